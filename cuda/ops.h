@@ -1,0 +1,250 @@
+/*
+ * ops.h: everything the engine asks of a device, as one table per backend.
+ *
+ * qk_ops_cpu() runs the kernels with g++ and OpenMP, qk_ops_gpu() the same bodies under CUDA; in a
+ * build without CUDA the GPU table is a stub whose open() says so. Memory of a backend is touched
+ * through the table only, except that memory of the CPU backend is ordinary host memory.
+ *
+ * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1: copies
+ *              and halos); queues are ordered against each other by queue_wait only. All calls may
+ *              return before the work is done; queue_sync waits. Not collective.
+ * Errors       QK_DEVICE_MEMORY from alloc (nothing changed); QK_DEVICE_ERROR from anything (the
+ *              context is lost: only a new process helps); QK_BAD_ARGUMENT for descriptors that do not
+ *              fit each other (nothing launched). Errors of a kernel may show at a later call.
+ * Lanes        No kernel lets one RHS depend on another: NaN in a lane stays there, and a lane's
+ *              result has the same bits whatever the other lanes of its block hold.
+ *              Reductions have a fixed order: same input, same bits, whatever the thread count.
+ * Masks        mask: device bytes [nrhs], NULL for all ones. A lane with mask 0 keeps its old value.
+ * Scalars      Device arrays of complex doubles [nrhs][2].
+ */
+#ifndef QK_CUDA_OPS_H
+#define QK_CUDA_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda/types.h"
+#include "daemon/base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qk_ops_ctx qk_ops_ctx_t; /* one per process and device; used by one thread */
+
+typedef enum qk_copy { QK_COPY_TO_DEVICE, QK_COPY_TO_HOST, QK_COPY_DEVICE } qk_copy_t;
+
+typedef struct qk_device_info {
+  char name[96];        /* "NVIDIA H200" or the CPU's model */
+  int64_t memory_total; /* bytes */
+  int64_t memory_free;
+  int32_t threads;      /* OpenMP threads, or multiprocessors */
+} qk_device_info_t;
+
+/* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows -------------------
+ *
+ *   hop(n) = sum_mu [ (1 - s g_mu) U_mu(n) in(n+mu) + (1 + s g_mu) U_mu(n-mu)^+ in(n-mu) ]
+ *            with s = +1, or -1 for dagger; a hop across the global edge of direction mu takes the
+ *            factor phase[mu] forwards and its conjugate backwards
+ *   diag_on_sum == 0:  out = c_hop*hop + c_z*T z + c_x*x
+ *   diag_on_sum == 1:  out = T (c_hop*hop + c_z*z) + c_x*x
+ *
+ * T is `diag` (Hermitian, so the same for dagger). c_hop == 0 leaves the hop out (in is not read).
+ * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in the
+ * other one (the kernel is given single-parity views). x, z may be absent (data NULL) when their
+ * coefficient is 0; x may be the same as out, in and z never (z == in is allowed).
+ * All fields have one precision, block shape and nrhs; links and diag have that precision too.
+ * Work: 1320 flop a site for the hop, 504 for a clover term.
+ */
+typedef enum qk_region { QK_REGION_ALL, QK_REGION_INTERIOR, QK_REGION_BOUNDARY } qk_region_t;
+
+typedef struct qk_hop_args {
+  qk_lattice_t lat;
+  qk_subset_t out_parity;
+  qk_region_t region; /* BOUNDARY: sites that read ghosts; INTERIOR: the others */
+  int32_t dagger;
+  int32_t diag_on_sum;
+  double c_hop, c_z, c_x;
+  double phase[4][2]; /* complex boundary phase per direction */
+  qk_links_t links;
+  qk_diag_t diag;
+  qk_spinor_t in, z, x, out;
+  /* Per direction that is split: half-spinors received from the rank behind ([0], already multiplied
+   * by U^+ by the sender) and ahead ([1], projected only). Parity of the input sites; for QK_FULL
+   * out_parity the even input parity first, then the odd one, each face padded to a multiple of 8. */
+  qk_spinor_t ghost[4][2];
+} qk_hop_args_t;
+
+/* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its
+ * ghost[mu][1]): (1 - s g) in(n) on our face 0. to[mu][1] goes ahead (its ghost[mu][0]):
+ * U_mu(n)^+ (1 + s g) in(n) on our face l-1. Face index: the cb index rule with direction mu left out,
+ * over the input sites of that parity. Same layout as qk_hop_args.ghost. in_parity as the input. */
+typedef struct qk_pack_args {
+  qk_lattice_t lat;
+  qk_subset_t in_parity;
+  int32_t dagger;
+  qk_links_t links;
+  qk_spinor_t in;
+  qk_spinor_t to[4][2]; /* data NULL where not split */
+} qk_pack_args_t;
+
+/* ---- block BLAS -----------------------------------------------------------------------------------
+ *
+ * One pass over the fields, per-RHS scalars read on the device; results of reductions go to
+ * red[k][nrhs][2] (sums over this rank). ratio(a, b) = a/b, or 0 where b is 0 or a/b is not finite.
+ * f0, f1, ... are fields, c0, c1, ... scalars; (a,b) = sum conj(a) b. "lo" may have another precision
+ * than the first field; all others of a call have one precision.
+ * X(NAME, fields, scalars, reductions, formula)
+ */
+#define QK_BLAS_TABLE(X)                                                                           \
+  X(ZERO, 1, 0, 0, "f0 = 0")                                                                       \
+  X(COPY, 2, 0, 0, "f0 = f1 (lo)")                                                                 \
+  X(ADD, 2, 0, 0, "f0 += f1 (lo)")                                                                 \
+  X(SUB, 3, 0, 0, "f0 = f1 - f2")                                                                  \
+  X(SCALE, 1, 1, 0, "f0 *= c0")                                                                    \
+  X(AXPY, 2, 1, 0, "f0 += c0 f1")                                                                  \
+  X(XPAY, 2, 1, 0, "f0 = f1 + c0 f0")                                                              \
+  X(NORM2, 1, 0, 1, "r0 = |f0|^2")                                                                 \
+  X(CDOT, 2, 0, 1, "r0 = (f0,f1)")                                                                 \
+  X(CDOT_NORM2, 2, 0, 2, "r0 = (f0,f1), r1 = |f0|^2")                                              \
+  X(BICGSTAB_S, 2, 2, 1, "f0 -= ratio(c0,c1) f1, r0 = |f0|^2            (f0 r, f1 v; c0 rho, c1 (r0,v))") \
+  X(BICGSTAB_XR, 5, 4, 2,                                                                          \
+    "f0 += ratio(c0,c1) f2 + ratio(c2,c3) f1, f1 -= ratio(c2,c3) f3, r0 = (f4,f1), r1 = |f1|^2"   \
+    "  (f0 x, f1 s in r out, f2 p, f3 t, f4 r0; c2 (t,s), c3 (t,t))")                              \
+  X(BICGSTAB_P, 3, 5, 0,                                                                           \
+    "f0 = f1 + ratio(c0,c1) ratio(c1,c2) ratio(c4,c3) (f0 - ratio(c3,c4) f2)"                      \
+    "  (f0 p, f1 r, f2 v; c0 new rho, c1 old rho, c2 (r0,v), c3 (t,s), c4 (t,t);"                  \
+    " beta = (new rho / old rho) (alpha / omega), alpha = ratio(c1,c2), omega = ratio(c3,c4))")    \
+  X(CG_XR, 4, 2, 1, "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)") \
+  X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
+  X(GCR_XR, 4, 2, 1, "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")
+
+typedef enum qk_blas_op {
+#define X(name, fields, scalars, reductions, formula) QK_BLAS_##name,
+  QK_BLAS_TABLE(X)
+#undef X
+      QK_BLAS_COUNT
+} qk_blas_op_t;
+
+enum { QK_BLAS_MAX_FIELDS = 5, QK_BLAS_MAX_SCALARS = 5, QK_MULTI_MAX = 32 };
+
+typedef struct qk_blas_args {
+  qk_spinor_t f[QK_BLAS_MAX_FIELDS];
+  const double *c[QK_BLAS_MAX_SCALARS];
+  const uint8_t *mask;
+  double *red;
+} qk_blas_args_t;
+
+/* Many against one, for GCR: red[k] = (f[k], y), or y += sum_k c[k] f[k] with c[k] a scalar array
+ * divided by d[k] (ratio; d NULL: not divided) and times sign. mask[k]: bytes [nrhs] per field. */
+typedef struct qk_multi_args {
+  int32_t n; /* <= QK_MULTI_MAX */
+  qk_spinor_t f[QK_MULTI_MAX];
+  qk_spinor_t y;
+  const double *c; /* [n][nrhs][2] */
+  const double *d; /* [n][nrhs][2] or NULL */
+  const uint8_t *mask; /* [n][nrhs] or NULL; masked entries give red 0, add nothing */
+  double sign;
+  double *red; /* [n][nrhs][2] */
+} qk_multi_args_t;
+
+/* ---- columns: one RHS in wire order against one lane of a block ------------------------------------
+ *
+ * wire: device memory, [t][z][y][x][spin][colour] of the local lattice, complex float or double.
+ * basis: 4x4 complex matrix row by row, applied to the spin index on the way
+ * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
+ * Field subset QK_FULL, any precision.
+ */
+typedef struct qk_column_args {
+  qk_lattice_t lat;
+  qk_spinor_t field;
+  int32_t rhs;
+  int32_t is_double;
+  void *wire;
+  double basis[4][4][2];
+  double factor;
+} qk_column_args_t;
+
+/* A source written into one column (others untouched), in the internal basis (DeGrand-Rossi).
+ *   POINT  1 at `site`, spin, colour
+ *   WALL   1 at each site of time slice site[3], spin, colour
+ *   Z2     each component (+-1 +- 0i) ... Z4  (+-1 +- i)/sqrt2: on every site, or on one time slice
+ *          when site[3] >= 0. The bits are Philox4x32-10 of key = seed and counter = (global
+ *          lexicographic site, component group), so they depend on neither ranks nor backend.
+ *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
+ */
+typedef enum qk_source_kind { QK_SOURCE_POINT, QK_SOURCE_WALL, QK_SOURCE_Z2, QK_SOURCE_Z4 } qk_source_kind_t;
+
+typedef struct qk_source_args {
+  qk_lattice_t lat;
+  qk_spinor_t field;
+  int32_t rhs;
+  qk_source_kind_t kind;
+  int32_t site[4]; /* global x, y, z, t; t = -1: every time slice (noise) */
+  int32_t spin, colour;
+  uint64_t seed;
+} qk_source_args_t;
+
+/* ---- gauge field ----------------------------------------------------------------------------------- */
+typedef struct qk_gauge_args {
+  qk_lattice_t lat;
+  qk_gauge_ext_t u;
+} qk_gauge_args_t;
+
+typedef struct qk_ops {
+  const char *name; /* "cpu" or "cuda" */
+
+  /* device: ordinal of the GPU, ignored by the CPU. */
+  qk_status_t (*open)(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
+  void (*close)(qk_ops_ctx_t *ctx); /* NULL-safe */
+  qk_status_t (*info)(qk_ops_ctx_t *ctx, qk_device_info_t *info);
+  /* The text of the last failure of this context, for the log. */
+  const char *(*last_error)(qk_ops_ctx_t *ctx);
+
+  /* Device memory, 256-byte aligned; and host memory that copies run fastest with. */
+  qk_status_t (*alloc)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
+  void (*free)(qk_ops_ctx_t *ctx, void *ptr);
+  qk_status_t (*alloc_host)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
+  void (*free_host)(qk_ops_ctx_t *ctx, void *ptr);
+  int64_t (*allocated)(qk_ops_ctx_t *ctx); /* bytes of device memory held through alloc */
+
+  qk_status_t (*copy)(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes, qk_copy_t kind, int queue);
+  qk_status_t (*zero)(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);
+  qk_status_t (*queue_wait)(qk_ops_ctx_t *ctx, int waiter, int on); /* later work of waiter after all now on `on` */
+  qk_status_t (*queue_sync)(qk_ops_ctx_t *ctx, int queue);
+
+  qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);             /* queue 0 */
+  qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args);           /* queue 0 */
+  qk_status_t (*blas)(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
+  qk_status_t (*multi_dot)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+  qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+  qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+  qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+  qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+
+  /* Sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt. Synchronous. */
+  qk_status_t (*plaquette)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);
+  /* Largest |U^+U - 1| and |det U - 1| over local links, and the sum of Re tr U / 3. Synchronous. */
+  qk_status_t (*unitarity)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det, double *link_trace);
+  /* Compresses the local links; bytes needed: links_bytes. */
+  size_t (*links_bytes)(const qk_lattice_t *lat, qk_prec_t prec, int reals);
+  qk_status_t (*links_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+  /* data = diag + csw * clover term in double (physics.md), then inverse of one site-diagonal field, and
+   * its conversion to another precision. bytes needed: diag_bytes. `singular`: sites whose matrix could
+   * not be inverted (0 on success). */
+  size_t (*diag_bytes)(const qk_lattice_t *lat, qk_prec_t prec);
+  qk_status_t (*clover_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag, qk_diag_t *out);
+  qk_status_t (*diag_invert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in, qk_diag_t *out, int64_t *singular);
+  qk_status_t (*diag_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in, qk_diag_t *out);
+} qk_ops_t;
+
+const qk_ops_t *qk_ops_cpu(void);
+const qk_ops_t *qk_ops_gpu(void);
+
+/* "cpu", "cuda", or "auto" (cuda where a device can be opened). NULL for another name. */
+const qk_ops_t *qk_ops_by_name(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/*
+ * types.h: what the kernels work on, in plain C. Descriptors are small structs that point at device
+ * memory; they are passed by value to kernels and own nothing.
+ *
+ * Site order   Sites are sorted by parity p = (x+y+z+t) mod 2 of the global coordinates; within a
+ *              parity the index is i = (((t*Lz + z)*Ly + y)*Lx + x) / 2 with local extents L.
+ *              All local extents are even, so each parity has vcb = V/2 sites, a multiple of 8.
+ *              A FULL field holds the even sites, then the odd ones.
+ * Tiles        Spinor fields are blocks of right-hand sides (RHS). Eight lanes make a tile:
+ *                ntile > 0   tile = 8 RHS of one site;   tile index = site*ntile + rhs/8, lane = rhs%8
+ *                ntile == 0  tile = 8 sites of one RHS;  tile index = site/8,              lane = site%8
+ *              Real component c of a lane stands at   tile_index*8*n + inner(c, lane), n = reals a
+ *              site; inner() is the backend's business (site/access.h, cuda/README.md).
+ *              Lanes beyond nrhs exist, hold zeros at the start and are never looked at.
+ *              Links and clover matrices are always in tiles of 8 sites.
+ * Half         16-bit floats times one float scale per (tile index, lane), chosen so that the largest
+ *              component has magnitude 1. Scales of spinors only; links and clover need none.
+ */
+#ifndef QK_CUDA_TYPES_H
+#define QK_CUDA_TYPES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QK_TILE = 8, QK_MAX_RHS = 64 };
+
+typedef enum qk_prec { QK_DOUBLE = 0, QK_SINGLE = 1, QK_HALF = 2 } qk_prec_t;
+typedef enum qk_subset { QK_EVEN = 0, QK_ODD = 1, QK_FULL = 2 } qk_subset_t;
+
+/* The local lattice of one rank. Directions are 0..3 = x, y, z, t. */
+typedef struct qk_lattice {
+  int32_t l[4];       /* local extents, even, >= 2 (>= 4 where split) */
+  int32_t vcb;        /* local sites of one parity */
+  int32_t split[4];   /* 1: neighbours across the local edge come from ghosts; 0: they wrap around */
+  int32_t at_lo[4];   /* 1: local coordinate 0 is global coordinate 0 */
+  int32_t at_hi[4];   /* 1: local coordinate l-1 is the last global coordinate */
+  int32_t face[4];    /* sites of one parity on a face across direction mu: vcb / l[mu] */
+  int32_t offset[4];  /* global coordinate of local coordinate 0 */
+  int32_t global[4];  /* global extents */
+} qk_lattice_t;
+
+/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts. */
+typedef struct qk_spinor {
+  void *data;
+  float *scale; /* QK_HALF only: one per (tile index, lane); else NULL */
+  qk_prec_t prec;
+  qk_subset_t subset;
+  int32_t ncomp;
+  int32_t nrhs;
+  int32_t ntile;  /* 0: tiles of one RHS by 8 sites (nrhs == 1); else (nrhs + 7) / 8 */
+  int64_t nsites; /* vcb, 2*vcb for QK_FULL, or the padded face for ghosts */
+} qk_spinor_t;
+
+/* SU(3) links joining n to n+mu, as 18, 12 or 8 reals. Per tile of 8 sites (full lattice, even then
+ * odd), then direction. Without boundary phases. Units: dimensionless. */
+typedef struct qk_links {
+  const void *data;
+  qk_prec_t prec;
+  int32_t reals; /* 18, 12 or 8 */
+} qk_links_t;
+
+/* A site-diagonal hermitian term: per site two chiral blocks, each a hermitian 6x6 matrix on (spin in
+ * the block, colour) packed into 36 reals (6 diagonal, then the 15 complex elements below the
+ * diagonal, column by column). data == NULL: the number `scalar` times one. */
+typedef struct qk_diag {
+  const void *data;
+  qk_prec_t prec;
+  double scalar;
+} qk_diag_t;
+
+/* Links of the local lattice with a border one site wide in split directions, edges and corners
+ * filled: complex double [t'][z'][y'][x'][mu][3][3], extents e[mu] = l[mu] + 2*split[mu]; the local
+ * site x stands at x' = x + split. Device memory of the backend that is given it. */
+typedef struct qk_gauge_ext {
+  const double *data;
+  int32_t e[4];
+} qk_gauge_ext_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/*
+ * log.h: the one way to write to the log (stderr). One line a message: UTC time, level, program[rank],
+ * subsystem, job id where there is one, then the exact cause in lower case. Thread-safe.
+ */
+#ifndef QK_BASE_LOG_H
+#define QK_BASE_LOG_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum qk_level { QK_LOG_ERROR, QK_LOG_WARN, QK_LOG_INFO, QK_LOG_DEBUG } qk_level_t;
+
+/* program: shown in each line, copied; rank < 0 shows none. */
+void qk_log_init(const char *program, int rank, qk_level_t level);
+
+/* "error", "warn", "info" or "debug"; returns 0, or -1 for another word. */
+int qk_log_parse_level(const char *word, qk_level_t *level);
+
+__attribute__((format(printf, 4, 5))) void qk_log(qk_level_t level, const char *subsystem,
+                                                  const char *job, const char *fmt, ...);
+
+#define qk_error(subsystem, ...) qk_log(QK_LOG_ERROR, subsystem, 0, __VA_ARGS__)
+#define qk_warn(subsystem, ...) qk_log(QK_LOG_WARN, subsystem, 0, __VA_ARGS__)
+#define qk_info(subsystem, ...) qk_log(QK_LOG_INFO, subsystem, 0, __VA_ARGS__)
+#define qk_debug(subsystem, ...) qk_log(QK_LOG_DEBUG, subsystem, 0, __VA_ARGS__)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

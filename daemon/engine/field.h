@@ -1,0 +1,44 @@
+/*
+ * field.h: block spinor fields on a device, and the stack that work fields are taken from.
+ *
+ * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the handle.
+ * Layout: cuda/types.h. Fields of one engine live on one device; not thread-safe; not collective.
+ */
+#ifndef QK_ENGINE_FIELD_H
+#define QK_ENGINE_FIELD_H
+
+#include <stdbool.h>
+
+#include "cuda/ops.h"
+#include "daemon/engine/geom.h"
+
+/* The device and the lattice that everything in an engine stands on. Borrowed by all below it. */
+typedef struct qk_device {
+  const qk_ops_t *ops;
+  qk_ops_ctx_t *ctx;
+  const qk_geom_t *geom;
+} qk_device_t;
+
+typedef struct qk_field {
+  const qk_device_t *dev;
+  qk_spinor_t v;
+  size_t bytes;
+} qk_field_t;
+
+/* nrhs 1..QK_MAX_RHS. All lanes are zero. Errors: QK_DEVICE_MEMORY. */
+qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset, qk_field_t **field);
+void qk_field_destroy(qk_field_t *field); /* NULL-safe */
+size_t qk_field_bytes(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset);
+
+/* The even or odd half of a full field; of a half field, itself. */
+qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
+
+/* Work fields: reserve and release in stack order. A released field keeps its memory for the next
+ * reserve of the same kind, so nothing is allocated inside an iteration. Contents undefined. */
+typedef struct qk_work qk_work_t;
+qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work);
+void qk_work_destroy(qk_work_t *work); /* all fields must be released */
+qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset, qk_field_t **field);
+void qk_work_release(qk_work_t *work, qk_field_t *field);
+
+#endif

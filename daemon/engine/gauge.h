@@ -1,0 +1,67 @@
+/*
+ * gauge.h: a gauge configuration in host memory, and the files it comes from and goes to.
+ *
+ * Links: complex double, local lattice, [t][z][y][x][mu][3][3] (x fastest of the sites, row-major
+ * 3x3, mu = x,y,z,t), U_mu(n) joins n to n+mu. As stored: single precision links are widened, not
+ * reunitarised; a third row that a file leaves out is reconstructed.
+ *
+ * Formats (found by content): ILDG and SciDAC (LIME, 32 and 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32/64
+ * bit, both byte orders), MILC v5, openQCD, DDalphaAMG; "builtin:weak:XxYxZxT:seed" and
+ * "builtin:unit:XxYxZxT" need no file. Conventions of each: docs/physics.md.
+ */
+#ifndef QK_ENGINE_GAUGE_H
+#define QK_ENGINE_GAUGE_H
+
+#include <stdbool.h>
+
+#include "daemon/engine/geom.h"
+
+/* What a file says of itself; filled by qk_gauge_probe without reading the links. */
+typedef struct qk_gauge_info {
+  char format[48];    /* "ILDG", "SciDAC", "NERSC 4D_SU3_GAUGE_3x3 IEEE64BIG", "MILC v5", "openQCD", ... */
+  int dims[4];        /* x, y, z, t */
+  int bits;           /* 32 or 64: precision of the stored links */
+  bool has_plaquette; /* header states it */
+  double plaquette;   /* average over 6 planes, 1 for unit links */
+  bool has_checksum;
+  int64_t data_offset, data_bytes; /* bytes of links in the file */
+} qk_gauge_info_t;
+
+/* What was found by reading it. */
+typedef struct qk_gauge_check {
+  double plaquette, plane[6]; /* xy, xz, xt, yz, yt, zt */
+  double unitarity;           /* largest |U^+U - 1| element */
+  double determinant;         /* largest |det U - 1| */
+  double link_trace;          /* average Re tr U / 3 */
+  bool checksum_ok;           /* meaningful with info.has_checksum */
+  uint64_t digest;            /* xxh3 of the global links (double, ILDG order), the same on any grid */
+} qk_gauge_check_t;
+
+/* done of total bytes; called from time to time by the reading rank. */
+typedef void qk_progress_fn(void *arg, const char *phase, int64_t done, int64_t total);
+
+/* dims_hint: for LIME files without an ildg-format record (NULL: none given). Reads headers only, in
+ * bounded memory. Not collective. Errors: QK_IO_ERROR, QK_BAD_FORMAT, QK_TRUNCATED, QK_TOO_LARGE,
+ * QK_BAD_GEOMETRY. */
+qk_status_t qk_gauge_probe(const char *path, const int dims_hint[4], qk_gauge_info_t *info, qk_err_t *err);
+
+/* Each rank reads its own part into links[local_volume*4*9*2]. Verifies the file's checksum (QK_BAD_
+ * CHECKSUM). info from probe. Collective. */
+qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const qk_geom_t *geom, double *links,
+                          qk_gauge_check_t *check, qk_progress_fn *progress, void *arg, qk_err_t *err);
+
+/* Writes ILDG (bits 32 or 64, with scidac-checksum) or NERSC ("ildg", "nersc"); single rank only. The
+ * file appears under its name only when it is complete. */
+qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom, const double *links,
+                           qk_err_t *err);
+
+/* The local links with the border that the kernels need (qk_gauge_ext_t), exchanged between ranks.
+ * *ext is host memory of qk_malloc, given to the caller; e[mu] = l + 2*split. Collective. */
+qk_status_t qk_gauge_extend(const qk_geom_t *geom, const double *links, double **ext, int e[4], qk_err_t *err);
+
+/* Judges check against info: header plaquette to the precision stored in the header and links
+ * (QK_BAD_PLAQUETTE), unitarity below 1e-5 for 32 bit, 1e-9 for 64 bit links (QK_NOT_UNITARY; the
+ * worst deviation is named). Pure. */
+qk_status_t qk_gauge_judge(const qk_gauge_info_t *info, const qk_gauge_check_t *check, qk_err_t *err);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * geom.h: the lattice, cut over the ranks. Order of arrays [4]: x, y, z, t.
+ */
+#ifndef QK_ENGINE_GEOM_H
+#define QK_ENGINE_GEOM_H
+
+#include "cuda/types.h"
+#include "daemon/base/err.h"
+#include "daemon/comm/comm.h"
+
+typedef struct qk_geom {
+  int global[4], grid[4], coord[4];
+  qk_lattice_t lat;       /* what the kernels see of this rank */
+  int64_t volume;         /* global sites */
+  int64_t local_volume;
+  qk_comm_t *comm;        /* borrowed */
+} qk_geom_t;
+
+/* Global extents must be even, >= 2, local ones even and >= 4 where split (QK_BAD_GEOMETRY names the
+ * direction and the limit). The communicator's grid must be set. */
+qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err);
+
+/* "8x8x8x16" -> dims in x, y, z, t order; extents even, >= 2, and the volume at most 2^31 - 1.
+ * QK_BAD_GEOMETRY otherwise. */
+qk_status_t qk_geom_parse_dims(const char *text, int dims[4], qk_err_t *err);
+
+/* cb index and parity of local coordinates, and back. */
+int qk_geom_index(const qk_lattice_t *lat, const int x[4], int *parity);
+void qk_geom_coords(const qk_lattice_t *lat, int parity, int index, int x[4]);
+
+#endif

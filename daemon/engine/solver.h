@@ -1,0 +1,75 @@
+/*
+ * solver.h: Krylov solvers that work on slots.
+ *
+ * A solver owns a batch of nslot slots, one column of its block fields each. fill() gives a slot a
+ * right-hand side with its own tolerance and limits; step() moves all running slots on by one check
+ * interval; a slot that has ended can be read, cleared and filled again while the others run. What a
+ * slot holds, even NaN, changes no bit of the others.
+ *
+ * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system;
+ * solution and residual are kept in double and replaced per slot when the residual has fallen by
+ * params.reliable (reliable updates). Convergence is |b - M x| <= tol |b| of the full operator, in
+ * double; nothing else is called converged. Calls are collective.
+ */
+#ifndef QK_ENGINE_SOLVER_H
+#define QK_ENGINE_SOLVER_H
+
+#include "daemon/engine/operator.h"
+
+typedef enum qk_slot_state { QK_SLOT_FREE, QK_SLOT_RUNNING, QK_SLOT_ENDED } qk_slot_state_t;
+
+typedef struct qk_slot {
+  qk_slot_state_t state;
+  qk_status_t status;     /* of an ended slot: OK, NOT_CONVERGED, BREAKDOWN, NAN_INPUT, CANCELLED */
+  double tol;             /* relative, full operator */
+  int64_t max_iter;
+  int64_t iterations;     /* inner iterations so far */
+  int64_t applications;   /* operator applications charged to this slot (all precisions) */
+  double residual;        /* last known estimate of |b - M x| / |b|; exact once ended */
+  double norm_b;
+  double seconds;         /* wall time between fill and end */
+  int nhistory;
+  float history[256];     /* relative residual at check points, thinned by two when full */
+} qk_slot_t;
+
+typedef struct qk_solver qk_solver_t;
+
+/* A preconditioner z = K r for GCR, on even fields of the inner precision (multigrid plugs in here). */
+typedef struct qk_precond {
+  qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
+  void *self;
+} qk_precond_t;
+
+typedef struct qk_solver_params {
+  const char *method;  /* "bicgstab", "cg" (normal equations), "gcr" */
+  qk_prec_t inner;     /* QK_DOUBLE, QK_SINGLE or QK_HALF */
+  int nslot;           /* 1 .. QK_MAX_RHS */
+  double reliable;     /* residual drop that triggers an update; 0: default of the precision */
+  int check;           /* iterations per step; 0: default */
+  int gcr_keep;        /* directions kept by gcr; 0: default 8 */
+  qk_precond_t precond;/* apply NULL: none; gcr only */
+} qk_solver_params_t;
+
+qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params, qk_solver_t **solver, qk_err_t *err);
+void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
+
+/* The block that right-hand sides are written into before fill (full, double, nslot columns): import
+ * or generate into column `slot` of it. */
+qk_field_t *qk_solver_rhs(qk_solver_t *solver);
+/* Where solutions stand after a slot has ended (full, double, nslot columns). */
+const qk_field_t *qk_solver_solution(qk_solver_t *solver);
+
+/* Column `slot` of rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with NAN_INPUT. */
+qk_status_t qk_solver_fill(qk_solver_t *solver, int slot, double tol, int64_t max_iter);
+/* Several slots at once: one pass over the fields. */
+qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol, const int64_t *max_iter);
+/* One check interval for all running slots. Returns QK_OK also when slots end badly. */
+qk_status_t qk_solver_step(qk_solver_t *solver);
+const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
+int qk_solver_running(const qk_solver_t *solver);
+/* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. */
+void qk_solver_cancel(qk_solver_t *solver, int slot);
+/* An ended slot becomes free. */
+void qk_solver_clear(qk_solver_t *solver, int slot);
+
+#endif
