@@ -1,6 +1,6 @@
 /*
- * comm.h: ranks on a 4-dimensional grid. comm_self.c is one rank without MPI; comm_mpi.c is the only
- * file that includes mpi.h. Messages are host memory. Directions 0..3 = x, y, z, t.
+ * comm.h: ranks on a 4-dimensional grid. comm_self.c is one rank without MPI; comm_mpi.c is the
+ * only file that includes mpi.h. Messages are host memory. Directions 0..3 = x, y, z, t.
  *
  * Collective calls are marked so: every rank makes them in the same order. Errors: QK_COMM_ERROR.
  */
@@ -16,7 +16,8 @@ typedef struct qk_comm qk_comm_t;
 
 /* One rank in this process. */
 qk_status_t qk_comm_self_create(qk_comm_t **comm, qk_err_t *err);
-/* MPI_COMM_WORLD; initialises MPI. One per process. Collective. In a build without MPI: QK_UNSUPPORTED. */
+/* MPI_COMM_WORLD; initialises MPI. One per process. Collective. In a build without MPI:
+ * QK_UNSUPPORTED. */
 qk_status_t qk_comm_mpi_create(int *argc, char ***argv, qk_comm_t **comm, qk_err_t *err);
 /* NULL-safe; finalises MPI. Collective. */
 void qk_comm_destroy(qk_comm_t *comm);
@@ -25,11 +26,14 @@ void qk_comm_abort(qk_comm_t *comm, int exit_code);
 
 int qk_comm_rank(const qk_comm_t *comm);
 int qk_comm_size(const qk_comm_t *comm);
-int qk_comm_local_rank(const qk_comm_t *comm); /* rank among those of this host: which GPU to take */
+/* Rank among those of this host: which GPU to take. */
+int qk_comm_local_rank(const qk_comm_t *comm);
+/* Lowest rank of this host: ranks for which it is the same share memory. */
+int qk_comm_host(const qk_comm_t *comm);
 
-/* Chooses a grid for `dims` (global extents) with least surface where grid[mu] == 0, keeps the entries
- * that are given. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY names what
- * would fit. Pure. */
+/* Chooses a grid for `dims` (global extents) with least surface where grid[mu] == 0, keeps the
+ * entries that are given. Each local extent must be even, and >= 4 where split. QK_BAD_GEOMETRY
+ * names what would fit. Pure. */
 qk_status_t qk_comm_choose_grid(int size, const int dims[4], int grid[4], qk_err_t *err);
 /* Lays the ranks on `grid` (product == size), x fastest. Collective. */
 qk_status_t qk_comm_set_grid(qk_comm_t *comm, const int grid[4], qk_err_t *err);
@@ -64,8 +68,8 @@ qk_status_t qk_comm_bcast_idle(qk_comm_t *comm, void *buf, size_t bytes, int roo
 qk_status_t qk_comm_send(qk_comm_t *comm, const void *buf, size_t bytes, int to, int tag);
 qk_status_t qk_comm_recv(qk_comm_t *comm, void *buf, size_t bytes, int from, int tag);
 
-/* Every rank leaves with the same verdict: the status of the lowest rank that failed, with its text.
- * Collective. */
+/* Every rank leaves with the same verdict: the status of the lowest rank that failed, with its
+ * text. Collective. */
 qk_status_t qk_comm_agree(qk_comm_t *comm, qk_status_t mine, qk_err_t *err);
 
 #endif
