@@ -1,0 +1,202 @@
+/*
+ * access.h: where the reals of a tile stand, and how lanes are loaded and stored.
+ *
+ * A tile of n reals a site is 8*n consecutive storage words. Inside it component c of lane l stands
+ * at CPU:  c*8 + l GPU:  components are cut into pieces of W = 16 bytes' worth, the rest r = n % W
+ * (a power of two) is a last, shorter piece; a piece holds lane 0's words, then lane 1's, ...: c <
+ * n - r:  ((c/W)*8 + l)*W + c%W c >= n - r:  (n - r)*8 + l*r + c - (n - r) so that a thread loads
+ * 16 bytes at a time and eight threads one 128-byte line.
+ *
+ * A spot is a place in a field: tile index and lane. On the CPU a work item has all lanes of the
+ * tile, and the lane of the spot is used by the functions ending in _one only.
+ *
+ * Half spinors: 16-bit words times one float per (tile, lane); store computes it. A lane that holds
+ * NaN or Inf is stored so that it is read back as not finite; nothing below 1e-38 survives.
+ */
+#ifndef QK_SITE_ACCESS_H
+#define QK_SITE_ACCESS_H
+
+#include "cuda/site/lane.h"
+
+namespace QK_NS {
+
+struct spot {
+  int64_t tile;
+  int lane;
+};
+
+/* A spinor field with its storage type known. */
+template <class S> struct spinor {
+  S *data;
+  float *scale;
+  int ntile;
+};
+
+template <class S> QK_ANY spinor<S> spinor_of(const qk_spinor_t &f) {
+  return {(S *)f.data, f.scale, f.ntile};
+}
+
+template <class S, int N> struct tile_shape {
+  static constexpr int W = 16 / (int)sizeof(S);
+  static constexpr int rest = N % W;
+  static constexpr int whole = N - rest;
+  static_assert((rest & (rest - 1)) == 0, "the last piece of a tile must be a power of two");
+};
+
+/* Index of component c of a lane inside its tile. For code that is not speed-critical. */
+template <class S, int N> QK_HD int inner(int c, int lane) {
+#ifdef __CUDACC__
+  using T = tile_shape<S, N>;
+  return c < T::whole ? ((c / T::W) * QK_TILE + lane) * T::W + c % T::W
+                      : T::whole * QK_TILE + lane * T::rest + c - T::whole;
+#else
+  return c * QK_TILE + lane;
+#endif
+}
+
+#ifdef __CUDACC__
+
+template <int bytes> struct word;
+template <> struct word<16> { using type = uint4; };
+template <> struct word<8> { using type = uint2; };
+template <> struct word<4> { using type = unsigned; };
+
+/* K consecutive storage words, one access. once: will not be read again soon, so it may leave the
+ * caches first. */
+template <class S, int K, bool once> QK_HD void load_piece(const S *p, real<S> *r) {
+  using V = typename word<K * sizeof(S)>::type;
+  union {
+    V v;
+    S s[K];
+  } u;
+  u.v = once ? __ldcs((const V *)p) : __ldg((const V *)p);
+#pragma unroll
+  for (int k = 0; k < K; k++) r[k] = widen(u.s[k]);
+}
+
+template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
+  using V = typename word<K * sizeof(S)>::type;
+  union U {
+    V v;
+    S s[K];
+    __device__ U() {}
+  } u;
+#pragma unroll
+  for (int k = 0; k < K; k++) narrow(r[k], u.s[k]);
+  *(V *)p = u.v;
+}
+
+/* All N reals of one lane of the tile that starts at p. */
+template <class S, int N, bool once = false>
+QK_HD void load_lane(const S *p, int lane, real<S> *r) {
+  using T = tile_shape<S, N>;
+#pragma unroll
+  for (int k = 0; k < T::whole / T::W; k++)
+    load_piece<S, T::W, once>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
+  if constexpr (T::rest > 0)
+    load_piece<S, T::rest, once>(p + T::whole * QK_TILE + lane * T::rest, r + T::whole);
+}
+
+template <class S, int N> QK_HD void store_lane(S *p, int lane, const real<S> *r) {
+  using T = tile_shape<S, N>;
+#pragma unroll
+  for (int k = 0; k < T::whole / T::W; k++)
+    store_piece<S, T::W>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
+  if constexpr (T::rest > 0)
+    store_piece<S, T::rest>(p + T::whole * QK_TILE + lane * T::rest, r + T::whole);
+}
+
+template <class S, int N> QK_HD void load_lanes(const S *data, spot at, lanes<real<S>> *r) {
+  load_lane<S, N>(data + at.tile * (QK_TILE * N), at.lane, r);
+}
+template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<real<S>> *r) {
+  store_lane<S, N>(data + at.tile * (QK_TILE * N), at.lane, r);
+}
+QK_HD float load_scale(const float *scale, spot at) {
+  return __ldg(scale + at.tile * QK_TILE + at.lane);
+}
+QK_HD void store_scale(float *scale, spot at, float s) {
+  scale[at.tile * QK_TILE + at.lane] = s;
+}
+
+#else
+
+QK_HD void load_row(const double *p, lanes<double> &v) {
+  v = *(const lanes<double> *)p;
+}
+QK_HD void load_row(const float *p, lanes<float> &v) {
+  v = *(const lanes<float> *)p;
+}
+QK_HD void store_row(double *p, const lanes<double> &v) {
+  *(lanes<double> *)p = v;
+}
+QK_HD void store_row(float *p, const lanes<float> &v) {
+  *(lanes<float> *)p = v;
+}
+#ifdef __F16C__
+QK_HD void load_row(const half *p, lanes<float> &v) {
+  v = (lanes<float>)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+QK_HD void store_row(half *p, const lanes<float> &v) {
+  _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+QK_HD void load_row(const half *p, lanes<float> &v) {
+  for (int l = 0; l < QK_TILE; l++) v[l] = widen(p[l]);
+}
+QK_HD void store_row(half *p, const lanes<float> &v) {
+  for (int l = 0; l < QK_TILE; l++) narrow(v[l], p[l]);
+}
+#endif
+
+template <class S, int N> QK_HD void load_lanes(const S *data, spot at, lanes<real<S>> *r) {
+  const S *p = data + at.tile * (QK_TILE * N);
+#pragma GCC unroll 72
+  for (int c = 0; c < N; c++) load_row(p + c * QK_TILE, r[c]);
+}
+template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<real<S>> *r) {
+  S *p = data + at.tile * (QK_TILE * N);
+#pragma GCC unroll 72
+  for (int c = 0; c < N; c++) store_row(p + c * QK_TILE, r[c]);
+}
+QK_HD lanes<float> load_scale(const float *scale, spot at) {
+  lanes<float> s;
+  load_row(scale + at.tile * QK_TILE, s);
+  return s;
+}
+QK_HD void store_scale(float *scale, spot at, lanes<float> s) {
+  store_row(scale + at.tile * QK_TILE, s);
+}
+
+#endif
+
+/* The N reals of the lanes at a spot of a spinor field (N = 24; 12 in ghosts). */
+template <int N, class S> QK_HD void load_spinor(const spinor<S> &f, spot at, lanes<real<S>> *r) {
+  load_lanes<S, N>(f.data, at, r);
+  if constexpr (storage<S>::scaled) {
+    lanes<float> s = load_scale(f.scale, at);
+#pragma GCC unroll 72
+    for (int c = 0; c < N; c++) r[c] = r[c] * s;
+  }
+}
+
+template <int N, class S>
+QK_HD void store_spinor(const spinor<S> &f, spot at, const lanes<real<S>> *r) {
+  if constexpr (storage<S>::scaled) {
+    constexpr float least = 1.17549435e-38f;
+    lanes<float> top = lanes_abs(r[0]), scaled[N];
+#pragma GCC unroll 72
+    for (int c = 1; c < N; c++) top = lanes_max(lanes_abs(r[c]), top);
+    const lanes<float> zero = {};
+    const lanes<float> inverse = top < least ? zero : 1.0f / top;
+#pragma GCC unroll 72
+    for (int c = 0; c < N; c++) scaled[c] = r[c] * inverse;
+    store_lanes<S, N>(f.data, at, scaled);
+    store_scale(f.scale, at, top < least ? zero : top);
+  } else {
+    store_lanes<S, N>(f.data, at, r);
+  }
+}
+
+} // namespace QK_NS
+#endif
