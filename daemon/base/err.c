@@ -23,6 +23,7 @@ void qk_err_prefix(qk_err_t *err, const char *fmt, ...) {
   int n = vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   if (n < 0 || (size_t)n >= sizeof text) return;
-  snprintf(text + n, sizeof text - (size_t)n, ": %s", err->text);
+  const size_t room = sizeof text - (size_t)n - 1;
+  snprintf(text + n, room + 1, ": %.*s", (int)room, err->text);
   memcpy(err->text, text, sizeof text);
 }

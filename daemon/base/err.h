@@ -19,8 +19,8 @@ typedef struct qk_err {
   char text[496];
 } qk_err_t;
 
-/* Fills *err (which may be NULL) and returns code, so that `return qk_fail(err, QK_..., ...)` works.
- * An error already there is kept: the first cause wins. */
+/* Fills *err (which may be NULL) and returns code, so that `return qk_fail(err, QK_..., ...)`
+ * works. An error already there is kept: the first cause wins. */
 __attribute__((format(printf, 3, 4))) qk_status_t qk_fail(qk_err_t *err, qk_status_t code,
                                                           const char *fmt, ...);
 

@@ -1,8 +1,8 @@
 /*
- * fault.h: named places where a test can make things fail. QK_FAULTS="alloc:17,device:3" in the
- * environment makes the 17th allocation and the 3rd device call fail (counted from 1, once each);
- * "device:3+" makes the 3rd and every later one fail. Without the variable a fault point costs one
- * load. The names are in the table in fault.c. Thread-safe.
+ * fault.h: named places where a test can make things fail. QK_FAULTS="alloc:17,device-call:3" in
+ * the environment makes the 17th allocation and the 3rd device call fail (counted from 1, once
+ * each); "device-call:3+" makes the 3rd and every later one fail. Without the variable a fault
+ * point costs one load. The names are in the table in fault.c. Thread-safe.
  */
 #ifndef QK_BASE_FAULT_H
 #define QK_BASE_FAULT_H

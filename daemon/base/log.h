@@ -1,6 +1,7 @@
 /*
- * log.h: the one way to write to the log (stderr). One line a message: UTC time, level, program[rank],
- * subsystem, job id where there is one, then the exact cause in lower case. Thread-safe.
+ * log.h: the one way to write to the log (stderr). One line a message: UTC time, level,
+ * program[rank], subsystem, job id where there is one, then the exact cause in lower case.
+ * Thread-safe.
  */
 #ifndef QK_BASE_LOG_H
 #define QK_BASE_LOG_H

@@ -1,0 +1,83 @@
+/*
+ * config.h: settings as a table. One row makes the command line flag, the key of the --config file,
+ * the line in --help and the entry of the man page.
+ *
+ * Order        defaults < --config file < command line. Within one source the last one wins on the
+ *              command line; a key given twice in a file is an error.
+ * Values       stand in the caller's struct, at row.offset:
+ *                INT, SIZE  int64_t (SIZE: bytes; suffix K, M, G or T for powers of 1024)
+ *                DOUBLE     double (finite)
+ *                STRING     const char * (owned by the qk_config_t; NULL where no default was
+ * given) BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes) CHOICE int,
+ * the index of the word in row.form Limits       min <= value <= max, both inclusive, where min <
+ * max; of a STRING the length in bytes (at most 4095 without). A value outside is refused, never
+ * clamped. File         INI: `key = value`, comments after ';' or '#', optionally under [program].
+ * Lines up to QK_CONFIG_LINE bytes. Errors       name the place (file:line or flag), key, value and
+ * limit. Threads      one thread; not collective.
+ */
+#ifndef QK_BASE_CONFIG_H
+#define QK_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "daemon/base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QK_CONFIG_LINE = 190 };
+
+typedef enum qk_config_type {
+  QK_CONFIG_INT,
+  QK_CONFIG_SIZE,
+  QK_CONFIG_DOUBLE,
+  QK_CONFIG_STRING,
+  QK_CONFIG_BOOL,
+  QK_CONFIG_CHOICE,
+  QK_CONFIG_GROUP /* not a setting: `help` is the title of the rows that follow */
+} qk_config_type_t;
+
+typedef struct qk_config_row {
+  const char *key; /* "max-memory": flag --max-memory, key max-memory */
+  qk_config_type_t type;
+  size_t offset;       /* offsetof the value in the caller's struct */
+  const char *initial; /* default as it would be written; NULL: zero, or NULL for a STRING */
+  double min, max;
+  const char *form; /* stands for the value in --help: unit or shape; CHOICE: "auto|cuda|cpu" */
+  const char *help; /* one sentence, lower case, no full stop */
+} qk_config_row_t;
+
+typedef struct qk_config qk_config_t;
+
+/* Puts the defaults into *values. rows and values are borrowed until destroy. program: "quarkd";
+ * about: one line for --help. Errors: QK_NO_MEMORY; QK_BAD_ARGUMENT where a default is not legal.
+ */
+qk_status_t qk_config_create(const char *program, const char *about, const qk_config_row_t *rows,
+                             int nrows, void *values, qk_config_t **config, qk_err_t *err);
+void qk_config_destroy(qk_config_t *config); /* NULL-safe; frees the strings in values */
+
+/* What a main() needs. True: go on. False: leave with *exit_code; --help or --version has been
+ * printed (0), or the error has been written to stderr: 64 for the command line, 78 for the file.
+ */
+bool qk_config_parse(qk_config_t *config, int argc, char **argv, int *exit_code);
+
+/* One setting; `where` opens the error text ("quarkd.conf:3"). On error the value is unchanged. */
+qk_status_t qk_config_set(qk_config_t *config, const char *where, const char *key, const char *text,
+                          qk_err_t *err);
+/* QK_IO_ERROR where it cannot be read; values of the lines before the error have been set. */
+qk_status_t qk_config_read_file(qk_config_t *config, const char *path, qk_err_t *err);
+
+/* Whether the file or the command line gave the key (false: it holds its default). */
+bool qk_config_given(const qk_config_t *config, const char *key);
+
+/* The option list as mdoc, for man pages (also by the hidden flag --help-man). */
+void qk_config_print_man(const qk_config_t *config, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,231 @@
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/config.h"
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
+
+typedef struct settings {
+  int64_t slots, memory;
+  double kappa, csw;
+  const char *gauge, *listen;
+  bool verbose;
+  int backend;
+} settings_t;
+
+#define AT(member) offsetof(settings_t, member)
+static const qk_config_row_t rows[] = {
+    {NULL, QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Physics:"},
+    {"kappa", QK_CONFIG_DOUBLE, AT(kappa), "0.12", 0.01, 0.25, "NUMBER", "hopping parameter"},
+    {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", 0, 0, "NUMBER", "clover coefficient"},
+    {"gauge", QK_CONFIG_STRING, AT(gauge), NULL, 0, 0, "FILE", "gauge configuration"},
+    {NULL, QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service:"},
+    {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 6, 40, "ENDPOINT",
+     "where to listen"},
+    {"slots", QK_CONFIG_INT, AT(slots), "12", 1, 64, "COUNT", "right-hand sides at once"},
+    {"max-memory", QK_CONFIG_SIZE, AT(memory), "4G", 1 << 20, 1e15, "BYTES",
+     "host memory for requests"},
+    {"verbose", QK_CONFIG_BOOL, AT(verbose), NULL, 0, 0, NULL, "say more"},
+    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "where kernels run"},
+};
+enum { NROWS = sizeof rows / sizeof rows[0] };
+
+static settings_t set;
+static qk_config_t *config;
+static char path[] = "/tmp/test_config.XXXXXX";
+
+static void setup(void) {
+  qk_err_t err = {0};
+  memset(&set, 0, sizeof set);
+  cr_assert_eq(qk_config_create("quarkd", "serves solves", rows, NROWS, &set, &config, &err), QK_OK,
+               "%s", err.text);
+}
+
+static void teardown(void) {
+  qk_config_destroy(config);
+  unlink(path);
+}
+
+TestSuite(config, .init = setup, .fini = teardown);
+
+static void write_file(const char *text) {
+  int fd = mkstemp(path);
+  cr_assert(fd >= 0);
+  cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+  close(fd);
+}
+
+/* Runs the parser on up to five arguments after the program's name; returns its verdict. */
+static bool parse(int *exit_code, const char *a, const char *b, const char *c) {
+  char *argv[] = {(char *)"quarkd", (char *)a, (char *)b, (char *)c, NULL};
+  int argc = 1;
+  while (argv[argc] != NULL) argc++;
+  return qk_config_parse(config, argc, argv, exit_code);
+}
+
+Test(config, defaults_stand_where_nothing_is_given) {
+  cr_expect_eq(set.kappa, 0.12);
+  cr_expect_eq(set.slots, 12);
+  cr_expect_eq(set.memory, (int64_t)4 << 30);
+  cr_expect_null(set.gauge);
+  cr_expect_str_eq(set.listen, "tcp://127.0.0.1:5555");
+  cr_expect_eq(set.backend, 0);
+  cr_expect_not(set.verbose);
+  cr_expect_not(qk_config_given(config, "kappa"));
+}
+
+Test(config, command_line_beats_file_beats_default) {
+  write_file("# comment\n[quarkd]\nkappa = 0.1345\nslots = 8   ; inline\nbackend=cpu\nmax-memory = "
+             "512M\n");
+  char arg[64];
+  snprintf(arg, sizeof arg, "--config=%s", path);
+  int code = -1;
+  cr_assert(parse(&code, "--slots=24", arg, "--verbose"));
+  cr_expect_eq(code, 0);
+  cr_expect_eq(set.kappa, 0.1345);
+  cr_expect_eq(set.slots, 24);
+  cr_expect_eq(set.backend, 2);
+  cr_expect_eq(set.memory, (int64_t)512 << 20);
+  cr_expect_eq(set.csw, 0);
+  cr_expect(set.verbose);
+  cr_expect(qk_config_given(config, "kappa") && qk_config_given(config, "slots"));
+  cr_expect_not(qk_config_given(config, "csw"));
+}
+
+/* One setting that must be refused with a text holding `cause`, and leave the old value. */
+static void refused(const char *key, const char *text, const char *cause) {
+  settings_t before = set;
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_set(config, "here", key, text, &err), QK_BAD_ARGUMENT, "%s = %s", key,
+               text);
+  cr_expect_not_null(strstr(err.text, cause), "\"%s\" lacks \"%s\"", err.text, cause);
+  cr_expect_eq(memcmp(&before, &set, sizeof set), 0);
+}
+
+Test(config, bad_values_name_place_key_value_and_limit) {
+  refused("kappa", "0.3", "here: kappa = 0.3: must be 0.01 .. 0.25");
+  refused("kappa", "nan", "kappa = \"nan\": not a finite number");
+  refused("kappa", "0.1x", "0.1x");
+  refused("kappa", "", "not a finite number");
+  refused("slots", "0", "slots = 0: must be 1 .. 64");
+  refused("slots", "65", "must be 1 .. 64");
+  refused("slots", "8.5", "not an integer");
+  refused("slots", "99999999999999999999", "not an integer");
+  refused("max-memory", "12Q", "not a size in bytes");
+  refused("max-memory", "9000000T", "not a size in bytes");
+  refused("max-memory", "1K", "must be 1048576");
+  refused("verbose", "maybe", "must be yes or no");
+  refused("backend", "gpu", "must be auto|cuda|cpu");
+  refused("backend", "cud", "must be auto|cuda|cpu");
+  refused("listen", "tcp", "has 3 bytes, must have 6 .. 40");
+  refused("kapa", "0.1", "here: unknown key \"kapa\"");
+}
+
+Test(config, values_without_limits_take_any_sign) {
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_set(config, "here", "csw", "-1.5e-3", &err), QK_OK);
+  cr_expect_eq(set.csw, -1.5e-3);
+}
+
+static void file_refused(const char *text, qk_status_t status, const char *cause) {
+  qk_err_t err = {0};
+  strcpy(path, "/tmp/test_config.XXXXXX");
+  write_file(text);
+  cr_expect_eq(qk_config_read_file(config, path, &err), status, "%s", text);
+  cr_expect_not_null(strstr(err.text, cause), "\"%s\" lacks \"%s\"", err.text, cause);
+  cr_expect_not_null(strstr(err.text, path));
+  unlink(path);
+}
+
+Test(config, bad_files_name_the_line) {
+  file_refused("kappa = 0.1\n\nslots = 99\n", QK_BAD_ARGUMENT, ":3: slots = 99: must be 1 .. 64");
+  file_refused("colour = red\n", QK_BAD_ARGUMENT, ":1: unknown key \"colour\"");
+  file_refused("slots = 2\nslots = 3\n", QK_BAD_ARGUMENT, ":2: slots is given twice");
+  file_refused("[engine]\nslots = 2\n", QK_BAD_ARGUMENT, ":2: unknown section [engine]");
+  file_refused("\nhello\n", QK_BAD_FORMAT, ":2: not \"key = value\"");
+  char big[400] = "gauge = ";
+  memset(big + 8, 'x', 300);
+  file_refused(big, QK_TOO_LARGE, ":1: line is longer than 190 bytes");
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_read_file(config, "/nonexistent/quarkd.conf", &err), QK_IO_ERROR);
+  cr_expect_not_null(strstr(err.text, "/nonexistent/quarkd.conf"));
+}
+
+Test(config, exit_codes_tell_usage_from_configuration) {
+  cr_redirect_stderr();
+  cr_redirect_stdout();
+  int code = -1;
+  cr_expect_not(parse(&code, "--slots=0", NULL, NULL));
+  cr_expect_eq(code, 64);
+  cr_expect_not(parse(&code, "--no-such-flag", NULL, NULL));
+  cr_expect_eq(code, 64);
+  cr_expect_not(parse(&code, "extra", NULL, NULL));
+  cr_expect_eq(code, 64);
+  cr_expect_not(parse(&code, "--config=/nonexistent", NULL, NULL));
+  cr_expect_eq(code, 78);
+  cr_expect_not(parse(&code, "--version", NULL, NULL));
+  cr_expect_eq(code, 0);
+}
+
+Test(config, help_lists_every_key_with_limits_and_default) {
+  cr_redirect_stdout();
+  int code = -1;
+  cr_expect_not(parse(&code, "--help", NULL, NULL));
+  fflush(stdout);
+  fclose(stdout);
+  char text[8192];
+  size_t n = fread(text, 1, sizeof text - 1, cr_get_redirected_stdout());
+  text[n] = '\0';
+  for (int i = 0; i < NROWS; i++) {
+    const char *needle = rows[i].key != NULL ? rows[i].key : rows[i].help;
+    cr_expect_not_null(strstr(text, needle), "help lacks %s:\n%s", needle, text);
+  }
+  cr_expect_not_null(strstr(text, "1 .. 64; default 12"), "%s", text);
+  cr_expect_null(strstr(text, "help-man"));
+}
+
+Test(config, man_page_lists_every_key) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  qk_config_print_man(config, out);
+  fclose(out);
+  for (int i = 0; i < NROWS; i++) {
+    char needle[64];
+    if (rows[i].key == NULL) continue;
+    snprintf(needle, sizeof needle, ".It Fl -%s ", rows[i].key);
+    cr_expect_not_null(strstr(text, needle), "%s", needle);
+  }
+  free(text);
+}
+
+Test(config, illegal_defaults_are_refused) {
+  const qk_config_row_t bad[] = {{"n", QK_CONFIG_INT, AT(slots), "7", 1, 5, "N", "a number"}};
+  qk_config_t *other = NULL;
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_create("x", "y", bad, 1, &set, &other, &err), QK_BAD_ARGUMENT);
+  cr_expect_null(other);
+}
+
+Test(config, every_allocation_may_fail) {
+  const int64_t before = qk_mem_bytes();
+  for (int n = 1;; n++) {
+    char plan[32];
+    snprintf(plan, sizeof plan, "alloc:%d", n);
+    cr_assert_eq(qk_fault_set(plan), 0);
+    qk_config_t *c = NULL;
+    qk_err_t err = {0};
+    qk_status_t status = qk_config_create("quarkd", "", rows, NROWS, &set, &c, &err);
+    cr_assert(status == QK_OK || status == QK_NO_MEMORY);
+    qk_config_destroy(c);
+    cr_assert_eq(qk_mem_bytes(), before);
+    if (status == QK_OK) {
+      cr_expect_eq(n, 4);
+      break;
+    }
+  }
+}
