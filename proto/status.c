@@ -3,7 +3,8 @@
 const char *qk_status_name(qk_status_t status) {
   switch (status) {
 #define X(name, number, retryable, text)                                                           \
-  case QK_##name: return #name;
+  case QK_##name:                                                                                  \
+    return #name;
     QK_STATUS_TABLE(X)
 #undef X
   }
@@ -13,7 +14,8 @@ const char *qk_status_name(qk_status_t status) {
 const char *qk_status_text(qk_status_t status) {
   switch (status) {
 #define X(name, number, retryable, text)                                                           \
-  case QK_##name: return text;
+  case QK_##name:                                                                                  \
+    return text;
     QK_STATUS_TABLE(X)
 #undef X
   }
@@ -23,7 +25,8 @@ const char *qk_status_text(qk_status_t status) {
 bool qk_status_retryable(qk_status_t status) {
   switch (status) {
 #define X(name, number, retryable, text)                                                           \
-  case QK_##name: return retryable;
+  case QK_##name:                                                                                  \
+    return retryable;
     QK_STATUS_TABLE(X)
 #undef X
   }

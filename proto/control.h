@@ -1,0 +1,34 @@
+/*
+ * control.h: control messages to and from bytes, with the size limit of limits.h on both ways. One
+ * ZeroMQ message is one envelope (quark.proto, engine.proto).
+ *
+ * pack returns bytes of malloc that the caller frees, NULL (with *bytes = 0) without memory or
+ * where the message is over QK_CONTROL_MAX. unpack returns NULL for bytes that are over the limit,
+ * are no such message, or hold no body that this version knows; free with the generated
+ * ..__free_unpacked(m, NULL).
+ */
+#ifndef QK_PROTO_CONTROL_H
+#define QK_PROTO_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/engine.pb-c.h"
+#include "proto/quark.pb-c.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Any of the four envelopes. */
+uint8_t *qk_control_pack(const ProtobufCMessage *message, size_t *bytes);
+
+Quark__ClientMessage *qk_control_unpack_client(const void *data, size_t bytes);
+Quark__ServerMessage *qk_control_unpack_server(const void *data, size_t bytes);
+Quark__Engine__FrontMessage *qk_control_unpack_front(const void *data, size_t bytes);
+Quark__Engine__EngineMessage *qk_control_unpack_engine(const void *data, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+/*
+ * limits.h: every limit of the protocol, in one place. Bytes unless the name says otherwise. All
+ * are checked by the receiver before anything is allocated for what they limit.
+ */
+#ifndef QK_PROTO_LIMITS_H
+#define QK_PROTO_LIMITS_H
+
+#define QK_PROTOCOL_VERSION 1u
+
+enum {
+  QK_CONTROL_MAX = 64 * 1024, /* one control message */
+  QK_CHUNK_MAX = 1024 * 1024, /* payload of one data message */
+  QK_FRAME_HEADER = 64,       /* header of one data message */
+  QK_FRAME_MAX = QK_FRAME_HEADER + QK_CHUNK_MAX,
+
+  QK_CLIENT_ID = 16,      /* client id, and session token */
+  QK_USER_MAX = 64,       /* user name in HELLO */
+  QK_PROGRAM_MAX = 128,   /* program name in HELLO */
+  QK_SETUP_NAME_MAX = 64, /* setup name in SUBMIT */
+  QK_TEXT_MAX = 512,      /* sentence in REJECTED, RESULT, ERROR */
+  QK_PATH_MAX = 4096,     /* gauge path in LOAD */
+  QK_SHM_NAME_MAX = 64,   /* shared-memory name in FILL */
+
+  QK_REQUEST_RHS_MAX = 1024,    /* right-hand sides of one request */
+  QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
+  QK_SESSIONS_MAX = 1024,       /* clients at a time */
+  QK_SLOTS_MAX = 64,            /* slots of an engine */
+
+  QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
+  QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
+  QK_HEARTBEAT_MS = 1000,              /* engine heartbeat, and front ping */
+  QK_ENGINE_SILENCE_MS = 30000         /* front silent for so long: the engine leaves */
+};
+
+#define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
+#define QK_DEADLINE_MS_MAX 31536000000ull /* deadline: a year */
+
+#endif
