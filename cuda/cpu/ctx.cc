@@ -1,0 +1,130 @@
+#include "cuda/cpu/ctx.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr size_t alignment = 256;
+/* Copies and zeroing are shared among the threads in pieces of this many bytes, so that pages are
+ * first touched by the threads that will work on them. */
+constexpr size_t piece = 1 << 18;
+
+template <class F> void in_pieces(size_t bytes, F f) {
+  const int64_t n = (int64_t)((bytes + piece - 1) / piece);
+#pragma omp parallel for schedule(static) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    size_t at = (size_t)i * piece;
+    f(at, bytes - at < piece ? bytes - at : piece);
+  }
+}
+
+void cpu_model(char *name, size_t size) {
+  snprintf(name, size, "CPU");
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  if (f == NULL) return;
+  char line[256];
+  while (fgets(line, sizeof line, f) != NULL) {
+    char *value = strchr(line, ':');
+    if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
+    value += strspn(value, ": \t");
+    value[strcspn(value, "\n")] = '\0';
+    snprintf(name, size, "%s", value);
+    break;
+  }
+  fclose(f);
+}
+
+bool is_queue(int queue) {
+  return queue == 0 || queue == 1;
+}
+
+} // namespace
+
+qk_status_t qk_cpu_memory::open(int, qk_ops_ctx_t **ctx, qk_err_t *err) {
+  qk_cpu_ctx *cpu = (qk_cpu_ctx *)calloc(1, sizeof *cpu);
+  size_t bytes = sizeof(double) * QK_CPU_CHUNKS * QK_CPU_PARTIALS;
+  if (cpu != NULL) cpu->partial = (double *)aligned_alloc(alignment, bytes);
+  if (cpu == NULL || cpu->partial == NULL) {
+    ::free(cpu);
+    return qk_fail(err, QK_NO_MEMORY, "cpu context: no memory for %zu bytes", bytes + sizeof *cpu);
+  }
+  *ctx = &cpu->base;
+  return QK_OK;
+}
+
+void qk_cpu_memory::close(qk_ops_ctx_t *ctx) {
+  if (ctx == NULL) return;
+  qk_ctx_fini(ctx);
+  ::free(qk_cpu(ctx)->partial);
+  ::free(ctx);
+}
+
+qk_status_t qk_cpu_memory::info(qk_ops_ctx_t *, qk_device_info_t *info) {
+  memset(info, 0, sizeof *info);
+  cpu_model(info->name, sizeof info->name);
+  int64_t page = sysconf(_SC_PAGESIZE);
+  info->memory_total = sysconf(_SC_PHYS_PAGES) * page;
+  info->memory_free = sysconf(_SC_AVPHYS_PAGES) * page;
+  info->threads = omp_get_max_threads();
+  return QK_OK;
+}
+
+qk_status_t qk_cpu_memory::alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
+  qk_status_t status = qk_ctx_reserve(ctx, bytes);
+  if (status != QK_OK) return status;
+  void *p = NULL;
+  if (bytes > SIZE_MAX - alignment || posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) != 0)
+    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY, "alloc of %zu bytes: no memory (%lld bytes held)",
+                       bytes, (long long)ctx->allocated);
+  qk_ctx_hold(ctx, p, bytes);
+  *ptr = p;
+  return QK_OK;
+}
+
+void qk_cpu_memory::free(qk_ops_ctx_t *ctx, void *ptr) {
+  if (ptr == NULL) return;
+  qk_ctx_release(ctx, ptr);
+  ::free(ptr);
+}
+
+qk_status_t qk_cpu_memory::alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
+  qk_status_t status = qk_ctx_reserve(ctx, bytes);
+  if (status != QK_OK) return status;
+  void *p = NULL;
+  if (bytes > SIZE_MAX - alignment || posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) != 0)
+    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY, "alloc_host of %zu bytes: no memory", bytes);
+  *ptr = p;
+  return QK_OK;
+}
+
+void qk_cpu_memory::free_host(qk_ops_ctx_t *, void *ptr) {
+  ::free(ptr);
+}
+
+qk_status_t qk_cpu_memory::copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
+                                qk_copy_t, int queue) {
+  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 or 1", queue);
+  in_pieces(bytes,
+            [=](size_t at, size_t n) { memcpy((char *)dst + at, (const char *)src + at, n); });
+  return QK_OK;
+}
+
+qk_status_t qk_cpu_memory::zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue) {
+  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 or 1", queue);
+  in_pieces(bytes, [=](size_t at, size_t n) { memset((char *)dst + at, 0, n); });
+  return QK_OK;
+}
+
+qk_status_t qk_cpu_memory::queue_wait(qk_ops_ctx_t *ctx, int waiter, int on) {
+  if (is_queue(waiter) && is_queue(on)) return QK_OK;
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 or 1", waiter, on);
+}
+
+qk_status_t qk_cpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
+  if (is_queue(queue)) return QK_OK;
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 or 1", queue);
+}

@@ -1,0 +1,178 @@
+#include "cuda/gpu/ctx.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace {
+
+/* Whether this build holds code for a device is asked of this kernel. */
+__global__ void probe() {}
+
+bool is_queue(int queue) {
+  return queue == 0 || queue == 1;
+}
+
+qk_status_t no_device(qk_err_t *err, int device, const char *what, cudaError_t code) {
+  cudaGetLastError();
+  return qk_fail(err, QK_NO_DEVICE, "device %d: %s: %s", device, what, cudaGetErrorString(code));
+}
+
+/* Streams, events and scratch of a context whose device is current. */
+cudaError_t set_up(qk_gpu_ctx *gpu) {
+  for (int q = 0; q < 2; q++) {
+    cudaError_t code = cudaStreamCreateWithFlags(&gpu->stream[q], cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+      code = cudaEventCreateWithFlags(&gpu->event[q], cudaEventDisableTiming);
+    if (code != cudaSuccess) return code;
+  }
+  const size_t results = QK_GPU_MULTI * (QK_MAX_RHS / QK_TILE);
+  return cudaMalloc(&gpu->partial, results * QK_GPU_BLOCKS * QK_TILE * 2 * sizeof(double));
+}
+
+} // namespace
+
+qk_status_t qk_gpu_check(qk_ops_ctx_t *ctx, cudaError_t code, const char *what) {
+  if (code == cudaSuccess) return QK_OK;
+  return qk_ctx_fail(ctx, QK_DEVICE_ERROR, "%s: %s (%s)", what, cudaGetErrorString(code),
+                     cudaGetErrorName(code));
+}
+
+qk_status_t qk_gpu_memory::open(int device, qk_ops_ctx_t **ctx, qk_err_t *err) {
+  int count = 0;
+  cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess) return no_device(err, device, "cudaGetDeviceCount", code);
+  if (device < 0 || device >= count)
+    return qk_fail(err, QK_NO_DEVICE, "device = %d: this machine has %d (counted from 0)", device,
+                   count);
+  cudaFuncAttributes attributes;
+  if ((code = cudaSetDevice(device)) != cudaSuccess)
+    return no_device(err, device, "cudaSetDevice", code);
+  if ((code = cudaFuncGetAttributes(&attributes, probe)) != cudaSuccess)
+    return no_device(err, device, "no kernels for this architecture in this build", code);
+
+  qk_gpu_ctx *gpu = (qk_gpu_ctx *)calloc(1, sizeof *gpu);
+  if (gpu == NULL)
+    return qk_fail(err, QK_NO_MEMORY, "cuda context: no memory for %zu bytes", sizeof *gpu);
+  gpu->device = device;
+  code = cudaDeviceGetAttribute(&gpu->multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (code == cudaSuccess) code = set_up(gpu);
+  if (code != cudaSuccess) {
+    qk_gpu_memory::close(&gpu->base);
+    return no_device(err, device, "setting up streams and scratch memory", code);
+  }
+  *ctx = &gpu->base;
+  return QK_OK;
+}
+
+/* Failures cannot be handed on here and, after a lost device, all these calls fail: they are
+ * ignored. */
+void qk_gpu_memory::close(qk_ops_ctx_t *ctx) {
+  if (ctx == NULL) return;
+  qk_gpu_ctx *gpu = qk_gpu(ctx);
+  cudaSetDevice(gpu->device);
+  for (int q = 0; q < 2; q++) {
+    if (gpu->stream[q] != NULL) {
+      cudaStreamSynchronize(gpu->stream[q]);
+      cudaStreamDestroy(gpu->stream[q]);
+    }
+    if (gpu->event[q] != NULL) cudaEventDestroy(gpu->event[q]);
+  }
+  cudaFree(gpu->partial);
+  cudaGetLastError();
+  qk_ctx_fini(ctx);
+  ::free(gpu);
+}
+
+qk_status_t qk_gpu_memory::info(qk_ops_ctx_t *ctx, qk_device_info_t *info) {
+  const qk_gpu_ctx *gpu = qk_gpu(ctx);
+  cudaDeviceProp properties;
+  size_t memory_free = 0, memory_total = 0;
+  qk_status_t status =
+      qk_gpu_check(ctx, cudaGetDeviceProperties(&properties, gpu->device), "device properties");
+  if (status == QK_OK)
+    status = qk_gpu_check(ctx, cudaMemGetInfo(&memory_free, &memory_total), "memory info");
+  if (status != QK_OK) return status;
+  memset(info, 0, sizeof *info);
+  snprintf(info->name, sizeof info->name, "%s", properties.name);
+  info->memory_total = (int64_t)memory_total;
+  info->memory_free = (int64_t)memory_free;
+  info->threads = gpu->multiprocessors;
+  return QK_OK;
+}
+
+qk_status_t qk_gpu_memory::alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
+  qk_status_t status = qk_ctx_reserve(ctx, bytes);
+  if (status != QK_OK) return status;
+  void *p = NULL;
+  cudaError_t code = cudaMalloc(&p, bytes > 0 ? bytes : 1);
+  if (code == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY,
+                       "alloc of %zu bytes: no device memory (%lld bytes held)", bytes,
+                       (long long)ctx->allocated);
+  }
+  if (code != cudaSuccess) return qk_gpu_check(ctx, code, "cudaMalloc");
+  qk_ctx_hold(ctx, p, bytes);
+  *ptr = p;
+  return QK_OK;
+}
+
+void qk_gpu_memory::free(qk_ops_ctx_t *ctx, void *ptr) {
+  if (ptr == NULL) return;
+  qk_ctx_release(ctx, ptr);
+  qk_gpu_check(ctx, cudaFree(ptr), "cudaFree");
+}
+
+qk_status_t qk_gpu_memory::alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
+  qk_status_t status = qk_ctx_reserve(ctx, bytes);
+  if (status != QK_OK) return status;
+  void *p = NULL;
+  cudaError_t code = cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocDefault);
+  if (code == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY, "alloc_host of %zu bytes: no pinned memory", bytes);
+  }
+  if (code != cudaSuccess) return qk_gpu_check(ctx, code, "cudaHostAlloc");
+  *ptr = p;
+  return QK_OK;
+}
+
+void qk_gpu_memory::free_host(qk_ops_ctx_t *ctx, void *ptr) {
+  if (ptr != NULL) qk_gpu_check(ctx, cudaFreeHost(ptr), "cudaFreeHost");
+}
+
+qk_status_t qk_gpu_memory::copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
+                                qk_copy_t kind, int queue) {
+  static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                         cudaMemcpyDeviceToDevice};
+  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 or 1", queue);
+  return qk_gpu_check(ctx,
+                      cudaMemcpyAsync(dst, src, bytes, kinds[kind], qk_gpu(ctx)->stream[queue]),
+                      "cudaMemcpyAsync");
+}
+
+qk_status_t qk_gpu_memory::zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue) {
+  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 or 1", queue);
+  return qk_gpu_check(ctx, cudaMemsetAsync(dst, 0, bytes, qk_gpu(ctx)->stream[queue]),
+                      "cudaMemsetAsync");
+}
+
+qk_status_t qk_gpu_memory::queue_wait(qk_ops_ctx_t *ctx, int waiter, int on) {
+  if (!is_queue(waiter) || !is_queue(on))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 or 1", waiter, on);
+  if (waiter == on) return QK_OK;
+  qk_gpu_ctx *gpu = qk_gpu(ctx);
+  qk_status_t status =
+      qk_gpu_check(ctx, cudaEventRecord(gpu->event[on], gpu->stream[on]), "cudaEventRecord");
+  if (status != QK_OK) return status;
+  return qk_gpu_check(ctx, cudaStreamWaitEvent(gpu->stream[waiter], gpu->event[on], 0),
+                      "cudaStreamWaitEvent");
+}
+
+qk_status_t qk_gpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 or 1", queue);
+  return qk_gpu_check(ctx, cudaStreamSynchronize(qk_gpu(ctx)->stream[queue]),
+                      "cudaStreamSynchronize");
+}

@@ -1,0 +1,54 @@
+/*
+ * gpu/ctx.cuh: the CUDA backend's context: two streams (0: compute, 1: copies and halos), and
+ * scratch memory for reductions. Every CUDA call goes through qk_gpu_check; kernels end with
+ * qk_gpu_launched.
+ */
+#ifndef QK_CUDA_GPU_CTX_CUH
+#define QK_CUDA_GPU_CTX_CUH
+
+#include <cuda_runtime.h>
+
+#include "cuda/ctx.h"
+
+/* Reductions use at most this many blocks along the lattice, whatever the device: a sum's order
+ * depends on the lattice only. QK_GPU_MULTI: fields that one pass of multi_dot takes. */
+enum { QK_GPU_BLOCKS = 2048, QK_GPU_MULTI = 8 };
+
+struct qk_gpu_ctx {
+  qk_ops_ctx base;
+  cudaStream_t stream[2];
+  cudaEvent_t event[2]; /* event[q]: the point of queue q that the other one waits for */
+  /* Partial sums [RHS tile][result][block][lane][2] between the two passes of a reduction. */
+  double *partial;
+  int device, multiprocessors;
+};
+
+inline qk_gpu_ctx *qk_gpu(qk_ops_ctx_t *ctx) {
+  return reinterpret_cast<qk_gpu_ctx *>(ctx);
+}
+
+/* QK_OK, or QK_DEVICE_ERROR with "what: CUDA's text" in last_error. */
+qk_status_t qk_gpu_check(qk_ops_ctx_t *ctx, cudaError_t code, const char *what);
+
+/* The error of the launch just made. */
+inline qk_status_t qk_gpu_launched(qk_ops_ctx_t *ctx, const char *kernel) {
+  return qk_gpu_check(ctx, cudaGetLastError(), kernel);
+}
+
+/* The memory and queue entries of the table (ops.h). */
+struct qk_gpu_memory {
+  static qk_status_t open(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
+  static void close(qk_ops_ctx_t *ctx);
+  static qk_status_t info(qk_ops_ctx_t *ctx, qk_device_info_t *info);
+  static qk_status_t alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
+  static void free(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
+  static void free_host(qk_ops_ctx_t *ctx, void *ptr);
+  static qk_status_t copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
+                          qk_copy_t kind, int queue);
+  static qk_status_t zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);
+  static qk_status_t queue_wait(qk_ops_ctx_t *ctx, int waiter, int on);
+  static qk_status_t queue_sync(qk_ops_ctx_t *ctx, int queue);
+};
+
+#endif

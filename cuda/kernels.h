@@ -1,0 +1,37 @@
+/*
+ * kernels.h: the kernels of one backend, as its table calls them (table.h). Each build of the
+ * kernels (GPU, and the CPU once per instruction set) has its own namespace QK_NS. Arguments,
+ * results and errors: ops.h. The table has already checked that the context is alive.
+ */
+#ifndef QK_CUDA_KERNELS_H
+#define QK_CUDA_KERNELS_H
+
+#include "cuda/ops.h"
+
+namespace QK_NS {
+
+qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
+qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+
+qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);
+qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args);
+qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);
+qk_status_t unitarity(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det,
+                      double *link_trace);
+size_t links_bytes(const qk_lattice_t *lat, qk_prec_t prec, int reals);
+qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec);
+qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag,
+                       qk_diag_t *out);
+qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
+                        qk_diag_t *out, int64_t *singular);
+qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
+                         qk_diag_t *out);
+
+} // namespace QK_NS
+
+#endif

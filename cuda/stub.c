@@ -1,0 +1,16 @@
+#include "cuda/ops.h"
+
+static qk_status_t stub_open(int device, qk_ops_ctx_t **ctx, qk_err_t *err) {
+  (void)ctx;
+  return qk_fail(err, QK_NO_DEVICE, "device %d: this build has no CUDA kernels", device);
+}
+
+static void stub_close(qk_ops_ctx_t *ctx) {
+  (void)ctx;
+}
+
+/* Nothing else of the table can be reached without a context. */
+const qk_ops_t *qk_ops_gpu(void) {
+  static const qk_ops_t table = {.name = "cuda", .open = stub_open, .close = stub_close};
+  return &table;
+}

@@ -1,0 +1,49 @@
+/*
+ * table.h: a backend's ops table, made of its memory and queue functions (the struct Memory, static
+ * members) and of the kernels of namespace QK_NS. Every call that can fail first asks qk_ctx_begin,
+ * so that a lost context stays lost and no call escapes the fault points.
+ */
+#ifndef QK_CUDA_TABLE_H
+#define QK_CUDA_TABLE_H
+
+#include "cuda/ctx.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+
+template <auto fn> struct guarded;
+template <class... A, qk_status_t (*fn)(qk_ops_ctx_t *, A...)> struct guarded<fn> {
+  static qk_status_t call(qk_ops_ctx_t *ctx, A... a) {
+    qk_status_t status = qk_ctx_begin(ctx);
+    return status != QK_OK ? status : fn(ctx, a...);
+  }
+};
+
+template <class Memory> qk_ops_t make_table(const char *name) {
+  qk_ops_t t = {};
+  t.name = name;
+  t.open = Memory::open;
+  t.close = Memory::close;
+  t.info = guarded<Memory::info>::call;
+  t.last_error = [](qk_ops_ctx_t *ctx) -> const char * { return ctx->error; };
+  t.alloc = guarded<Memory::alloc>::call;
+  t.free = Memory::free;
+  t.alloc_host = guarded<Memory::alloc_host>::call;
+  t.free_host = Memory::free_host;
+  t.allocated = [](qk_ops_ctx_t *ctx) { return ctx->allocated; };
+  t.copy = guarded<Memory::copy>::call;
+  t.zero = guarded<Memory::zero>::call;
+  t.queue_wait = guarded<Memory::queue_wait>::call;
+  t.queue_sync = guarded<Memory::queue_sync>::call;
+  t.blas = guarded<blas>::call;
+  t.multi_dot = guarded<multi_dot>::call;
+  t.multi_axpy = guarded<multi_axpy>::call;
+  t.column_import = guarded<column_import>::call;
+  t.column_export = guarded<column_export>::call;
+  t.source = guarded<source>::call;
+  return t;
+}
+
+} // namespace QK_NS
+
+#endif
