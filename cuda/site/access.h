@@ -70,7 +70,7 @@ template <class S, int K, bool once> QK_HD void load_piece(const S *p, real<S> *
     S s[K];
   } u;
   u.v = once ? __ldcs((const V *)p) : __ldg((const V *)p);
-#pragma unroll
+  QK_UNROLL
   for (int k = 0; k < K; k++) r[k] = widen(u.s[k]);
 }
 
@@ -81,7 +81,7 @@ template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
     S s[K];
     __device__ U() {}
   } u;
-#pragma unroll
+  QK_UNROLL
   for (int k = 0; k < K; k++) narrow(r[k], u.s[k]);
   *(V *)p = u.v;
 }
@@ -90,7 +90,7 @@ template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
 template <class S, int N, bool once = false>
 QK_HD void load_lane(const S *p, int lane, real<S> *r) {
   using T = tile_shape<S, N>;
-#pragma unroll
+  QK_UNROLL
   for (int k = 0; k < T::whole / T::W; k++)
     load_piece<S, T::W, once>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
   if constexpr (T::rest > 0)
@@ -99,7 +99,7 @@ QK_HD void load_lane(const S *p, int lane, real<S> *r) {
 
 template <class S, int N> QK_HD void store_lane(S *p, int lane, const real<S> *r) {
   using T = tile_shape<S, N>;
-#pragma unroll
+  QK_UNROLL
   for (int k = 0; k < T::whole / T::W; k++)
     store_piece<S, T::W>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
   if constexpr (T::rest > 0)
@@ -151,12 +151,12 @@ QK_HD void store_row(half *p, const lanes<float> &v) {
 
 template <class S, int N> QK_HD void load_lanes(const S *data, spot at, lanes<real<S>> *r) {
   const S *p = data + at.tile * (QK_TILE * N);
-#pragma GCC unroll 72
+  QK_UNROLL
   for (int c = 0; c < N; c++) load_row(p + c * QK_TILE, r[c]);
 }
 template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<real<S>> *r) {
   S *p = data + at.tile * (QK_TILE * N);
-#pragma GCC unroll 72
+  QK_UNROLL
   for (int c = 0; c < N; c++) store_row(p + c * QK_TILE, r[c]);
 }
 QK_HD lanes<float> load_scale(const float *scale, spot at) {
@@ -175,7 +175,7 @@ template <int N, class S> QK_HD void load_spinor(const spinor<S> &f, spot at, la
   load_lanes<S, N>(f.data, at, r);
   if constexpr (storage<S>::scaled) {
     lanes<float> s = load_scale(f.scale, at);
-#pragma GCC unroll 72
+    QK_UNROLL
     for (int c = 0; c < N; c++) r[c] = r[c] * s;
   }
 }
@@ -185,11 +185,11 @@ QK_HD void store_spinor(const spinor<S> &f, spot at, const lanes<real<S>> *r) {
   if constexpr (storage<S>::scaled) {
     constexpr float least = 1.17549435e-38f;
     lanes<float> top = lanes_abs(r[0]), scaled[N];
-#pragma GCC unroll 72
+    QK_UNROLL
     for (int c = 1; c < N; c++) top = lanes_max(lanes_abs(r[c]), top);
     const lanes<float> zero = {};
     const lanes<float> inverse = top < least ? zero : 1.0f / top;
-#pragma GCC unroll 72
+    QK_UNROLL
     for (int c = 0; c < N; c++) scaled[c] = r[c] * inverse;
     store_lanes<S, N>(f.data, at, scaled);
     store_scale(f.scale, at, top < least ? zero : top);

@@ -33,15 +33,14 @@
 #include <cuda_fp16.h>
 #define QK_HD __device__ __forceinline__
 #define QK_ANY __host__ __device__ inline
+#define QK_UNROLL _Pragma("unroll")
 #else
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
 #define QK_HD inline __attribute__((always_inline))
 #define QK_ANY inline
-/* Vectors wider than the instruction set are passed between inlined functions only: no ABI is at
- * stake. */
-#pragma GCC diagnostic ignored "-Wpsabi"
+#define QK_UNROLL _Pragma("GCC unroll 72")
 #endif
 
 namespace QK_NS {
