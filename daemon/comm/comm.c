@@ -36,6 +36,9 @@ int qk_comm_size(const qk_comm_t *comm) {
 int qk_comm_local_rank(const qk_comm_t *comm) {
   return comm->local_rank;
 }
+int qk_comm_host(const qk_comm_t *comm) {
+  return comm->host;
+}
 
 qk_status_t qk_comm_set_grid(qk_comm_t *comm, const int grid[4], qk_err_t *err) {
   int64_t ranks = 1;
