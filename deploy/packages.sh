@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what is missing of the Debian 12 / Ubuntu 24.04 packages the project needs.
+# usage: deploy/packages.sh SET...   sets: build test lint plot
+set -euo pipefail
+
+declare -A packages=(
+  [build]="gcc g++ meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
+    libzmq3-dev libuv1-dev libxxhash-dev zlib1g-dev libexpat1-dev libjansson-dev libinih-dev
+    libhdf5-dev libopenmpi-dev openmpi-bin"
+  [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
+    python3-protobuf binutils"
+  [lint]="clang-14 clang-format-14 clang-tidy-14 shellcheck mandoc"
+  [plot]="gnuplot-nox"
+)
+
+wanted=()
+for set in "$@"; do
+  if [ -z "${packages[$set]:-}" ]; then
+    echo "packages.sh: set \"$set\": must be one of ${!packages[*]}" >&2
+    exit 64
+  fi
+  read -r -d '' -a names <<<"${packages[$set]}" || true
+  wanted+=("${names[@]}")
+done
+
+missing=()
+for package in "${wanted[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "packages.sh: not root and no sudo; please install: ${missing[*]}" >&2
+    exit 69
+  fi
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
