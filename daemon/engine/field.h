@@ -30,6 +30,12 @@ qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk
 void qk_field_destroy(qk_field_t *field); /* NULL-safe */
 size_t qk_field_bytes(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset);
 
+/* Bytes of the tiles of `v` (shape members set), alone or with the scales of half precision behind
+ * them; and the pointers of v into memory of qk_spinor_bytes. */
+size_t qk_spinor_data_bytes(const qk_spinor_t *v);
+size_t qk_spinor_bytes(const qk_spinor_t *v);
+void qk_spinor_place(qk_spinor_t *v, void *memory);
+
 /* The even or odd half of a full field; of a half field, itself. */
 qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
 

@@ -21,8 +21,8 @@ typedef struct qk_operator_ops {
   const char *name; /* "wilson-clover" */
   /* out = M in, or M^+ in; full fields. x given: out = x + c M in (fused; c = -1 makes a residual). */
   qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger, const qk_field_t *x, double c);
-  /* out = Mhat in or Mhat^+ in; even fields. x, c as in apply. */
-  qk_status_t (*apply_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger, const qk_field_t *x, double c);
+  /* out = Mhat in or Mhat^+ in; even fields. x given: out = x - Mhat in. */
+  qk_status_t (*apply_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger, const qk_field_t *x);
   /* even part of the preconditioned right-hand side: out_e = A_ee^-1 (b_e - M_eo A_oo^-1 b_o); b full. */
   qk_status_t (*prepare_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *b);
   /* x = (x_e, A_oo^-1 (b_o - M_oe x_e)); x full, xe even, b full. xe may be the even half of x. */
@@ -36,6 +36,7 @@ struct qk_operator {
   qk_work_t *work; /* borrowed: intermediate fields */
   int64_t applications[3]; /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_eo; /* per site of the full lattice and RHS */
+  double diag_scale;       /* typical |A v| / |v|: what the residual of Mhat is worth in that of M */
 };
 
 typedef struct qk_wilson_params {

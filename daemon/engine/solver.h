@@ -54,12 +54,15 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
 void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 
 /* The block that right-hand sides are written into before fill (full, double, nslot columns): import
- * or generate into column `slot` of it. */
+ * or generate into column `slot` of it while that slot is free. fill() may scale the column by a power
+ * of two (undone in the solution); it is needed until the slot is cleared. */
 qk_field_t *qk_solver_rhs(qk_solver_t *solver);
-/* Where solutions stand after a slot has ended (full, double, nslot columns). */
+/* Where solutions stand from the end of a slot until it is cleared (full, double, nslot columns). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver);
 
-/* Column `slot` of rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with NAN_INPUT. */
+/* Column `slot` of rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with NAN_INPUT.
+ * tol > 0; max_iter >= 1 is looked at every `check` iterations. QK_BAD_ARGUMENT (also for a slot that is
+ * not free) changes nothing. */
 qk_status_t qk_solver_fill(qk_solver_t *solver, int slot, double tol, int64_t max_iter);
 /* Several slots at once: one pass over the fields. */
 qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol, const int64_t *max_iter);

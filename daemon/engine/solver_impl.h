@@ -1,0 +1,127 @@
+/*
+ * solver_impl.h: what solver.c and the Krylov methods share. Private to the solvers.
+ *
+ * solver.c owns the slots, the double-precision solution and residual, and all decisions; a method owns
+ * the recursion. A method sees the system Mhat xi = r in the inner precision, even sites: it reduces r
+ * and accumulates xi. Both are replaced by solver.c between two runs, for some slots.
+ *
+ * Independence of slots: whatever a method or solver.c does to a slot depends on that slot's numbers and
+ * on the number of its own iterations alone; block-wide passes over other slots leave their bits alone.
+ *
+ * Scalars are complex doubles [nslot][2] on the device, with a mirror on the host that fetch and store
+ * move as a whole. Masks are bytes [nslot].
+ */
+#ifndef QK_ENGINE_SOLVER_IMPL_H
+#define QK_ENGINE_SOLVER_IMPL_H
+
+#include "daemon/engine/solver.h"
+
+typedef struct qk_method {
+  const char *name;
+  int check;                      /* default iterations per step */
+  int applications_per_iteration; /* of Mhat or its adjoint */
+  /* Reserves s->method_state, fields, scalars (qk_solver_scalars). */
+  qk_status_t (*create)(qk_solver_t *s);
+  void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
+  /* Slots of the mask begin anew from r (xi = 0): search directions are forgotten. */
+  qk_status_t (*start)(qk_solver_t *s, const uint8_t *mask);
+  /* r of these slots was recomputed: nearly the same vector, directions are kept. */
+  qk_status_t (*replaced)(qk_solver_t *s, const uint8_t *mask);
+  /* s->check iterations of all running slots. Leaves s->trace[i][slot] = |r|^2 after iteration i and
+   * s->broken[slot]: the recursion cannot go on. */
+  qk_status_t (*iterate)(qk_solver_t *s);
+} qk_method_t;
+
+extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_gcr;
+
+/* What decides about a slot. Norms are those of even vectors in the units of the scaled source. */
+typedef struct qk_slot_work {
+  int exponent;       /* the source was multiplied by 2^-exponent */
+  double norm_b;      /* of the scaled source */
+  double target;      /* |r| that should give the wanted residual of the full system */
+  double best;        /* |bhat - Mhat xe| in double */
+  double lowest;      /* smallest |r| that the recursion saw since r was last recomputed ... */
+  int64_t lowest_at;  /* ... and the iteration of it */
+  int stalls;         /* recomputations in a row that gained less than a factor of two */
+  bool breakdown;     /* the recursion broke down in one of them */
+  int64_t checks;     /* check points so far */
+  int history_stride; /* check points per entry of the history */
+  double filled_at;   /* monotonic seconds */
+} qk_slot_work_t;
+
+struct qk_solver {
+  qk_operator_t *op;
+  qk_work_t *work;
+  const qk_device_t *dev;
+  const qk_method_t *method;
+  void *method_state;
+  qk_solver_params_t params;
+  int nslot, check;
+
+  qk_field_t *b, *x;     /* full, double */
+  qk_field_t *bhat, *xe; /* even, double */
+  qk_field_t *r, *xi;    /* even, inner precision */
+
+  int nscalar;                  /* of the method; solver.c has QK_SOLVER_OWN more before them */
+  double *scalar, *scalar_host; /* device, pinned host */
+  uint8_t *mask, *mask_host;    /* running slots, then a mask for one use */
+
+  double *trace; /* [check][nslot] */
+  bool broken[QK_MAX_RHS];
+  qk_slot_t slot[QK_MAX_RHS];
+  qk_slot_work_t w[QK_MAX_RHS];
+};
+
+enum { QK_SOLVER_OWN = 2 }; /* a norm, a factor */
+
+/* A field of even sites in the inner precision. */
+qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
+
+/* n scalars on the device, zero. Called once by create. */
+qk_status_t qk_solver_scalars(qk_solver_t *s, int n);
+static inline double *qk_scalar(const qk_solver_t *s, int k) {
+  return s->scalar + (size_t)(QK_SOLVER_OWN + k) * s->nslot * 2;
+}
+/* Element of the mirror: [0] real, [1] imaginary part. */
+static inline double *qk_scalar_host(const qk_solver_t *s, int k, int slot) {
+  return s->scalar_host + ((size_t)(QK_SOLVER_OWN + k) * s->nslot + slot) * 2;
+}
+/* The whole block to the mirror (waits), and back. */
+qk_status_t qk_solver_fetch(qk_solver_t *s);
+qk_status_t qk_solver_store(qk_solver_t *s);
+
+/* Sums n scalars at `red` over the ranks. */
+qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n);
+
+/* Device copies of masks: that of the running slots, or one of the caller's (valid until the next call). */
+const uint8_t *qk_solver_running_mask(const qk_solver_t *s);
+qk_status_t qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask, const uint8_t **device);
+
+static inline qk_status_t qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op,
+                                         const qk_blas_args_t *args) {
+  return s->dev->ops->blas(s->dev->ctx, op, args);
+}
+
+/* |v|^2 of all slots, over the ranks. Waits. */
+qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2);
+
+/* f *= 2^exponent[slot] for the slots of the mask (NULL: all). */
+qk_status_t qk_solver_scale(qk_solver_t *s, qk_spinor_t f, const int *exponent,
+                            const uint8_t *mask);
+
+/* After the states of slots have changed. */
+qk_status_t qk_solver_set_running(qk_solver_t *s);
+
+void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status);
+
+/* The end of the slots in `mask`: solution and true residual of the full operator. Slots whose residual
+ * is good end with OK; others end with what is in `otherwise`, or go on with a tighter target where that
+ * is QK_OK. solver_step.c. */
+qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
+
+static inline qk_status_t qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
+                                         bool dagger) {
+  return s->op->ops->apply_eo(s->op, out, in, dagger, NULL);
+}
+
+#endif
