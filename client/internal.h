@@ -1,0 +1,185 @@
+/*
+ * internal.h: what the files of libquark share.
+ *
+ * One mutex guards all of a connection. The sockets belong to the connection's thread alone; calls of
+ * the user change the state under the mutex, wake the thread through `wake`, and wait on `changed`,
+ * which the thread broadcasts after everything it has done.
+ *
+ *   connection.c  connect, close, the thread's loop
+ *   session.c     HELLO, WELCOME, BIND, reconnection; hands every other message on
+ *   request.c     submit, wait, ack, cancel, release, events
+ *   transfer.c    uploads and downloads
+ *   report.c      status and shutdown
+ *   words.c       names of codes, bases, states
+ *
+ * Functions named quark__..._locked are called with the mutex held.
+ */
+#ifndef QUARK_INTERNAL_H
+#define QUARK_INTERNAL_H
+
+#include <pthread.h>
+
+#include "client/quark.h"
+#include "proto/control.h"
+#include "proto/frame.h"
+#include "proto/limits.h"
+
+enum {
+  RING_BYTES = 2 * QK_UPLOAD_WINDOW, /* sent but perhaps not arrived, and not sent yet */
+  DOWNLOAD_WINDOW = 8 * QK_CHUNK_MAX,
+  DATA_HWM = 32 /* messages in ZeroMQ's queues */
+};
+
+typedef struct rhs {
+  bool ended, reported, acked;
+  uint64_t upload_checksum; /* once written to the end */
+  quark_result_t result;
+} rhs_t;
+
+/* A download in progress; on the stack of the thread that waits for it. */
+typedef struct download {
+  struct download *next;
+  uint32_t rhs;
+  uint8_t *buffer;
+  uint64_t bytes, received, granted;
+  qk_field_hash_t *hash;
+  bool done;
+  quark_code_t code;
+  quark_error_t error;
+} download_t;
+
+/* The upload stream: bytes [written - size of the ring, written) are in the ring. */
+typedef struct upload {
+  uint8_t *ring; /* NULL: nothing is uploaded */
+  uint64_t capacity, total, written, sent, until;
+  qk_field_hash_t *hash; /* of the field being written */
+} upload_t;
+
+typedef enum request_state {
+  REQUEST_SUBMITTED, /* no answer yet */
+  REQUEST_ACCEPTED,
+  REQUEST_REJECTED
+} request_state_t;
+
+typedef struct request {
+  struct request *next;
+  uint64_t number;
+  request_state_t state;
+  uint8_t *submit; /* the packed SUBMIT, to be sent again after a reconnection */
+  size_t submit_bytes;
+  quark_error_t error; /* REJECTED: why */
+  uint64_t field_bytes;
+  uint32_t nrhs, ended, queued, running;
+  uint64_t iterations;
+  double residual;
+  uint32_t unreported; /* ended, but not taken as events */
+  bool progress_new, cancel_all;
+  bool released; /* by the user: acknowledged as it ends, then freed */
+  rhs_t *rhs;
+  upload_t up;
+  download_t *downloads;
+} request_t;
+
+typedef struct packet {
+  struct packet *next;
+  size_t bytes;
+  uint8_t data[];
+} packet_t;
+
+typedef enum session_state {
+  SESSION_SEEKING,  /* no connection */
+  SESSION_GREETING, /* HELLO sent */
+  SESSION_BINDING,  /* BIND sent */
+  SESSION_OPEN,
+  SESSION_DEAD
+} session_state_t;
+
+struct quark_connection {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  pthread_t thread;
+  bool stop;
+  int wake, events; /* eventfds */
+
+  char *endpoint, *user, *program;
+  uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
+  uint32_t timeout_ms, reconnect_ms, lease_ms, max_rhs;
+  bool keep_session;
+
+  void *zmq, *control, *control_monitor, *data, *data_monitor;
+  uint32_t data_sockets; /* made so far: names the monitors */
+  session_state_t state;
+  int64_t seeking_since, last_sent, last_heard; /* ms */
+  bool was_open;
+  quark_error_t death; /* SESSION_DEAD: why */
+  bool death_reported;
+
+  packet_t *out, **out_end; /* control messages that wait for the session or the socket */
+  request_t *requests;
+  uint64_t last_request;
+
+  uint64_t sessions;           /* times the session was opened */
+  uint64_t reports, shutdowns; /* answers so far */
+  uint64_t pings, pongs;       /* in this session */
+  quark_report_t report;
+  quark_error_t last_error; /* the latest ERROR about a request */
+  uint64_t last_error_request;
+};
+
+int64_t quark__now_ms(void);
+/* Fills err (may be NULL) and returns code. */
+__attribute__((format(printf, 3, 4))) quark_code_t
+quark__fail(quark_error_t *err, quark_code_t code, const char *fmt, ...);
+quark_code_t quark__hand_on(quark_error_t *err, const quark_error_t *cause);
+
+/* connection.c */
+void quark__wake(quark_connection_t *conn);
+/* Waits for `changed` until deadline (ms; negative: for ever). False: the time is over. */
+bool quark__wait_locked(quark_connection_t *conn, int64_t deadline);
+/* Queues a message for the daemon. */
+quark_code_t quark__post_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                                quark_error_t *err);
+quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
+                                      quark_error_t *err);
+/* Makes the events descriptor readable or not, as there are events or not. */
+void quark__update_events_locked(quark_connection_t *conn);
+/* A data socket connected to endpoint, with its monitor, instead of the one there is. */
+bool quark__open_data(quark_connection_t *conn, const char *endpoint);
+
+/* session.c: on the connection's thread */
+void quark__session_connected_locked(quark_connection_t *conn);
+void quark__session_lost_locked(quark_connection_t *conn);
+void quark__session_die_locked(quark_connection_t *conn, quark_code_t code, const char *text);
+void quark__session_message_locked(quark_connection_t *conn, const Quark__ServerMessage *message);
+void quark__session_bound_locked(quark_connection_t *conn);
+void quark__session_tick_locked(quark_connection_t *conn);
+
+/* request.c */
+request_t *quark__request_find_locked(quark_connection_t *conn, uint64_t number);
+/* A call ends with this where the connection is dead. */
+quark_code_t quark__check_alive_locked(const quark_connection_t *conn, quark_error_t *err);
+void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accepted *m);
+void quark__request_rejected_locked(quark_connection_t *conn, const Quark__Rejected *m);
+void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progress *m);
+void quark__request_result_locked(quark_connection_t *conn, const Quark__Result *m);
+/* All RHS that have not ended end with code; downloads fail. */
+void quark__request_fail_locked(request_t *request, quark_code_t code, const char *text);
+/* After the session was opened (again). */
+void quark__request_resume_locked(quark_connection_t *conn, request_t *request);
+void quark__request_free(request_t *request);
+bool quark__event_waits_locked(const quark_connection_t *conn);
+
+/* transfer.c */
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes);
+void quark__upload_fini(upload_t *up);
+/* Sends what may be sent; false: the socket takes no more now. */
+bool quark__upload_send_locked(quark_connection_t *conn);
+void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *frame,
+                                  const uint8_t *payload);
+void quark__download_resume_locked(quark_connection_t *conn, request_t *request);
+void quark__download_fail_locked(request_t *request, quark_code_t code, const char *text);
+
+/* report.c */
+void quark__report_read(quark_report_t *report, const Quark__StatusReport *m);
+
+#endif

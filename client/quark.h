@@ -1,0 +1,305 @@
+/*
+ * quark.h: libquark, the client library of quarkd. This header is all of it.
+ *
+ * A connection carries requests; a request is a set of right-hand sides (RHS) b of M x = b,
+ * numbered from 0, with one tolerance. The order of calls:
+ *
+ *   quark_connect
+ *     quark_submit            the daemon has taken the request
+ *     quark_upload ...        the bytes of all RHS, one after the other (uploaded sources only)
+ *     quark_wait              for each RHS: how it ended
+ *     quark_download          its solution
+ *     quark_release           the daemon and the library forget the request
+ *   quark_close
+ *
+ * Fields     complex, interleaved, little endian, 32 or 64 bit; x fastest of the sites, then y, z,
+ * t; 4 spins x 3 colours at a site, colour fastest. Residual: |b - M x| / |b| of the full operator
+ *            in double. M, bases and noise are defined in docs/physics.md.
+ * Threads    Every function may be called from any thread at any time, on the same connection too;
+ * only quark_close must be the last. Each connection has one thread of its own that moves data and
+ *            keeps the session alive; it blocks all signals and never calls user code. No globals.
+ * Errors     Functions return a code; 0 is success. *err (may be NULL) says what was wrong and
+ * whether the same call may succeed later. Outputs are set only on success. A right-hand side that
+ * misses its tolerance is no error of a call: it is in its result. Loss       A broken connection
+ * is restored and nothing is lost while the daemon keeps the session (its lease, tens of seconds).
+ * After reconnect_ms without the daemon, or when it refuses the session, the connection is dead:
+ * all calls return the reason, and only quark_close is left.
+ */
+#ifndef QUARK_H
+#define QUARK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define QUARK_API __attribute__((visibility("default")))
+#else
+#define QUARK_API
+#endif
+
+/* ---- how a call or a right-hand side can end; the numbers are those of the protocol ---- */
+
+typedef enum quark_code {
+  QUARK_OK = 0,
+  /* not carried out, nothing changed */
+  QUARK_BAD_ARGUMENT = 100,
+  QUARK_BAD_GEOMETRY = 101,
+  QUARK_BAD_FORMAT = 102,
+  QUARK_TRUNCATED = 103,
+  QUARK_BAD_CHECKSUM = 104,
+  QUARK_BAD_PLAQUETTE = 105,
+  QUARK_NOT_UNITARY = 106,
+  QUARK_TOO_LARGE = 107,
+  QUARK_UNSUPPORTED = 108,
+  QUARK_NOT_FOUND = 109,
+  QUARK_BUSY = 110,
+  QUARK_DENIED = 111,
+  QUARK_BAD_PROTOCOL = 112,
+  QUARK_IO_ERROR = 113,
+  QUARK_NOT_READY = 114,
+  /* this right-hand side ended without a solution to its tolerance */
+  QUARK_NOT_CONVERGED = 200,
+  QUARK_BREAKDOWN = 201,
+  QUARK_NAN_INPUT = 202,
+  QUARK_CANCELLED = 203,
+  QUARK_DEADLINE = 204,
+  QUARK_EXPIRED = 205,
+  /* the engine was lost */
+  QUARK_DEVICE_MEMORY = 300,
+  QUARK_DEVICE_ERROR = 301,
+  QUARK_NO_DEVICE = 302,
+  QUARK_ENGINE_LOST = 303,
+  /* a process cannot go on */
+  QUARK_NO_MEMORY = 400,
+  QUARK_INTERNAL = 401,
+  QUARK_COMM_ERROR = 402,
+  QUARK_SHUTTING_DOWN = 403,
+  QUARK_TIMEOUT = 404
+} quark_code_t;
+
+/* "NAN_INPUT", a sentence, and whether trying again unchanged may help. Static storage. */
+QUARK_API const char *quark_code_name(quark_code_t code);
+QUARK_API const char *quark_code_text(quark_code_t code);
+QUARK_API bool quark_code_retryable(quark_code_t code);
+
+typedef struct quark_error {
+  quark_code_t code;
+  bool retryable;
+  uint32_t retry_after_ms; /* the daemon's advice; 0: none */
+  char text[512];
+} quark_error_t;
+
+/* "0.1.0" */
+QUARK_API const char *quark_version(void);
+
+/* ---- connections ---- */
+
+enum { QUARK_CLIENT_ID_BYTES = 16 };
+
+typedef struct quark_connection quark_connection_t;
+
+typedef struct quark_options {
+  uint32_t timeout_ms;      /* without any sign from the daemon in connect, submit, status, cancel,
+                               shutdown, upload,      download: QUARK_TIMEOUT. Default 10000 */
+  uint32_t reconnect_ms;    /* how long a lost connection is sought. Default 30000 */
+  const uint8_t *client_id; /* 16 bytes; NULL: random. The id of an earlier connection takes over
+                               its session */
+  bool keep_session;        /* quark_close leaves the session with all requests to its lease */
+  const char *user; /* whose queue the work goes to; NULL: the name of the user of this process */
+  const char *program; /* for the daemon's log; NULL: "libquark" */
+} quark_options_t;
+
+QUARK_API void quark_options_init(quark_options_t *options);
+
+/* endpoint: "tcp://127.0.0.1:5555". options NULL: the defaults. Returns when the daemon has
+ * answered. QUARK_TIMEOUT, QUARK_BAD_ARGUMENT (endpoint), QUARK_UNSUPPORTED (another protocol
+ * version), QUARK_BUSY. */
+QUARK_API quark_code_t quark_connect(const char *endpoint, const quark_options_t *options,
+                                     quark_connection_t **conn, quark_error_t *err);
+/* NULL-safe. The daemon drops what is left of the session, unless keep_session. */
+QUARK_API void quark_close(quark_connection_t *conn);
+QUARK_API void quark_client_id(const quark_connection_t *conn, uint8_t id[QUARK_CLIENT_ID_BYTES]);
+
+/* ---- requests ---- */
+
+typedef enum quark_dtype { QUARK_F32 = 1, QUARK_F64 = 2 } quark_dtype_t;
+typedef enum quark_basis {
+  QUARK_DEGRAND_ROSSI = 0,
+  QUARK_UKQCD = 1,
+  QUARK_DIRAC_PAULI = 2,
+  QUARK_OPENQCD = 3
+} quark_basis_t;
+typedef enum quark_normalisation {
+  QUARK_MASS = 0, /* M = (4 + m) - D/2 + ... */
+  QUARK_KAPPA = 1 /* 2 kappa M */
+} quark_normalisation_t;
+typedef enum quark_source {
+  QUARK_UPLOAD = 0,
+  QUARK_POINT = 1,
+  QUARK_WALL = 2,
+  QUARK_Z2 = 3,
+  QUARK_Z4 = 4
+} quark_source_t;
+
+/* "degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"; NULL for others. Static storage. */
+QUARK_API const char *quark_basis_name(quark_basis_t basis);
+QUARK_API bool quark_basis_parse(const char *name, quark_basis_t *basis);
+
+/* One generated right-hand side. Global coordinates. */
+typedef struct quark_column {
+  int32_t x, y, z;      /* point */
+  int32_t t;            /* all kinds; -1: every time slice (noise) */
+  int32_t spin, colour; /* -1: all components (noise) */
+  uint64_t seed;        /* noise */
+} quark_column_t;
+
+typedef struct quark_params {
+  const char *setup; /* NULL: the daemon's default */
+  uint32_t nrhs;
+  quark_dtype_t dtype;                 /* of uploads and downloads. Default QUARK_F64 */
+  quark_basis_t basis;                 /* of sources and solutions. Default QUARK_DEGRAND_ROSSI */
+  quark_normalisation_t normalisation; /* Default QUARK_MASS */
+  double tol;                          /* relative residual. Default 1e-10 */
+  uint64_t max_iter;                   /* Default 10000 */
+  uint64_t deadline_ms;                /* 0, the default: none */
+  quark_source_t source;
+  const quark_column_t *column; /* generated sources: nrhs of them; read during quark_submit */
+  bool discard;                 /* no download: only how each right-hand side ended */
+} quark_params_t;
+
+QUARK_API void quark_params_init(quark_params_t *params);
+
+enum { QUARK_ALL = -1 }; /* in place of the index of a right-hand side */
+
+typedef struct quark_result {
+  uint64_t request;
+  uint32_t rhs;
+  quark_code_t status; /* QUARK_OK: the tolerance was reached */
+  char text[256];      /* why not */
+  double true_residual;
+  uint64_t iterations, applications; /* of the operator, all precisions */
+  double seconds;                    /* in the solver */
+  uint64_t bytes;                    /* of the solution that can be downloaded; 0: there is none */
+  double norm_b, norm_x;             /* NaN: not known */
+} quark_result_t;
+
+/* *field_bytes (may be NULL): of one right-hand side and of one solution. Refusals of the daemon
+ * are the return value: QUARK_BUSY, QUARK_NOT_READY (retryable), QUARK_TOO_LARGE,
+ * QUARK_BAD_ARGUMENT, ... */
+QUARK_API quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params,
+                                    uint64_t *request, uint64_t *field_bytes, quark_error_t *err);
+
+/* The next bytes of the stream of all right-hand sides; any number of bytes a call. data can be
+ * reused on return. When every right-hand side has ended the rest is not sent. Calls for one
+ * request come from one thread at a time. Also returns QUARK_BAD_ARGUMENT (more than nrhs *
+ * field_bytes in all), QUARK_NOT_FOUND (request). */
+QUARK_API quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
+                                    size_t bytes, quark_error_t *err);
+
+/* How `rhs` ended; waits at most timeout_ms for it (0: looks; negative: for ever). QUARK_TIMEOUT:
+ * it has not ended. */
+QUARK_API quark_code_t quark_wait(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                                  int64_t timeout_ms, quark_result_t *result, quark_error_t *err);
+
+/* The solution of a right-hand side that has ended, with its checksums verified; bytes:
+ * field_bytes. It stays with the daemon until quark_ack. Contents of buffer are undefined on error.
+ * QUARK_NOT_FOUND: there is no solution; QUARK_BAD_CHECKSUM; QUARK_EXPIRED. */
+QUARK_API quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                                      void *buffer, size_t bytes, quark_error_t *err);
+
+/* The daemon may forget the solution of rhs, which has ended, or (QUARK_ALL) of all that have. */
+QUARK_API quark_code_t quark_ack(quark_connection_t *conn, uint64_t request, int32_t rhs,
+                                 quark_error_t *err);
+
+/* Ends rhs or (QUARK_ALL) all with QUARK_CANCELLED, unless they ended before. Returns when the
+ * daemon has taken it. The request may be one of an earlier connection with this client id. */
+QUARK_API quark_code_t quark_cancel(quark_connection_t *conn, uint64_t request, int32_t rhs,
+                                    quark_error_t *err);
+
+/* Cancels what has not ended, acknowledges the rest and forgets the request. */
+QUARK_API quark_code_t quark_release(quark_connection_t *conn, uint64_t request,
+                                     quark_error_t *err);
+
+/* ---- events, for programs with a loop of their own ---- */
+
+typedef enum quark_event_kind {
+  QUARK_EVENT_NONE = 0,
+  QUARK_EVENT_PROGRESS, /* at most twice a second for each request; only the latest is kept */
+  QUARK_EVENT_RESULT,   /* once for each right-hand side */
+  QUARK_EVENT_DEAD      /* once: the connection has ended; `code` says why */
+} quark_event_kind_t;
+
+typedef struct quark_event {
+  quark_event_kind_t kind;
+  uint64_t request;
+  uint32_t ended, queued, running; /* right-hand sides of the request */
+  uint64_t iterations;             /* PROGRESS: the most of a running one */
+  double residual;       /* PROGRESS: the largest of a running one; NaN: none is running */
+  quark_result_t result; /* RESULT */
+  quark_code_t code;     /* DEAD */
+} quark_event_t;
+
+/* Readable while an event waits. For poll, select and the like only. */
+QUARK_API int quark_fd(const quark_connection_t *conn);
+/* Takes the next event; waits for it at most timeout_ms (0: does not; negative: for ever). QUARK_OK
+ * with kind NONE where none came. Results are reported here whether or not quark_wait is used. */
+QUARK_API quark_code_t quark_event_next(quark_connection_t *conn, int64_t timeout_ms,
+                                        quark_event_t *event, quark_error_t *err);
+
+/* ---- the daemon ---- */
+
+typedef enum quark_state {
+  QUARK_STARTING = 0,
+  QUARK_LOADING = 1,
+  QUARK_READY = 2,
+  QUARK_RESTARTING = 3, /* the engine was lost and is coming back */
+  QUARK_DRAINING = 4    /* finishing accepted work, then leaving */
+} quark_state_t;
+
+/* "starting", "loading", ... Static storage. */
+QUARK_API const char *quark_state_name(quark_state_t state);
+
+/* Numbers that are not known are NaN or 0, texts empty. */
+typedef struct quark_report {
+  quark_state_t state;
+  char version[32];
+  uint64_t pid;
+  double uptime; /* seconds */
+  char phase[64];
+  uint64_t phase_done, phase_total;
+  struct {
+    char name[64], gauge[1024], format[64], solver[32], precision[16];
+    double mass, kappa, csw, boundary[8]; /* phases of x, y, z, t as re, im */
+    uint32_t link_reals, dims[4];         /* x, y, z, t */
+    double plaquette, unitarity, load_seconds;
+    uint64_t digest; /* of the links */
+  } setup;
+  struct {
+    uint64_t pid;
+    char backend[16], device[128], last_error[256];
+    uint32_t ranks, grid[4], restarts, slots, slots_busy;
+    uint64_t device_bytes, host_bytes;
+  } engine;
+  struct {
+    uint64_t sessions, requests, queued, running, held; /* now */
+    uint64_t accepted, rejected, converged, failed, cancelled, lost, iterations, applications,
+        bytes_in, bytes_out, dropped; /* since the start */
+  } counters;
+  uint64_t memory_used, memory_limit; /* for uploads and results, bytes */
+} quark_report_t;
+
+QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
+                                    quark_error_t *err);
+
+/* now false: the daemon finishes what it has accepted, then leaves. */
+QUARK_API quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
