@@ -1,0 +1,135 @@
+#include "daemon/engine/channel.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "proto/limits.h"
+
+enum { LINGER_MS = 1000 };
+
+struct qk_channel {
+  void *context, *socket;
+  int signal_fd;
+  bool terminated;
+  double heard; /* qk_now_ms of the last message */
+};
+
+double qk_now_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return 1e3 * (double)ts.tv_sec + 1e-6 * (double)ts.tv_nsec;
+}
+
+void qk_channel_block_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  signal(SIGINT, SIG_IGN);
+}
+
+static bool set_option(void *socket, int option, int value) {
+  return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
+}
+
+qk_status_t qk_channel_open(const char *endpoint, qk_channel_t **channel, qk_err_t *err) {
+  qk_status_t status = QK_IO_ERROR;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  qk_channel_t *c = qk_calloc(1, sizeof *c);
+  if (c == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory for the channel to the front");
+
+  c->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (c->signal_fd < 0) {
+    qk_fail(err, status, "signalfd: %s", strerror(errno));
+    goto free_memory;
+  }
+  c->context = zmq_ctx_new();
+  c->socket = c->context != NULL ? zmq_socket(c->context, ZMQ_DEALER) : NULL;
+  if (c->socket == NULL || !set_option(c->socket, ZMQ_LINGER, LINGER_MS) ||
+      !set_option(c->socket, ZMQ_SNDTIMEO, QK_ENGINE_SILENCE_MS)) {
+    qk_fail(err, status, "zmq: %s", zmq_strerror(zmq_errno()));
+    goto close_socket;
+  }
+  if (zmq_connect(c->socket, endpoint) != 0) {
+    status = qk_fail(err, QK_BAD_ARGUMENT, "front endpoint '%s': %s", endpoint,
+                     zmq_strerror(zmq_errno()));
+    goto close_socket;
+  }
+  c->heard = qk_now_ms();
+  *channel = c;
+  return QK_OK;
+
+close_socket:
+  if (c->socket != NULL) zmq_close(c->socket);
+  if (c->context != NULL) zmq_ctx_term(c->context);
+  close(c->signal_fd);
+free_memory:
+  qk_free(c);
+  return status;
+}
+
+void qk_channel_close(qk_channel_t *channel) {
+  if (channel == NULL) return;
+  zmq_close(channel->socket);
+  zmq_ctx_term(channel->context);
+  close(channel->signal_fd);
+  qk_free(channel);
+}
+
+void qk_channel_wait(qk_channel_t *channel, int timeout_ms) {
+  zmq_pollitem_t items[] = {{.socket = channel->socket, .events = ZMQ_POLLIN},
+                            {.fd = channel->signal_fd, .events = ZMQ_POLLIN}};
+  zmq_poll(items, 2, timeout_ms);
+}
+
+bool qk_channel_terminated(qk_channel_t *channel) {
+  struct signalfd_siginfo info;
+  if (read(channel->signal_fd, &info, sizeof info) == sizeof info) channel->terminated = true;
+  return channel->terminated;
+}
+
+Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel) {
+  Quark__Engine__FrontMessage *message = NULL;
+  zmq_msg_t frame;
+  zmq_msg_init(&frame);
+  while (message == NULL && zmq_msg_recv(&frame, channel->socket, ZMQ_DONTWAIT) >= 0) {
+    message = qk_control_unpack_front(zmq_msg_data(&frame), zmq_msg_size(&frame));
+    if (message == NULL)
+      qk_warn("channel", "a message of %zu bytes from the front is none that is known: skipped",
+              zmq_msg_size(&frame));
+    else
+      channel->heard = qk_now_ms();
+  }
+  zmq_msg_close(&frame);
+  return message;
+}
+
+double qk_channel_silence(const qk_channel_t *channel) {
+  return qk_now_ms() - channel->heard;
+}
+
+qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&message->base, &bytes);
+  if (data == NULL) {
+    qk_error("channel", "no memory for a message, or too long a one");
+    return QK_NO_MEMORY;
+  }
+  int sent;
+  do sent = zmq_send(channel->socket, data, bytes, 0);
+  while (sent < 0 && zmq_errno() == EINTR);
+  free(data);
+  if (sent >= 0) return QK_OK;
+  qk_error("channel", "message to the front: %s", zmq_strerror(zmq_errno()));
+  return QK_IO_ERROR;
+}

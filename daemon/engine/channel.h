@@ -1,0 +1,41 @@
+/*
+ * channel.h: what rank 0 hears and says: messages of the front over a ZeroMQ DEALER, and SIGTERM.
+ *
+ * Used by one thread. The signal is taken through a descriptor, so that it wakes a waiting rank 0 and
+ * nothing else: qk_channel_block_signals must be called before any thread is started.
+ */
+#ifndef QK_ENGINE_CHANNEL_H
+#define QK_ENGINE_CHANNEL_H
+
+#include <stdbool.h>
+
+#include "daemon/base/err.h"
+#include "proto/control.h"
+
+typedef struct qk_channel qk_channel_t;
+
+/* SIGTERM is left to qk_channel_terminated, SIGINT is ignored: it is the front that decides what an
+ * interrupt at the terminal means. */
+void qk_channel_block_signals(void);
+
+/* Connects. Errors: QK_BAD_ARGUMENT for an endpoint that is none, QK_IO_ERROR, QK_NO_MEMORY. */
+qk_status_t qk_channel_open(const char *endpoint, qk_channel_t **channel, qk_err_t *err);
+/* Waits up to a second for messages on their way out. NULL-safe. */
+void qk_channel_close(qk_channel_t *channel);
+
+/* Returns when there is a message or SIGTERM, or after timeout_ms. */
+void qk_channel_wait(qk_channel_t *channel, int timeout_ms);
+bool qk_channel_terminated(qk_channel_t *channel);
+/* The next message, or NULL when there is none; the caller frees it. What is no message is logged
+ * and skipped. */
+Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel);
+/* Milliseconds since the front was last heard (or since open). */
+double qk_channel_silence(const qk_channel_t *channel);
+
+/* Queues a message. QK_IO_ERROR when the front takes none for QK_ENGINE_SILENCE_MS. */
+qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message);
+
+/* Milliseconds on a clock that only goes forward. */
+double qk_now_ms(void);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * command.h: what rank 0 tells the other ranks, as plain structs made from the front's messages.
+ *
+ * A turn is one round of all ranks: first its fixed-size head is broadcast, then what the head
+ * announces. Values are checked when the message is taken apart, all but those that need a
+ * geometry.
+ */
+#ifndef QK_ENGINE_COMMAND_H
+#define QK_ENGINE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/ops.h"
+#include "daemon/base/err.h"
+#include "daemon/comm/comm.h"
+#include "daemon/engine/basis.h"
+#include "proto/engine.pb-c.h"
+#include "proto/limits.h"
+
+typedef struct qk_load {
+  char gauge[QK_PATH_MAX + 1];
+  char backend[16], solver[16];
+  int32_t dims[4]; /* all 0: the file states them */
+  int32_t grid[4]; /* 0: chosen */
+  double mass, csw;
+  double phase[4][2];
+  qk_prec_t inner;
+  int32_t nslot, link_reals;
+} qk_load_t;
+
+typedef struct qk_fill {
+  uint64_t ticket;
+  int32_t slot;
+  bool upload; /* from shm_in; else generated: */
+  qk_source_kind_t source;
+  int32_t site[4], spin, colour;
+  uint64_t seed;
+  char shm_in[QK_SHM_NAME_MAX + 1];
+  char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
+  bool is_double;
+  qk_basis_t basis;
+  double factor, tol;
+  int64_t max_iter;
+} qk_fill_t;
+
+typedef enum qk_turn_kind { QK_TURN_WORK, QK_TURN_LOAD, QK_TURN_STOP } qk_turn_kind_t;
+
+typedef struct qk_turn {
+  struct {
+    qk_turn_kind_t kind;
+    int32_t nfill, ncancel;
+  } head;
+  qk_load_t load;
+  qk_fill_t fill[QK_SLOTS_MAX];
+  int32_t cancel[QK_SLOTS_MAX]; /* slots */
+} qk_turn_t;
+
+/* idle: no rank has running slots, and the others may sleep while they wait. Collective. */
+qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle);
+
+/* QK_BAD_ARGUMENT names field, value and limit; *load, *fill unchanged. */
+qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int nslot, qk_fill_t *fill,
+                          qk_err_t *err);
+
+#endif

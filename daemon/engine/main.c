@@ -1,0 +1,129 @@
+/*
+ * quark-engine: holds one gauge configuration on its devices and solves what the front gives it. It is
+ * started by quarkd, directly for one rank or by mpirun for more, and knows nothing of clients.
+ *
+ * Exit codes: 0 told to stop; 64 usage; 69 the front is gone or cannot be reached; 70 the device, MPI
+ * or memory failed: only a new process helps.
+ */
+#include <argp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/version.h"
+#include "daemon/engine/report.h"
+#include "daemon/engine/worker.h"
+
+typedef struct options {
+  const char *front;
+  const char *comm;
+  qk_level_t level;
+} options_t;
+
+enum { KEY_FRONT = 256, KEY_COMM, KEY_LOG_LEVEL };
+
+static const struct argp_option option_table[] = {
+    {"front", KEY_FRONT, "ENDPOINT", 0, "ZeroMQ endpoint of quarkd, as in ipc:///run/quarkd/engine",
+     0},
+    {"comm", KEY_COMM, "KIND", 0,
+     "self: one rank; mpi: as many as were started; auto (default): mpi under mpirun or srun", 0},
+    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warn, info (default) or debug", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  options_t *options = state->input;
+  switch (key) {
+  case KEY_FRONT:
+    options->front = arg;
+    return 0;
+  case KEY_COMM:
+    if (strcmp(arg, "self") != 0 && strcmp(arg, "mpi") != 0 && strcmp(arg, "auto") != 0)
+      argp_error(state, "--comm=%s: self, mpi or auto", arg);
+    options->comm = arg;
+    return 0;
+  case KEY_LOG_LEVEL:
+    if (qk_log_parse_level(arg, &options->level) != 0)
+      argp_error(state, "--log-level=%s: error, warn, info or debug", arg);
+    return 0;
+  case ARGP_KEY_END:
+    if (options->front == NULL) argp_error(state, "--front is missing");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* Whether a launcher of MPI programs started this process. */
+static bool launched_by_mpi(void) {
+  static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (getenv(variables[i]) != NULL) return true;
+  return false;
+}
+
+static qk_status_t create_comm(const options_t *options, int *argc, char ***argv, qk_comm_t **comm,
+                               qk_err_t *err) {
+  bool mpi = strcmp(options->comm, "mpi") == 0 ||
+             (strcmp(options->comm, "auto") == 0 && launched_by_mpi());
+  return mpi ? qk_comm_mpi_create(argc, argv, comm, err) : qk_comm_self_create(comm, err);
+}
+
+static void print_version(FILE *stream, struct argp_state *state) {
+  (void)state;
+  fprintf(stream, "quark-engine %s\n", qk_version());
+}
+
+/* Opens the channel on rank 0 and works until the end; the exit code. */
+static int serve(const options_t *options, qk_comm_t *comm) {
+  qk_channel_t *channel = NULL;
+  qk_err_t err = {0};
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) == 0) status = qk_channel_open(options->front, &channel, &err);
+  status = qk_comm_agree(comm, status, &err);
+  if (status != QK_OK) {
+    qk_error("main", "%s", err.text);
+    return EX_UNAVAILABLE;
+  }
+  status = qk_worker_run(comm, channel, &err);
+  if (status != QK_OK && status != QK_TIMEOUT) {
+    qk_error("main", "%s: %s", qk_status_name(status), err.text);
+    qk_report_fatal(channel, &err);
+  }
+  qk_channel_close(channel);
+  if (status == QK_OK) return EX_OK;
+  return status == QK_TIMEOUT ? EX_UNAVAILABLE : EX_SOFTWARE;
+}
+
+int main(int argc, char **argv) {
+  static const struct argp argp = {
+      option_table, parse_option, NULL, "The solver process of quarkd, which starts it.",
+      NULL,         NULL,         NULL};
+  options_t options = {.comm = "auto", .level = QK_LOG_INFO};
+  qk_comm_t *comm = NULL;
+  qk_err_t err = {0};
+
+  argp_program_version_hook = print_version;
+  argp_err_exit_status = EX_USAGE;
+  argp_parse(&argp, argc, argv, 0, NULL, &options);
+  qk_log_init("engine", -1, options.level);
+  qk_channel_block_signals();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+  qk_status_t status = create_comm(&options, &argc, &argv, &comm, &err);
+  if (status != QK_OK) {
+    qk_error("main", "%s", err.text);
+    return EX_SOFTWARE;
+  }
+  qk_log_init("engine", qk_comm_size(comm) > 1 ? qk_comm_rank(comm) : -1, options.level);
+  int code = serve(&options, comm);
+  if (code == EX_SOFTWARE) qk_comm_abort(comm, code);
+  qk_comm_destroy(comm);
+  return code;
+}

@@ -1,0 +1,119 @@
+#include "daemon/engine/report.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+/* An envelope around one body: BODY_<NAME> and the member <name> of the generated union. */
+#define ENVELOPE(NAME, name, pointer)                                                              \
+  ((Quark__Engine__EngineMessage){                                                                 \
+      .base = PROTOBUF_C_MESSAGE_INIT(&quark__engine__engine_message__descriptor),                 \
+      .body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_##NAME,                                     \
+      .name = (pointer)})
+
+static qk_status_t send_if(qk_channel_t *channel, const Quark__Engine__EngineMessage *message) {
+  return channel == NULL ? QK_OK : qk_channel_send(channel, message);
+}
+
+qk_status_t qk_report_hello(qk_channel_t *channel, int ranks) {
+  Quark__Engine__EngineHello body = QUARK__ENGINE__ENGINE_HELLO__INIT;
+  body.version = QK_PROTOCOL_VERSION;
+  body.pid = (uint64_t)getpid();
+  body.ranks = (uint32_t)ranks;
+  return send_if(channel, &ENVELOPE(HELLO, hello, &body));
+}
+
+qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, int64_t done,
+                                    int64_t total) {
+  Quark__Engine__LoadProgress body = QUARK__ENGINE__LOAD_PROGRESS__INIT;
+  body.phase = (char *)phase;
+  body.done = (uint64_t)done;
+  body.total = (uint64_t)total;
+  return send_if(channel, &ENVELOPE(LOAD_PROGRESS, load_progress, &body));
+}
+
+qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds) {
+  Quark__Engine__Ready body = QUARK__ENGINE__READY__INIT;
+  uint32_t grid[4], dims[4];
+  for (int mu = 0; mu < 4; mu++) {
+    grid[mu] = (uint32_t)setup->geom.grid[mu];
+    dims[mu] = (uint32_t)setup->geom.global[mu];
+  }
+  body.backend = (char *)setup->ops->name;
+  body.device = (char *)setup->device.name;
+  body.ranks = (uint32_t)qk_comm_size(setup->geom.comm);
+  body.n_grid = body.n_dims = 4;
+  body.grid = grid;
+  body.dims = dims;
+  body.format = (char *)setup->info.format;
+  body.plaquette = setup->check.plaquette;
+  body.digest = setup->check.digest;
+  body.unitarity = setup->check.unitarity;
+  body.slots = (uint32_t)setup->nslot;
+  body.device_bytes = (uint64_t)setup->device_bytes;
+  body.host_bytes = (uint64_t)setup->host_bytes;
+  body.seconds = seconds;
+  return send_if(channel, &ENVELOPE(READY, ready, &body));
+}
+
+qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err) {
+  Quark__Engine__LoadFailed body = QUARK__ENGINE__LOAD_FAILED__INIT;
+  body.status = err->code;
+  body.text = (char *)err->text;
+  return send_if(channel, &ENVELOPE(LOAD_FAILED, load_failed, &body));
+}
+
+qk_status_t qk_report_slot_progress(qk_channel_t *channel, int slot, uint64_t ticket,
+                                    const qk_slot_t *state) {
+  Quark__Engine__SlotProgress body = QUARK__ENGINE__SLOT_PROGRESS__INIT;
+  body.slot = (uint32_t)slot;
+  body.ticket = ticket;
+  body.iterations = (uint64_t)state->iterations;
+  body.residual = state->residual;
+  return send_if(channel, &ENVELOPE(SLOT_PROGRESS, slot_progress, &body));
+}
+
+qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result) {
+  Quark__Engine__SlotDone body = QUARK__ENGINE__SLOT_DONE__INIT;
+  body.slot = (uint32_t)result->slot;
+  body.ticket = result->ticket;
+  body.status = result->err.code;
+  body.text = result->err.text[0] != '\0' ? (char *)result->err.text : NULL;
+  body.true_residual = result->true_residual;
+  body.iterations = (uint64_t)result->iterations;
+  body.applications = (uint64_t)result->applications;
+  body.seconds = result->seconds;
+  body.written = result->written;
+  body.has_norm_b = body.has_norm_x = true;
+  body.norm_b = result->norm_b;
+  body.norm_x = result->norm_x;
+  return send_if(channel, &ENVELOPE(SLOT_DONE, slot_done, &body));
+}
+
+qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_t ticket,
+                                   const qk_err_t *err) {
+  Quark__Engine__SlotDone body = QUARK__ENGINE__SLOT_DONE__INIT;
+  body.slot = slot;
+  body.ticket = ticket;
+  body.status = err->code;
+  body.text = (char *)err->text;
+  return send_if(channel, &ENVELOPE(SLOT_DONE, slot_done, &body));
+}
+
+qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
+                                int64_t host_bytes) {
+  Quark__Engine__Heartbeat body = QUARK__ENGINE__HEARTBEAT__INIT;
+  body.steps = steps;
+  body.has_device_bytes = body.has_host_bytes = true;
+  body.device_bytes = (uint64_t)device_bytes;
+  body.host_bytes = (uint64_t)host_bytes;
+  return send_if(channel, &ENVELOPE(HEARTBEAT, heartbeat, &body));
+}
+
+qk_status_t qk_report_fatal(qk_channel_t *channel, const qk_err_t *err) {
+  Quark__Engine__Fatal body = QUARK__ENGINE__FATAL__INIT;
+  body.status = err->code;
+  body.text = (char *)err->text;
+  return send_if(channel, &ENVELOPE(FATAL, fatal, &body));
+}

@@ -1,0 +1,28 @@
+/*
+ * report.h: the engine's messages to the front (engine.proto), one function each. A NULL channel (all
+ * ranks but rank 0) sends nothing. Errors: those of qk_channel_send.
+ */
+#ifndef QK_ENGINE_REPORT_H
+#define QK_ENGINE_REPORT_H
+
+#include "daemon/engine/channel.h"
+#include "daemon/engine/setup.h"
+#include "daemon/engine/slots.h"
+
+qk_status_t qk_report_hello(qk_channel_t *channel, int ranks);
+qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, int64_t done,
+                                    int64_t total);
+qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds);
+qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err);
+qk_status_t qk_report_slot_progress(qk_channel_t *channel, int slot, uint64_t ticket,
+                                    const qk_slot_t *state);
+/* A slot that was filled and has ended. */
+qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result);
+/* A FILL that was not taken up. */
+qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_t ticket,
+                                   const qk_err_t *err);
+qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
+                                int64_t host_bytes);
+qk_status_t qk_report_fatal(qk_channel_t *channel, const qk_err_t *err);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * setup.h: what LOAD makes: device, lattice, operator and solver for one gauge configuration.
+ *
+ * Collective. Errors, the same on all ranks, leave nothing behind: those of gauge.h for the file,
+ * QK_BAD_GEOMETRY for extents and grid, QK_NO_DEVICE, QK_DEVICE_MEMORY, QK_BAD_ARGUMENT for
+ * parameters. After QK_DEVICE_ERROR or QK_COMM_ERROR the process cannot go on.
+ */
+#ifndef QK_ENGINE_SETUP_H
+#define QK_ENGINE_SETUP_H
+
+#include "daemon/engine/command.h"
+#include "daemon/engine/gauge.h"
+#include "daemon/engine/solver.h"
+
+typedef struct qk_setup {
+  const qk_ops_t *ops;
+  qk_ops_ctx_t *ctx;
+  qk_geom_t geom;
+  qk_device_t dev;
+  qk_work_t *work;
+  qk_operator_t *op;
+  qk_solver_t *solver;
+  qk_device_info_t device; /* of this rank */
+  qk_gauge_info_t info;
+  qk_gauge_check_t check;
+  int nslot;
+  int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
+} qk_setup_t;
+
+/* progress is called on every rank that was given one, with phases "read", "check", "clover", "solver"
+ * (and those of qk_gauge_read). */
+qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
+                            void *arg, qk_setup_t **setup, qk_err_t *err);
+void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
+
+/* Collective. */
+qk_status_t qk_setup_count_memory(qk_setup_t *setup);
+
+#endif

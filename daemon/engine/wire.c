@@ -1,0 +1,190 @@
+#include "daemon/engine/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+
+enum { REALS_PER_SITE = 24, TAG_PART = 900 };
+
+struct qk_wire {
+  const qk_geom_t *geom;
+  bool reaches;     /* this rank is on the host of rank 0 */
+  uint64_t *remote; /* [ranks]: 1 for those that are not */
+};
+
+static size_t site_bytes(bool is_double) {
+  return REALS_PER_SITE * (is_double ? sizeof(double) : sizeof(float));
+}
+
+size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double) {
+  return (size_t)wire->geom->local_volume * site_bytes(is_double);
+}
+
+qk_status_t qk_wire_create(const qk_geom_t *geom, qk_wire_t **wire, qk_err_t *err) {
+  int size = qk_comm_size(geom->comm), rank = qk_comm_rank(geom->comm);
+  qk_wire_t *w = qk_calloc(1, sizeof *w);
+  uint64_t *remote = qk_calloc((size_t)size, sizeof *remote);
+  qk_status_t status = QK_OK;
+  if (w == NULL || remote == NULL)
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for a table of %d ranks", size);
+  status = qk_comm_agree(geom->comm, status, err);
+  if (status != QK_OK) goto free_memory;
+
+  w->geom = geom;
+  w->remote = remote;
+  w->reaches = qk_comm_host(geom->comm) == 0;
+  remote[rank] = !w->reaches;
+  status = qk_comm_sum_u64(geom->comm, remote, size);
+  if (status != QK_OK) {
+    qk_fail(err, status, "the ranks could not exchange their hosts");
+    goto free_memory;
+  }
+  *wire = w;
+  return QK_OK;
+
+free_memory:
+  qk_free(remote);
+  qk_free(w);
+  return status;
+}
+
+void qk_wire_destroy(qk_wire_t *wire) {
+  if (wire == NULL) return;
+  qk_free(wire->remote);
+  qk_free(wire);
+}
+
+static qk_status_t open_here(const qk_wire_t *wire, const char *name, bool is_double, bool writable,
+                             int *fd, qk_err_t *err) {
+  int64_t want = wire->geom->volume * (int64_t)site_bytes(is_double);
+  struct stat st;
+  int f = shm_open(name, writable ? O_RDWR : O_RDONLY, 0);
+  if (f < 0) return qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
+  if (fstat(f, &st) != 0) {
+    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
+  } else if (st.st_size != want) {
+    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s' has %lld bytes: a vector has %lld", name,
+            (long long)st.st_size, (long long)want);
+  } else {
+    *fd = f;
+    return QK_OK;
+  }
+  close(f);
+  return QK_BAD_ARGUMENT;
+}
+
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, bool writable,
+                            qk_segment_t *segment, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  *segment = (qk_segment_t){.fd = -1, .is_double = is_double};
+  if (wire->reaches) status = open_here(wire, name, is_double, writable, &segment->fd, err);
+  status = qk_comm_agree(wire->geom->comm, status, err);
+  if (status != QK_OK) qk_segment_close(segment);
+  return status;
+}
+
+void qk_segment_close(qk_segment_t *segment) {
+  if (segment->fd >= 0) close(segment->fd);
+  segment->fd = -1;
+}
+
+static qk_status_t move_bytes(int fd, char *buf, size_t bytes, off_t at, bool write,
+                              qk_err_t *err) {
+  while (bytes > 0) {
+    ssize_t n = write ? pwrite(fd, buf, bytes, at) : pread(fd, buf, bytes, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return qk_fail(err, QK_IO_ERROR, "shared memory, byte %lld: %s", (long long)at,
+                     strerror(errno));
+    if (n == 0) return qk_fail(err, QK_IO_ERROR, "shared memory ends at byte %lld", (long long)at);
+    buf += n;
+    at += n;
+    bytes -= (size_t)n;
+  }
+  return QK_OK;
+}
+
+/* The part of the rank at coord, in the longest runs of sites that stand together: directions up to
+ * the first one that is split. */
+static qk_status_t move_part(const qk_geom_t *geom, const int coord[4], const qk_segment_t *segment,
+                             char *part, bool write, qk_err_t *err) {
+  const int32_t *l = geom->lat.l;
+  int last = 0;
+  int64_t run = l[0];
+  while (last < 3 && geom->grid[last] == 1) run *= l[++last];
+  size_t bytes = (size_t)run * site_bytes(segment->is_double);
+
+  for (int64_t i = 0; i * run < geom->local_volume; i++) {
+    int64_t rest = i, site = 0, stride = 1;
+    for (int mu = 0; mu < 4; mu++) {
+      int64_t x = (int64_t)coord[mu] * l[mu];
+      if (mu > last) {
+        x += rest % l[mu];
+        rest /= l[mu];
+      }
+      site += x * stride;
+      stride *= geom->global[mu];
+    }
+    off_t at = site * (off_t)site_bytes(segment->is_double);
+    qk_status_t status = move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+/* Rank 0 on behalf of the ranks of other hosts, one after the other through its own part. A
+ * transfer that fails still sends, so that no rank waits for ever; qk_comm_agree tells them all. */
+static qk_status_t relay(const qk_wire_t *wire, const qk_segment_t *segment, char *part, bool write,
+                         qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  size_t bytes = qk_wire_part_bytes(wire, segment->is_double);
+  qk_status_t status = QK_OK;
+  for (int rank = 1; rank < qk_comm_size(comm); rank++) {
+    if (!wire->remote[rank]) continue;
+    int coord[4];
+    qk_comm_coord_of(comm, rank, coord);
+    qk_status_t sent = QK_OK;
+    if (write) sent = qk_comm_recv(comm, part, bytes, rank, TAG_PART);
+    if (sent != QK_OK) return qk_fail(err, sent, "no part of a solution from rank %d", rank);
+    if (status == QK_OK) status = move_part(wire->geom, coord, segment, part, write, err);
+    if (!write) sent = qk_comm_send(comm, part, bytes, rank, TAG_PART);
+    if (sent != QK_OK) return qk_fail(err, sent, "no part of a source to rank %d", rank);
+  }
+  return status;
+}
+
+qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                            qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) == 0) status = relay(wire, segment, part, false, err);
+  if (!wire->reaches) {
+    status = qk_comm_recv(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    if (status != QK_OK) qk_fail(err, status, "no part of a source from rank 0");
+  } else if (status == QK_OK) {
+    status = move_part(wire->geom, wire->geom->coord, segment, part, false, err);
+  }
+  return qk_comm_agree(comm, status, err);
+}
+
+qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                             qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (wire->reaches) {
+    status = move_part(wire->geom, wire->geom->coord, segment, part, true, err);
+  } else {
+    status = qk_comm_send(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    if (status != QK_OK) qk_fail(err, status, "no part of a solution to rank 0");
+  }
+  if (qk_comm_rank(comm) == 0) {
+    qk_status_t relayed = relay(wire, segment, part, true, err);
+    if (status == QK_OK) status = relayed;
+  }
+  return qk_comm_agree(comm, status, err);
+}

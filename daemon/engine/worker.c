@@ -1,0 +1,233 @@
+#include "daemon/engine/worker.h"
+
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/command.h"
+#include "daemon/engine/report.h"
+#include "daemon/engine/setup.h"
+#include "daemon/engine/slots.h"
+#include "proto/limits.h"
+
+typedef struct worker {
+  qk_comm_t *comm;
+  qk_channel_t *channel; /* NULL on all ranks but rank 0 */
+  qk_setup_t *setup;     /* NULL before LOAD */
+  qk_slots_t *slots;
+  qk_turn_t turn;
+  qk_status_t stop; /* why a turn of kind STOP stops */
+  uint64_t steps;
+  double last_heartbeat;
+  double last_progress[QK_SLOTS_MAX];
+  qk_err_t *err;
+} worker_t;
+
+static bool running(const worker_t *w) {
+  return w->setup != NULL && qk_solver_running(w->setup->solver) > 0;
+}
+
+/* ---- rank 0: what the front asks for -------------------------------------------------------------- */
+
+static bool slot_is_taken(const worker_t *w, int slot) {
+  if (qk_slots_busy(w->slots, slot)) return true;
+  for (int i = 0; i < w->turn.head.nfill; i++)
+    if (w->turn.fill[i].slot == slot) return true;
+  return false;
+}
+
+static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
+  qk_err_t err = {0};
+  qk_fill_t fill;
+  qk_status_t status = QK_OK;
+  if (w->setup == NULL)
+    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
+  else
+    status = qk_fill_parse(message, w->setup->nslot, &fill, &err);
+  if (status == QK_OK && slot_is_taken(w, fill.slot))
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
+  if (status != QK_OK)
+    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  w->turn.fill[w->turn.head.nfill++] = fill;
+  return QK_OK;
+}
+
+/* A ticket may have ended already, or stand in a fill of this very turn. */
+static void hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
+  if (w->setup == NULL || message->slot >= (uint32_t)w->setup->nslot) return;
+  int slot = (int)message->slot;
+  bool found = qk_slots_busy(w->slots, slot) && qk_slots_ticket(w->slots, slot) == message->ticket;
+  for (int i = 0; i < w->turn.head.nfill; i++)
+    found |= w->turn.fill[i].slot == slot && w->turn.fill[i].ticket == message->ticket;
+  for (int i = 0; i < w->turn.head.ncancel; i++) found &= w->turn.cancel[i] != slot;
+  if (found) w->turn.cancel[w->turn.head.ncancel++] = slot;
+}
+
+static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
+  qk_err_t err = {0};
+  qk_status_t status = QK_OK;
+  if (w->setup != NULL)
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "a configuration is loaded already");
+  if (status == QK_OK) status = qk_load_parse(message, &w->turn.load, &err);
+  if (status != QK_OK) return qk_report_load_failed(w->channel, &err);
+  w->turn.head.kind = QK_TURN_LOAD;
+  return QK_OK;
+}
+
+static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
+  switch (message->body_case) {
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD:
+    return hear_load(w, message->load);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL:
+    return hear_fill(w, message->fill);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
+    hear_cancel(w, message->cancel);
+    return QK_OK;
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
+    w->turn.head.kind = QK_TURN_STOP;
+    return QK_OK;
+  default:
+    return QK_OK; /* a ping has done its work by being heard */
+  }
+}
+
+/* Takes what has arrived until it makes a turn of another kind than work, or nothing is left. */
+static qk_status_t hear_all(worker_t *w) {
+  Quark__Engine__FrontMessage *message;
+  qk_status_t status = QK_OK;
+  while (status == QK_OK && w->turn.head.kind == QK_TURN_WORK &&
+         (message = qk_channel_receive(w->channel)) != NULL) {
+    status = hear(w, message);
+    quark__engine__front_message__free_unpacked(message, NULL);
+  }
+  if (w->turn.head.kind == QK_TURN_WORK && qk_channel_silence(w->channel) > QK_ENGINE_SILENCE_MS) {
+    qk_error("worker", "the front has been silent for %d ms", QK_ENGINE_SILENCE_MS);
+    w->stop = QK_TIMEOUT;
+    w->turn.head.kind = QK_TURN_STOP;
+  }
+  if (qk_channel_terminated(w->channel)) w->turn.head.kind = QK_TURN_STOP;
+  return status;
+}
+
+static qk_status_t beat(worker_t *w) {
+  double now = qk_now_ms();
+  if (now - w->last_heartbeat < QK_HEARTBEAT_MS) return QK_OK;
+  w->last_heartbeat = now;
+  return qk_report_heartbeat(w->channel, w->steps, w->setup != NULL ? w->setup->device_bytes : 0,
+                             w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
+}
+
+/* Fills w->turn; waits as long as there is nothing to do. */
+static qk_status_t next_turn(worker_t *w) {
+  memset(&w->turn.head, 0, sizeof w->turn.head);
+  for (;;) {
+    double wait = w->last_heartbeat + QK_HEARTBEAT_MS - qk_now_ms();
+    if (!running(w) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
+    qk_status_t status = hear_all(w);
+    if (status == QK_OK) status = beat(w);
+    if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
+    if (running(w) || w->turn.head.kind != QK_TURN_WORK || w->turn.head.nfill > 0) return QK_OK;
+  }
+}
+
+/* ---- all ranks: carrying it out -------------------------------------------------------------------- */
+
+static void tell_progress(void *arg, const char *phase, int64_t done, int64_t total) {
+  qk_report_load_progress(arg, phase, done, total);
+}
+
+static qk_status_t load(worker_t *w) {
+  double start = qk_now_ms();
+  qk_err_t err = {0};
+  qk_setup_t *setup = NULL;
+  qk_info("worker", "loading %s", w->turn.load.gauge);
+  qk_status_t status =
+      qk_setup_create(w->comm, &w->turn.load, tell_progress, w->channel, &setup, &err);
+  if (status == QK_OK) status = qk_slots_create(setup, &w->slots, &err);
+  if (status == QK_OK) {
+    w->setup = setup;
+    status = qk_setup_count_memory(setup);
+    if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
+    double seconds = 1e-3 * (qk_now_ms() - start);
+    qk_info("worker", "ready on %s after %.2f s", setup->device.name, seconds);
+    return qk_report_ready(w->channel, setup, seconds);
+  }
+  qk_setup_destroy(setup);
+  if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
+    *w->err = err;
+    return status;
+  }
+  qk_warn("worker", "load failed: %s: %s", qk_status_name(status), err.text);
+  return qk_report_load_failed(w->channel, &err);
+}
+
+static qk_status_t fill(worker_t *w) {
+  qk_err_t verdict[QK_SLOTS_MAX];
+  int n = w->turn.head.nfill;
+  qk_status_t status = qk_slots_fill(w->slots, n, w->turn.fill, verdict, w->err);
+  for (int i = 0; i < n && status == QK_OK; i++) {
+    const qk_fill_t *f = &w->turn.fill[i];
+    w->last_progress[f->slot] = qk_now_ms();
+    if (verdict[i].code != QK_OK)
+      status = qk_report_slot_refused(w->channel, (uint32_t)f->slot, f->ticket, &verdict[i]);
+  }
+  return status;
+}
+
+static qk_status_t tell_slots(worker_t *w) {
+  double now = qk_now_ms();
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < w->setup->nslot && status == QK_OK; i++) {
+    if (!qk_slots_busy(w->slots, i) || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
+    w->last_progress[i] = now;
+    status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i),
+                                     qk_solver_slot(w->setup->solver, i));
+  }
+  return status;
+}
+
+static qk_status_t work(worker_t *w) {
+  qk_result_t result[QK_SLOTS_MAX];
+  int n = 0;
+  qk_status_t status = fill(w);
+  for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
+  if (status == QK_OK && running(w)) {
+    status = qk_slots_step(w->slots, w->err);
+    w->steps++;
+  }
+  if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  if (status == QK_OK && n > 0 && !running(w)) status = qk_setup_count_memory(w->setup);
+  for (int i = 0; i < n && status == QK_OK; i++)
+    status = qk_report_slot_done(w->channel, &result[i]);
+  return status == QK_OK ? tell_slots(w) : status;
+}
+
+static qk_status_t run(worker_t *w) {
+  qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm));
+  while (status == QK_OK) {
+    bool idle = !running(w);
+    if (w->channel != NULL) status = next_turn(w);
+    if (status == QK_OK) status = qk_turn_share(w->comm, &w->turn, idle);
+    if (status != QK_OK) break;
+    if (w->turn.head.kind == QK_TURN_STOP) return w->stop;
+    status = w->turn.head.kind == QK_TURN_LOAD ? load(w) : work(w);
+  }
+  return qk_fail(w->err, status, "%s", qk_status_text(status));
+}
+
+qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err) {
+  worker_t *w = qk_calloc(1, sizeof *w);
+  qk_status_t status = w != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for the worker");
+  status = qk_comm_agree(comm, status, err);
+  if (status == QK_OK) {
+    w->comm = comm;
+    w->channel = channel;
+    w->err = err;
+    w->last_heartbeat = qk_now_ms();
+    status = run(w);
+    qk_slots_destroy(w->slots);
+    qk_setup_destroy(w->setup);
+  }
+  qk_free(w);
+  return status;
+}
