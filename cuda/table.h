@@ -35,6 +35,16 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.zero = guarded<Memory::zero>::call;
   t.queue_wait = guarded<Memory::queue_wait>::call;
   t.queue_sync = guarded<Memory::queue_sync>::call;
+  t.hop = guarded<hop>::call;
+  t.pack = guarded<pack>::call;
+  t.plaquette = guarded<plaquette>::call;
+  t.unitarity = guarded<unitarity>::call;
+  t.links_bytes = links_bytes;
+  t.links_set = guarded<links_set>::call;
+  t.diag_bytes = diag_bytes;
+  t.clover_set = guarded<clover_set>::call;
+  t.diag_invert = guarded<diag_invert>::call;
+  t.diag_convert = guarded<diag_convert>::call;
   t.blas = guarded<blas>::call;
   t.multi_dot = guarded<multi_dot>::call;
   t.multi_axpy = guarded<multi_axpy>::call;

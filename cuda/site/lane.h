@@ -13,8 +13,9 @@
  * namespace QK_NS, which the build sets for each compilation (qk_gpu, qk_cpu_base, qk_cpu_v3),
  * because the CPU bodies are compiled for several instruction sets and linked into one program.
  *
- * QK_HD marks every function of a body: it is inlined into the kernel. QK_ANY: runs on the host
- * too.
+ * QK_HD marks every function of a body: it is inlined into the kernel. QK_PART: likewise on the GPU,
+ * but a function of its own on the CPU, where its values stand in memory anyway and large bodies take
+ * long to compile. QK_ANY: runs on the host too.
  */
 #ifndef QK_SITE_LANE_H
 #define QK_SITE_LANE_H
@@ -32,6 +33,7 @@
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
 #define QK_HD __device__ __forceinline__
+#define QK_PART __device__ __forceinline__
 #define QK_ANY __host__ __device__ inline
 #define QK_UNROLL _Pragma("unroll")
 #else
@@ -39,6 +41,7 @@
 #include <immintrin.h>
 #endif
 #define QK_HD inline __attribute__((always_inline))
+#define QK_PART __attribute__((noinline))
 #define QK_ANY inline
 #define QK_UNROLL _Pragma("GCC unroll 72")
 #endif

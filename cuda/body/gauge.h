@@ -1,0 +1,247 @@
+/*
+ * gauge.h: what is made of the gauge field once per configuration, in double: checks, compressed
+ * links, and the clover term with its inverse. Bodies work on one site of the full field.
+ */
+#ifndef QK_BODY_GAUGE_H
+#define QK_BODY_GAUGE_H
+
+#include <math.h>
+
+#include "cuda/site/diag.h"
+#include "cuda/site/mat3.h"
+#include "cuda/site/spin.h"
+#include "cuda/site/su3.h"
+
+namespace QK_NS {
+
+/* ---- reductions: N numbers a site, joined with join(sum, v) in a fixed order ---- */
+
+struct plaquette_sums {
+  static constexpr int n = 6;
+  qk_gauge_args_t a;
+  QK_HD void site(int s, double v[6]) const {
+    const site_pos p = site_of(a.lat, s);
+    int plane = 0;
+    for (int mu = 0; mu < 3; mu++)
+      for (int nu = mu + 1; nu < 4; nu++)
+        v[plane++] = trace_re(plaquette_of(a.lat, a.u, p.x, mu, nu)) / 3;
+  }
+  QK_ANY static void join(double *sum, const double *v) {
+    for (int k = 0; k < n; k++) sum[k] += v[k];
+  }
+};
+
+/* The larger of two, and NaN if either is. */
+QK_ANY double worst(double a, double b) {
+  return a >= b || a != a ? a : b;
+}
+
+/* Largest |U^+U - 1|, largest |det U - 1|, sum of Re tr U / 3. */
+struct unitarity_sums {
+  static constexpr int n = 3;
+  qk_gauge_args_t a;
+  QK_HD void site(int s, double v[3]) const {
+    const site_pos p = site_of(a.lat, s);
+    v[0] = v[1] = v[2] = 0;
+    for (int mu = 0; mu < 4; mu++) {
+      const mat3 u = link_of(a.lat, a.u, p.x, mu), one = times<true, false>(u, u);
+      for (int i = 0; i < 9; i++)
+        v[0] = worst(v[0], hypot(one.e[2 * i] - (i % 4 == 0), one.e[2 * i + 1]));
+      double c[6], re = -1, im = 0; /* det U = row 2 . conj(c) for c = conj(row 0 x row 1) */
+      third_row(u.e, u.e + 6, c);
+      for (int j = 0; j < 3; j++) {
+        re += u.e[12 + 2 * j] * c[2 * j] + u.e[13 + 2 * j] * c[2 * j + 1];
+        im += u.e[13 + 2 * j] * c[2 * j] - u.e[12 + 2 * j] * c[2 * j + 1];
+      }
+      v[1] = worst(v[1], hypot(re, im));
+      v[2] += trace_re(u) / 3;
+    }
+  }
+  QK_ANY static void join(double *sum, const double *v) {
+    sum[0] = worst(sum[0], v[0]);
+    sum[1] = worst(sum[1], v[1]);
+    sum[2] += v[2];
+  }
+};
+
+/* ---- links ---- */
+
+template <class S, int REALS> struct links_site {
+  qk_gauge_args_t a;
+  S *out;
+  QK_HD void site(int s) const {
+    const site_pos p = site_of(a.lat, s);
+    for (int mu = 0; mu < 4; mu++) {
+      const mat3 u = link_of(a.lat, a.u, p.x, mu);
+      S words[18];
+      compress_link(u.e, REALS, words);
+      S *tile = out + ((int64_t)(s / QK_TILE) * 4 + mu) * (QK_TILE * REALS);
+      for (int k = 0; k < REALS; k++) tile[inner<S, REALS>(k, s % QK_TILE)] = words[k];
+    }
+  }
+};
+
+/* ---- site-diagonal terms ---- */
+
+QK_HD double *diag_tile(double *data, int s, int block) {
+  return data + ((int64_t)(s / QK_TILE) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
+}
+
+/* Power of i of the element in row r of B_mu, and its column. */
+QK_HD int block_power(int mu, int r) {
+  return mu == 0 ? 1 : mu == 1 ? (r == 0 ? 2 : 0) : mu == 2 ? (r == 0 ? 1 : 3) : 0;
+}
+QK_HD int block_column(int mu, int r) {
+  return mu < 2 ? 1 - r : r;
+}
+
+/* diag - csw/2 sum_{mu<nu} g_mu g_nu Fhat_{mu nu}: upper block B_mu B_nu^+, lower block B_mu^+ B_nu. */
+struct clover_site {
+  qk_gauge_args_t a;
+  double csw, diag;
+  double *out;
+
+  /* Adds one plane to the packed matrix of a block. Row r of g_mu g_nu has the element i^power in
+   * column c. */
+  QK_HD void add_plane(int block, int mu, int nu, const mat3 &f, double *m) const {
+    for (int r = 0; r < 2; r++) {
+      const int mid = block_column(mu, r), c = block_column(nu, mid);
+      const int power = block == 0 ? block_power(mu, r) - block_power(nu, c)
+                                   : block_power(nu, mid) - block_power(mu, mid);
+      const double re = -0.5 * csw * ((power & 3) == 0 ? 1 : (power & 3) == 2 ? -1 : 0);
+      const double im = -0.5 * csw * ((power & 3) == 1 ? 1 : (power & 3) == 3 ? -1 : 0);
+      for (int ci = 0; ci < 3; ci++)
+        for (int cj = 0; cj < 3; cj++) {
+          const int i = 3 * r + ci, j = 3 * c + cj;
+          const double fr = f.e[6 * ci + 2 * cj], fi = f.e[6 * ci + 2 * cj + 1];
+          if (i == j) m[i] += re * fr - im * fi;
+          if (i <= j) continue;
+          m[below(i, j)] += re * fr - im * fi;
+          m[below(i, j) + 1] += re * fi + im * fr;
+        }
+    }
+  }
+
+  QK_HD void site(int s) const {
+    const site_pos p = site_of(a.lat, s);
+    double m[2][QK_DIAG_REALS];
+    for (int block = 0; block < 2; block++)
+      for (int k = 0; k < QK_DIAG_REALS; k++) m[block][k] = k < 6 ? diag : 0;
+    for (int mu = 0; mu < 3; mu++)
+      for (int nu = mu + 1; nu < 4; nu++) {
+        const mat3 f = field_strength(a.lat, a.u, p.x, mu, nu);
+        add_plane(0, mu, nu, f, m[0]);
+        add_plane(1, mu, nu, f, m[1]);
+      }
+    for (int block = 0; block < 2; block++) {
+      double *tile = diag_tile(out, s, block);
+      for (int k = 0; k < QK_DIAG_REALS; k++)
+        tile[inner<double, QK_DIAG_REALS>(k, s % QK_TILE)] = m[block][k];
+    }
+  }
+};
+
+/* m -> m^-1 for a 6x6 complex matrix by Gauss-Jordan elimination with row exchanges (the matrix may
+ * be indefinite). false where a pivot is below 1e-14 of the largest element, or not finite. */
+QK_HD bool invert6(double m[6][12]) {
+  int row_of[6];
+  double top = 0;
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < 12; j++) top = fmax(top, fabs(m[i][j]));
+  for (int c = 0; c < 6; c++) {
+    int p = c;
+    double best = -1;
+    for (int i = c; i < 6; i++) {
+      const double size = fabs(m[i][2 * c]) + fabs(m[i][2 * c + 1]);
+      if (size > best) {
+        best = size;
+        p = i;
+      }
+    }
+    if (!(best > 1e-14 * top) || best - best != 0) return false;
+    row_of[c] = p;
+    for (int j = 0; j < 12; j++) {
+      const double t = m[c][j];
+      m[c][j] = m[p][j];
+      m[p][j] = t;
+    }
+    const double norm = m[c][2 * c] * m[c][2 * c] + m[c][2 * c + 1] * m[c][2 * c + 1];
+    const double pr = m[c][2 * c] / norm, pi = -m[c][2 * c + 1] / norm;
+    m[c][2 * c] = 1;
+    m[c][2 * c + 1] = 0;
+    for (int j = 0; j < 12; j += 2) {
+      const double x = m[c][j], y = m[c][j + 1];
+      m[c][j] = x * pr - y * pi;
+      m[c][j + 1] = x * pi + y * pr;
+    }
+    for (int i = 0; i < 6; i++) {
+      if (i == c) continue;
+      const double fr = m[i][2 * c], fi = m[i][2 * c + 1];
+      m[i][2 * c] = 0;
+      m[i][2 * c + 1] = 0;
+      for (int j = 0; j < 12; j += 2) {
+        m[i][j] -= fr * m[c][j] - fi * m[c][j + 1];
+        m[i][j + 1] -= fr * m[c][j + 1] + fi * m[c][j];
+      }
+    }
+  }
+  for (int c = 5; c >= 0; c--)
+    for (int i = 0; i < 6; i++)
+      for (int k = 0; k < 2; k++) {
+        const double t = m[i][2 * c + k];
+        m[i][2 * c + k] = m[i][2 * row_of[c] + k];
+        m[i][2 * row_of[c] + k] = t;
+      }
+  return true;
+}
+
+/* Inverse of both blocks of a site; a reduction, since it counts the sites that have none. */
+struct invert_sums {
+  static constexpr int n = 1;
+  const double *in;
+  double *out;
+  QK_HD void site(int s, double v[1]) const {
+    v[0] = 0;
+    for (int block = 0; block < 2; block++) {
+      const double *from = diag_tile((double *)in, s, block);
+      double *to = diag_tile(out, s, block), m[6][12];
+      const int l = s % QK_TILE;
+      for (int i = 0; i < 6; i++) {
+        m[i][2 * i] = from[inner<double, QK_DIAG_REALS>(i, l)];
+        m[i][2 * i + 1] = 0;
+        for (int j = 0; j < i; j++) {
+          m[i][2 * j] = m[j][2 * i] = from[inner<double, QK_DIAG_REALS>(below(i, j), l)];
+          m[i][2 * j + 1] = from[inner<double, QK_DIAG_REALS>(below(i, j) + 1, l)];
+          m[j][2 * i + 1] = -m[i][2 * j + 1];
+        }
+      }
+      if (!invert6(m)) v[0] = 1;
+      for (int i = 0; i < 6; i++) {
+        to[inner<double, QK_DIAG_REALS>(i, l)] = m[i][2 * i];
+        for (int j = 0; j < i; j++) {
+          to[inner<double, QK_DIAG_REALS>(below(i, j), l)] = (m[i][2 * j] + m[j][2 * i]) / 2;
+          to[inner<double, QK_DIAG_REALS>(below(i, j) + 1, l)] =
+              (m[i][2 * j + 1] - m[j][2 * i + 1]) / 2;
+        }
+      }
+    }
+  }
+  QK_ANY static void join(double *sum, const double *v) { sum[0] += v[0]; }
+};
+
+template <class S> struct convert_site {
+  const double *in;
+  S *out;
+  QK_HD void site(int s) const {
+    for (int block = 0; block < 2; block++) {
+      const double *from = diag_tile((double *)in, s, block);
+      S *to = out + ((int64_t)(s / QK_TILE) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
+      for (int k = 0; k < QK_DIAG_REALS; k++)
+        narrow((real<S>)from[inner<double, QK_DIAG_REALS>(k, s % QK_TILE)],
+               to[inner<S, QK_DIAG_REALS>(k, s % QK_TILE)]);
+    }
+  }
+};
+
+} // namespace QK_NS
+#endif

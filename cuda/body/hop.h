@@ -1,0 +1,155 @@
+/*
+ * hop.h: the hopping term with its site-diagonal term and axpy, one work item (cuda/ops.h: hop).
+ *
+ * Flow per direction and sense: load the neighbour's spinor, project to a half-spinor, multiply by
+ * the link, add both halves to the sum; the scale of a half-precision neighbour and a real boundary
+ * phase are folded into that addition. Where the neighbour is on another rank, the half-spinor comes
+ * from a ghost: from ahead it still needs the link, from behind it has been multiplied already.
+ *
+ * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a link
+ * (GPU; the CPU decides at run time and passes 0).
+ */
+#ifndef QK_BODY_HOP_H
+#define QK_BODY_HOP_H
+
+#include "cuda/ops.h"
+#include "cuda/site/sites.h"
+#include "cuda/site/spin.h"
+
+namespace QK_NS {
+
+template <class SITES, class S, int REALS> struct hop_body {
+  using R = real<S>;
+  using L = lanes<R>;
+  using U = typename SITES::template numbers<R>;
+
+  const qk_hop_args_t &a;
+  const SITES &at;
+  int parity; /* of the sites written */
+
+  /* Where the sites of a parity start in spinors, and in links and diagonal terms. */
+  QK_HD int base(int p) const { return a.out_parity == QK_FULL && p == 1 ? a.lat.vcb : 0; }
+  QK_HD int full_base(int p) const { return p == 1 ? a.lat.vcb : 0; }
+
+  /* h *= the phase on the lanes that cross the edge; SIGN < 0: its conjugate. */
+  template <int MU, int SIGN, class TO> QK_HD void turn(const TO &to, L *h) const {
+    const auto re = at.template at_edge<R>(to, (R)a.phase[MU][0], (R)1);
+    const auto im = at.template at_edge<R>(to, (R)(SIGN * a.phase[MU][1]), (R)0);
+    QK_UNROLL
+    for (int k = 0; k < 12; k += 2) {
+      const L x = h[k], y = h[k + 1];
+      h[k] = re * x - im * y;
+      h[k + 1] = re * y + im * x;
+    }
+  }
+
+  template <int MU, int SIGN> QK_PART void one_hop(L *sum) const {
+    const auto to = at.template step<MU, SIGN>(a.lat);
+    const int from = 1 - parity;
+    const R g = (R)(a.dagger ? SIGN : -SIGN);
+    L h[12], r[12];
+    scale_of<S> scale;
+    U u[18];
+    const bool second = a.out_parity == QK_FULL && from == 1;
+    const spinor<S> ghost = spinor_of<S>(a.ghost[MU][SIGN > 0]);
+    const S *links = (const S *)a.links.data;
+    if (at.all_ghost(to)) {
+      at.template ghost_spinor<S>(ghost, a.lat, MU, second, to, SIGN > 0 ? h : r, scale);
+    } else {
+      L psi[24];
+      at.template near_spinor<S>(spinor_of<S>(a.in), base(from), to, psi, scale);
+      project<MU>(psi, g, h);
+      if constexpr (SIGN < 0) {
+        at.template near_link<S, REALS>(links, a.links.reals, full_base(from), MU, to, u);
+        link_times<true>(u, h, r);
+      }
+      if (at.some_ghost(to))
+        at.template ghost_spinor<S>(ghost, a.lat, MU, second, to, SIGN > 0 ? h : r, scale);
+    }
+    if constexpr (SIGN > 0) {
+      at.template own_link<S, REALS>(links, a.links.reals, full_base(parity), MU, u);
+      link_times<false>(u, h, r);
+    }
+    if (a.phase[MU][1] != 0) {
+      if (at.any_edge(to)) turn<MU, SIGN>(to, r);
+      expand<MU>(r, scale, scale * g, sum);
+    } else {
+      const auto f = scale * at.template at_edge<R>(to, (R)a.phase[MU][0], (R)1);
+      expand<MU>(r, f, f * g, sum);
+    }
+  }
+
+  template <int MU> QK_HD void hops(L *sum) const {
+    one_hop<MU, 1>(sum);
+    one_hop<MU, -1>(sum);
+  }
+
+  /* r = T v on one chiral block */
+  QK_PART void diag(int block, const L *v, L *r) const {
+    if (a.diag.data == nullptr) {
+      const R s = (R)a.diag.scalar;
+      QK_UNROLL
+      for (int k = 0; k < 12; k++) r[k] = s * v[k];
+    } else {
+      U m[QK_DIAG_REALS];
+      at.template own_diag<S>((const S *)a.diag.data, full_base(parity), block, m);
+      diag_times(m, v, r);
+    }
+  }
+
+  QK_PART void add_own(const qk_spinor_t &f, double c, L *sum) const {
+    L psi[24];
+    scale_of<S> scale;
+    at.template own_spinor<S>(spinor_of<S>(f), base(parity), psi, scale);
+    const auto k = scale * (R)c;
+    QK_UNROLL
+    for (int i = 0; i < 24; i++) sum[i] = sum[i] + k * psi[i];
+  }
+
+  /* sum += c_z T z */
+  QK_HD void add_diag_own(L *sum) const {
+    L psi[24], r[12];
+    scale_of<S> scale;
+    at.template own_spinor<S>(spinor_of<S>(a.z), base(parity), psi, scale);
+    const auto k = scale * (R)a.c_z;
+    QK_UNROLL
+    for (int block = 0; block < 2; block++) {
+      diag(block, psi + 12 * block, r);
+      QK_UNROLL
+      for (int i = 0; i < 12; i++) sum[12 * block + i] = sum[12 * block + i] + k * r[i];
+    }
+  }
+
+  QK_HD void diag_of_sum(L *sum) const {
+    L r[12];
+    QK_UNROLL
+    for (int block = 0; block < 2; block++) {
+      diag(block, sum + 12 * block, r);
+      QK_UNROLL
+      for (int i = 0; i < 12; i++) sum[12 * block + i] = r[i];
+    }
+  }
+
+  QK_HD void run() const {
+    L sum[24] = {};
+    if (a.c_hop != 0) {
+      hops<0>(sum);
+      hops<1>(sum);
+      hops<2>(sum);
+      hops<3>(sum);
+      const R c = (R)a.c_hop;
+      QK_UNROLL
+      for (int i = 0; i < 24; i++) sum[i] = c * sum[i];
+    }
+    if (a.diag_on_sum) {
+      if (a.c_z != 0) add_own(a.z, a.c_z, sum);
+      diag_of_sum(sum);
+    } else if (a.c_z != 0)
+      add_diag_own(sum);
+    if (a.c_x != 0) add_own(a.x, a.c_x, sum);
+    at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
+  }
+};
+
+} // namespace QK_NS
+#endif

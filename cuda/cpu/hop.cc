@@ -1,0 +1,114 @@
+/* The operator on the CPU: sites shared among the threads, in vectors of eight RHS or eight sites. */
+#include "cuda/body/hop.h"
+#include "cuda/body/pack.h"
+#include "cuda/ctx.h"
+#include "cuda/hop_args.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+bool in_region(const qk_hop_args_t &a, const site_pos &s) {
+  return a.region == QK_REGION_ALL || reads_ghosts(a.lat, s.x) == (a.region == QK_REGION_BOUNDARY);
+}
+
+template <class S> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
+#pragma omp parallel for schedule(static)
+  for (int n = 0; n < w.nwork; n++) {
+    one_site at = {site_at(a.lat, w, n), 0, 0};
+    if (!in_region(a, at.here)) continue;
+    for (at.tile = 0; at.tile < a.out.ntile; at.tile++)
+      hop_body<one_site, S, 0>{a, at, at.here.parity}.run();
+  }
+}
+
+template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
+#pragma omp parallel for schedule(static)
+  for (int n = 0; n < w.nwork; n += QK_TILE) {
+    eight_sites at;
+    at.wanted = 0;
+    for (int l = 0; l < QK_TILE; l++) {
+      at.at[l] = site_at(a.lat, w, n + l);
+      at.wanted = (uint8_t)(at.wanted | in_region(a, at.at[l]) << l);
+    }
+    if (at.wanted != 0) hop_body<eight_sites, S, 0>{a, at, at.at[0].parity}.run();
+  }
+}
+
+template <class S> void hop_as(const qk_hop_args_t &a) {
+  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
+  if (a.out.ntile > 0)
+    hop_blocks<S>(a, w);
+  else
+    hop_rows<S>(a, w);
+}
+
+site_pos pack_site(const qk_pack_args_t &a, int mu, int ahead, int w) {
+  int f;
+  const int parity = pack_parity(a, mu, w, &f);
+  if (f >= a.lat.face[mu]) f = 0;
+  return face_site(a.lat, parity, mu, ahead ? a.lat.l[mu] - 1 : 0, f);
+}
+
+template <class S> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
+  const int sites = pack_sites(a, mu);
+  if (a.in.ntile > 0) {
+#pragma omp parallel for schedule(static)
+    for (int w = 0; w < sites; w++) {
+      one_site at = {pack_site(a, mu, ahead, w), 0, 0};
+      for (at.tile = 0; at.tile < a.in.ntile; at.tile++)
+        pack_body<one_site, S, 0>{a, at, at.here.parity, w}.run(mu, ahead);
+    }
+  } else {
+#pragma omp parallel for schedule(static)
+    for (int w = 0; w < sites; w += QK_TILE) {
+      eight_sites at;
+      for (int l = 0; l < QK_TILE; l++) at.at[l] = pack_site(a, mu, ahead, w + l);
+      pack_body<eight_sites, S, 0>{a, at, at.at[0].parity, w}.run(mu, ahead);
+    }
+  }
+}
+
+template <class S> void pack_as(const qk_pack_args_t &a) {
+  for (int mu = 0; mu < 4; mu++)
+    for (int ahead = 0; ahead < 2; ahead++)
+      if (a.to[mu][ahead].data != NULL) pack_face<S>(a, mu, ahead);
+}
+
+} // namespace
+
+qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
+  const char *misfit = qk_hop_misfit(args);
+  if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "hop: %s", misfit);
+  switch (args->out.prec) {
+  case QK_DOUBLE:
+    hop_as<double>(*args);
+    break;
+  case QK_SINGLE:
+    hop_as<float>(*args);
+    break;
+  case QK_HALF:
+    hop_as<half>(*args);
+    break;
+  }
+  return QK_OK;
+}
+
+qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args) {
+  const char *misfit = qk_pack_misfit(args);
+  if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "pack: %s", misfit);
+  switch (args->in.prec) {
+  case QK_DOUBLE:
+    pack_as<double>(*args);
+    break;
+  case QK_SINGLE:
+    pack_as<float>(*args);
+    break;
+  case QK_HALF:
+    pack_as<half>(*args);
+    break;
+  }
+  return QK_OK;
+}
+
+} // namespace QK_NS

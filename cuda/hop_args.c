@@ -1,0 +1,93 @@
+#include "cuda/hop_args.h"
+
+#include <stdbool.h>
+
+static bool same_block(const qk_spinor_t *a, const qk_spinor_t *b) {
+  return a->prec == b->prec && a->nrhs == b->nrhs && a->ntile == b->ntile;
+}
+
+static const char *lattice_misfit(const qk_lattice_t *lat) {
+  int64_t volume = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    if (lat->l[mu] < 2 || lat->l[mu] % 2 != 0) return "lattice: extents must be even and >= 2";
+    if (lat->split[mu] && lat->l[mu] < 4) return "lattice: a split extent must be >= 4";
+    volume *= lat->l[mu];
+    if (volume > INT32_MAX) return "lattice: over 2^31 - 1 local sites";
+  }
+  if (lat->vcb * (int64_t)2 != volume) return "lattice: vcb is not half the volume";
+  for (int mu = 0; mu < 4; mu++)
+    if (lat->face[mu] != lat->vcb / lat->l[mu]) return "lattice: face[mu] is not vcb / l[mu]";
+  return NULL;
+}
+
+static const char *block_misfit(const qk_spinor_t *f) {
+  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return "block: nrhs must be 1..64";
+  if (f->ntile != 0 && f->ntile != (f->nrhs + QK_TILE - 1) / QK_TILE)
+    return "block: ntile must be 0 or (nrhs + 7) / 8";
+  if (f->ntile == 0 && f->nrhs != 1) return "block: tiles of eight sites hold one RHS";
+  if (f->ncomp != 12) return "block: spinors have 12 components";
+  if (f->prec == QK_HALF && f->scale == NULL) return "block: half without scales";
+  return NULL;
+}
+
+static const char *links_misfit(const qk_links_t *links, qk_prec_t prec) {
+  if (links->data == NULL) return "links: absent";
+  if (links->prec != prec) return "links: other precision than the spinors";
+  if (links->reals != 18 && links->reals != 12 && links->reals != 8)
+    return "links: reals must be 18, 12 or 8";
+  return NULL;
+}
+
+static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in) {
+  if (ghost->data == NULL) return "ghost: absent in a split direction";
+  if (!same_block(ghost, in) || ghost->ncomp != 6)
+    return "ghost: not the half-spinors of the block";
+  if (ghost->prec == QK_HALF && ghost->scale == NULL) return "ghost: half without scales";
+  return NULL;
+}
+
+/* A field that takes part: of the same block as out, and with sites of the parity. */
+static const char *operand_misfit(const qk_spinor_t *f, const qk_spinor_t *out, int64_t nsites) {
+  if (f->data == NULL) return "field: absent though its coefficient is not 0";
+  if (!same_block(f, out) || f->ncomp != out->ncomp) return "field: another block than out";
+  if (f->prec == QK_HALF && f->scale == NULL) return "field: half without scales";
+  if (f->nsites != nsites) return "field: nsites does not fit out_parity";
+  return NULL;
+}
+
+const char *qk_hop_misfit(const qk_hop_args_t *a) {
+  const char *why = lattice_misfit(&a->lat);
+  if (why == NULL) why = block_misfit(&a->out);
+  if (why != NULL) return why;
+  const int64_t nsites = a->out_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
+  why = operand_misfit(&a->out, &a->out, nsites);
+  if (why == NULL && a->c_z != 0) why = operand_misfit(&a->z, &a->out, nsites);
+  if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, &a->out, nsites);
+  if (why != NULL) return why;
+  if (a->diag.data != NULL && a->diag.prec != a->out.prec)
+    return "diag: other precision than the spinors";
+  if (a->c_z != 0 && a->z.data == a->out.data) return "z: may not be out";
+  if (a->c_hop == 0) return NULL;
+  why = operand_misfit(&a->in, &a->out, nsites);
+  if (why == NULL) why = links_misfit(&a->links, a->out.prec);
+  if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";
+  for (int mu = 0; why == NULL && mu < 4; mu++) {
+    if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
+    for (int side = 0; why == NULL && side < 2; side++)
+      why = ghost_misfit(&a->ghost[mu][side], &a->in);
+  }
+  return why;
+}
+
+const char *qk_pack_misfit(const qk_pack_args_t *a) {
+  const char *why = lattice_misfit(&a->lat);
+  if (why == NULL) why = block_misfit(&a->in);
+  if (why == NULL) why = links_misfit(&a->links, a->in.prec);
+  if (why != NULL) return why;
+  const int64_t nsites = a->in_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
+  why = operand_misfit(&a->in, &a->in, nsites);
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; why == NULL && side < 2; side++)
+      if (a->to[mu][side].data != NULL) why = ghost_misfit(&a->to[mu][side], &a->in);
+  return why;
+}

@@ -1,0 +1,22 @@
+/*
+ * hop_args.h: whether the descriptors of a hop or pack call fit each other. Pure.
+ *
+ * Returns NULL, or what does not fit, for the context's last error: the kernels may then trust the
+ * arguments. Static storage.
+ */
+#ifndef QK_CUDA_HOP_ARGS_H
+#define QK_CUDA_HOP_ARGS_H
+
+#include "cuda/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const char *qk_hop_misfit(const qk_hop_args_t *args);
+const char *qk_pack_misfit(const qk_pack_args_t *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

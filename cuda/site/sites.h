@@ -1,0 +1,273 @@
+/*
+ * sites.h: what one work item of a kernel with neighbours stands on, and how it fetches from there.
+ *
+ *   one_site     the lanes are RHS of one site (CPU), or one thread has one lane (GPU, both tile
+ *                shapes). Links and diagonal terms are single numbers.
+ *   eight_sites  CPU only: the lanes are eight consecutive sites of one RHS. Links and diagonal terms
+ *                are lanes too, and neighbours are gathered.
+ *
+ * Both offer: numbers<R> (links, diagonal terms), factors<R> (boundary phases), step() to a neighbour,
+ * and loads from the neighbour or the own site. `base` is where the parity in question starts, in
+ * sites: 0 for a field of one parity, and vcb for the odd sites of a full one. Spinors are loaded
+ * unscaled, their scale given apart.
+ */
+#ifndef QK_SITE_SITES_H
+#define QK_SITE_SITES_H
+
+#include <type_traits>
+
+#include "cuda/site/diag.h"
+#include "cuda/site/geom.h"
+#include "cuda/site/su3.h"
+
+namespace QK_NS {
+
+/* The scale of a spinor beside its reals: one per lane for half, the number 1 otherwise. */
+template <class S> using scale_of = std::conditional_t<storage<S>::scaled, lanes<real<S>>, real<S>>;
+
+template <int N, class S>
+QK_HD void load_unscaled(const spinor<S> &f, spot at, lanes<real<S>> *r, scale_of<S> &scale) {
+  load_lanes<S, N>(f.data, at, r);
+  if constexpr (storage<S>::scaled)
+    scale = load_scale(f.scale, at);
+  else
+    scale = 1;
+}
+
+/* Where a face of eight-site tiles starts, in sites, for the second parity of a full field. */
+QK_ANY int padded(int sites) {
+  return (sites + QK_TILE - 1) / QK_TILE * QK_TILE;
+}
+
+struct one_site {
+  template <class R> using numbers = R;
+  template <class R> using factors = R;
+
+  site_pos here;
+  int tile, lane; /* of the RHS, where tiles are blocks of RHS */
+
+  template <class S> QK_HD spot place(const spinor<S> &f, int site) const {
+#ifdef __CUDACC__
+    if (f.ntile == 0) return {site >> 3, site & 7};
+#endif
+    return {(int64_t)site * f.ntile + tile, lane};
+  }
+
+  template <int MU, int SIGN> QK_HD step_pos step(const qk_lattice_t &lat) const {
+    return step_from<MU, SIGN>(lat, here.x, here.cb);
+  }
+  QK_HD step_pos itself() const {
+    return {here.cb, false, false};
+  }
+  static QK_HD bool all_ghost(const step_pos &to) {
+    return to.ghost;
+  }
+  /* Some lanes, but not all. */
+  static QK_HD bool some_ghost(const step_pos &) {
+    return false;
+  }
+  static QK_HD bool any_edge(const step_pos &to) {
+    return to.edge;
+  }
+  /* v where the step crosses the global edge, otherwise 1 or 0 */
+  template <class R> static QK_HD R at_edge(const step_pos &to, R v, R otherwise) {
+    return to.edge ? v : otherwise;
+  }
+
+  template <class S>
+  QK_HD void near_spinor(const spinor<S> &f, int base, const step_pos &to, lanes<real<S>> *r,
+                         scale_of<S> &scale) const {
+    load_unscaled<24>(f, place(f, base + to.cb), r, scale);
+  }
+  template <class S>
+  QK_HD void own_spinor(const spinor<S> &f, int base, lanes<real<S>> *r, scale_of<S> &scale) const {
+    load_unscaled<24>(f, place(f, base + here.cb), r, scale);
+  }
+  template <class S>
+  QK_HD void put_spinor(const spinor<S> &f, int base, const lanes<real<S>> *r) const {
+    store_spinor<24>(f, place(f, base + here.cb), r);
+  }
+  template <class S>
+  QK_HD void put_ghost(const spinor<S> &f, int slot, const lanes<real<S>> *h) const {
+    store_spinor<12>(f, place(f, slot), h);
+  }
+  /* The half-spinor of a ghost face, and the factor that replaces that of the local neighbour. */
+  template <class S>
+  QK_HD void ghost_spinor(const spinor<S> &f, const qk_lattice_t &lat, int mu, bool second,
+                          const step_pos &, lanes<real<S>> *h, scale_of<S> &scale) const {
+    const int face = face_of(lat, here.x, mu) + (second ? padded(lat.face[mu]) : 0);
+    load_unscaled<12>(f, place(f, face), h, scale);
+  }
+  template <class S, int REALS>
+  QK_HD void link_at(const S *links, int reals, int mu, int site, real<S> *u) const {
+#ifdef __CUDACC__
+    load_link_one<S, REALS>(links + ((int64_t)(site >> 3) * 4 + mu) * (QK_TILE * REALS), site & 7,
+                            reals, u);
+#else
+    load_link_one<S>(links + ((int64_t)(site >> 3) * 4 + mu) * (QK_TILE * reals), site & 7, reals,
+                     u);
+#endif
+  }
+  template <class S, int REALS>
+  QK_HD void own_link(const S *links, int reals, int base, int mu, real<S> *u) const {
+    link_at<S, REALS>(links, reals, mu, base + here.cb, u);
+  }
+  template <class S, int REALS>
+  QK_HD void near_link(const S *links, int reals, int base, int mu, const step_pos &to,
+                       real<S> *u) const {
+    link_at<S, REALS>(links, reals, mu, base + to.cb, u);
+  }
+  template <class S> QK_HD void own_diag(const S *diag, int base, int block, real<S> *m) const {
+    const int site = base + here.cb;
+    const S *p = diag + ((int64_t)(site >> 3) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
+#ifdef __CUDACC__
+    load_lane<S, QK_DIAG_REALS, true>(p, site & 7, m);
+#else
+    QK_UNROLL
+    for (int k = 0; k < QK_DIAG_REALS; k++) m[k] = widen(p[k * QK_TILE + (site & 7)]);
+#endif
+  }
+};
+
+#ifndef __CUDACC__
+
+struct eight_sites {
+  template <class R> using numbers = lanes<R>;
+  template <class R> using factors = lanes<R>;
+
+  struct steps {
+    int cb[QK_TILE];
+    uint8_t ghost, edge; /* a bit a lane */
+    bool row;            /* the neighbours are one tile */
+  };
+
+  site_pos at[QK_TILE];
+  uint8_t wanted; /* a bit a lane: whose results are stored */
+
+  template <int MU, int SIGN> QK_PART steps step(const qk_lattice_t &lat) const {
+    steps to = {};
+    to.row = true;
+    for (int l = 0; l < QK_TILE; l++) {
+      const step_pos s = step_from<MU, SIGN>(lat, at[l].x, at[l].cb);
+      to.cb[l] = s.cb;
+      to.ghost = (uint8_t)(to.ghost | s.ghost << l);
+      to.edge = (uint8_t)(to.edge | s.edge << l);
+      to.row = to.row && s.cb == to.cb[0] + l;
+    }
+    to.row = to.row && to.cb[0] % QK_TILE == 0;
+    return to;
+  }
+  QK_HD steps itself() const {
+    steps to = {};
+    for (int l = 0; l < QK_TILE; l++) to.cb[l] = at[l].cb;
+    return to;
+  }
+  static QK_HD bool all_ghost(const steps &to) { return to.ghost == 0xff; }
+  static QK_HD bool some_ghost(const steps &to) { return to.ghost != 0 && to.ghost != 0xff; }
+  static QK_HD bool any_edge(const steps &to) { return to.edge != 0; }
+  template <class R> static QK_HD lanes<R> at_edge(const steps &to, R v, R otherwise) {
+    lanes<R> f;
+    for (int l = 0; l < QK_TILE; l++) f[l] = to.edge >> l & 1 ? v : otherwise;
+    return f;
+  }
+
+  template <class S>
+  QK_HD void near_spinor(const spinor<S> &f, int base, const steps &to, lanes<real<S>> *r,
+                         scale_of<S> &scale) const {
+    if (to.row) {
+      load_unscaled<24>(f, {(base + to.cb[0]) / QK_TILE, 0}, r, scale);
+      return;
+    }
+    if constexpr (!storage<S>::scaled) scale = 1;
+    for (int l = 0; l < QK_TILE; l++) gather<24>(f, base + to.cb[l], l, r, scale);
+  }
+  template <class S>
+  QK_HD void own_spinor(const spinor<S> &f, int base, lanes<real<S>> *r, scale_of<S> &scale) const {
+    load_unscaled<24>(f, {(base + at[0].cb) / QK_TILE, 0}, r, scale);
+  }
+  template <class S>
+  QK_HD void put_spinor(const spinor<S> &f, int base, const lanes<real<S>> *r) const {
+    const int64_t tile = (base + at[0].cb) / QK_TILE;
+    if (wanted == 0xff) {
+      store_spinor<24>(f, {tile, 0}, r);
+      return;
+    }
+    alignas(64) S words[24 * QK_TILE];
+    alignas(32) float scale[QK_TILE];
+    store_spinor<24>(spinor<S>{words, scale, 0}, {0, 0}, r);
+    for (int l = 0; l < QK_TILE; l++) {
+      if (!(wanted >> l & 1)) continue;
+      for (int c = 0; c < 24; c++) f.data[(tile * 24 + c) * QK_TILE + l] = words[c * QK_TILE + l];
+      if constexpr (storage<S>::scaled) f.scale[tile * QK_TILE + l] = scale[l];
+    }
+  }
+  template <class S>
+  QK_HD void put_ghost(const spinor<S> &f, int slot, const lanes<real<S>> *h) const {
+    store_spinor<12>(f, {slot / QK_TILE, 0}, h);
+  }
+  template <class S>
+  QK_HD void ghost_spinor(const spinor<S> &f, const qk_lattice_t &lat, int mu, bool second,
+                          const steps &to, lanes<real<S>> *h, scale_of<S> &scale) const {
+    if constexpr (!storage<S>::scaled) scale = 1;
+    for (int l = 0; l < QK_TILE; l++) {
+      if (!(to.ghost >> l & 1)) continue;
+      const int face = face_of(lat, at[l].x, mu) + (second ? padded(lat.face[mu]) : 0);
+      gather<12>(f, face, l, h, scale);
+    }
+  }
+  template <class S, int REALS>
+  QK_PART void link_tile(const S *tile, int reals, lanes<real<S>> *u) const {
+    if (reals == 8) {
+      for (int l = 0; l < QK_TILE; l++) {
+        real<S> one[18];
+        load_link_one<S>(tile, l, reals, one);
+        for (int k = 0; k < 18; k++) u[k][l] = one[k];
+      }
+      return;
+    }
+    for (int k = 0; k < reals; k++) load_row(tile + k * QK_TILE, u[k]);
+    if (reals == 12) third_row(u, u + 6, u + 12);
+  }
+  template <class S, int REALS>
+  QK_HD void own_link(const S *links, int reals, int base, int mu, lanes<real<S>> *u) const {
+    const int64_t tile = (base + at[0].cb) / QK_TILE;
+    link_tile<S, REALS>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
+  }
+  template <class S, int REALS>
+  QK_PART void near_link(const S *links, int reals, int base, int mu, const steps &to,
+                         lanes<real<S>> *u) const {
+    if (to.row) {
+      const int64_t tile = (base + to.cb[0]) / QK_TILE;
+      link_tile<S, REALS>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
+      return;
+    }
+    for (int l = 0; l < QK_TILE; l++) {
+      const int site = base + to.cb[l];
+      real<S> one[18];
+      load_link_one<S>(links + ((int64_t)(site / QK_TILE) * 4 + mu) * (QK_TILE * reals),
+                       site % QK_TILE, reals, one);
+      for (int k = 0; k < 18; k++) u[k][l] = one[k];
+    }
+  }
+  template <class S>
+  QK_HD void own_diag(const S *diag, int base, int block, lanes<real<S>> *m) const {
+    const int64_t tile = (base + at[0].cb) / QK_TILE;
+    const S *p = diag + (tile * 2 + block) * (QK_TILE * QK_DIAG_REALS);
+    for (int k = 0; k < QK_DIAG_REALS; k++) load_row(p + k * QK_TILE, m[k]);
+  }
+
+private:
+  /* One site of an eight-site field into lane l. */
+  template <int N, class S>
+  static QK_PART void gather(const spinor<S> &f, int site, int l, lanes<real<S>> *r,
+                             scale_of<S> &scale) {
+    const S *p = f.data + (int64_t)(site / QK_TILE) * (QK_TILE * N) + site % QK_TILE;
+    for (int c = 0; c < N; c++) r[c][l] = widen(p[c * QK_TILE]);
+    if constexpr (storage<S>::scaled) scale[l] = f.scale[site];
+  }
+};
+
+#endif
+
+} // namespace QK_NS
+#endif
