@@ -1,0 +1,227 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/front/server.h"
+
+void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
+  const qk_outcome_t *o = &rhs->outcome;
+  qk_session_t *session = rhs->job->session;
+  server->count.iterations += o->iterations;
+  server->count.applications += o->applications;
+  if (o->status == QK_OK)
+    server->count.converged++;
+  else if (o->status == QK_CANCELLED)
+    server->count.cancelled++;
+  else
+    server->count.failed++;
+  if (o->status == QK_ENGINE_LOST) server->count.lost++;
+  qk_log(QK_LOG_DEBUG, "dispatch", rhs->job->name, "rhs %u: %s, residual %.3g, %llu iterations",
+         rhs->index, qk_status_name(o->status), o->true_residual,
+         (unsigned long long)o->iterations);
+  if (session) qk_reply_result(server, session, rhs);
+  qk_data_offer(server, rhs);
+}
+
+static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const char *text) {
+  qk_outcome_t outcome = {.status = status, .iterations = rhs->iterations};
+  snprintf(outcome.text, sizeof outcome.text, "%s", text);
+  qk_rhs_end(rhs, &outcome, qk_server_now(server));
+  qk_dispatch_ended(server, rhs);
+}
+
+void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
+  const qk_session_t *session = rhs->job->session;
+  QK_ASSERT(rhs->state == QK_RHS_QUEUED);
+  qk_sched_push(&server->sched, session->user, &rhs->queue);
+}
+
+/* False where the engine did not take the message: the RHS is back in the queue, at the end. */
+static bool fill(qk_server_t *server, uint32_t k, qk_rhs_t *rhs) {
+  qk_slot_use_t *slot = &server->slot[k];
+  qk_job_t *job = rhs->job;
+  qk_err_t err = {0};
+  if (job->sink == QUARK__SINK__SINK_DOWNLOAD &&
+      qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+    end(server, rhs, QK_NO_MEMORY, err.text);
+    return true;
+  }
+  if (!qk_worker_fill(server->worker, k, server->ticket + 1, rhs)) {
+    qk_shm_destroy(rhs->solution);
+    rhs->solution = NULL;
+    qk_dispatch_queue(server, rhs);
+    return false;
+  }
+  slot->rhs = rhs;
+  slot->ticket = ++server->ticket;
+  rhs->state = QK_RHS_RUNNING;
+  rhs->iterations = 0;
+  rhs->residual = 1;
+  job->running++;
+  job->progress_due = true;
+  return true;
+}
+
+void qk_dispatch_feed(qk_server_t *server) {
+  if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
+  uint32_t n = qk_worker_info(server->worker)->slots;
+  for (uint32_t k = 0; k < n; k++) {
+    while (!server->slot[k].rhs) {
+      qk_link_t *l = qk_sched_pop(&server->sched);
+      if (!l || !fill(server, k, QK_HOLDER(l, qk_rhs_t, queue))) return;
+    }
+  }
+}
+
+static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {
+  for (int k = 0; k < QK_SLOTS_MAX; k++)
+    if (server->slot[k].rhs == rhs) return k;
+  return -1;
+}
+
+void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
+  if (rhs->state >= QK_RHS_ENDED) return;
+  if (rhs->state != QK_RHS_RUNNING) {
+    qk_sched_remove(&server->sched, &rhs->queue);
+    end(server, rhs, verdict, text);
+    return;
+  }
+  if (rhs->verdict != QK_OK) return;
+  int k = slot_of(server, rhs);
+  QK_ASSERT(k >= 0);
+  rhs->verdict = verdict;
+  qk_worker_cancel(server->worker, (uint32_t)k, server->slot[k].ticket);
+}
+
+void qk_dispatch_forget(qk_server_t *server, qk_job_t *job) {
+  qk_session_t *session = job->session;
+  if (session) session->njobs--;
+  job->session = NULL;
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    qk_dispatch_cancel(server, &job->rhs[i], QK_CANCELLED, "");
+  if (job->running > 0)
+    qk_list_append(&server->orphans, &job->link);
+  else
+    qk_job_destroy(job);
+}
+
+/* The slot is free again; a job that only waited for it goes. */
+static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) {
+  qk_rhs_t *rhs = server->slot[k].rhs;
+  server->slot[k] = (qk_slot_use_t){0};
+  qk_rhs_end(rhs, outcome, qk_server_now(server));
+  qk_dispatch_ended(server, rhs);
+  if (!rhs->job->session && rhs->job->running == 0) qk_job_destroy(rhs->job);
+}
+
+/* ---- events of the engine ---------------------------------------------------------------------- */
+
+static void fail_queued(qk_server_t *server, const char *why) {
+  for (qk_link_t *l; (l = qk_sched_pop(&server->sched));)
+    end(server, QK_HOLDER(l, qk_rhs_t, queue), QK_ENGINE_LOST, why);
+}
+
+static void fail_uploading(qk_server_t *server, const char *why) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
+      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      for (uint32_t k = 0; k < job->nrhs; k++)
+        if (job->rhs[k].state == QK_RHS_UPLOADING) end(server, &job->rhs[k], QK_ENGINE_LOST, why);
+    }
+  }
+}
+
+static void on_ready(void *arg, bool changed) {
+  qk_server_t *server = arg;
+  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  qk_info("worker", "ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s", e->dims[0],
+          e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend, e->device, e->slots,
+          e->load_seconds);
+  if (!changed) return;
+  qk_warn("worker", "the gauge configuration is not the one loaded before");
+  fail_queued(server, "the gauge configuration has changed");
+  fail_uploading(server, "the gauge configuration has changed");
+}
+
+static int exit_code_of(qk_status_t status) {
+  if (status == QK_UNSUPPORTED || status == QK_BAD_ARGUMENT) return 78;
+  if (status < QK_DEVICE_MEMORY) return 65;
+  return qk_status_retryable(status) ? 75 : 69;
+}
+
+static void on_refused(void *arg, qk_status_t status, const char *text) {
+  qk_server_t *server = arg;
+  qk_error("worker", "setup refused: %s: %s", qk_status_name(status), text);
+  fail_queued(server, text);
+  fail_uploading(server, text);
+  qk_server_stop(server, exit_code_of(status));
+}
+
+static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
+  qk_server_t *server = arg;
+  qk_slot_use_t *slot = &server->slot[p->slot];
+  if (!slot->rhs || slot->ticket != p->ticket) return;
+  slot->rhs->iterations = p->iterations;
+  slot->rhs->residual = p->residual;
+  slot->rhs->job->progress_due = true;
+}
+
+static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
+  qk_server_t *server = arg;
+  qk_slot_use_t *slot = &server->slot[d->slot];
+  if (!slot->rhs || slot->ticket != d->ticket) return;
+  qk_rhs_t *rhs = slot->rhs;
+  qk_outcome_t o = {.status = (qk_status_t)d->status,
+                    .true_residual = d->true_residual,
+                    .iterations = d->iterations,
+                    .applications = d->applications,
+                    .seconds = d->seconds,
+                    .norm_b = d->norm_b,
+                    .norm_x = d->norm_x};
+  snprintf(o.text, sizeof o.text, "%s", d->text ? d->text : "");
+  if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
+  if (o.status == QK_OK && !(o.true_residual <= rhs->job->tol)) o.status = QK_NOT_CONVERGED;
+  if (o.status == QK_CANCELLED && rhs->verdict != QK_OK) o.status = rhs->verdict;
+  o.written = d->written && rhs->solution &&
+              (o.status == QK_OK || o.status == QK_NOT_CONVERGED || o.status == QK_BREAKDOWN);
+  leave_slot(server, (int)d->slot, &o);
+}
+
+void qk_dispatch_abandon(qk_server_t *server) {
+  const qk_outcome_t outcome = {.status = QK_SHUTTING_DOWN};
+  for (int k = 0; k < QK_SLOTS_MAX; k++)
+    if (server->slot[k].rhs) leave_slot(server, k, &outcome);
+}
+
+enum { HOPELESS = 3 }; /* engines in a row that did not become ready */
+
+static void on_lost(void *arg, const char *why, int failures) {
+  qk_server_t *server = arg;
+  for (int k = 0; k < QK_SLOTS_MAX; k++) {
+    qk_rhs_t *rhs = server->slot[k].rhs;
+    if (!rhs) continue;
+    qk_outcome_t o = {.status = rhs->verdict ? rhs->verdict : QK_ENGINE_LOST,
+                      .iterations = rhs->iterations};
+    if (!rhs->verdict) snprintf(o.text, sizeof o.text, "%s", why);
+    leave_slot(server, k, &o);
+  }
+  if (failures < HOPELESS) return;
+  fail_queued(server, why);
+  if (!qk_worker_info(server->worker)->loaded) {
+    qk_error("worker", "%d engines in a row did not start", failures);
+    qk_server_stop(server, 69);
+  }
+}
+
+static void on_stopped(void *arg) {
+  qk_server_t *server = arg;
+  qk_loop_stop(&server->loop);
+}
+
+const qk_worker_events_t QK_SERVER_WORKER_EVENTS = {.ready = on_ready,
+                                                    .refused = on_refused,
+                                                    .progress = on_progress,
+                                                    .done = on_done,
+                                                    .lost = on_lost,
+                                                    .stopped = on_stopped};

@@ -1,0 +1,137 @@
+/*
+ * job.h: one accepted request and its right-hand sides (RHS). Pure bookkeeping: no sockets, no clock, no
+ * policy; fields are in shared memory (shm.h).
+ *
+ *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
+ *        \______________________\__cancel, deadline, loss____________/
+ *
+ * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields for uploads,
+ *         nrhs fields for solutions. Each part goes back as soon as it is not needed: a source when its RHS has
+ *         ended, a solution at ACK or when there is none.
+ * Errors  name the field, value and limit; nothing has changed then.
+ */
+#ifndef QK_FRONT_JOB_H
+#define QK_FRONT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+#include "daemon/front/list.h"
+#include "daemon/front/shm.h"
+#include "proto/frame.h"
+#include "proto/quark.pb-c.h"
+
+typedef struct qk_budget {
+  int64_t limit, used; /* bytes */
+} qk_budget_t;
+
+typedef enum qk_rhs_state {
+  QK_RHS_UPLOADING,
+  QK_RHS_QUEUED,
+  QK_RHS_RUNNING,
+  QK_RHS_ENDED,
+  QK_RHS_ACKED
+} qk_rhs_state_t;
+
+/* How an RHS ended. */
+typedef struct qk_outcome {
+  qk_status_t status;
+  char text[160];
+  double true_residual, seconds, norm_b, norm_x;
+  uint64_t iterations, applications;
+  bool written; /* the solution segment holds a solution */
+} qk_outcome_t;
+
+typedef struct qk_job qk_job_t;
+
+typedef struct qk_rhs {
+  qk_link_t queue; /* in the scheduler while QUEUED */
+  qk_link_t send;  /* in the list of downloads while there is something to send */
+  qk_job_t *job;
+  uint32_t index;
+  qk_rhs_state_t state;
+  qk_shm_t *source, *solution;
+  bool charged_source, charged_solution;
+  qk_status_t
+      verdict; /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
+  uint64_t iterations; /* while running */
+  double residual;
+  qk_outcome_t outcome; /* of an ended one */
+  double ended_at;
+  uint64_t sent, granted; /* bytes of the solution */
+  uint64_t hashed;        /* bytes of the solution that `hash` has seen */
+  qk_field_hash_t *hash;
+} qk_rhs_t;
+
+struct qk_job {
+  qk_link_t link; /* among the jobs of its session, or among the orphans */
+  void *session;  /* NULL for an orphan */
+  qk_budget_t *budget;
+  char name[40]; /* for the log: client id and request number */
+  uint64_t request;
+  uint64_t digest; /* of the SUBMIT: tells a repetition from another request of the same number */
+  uint32_t nrhs;
+  uint64_t field_bytes;
+  Quark__Dtype dtype;
+  Quark__Basis basis;
+  double tol;
+  uint64_t max_iter;
+  double factor;
+  Quark__SourceKind source;
+  Quark__Sink sink;
+  Quark__Column *column; /* [nrhs] of generated sources */
+  double deadline;       /* seconds of the loop's clock; 0: none */
+  uint64_t upload_next, upload_until;
+  qk_field_hash_t *hash;          /* of the RHS being uploaded */
+  uint32_t running, ended, acked; /* ended counts the acknowledged too */
+  double progress_at;             /* not before this time again */
+  bool progress_due;
+  qk_rhs_t rhs[];
+};
+
+/* Whether a SUBMIT is legal on this lattice: everything of PROTOCOL.md, section 5, that does not depend on the
+ * state of the server. Pure. */
+qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
+/* What the job would charge: structs, sources, solutions; saturates at INT64_MAX. */
+int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
+
+/* submit must have passed the check. now: seconds; kappa: for the normalisation. All RHS of a generated source are
+ * QUEUED at once (the caller queues them), those of an upload UPLOADING.
+ * Errors: QK_BUSY (over budget now), QK_TOO_LARGE (over the whole budget), QK_NO_MEMORY. */
+qk_status_t qk_job_create(const Quark__Submit *submit, const uint32_t dims[4], double kappa,
+                          double now, qk_budget_t *budget, qk_job_t **job, qk_err_t *err);
+/* No RHS may be RUNNING or queued. NULL-safe. */
+void qk_job_destroy(qk_job_t *job);
+/* xxh3 of the message. */
+uint64_t qk_job_digest(const Quark__Submit *submit);
+
+/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED, or NULL.
+ * A chunk that is here already changes nothing. shm_number: counter for new segments. Where there is no
+ * shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call succeeds. Errors (the peer is to be
+ * dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
+                          uint64_t *shm_number, double now, qk_rhs_t **ready, qk_rhs_t **failed,
+                          qk_err_t *err);
+/* Moves the upload credit up; true where it is worth telling. */
+bool qk_job_raise_credit(qk_job_t *job);
+
+/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is freed, without
+ * `written` the solution's memory too. */
+void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
+/* Frees the solution of an ended RHS; the RESULT stays. */
+void qk_rhs_drop_solution(qk_rhs_t *rhs);
+void qk_rhs_ack(qk_rhs_t *rhs); /* ENDED to ACKED */
+
+/* Bytes of solution that can be fetched. */
+uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
+/* Download credit. from: NULL or the point to go on at. */
+qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err);
+/* Whether a chunk can be sent now. */
+bool qk_rhs_sendable(const qk_rhs_t *rhs);
+/* The next chunk: frame filled in but for its chunk checksum, data pointing into the solution. The RHS must be
+ * sendable. Moves nothing: qk_rhs_sent does, once it is on its way. QK_NO_MEMORY. */
+qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data);
+void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes);
+
+#endif

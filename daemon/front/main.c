@@ -1,0 +1,31 @@
+/*
+ * quarkd: the front. Owns the sockets, the sessions and the queue; starts, watches and restarts the
+ * engine. Exit codes: 0, 64 usage, 65 gauge file refused, 69 unavailable, 75 try again, 78 configuration.
+ */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/front/server.h"
+
+int main(int argc, char **argv) {
+  int exit_code = 0;
+  qk_settings_t settings;
+  if (!qk_settings_parse(&settings, argc, argv, &exit_code)) {
+    qk_settings_fini(&settings);
+    return exit_code;
+  }
+  qk_log_init("quarkd", -1, (qk_level_t)settings.log_level);
+  signal(SIGPIPE, SIG_IGN);
+  qk_server_t *server = qk_malloc(sizeof *server);
+  if (server) {
+    exit_code = qk_server_run(server, &settings);
+  } else {
+    qk_error("server", "no memory");
+    exit_code = 75;
+  }
+  qk_free(server);
+  qk_settings_fini(&settings);
+  return exit_code;
+}

@@ -1,0 +1,112 @@
+#include "daemon/front/runtime.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 20, PORT_MAX = 65535 };
+
+static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, size_t size,
+                                 qk_err_t *err) {
+  const char *colon = strrchr(listen, ':');
+  const char *port_text = colon + 1;
+  int host = (int)(colon - listen), end = -1;
+  long port = 0;
+  if (strcmp(port_text, "*") != 0 &&
+      (sscanf(port_text, "%5ld%n", &port, &end) != 1 || port_text[end] != '\0' || port < 0))
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: tcp://HOST:PORT is needed", listen);
+  if (port >= PORT_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: ports end at %d, and data take the next one",
+                   listen, PORT_MAX);
+  if (port == 0) {
+    snprintf(control, size, "%.*s:*", host, listen);
+    snprintf(data, size, "%.*s:*", host, listen);
+  } else {
+    snprintf(control, size, "%s", listen);
+    snprintf(data, size, "%.*s:%ld", host, listen, port + 1);
+  }
+  return QK_OK;
+}
+
+qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data, char *control,
+                                 char *data, size_t size, qk_err_t *err) {
+  char unused[1];
+  if (strlen(listen) + 8 > size || (listen_data && strlen(listen_data) + 8 > size))
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen: an endpoint has at most %zu bytes", size - 8);
+  qk_status_t s = QK_OK;
+  if (strncmp(listen, "tcp://", 6) == 0 && strchr(listen + 6, ':')) {
+    s = tcp_endpoints(listen, control, data, size, err);
+  } else if (strncmp(listen, "ipc://", 6) == 0 && listen[6]) {
+    snprintf(control, size, "%s", listen);
+    snprintf(data, size, "%s-data", listen);
+  } else {
+    s = qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: tcp://HOST:PORT or ipc://PATH is needed",
+                listen);
+  }
+  if (s != QK_OK || !listen_data) return s;
+  if (strncmp(listen_data, "tcp://", 6) == 0 && strchr(listen_data + 6, ':'))
+    return tcp_endpoints(listen_data, data, unused, sizeof unused, err);
+  snprintf(data, size, "%s", listen_data);
+  return QK_OK;
+}
+
+void qk_runtime_any_host(char *endpoint, size_t size) {
+  static const char *const any[] = {"tcp://0.0.0.0:", "tcp://[::]:"};
+  for (size_t i = 0; i < sizeof any / sizeof any[0]; i++) {
+    if (strncmp(endpoint, any[i], strlen(any[i])) != 0) continue;
+    char port[16];
+    snprintf(port, sizeof port, "%s", endpoint + strlen(any[i]));
+    snprintf(endpoint, size, "tcp://*:%s", port);
+    return;
+  }
+}
+
+qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, qk_err_t *err) {
+  static const char *const places[] = {"quark-engine", "../engine/quark-engine",
+                                       "../libexec/quarkd/quark-engine", "../libexec/quark-engine"};
+  char self[PATH_MAX];
+  if (given) {
+    snprintf(path, size, "%s", given);
+    if (access(path, X_OK) == 0) return QK_OK;
+    return qk_fail(err, QK_NOT_FOUND, "engine = %.300s: %s", given, strerror(errno));
+  }
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n < 0) return qk_fail(err, QK_INTERNAL, "/proc/self/exe: %s", strerror(errno));
+  self[n] = '\0';
+  *strrchr(self, '/') = '\0';
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    int length = snprintf(path, size, "%s/%s", self, places[i]);
+    if (length > 0 && (size_t)length < size && access(path, X_OK) == 0) return QK_OK;
+  }
+  return qk_fail(err, QK_NOT_FOUND,
+                 "quark-engine is not in %.200s, ../engine or ../libexec/quarkd: use --engine",
+                 self);
+}
+
+qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err) {
+  const char *xdg = getenv("XDG_RUNTIME_DIR");
+  bool use = xdg && xdg[0] == '/' && access(xdg, W_OK | X_OK) == 0 &&
+             strlen(xdg) + sizeof "/quarkd-XXXXXX" + SOCKET_NAME_MAX < IPC_PATH_MAX;
+  snprintf(dir, size, "%s/quarkd-XXXXXX", use ? xdg : "/tmp");
+  if (mkdtemp(dir)) return QK_OK;
+  qk_fail(err, QK_IO_ERROR, "%s: %s", dir, strerror(errno));
+  dir[0] = '\0';
+  return QK_IO_ERROR;
+}
+
+qk_status_t qk_runtime_write_line(const char *path, const char *line, qk_err_t *err) {
+  char part[PATH_MAX];
+  if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+    return qk_fail(err, QK_BAD_ARGUMENT, "a file name of %zu bytes is too long", strlen(path));
+  FILE *f = fopen(part, "w");
+  if (!f) return qk_fail(err, QK_IO_ERROR, "%s: %s", part, strerror(errno));
+  bool ok = fprintf(f, "%s\n", line) > 0;
+  ok = fclose(f) == 0 && ok;
+  if (ok && rename(part, path) == 0) return QK_OK;
+  qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  unlink(part);
+  return QK_IO_ERROR;
+}

@@ -1,0 +1,31 @@
+/*
+ * runtime.h: where things are on this machine: endpoints, the engine program, the private directory, the files
+ * that tell others where we are.
+ */
+#ifndef QK_FRONT_RUNTIME_H
+#define QK_FRONT_RUNTIME_H
+
+#include <stddef.h>
+
+#include <stdbool.h>
+
+#include "daemon/base/err.h"
+
+/* What to bind: listen as it is (port 0 becomes *), and listen_data, or where that is NULL the port after it, a free
+ * port, or the ipc path with "-data". Buffers of `size` bytes. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data, char *control,
+                                 char *data, size_t size, qk_err_t *err);
+/* A host of 0.0.0.0 or [::] becomes "*" in place. Pure. */
+void qk_runtime_any_host(char *endpoint, size_t size);
+
+/* given, or the first quark-engine that can be executed: beside this program, in the build tree, in libexec.
+ * QK_NOT_FOUND names the places. */
+qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, qk_err_t *err);
+
+/* Makes quarkd-XXXXXX, mode 0700, under XDG_RUNTIME_DIR or /tmp. QK_IO_ERROR. On error dir[0] is '\0'. */
+qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
+
+/* The file appears with its whole content at once. QK_IO_ERROR. */
+qk_status_t qk_runtime_write_line(const char *path, const char *line, qk_err_t *err);
+
+#endif

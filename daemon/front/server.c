@@ -1,0 +1,286 @@
+#include "daemon/front/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "daemon/base/log.h"
+#include "daemon/front/runtime.h"
+
+enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };
+enum { CONTROL_RCVHWM = 64, CONTROL_SNDHWM = 16384, DATA_HWM = 16 }; /* messages of one peer */
+enum { EXIT_UNAVAILABLE = 69, EXIT_TRY_AGAIN = 75, EXIT_CONFIG = 78 };
+
+double qk_server_now(const qk_server_t *server) {
+  return qk_loop_seconds(&server->loop);
+}
+
+bool qk_server_receive(void *socket, qk_peer_t *peer, zmq_msg_t *msg, bool *whole) {
+  if (zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) return false;
+  peer->bytes = (uint8_t)zmq_msg_size(msg);
+  memcpy(peer->id, zmq_msg_data(msg), peer->bytes);
+  if (!zmq_msg_more(msg) || zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) {
+    zmq_msg_close(msg);
+    return false;
+  }
+  *whole = !zmq_msg_more(msg);
+  for (bool more = !*whole; more;) {
+    zmq_msg_t rest;
+    zmq_msg_init(&rest);
+    more = zmq_msg_recv(&rest, socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&rest);
+    zmq_msg_close(&rest);
+  }
+  return true;
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------- */
+
+void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
+                    const char *text) {
+  if (session->doomed) return;
+  qk_log(QK_LOG_WARN, "session", session->name, "dropped: %s", text);
+  server->count.dropped++;
+  qk_reply_error(server, &session->control, status, text, true, 0);
+  session->doomed = true;
+}
+
+static void drop(qk_server_t *server, qk_session_t *session) {
+  while (!qk_link_alone(&session->jobs))
+    qk_dispatch_forget(server, QK_HOLDER(session->jobs.next, qk_job_t, link));
+  qk_session_destroy(&server->sessions, session);
+}
+
+static void reap(qk_server_t *server) {
+  for (int i = server->sessions.count - 1; i >= 0; i--)
+    if (server->sessions.at[i]->doomed) drop(server, server->sessions.at[i]);
+}
+
+/* ---- ticks ------------------------------------------------------------------------------------- */
+
+static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, double now) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    if (job->deadline > 0 && now >= job->deadline) qk_dispatch_cancel(server, rhs, QK_DEADLINE, "");
+    if (rhs->solution && rhs->state == QK_RHS_ENDED && now - rhs->ended_at > server->settings->keep)
+      qk_rhs_drop_solution(rhs);
+  }
+  if (job->progress_due && job->running > 0 && now >= job->progress_at) {
+    qk_reply_progress(server, session, job);
+    job->progress_due = false;
+    job->progress_at = now + QK_PROGRESS_MS * 1e-3;
+  }
+}
+
+static void tick_sessions(qk_server_t *server, double now) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    if (!session->doomed && now - session->seen > server->settings->lease) {
+      qk_log(QK_LOG_INFO, "session", session->name, "lease expired");
+      qk_reply_error(server, &session->control, QK_EXPIRED, "the lease has expired", true, 0);
+      session->doomed = true;
+    }
+    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+      tick_job(server, session, QK_HOLDER(l, qk_job_t, link), now);
+  }
+}
+
+static bool idle(const qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++)
+    if (server->sessions.at[i]->njobs > 0) return false;
+  return qk_link_alone(&server->orphans);
+}
+
+static void on_tick(uv_timer_t *timer) {
+  qk_server_t *server = timer->data;
+  double now = qk_server_now(server);
+  qk_worker_tick(server->worker, now);
+  if (server->stopping) return;
+  tick_sessions(server, now);
+  if (!server->draining) return;
+  if (idle(server)) {
+    qk_info("server", "all work is finished");
+    qk_server_stop(server, 0);
+  } else if (now >= server->drain_until) {
+    qk_warn("server", "work is left after %.0f s", server->settings->drain_timeout);
+    qk_server_stop(server, EXIT_TRY_AGAIN);
+  }
+}
+
+static bool on_turn(void *arg) {
+  qk_server_t *server = arg;
+  reap(server);
+  if (server->stopping) return false;
+  qk_dispatch_feed(server);
+  return qk_data_send(server);
+}
+
+static void on_retry(uv_timer_t *timer) {
+  qk_server_t *server = timer->data;
+  server->send_blocked = false;
+}
+
+void qk_server_retry_downloads(qk_server_t *server) {
+  server->send_blocked = true;
+  uv_timer_start(&server->retry, on_retry, RETRY_MS, 0);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+void qk_server_drain(qk_server_t *server) {
+  if (server->draining) {
+    qk_server_stop(server, idle(server) ? 0 : EXIT_TRY_AGAIN);
+    return;
+  }
+  qk_info("server", "draining: no new work is taken");
+  server->draining = true;
+  server->drain_until = qk_server_now(server) + server->settings->drain_timeout;
+}
+
+void qk_server_stop(qk_server_t *server, int exit_code) {
+  if (server->stopping) return;
+  server->stopping = true;
+  server->exit_code = exit_code;
+  for (int i = 0; i < server->sessions.count; i++)
+    qk_reply_error(server, &server->sessions.at[i]->control, QK_SHUTTING_DOWN,
+                   "the daemon is leaving", true, 0);
+  qk_worker_stop(server->worker, qk_server_now(server));
+}
+
+static void on_signal(uv_signal_t *handle, int sig) {
+  qk_info("server", "%s", strsignal(sig));
+  qk_server_drain(handle->data);
+}
+
+/* ---- the beginning ----------------------------------------------------------------------------- */
+
+static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, size_t size,
+                               qk_err_t *err) {
+  if (zmq_bind(socket, endpoint) != 0) {
+    int e = zmq_errno();
+    qk_status_t s =
+        e == EADDRINUSE || e == EADDRNOTAVAIL || e == ENODEV ? QK_BUSY : QK_BAD_ARGUMENT;
+    return qk_fail(err, s, "listening on %s: %s", endpoint, zmq_strerror(e));
+  }
+  if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, real, &size) != 0)
+    return qk_fail(err, QK_INTERNAL, "ZMQ_LAST_ENDPOINT: %s", zmq_strerror(zmq_errno()));
+  return QK_OK;
+}
+
+static void *open_router(void *zmq, int64_t max_bytes, int rcvhwm, int sndhwm) {
+  /* TTL above 65 s overflows in 4.3.4 */
+  int one = 1, linger = LINGER_MS, ivl = 5000, timeout = 30000, ttl = 60000;
+  void *s = zmq_socket(zmq, ZMQ_ROUTER);
+  if (!s) return NULL;
+  zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
+  zmq_setsockopt(s, ZMQ_RCVHWM, &rcvhwm, sizeof rcvhwm);
+  zmq_setsockopt(s, ZMQ_SNDHWM, &sndhwm, sizeof sndhwm);
+  zmq_setsockopt(s, ZMQ_ROUTER_MANDATORY, &one, sizeof one);
+  zmq_setsockopt(s, ZMQ_LINGER, &linger, sizeof linger);
+  zmq_setsockopt(s, ZMQ_HEARTBEAT_IVL, &ivl, sizeof ivl);
+  zmq_setsockopt(s, ZMQ_HEARTBEAT_TIMEOUT, &timeout, sizeof timeout);
+  zmq_setsockopt(s, ZMQ_HEARTBEAT_TTL, &ttl, sizeof ttl);
+  return s;
+}
+
+static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
+  const qk_settings_t *s = server->settings;
+  char control[256], data[256], real[256];
+  server->control = open_router(server->zmq, QK_CONTROL_MAX, CONTROL_RCVHWM, CONTROL_SNDHWM);
+  server->data = open_router(server->zmq, QK_FRAME_MAX, DATA_HWM, DATA_HWM);
+  if (!server->control || !server->data)
+    return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
+  qk_status_t status = qk_runtime_endpoints(s->listen, s->listen_data, control, data, 256, err);
+  if (status == QK_OK) status = bind_socket(server->control, control, real, sizeof real, err);
+  if (status == QK_OK)
+    status =
+        bind_socket(server->data, data, server->data_endpoint, sizeof server->data_endpoint, err);
+  if (status == QK_OK)
+    status = qk_loop_attach(&server->loop, &server->control_sock, server->control,
+                            qk_control_readable, server, err);
+  if (status == QK_OK)
+    status = qk_loop_attach(&server->loop, &server->data_sock, server->data, qk_data_readable,
+                            server, err);
+  if (status != QK_OK) return status;
+  qk_runtime_any_host(server->data_endpoint, sizeof server->data_endpoint);
+  qk_info("server", "listening on %s, data on %s", real, server->data_endpoint);
+  server->announced = true;
+  if (s->pidfile) {
+    char pid[24];
+    snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    status = qk_runtime_write_line(s->pidfile, pid, err);
+  }
+  if (status == QK_OK && s->endpoint_file)
+    status = qk_runtime_write_line(s->endpoint_file, real, err);
+  return status;
+}
+
+static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
+  qk_status_t s = qk_loop_init(&server->loop, on_turn, server, err);
+  if (s != QK_OK) return s;
+  server->loop_ready = true;
+  uv_timer_init(&server->loop.uv, &server->tick);
+  uv_timer_init(&server->loop.uv, &server->retry);
+  uv_signal_init(&server->loop.uv, &server->sigterm);
+  uv_signal_init(&server->loop.uv, &server->sigint);
+  server->tick.data = server->retry.data = server->sigterm.data = server->sigint.data = server;
+  uv_timer_start(&server->tick, on_tick, 0, TICK_MS);
+  uv_signal_start(&server->sigterm, on_signal, SIGTERM);
+  uv_signal_start(&server->sigint, on_signal, SIGINT);
+  server->started = qk_server_now(server);
+  return QK_OK;
+}
+
+static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
+  int swept = qk_shm_sweep();
+  if (swept > 0)
+    qk_warn("server", "removed %d shared-memory objects of a front that is gone", swept);
+  server->budget.limit =
+      server->settings->max_memory ? server->settings->max_memory : qk_shm_free_bytes() / 2;
+  qk_status_t s = qk_runtime_engine_path(server->settings->engine, server->program,
+                                         sizeof server->program, err);
+  if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
+  if (s == QK_OK) s = open_loop(server, err);
+  if (s != QK_OK) return s;
+  server->zmq = zmq_ctx_new();
+  if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
+  s = qk_worker_create(&server->loop, server->zmq, server->settings, server->program, server->dir,
+                       &QK_SERVER_WORKER_EVENTS, server, &server->worker, err);
+  if (s == QK_OK) s = open_endpoints(server, err);
+  return s;
+}
+
+static void close_all(qk_server_t *server) {
+  for (int i = server->sessions.count - 1; i >= 0; i--) drop(server, server->sessions.at[i]);
+  qk_dispatch_abandon(server);
+  qk_worker_destroy(server->worker);
+  if (server->loop_ready) {
+    qk_loop_detach(&server->control_sock, NULL);
+    qk_loop_detach(&server->data_sock, NULL);
+  }
+  if (server->control) zmq_close(server->control);
+  if (server->data) zmq_close(server->data);
+  if (server->loop_ready) qk_loop_fini(&server->loop);
+  if (server->zmq) zmq_ctx_term(server->zmq);
+  if (server->dir[0]) rmdir(server->dir);
+  if (server->announced && server->settings->endpoint_file) unlink(server->settings->endpoint_file);
+  if (server->announced && server->settings->pidfile) unlink(server->settings->pidfile);
+}
+
+int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
+  qk_err_t err = {0};
+  *server = (qk_server_t){.settings = settings};
+  qk_link_init(&server->orphans);
+  qk_link_init(&server->downloads);
+  qk_sched_init(&server->sched);
+  if (open_all(server, &err) == QK_OK) {
+    qk_loop_run(&server->loop);
+  } else {
+    qk_error("server", "%s", err.text);
+    server->exit_code = err.code == QK_BAD_ARGUMENT ? EXIT_CONFIG : EXIT_UNAVAILABLE;
+  }
+  close_all(server);
+  return server->exit_code;
+}

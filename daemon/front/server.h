@@ -1,0 +1,118 @@
+/*
+ * server.h: the front as a whole, for the files that make it up. One thread owns everything here.
+ *
+ *   server.c    life and death: sockets, turns of the loop, ticks, draining
+ *   control.c   messages of clients        data.c      chunks in and out
+ *   reply.c     messages to clients        dispatch.c  right-hand sides to slots and back
+ *   report.c    STATUS
+ */
+#ifndef QK_FRONT_SERVER_H
+#define QK_FRONT_SERVER_H
+
+#include <zmq.h>
+
+#include "daemon/front/session.h"
+#include "daemon/front/worker.h"
+
+enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
+
+/* The right-hand side in a slot; rhs NULL: the slot is free. */
+typedef struct qk_slot_use {
+  qk_rhs_t *rhs;
+  uint64_t ticket;
+} qk_slot_use_t;
+
+typedef struct qk_counters {
+  uint64_t accepted, rejected, converged, failed, cancelled, lost;
+  uint64_t iterations, applications, bytes_in, bytes_out, dropped;
+} qk_counters_t;
+
+typedef struct qk_server {
+  const qk_settings_t *settings;
+  char program[4096]; /* quark-engine */
+  char dir[108];      /* private directory for ipc sockets */
+  char data_endpoint[256];
+  qk_loop_t loop;
+  uv_timer_t tick, retry;
+  uv_signal_t sigterm, sigint;
+  bool loop_ready;
+  bool announced; /* endpoint file and pid file are ours */
+  void *zmq, *control, *data;
+  qk_zsock_t control_sock, data_sock;
+  qk_worker_t *worker;
+  qk_sessions_t sessions;
+  qk_link_t orphans;   /* jobs without a session, waiting for their slots */
+  qk_link_t downloads; /* right-hand sides with something to send, taking turns */
+  qk_sched_t sched;
+  qk_budget_t budget;
+  qk_slot_use_t slot[QK_SLOTS_MAX];
+  qk_counters_t count;
+  uint64_t ticket, shm_number;
+  double started, drain_until;
+  bool send_blocked; /* downloads wait for `retry`: the socket was full */
+  bool draining, stopping;
+  int exit_code;
+} qk_server_t;
+
+/* Opens the endpoints, starts the engine, serves until it is told to leave. The return value is the exit code:
+ * 0, 65 (the gauge file was refused), 69 (no engine, endpoint or device), 75, 78. */
+int qk_server_run(qk_server_t *server, const qk_settings_t *settings);
+
+double qk_server_now(const qk_server_t *server);
+/* Refuse new work, finish, leave; or leave at once. Called twice, the second means at once. */
+void qk_server_drain(qk_server_t *server);
+void qk_server_stop(qk_server_t *server, int exit_code);
+/* Tells the client why and drops its session at the end of this turn. */
+void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
+                    const char *text);
+
+/* The next message of a ROUTER; msg is initialised by the caller and closed by it after true. whole: it had one part
+ * behind the routing id (the others have been thrown away). False: nothing to read. */
+bool qk_server_receive(void *socket, qk_peer_t *peer, zmq_msg_t *msg, bool *whole);
+/* Downloads pause for a few milliseconds. */
+void qk_server_retry_downloads(qk_server_t *server);
+
+/* ---- control.c, data.c: one turn of a socket ---- */
+void qk_control_readable(void *server);
+void qk_data_readable(void *server);
+/* Sends some chunks; true while there are more that could go now. */
+bool qk_data_send(qk_server_t *server);
+/* Puts rhs into the list of downloads where there is something to send. */
+void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
+
+/* ---- dispatch.c ---- */
+extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
+void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
+/* Fills free slots. */
+void qk_dispatch_feed(qk_server_t *server);
+/* Ends rhs with that status: at once, or at the engine's next check point where it is in a slot. */
+void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text);
+/* Counts, logs and reports an RHS that has ended. */
+void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs);
+/* Forgets a job: frees it now, or as an orphan when its slots have ended. */
+void qk_dispatch_forget(qk_server_t *server, qk_job_t *job);
+
+/* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is gone. */
+void qk_dispatch_abandon(qk_server_t *server);
+
+/* ---- reply.c ---- */
+typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;
+qk_sent_t qk_reply_send(qk_server_t *server, const qk_peer_t *peer, Quark__ServerMessage *message);
+void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t status,
+                    const char *text, bool fatal, uint64_t request);
+void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed);
+void qk_reply_accepted(qk_server_t *server, qk_session_t *session, const qk_job_t *job,
+                       bool repeated);
+void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t request,
+                       const qk_err_t *err);
+void qk_reply_credit(qk_server_t *server, qk_session_t *session, const qk_job_t *job);
+void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_t *job);
+/* Dooms the session where its queue is full. */
+void qk_reply_result(qk_server_t *server, qk_session_t *session, const qk_rhs_t *rhs);
+void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now);
+void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
+
+/* ---- report.c ---- */
+void qk_report_send(qk_server_t *server, const qk_peer_t *peer);
+
+#endif

@@ -1,0 +1,177 @@
+#include "daemon/front/settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(qk_settings_t, member)
+
+enum { EXIT_USAGE = 64, EXIT_CONFIG = 78 };
+
+static const qk_config_row_t ROWS[] = {
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Lattice and operator"},
+    {"gauge", QK_CONFIG_STRING, AT(gauge), NULL, 0, 0, "FILE",
+     "gauge configuration, or builtin:weak:XxYxZxT:seed"},
+    {"dims", QK_CONFIG_STRING, AT(dims_text), NULL, 0, 0, "XxYxZxT",
+     "lattice extents, for files that do not state them"},
+    {"kappa", QK_CONFIG_DOUBLE, AT(kappa), "0", -1e6, 1e6, "K",
+     "hopping parameter 1/(2(4+m)); this or --mass is needed"},
+    {"mass", QK_CONFIG_DOUBLE, AT(mass), "0", -1e6, 1e6, "M", "bare quark mass m"},
+    {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", -1e3, 1e3, "C",
+     "clover coefficient; 0 is the plain Wilson operator"},
+    {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
+     "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
+     "antiperiodic"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
+    {"solver", QK_CONFIG_CHOICE, AT(solver), "bicgstab", 0, 0, "bicgstab|cg|gcr", "Krylov method"},
+    {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, "double|single|half",
+     "precision of the inner iteration"},
+    {"slots", QK_CONFIG_INT, AT(slots), "16", 1, QK_SLOTS_MAX, "N",
+     "right-hand sides solved at a time"},
+    {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "12", 0, 0, "18|12|8",
+     "reals that the inner iteration stores for a link"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
+    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
+    {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
+     "processes of the engine; more than one are started by mpirun"},
+    {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
+     "process grid; without it the one with the least surface"},
+    {"mpirun", QK_CONFIG_STRING, AT(mpirun), "mpirun", 0, 0, "COMMAND",
+     "command that starts several ranks, with its options"},
+    {"engine", QK_CONFIG_STRING, AT(engine), NULL, 0, 0, "PATH",
+     "quark-engine program; without it the one beside this program"},
+    {"engine-timeout", QK_CONFIG_DOUBLE, AT(engine_timeout), "120", 1, 86400, "SECONDS",
+     "an engine silent for so long is restarted"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service"},
+    {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 0, 0, "ENDPOINT",
+     "control endpoint; port 0 takes a free one"},
+    {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
+     "data endpoint; without it the next port, or a free one where --listen asks for one"},
+    {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
+     "file that the control endpoint is written to once it is open"},
+    {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},
+    {"max-memory", QK_CONFIG_SIZE, AT(max_memory), "0", 0, 9e18, "BYTES",
+     "limit of uploads and results together; 0 is half of what is free in /dev/shm"},
+    {"lease", QK_CONFIG_DOUBLE, AT(lease), "60", 0.1, 86400, "SECONDS",
+     "a client silent for so long is dropped with its requests"},
+    {"keep", QK_CONFIG_DOUBLE, AT(keep), "3600", 0.1, 31536000, "SECONDS",
+     "how long a solution waits to be fetched"},
+    {"drain-timeout", QK_CONFIG_DOUBLE, AT(drain_timeout), "600", 0, 31536000, "SECONDS",
+     "limit for finishing accepted work at the end"},
+    {"log-level", QK_CONFIG_CHOICE, AT(log_level), "info", 0, 0, "error|warn|info|debug",
+     "least important message that is logged"},
+};
+
+static const char *const SOLVERS[] = {"bicgstab", "cg", "gcr"};
+static const char *const PRECISIONS[] = {"double", "single", "half"};
+static const char *const BACKENDS[] = {"auto", "cuda", "cpu"};
+static const int LINK_REALS[] = {18, 12, 8};
+
+const char *qk_settings_solver(const qk_settings_t *s) {
+  return SOLVERS[s->solver];
+}
+const char *qk_settings_precision(const qk_settings_t *s) {
+  return PRECISIONS[s->precision];
+}
+const char *qk_settings_backend(const qk_settings_t *s) {
+  return BACKENDS[s->backend];
+}
+
+/* One entry of --boundary, up to a comma or the end. */
+static const char *parse_phase(const char *p, double z[2]) {
+  char *end;
+  double v = strtod(p, &end);
+  if (end == p || !isfinite(v)) return NULL;
+  if (strncmp(end, "pi", 2) == 0) {
+    z[0] = cos(M_PI * v);
+    z[1] = sin(M_PI * v);
+    return end + 2;
+  }
+  z[0] = v;
+  z[1] = 0;
+  return v == 1 || v == -1 ? end : NULL;
+}
+
+qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err) {
+  double z[8];
+  const char *p = strcmp(text, "periodic") == 0       ? "1,1,1,1"
+                  : strcmp(text, "antiperiodic") == 0 ? "1,1,1,-1"
+                                                      : text;
+  for (int mu = 0; mu < 4 && p; mu++) {
+    p = parse_phase(p, z + 2 * mu);
+    if (p && *p++ != (mu < 3 ? ',' : '\0')) p = NULL;
+  }
+  if (!p)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "boundary = %s: four of 1, -1 or a phase such as 0.5pi are needed", text);
+  memcpy(boundary, z, sizeof z);
+  return QK_OK;
+}
+
+static qk_status_t parse_extents(const char *key, const char *text, int out[4], qk_err_t *err) {
+  int v[4], end = -1;
+  int n = sscanf(text, "%6dx%6dx%6dx%6d%n", &v[0], &v[1], &v[2], &v[3], &end);
+  if (n != 4 || end < 0 || text[end] != '\0')
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: XxYxZxT is needed", key, text);
+  for (int mu = 0; mu < 4; mu++)
+    if (v[mu] < 1) return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: extents begin at 1", key, text);
+  memcpy(out, v, sizeof v);
+  return QK_OK;
+}
+
+static qk_status_t check_mass(qk_settings_t *s, qk_err_t *err) {
+  bool kappa = qk_config_given(s->config, "kappa"), mass = qk_config_given(s->config, "mass");
+  if (kappa == mass)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   kappa ? "kappa and mass are both given: one of them is needed"
+                         : "neither kappa nor mass is given");
+  if (kappa && s->kappa == 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "kappa = 0: not a number to solve for");
+  if (mass && s->mass == -4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = -4: kappa would be infinite");
+  if (kappa)
+    s->mass = 1 / (2 * s->kappa) - 4;
+  else
+    s->kappa = 1 / (2 * (4 + s->mass));
+  return QK_OK;
+}
+
+static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
+  if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
+  qk_status_t status = check_mass(s, err);
+  if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
+  if (status == QK_OK && s->dims_text) status = parse_extents("dims", s->dims_text, s->dims, err);
+  if (status == QK_OK && s->grid_text) status = parse_extents("grid", s->grid_text, s->grid, err);
+  if (status == QK_OK && s->grid_text) {
+    int64_t product = 1;
+    for (int mu = 0; mu < 4 && product <= s->ranks; mu++) product *= s->grid[mu];
+    if (product != s->ranks)
+      status = qk_fail(err, QK_BAD_ARGUMENT, "grid = %s does not have %lld places for the ranks",
+                       s->grid_text, (long long)s->ranks);
+  }
+  return status;
+}
+
+bool qk_settings_parse(qk_settings_t *s, int argc, char **argv, int *exit_code) {
+  qk_err_t err = {0};
+  *s = (qk_settings_t){0};
+  if (qk_config_create("quarkd", "Serves lattice-QCD Dirac solves on one gauge configuration.",
+                       ROWS, (int)(sizeof ROWS / sizeof ROWS[0]), s, &s->config, &err) != QK_OK) {
+    fprintf(stderr, "quarkd: %s\n", err.text);
+    *exit_code = EXIT_CONFIG;
+    return false;
+  }
+  if (!qk_config_parse(s->config, argc, argv, exit_code)) return false;
+  if (check(s, &err) != QK_OK) {
+    fprintf(stderr, "quarkd: %s\nTry 'quarkd --help' for more information.\n", err.text);
+    *exit_code = EXIT_USAGE;
+    return false;
+  }
+  s->link_reals = LINK_REALS[s->link_reals_choice];
+  return true;
+}
+
+void qk_settings_fini(qk_settings_t *s) {
+  qk_config_destroy(s->config);
+}

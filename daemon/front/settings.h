@@ -1,0 +1,43 @@
+/*
+ * settings.h: what quarkd was told, checked. The table in settings.c is the only list of flags, keys,
+ * defaults and limits.
+ */
+#ifndef QK_FRONT_SETTINGS_H
+#define QK_FRONT_SETTINGS_H
+
+#include "daemon/base/config.h"
+#include "daemon/base/log.h"
+#include "proto/limits.h"
+
+typedef struct qk_settings {
+  /* as given */
+  const char *gauge, *dims_text, *boundary_text, *grid_text;
+  double mass, kappa, csw;
+  int solver, precision, link_reals_choice, backend;
+  int64_t slots, ranks;
+  const char *mpirun, *engine;
+  const char *listen, *listen_data, *endpoint_file, *pidfile;
+  int64_t max_memory;                                /* 0: half of what is free in /dev/shm */
+  double lease, keep, drain_timeout, engine_timeout; /* seconds */
+  int log_level;
+  /* made from them */
+  int dims[4]; /* zeros: not given */
+  int grid[4]; /* zeros: chosen by the engine */
+  double boundary[8];
+  int link_reals;
+  qk_config_t *config;
+} qk_settings_t;
+
+/* As qk_config_parse: false to leave with *exit_code (0, 64, 78). */
+bool qk_settings_parse(qk_settings_t *settings, int argc, char **argv, int *exit_code);
+void qk_settings_fini(qk_settings_t *settings);
+
+/* "x,y,z,t" of 1, -1, or A pi (the phase exp(i pi A)); or "periodic", or "antiperiodic" (in t).
+ * Into (re, im) for each direction. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err);
+
+const char *qk_settings_solver(const qk_settings_t *settings);
+const char *qk_settings_precision(const qk_settings_t *settings);
+const char *qk_settings_backend(const qk_settings_t *settings);
+
+#endif

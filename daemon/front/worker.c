@@ -1,0 +1,427 @@
+#include "daemon/front/worker.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/front/process.h"
+#include "proto/control.h"
+
+enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64, DIM_MAX = 65536 };
+
+static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
+
+struct qk_worker {
+  qk_loop_t *loop;
+  void *zmq;
+  const qk_settings_t *settings;
+  const char *program, *dir;
+  const qk_worker_events_t *events;
+  void *arg;
+  qk_worker_state_t state;
+  qk_engine_info_t info;
+  qk_process_t *process;
+  void *socket;
+  qk_zsock_t *sock; /* of its own, as it outlives a detach by one turn of the loop */
+  int generation, failures;
+  double heard, ping_at, start_at;
+  double kill_at; /* 0: not waiting for the process to end */
+  char last_error[256];
+};
+
+static double now_of(const qk_worker_t *w) {
+  return qk_loop_seconds(w->loop);
+}
+
+qk_worker_state_t qk_worker_state(const qk_worker_t *w) {
+  return w->state;
+}
+const qk_engine_info_t *qk_worker_info(const qk_worker_t *w) {
+  return &w->info;
+}
+int qk_worker_restarts(const qk_worker_t *w) {
+  return w->generation > 0 ? w->generation - 1 : 0;
+}
+const char *qk_worker_last_error(const qk_worker_t *w) {
+  return w->last_error;
+}
+
+/* ---- socket ------------------------------------------------------------------------------------ */
+
+static bool send_message(qk_worker_t *w, Quark__Engine__FrontMessage *m) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&m->base, &bytes);
+  if (!data) return false;
+  bool sent = w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
+  free(data);
+  return sent;
+}
+
+static void free_sock(uv_handle_t *handle) {
+  qk_free(handle->data);
+}
+
+static void close_socket(qk_worker_t *w) {
+  if (!w->socket) return;
+  qk_loop_detach(w->sock, free_sock);
+  zmq_close(w->socket);
+  w->socket = NULL;
+  w->sock = NULL;
+}
+
+static void on_readable(void *arg);
+
+static qk_status_t open_socket(qk_worker_t *w, char *endpoint, size_t size, qk_err_t *err) {
+  int linger = 0;
+  int64_t max = QK_CONTROL_MAX;
+  snprintf(endpoint, size, "ipc://%s/engine-%d", w->dir, w->generation);
+  w->sock = qk_calloc(1, sizeof *w->sock);
+  if (!w->sock) return qk_fail(err, QK_NO_MEMORY, "no memory for a socket");
+  w->socket = zmq_socket(w->zmq, ZMQ_DEALER);
+  if (!w->socket) goto fail;
+  zmq_setsockopt(w->socket, ZMQ_LINGER, &linger, sizeof linger);
+  zmq_setsockopt(w->socket, ZMQ_MAXMSGSIZE, &max, sizeof max);
+  if (zmq_bind(w->socket, endpoint) != 0) goto fail;
+  if (qk_loop_attach(w->loop, w->sock, w->socket, on_readable, w, err) != QK_OK) goto fail;
+  w->sock->poll.data = w->sock;
+  return QK_OK;
+
+fail:
+  qk_fail(err, QK_IO_ERROR, "%s: %s", endpoint, zmq_strerror(zmq_errno()));
+  if (w->socket) zmq_close(w->socket);
+  w->socket = NULL;
+  qk_free(w->sock);
+  w->sock = NULL;
+  return err->code;
+}
+
+/* ---- being lost -------------------------------------------------------------------------------- */
+
+static void end_process(qk_worker_t *w) {
+  if (!qk_process_running(w->process)) return;
+  /* mpirun must live long enough to end its ranks */
+  qk_process_signal(w->process, w->settings->ranks > 1 ? SIGTERM : SIGKILL);
+  w->kill_at = now_of(w) + KILL_AFTER;
+}
+
+static void lose(qk_worker_t *w, const char *why) {
+  if (w->state == QK_WORKER_DOWN || w->state == QK_WORKER_STOPPED) return;
+  bool stopping = w->state == QK_WORKER_STOPPING;
+  close_socket(w);
+  end_process(w);
+  if (stopping) {
+    w->state = QK_WORKER_STOPPED;
+    w->events->stopped(w->arg);
+    return;
+  }
+  snprintf(w->last_error, sizeof w->last_error, "%s", why);
+  double pause = fmin(PAUSE_MAX, PAUSE_FIRST * pow(2, fmin(w->failures, 16)));
+  w->failures++;
+  w->state = QK_WORKER_DOWN;
+  w->start_at = now_of(w) + pause;
+  qk_error("worker", "engine lost: %s; starting it again in %.1f s", why, pause);
+  w->events->lost(w->arg, why, w->failures);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------- */
+
+static void send_load(qk_worker_t *w) {
+  static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
+                                                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE,
+                                                   QUARK__ENGINE__PRECISION__PRECISION_HALF};
+  const qk_settings_t *s = w->settings;
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
+  uint32_t dims[4], grid[4];
+  for (int mu = 0; mu < 4; mu++) {
+    dims[mu] = (uint32_t)s->dims[mu];
+    grid[mu] = (uint32_t)s->grid[mu];
+  }
+  load.gauge = (char *)s->gauge;
+  load.n_dims = s->dims[0] > 0 ? 4 : 0;
+  load.dims = dims;
+  load.mass = s->mass;
+  load.csw = s->csw;
+  load.n_boundary = 8;
+  load.boundary = (double *)s->boundary;
+  load.n_grid = s->grid[0] > 0 ? 4 : 0;
+  load.grid = grid;
+  load.backend = (char *)qk_settings_backend(s);
+  load.solver = (char *)qk_settings_solver(s);
+  load.inner = inner[s->precision];
+  load.slots = (uint32_t)s->slots;
+  load.link_reals = (uint32_t)s->link_reals;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD;
+  m.load = &load;
+  send_message(w, &m);
+}
+
+bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
+  fill.slot = slot;
+  fill.ticket = ticket;
+  fill.source = job->source;
+  fill.column = job->column ? &job->column[rhs->index] : NULL;
+  fill.shm_in = rhs->source ? rhs->source->name : NULL;
+  fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
+  fill.dtype = job->dtype;
+  fill.basis = job->basis;
+  fill.factor = job->factor;
+  fill.tol = job->tol;
+  fill.max_iter = job->max_iter;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL;
+  m.fill = &fill;
+  return send_message(w, &m);
+}
+
+bool qk_worker_cancel(qk_worker_t *w, uint32_t slot, uint64_t ticket) {
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  Quark__Engine__CancelSlot cancel = QUARK__ENGINE__CANCEL_SLOT__INIT;
+  cancel.slot = slot;
+  cancel.ticket = ticket;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL;
+  m.cancel = &cancel;
+  return send_message(w, &m);
+}
+
+static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *hello) {
+  if (w->state != QK_WORKER_STARTING) return "a second HELLO";
+  if (hello->version != QK_PROTOCOL_VERSION) return "it speaks another version of the protocol";
+  w->info.pid = hello->pid;
+  w->info.ranks = hello->ranks;
+  w->info.done = w->info.total = 0;
+  w->info.phase[0] = '\0';
+  w->state = QK_WORKER_LOADING;
+  send_load(w);
+  return NULL;
+}
+
+static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
+  qk_engine_info_t *info = &w->info;
+  if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
+  if (r->n_dims != 4 || r->n_grid != 4) return "READY with a geometry that is not of 4 numbers";
+  for (int mu = 0; mu < 4; mu++)
+    if (r->dims[mu] < 1 || r->dims[mu] > DIM_MAX) return "READY with extents out of range";
+  if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
+  bool changed = info->loaded &&
+                 (memcmp(info->dims, r->dims, sizeof info->dims) != 0 || info->digest != r->digest);
+  memcpy(info->dims, r->dims, sizeof info->dims);
+  memcpy(info->grid, r->grid, sizeof info->grid);
+  snprintf(info->backend, sizeof info->backend, "%s", r->backend);
+  snprintf(info->device, sizeof info->device, "%s", r->device);
+  snprintf(info->format, sizeof info->format, "%s", r->format);
+  info->ranks = r->ranks;
+  info->slots = r->slots;
+  info->plaquette = r->plaquette;
+  info->digest = r->digest;
+  info->unitarity = r->unitarity;
+  info->device_bytes = r->device_bytes;
+  info->host_bytes = r->host_bytes;
+  info->load_seconds = r->seconds;
+  info->loaded = true;
+  w->failures = 0;
+  w->state = QK_WORKER_READY;
+  w->events->ready(w->arg, changed);
+  return NULL;
+}
+
+static const char *on_load_failed(qk_worker_t *w, const Quark__Engine__LoadFailed *failed) {
+  if (w->state != QK_WORKER_LOADING) return "LOAD_FAILED without LOAD";
+  w->state = QK_WORKER_REFUSED;
+  w->events->refused(w->arg, (qk_status_t)failed->status, failed->text);
+  return NULL;
+}
+
+static void on_heartbeat(qk_worker_t *w, const Quark__Engine__Heartbeat *h) {
+  if (h->has_device_bytes) w->info.device_bytes = h->device_bytes;
+  if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
+}
+
+/* What was wrong with the message, or NULL. */
+static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
+  bool ready = w->state == QK_WORKER_READY;
+  w->heard = now_of(w);
+  switch (m->body_case) {
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO:
+    return on_hello(w, m->hello);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS:
+    snprintf(w->info.phase, sizeof w->info.phase, "%s", m->load_progress->phase);
+    w->info.done = m->load_progress->done;
+    w->info.total = m->load_progress->total;
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
+    return on_ready(w, m->ready);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
+    return on_load_failed(w, m->load_failed);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
+    if (!ready || m->slot_progress->slot >= w->info.slots)
+      return "progress of a slot that is not there";
+    w->events->progress(w->arg, m->slot_progress);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
+    if (!ready || m->slot_done->slot >= w->info.slots) return "result of a slot that is not there";
+    w->events->done(w->arg, m->slot_done);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
+    on_heartbeat(w, m->heartbeat);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL:
+    return m->fatal->text;
+  default:
+    return "a message of no known kind";
+  }
+}
+
+/* Takes up to n messages. A message that does not make sense, or FATAL, loses the engine. */
+static void receive(qk_worker_t *w, int n) {
+  for (; n > 0 && w->socket && w->state != QK_WORKER_STOPPING; n--) {
+    zmq_msg_t msg;
+    zmq_msg_init(&msg);
+    if (zmq_msg_recv(&msg, w->socket, ZMQ_DONTWAIT) < 0) break;
+    Quark__Engine__EngineMessage *m =
+        zmq_msg_more(&msg) ? NULL
+                           : qk_control_unpack_engine(zmq_msg_data(&msg), zmq_msg_size(&msg));
+    zmq_msg_close(&msg);
+    const char *fault = m ? on_message(w, m) : "bytes that are no message";
+    if (fault) lose(w, fault);
+    if (m) quark__engine__engine_message__free_unpacked(m, NULL);
+  }
+}
+
+static void discard(qk_worker_t *w) {
+  char byte;
+  while (zmq_recv(w->socket, &byte, sizeof byte, ZMQ_DONTWAIT) >= 0) {
+  }
+}
+
+static void on_readable(void *arg) {
+  qk_worker_t *w = arg;
+  if (w->state == QK_WORKER_STOPPING)
+    discard(w);
+  else
+    receive(w, MESSAGES_A_TURN);
+}
+
+/* ---- process ----------------------------------------------------------------------------------- */
+
+static void on_exit_of_engine(void *arg, const char *how) {
+  qk_worker_t *w = arg;
+  w->kill_at = 0;
+  receive(w, QK_SLOTS_MAX * 4); /* its last words */
+  lose(w, how);
+}
+
+/* Splits the mpirun command at blanks into argv; returns how many. */
+static int split(char *text, char **argv, int max) {
+  int n = 0;
+  char *save;
+  for (char *p = strtok_r(text, " ", &save); p && n < max; p = strtok_r(NULL, " ", &save))
+    argv[n++] = p;
+  return n;
+}
+
+static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
+  char endpoint[256], ranks[24], mpirun[512], *argv[ARGS_MAX];
+  int n = 0;
+  w->generation++;
+  qk_status_t s = open_socket(w, endpoint, sizeof endpoint, err);
+  if (s != QK_OK) return s;
+  if (w->settings->ranks > 1) {
+    snprintf(mpirun, sizeof mpirun, "%s", w->settings->mpirun);
+    snprintf(ranks, sizeof ranks, "%lld", (long long)w->settings->ranks);
+    n = split(mpirun, argv, ARGS_MAX - 8);
+    argv[n++] = "-np";
+    argv[n++] = ranks;
+  }
+  argv[n++] = (char *)w->program;
+  argv[n++] = "--front";
+  argv[n++] = endpoint;
+  argv[n] = NULL;
+  s = qk_process_spawn(w->loop, argv, on_exit_of_engine, w, &w->process, err);
+  if (s != QK_OK) close_socket(w);
+  return s;
+}
+
+static void try_start(qk_worker_t *w, double now) {
+  qk_err_t err = {0};
+  qk_process_release(w->process);
+  w->process = NULL;
+  w->heard = w->ping_at = now;
+  w->state = QK_WORKER_STARTING;
+  if (start(w, &err) != QK_OK)
+    lose(w, err.text);
+  else
+    qk_info("worker", "engine started");
+}
+
+void qk_worker_tick(qk_worker_t *w, double now) {
+  if (w->kill_at > 0 && now >= w->kill_at) {
+    qk_process_signal(w->process, SIGKILL);
+    w->kill_at = now + KILL_AFTER;
+  }
+  if (w->state == QK_WORKER_STOPPED) return;
+  if (w->state == QK_WORKER_DOWN) {
+    if (now >= w->start_at && !qk_process_running(w->process)) try_start(w, now);
+    return;
+  }
+  if (w->state != QK_WORKER_STOPPING && now - w->heard > w->settings->engine_timeout) {
+    char why[64];
+    snprintf(why, sizeof why, "silent for %.1f s", now - w->heard);
+    lose(w, why);
+    return;
+  }
+  if (now >= w->ping_at) {
+    Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+    Quark__Engine__FrontPing ping = QUARK__ENGINE__FRONT_PING__INIT;
+    m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_PING;
+    m.ping = &ping;
+    if (w->state != QK_WORKER_STARTING) send_message(w, &m);
+    w->ping_at = now + QK_HEARTBEAT_MS * 1e-3;
+  }
+}
+
+void qk_worker_stop(qk_worker_t *w, double now) {
+  if (w->state == QK_WORKER_STOPPING || w->state == QK_WORKER_STOPPED) return;
+  if (!qk_process_running(w->process)) {
+    w->state = QK_WORKER_STOPPED;
+    w->events->stopped(w->arg);
+    return;
+  }
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  Quark__Engine__Stop stop = QUARK__ENGINE__STOP__INIT;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP;
+  m.stop = &stop;
+  if (!send_message(w, &m)) qk_process_signal(w->process, SIGTERM);
+  w->state = QK_WORKER_STOPPING;
+  w->kill_at = now + KILL_AFTER;
+}
+
+qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,
+                             const char *program, const char *dir, const qk_worker_events_t *events,
+                             void *arg, qk_worker_t **out, qk_err_t *err) {
+  qk_worker_t *w = qk_calloc(1, sizeof *w);
+  if (!w) return qk_fail(err, QK_NO_MEMORY, "no memory for the engine's supervisor");
+  w->loop = loop;
+  w->zmq = zmq;
+  w->settings = settings;
+  w->program = program;
+  w->dir = dir;
+  w->events = events;
+  w->arg = arg;
+  *out = w;
+  return QK_OK;
+}
+
+void qk_worker_destroy(qk_worker_t *w) {
+  if (!w) return;
+  close_socket(w);
+  qk_process_release(w->process);
+  qk_free(w);
+}

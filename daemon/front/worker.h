@@ -1,0 +1,74 @@
+/*
+ * worker.h: the engine as the front sees it. Starts the process, gives it the setup, watches it,
+ * starts it again when it is lost. PROTOCOL.md, section 10.
+ *
+ *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
+ *     ^________________|___________________|_________________|   lost: process ended, nonsense, silence
+ *   LOADING --LOAD_FAILED--> REFUSED (stays until stopped or lost);  any --stop--> STOPPING --> STOPPED
+ *
+ * A new process is started only when the old one has been reaped, after a pause that doubles from 0.2 s to 30 s while
+ * no engine becomes ready. All calls from the loop's thread. Events come from the loop and from qk_worker_tick; stopped
+ * also from qk_worker_stop itself where nothing runs.
+ */
+#ifndef QK_FRONT_WORKER_H
+#define QK_FRONT_WORKER_H
+
+#include "daemon/front/job.h"
+#include "daemon/front/loop.h"
+#include "daemon/front/settings.h"
+#include "proto/engine.pb-c.h"
+
+typedef enum qk_worker_state {
+  QK_WORKER_DOWN,
+  QK_WORKER_STARTING,
+  QK_WORKER_LOADING,
+  QK_WORKER_READY,
+  QK_WORKER_REFUSED,
+  QK_WORKER_STOPPING,
+  QK_WORKER_STOPPED
+} qk_worker_state_t;
+
+/* What the engine said of itself; kept after it is lost. */
+typedef struct qk_engine_info {
+  bool loaded; /* was READY at least once: dims to load_seconds are known */
+  uint64_t pid;
+  uint32_t ranks, grid[4], dims[4], slots;
+  char backend[32], device[128], format[64], phase[32];
+  uint64_t done, total; /* of phase */
+  double plaquette, unitarity, load_seconds;
+  uint64_t digest, device_bytes, host_bytes;
+} qk_engine_info_t;
+
+typedef struct qk_worker_events {
+  /* changed: dims or digest are not those of the engine before. */
+  void (*ready)(void *arg, bool changed);
+  void (*refused)(void *arg, qk_status_t status, const char *text);
+  void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
+  void (*done)(void *arg, const Quark__Engine__SlotDone *done);
+  /* All slots are lost. failures: engines in a row that did not become ready, with this one. */
+  void (*lost)(void *arg, const char *why, int failures);
+  void (*stopped)(void *arg);
+} qk_worker_events_t;
+
+typedef struct qk_worker qk_worker_t;
+
+/* settings and events are borrowed; program: path of quark-engine; dir: private directory for the sockets. */
+qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,
+                             const char *program, const char *dir, const qk_worker_events_t *events,
+                             void *arg, qk_worker_t **worker, qk_err_t *err);
+void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
+
+qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
+const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
+int qk_worker_restarts(const qk_worker_t *worker);
+const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
+
+/* To be called a few times a second: starts, pings, times out. */
+void qk_worker_tick(qk_worker_t *worker, double now);
+void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
+
+/* READY only. False where the message did not go out: nothing happened, try again later. */
+bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs);
+bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);
+
+#endif
