@@ -10,15 +10,14 @@
 /* Reductions are cut into at most this many chunks, whatever the number of threads. */
 enum { QK_CPU_CHUNKS = 256 };
 
+/* Doubles a chunk: QK_MULTI_MAX complex results for each right-hand side. */
+enum { QK_CPU_PARTIALS = QK_MULTI_MAX * 2 * QK_MAX_RHS };
+
 struct qk_cpu_ctx {
   qk_ops_ctx base;
   /* Partial sums, [QK_CPU_CHUNKS][QK_CPU_PARTIALS], between the two passes of a reduction. */
   double *partial;
 };
-
-/* Doubles a chunk: QK_MULTI_MAX complex results for 8 lanes. Each chunk starts on its own cache
- * line. */
-enum { QK_CPU_PARTIALS = QK_MULTI_MAX * 2 * QK_TILE };
 
 inline qk_cpu_ctx *qk_cpu(qk_ops_ctx_t *ctx) {
   return reinterpret_cast<qk_cpu_ctx *>(ctx);

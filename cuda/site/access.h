@@ -141,10 +141,10 @@ QK_HD void store_row(half *p, const lanes<float> &v) {
   _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
 }
 #else
-QK_HD void load_row(const half *p, lanes<float> &v) {
+QK_SOFT_HALF void load_row(const half *p, lanes<float> &v) {
   for (int l = 0; l < QK_TILE; l++) v[l] = widen(p[l]);
 }
-QK_HD void store_row(half *p, const lanes<float> &v) {
+QK_SOFT_HALF void store_row(half *p, const lanes<float> &v) {
   for (int l = 0; l < QK_TILE; l++) narrow(v[l], p[l]);
 }
 #endif
@@ -180,22 +180,27 @@ template <int N, class S> QK_HD void load_spinor(const spinor<S> &f, spot at, la
   }
 }
 
+/* Half: as 16-bit words and the scale that they are multiples of. */
+template <int N>
+QK_SOFT_HALF void store_scaled(const spinor<half> &f, spot at, const lanes<float> *r) {
+  constexpr float least = 1.17549435e-38f;
+  lanes<float> top = lanes_abs(r[0]), scaled[N];
+  QK_UNROLL
+  for (int c = 1; c < N; c++) top = lanes_max(lanes_abs(r[c]), top);
+  const lanes<float> zero = {};
+  const lanes<float> inverse = top < least ? zero : 1.0f / top;
+  QK_UNROLL
+  for (int c = 0; c < N; c++) scaled[c] = r[c] * inverse;
+  store_lanes<half, N>(f.data, at, scaled);
+  store_scale(f.scale, at, top < least ? zero : top);
+}
+
 template <int N, class S>
 QK_HD void store_spinor(const spinor<S> &f, spot at, const lanes<real<S>> *r) {
-  if constexpr (storage<S>::scaled) {
-    constexpr float least = 1.17549435e-38f;
-    lanes<float> top = lanes_abs(r[0]), scaled[N];
-    QK_UNROLL
-    for (int c = 1; c < N; c++) top = lanes_max(lanes_abs(r[c]), top);
-    const lanes<float> zero = {};
-    const lanes<float> inverse = top < least ? zero : 1.0f / top;
-    QK_UNROLL
-    for (int c = 0; c < N; c++) scaled[c] = r[c] * inverse;
-    store_lanes<S, N>(f.data, at, scaled);
-    store_scale(f.scale, at, top < least ? zero : top);
-  } else {
+  if constexpr (storage<S>::scaled)
+    store_scaled<N>(f, at, r);
+  else
     store_lanes<S, N>(f.data, at, r);
-  }
 }
 
 } // namespace QK_NS

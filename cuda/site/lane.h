@@ -33,6 +33,7 @@
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
 #define QK_HD __device__ __forceinline__
+#define QK_SOFT_HALF QK_HD
 #define QK_PART __device__ __forceinline__
 #define QK_ANY __host__ __device__ inline
 #define QK_UNROLL _Pragma("unroll")
@@ -42,6 +43,13 @@
 #endif
 #define QK_HD inline __attribute__((always_inline))
 #define QK_PART __attribute__((noinline))
+/* Functions that convert half: inlined where the processor can, calls where it is done in software,
+ * since eight conversions for each row of a tile would swamp the bodies. */
+#ifdef __F16C__
+#define QK_SOFT_HALF QK_HD
+#else
+#define QK_SOFT_HALF inline __attribute__((noinline))
+#endif
 #define QK_ANY inline
 #define QK_UNROLL _Pragma("GCC unroll 72")
 #endif

@@ -1,0 +1,111 @@
+#include "cuda/args.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+static const qk_blas_row_t rows[QK_BLAS_COUNT] = {
+#define X(name, fields, scalars, reductions, formula) {#name, fields, scalars, reductions},
+    QK_BLAS_TABLE(X)
+#undef X
+};
+
+const qk_blas_row_t *qk_blas_row(qk_blas_op_t op) {
+  return &rows[op];
+}
+
+#define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
+
+/* A spinor that block BLAS can work on. */
+static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f) {
+  if (f->data == NULL) return BAD("%s: field %d has no data", call, i);
+  if ((unsigned)f->prec > QK_HALF)
+    return BAD("%s: field %d: prec = %d: 0 to 2", call, i, (int)f->prec);
+  if (f->prec == QK_HALF && f->scale == NULL)
+    return BAD("%s: field %d: half without scales", call, i);
+  if (f->ncomp != 12) return BAD("%s: field %d: ncomp = %d: 12", call, i, f->ncomp);
+  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
+    return BAD("%s: field %d: nrhs = %d: 1 to %d", call, i, f->nrhs, QK_MAX_RHS);
+  int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
+  if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
+    return BAD("%s: field %d: ntile = %d with nrhs = %d: %d%s", call, i, f->ntile, f->nrhs, tiles,
+               f->nrhs == 1 ? " or 0" : "");
+  if (f->nsites < QK_TILE || f->nsites % QK_TILE != 0)
+    return BAD("%s: field %d: nsites = %lld: a multiple of %d", call, i, (long long)f->nsites,
+               QK_TILE);
+  return QK_OK;
+}
+
+static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f,
+                              const qk_spinor_t *g, bool any_prec) {
+  if (f->nrhs != g->nrhs || f->ntile != g->ntile || f->nsites != g->nsites)
+    return BAD("%s: field %d: nrhs, ntile, nsites = %d, %d, %lld: %d, %d, %lld as the first", call,
+               i, f->nrhs, f->ntile, (long long)f->nsites, g->nrhs, g->ntile, (long long)g->nsites);
+  if (f->prec != g->prec && !any_prec)
+    return BAD("%s: field %d: prec = %d: %d as the first", call, i, (int)f->prec, (int)g->prec);
+  return QK_OK;
+}
+
+qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args) {
+  if ((unsigned)op >= QK_BLAS_COUNT)
+    return BAD("blas: op = %d: 0 to %d", (int)op, QK_BLAS_COUNT - 1);
+  const qk_blas_row_t *row = &rows[op];
+  bool mixed = op == QK_BLAS_COPY || op == QK_BLAS_ADD;
+  for (int i = 0; i < row->fields; i++) {
+    qk_status_t status = spinor(ctx, row->name, i, &args->f[i]);
+    if (status == QK_OK) status = same_shape(ctx, row->name, i, &args->f[i], &args->f[0], mixed);
+    if (status != QK_OK) return status;
+  }
+  for (int i = 0; i < row->scalars; i++)
+    if (args->c[i] == NULL) return BAD("%s: scalar %d is missing", row->name, i);
+  if (row->reductions > 0 && args->red == NULL) return BAD("%s: red is missing", row->name);
+  return QK_OK;
+}
+
+qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot) {
+  const char *call = dot ? "multi_dot" : "multi_axpy";
+  if (args->n < 0 || args->n > QK_MULTI_MAX)
+    return BAD("%s: n = %d: 0 to %d", call, args->n, QK_MULTI_MAX);
+  qk_status_t status = spinor(ctx, call, -1, &args->y);
+  for (int k = 0; status == QK_OK && k < args->n; k++) {
+    status = spinor(ctx, call, k, &args->f[k]);
+    if (status == QK_OK) status = same_shape(ctx, call, k, &args->f[k], &args->y, false);
+  }
+  if (status != QK_OK) return status;
+  if (dot && args->red == NULL) return BAD("%s: red is missing", call);
+  if (!dot && args->c == NULL) return BAD("%s: c is missing", call);
+  return QK_OK;
+}
+
+static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                          const qk_spinor_t *f, int rhs) {
+  qk_status_t status = spinor(ctx, call, 0, f);
+  if (status != QK_OK) return status;
+  if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)lat->vcb)
+    return BAD("%s: subset, nsites = %d, %lld: %d, %lld", call, (int)f->subset,
+               (long long)f->nsites, QK_FULL, 2 * (long long)lat->vcb);
+  if (rhs < 0 || rhs >= f->nrhs) return BAD("%s: rhs = %d: 0 to %d", call, rhs, f->nrhs - 1);
+  return QK_OK;
+}
+
+qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
+  if (args->wire == NULL) return BAD("column: wire is missing");
+  return column(ctx, "column", &args->lat, &args->field, args->rhs);
+}
+
+qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
+  qk_status_t status = column(ctx, "source", &args->lat, &args->field, args->rhs);
+  if (status != QK_OK) return status;
+  if ((unsigned)args->kind > QK_SOURCE_Z4)
+    return BAD("source: kind = %d: 0 to %d", (int)args->kind, QK_SOURCE_Z4);
+  bool noise = args->kind == QK_SOURCE_Z2 || args->kind == QK_SOURCE_Z4;
+  int least = noise ? -1 : 0;
+  if (args->spin < least || args->spin > 3)
+    return BAD("source: spin = %d: %d to 3", args->spin, least);
+  if (args->colour < least || args->colour > 2)
+    return BAD("source: colour = %d: %d to 2", args->colour, least);
+  for (int mu = args->kind == QK_SOURCE_POINT ? 0 : 3; mu < 4; mu++)
+    if (args->site[mu] < least || args->site[mu] >= args->lat.global[mu])
+      return BAD("source: site[%d] = %d: %d to %d", mu, args->site[mu], least,
+                 args->lat.global[mu] - 1);
+  return QK_OK;
+}

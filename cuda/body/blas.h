@@ -1,0 +1,134 @@
+/*
+ * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
+ *
+ * A launcher walks over "rows": a row is a site (tiles of 8 RHS) or 8 sites (tiles of one RHS), and has
+ * ntile tiles. N = reals a site. A lane is read in parts of part_size reals, one memory access each on
+ * the GPU, so that few values are alive at a time; half fields are kept whole until their scale is
+ * known. No lane looks at another one.
+ * Cost: each field that is read or written passes through memory once.
+ */
+#ifndef QK_BODY_BLAS_H
+#define QK_BODY_BLAS_H
+
+#include "cuda/body/blas_ops.h"
+#include "cuda/site/access.h"
+
+namespace QK_NS {
+
+/* How the fields of a call are cut into tiles. */
+struct block_shape {
+  int64_t rows;
+  int ntile, nrhs, lone;
+
+  QK_ANY int rhs(int tile, int lane) const { return lone ? 0 : tile * QK_TILE + lane; }
+};
+
+QK_ANY block_shape shape_of(const qk_spinor_t &f) {
+  return f.ntile == 0 ? block_shape{f.nsites / QK_TILE, 1, 1, 1}
+                      : block_shape{f.nsites, f.ntile, f.nrhs, 0};
+}
+
+#ifdef __CUDACC__
+#define QK_UNROLL_PARTS QK_UNROLL
+template <class S, int N> constexpr int part_size = tile_shape<S, N>::W;
+
+template <class S, int N> QK_HD void load_part(const S *data, spot at, int part, real<S> *r) {
+  constexpr int W = part_size<S, N>;
+  load_piece<S, W, false>(data + at.tile * (QK_TILE * N) + (part * QK_TILE + at.lane) * W, r);
+}
+template <class S, int N> QK_HD void store_part(S *data, spot at, int part, const real<S> *r) {
+  constexpr int W = part_size<S, N>;
+  store_piece<S, W>(data + at.tile * (QK_TILE * N) + (part * QK_TILE + at.lane) * W, r);
+}
+#else
+#define QK_UNROLL_PARTS /* rows are in memory anyway; unrolled code would only be longer */
+template <class S, int N> constexpr int part_size = 2;
+
+template <class S, int N>
+QK_HD void load_part(const S *data, spot at, int part, lanes<real<S>> *r) {
+  const S *p = data + at.tile * (QK_TILE * N) + part * (2 * QK_TILE);
+  load_row(p, r[0]);
+  load_row(p + QK_TILE, r[1]);
+}
+template <class S, int N>
+QK_HD void store_part(S *data, spot at, int part, const lanes<real<S>> *r) {
+  S *p = data + at.tile * (QK_TILE * N) + part * (2 * QK_TILE);
+  store_row(p, r[0]);
+  store_row(p + QK_TILE, r[1]);
+}
+#endif
+
+/* One part of field i of an op, to complex numbers z[j][i]; values are those of the field. */
+template <class S, int N, int NF>
+QK_HD void load_complex(const spinor<S> &f, spot at, int part, const lanes<float> &scale, int i,
+                        cx<lanes<real<S>>> (*z)[NF]) {
+  lanes<real<S>> r[part_size<S, N>];
+  load_part<S, N>(f.data, at, part, r);
+  QK_UNROLL
+  for (int j = 0; j < part_size<S, N> / 2; j++) {
+    if constexpr (storage<S>::scaled)
+      z[j][i] = {r[2 * j] * scale, r[2 * j + 1] * scale};
+    else
+      z[j][i] = {r[2 * j], r[2 * j + 1]};
+  }
+}
+
+/* Applies Op to the lanes at a spot. k: coefficients of these lanes. */
+template <class Op, class S, int N>
+QK_HD void blas_tile(const spinor<S> *f, spot at, const cx<lanes<real<S>>> *k, sums<Op::nr> &r) {
+  using V = lanes<real<S>>;
+  constexpr bool scaled = storage<S>::scaled;
+  constexpr int P = part_size<S, N>, NF = Op::nf;
+  static_assert(N % P == 0, "a lane must be a whole number of parts");
+  lanes<float> scale[NF];
+  V whole[NF][scaled ? N : 1]; /* half: what will be stored */
+  QK_UNROLL
+  for (int i = 0; i < NF; i++)
+    if (scaled && (Op::reads >> i & 1)) scale[i] = load_scale(f[i].scale, at);
+  QK_UNROLL
+  for (int part = 0; part < N / P; part++) {
+    cx<V> z[P / 2][NF];
+    QK_UNROLL
+    for (int i = 0; i < NF; i++)
+      if (Op::reads >> i & 1) load_complex<S, N, NF>(f[i], at, part, scale[i], i, z);
+    QK_UNROLL
+    for (int j = 0; j < P / 2; j++) Op::apply(z[j], k, r);
+    QK_UNROLL
+    for (int i = 0; i < NF; i++) {
+      if (!(Op::writes >> i & 1)) continue;
+      V out[P];
+      QK_UNROLL
+      for (int j = 0; j < P; j++) {
+        out[j] = j % 2 == 0 ? z[j / 2][i].re : z[j / 2][i].im;
+        if constexpr (scaled) whole[i][part * P + j] = out[j];
+      }
+      if constexpr (!scaled) store_part<S, N>(f[i].data, at, part, out);
+    }
+  }
+  if constexpr (scaled) {
+    QK_UNROLL
+    for (int i = 0; i < NF; i++)
+      if (Op::writes >> i & 1) store_spinor<N>(f[i], at, whole[i]);
+  }
+}
+
+/* to = from, or to += from, across precisions; sums are made in the arithmetic of `to`. */
+template <bool ADD, class To, class From, int N>
+QK_HD void blas_mixed_tile(const spinor<To> &to, const spinor<From> &from, spot at) {
+  lanes<real<From>> in[N];
+  lanes<real<To>> out[N];
+  load_spinor<N>(from, at, in);
+  if constexpr (ADD) load_spinor<N>(to, at, out);
+  QK_UNROLL
+  for (int c = 0; c < N; c++) {
+    const auto v = lanes_cast<lanes<real<To>>>(in[c]);
+    if constexpr (ADD)
+      out[c] = out[c] + v;
+    else
+      out[c] = v;
+  }
+  store_spinor<N>(to, at, out);
+}
+
+} // namespace QK_NS
+#endif

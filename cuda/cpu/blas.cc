@@ -1,0 +1,323 @@
+/* Block BLAS and many-vector operations on the CPU: chunks of rows shared among the threads. */
+#include "cuda/body/blas.h"
+
+#include "cuda/args.h"
+#include "cuda/cpu/ctx.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+constexpr int N = 24; /* reals a site */
+
+/* Rows [first, last) of chunk i. The cut depends on the lattice only, so that sums keep their order. */
+struct chunks {
+  int64_t rows, n;
+  explicit chunks(int64_t r) : rows(r), n(r / 16) {
+    if (n < 1) n = 1;
+    if (n > QK_CPU_CHUNKS) n = QK_CPU_CHUNKS;
+  }
+  int64_t first(int64_t i) const { return rows * i / n; }
+};
+
+/* Which lanes of a tile a mask lets through; lanes beyond nrhs follow the others. */
+struct live_lanes {
+  bool lane[QK_TILE], any = false, all = true;
+
+  live_lanes(const block_shape &b, const uint8_t *mask, int tile) {
+    for (int l = 0; l < QK_TILE; l++) {
+      const int rhs = b.rhs(tile, l);
+      lane[l] = mask == NULL || rhs >= b.nrhs || mask[rhs] != 0;
+      if (rhs >= b.nrhs) continue;
+      any = any || lane[l];
+      all = all && lane[l];
+    }
+  }
+};
+
+/* What a tile held before, to give masked lanes their old bits back. */
+template <class S> struct saved_tile {
+  S data[QK_TILE * N];
+  float scale[QK_TILE];
+
+  void save(const spinor<S> &f, int64_t tile) {
+    memcpy(data, f.data + tile * (QK_TILE * N), sizeof data);
+    if constexpr (storage<S>::scaled) memcpy(scale, f.scale + tile * QK_TILE, sizeof scale);
+  }
+  void restore(const spinor<S> &f, int64_t tile, const live_lanes &live) const {
+    S *to = f.data + tile * (QK_TILE * N);
+    for (int l = 0; l < QK_TILE; l++) {
+      if (live.lane[l]) continue;
+      for (int c = 0; c < N; c++) to[c * QK_TILE + l] = data[c * QK_TILE + l];
+      if constexpr (storage<S>::scaled) f.scale[tile * QK_TILE + l] = scale[l];
+    }
+  }
+};
+
+/* Runs body(tile of the block, chunk, first row, last row) for all of them. */
+template <class F> void for_chunks(const block_shape &b, const F &body) {
+  const chunks c(b.rows);
+#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile > 64)
+  for (int t = 0; t < b.ntile; t++)
+    for (int64_t i = 0; i < c.n; i++) body(t, i, c.first(i), c.first(i + 1));
+}
+
+/* Where result k of a tile's chunk stands between the passes: 8 lanes, real parts then imaginary ones. */
+double *partial_of(qk_ops_ctx_t *ctx, int tile, int64_t chunk, int k) {
+  return qk_cpu(ctx)->partial +
+         ((chunk * (QK_MAX_RHS / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);
+}
+
+void keep(double *partial, const cx<lanes<double>> &v) {
+  memcpy(partial, &v.re, sizeof v.re);
+  memcpy(partial + QK_TILE, &v.im, sizeof v.im);
+}
+
+/* Second pass: red[rhs] = sum over chunks (and over lanes where they are sites), in order. */
+void finish(qk_ops_ctx_t *ctx, const block_shape &b, int k, const uint8_t *mask, bool clear,
+            double *red) {
+  const chunks c(b.rows);
+  for (int rhs = 0; rhs < b.nrhs; rhs++) {
+    const bool masked = mask != NULL && mask[rhs] == 0;
+    if (masked && !clear) continue;
+    double re = 0, im = 0;
+    for (int lane = b.lone ? 0 : rhs % QK_TILE; !masked && lane < QK_TILE;
+         lane += b.lone ? 1 : QK_TILE)
+      for (int64_t i = 0; i < c.n; i++) {
+        const double *p = partial_of(ctx, rhs / QK_TILE, i, k);
+        re += p[lane];
+        im += p[QK_TILE + lane];
+      }
+    red[2 * rhs] = re;
+    red[2 * rhs + 1] = im;
+  }
+}
+
+template <class R> void set_lane(cx<lanes<R>> &k, int lane, const dcx &v) {
+  k.re[lane] = (R)v.re;
+  k.im[lane] = (R)v.im;
+}
+
+template <class Op, class R>
+void coefficients(const block_shape &b, const qk_blas_args_t *a, int tile, cx<lanes<R>> *k) {
+  for (int l = 0; l < QK_TILE; l++) {
+    const int rhs = b.rhs(tile, l);
+    dcx c[Op::nc > 0 ? Op::nc : 1], made[Op::nk > 0 ? Op::nk : 1];
+    if (rhs >= b.nrhs) continue;
+    for (int j = 0; j < Op::nc; j++) c[j] = {a->c[j][2 * rhs], a->c[j][2 * rhs + 1]};
+    Op::prepare(c, made);
+    for (int i = 0; i < Op::nk; i++) set_lane<R>(k[i], l, made[i]);
+  }
+}
+
+template <class Op, class S> void run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  const block_shape b = shape_of(a->f[0]);
+  spinor<S> f[Op::nf];
+  for (int i = 0; i < Op::nf; i++) f[i] = spinor_of<S>(a->f[i]);
+
+  for_chunks(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
+    const live_lanes live(b, a->mask, t);
+    cx<lanes<real<S>>> k[Op::nk > 0 ? Op::nk : 1] = {};
+    sums<Op::nr> r = {};
+    if (!live.any) return;
+    coefficients<Op, real<S>>(b, a, t, k);
+    for (int64_t row = first; row < last; row++) {
+      const spot at = {row * b.ntile + t, 0};
+      saved_tile<S> old[Op::nf];
+      for (int i = 0; i < Op::nf; i++)
+        if (!live.all && (Op::writes >> i & 1)) old[i].save(f[i], at.tile);
+      blas_tile<Op, S, N>(f, at, k, r);
+      for (int i = 0; i < Op::nf; i++)
+        if (!live.all && (Op::writes >> i & 1)) old[i].restore(f[i], at.tile, live);
+    }
+    for (int i = 0; i < Op::nr; i++) keep(partial_of(ctx, t, chunk, i), r.v[i]);
+  });
+  for (int i = 0; i < Op::nr; i++)
+    finish(ctx, b, i, a->mask, false, a->red + (int64_t)i * 2 * b.nrhs);
+}
+
+template <bool ADD, class To, class From> void run_mixed(const qk_blas_args_t *a) {
+  const block_shape b = shape_of(a->f[0]);
+  const spinor<To> to = spinor_of<To>(a->f[0]);
+  const spinor<From> from = spinor_of<From>(a->f[1]);
+  for_chunks(b, [&](int t, int64_t, int64_t first, int64_t last) {
+    const live_lanes live(b, a->mask, t);
+    if (!live.any) return;
+    for (int64_t row = first; row < last; row++) {
+      const spot at = {row * b.ntile + t, 0};
+      saved_tile<To> old;
+      if (!live.all) old.save(to, at.tile);
+      blas_mixed_tile<ADD, To, From, N>(to, from, at);
+      if (!live.all) old.restore(to, at.tile, live);
+    }
+  });
+}
+
+template <class Op, class S> void run_first(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  if constexpr (!Op::mixed)
+    run<Op, S>(ctx, a);
+  else if (a->f[1].prec == QK_DOUBLE)
+    run_mixed<Op::add, S, double>(a);
+  else if (a->f[1].prec == QK_SINGLE)
+    run_mixed<Op::add, S, float>(a);
+  else
+    run_mixed<Op::add, S, half>(a);
+}
+
+template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  switch (a->f[0].prec) {
+  case QK_DOUBLE:
+    return run_first<Op, double>(ctx, a);
+  case QK_SINGLE:
+    return run_first<Op, float>(ctx, a);
+  case QK_HALF:
+    return run_first<Op, half>(ctx, a);
+  }
+}
+
+/* Sums of f[k] y over a chunk, field by field, so that the tile of y stays in the nearest cache. */
+template <class S> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  const block_shape b = shape_of(a->y);
+  const spinor<S> y = spinor_of<S>(a->y);
+  for_chunks(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
+    sums<QK_MULTI_MAX> r;
+    memset(&r, 0, sizeof r.v[0] * (size_t)a->n);
+    for (int64_t row = first; row < last; row++) {
+      const spot at = {row * b.ntile + t, 0};
+      lanes<real<S>> v[N];
+      load_spinor<N>(y, at, v);
+      for (int k = 0; k < a->n; k++) {
+        lanes<real<S>> w[N];
+        load_spinor<N>(spinor_of<S>(a->f[k]), at, w);
+        sums<1> one = {{r.v[k]}};
+        for (int c = 0; c < N; c += 2)
+          one.dot(0, cx<lanes<real<S>>>{w[c], w[c + 1]}, cx<lanes<real<S>>>{v[c], v[c + 1]});
+        r.v[k] = one.v[0];
+      }
+    }
+    for (int k = 0; k < a->n; k++) keep(partial_of(ctx, t, chunk, k), r.v[k]);
+  });
+  for (int k = 0; k < a->n; k++)
+    finish(ctx, b, k, a->mask == NULL ? NULL : a->mask + (int64_t)k * b.nrhs, true,
+           a->red + (int64_t)k * 2 * b.nrhs);
+}
+
+/* What multi_axpy needs of a tile's lanes: sign * ratio(c, d) per field, and the masks. */
+template <class R> struct multi_coefficients {
+  cx<lanes<R>> k[QK_MULTI_MAX];
+  lanes<R> on[QK_MULTI_MAX]; /* 1, or 0 where masked */
+  bool any[QK_MULTI_MAX], all[QK_MULTI_MAX];
+  live_lanes live; /* a lane lives where any field does */
+
+  multi_coefficients(const block_shape &b, const qk_multi_args_t *a, int tile)
+      : live(b, NULL, tile) {
+    bool lane[QK_TILE] = {};
+    for (int j = 0; j < a->n; j++) {
+      const live_lanes now(b, a->mask == NULL ? NULL : a->mask + (int64_t)j * b.nrhs, tile);
+      any[j] = now.any;
+      all[j] = now.all;
+      k[j] = cx<lanes<R>>{};
+      for (int l = 0; l < QK_TILE; l++) {
+        lane[l] = lane[l] || now.lane[l];
+        on[j][l] = now.lane[l];
+        const int rhs = b.rhs(tile, l);
+        if (rhs >= b.nrhs || !now.lane[l]) continue;
+        const int64_t at = 2 * ((int64_t)j * b.nrhs + rhs);
+        dcx v = {a->c[at], a->c[at + 1]};
+        if (a->d != NULL) v = ratio(v, dcx{a->d[at], a->d[at + 1]});
+        set_lane<R>(k[j], l, dcx{a->sign * v.re, a->sign * v.im});
+      }
+    }
+    live.any = live.all = a->n > 0;
+    for (int l = 0; l < QK_TILE; l++) live.all = live.all && (live.lane[l] = lane[l]);
+  }
+};
+
+template <class S>
+void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, const spinor<S> &y,
+               spot at) {
+  using V = lanes<real<S>>;
+  V v[N];
+  load_spinor<N>(y, at, v);
+  for (int j = 0; j < a->n; j++) {
+    if (!m.any[j]) continue;
+    V w[N];
+    load_spinor<N>(spinor_of<S>(a->f[j]), at, w);
+    const cx<V> k = m.k[j];
+    for (int c = 0; c < N; c++) w[c] = m.all[j] ? w[c] : (m.on[j] != 0 ? w[c] : V{});
+    for (int c = 0; c < N; c += 2) {
+      v[c] = v[c] + k.re * w[c] - k.im * w[c + 1];
+      v[c + 1] = v[c + 1] + k.re * w[c + 1] + k.im * w[c];
+    }
+  }
+  store_spinor<N>(y, at, v);
+}
+
+template <class S> void run_axpy(qk_ops_ctx_t *, const qk_multi_args_t *a) {
+  const block_shape b = shape_of(a->y);
+  const spinor<S> y = spinor_of<S>(a->y);
+  for_chunks(b, [&](int t, int64_t, int64_t first, int64_t last) {
+    const multi_coefficients<real<S>> m(b, a, t);
+    for (int64_t row = first; row < last; row++) {
+      const spot at = {row * b.ntile + t, 0};
+      saved_tile<S> old;
+      if (!m.live.all) old.save(y, at.tile);
+      axpy_tile<S>(a, m, y, at);
+      if (!m.live.all) old.restore(y, at.tile, m.live);
+    }
+  });
+}
+
+} // namespace
+
+qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
+  qk_status_t status = qk_args_blas(ctx, op, a);
+  if (status != QK_OK) return status;
+  switch (op) {
+#define X(name, fields, scalars, reductions, formula)                                              \
+  case QK_BLAS_##name:                                                                             \
+    run_op<op_##name>(ctx, a);                                                                     \
+    break;
+    QK_BLAS_TABLE(X)
+#undef X
+  case QK_BLAS_COUNT:
+    break;
+  }
+  return QK_OK;
+}
+
+qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  qk_status_t status = qk_args_multi(ctx, a, 1);
+  if (status != QK_OK) return status;
+  switch (a->y.prec) {
+  case QK_DOUBLE:
+    run_dot<double>(ctx, a);
+    break;
+  case QK_SINGLE:
+    run_dot<float>(ctx, a);
+    break;
+  case QK_HALF:
+    run_dot<half>(ctx, a);
+    break;
+  }
+  return QK_OK;
+}
+
+qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  qk_status_t status = qk_args_multi(ctx, a, 0);
+  if (status != QK_OK) return status;
+  switch (a->y.prec) {
+  case QK_DOUBLE:
+    run_axpy<double>(ctx, a);
+    break;
+  case QK_SINGLE:
+    run_axpy<float>(ctx, a);
+    break;
+  case QK_HALF:
+    run_axpy<half>(ctx, a);
+    break;
+  }
+  return QK_OK;
+}
+
+} // namespace QK_NS

@@ -1,0 +1,54 @@
+/* Columns and sources on the CPU: one site after the other, shared among the threads. */
+#include "cuda/body/columns.h"
+
+#include "cuda/args.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+template <class F> void for_sites(const qk_lattice_t &lat, const F &body) {
+  const int64_t n = 2 * (int64_t)lat.vcb;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i++) body(i);
+}
+
+/* Calls body with the field in its storage type. */
+template <class F> void with_field(const qk_spinor_t &f, const F &body) {
+  switch (f.prec) {
+  case QK_DOUBLE:
+    return body(spinor_of<double>(f));
+  case QK_SINGLE:
+    return body(spinor_of<float>(f));
+  case QK_HALF:
+    return body(spinor_of<half>(f));
+  }
+}
+
+} // namespace
+
+qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
+  qk_status_t status = qk_args_column(ctx, a);
+  if (status != QK_OK) return status;
+  with_field(a->field,
+             [=](auto f) { for_sites(a->lat, [=](int64_t n) { import_site(*a, f, n); }); });
+  return QK_OK;
+}
+
+qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
+  qk_status_t status = qk_args_column(ctx, a);
+  if (status != QK_OK) return status;
+  with_field(a->field,
+             [=](auto f) { for_sites(a->lat, [=](int64_t n) { export_site(*a, f, n); }); });
+  return QK_OK;
+}
+
+qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
+  qk_status_t status = qk_args_source(ctx, a);
+  if (status != QK_OK) return status;
+  with_field(a->field,
+             [=](auto f) { for_sites(a->lat, [=](int64_t n) { source_site(*a, f, n); }); });
+  return QK_OK;
+}
+
+} // namespace QK_NS
