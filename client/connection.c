@@ -382,6 +382,10 @@ void quark_client_id(const quark_connection_t *conn, uint8_t id[QUARK_CLIENT_ID_
   memcpy(id, conn->client_id, QK_CLIENT_ID);
 }
 
+bool quark_resumed(const quark_connection_t *conn) {
+  return conn->resumed;
+}
+
 int quark_fd(const quark_connection_t *conn) {
   return conn->events;
 }

@@ -110,7 +110,7 @@ struct quark_connection {
   uint32_t data_sockets; /* made so far: names the monitors */
   session_state_t state;
   int64_t seeking_since, last_sent, last_heard; /* ms */
-  bool was_open;
+  bool was_open, resumed;
   quark_error_t death; /* SESSION_DEAD: why */
   bool death_reported;
 

@@ -123,6 +123,8 @@ QUARK_API quark_code_t quark_connect(const char *endpoint, const quark_options_t
                                      quark_connection_t **conn, quark_error_t *err);
 /* NULL-safe. The daemon drops what is left of the session, unless keep_session. */
 QUARK_API void quark_close(quark_connection_t *conn);
+/* Whether the daemon had a session of this client id before quark_connect. */
+QUARK_API bool quark_resumed(const quark_connection_t *conn);
 QUARK_API void quark_client_id(const quark_connection_t *conn, uint8_t id[QUARK_CLIENT_ID_BYTES]);
 
 /* ---- requests ---- */

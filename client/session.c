@@ -77,6 +77,7 @@ static void welcome(quark_connection_t *conn, const Quark__Welcome *m) {
   memcpy(conn->token, m->token.data, QK_CLIENT_ID);
   conn->lease_ms = m->lease_ms;
   conn->max_rhs = m->max_rhs;
+  if (!conn->was_open) conn->resumed = m->resumed;
   if (conn->was_open && !m->resumed)
     for (request_t *r = conn->requests; r; r = r->next)
       if (r->state == REQUEST_ACCEPTED)

@@ -1,0 +1,128 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "client/quarkctl/ctl.h"
+
+typedef struct options {
+  ctl_common_t common;
+  uint8_t client[QUARK_CLIENT_ID_BYTES];
+  bool has_client, now, wait;
+  uint64_t request; /* 0: all */
+  int32_t rhs;
+} options_t;
+
+enum { OPT_CLIENT = 0x200, OPT_REQUEST, OPT_RHS, OPT_NOW, OPT_WAIT };
+
+static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->common;
+    return 0;
+  case OPT_CLIENT:
+    ctl_client(state, arg, o->client);
+    o->has_client = true;
+    return 0;
+  case OPT_REQUEST:
+    o->request = ctl_integer(state, "request", arg, 1, UINT64_MAX);
+    return 0;
+  case OPT_RHS:
+    o->rhs = (int32_t)ctl_integer(state, "rhs", arg, 0, 1u << 30);
+    return 0;
+  case OPT_NOW:
+    o->now = true;
+    return 0;
+  case OPT_WAIT:
+    o->wait = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    argp_usage(state);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option cancel_options[] = {
+    {"client", OPT_CLIENT, "ID", 0,
+     "whose requests: the id that propagator and solve show (required)", 1},
+    {"request", OPT_REQUEST, "NUMBER", 0,
+     "only this one; without it the client's session ends with all of them", 1},
+    {"rhs", OPT_RHS, "INDEX", 0, "only this right-hand side of the request", 1},
+    {0},
+};
+
+static int cancel(const options_t *o, quark_connection_t *conn) {
+  quark_error_t err;
+  if (!quark_resumed(conn)) {
+    ctl_complain("the daemon has no session of this client");
+    return EXIT_DATA;
+  }
+  if (o->request && quark_cancel(conn, o->request, o->rhs, &err) != QUARK_OK) return ctl_fail(&err);
+  return 0;
+}
+
+int ctl_cancel(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = cancel_options,
+      .parser = parse,
+      .doc = "Ends requests of another process with CANCELLED.\vThe solutions of right-hand sides "
+             "that ended before "
+             "stay. Exit code 65: there is no such client or request.",
+      .children = children,
+  };
+  options_t o = {.rhs = QUARK_ALL};
+  ctl_common_init(&o.common);
+  ctl_parse(&argp, argc, argv, &o);
+  if (!o.has_client || (o.rhs != QUARK_ALL && !o.request)) {
+    ctl_complain(o.has_client ? "--rhs needs --request" : "cancel needs --client");
+    return EXIT_USAGE;
+  }
+  quark_connection_t *conn;
+  int code = ctl_connect(&o.common, o.client, o.request != 0, &conn);
+  if (code) return code;
+  code = cancel(&o, conn);
+  quark_close(conn);
+  if (code == 0 && o.common.json) return ctl_print(json_pack("{s:b}", "cancelled", true));
+  return code;
+}
+
+static const struct argp_option shutdown_options[] = {
+    {"now", OPT_NOW, 0, 0, "do not finish what was accepted", 1},
+    {"wait", OPT_WAIT, 0, 0, "return when the daemon has gone", 1},
+    {0},
+};
+
+/* The end of the connection is the last that is heard of the daemon. */
+static int wait_for_end(quark_connection_t *conn) {
+  quark_event_t event = {.kind = QUARK_EVENT_NONE};
+  quark_error_t err;
+  ctl_catch_signals();
+  while (event.kind != QUARK_EVENT_DEAD && !ctl_interrupted())
+    if (quark_event_next(conn, 200, &event, &err) != QUARK_OK) return ctl_fail(&err);
+  return event.kind == QUARK_EVENT_DEAD ? 0 : EXIT_AGAIN;
+}
+
+int ctl_shutdown(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = shutdown_options,
+      .parser = parse,
+      .doc = "Ends the daemon: it refuses new work, finishes what it has accepted, and leaves.",
+      .children = children,
+  };
+  options_t o = {0};
+  ctl_common_init(&o.common);
+  ctl_parse(&argp, argc, argv, &o);
+  quark_connection_t *conn;
+  quark_error_t err;
+  int code = ctl_connect(&o.common, NULL, false, &conn);
+  if (code) return code;
+  if (quark_shutdown(conn, o.now, &err) != QUARK_OK) code = ctl_fail(&err);
+  if (code == 0 && o.wait) code = wait_for_end(conn);
+  quark_close(conn);
+  if (code == 0 && o.common.json)
+    return ctl_print(json_pack("{s:b, s:b}", "shutdown", true, "now", o.now));
+  return code;
+}

@@ -1,0 +1,53 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "client/quarkctl/ctl.h"
+
+static const struct {
+  const char *name, *help;
+  ctl_command_fn *run;
+} commands[] = {
+    {"status", "wait until the daemon is ready and say how it is", ctl_status},
+    {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
+    {"solve", "solve for the right-hand sides in a file", ctl_solve},
+    {"correlator", "two-point functions of a propagator file", ctl_correlator},
+    {"cancel", "end requests of another process", ctl_cancel},
+    {"shutdown", "end the daemon", ctl_shutdown},
+};
+enum { NCOMMAND = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *to) {
+  fputs("Usage: quarkctl COMMAND [OPTION...]\n\nCommands:\n", to);
+  for (int i = 0; i < NCOMMAND; i++)
+    fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
+  fputs("\nOptions of every command:\n"
+        "  --endpoint=ENDPOINT   default: QUARKD_ENDPOINT, or tcp://127.0.0.1:5555\n"
+        "  --timeout=SECONDS     patience with a daemon that is absent, loading or full\n"
+        "  --json                one JSON object on stdout\n"
+        "  --help                also of each command\n",
+        to);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_usage(stderr);
+    return EXIT_USAGE;
+  }
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    print_usage(stdout);
+    return 0;
+  }
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("quarkctl %s\n", quark_version());
+    return 0;
+  }
+  for (int i = 0; i < NCOMMAND; i++)
+    if (strcmp(argv[1], commands[i].name) == 0) {
+      char name[32];
+      snprintf(name, sizeof name, "quarkctl %s", commands[i].name);
+      argv[1] = name;
+      return commands[i].run(argc - 1, argv + 1);
+    }
+  ctl_complain("\"%s\" is no command; see quarkctl --help", argv[1]);
+  return EXIT_USAGE;
+}

@@ -1,0 +1,109 @@
+#include <string.h>
+
+#include "client/quarkctl/solving.h"
+
+enum { OPT_IN = 0x200, OPT_DATASET };
+
+typedef struct options {
+  ctl_solve_options_t solve;
+  const char *in, *dataset;
+} options_t;
+
+static const struct argp_option argp_options[] = {
+    {"in", OPT_IN, "FILE", 0, "HDF5 file with right-hand sides (required)", 1},
+    {"dataset", OPT_DATASET, "NAME", 0,
+     "where they are in it (field, or the only one of that shape)", 1},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->solve;
+    return 0;
+  case OPT_IN:
+    o->in = arg;
+    return 0;
+  case OPT_DATASET:
+    o->dataset = arg;
+    return 0;
+  case ARGP_KEY_ARG:
+    argp_usage(state);
+    return 0;
+  case ARGP_KEY_END:
+    if (!o->in) argp_error(state, "--in is required");
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* What the file says of its contents, where the user does not. */
+static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *params) {
+  const qk_h5meta_t *meta = qk_h5file_meta(in);
+  if (!o->solve.has_dtype) params->dtype = qk_h5file_bits(in) == 32 ? QUARK_F32 : QUARK_F64;
+  if (!*meta->basis) return 0;
+  quark_basis_t basis;
+  if (!quark_basis_parse(meta->basis, &basis)) {
+    ctl_complain("%s: attribute basis = \"%s\" is not a known basis", o->in, meta->basis);
+    return EXIT_DATA;
+  }
+  if (o->solve.has_basis && basis != params->basis) {
+    ctl_complain("%s: attribute basis = \"%s\", but --basis=%s", o->in, meta->basis,
+                 quark_basis_name(params->basis));
+    return EXIT_DATA;
+  }
+  params->basis = basis;
+  return 0;
+}
+
+static int check_dims(const options_t *o, const qk_h5file_t *in, const quark_report_t *report) {
+  const int32_t *found = qk_h5file_meta(in)->dims;
+  const uint32_t *want = report->setup.dims;
+  for (int mu = 0; mu < 4; mu++)
+    if ((uint32_t)found[mu] != want[mu]) {
+      ctl_complain(
+          "%s: fields on %d x %d x %d x %d sites, but the daemon's lattice is %u x %u x %u x %u",
+          o->in, found[0], found[1], found[2], found[3], want[0], want[1], want[2], want[3]);
+      return EXIT_DATA;
+    }
+  return 0;
+}
+
+int ctl_solve(int argc, char **argv) {
+  static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = argp_options,
+      .parser = parse,
+      .doc = "Solves M x = b for every right-hand side b in a file.\v"
+             "Exit codes: 65 a bad file, or a right-hand side did not reach the tolerance, 69 no "
+             "daemon, 75 try again "
+             "later.",
+      .children = children,
+  };
+  options_t o = {0};
+  ctl_solve_options_init(&o.solve);
+  ctl_parse(&argp, argc, argv, &o);
+  qk_h5file_t *in = NULL;
+  qk_err_t err = {0};
+  if (qk_h5file_open(o.in, o.dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
+  int code = settle(&o, in, &o.solve.params);
+  if (code) {
+    qk_h5file_close(in);
+    return code;
+  }
+  ctl_work_t work;
+  code = ctl_work_begin(&work, &o.solve);
+  work.in = in;
+  if (code == 0) code = check_dims(&o, in, &work.report);
+  if (code == 0) {
+    work.nrhs = qk_h5file_nrhs(in);
+    work.kind = "solution";
+    work.source = o.in;
+    work.params.source = QUARK_UPLOAD;
+    code = ctl_work_run(&work);
+  }
+  ctl_work_end(&work);
+  return code;
+}

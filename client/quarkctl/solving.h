@@ -1,0 +1,55 @@
+/*
+ * solving.h: what `propagator` and `solve` have in common: right-hand sides that are generated or come
+ * from a file go to the daemon in requests of a few, two at a time; each solution is written to the
+ * output file as it comes and acknowledged. Memory: one right-hand side or solution.
+ */
+#ifndef QUARKCTL_SOLVING_H
+#define QUARKCTL_SOLVING_H
+
+#include "client/quarkctl/ctl.h"
+
+/* Options of both commands. */
+typedef struct ctl_solve_options {
+  ctl_common_t common;
+  const char *out;
+  quark_params_t params; /* tol, max_iter, deadline, dtype, basis, normalisation */
+  bool has_dtype, has_basis, progress, has_client;
+  uint8_t client[QUARK_CLIENT_ID_BYTES];
+} ctl_solve_options_t;
+
+extern const struct argp ctl_solve_argp; /* its input is a ctl_solve_options_t */
+void ctl_solve_options_init(ctl_solve_options_t *options);
+
+typedef struct ctl_work {
+  const ctl_solve_options_t *options;
+  quark_connection_t *conn;
+  quark_report_t report;
+  quark_params_t params;     /* as options, with what the input decides; column and nrhs unused */
+  const char *kind, *source; /* for the output file: "propagator"; "point:0,0,0,0" */
+  int64_t nrhs;
+  const quark_column_t *column; /* generated: nrhs of them */
+  qk_h5file_t *in;              /* uploaded: where from */
+} ctl_work_t;
+
+/* Connects and waits until the daemon is ready; fills conn and report. */
+int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options);
+/* Does all of it, writes the file, prints the outcome. */
+int ctl_work_run(ctl_work_t *work);
+void ctl_work_end(ctl_work_t *work);
+
+/* ---- progress.c ---- */
+
+typedef struct ctl_progress {
+  bool shown, terminal;
+  int64_t total, ended;
+  double begun, last; /* seconds */
+} ctl_progress_t;
+
+double ctl_seconds(void); /* a monotonic clock */
+/* wanted: also where stderr is no terminal */
+void ctl_progress_begin(ctl_progress_t *progress, int64_t total, bool wanted);
+/* event: a PROGRESS or RESULT that has come */
+void ctl_progress_show(ctl_progress_t *progress, const quark_event_t *event);
+void ctl_progress_end(ctl_progress_t *progress);
+
+#endif

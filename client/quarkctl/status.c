@@ -1,0 +1,155 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/quarkctl/ctl.h"
+
+typedef struct options {
+  ctl_common_t common;
+  bool any;
+} options_t;
+
+enum { OPT_ANY = 0x200 };
+
+static const struct argp_option options[] = {
+    {"any", OPT_ANY, 0, 0, "answer at once, whatever state the daemon is in", 1},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  (void)arg;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->common;
+    return 0;
+  case OPT_ANY:
+    o->any = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    argp_usage(state);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static json_t *integers(const uint32_t *x, int n) {
+  json_t *list = json_array();
+  for (int i = 0; i < n; i++) json_array_append_new(list, json_integer(x[i]));
+  return list;
+}
+
+static json_t *setup_json(const quark_report_t *r) {
+  char digest[24];
+  snprintf(digest, sizeof digest, "%016" PRIx64, r->setup.digest);
+  json_t *boundary = json_array();
+  for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o}",
+                   "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format,
+                   "dims", r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "mass",
+                   ctl_number(r->setup.mass), "kappa", ctl_number(r->setup.kappa), "csw",
+                   ctl_number(r->setup.csw), "boundary", boundary, "solver", r->setup.solver,
+                   "precision", r->setup.precision, "link_reals", (int)r->setup.link_reals,
+                   "plaquette", ctl_number(r->setup.plaquette), "unitarity",
+                   ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
+                   ctl_number(r->setup.load_seconds));
+}
+
+static json_t *engine_json(const quark_report_t *r) {
+  return json_pack(
+      "{s:I, s:s, s:s, s:i, s:o, s:i, s:i, s:i, s:I, s:I, s:s}", "pid", (json_int_t)r->engine.pid,
+      "backend", r->engine.backend, "device", r->engine.device, "ranks", (int)r->engine.ranks,
+      "grid", r->engine.grid[0] ? integers(r->engine.grid, 4) : json_null(), "restarts",
+      (int)r->engine.restarts, "slots", (int)r->engine.slots, "slots_busy",
+      (int)r->engine.slots_busy, "device_bytes", (json_int_t)r->engine.device_bytes, "host_bytes",
+      (json_int_t)r->engine.host_bytes, "last_error", r->engine.last_error);
+}
+
+static json_t *counters_json(const quark_report_t *r) {
+  json_t *object = json_object();
+#define COUNTER(name) json_object_set_new(object, #name, json_integer((json_int_t)r->counters.name))
+  COUNTER(sessions), COUNTER(requests), COUNTER(queued), COUNTER(running), COUNTER(held),
+      COUNTER(accepted);
+  COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
+      COUNTER(iterations);
+  COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
+#undef COUNTER
+  return object;
+}
+
+static int print_json(const quark_report_t *r) {
+  return ctl_print(json_pack(
+      "{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}}", "state",
+      quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version, "pid",
+      (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "phase", "name", r->phase, "done",
+      (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup", setup_json(r),
+      "engine", engine_json(r), "counters", counters_json(r), "memory", "used",
+      (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit));
+}
+
+/* "1" or "exp(2 pi i 0.25)" */
+static void print_phase(const double z[2]) {
+  if (z[1] == 0)
+    printf(" %g", z[0]);
+  else
+    printf(" exp(2 pi i %g)", atan2(z[1], z[0]) / (2 * acos(-1)));
+}
+
+static void print_setup(const quark_report_t *r) {
+  printf("gauge       %s\n", r->setup.gauge);
+  if (r->setup.dims[0]) {
+    printf("lattice     %u x %u x %u x %u   (%s)\n", r->setup.dims[0], r->setup.dims[1],
+           r->setup.dims[2], r->setup.dims[3], r->setup.format);
+    printf("plaquette   %.15g   unitarity %.2g   digest %016" PRIx64 "\n", r->setup.plaquette,
+           r->setup.unitarity, r->setup.digest);
+  }
+  printf("operator    kappa %.10g   mass %.10g   csw %.10g   boundary", r->setup.kappa,
+         r->setup.mass, r->setup.csw);
+  for (int mu = 0; mu < 4; mu++) print_phase(&r->setup.boundary[2 * mu]);
+  printf("\nsolver      %s, %s inside, links as %u reals\n", r->setup.solver, r->setup.precision,
+         r->setup.link_reals);
+}
+
+static void print_text(const quark_report_t *r) {
+  printf("state       %s", quark_state_name(r->state));
+  if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
+  printf("\ndaemon      %s   pid %" PRIu64 "   up %.0f s\n", r->version, r->pid, r->uptime);
+  print_setup(r);
+  printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
+         r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
+         r->engine.restarts);
+  if (*r->engine.last_error) printf("last error  %s\n", r->engine.last_error);
+  printf("slots       %u of %u busy   queued %" PRIu64 "   results held %" PRIu64 "\n",
+         r->engine.slots_busy, r->engine.slots, r->counters.queued, r->counters.held);
+  printf("solved      %" PRIu64 " converged   %" PRIu64 " failed   %" PRIu64 " cancelled\n",
+         r->counters.converged, r->counters.failed, r->counters.cancelled);
+  printf("memory      %.1f of %.1f MiB for fields   engine %.1f MiB   device %.1f MiB\n",
+         (double)r->memory_used / 1048576, (double)r->memory_limit / 1048576,
+         (double)r->engine.host_bytes / 1048576, (double)r->engine.device_bytes / 1048576);
+}
+
+int ctl_status(int argc, char **argv) {
+  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .doc = "Waits until the daemon is ready to take work, then says how it is.\v"
+             "Exit codes: 69 the daemon cannot be reached, 75 it did not become ready in time.",
+      .children = children,
+  };
+  options_t o = {0};
+  ctl_common_init(&o.common);
+  ctl_parse(&argp, argc, argv, &o);
+  quark_connection_t *conn;
+  quark_report_t report;
+  int code = ctl_connect(&o.common, NULL, false, &conn);
+  if (code) return code;
+  code = ctl_report(&o.common, conn, o.any, &report);
+  quark_close(conn);
+  if (code) return code;
+  if (o.common.json) return print_json(&report);
+  print_text(&report);
+  return 0;
+}
