@@ -44,12 +44,10 @@ static uint64_t field_bytes(const Quark__Submit *submit, const uint32_t dims[4])
 }
 
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
-  uint64_t fields = 0, cost;
+  int64_t fields = 0;
   if (submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD) fields += submit->nrhs;
   if (submit->sink == QUARK__SINK__SINK_DOWNLOAD) fields += submit->nrhs;
-  if (__builtin_mul_overflow(fields, field_bytes(submit, dims), &cost) || cost > INT64_MAX / 2)
-    return INT64_MAX;
-  return (int64_t)cost + overhead(submit);
+  return fields * (int64_t)field_bytes(submit, dims) + overhead(submit);
 }
 
 /* ---- SUBMIT ------------------------------------------------------------------------------------ */

@@ -93,7 +93,7 @@ struct qk_job {
 /* Whether a SUBMIT is legal on this lattice: everything of PROTOCOL.md, section 5, that does not depend on the
  * state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
-/* What the job would charge: structs, sources, solutions; saturates at INT64_MAX. */
+/* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
 
 /* submit must have passed the check. now: seconds; kappa: for the normalisation. All RHS of a generated source are

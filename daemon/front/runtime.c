@@ -9,8 +9,7 @@
 
 enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 20, PORT_MAX = 65535 };
 
-static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, size_t size,
-                                 qk_err_t *err) {
+static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, qk_err_t *err) {
   const char *colon = strrchr(listen, ':');
   const char *port_text = colon + 1;
   int host = (int)(colon - listen), end = -1;
@@ -22,44 +21,46 @@ static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, 
     return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: ports end at %d, and data take the next one",
                    listen, PORT_MAX);
   if (port == 0) {
-    snprintf(control, size, "%.*s:*", host, listen);
-    snprintf(data, size, "%.*s:*", host, listen);
+    snprintf(control, QK_ENDPOINT_MAX, "%.*s:*", host, listen);
+    snprintf(data, QK_ENDPOINT_MAX, "%.*s:*", host, listen);
   } else {
-    snprintf(control, size, "%s", listen);
-    snprintf(data, size, "%.*s:%ld", host, listen, port + 1);
+    snprintf(control, QK_ENDPOINT_MAX, "%s", listen);
+    snprintf(data, QK_ENDPOINT_MAX, "%.*s:%ld", host, listen, port + 1);
   }
   return QK_OK;
 }
 
-qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data, char *control,
-                                 char *data, size_t size, qk_err_t *err) {
-  char unused[1];
-  if (strlen(listen) + 8 > size || (listen_data && strlen(listen_data) + 8 > size))
-    return qk_fail(err, QK_BAD_ARGUMENT, "listen: an endpoint has at most %zu bytes", size - 8);
+qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
+                                 char control[QK_ENDPOINT_MAX], char data[QK_ENDPOINT_MAX],
+                                 qk_err_t *err) {
+  char next[QK_ENDPOINT_MAX];
+  const size_t most = QK_ENDPOINT_MAX - 8;
+  if (strlen(listen) > most || (listen_data && strlen(listen_data) > most))
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen: an endpoint has at most %zu bytes", most);
   qk_status_t s = QK_OK;
   if (strncmp(listen, "tcp://", 6) == 0 && strchr(listen + 6, ':')) {
-    s = tcp_endpoints(listen, control, data, size, err);
+    s = tcp_endpoints(listen, control, data, err);
   } else if (strncmp(listen, "ipc://", 6) == 0 && listen[6]) {
-    snprintf(control, size, "%s", listen);
-    snprintf(data, size, "%s-data", listen);
+    snprintf(control, QK_ENDPOINT_MAX, "%s", listen);
+    snprintf(data, QK_ENDPOINT_MAX, "%s-data", listen);
   } else {
     s = qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: tcp://HOST:PORT or ipc://PATH is needed",
                 listen);
   }
   if (s != QK_OK || !listen_data) return s;
   if (strncmp(listen_data, "tcp://", 6) == 0 && strchr(listen_data + 6, ':'))
-    return tcp_endpoints(listen_data, data, unused, sizeof unused, err);
-  snprintf(data, size, "%s", listen_data);
+    return tcp_endpoints(listen_data, data, next, err);
+  snprintf(data, QK_ENDPOINT_MAX, "%s", listen_data);
   return QK_OK;
 }
 
-void qk_runtime_any_host(char *endpoint, size_t size) {
+void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]) {
   static const char *const any[] = {"tcp://0.0.0.0:", "tcp://[::]:"};
   for (size_t i = 0; i < sizeof any / sizeof any[0]; i++) {
     if (strncmp(endpoint, any[i], strlen(any[i])) != 0) continue;
     char port[16];
     snprintf(port, sizeof port, "%s", endpoint + strlen(any[i]));
-    snprintf(endpoint, size, "tcp://*:%s", port);
+    snprintf(endpoint, QK_ENDPOINT_MAX, "tcp://*:%s", port);
     return;
   }
 }

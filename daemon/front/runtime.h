@@ -11,12 +11,15 @@
 
 #include "daemon/base/err.h"
 
+enum { QK_ENDPOINT_MAX = 256 };
+
 /* What to bind: listen as it is (port 0 becomes *), and listen_data, or where that is NULL the port after it, a free
- * port, or the ipc path with "-data". Buffers of `size` bytes. QK_BAD_ARGUMENT. Pure. */
-qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data, char *control,
-                                 char *data, size_t size, qk_err_t *err);
+ * port, or the ipc path with "-data". QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
+                                 char control[QK_ENDPOINT_MAX], char data[QK_ENDPOINT_MAX],
+                                 qk_err_t *err);
 /* A host of 0.0.0.0 or [::] becomes "*" in place. Pure. */
-void qk_runtime_any_host(char *endpoint, size_t size);
+void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]);
 
 /* given, or the first quark-engine that can be executed: beside this program, in the build tree, in libexec.
  * QK_NOT_FOUND names the places. */

@@ -187,12 +187,12 @@ static void *open_router(void *zmq, int64_t max_bytes, int rcvhwm, int sndhwm) {
 
 static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
   const qk_settings_t *s = server->settings;
-  char control[256], data[256], real[256];
+  char control[QK_ENDPOINT_MAX], data[QK_ENDPOINT_MAX], real[QK_ENDPOINT_MAX];
   server->control = open_router(server->zmq, QK_CONTROL_MAX, CONTROL_RCVHWM, CONTROL_SNDHWM);
   server->data = open_router(server->zmq, QK_FRAME_MAX, DATA_HWM, DATA_HWM);
   if (!server->control || !server->data)
     return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
-  qk_status_t status = qk_runtime_endpoints(s->listen, s->listen_data, control, data, 256, err);
+  qk_status_t status = qk_runtime_endpoints(s->listen, s->listen_data, control, data, err);
   if (status == QK_OK) status = bind_socket(server->control, control, real, sizeof real, err);
   if (status == QK_OK)
     status =
@@ -204,7 +204,7 @@ static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
     status = qk_loop_attach(&server->loop, &server->data_sock, server->data, qk_data_readable,
                             server, err);
   if (status != QK_OK) return status;
-  qk_runtime_any_host(server->data_endpoint, sizeof server->data_endpoint);
+  qk_runtime_any_host(server->data_endpoint);
   qk_info("server", "listening on %s, data on %s", real, server->data_endpoint);
   server->announced = true;
   if (s->pidfile) {

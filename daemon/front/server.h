@@ -11,6 +11,7 @@
 
 #include <zmq.h>
 
+#include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
 
@@ -31,7 +32,7 @@ typedef struct qk_server {
   const qk_settings_t *settings;
   char program[4096]; /* quark-engine */
   char dir[108];      /* private directory for ipc sockets */
-  char data_endpoint[256];
+  char data_endpoint[QK_ENDPOINT_MAX];
   qk_loop_t loop;
   uv_timer_t tick, retry;
   uv_signal_t sigterm, sigint;

@@ -12,7 +12,7 @@
 #include "daemon/front/process.h"
 #include "proto/control.h"
 
-enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64, DIM_MAX = 65536 };
+enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64 };
 
 static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
 
@@ -31,6 +31,7 @@ struct qk_worker {
   int generation, failures;
   double heard, ping_at, start_at;
   double kill_at; /* 0: not waiting for the process to end */
+  char endpoint[144];
   char last_error[256];
 };
 
@@ -70,29 +71,30 @@ static void close_socket(qk_worker_t *w) {
   if (!w->socket) return;
   qk_loop_detach(w->sock, free_sock);
   zmq_close(w->socket);
+  unlink(w->endpoint + strlen("ipc://")); /* libzmq leaves it */
   w->socket = NULL;
   w->sock = NULL;
 }
 
 static void on_readable(void *arg);
 
-static qk_status_t open_socket(qk_worker_t *w, char *endpoint, size_t size, qk_err_t *err) {
+static qk_status_t open_socket(qk_worker_t *w, qk_err_t *err) {
   int linger = 0;
   int64_t max = QK_CONTROL_MAX;
-  snprintf(endpoint, size, "ipc://%s/engine-%d", w->dir, w->generation);
+  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%d", w->dir, w->generation);
   w->sock = qk_calloc(1, sizeof *w->sock);
   if (!w->sock) return qk_fail(err, QK_NO_MEMORY, "no memory for a socket");
   w->socket = zmq_socket(w->zmq, ZMQ_DEALER);
   if (!w->socket) goto fail;
   zmq_setsockopt(w->socket, ZMQ_LINGER, &linger, sizeof linger);
   zmq_setsockopt(w->socket, ZMQ_MAXMSGSIZE, &max, sizeof max);
-  if (zmq_bind(w->socket, endpoint) != 0) goto fail;
+  if (zmq_bind(w->socket, w->endpoint) != 0) goto fail;
   if (qk_loop_attach(w->loop, w->sock, w->socket, on_readable, w, err) != QK_OK) goto fail;
   w->sock->poll.data = w->sock;
   return QK_OK;
 
 fail:
-  qk_fail(err, QK_IO_ERROR, "%s: %s", endpoint, zmq_strerror(zmq_errno()));
+  qk_fail(err, QK_IO_ERROR, "%s: %s", w->endpoint, zmq_strerror(zmq_errno()));
   if (w->socket) zmq_close(w->socket);
   w->socket = NULL;
   qk_free(w->sock);
@@ -207,8 +209,11 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   qk_engine_info_t *info = &w->info;
   if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
   if (r->n_dims != 4 || r->n_grid != 4) return "READY with a geometry that is not of 4 numbers";
-  for (int mu = 0; mu < 4; mu++)
-    if (r->dims[mu] < 1 || r->dims[mu] > DIM_MAX) return "READY with extents out of range";
+  uint64_t volume = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    volume *= r->dims[mu];
+    if (volume < 1 || volume > INT32_MAX) return "READY with extents out of range";
+  }
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
   bool changed = info->loaded &&
                  (memcmp(info->dims, r->dims, sizeof info->dims) != 0 || info->digest != r->digest);
@@ -328,10 +333,10 @@ static int split(char *text, char **argv, int max) {
 }
 
 static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
-  char endpoint[256], ranks[24], mpirun[512], *argv[ARGS_MAX];
+  char ranks[24], mpirun[512], *argv[ARGS_MAX];
   int n = 0;
   w->generation++;
-  qk_status_t s = open_socket(w, endpoint, sizeof endpoint, err);
+  qk_status_t s = open_socket(w, err);
   if (s != QK_OK) return s;
   if (w->settings->ranks > 1) {
     snprintf(mpirun, sizeof mpirun, "%s", w->settings->mpirun);
@@ -342,7 +347,7 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
   }
   argv[n++] = (char *)w->program;
   argv[n++] = "--front";
-  argv[n++] = endpoint;
+  argv[n++] = w->endpoint;
   argv[n] = NULL;
   s = qk_process_spawn(w->loop, argv, on_exit_of_engine, w, &w->process, err);
   if (s != QK_OK) close_socket(w);

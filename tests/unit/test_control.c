@@ -1,0 +1,82 @@
+/* Control messages: the limits on both ways, and bodies that nobody knows. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/control.h"
+#include "proto/limits.h"
+
+static uint8_t *hello_of(size_t program_bytes, size_t *bytes) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Hello hello = QUARK__HELLO__INIT;
+  uint8_t id[QK_CLIENT_ID] = {1, 2, 3};
+  char *program = malloc(program_bytes + 1);
+  memset(program, 'p', program_bytes);
+  program[program_bytes] = '\0';
+  hello.version = QK_PROTOCOL_VERSION;
+  hello.client_id.data = id;
+  hello.client_id.len = sizeof id;
+  hello.program = program;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_HELLO;
+  m.hello = &hello;
+  uint8_t *data = qk_control_pack(&m.base, bytes);
+  free(program);
+  return data;
+}
+
+Test(control, unpacks_what_was_packed) {
+  size_t bytes;
+  uint8_t *data = hello_of(10, &bytes);
+  Quark__ClientMessage *m = qk_control_unpack_client(data, bytes);
+  cr_assert_not_null(m);
+  cr_assert_eq(m->body_case, QUARK__CLIENT_MESSAGE__BODY_HELLO);
+  cr_assert_eq(m->hello->client_id.len, QK_CLIENT_ID);
+  cr_assert_eq(m->hello->client_id.data[2], 3);
+  cr_assert_str_eq(m->hello->program, "pppppppppp");
+  quark__client_message__free_unpacked(m, NULL);
+  free(data);
+}
+
+Test(control, packs_up_to_the_limit_and_not_beyond) {
+  size_t bytes, at_limit = 0;
+  for (size_t n = QK_CONTROL_MAX - 64; n <= QK_CONTROL_MAX; n++) {
+    uint8_t *data = hello_of(n, &bytes);
+    if (data) {
+      at_limit = bytes;
+      cr_assert_leq(bytes, QK_CONTROL_MAX);
+      Quark__ClientMessage *m = qk_control_unpack_client(data, bytes);
+      cr_assert_not_null(m);
+      quark__client_message__free_unpacked(m, NULL);
+    } else {
+      cr_assert_eq(bytes, 0);
+      cr_assert_gt(n + 64, QK_CONTROL_MAX);
+    }
+    free(data);
+  }
+  cr_assert_eq(at_limit, QK_CONTROL_MAX);
+}
+
+Test(control, refuses_bytes_over_the_limit_unread) {
+  uint8_t *zeros = calloc(1, QK_CONTROL_MAX + 1);
+  cr_assert_null(qk_control_unpack_client(zeros, QK_CONTROL_MAX + 1));
+  cr_assert_null(qk_control_unpack_server(zeros, QK_CONTROL_MAX + 1));
+  cr_assert_null(qk_control_unpack_front(zeros, QK_CONTROL_MAX + 1));
+  cr_assert_null(qk_control_unpack_engine(zeros, QK_CONTROL_MAX + 1));
+  free(zeros);
+}
+
+Test(control, refuses_every_truncation) {
+  size_t bytes;
+  uint8_t *data = hello_of(10, &bytes);
+  for (size_t n = 0; n < bytes; n++)
+    cr_assert_null(qk_control_unpack_client(data, n), "%zu bytes", n);
+  free(data);
+}
+
+Test(control, refuses_a_body_it_does_not_know) {
+  static const uint8_t unknown[] = {0xfa, 0x01, 0x00}; /* field 31, empty message */
+  cr_assert_null(qk_control_unpack_client(unknown, sizeof unknown));
+  cr_assert_null(qk_control_unpack_server(unknown, sizeof unknown));
+  cr_assert_null(qk_control_unpack_front(unknown, sizeof unknown));
+  cr_assert_null(qk_control_unpack_engine(unknown, sizeof unknown));
+}

@@ -1,0 +1,125 @@
+/* What quarkd reads from its command line and makes of it. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/front/runtime.h"
+#include "daemon/front/settings.h"
+
+static bool boundary(const char *text, double z[8]) {
+  qk_err_t err = {0};
+  return qk_settings_boundary(text, z, &err) == QK_OK;
+}
+
+Test(settings, reads_boundary_phases) {
+  double z[8];
+  cr_assert(boundary("1,1,1,-1", z));
+  cr_assert_eq(z[6], -1);
+  cr_assert_eq(z[7], 0);
+  cr_assert(boundary("antiperiodic", z));
+  cr_assert(z[0] == 1 && z[2] == 1 && z[4] == 1 && z[6] == -1);
+  cr_assert(boundary("periodic", z));
+  cr_assert_eq(z[6], 1);
+  cr_assert(boundary("-1,0.5pi,1,-0.25pi", z));
+  cr_assert_eq(z[0], -1);
+  cr_assert_float_eq(z[2], 0, 1e-15);
+  cr_assert_float_eq(z[3], 1, 1e-15);
+  cr_assert_float_eq(z[7], -sqrt(0.5), 1e-15);
+}
+
+Test(settings, refuses_other_boundaries) {
+  static const char *const bad[] = {"",          "1,1,1",     "1,1,1,-1,1", "1,1,1,2",
+                                    "1,1,1,0.5", "1,1,1,nan", "1,1,1,inf",  "1,1,1,1pix",
+                                    "1 1 1 -1",  "sometimes"};
+  double z[8] = {7};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    cr_expect_not(boundary(bad[i], z), "%s", bad[i]);
+  cr_assert_eq(z[0], 7);
+}
+
+static int parse(qk_settings_t *s, int argc, const char **argv) {
+  int code = -1;
+  bool ok = qk_settings_parse(s, argc, (char **)argv, &code);
+  return ok ? 0 : code;
+}
+
+Test(settings, takes_kappa_or_mass_and_makes_the_other) {
+  qk_settings_t s;
+  const char *kappa[] = {"quarkd", "--gauge=builtin:weak:4x4x4x4:1", "--kappa=0.125"};
+  cr_assert_eq(parse(&s, 3, kappa), 0);
+  cr_assert_float_eq(s.mass, 0, 1e-15);
+  qk_settings_fini(&s);
+  const char *mass[] = {"quarkd", "--gauge=x", "--mass=-0.5", "--grid=1x1x2x2", "--ranks=4"};
+  cr_assert_eq(parse(&s, 5, mass), 0);
+  cr_assert_float_eq(s.kappa, 1 / 7., 1e-15);
+  cr_assert_eq(s.grid[3], 2);
+  cr_assert_eq(s.link_reals, 12);
+  qk_settings_fini(&s);
+}
+
+Test(settings, refuses_with_the_exit_code_of_usage) {
+  static const char *const bad[][4] = {
+      {"quarkd", "--kappa=0.1"},
+      {"quarkd", "--gauge=x"},
+      {"quarkd", "--gauge=x", "--kappa=0.1", "--mass=1"},
+      {"quarkd", "--gauge=x", "--kappa=0"},
+      {"quarkd", "--gauge=x", "--mass=-4"},
+      {"quarkd", "--gauge=x", "--mass=1", "--dims=4x4x4"},
+      {"quarkd", "--gauge=x", "--mass=1", "--dims=4x4x4x4x"},
+      {"quarkd", "--gauge=x", "--mass=1", "--dims=0x4x4x4"},
+      {"quarkd", "--gauge=x", "--mass=1", "--grid=2x1x1x1"},
+      {"quarkd", "--gauge=x", "--mass=1", "--boundary=1,1"},
+      {"quarkd", "--gauge=x", "--mass=1", "--slots=65"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    qk_settings_t s;
+    const char *argv[4];
+    int argc = 0;
+    for (; argc < 4 && bad[i][argc]; argc++) argv[argc] = bad[i][argc];
+    cr_expect_eq(parse(&s, argc, argv), 64, "case %zu", i);
+    qk_settings_fini(&s);
+  }
+}
+
+Test(runtime, derives_the_data_endpoint) {
+  static const char *const cases[][4] = {
+      {"tcp://127.0.0.1:5555", NULL, "tcp://127.0.0.1:5555", "tcp://127.0.0.1:5556"},
+      {"tcp://127.0.0.1:0", NULL, "tcp://127.0.0.1:*", "tcp://127.0.0.1:*"},
+      {"tcp://*:*", NULL, "tcp://*:*", "tcp://*:*"},
+      {"tcp://[::1]:70", NULL, "tcp://[::1]:70", "tcp://[::1]:71"},
+      {"ipc:///run/q", NULL, "ipc:///run/q", "ipc:///run/q-data"},
+      {"ipc:///run/q", "tcp://127.0.0.1:0", "ipc:///run/q", "tcp://127.0.0.1:*"},
+      {"tcp://127.0.0.1:5555", "tcp://127.0.0.1:99", "tcp://127.0.0.1:5555", "tcp://127.0.0.1:99"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char control[QK_ENDPOINT_MAX], data[QK_ENDPOINT_MAX];
+    qk_err_t err = {0};
+    cr_expect_eq(qk_runtime_endpoints(cases[i][0], cases[i][1], control, data, &err), QK_OK);
+    cr_expect_str_eq(control, cases[i][2]);
+    cr_expect_str_eq(data, cases[i][3]);
+  }
+}
+
+Test(runtime, refuses_endpoints_it_cannot_serve) {
+  static const char *const bad[] = {
+      "",           "127.0.0.1:5555",       "tcp://127.0.0.1",       "tcp://127.0.0.1:x",
+      "inproc://a", "tcp://127.0.0.1:-1",   "tcp://127.0.0.1:65535", "tcp://127.0.0.1:5a",
+      "ipc://",     "tcp://127.0.0.1:99999"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char control[QK_ENDPOINT_MAX], data[QK_ENDPOINT_MAX];
+    qk_err_t err = {0};
+    cr_expect_eq(qk_runtime_endpoints(bad[i], NULL, control, data, &err), QK_BAD_ARGUMENT, "%s",
+                 bad[i]);
+  }
+}
+
+Test(runtime, names_any_host) {
+  char a[QK_ENDPOINT_MAX] = "tcp://0.0.0.0:17", b[QK_ENDPOINT_MAX] = "tcp://[::]:17",
+       c[QK_ENDPOINT_MAX] = "tcp://127.0.0.1:17";
+  qk_runtime_any_host(a);
+  qk_runtime_any_host(b);
+  qk_runtime_any_host(c);
+  cr_assert_str_eq(a, "tcp://*:17");
+  cr_assert_str_eq(b, "tcp://*:17");
+  cr_assert_str_eq(c, "tcp://127.0.0.1:17");
+}

@@ -1,0 +1,340 @@
+/* Requests without a daemon: what is admitted, what an upload may do, what memory is charged and returned. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/front/job.h"
+
+static const uint32_t DIMS[4] = {4, 6, 8, 10};
+enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
+
+static uint8_t field[FIELD];
+static uint64_t number;
+static qk_budget_t budget;
+
+static void setup(void) {
+  for (size_t i = 0; i < sizeof field; i++) field[i] = (uint8_t)(i * 13 + i / 1000);
+  budget = (qk_budget_t){.limit = 64 << 20};
+}
+
+static Quark__Submit submit_of(uint32_t nrhs) {
+  Quark__Submit s = QUARK__SUBMIT__INIT;
+  s.request = 1;
+  s.nrhs = nrhs;
+  s.dtype = QUARK__DTYPE__DTYPE_F32;
+  s.tol = 1e-8;
+  s.source = QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+  s.sink = QUARK__SINK__SINK_DOWNLOAD;
+  return s;
+}
+
+static qk_job_t *job_of(const Quark__Submit *s) {
+  qk_job_t *job;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_job_check(s, DIMS, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_job_create(s, DIMS, 0.125, 0, &budget, &job, &err), QK_OK, "%s", err.text);
+  return job;
+}
+
+/* One chunk of `field` as right-hand side rhs. */
+static qk_status_t chunk(qk_job_t *job, uint32_t rhs, uint64_t offset, uint32_t bytes,
+                         qk_rhs_t **ready) {
+  qk_err_t err = {0};
+  qk_rhs_t *failed;
+  qk_frame_t f = {.kind = QK_FRAME_UPLOAD,
+                  .request = 1,
+                  .rhs = rhs,
+                  .chunk_bytes = bytes,
+                  .field_bytes = FIELD,
+                  .offset = offset};
+  if (qk_frame_is_last(&f)) f.field_checksum = qk_checksum(field, FIELD);
+  return qk_job_upload(job, &f, field + offset, &number, 0, ready, &failed, &err);
+}
+
+static int shm_objects(void) {
+  int n = 0;
+  char prefix[32];
+  snprintf(prefix, sizeof prefix, "quarkd-%ld-", (long)getpid());
+  DIR *dir = opendir("/dev/shm");
+  for (struct dirent *e; (e = readdir(dir));) n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+  closedir(dir);
+  return n;
+}
+
+static void check_nothing_is_left(void) {
+  cr_assert_eq(budget.used, 0);
+  cr_assert_eq(shm_objects(), 0);
+  cr_assert_eq(qk_mem_bytes(), 0);
+}
+
+TestSuite(job, .init = setup);
+
+Test(job, admits_each_legal_request) {
+  qk_err_t err = {0};
+  Quark__Submit s = submit_of(QK_REQUEST_RHS_MAX);
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
+  s = submit_of(2);
+  s.column = columns;
+  s.n_column = 2;
+  for (int kind = QUARK__SOURCE_KIND__SOURCE_POINT; kind <= QUARK__SOURCE_KIND__SOURCE_Z4; kind++) {
+    s.source = (Quark__SourceKind)kind;
+    c.t = 9;
+    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  }
+  c.t = c.spin = c.colour = -1;
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+}
+
+#define REFUSED(code, change)                                                                      \
+  do {                                                                                             \
+    qk_err_t err = {0};                                                                            \
+    Quark__Submit s = submit_of(2);                                                                \
+    Quark__Column c = QUARK__COLUMN__INIT, *columns[3] = {&c, &c, &c};                             \
+    s.column = columns;                                                                            \
+    change;                                                                                        \
+    cr_expect_eq(qk_job_check(&s, DIMS, &err), code, "%s: %s", #change, err.text);                 \
+    cr_expect(err.text[0], "%s", #change);                                                         \
+  } while (0)
+#define POINT s.source = QUARK__SOURCE_KIND__SOURCE_POINT, s.n_column = 2
+
+Test(job, refuses_each_illegal_field) {
+  REFUSED(QK_BAD_ARGUMENT, s.request = 0);
+  REFUSED(QK_NOT_FOUND, s.setup = "other");
+  REFUSED(QK_BAD_ARGUMENT, s.nrhs = 0);
+  REFUSED(QK_TOO_LARGE, s.nrhs = QK_REQUEST_RHS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.dtype = 3);
+  REFUSED(QK_BAD_ARGUMENT, s.dtype = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.basis = 4);
+  REFUSED(QK_BAD_ARGUMENT, s.basis = -1);
+  REFUSED(QK_BAD_ARGUMENT, s.normalisation = 2);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = 1);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = -1e-8);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = NAN);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = INFINITY);
+  REFUSED(QK_BAD_ARGUMENT, s.max_iter = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.max_iter = QK_ITERATIONS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.deadline_ms = QK_DEADLINE_MS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.source = 5);
+  REFUSED(QK_BAD_ARGUMENT, s.sink = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.n_column = 1); /* of an upload */
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 3));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.x = 4));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.y = 6));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.z = -1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = -1)); /* only noise stands on every time slice */
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = 10));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = 4));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = -1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.colour = 3));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.source = QUARK__SOURCE_KIND__SOURCE_Z2, c.t = -2));
+}
+
+Test(job, charges_all_it_may_need_and_refuses_what_does_not_fit) {
+  qk_err_t err = {0};
+  qk_job_t *job, *other;
+  Quark__Submit s = submit_of(3);
+  int64_t cost = qk_job_cost(&s, DIMS);
+  cr_assert_geq(cost, 6 * FIELD);
+  cr_assert_lt(cost, 6 * FIELD + 10000);
+  budget.limit = 2 * cost - 1;
+  job = job_of(&s);
+  cr_assert_eq(budget.used, cost);
+  cr_assert_eq(qk_job_create(&s, DIMS, 0.125, 0, &budget, &other, &err), QK_BUSY);
+  cr_assert_eq(budget.used, cost);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+  budget.limit = cost - 1;
+  err = (qk_err_t){0};
+  cr_assert_eq(qk_job_create(&s, DIMS, 0.125, 0, &budget, &other, &err), QK_TOO_LARGE);
+  s.sink = QUARK__SINK__SINK_NONE;
+  cr_assert_lt(qk_job_cost(&s, DIMS), 3 * FIELD + 10000);
+  const uint32_t huge[4] = {256, 256, 256, 127}; /* the largest volume, just below 2^31 */
+  s = submit_of(QK_REQUEST_RHS_MAX);
+  s.dtype = QUARK__DTYPE__DTYPE_F64;
+  cr_assert_eq(qk_job_cost(&s, huge) >> 20, 127ll * 16 * 24 * 8 * 2048 + 1);
+}
+
+Test(job, takes_an_upload_in_chunks_of_any_size) {
+  Quark__Submit s = submit_of(2);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  cr_assert_eq(job->upload_until, 2 * FIELD);
+  cr_assert_eq(chunk(job, 0, 0, 1, &ready), QK_OK);
+  cr_assert_eq(chunk(job, 0, 1, 1000, &ready), QK_OK);
+  cr_assert_null(ready);
+  cr_assert_eq(chunk(job, 0, 1001, FIELD - 1001, &ready), QK_OK);
+  cr_assert_eq(ready, &job->rhs[0]);
+  cr_assert_eq(ready->state, QK_RHS_QUEUED);
+  cr_assert_arr_eq(ready->source->data, field, FIELD);
+  cr_assert_eq(chunk(job, 1, 0, FIELD, &ready), QK_OK);
+  cr_assert_eq(ready, &job->rhs[1]);
+  cr_assert_eq(shm_objects(), 2);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+Test(job, refuses_gaps_and_reorderings_and_ignores_repetitions) {
+  Quark__Submit s = submit_of(2);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  cr_assert_eq(chunk(job, 0, 100, 100, &ready), QK_BAD_PROTOCOL);
+  cr_assert_eq(chunk(job, 1, 0, 100, &ready), QK_BAD_PROTOCOL);
+  cr_assert_eq(chunk(job, 2, 0, 100, &ready), QK_BAD_PROTOCOL);
+  cr_assert_eq(chunk(job, 0, 0, 200, &ready), QK_OK);
+  cr_assert_eq(chunk(job, 0, 0, 200, &ready), QK_OK); /* is here already */
+  cr_assert_eq(chunk(job, 0, 100, 50, &ready), QK_OK);
+  cr_assert_eq(chunk(job, 0, 100, 200, &ready), QK_BAD_PROTOCOL); /* half of it is */
+  cr_assert_eq(job->upload_next, 200);
+  cr_assert_eq(chunk(job, 0, 200, FIELD - 200, &ready), QK_OK);
+  cr_assert_not_null(ready);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+Test(job, refuses_a_field_of_another_size_or_checksum) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready, *failed;
+  qk_err_t err = {0};
+  qk_frame_t f = {
+      .kind = QK_FRAME_UPLOAD, .request = 1, .chunk_bytes = 100, .field_bytes = FIELD + 1};
+  cr_assert_eq(qk_job_upload(job, &f, field, &number, 0, &ready, &failed, &err), QK_BAD_PROTOCOL);
+  f = (qk_frame_t){.kind = QK_FRAME_UPLOAD,
+                   .request = 1,
+                   .chunk_bytes = FIELD,
+                   .field_bytes = FIELD,
+                   .field_checksum = qk_checksum(field, FIELD) + 1};
+  err = (qk_err_t){0};
+  cr_assert_eq(qk_job_upload(job, &f, field, &number, 0, &ready, &failed, &err), QK_BAD_CHECKSUM);
+  cr_assert_null(ready);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+Test(job, grants_upload_credit_in_a_window) {
+  Quark__Submit s = submit_of(64);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  cr_assert_eq(job->upload_until, QK_UPLOAD_WINDOW);
+  uint64_t until = job->upload_until;
+  for (uint32_t rhs = 0; rhs < 64; rhs++) {
+    cr_assert_eq(chunk(job, rhs, 0, FIELD, &ready), QK_OK);
+    if (qk_job_raise_credit(job)) {
+      cr_assert_gt(job->upload_until, until);
+      until = job->upload_until;
+    }
+    cr_assert_leq(job->upload_until - job->upload_next, QK_UPLOAD_WINDOW);
+    cr_assert_leq(job->upload_until, 64 * (uint64_t)FIELD);
+  }
+  cr_assert_eq(job->upload_until, 64 * (uint64_t)FIELD);
+  qk_job_destroy(job);
+
+  job = job_of(&s);
+  uint32_t last = QK_UPLOAD_WINDOW / FIELD;
+  for (uint32_t rhs = 0; rhs < last; rhs++) cr_assert_eq(chunk(job, rhs, 0, FIELD, &ready), QK_OK);
+  cr_assert_eq(chunk(job, last, 0, FIELD, &ready), QK_BAD_PROTOCOL); /* over the credit */
+  qk_job_destroy(job);
+}
+
+static qk_rhs_t *solved(qk_job_t *job) {
+  qk_rhs_t *ready, *rhs = &job->rhs[0];
+  qk_err_t err = {0};
+  const qk_outcome_t good = {.status = QK_OK, .written = true};
+  cr_assert_eq(chunk(job, 0, 0, FIELD, &ready), QK_OK);
+  cr_assert_eq(qk_shm_create(number++, FIELD, &rhs->solution, &err), QK_OK);
+  memcpy(rhs->solution->data, field, FIELD);
+  rhs->state = QK_RHS_RUNNING;
+  job->running++;
+  qk_rhs_end(rhs, &good, 1.0);
+  return rhs;
+}
+
+Test(job, returns_memory_step_by_step) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  int64_t all = budget.used;
+  qk_rhs_t *rhs = solved(job);
+  cr_assert_eq(budget.used, all - FIELD); /* the source */
+  cr_assert_eq(shm_objects(), 1);
+  qk_rhs_ack(rhs);
+  cr_assert_eq(budget.used, all - 2 * FIELD);
+  cr_assert_eq(shm_objects(), 0);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+
+  job = job_of(&s); /* an end without a solution returns both at once */
+  const qk_outcome_t bad = {.status = QK_CANCELLED};
+  qk_rhs_end(&job->rhs[0], &bad, 1.0);
+  cr_assert_eq(budget.used, all - 2 * FIELD);
+  cr_assert_eq(qk_rhs_bytes(&job->rhs[0]), 0);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+/* Sends until the grant is used up; returns the bytes sent and checks them. */
+static uint64_t pump(qk_rhs_t *rhs, uint64_t *checksum) {
+  uint64_t sum = 0;
+  while (qk_rhs_sendable(rhs)) {
+    qk_frame_t f;
+    const uint8_t *data;
+    cr_assert_eq(qk_rhs_next_chunk(rhs, &f, &data), QK_OK);
+    cr_assert_leq(f.chunk_bytes, QK_CHUNK_MAX);
+    cr_assert_arr_eq(data, field + f.offset, f.chunk_bytes);
+    *checksum = f.field_checksum;
+    cr_assert_eq(f.field_checksum != 0, f.offset + f.chunk_bytes == FIELD);
+    qk_rhs_sent(rhs, f.chunk_bytes);
+    sum += f.chunk_bytes;
+  }
+  return sum;
+}
+
+Test(job, sends_a_solution_under_credit_and_again_from_anywhere) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *rhs = solved(job);
+  uint64_t sum = 0, back = 1000;
+  qk_err_t err = {0};
+  cr_assert_eq(pump(rhs, &sum), 0);
+  cr_assert_eq(qk_rhs_grant(rhs, 5000, NULL, &err), QK_OK);
+  cr_assert_eq(pump(rhs, &sum), 5000);
+  cr_assert_eq(qk_rhs_grant(rhs, 4000, NULL, &err), QK_OK); /* grants never fall */
+  cr_assert_eq(pump(rhs, &sum), 0);
+  cr_assert_eq(qk_rhs_grant(rhs, FIELD, &back, &err), QK_OK);
+  cr_assert_eq(pump(rhs, &sum), FIELD - back);
+  cr_assert_eq(sum, qk_checksum(field, FIELD));
+  back = 0;
+  cr_assert_eq(qk_rhs_grant(rhs, FIELD, &back, &err), QK_OK);
+  cr_assert_eq(pump(rhs, &sum), FIELD);
+  cr_assert_eq(sum, qk_checksum(field, FIELD));
+  cr_assert_eq(qk_rhs_grant(rhs, FIELD + 1, NULL, &err), QK_BAD_ARGUMENT);
+  back = 6000;
+  err = (qk_err_t){0};
+  cr_assert_eq(qk_rhs_grant(rhs, 5000, &back, &err), QK_BAD_ARGUMENT);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+Test(job, tells_a_repetition_from_another_request) {
+  Quark__Submit a = submit_of(2), b = submit_of(2);
+  cr_assert_eq(qk_job_digest(&a), qk_job_digest(&b));
+  b.tol = 1e-9;
+  cr_assert_neq(qk_job_digest(&a), qk_job_digest(&b));
+}
+
+Test(job, takes_the_factor_of_the_normalisation) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  cr_assert_eq(job->factor, 1);
+  qk_job_destroy(job);
+  s.normalisation = QUARK__NORMALISATION__NORMALISATION_KAPPA;
+  job = job_of(&s);
+  cr_assert_eq(job->factor, 4); /* 1 / (2 kappa) */
+  qk_job_destroy(job);
+}
