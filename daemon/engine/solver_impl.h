@@ -36,17 +36,18 @@ extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_gcr;
 
 /* What decides about a slot. Norms are those of even vectors in the units of the scaled source. */
 typedef struct qk_slot_work {
-  int exponent;       /* the source was multiplied by 2^-exponent */
-  double norm_b;      /* of the scaled source */
-  double target;      /* |r| that should give the wanted residual of the full system */
-  double best;        /* |bhat - Mhat xe| in double */
-  double lowest;      /* smallest |r| that the recursion saw since r was last recomputed ... */
-  int64_t lowest_at;  /* ... and the iteration of it */
-  int stalls;         /* recomputations in a row that gained less than a factor of two */
-  bool breakdown;     /* the recursion broke down in one of them */
-  int64_t checks;     /* check points so far */
-  int history_stride; /* check points per entry of the history */
-  double filled_at;   /* monotonic seconds */
+  int exponent;          /* the source was multiplied by 2^-exponent */
+  double norm_b;         /* of the scaled source */
+  double target;         /* |r| that should give the wanted residual of the full system */
+  double best;           /* |bhat - Mhat xe| in double */
+  double lowest;         /* smallest |r| that the recursion saw since r was last recomputed ... */
+  int64_t lowest_at;     /* ... and the iteration of it */
+  int64_t recomputed_at; /* iteration at which r was last computed in double */
+  int stalls;            /* recomputations in a row that gained less than a factor of two */
+  bool breakdown;        /* the recursion broke down in one of them */
+  int64_t checks;        /* check points so far */
+  int history_stride;    /* check points per entry of the history */
+  double filled_at;      /* monotonic seconds */
 } qk_slot_work_t;
 
 struct qk_solver {

@@ -10,7 +10,8 @@
 
 enum {
   MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
-  PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
+  PATIENCE = 400, /* iterations without a new low of |r| before the recursion starts anew */
+  REFRESH = 64    /* iterations after which a low precision has drifted enough to be looked after */
 };
 static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
 
@@ -19,6 +20,7 @@ typedef struct plan {
   uint8_t act[QK_MAX_RHS];   /* r is computed anew */
   uint8_t add[QK_MAX_RHS];   /* with xi added to the solution, not dropped */
   uint8_t fresh[QK_MAX_RHS]; /* and the recursion starts from it */
+  uint8_t due[QK_MAX_RHS];   /* for no other reason than that it is time */
   uint8_t done[QK_MAX_RHS];  /* perhaps the end */
 } plan_t;
 
@@ -59,8 +61,12 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   bool lost = !(r <= divergence * w->best);
   bool reached = r <= w->target || r <= s->params.reliable * w->best;
   bool stuck = slot->iterations - w->lowest_at >= PATIENCE;
+  bool old =
+      s->params.inner != QK_DOUBLE && slot->iterations - w->recomputed_at >= REFRESH && r < w->best;
   if (lost || (s->broken[i] && !reached)) w->breakdown = true;
-  plan->act[i] = lost || reached || s->broken[i] || stuck || slot->iterations >= slot->max_iter;
+  plan->act[i] =
+      lost || reached || s->broken[i] || stuck || old || slot->iterations >= slot->max_iter;
+  plan->due[i] = old && !(lost || reached || s->broken[i] || stuck);
   plan->add[i] = plan->act[i] && !lost;
   plan->fresh[i] = plan->act[i] && (lost || s->broken[i] || (stuck && !reached));
 }
@@ -87,11 +93,14 @@ static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t
   qk_slot_work_t *w = &s->w[i];
   bool gained = taken && norm < 0.5 * w->best;
   slot->applications += plan->add[i] && !taken ? 2 : 1;
-  w->stalls = gained ? 0 : w->stalls + 1;
+  if (gained)
+    w->stalls = 0;
+  else if (!taken || !plan->due[i])
+    w->stalls++;
   if (gained && !plan->fresh[i]) w->breakdown = false;
   if (taken) w->best = norm;
   w->lowest = w->best;
-  w->lowest_at = slot->iterations;
+  w->lowest_at = w->recomputed_at = slot->iterations;
 }
 
 /* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
@@ -156,8 +165,8 @@ qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_statu
     slot->residual = sqrt(norm2[i]) / w->norm_b;
     if (slot->residual <= slot->tol)
       qk_solver_end_slot(s, i, QK_OK);
-    else if (otherwise[i])
-      qk_solver_end_slot(s, i, otherwise[i]);
+    else if (otherwise[i] || !isfinite(slot->residual))
+      qk_solver_end_slot(s, i, otherwise[i] ? otherwise[i] : QK_BREAKDOWN);
     else
       w->target = 0.9 * w->best * slot->tol / slot->residual;
   }

@@ -1,0 +1,82 @@
+/*
+ * ranks GAUGE GX GY GZ GT: one operator and a few solves on that grid of ranks (0: chosen), printed with
+ * 17 digits by rank 0, so that runs on different grids can be compared line by line. GAUGE: a file or
+ * builtin:...; the sources do not depend on the grid.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "tests/support/rig.h"
+
+static void line(const qk_rig_t *rig, const char *what, double value) {
+  if (qk_comm_rank(rig->comm) == 0) printf("%s %.17g\n", what, value);
+}
+
+static void print_applied(qk_rig_t *rig) {
+  double *in = rig_vector(rig), *out = rig_vector(rig), dot[2];
+  rig_random(rig, 5, in);
+  for (int dagger = 0; dagger < 2; dagger++) {
+    rig_apply(rig, in, dagger, out);
+    rig_dot(rig, in, out, dot);
+    line(rig, dagger ? "norm2_Mdag" : "norm2_M", rig_norm2(rig, out));
+    line(rig, dagger ? "dot_Mdag_re" : "dot_M_re", dot[0]);
+    line(rig, dagger ? "dot_Mdag_im" : "dot_M_im", dot[1]);
+  }
+  qk_free(out);
+  qk_free(in);
+}
+
+/* The solutions are all to 1e-12, so their norms agree to that and the iterations need not. */
+static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot) {
+  char what[64];
+  double *v = rig_vector(rig);
+  qk_solver_t *solver = rig_solver(rig, method, inner, nslot);
+  for (int i = 0; i < nslot; i++) {
+    if (i % 2)
+      rig_point(rig, i % 4, i % 3, v);
+    else
+      rig_random(rig, 20 + (uint64_t)i, v);
+    rig_import(rig, qk_solver_rhs(solver), i, v);
+  }
+  for (int i = 0; i < nslot; i++) rig_must(qk_solver_fill(solver, i, 1e-12, 5000), "fill", NULL);
+  rig_run(solver);
+  for (int i = 0; i < nslot; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    rig_export(rig, qk_solver_solution(solver), i, v);
+    snprintf(what, sizeof what, "norm2_x_%s_%d_%d", method, (int)inner, i);
+    line(rig, what, s->status == QK_OK ? rig_norm2(rig, v) : NAN);
+  }
+  qk_solver_destroy(solver);
+  qk_free(v);
+}
+
+int main(int argc, char **argv) {
+  qk_err_t err = {0};
+  qk_comm_t *comm;
+  qk_gauge_info_t info;
+  qk_rig_t rig;
+  int grid[4];
+  rig_must(qk_comm_mpi_create(&argc, &argv, &comm, &err), "mpi", &err);
+  if (argc != 6) {
+    fprintf(stderr, "usage: ranks GAUGE GX GY GZ GT\n");
+    return 64;
+  }
+  rig_must(qk_gauge_probe(argv[1], NULL, &info, &err), argv[1], &err);
+  for (int mu = 0; mu < 4; mu++) grid[mu] = atoi(argv[2 + mu]);
+  rig_must(qk_comm_choose_grid(qk_comm_size(comm), info.dims, grid, &err), "grid", &err);
+  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
+  rig_open(&rig, comm, argv[1], NULL);
+  for (int clover = 0; clover < 2; clover++) {
+    rig_operator(&rig, 0.1, clover ? 1.2 : 0, -1);
+    print_applied(&rig);
+    print_solved(&rig, "bicgstab", QK_DOUBLE, 1);
+    print_solved(&rig, "bicgstab", QK_SINGLE, 3);
+    print_solved(&rig, "gcr", QK_HALF, 9);
+    print_solved(&rig, "cg", QK_SINGLE, 2);
+  }
+  rig_close(&rig);
+  return 0;
+}

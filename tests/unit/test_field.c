@@ -1,0 +1,109 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "tests/support/rig.h"
+
+static const char *lattice = "builtin:unit:4x2x6x4";
+
+static int64_t device_bytes(const qk_rig_t *rig) {
+  return rig->dev.ops->allocated(rig->dev.ctx);
+}
+
+Test(field, import_and_export_are_inverse_in_every_precision_and_shape) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, lattice, NULL);
+  const double bound[3] = {0, 1e-7, 1e-3};
+  const int nrhs[] = {1, 3, 8, 13};
+  double *in = rig_vector(&rig), *out = rig_vector(&rig);
+  for (int p = 0; p < 3; p++)
+    for (int k = 0; k < 4; k++) {
+      qk_field_t *f;
+      cr_assert(qk_field_create(&rig.dev, (qk_prec_t)p, nrhs[k], QK_FULL, &f) == QK_OK);
+      for (int i = 0; i < nrhs[k]; i++) {
+        rig_random(&rig, 10 + i, in);
+        rig_import(&rig, f, i, in);
+      }
+      for (int i = 0; i < nrhs[k]; i++) {
+        rig_random(&rig, 10 + i, in);
+        rig_export(&rig, f, i, out);
+        double d = rig_distance(&rig, out, in);
+        cr_expect(d <= bound[p], "precision %d, column %d of %d: off by %g", p, i, nrhs[k], d);
+      }
+      qk_field_destroy(f);
+    }
+  qk_free(out);
+  qk_free(in);
+  rig_close(&rig);
+}
+
+/* The wire order says which sites are even; the halves of a full field must be those. */
+Test(field, parity_views_are_the_even_and_the_odd_sites) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, lattice, NULL);
+  for (int p = 0; p < 3; p++)
+    for (int nrhs = 1; nrhs < 10; nrhs += 8) {
+      qk_field_t *f;
+      double *v = rig_vector(&rig);
+      cr_assert(qk_field_create(&rig.dev, (qk_prec_t)p, nrhs, QK_FULL, &f) == QK_OK);
+      for (size_t i = 0; i < rig_reals(&rig); i++) v[i] = 1;
+      rig_import(&rig, f, nrhs - 1, v);
+      qk_blas_args_t zero = {.f = {qk_field_parity(f, QK_ODD)}};
+      cr_assert(rig.dev.ops->blas(rig.dev.ctx, QK_BLAS_ZERO, &zero) == QK_OK);
+      rig_export(&rig, f, nrhs - 1, v);
+      const int32_t *l = rig.geom.lat.l;
+      for (int64_t site = 0; site < rig.geom.volume; site++) {
+        int64_t x = site % l[0], y = site / l[0] % l[1], z = site / l[0] / l[1] % l[2],
+                t = site / l[0] / l[1] / l[2];
+        double want = (x + y + z + t) % 2 ? 0 : 1;
+        for (int c = 0; c < 24; c++) cr_assert(v[24 * site + c] == want, "site %ld", (long)site);
+      }
+      qk_free(v);
+      qk_field_destroy(f);
+    }
+  rig_close(&rig);
+}
+
+Test(field, accounts_for_its_memory) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, lattice, NULL);
+  int64_t before = device_bytes(&rig), host = qk_mem_bytes();
+  for (int p = 0; p < 3; p++)
+    for (int nrhs = 1; nrhs <= 9; nrhs++) {
+      qk_field_t *f;
+      cr_assert(qk_field_create(&rig.dev, (qk_prec_t)p, nrhs, QK_ODD, &f) == QK_OK);
+      size_t bytes = qk_field_bytes(&rig.geom.lat, (qk_prec_t)p, nrhs, QK_ODD);
+      size_t lanes = nrhs == 1 ? 96 : nrhs <= 8 ? 96 * 8 : 96 * 16;
+      const size_t per_lane[3] = {24 * 8, 24 * 4, 24 * 2 + 4};
+      cr_expect(bytes == lanes * per_lane[p] && f->bytes == bytes);
+      cr_expect(device_bytes(&rig) >= before + (int64_t)bytes);
+      qk_field_destroy(f);
+    }
+  qk_field_destroy(NULL);
+  cr_expect(device_bytes(&rig) == before && qk_mem_bytes() == host);
+  rig_close(&rig);
+}
+
+Test(work, keeps_released_fields_for_their_kind) {
+  qk_rig_t rig;
+  qk_field_t *a, *b, *c, *d;
+  rig_open(&rig, NULL, lattice, NULL);
+  cr_assert(qk_work_reserve(rig.work, QK_SINGLE, 5, QK_EVEN, &a) == QK_OK);
+  cr_assert(qk_work_reserve(rig.work, QK_SINGLE, 5, QK_EVEN, &b) == QK_OK);
+  cr_assert(qk_work_reserve(rig.work, QK_DOUBLE, 5, QK_EVEN, &c) == QK_OK);
+  cr_expect(a != b && b != c && a->v.data != b->v.data);
+  qk_work_release(rig.work, c);
+  qk_work_release(rig.work, b);
+  int64_t bytes = device_bytes(&rig);
+  cr_assert(qk_work_reserve(rig.work, QK_SINGLE, 5, QK_EVEN, &d) == QK_OK);
+  cr_expect(d == b, "the field that was released is used again");
+  qk_work_release(rig.work, d);
+  qk_work_release(rig.work, a);
+  for (int i = 0; i < 100; i++) {
+    cr_assert(qk_work_reserve(rig.work, QK_DOUBLE, 5, QK_EVEN, &d) == QK_OK);
+    cr_expect(d == c);
+    qk_work_release(rig.work, d);
+  }
+  cr_expect(device_bytes(&rig) == bytes);
+  rig_close(&rig);
+}

@@ -1,0 +1,78 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/engine/geom.h"
+
+static qk_comm_t *self(void) {
+  qk_comm_t *comm;
+  cr_assert(qk_comm_self_create(&comm, NULL) == QK_OK);
+  return comm;
+}
+
+Test(geom, index_and_coords_are_inverse) {
+  qk_comm_t *comm = self();
+  const int dims[][4] = {{2, 2, 2, 2}, {4, 6, 8, 10}, {10, 2, 6, 4}};
+  for (int d = 0; d < 3; d++) {
+    qk_geom_t g;
+    cr_assert(qk_geom_init(&g, comm, dims[d], NULL) == QK_OK);
+    cr_assert(g.lat.vcb * 2 == g.volume && g.lat.vcb % QK_TILE == 0);
+    for (int parity = 0; parity < 2; parity++)
+      for (int i = 0; i < g.lat.vcb; i++) {
+        int x[4], p;
+        qk_geom_coords(&g.lat, parity, i, x);
+        for (int mu = 0; mu < 4; mu++) cr_assert(x[mu] >= 0 && x[mu] < dims[d][mu]);
+        cr_assert(((x[0] + x[1] + x[2] + x[3]) & 1) == parity);
+        cr_assert(qk_geom_index(&g.lat, x, &p) == i && p == parity);
+      }
+  }
+  qk_comm_destroy(comm);
+}
+
+Test(geom, knows_faces_and_edges_of_one_rank) {
+  qk_comm_t *comm = self();
+  qk_geom_t g;
+  cr_assert(qk_geom_init(&g, comm, (int[]){4, 6, 8, 10}, NULL) == QK_OK);
+  cr_expect(g.volume == 1920 && g.local_volume == 1920);
+  for (int mu = 0; mu < 4; mu++) {
+    cr_expect(g.lat.at_lo[mu] == 1 && g.lat.at_hi[mu] == 1 && g.lat.split[mu] == 0);
+    cr_expect(g.lat.offset[mu] == 0 && g.lat.face[mu] == 960 / g.lat.l[mu]);
+  }
+  qk_comm_destroy(comm);
+}
+
+Test(geom, refuses_extents_that_are_odd_small_or_too_many) {
+  qk_comm_t *comm = self();
+  const struct {
+    int dims[4];
+    const char *says;
+  } bad[] = {{{3, 4, 4, 4}, "extent x = 3"},
+             {{4, 0, 4, 4}, "extent y = 0"},
+             {{4, 4, -2, 4}, "extent z = -2"},
+             {{4, 4, 4, 7}, "extent t = 7"},
+             {{2048, 2048, 2048, 2}, "2^31 - 1"}};
+  for (int i = 0; i < 5; i++) {
+    qk_geom_t g;
+    qk_err_t err = {0};
+    memset(&g, 0x55, sizeof g);
+    cr_expect(qk_geom_init(&g, comm, bad[i].dims, &err) == QK_BAD_GEOMETRY);
+    cr_expect(strstr(err.text, bad[i].says), "\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    cr_expect(g.volume == 0x5555555555555555, "outputs are set only on success");
+  }
+  qk_comm_destroy(comm);
+}
+
+Test(geom, parses_dims) {
+  int d[4];
+  cr_assert(qk_geom_parse_dims("4x6x8x10", d, NULL) == QK_OK);
+  cr_expect(d[0] == 4 && d[1] == 6 && d[2] == 8 && d[3] == 10);
+  const char *bad[] = {
+      "",         "4x4x4",     "4x4x4x4x4", "4x4x4x4 ",  " 4x4x4x4",
+      "4x4x4x-4", "4x4x4x+4",  "4,4,4,4",   "4x4x4x5",   "0x4x4x4",
+      "4x4x4xa",  "4x4x4x0x4", "4x4x4x4.0", "4x4x4x1e1", "99999999999999999999x4x4x4"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    qk_err_t err = {0};
+    cr_expect(qk_geom_parse_dims(bad[i], d, &err) == QK_BAD_GEOMETRY, "\"%s\" was taken", bad[i]);
+    cr_expect(err.text[0] != '\0');
+  }
+  cr_expect(d[0] == 4 && d[3] == 10, "outputs are set only on success");
+}

@@ -1,0 +1,260 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "tests/support/rig.h"
+
+static const char *rough = "random:4x6x2x8:7";
+
+static double bound(qk_prec_t prec) {
+  return prec == QK_DOUBLE ? 1e-14 : prec == QK_SINGLE ? 2e-6 : 4e-3;
+}
+
+/* Fields of one kind, released in reverse. */
+static void reserve(qk_rig_t *rig, qk_prec_t prec, int nrhs, qk_subset_t subset, int n,
+                    qk_field_t **f) {
+  for (int i = 0; i < n; i++)
+    cr_assert(qk_work_reserve(rig->work, prec, nrhs, subset, &f[i]) == QK_OK);
+}
+
+static void release(qk_rig_t *rig, int n, qk_field_t **f) {
+  while (n--) qk_work_release(rig->work, f[n]);
+}
+
+static void copy(qk_rig_t *rig, qk_spinor_t to, qk_spinor_t from) {
+  qk_blas_args_t a = {.f = {to, from}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &a) == QK_OK);
+}
+
+static void scalar(qk_rig_t *rig, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, double out[][2]) {
+  void *red = NULL;
+  size_t bytes = (size_t)a.nrhs * 2 * sizeof(double);
+  cr_assert(rig->dev.ops->alloc(rig->dev.ctx, bytes, &red) == QK_OK);
+  qk_blas_args_t args = {.f = {a, b}, .red = red};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, op, &args) == QK_OK);
+  cr_assert(rig->dev.ops->copy(rig->dev.ctx, out, red, bytes, QK_COPY_TO_HOST, 0) == QK_OK);
+  cr_assert(rig->dev.ops->queue_sync(rig->dev.ctx, 0) == QK_OK);
+  rig->dev.ops->free(rig->dev.ctx, red);
+}
+
+/* |a - b| / |b| of every column; a is overwritten. */
+static void expect_close(qk_rig_t *rig, qk_spinor_t a, qk_spinor_t b, double tol,
+                         const char *what) {
+  double diff[QK_MAX_RHS][2], norm[QK_MAX_RHS][2];
+  qk_blas_args_t sub = {.f = {a, a, b}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &sub) == QK_OK);
+  scalar(rig, QK_BLAS_NORM2, a, a, diff);
+  scalar(rig, QK_BLAS_NORM2, b, b, norm);
+  for (int i = 0; i < a.nrhs; i++) {
+    double d = sqrt(diff[i][0] / norm[i][0]);
+    cr_expect(d <= tol, "%s, column %d of %d, precision %d: off by %g > %g", what, i, a.nrhs,
+              (int)a.prec, d, tol);
+  }
+}
+
+static void fill(qk_rig_t *rig, qk_field_t *f, int seed) {
+  double *v = rig_vector(rig);
+  for (int i = 0; i < f->v.nrhs; i++) {
+    rig_random(rig, (uint64_t)(seed + i), v);
+    rig_import(rig, f, i, v);
+  }
+  qk_free(v);
+}
+
+typedef void case_fn(qk_rig_t *rig, qk_prec_t prec, int nrhs);
+
+static void for_all(case_fn *run) {
+  const int nrhs[] = {1, 5, 8, 12};
+  qk_rig_t rig;
+  rig_open(&rig, NULL, rough, NULL);
+  for (int clover = 0; clover < 2; clover++) {
+    rig_operator(&rig, 0.3, clover ? 0.7 : 0, -1);
+    for (int p = 0; p < 3; p++)
+      for (int k = 0; k < 4; k++) run(&rig, (qk_prec_t)p, nrhs[k]);
+  }
+  rig_close(&rig);
+}
+
+/* b = M x: the even-odd system of b has the solution x_e, and reconstruction gives back x. */
+static void even_odd_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  qk_operator_t *op = rig->op;
+  qk_field_t *full[3], *even[3];
+  reserve(rig, prec, nrhs, QK_FULL, 3, full);
+  reserve(rig, prec, nrhs, QK_EVEN, 3, even);
+  fill(rig, full[0], 1);
+  cr_assert(op->ops->apply(op, full[1], full[0], false, NULL, 0) == QK_OK);
+  copy(rig, even[0]->v, qk_field_parity(full[0], QK_EVEN));
+  cr_assert(op->ops->apply_eo(op, even[1], even[0], false, NULL) == QK_OK);
+  cr_assert(op->ops->prepare_eo(op, even[2], full[1]) == QK_OK);
+  expect_close(rig, even[2]->v, even[1]->v, 4 * bound(prec), "Mhat x_e");
+  cr_assert(op->ops->reconstruct_eo(op, full[2], even[0], full[1]) == QK_OK);
+  expect_close(rig, full[2]->v, full[0]->v, 8 * bound(prec), "reconstruction");
+  release(rig, 3, even);
+  release(rig, 3, full);
+}
+
+Test(operator, even_odd_agrees_with_full) {
+  for_all(even_odd_case);
+}
+
+/* (a, Mhat b) = (Mhat^+ a, b), the same for M. */
+static void adjoint_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  qk_operator_t *op = rig->op;
+  double left[QK_MAX_RHS][2], right[QK_MAX_RHS][2], size[QK_MAX_RHS][2];
+  for (int eo = 0; eo < 2; eo++) {
+    qk_field_t *full[3], *f[3];
+    reserve(rig, prec, nrhs, QK_FULL, 3, full);
+    reserve(rig, prec, nrhs, QK_EVEN, 3, f);
+    fill(rig, full[0], 1);
+    fill(rig, full[1], 51);
+    qk_field_t **v = full;
+    if (eo) {
+      v = f;
+      for (int i = 0; i < 2; i++) copy(rig, f[i]->v, qk_field_parity(full[i], QK_EVEN));
+    }
+    for (int dagger = 0; dagger < 2; dagger++) {
+      qk_status_t status = eo ? op->ops->apply_eo(op, v[2], v[1 - dagger], dagger, NULL)
+                              : op->ops->apply(op, v[2], v[1 - dagger], dagger, NULL, 0);
+      cr_assert(status == QK_OK);
+      scalar(rig, QK_BLAS_CDOT, dagger ? v[2]->v : v[0]->v, dagger ? v[1]->v : v[2]->v,
+             dagger ? right : left);
+    }
+    scalar(rig, QK_BLAS_NORM2, v[0]->v, v[0]->v, size);
+    for (int i = 0; i < nrhs; i++) {
+      double d = hypot(left[i][0] - right[i][0], left[i][1] - right[i][1]) / size[i][0];
+      cr_expect(d < 10 * bound(prec), "%s, precision %d, column %d: %g", eo ? "Mhat" : "M",
+                (int)prec, i, d);
+    }
+    release(rig, 3, f);
+    release(rig, 3, full);
+  }
+}
+
+Test(operator, dagger_is_the_adjoint) {
+  for_all(adjoint_case);
+}
+
+/* Fused forms against the plain ones. */
+static void fused_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  qk_operator_t *op = rig->op;
+  qk_field_t *f[4];
+  for (int eo = 0; eo < 2; eo++) {
+    qk_field_t *full[2];
+    reserve(rig, prec, nrhs, QK_FULL, 2, full);
+    reserve(rig, prec, nrhs, eo ? QK_EVEN : QK_FULL, 4, f);
+    fill(rig, full[0], 3);
+    fill(rig, full[1], 77);
+    for (int i = 0; i < 2; i++)
+      copy(rig, f[i]->v, eo ? qk_field_parity(full[i], QK_EVEN) : full[i]->v);
+    if (eo) {
+      cr_assert(op->ops->apply_eo(op, f[2], f[0], true, f[1]) == QK_OK);
+      cr_assert(op->ops->apply_eo(op, f[3], f[0], true, NULL) == QK_OK);
+    } else {
+      cr_assert(op->ops->apply(op, f[2], f[0], true, f[1], -1) == QK_OK);
+      cr_assert(op->ops->apply(op, f[3], f[0], true, NULL, 0) == QK_OK);
+    }
+    qk_blas_args_t sub = {.f = {f[3]->v, f[1]->v, f[3]->v}};
+    cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &sub) == QK_OK);
+    expect_close(rig, f[2]->v, f[3]->v, 2 * bound(prec), eo ? "x - Mhat in" : "x - M in");
+    release(rig, 4, f);
+    release(rig, 2, full);
+  }
+}
+
+Test(operator, fused_residual_is_the_residual) {
+  for_all(fused_case);
+}
+
+/* gamma5 = diag(1,1,-1,-1) in the wire basis. */
+Test(operator, is_gamma5_hermitian) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, rough, NULL);
+  rig_operator(&rig, -0.2, 1.3, -1);
+  size_t n = rig_reals(&rig);
+  double *a = rig_vector(&rig), *b = rig_vector(&rig), *c = rig_vector(&rig);
+  rig_random(&rig, 5, a);
+  rig_apply(&rig, a, true, b);
+  for (size_t i = 0; i < n; i++) a[i] *= i % 24 < 12 ? 1 : -1;
+  rig_apply(&rig, a, false, c);
+  for (size_t i = 0; i < n; i++) c[i] *= i % 24 < 12 ? 1 : -1;
+  cr_expect(rig_distance(&rig, c, b) < 1e-14);
+  qk_free(c);
+  qk_free(b);
+  qk_free(a);
+  rig_close(&rig);
+}
+
+Test(operator, counts_applications_by_precision) {
+  qk_rig_t rig;
+  qk_field_t *f[2];
+  rig_open(&rig, NULL, rough, NULL);
+  rig_operator(&rig, 0.3, 0.7, -1);
+  for (int p = 0; p < 3; p++) {
+    reserve(&rig, (qk_prec_t)p, 2, QK_EVEN, 2, f);
+    for (int i = 0; i <= p; i++) rig.op->ops->apply_eo(rig.op, f[1], f[0], false, NULL);
+    release(&rig, 2, f);
+    cr_expect(rig.op->applications[p] == p + 1);
+  }
+  rig_close(&rig);
+}
+
+Test(operator, refuses_fields_that_do_not_fit) {
+  qk_rig_t rig;
+  qk_field_t *f[2], *e[2], *single;
+  rig_open(&rig, NULL, rough, NULL);
+  rig_operator(&rig, 0.3, 0, 1);
+  reserve(&rig, QK_DOUBLE, 2, QK_FULL, 2, f);
+  reserve(&rig, QK_DOUBLE, 2, QK_EVEN, 2, e);
+  reserve(&rig, QK_SINGLE, 2, QK_FULL, 1, &single);
+  qk_operator_t *op = rig.op;
+  cr_expect(op->ops->apply(op, f[0], f[0], false, NULL, 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply(op, e[0], e[1], false, NULL, 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply(op, f[0], single, false, NULL, 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply_eo(op, f[0], f[1], false, NULL) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->prepare_eo(op, f[0], f[1]) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->reconstruct_eo(op, e[0], e[1], f[0]) == QK_BAD_ARGUMENT);
+  release(&rig, 1, &single);
+  release(&rig, 2, e);
+  release(&rig, 2, f);
+  rig_close(&rig);
+}
+
+static void expect_refusal(qk_rig_t *rig, qk_wilson_params_t p, const char *says) {
+  qk_operator_t *op = NULL;
+  qk_err_t err = {0};
+  int64_t device = rig->dev.ops->allocated(rig->dev.ctx), host = qk_mem_bytes();
+  cr_expect(qk_wilson_create(&rig->dev, rig->work, rig->links, &p, &op, &err) == QK_BAD_ARGUMENT);
+  cr_expect(op == NULL && strstr(err.text, says), "\"%s\" does not say \"%s\"", err.text, says);
+  cr_expect(rig->dev.ops->allocated(rig->dev.ctx) == device && qk_mem_bytes() == host);
+}
+
+Test(operator, refuses_bad_parameters_and_singular_terms) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
+  qk_wilson_params_t good = {.mass = 0.1,
+                             .csw = 1,
+                             .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
+                             .link_reals = {18, 18, 18},
+                             .want = {true, false, false}};
+  qk_wilson_params_t p = good;
+  p.mass = NAN;
+  expect_refusal(&rig, p, "mass nan");
+  p = good;
+  p.phase[2][0] = 0.5;
+  expect_refusal(&rig, p, "boundary phase 2");
+  p = good;
+  p.link_reals[0] = 10;
+  expect_refusal(&rig, p, "link_reals[0] = 10");
+  p = good;
+  p.mass = -4; /* unit links: no field strength, so the term vanishes on every site */
+  expect_refusal(&rig, p, "singular on 256 sites");
+  p.csw = 0;
+  expect_refusal(&rig, p, "must not vanish");
+  rig_close(&rig);
+}
+
+Test(operator, mass_and_kappa_are_inverse) {
+  cr_expect(qk_mass_of_kappa(0.125) == 0);
+  cr_expect(fabs(qk_kappa_of_mass(qk_mass_of_kappa(0.1345)) - 0.1345) < 1e-16);
+}
