@@ -40,14 +40,14 @@ template <int NF, int NC, int NR, unsigned READS, unsigned WRITES, int NK> struc
   static constexpr unsigned reads = READS, writes = WRITES;
 };
 
-#define QK_PREPARE QK_ANY static void prepare(const dcx *c, dcx *k)
+#define QK_PREPARE QK_HD static void prepare(const dcx *c, dcx *k)
 #define QK_APPLY                                                                                   \
   template <class Z, class R>                                                                      \
   QK_HD static void apply([[maybe_unused]] Z *f, [[maybe_unused]] const Z *k,                      \
                           [[maybe_unused]] R &r)
 
 struct no_coefficients {
-  QK_ANY static void prepare(const dcx *, dcx *) {}
+  QK_HD static void prepare(const dcx *, dcx *) {}
 };
 
 template <bool ADD> struct op_mixed { static constexpr bool mixed = true, add = ADD; };

@@ -24,7 +24,7 @@ template <class V> QK_HD cx<V> operator*(const cx<V> &a, const cx<V> &b) {
 using dcx = cx<double>;
 
 /* Scaled by the larger part of b, so that |b|^2 neither overflows nor vanishes. */
-QK_ANY dcx ratio(const dcx &a, const dcx &b) {
+QK_HD dcx ratio(const dcx &a, const dcx &b) {
   const double re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im, top = re > im ? re : im;
   if (!(top > 0)) return {0, 0};
   const dcx u = {b.re / top, b.im / top};

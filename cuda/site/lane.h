@@ -10,7 +10,7 @@
  *   real<S>          what storage type S is computed in: double, or float for float and half
  *
  * Operators + - * / and comparisons work on lanes<R>, and between lanes<R> and R. Bodies live in
- * namespace QK_NS, which the build sets for each compilation (qk_gpu, qk_cpu_base, qk_cpu_v3),
+ * namespace QK_NS, which the build sets for each compilation (qk_cuda, qk_cpu_base, qk_cpu_v3),
  * because the CPU bodies are compiled for several instruction sets and linked into one program.
  *
  * QK_HD marks every function of a body: it is inlined into the kernel. QK_PART: likewise on the GPU,

@@ -1,0 +1,264 @@
+/*
+ * gpu/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type only.
+ */
+#ifndef QK_CUDA_GPU_BLAS_LAUNCH_CUH
+#define QK_CUDA_GPU_BLAS_LAUNCH_CUH
+
+#include "cuda/gpu/blas.cuh"
+
+namespace QK_NS {
+
+constexpr int blas_reals = 24; /* a site */
+
+template <class S, int NF> struct blas_kernel_args {
+  spinor<S> f[NF];
+  const double *c[QK_BLAS_MAX_SCALARS];
+  const uint8_t *mask;
+  double *partial;
+  block_shape b;
+};
+
+/* A thread's place: its lane of tile blockIdx.y, and the rows first, first + step, ... */
+struct thread_place {
+  int lane, tile, rhs, first, step;
+  bool exists;
+
+  __device__ explicit thread_place(const block_shape &b)
+      : lane(threadIdx.x % QK_TILE), tile(blockIdx.y),
+        rhs(b.rhs(blockIdx.y, threadIdx.x % QK_TILE)),
+        first(blockIdx.x * QK_ROWS + threadIdx.x / QK_TILE), step(gridDim.x * QK_ROWS),
+        exists(rhs < b.nrhs) {}
+};
+
+/* Adds v over the threads of the block that share a lane; the sums go to partial[k][block][lane][2] of
+ * this tile. All threads of the block must come here. */
+template <int NK>
+__device__ void leave_partials(const cx<double> *v, int lane, int n, double *partial) {
+  constexpr int warps = QK_THREADS / 32;
+  __shared__ double share[warps][NK][QK_TILE][2];
+  for (int k = 0; k < NK; k++) {
+    double re = v[k].re, im = v[k].im;
+    for (int distance = QK_TILE; distance < 32; distance *= 2) {
+      re += __shfl_xor_sync(0xffffffffu, re, distance);
+      im += __shfl_xor_sync(0xffffffffu, im, distance);
+    }
+    if (threadIdx.x % 32 < QK_TILE) {
+      share[threadIdx.x / 32][k][lane][0] = re;
+      share[threadIdx.x / 32][k][lane][1] = im;
+    }
+  }
+  __syncthreads();
+  const double *flat = &share[0][0][0][0];
+  constexpr int line = QK_TILE * 2;
+  for (int i = threadIdx.x; i < n * line; i += QK_THREADS) {
+    double sum = 0;
+    for (int w = 0; w < warps; w++) sum += flat[w * NK * line + i];
+    const int k = i / line;
+    partial[(((int64_t)blockIdx.y * n + k) * gridDim.x + blockIdx.x) * line + i % line] = sum;
+  }
+}
+
+template <class Op, class S>
+__global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args<S, Op::nf> a) {
+  const thread_place me(a.b);
+  sums<Op::nr> r = {};
+  if (me.exists && (a.mask == nullptr || a.mask[me.rhs] != 0)) {
+    dcx c[Op::nc > 0 ? Op::nc : 1], made[Op::nk > 0 ? Op::nk : 1];
+    cx<real<S>> k[Op::nk > 0 ? Op::nk : 1];
+    for (int i = 0; i < Op::nc; i++) c[i] = {a.c[i][2 * me.rhs], a.c[i][2 * me.rhs + 1]};
+    Op::prepare(c, made);
+    for (int i = 0; i < Op::nk; i++) k[i] = {(real<S>)made[i].re, (real<S>)made[i].im};
+    for (int64_t row = me.first; row < a.b.rows; row += me.step)
+      blas_tile<Op, S, blas_reals>(a.f, spot{row * a.b.ntile + me.tile, me.lane}, k, r);
+  }
+  if constexpr (Op::nr > 0) leave_partials<Op::nr>(r.v, me.lane, Op::nr, a.partial);
+}
+
+template <bool ADD, class To, class From>
+__global__ void __launch_bounds__(QK_THREADS)
+    blas_mixed_kernel(spinor<To> to, spinor<From> from, const uint8_t *mask, block_shape b) {
+  const thread_place me(b);
+  if (!me.exists || (mask != nullptr && mask[me.rhs] == 0)) return;
+  for (int64_t row = me.first; row < b.rows; row += me.step)
+    blas_mixed_tile<ADD, To, From, blas_reals>(to, from, spot{row * b.ntile + me.tile, me.lane});
+}
+
+template <class S> struct multi_kernel_args {
+  spinor<S> y, f[QK_MULTI_MAX];
+  const double *c, *d;
+  const uint8_t *mask; /* [n][nrhs] */
+  double *partial;
+  double sign;
+  block_shape b;
+  int n;
+};
+
+template <class S>
+__device__ unsigned live_fields(const multi_kernel_args<S> &a, const thread_place &me) {
+  unsigned live = 0;
+  for (int k = 0; me.exists && k < a.n; k++)
+    live |= (unsigned)(a.mask == nullptr || a.mask[k * a.b.nrhs + me.rhs] != 0) << k;
+  return live;
+}
+
+/* Up to QK_GPU_MULTI fields f against y, which is read once. */
+template <class S>
+__global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kernel_args<S> a) {
+  constexpr int P = part_size<S, blas_reals>, NF = QK_GPU_MULTI + 1;
+  const thread_place me(a.b);
+  const unsigned live = live_fields(a, me);
+  sums<QK_GPU_MULTI> r = {};
+  for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
+    const spot at = {row * a.b.ntile + me.tile, me.lane};
+    float scale[NF];
+    if constexpr (storage<S>::scaled) {
+      scale[QK_GPU_MULTI] = load_scale(a.y.scale, at);
+      QK_UNROLL
+      for (int k = 0; k < QK_GPU_MULTI; k++)
+        if (live >> k & 1) scale[k] = load_scale(a.f[k].scale, at);
+    }
+    for (int part = 0; part < blas_reals / P; part++) {
+      cx<real<S>> z[P / 2][NF];
+      load_complex<S, blas_reals, NF>(a.y, at, part, scale[QK_GPU_MULTI], QK_GPU_MULTI, z);
+      QK_UNROLL
+      for (int k = 0; k < QK_GPU_MULTI; k++) {
+        if (!(live >> k & 1)) continue;
+        load_complex<S, blas_reals, NF>(a.f[k], at, part, scale[k], k, z);
+        QK_UNROLL
+        for (int j = 0; j < P / 2; j++) r.dot(k, z[j][k], z[j][QK_GPU_MULTI]);
+      }
+    }
+  }
+  leave_partials<QK_GPU_MULTI>(r.v, me.lane, a.n, a.partial);
+}
+
+/* y += sum_k sign ratio(c_k, d_k) f_k; y is read and written once. */
+template <class S>
+__global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kernel_args<S> a) {
+  using R = real<S>;
+  __shared__ cx<R> share[QK_MULTI_MAX][QK_TILE];
+  for (int i = threadIdx.x; i < a.n * QK_TILE; i += QK_THREADS) {
+    const int rhs = a.b.rhs(blockIdx.y, i % QK_TILE);
+    if (rhs >= a.b.nrhs) continue;
+    const int64_t at = 2 * ((int64_t)(i / QK_TILE) * a.b.nrhs + rhs);
+    dcx v = {a.c[at], a.c[at + 1]};
+    if (a.d != nullptr) v = ratio(v, dcx{a.d[at], a.d[at + 1]});
+    share[i / QK_TILE][i % QK_TILE] = {(R)(a.sign * v.re), (R)(a.sign * v.im)};
+  }
+  __syncthreads();
+  const thread_place me(a.b);
+  const unsigned live = live_fields(a, me);
+  for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
+    const spot at = {row * a.b.ntile + me.tile, me.lane};
+    R v[blas_reals], w[blas_reals];
+    load_spinor<blas_reals>(a.y, at, v);
+    for (int k = 0; k < a.n; k++) {
+      if (!(live >> k & 1)) continue;
+      load_spinor<blas_reals>(a.f[k], at, w);
+      const cx<R> c = share[k][me.lane];
+      QK_UNROLL
+      for (int i = 0; i < blas_reals; i += 2) {
+        v[i] += c.re * w[i] - c.im * w[i + 1];
+        v[i + 1] += c.re * w[i + 1] + c.im * w[i];
+      }
+    }
+    store_spinor<blas_reals>(a.y, at, v);
+  }
+}
+
+inline cudaStream_t compute(qk_ops_ctx_t *ctx) {
+  return qk_gpu(ctx)->stream[0];
+}
+
+template <class To, class From, bool ADD>
+qk_status_t run_mixed(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  const block_shape b = shape_of(a->f[0]);
+  blas_mixed_kernel<ADD, To, From><<<dim3(blocks_for(b), b.ntile), QK_THREADS, 0, compute(ctx)>>>(
+      spinor_of<To>(a->f[0]), spinor_of<From>(a->f[1]), a->mask, b);
+  return qk_gpu_launched(ctx, "blas across precisions");
+}
+
+template <class Op, class S> qk_status_t run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  blas_kernel_args<S, Op::nf> k = {};
+  k.b = shape_of(a->f[0]);
+  for (int i = 0; i < Op::nf; i++) k.f[i] = spinor_of<S>(a->f[i]);
+  for (int i = 0; i < Op::nc; i++) k.c[i] = a->c[i];
+  k.mask = a->mask;
+  k.partial = qk_gpu(ctx)->partial;
+  const dim3 grid(blocks_for(k.b), k.b.ntile);
+  blas_kernel<Op, S><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+  const qk_status_t status = qk_gpu_launched(ctx, "blas");
+  if (status != QK_OK || Op::nr == 0) return status;
+  return finish_launch(ctx, {k.partial, a->red, a->mask, k.b, Op::nr, (int)grid.x, 0, 0});
+}
+
+template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  if constexpr (!Op::mixed)
+    return run<Op, S>(ctx, a);
+  else if (a->f[1].prec == QK_DOUBLE)
+    return run_mixed<S, double, Op::add>(ctx, a);
+  else if (a->f[1].prec == QK_SINGLE)
+    return run_mixed<S, float, Op::add>(ctx, a);
+  else
+    return run_mixed<S, half, Op::add>(ctx, a);
+}
+
+template <class S>
+qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
+  switch (op) {
+#define X(name, fields, scalars, reductions, formula)                                              \
+  case QK_BLAS_##name:                                                                             \
+    return run_op<op_##name, S>(ctx, a);
+    QK_BLAS_TABLE(X)
+#undef X
+  case QK_BLAS_COUNT:
+    break;
+  }
+  return QK_BAD_ARGUMENT;
+}
+
+/* Fields first .. first + n - 1 of a call. */
+template <class S>
+multi_kernel_args<S> multi_args(qk_ops_ctx_t *ctx, const qk_multi_args_t *a, int first, int n) {
+  multi_kernel_args<S> k = {};
+  k.b = shape_of(a->y);
+  k.y = spinor_of<S>(a->y);
+  for (int i = 0; i < n; i++) k.f[i] = spinor_of<S>(a->f[first + i]);
+  k.c = a->c;
+  k.d = a->d;
+  if (a->mask != nullptr) k.mask = a->mask + (int64_t)first * k.b.nrhs;
+  k.partial = qk_gpu(ctx)->partial;
+  k.sign = a->sign;
+  k.n = n;
+  return k;
+}
+
+template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  for (int first = 0; first < a->n; first += QK_GPU_MULTI) {
+    const int n = a->n - first < QK_GPU_MULTI ? a->n - first : QK_GPU_MULTI;
+    const multi_kernel_args<S> k = multi_args<S>(ctx, a, first, n);
+    const dim3 grid(blocks_for(k.b), k.b.ntile);
+    multi_dot_kernel<S><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+    qk_status_t status = qk_gpu_launched(ctx, "multi_dot");
+    double *red = a->red + 2 * (int64_t)first * k.b.nrhs;
+    if (status == QK_OK)
+      status = finish_launch(ctx, {k.partial, red, k.mask, k.b, n, (int)grid.x, 1, 1});
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  if (a->n == 0) return QK_OK;
+  const multi_kernel_args<S> k = multi_args<S>(ctx, a, 0, a->n);
+  multi_axpy_kernel<S><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
+  return qk_gpu_launched(ctx, "multi_axpy");
+}
+
+#define QK_INSTANTIATE_BLAS(S)                                                                     \
+  template qk_status_t blas_launch<S>(qk_ops_ctx_t *, qk_blas_op_t, const qk_blas_args_t *);       \
+  template qk_status_t multi_dot_launch<S>(qk_ops_ctx_t *, const qk_multi_args_t *);               \
+  template qk_status_t multi_axpy_launch<S>(qk_ops_ctx_t *, const qk_multi_args_t *);
+
+} // namespace QK_NS
+#endif

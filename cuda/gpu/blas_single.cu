@@ -1,0 +1,5 @@
+#include "cuda/gpu/blas_launch.cuh"
+
+namespace QK_NS {
+QK_INSTANTIATE_BLAS(float)
+}

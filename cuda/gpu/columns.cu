@@ -1,0 +1,71 @@
+/* Columns and sources on the GPU: one thread a site. */
+#include "cuda/body/columns.h"
+
+#include "cuda/args.h"
+#include "cuda/gpu/ctx.cuh"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+constexpr int threads = 128;
+
+template <class S>
+__global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t sites) {
+  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (n < sites) import_site(a, f, n);
+}
+template <class S>
+__global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t sites) {
+  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (n < sites) export_site(a, f, n);
+}
+template <class S>
+__global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sites) {
+  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (n < sites) source_site(a, f, n);
+}
+
+/* Launches the kernel of the field's storage type over all local sites. */
+#define LAUNCH(kernel, ctx, a)                                                                     \
+  do {                                                                                             \
+    const int64_t sites = 2 * (int64_t)(a)->lat.vcb;                                               \
+    const unsigned blocks = (unsigned)((sites + threads - 1) / threads);                           \
+    cudaStream_t stream = qk_gpu(ctx)->stream[0];                                                  \
+    switch ((a)->field.prec) {                                                                     \
+    case QK_DOUBLE:                                                                                \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<double>((a)->field), sites);          \
+      break;                                                                                       \
+    case QK_SINGLE:                                                                                \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<float>((a)->field), sites);           \
+      break;                                                                                       \
+    case QK_HALF:                                                                                  \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<half>((a)->field), sites);            \
+      break;                                                                                       \
+    }                                                                                              \
+  } while (0)
+
+} // namespace
+
+qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
+  const qk_status_t status = qk_args_column(ctx, a);
+  if (status != QK_OK) return status;
+  LAUNCH(import_kernel, ctx, a);
+  return qk_gpu_launched(ctx, "column_import");
+}
+
+qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
+  const qk_status_t status = qk_args_column(ctx, a);
+  if (status != QK_OK) return status;
+  LAUNCH(export_kernel, ctx, a);
+  return qk_gpu_launched(ctx, "column_export");
+}
+
+qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
+  const qk_status_t status = qk_args_source(ctx, a);
+  if (status != QK_OK) return status;
+  LAUNCH(source_kernel, ctx, a);
+  return qk_gpu_launched(ctx, "source");
+}
+
+} // namespace QK_NS
