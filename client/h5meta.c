@@ -106,12 +106,16 @@ static qk_status_t write_attribute(hid_t root, const char *where, const char *na
   return status;
 }
 
+/* Of variable length, UTF-8: what h5py shows as str. */
 static qk_status_t write_text(hid_t root, const char *where, const char *name, const char *value,
                               qk_err_t *err) {
-  const hid_t type = text_type(strlen(value) + 1);
-  if (type < 0) return qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s: no type", name);
-  const qk_status_t status = write_attribute(root, where, name, type, type, 1, value, err);
-  H5Tclose(type);
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  qk_status_t status;
+  if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
+    status = qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s: no type", name);
+  else
+    status = write_attribute(root, where, name, type, type, 1, &value, err);
+  if (type >= 0) H5Tclose(type);
   return status;
 }
 
