@@ -155,6 +155,7 @@ struct eight_sites {
       to.row = to.row && s.cb == to.cb[0] + l;
     }
     to.row = to.row && to.cb[0] % QK_TILE == 0;
+    to.ghost &= wanted; /* of the others the ghosts may not have arrived */
     return to;
   }
   QK_HD steps itself() const {

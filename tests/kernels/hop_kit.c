@@ -1,0 +1,271 @@
+#include "tests/kernels/hop_kit.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t word_bytes[] = {8, 4, 2};
+
+void kit_must(const kit_t *kit, qk_status_t status, const char *what) {
+  if (status != QK_OK)
+    cr_assert_fail("%s: %s (%s)", what, qk_status_name(status), kit->ops->last_error(kit->ctx));
+}
+
+void *kit_alloc(const kit_t *kit, size_t bytes) {
+  void *p = NULL;
+  kit_must(kit, kit->ops->alloc(kit->ctx, bytes, &p), "alloc");
+  return p;
+}
+
+void kit_free(const kit_t *kit, const void *device) {
+  kit->ops->free(kit->ctx, (void *)device);
+}
+
+static void upload(const kit_t *kit, void *dst, const void *src, size_t bytes) {
+  kit_must(kit, kit->ops->copy(kit->ctx, dst, src, bytes, QK_COPY_TO_DEVICE, 0), "copy");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+}
+
+static void set_lattice(kit_t *kit, const int dims[4], const int split[4]) {
+  qk_lattice_t *lat = &kit->lat;
+  memset(lat, 0, sizeof *lat);
+  kit->volume = (int64_t)dims[0] * dims[1] * dims[2] * dims[3];
+  lat->vcb = (int32_t)(kit->volume / 2);
+  for (int mu = 0; mu < 4; mu++) {
+    lat->l[mu] = lat->global[mu] = dims[mu];
+    lat->split[mu] = split[mu];
+    lat->at_lo[mu] = lat->at_hi[mu] = 1;
+    lat->face[mu] = lat->vcb / dims[mu];
+    kit->e[mu] = dims[mu] + 2 * split[mu];
+  }
+}
+
+static int wrap(int x, int l) {
+  return (x + l) % l;
+}
+
+static void set_ext(kit_t *kit) {
+  const int32_t *e = kit->e, *l = kit->lat.l, *s = kit->lat.split;
+  const size_t site = 36 * sizeof(double complex), bytes = (size_t)e[0] * e[1] * e[2] * e[3] * site;
+  double complex *host = malloc(bytes), *to = host;
+  cr_assert_not_null(host);
+  for (int t = 0; t < e[3]; t++)
+    for (int z = 0; z < e[2]; z++)
+      for (int y = 0; y < e[1]; y++)
+        for (int x = 0; x < e[0]; x++, to += 36) {
+          const int64_t n =
+              ((wrap(t - s[3], l[3]) * l[2] + wrap(z - s[2], l[2])) * l[1] + wrap(y - s[1], l[1])) *
+                  l[0] +
+              wrap(x - s[0], l[0]);
+          memcpy(to, kit->links + n * 36, site);
+        }
+  kit->ext = kit_alloc(kit, bytes);
+  upload(kit, kit->ext, host, bytes);
+  free(host);
+}
+
+void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links) {
+  const char *backend = getenv("QK_BACKEND");
+  memset(kit, 0, sizeof *kit);
+  kit->ops = qk_ops_by_name(backend ? backend : "cpu");
+  cr_assert_not_null(kit->ops, "QK_BACKEND=%s: no such backend", backend);
+  qk_err_t err = {0};
+  const qk_status_t status = kit->ops->open(0, &kit->ctx, &err);
+  if (status == QK_NO_DEVICE || status == QK_UNSUPPORTED) cr_skip_test("%s", err.text);
+  cr_assert_eq(status, QK_OK, "open: %s", err.text);
+  set_lattice(kit, dims, split);
+  const size_t bytes = (size_t)kit->volume * 36 * sizeof(double complex);
+  kit->links = malloc(bytes);
+  cr_assert_not_null(kit->links);
+  memcpy(kit->links, links, bytes);
+  set_ext(kit);
+}
+
+void kit_close(kit_t *kit) {
+  kit_free(kit, kit->ext);
+  cr_expect_eq(kit->ops->allocated(kit->ctx), 0, "device memory left behind");
+  kit->ops->close(kit->ctx);
+  free(kit->links);
+}
+
+qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals) {
+  qk_links_t links = {.prec = prec, .reals = reals};
+  links.data = kit_alloc(kit, kit->ops->links_bytes(&kit->lat, prec, reals));
+  qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
+  memcpy(args.u.e, kit->e, sizeof args.u.e);
+  kit_must(kit, kit->ops->links_set(kit->ctx, &args, &links), "links_set");
+  return links;
+}
+
+qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec) {
+  const size_t bytes = kit->ops->diag_bytes(&kit->lat, QK_DOUBLE);
+  qk_diag_t a = {.prec = QK_DOUBLE, .data = kit_alloc(kit, bytes)}, out = {.prec = prec};
+  qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
+  memcpy(args.u.e, kit->e, sizeof args.u.e);
+  kit_must(kit, kit->ops->clover_set(kit->ctx, &args, csw, diag, &a), "clover_set");
+  if (inverse) {
+    int64_t singular = -1;
+    kit_must(kit, kit->ops->diag_invert(kit->ctx, &kit->lat, &a, &a, &singular), "diag_invert");
+    cr_assert_eq(singular, 0);
+  }
+  out.data = kit_alloc(kit, kit->ops->diag_bytes(&kit->lat, prec));
+  kit_must(kit, kit->ops->diag_convert(kit->ctx, &kit->lat, &a, &out), "diag_convert");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  kit_free(kit, a.data);
+  return out;
+}
+
+/* Memory for nsites (a multiple of 8) of n complex components, filled with NaN so that what is not
+ * written is noticed, or with zeros. */
+static kit_field_t make_field(const kit_t *kit, qk_spinor_t v, bool zeros) {
+  const int64_t lanes = v.ntile > 0 ? v.nsites * v.ntile * QK_TILE : v.nsites;
+  const size_t data = (size_t)(lanes * v.ncomp * 2) * word_bytes[v.prec];
+  const size_t scale = v.prec == QK_HALF ? (size_t)lanes * sizeof(float) : 0;
+  const size_t at = (data + 255) / 256 * 256;
+  kit_field_t f = {.v = v, .memory = kit_alloc(kit, at + scale)};
+  unsigned char *fill = malloc(at + scale);
+  cr_assert_not_null(fill);
+  memset(fill, zeros ? 0 : 0xff, at + scale);
+  upload(kit, f.memory, fill, at + scale);
+  free(fill);
+  f.v.data = f.memory;
+  f.v.scale = scale > 0 ? (float *)((char *)f.memory + at) : NULL;
+  return f;
+}
+
+kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset) {
+  qk_spinor_t v = {.prec = prec,
+                   .subset = subset,
+                   .ncomp = 12,
+                   .nrhs = nrhs,
+                   .ntile = lone ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
+                   .nsites = (subset == QK_FULL ? 2 : 1) * (int64_t)kit->lat.vcb};
+  return make_field(kit, v, true);
+}
+
+kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset) {
+  qk_spinor_t v = *like;
+  v.ncomp = 6;
+  v.nsites = (kit->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE * (subset == QK_FULL ? 2 : 1);
+  return make_field(kit, v, false);
+}
+
+void kit_field_free(const kit_t *kit, kit_field_t *field) {
+  kit_free(kit, field->memory);
+}
+
+qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity) {
+  qk_spinor_t v = *full;
+  v.subset = parity ? QK_ODD : QK_EVEN;
+  v.nsites = kit->lat.vcb;
+  if (parity) {
+    const int64_t lanes = v.nsites * (v.ntile > 0 ? v.ntile * QK_TILE : 1);
+    v.data = (char *)v.data + (size_t)(lanes * v.ncomp * 2) * word_bytes[v.prec];
+    if (v.scale != NULL) v.scale += lanes;
+  }
+  return v;
+}
+
+static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
+  qk_column_args_t c = {
+      .lat = kit->lat, .field = *field, .rhs = rhs, .is_double = 1, .wire = wire, .factor = 1};
+  for (int s = 0; s < 4; s++) c.basis[s][s][0] = 1;
+  return c;
+}
+
+void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v) {
+  const size_t bytes = kit_components(kit) * sizeof *v;
+  void *wire = kit_alloc(kit, bytes);
+  upload(kit, wire, v, bytes);
+  const qk_column_args_t c = column(kit, field, rhs, wire);
+  kit_must(kit, kit->ops->column_import(kit->ctx, &c), "column_import");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  kit_free(kit, wire);
+}
+
+void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v) {
+  const size_t bytes = kit_components(kit) * sizeof *v;
+  void *wire = kit_alloc(kit, bytes);
+  const qk_column_args_t c = column(kit, field, rhs, wire);
+  kit_must(kit, kit->ops->column_export(kit->ctx, &c), "column_export");
+  kit_must(kit, kit->ops->copy(kit->ctx, v, wire, bytes, QK_COPY_TO_HOST, 0), "copy");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  kit_free(kit, wire);
+}
+
+size_t kit_components(const kit_t *kit) {
+  return (size_t)kit->volume * 12;
+}
+
+double complex *kit_vector(const kit_t *kit) {
+  double complex *v = calloc(kit_components(kit), sizeof *v);
+  cr_assert_not_null(v);
+  return v;
+}
+
+static double uniform(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(*state >> 11) * 0x1p-52 - 1;
+}
+
+void kit_random(const kit_t *kit, uint64_t seed, double complex *v) {
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    const double re = uniform(&seed) + uniform(&seed);
+    v[i] = re + (uniform(&seed) + uniform(&seed)) * I;
+  }
+}
+
+/* Rows 0 and 1 made orthonormal, row 2 their conjugate cross product. */
+static void reunitarise(double complex u[3][3]) {
+  for (int r = 0; r < 2; r++) {
+    double complex along = 0;
+    double norm = 0;
+    for (int c = 0; r == 1 && c < 3; c++) along += conj(u[0][c]) * u[1][c];
+    for (int c = 0; c < 3; c++) {
+      if (r == 1) u[1][c] -= along * u[0][c];
+      norm += creal(u[r][c] * conj(u[r][c]));
+    }
+    for (int c = 0; c < 3; c++) u[r][c] /= sqrt(norm);
+  }
+  for (int c = 0; c < 3; c++) {
+    const int k = (c + 1) % 3, l = (c + 2) % 3;
+    u[2][c] = conj(u[0][k] * u[1][l] - u[0][l] * u[1][k]);
+  }
+}
+
+double complex *kit_random_links(const int dims[4], double roughness, uint64_t seed) {
+  const size_t n = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * 4;
+  double complex(*u)[3][3] = malloc(n * sizeof *u);
+  cr_assert_not_null(u);
+  for (size_t i = 0; i < n; i++) {
+    for (int r = 0; r < 3; r++)
+      for (int c = 0; c < 3; c++) {
+        const double re = uniform(&seed);
+        u[i][r][c] = (1 - roughness) * (r == c) + roughness * (re + uniform(&seed) * I);
+      }
+    reunitarise(u[i]);
+  }
+  return &u[0][0][0];
+}
+
+double kit_distance(const kit_t *kit, const double complex *a, const double complex *b) {
+  double off = 0, norm = 0;
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    off += creal((a[i] - b[i]) * conj(a[i] - b[i]));
+    norm += creal(b[i] * conj(b[i]));
+  }
+  return sqrt(off / norm);
+}
+
+double kit_tolerance(qk_prec_t prec, int reals) {
+  static const double rounding[] = {2e-15, 1e-6, 1e-3};
+  return rounding[prec] * (reals == 8 ? 8 : 1);
+}
+
+qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2]) {
+  qk_hop_args_t a = {
+      .lat = kit->lat, .out_parity = QK_FULL, .dagger = dagger, .c_hop = -0.5, .c_z = 1};
+  memcpy(a.phase, phase, sizeof a.phase);
+  return a;
+}

@@ -1,0 +1,70 @@
+/*
+ * hop_kit.h: one gauge field on one backend, for tests of the operator kernels through the ops table
+ * and of nothing above it.
+ *
+ * The backend is QK_BACKEND (default cpu). Vectors on the host are complex doubles of the whole
+ * lattice, [t][z][y][x][spin][colour], and links [t][z][y][x][mu][3][3]. What is not under test ends
+ * the test with a message when it fails.
+ */
+#ifndef QK_TESTS_HOP_KIT_H
+#define QK_TESTS_HOP_KIT_H
+
+#include <complex.h>
+#include <stdbool.h>
+
+#include "cuda/ops.h"
+
+typedef struct kit {
+  const qk_ops_t *ops;
+  qk_ops_ctx_t *ctx;
+  qk_lattice_t lat;
+  int64_t volume;
+  double complex *links; /* host */
+  double *ext;           /* device: the extended gauge field */
+  int32_t e[4];
+} kit_t;
+
+/* A block field and the memory behind it. */
+typedef struct kit_field {
+  qk_spinor_t v;
+  void *memory;
+} kit_field_t;
+
+/* Skips the running test where the backend has no device. links are copied. split[mu] != 0: the border
+ * of the extended gauge field is filled periodically, as if this rank were its own neighbour. */
+void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links);
+void kit_close(kit_t *kit);
+void kit_must(const kit_t *kit, qk_status_t status, const char *what);
+
+void *kit_alloc(const kit_t *kit, size_t bytes);
+qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals);
+/* diag + csw * clover, or its inverse, in prec. */
+qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec);
+void kit_free(const kit_t *kit, const void *device);
+
+/* A field, or with ncomp == 6 the two padded faces of a ghost; tiles of RHS unless lone. */
+kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset);
+kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset);
+void kit_field_free(const kit_t *kit, kit_field_t *field);
+/* One parity of a full field. */
+qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity);
+void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v);
+void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v);
+
+size_t kit_components(const kit_t *kit); /* 12 * volume */
+double complex *kit_vector(const kit_t *kit);
+/* Gaussian-like values that depend on the seed only. */
+void kit_random(const kit_t *kit, uint64_t seed, double complex *v);
+/* Random SU(3) links, at roughness 0 all one. malloc'd */
+double complex *kit_random_links(const int dims[4], double roughness, uint64_t seed);
+/* |a - b| / |b| */
+double kit_distance(const kit_t *kit, const double complex *a, const double complex *b);
+
+/* What M psi may be off by, relative, in a precision and with a form of the links (rough, not smooth,
+ * links: those of 8 reals lose digits where a modulus comes out of a square root). */
+double kit_tolerance(qk_prec_t prec, int reals);
+
+/* The arguments of out = M in (or M^+), full or one parity, without links, diag and fields. */
+qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2]);
+
+#endif
