@@ -13,7 +13,7 @@ import sys
 
 MPI = re.compile(r'^(MPI|PMPI|ompi|opal|mca)_')
 CUDA = re.compile(r'^(__cuda|cuda[A-Z]|cu[A-Z])')
-ENGINE = re.compile(r'^qk_(comm|geom|field|work|gauge|wilson|solver|ops)_')
+ENGINE = re.compile(r'^qk_(comm|geom|halo|work|gauge|wilson|solver|ops)_')
 
 
 def symbols(path, *flags):
