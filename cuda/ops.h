@@ -38,7 +38,7 @@ typedef struct qk_device_info {
   char name[96];        /* "NVIDIA H200" or the CPU's model */
   int64_t memory_total; /* bytes */
   int64_t memory_free;
-  int32_t threads;      /* OpenMP threads, or multiprocessors */
+  int32_t threads; /* OpenMP threads, or multiprocessors */
 } qk_device_info_t;
 
 /* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows -------------------
@@ -107,17 +107,20 @@ typedef struct qk_pack_args {
   X(NORM2, 1, 0, 1, "r0 = |f0|^2")                                                                 \
   X(CDOT, 2, 0, 1, "r0 = (f0,f1)")                                                                 \
   X(CDOT_NORM2, 2, 0, 2, "r0 = (f0,f1), r1 = |f0|^2")                                              \
-  X(BICGSTAB_S, 2, 2, 1, "f0 -= ratio(c0,c1) f1, r0 = |f0|^2            (f0 r, f1 v; c0 rho, c1 (r0,v))") \
+  X(BICGSTAB_S, 2, 2, 1,                                                                           \
+    "f0 -= ratio(c0,c1) f1, r0 = |f0|^2            (f0 r, f1 v; c0 rho, c1 (r0,v))")               \
   X(BICGSTAB_XR, 5, 4, 2,                                                                          \
-    "f0 += ratio(c0,c1) f2 + ratio(c2,c3) f1, f1 -= ratio(c2,c3) f3, r0 = (f4,f1), r1 = |f1|^2"   \
+    "f0 += ratio(c0,c1) f2 + ratio(c2,c3) f1, f1 -= ratio(c2,c3) f3, r0 = (f4,f1), r1 = |f1|^2"    \
     "  (f0 x, f1 s in r out, f2 p, f3 t, f4 r0; c2 (t,s), c3 (t,t))")                              \
   X(BICGSTAB_P, 3, 5, 0,                                                                           \
     "f0 = f1 + ratio(c0,c1) ratio(c1,c2) ratio(c4,c3) (f0 - ratio(c3,c4) f2)"                      \
     "  (f0 p, f1 r, f2 v; c0 new rho, c1 old rho, c2 (r0,v), c3 (t,s), c4 (t,t);"                  \
     " beta = (new rho / old rho) (alpha / omega), alpha = ratio(c1,c2), omega = ratio(c3,c4))")    \
-  X(CG_XR, 4, 2, 1, "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)") \
+  X(CG_XR, 4, 2, 1,                                                                                \
+    "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)")        \
   X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
-  X(GCR_XR, 4, 2, 1, "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")
+  X(GCR_XR, 4, 2, 1,                                                                               \
+    "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")
 
 typedef enum qk_blas_op {
 #define X(name, fields, scalars, reductions, formula) QK_BLAS_##name,
@@ -141,8 +144,8 @@ typedef struct qk_multi_args {
   int32_t n; /* <= QK_MULTI_MAX */
   qk_spinor_t f[QK_MULTI_MAX];
   qk_spinor_t y;
-  const double *c; /* [n][nrhs][2] */
-  const double *d; /* [n][nrhs][2] or NULL */
+  const double *c;     /* [n][nrhs][2] */
+  const double *d;     /* [n][nrhs][2] or NULL */
   const uint8_t *mask; /* [n][nrhs] or NULL; masked entries give red 0, add nothing */
   double sign;
   double *red; /* [n][nrhs][2] */
@@ -173,7 +176,12 @@ typedef struct qk_column_args {
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
  */
-typedef enum qk_source_kind { QK_SOURCE_POINT, QK_SOURCE_WALL, QK_SOURCE_Z2, QK_SOURCE_Z4 } qk_source_kind_t;
+typedef enum qk_source_kind {
+  QK_SOURCE_POINT,
+  QK_SOURCE_WALL,
+  QK_SOURCE_Z2,
+  QK_SOURCE_Z4
+} qk_source_kind_t;
 
 typedef struct qk_source_args {
   qk_lattice_t lat;
@@ -208,13 +216,15 @@ typedef struct qk_ops {
   void (*free_host)(qk_ops_ctx_t *ctx, void *ptr);
   int64_t (*allocated)(qk_ops_ctx_t *ctx); /* bytes of device memory held through alloc */
 
-  qk_status_t (*copy)(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes, qk_copy_t kind, int queue);
+  qk_status_t (*copy)(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes, qk_copy_t kind,
+                      int queue);
   qk_status_t (*zero)(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);
-  qk_status_t (*queue_wait)(qk_ops_ctx_t *ctx, int waiter, int on); /* later work of waiter after all now on `on` */
+  qk_status_t (*queue_wait)(qk_ops_ctx_t *ctx, int waiter,
+                            int on); /* later work of waiter after all now on `on` */
   qk_status_t (*queue_sync)(qk_ops_ctx_t *ctx, int queue);
 
-  qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);             /* queue 0 */
-  qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args);           /* queue 0 */
+  qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);   /* queue 0 */
+  qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args); /* queue 0 */
   qk_status_t (*blas)(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
   qk_status_t (*multi_dot)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
   qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
@@ -225,7 +235,8 @@ typedef struct qk_ops {
   /* Sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt. Synchronous. */
   qk_status_t (*plaquette)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);
   /* Largest |U^+U - 1| and |det U - 1| over local links, and the sum of Re tr U / 3. Synchronous. */
-  qk_status_t (*unitarity)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det, double *link_trace);
+  qk_status_t (*unitarity)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det,
+                           double *link_trace);
   /* Compresses the local links; bytes needed: links_bytes. */
   size_t (*links_bytes)(const qk_lattice_t *lat, qk_prec_t prec, int reals);
   qk_status_t (*links_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
@@ -233,9 +244,12 @@ typedef struct qk_ops {
    * its conversion to another precision. bytes needed: diag_bytes. `singular`: sites whose matrix could
    * not be inverted (0 on success). */
   size_t (*diag_bytes)(const qk_lattice_t *lat, qk_prec_t prec);
-  qk_status_t (*clover_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag, qk_diag_t *out);
-  qk_status_t (*diag_invert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in, qk_diag_t *out, int64_t *singular);
-  qk_status_t (*diag_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in, qk_diag_t *out);
+  qk_status_t (*clover_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag,
+                            qk_diag_t *out);
+  qk_status_t (*diag_invert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
+                             qk_diag_t *out, int64_t *singular);
+  qk_status_t (*diag_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
+                              qk_diag_t *out);
 } qk_ops_t;
 
 const qk_ops_t *qk_ops_cpu(void);

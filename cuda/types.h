@@ -32,14 +32,14 @@ typedef enum qk_subset { QK_EVEN = 0, QK_ODD = 1, QK_FULL = 2 } qk_subset_t;
 
 /* The local lattice of one rank. Directions are 0..3 = x, y, z, t. */
 typedef struct qk_lattice {
-  int32_t l[4];       /* local extents, even, >= 2 (>= 4 where split) */
-  int32_t vcb;        /* local sites of one parity */
-  int32_t split[4];   /* 1: neighbours across the local edge come from ghosts; 0: they wrap around */
-  int32_t at_lo[4];   /* 1: local coordinate 0 is global coordinate 0 */
-  int32_t at_hi[4];   /* 1: local coordinate l-1 is the last global coordinate */
-  int32_t face[4];    /* sites of one parity on a face across direction mu: vcb / l[mu] */
-  int32_t offset[4];  /* global coordinate of local coordinate 0 */
-  int32_t global[4];  /* global extents */
+  int32_t l[4];      /* local extents, even, >= 2 (>= 4 where split) */
+  int32_t vcb;       /* local sites of one parity */
+  int32_t split[4];  /* 1: neighbours across the local edge come from ghosts; 0: they wrap around */
+  int32_t at_lo[4];  /* 1: local coordinate 0 is global coordinate 0 */
+  int32_t at_hi[4];  /* 1: local coordinate l-1 is the last global coordinate */
+  int32_t face[4];   /* sites of one parity on a face across direction mu: vcb / l[mu] */
+  int32_t offset[4]; /* global coordinate of local coordinate 0 */
+  int32_t global[4]; /* global extents */
 } qk_lattice_t;
 
 /* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts. */

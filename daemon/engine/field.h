@@ -26,7 +26,8 @@ typedef struct qk_field {
 } qk_field_t;
 
 /* nrhs 1..QK_MAX_RHS. All lanes are zero. Errors: QK_DEVICE_MEMORY. */
-qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset, qk_field_t **field);
+qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                            qk_field_t **field);
 void qk_field_destroy(qk_field_t *field); /* NULL-safe */
 size_t qk_field_bytes(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset);
 
@@ -44,7 +45,8 @@ qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
 typedef struct qk_work qk_work_t;
 qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work);
 void qk_work_destroy(qk_work_t *work); /* all fields must be released */
-qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset, qk_field_t **field);
+qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                            qk_field_t **field);
 void qk_work_release(qk_work_t *work, qk_field_t *field);
 
 #endif

@@ -10,10 +10,10 @@
 
 typedef struct qk_geom {
   int global[4], grid[4], coord[4];
-  qk_lattice_t lat;       /* what the kernels see of this rank */
-  int64_t volume;         /* global sites */
+  qk_lattice_t lat; /* what the kernels see of this rank */
+  int64_t volume;   /* global sites */
   int64_t local_volume;
-  qk_comm_t *comm;        /* borrowed */
+  qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
 
 /* Global extents must be even, >= 2, local ones even and >= 4 where split (QK_BAD_GEOMETRY names the

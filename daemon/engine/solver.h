@@ -20,16 +20,16 @@ typedef enum qk_slot_state { QK_SLOT_FREE, QK_SLOT_RUNNING, QK_SLOT_ENDED } qk_s
 
 typedef struct qk_slot {
   qk_slot_state_t state;
-  qk_status_t status;     /* of an ended slot: OK, NOT_CONVERGED, BREAKDOWN, NAN_INPUT, CANCELLED */
-  double tol;             /* relative, full operator */
+  qk_status_t status; /* of an ended slot: OK, NOT_CONVERGED, BREAKDOWN, NAN_INPUT, CANCELLED */
+  double tol;         /* relative, full operator */
   int64_t max_iter;
-  int64_t iterations;     /* inner iterations so far */
-  int64_t applications;   /* operator applications charged to this slot (all precisions) */
-  double residual;        /* last known estimate of |b - M x| / |b|; exact once ended */
+  int64_t iterations;   /* inner iterations so far */
+  int64_t applications; /* operator applications charged to this slot (all precisions) */
+  double residual;      /* last known estimate of |b - M x| / |b|; exact once ended */
   double norm_b;
-  double seconds;         /* wall time between fill and end */
+  double seconds; /* wall time between fill and end */
   int nhistory;
-  float history[256];     /* relative residual at check points, thinned by two when full */
+  float history[256]; /* relative residual at check points, thinned by two when full */
 } qk_slot_t;
 
 typedef struct qk_solver qk_solver_t;
@@ -41,16 +41,17 @@ typedef struct qk_precond {
 } qk_precond_t;
 
 typedef struct qk_solver_params {
-  const char *method;  /* "bicgstab", "cg" (normal equations), "gcr" */
-  qk_prec_t inner;     /* QK_DOUBLE, QK_SINGLE or QK_HALF */
-  int nslot;           /* 1 .. QK_MAX_RHS */
-  double reliable;     /* residual drop that triggers an update; 0: default of the precision */
-  int check;           /* iterations per step; 0: default */
-  int gcr_keep;        /* directions kept by gcr; 0: default 8 */
-  qk_precond_t precond;/* apply NULL: none; gcr only */
+  const char *method;   /* "bicgstab", "cg" (normal equations), "gcr" */
+  qk_prec_t inner;      /* QK_DOUBLE, QK_SINGLE or QK_HALF */
+  int nslot;            /* 1 .. QK_MAX_RHS */
+  double reliable;      /* residual drop that triggers an update; 0: default of the precision */
+  int check;            /* iterations per step; 0: default */
+  int gcr_keep;         /* directions kept by gcr; 0: default 8 */
+  qk_precond_t precond; /* apply NULL: none; gcr only */
 } qk_solver_params_t;
 
-qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params, qk_solver_t **solver, qk_err_t *err);
+qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                             qk_solver_t **solver, qk_err_t *err);
 void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 
 /* The block that right-hand sides are written into before fill (full, double, nslot columns): import
@@ -65,7 +66,8 @@ const qk_field_t *qk_solver_solution(qk_solver_t *solver);
  * not free) changes nothing. */
 qk_status_t qk_solver_fill(qk_solver_t *solver, int slot, double tol, int64_t max_iter);
 /* Several slots at once: one pass over the fields. */
-qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol, const int64_t *max_iter);
+qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol,
+                                const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
 const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
