@@ -1,0 +1,387 @@
+#include "tests/support/fake_daemon.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "proto/control.h"
+#include "proto/frame.h"
+#include "proto/limits.h"
+
+enum { ID_MAX = 64 };
+
+typedef struct peer {
+  uint8_t id[ID_MAX];
+  size_t bytes; /* 0: nobody */
+} peer_t;
+
+struct fake_state {
+  fake_daemon_t *d;
+  pthread_t thread;
+  atomic_int stop;
+  char folder[40], data_endpoint[96];
+  void *zmq, *control, *data;
+  peer_t control_peer, data_peer;
+  int session;
+  uint64_t field_bytes;
+  /* the request; number 0: none */
+  uint64_t number, arrived, credit, upload_total;
+  uint32_t nrhs;
+  uint8_t *stream;
+  uint64_t granted[8], sent[8];
+  int ended[8], upload_chunks, download_chunks;
+};
+typedef struct fake_state state_t;
+
+static const uint8_t token[QK_CLIENT_ID] = "0123456789abcde";
+
+static void bind_sockets(state_t *s) {
+  const int linger = 0;
+  s->control = zmq_socket(s->zmq, ZMQ_ROUTER);
+  s->data = zmq_socket(s->zmq, ZMQ_ROUTER);
+  zmq_setsockopt(s->control, ZMQ_LINGER, &linger, sizeof linger);
+  zmq_setsockopt(s->data, ZMQ_LINGER, &linger, sizeof linger);
+  /* The address of a socket that was just closed is free a moment later. */
+  while (zmq_bind(s->control, s->d->endpoint) != 0) zmq_poll(NULL, 0, 1);
+  while (zmq_bind(s->data, s->data_endpoint) != 0) zmq_poll(NULL, 0, 1);
+  s->control_peer.bytes = s->data_peer.bytes = 0;
+}
+
+static void break_connections(state_t *s) {
+  zmq_close(s->control);
+  zmq_close(s->data);
+  bind_sockets(s);
+  if (!s->d->script.forget) return;
+  s->session = 0;
+  s->number = 0;
+}
+
+static void reply(state_t *s, const Quark__ServerMessage *m) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&m->base, &bytes);
+  zmq_send(s->control, s->control_peer.id, s->control_peer.bytes, ZMQ_SNDMORE);
+  zmq_send(s->control, data, bytes, 0);
+  free(data);
+}
+
+#define REPLY(s, CASE, member, type, init, ...)                                                    \
+  do {                                                                                             \
+    type body_ = init;                                                                             \
+    type *b = &body_;                                                                              \
+    __VA_ARGS__;                                                                                   \
+    Quark__ServerMessage m_ = QUARK__SERVER_MESSAGE__INIT;                                         \
+    m_.body_case = QUARK__SERVER_MESSAGE__BODY_##CASE;                                             \
+    m_.member = b;                                                                                 \
+    reply(s, &m_);                                                                                 \
+  } while (0)
+
+static void reply_error(state_t *s, uint32_t status, char *text, int fatal, uint64_t request) {
+  REPLY(s, ERROR, error, Quark__Error, QUARK__ERROR__INIT, b->status = status; b->text = text;
+        b->fatal = fatal; b->has_request = request > 0; b->request = request);
+}
+
+static void hello(state_t *s, int resumed) {
+  s->session = 1;
+  REPLY(s, WELCOME, welcome, Quark__Welcome, QUARK__WELCOME__INIT, b->version = QK_PROTOCOL_VERSION;
+        b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)token;
+        b->token.len = sizeof token; b->data_endpoint = s->data_endpoint;
+        b->lease_ms = (uint32_t)s->d->script.lease_ms; b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8;
+        b->resumed = resumed);
+}
+
+static void send_result(state_t *s, uint32_t rhs, uint32_t status) {
+  REPLY(s, RESULT, result, Quark__Result, QUARK__RESULT__INIT, b->request = s->number; b->rhs = rhs;
+        b->status = status; b->true_residual = 1e-12; b->iterations = 7 + rhs; b->applications = 14;
+        b->seconds = 0.5; b->bytes = status == QK_OK ? s->field_bytes : 0);
+}
+
+static void end_rhs(state_t *s, uint32_t rhs, uint32_t status) {
+  if (s->ended[rhs]) return;
+  s->ended[rhs] = 1 + (int)status;
+  send_result(s, rhs, status);
+}
+
+static void give_credit(state_t *s) {
+  const uint64_t until = s->arrived + (uint64_t)s->d->script.credit_chunks * QK_CHUNK_MAX;
+  s->credit = until < s->upload_total ? until : s->upload_total;
+}
+
+static void accepted(state_t *s, int again) {
+  REPLY(s, ACCEPTED, accepted, Quark__Accepted, QUARK__ACCEPTED__INIT, b->request = s->number;
+        b->field_bytes = s->field_bytes; b->upload_next = s->arrived; b->upload_until = s->credit;
+        b->repeated_submit = again);
+}
+
+static void submit(state_t *s, const Quark__Submit *m) {
+  const int again = m->request == s->number, status = s->d->script.reject;
+  if (status) {
+    REPLY(s, REJECTED, rejected, Quark__Rejected, QUARK__REJECTED__INIT, b->request = m->request;
+          b->status = (uint32_t)status; b->text = "as the test wants"; b->has_retry_after_ms = 1;
+          b->retry_after_ms = 123);
+    return;
+  }
+  if (!again) {
+    free(s->stream);
+    s->number = m->request;
+    s->nrhs = m->nrhs;
+    s->arrived = 0;
+    s->upload_total = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ? m->nrhs * s->field_bytes : 0;
+    s->stream = calloc(m->nrhs, s->field_bytes);
+    memset(s->granted, 0, sizeof s->granted);
+    memset(s->sent, 0, sizeof s->sent);
+    memset(s->ended, 0, sizeof s->ended);
+  }
+  give_credit(s);
+  accepted(s, again);
+  for (uint32_t i = 0; again && i < s->nrhs; i++)
+    if (s->ended[i]) send_result(s, i, (uint32_t)s->ended[i] - 1);
+  if (!again && s->d->script.hold) {
+    Quark__RhsProgress one = QUARK__RHS_PROGRESS__INIT, *list = &one;
+    one.iterations = 40;
+    one.residual = 0.25;
+    REPLY(s, PROGRESS, progress, Quark__Progress, QUARK__PROGRESS__INIT, b->request = s->number;
+          b->queued = s->nrhs - 1; b->running = &list; b->n_running = 1);
+  }
+  for (uint32_t i = 0; s->upload_total == 0 && !s->d->script.hold && i < s->nrhs; i++)
+    end_rhs(s, i, QK_OK);
+}
+
+static void bad_session(state_t *s, const Quark__ClientMessage *m) {
+  if (m->body_case != QUARK__CLIENT_MESSAGE__BODY_GOODBYE)
+    reply_error(s, QK_NOT_FOUND, "say HELLO", 1, 0);
+}
+
+static void grant(state_t *s, const Quark__Grant *m) {
+  if (m->request != s->number || m->rhs >= s->nrhs || s->ended[m->rhs] != 1 + QK_OK) {
+    reply_error(s, QK_NOT_FOUND, "no such solution", 0, m->request);
+    return;
+  }
+  if (m->has_from) s->sent[m->rhs] = m->from;
+  s->granted[m->rhs] = m->until;
+  if (m->until > s->field_bytes) s->d->violations++;
+}
+
+static void cancel(state_t *s, const Quark__Cancel *m) {
+  s->d->cancels++;
+  if (m->request != s->number) {
+    reply_error(s, QK_NOT_FOUND, "no such request", 0, m->request);
+    return;
+  }
+  for (uint32_t i = 0; i < s->nrhs; i++)
+    if (m->n_rhs == 0 || m->rhs[0] == i) end_rhs(s, i, QK_CANCELLED);
+}
+
+static void report(state_t *s) {
+  Quark__SetupReport setup = QUARK__SETUP_REPORT__INIT;
+  Quark__EngineReport engine = QUARK__ENGINE_REPORT__INIT;
+  Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
+  uint32_t dims[4] = {4, 6, 8, 10};
+  setup.name = "default";
+  setup.gauge = "a gauge field";
+  setup.solver = setup.precision = "any";
+  setup.kappa = 0.125;
+  setup.dims = dims;
+  setup.n_dims = 4;
+  counters.converged = 17;
+  REPLY(s, STATUS, status, Quark__StatusReport, QUARK__STATUS_REPORT__INIT,
+        b->state = QUARK__SERVER_STATE__STATE_READY;
+        b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters);
+}
+
+static void control_message(state_t *s, const Quark__ClientMessage *m) {
+  fake_daemon_t *d = s->d;
+  int fatal;
+  switch (m->body_case) {
+  case QUARK__CLIENT_MESSAGE__BODY_HELLO:
+    d->hellos++;
+    hello(s, s->session);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
+    d->submits++;
+    submit(s, m->submit);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
+    grant(s, m->grant);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_ACK:
+    d->acks++;
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
+    cancel(s, m->cancel);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_STATUS:
+    if ((fatal = atomic_exchange(&d->script.fatal, 0)))
+      reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
+    else
+      report(s);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN:
+    REPLY(s, SHUTDOWN, shutdown, Quark__ShutdownReply, QUARK__SHUTDOWN_REPLY__INIT,
+          b->now = m->shutdown->now);
+    reply_error(s, QK_SHUTTING_DOWN, "good night", 1, 0);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_PING:
+    d->pings++;
+    REPLY(s, PONG, pong, Quark__Pong, QUARK__PONG__INIT, (void)b);
+    break;
+  default:
+    d->goodbyes++;
+    s->session = 0;
+  }
+}
+
+static void read_control(state_t *s) {
+  peer_t from;
+  zmq_msg_t msg;
+  const int n = zmq_recv(s->control, from.id, ID_MAX, ZMQ_DONTWAIT);
+  if (n <= 0) return;
+  from.bytes = (size_t)n;
+  zmq_msg_init(&msg);
+  zmq_msg_recv(&msg, s->control, 0);
+  Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(&msg), zmq_msg_size(&msg));
+  if (!m) {
+    s->d->violations++;
+  } else if (!s->d->script.mute) {
+    const int known =
+        s->control_peer.bytes == from.bytes && memcmp(s->control_peer.id, from.id, from.bytes) == 0;
+    s->control_peer = from;
+    if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO || (known && s->session))
+      control_message(s, m);
+    else {
+      bad_session(s, m);
+      s->control_peer.bytes = 0;
+    }
+  }
+  if (m) quark__client_message__free_unpacked(m, NULL);
+  zmq_msg_close(&msg);
+}
+
+static void send_data(state_t *s, qk_frame_t *frame, const uint8_t *payload) {
+  uint8_t *message = malloc(QK_FRAME_HEADER + QK_CHUNK_MAX);
+  qk_frame_fault_t fault;
+  if (frame->chunk_bytes) memcpy(message + QK_FRAME_HEADER, payload, frame->chunk_bytes);
+  cr_assert_eq(qk_frame_encode(frame, message + QK_FRAME_HEADER, message, &fault), QK_OK);
+  if (frame->chunk_bytes && s->d->script.corrupt_chunk) message[QK_FRAME_HEADER] ^= 1;
+  zmq_send(s->data, s->data_peer.id, s->data_peer.bytes, ZMQ_SNDMORE);
+  zmq_send(s->data, message, QK_FRAME_HEADER + frame->chunk_bytes, 0);
+  free(message);
+}
+
+static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload) {
+  fake_daemon_t *d = s->d;
+  const uint64_t at = f->rhs * s->field_bytes + f->offset, end = at + f->chunk_bytes;
+  if (f->request != s->number || end <= s->arrived) return;
+  if (f->rhs >= s->nrhs || f->field_bytes != s->field_bytes || at != s->arrived ||
+      end > s->credit) {
+    d->violations++;
+    return;
+  }
+  memcpy(s->stream + at, payload, f->chunk_bytes);
+  s->arrived = end;
+  d->uploaded = end;
+  if (qk_frame_is_last(f)) {
+    if (qk_checksum(s->stream + f->rhs * s->field_bytes, s->field_bytes) != f->field_checksum)
+      d->violations++;
+    if (!d->script.hold) end_rhs(s, f->rhs, QK_OK);
+  }
+  if (++s->upload_chunks == d->script.drop_upload) {
+    break_connections(s);
+    return;
+  }
+  give_credit(s);
+  REPLY(s, CREDIT, credit, Quark__Credit, QUARK__CREDIT__INIT, b->request = s->number;
+        b->until = s->credit);
+}
+
+static void read_data(state_t *s) {
+  peer_t from;
+  zmq_msg_t msg;
+  qk_frame_t frame;
+  qk_frame_fault_t fault;
+  const uint8_t *payload;
+  const int n = zmq_recv(s->data, from.id, ID_MAX, ZMQ_DONTWAIT);
+  if (n <= 0) return;
+  from.bytes = (size_t)n;
+  zmq_msg_init(&msg);
+  zmq_msg_recv(&msg, s->data, 0);
+  if (qk_frame_decode(zmq_msg_data(&msg), zmq_msg_size(&msg), &frame, &payload, &fault) != QK_OK) {
+    s->d->violations++;
+  } else if (frame.kind == QK_FRAME_BIND) {
+    s->data_peer = from;
+    qk_frame_t bound = {.kind = QK_FRAME_BOUND};
+    if (memcmp(payload + QK_CLIENT_ID, token, sizeof token) != 0) s->d->violations++;
+    send_data(s, &bound, NULL);
+  } else if (frame.kind == QK_FRAME_UPLOAD && s->data_peer.bytes == from.bytes &&
+             memcmp(s->data_peer.id, from.id, from.bytes) == 0)
+    upload_chunk(s, &frame, payload);
+  zmq_msg_close(&msg);
+}
+
+/* One chunk of a download that is granted; 0: there is none. */
+static int send_download(state_t *s) {
+  for (uint32_t i = 0; s->number && s->data_peer.bytes && i < s->nrhs; i++) {
+    if (s->sent[i] >= s->granted[i]) continue;
+    const uint64_t left = s->granted[i] - s->sent[i];
+    qk_frame_t f = {.kind = QK_FRAME_DOWNLOAD,
+                    .request = s->number,
+                    .rhs = i,
+                    .chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX),
+                    .field_bytes = s->field_bytes,
+                    .offset = s->sent[i]};
+    const uint8_t *field = s->stream + i * s->field_bytes;
+    if (qk_frame_is_last(&f))
+      f.field_checksum = qk_checksum(field, s->field_bytes) + (uint64_t)s->d->script.corrupt_field;
+    send_data(s, &f, field + f.offset);
+    s->sent[i] += f.chunk_bytes;
+    if (++s->download_chunks == s->d->script.drop_download) break_connections(s);
+    return 1;
+  }
+  return 0;
+}
+
+static void *serve(void *arg) {
+  state_t *s = arg;
+  bind_sockets(s);
+  while (!s->stop) {
+    const int more = send_download(s);
+    zmq_pollitem_t item[2] = {{.socket = s->control, .events = ZMQ_POLLIN},
+                              {.socket = s->data, .events = ZMQ_POLLIN}};
+    zmq_poll(item, 2, more ? 0 : 10);
+    read_control(s);
+    read_data(s);
+  }
+  zmq_close(s->control);
+  zmq_close(s->data);
+  return NULL;
+}
+
+void fake_daemon_start(fake_daemon_t *d, uint64_t field_bytes) {
+  memset(d, 0, sizeof *d);
+  d->script.credit_chunks = 8;
+  d->script.lease_ms = 60000;
+  state_t *s = d->state = calloc(1, sizeof *s);
+  s->d = d;
+  s->field_bytes = field_bytes;
+  strcpy(s->folder, "/tmp/qk-fake-XXXXXX");
+  cr_assert_not_null(mkdtemp(s->folder));
+  snprintf(d->endpoint, sizeof d->endpoint, "ipc://%s/control", s->folder);
+  snprintf(s->data_endpoint, sizeof s->data_endpoint, "ipc://%s/data", s->folder);
+  s->zmq = zmq_ctx_new();
+  cr_assert_eq(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+void fake_daemon_stop(fake_daemon_t *d) {
+  state_t *s = d->state;
+  s->stop = 1;
+  pthread_join(s->thread, NULL);
+  zmq_ctx_term(s->zmq);
+  unlink(d->endpoint + strlen("ipc://"));
+  unlink(s->data_endpoint + strlen("ipc://"));
+  rmdir(s->folder);
+  free(s->stream);
+  free(s);
+}

@@ -1,0 +1,41 @@
+/*
+ * fake_daemon.h: a daemon in a thread, for tests of libquark. It speaks the protocol of one session and
+ * one request at a time, "solves" M = 1 (each solution is its source), and misbehaves as it is told.
+ *
+ * The script is read while the daemon runs; the test sets it before the calls that it is meant for.
+ * What the client does against the protocol (order of chunks, more than its credit) is counted in
+ * `violations`.
+ */
+#ifndef QK_TESTS_FAKE_DAEMON_H
+#define QK_TESTS_FAKE_DAEMON_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct fake_script {
+  atomic_int mute;          /* answers nothing */
+  atomic_int reject;        /* SUBMIT: REJECTED with this status */
+  atomic_int hold;          /* right-hand sides never end, unless cancelled */
+  atomic_int drop_upload;   /* after so many chunks of upload all connections break, once */
+  atomic_int drop_download; /* likewise of download */
+  atomic_int forget;        /* a broken connection ends the session, too */
+  atomic_int corrupt_field; /* the last chunk of a download has a wrong field checksum */
+  atomic_int corrupt_chunk; /* a chunk of a download has a wrong checksum */
+  atomic_int credit_chunks; /* upload credit beyond what has arrived, in chunks of 1 MiB */
+  atomic_int fatal;         /* the next STATUS gets this fatal error, once */
+  atomic_int lease_ms;
+} fake_script_t;
+
+typedef struct fake_daemon {
+  fake_script_t script;
+  atomic_int hellos, submits, acks, cancels, goodbyes, pings, violations;
+  atomic_ullong uploaded; /* bytes of the request's stream */
+  char endpoint[96];
+  struct fake_state *state;
+} fake_daemon_t;
+
+/* field_bytes of every request. */
+void fake_daemon_start(fake_daemon_t *daemon, uint64_t field_bytes);
+void fake_daemon_stop(fake_daemon_t *daemon);
+
+#endif

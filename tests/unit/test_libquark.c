@@ -1,0 +1,441 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/quark.h"
+#include "tests/support/fake_daemon.h"
+
+enum { FIELD = 9 * 1024 * 1024 + 4096, NRHS = 3, MIB = 1024 * 1024 };
+
+static fake_daemon_t fake;
+
+static void setup(void) {
+  fake_daemon_start(&fake, FIELD);
+}
+
+static void teardown(void) {
+  cr_expect_eq(fake.violations, 0, "the client broke the protocol %d times", fake.violations);
+  fake_daemon_stop(&fake);
+}
+
+TestSuite(libquark, .init = setup, .fini = teardown, .timeout = 60);
+
+static quark_connection_t *connect_to(const quark_options_t *options) {
+  quark_connection_t *conn = NULL;
+  quark_error_t err = {0};
+  cr_assert_eq(quark_connect(fake.endpoint, options, &conn, &err), QUARK_OK, "%s", err.text);
+  return conn;
+}
+
+static uint64_t submit(quark_connection_t *conn, uint32_t nrhs) {
+  quark_params_t p;
+  quark_error_t err = {0};
+  uint64_t request = 0, bytes = 0;
+  quark_params_init(&p);
+  p.nrhs = nrhs;
+  cr_assert_eq(quark_submit(conn, &p, &request, &bytes, &err), QUARK_OK, "%s", err.text);
+  cr_assert_eq(bytes, (uint64_t)FIELD);
+  return request;
+}
+
+static uint64_t submit_points(quark_connection_t *conn, uint32_t nrhs) {
+  const quark_column_t column[8] = {{0}};
+  quark_params_t p;
+  quark_error_t err = {0};
+  uint64_t request = 0;
+  quark_params_init(&p);
+  p.nrhs = nrhs;
+  p.source = QUARK_POINT;
+  p.column = column;
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  return request;
+}
+
+/* All right-hand sides: no two of their chunks are equal. */
+static uint8_t *make_stream(void) {
+  uint8_t *stream = malloc((size_t)NRHS * FIELD);
+  uint32_t x = 12345;
+  for (size_t i = 0; i < (size_t)NRHS * FIELD; i++)
+    stream[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+  return stream;
+}
+
+static void upload(quark_connection_t *conn, uint64_t request, const uint8_t *stream,
+                   size_t piece) {
+  quark_error_t err = {0};
+  for (size_t at = 0; at < (size_t)NRHS * FIELD; at += piece) {
+    const size_t left = (size_t)NRHS * FIELD - at;
+    cr_assert_eq(quark_upload(conn, request, stream + at, left < piece ? left : piece, &err),
+                 QUARK_OK, "%s", err.text);
+  }
+}
+
+static void expect_solutions(quark_connection_t *conn, uint64_t request, const uint8_t *stream) {
+  uint8_t *x = malloc(FIELD);
+  for (uint32_t i = 0; i < NRHS; i++) {
+    quark_result_t result;
+    quark_error_t err = {0};
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, &err), QUARK_OK, "%s", err.text);
+    cr_assert_eq(result.status, QUARK_OK, "%s", result.text);
+    cr_expect_eq(result.iterations, 7u + i);
+    cr_assert_eq(quark_download(conn, request, i, x, FIELD, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(memcmp(x, stream + (size_t)i * FIELD, FIELD), 0, "right-hand side %u", i);
+  }
+  free(x);
+}
+
+static void round_trip(size_t piece) {
+  quark_connection_t *conn = connect_to(NULL);
+  uint8_t *stream = make_stream();
+  const uint64_t request = submit(conn, NRHS);
+  upload(conn, request, stream, piece);
+  expect_solutions(conn, request, stream);
+  cr_expect_eq(quark_release(conn, request, NULL), QUARK_OK);
+  cr_expect_eq(quark_release(conn, request, NULL), QUARK_NOT_FOUND);
+  quark_close(conn);
+  free(stream);
+}
+
+/* ---- what goes well ---- */
+
+Test(libquark, fields_come_back_as_they_were_sent) {
+  round_trip((size_t)NRHS * FIELD);
+}
+
+Test(libquark, uploads_may_come_in_odd_pieces_and_under_scarce_credit) {
+  fake.script.credit_chunks = 1;
+  round_trip(777777);
+}
+
+Test(libquark, status_tells_what_the_daemon_says) {
+  quark_connection_t *conn = connect_to(NULL);
+  quark_report_t report;
+  cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  cr_expect_eq(report.state, QUARK_READY);
+  cr_expect_eq(report.setup.dims[3], 10);
+  cr_expect_eq(report.setup.kappa, 0.125);
+  cr_expect(isnan(report.setup.plaquette), "not known");
+  cr_expect_eq(report.counters.converged, 17);
+  quark_close(conn);
+}
+
+Test(libquark, a_close_says_goodbye_unless_the_session_is_kept) {
+  quark_options_t o;
+  quark_options_init(&o);
+  uint8_t id[QUARK_CLIENT_ID_BYTES], again[QUARK_CLIENT_ID_BYTES];
+  o.keep_session = true;
+  quark_connection_t *conn = connect_to(&o);
+  cr_expect_not(quark_resumed(conn));
+  quark_client_id(conn, id);
+  const uint64_t first = submit_points(conn, 1);
+  quark_close(conn);
+  o.keep_session = false;
+  o.client_id = id;
+  conn = connect_to(&o);
+  cr_expect_eq(fake.goodbyes, 0);
+  cr_expect(quark_resumed(conn));
+  quark_client_id(conn, again);
+  cr_expect_arr_eq(id, again, sizeof id);
+  cr_expect_gt(submit_points(conn, 1), first, "numbers must grow over connections");
+  quark_close(conn);
+  conn = connect_to(NULL); /* the daemon reads in order, so it has read the goodbye */
+  cr_expect_eq(fake.goodbyes, 1);
+  quark_close(conn);
+}
+
+Test(libquark, events_tell_progress_and_each_result_once) {
+  fake.script.hold = 1;
+  quark_connection_t *conn = connect_to(NULL);
+  quark_event_t event;
+  cr_assert_eq(quark_event_next(conn, 0, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.kind, QUARK_EVENT_NONE);
+  const uint64_t request = submit_points(conn, 2);
+  struct pollfd fd = {.fd = quark_fd(conn), .events = POLLIN};
+  cr_assert_eq(poll(&fd, 1, 10000), 1);
+  cr_assert_eq(quark_event_next(conn, 0, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.kind, QUARK_EVENT_PROGRESS);
+  cr_expect_eq(event.request, request);
+  cr_expect_eq(event.iterations, 40);
+  cr_expect_eq(event.residual, 0.25);
+  cr_expect_eq(event.queued, 1);
+  cr_expect_eq(poll(&fd, 1, 0), 0, "nothing more to tell");
+  quark_result_t result;
+  cr_expect_eq(quark_wait(conn, request, 0, 0, &result, NULL), QUARK_TIMEOUT);
+  cr_assert_eq(quark_cancel(conn, request, 1, NULL), QUARK_OK);
+  cr_assert_eq(quark_event_next(conn, 10000, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.kind, QUARK_EVENT_RESULT);
+  cr_expect_eq(event.result.rhs, 1);
+  cr_expect_eq(event.result.status, QUARK_CANCELLED);
+  cr_assert_eq(quark_cancel(conn, request, QUARK_ALL, NULL), QUARK_OK);
+  cr_assert_eq(quark_event_next(conn, 10000, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.result.rhs, 0);
+  cr_expect_eq(event.ended, 2);
+  cr_assert_eq(quark_event_next(conn, 0, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.kind, QUARK_EVENT_NONE);
+  quark_close(conn);
+}
+
+typedef struct user {
+  quark_connection_t *conn;
+  uint64_t request;
+  uint32_t rhs;
+  const uint8_t *stream;
+  int good;
+} user_t;
+
+static void *use(void *arg) {
+  user_t *u = arg;
+  uint8_t *x = malloc(FIELD);
+  quark_result_t result;
+  quark_report_t report;
+  for (int i = 0; i < 3; i++)
+    u->good += quark_wait(u->conn, u->request, u->rhs, -1, &result, NULL) == QUARK_OK &&
+               quark_download(u->conn, u->request, u->rhs, x, FIELD, NULL) == QUARK_OK &&
+               memcmp(x, u->stream + (size_t)u->rhs * FIELD, FIELD) == 0 &&
+               quark_status(u->conn, &report, NULL) == QUARK_OK;
+  free(x);
+  return NULL;
+}
+
+Test(libquark, threads_share_a_connection) {
+  quark_connection_t *conn = connect_to(NULL);
+  uint8_t *stream = make_stream();
+  const uint64_t request = submit(conn, NRHS);
+  pthread_t thread[NRHS];
+  user_t user[NRHS];
+  for (uint32_t i = 0; i < NRHS; i++) {
+    user[i] = (user_t){conn, request, i, stream, 0};
+    cr_assert_eq(pthread_create(&thread[i], NULL, use, &user[i]), 0);
+  }
+  upload(conn, request, stream, MIB);
+  for (int i = 0; i < NRHS; i++) {
+    pthread_join(thread[i], NULL);
+    cr_expect_eq(user[i].good, 3);
+  }
+  quark_close(conn);
+  free(stream);
+}
+
+Test(libquark, acknowledged_solutions_are_gone) {
+  quark_connection_t *conn = connect_to(NULL);
+  const uint64_t request = submit_points(conn, 2);
+  quark_result_t result;
+  uint8_t *x = malloc(FIELD);
+  cr_assert_eq(quark_wait(conn, request, 1, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(quark_download(conn, request, 1, x, FIELD - 1, NULL), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(quark_ack(conn, request, 1, NULL), QUARK_OK);
+  cr_expect_eq(quark_ack(conn, request, 1, NULL), QUARK_OK);
+  cr_expect_eq(quark_download(conn, request, 1, x, FIELD, NULL), QUARK_NOT_FOUND);
+  cr_expect_eq(quark_ack(conn, request, 2, NULL), QUARK_BAD_ARGUMENT);
+  quark_close(conn);
+  free(x);
+}
+
+/* ---- what the daemon refuses ---- */
+
+Test(libquark, refusals_carry_status_and_advice) {
+  quark_connection_t *conn = connect_to(NULL);
+  fake.script.reject = QUARK_BUSY;
+  quark_params_t p;
+  quark_error_t err;
+  uint64_t request;
+  quark_params_init(&p);
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BUSY);
+  cr_expect(err.retryable);
+  cr_expect_eq(err.retry_after_ms, 123);
+  cr_expect_str_eq(err.text, "as the test wants");
+  fake.script.reject = 0;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK);
+  quark_close(conn);
+}
+
+Test(libquark, wrong_calls_are_refused_here) {
+  quark_connection_t *conn = connect_to(NULL);
+  quark_params_t p;
+  quark_error_t err;
+  quark_result_t result;
+  uint64_t request;
+  quark_params_init(&p);
+  p.nrhs = 9; /* the fake takes 8 */
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_TOO_LARGE);
+  p.nrhs = 0;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  p.nrhs = 1;
+  p.source = QUARK_POINT;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(fake.submits, 0);
+  cr_expect_eq(quark_wait(conn, 99, 0, 0, &result, &err), QUARK_NOT_FOUND);
+  cr_expect_eq(quark_cancel(conn, 99, QUARK_ALL, &err), QUARK_NOT_FOUND);
+  request = submit_points(conn, 1);
+  cr_expect_eq(quark_wait(conn, request, 1, 0, &result, &err), QUARK_BAD_ARGUMENT);
+  fake.script.hold = 1;
+  request = submit(conn, 1);
+  uint8_t *b = calloc(1, FIELD);
+  cr_expect_eq(quark_upload(conn, request, b, FIELD - 1, &err), QUARK_OK);
+  cr_expect_eq(quark_upload(conn, request, b, 2, &err), QUARK_BAD_ARGUMENT);
+  free(b);
+  quark_close(conn);
+}
+
+Test(libquark, a_silent_daemon_times_out) {
+  fake.script.mute = 1;
+  quark_options_t o;
+  quark_options_init(&o);
+  o.timeout_ms = 100;
+  quark_connection_t *conn = NULL;
+  quark_error_t err;
+  cr_expect_eq(quark_connect(fake.endpoint, &o, &conn, &err), QUARK_TIMEOUT);
+  cr_expect_null(conn);
+  cr_expect(err.retryable);
+  fake.script.mute = 0;
+  conn = connect_to(&o);
+  fake.script.mute = 1;
+  quark_report_t report;
+  cr_expect_eq(quark_status(conn, &report, &err), QUARK_TIMEOUT);
+  quark_close(conn);
+}
+
+Test(libquark, endpoints_that_are_none_are_refused) {
+  quark_connection_t *conn = NULL;
+  quark_error_t err;
+  cr_expect_eq(quark_connect("nowhere", NULL, &conn, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(err.text, "nowhere"));
+}
+
+/* ---- what breaks ---- */
+
+Test(libquark, an_upload_survives_a_broken_connection) {
+  fake.script.drop_upload = 12;
+  round_trip((size_t)NRHS * FIELD);
+  cr_expect_geq(fake.hellos, 2);
+  cr_expect_geq(fake.submits, 2);
+}
+
+Test(libquark, a_download_survives_a_broken_connection) {
+  fake.script.drop_download = 14;
+  round_trip((size_t)NRHS * FIELD);
+  cr_expect_geq(fake.hellos, 2);
+}
+
+Test(libquark, a_session_that_is_lost_ends_its_requests_as_retryable) {
+  fake.script.hold = 1;
+  fake.script.forget = 1;
+  fake.script.drop_upload = 5;
+  quark_connection_t *conn = connect_to(NULL);
+  uint8_t *stream = make_stream();
+  const uint64_t request = submit(conn, NRHS);
+  upload(conn, request, stream, MIB);
+  for (uint32_t i = 0; i < NRHS; i++) {
+    quark_result_t result;
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, NULL), QUARK_OK);
+    cr_expect_eq(result.status, QUARK_ENGINE_LOST);
+    cr_expect(quark_code_retryable(result.status));
+  }
+  fake.script.hold = 0;
+  const uint64_t second = submit(conn, NRHS);
+  upload(conn, second, stream, MIB);
+  expect_solutions(conn, second, stream);
+  quark_close(conn);
+  free(stream);
+}
+
+static quark_code_t download_one(quark_connection_t *conn, quark_error_t *err) {
+  const uint64_t request = submit_points(conn, 1);
+  quark_result_t result;
+  uint8_t *x = malloc(FIELD);
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  const quark_code_t code = quark_download(conn, request, 0, x, FIELD, err);
+  free(x);
+  return code;
+}
+
+Test(libquark, a_field_with_a_wrong_checksum_is_refused) {
+  fake.script.corrupt_field = 1;
+  quark_connection_t *conn = connect_to(NULL);
+  quark_error_t err;
+  cr_expect_eq(download_one(conn, &err), QUARK_BAD_CHECKSUM);
+  fake.script.corrupt_field = 0;
+  cr_expect_eq(download_one(conn, &err), QUARK_OK);
+  quark_close(conn);
+}
+
+Test(libquark, a_corrupt_message_ends_the_connection) {
+  fake.script.corrupt_chunk = 1;
+  quark_connection_t *conn = connect_to(NULL);
+  quark_error_t err;
+  quark_event_t event = {.kind = QUARK_EVENT_NONE};
+  cr_expect_eq(download_one(conn, &err), QUARK_BAD_CHECKSUM);
+  while (event.kind != QUARK_EVENT_DEAD)
+    cr_assert_eq(quark_event_next(conn, 10000, &event, &err), QUARK_OK);
+  cr_expect_eq(event.code, QUARK_BAD_CHECKSUM);
+  cr_expect_eq(quark_event_next(conn, -1, &event, &err), QUARK_BAD_CHECKSUM,
+               "told once, then an error");
+  quark_report_t report;
+  cr_expect_eq(quark_status(conn, &report, &err), QUARK_BAD_CHECKSUM);
+  quark_close(conn);
+}
+
+Test(libquark, a_session_that_was_taken_over_is_taken_back) {
+  quark_connection_t *conn = connect_to(NULL);
+  quark_report_t report;
+  quark_error_t err = {0};
+  fake.script.fatal = QUARK_NOT_FOUND;
+  cr_expect_eq(quark_status(conn, &report, &err), QUARK_OK, "%s", err.text);
+  cr_expect_eq(fake.hellos, 2);
+  quark_close(conn);
+}
+
+Test(libquark, a_fatal_error_ends_everything_with_its_status) {
+  fake.script.hold = 1;
+  quark_connection_t *conn = connect_to(NULL);
+  const uint64_t request = submit_points(conn, 1);
+  fake.script.fatal = QUARK_BAD_PROTOCOL;
+  quark_report_t report;
+  quark_error_t err;
+  quark_result_t result;
+  cr_expect_eq(quark_status(conn, &report, &err), QUARK_BAD_PROTOCOL);
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(result.status, QUARK_BAD_PROTOCOL);
+  quark_close(conn);
+}
+
+Test(libquark, shutdown_is_answered_before_the_end) {
+  quark_connection_t *conn = connect_to(NULL);
+  quark_event_t event;
+  cr_expect_eq(quark_shutdown(conn, false, NULL), QUARK_OK);
+  cr_assert_eq(quark_event_next(conn, 10000, &event, NULL), QUARK_OK);
+  cr_expect_eq(event.kind, QUARK_EVENT_DEAD);
+  cr_expect_eq(event.code, QUARK_SHUTTING_DOWN);
+  quark_close(conn);
+}
+
+Test(libquark, the_lease_is_kept_while_the_user_does_nothing) {
+  fake.script.lease_ms = 30;
+  quark_connection_t *conn = connect_to(NULL);
+  quark_event_t event;
+  cr_assert_eq(quark_event_next(conn, 1000, &event, NULL), QUARK_OK);
+  cr_expect_geq(fake.pings, 2);
+  quark_close(conn);
+}
+
+Test(libquark, a_daemon_that_stays_away_ends_the_connection) {
+  fake.script.hold = 1;
+  quark_options_t o;
+  quark_options_init(&o);
+  o.reconnect_ms = 300;
+  quark_connection_t *conn = connect_to(&o);
+  const uint64_t request = submit(conn, NRHS);
+  fake.script.mute = 1;
+  fake.script.drop_upload = 1;
+  uint8_t *b = calloc(1, FIELD);
+  quark_result_t result;
+  cr_expect_eq(quark_upload(conn, request, b, FIELD, NULL), QUARK_OK);
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(result.status, QUARK_TIMEOUT);
+  cr_expect_eq(quark_upload(conn, request, b, FIELD, NULL), QUARK_TIMEOUT);
+  quark_close(conn);
+  free(b);
+}
