@@ -54,10 +54,13 @@ template <class S> struct saved_tile {
   }
 };
 
+/* Blocks up to this many tiles are done before threads would have met. */
+constexpr int64_t small = 256;
+
 /* Runs body(tile of the block, chunk, first row, last row) for all of them. */
 template <class F> void for_chunks(const block_shape &b, const F &body) {
   const chunks c(b.rows);
-#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile > 64)
+#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile > small)
   for (int t = 0; t < b.ntile; t++)
     for (int64_t i = 0; i < c.n; i++) body(t, i, c.first(i), c.first(i + 1));
 }

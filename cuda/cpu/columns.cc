@@ -7,9 +7,12 @@
 namespace QK_NS {
 namespace {
 
+/* Lattices up to this many sites are done before threads would have met. */
+constexpr int64_t small = 1024;
+
 template <class F> void for_sites(const qk_lattice_t &lat, const F &body) {
   const int64_t n = 2 * (int64_t)lat.vcb;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n > small)
   for (int64_t i = 0; i < n; i++) body(i);
 }
 

@@ -94,7 +94,7 @@ qk_status_t qk_gpu_memory::info(qk_ops_ctx_t *ctx, qk_device_info_t *info) {
     status = qk_gpu_check(ctx, cudaMemGetInfo(&memory_free, &memory_total), "memory info");
   if (status != QK_OK) return status;
   memset(info, 0, sizeof *info);
-  snprintf(info->name, sizeof info->name, "%s", properties.name);
+  snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, properties.name);
   info->memory_total = (int64_t)memory_total;
   info->memory_free = (int64_t)memory_free;
   info->threads = gpu->multiprocessors;
