@@ -11,13 +11,12 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "proto/limits.h"
 
 enum { LINGER_MS = 1000 };
 
 struct qk_channel {
   void *context, *socket;
-  int signal_fd;
+  int signal_fd, silence_ms;
   bool terminated;
   double heard; /* qk_now_ms of the last message */
 };
@@ -40,7 +39,8 @@ static bool set_option(void *socket, int option, int value) {
   return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
-qk_status_t qk_channel_open(const char *endpoint, qk_channel_t **channel, qk_err_t *err) {
+qk_status_t qk_channel_open(const char *endpoint, int silence_ms, qk_channel_t **channel,
+                            qk_err_t *err) {
   qk_status_t status = QK_IO_ERROR;
   sigset_t set;
   sigemptyset(&set);
@@ -56,7 +56,7 @@ qk_status_t qk_channel_open(const char *endpoint, qk_channel_t **channel, qk_err
   c->context = zmq_ctx_new();
   c->socket = c->context != NULL ? zmq_socket(c->context, ZMQ_DEALER) : NULL;
   if (c->socket == NULL || !set_option(c->socket, ZMQ_LINGER, LINGER_MS) ||
-      !set_option(c->socket, ZMQ_SNDTIMEO, QK_ENGINE_SILENCE_MS)) {
+      !set_option(c->socket, ZMQ_SNDTIMEO, silence_ms)) {
     qk_fail(err, status, "zmq: %s", zmq_strerror(zmq_errno()));
     goto close_socket;
   }
@@ -65,6 +65,7 @@ qk_status_t qk_channel_open(const char *endpoint, qk_channel_t **channel, qk_err
                      zmq_strerror(zmq_errno()));
     goto close_socket;
   }
+  c->silence_ms = silence_ms;
   c->heard = qk_now_ms();
   *channel = c;
   return QK_OK;
@@ -114,8 +115,8 @@ Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel) {
   return message;
 }
 
-double qk_channel_silence(const qk_channel_t *channel) {
-  return qk_now_ms() - channel->heard;
+bool qk_channel_is_silent(const qk_channel_t *channel) {
+  return qk_now_ms() - channel->heard > channel->silence_ms;
 }
 
 qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message) {

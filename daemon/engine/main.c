@@ -6,6 +6,7 @@
  * or memory failed: only a new process helps.
  */
 #include <argp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,23 +20,35 @@
 #include "daemon/base/version.h"
 #include "daemon/engine/report.h"
 #include "daemon/engine/worker.h"
+#include "proto/limits.h"
 
 typedef struct options {
   const char *front;
   const char *comm;
+  int silence_ms;
   qk_level_t level;
 } options_t;
 
-enum { KEY_FRONT = 256, KEY_COMM, KEY_LOG_LEVEL };
+enum { KEY_FRONT = 256, KEY_COMM, KEY_SILENCE, KEY_LOG_LEVEL };
 
 static const struct argp_option option_table[] = {
     {"front", KEY_FRONT, "ENDPOINT", 0, "ZeroMQ endpoint of quarkd, as in ipc:///run/quarkd/engine",
      0},
     {"comm", KEY_COMM, "KIND", 0,
      "self: one rank; mpi: as many as were started; auto (default): mpi under mpirun or srun", 0},
+    {"silence", KEY_SILENCE, "MS", 0, "leave when the front has been silent for so long (30000)",
+     0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warn, info (default) or debug", 0},
     {0},
 };
+
+static int parse_ms(const char *text, struct argp_state *state) {
+  char *end;
+  long ms = strtol(text, &end, 10);
+  if (end == text || *end != '\0' || ms < 1 || ms > INT_MAX)
+    argp_error(state, "--silence=%s: milliseconds, at least 1", text);
+  return (int)ms;
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
   options_t *options = state->input;
@@ -47,6 +60,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     if (strcmp(arg, "self") != 0 && strcmp(arg, "mpi") != 0 && strcmp(arg, "auto") != 0)
       argp_error(state, "--comm=%s: self, mpi or auto", arg);
     options->comm = arg;
+    return 0;
+  case KEY_SILENCE:
+    options->silence_ms = parse_ms(arg, state);
     return 0;
   case KEY_LOG_LEVEL:
     if (qk_log_parse_level(arg, &options->level) != 0)
@@ -85,7 +101,8 @@ static int serve(const options_t *options, qk_comm_t *comm) {
   qk_channel_t *channel = NULL;
   qk_err_t err = {0};
   qk_status_t status = QK_OK;
-  if (qk_comm_rank(comm) == 0) status = qk_channel_open(options->front, &channel, &err);
+  if (qk_comm_rank(comm) == 0)
+    status = qk_channel_open(options->front, options->silence_ms, &channel, &err);
   status = qk_comm_agree(comm, status, &err);
   if (status != QK_OK) {
     qk_error("main", "%s", err.text);
@@ -105,7 +122,7 @@ int main(int argc, char **argv) {
   static const struct argp argp = {
       option_table, parse_option, NULL, "The solver process of quarkd, which starts it.",
       NULL,         NULL,         NULL};
-  options_t options = {.comm = "auto", .level = QK_LOG_INFO};
+  options_t options = {.comm = "auto", .silence_ms = QK_ENGINE_SILENCE_MS, .level = QK_LOG_INFO};
   qk_comm_t *comm = NULL;
   qk_err_t err = {0};
 

@@ -100,8 +100,8 @@ static qk_status_t hear_all(worker_t *w) {
     status = hear(w, message);
     quark__engine__front_message__free_unpacked(message, NULL);
   }
-  if (w->turn.head.kind == QK_TURN_WORK && qk_channel_silence(w->channel) > QK_ENGINE_SILENCE_MS) {
-    qk_error("worker", "the front has been silent for %d ms", QK_ENGINE_SILENCE_MS);
+  if (w->turn.head.kind == QK_TURN_WORK && qk_channel_is_silent(w->channel)) {
+    qk_error("worker", "the front has been silent for too long: leaving");
     w->stop = QK_TIMEOUT;
     w->turn.head.kind = QK_TURN_STOP;
   }

@@ -12,7 +12,7 @@
 #include "daemon/engine/channel.h"
 
 /* Returns QK_OK when told to stop (STOP or SIGTERM); QK_TIMEOUT when the front has been silent for
- * QK_ENGINE_SILENCE_MS; DEVICE and PROCESS statuses, also those of one rank alone, when the process
+ * too long; DEVICE and PROCESS statuses, also those of one rank alone, when the process
  * cannot go on. channel: on rank 0, NULL elsewhere. Collective. */
 qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err);
 

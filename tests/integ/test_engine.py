@@ -1,0 +1,434 @@
+"""quark-engine as the front sees it: test_engine.py QUARK_ENGINE QUARK_GAUGE RANKS
+
+Solutions are judged by the numpy oracle: b - M x is computed here.
+"""
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
+import tap  # noqa: E402
+try:
+    import numpy as np
+    import ref_dirac as ref
+    from engine_driver import Engine, Vector, pb, qk
+except (ImportError, FileNotFoundError) as missing:
+    tap.skip_all('python3-zmq, python3-protobuf, protoc, numpy and scipy are needed: %s' % missing)
+
+DIMS = (4, 4, 8, 8)  # may be cut in four
+GAUGE = 'builtin:weak:4x4x8x8:7'
+MASS, CSW, BOUNDARY = 0.1, 1.2, (1, 1, 1, -1)
+OK, BAD_GEOMETRY, BAD_ARGUMENT, NOT_READY, BAD_PROTOCOL = 0, 101, 100, 114, 112
+NOT_CONVERGED, NAN_INPUT, CANCELLED = 200, 202, 203
+
+
+class Case:
+    def __init__(self, engine, quark_gauge, ranks):
+        self.binary, self.ranks = engine, int(ranks)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'weak.lime')
+            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
+            self.links, _ = ref.load_any(path)
+        self.op = ref.WilsonClover(self.links, MASS, CSW, BOUNDARY)
+        self.shape = self.op.shape
+
+    def start(self, **more):
+        return Engine(self.binary, self.ranks, **more)
+
+    def loaded(self, **load):
+        engine = self.start()
+        try:
+            engine.load(GAUGE, mass=MASS, csw=CSW, boundary=BOUNDARY, **load)
+            engine.facts = engine.ready()
+        except BaseException:
+            engine.__exit__()
+            raise
+        return engine
+
+    def random(self, seed):
+        return np.random.default_rng(seed).normal(size=self.shape + (2,)) @ np.array([1, 1j])
+
+    def residual(self, x, b):
+        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
+
+
+# ---- from start to ready ------------------------------------------------------------------------
+
+
+@tap.test
+def says_hello(case):
+    with case.start() as e:
+        assert e.hello.version == 1 and e.hello.ranks == case.ranks
+        assert case.ranks > 1 or e.hello.pid == e.process.pid
+        assert e.stop() == 0
+
+
+@tap.test
+def ready_tells_what_was_loaded(case):
+    with case.loaded(slots=3) as e:
+        r = e.facts
+        assert (r.backend, r.format != '', r.slots, list(r.dims)) == ('cpu', True, 3, list(DIMS))
+        assert r.ranks == case.ranks == np.prod(r.grid)
+        assert abs(r.plaquette - ref.plaquette(case.links)) < 1e-12
+        assert r.unitarity < 1e-13 and r.digest != 0 and r.device_bytes > 0 and r.host_bytes > 0 and r.seconds > 0
+        assert e.stop() == 0
+
+
+@tap.test
+def load_reports_its_phases(case):
+    with case.start() as e:
+        e.load(GAUGE)
+        phases = []
+        name, body = e.receive()
+        while name == 'load_progress':
+            assert body.done <= body.total
+            phases.append(body.phase)
+            name, body = e.receive()
+        assert name == 'ready' and phases[0] == 'read' and phases[-1] == 'solver', phases
+
+
+@tap.test
+def a_bad_load_leaves_the_engine_alive(case):
+    bad = [(dict(gauge='/no/such/file'), None), (dict(gauge='builtin:weak:4x4x8:7'), None),
+           (dict(gauge=GAUGE, dims=[4, 4, 4, 8]), BAD_GEOMETRY), (dict(gauge=GAUGE, grid=[3, 0, 0, 0]), BAD_GEOMETRY),
+           (dict(gauge=GAUGE, solver='magic'), BAD_ARGUMENT), (dict(gauge=GAUGE, backend='abacus'), BAD_ARGUMENT),
+           (dict(gauge=GAUGE, mass=-5), BAD_ARGUMENT), (dict(gauge=GAUGE, slots=65), BAD_ARGUMENT),
+           (dict(gauge=GAUGE, link_reals=9), BAD_ARGUMENT), (dict(gauge=GAUGE, boundary=(1, 1, 1, 2)), BAD_ARGUMENT),
+           (dict(gauge=GAUGE, csw=float('nan')), BAD_ARGUMENT), (dict(gauge='x' * 5000), BAD_ARGUMENT)]
+    with case.start() as e:
+        for load, status in bad:
+            e.load(**load)
+            failed = e.expect('load_failed', skip=('load_progress',))
+            assert failed.text and 100 <= failed.status < 200, (load, failed)
+            assert status in (None, failed.status), (load, failed)
+        e.load(GAUGE)
+        assert e.ready().slots == 2
+        e.load(GAUGE)
+        assert e.expect('load_failed').status == BAD_PROTOCOL
+        assert e.stop() == 0
+
+
+@tap.test
+def a_damaged_file_is_refused(case):
+    with tempfile.TemporaryDirectory() as folder, case.start() as e:
+        path = os.path.join(folder, 'short.nersc')
+        with open(path, 'wb') as f:
+            f.write(b'BEGIN_HEADER\nDATATYPE = 4D_SU3_GAUGE_3x3\nDIMENSION_1 = 4\n')
+        e.load(path)
+        assert 100 <= e.expect('load_failed', skip=('load_progress',)).status < 200
+        e.load(GAUGE)
+        e.ready()
+
+
+@tap.test
+def a_fill_before_load_is_answered(case):
+    with case.start() as e:
+        ticket = e.fill(0, shm_in='/x')
+        end = e.done()[ticket]
+        assert end.status == NOT_READY and not end.written
+
+
+# ---- solving --------------------------------------------------------------------------------------
+
+
+@tap.test
+def solves_a_batch_of_uploads(case):
+    n = 8
+    with case.loaded(slots=n) as e:
+        b = [case.random(k) for k in range(n)]
+        tol = [10.0**-(4 + k) for k in range(n)]
+        source = [Vector(case.shape, data=b[k]) for k in range(n)]
+        sink = [Vector(case.shape) for k in range(n)]
+        try:
+            tickets = [e.fill(k, tol[k], shm_in=source[k].name, shm_out=sink[k].name) for k in range(n)]
+            ends = e.done(n)
+            for k in range(n):
+                end = ends[tickets[k]]
+                true = case.residual(sink[k].read(), b[k])
+                assert end.status == OK and end.written and end.slot == k, end
+                assert true <= tol[k] and abs(true - end.true_residual) < 1e-3 * true + 1e-14, (true, end)
+                assert end.iterations > 0 and end.applications >= end.iterations and end.seconds > 0
+                assert abs(end.norm_b / np.linalg.norm(b[k]) - 1) < 1e-12
+                assert abs(end.norm_x / np.linalg.norm(sink[k].read()) - 1) < 1e-12
+        finally:
+            for v in source + sink:
+                v.__exit__()
+
+
+@tap.test
+def every_solver_and_precision_solves(case):
+    b = case.random(1)
+    for solver in 'bicgstab', 'cg', 'gcr':
+        for inner in 'DOUBLE', 'SINGLE', 'HALF':
+            with case.loaded(slots=1, solver=solver, inner='PRECISION_' + inner, link_reals=12) as e:
+                x, end = e.solve(b, tol=1e-11)
+                assert end.status == OK and case.residual(x, b) <= 1e-11, (solver, inner, end)
+
+
+@tap.test
+def float_vectors_go_both_ways(case):
+    with case.loaded() as e:
+        b = case.random(2).astype('c8').astype(complex)
+        x, end = e.solve(b, dtype=qk.DTYPE_F32, tol=1e-10)
+        exact, _ = e.solve(b, tol=1e-10)
+        assert end.status == OK and end.true_residual <= 1e-10
+        assert np.abs(x - exact).max() < 2e-7 * np.abs(exact).max()
+
+
+@tap.test
+def the_factor_scales_the_solution(case):
+    with case.loaded() as e:
+        b = case.random(3)
+        x, end = e.solve(b)
+        y, scaled = e.solve(b, factor=-2.5)
+        assert np.abs(y + 2.5 * x).max() < 1e-14 * np.abs(y).max()
+        assert scaled.norm_x == end.norm_x
+
+
+@tap.test
+def bases_agree(case):
+    """b and x in basis X are T b, T x in DeGrand-Rossi; T of basis.h."""
+    e2 = np.array([[0, 1], [-1, 0]])
+    t = {qk.BASIS_UKQCD: np.block([[-e2, -e2], [-e2, e2]]) / np.sqrt(2),
+         qk.BASIS_DIRAC_PAULI: np.block([[e2, -e2], [e2, e2]]) / np.sqrt(2),
+         qk.BASIS_OPENQCD: np.block([[0 * e2, -e2], [e2, 0 * e2]])}
+    b = case.random(4)
+    with case.loaded() as e:
+        for basis, matrix in t.items():
+            x, end = e.solve(b, basis=basis)
+            assert end.status == OK and case.residual(matrix @ x, matrix @ b) < 1.1e-10, basis
+            x, end = e.generate(case.shape, qk.SOURCE_POINT, column=dict(spin=2, colour=1), basis=basis)
+            p = np.zeros(case.shape)
+            p[0, 0, 0, 0, 2, 1] = 1
+            assert end.status == OK and case.residual(matrix @ x, matrix @ p) < 1.1e-10, basis
+
+
+@tap.test
+def point_and_wall_sources_are_those_asked_for(case):
+    with case.loaded() as e:
+        x, end = e.generate(case.shape, qk.SOURCE_POINT, column=dict(x=1, y=3, z=6, t=5, spin=3, colour=2))
+        b = np.zeros(case.shape)
+        b[5, 6, 3, 1, 3, 2] = 1
+        assert end.status == OK and end.norm_b == 1 and case.residual(x, b) < 1.1e-10
+        x, end = e.generate(case.shape, qk.SOURCE_WALL, column=dict(t=7, spin=0, colour=1))
+        b = np.zeros(case.shape)
+        b[7, ..., 0, 1] = 1
+        assert end.status == OK and case.residual(x, b) < 1.1e-10
+
+
+@tap.test
+def noise_sources_are_noise(case):
+    """The source is seen through M x."""
+    for source, values in (qk.SOURCE_Z2, [1, -1]), (qk.SOURCE_Z4, np.array([1 + 1j, 1 - 1j, -1 + 1j, -1 - 1j]) / 2**.5):
+        with case.loaded() as e:
+            column = dict(t=-1, spin=-1, colour=-1, seed=2**63 + 5)
+            noise = lambda **more: case.op.apply(
+                e.generate(case.shape, source, column={**column, **more}, tol=1e-12)[0])
+            b = noise()
+            distance = np.abs(b[..., None] - values)
+            assert distance.min(axis=-1).max() < 1e-8
+            share = np.bincount(distance.argmin(axis=-1).ravel(), minlength=len(values)) / b.size
+            assert np.abs(share - 1 / len(values)).max() < 5 / np.sqrt(b.size), share
+            assert np.abs(noise(seed=6) - b).max() > 1
+            one = noise(t=2, spin=1, colour=0)
+            want = np.zeros(case.shape, complex)
+            want[2, ..., 1, 0] = b[2, ..., 1, 0]
+            assert np.abs(one - want).max() < 1e-8
+
+
+@tap.test
+def slots_are_refilled_while_others_run(case):
+    with case.loaded(slots=2) as e, Vector(case.shape) as sink:
+        hard = e.fill(1, 1e-12, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1, seed=1),
+                      shm_out=sink.name)
+        ends = {}
+        for k in range(4):
+            b = case.random(10 + k)
+            with Vector(case.shape, data=b) as source, Vector(case.shape) as out:
+                ticket = e.fill(0, 1e-6, shm_in=source.name, shm_out=out.name)
+                while ticket not in ends:
+                    ends.update(e.done())
+                assert ends[ticket].status == OK and case.residual(out.read(), b) <= 1e-6
+        while hard not in ends:
+            ends.update(e.done())
+        assert ends[hard].status == OK and ends[hard].true_residual <= 1e-12
+
+
+# ---- what goes wrong with one right-hand side -----------------------------------------------------
+
+
+@tap.test
+def bad_fills_touch_nobody(case):
+    good = case.random(20)
+    with case.loaded() as e:
+        alone, _ = e.solve(good)
+        with Vector(case.shape, data=good) as source, Vector(case.shape) as sink, \
+                Vector(case.shape, bytes=100) as short:
+            ticket = e.fill(0, shm_in=source.name, shm_out=sink.name)
+            bad = [dict(slot=1, shm_in='/no-such-object'), dict(slot=1, shm_in=short.name),
+                   dict(slot=1, shm_in=source.name, shm_out=short.name), dict(slot=1),
+                   dict(slot=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(slot=1, shm_in='/' + 'x' * 100),
+                   dict(slot=2, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
+                   dict(slot=1, shm_in=source.name, tol=float('nan')), dict(slot=1, shm_in=source.name, max_iter=0),
+                   dict(slot=1, shm_in=source.name, factor=0.0), dict(slot=1, source=qk.SOURCE_POINT),
+                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(x=4)),
+                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(t=-1)),
+                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(spin=4)),
+                   dict(slot=1, source=qk.SOURCE_WALL, column=qk.Column(t=8)),
+                   dict(slot=1, source=qk.SOURCE_Z4, column=qk.Column(t=0, spin=-2))]
+            ends = {}
+            for fill in bad:
+                t = e.fill(**fill)
+                while t not in ends:
+                    ends.update(e.done())
+                assert ends[t].status == BAD_ARGUMENT and ends[t].text and not ends[t].written, (fill, ends[t])
+            while ticket not in ends:
+                ends.update(e.done())
+            assert ends[ticket].status == OK
+            assert np.array_equal(sink.read(), alone)
+
+
+@tap.test
+def a_slot_that_is_taken_is_not_given_twice(case):
+    with case.loaded() as e:
+        point = dict(source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-12)
+        first, second = e.fill(1, **point), e.fill(1, **point)
+        ends = e.done(2)
+        assert ends[first].status == OK
+        # the first may have ended before the second was heard
+        assert ends[second].status in (BAD_PROTOCOL, OK) and (ends[second].text != '') == (ends[second].status != OK)
+
+
+@tap.test
+def nan_and_zero_end_at_once(case):
+    with case.loaded(slots=3) as e:
+        good = case.random(21)
+        alone, _ = e.solve(good, slot=1)
+        nan = case.random(22)
+        nan[3, 2, 1, 0, 1, 2] = np.nan
+        vectors = [Vector(case.shape, data=v) for v in (nan, good, 0 * good)] + [Vector(case.shape) for _ in range(3)]
+        try:
+            tickets = [e.fill(k, shm_in=vectors[k].name, shm_out=vectors[3 + k].name) for k in range(3)]
+            ends = e.done(3)
+            bad, fine, zero = (ends[t] for t in tickets)
+            assert bad.status == NAN_INPUT and not bad.written
+            assert zero.status == OK and zero.iterations == 0 and not vectors[5].read().any()
+            assert fine.status == OK and np.array_equal(vectors[4].read(), alone)
+        finally:
+            for v in vectors:
+                v.__exit__()
+
+
+@tap.test
+def a_miss_is_reported_as_a_miss(case):
+    with case.loaded() as e:
+        b = case.random(23)
+        x, end = e.solve(b, tol=1e-12, max_iter=3)
+        assert end.status == NOT_CONVERGED and end.written and 1e-12 < end.true_residual < 1
+        assert abs(case.residual(x, b) - end.true_residual) < 1e-6 * end.true_residual
+
+
+@tap.test
+def cancel_ends_one_slot(case):
+    """At a mass far below critical CG goes on for ever."""
+    with case.start() as e:
+        e.load('builtin:weak:8x8x8x8:3', mass=-1.2, csw=0, slots=2, solver='cg')
+        e.ready()
+        noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
+        first, second = e.fill(0, **noise), e.fill(1, **noise)
+        progress = e.expect('slot_progress')
+        assert progress.iterations > 0 and progress.ticket in (first, second)
+        e.send(cancel=pb.CancelSlot(slot=0, ticket=second))  # not in that slot: ignored
+        e.send(cancel=pb.CancelSlot(slot=1, ticket=second))
+        assert e.done()[second].status == CANCELLED
+        e.send(cancel=pb.CancelSlot(slot=1, ticket=second))  # has ended: ignored
+        third = e.fill(1, **noise)
+        e.send(cancel=pb.CancelSlot(slot=1, ticket=third))   # perhaps before it has run at all
+        assert e.done()[third].status == CANCELLED
+        e.send(cancel=pb.CancelSlot(slot=0, ticket=first))
+        end = e.done()[first]
+        assert end.status == CANCELLED and not end.written
+        assert e.stop() == 0
+
+
+# ---- the process ------------------------------------------------------------------------------------
+
+
+@tap.test
+def memory_stays_where_it_was(case):
+    with case.loaded() as e:
+        b = case.random(30)
+
+        def work():
+            for k in range(4):
+                e.solve(b, slot=k % 2, tol=1e-5, dtype=(qk.DTYPE_F32, qk.DTYPE_F64)[k % 2])
+            beat = e.heartbeat()
+            return beat.device_bytes, beat.host_bytes
+        before = work()
+        assert before[0] > 0 and work() == before
+
+
+@tap.test
+def heartbeats_count_steps(case):
+    with case.loaded() as e:
+        first = e.heartbeat()
+        e.solve(case.random(31))
+        assert e.heartbeat().steps > first.steps == 0
+
+
+@tap.test
+def nonsense_is_skipped(case):
+    with case.start() as e:
+        for junk in b'', b'\xff' * 100, os.urandom(70000), pb.EngineMessage(heartbeat=pb.Heartbeat(steps=1)).SerializeToString():
+            e.socket.send(junk)
+        e.load(GAUGE)
+        e.ready()
+        assert e.stop() == 0
+
+
+@tap.test
+def sigterm_stops_an_idle_and_a_busy_engine(case):
+    if case.ranks > 1:
+        raise tap.Skip('mpirun takes the signal')
+    with case.loaded() as e:
+        assert e.terminate() == 0
+    with case.start() as e:
+        e.load('builtin:weak:8x8x8x8:3', mass=-1.2, csw=0, slots=2, solver='cg')
+        e.ready()
+        e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-13, max_iter=10**9)
+        e.expect('slot_progress')
+        assert e.terminate() == 0
+
+
+@tap.test
+def a_silent_front_is_left(case):
+    with case.start(options=['--silence', '1500']) as e:
+        assert e.wait() != 0
+
+
+@tap.test
+def dies_with_its_parent(case):
+    """A shell stands in for quarkd, which starts the engine; it is killed with no chance to clean up."""
+    if case.ranks > 1:
+        raise tap.Skip('mpirun is the parent')
+    with case.start(wrapper=['sh', '-c', '"$@" & wait', 'sh']) as e:
+        engine = os.pidfd_open(e.hello.pid)
+        e.process.send_signal(signal.SIGKILL)
+        assert select.select([engine], [], [], 30)[0], 'the engine lives on'
+        os.close(engine)
+
+
+@tap.test
+def usage_errors_exit_64(case):
+    for arguments in [], ['--front'], ['--front', 'ipc:///x', '--comm', 'pigeon'], ['--what']:
+        done = subprocess.run([case.binary, *arguments], capture_output=True)
+        assert done.returncode == 64 and done.stderr, arguments
+    assert subprocess.run([case.binary, '--front', 'carrier:pigeon'], capture_output=True).returncode == 69
+
+
+if __name__ == '__main__':
+    tap.run(Case(*sys.argv[1:4]))
