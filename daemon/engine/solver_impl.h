@@ -40,6 +40,7 @@ typedef struct qk_slot_work {
   double norm_b;         /* of the scaled source */
   double target;         /* |r| that should give the wanted residual of the full system */
   double best;           /* |bhat - Mhat xe| in double */
+  double said;           /* |r| of the recursion at the last check point */
   double lowest;         /* smallest |r| that the recursion saw since r was last recomputed ... */
   int64_t lowest_at;     /* ... and the iteration of it */
   int64_t recomputed_at; /* iteration at which r was last computed in double */

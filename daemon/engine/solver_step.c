@@ -14,6 +14,7 @@ enum {
   REFRESH = 64    /* iterations after which a low precision has drifted enough to be looked after */
 };
 static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
+static const double disbelief = 10;   /* true |r| over that of the recursion that ends its use */
 
 /* What a check point has decided. All masks are [nslot]. */
 typedef struct plan {
@@ -57,6 +58,7 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   slot->iterations += s->check;
   slot->applications += (int64_t)s->check * s->method->applications_per_iteration;
   record(s, i, r);
+  w->said = r;
 
   bool lost = !(r <= divergence * w->best);
   bool reached = r <= w->target || r <= s->params.reliable * w->best;
@@ -97,7 +99,7 @@ static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t
     w->stalls = 0;
   else if (!taken || !plan->due[i])
     w->stalls++;
-  if (gained && !plan->fresh[i]) w->breakdown = false;
+  if (gained) w->breakdown = false;
   if (taken) w->best = norm;
   w->lowest = w->best;
   w->lowest_at = w->recomputed_at = slot->iterations;
@@ -122,7 +124,7 @@ static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
     take[i] = plan->add[i] && norm < s->w[i].best;
     reject[i] = plan->add[i] && !take[i];
     keep[i] = !reject[i];
-    if (reject[i]) plan->fresh[i] = 1;
+    if (reject[i] || norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, take[i], norm, plan);
   }
   status = masked(s, QK_BLAS_COPY, s->xe, x, take);

