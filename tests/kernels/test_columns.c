@@ -1,0 +1,256 @@
+/* Columns and sources: wire order against a lane, gamma bases, and noise that depends on neither the
+ * decomposition nor the backend. Backend: QK_BACKEND. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/blas_kit.h"
+
+static qk_column_args_t column(const kit_t *kit, const block_t *b, int rhs, void *wire,
+                               const double complex basis[4][4]) {
+  qk_column_args_t c = {
+      .lat = kit->lat, .field = b->field.v, .rhs = rhs, .is_double = 1, .wire = wire, .factor = 1};
+  memcpy(c.basis, basis, sizeof c.basis);
+  return c;
+}
+
+static const double complex one[4][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
+static const double complex mixing[4][4] = {
+    {0.5, 0.25 * I, 0, -1}, {0, 2 - I, 0.125, 0}, {I, 0, 0.75, 0.5 * I}, {-0.25, 1, 0, 1 + I}};
+
+static void turn(const kit_t *kit, const double complex basis[4][4], double factor,
+                 const double complex *in, double complex *out) {
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    const size_t site = i / 12, s = i % 12 / 3, c = i % 3;
+    out[i] = 0;
+    for (size_t r = 0; r < 4; r++) out[i] += factor * basis[s][r] * in[site * 12 + r * 3 + c];
+  }
+}
+
+Test(column, import_and_export_turn_the_basis) {
+  kit_t kit;
+  block_kit_open(&kit);
+  double complex *x = kit_vector(&kit), *turned = kit_vector(&kit), *now = kit_vector(&kit);
+  kit_random(&kit, 5, x);
+  for (int i = 0; i < ncuts; i++) {
+    if (cuts[i].subset != QK_FULL) continue;
+    block_t b = block_make(&kit, cuts[i], 1);
+    const int rhs = cuts[i].nrhs - 1;
+    double *wire = device_scalars(&kit, x, (int)kit_components(&kit));
+    qk_column_args_t c = column(&kit, &b, rhs, wire, mixing);
+    c.factor = 3;
+    kit_must(&kit, kit.ops->column_import(kit.ctx, &c), "import");
+    double complex *stored = block_get(&kit, &b, rhs);
+    turn(&kit, mixing, 3, x, turned);
+    cr_expect_lt(block_off(&kit, stored, turned), blas_tolerance(cuts[i].prec), "import, %s",
+                 cut_text(cuts[i]));
+
+    c.factor = 0.5;
+    kit_must(&kit, kit.ops->column_export(kit.ctx, &c), "export");
+    read_scalars(&kit, wire, now, (int)kit_components(&kit));
+    turn(&kit, mixing, 0.5, stored, turned);
+    cr_expect_lt(block_off(&kit, now, turned), 1e-14, "export, %s", cut_text(cuts[i]));
+    for (int other = 0; other < rhs; other++) {
+      double complex *y = block_get(&kit, &b, other);
+      cr_expect_arr_eq(y, b.x[other], kit_components(&kit) * sizeof *y, "%s: column %d was touched",
+                       cut_text(cuts[i]), other);
+      free(y);
+    }
+    free(stored);
+    kit_free(&kit, wire);
+    block_free(&kit, &b);
+  }
+  free(x);
+  free(turned);
+  free(now);
+  kit_close(&kit);
+}
+
+Test(column, float32_wire_is_the_rounded_float64_wire) {
+  kit_t kit;
+  block_kit_open(&kit);
+  const size_t reals = 2 * kit_components(&kit);
+  float *host = malloc(reals * sizeof *host), *back = malloc(reals * sizeof *back);
+  void *wire = kit_alloc(&kit, reals * sizeof *host);
+  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
+  for (size_t i = 0; i < reals; i++) host[i] = (float)(((double *)b.x[1])[i]);
+  qk_column_args_t c = column(&kit, &b, 1, wire, one);
+  c.is_double = 0;
+  kit_must(&kit, kit.ops->column_export(kit.ctx, &c), "export");
+  kit_must(&kit, kit.ops->copy(kit.ctx, back, wire, reals * sizeof *back, QK_COPY_TO_HOST, 0),
+           "copy");
+  kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
+  cr_expect_arr_eq(back, host, reals * sizeof *host);
+  c.rhs = 0;
+  kit_must(&kit, kit.ops->column_import(kit.ctx, &c), "import");
+  double complex *now = block_get(&kit, &b, 0);
+  for (size_t i = 0; i < reals; i++) cr_assert(((double *)now)[i] == (double)host[i]);
+  free(now);
+  free(host);
+  free(back);
+  kit_free(&kit, wire);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
+
+Test(column, nan_and_infinity_are_not_lost) {
+  kit_t kit;
+  block_kit_open(&kit);
+  static const double bad[] = {NAN, INFINITY};
+  double complex *x = kit_vector(&kit);
+  for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++)
+    for (int k = 0; k < 2; k++) {
+      block_t b = block_make(&kit, (cut_t){(qk_prec_t)prec, 2, false, QK_FULL}, 1);
+      memset(x, 0, kit_components(&kit) * sizeof *x);
+      x[12 * 7 + 5] = bad[k];
+      block_set(&kit, &b, 1, x);
+      cr_expect(!isfinite(creal(b.x[1][12 * 7 + 5])), "prec %d: %g", prec, bad[k]);
+      cr_expect(isfinite(creal(b.x[1][12 * 8 + 5])), "prec %d: %g spread to another site", prec,
+                bad[k]);
+      block_free(&kit, &b);
+    }
+  free(x);
+  kit_close(&kit);
+}
+
+/* ---- sources ---- */
+
+/* Philox4x32-10 as the paper has it, with the mixing function and the key schedule apart. */
+static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+  uint32_t c[4], k[2] = {key[0], key[1]};
+  memcpy(c, counter, sizeof c);
+  for (int round = 1; round <= 10; round++) {
+    const uint64_t p0 = 0xD2511F53ull * c[0], p1 = 0xCD9E8D57ull * c[2];
+    const uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k[0], (uint32_t)p1,
+                              (uint32_t)(p0 >> 32) ^ c[3] ^ k[1], (uint32_t)p0};
+    memcpy(c, next, sizeof c);
+    k[0] += 0x9E3779B9;
+    k[1] += 0xBB67AE85;
+  }
+  memcpy(out, c, sizeof c);
+}
+
+/* Known answers: kat_vectors of the authors' Random123 distribution. */
+Test(source, oracle_of_the_noise_gives_the_published_vectors) {
+  static const struct {
+    uint32_t counter[4], key[2], out[4];
+  } known[] = {{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+               {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+               {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                {0xa4093822, 0x299f31d0},
+                {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+  for (size_t i = 0; i < 3; i++) {
+    uint32_t out[4];
+    philox(known[i].counter, known[i].key, out);
+    cr_expect_arr_eq(out, known[i].out, sizeof out, "vector %zu", i);
+  }
+}
+
+static const uint64_t seed = 0x299f31d0a4093822;
+
+/* The source on the global lattice by plain loops. */
+static double complex source_value(const qk_source_args_t *a, const int x[4], int c) {
+  const int32_t *g = a->lat.global;
+  const bool noise = a->kind == QK_SOURCE_Z2 || a->kind == QK_SOURCE_Z4;
+  if (a->site[3] != x[3] && !(noise && a->site[3] < 0)) return 0;
+  if (a->kind == QK_SOURCE_POINT &&
+      (a->site[0] != x[0] || a->site[1] != x[1] || a->site[2] != x[2]))
+    return 0;
+  if ((a->spin >= 0 && c / 3 != a->spin) || (a->colour >= 0 && c % 3 != a->colour)) return 0;
+  if (!noise) return 1;
+  const uint64_t site =
+      (((uint64_t)x[3] * (uint64_t)g[2] + (uint64_t)x[2]) * (uint64_t)g[1] + (uint64_t)x[1]) *
+          (uint64_t)g[0] +
+      (uint64_t)x[0];
+  const uint32_t counter[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)c / 4, 0};
+  const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
+  uint32_t w[4];
+  philox(counter, key, w);
+  const double re = w[c % 4] & 0x80000000u ? -1 : 1, im = w[c % 4] & 0x40000000u ? -1 : 1;
+  return a->kind == QK_SOURCE_Z2 ? re : (re + im * I) / sqrt(2);
+}
+
+static void expect_source(const kit_t *kit, block_t *b, const qk_source_args_t *a) {
+  kit_must(kit, kit->ops->source(kit->ctx, a), "source");
+  double complex *now = block_get(kit, b, a->rhs);
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    int x[4];
+    size_t n = i / 12;
+    for (int mu = 0; mu < 4; mu++) {
+      x[mu] = (int)(n % (size_t)a->lat.l[mu]) + a->lat.offset[mu];
+      n /= (size_t)a->lat.l[mu];
+    }
+    const double complex want = source_value(a, x, (int)(i % 12));
+    cr_assert_lt(cabs(now[i] - want),
+                 1e-3 * (a->field.prec == QK_HALF) + 1e-7 * (a->field.prec == QK_SINGLE) + 1e-15,
+                 "kind %d at %d,%d,%d,%d component %zu: %g%+gi is %g%+gi", (int)a->kind, x[0], x[1],
+                 x[2], x[3], i % 12, creal(want), cimag(want), creal(now[i]), cimag(now[i]));
+  }
+  free(now);
+}
+
+static const qk_source_args_t sources[] = {
+    {.kind = QK_SOURCE_POINT, .site = {3, 5, 1, 6}, .spin = 2, .colour = 1},
+    {.kind = QK_SOURCE_POINT, .site = {4, 0, 0, 0}, .spin = 0, .colour = 0},
+    {.kind = QK_SOURCE_WALL, .site = {0, 0, 0, 7}, .spin = 3, .colour = 2},
+    {.kind = QK_SOURCE_Z2, .site = {0, 0, 0, -1}, .spin = -1, .colour = -1, .seed = seed},
+    {.kind = QK_SOURCE_Z4, .site = {0, 0, 0, -1}, .spin = -1, .colour = -1, .seed = seed},
+    {.kind = QK_SOURCE_Z4, .site = {0, 0, 0, 8}, .spin = 1, .colour = -1, .seed = 17},
+};
+
+/* This rank's lattice is put at each place of a 2x1x1x2 grid in turn. */
+Test(source, is_the_same_wherever_the_lattice_is_cut) {
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++)
+    for (int place = 0; place < 4; place++) {
+      qk_lattice_t lat = kit.lat;
+      lat.global[0] = 2 * lat.l[0];
+      lat.global[3] = 2 * lat.l[3];
+      lat.offset[0] = place % 2 * lat.l[0];
+      lat.offset[3] = place / 2 * lat.l[3];
+      block_t b = block_make(&kit, (cut_t){(qk_prec_t)prec, 3, false, QK_FULL}, 1);
+      for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        qk_source_args_t a = sources[i];
+        a.lat = lat;
+        a.field = b.field.v;
+        a.rhs = 1;
+        expect_source(&kit, &b, &a);
+      }
+      for (int rhs = 0; rhs < 3; rhs += 2) {
+        double complex *y = block_get(&kit, &b, rhs);
+        cr_expect_arr_eq(y, b.x[rhs], kit_components(&kit) * sizeof *y, "column %d was touched",
+                         rhs);
+        free(y);
+      }
+      block_free(&kit, &b);
+    }
+  kit_close(&kit);
+}
+
+Test(source, misfits_are_refused_by_name) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
+  const qk_source_args_t good = {.lat = kit.lat, .field = b.field.v, .kind = QK_SOURCE_POINT};
+  qk_source_args_t bad[5];
+  static const char *const words[] = {"site[1] = 6: 0 to 5", "spin = 4", "colour = -1",
+                                      "rhs = 2: 0 to 1", "kind = 9"};
+  for (int i = 0; i < 5; i++) bad[i] = good;
+  bad[0].site[1] = 6;
+  bad[1].spin = 4;
+  bad[2].colour = -1;
+  bad[3].rhs = 2;
+  bad[4].kind = (qk_source_kind_t)9;
+  for (int i = 0; i < 5; i++) {
+    cr_expect_eq(kit.ops->source(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
+    cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]) != NULL, "%s",
+              kit.ops->last_error(kit.ctx));
+  }
+  double complex *now = block_get(&kit, &b, 0);
+  cr_expect_arr_eq(now, b.x[0], kit_components(&kit) * sizeof *now);
+  free(now);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
