@@ -28,8 +28,11 @@ const char *gauge_make_name(const gauge_make_t *m) {
 
 void gauge_put(gauge_bytes_t *out, const void *data, size_t n) {
   if (n == 0) return;
-  out->p = realloc(out->p, out->n + n);
-  if (out->p == NULL) abort();
+  if (out->n + n > out->room) {
+    out->room = 2 * (out->n + n);
+    out->p = realloc(out->p, out->room);
+    if (out->p == NULL) abort();
+  }
   memcpy(out->p + out->n, data, n);
   out->n += n;
 }

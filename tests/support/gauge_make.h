@@ -37,7 +37,7 @@ const char *gauge_make_name(const gauge_make_t *make);
 
 typedef struct gauge_bytes {
   uint8_t *p; /* free() it */
-  size_t n;
+  size_t n, room;
   size_t links; /* offset of the first link */
 } gauge_bytes_t;
 
