@@ -107,6 +107,7 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   const bool first = r->state == REQUEST_SUBMITTED, uploads = m->upload_until > 0;
   r->state = REQUEST_ACCEPTED;
   r->field_bytes = m->field_bytes;
+  if (!first) quark__download_resume_locked(conn, r);
   if (r->ended == r->nrhs) return;
   if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes)) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
@@ -123,7 +124,6 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
     r->up.sent = m->upload_next;
     r->up.until = m->upload_until;
   }
-  if (!first) quark__download_resume_locked(conn, r);
   if (r->cancel_all) post_cancel(conn, r->number, QUARK_ALL, NULL);
 }
 
@@ -185,6 +185,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
 
 void quark__request_resume_locked(quark_connection_t *conn, request_t *request) {
   if (request->state == REQUEST_REJECTED) return;
+  request->up.until = 0; /* nothing is sent before ACCEPTED says where to go on */
   bool open = request->ended < request->nrhs || request->downloads;
   for (uint32_t i = 0; i < request->nrhs; i++)
     open |= request->rhs[i].result.bytes > 0 && !request->rhs[i].acked;

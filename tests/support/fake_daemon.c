@@ -2,10 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include "proto/control.h"
@@ -23,7 +21,7 @@ struct fake_state {
   fake_daemon_t *d;
   pthread_t thread;
   atomic_int stop;
-  char folder[40], data_endpoint[96];
+  char data_endpoint[96];
   void *zmq, *control, *data;
   peer_t control_peer, data_peer;
   int session;
@@ -39,15 +37,19 @@ typedef struct fake_state state_t;
 
 static const uint8_t token[QK_CLIENT_ID] = "0123456789abcde";
 
-static void bind_sockets(state_t *s) {
+/* First to a free port, later to the same one, once the socket that had it is closed. */
+static void *bind_socket(state_t *s, char *endpoint, size_t bytes) {
   const int linger = 0;
-  s->control = zmq_socket(s->zmq, ZMQ_ROUTER);
-  s->data = zmq_socket(s->zmq, ZMQ_ROUTER);
-  zmq_setsockopt(s->control, ZMQ_LINGER, &linger, sizeof linger);
-  zmq_setsockopt(s->data, ZMQ_LINGER, &linger, sizeof linger);
-  /* The address of a socket that was just closed is free a moment later. */
-  while (zmq_bind(s->control, s->d->endpoint) != 0) zmq_poll(NULL, 0, 1);
-  while (zmq_bind(s->data, s->data_endpoint) != 0) zmq_poll(NULL, 0, 1);
+  void *socket = zmq_socket(s->zmq, ZMQ_ROUTER);
+  zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+  while (zmq_bind(socket, *endpoint ? endpoint : "tcp://127.0.0.1:*") != 0) zmq_poll(NULL, 0, 1);
+  zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &bytes);
+  return socket;
+}
+
+static void bind_sockets(state_t *s) {
+  s->control = bind_socket(s, s->d->endpoint, sizeof s->d->endpoint);
+  s->data = bind_socket(s, s->data_endpoint, sizeof s->data_endpoint);
   s->control_peer.bytes = s->data_peer.bytes = 0;
 }
 
@@ -345,7 +347,6 @@ static int send_download(state_t *s) {
 
 static void *serve(void *arg) {
   state_t *s = arg;
-  bind_sockets(s);
   while (!s->stop) {
     const int more = send_download(s);
     zmq_pollitem_t item[2] = {{.socket = s->control, .events = ZMQ_POLLIN},
@@ -366,11 +367,8 @@ void fake_daemon_start(fake_daemon_t *d, uint64_t field_bytes) {
   state_t *s = d->state = calloc(1, sizeof *s);
   s->d = d;
   s->field_bytes = field_bytes;
-  strcpy(s->folder, "/tmp/qk-fake-XXXXXX");
-  cr_assert_not_null(mkdtemp(s->folder));
-  snprintf(d->endpoint, sizeof d->endpoint, "ipc://%s/control", s->folder);
-  snprintf(s->data_endpoint, sizeof s->data_endpoint, "ipc://%s/data", s->folder);
   s->zmq = zmq_ctx_new();
+  bind_sockets(s);
   cr_assert_eq(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
@@ -379,9 +377,6 @@ void fake_daemon_stop(fake_daemon_t *d) {
   s->stop = 1;
   pthread_join(s->thread, NULL);
   zmq_ctx_term(s->zmq);
-  unlink(d->endpoint + strlen("ipc://"));
-  unlink(s->data_endpoint + strlen("ipc://"));
-  rmdir(s->folder);
   free(s->stream);
   free(s);
 }

@@ -314,8 +314,15 @@ Test(libquark, an_upload_survives_a_broken_connection) {
   cr_expect_geq(fake.submits, 2);
 }
 
+/* Before the first window of the second field is half used up, and after it. */
 Test(libquark, a_download_survives_a_broken_connection) {
-  fake.script.drop_download = 14;
+  fake.script.drop_download = 12;
+  round_trip((size_t)NRHS * FIELD);
+  cr_expect_geq(fake.hellos, 2);
+}
+
+Test(libquark, a_download_survives_a_connection_broken_later) {
+  fake.script.drop_download = 16;
   round_trip((size_t)NRHS * FIELD);
   cr_expect_geq(fake.hellos, 2);
 }
