@@ -1,0 +1,126 @@
+"""An engine that only pretends, for the front's tests: `fake_engine.py --front ENDPOINT`.
+
+It speaks engine.proto and does with each right-hand side what its max_iter says (ACTIONS); anything else
+is "solved" at once: x = 2 b for uploads, zeros but for the seed in the first number for generated sources.
+FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), or a
+plaquette and digest by generation ("change"). Environment QK_PROTO_PY: folder of the generated modules.
+"""
+import ctypes
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+import zmq
+
+sys.path.insert(0, os.environ['QK_PROTO_PY'])
+import engine_pb2 as pb  # noqa: E402
+import quark_pb2 as qk   # noqa: E402
+
+SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF = range(1, 13)
+REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
+
+
+class FakeEngine:
+    def __init__(self, endpoint):
+        self.generation = int(endpoint.rsplit('-', 1)[1])
+        self.socket = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.connect(endpoint)
+        self.held = {}
+
+    def send(self, **body):
+        self.socket.send(pb.EngineMessage(**body).SerializeToString())
+
+    def load(self, load):
+        how = os.environ.get('FAKE_LOAD', 'ok')
+        if how == 'mute':
+            threading.Event().wait()
+        self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
+        if how == 'refuse':
+            self.send(load_failed=pb.LoadFailed(status=104, text='checksum of a fake file'))
+            return
+        self.dims = list(load.dims) or [4, 4, 4, 4]
+        self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
+                                 format='fake', plaquette=0.5, unitarity=0, slots=load.slots,
+                                 digest=self.generation if how == 'change' else 7,
+                                 device_bytes=1, host_bytes=2, seconds=0.1))
+
+    def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None):
+        self.send(slot_done=pb.SlotDone(
+            slot=fill.slot if slot is None else slot, ticket=fill.ticket if ticket is None else ticket, status=status,
+            true_residual=fill.tol / 2 if residual is None else residual, iterations=3, applications=6, seconds=0.01,
+            written=written, norm_b=1, norm_x=2))
+
+    def solve(self, fill):
+        count = int(np.prod(self.dims)) * 12
+        if fill.HasField('shm_in'):
+            x = 2 * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
+        else:
+            x = np.zeros(count, REAL[fill.dtype])
+            x[0] = fill.column.seed
+        assert len(x) == count
+        if fill.HasField('shm_out'):
+            assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
+            np.memmap('/dev/shm' + fill.shm_out, x.dtype, 'r+')[...] = fill.factor * x
+
+    def fill(self, fill):
+        action = fill.max_iter
+        if action in (HOLD, DEAF):
+            self.held[fill.slot] = fill
+        elif action == DIE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif action == STALL:
+            threading.Event().wait()
+        elif action == OVERSTATE:
+            self.solve(fill)
+            self.done(fill, residual=0.5)
+        elif action == STALE_TICKET:
+            self.done(fill, status=203, ticket=fill.ticket + 1000, written=False)
+            self.solve(fill)
+            self.done(fill)
+        elif action == GARBAGE:
+            self.socket.send(b'\xff' * 100)
+        elif action == NO_SUCH_SLOT:
+            self.done(fill, slot=63)
+        elif action == FATAL:
+            self.send(fatal=pb.Fatal(status=301, text='the fake device has fallen off'))
+            threading.Event().wait()
+        elif action == ODD_STATUS:
+            self.done(fill, status=9999, written=False)
+        else:
+            if action == PROGRESS:
+                for i in range(50):
+                    self.send(slot_progress=pb.SlotProgress(slot=fill.slot, ticket=fill.ticket, iterations=i, residual=1 / (i + 1)))
+                self.held[fill.slot] = fill
+                return
+            self.solve(fill)
+            self.done(fill)
+
+    def cancel(self, cancel):
+        fill = self.held.get(cancel.slot)
+        if fill and fill.ticket == cancel.ticket and fill.max_iter != DEAF:
+            del self.held[cancel.slot]
+            self.done(fill, status=203, residual=1, written=False)
+
+    def run(self):
+        self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1))
+        while True:
+            if not self.socket.poll(500):
+                self.send(heartbeat=pb.Heartbeat(steps=0))
+                continue
+            m = pb.FrontMessage.FromString(self.socket.recv())
+            body = m.WhichOneof('body')
+            if body == 'load':
+                self.load(m.load)
+            elif body == 'fill':
+                self.fill(m.fill)
+            elif body == 'cancel':
+                self.cancel(m.cancel)
+            elif body == 'stop':
+                return
+
+
+if __name__ == '__main__':
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: goes with the front
+    FakeEngine(sys.argv[sys.argv.index('--front') + 1]).run()

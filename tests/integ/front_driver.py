@@ -1,0 +1,301 @@
+"""Starts quarkd and speaks its protocol as a client, byte by byte where a test wants that.
+
+Needs python3-zmq, python3-protobuf, protoc and libxxhash. Import fails where one is missing.
+"""
+import ctypes
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy as np
+import zmq
+
+import engine_driver
+from engine_driver import qk
+
+TIMEOUT = 20.0
+MIB = 1 << 20
+BIND, BOUND, UPLOAD, DOWNLOAD = 1, 2, 3, 4
+STATUS = {}
+for line in open(os.path.join(engine_driver.ROOT, 'proto', 'status.h'), encoding='utf-8'):
+    if m := re.match(r'\s*X\((\w+), (\d+), ', line):
+        STATUS[m[1]] = int(m[2])
+
+_xxhash = ctypes.CDLL('libxxhash.so.0')
+_xxhash.XXH3_64bits.restype = ctypes.c_uint64
+_xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def checksum(data):
+    return _xxhash.XXH3_64bits(data, len(data))
+
+
+def frame(kind, request=0, rhs=0, payload=b'', field_bytes=0, offset=0, field_checksum=0, **wrong):
+    """A data message; `wrong` replaces header fields after the checksums were made of the right ones."""
+    values = dict(magic=b'QKDF', version=1, kind=kind, request=request, rhs=rhs, chunk_bytes=len(payload),
+                  field_bytes=field_bytes, offset=offset, chunk_checksum=checksum(payload), field_checksum=field_checksum)
+    keep_header_checksum = wrong.pop('keep_header_checksum', False)
+    right = struct.pack('<4sHHQIIQQQQ', *values.values())
+    values.update(wrong)
+    header = struct.pack('<4sHHQIIQQQQ', *values.values())
+    return header + struct.pack('<Q', checksum(right if keep_header_checksum else header)) + payload
+
+
+class Daemon:
+    """One quarkd, from start to end; a context manager that leaves no process behind."""
+
+    def __init__(self, binary, *options, engine=None, gauge='fake', mass='0.1', dims=None, env=None, wait='ready: '):
+        self.dir = tempfile.mkdtemp(prefix='qk-front-')
+        self.environment = dict(os.environ, QK_PROTO_PY=engine_driver.GENERATED.name, XDG_RUNTIME_DIR=self.dir, **(env or {}))
+        command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--log-level', 'debug']
+        if not any(o.startswith('--listen') for o in options):
+            command += ['--listen', 'tcp://127.0.0.1:0']
+        command += ['--engine', self._program(engine)] if engine else []
+        command += ['--dims', dims] if dims else []
+        self.process = subprocess.Popen(command + list(options), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        env=self.environment, text=True)
+        self.lines, self.ended, self.news = [], False, threading.Condition()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+        self.context = zmq.Context()
+        self.endpoint = None
+        if m := self.log(r'listening on (\S+), data on (\S+)'):
+            self.endpoint, self.data_endpoint = m[1], m[2]
+        if wait:
+            assert self.log(wait), 'quarkd has ended: ' + ''.join(self.lines[-5:])
+
+    def _program(self, engine):
+        """A script is run by the interpreter that runs us."""
+        if not engine.endswith('.py'):
+            return engine
+        path = os.path.join(self.dir, 'engine')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('#!/bin/sh\nexec "%s" "%s" "$@"\n' % (sys.executable, engine))
+        os.chmod(path, 0o755)
+        return path
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.news:
+                self.lines.append(line)
+                self.news.notify_all()
+        with self.news:
+            self.ended = True
+            self.news.notify_all()
+
+    def log(self, pattern, count=1):
+        """Waits for the count-th line of the log that matches; None where the daemon has ended without it."""
+        def found():
+            hits = [m for m in (re.search(pattern, line) for line in self.lines) if m]
+            return hits[count - 1] if len(hits) >= count else None
+        with self.news:
+            assert self.news.wait_for(lambda: found() or self.ended, TIMEOUT), 'no line with ' + pattern
+            return found()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            if self.log('draining'):
+                self.process.terminate()  # the second one stops it at once
+        try:
+            self.process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+        self.context.destroy(linger=0)
+        shutil.rmtree(self.dir)
+
+    def wait(self):
+        """The exit code; checks that nothing is left behind."""
+        code = self.process.wait(TIMEOUT)
+        left = [n for n in os.listdir('/dev/shm') if n.startswith('quarkd-%d-' % self.process.pid)]
+        assert not left, left
+        assert not [n for n in os.listdir(self.dir) if n.startswith('quarkd-')], os.listdir(self.dir)
+        return code
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def status(self):
+        with Client(self, hello=False) as c:
+            return c.status()
+
+    def status_when(self, condition):
+        """The first report that fulfils the condition: asks again and again."""
+        with Client(self, hello=False) as c:
+            for _ in range(20000):
+                report = c.status()
+                if condition(report):
+                    return report
+                c.control.poll(5)
+        raise TimeoutError('the status never came:\n%s' % report)
+
+
+class Client:
+    """One client id with its two sockets."""
+
+    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True):
+        self.daemon = daemon
+        self.client_id = client_id or os.urandom(16)
+        self.request = 0
+        self.control = self._socket()
+        self.control.connect(daemon.endpoint)
+        self.data = self._socket()
+        self.data.connect(daemon.data_endpoint)
+        self.later = []
+        if hello:
+            self.hello(user)
+            if bind:
+                self.bind()
+
+    def _socket(self):
+        s = self.daemon.context.socket(zmq.DEALER)
+        s.setsockopt(zmq.LINGER, 0)
+        return s
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.control.close()
+        self.data.close()
+
+    # ---- messages
+
+    def send(self, **body):
+        self.control.send(qk.ClientMessage(**body).SerializeToString())
+
+    def receive(self):
+        if self.later:
+            return self.later.pop(0)
+        assert self.control.poll(int(1e3 * TIMEOUT)), 'no message from quarkd'
+        m = qk.ServerMessage.FromString(self.control.recv())
+        name = m.WhichOneof('body')
+        return name, getattr(m, name)
+
+    def expect(self, wanted, skip=('progress', 'credit')):
+        """The next message but for those in skip, which must be `wanted`."""
+        while True:
+            name, body = self.receive()
+            if name == wanted:
+                return body
+            assert name in skip, 'got %s instead of %s: %s' % (name, wanted, body)
+
+    def error(self, status, fatal=True):
+        e = self.expect('error', skip=('progress', 'credit', 'result'))
+        assert (e.status, e.fatal) == (STATUS[status], fatal), e
+        return e
+
+    def hello(self, user='tester'):
+        self.send(hello=qk.Hello(version=1, client_id=self.client_id, user=user, program='test'))
+        self.welcome = self.expect('welcome')
+        return self.welcome
+
+    def bind(self, token=None):
+        self.data.send(frame(BIND, payload=self.client_id + (token or self.welcome.token), field_bytes=32))
+        if token is None:
+            assert self.chunk()['kind'] == BOUND
+
+    def status(self):
+        self.send(status=qk.StatusRequest())
+        return self.expect('status', skip=('progress', 'credit', 'result'))
+
+    def ping(self):
+        """Returns when the server has handled all that was sent on the control channel before."""
+        self.send(ping=qk.Ping())
+        while True:
+            name, body = self.receive_new()
+            if name == 'pong':
+                return
+            self.later.append((name, body))
+
+    def receive_new(self):
+        later, self.later = self.later, []
+        try:
+            return self.receive()
+        finally:
+            self.later = later + self.later
+
+    # ---- requests
+
+    def submit(self, nrhs=1, request=None, expect='accepted', **more):
+        if request is None:
+            self.request += 1
+            request = self.request
+        body = dict(request=request, nrhs=nrhs, dtype=qk.DTYPE_F64, tol=1e-8, source=qk.SOURCE_UPLOAD, sink=qk.SINK_DOWNLOAD)
+        body.update(more)
+        if 'column' not in body and body['source'] != qk.SOURCE_UPLOAD:
+            body['column'] = [qk.Column(seed=i) for i in range(nrhs)]
+        self.send(submit=qk.Submit(**body))
+        return self.expect(expect) if expect else None
+
+    def upload(self, accepted, fields, chunk=MIB, begin=0):
+        """All fields in chunks, under the credit that comes."""
+        until = accepted.upload_until
+        for rhs, field in enumerate(fields):
+            data = field.tobytes()
+            assert len(data) == accepted.field_bytes
+            for offset in range(0, len(data), chunk):
+                piece = data[offset:offset + chunk]
+                end = rhs * len(data) + offset + len(piece)
+                if end <= begin:
+                    continue
+                while end > until:
+                    name, body = self.receive_new()
+                    if name == 'credit':
+                        until = body.until
+                    else:
+                        self.later.append((name, body))
+                last = offset + len(piece) == len(data)
+                self.data.send(frame(UPLOAD, accepted.request, rhs, piece, len(data), offset, checksum(data) if last else 0))
+
+    def chunk(self):
+        """The next data message, checked, as a dict with its payload."""
+        assert self.data.poll(int(1e3 * TIMEOUT)), 'no data from quarkd'
+        message = self.data.recv()
+        names = ('magic', 'version', 'kind', 'request', 'rhs', 'chunk_bytes', 'field_bytes', 'offset', 'chunk_checksum', 'field_checksum')
+        head = dict(zip(names, struct.unpack('<4sHHQIIQQQQ', message[:56])))
+        head['payload'] = message[64:]
+        assert struct.unpack('<Q', message[56:64])[0] == checksum(message[:56])
+        assert head['chunk_bytes'] == len(head['payload']) and checksum(head['payload']) == head['chunk_checksum']
+        return head
+
+    def fetch(self, result, dtype=np.complex128):
+        """The whole solution under one grant."""
+        self.send(grant=qk.Grant(request=result.request, rhs=result.rhs, until=result.bytes))
+        data = b''
+        while len(data) < result.bytes:
+            c = self.chunk()
+            assert (c['kind'], c['request'], c['rhs'], c['offset']) == (DOWNLOAD, result.request, result.rhs, len(data))
+            data += c['payload']
+        assert c['field_checksum'] == checksum(data)
+        return np.frombuffer(data, dtype)
+
+    def results(self, count):
+        return sorted((self.expect('result') for _ in range(count)), key=lambda r: r.rhs)
+
+    def ack(self, request, *rhs):
+        self.send(ack=qk.Ack(request=request, rhs=rhs))
+
+    def solve(self, fields, real=np.complex128, **more):
+        """Upload, wait, fetch, acknowledge: [(result, solution or None)]."""
+        accepted = self.submit(len(fields), **more)
+        self.upload(accepted, fields)
+        out = [(r, self.fetch(r, real) if r.bytes else None) for r in self.results(len(fields))]
+        self.ack(accepted.request)
+        return out

@@ -1,0 +1,687 @@
+#!/usr/bin/env python3
+"""quarkd against an engine that only pretends: protocol, credit, faults, memory, lifetime.
+
+usage: test_front.py QUARKD
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import tap  # noqa: E402
+
+try:
+    import numpy as np
+    import zmq
+    from google.protobuf.message import DecodeError
+    from front_driver import (BIND, DOWNLOAD, MIB, STATUS, UPLOAD, Client, Daemon, checksum, frame, qk)
+    os.environ['QK_PROTO_PY'] = __import__('engine_driver').GENERATED.name
+    import fake_engine as fake
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fake_engine.py')
+rng = np.random.default_rng(7)
+
+
+class Case:
+    def __init__(self, binary):
+        self.binary = binary
+
+    def daemon(self, *options, **more):
+        return Daemon(self.binary, *options, **{'engine': FAKE, **more})
+
+    def run(self, *options):
+        return subprocess.run([self.binary, *options], capture_output=True, text=True, timeout=60)
+
+
+def field(sites=256):
+    v = rng.standard_normal(sites * 24).view(complex)
+    return np.ascontiguousarray(v)
+
+
+def check_solves(client, n=2):
+    fields = [field() for _ in range(n)]
+    for (result, x), b in zip(client.solve(fields), fields):
+        assert result.status == 0 and np.array_equal(x, 2 * b), result
+
+
+# ---- requests ---------------------------------------------------------------------------------------
+
+@tap.test
+def solves_what_is_uploaded_and_returns_all_memory(case):
+    with case.daemon() as d, Client(d) as c:
+        fields = [field() for _ in range(20)]  # more than slots
+        accepted = c.submit(20)
+        assert accepted.field_bytes == 256 * 24 * 8 and accepted.upload_next == 0 and not accepted.repeated_submit
+        assert d.status().memory_used >= 40 * accepted.field_bytes
+        c.upload(accepted, fields, chunk=10007)
+        for r in c.results(20):
+            assert r.status == 0 and r.iterations == 3 and r.applications == 6 and r.norm_x == 2
+            assert np.array_equal(c.fetch(r), 2 * fields[r.rhs])
+        c.ack(1)
+        s = d.status_when(lambda s: s.counters.requests == 0)
+        assert s.memory_used == 0 and s.counters.converged == 20 and s.counters.accepted == 1
+        assert s.counters.bytes_in == s.counters.bytes_out == 20 * accepted.field_bytes
+        assert d.terminate() == 0
+
+
+@tap.test
+def solves_in_single_precision_and_by_generated_sources(case):
+    with case.daemon() as d, Client(d) as c:
+        b = field().astype(np.complex64)
+        (r, x), = c.solve([b], np.complex64, dtype=qk.DTYPE_F32)
+        assert r.status == 0 and np.array_equal(x, 2 * b)
+        c.submit(3, source=qk.SOURCE_Z4, column=[qk.Column(seed=s, t=-1, spin=-1, colour=-1) for s in (5, 6, 7)])
+        assert [c.fetch(r)[0].real for r in c.results(3)] == [5, 6, 7]
+        c.ack(2)
+        c.submit(2, source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
+        assert [(r.status, r.bytes, r.norm_x) for r in c.results(2)] == [(0, 0, 2)] * 2
+        c.submit(1, normalisation=qk.NORMALISATION_KAPPA, source=qk.SOURCE_WALL, column=[qk.Column(seed=1)])
+        x, = [c.fetch(r) for r in c.results(1)]
+        assert abs(x[0] - 2 * (4 + 0.1) / 2) < 1e-12  # 1 / (2 kappa) = 4 + m
+
+
+@tap.test
+def credit_bounds_uploads_and_downloads(case):
+    with case.daemon(dims='16x16x8x16') as d, Client(d) as c:
+        fields = [field(32768) for _ in range(3)]  # 6 MiB each
+        total = sum(f.nbytes for f in fields)
+        accepted = c.submit(3)
+        assert 0 < accepted.upload_until < total
+        c.upload(accepted, fields)
+        results = c.results(3)
+        r = results[1]
+        c.send(grant=qk.Grant(request=1, rhs=1, until=MIB + 100))
+        assert [c.chunk()['chunk_bytes'] for _ in range(2)] == [MIB, 100]
+        c.ping()
+        assert not c.data.poll(50)
+        c.send(grant=qk.Grant(request=1, rhs=1, until=r.bytes, **{'from': 5 * MIB}))
+        head = c.chunk()
+        assert head['offset'] == 5 * MIB and head['field_checksum'] == checksum((2 * fields[1]).tobytes())
+        assert head['payload'] == (2 * fields[1]).tobytes()[5 * MIB:]
+        # two at a time take turns
+        for k in (0, 2):
+            c.send(grant=qk.Grant(request=1, rhs=k, until=r.bytes))
+        order = [c.chunk()['rhs'] for _ in range(12)]
+        assert order.count(0) == order.count(2) == 6 and len(set(order[2:8])) == 2, order
+
+
+@tap.test
+def the_same_request_again_is_executed_once(case):
+    with case.daemon() as d, Client(d) as c:
+        fields = [field(), field()]
+        accepted = c.submit(2)
+        half = accepted.field_bytes // 2
+        c.data.send(frame(UPLOAD, 1, 0, fields[0].tobytes()[:half], accepted.field_bytes))
+        d.status_when(lambda s: s.counters.bytes_in == half)
+        again = c.submit(2, request=1)
+        assert again.repeated_submit and again.upload_next == half
+        c.upload(again, fields, chunk=half, begin=half)
+        for r in c.results(2):
+            assert np.array_equal(c.fetch(r), 2 * fields[r.rhs])
+        c.ack(1, 0)
+        assert c.submit(2, request=1).repeated_submit
+        assert [r.rhs for r in c.results(1)] == [1]  # the other one is acknowledged
+        rejected = c.submit(2, request=1, tol=1e-9, expect='rejected')
+        assert rejected.status == STATUS['BAD_ARGUMENT']
+        c.ack(1)
+        rejected = c.submit(2, request=1, expect='rejected')
+        assert rejected.status == STATUS['EXPIRED']
+        s = d.status()
+        assert s.counters.accepted == 1 and s.counters.converged == 2 and s.memory_used == 0
+
+
+@tap.test
+def rejections_name_their_reason(case):
+    with case.daemon('--max-memory', '1M') as d, Client(d) as c:
+        point = dict(source=qk.SOURCE_POINT)
+        for status, more in [('BAD_ARGUMENT', dict(nrhs=0)), ('TOO_LARGE', dict(nrhs=1025)),
+                             ('BAD_ARGUMENT', dict(tol=0)), ('BAD_ARGUMENT', dict(max_iter=0)),
+                             ('NOT_FOUND', dict(setup='other')), ('TOO_LARGE', dict(nrhs=12)),
+                             ('BAD_ARGUMENT', dict(column=[qk.Column()])),
+                             ('BAD_ARGUMENT', dict(point, column=[qk.Column(x=4)])),
+                             ('BAD_ARGUMENT', dict(point, column=[qk.Column(t=-1)])),
+                             ('BAD_ARGUMENT', dict(point, column=[qk.Column(spin=4)]))]:
+            r = c.submit(expect='rejected', **more)
+            assert r.status == STATUS[status] and r.text and r.retry_after_ms == 0, (more, r)
+        first = c.submit(6)
+        r = c.submit(6, expect='rejected')
+        assert r.status == STATUS['BUSY'] and r.retry_after_ms > 0
+        c.send(cancel=qk.Cancel(request=first.request))
+        c.results(6)
+        c.ack(first.request)
+        c.submit(6)
+        assert d.status().counters.rejected == 11
+
+
+@tap.test
+def nothing_is_taken_before_the_setup_is_there(case):
+    with case.daemon(env={'FAKE_LOAD': 'mute'}, wait='engine started') as d, Client(d) as c:
+        s = d.status_when(lambda s: s.state == qk.STATE_LOADING)
+        assert not s.setup.dims and not s.setup.HasField('plaquette') and s.setup.mass == 0.1
+        r = c.submit(expect='rejected')
+        assert r.status == STATUS['NOT_READY'] and r.retry_after_ms > 0
+
+
+@tap.test
+def the_status_tells_all(case):
+    with case.daemon('--csw', '1.5', '--boundary', '1,-1,0.5pi,1', dims='4x6x8x10') as d:
+        s = d.status()
+        assert s.state == qk.STATE_READY and s.pid == d.process.pid and s.memory_limit > 0
+        assert list(s.setup.dims) == [4, 6, 8, 10] and s.setup.plaquette == 0.5 and s.setup.digest == 7
+        assert np.allclose(s.setup.boundary, [1, 0, -1, 0, 0, 1, 1, 0]) and abs(s.setup.kappa - 1 / 8.2) < 1e-15
+        assert (s.engine.backend, s.engine.device, s.engine.slots, s.engine.restarts) == ('cpu', 'fake', 16, 0)
+
+
+# ---- ends -------------------------------------------------------------------------------------------
+
+@tap.test
+def cancel_ends_what_is_queued_running_or_uploading(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 2)
+        c.send(cancel=qk.Cancel(request=1, rhs=[1]))
+        r = c.expect('result')
+        assert (r.rhs, r.status, r.bytes) == (1, STATUS['CANCELLED'], 0)
+        c.send(cancel=qk.Cancel(request=1))
+        assert {r.rhs: r.status for r in c.results(2)} == {0: STATUS['CANCELLED'], 2: STATUS['CANCELLED']}
+        c.ack(1)
+        accepted = c.submit(2)
+        c.send(cancel=qk.Cancel(request=2))
+        c.results(2)
+        c.upload(accepted, [field(), field()])  # what was on its way is taken and thrown away
+        c.ack(2)
+        c.upload(accepted, [field(), field()])
+        check_solves(c)
+        assert d.status_when(lambda s: s.counters.requests == 0).memory_used == 0
+
+
+@tap.test
+def deadlines_end_what_is_left(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD, deadline_ms=200)
+        assert [r.status for r in c.results(2)] == [STATUS['DEADLINE']] * 2
+        c.submit(1, deadline_ms=100)  # nothing is ever uploaded
+        assert c.expect('result').status == STATUS['DEADLINE']
+        c.ack(1)
+        check_solves(c)
+
+
+@tap.test
+def progress_comes_while_slots_run(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.PROGRESS)
+        p = c.expect('progress', skip=())
+        while not (len(p.running) == 2 and all(r.iterations == 49 for r in p.running)):
+            p = c.expect('progress', skip=())
+        assert p.ended == 0 and p.queued == 0 and abs(p.running[0].residual - 1 / 50) < 1e-12
+        c.send(cancel=qk.Cancel(request=1))
+        c.results(2)
+        assert d.status().state == qk.STATE_READY
+
+
+@tap.test
+def users_take_turns(case):
+    with case.daemon('--slots', '1') as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
+        a.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        a.submit(30, source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
+        b.submit(3, source=qk.SOURCE_POINT, sink=qk.SINK_NONE, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.queued == 33)
+        a.send(cancel=qk.Cancel(request=1))
+        d.status_when(lambda s: s.counters.running == 1 and s.counters.converged == 1 and s.counters.queued == 31)
+        b.send(cancel=qk.Cancel(request=1))
+        assert len(a.results(31)) == 31
+
+
+@tap.test
+def a_silent_client_is_dropped_with_its_requests(case):
+    with case.daemon('--lease', '0.3', '--slots', '1') as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        assert c.welcome.lease_ms == 300
+        c.error('EXPIRED')
+        s = d.status_when(lambda s: s.counters.sessions == 0 and s.counters.running == 0)
+        assert s.memory_used == 0 and s.counters.cancelled == 3
+        c.send(ping=qk.Ping())
+        c.error('NOT_FOUND')
+
+
+@tap.test
+def goodbye_frees_everything(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        c.submit(3)
+        c.send(goodbye=qk.Goodbye())
+        s = d.status_when(lambda s: s.counters.sessions == 0 and s.counters.running == 0)
+        assert s.memory_used == 0
+
+
+@tap.test
+def solutions_that_nobody_fetches_go_after_a_time(case):
+    with case.daemon('--keep', '0.2') as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT)
+        r = c.expect('result')
+        d.status_when(lambda s: s.memory_used < r.bytes)
+        c.send(grant=qk.Grant(request=1, rhs=0, until=r.bytes))
+        assert c.error('EXPIRED', fatal=False).request == 1
+
+
+@tap.test
+def a_lost_connection_is_resumed(case):
+    with case.daemon('--slots', '1') as d, Client(d) as watch:
+        fields = [field(), field()]
+        with Client(d) as c:
+            accepted = c.submit(2)
+            c.upload(accepted, fields[:1])
+            c.expect('result')
+            token = c.welcome.token
+        with Client(d, client_id=c.client_id) as again:
+            assert again.welcome.resumed and again.welcome.token == token
+            repeated = again.submit(2, request=1)
+            assert repeated.upload_next == accepted.field_bytes
+            first = again.expect('result')
+            again.upload(repeated, fields, begin=repeated.upload_next)
+            for r in (first, again.expect('result')):
+                assert np.array_equal(again.fetch(r), 2 * fields[r.rhs])
+        assert not watch.hello().resumed is False  # HELLO again on the same connection keeps the session
+
+
+@tap.test
+def a_taken_over_connection_is_a_stranger(case):
+    with case.daemon() as d, Client(d) as old, Client(d, client_id=old.client_id) as new:
+        old.send(ping=qk.Ping())
+        old.error('NOT_FOUND')
+        check_solves(new)
+
+
+# ---- peers that break the protocol ------------------------------------------------------------------
+
+def hello(**more):
+    body = dict(version=1, client_id=os.urandom(16))
+    body.update(more)
+    return qk.ClientMessage(hello=qk.Hello(**body)).SerializeToString()
+
+
+@tap.test
+def strangers_get_an_error_and_change_nothing(case):
+    with case.daemon() as d, Client(d) as good, Client(d, hello=False) as bad:
+        for message, status in [(b'', 'BAD_PROTOCOL'), (b'\xff' * 50, 'BAD_PROTOCOL'), (b'\xfa\x01\x00', 'BAD_PROTOCOL'),
+                                (os.urandom(1000), 'BAD_PROTOCOL'), (hello(version=2), 'UNSUPPORTED'),
+                                (hello(client_id=b'short'), 'BAD_PROTOCOL'), (hello(user='u' * 65), 'TOO_LARGE'),
+                                (hello(program='p' * 129), 'TOO_LARGE')]:
+            bad.control.send(message)
+            bad.error(status)
+        bad.control.send_multipart([hello(), b'more', b'parts'])
+        bad.error('BAD_PROTOCOL')
+        for body in [dict(ping=qk.Ping()), dict(cancel=qk.Cancel(request=1)), dict(ack=qk.Ack(request=1)),
+                     dict(grant=qk.Grant(request=1, rhs=0, until=1)), dict(goodbye=qk.Goodbye())]:
+            bad.send(**body)
+            bad.error('NOT_FOUND')
+        bad.submit(expect=None)
+        bad.error('NOT_FOUND')
+        for message in [b'', os.urandom(64), os.urandom(1000), frame(UPLOAD, 1, 0, b'abc', 3),
+                        frame(BIND, payload=bytes(32), field_bytes=32)]:
+            bad.data.send(message)
+        check_solves(good)
+        s = d.status_when(lambda s: s.counters.dropped == 9 + 5)
+        assert s.counters.sessions == 1 and s.memory_used == 0
+
+
+@tap.test
+def control_messages_over_the_limit_cut_the_connection(case):
+    with case.daemon() as d, Client(d) as good, Client(d) as bad:
+        monitor = bad.control.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        bad.control.send(bytes(64 * 1024 + 1))
+        assert monitor.poll(60000), 'the connection is still there'
+        bad.control.disable_monitor()
+        monitor = bad.data.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        bad.data.send(bytes(64 + MIB + 1))
+        assert monitor.poll(60000), 'the connection is still there'
+        bad.data.disable_monitor()
+        check_solves(good)
+
+
+def breakers(accepted):
+    """Data messages that break the protocol, with the status they get."""
+    n, b = accepted.field_bytes, field().tobytes()
+    good = dict(kind=UPLOAD, request=1, rhs=0, payload=b, field_bytes=n, field_checksum=checksum(b))
+    yield 'BAD_PROTOCOL', frame(**dict(good, kind=DOWNLOAD))
+    yield 'BAD_PROTOCOL', frame(**dict(good, kind=9))
+    yield 'BAD_PROTOCOL', frame(**dict(good, request=0))
+    yield 'BAD_PROTOCOL', frame(**dict(good, request=2))
+    yield 'BAD_PROTOCOL', frame(**dict(good, rhs=1))
+    yield 'BAD_PROTOCOL', frame(**dict(good, rhs=2))
+    yield 'TOO_LARGE', frame(**dict(good, rhs=1024))
+    yield 'BAD_PROTOCOL', frame(**dict(good, field_bytes=n + 8, field_checksum=0))
+    yield 'BAD_PROTOCOL', frame(**dict(good, payload=b[:100], offset=100, field_checksum=0))
+    yield 'BAD_CHECKSUM', frame(**dict(good, field_checksum=1))
+    yield 'BAD_CHECKSUM', frame(**good, chunk_checksum=1)
+    yield 'BAD_CHECKSUM', frame(**good, chunk_bytes=8, keep_header_checksum=True)
+    yield 'TRUNCATED', frame(**good)[:-1]
+    yield 'BAD_PROTOCOL', frame(**good) + b'x'
+    yield 'UNSUPPORTED', frame(**good, version=2)
+    yield 'BAD_PROTOCOL', frame(**good, magic=b'FDKQ')
+    yield 'TRUNCATED', b''
+    yield 'BAD_PROTOCOL', os.urandom(500)
+
+
+@tap.test
+def bad_data_drop_their_peer_and_nobody_else(case):
+    with case.daemon() as d, Client(d) as good:
+        fields = [field(), field()]
+        accepted = good.submit(2)
+        good.upload(accepted, fields[:1])
+        count = 0
+        while True:
+            with Client(d) as bad:
+                cases = list(breakers(bad.submit(2)))
+                if count == len(cases):
+                    break
+                status, message = cases[count]
+                bad.data.send(message)
+                bad.error(status)
+                count += 1
+        s = d.status_when(lambda s: s.counters.sessions == 1 + 1)  # the good one and the one that did nothing
+        assert s.counters.dropped == count
+        good.upload(accepted, fields, begin=accepted.field_bytes)
+        for r in good.results(2):
+            assert r.status == 0 and np.array_equal(good.fetch(r), 2 * fields[r.rhs])
+
+
+@tap.test
+def data_over_the_credit_drop_the_peer(case):
+    with case.daemon(dims='16x16x8x16') as d, Client(d) as bad, Client(d) as good:
+        accepted = bad.submit(4)
+        b = field(32768).tobytes()
+        for offset in range(0, 16 * MIB, MIB):  # credit is never waited for
+            rhs, at = divmod(offset, len(b))
+            last = at + MIB == len(b)
+            piece = frame(UPLOAD, 1, rhs, b[at:at + MIB], len(b), at, checksum(b) if last else 0)
+            bad.data.send(piece)
+        del accepted
+        # either the server kept up and its credit with it, or the peer is gone: memory is bounded either way
+        s = d.status()
+        assert s.memory_used <= s.memory_limit
+        b = field(32768)
+        (r, x), = good.solve([b])
+        assert r.status == 0 and np.array_equal(x, 2 * b)
+
+
+@tap.test
+def a_wrong_token_binds_nothing(case):
+    with case.daemon() as d, Client(d, bind=False) as victim, Client(d, hello=False) as thief:
+        thief.client_id = victim.client_id
+        thief.bind(token=os.urandom(16))
+        d.status_when(lambda s: s.counters.dropped == 1)
+        victim.bind()
+        check_solves(victim)
+
+
+@tap.test
+def requests_about_nothing_get_an_error_that_is_not_fatal(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        for status, body in [('NOT_FOUND', dict(ack=qk.Ack(request=7))),
+                             ('NOT_FOUND', dict(cancel=qk.Cancel(request=7))),
+                             ('NOT_FOUND', dict(grant=qk.Grant(request=7, rhs=0, until=1))),
+                             ('BAD_ARGUMENT', dict(ack=qk.Ack(request=1, rhs=[1]))),
+                             ('BAD_ARGUMENT', dict(ack=qk.Ack(request=1, rhs=[0]))),
+                             ('BAD_ARGUMENT', dict(cancel=qk.Cancel(request=1, rhs=[5]))),
+                             ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=1, until=1))),
+                             ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=0, until=1 << 60))),
+                             ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=0, until=1, **{'from': 2})))]:
+            c.send(**body)
+            assert c.error(status, fatal=False).request in (1, 7)
+        c.send(cancel=qk.Cancel(request=1))
+        assert c.expect('result').status == STATUS['CANCELLED']
+        check_solves(c)
+
+
+def may_shut_down(message):
+    try:
+        return qk.ClientMessage.FromString(message).HasField('shutdown')
+    except DecodeError:
+        return False
+
+
+@tap.test
+def random_messages_do_no_harm(case):
+    with case.daemon() as d, Client(d) as good:
+        valid = [hello(), qk.ClientMessage(submit=qk.Submit(request=1, nrhs=1, dtype=2, tol=1e-8, source=1, sink=1,
+                                                            column=[qk.Column()])).SerializeToString(),
+                 qk.ClientMessage(ack=qk.Ack(request=1, rhs=[0, 1, 2])).SerializeToString()]
+        for i in range(300):
+            m = bytearray(valid[i % 3])
+            for _ in range(1 + i % 4):
+                m[rng.integers(len(m))] = rng.integers(256)
+            if may_shut_down(bytes(m)):
+                continue
+            with Client(d, hello=i % 2 == 0, bind=False) as bad:
+                bad.control.send(bytes(m))
+                bad.send(status=qk.StatusRequest())
+                bad.expect('status', skip=('welcome', 'error', 'rejected', 'accepted', 'result', 'pong'))
+        check_solves(good)
+        assert d.process.poll() is None
+
+
+# ---- the engine -------------------------------------------------------------------------------------
+
+@tap.test
+def a_lost_engine_is_reported_and_restarted(case):
+    for action, reason in [(fake.DIE, 'signal 9'), (fake.GARBAGE, 'no message'), (fake.NO_SUCH_SLOT, 'not there'),
+                           (fake.FATAL, 'fallen off'), (fake.STALL, 'silent')]:
+        with case.daemon('--slots', '2', '--engine-timeout', '1') as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+            d.status_when(lambda s: s.counters.running == 1)
+            c.submit(1, source=qk.SOURCE_POINT, max_iter=action)
+            c.submit(1, source=qk.SOURCE_POINT)
+            results = {r.request: r for r in (c.expect('result') for _ in range(3))}
+            for k in (1, 2):
+                assert results[k].status == STATUS['ENGINE_LOST'] and reason in results[k].text, results[k]
+            assert results[3].status == 0  # it was in the queue: the new engine solved it
+            d.log('ready: ', 2)
+            for k in (1, 2, 3):
+                c.ack(k)
+            check_solves(c)
+            s = d.status_when(lambda s: s.counters.requests == 0)
+            assert s.engine.restarts == 1 and reason in s.engine.last_error and s.memory_used == 0
+            assert s.counters.lost == 2
+            assert d.terminate() == 0
+
+
+@tap.test
+def a_killed_engine_is_reported_and_restarted(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        s = d.status_when(lambda s: s.counters.running == 3)
+        os.kill(s.engine.pid, signal.SIGKILL)
+        assert [r.status for r in c.results(3)] == [STATUS['ENGINE_LOST']] * 3
+        c.ack(1)
+        d.log('ready: ', 2)
+        check_solves(c)
+
+
+@tap.test
+def what_an_engine_overstates_is_not_believed(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.OVERSTATE)
+        r = c.expect('result')
+        assert r.status == STATUS['NOT_CONVERGED'] and r.true_residual == 0.5 and r.bytes > 0
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.STALE_TICKET)
+        assert c.expect('result').status == 0
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.ODD_STATUS)
+        assert c.expect('result').status == STATUS['INTERNAL']
+        assert d.status().engine.restarts == 0
+
+
+@tap.test
+def a_slot_that_ignores_its_cancel_does_not_hold_the_client(case):
+    with case.daemon('--slots', '2') as d:
+        with Client(d) as c:
+            c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.DEAF)
+            d.status_when(lambda s: s.counters.running == 1)
+            c.send(goodbye=qk.Goodbye())
+            d.status_when(lambda s: s.counters.sessions == 0)
+        with Client(d) as c:
+            check_solves(c)
+        assert d.status().counters.running == 1
+
+
+@tap.test
+def another_configuration_after_a_restart_ends_waiting_requests(case):
+    with case.daemon('--slots', '1', env={'FAKE_LOAD': 'change'}) as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        pid = d.status_when(lambda s: s.counters.running == 1).engine.pid
+        c.submit(1, source=qk.SOURCE_POINT)
+        c.submit(1)
+        d.status_when(lambda s: s.counters.queued == 1)
+        os.kill(pid, signal.SIGKILL)
+        results = {r.request: r for r in (c.expect('result') for _ in range(3))}
+        assert all(r.status == STATUS['ENGINE_LOST'] for r in results.values())
+        assert 'changed' in results[2].text and 'changed' in results[3].text
+
+
+# ---- beginning and end ------------------------------------------------------------------------------
+
+@tap.test
+def exit_codes_tell_what_was_wrong(case):
+    assert case.run().returncode == 64
+    assert case.run('--nonsense').returncode == 64
+    assert case.run('--gauge', 'x', '--mass', 'heavy').returncode == 64
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+        f.write('colour = red\n')
+        f.flush()
+        r = case.run('--config', f.name)
+        assert r.returncode == 78 and f.name + ':1' in r.stderr, r.stderr
+    fine = ['--gauge', 'x', '--mass', '0.1', '--listen', 'tcp://127.0.0.1:0']
+    assert case.run(*fine, '--engine', '/nonexistent').returncode == 69
+    r = case.run(*fine, '--engine', '/bin/false')
+    assert r.returncode == 69 and 'did not start' in r.stderr
+    assert case.run(*fine[:-1], 'pigeon://roof', '--engine', '/bin/false').returncode == 78
+    with case.daemon() as d:
+        assert case.run(*fine[:-1], d.endpoint, '--engine', '/bin/false').returncode == 69  # in use
+    with case.daemon(env={'FAKE_LOAD': 'refuse'}, wait=None) as d:
+        assert d.wait() == 65 and any('checksum of a fake file' in line for line in d.lines)
+
+
+@tap.test
+def configuration_files_set_what_flags_set(case):
+    with tempfile.TemporaryDirectory() as folder:
+        conf, where, pid = (os.path.join(folder, n) for n in ('quarkd.conf', 'endpoint', 'pid'))
+        with open(conf, 'w', encoding='utf-8') as f:
+            f.write('csw = 1.25\nslots = 3\nendpoint-file = %s\npidfile = %s\n' % (where, pid))
+        with case.daemon('--config', conf) as d:
+            s = d.status()
+            assert s.setup.csw == 1.25 and s.engine.slots == 3
+            assert open(where, encoding='utf-8').read() == d.endpoint + '\n'
+            assert int(open(pid, encoding='utf-8').read()) == d.process.pid
+            assert d.terminate() == 0
+        assert os.listdir(folder) == ['quarkd.conf']
+
+
+@tap.test
+def sigterm_finishes_what_was_accepted(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        fields = [field(), field()]
+        accepted = c.submit(2)
+        c.upload(accepted, fields[:1])
+        c.expect('result')
+        d.process.send_signal(signal.SIGTERM)
+        d.status_when(lambda s: s.state == qk.STATE_DRAINING)
+        r = c.submit(1, expect='rejected')
+        assert r.status == STATUS['SHUTTING_DOWN']
+        c.upload(accepted, fields, begin=accepted.field_bytes)
+        c.expect('result')
+        for rhs in (0, 1):
+            c.send(grant=qk.Grant(request=1, rhs=rhs, until=accepted.field_bytes))
+            assert c.chunk()['payload'] == (2 * fields[rhs]).tobytes()
+        c.ack(1)
+        c.error('SHUTTING_DOWN')
+        assert d.wait() == 0
+
+
+@tap.test
+def a_second_signal_stops_at_once(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.process.send_signal(signal.SIGTERM)
+        d.status_when(lambda s: s.state == qk.STATE_DRAINING)
+        d.process.send_signal(signal.SIGINT)
+        c.error('SHUTTING_DOWN')
+        assert d.wait() == 75
+
+
+@tap.test
+def the_drain_has_a_limit(case):
+    with case.daemon('--drain-timeout', '0.3') as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        assert d.terminate() == 75
+
+
+@tap.test
+def clients_can_shut_it_down(case):
+    for now in (False, True):
+        with case.daemon() as d, Client(d, hello=False) as c:
+            c.send(shutdown=qk.Shutdown(now=now))
+            assert c.expect('shutdown').now == now
+            assert d.wait() == 0
+
+
+@tap.test
+def an_engine_that_does_not_stop_is_killed(case):
+    with case.daemon(env={'FAKE_LOAD': 'mute'}, wait='engine started') as d:
+        pid = d.status_when(lambda s: s.state == qk.STATE_LOADING).engine.pid
+        assert d.terminate() == 0
+        try:
+            os.kill(pid, 0)
+            raise AssertionError('the engine lives on')
+        except ProcessLookupError:
+            pass
+
+
+@tap.test
+def listens_on_ipc_too(case):
+    with tempfile.TemporaryDirectory() as folder:
+        with case.daemon('--listen', 'ipc://%s/q' % folder) as d, Client(d) as c:
+            check_solves(c)
+
+
+@tap.test
+def what_a_dead_front_left_behind_is_swept_up(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT)
+        c.expect('result')
+        left = '/dev/shm/quarkd-%d-' % d.process.pid
+        d.process.kill()
+        d.process.wait()
+        assert any(('/dev/shm/' + n).startswith(left) for n in os.listdir('/dev/shm'))
+    with case.daemon() as d:
+        assert not any(('/dev/shm/' + n).startswith(left) for n in os.listdir('/dev/shm'))
+
+
+@tap.test
+def a_thousand_requests_leave_memory_where_it_was(case):
+    def resident(pid):
+        with open('/proc/%d/statm' % pid, encoding='utf-8') as f:
+            return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+    with case.daemon() as d, Client(d) as c:
+        b = field()
+        sizes = []
+        for i in range(1000):
+            accepted = c.submit(1)
+            c.upload(accepted, [b])
+            r = c.expect('result')
+            c.fetch(r)
+            c.ack(accepted.request)
+            if i % 500 == 499:
+                sizes.append(resident(d.process.pid))
+        assert sizes[1] - sizes[0] < 2 * MIB, sizes
+        assert d.status_when(lambda s: s.counters.requests == 0).memory_used == 0
+
+
+if __name__ == '__main__':
+    tap.run(Case(sys.argv[1]))
