@@ -1,17 +1,16 @@
 #include "cuda/args.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
-static const qk_blas_row_t rows[QK_BLAS_COUNT] = {
+/* Number of fields, scalars and reductions of each operation, and its name. */
+static const struct blas_row {
+  const char *name;
+  int fields, scalars, reductions;
+} rows[QK_BLAS_COUNT] = {
 #define X(name, fields, scalars, reductions, formula) {#name, fields, scalars, reductions},
     QK_BLAS_TABLE(X)
 #undef X
 };
-
-const qk_blas_row_t *qk_blas_row(qk_blas_op_t op) {
-  return &rows[op];
-}
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 
@@ -48,7 +47,7 @@ static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const 
 qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args) {
   if ((unsigned)op >= QK_BLAS_COUNT)
     return BAD("blas: op = %d: 0 to %d", (int)op, QK_BLAS_COUNT - 1);
-  const qk_blas_row_t *row = &rows[op];
+  const struct blas_row *row = &rows[op];
   bool mixed = op == QK_BLAS_COPY || op == QK_BLAS_ADD;
   for (int i = 0; i < row->fields; i++) {
     qk_status_t status = spinor(ctx, row->name, i, &args->f[i]);

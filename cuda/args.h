@@ -12,14 +12,6 @@
 extern "C" {
 #endif
 
-/* Number of fields, scalars and reductions of an operation, and its name, from QK_BLAS_TABLE. */
-typedef struct qk_blas_row {
-  const char *name;
-  int fields, scalars, reductions;
-} qk_blas_row_t;
-
-const qk_blas_row_t *qk_blas_row(qk_blas_op_t op);
-
 qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
 /* dot: the fields go to red; else they are added to y with coefficients c. */
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot);

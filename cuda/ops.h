@@ -14,7 +14,8 @@
  * Lanes        No kernel lets one RHS depend on another: NaN in a lane stays there, and a lane's
  *              result has the same bits whatever the other lanes of its block hold.
  *              Reductions have a fixed order: same input, same bits, whatever the thread count.
- * Masks        mask: device bytes [nrhs], NULL for all ones. A lane with mask 0 keeps its old value.
+ * Masks        mask: device bytes [nrhs], NULL for all ones. A lane with mask 0 keeps its old value, in
+ *              the fields and in red.
  * Scalars      Device arrays of complex doubles [nrhs][2].
  */
 #ifndef QK_CUDA_OPS_H

@@ -142,8 +142,7 @@ static bool same_bits(const void *a, const void *b, size_t bytes) {
   return memcmp(a, b, bytes) == 0;
 }
 
-/* Runs a call, lets `spoil` change it first, and expects the lanes in keep to have the bits of the plain
- * run, fields and results. */
+/* The columns in keep have the same bits in both calls, fields and results. */
 static void expect_same_lanes(const kit_t *kit, const char *what, call_t *a, const call_t *b,
                               const uint8_t *keep) {
   const int nrhs = a->cut.nrhs;

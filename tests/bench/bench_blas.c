@@ -1,0 +1,204 @@
+/*
+ * bench_blas: speed of block BLAS, many-vector operations and columns beside that of a plain copy
+ * measured in the same run. GB/s count each field that is read once and each that is written once.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/bench_kit.h"
+
+static const char *const prec_names[] = {"double", "single", "half"};
+
+typedef struct settings {
+  const char *backend, *precs;
+  char nrhs[64];
+  int dims[4];
+  double seconds;
+  bool json;
+} settings_t;
+
+/* The fields, scalars and results that all operations work on: full fields, allocated once a block. */
+typedef struct block {
+  qk_prec_t prec;
+  int nrhs;
+  qk_spinor_t f[8];
+  double *scalars, *red;
+  void *wire;
+} block_t;
+
+static void show(const bench_t *b, const settings_t *s, const block_t *k, const char *op,
+                 double passes, int columns, double seconds) {
+  const double bytes = passes * bench_field_bytes(&k->f[0]) * columns, rate = bytes / seconds;
+  if (s->json)
+    printf("{\"op\":\"%s\",\"precision\":\"%s\",\"nrhs\":%d,\"us\":%.6g,\"gbytes_per_s\":%.6g,\"of_"
+           "copy\":%.4g}\n",
+           op, prec_names[k->prec], k->nrhs, 1e6 * seconds, 1e-9 * rate, rate / b->copy_rate);
+  else
+    printf("%-14s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, prec_names[k->prec], k->nrhs,
+           1e6 * seconds, 1e-9 * rate, 100 * rate / b->copy_rate);
+  fflush(stdout);
+}
+
+typedef struct blas_job {
+  qk_blas_op_t op;
+  qk_blas_args_t args;
+} blas_job_t;
+
+static void run_blas(const bench_t *b, void *arg) {
+  const blas_job_t *j = arg;
+  bench_must(b, b->ops->blas(b->ctx, j->op, &j->args), "blas");
+}
+
+static void run_dot(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->multi_dot(b->ctx, arg), "multi_dot");
+}
+static void run_axpy(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->multi_axpy(b->ctx, arg), "multi_axpy");
+}
+static void run_import(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->column_import(b->ctx, arg), "import");
+}
+static void run_export(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->column_export(b->ctx, arg), "export");
+}
+
+static const struct {
+  const char *name;
+  int fields;
+} rows[] = {
+#define X(name, fields, scalars, reductions, formula) {#name, fields},
+    QK_BLAS_TABLE(X)
+#undef X
+};
+
+/* How many fields an operation reads and writes in all. */
+static int passes_of(qk_blas_op_t op) {
+  switch (op) {
+  case QK_BLAS_ZERO:
+    return 1;
+  case QK_BLAS_NORM2:
+    return 1;
+  case QK_BLAS_COPY:
+  case QK_BLAS_SCALE:
+  case QK_BLAS_CDOT:
+  case QK_BLAS_CDOT_NORM2:
+    return 2;
+  case QK_BLAS_BICGSTAB_XR:
+    return 7;
+  case QK_BLAS_CG_XR:
+  case QK_BLAS_GCR_XR:
+    return 6;
+  case QK_BLAS_BICGSTAB_P:
+    return 4;
+  default:
+    return 3;
+  }
+}
+
+static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
+  for (int op = 0; op < QK_BLAS_COUNT; op++) {
+    blas_job_t j = {.op = (qk_blas_op_t)op, .args = {.red = k->red}};
+    for (int i = 0; i < rows[op].fields; i++) j.args.f[i] = k->f[i];
+    for (int i = 0; i < QK_BLAS_MAX_SCALARS; i++) j.args.c[i] = k->scalars;
+    show(b, s, k, rows[op].name, passes_of(j.op), k->nrhs, bench_measure(b, run_blas, &j));
+  }
+  qk_multi_args_t m = {.n = 7, .y = k->f[7], .c = k->scalars, .sign = 1, .red = k->red};
+  for (int i = 0; i < 7; i++) m.f[i] = k->f[i];
+  show(b, s, k, "multi_dot 7", 8, k->nrhs, bench_measure(b, run_dot, &m));
+  show(b, s, k, "multi_axpy 7", 9, k->nrhs, bench_measure(b, run_axpy, &m));
+  qk_column_args_t c = {
+      .lat = b->lat, .field = k->f[0], .is_double = 1, .wire = k->wire, .factor = 1};
+  for (int i = 0; i < 4; i++) c.basis[i][i][0] = 1;
+  const double wire = (double)b->volume * 24 * sizeof(double) / bench_field_bytes(&k->f[0]);
+  show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
+  show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
+}
+
+static void bench_all(const bench_t *b, const settings_t *s) {
+  block_t k = {0};
+  char list[64], *save = NULL;
+  k.scalars = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
+  k.red = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
+  k.wire = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
+  for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
+    if (strstr(s->precs, prec_names[prec]) == NULL) continue;
+    snprintf(list, sizeof list, "%s", s->nrhs);
+    for (char *word = strtok_r(list, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
+      k.prec = (qk_prec_t)prec;
+      k.nrhs = atoi(word);
+      if (k.nrhs < 1 || k.nrhs > QK_MAX_RHS) {
+        fprintf(stderr, "bench_blas: --nrhs %s: 1 to %d\n", word, QK_MAX_RHS);
+        exit(64);
+      }
+      for (int i = 0; i < 8; i++) k.f[i] = bench_field(b, k.prec, k.nrhs, QK_FULL);
+      bench_block(b, s, &k);
+      for (int i = 0; i < 8; i++) b->ops->free(b->ctx, k.f[i].data);
+    }
+  }
+  b->ops->free(b->ctx, k.scalars);
+  b->ops->free(b->ctx, k.red);
+  b->ops->free(b->ctx, k.wire);
+}
+
+static const char usage[] =
+    "usage: bench_blas [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision "
+    "double,single,half]\n"
+    "                  [--nrhs 1,8] [--seconds S] [--json]\n"
+    "Default: auto, 16x16x16x16 on the CPU and 32x32x32x64 on a GPU, all precisions, nrhs 1,8.\n";
+
+static settings_t parse(int argc, char **argv) {
+  static const struct option options[] = {
+      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"nrhs", 1, 0, 'n'},
+      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'},      {0, 0, 0, 0}};
+  settings_t s = {.backend = "auto", .precs = "double,single,half", .nrhs = "1,8", .seconds = 0.1};
+  int c;
+  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    bool good = true;
+    int *d = s.dims;
+    switch (c) {
+    case 'b':
+      s.backend = optarg;
+      break;
+    case 'd':
+      good = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
+      break;
+    case 'p':
+      s.precs = optarg;
+      break;
+    case 'n':
+      snprintf(s.nrhs, sizeof s.nrhs, "%s", optarg);
+      break;
+    case 's':
+      s.seconds = atof(optarg);
+      break;
+    case 'j':
+      s.json = true;
+      break;
+    case 'h':
+      fputs(usage, stdout);
+      exit(0);
+    default:
+      good = false;
+    }
+    if (!good) {
+      fputs(usage, stderr);
+      exit(64);
+    }
+  }
+  return s;
+}
+
+int main(int argc, char **argv) {
+  const settings_t s = parse(argc, argv);
+  bench_t b;
+  bench_open(&b, "bench_blas", s.backend, s.dims, s.seconds);
+  if (!s.json) {
+    bench_heading(&b);
+    printf("%-14s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
+  }
+  bench_all(&b, &s);
+  bench_close(&b);
+  return 0;
+}
