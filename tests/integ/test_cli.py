@@ -1,4 +1,4 @@
-"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE
+"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE EXAMPLE
 
 Solutions are judged by the numpy oracle, files by h5py.
 """
@@ -29,8 +29,8 @@ USAGE, DATA, UNAVAILABLE, AGAIN, CONFIG = 64, 65, 69, 75, 78
 
 
 class Case:
-    def __init__(self, quarkd, quarkctl, quark_gauge):
-        self.quarkd, self.quarkctl = quarkd, quarkctl
+    def __init__(self, quarkd, quarkctl, quark_gauge, example):
+        self.quarkd, self.quarkctl, self.example = quarkd, quarkctl, example
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'weak.lime')
             subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
@@ -71,6 +71,16 @@ def help_and_version_are_no_errors(case):
     for command in ('status', 'propagator', 'solve', 'correlator', 'cancel', 'shutdown'):
         done = case.ctl(command, '--help')
         assert done.code == 0 and '--json' in done.out, done
+
+
+@tap.test
+def the_man_page_knows_every_option(case):
+    with open(os.path.join(HERE, '..', '..', 'docs', 'man', 'quarkctl.1'), encoding='utf-8') as f:
+        known = set(re.findall(r'^\.It .*?Fl -([a-z-]+)', f.read(), re.MULTILINE))
+    known |= {'rhs', 'usage'}  # a second one on its line; argp's own
+    for command in ('status', 'propagator', 'solve', 'correlator', 'cancel', 'shutdown'):
+        options = set(re.findall(r'^ +(?:-., )?--([a-z-]+)', case.ctl(command, '--help').out, re.MULTILINE))
+        assert 'json' in options and options <= known, (command, options - known)
 
 
 @tap.test
@@ -300,6 +310,18 @@ def files_that_do_not_fit_are_refused_with_both_shapes(case):
         done = d.ctl('solve', '--in', d.path('none.h5'), '--out', d.path('x.h5'))
         assert done.code == DATA and 'none.h5' in done.err, done
         assert not os.path.exists(d.path('x.h5'))
+
+
+@tap.test
+def the_example_of_the_library_solves(case):
+    with case.daemon() as d:
+        assert d.ctl('status').code == 0
+        done = subprocess.run([case.example, d.endpoint, *map(str, DIMS)], stdout=subprocess.PIPE, text=True, timeout=LIMIT)
+        assert done.returncode == 0 and done.stdout.startswith('OK: residual'), done
+        write_sources(d.path('b.h5'), np.ones((1,) + SHAPE, complex))
+        assert d.ctl('solve', '--in', d.path('b.h5'), '--out', d.path('x.h5')).code == 0
+        re_part, im_part = re.search(r'of x: (\S+) (\S+) i', done.stdout).groups()
+        assert abs(complex(float(re_part), float(im_part)) - read_field(d.path('x.h5')).flat[0]) < 1e-9
 
 
 # ---- right-hand sides that do not go well ---------------------------------------------------------

@@ -40,7 +40,8 @@ class Daemon:
         self.listening = threading.Event()
 
     def __enter__(self):
-        env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '2'))
+        env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '2'),
+                   OMP_WAIT_POLICY='passive')
         self.folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True, env=env)
         self.reader = threading.Thread(target=self.read_log, daemon=True)
