@@ -1,0 +1,63 @@
+/*
+ * Control messages of all four kinds from any bytes. What is accepted packs again within the limit; a SUBMIT
+ * that passes the check makes a job whose memory all comes back.
+ */
+#include <stdlib.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/front/job.h"
+#include "proto/control.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void promise(bool kept) {
+  if (!kept) abort();
+}
+
+static void packs_again(const ProtobufCMessage *m) {
+  size_t bytes;
+  uint8_t *packed = qk_control_pack(m, &bytes);
+  promise(!packed || bytes <= QK_CONTROL_MAX);
+  free(packed);
+}
+
+static void submit(const Quark__Submit *s) {
+  static const uint32_t dims[4] = {2, 4, 6, 8};
+  qk_budget_t budget = {.limit = 1ll << 40};
+  qk_err_t err = {0};
+  qk_job_t *job;
+  if (qk_job_check(s, dims, &err) != QK_OK) {
+    promise(err.text[0] && err.code != QK_OK);
+    return;
+  }
+  promise(s->nrhs <= QK_REQUEST_RHS_MAX && s->n_column <= QK_REQUEST_RHS_MAX);
+  if (qk_job_create(s, dims, 0.125, 0, &budget, &job, &err) != QK_OK) return;
+  promise(budget.used == qk_job_cost(s, dims));
+  qk_job_destroy(job);
+  promise(budget.used == 0 && qk_mem_bytes() == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  Quark__ClientMessage *client = qk_control_unpack_client(data, size);
+  if (client) {
+    packs_again(&client->base);
+    if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT) submit(client->submit);
+    quark__client_message__free_unpacked(client, NULL);
+  }
+  Quark__ServerMessage *server = qk_control_unpack_server(data, size);
+  if (server) {
+    packs_again(&server->base);
+    quark__server_message__free_unpacked(server, NULL);
+  }
+  Quark__Engine__FrontMessage *front = qk_control_unpack_front(data, size);
+  if (front) {
+    packs_again(&front->base);
+    quark__engine__front_message__free_unpacked(front, NULL);
+  }
+  Quark__Engine__EngineMessage *engine = qk_control_unpack_engine(data, size);
+  if (engine) {
+    packs_again(&engine->base);
+    quark__engine__engine_message__free_unpacked(engine, NULL);
+  }
+  return 0;
+}

@@ -1,0 +1,83 @@
+/*
+ * Data messages from any bytes, as they are and with their checksums made right. A frame that is accepted
+ * encodes to the same header; offered to an upload it never moves anything but forwards, within the credit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/front/job.h"
+#include "proto/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };
+
+static void promise(bool kept) {
+  if (!kept) abort();
+}
+
+static void put64(uint8_t *p, uint64_t v) {
+  for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* The message as a peer would make it that only lies in the other fields. */
+static void mend(uint8_t *message, size_t size) {
+  memcpy(message, "QKDF\1", 6);
+  put64(message + 40, qk_checksum(message + QK_FRAME_HEADER, size - QK_FRAME_HEADER));
+  put64(message + 56, qk_checksum(message, 56));
+}
+
+static void upload(const qk_frame_t *frame, const uint8_t *payload) {
+  static const uint32_t dims[4] = {2, 2, 2, 2};
+  qk_budget_t budget = {.limit = 1 << 30};
+  Quark__Submit s = QUARK__SUBMIT__INIT;
+  qk_err_t err = {0};
+  qk_job_t *job;
+  qk_rhs_t *ready, *failed;
+  uint64_t number = 0;
+  s.request = 1;
+  s.nrhs = 3;
+  s.dtype = QUARK__DTYPE__DTYPE_F32;
+  s.tol = 0.5;
+  s.sink = QUARK__SINK__SINK_NONE;
+  promise(qk_job_create(&s, dims, 0.125, 0, &budget, &job, &err) == QK_OK);
+  for (int i = 0; i < 2; i++) { /* the second time it is a repetition, or still wrong */
+    uint64_t before = job->upload_next;
+    err = (qk_err_t){0};
+    qk_status_t status = qk_job_upload(job, frame, payload, &number, 0, &ready, &failed, &err);
+    promise(status == QK_OK || (err.text[0] && !ready && job->upload_next == before));
+    promise(job->upload_next >= before && job->upload_next <= job->upload_until);
+    promise(!ready || (ready->source && ready->source->bytes == FIELD));
+  }
+  qk_job_destroy(job);
+  promise(budget.used == 0 && qk_mem_bytes() == 0);
+}
+
+static void decode(const uint8_t *message, size_t size) {
+  qk_frame_t frame, again;
+  qk_frame_fault_t fault = {0};
+  const uint8_t *payload;
+  uint8_t header[QK_FRAME_HEADER];
+  if (qk_frame_decode(message, size, &frame, &payload, &fault) != QK_OK) {
+    promise(fault.field && fault.field[0]);
+    return;
+  }
+  promise(payload == message + QK_FRAME_HEADER && frame.chunk_bytes == size - QK_FRAME_HEADER);
+  again = frame;
+  promise(qk_frame_encode(&again, payload, header, &fault) == QK_OK);
+  promise(memcmp(header, message, sizeof header) == 0);
+  if (frame.kind == QK_FRAME_UPLOAD) upload(&frame, payload);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  decode(data, size);
+  if (size < QK_FRAME_HEADER) return 0;
+  uint8_t *copy = malloc(size);
+  if (!copy) return 0;
+  memcpy(copy, data, size);
+  mend(copy, size);
+  decode(copy, size);
+  free(copy);
+  return 0;
+}

@@ -1,0 +1,151 @@
+/*
+ * make_proto_corpus.c: the corpora of the protocol fuzzers: one message of each kind, with every field.
+ *
+ * usage: make_proto_corpus FOLDER   makes FOLDER/{control,frame}/... and prints the names
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/control.h"
+#include "proto/frame.h"
+
+static const char *root;
+
+static void save(const char *folder, const char *name, const void *data, size_t n) {
+  char path[4096];
+  mkdir(root, 0777);
+  snprintf(path, sizeof path, "%s/%s", root, folder);
+  mkdir(path, 0777);
+  snprintf(path, sizeof path, "%s/%s/%s", root, folder, name);
+  FILE *f = fopen(path, "wb");
+  if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0) {
+    perror(path);
+    exit(1);
+  }
+  printf("%s\n", path);
+}
+
+/* Every field of a message has a value, down to the deepest. */
+static void *full(const ProtobufCMessageDescriptor *d);
+
+static void set_value(const ProtobufCFieldDescriptor *f, void *at) {
+  static uint8_t bytes[32] = {1, 2, 3};
+  switch (f->type) {
+  case PROTOBUF_C_TYPE_STRING:
+    *(char **)at = "text";
+    break;
+  case PROTOBUF_C_TYPE_BYTES:
+    *(ProtobufCBinaryData *)at = (ProtobufCBinaryData){16, bytes};
+    break;
+  case PROTOBUF_C_TYPE_MESSAGE:
+    *(void **)at = full(f->descriptor);
+    break;
+  case PROTOBUF_C_TYPE_DOUBLE:
+    *(double *)at = 1e-8;
+    break;
+  case PROTOBUF_C_TYPE_UINT64:
+  case PROTOBUF_C_TYPE_FIXED64:
+    *(uint64_t *)at = 2;
+    break;
+  case PROTOBUF_C_TYPE_BOOL:
+    *(protobuf_c_boolean *)at = 1;
+    break;
+  default:
+    *(int32_t *)at = 1;
+    break; /* 32 bits, and enums: 1 is legal in all of ours */
+  }
+}
+
+static size_t value_bytes(const ProtobufCFieldDescriptor *f) {
+  switch (f->type) {
+  case PROTOBUF_C_TYPE_MESSAGE:
+  case PROTOBUF_C_TYPE_STRING:
+    return sizeof(void *);
+  case PROTOBUF_C_TYPE_DOUBLE:
+  case PROTOBUF_C_TYPE_UINT64:
+  case PROTOBUF_C_TYPE_FIXED64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
+static void *full(const ProtobufCMessageDescriptor *d) {
+  char *m = calloc(1, d->sizeof_message);
+  if (!m) exit(1);
+  protobuf_c_message_init(d, m);
+  for (unsigned i = 0; i < d->n_fields; i++) {
+    const ProtobufCFieldDescriptor *f = &d->fields[i];
+    if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+      size_t n = 2;
+      char *list = calloc(n, value_bytes(f));
+      if (!list) exit(1);
+      for (size_t k = 0; k < n; k++) set_value(f, list + k * value_bytes(f));
+      *(char **)(m + f->offset) = list;
+      *(size_t *)(m + f->quantifier_offset) = n;
+    } else {
+      if (f->label == PROTOBUF_C_LABEL_OPTIONAL && f->quantifier_offset)
+        *(protobuf_c_boolean *)(m + f->quantifier_offset) = 1;
+      set_value(f, m + f->offset);
+    }
+  }
+  return m;
+}
+
+/* One message for each body of an envelope; the process ends soon, so nothing is freed. */
+static void save_bodies(const char *prefix, const ProtobufCMessageDescriptor *d) {
+  for (unsigned i = 0; i < d->n_fields; i++) {
+    const ProtobufCFieldDescriptor *f = &d->fields[i];
+    size_t bytes;
+    char name[96], *m = calloc(1, d->sizeof_message);
+    if (!m) exit(1);
+    protobuf_c_message_init(d, m);
+    *(uint32_t *)(m + f->quantifier_offset) = f->id;
+    *(void **)(m + f->offset) = full(f->descriptor);
+    uint8_t *data = qk_control_pack((ProtobufCMessage *)m, &bytes);
+    if (!data) exit(1);
+    snprintf(name, sizeof name, "%s-%s", prefix, f->name);
+    save("control", name, data, bytes);
+    free(data);
+  }
+}
+
+static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {
+  static uint8_t message[QK_FRAME_HEADER + 4096];
+  qk_frame_fault_t fault;
+  for (size_t i = 0; i < bytes; i++) message[QK_FRAME_HEADER + i] = (uint8_t)i;
+  frame.chunk_bytes = (uint32_t)bytes;
+  if (frame.kind >= QK_FRAME_UPLOAD && bytes == frame.field_bytes)
+    frame.field_checksum = qk_checksum(message + QK_FRAME_HEADER, bytes);
+  if (qk_frame_encode(&frame, message + QK_FRAME_HEADER, message, &fault) != QK_OK) exit(1);
+  save("frame", name, message, QK_FRAME_HEADER + bytes);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 64;
+  root = argv[1];
+  save_bodies("client", &quark__client_message__descriptor);
+  save_bodies("server", &quark__server_message__descriptor);
+  save_bodies("front", &quark__engine__front_message__descriptor);
+  save_bodies("engine", &quark__engine__engine_message__descriptor);
+  enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };
+  save_frame("bind", (qk_frame_t){.kind = QK_FRAME_BIND, .field_bytes = 32}, 32);
+  save_frame("bound", (qk_frame_t){.kind = QK_FRAME_BOUND}, 0);
+  save_frame("whole", (qk_frame_t){.kind = QK_FRAME_UPLOAD, .request = 1, .field_bytes = FIELD},
+             FIELD);
+  save_frame("first", (qk_frame_t){.kind = QK_FRAME_UPLOAD, .request = 1, .field_bytes = FIELD},
+             100);
+  save_frame(
+      "later",
+      (qk_frame_t){
+          .kind = QK_FRAME_UPLOAD, .request = 1, .rhs = 2, .field_bytes = FIELD, .offset = 96},
+      8);
+  save_frame(
+      "download",
+      (qk_frame_t){
+          .kind = QK_FRAME_DOWNLOAD, .request = 9, .field_bytes = 1ull << 40, .offset = 1ull << 33},
+      64);
+  return 0;
+}
