@@ -60,13 +60,13 @@ static void write_script(FILE *to, const char *path, const char *channel,
       "EOD\n"
       "set datafile missing 'nan'\n"
       "set multiplot layout 2,1 title '%s'\n"
-      "set grid\nset xlabel 't'\nset xrange [-0.5:%g]\n"
+      "set grid\nset xlabel 't'\nset lmargin 12\nset xrange [-0.5:%g]\n"
       "set logscale y\nset format y '%%.0e'\nset ylabel 'C(t)'\n"
       "plot $data using 1:2 with linespoints pt 7 notitle\n"
       "unset logscale y\nset format y '%%g'\nset yrange [0:*]\nset ylabel 'effective mass (cosh)'\n"
       "plot $data using ($1+0.5):3 with points pt 7 notitle\n"
       "unset multiplot\n",
-      channel, corr->nt - 0.5);
+      channel, (double)corr->nt);
 }
 
 static pid_t start_gnuplot(int *input) {

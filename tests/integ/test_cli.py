@@ -200,6 +200,8 @@ def correlator_prints_a_table_and_pictures(case):
         if os.path.exists(png):
             with open(png, 'rb') as f:
                 assert f.read(8) == b'\x89PNG\r\n\x1a\n'
+            done = d.ctl('correlator', out, '--png=/no/such/folder/c.png', '--json')
+            assert done.code == DATA and '/no/such/folder/c.png' in done.err and done.out == '', done
         else:
             assert 'gnuplot is not installed' in done.err
 

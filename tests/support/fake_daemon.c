@@ -263,7 +263,7 @@ static void read_control(state_t *s) {
 }
 
 static void send_data(state_t *s, qk_frame_t *frame, const uint8_t *payload) {
-  uint8_t *message = malloc(QK_FRAME_HEADER + QK_CHUNK_MAX);
+  uint8_t *message = calloc(1, QK_FRAME_HEADER + QK_CHUNK_MAX);
   qk_frame_fault_t fault;
   if (frame->chunk_bytes) memcpy(message + QK_FRAME_HEADER, payload, frame->chunk_bytes);
   cr_assert_eq(qk_frame_encode(frame, message + QK_FRAME_HEADER, message, &fault), QK_OK);
