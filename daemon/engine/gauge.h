@@ -5,11 +5,12 @@
  * 3x3, mu = x,y,z,t), U_mu(n) joins n to n+mu. As stored: single precision links are widened, not
  * reunitarised; a third row that a file leaves out is reconstructed.
  *
- * Formats (found by content): ILDG and SciDAC (LIME, 32 and 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32/64
- * bit, both byte orders), MILC v5, openQCD, DDalphaAMG; "builtin:weak:XxYxZxT:seed" and
- * "builtin:unit:XxYxZxT" need no file. weak: U = the unit matrix plus 0.15 times complex Gaussian noise
- * of unit variance, rows orthonormalised by Gram-Schmidt, third row from the other two; the noise is a
- * function of seed, global site, direction and element alone (plaquette about 0.887). Conventions of each: docs/physics.md.
+ * Formats (found by content; conventions of each in docs/physics.md): ILDG and SciDAC (LIME, 32 and
+ * 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32 and 64 bit, both byte orders), MILC v5, openQCD, DDalphaAMG.
+ * "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT" need no file. weak: U = 1 + 0.15 times
+ * complex Gaussian noise of unit variance, rows orthonormalised by Gram-Schmidt, third row from the
+ * other two; the noise is a function of seed, global site, direction and element alone. Plaquette
+ * about 0.887.
  */
 #ifndef QK_ENGINE_GAUGE_H
 #define QK_ENGINE_GAUGE_H

@@ -104,17 +104,20 @@ static qk_status_t reduce(const qk_geom_t *geom, const slice_t *slice, int nslic
 
 qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gauge_check_t *check,
                              qk_err_t *err) {
-  int e[4], nz = geom->lat.l[2], nslice = nz * geom->lat.l[3];
+  const qk_lattice_t *lat = &geom->lat;
+  int e[4] = {lat->l[0], lat->l[1], lat->l[2], lat->l[3]}, nz = e[2], nslice = e[2] * e[3];
+  bool split = lat->split[0] || lat->split[1] || lat->split[2] || lat->split[3];
   double *ext = NULL;
   slice_t *slice = qk_calloc((size_t)nslice, sizeof *slice);
   qk_err_t cause = {0};
   qk_status_t status = QK_OK;
   if (slice == NULL) status = qk_fail(&cause, QK_NO_MEMORY, "no memory for %d sums", nslice);
   status = qk_comm_agree(geom->comm, status, &cause);
-  if (status == QK_OK) status = qk_gauge_extend(geom, links, &ext, e, &cause);
+  if (status == QK_OK && split) status = qk_gauge_extend(geom, links, &ext, e, &cause);
   if (status == QK_OK) {
+    const double *seen = split ? ext : links; /* without a border it is the field itself */
 #pragma omp parallel for schedule(dynamic)
-    for (int i = 0; i < nslice; i++) check_slice(geom, links, ext, e, i % nz, i / nz, &slice[i]);
+    for (int i = 0; i < nslice; i++) check_slice(geom, links, seen, e, i % nz, i / nz, &slice[i]);
     status = reduce(geom, slice, nslice, check);
     if (status != QK_OK) qk_fail(&cause, status, "%s", qk_status_text(status));
   }

@@ -79,10 +79,11 @@ static qk_status_t need(const char *text, const char *key, char *value, qk_err_t
 }
 
 static qk_status_t get_dims(const char *text, qk_gauge_info_t *info, qk_err_t *err) {
+  static const char *const keys[4] = {"DIMENSION_1", "DIMENSION_2", "DIMENSION_3", "DIMENSION_4"};
   int64_t dims[4];
   for (int mu = 0; mu < 4; mu++) {
-    char key[16], value[NERSC_VALUE_MAX];
-    snprintf(key, sizeof key, "DIMENSION_%d", mu + 1);
+    const char *key = keys[mu];
+    char value[NERSC_VALUE_MAX];
     qk_status_t status = need(text, key, value, err);
     if (status != QK_OK) return status;
     if (!qk_gauge_parse_int(value, 0, INT64_MAX, &dims[mu]))

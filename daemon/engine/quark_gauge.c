@@ -71,7 +71,18 @@ static void parse_end(int n, struct argp_state *state) {
                o->out);
 }
 
+/* Which of two words the argument of an option is. */
+static int choice(const char *option, const char *arg, const char *const word[2],
+                  struct argp_state *state) {
+  for (int i = 0; i < 2; i++) {
+    if (strcmp(arg, word[i]) == 0) return i;
+  }
+  argp_error(state, "--%s=%s: %s or %s", option, arg, word[0], word[1]);
+  return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
+  static const char *const formats[2] = {"ildg", "nersc"}, *const bits[2] = {"32", "64"};
   options_t *o = state->input;
   qk_err_t err = {0};
   switch (key) {
@@ -83,14 +94,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->has_dims = true;
     return 0;
   case 'f':
-    if (strcmp(arg, "ildg") != 0 && strcmp(arg, "nersc") != 0)
-      argp_error(state, "--format=%s: ildg or nersc", arg);
-    o->format = arg;
+    o->format = formats[choice("format", arg, formats, state)];
     return 0;
   case 'b':
-    if (strcmp(arg, "32") != 0 && strcmp(arg, "64") != 0)
-      argp_error(state, "--bits=%s: 32 or 64", arg);
-    o->bits = atoi(arg);
+    o->bits = choice("bits", arg, bits, state) == 0 ? 32 : 64;
     return 0;
   case ARGP_KEY_ARG:
     parse_command((int)state->arg_num, arg, state);
