@@ -1,10 +1,12 @@
 #include "client/quarkctl/plot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,11 +51,8 @@ void ctl_plot_terminal(FILE *to, const char *channel, const qk_correlator_t *cor
   fputs("t\n", to);
 }
 
-static void write_script(FILE *to, const char *path, const char *channel,
-                         const qk_correlator_t *corr) {
-  fputs("set terminal pngcairo size 900,900 font 'sans,11'\nset output '", to);
-  for (const char *p = path; *p; p++) fprintf(to, *p == '\'' ? "''" : "%c", *p);
-  fputs("'\n$data << EOD\n", to);
+static void write_script(FILE *to, const char *channel, const qk_correlator_t *corr) {
+  fputs("set terminal pngcairo size 900,900 font 'sans,11'\n$data << EOD\n", to);
   for (int t = 0; t < corr->nt; t++) fprintf(to, "%d %.17g %.17g\n", t, corr->c[t], corr->meff[t]);
   fprintf(
       to,
@@ -69,13 +68,14 @@ static void write_script(FILE *to, const char *path, const char *channel,
       channel, (double)corr->nt);
 }
 
-static pid_t start_gnuplot(int *input) {
+/* Its picture goes to the descriptor `picture`; its commands are written to *input. */
+static pid_t start_gnuplot(int picture, int *input) {
   int ends[2];
   if (pipe(ends) != 0) return -1;
   const pid_t pid = fork();
   if (pid == 0) {
     dup2(ends[0], STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
+    dup2(picture, STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
     execlp("gnuplot", "gnuplot", (char *)NULL);
@@ -89,16 +89,16 @@ static pid_t start_gnuplot(int *input) {
   return pid;
 }
 
-qk_status_t ctl_plot_png(const char *path, const char *channel, const qk_correlator_t *corr,
-                         qk_err_t *err) {
+static qk_status_t draw(int picture, const char *channel, const qk_correlator_t *corr,
+                        qk_err_t *err) {
   int input, status;
-  const pid_t pid = start_gnuplot(&input);
+  const pid_t pid = start_gnuplot(picture, &input);
   if (pid < 0) return qk_fail(err, QK_IO_ERROR, "gnuplot cannot be started: %s", strerror(errno));
   struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
   sigaction(SIGPIPE, &ignore, &before);
   FILE *to = fdopen(input, "w");
   if (to) {
-    write_script(to, path, channel, corr);
+    write_script(to, channel, corr);
     fclose(to);
   } else
     close(input);
@@ -107,6 +107,28 @@ qk_status_t ctl_plot_png(const char *path, const char *channel, const qk_correla
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     return qk_fail(err, QK_NOT_FOUND, "gnuplot is not installed");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return qk_fail(err, QK_IO_ERROR, "gnuplot could not write %s", path);
+    return qk_fail(err, QK_IO_ERROR, "gnuplot failed");
   return QK_OK;
+}
+
+qk_status_t ctl_plot_png(const char *path, const char *channel, const qk_correlator_t *corr,
+                         qk_err_t *err) {
+  char *part;
+  if (asprintf(&part, "%s.%ld.part", path, (long)getpid()) < 0)
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a name");
+  qk_status_t status;
+  const int picture = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (picture < 0) {
+    status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+    goto out;
+  }
+  status = draw(picture, channel, corr, err);
+  if (close(picture) != 0 && status == QK_OK)
+    status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  if (status == QK_OK && rename(part, path) != 0)
+    status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  if (status != QK_OK) unlink(part);
+out:
+  free(part);
+  return status;
 }
