@@ -9,6 +9,11 @@
 
 enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 20, PORT_MAX = 65535 };
 
+/* tcp://...: with another colon. */
+static bool names_port(const char *endpoint) {
+  return strncmp(endpoint, "tcp://", 6) == 0 && strrchr(endpoint, ':') > endpoint + 5;
+}
+
 static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, qk_err_t *err) {
   const char *colon = strrchr(listen, ':');
   const char *port_text = colon + 1;
@@ -38,7 +43,7 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
   if (strlen(listen) > most || (listen_data && strlen(listen_data) > most))
     return qk_fail(err, QK_BAD_ARGUMENT, "listen: an endpoint has at most %zu bytes", most);
   qk_status_t s = QK_OK;
-  if (strncmp(listen, "tcp://", 6) == 0 && strchr(listen + 6, ':')) {
+  if (names_port(listen)) {
     s = tcp_endpoints(listen, control, data, err);
   } else if (strncmp(listen, "ipc://", 6) == 0 && listen[6]) {
     snprintf(control, QK_ENDPOINT_MAX, "%s", listen);
@@ -48,8 +53,7 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
                 listen);
   }
   if (s != QK_OK || !listen_data) return s;
-  if (strncmp(listen_data, "tcp://", 6) == 0 && strchr(listen_data + 6, ':'))
-    return tcp_endpoints(listen_data, data, next, err);
+  if (names_port(listen_data)) return tcp_endpoints(listen_data, data, next, err);
   snprintf(data, QK_ENDPOINT_MAX, "%s", listen_data);
   return QK_OK;
 }

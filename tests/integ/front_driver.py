@@ -53,6 +53,8 @@ class Daemon:
     def __init__(self, binary, *options, engine=None, gauge='fake', mass='0.1', dims=None, env=None, wait='ready: '):
         self.dir = tempfile.mkdtemp(prefix='qk-front-')
         self.environment = dict(os.environ, QK_PROTO_PY=engine_driver.GENERATED.name, XDG_RUNTIME_DIR=self.dir, **(env or {}))
+        # what a sanitizer keeps aside is no growth
+        self.environment['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1'
         command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--log-level', 'debug']
         if not any(o.startswith('--listen') for o in options):
             command += ['--listen', 'tcp://127.0.0.1:0']
