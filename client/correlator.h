@@ -2,9 +2,9 @@
  * correlator.h: two-point functions from propagator files.
  *
  *   pion    C(t) = sum over x, spins, colours of |S(x, t0 + t; source)|^2, columns summed
- *           (gamma5-hermiticity turns the antiquark line into S^+). Noise sources: the mean over
- * the sources divided by the number of sites of the source's time slice, whose expectation is the
- * point source's C(t).
+ *           (gamma5-hermiticity turns the antiquark line into S^+). Noise sources: the mean over the
+ *           sources divided by the number of sites of the source's time slice, whose expectation is
+ *           the point source's C(t).
  *
  * t counts from the source's time slice t0, modulo T. Host only; one right-hand side in memory.
  */

@@ -4,14 +4,17 @@
  * Layout     dataset "field" [rhs][t][z][y][x][spin][colour] of compounds {r, i}, 32 or 64 bit
  *            floats; dataset "columns" [rhs], one compound a right-hand side; everything else in
  *            attributes of the root group. client/README.md describes each.
- * Memory     Host; fields pass one right-hand side at a time, in wire order (x fastest of the
- * sites, 4 spins, 3 colours, colour fastest, complex interleaved), so that a file of any number of
- * right-hand sides needs room for one. Writing    The file grows under a temporary name beside its
- * own and is renamed by commit; whatever was under the name before stays until then. Reading Files
- * by other programs are welcome: only the field and its shape are required. Numbers of either byte
- * order and precision are converted. Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY,
- * QK_TOO_LARGE, QK_BAD_ARGUMENT, QK_NO_MEMORY; the text names file, object, what was expected and
- * what was found. Threads    One file belongs to one thread at a time.
+ * Memory     Host; fields pass one right-hand side at a time, in wire order (x fastest of the sites,
+ *            4 spins, 3 colours, colour fastest, complex interleaved), so that a file of any number
+ *            of right-hand sides needs room for one.
+ * Writing    The file grows under a temporary name beside its own and is renamed by commit; whatever
+ *            was under the name before stays until then.
+ * Reading    Files by other programs are welcome: only the field and its shape are required. Numbers
+ *            of either byte order and precision are converted.
+ * Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY, QK_TOO_LARGE, QK_BAD_ARGUMENT,
+ *            QK_UNSUPPORTED (version), QK_NO_MEMORY; the text names file, object, what was expected
+ *            and what was found.
+ * Threads    One file belongs to one thread at a time.
  */
 #ifndef QK_CLIENT_H5FILE_H
 #define QK_CLIENT_H5FILE_H

@@ -7,7 +7,8 @@
  *
  *   connection.c  connect, close, the thread's loop
  *   session.c     HELLO, WELCOME, BIND, reconnection; hands every other message on
- *   request.c     submit, wait, ack, cancel, release, events
+ *   request.c     submit, wait, ack, cancel, release
+ *   event.c       events
  *   transfer.c    uploads and downloads
  *   report.c      status and shutdown
  *   words.c       names of codes, bases, states

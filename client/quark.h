@@ -1,8 +1,8 @@
 /*
  * quark.h: libquark, the client library of quarkd. This header is all of it.
  *
- * A connection carries requests; a request is a set of right-hand sides (RHS) b of M x = b,
- * numbered from 0, with one tolerance. The order of calls:
+ * A connection carries requests; a request is a set of right-hand sides (RHS) b of M x = b, numbered
+ * from 0, with one tolerance. The order of calls:
  *
  *   quark_connect
  *     quark_submit            the daemon has taken the request
@@ -12,18 +12,20 @@
  *     quark_release           the daemon and the library forget the request
  *   quark_close
  *
- * Fields     complex, interleaved, little endian, 32 or 64 bit; x fastest of the sites, then y, z,
- * t; 4 spins x 3 colours at a site, colour fastest. Residual: |b - M x| / |b| of the full operator
- *            in double. M, bases and noise are defined in docs/physics.md.
+ * Fields     complex, interleaved, little endian, 32 or 64 bit; x fastest of the sites, then y, z, t;
+ *            4 spins x 3 colours at a site, colour fastest. Residual: |b - M x| / |b| of the full
+ *            operator in double. M, bases and noise are defined in docs/physics.md.
  * Threads    Every function may be called from any thread at any time, on the same connection too;
- * only quark_close must be the last. Each connection has one thread of its own that moves data and
- *            keeps the session alive; it blocks all signals and never calls user code. No globals.
+ *            only quark_close must be the last. Each connection has one thread of its own that moves
+ *            data and keeps the session alive; it blocks all signals and never calls user code. No
+ *            globals.
  * Errors     Functions return a code; 0 is success. *err (may be NULL) says what was wrong and
- * whether the same call may succeed later. Outputs are set only on success. A right-hand side that
- * misses its tolerance is no error of a call: it is in its result. Loss       A broken connection
- * is restored and nothing is lost while the daemon keeps the session (its lease, tens of seconds).
- * After reconnect_ms without the daemon, or when it refuses the session, the connection is dead:
- * all calls return the reason, and only quark_close is left.
+ *            whether the same call may succeed later. Outputs are set only on success. A right-hand
+ *            side that misses its tolerance is no error of a call: it is in its result.
+ * Loss       A broken connection is restored and nothing is lost while the daemon keeps the session
+ *            (its lease, about a minute). After reconnect_ms without the daemon, or when it refuses
+ *            the session, the connection is dead: all calls return the reason, and only quark_close
+ *            is left.
  */
 #ifndef QUARK_H
 #define QUARK_H
@@ -104,13 +106,14 @@ enum { QUARK_CLIENT_ID_BYTES = 16 };
 typedef struct quark_connection quark_connection_t;
 
 typedef struct quark_options {
-  uint32_t timeout_ms;      /* without any sign from the daemon in connect, submit, status, cancel,
-                               shutdown, upload,      download: QUARK_TIMEOUT. Default 10000 */
-  uint32_t reconnect_ms;    /* how long a lost connection is sought. Default 30000 */
-  const uint8_t *client_id; /* 16 bytes; NULL: random. The id of an earlier connection takes over
-                               its session */
-  bool keep_session;        /* quark_close leaves the session with all requests to its lease */
-  const char *user; /* whose queue the work goes to; NULL: the name of the user of this process */
+  /* Without any sign from the daemon for so long, connect, submit, status, cancel, shutdown, upload and
+   * download end with QUARK_TIMEOUT. Default 10000 */
+  uint32_t timeout_ms;
+  uint32_t reconnect_ms; /* how long a lost connection is sought. Default 30000 */
+  /* 16 bytes; NULL: random. The id of an earlier connection takes over its session. */
+  const uint8_t *client_id;
+  bool keep_session;   /* quark_close leaves the session with all requests to its lease */
+  const char *user;    /* whose queue the work goes to; NULL: the user of this process */
   const char *program; /* for the daemon's log; NULL: "libquark" */
 } quark_options_t;
 

@@ -130,13 +130,13 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
 void quark__request_rejected_locked(quark_connection_t *conn, const Quark__Rejected *m) {
   request_t *r = quark__request_find_locked(conn, m->request);
   if (!r) return;
-  if (r->state == REQUEST_SUBMITTED) {
+  if (r->released)
+    remove_request(conn, r);
+  else if (r->state == REQUEST_SUBMITTED) {
     r->state = REQUEST_REJECTED;
     quark__fail(&r->error, (quark_code_t)m->status, "%s", m->text);
     r->error.retry_after_ms = m->retry_after_ms;
-  } else if (r->released)
-    remove_request(conn, r);
-  else
+  } else
     quark__request_fail_locked(r, (quark_code_t)m->status, m->text);
 }
 
@@ -305,21 +305,21 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
   if (code == QUARK_OK) code = add_request(conn, params, &number, err);
   if (code != QUARK_OK) goto out;
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
-  request_t *r;
+  request_t *r = quark__request_find_locked(conn, number);
   bool in_time = true;
-  while ((r = quark__request_find_locked(conn, number)) && r->state == REQUEST_SUBMITTED && in_time)
+  while (r && r->state == REQUEST_SUBMITTED && in_time) {
     in_time = quark__wait_locked(conn, deadline);
-  if (r->state == REQUEST_ACCEPTED) {
+    r = quark__request_find_locked(conn, number);
+  }
+  if (r && r->state == REQUEST_ACCEPTED) {
     *request = number;
     if (field_bytes) *field_bytes = r->field_bytes;
-    goto out;
-  }
-  if (r->state == REQUEST_REJECTED)
+  } else if (r && r->state == REQUEST_REJECTED)
     code = quark__hand_on(err, &r->error);
   else
     code = quark__fail(err, QUARK_TIMEOUT, "no answer to SUBMIT from %s within %u ms",
                        conn->endpoint, conn->timeout_ms);
-  release(conn, r);
+  if (code != QUARK_OK && r) release(conn, r);
 out:
   pthread_mutex_unlock(&conn->lock);
   return code;
