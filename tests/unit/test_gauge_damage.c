@@ -80,7 +80,8 @@ static void expect_replaced(qk_status_t want, const gauge_make_t *m, const char 
 }
 
 /* Cut at every byte near the ends and now and then between. Before byte 32 a format may not be known;
- * between two LIME records nothing says that another was to come. */
+ * between two LIME records nothing says that another was to come, and its padding at the very end may
+ * be missing. */
 Test(gauge_damage, every_truncation_is_an_error) {
   for (int i = 0; i < gauge_makes_count; i++) {
     const gauge_make_t *m = &gauge_makes[i];
@@ -96,7 +97,7 @@ Test(gauge_damage, every_truncation_is_an_error) {
       qk_status_t status = load(NULL);
       bool unknown = n < 32 || (lime && n <= b.links - 144);
       bool good = status == QK_TRUNCATED || (unknown && status == QK_BAD_FORMAT) ||
-                  (lime && n == after && status == QK_OK);
+                  (lime && (n == after || n + 8 > b.n) && status == QK_OK);
       cr_expect(good, "%s cut to %zu: %s", gauge_make_name(m), n, qk_status_name(status));
     }
     free(b.p);
