@@ -311,7 +311,7 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
     mask[k] = 1;
   }
   double norm2[QK_MAX_RHS];
-  qk_status_t status = qk_solver_norm2(s, s->b->v, norm2);
+  qk_status_t status = s->failed ? s->failed : qk_solver_norm2(s, s->b->v, norm2);
   if (status) return status;
   for (int i = 0; i < n; i++) {
     s->slot[slot[i]].tol = tol[i];
@@ -328,14 +328,14 @@ qk_status_t qk_solver_fill(qk_solver_t *s, int slot, double tol, int64_t max_ite
 }
 
 void qk_solver_cancel(qk_solver_t *s, int slot) {
-  if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_RUNNING) return;
+  if (s->failed || slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_RUNNING) return;
   uint8_t mask[QK_MAX_RHS] = {0};
   qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
   mask[slot] = 1;
   otherwise[slot] = QK_CANCELLED;
-  /* a failing device shows again at the next call, which has a status to say so */
-  if (qk_solver_finish(s, mask, otherwise) == QK_OK) qk_solver_set_running(s);
+  s->failed = qk_solver_finish(s, mask, otherwise);
   qk_solver_end_slot(s, slot, QK_CANCELLED);
+  if (!s->failed) s->failed = qk_solver_set_running(s);
 }
 
 void qk_solver_clear(qk_solver_t *s, int slot) {

@@ -72,7 +72,8 @@ qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, con
 qk_status_t qk_solver_step(qk_solver_t *solver);
 const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
 int qk_solver_running(const qk_solver_t *solver);
-/* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. */
+/* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. A failing
+ * device shows at the next fill or step. */
 void qk_solver_cancel(qk_solver_t *solver, int slot);
 /* An ended slot becomes free. */
 void qk_solver_clear(qk_solver_t *solver, int slot);

@@ -68,6 +68,8 @@ struct qk_solver {
   double *scalar, *scalar_host; /* device, pinned host */
   uint8_t *mask, *mask_host;    /* running slots, then a mask for one use */
 
+  qk_status_t failed; /* in cancel, which has no status to return: the next call does */
+
   double *trace; /* [check][nslot] */
   bool broken[QK_MAX_RHS];
   qk_slot_t slot[QK_MAX_RHS];

@@ -205,7 +205,7 @@ static qk_status_t resume(qk_solver_t *s, const plan_t *plan) {
 
 qk_status_t qk_solver_step(qk_solver_t *s) {
   plan_t plan = {0};
-  if (qk_solver_running(s) == 0) return QK_OK;
+  if (s->failed || qk_solver_running(s) == 0) return s->failed;
   qk_status_t status = s->method->iterate(s);
   if (status) return status;
   for (int i = 0; i < s->nslot; i++)

@@ -1,0 +1,139 @@
+/*
+ * bench_solve: what a right-hand side costs by method, inner precision and batch size.
+ *
+ * Prints operator applications per RHS (all precisions counted alike), their ratio to the pure double
+ * solver of the same method, iterations, seconds per RHS, and the speed that the inner iteration reached.
+ */
+#include <argp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "tests/support/rig.h"
+
+typedef struct options {
+  const char *gauge, *methods;
+  double kappa, csw, tol;
+  int batch[8], nbatch;
+} options_t;
+
+static const struct argp_option table[] = {
+    {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
+    {"kappa", 'k', "K", 0, "hopping parameter (0.123)", 0},
+    {"csw", 'c', "CSW", 0, "clover coefficient (1)", 0},
+    {"tol", 't', "TOL", 0, "relative residual (1e-10)", 0},
+    {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
+    {"methods", 'm', "NAME,...", 0, "bicgstab,cg,gcr", 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  if (key == 'g')
+    o->gauge = arg;
+  else if (key == 'm')
+    o->methods = arg;
+  else if (key == 'k')
+    o->kappa = atof(arg);
+  else if (key == 'c')
+    o->csw = atof(arg);
+  else if (key == 't')
+    o->tol = atof(arg);
+  else if (key == 'b') {
+    o->nbatch = 0;
+    for (char *p = arg; *p && o->nbatch < 8; p += *p == ',') {
+      int n = (int)strtol(p, &p, 10);
+      if (n < 1 || n > QK_MAX_RHS || (*p && *p != ','))
+        argp_error(state, "batch sizes: 1 to %d", QK_MAX_RHS);
+      o->batch[o->nbatch++] = n;
+    }
+  } else
+    return ARGP_ERR_UNKNOWN;
+  return 0;
+}
+
+typedef struct cost {
+  double applications, iterations, seconds,
+      flops; /* per RHS; flops a second of the inner precision */
+  int failed;
+} cost_t;
+
+static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_prec_t inner,
+                      int n) {
+  cost_t cost = {0};
+  double *v = rig_vector(rig), longest = 0;
+  qk_solver_t *solver = rig_solver(rig, method, inner, n);
+  int64_t before = rig->op->applications[inner];
+  for (int i = 0; i < n; i++) {
+    rig_point(rig, i / 3 % 4, i % 3, v);
+    rig_import(rig, qk_solver_rhs(solver), i, v);
+  }
+  for (int i = 0; i < n; i++) rig_must(qk_solver_fill(solver, i, o->tol, 20000), "fill", NULL);
+  rig_run(solver);
+  for (int i = 0; i < n; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    cost.applications += (double)s->applications / n;
+    cost.iterations += (double)s->iterations / n;
+    cost.failed += s->status != QK_OK;
+    longest = fmax(longest, s->seconds);
+  }
+  cost.seconds = longest / n;
+  cost.flops = (double)(rig->op->applications[inner] - before) * (double)rig->op->flops_eo *
+               (double)rig->geom.volume * n / longest;
+  qk_solver_destroy(solver);
+  qk_free(v);
+  return cost;
+}
+
+static void table_of(qk_rig_t *rig, const options_t *o, const char *method) {
+  static const char *const precision[] = {"double", "single", "half"};
+  for (int b = 0; b < o->nbatch; b++) {
+    double base = 0;
+    for (int p = 0; p < 3; p++) {
+      cost_t c = measure(rig, o, method, (qk_prec_t)p, o->batch[b]);
+      if (p == 0) base = c.applications;
+      printf("%-9s %-7s %4d %10.1f %7.3f %10.1f %12.5f %10.2f%s\n", method, precision[p],
+             o->batch[b], c.applications, c.applications / base, c.iterations, c.seconds,
+             c.flops * 1e-9, c.failed ? "  NOT CONVERGED" : "");
+      fflush(stdout);
+    }
+  }
+}
+
+/* Whether `name` is among the words of a comma-separated list. */
+static bool listed(const char *list, const char *name) {
+  size_t n = strlen(name);
+  for (const char *p = list; p; p = strchr(p, ','), p += p != NULL)
+    if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == '\0')) return true;
+  return false;
+}
+
+int main(int argc, char **argv) {
+  options_t o = {.gauge = "builtin:weak:8x8x8x16:1",
+                 .methods = "bicgstab,cg,gcr",
+                 .kappa = 0.123,
+                 .csw = 1,
+                 .tol = 1e-10,
+                 .batch = {1, 12},
+                 .nbatch = 2};
+  const struct argp argp = {table, parse, NULL, "Solver benchmark. QK_BACKEND names the backend.",
+                            NULL,  NULL,  NULL};
+  static const char *const all[] = {"bicgstab", "cg", "gcr"};
+  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  if (!rig_backend_present()) return 77;
+  qk_rig_t rig;
+  qk_device_info_t info;
+  rig_open(&rig, NULL, o.gauge, NULL);
+  rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
+  rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
+  printf("%s, %dx%dx%dx%d, kappa %g, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
+         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.kappa, o.csw, o.tol,
+         info.name, rig.dev.ops->name);
+  printf("%-9s %-7s %4s %10s %7s %10s %12s %10s\n", "method", "inner", "RHS", "apps/RHS", "ratio",
+         "iter/RHS", "s/RHS", "GFLOPS");
+  for (int m = 0; m < 3; m++)
+    if (listed(o.methods, all[m])) table_of(&rig, &o, all[m]);
+  rig_close(&rig);
+  return 0;
+}

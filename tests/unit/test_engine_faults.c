@@ -1,0 +1,82 @@
+/*
+ * Every allocation and every device call of setting up an operator, solving, and cancelling fails once:
+ * each failure comes back as its status and nothing stays behind.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
+#include "tests/support/rig.h"
+
+/* All that an engine does with one operator and one solver, stopping at the first failure. */
+static qk_status_t life(qk_rig_t *rig, const char *method) {
+  const double tol[2] = {0.05, 0.02};
+  const int64_t limit[2] = {50, 50};
+  const int slot[2] = {0, 1};
+  qk_err_t err = {0};
+  qk_work_t *work = NULL;
+  qk_operator_t *op = NULL;
+  qk_solver_t *solver = NULL;
+  qk_wilson_params_t wilson = {.mass = 0.5,
+                               .csw = 1,
+                               .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
+                               .link_reals = {18, 12, 8},
+                               .want = {true, false, true}};
+  qk_solver_params_t params = {
+      .method = method, .inner = QK_HALF, .nslot = 2, .check = 2, .gcr_keep = 2};
+  qk_status_t status = qk_work_create(&rig->dev, &work);
+  if (!status) status = qk_wilson_create(&rig->dev, work, rig->links, &wilson, &op, &err);
+  if (!status) status = qk_solver_create(op, work, &params, &solver, &err);
+  for (int i = 0; !status && i < 2; i++) {
+    qk_source_args_t s = {.lat = rig->geom.lat, .field = qk_solver_rhs(solver)->v, .rhs = i};
+    s.colour = i;
+    status = rig->dev.ops->source(rig->dev.ctx, &s);
+  }
+  if (!status) status = qk_solver_fill_many(solver, slot, 2, tol, limit);
+  if (!status) status = qk_solver_step(solver);
+  if (!status) qk_solver_cancel(solver, 0);
+  if (!status) status = qk_solver_step(solver); /* says so if cancel failed */
+  while (!status && qk_solver_running(solver)) status = qk_solver_step(solver);
+  if (!status && qk_solver_slot(solver, 1)->status != QK_OK) status = QK_INTERNAL;
+  qk_solver_destroy(solver);
+  if (op) op->ops->destroy(op);
+  qk_work_destroy(work);
+  return status;
+}
+
+static void fail_everywhere(const char *point, const char *method, qk_status_t expected) {
+  char faults[64];
+  qk_status_t status = QK_INTERNAL;
+  int n = 0;
+  while (status && n < 2000) {
+    qk_rig_t rig; /* a new one each time: a device that failed is lost */
+    rig_open(&rig, NULL, "builtin:weak:2x2x2x4:1", NULL);
+    int64_t host = qk_mem_bytes(), device = rig.dev.ops->allocated(rig.dev.ctx);
+    snprintf(faults, sizeof faults, "%s:%d", point, ++n);
+    cr_assert(qk_fault_set(faults) == 0);
+    status = life(&rig, method);
+    cr_assert(qk_fault_set(NULL) == 0);
+    cr_assert(!status || status == expected, "%s: %s", faults, qk_status_name(status));
+    cr_assert(qk_mem_bytes() == host && rig.dev.ops->allocated(rig.dev.ctx) == device,
+              "%s, %s: %ld bytes of host, %ld of device memory stay", method, faults,
+              (long)(qk_mem_bytes() - host), (long)(rig.dev.ops->allocated(rig.dev.ctx) - device));
+    rig_close(&rig);
+  }
+  cr_expect(!status && n > 20, "%s: %d places, then %s", point, n, qk_status_name(status));
+}
+
+Test(engine_faults, device_memory) {
+  fail_everywhere("device-alloc", "gcr", QK_DEVICE_MEMORY);
+}
+Test(engine_faults, host_memory) {
+  fail_everywhere("alloc", "cg", QK_NO_MEMORY);
+}
+
+Test(engine_faults, device_calls_of_bicgstab) {
+  fail_everywhere("device-call", "bicgstab", QK_DEVICE_ERROR);
+}
+Test(engine_faults, device_calls_of_gcr) {
+  fail_everywhere("device-call", "gcr", QK_DEVICE_ERROR);
+}
