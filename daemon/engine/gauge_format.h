@@ -46,6 +46,8 @@ qk_status_t qk_gauge_set_dims(const int64_t dims[4], qk_gauge_info_t *info, qk_e
 qk_status_t qk_gauge_set_data(int64_t offset, int64_t present, qk_gauge_info_t *info,
                               qk_err_t *err);
 
+/* Whether all of it is printable ASCII: values from a file go into messages. */
+bool qk_gauge_printable(const char *text);
 /* The whole of `text` as a decimal integer in lo..hi; false otherwise. No sign "+", no blanks. */
 bool qk_gauge_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *value);
 /* The whole of `text` as 1 to 8 hexadecimal digits. */

@@ -53,6 +53,7 @@ static qk_status_t xml_value(const char *text, const char *tag, char *value, boo
     if (end - q >= VALUE_MAX) return qk_fail(err, QK_BAD_FORMAT, "<%s> is too long", tag);
     memcpy(value, q, (size_t)(end - q));
     value[end - q] = '\0';
+    if (!qk_gauge_printable(value)) return qk_fail(err, QK_BAD_FORMAT, "<%s> is not text", tag);
     *found = true;
   }
   return QK_OK;
@@ -168,8 +169,10 @@ static qk_status_t on_checksum(lime_t *lime, const char *text, qk_err_t *err) {
 }
 
 static qk_status_t take_plaquette(lime_t *lime, const char *value, qk_err_t *err) {
-  if (!qk_gauge_parse_real(value, &lime->info->plaquette, &lime->info->plaquette_unit))
-    return qk_fail(err, QK_BAD_FORMAT, "plaquette = \"%s\" is not a number", value);
+  if (!qk_gauge_parse_real(value, &lime->info->plaquette, &lime->info->plaquette_unit)) {
+    return qk_fail(err, QK_BAD_FORMAT, "plaquette = \"%s\" is not a number",
+                   qk_gauge_printable(value) ? value : "?");
+  }
   lime->info->has_plaquette = true;
   return QK_OK;
 }
@@ -267,11 +270,10 @@ static qk_status_t walk(lime_t *lime, qk_err_t *err) {
     type[128] = '\0';
     pos += LIME_HEADER;
     if (bytes > (uint64_t)(size - pos)) {
-      for (char *c = type; *c; c++) *c = *c < ' ' || *c > '~' ? '?' : *c;
       return qk_fail(err, QK_TRUNCATED,
                      "LIME record %.40s at byte %" PRId64 " says it holds %" PRIu64
                      " bytes, but the file ends after %" PRId64,
-                     type, pos - LIME_HEADER, bytes, size - pos);
+                     qk_gauge_printable(type) ? type : "?", pos - LIME_HEADER, bytes, size - pos);
     }
     status = on_record(lime, type, pos, (int64_t)bytes, err);
     if (status != QK_OK) return status;

@@ -65,6 +65,8 @@ static qk_status_t find(const char *text, const char *key, char *value, bool *fo
       return qk_fail(err, QK_BAD_FORMAT, "NERSC header: value of %s is empty or too long", key);
     memcpy(value, p, (size_t)(eol - p));
     value[eol - p] = '\0';
+    if (!qk_gauge_printable(value))
+      return qk_fail(err, QK_BAD_FORMAT, "NERSC header: value of %s is not text", key);
     *found = true;
   }
   return QK_OK;

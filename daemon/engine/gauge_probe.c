@@ -63,6 +63,11 @@ qk_status_t qk_gauge_file_read(const qk_gauge_file_t *file, void *buf, int64_t b
   return QK_OK;
 }
 
+bool qk_gauge_printable(const char *text) {
+  while (*text >= ' ' && *text <= '~') text++;
+  return *text == '\0';
+}
+
 bool qk_gauge_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *value) {
   size_t n = strlen(text), digits = strspn(text, "0123456789");
   if (n == 0 || n > 18 || digits != n) return false;

@@ -303,6 +303,26 @@ Test(gauge_damage, ildg_texts_are_parsed_strictly) {
   }
 }
 
+/* Messages go to terminals and into JSON. */
+Test(gauge_damage, bytes_that_are_not_text_stay_out_of_messages) {
+  static const char *const bad[][2] = {
+      {"ildg-format", "<field>su3\x1b[2J</field>"},
+      {"ildg-format", "<field>su3\xff</field>"},
+      {"scidac-private-file-xml", "<volfmt>0</volfmt><dims>\xff</dims>"},
+      {"xlf-info", "plaquette = \x01\n"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    gauge_bytes_t b = {0};
+    qk_gauge_info_t info;
+    qk_err_t err = {0};
+    gauge_put_record(&b, bad[i][0], bad[i][1], strlen(bad[i][1]));
+    gauge_save(path, b.p, b.n);
+    cr_expect_eq(qk_gauge_probe(path, NULL, &info, &err), QK_BAD_FORMAT);
+    for (const char *c = err.text; *c != '\0'; c++) cr_expect(*c >= ' ' && *c <= '~');
+    free(b.p);
+  }
+  expect_replaced(QK_BAD_FORMAT, &nersc, "IEEE32LITTLE", "IEEE32LITTL\xff");
+}
+
 Test(gauge_damage, records_that_contradict_each_other_are_refused) {
   static const int other[4] = {2, 4, 4, 6};
   static const char scidac[] = "<dims>2 4 2 8</dims><volfmt>0</volfmt>";
