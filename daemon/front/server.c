@@ -158,6 +158,8 @@ static void on_signal(uv_signal_t *handle, int sig) {
 
 static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, size_t size,
                                qk_err_t *err) {
+  int v6 = strchr(endpoint, '[') != NULL;
+  zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof v6);
   if (zmq_bind(socket, endpoint) != 0) {
     int e = zmq_errno();
     qk_status_t s =

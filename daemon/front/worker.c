@@ -403,9 +403,10 @@ void qk_worker_stop(qk_worker_t *w, double now) {
   Quark__Engine__Stop stop = QUARK__ENGINE__STOP__INIT;
   m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP;
   m.stop = &stop;
-  if (!send_message(w, &m)) qk_process_signal(w->process, SIGTERM);
+  bool told = w->state == QK_WORKER_READY && send_message(w, &m);
   w->state = QK_WORKER_STOPPING;
   w->kill_at = now + KILL_AFTER;
+  if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
 qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,

@@ -125,6 +125,29 @@ def cancel_stops_a_running_solve(case):
 
 
 @tap.test
+def a_thousand_solves_leave_memory_where_it_was(case):
+    if case.ranks != '1':
+        raise tap.Skip('once is enough')
+    with case.daemon('--slots', '16', gauge='builtin:weak:4x4x4x4:1', mass='1') as d, Client(d) as c:
+        after = []
+        for i in range(5):
+            accepted = c.submit(200, source=qk.SOURCE_Z4, sink=qk.SINK_NONE, tol=1e-3,
+                                column=[qk.Column(seed=200 * i + k, t=-1, spin=-1, colour=-1) for k in range(200)])
+            assert all(r.status == 0 for r in c.results(200))
+            c.ack(accepted.request)
+            s = d.status_when(lambda s: s.counters.requests == 0)
+            after.append((s.engine.device_bytes, s.engine.host_bytes, s.memory_used, resident(s.pid), resident(s.engine.pid)))
+        first, last = after[1], after[-1]
+        assert s.counters.converged == 1000 and first[:3] == last[:3] and s.memory_used == 0, after
+        assert last[3] - first[3] < 1 << 20 and last[4] - first[4] < 4 << 20, after
+
+
+def resident(pid):
+    with open('/proc/%d/statm' % pid, encoding='utf-8') as f:
+        return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+
+@tap.test
 def a_bad_gauge_file_is_refused_with_65(case):
     with tempfile.NamedTemporaryFile(suffix='.lime') as f:
         f.write(b'this is no gauge file' * 100)
