@@ -145,7 +145,8 @@ qk_status_t qk_comm_agree(qk_comm_t *comm, qk_status_t mine, qk_err_t *err) {
   qk_err_t verdict = {.code = mine};
   int root = comm->size - (int)score;
   if (status == QK_OK) {
-    if (err != NULL && err->code == mine) memcpy(verdict.text, err->text, sizeof verdict.text);
+    bool told = err != NULL && err->code == mine && err->text[0] != '\0';
+    snprintf(verdict.text, sizeof verdict.text, "%s", told ? err->text : qk_status_text(mine));
     status = qk_comm_bcast(comm, &verdict, sizeof verdict, root);
   }
   if (status != QK_OK) return qk_fail(err, status, "the ranks could not agree on a status");

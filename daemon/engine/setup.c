@@ -13,6 +13,15 @@ typedef struct loading {
   qk_err_t *err;
 } loading_t;
 
+qk_status_t qk_setup_explain(const qk_setup_t *setup, qk_status_t status, qk_err_t *err) {
+  bool told = err->text[0] != '\0' && strcmp(err->text, qk_status_text(status)) != 0;
+  if (status == QK_OK || told) return status;
+  bool device = setup->ctx != NULL && (status == QK_DEVICE_MEMORY || status == QK_DEVICE_ERROR);
+  const char *words = device ? setup->ops->last_error(setup->ctx) : "";
+  *err = (qk_err_t){0};
+  return qk_fail(err, status, "%s", words[0] != '\0' ? words : qk_status_text(status));
+}
+
 static void enter(const loading_t *in, const char *phase) {
   if (in->progress != NULL) in->progress(in->arg, phase, 0, 1);
 }
@@ -24,7 +33,7 @@ static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
     status = qk_fail(in->err, QK_NO_DEVICE, "backend '%s' is not there", in->load->backend);
   if (status == QK_OK) status = s->ops->open(qk_comm_local_rank(in->comm), &s->ctx, in->err);
   if (status == QK_OK) status = s->ops->info(s->ctx, &s->device);
-  status = qk_comm_agree(in->comm, status, in->err);
+  status = qk_comm_agree(in->comm, qk_setup_explain(s, status, in->err), in->err);
   if (status != QK_OK) return status;
 
   double cpus = strcmp(s->ops->name, "cpu") == 0;
@@ -99,7 +108,7 @@ static qk_status_t build(const loading_t *in, qk_setup_t *s) {
   links = qk_malloc(bytes);
   if (status == QK_OK && links == NULL)
     status = qk_fail(in->err, QK_NO_MEMORY, "no memory for %zu bytes of links", bytes);
-  status = qk_comm_agree(in->comm, status, in->err);
+  status = qk_comm_agree(in->comm, qk_setup_explain(s, status, in->err), in->err);
   if (status != QK_OK) goto out;
 
   enter(in, "read");
@@ -113,7 +122,7 @@ static qk_status_t build(const loading_t *in, qk_setup_t *s) {
 
 out:
   qk_free(links);
-  return status;
+  return qk_setup_explain(s, status, in->err);
 }
 
 qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
@@ -127,9 +136,8 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
     s->nslot = load->nslot;
     status = build(&in, s);
   }
-  if (status == QK_OK) status = qk_setup_count_memory(s);
+  if (status == QK_OK) status = qk_setup_explain(s, qk_setup_count_memory(s), err);
   if (status != QK_OK) {
-    qk_fail(err, status, "%s", qk_status_text(status));
     qk_setup_destroy(s);
     return status;
   }

@@ -33,6 +33,10 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
                             void *arg, qk_setup_t **setup, qk_err_t *err);
 void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
 
+/* Puts words to a status that came without, or with its general sentence alone: those of the device
+ * where it has any. Returns status. */
+qk_status_t qk_setup_explain(const qk_setup_t *setup, qk_status_t status, qk_err_t *err);
+
 /* Collective. */
 qk_status_t qk_setup_count_memory(qk_setup_t *setup);
 

@@ -26,13 +26,10 @@ static bool loses_process(qk_status_t status) {
   return status >= QK_DEVICE_MEMORY;
 }
 
-/* Puts words to a status of the device, the solver or the communicator. The ranks need not agree on
- * it: what one rank can see alone ends the process, and with it all ranks. */
+/* The ranks need not agree on a status of the device, the solver or the communicator: what one rank
+ * can see alone ends the process, and with it all ranks. */
 static qk_status_t explain(const qk_slots_t *slots, qk_status_t status, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
-  if (status == QK_OK) return QK_OK;
-  return qk_fail(err, status, "%s",
-                 status == QK_DEVICE_ERROR ? s->ops->last_error(s->ctx) : qk_status_text(status));
+  return qk_setup_explain(slots->setup, status, err);
 }
 
 qk_status_t qk_slots_create(qk_setup_t *setup, qk_slots_t **slots, qk_err_t *err) {

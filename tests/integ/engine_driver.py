@@ -21,7 +21,7 @@ sys.path.insert(0, GENERATED.name)
 import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
-TIMEOUT = 60.0  # seconds that a test waits for any message
+TIMEOUT = 120.0  # seconds that a test waits for any message
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
 
@@ -53,19 +53,21 @@ class Vector:
 class Engine:
     """One quark-engine, from start to end; a context manager that leaves no process behind."""
 
-    def __init__(self, binary, ranks=1, options=(), wrapper=()):
+    def __init__(self, binary, ranks=1, options=(), wrapper=(), env=None):
         self.dir = tempfile.mkdtemp(prefix='qk-engine-')
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.DEALER)
         self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.SNDTIMEO, int(1e3 * TIMEOUT))
         self.endpoint = 'ipc://%s/front' % self.dir
         self.socket.bind(self.endpoint)
         command = [binary, '--front', self.endpoint, '--log-level', 'warn', *options]
         if ranks > 1:
             command = ['mpirun', '-np', str(ranks)] + command
-        self.process = subprocess.Popen([*wrapper, *command], stdin=subprocess.DEVNULL)
-        self.beats = []
+        self.process = subprocess.Popen([*wrapper, *command], stdin=subprocess.DEVNULL,
+                                        env={**os.environ, **(env or {})})
         self.tickets = 0
+        self.pinged = time.monotonic()
         self.hello = self.expect('hello')
 
     def __enter__(self):
@@ -84,16 +86,20 @@ class Engine:
     def send(self, **body):
         self.socket.send(pb.FrontMessage(**body).SerializeToString())
 
-    def receive(self):
-        """(name of the body, body) of the next message that is no heartbeat."""
+    def receive(self, heartbeats=False):
+        """(name of the body, body) of the next message; heartbeats only if asked for."""
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
-            if self.socket.poll(max(1, int(1e3 * (end - time.monotonic())))):
-                m = pb.EngineMessage.FromString(self.socket.recv())
-                name = m.WhichOneof('body')
-                if name != 'heartbeat':
-                    return name, getattr(m, name)
-                self.beats.append(m.heartbeat)
+            if time.monotonic() > self.pinged + 1:
+                self.pinged = time.monotonic()
+                self.send(ping=pb.FrontPing())
+            if not self.socket.poll(1000):
+                assert self.process.poll() is None, 'the engine has left with %d' % self.process.poll()
+                continue
+            m = pb.EngineMessage.FromString(self.socket.recv())
+            name = m.WhichOneof('body')
+            if heartbeats or name != 'heartbeat':
+                return name, getattr(m, name)
         raise TimeoutError('no message from the engine in %g s' % TIMEOUT)
 
     def expect(self, wanted, skip=()):
@@ -106,10 +112,9 @@ class Engine:
 
     def heartbeat(self):
         """The next heartbeat; nothing else may come before it."""
-        assert self.socket.poll(int(1e3 * TIMEOUT)), 'no heartbeat'
-        m = pb.EngineMessage.FromString(self.socket.recv())
-        assert m.WhichOneof('body') == 'heartbeat', m
-        return m.heartbeat
+        name, body = self.receive(heartbeats=True)
+        assert name == 'heartbeat', body
+        return body
 
     # ---- what a front does
 

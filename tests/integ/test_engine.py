@@ -24,6 +24,7 @@ GAUGE = 'builtin:weak:4x4x8x8:7'
 MASS, CSW, BOUNDARY = 0.1, 1.2, (1, 1, 1, -1)
 OK, BAD_GEOMETRY, BAD_ARGUMENT, NOT_READY, BAD_PROTOCOL = 0, 101, 100, 114, 112
 NOT_CONVERGED, NAN_INPUT, CANCELLED = 200, 202, 203
+DEVICE_MEMORY, DEVICE_ERROR = 300, 301
 
 
 class Case:
@@ -39,15 +40,19 @@ class Case:
     def start(self, **more):
         return Engine(self.binary, self.ranks, **more)
 
-    def loaded(self, **load):
-        engine = self.start()
+    def loaded(self, env=None, **load):
+        engine = self.start(env=env)
         try:
-            engine.load(GAUGE, mass=MASS, csw=CSW, boundary=BOUNDARY, **load)
+            engine.load(GAUGE, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
             engine.facts = engine.ready()
         except BaseException:
             engine.__exit__()
             raise
         return engine
+
+    def endless(self):
+        """Loaded so that no solve ends: GCR stagnates where M is as indefinite as here."""
+        return self.loaded(mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
 
     def random(self, seed):
         return np.random.default_rng(seed).normal(size=self.shape + (2,)) @ np.array([1, 1j])
@@ -334,10 +339,7 @@ def a_miss_is_reported_as_a_miss(case):
 
 @tap.test
 def cancel_ends_one_slot(case):
-    """At a mass far below critical CG goes on for ever."""
-    with case.start() as e:
-        e.load('builtin:weak:8x8x8x8:3', mass=-1.2, csw=0, slots=2, solver='cg')
-        e.ready()
+    with case.endless() as e:
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
         first, second = e.fill(0, **noise), e.fill(1, **noise)
         progress = e.expect('slot_progress')
@@ -353,6 +355,43 @@ def cancel_ends_one_slot(case):
         end = e.done()[first]
         assert end.status == CANCELLED and not end.written
         assert e.stop() == 0
+
+
+# ---- the device fails --------------------------------------------------------------------------------
+
+
+@tap.test
+def no_device_memory_fails_the_load_alone(case):
+    """Every allocation of the load fails in its turn, once; the next load finds memory."""
+    failed = True
+    for n in range(1, 1000) if case.ranks == 1 else (1, 2, 30):
+        with case.start(env={'QK_FAULTS': 'device-alloc:%d' % n}) as e:
+            e.load(GAUGE)
+            name, body = e.receive()
+            while name == 'load_progress':
+                name, body = e.receive()
+            failed = name == 'load_failed'
+            if not failed:
+                break
+            assert body.status == DEVICE_MEMORY and body.text, body
+            e.load(GAUGE)
+            e.ready()
+    assert n > 5 and (not failed or case.ranks > 1)
+
+
+@tap.test
+def a_lost_device_is_fatal(case):
+    """Wherever the device fails, the engine says so and leaves with 70."""
+    for n in (1, 7, 60, 300, 700):
+        with case.start(env={'QK_FAULTS': 'device-call:%d' % n}) as e:
+            e.load(GAUGE)
+            name, body = e.receive()
+            while name in ('load_progress', 'ready', 'slot_done', 'slot_progress'):
+                if name in ('ready', 'slot_done'):
+                    e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-12)
+                name, body = e.receive()
+            assert name == 'fatal' and body.status == DEVICE_ERROR and body.text, body
+            assert e.wait() == 70, n
 
 
 # ---- the process ------------------------------------------------------------------------------------
@@ -396,9 +435,7 @@ def sigterm_stops_an_idle_and_a_busy_engine(case):
         raise tap.Skip('mpirun takes the signal')
     with case.loaded() as e:
         assert e.terminate() == 0
-    with case.start() as e:
-        e.load('builtin:weak:8x8x8x8:3', mass=-1.2, csw=0, slots=2, solver='cg')
-        e.ready()
+    with case.endless() as e:
         e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-13, max_iter=10**9)
         e.expect('slot_progress')
         assert e.terminate() == 0
