@@ -1,10 +1,10 @@
 /*
- * control.h: control messages to and from bytes, with the size limit of limits.h on both ways. One
- * ZeroMQ message is one envelope (quark.proto, engine.proto).
+ * control.h: control messages to and from bytes, with the size limit of limits.h on both ways.
+ * One ZeroMQ message is one envelope (quark.proto, engine.proto).
  *
  * pack returns bytes of malloc that the caller frees, NULL (with *bytes = 0) without memory or
- * where the message is over QK_CONTROL_MAX. unpack returns NULL for bytes that are over the limit,
- * are no such message, or hold no body that this version knows; free with the generated
+ * where the message is over QK_CONTROL_MAX. unpack returns NULL for bytes that are over the
+ * limit, are no such message, or hold no body that this version knows; free with the generated
  * ..__free_unpacked(m, NULL).
  */
 #ifndef QK_PROTO_CONTROL_H

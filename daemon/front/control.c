@@ -14,7 +14,7 @@ static void printable(const char *text, char *out, size_t size) {
   out[i] = '\0';
 }
 
-/* ---- session ----------------------------------------------------------------------------------- */
+/* ---- session ------------------------------------------------------------------------------- */
 
 static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
   if (hello->version != QK_PROTOCOL_VERSION)
@@ -62,7 +62,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
   qk_reply_welcome(server, session, resumed);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
@@ -131,7 +131,8 @@ static void complain(qk_server_t *server, const qk_session_t *session, uint64_t 
   qk_reply_error(server, &session->control, err->code, err->text, false, request);
 }
 
-/* The job of a message about a request; NULL where it is over (nothing to do) or was never there (told). */
+/* The job of a message about a request; NULL where it is over (nothing to do) or was never
+ * there (told). */
 static qk_job_t *find_job(qk_server_t *server, qk_session_t *session, uint64_t request) {
   qk_job_t *job = qk_session_job(session, request);
   if (!job && (request == 0 || request > session->newest)) {
@@ -209,7 +210,7 @@ static void on_shutdown(qk_server_t *server, const qk_peer_t *peer,
     qk_server_drain(server);
 }
 
-/* ---- socket ------------------------------------------------------------------------------------ */
+/* ---- socket -------------------------------------------------------------------------------- */
 
 static void on_session_message(qk_server_t *server, qk_session_t *session,
                                const Quark__ClientMessage *m) {

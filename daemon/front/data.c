@@ -11,7 +11,7 @@ void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs) {
   if (qk_link_alone(&rhs->send)) qk_list_append(&server->downloads, &rhs->send);
 }
 
-/* ---- out --------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static qk_sent_t send_frame(qk_server_t *server, const qk_peer_t *peer, qk_frame_t *frame,
                             const uint8_t *payload) {
@@ -65,7 +65,7 @@ bool qk_data_send(qk_server_t *server) {
   return false;
 }
 
-/* ---- in ---------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static void bind_session(qk_server_t *server, const qk_peer_t *peer, qk_session_t *bound,
                          const uint8_t *payload) {

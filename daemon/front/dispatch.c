@@ -114,7 +114,7 @@ static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) 
   if (!rhs->job->session && rhs->job->running == 0) qk_job_destroy(rhs->job);
 }
 
-/* ---- events of the engine ---------------------------------------------------------------------- */
+/* ---- events of the engine ------------------------------------------------------------------ */
 
 static void fail_queued(qk_server_t *server, const char *why) {
   for (qk_link_t *l; (l = qk_sched_pop(&server->sched));)

@@ -8,7 +8,7 @@
 #include "daemon/base/mem.h"
 #include "proto/control.h"
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------- */
 
 static void refund(qk_budget_t *budget, uint64_t bytes) {
   budget->used -= (int64_t)bytes;
@@ -50,7 +50,7 @@ int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
   return fields * (int64_t)field_bytes(submit, dims) + overhead(submit);
 }
 
-/* ---- SUBMIT ------------------------------------------------------------------------------------ */
+/* ---- SUBMIT -------------------------------------------------------------------------------- */
 
 static qk_status_t check_column(const Quark__Submit *submit, uint32_t i, const uint32_t dims[4],
                                 qk_err_t *err) {
@@ -199,7 +199,7 @@ void qk_job_destroy(qk_job_t *job) {
   qk_free(job);
 }
 
-/* ---- upload ------------------------------------------------------------------------------------ */
+/* ---- upload -------------------------------------------------------------------------------- */
 
 bool qk_job_raise_credit(qk_job_t *job) {
   if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) return false;
@@ -266,7 +266,7 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
   return QK_OK;
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------- */
 
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   QK_ASSERT(rhs->state < QK_RHS_ENDED && qk_link_alone(&rhs->queue));

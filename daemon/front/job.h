@@ -1,13 +1,13 @@
 /*
- * job.h: one accepted request and its right-hand sides (RHS). Pure bookkeeping: no sockets, no clock, no
- * policy; fields are in shared memory (shm.h).
+ * job.h: one accepted request and its right-hand sides (RHS). Pure bookkeeping: no sockets, no
+ * clock, no policy; fields are in shared memory (shm.h).
  *
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
- *        \______________________\__cancel, deadline, loss____________/
+ *        \______________________\___cancel, deadline, loss___________/
  *
- * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields for uploads,
- *         nrhs fields for solutions. Each part goes back as soon as it is not needed: a source when its RHS has
- *         ended, a solution at ACK or when there is none.
+ * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
+ *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
+ *         needed: a source when its RHS has ended, a solution at ACK or when there is none.
  * Errors  name the field, value and limit; nothing has changed then.
  */
 #ifndef QK_FRONT_JOB_H
@@ -90,14 +90,14 @@ struct qk_job {
   qk_rhs_t rhs[];
 };
 
-/* Whether a SUBMIT is legal on this lattice: everything of PROTOCOL.md, section 5, that does not depend on the
- * state of the server. Pure. */
+/* Whether a SUBMIT is legal on this lattice: everything of PROTOCOL.md, section 5, that does
+ * not depend on the state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
 /* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
 
-/* submit must have passed the check. now: seconds; kappa: for the normalisation. All RHS of a generated source are
- * QUEUED at once (the caller queues them), those of an upload UPLOADING.
+/* submit must have passed the check. now: seconds; kappa: for the normalisation. All RHS of a
+ * generated source are QUEUED at once (the caller queues them), those of an upload UPLOADING.
  * Errors: QK_BUSY (over budget now), QK_TOO_LARGE (over the whole budget), QK_NO_MEMORY. */
 qk_status_t qk_job_create(const Quark__Submit *submit, const uint32_t dims[4], double kappa,
                           double now, qk_budget_t *budget, qk_job_t **job, qk_err_t *err);
@@ -106,18 +106,18 @@ void qk_job_destroy(qk_job_t *job);
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const Quark__Submit *submit);
 
-/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED, or NULL.
- * A chunk that is here already changes nothing. shm_number: counter for new segments. Where there is no
- * shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call succeeds. Errors (the peer is to be
- * dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
+/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED,
+ * or NULL. A chunk that is here already changes nothing. shm_number: counter for new segments.
+ * Where there is no shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call
+ * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
                           uint64_t *shm_number, double now, qk_rhs_t **ready, qk_rhs_t **failed,
                           qk_err_t *err);
 /* Moves the upload credit up; true where it is worth telling. */
 bool qk_job_raise_credit(qk_job_t *job);
 
-/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is freed, without
- * `written` the solution's memory too. */
+/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is
+ * freed, without `written` the solution's memory too. */
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
 /* Frees the solution of an ended RHS; the RESULT stays. */
 void qk_rhs_drop_solution(qk_rhs_t *rhs);
@@ -129,8 +129,9 @@ uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err);
 /* Whether a chunk can be sent now. */
 bool qk_rhs_sendable(const qk_rhs_t *rhs);
-/* The next chunk: frame filled in but for its chunk checksum, data pointing into the solution. The RHS must be
- * sendable. Moves nothing: qk_rhs_sent does, once it is on its way. QK_NO_MEMORY. */
+/* The next chunk: frame filled in but for its chunk checksum, data pointing into the solution.
+ * The RHS must be sendable. Moves nothing: qk_rhs_sent does, once it is on its way.
+ * QK_NO_MEMORY. */
 qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data);
 void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes);
 

@@ -1,6 +1,6 @@
 /*
- * list.h: intrusive doubly linked lists. The head is a link too; a link that is in no list points at
- * itself. Nothing is allocated.
+ * list.h: intrusive doubly linked lists. The head is a link too; a link that is in no list points
+ * at itself. Nothing is allocated.
  */
 #ifndef QK_FRONT_LIST_H
 #define QK_FRONT_LIST_H

@@ -1,10 +1,10 @@
 /*
  * loop.h: one libuv loop that also serves ZeroMQ sockets.
  *
- * ZMQ_FD is edge-triggered and says only that something may have changed: a socket can be readable with a
- * silent descriptor, after a send for example. So the descriptor only wakes the loop; what is readable is asked of
- * the socket itself before each poll (then the loop does not block) and after it (then it is served).
- * One thread.
+ * ZMQ_FD is edge-triggered and says only that something may have changed: a socket can be
+ * readable with a silent descriptor, after a send for example. So the descriptor only wakes the
+ * loop; what is readable is asked of the socket itself before each poll (then the loop does not
+ * block) and after it (then it is served). One thread.
  */
 #ifndef QK_FRONT_LOOP_H
 #define QK_FRONT_LOOP_H
@@ -17,10 +17,11 @@
 
 typedef struct qk_loop qk_loop_t;
 
-/* Called while the socket is readable. Should take a few messages and return: it is called again. It may
- * detach its own socket. */
+/* Called while the socket is readable. Should take a few messages and return: it is called
+ * again. It may detach its own socket. */
 typedef void qk_readable_fn(void *arg);
-/* Called once in each turn of the loop, after the sockets. True: there is more to do, do not block. */
+/* Called once in each turn of the loop, after the sockets. True: there is more to do, do not
+ * block. */
 typedef bool qk_turn_fn(void *arg);
 
 typedef struct qk_zsock {
@@ -50,8 +51,8 @@ void qk_loop_run(qk_loop_t *loop); /* until qk_loop_stop */
 void qk_loop_stop(qk_loop_t *loop);
 double qk_loop_seconds(const qk_loop_t *loop); /* monotonic, of this turn */
 
-/* socket is borrowed. *sock belongs to the caller and must stay where it is until `closed` has been called
- * after detach. */
+/* socket is borrowed. *sock belongs to the caller and must stay where it is until `closed` has
+ * been called after detach. */
 qk_status_t qk_loop_attach(qk_loop_t *loop, qk_zsock_t *sock, void *socket,
                            qk_readable_fn *readable, void *arg, qk_err_t *err);
 /* Takes the socket off; it can be closed at once. closed may be NULL. */

@@ -1,6 +1,7 @@
 /*
- * quarkd: the front. Owns the sockets, the sessions and the queue; starts, watches and restarts the
- * engine. Exit codes: 0, 64 usage, 65 gauge file refused, 69 unavailable, 75 try again, 78 configuration.
+ * quarkd: the front. Owns the sockets, the sessions and the queue; starts, watches and restarts
+ * the engine. Exit codes: 0, 64 usage, 65 gauge file refused, 69 unavailable, 75 try again, 78
+ * configuration.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@ qk_status_t qk_process_spawn(qk_loop_t *loop, char *const argv[], qk_exit_fn *ex
 bool qk_process_running(const qk_process_t *process);
 /* To the whole group; nothing happens when it has exited. */
 void qk_process_signal(qk_process_t *process, int sig);
-/* No more callbacks; a process that still runs is killed. The memory goes when the loop has closed the handles.
- * NULL-safe. */
+/* No more callbacks; a process that still runs is killed. The memory goes when the loop has
+ * closed the handles. NULL-safe. */
 void qk_process_release(qk_process_t *process);
 
 #endif

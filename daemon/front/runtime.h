@@ -1,6 +1,6 @@
 /*
- * runtime.h: where things are on this machine: endpoints, the engine program, the private directory, the files
- * that tell others where we are.
+ * runtime.h: where things are on this machine: endpoints, the engine program, the private
+ * directory, the files that tell others where we are.
  */
 #ifndef QK_FRONT_RUNTIME_H
 #define QK_FRONT_RUNTIME_H
@@ -13,19 +13,20 @@
 
 enum { QK_ENDPOINT_MAX = 256 };
 
-/* What to bind: listen as it is (port 0 becomes *), and listen_data, or where that is NULL the port after it, a free
- * port, or the ipc path with "-data". QK_BAD_ARGUMENT. Pure. */
+/* What to bind: listen as it is (port 0 becomes *), and listen_data, or where that is NULL the
+ * port after it, a free port, or the ipc path with "-data". QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
                                  char control[QK_ENDPOINT_MAX], char data[QK_ENDPOINT_MAX],
                                  qk_err_t *err);
 /* A host of 0.0.0.0 or [::] becomes "*" in place. Pure. */
 void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]);
 
-/* given, or the first quark-engine that can be executed: beside this program, in the build tree, in libexec.
- * QK_NOT_FOUND names the places. */
+/* given, or the first quark-engine that can be executed: beside this program, in the build
+ * tree, in libexec. QK_NOT_FOUND names the places. */
 qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, qk_err_t *err);
 
-/* Makes quarkd-XXXXXX, mode 0700, under XDG_RUNTIME_DIR or /tmp. QK_IO_ERROR. On error dir[0] is '\0'. */
+/* Makes quarkd-XXXXXX, mode 0700, under XDG_RUNTIME_DIR or /tmp. QK_IO_ERROR. On error dir[0]
+ * is '\0'. */
 qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
 
 /* The file appears with its whole content at once. QK_IO_ERROR. */

@@ -1,9 +1,9 @@
 /*
- * sched.h: which right-hand side gets the next free slot. Users take turns, one right-hand side each;
- * a user's own come first in, first out. Pure policy: no clock, no I/O.
+ * sched.h: which right-hand side gets the next free slot. Users take turns, one right-hand side
+ * each; a user's own come first in, first out. Pure policy: no clock, no I/O.
  *
- * A user exists while somebody holds it, so that a push cannot fail. Items are links in the caller's
- * structs, queued at most once.
+ * A user exists while somebody holds it, so that a push cannot fail. Items are links in the
+ * caller's structs, queued at most once.
  */
 #ifndef QK_FRONT_SCHED_H
 #define QK_FRONT_SCHED_H

@@ -36,7 +36,7 @@ bool qk_server_receive(void *socket, qk_peer_t *peer, zmq_msg_t *msg, bool *whol
   return true;
 }
 
-/* ---- sessions ---------------------------------------------------------------------------------- */
+/* ---- sessions ------------------------------------------------------------------------------ */
 
 void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
                     const char *text) {
@@ -58,7 +58,7 @@ static void reap(qk_server_t *server) {
     if (server->sessions.at[i]->doomed) drop(server, server->sessions.at[i]);
 }
 
-/* ---- ticks ------------------------------------------------------------------------------------- */
+/* ---- ticks --------------------------------------------------------------------------------- */
 
 static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, double now) {
   for (uint32_t i = 0; i < job->nrhs; i++) {
@@ -127,7 +127,7 @@ void qk_server_retry_downloads(qk_server_t *server) {
   uv_timer_start(&server->retry, on_retry, RETRY_MS, 0);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 void qk_server_drain(qk_server_t *server) {
   if (server->draining) {
@@ -154,7 +154,7 @@ static void on_signal(uv_signal_t *handle, int sig) {
   qk_server_drain(handle->data);
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, size_t size,
                                qk_err_t *err) {

@@ -55,8 +55,9 @@ typedef struct qk_server {
   int exit_code;
 } qk_server_t;
 
-/* Opens the endpoints, starts the engine, serves until it is told to leave. The return value is the exit code:
- * 0, 65 (the gauge file was refused), 69 (no engine, endpoint or device), 75, 78. */
+/* Opens the endpoints, starts the engine, serves until it is told to leave. The return value
+ * is the exit code: 0, 65 (the gauge file was refused), 69 (no engine, endpoint or device),
+ * 75, 78. */
 int qk_server_run(qk_server_t *server, const qk_settings_t *settings);
 
 double qk_server_now(const qk_server_t *server);
@@ -67,8 +68,9 @@ void qk_server_stop(qk_server_t *server, int exit_code);
 void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
                     const char *text);
 
-/* The next message of a ROUTER; msg is initialised by the caller and closed by it after true. whole: it had one part
- * behind the routing id (the others have been thrown away). False: nothing to read. */
+/* The next message of a ROUTER; msg is initialised by the caller and closed by it after true.
+ * whole: it had one part behind the routing id (the others have been thrown away). False:
+ * nothing to read. */
 bool qk_server_receive(void *socket, qk_peer_t *peer, zmq_msg_t *msg, bool *whole);
 /* Downloads pause for a few milliseconds. */
 void qk_server_retry_downloads(qk_server_t *server);
@@ -86,14 +88,16 @@ extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
 /* Fills free slots. */
 void qk_dispatch_feed(qk_server_t *server);
-/* Ends rhs with that status: at once, or at the engine's next check point where it is in a slot. */
+/* Ends rhs with that status: at once, or at the engine's next check point where it is in a
+ * slot. */
 void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text);
 /* Counts, logs and reports an RHS that has ended. */
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs);
 /* Forgets a job: frees it now, or as an orphan when its slots have ended. */
 void qk_dispatch_forget(qk_server_t *server, qk_job_t *job);
 
-/* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is gone. */
+/* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is
+ * gone. */
 void qk_dispatch_abandon(qk_server_t *server);
 
 /* ---- reply.c ---- */

@@ -1,5 +1,6 @@
 /*
- * session.h: what belongs to one client id: its connections, its lease, its requests. Pure bookkeeping.
+ * session.h: what belongs to one client id: its connections, its lease, its requests. Pure
+ * bookkeeping.
  */
 #ifndef QK_FRONT_SESSION_H
 #define QK_FRONT_SESSION_H

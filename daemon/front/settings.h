@@ -1,6 +1,6 @@
 /*
- * settings.h: what quarkd was told, checked. The table in settings.c is the only list of flags, keys,
- * defaults and limits.
+ * settings.h: what quarkd was told, checked. The table in settings.c is the only list of flags,
+ * keys, defaults and limits.
  */
 #ifndef QK_FRONT_SETTINGS_H
 #define QK_FRONT_SETTINGS_H

@@ -1,7 +1,7 @@
 /*
- * shm.h: POSIX shared-memory objects that carry fields between front and engine. Made and removed by the
- * front, named to the engine. Names are /quarkd-<pid>-<number>, mode 0600; their pages are reserved when they
- * are made, so that a full /dev/shm is an error here and not a SIGBUS later.
+ * shm.h: POSIX shared-memory objects that carry fields between front and engine. Made and removed
+ * by the front, named to the engine. Names are /quarkd-<pid>-<number>, mode 0600; their pages are
+ * reserved when they are made, so that a full /dev/shm is an error here and not a SIGBUS later.
  */
 #ifndef QK_FRONT_SHM_H
 #define QK_FRONT_SHM_H
@@ -27,7 +27,8 @@ void qk_shm_destroy(qk_shm_t *shm);
 /* Bytes that could be made now. */
 int64_t qk_shm_free_bytes(void);
 
-/* Removes what front processes of this user that are no more have left behind; returns how many. */
+/* Removes what front processes of this user that are no more have left behind; returns how
+ * many. */
 int qk_shm_sweep(void);
 
 #endif

@@ -52,7 +52,7 @@ const char *qk_worker_last_error(const qk_worker_t *w) {
   return w->last_error;
 }
 
-/* ---- socket ------------------------------------------------------------------------------------ */
+/* ---- socket -------------------------------------------------------------------------------- */
 
 static bool send_message(qk_worker_t *w, Quark__Engine__FrontMessage *m) {
   size_t bytes;
@@ -102,7 +102,7 @@ fail:
   return err->code;
 }
 
-/* ---- being lost -------------------------------------------------------------------------------- */
+/* ---- being lost ---------------------------------------------------------------------------- */
 
 static void end_process(qk_worker_t *w) {
   if (!qk_process_running(w->process)) return;
@@ -130,7 +130,7 @@ static void lose(qk_worker_t *w, const char *why) {
   w->events->lost(w->arg, why, w->failures);
 }
 
-/* ---- messages ---------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 static void send_load(qk_worker_t *w) {
   static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
@@ -314,7 +314,7 @@ static void on_readable(void *arg) {
     receive(w, MESSAGES_A_TURN);
 }
 
-/* ---- process ----------------------------------------------------------------------------------- */
+/* ---- process ------------------------------------------------------------------------------- */
 
 static void on_exit_of_engine(void *arg, const char *how) {
   qk_worker_t *w = arg;

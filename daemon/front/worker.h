@@ -3,12 +3,13 @@
  * starts it again when it is lost. PROTOCOL.md, section 10.
  *
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
- *     ^________________|___________________|_________________|   lost: process ended, nonsense, silence
- *   LOADING --LOAD_FAILED--> REFUSED (stays until stopped or lost);  any --stop--> STOPPING --> STOPPED
+ *     ^________________|___________________|_________________|   lost: ended, nonsense, silent
+ *   LOADING --LOAD_FAILED--> REFUSED, until it is stopped or lost
+ *   any --stop--> STOPPING --> STOPPED
  *
- * A new process is started only when the old one has been reaped, after a pause that doubles from 0.2 s to 30 s while
- * no engine becomes ready. All calls from the loop's thread. Events come from the loop and from qk_worker_tick; stopped
- * also from qk_worker_stop itself where nothing runs.
+ * A new process is started only when the old one has been reaped, after a pause that doubles from
+ * 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come from
+ * the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing runs.
  */
 #ifndef QK_FRONT_WORKER_H
 #define QK_FRONT_WORKER_H
@@ -52,7 +53,8 @@ typedef struct qk_worker_events {
 
 typedef struct qk_worker qk_worker_t;
 
-/* settings and events are borrowed; program: path of quark-engine; dir: private directory for the sockets. */
+/* settings and events are borrowed; program: path of quark-engine; dir: private directory for
+ * the sockets. */
 qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,
                              const char *program, const char *dir, const qk_worker_events_t *events,
                              void *arg, qk_worker_t **worker, qk_err_t *err);

@@ -1,6 +1,6 @@
 /*
- * Control messages of all four kinds from any bytes. What is accepted packs again within the limit; a SUBMIT
- * that passes the check makes a job whose memory all comes back.
+ * Control messages of all four kinds from any bytes. What is accepted packs again within the
+ * limit; a SUBMIT that passes the check makes a job whose memory all comes back.
  */
 #include <stdlib.h>
 

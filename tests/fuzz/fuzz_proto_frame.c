@@ -1,6 +1,7 @@
 /*
- * Data messages from any bytes, as they are and with their checksums made right. A frame that is accepted
- * encodes to the same header; offered to an upload it never moves anything but forwards, within the credit.
+ * Data messages from any bytes, as they are and with their checksums made right. A frame that is
+ * accepted encodes to the same header; offered to an upload it never moves anything but forwards,
+ * within the credit.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /*
- * make_proto_corpus.c: the corpora of the protocol fuzzers: one message of each kind, with every field.
+ * make_proto_corpus.c: the corpora of the protocol fuzzers: one message of each kind, with every
+ * field.
  *
  * usage: make_proto_corpus FOLDER   makes FOLDER/{control,frame}/... and prints the names
  */

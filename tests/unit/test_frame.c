@@ -1,4 +1,5 @@
-/* Data frames: what is encoded decodes to itself, and nothing that was changed on the way does. */
+/* Data frames: what is encoded decodes to itself, and nothing that was changed on the way
+ * does. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Requests without a daemon: what is admitted, what an upload may do, what memory is charged and returned. */
+/* Requests without a daemon: what is admitted, what an upload may do, what memory is charged
+ * and returned. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>

@@ -76,8 +76,8 @@ Test(sched, one_name_is_one_user) {
   cr_assert(qk_link_alone(&s.users));
 }
 
-/* Random pushes, pops and removals: nothing is lost, nothing comes twice, order within a user holds, and a
- * user with work waits for at most one turn of each other user. */
+/* Random pushes, pops and removals: nothing is lost, nothing comes twice, order within a user
+ * holds, and a user with work waits for at most one turn of each other user. */
 Test(sched, loses_nothing_and_starves_nobody) {
   enum { USERS = 5, ITEMS = 4000 };
   qk_sched_t s;
