@@ -38,6 +38,17 @@ void cpu_model(char *name, size_t size) {
   fclose(f);
 }
 
+int64_t physical_memory() {
+  return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+/* NULL where the machine has not so much: the kernel would promise it all the same, and later kill. */
+void *host_memory(const qk_ops_ctx_t *ctx, size_t bytes) {
+  void *p = NULL;
+  if (bytes > (size_t)(physical_memory() - ctx->allocated)) return NULL;
+  return posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) == 0 ? p : NULL;
+}
+
 bool is_queue(int queue) {
   return queue == 0 || queue == 1;
 }
@@ -66,9 +77,8 @@ void qk_cpu_memory::close(qk_ops_ctx_t *ctx) {
 qk_status_t qk_cpu_memory::info(qk_ops_ctx_t *, qk_device_info_t *info) {
   memset(info, 0, sizeof *info);
   cpu_model(info->name, sizeof info->name);
-  int64_t page = sysconf(_SC_PAGESIZE);
-  info->memory_total = sysconf(_SC_PHYS_PAGES) * page;
-  info->memory_free = sysconf(_SC_AVPHYS_PAGES) * page;
+  info->memory_total = physical_memory();
+  info->memory_free = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
   info->threads = omp_get_max_threads();
   return QK_OK;
 }
@@ -76,10 +86,11 @@ qk_status_t qk_cpu_memory::info(qk_ops_ctx_t *, qk_device_info_t *info) {
 qk_status_t qk_cpu_memory::alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
   qk_status_t status = qk_ctx_reserve(ctx, bytes);
   if (status != QK_OK) return status;
-  void *p = NULL;
-  if (bytes > SIZE_MAX - alignment || posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) != 0)
-    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY, "alloc of %zu bytes: no memory (%lld bytes held)",
-                       bytes, (long long)ctx->allocated);
+  void *p = host_memory(ctx, bytes);
+  if (p == NULL)
+    return qk_ctx_fail(ctx, QK_DEVICE_MEMORY,
+                       "alloc of %zu bytes: no memory (%lld of %lld bytes held)", bytes,
+                       (long long)ctx->allocated, (long long)physical_memory());
   qk_ctx_hold(ctx, p, bytes);
   *ptr = p;
   return QK_OK;
@@ -94,8 +105,8 @@ void qk_cpu_memory::free(qk_ops_ctx_t *ctx, void *ptr) {
 qk_status_t qk_cpu_memory::alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
   qk_status_t status = qk_ctx_reserve(ctx, bytes);
   if (status != QK_OK) return status;
-  void *p = NULL;
-  if (bytes > SIZE_MAX - alignment || posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) != 0)
+  void *p = host_memory(ctx, bytes);
+  if (p == NULL)
     return qk_ctx_fail(ctx, QK_DEVICE_MEMORY, "alloc_host of %zu bytes: no memory", bytes);
   *ptr = p;
   return QK_OK;
