@@ -9,7 +9,7 @@ declare -A packages=(
     libhdf5-dev libopenmpi-dev openmpi-bin"
   [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
     python3-protobuf binutils"
-  [lint]="clang-14 clang-format-14 clang-tidy-14 shellcheck mandoc"
+  [lint]="clang-14 libomp-14-dev clang-format-14 clang-tidy-14 shellcheck mandoc"
   [plot]="gnuplot-nox"
 )
 
