@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/quarkctl/ctl.h"
 
@@ -172,13 +173,27 @@ static void print_not_ready(const quark_report_t *r) {
                  r->engine.last_error);
 }
 
+/* One line that is written over, for who waits at a terminal. */
+static void show_waiting(const quark_report_t *r) {
+  fprintf(stderr, "\r\033[K%s", quark_state_name(r->state));
+  if (*r->phase && r->phase_total > 0)
+    fprintf(stderr, ": %s %.0f %%", r->phase,
+            100.0 * (double)r->phase_done / (double)r->phase_total);
+  fflush(stderr);
+}
+
 int ctl_report(const ctl_common_t *common, quark_connection_t *conn, bool any,
                quark_report_t *report) {
   const double patience = isnan(common->timeout) ? READY_SECONDS : common->timeout;
+  const bool terminal = isatty(STDERR_FILENO) == 1;
   for (double waited = 0;; waited += LOOK_MS * 1e-3) {
     quark_error_t err;
-    if (quark_status(conn, report, &err) != QUARK_OK) return ctl_fail(&err);
-    if (any || report->state == QUARK_READY) return 0;
+    const quark_code_t code = quark_status(conn, report, &err);
+    const bool waits = code == QUARK_OK && !any && report->state != QUARK_READY;
+    if (terminal && waits) show_waiting(report);
+    if (terminal && !waits && waited > 0) fputs("\r\033[K", stderr);
+    if (code != QUARK_OK) return ctl_fail(&err);
+    if (!waits) return 0;
     if (report->state == QUARK_DRAINING || waited >= patience || ctl_interrupted()) {
       print_not_ready(report);
       return EXIT_AGAIN;
