@@ -7,7 +7,8 @@
  * from a ghost: from ahead it still needs the link, from behind it has been multiplied already.
  *
  * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a link
- * (GPU; the CPU decides at run time and passes 0).
+ * (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read and all phases are
+ * real: the hops are then one stretch of code without branches, and the compiler can load ahead.
  */
 #ifndef QK_BODY_HOP_H
 #define QK_BODY_HOP_H
@@ -18,12 +19,30 @@
 
 namespace QK_NS {
 
-template <class SITES, class S, int REALS> struct hop_body {
+/* The numbers of a call in the arithmetic type, converted once on the host. */
+template <class R> struct hop_numbers {
+  R phase[4][2];
+  R c_hop, c_z, c_x, diag;
+};
+
+template <class R> inline hop_numbers<R> hop_numbers_of(const qk_hop_args_t &a) {
+  hop_numbers<R> n;
+  for (int mu = 0; mu < 4; mu++)
+    for (int k = 0; k < 2; k++) n.phase[mu][k] = (R)a.phase[mu][k];
+  n.c_hop = (R)a.c_hop;
+  n.c_z = (R)a.c_z;
+  n.c_x = (R)a.c_x;
+  n.diag = (R)a.diag.scalar;
+  return n;
+}
+
+template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
   using R = real<S>;
   using L = lanes<R>;
   using U = typename SITES::template numbers<R>;
 
   const qk_hop_args_t &a;
+  const hop_numbers<R> &num;
   const SITES &at;
   int parity; /* of the sites written */
 
@@ -33,8 +52,8 @@ template <class SITES, class S, int REALS> struct hop_body {
 
   /* h *= the phase on the lanes that cross the edge; SIGN < 0: its conjugate. */
   template <int MU, int SIGN, class TO> QK_HD void turn(const TO &to, L *h) const {
-    const auto re = at.template at_edge<R>(to, (R)a.phase[MU][0], (R)1);
-    const auto im = at.template at_edge<R>(to, (R)(SIGN * a.phase[MU][1]), (R)0);
+    const auto re = at.template at_edge<R>(to, num.phase[MU][0], (R)1);
+    const auto im = at.template at_edge<R>(to, SIGN * num.phase[MU][1], (R)0);
     QK_UNROLL
     for (int k = 0; k < 12; k += 2) {
       const L x = h[k], y = h[k + 1];
@@ -46,35 +65,33 @@ template <class SITES, class S, int REALS> struct hop_body {
   template <int MU, int SIGN> QK_PART void one_hop(L *sum) const {
     const auto to = at.template step<MU, SIGN>(a.lat);
     const int from = 1 - parity;
-    const R g = (R)(a.dagger ? SIGN : -SIGN);
+    const R g = a.dagger ? (R)SIGN : (R)-SIGN;
     L h[12], r[12];
     scale_of<S> scale;
     U u[18];
     const bool second = a.out_parity == QK_FULL && from == 1;
     const spinor<S> ghost = spinor_of<S>(a.ghost[MU][SIGN > 0]);
     const S *links = (const S *)a.links.data;
-    if (at.all_ghost(to)) {
+    if (GENERAL && at.all_ghost(to)) {
       at.template ghost_spinor<S>(ghost, a.lat, MU, second, to, SIGN > 0 ? h : r, scale);
     } else {
-      L psi[24];
-      at.template near_spinor<S>(spinor_of<S>(a.in), base(from), to, psi, scale);
-      project<MU>(psi, g, h);
+      at.template near_projected<MU, S>(spinor_of<S>(a.in), base(from), to, g, h, scale);
       if constexpr (SIGN < 0) {
         at.template near_link<S, REALS>(links, a.links.reals, full_base(from), MU, to, u);
         link_times<true>(u, h, r);
       }
-      if (at.some_ghost(to))
+      if (GENERAL && at.some_ghost(to))
         at.template ghost_spinor<S>(ghost, a.lat, MU, second, to, SIGN > 0 ? h : r, scale);
     }
     if constexpr (SIGN > 0) {
       at.template own_link<S, REALS>(links, a.links.reals, full_base(parity), MU, u);
       link_times<false>(u, h, r);
     }
-    if (a.phase[MU][1] != 0) {
+    if (GENERAL && num.phase[MU][1] != 0) {
       if (at.any_edge(to)) turn<MU, SIGN>(to, r);
       expand<MU>(r, scale, scale * g, sum);
     } else {
-      const auto f = scale * at.template at_edge<R>(to, (R)a.phase[MU][0], (R)1);
+      const auto f = scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1);
       expand<MU>(r, f, f * g, sum);
     }
   }
@@ -87,9 +104,8 @@ template <class SITES, class S, int REALS> struct hop_body {
   /* r = T v on one chiral block */
   QK_PART void diag(int block, const L *v, L *r) const {
     if (a.diag.data == nullptr) {
-      const R s = (R)a.diag.scalar;
       QK_UNROLL
-      for (int k = 0; k < 12; k++) r[k] = s * v[k];
+      for (int k = 0; k < 12; k++) r[k] = num.diag * v[k];
     } else {
       U m[QK_DIAG_REALS];
       at.template own_diag<S>((const S *)a.diag.data, full_base(parity), block, m);
@@ -97,11 +113,11 @@ template <class SITES, class S, int REALS> struct hop_body {
     }
   }
 
-  QK_PART void add_own(const qk_spinor_t &f, double c, L *sum) const {
+  QK_PART void add_own(const qk_spinor_t &f, R c, L *sum) const {
     L psi[24];
     scale_of<S> scale;
     at.template own_spinor<S>(spinor_of<S>(f), base(parity), psi, scale);
-    const auto k = scale * (R)c;
+    const auto k = scale * c;
     QK_UNROLL
     for (int i = 0; i < 24; i++) sum[i] = sum[i] + k * psi[i];
   }
@@ -111,7 +127,7 @@ template <class SITES, class S, int REALS> struct hop_body {
     L psi[24], r[12];
     scale_of<S> scale;
     at.template own_spinor<S>(spinor_of<S>(a.z), base(parity), psi, scale);
-    const auto k = scale * (R)a.c_z;
+    const auto k = scale * num.c_z;
     QK_UNROLL
     for (int block = 0; block < 2; block++) {
       diag(block, psi + 12 * block, r);
@@ -132,21 +148,20 @@ template <class SITES, class S, int REALS> struct hop_body {
 
   QK_HD void run() const {
     L sum[24] = {};
-    if (a.c_hop != 0) {
+    if (num.c_hop != 0) {
       hops<0>(sum);
       hops<1>(sum);
       hops<2>(sum);
       hops<3>(sum);
-      const R c = (R)a.c_hop;
       QK_UNROLL
-      for (int i = 0; i < 24; i++) sum[i] = c * sum[i];
+      for (int i = 0; i < 24; i++) sum[i] = num.c_hop * sum[i];
     }
     if (a.diag_on_sum) {
-      if (a.c_z != 0) add_own(a.z, a.c_z, sum);
+      if (num.c_z != 0) add_own(a.z, num.c_z, sum);
       diag_of_sum(sum);
-    } else if (a.c_z != 0)
+    } else if (num.c_z != 0)
       add_diag_own(sum);
-    if (a.c_x != 0) add_own(a.x, a.c_x, sum);
+    if (num.c_x != 0) add_own(a.x, num.c_x, sum);
     at.template put_spinor<S>(spinor_of<S>(a.out), base(parity), sum);
   }
 };

@@ -13,16 +13,20 @@ bool in_region(const qk_hop_args_t &a, const site_pos &s) {
 }
 
 template <class S> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
+  const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
 #pragma omp parallel for schedule(static)
   for (int n = 0; n < w.nwork; n++) {
-    one_site at = {site_at(a.lat, w, n), 0, 0};
-    if (!in_region(a, at.here)) continue;
-    for (at.tile = 0; at.tile < a.out.ntile; at.tile++)
-      hop_body<one_site, S, 0>{a, at, at.here.parity}.run();
+    const site_pos here = site_at(a.lat, w, n);
+    if (!in_region(a, here)) continue;
+    for (int tile = 0; tile < a.out.ntile; tile++) {
+      const one_site at = one_site::with_lane(here, a.out.ntile, tile, 0);
+      hop_body<one_site, S, 0, true>{a, num, at, here.parity}.run();
+    }
   }
 }
 
 template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
+  const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
 #pragma omp parallel for schedule(static)
   for (int n = 0; n < w.nwork; n += QK_TILE) {
     eight_sites at;
@@ -31,7 +35,7 @@ template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
       at.at[l] = site_at(a.lat, w, n + l);
       at.wanted = (uint8_t)(at.wanted | in_region(a, at.at[l]) << l);
     }
-    if (at.wanted != 0) hop_body<eight_sites, S, 0>{a, at, at.at[0].parity}.run();
+    if (at.wanted != 0) hop_body<eight_sites, S, 0, true>{a, num, at, at.at[0].parity}.run();
   }
 }
 
@@ -55,9 +59,11 @@ template <class S> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
   if (a.in.ntile > 0) {
 #pragma omp parallel for schedule(static)
     for (int w = 0; w < sites; w++) {
-      one_site at = {pack_site(a, mu, ahead, w), 0, 0};
-      for (at.tile = 0; at.tile < a.in.ntile; at.tile++)
-        pack_body<one_site, S, 0>{a, at, at.here.parity, w}.run(mu, ahead);
+      const site_pos here = pack_site(a, mu, ahead, w);
+      for (int tile = 0; tile < a.in.ntile; tile++) {
+        const one_site at = one_site::with_lane(here, a.in.ntile, tile, 0);
+        pack_body<one_site, S, 0>{a, at, here.parity, w}.run(mu, ahead);
+      }
     }
   } else {
 #pragma omp parallel for schedule(static)

@@ -16,12 +16,14 @@ namespace QK_NS {
 
 constexpr int hop_threads = 128;
 
-/* Blocks of hop_threads that should be resident on a multiprocessor: four bound a thread to 128
- * registers, which double needs and the others use for loads in flight. */
-template <class S> constexpr int hop_resident = 4;
+/* Blocks of hop_threads that should be resident on a multiprocessor. Four leave a thread 128
+ * registers, which half and single fill with loads in flight; double needs the 168 that three leave,
+ * or it spills. */
+template <class S> constexpr int hop_resident = sizeof(S) == 8 ? 3 : 4;
 
-struct hop_job {
+template <class S> struct hop_job {
   qk_hop_args_t a;
+  hop_numbers<real<S>> num;
   walk w;
   divider tiles; /* by ntile */
 };
@@ -31,18 +33,18 @@ struct pack_job {
   divider tiles;
 };
 
-/* Work item and lane of this thread; n counts sites. */
-QK_HD one_site thread_lane(int ntile, const divider &tiles, int &n) {
-  one_site at;
-  if (ntile == 0) {
-    n = (int)(blockIdx.x * hop_threads + threadIdx.x);
-    at.tile = at.lane = 0;
-  } else {
-    n = (int)(blockIdx.x * (hop_threads / QK_TILE) + threadIdx.x / QK_TILE);
-    at.lane = (int)(threadIdx.x % QK_TILE);
-    at.tile = split_off(n, tiles);
-  }
-  return at;
+/* Which site (work index n), tile of RHS and lane this thread has. */
+struct thread_place {
+  int n, tile, lane;
+};
+
+QK_HD thread_place thread_lane(int ntile, const divider &tiles) {
+  if (ntile == 0) return {(int)(blockIdx.x * hop_threads + threadIdx.x), 0, 0};
+  thread_place p;
+  p.n = (int)(blockIdx.x * (hop_threads / QK_TILE) + threadIdx.x / QK_TILE);
+  p.lane = (int)(threadIdx.x % QK_TILE);
+  p.tile = split_off(p.n, tiles);
+  return p;
 }
 
 inline unsigned blocks_for(int sites, int ntile) {
@@ -50,17 +52,17 @@ inline unsigned blocks_for(int sites, int ntile) {
   return (unsigned)((lanes + hop_threads - 1) / hop_threads);
 }
 
-template <class S, int REALS>
+template <class S, int REALS, bool GENERAL>
 __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
-    hop_kernel(const __grid_constant__ hop_job job) {
-  int n;
-  one_site at = thread_lane(job.a.out.ntile, job.tiles, n);
-  if (n >= job.w.nwork) return;
-  at.here = site_at(job.a.lat, job.w, n);
+    hop_kernel(const __grid_constant__ hop_job<S> job) {
+  const int ntile = job.a.out.ntile;
+  const thread_place p = thread_lane(ntile, job.tiles);
+  if (p.n >= job.w.nwork) return;
+  const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
   if (job.a.region != QK_REGION_ALL &&
       reads_ghosts(job.a.lat, at.here.x) != (job.a.region == QK_REGION_BOUNDARY))
     return;
-  hop_body<one_site, S, REALS>{job.a, at, at.here.parity}.run();
+  hop_body<one_site, S, REALS, GENERAL>{job.a, job.num, at, at.here.parity}.run();
 }
 
 /* blockIdx.y: 2 * mu + ahead */
@@ -68,35 +70,64 @@ template <class S, int REALS>
 __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant__ pack_job job) {
   const int mu = (int)blockIdx.y / 2, ahead = (int)blockIdx.y % 2;
   if (job.a.to[mu][ahead].data == nullptr) return;
-  int w, f;
-  one_site at = thread_lane(job.a.in.ntile, job.tiles, w);
-  if (w >= pack_sites(job.a, mu)) return;
-  const int parity = pack_parity(job.a, mu, w, &f);
+  const int ntile = job.a.in.ntile;
+  const thread_place p = thread_lane(ntile, job.tiles);
+  if (p.n >= pack_sites(job.a, mu)) return;
+  int f;
+  const int parity = pack_parity(job.a, mu, p.n, &f);
   if (f >= job.a.lat.face[mu]) return;
-  at.here = face_site(job.a.lat, parity, mu, ahead ? job.a.lat.l[mu] - 1 : 0, f);
-  pack_body<one_site, S, REALS>{job.a, at, parity, w}.run(mu, ahead);
+  const site_pos here = face_site(job.a.lat, parity, mu, ahead ? job.a.lat.l[mu] - 1 : 0, f);
+  const one_site at = one_site::with_lane(here, ntile, p.tile, p.lane);
+  pack_body<one_site, S, REALS>{job.a, at, parity, p.n}.run(mu, ahead);
 }
 
-/* Sites are visited time slice by time slice. The pass that writes even sites runs backwards: where it
- * follows the one over the odd sites, its first neighbours are what that one wrote last. */
+/* The largest divisor of l that is at most `most`. */
+inline int divisor_up_to(int l, int most) {
+  int d = most < l ? most : l;
+  while (l % d != 0) d--;
+  return d;
+}
+
+/* One RHS is visited time slice by time slice: three slices of neighbours stay in L2. For a block of
+ * RHS they would not, and rows of 4 x 4 x 4 sites in y, z, t are visited one after the other. The pass
+ * that writes even sites runs backwards: where it follows the one over the odd sites, its first
+ * neighbours are what that one wrote last. */
 inline walk hop_walk(const qk_hop_args_t &a) {
-  const int block[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
+  int block[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
+  if (a.out.ntile > 0)
+    for (int mu = 1; mu < 4; mu++) block[mu] = divisor_up_to(a.lat.l[mu], 4);
   walk w = walk_over(a.lat, a.out_parity, block);
   w.backwards = a.out_parity == QK_EVEN;
   return w;
 }
 
+/* Whether ghosts are read or a phase is complex (body/hop.h: GENERAL). */
+inline bool is_general(const qk_hop_args_t &a) {
+  bool general = false;
+  for (int mu = 0; mu < 4; mu++)
+    general = general || a.phase[mu][1] != 0 || (a.lat.split[mu] && a.region != QK_REGION_INTERIOR);
+  return general;
+}
+
+template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
+  if (is_general(job.a))
+    hop_kernel<S, REALS, true><<<blocks, hop_threads, 0, stream>>>(job);
+  else
+    hop_kernel<S, REALS, false><<<blocks, hop_threads, 0, stream>>>(job);
+}
+
 template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t &a) {
   const int ntile = a.out.ntile;
-  const hop_job job = {a, hop_walk(a), divider_by(ntile > 0 ? ntile : 1)};
-  const unsigned blocks = blocks_for(job.w.nwork, ntile);
+  const hop_job<S> job = {a, hop_numbers_of<real<S>>(a), hop_walk(a),
+                          divider_by(ntile > 0 ? ntile : 1)};
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.reals == 18)
-    hop_kernel<S, 18><<<blocks, hop_threads, 0, stream>>>(job);
+    hop_start<S, 18>(job, stream);
   else if (a.links.reals == 12)
-    hop_kernel<S, 12><<<blocks, hop_threads, 0, stream>>>(job);
+    hop_start<S, 12>(job, stream);
   else
-    hop_kernel<S, 8><<<blocks, hop_threads, 0, stream>>>(job);
+    hop_start<S, 8>(job, stream);
   return qk_gpu_launched(ctx, "hop");
 }
 

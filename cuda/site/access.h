@@ -86,37 +86,44 @@ template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
   *(V *)p = u.v;
 }
 
-/* All N reals of one lane of the tile that starts at p. */
+/* All N reals of one lane of the tile that starts at p: one address, and constant distances from it. */
 template <class S, int N, bool once = false>
 QK_HD void load_lane(const S *p, int lane, real<S> *r) {
   using T = tile_shape<S, N>;
+  const S *q = p + (uint32_t)(lane * T::W);
   QK_UNROLL
   for (int k = 0; k < T::whole / T::W; k++)
-    load_piece<S, T::W, once>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
+    load_piece<S, T::W, once>(q + k * (QK_TILE * T::W), r + k * T::W);
   if constexpr (T::rest > 0)
-    load_piece<S, T::rest, once>(p + T::whole * QK_TILE + lane * T::rest, r + T::whole);
+    load_piece<S, T::rest, once>(p + T::whole * QK_TILE + (uint32_t)(lane * T::rest), r + T::whole);
 }
 
 template <class S, int N> QK_HD void store_lane(S *p, int lane, const real<S> *r) {
   using T = tile_shape<S, N>;
+  S *q = p + (uint32_t)(lane * T::W);
   QK_UNROLL
   for (int k = 0; k < T::whole / T::W; k++)
-    store_piece<S, T::W>(p + (k * QK_TILE + lane) * T::W, r + k * T::W);
+    store_piece<S, T::W>(q + k * (QK_TILE * T::W), r + k * T::W);
   if constexpr (T::rest > 0)
-    store_piece<S, T::rest>(p + T::whole * QK_TILE + lane * T::rest, r + T::whole);
+    store_piece<S, T::rest>(p + T::whole * QK_TILE + (uint32_t)(lane * T::rest), r + T::whole);
+}
+
+/* p + tile * words, for a field of fewer than 2^32 lanes: one instruction. */
+template <class S> QK_HD S *tile_at(S *p, int64_t tile, uint32_t words) {
+  return p + (uint64_t)(uint32_t)tile * words;
 }
 
 template <class S, int N> QK_HD void load_lanes(const S *data, spot at, lanes<real<S>> *r) {
-  load_lane<S, N>(data + at.tile * (QK_TILE * N), at.lane, r);
+  load_lane<S, N>(tile_at(data, at.tile, QK_TILE * N), at.lane, r);
 }
 template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<real<S>> *r) {
-  store_lane<S, N>(data + at.tile * (QK_TILE * N), at.lane, r);
+  store_lane<S, N>(tile_at(data, at.tile, QK_TILE * N), at.lane, r);
 }
 QK_HD float load_scale(const float *scale, spot at) {
-  return __ldg(scale + at.tile * QK_TILE + at.lane);
+  return __ldg(scale + ((uint32_t)at.tile * QK_TILE + (uint32_t)at.lane));
 }
 QK_HD void store_scale(float *scale, spot at, float s) {
-  scale[at.tile * QK_TILE + at.lane] = s;
+  scale[(uint32_t)at.tile * QK_TILE + (uint32_t)at.lane] = s;
 }
 
 #else

@@ -18,6 +18,7 @@
 
 #include "cuda/site/diag.h"
 #include "cuda/site/geom.h"
+#include "cuda/site/spin.h"
 #include "cuda/site/su3.h"
 
 namespace QK_NS {
@@ -44,31 +45,28 @@ struct one_site {
   template <class R> using factors = R;
 
   site_pos here;
-  int tile, lane; /* of the RHS, where tiles are blocks of RHS */
+  /* Lane `lane` of tile `tile` of site n is number n * stride + first of the field's lanes, counted in
+   * the order of its tiles; stride is 1 where tiles are eight sites of one RHS. */
+  uint32_t stride, first;
 
-  template <class S> QK_HD spot place(const spinor<S> &f, int site) const {
-#ifdef __CUDACC__
-    if (f.ntile == 0) return {site >> 3, site & 7};
-#endif
-    return {(int64_t)site * f.ntile + tile, lane};
+  static QK_HD one_site with_lane(const site_pos &here, int ntile, int tile, int lane) {
+    if (ntile == 0) return {here, 1, 0};
+    return {here, (uint32_t)ntile * QK_TILE, (uint32_t)(tile * QK_TILE + lane)};
+  }
+
+  QK_HD spot place(int site) const {
+    const uint32_t n = (uint32_t)site * stride + first;
+    return {n / QK_TILE, (int)(n % QK_TILE)};
   }
 
   template <int MU, int SIGN> QK_HD step_pos step(const qk_lattice_t &lat) const {
     return step_from<MU, SIGN>(lat, here.x, here.cb);
   }
-  QK_HD step_pos itself() const {
-    return {here.cb, false, false};
-  }
-  static QK_HD bool all_ghost(const step_pos &to) {
-    return to.ghost;
-  }
+  QK_HD step_pos itself() const { return {here.cb, false, false}; }
+  static QK_HD bool all_ghost(const step_pos &to) { return to.ghost; }
   /* Some lanes, but not all. */
-  static QK_HD bool some_ghost(const step_pos &) {
-    return false;
-  }
-  static QK_HD bool any_edge(const step_pos &to) {
-    return to.edge;
-  }
+  static QK_HD bool some_ghost(const step_pos &) { return false; }
+  static QK_HD bool any_edge(const step_pos &to) { return to.edge; }
   /* v where the step crosses the global edge, otherwise 1 or 0 */
   template <class R> static QK_HD R at_edge(const step_pos &to, R v, R otherwise) {
     return to.edge ? v : otherwise;
@@ -77,32 +75,52 @@ struct one_site {
   template <class S>
   QK_HD void near_spinor(const spinor<S> &f, int base, const step_pos &to, lanes<real<S>> *r,
                          scale_of<S> &scale) const {
-    load_unscaled<24>(f, place(f, base + to.cb), r, scale);
+    load_unscaled<24>(f, place(base + to.cb), r, scale);
+  }
+  /* h of the neighbour, (1 + g gamma_mu) psi = (h, g B^+ h). */
+  template <int MU, class S>
+  QK_HD void near_projected(const spinor<S> &f, int base, const step_pos &to, real<S> g,
+                            lanes<real<S>> *h, scale_of<S> &scale) const {
+#ifdef __CUDACC__
+    if constexpr (storage<S>::scaled) {
+      const spot at = place(base + to.cb);
+      const uint4 *p = (const uint4 *)tile_at(f.data, at.tile, QK_TILE * 24) + at.lane;
+      const uint4 v[3] = {__ldg(p), __ldg(p + QK_TILE), __ldg(p + 2 * QK_TILE)};
+      scale = load_scale(f.scale, at);
+      __half2 w[12];
+      memcpy(w, v, sizeof w);
+      project_words<MU>(w, g, h);
+      return;
+    }
+#endif
+    lanes<real<S>> psi[24];
+    near_spinor<S>(f, base, to, psi, scale);
+    project<MU>(psi, g, h);
   }
   template <class S>
   QK_HD void own_spinor(const spinor<S> &f, int base, lanes<real<S>> *r, scale_of<S> &scale) const {
-    load_unscaled<24>(f, place(f, base + here.cb), r, scale);
+    load_unscaled<24>(f, place(base + here.cb), r, scale);
   }
   template <class S>
   QK_HD void put_spinor(const spinor<S> &f, int base, const lanes<real<S>> *r) const {
-    store_spinor<24>(f, place(f, base + here.cb), r);
+    store_spinor<24>(f, place(base + here.cb), r);
   }
   template <class S>
   QK_HD void put_ghost(const spinor<S> &f, int slot, const lanes<real<S>> *h) const {
-    store_spinor<12>(f, place(f, slot), h);
+    store_spinor<12>(f, place(slot), h);
   }
   /* The half-spinor of a ghost face, and the factor that replaces that of the local neighbour. */
   template <class S>
   QK_HD void ghost_spinor(const spinor<S> &f, const qk_lattice_t &lat, int mu, bool second,
                           const step_pos &, lanes<real<S>> *h, scale_of<S> &scale) const {
     const int face = face_of(lat, here.x, mu) + (second ? padded(lat.face[mu]) : 0);
-    load_unscaled<12>(f, place(f, face), h, scale);
+    load_unscaled<12>(f, place(face), h, scale);
   }
   template <class S, int REALS>
   QK_HD void link_at(const S *links, int reals, int mu, int site, real<S> *u) const {
 #ifdef __CUDACC__
-    load_link_one<S, REALS>(links + ((int64_t)(site >> 3) * 4 + mu) * (QK_TILE * REALS), site & 7,
-                            reals, u);
+    load_link_one<S, REALS>(tile_at(links, site >> 3, 4 * QK_TILE * REALS) + mu * (QK_TILE * REALS),
+                            site & 7, reals, u);
 #else
     load_link_one<S>(links + ((int64_t)(site >> 3) * 4 + mu) * (QK_TILE * reals), site & 7, reals,
                      u);
@@ -119,10 +137,11 @@ struct one_site {
   }
   template <class S> QK_HD void own_diag(const S *diag, int base, int block, real<S> *m) const {
     const int site = base + here.cb;
-    const S *p = diag + ((int64_t)(site >> 3) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
 #ifdef __CUDACC__
-    load_lane<S, QK_DIAG_REALS, true>(p, site & 7, m);
+    const S *p = tile_at(diag, site >> 3, QK_TILE * QK_DIAG_SITE);
+    load_lane<S, QK_DIAG_REALS, true>(p + block * (QK_TILE * QK_DIAG_REALS), site & 7, m);
 #else
+    const S *p = diag + ((int64_t)(site >> 3) * 2 + block) * (QK_TILE * QK_DIAG_REALS);
     QK_UNROLL
     for (int k = 0; k < QK_DIAG_REALS; k++) m[k] = widen(p[k * QK_TILE + (site & 7)]);
 #endif
@@ -181,6 +200,13 @@ struct eight_sites {
     }
     if constexpr (!storage<S>::scaled) scale = 1;
     for (int l = 0; l < QK_TILE; l++) gather<24>(f, base + to.cb[l], l, r, scale);
+  }
+  template <int MU, class S>
+  QK_HD void near_projected(const spinor<S> &f, int base, const steps &to, real<S> g,
+                            lanes<real<S>> *h, scale_of<S> &scale) const {
+    lanes<real<S>> psi[24];
+    near_spinor<S>(f, base, to, psi, scale);
+    project<MU>(psi, g, h);
   }
   template <class S>
   QK_HD void own_spinor(const spinor<S> &f, int base, lanes<real<S>> *r, scale_of<S> &scale) const {

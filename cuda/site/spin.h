@@ -11,7 +11,7 @@
 #ifndef QK_SITE_SPIN_H
 #define QK_SITE_SPIN_H
 
-#include "cuda/site/lane.h"
+#include "cuda/site/access.h"
 
 namespace QK_NS {
 
@@ -62,6 +62,32 @@ template <int MU, class T, class F> QK_HD void expand(const T h[12], F f, F fg, 
     add_turned<(4 - B::power(1)) % 4>(sum + 12 + 6 * B::column(1) + 2 * c, fg, h + 6 + 2 * c);
   }
 }
+
+#ifdef __CUDACC__
+
+/* h of project() out of the stored words of a lane, before they are widened: two components an
+ * instruction. Each sum is rounded to 16 bits once, as the stored components were. */
+template <int P> QK_HD __half2 add_turned(__half2 a, float g, __half2 z) {
+  const __half2 k = __floats2half2_rn(P == 1 || P == 2 ? -g : g, P == 2 || P == 3 ? -g : g);
+  return __hfma2(k, P % 2 == 1 ? __lowhigh2highlow(z) : z, a);
+}
+
+template <int MU> QK_HD void project_words(const __half2 w[12], float g, float h[12]) {
+  using B = spin_block<MU>;
+  QK_UNROLL
+  for (int r = 0; r < 2; r++) {
+    QK_UNROLL
+    for (int c = 0; c < 3; c++) {
+      const __half2 up = w[3 * r + c], low = w[6 + 3 * B::column(r) + c];
+      const float2 v = __half22float2(r == 0 ? add_turned<B::power(0)>(up, g, low)
+                                             : add_turned<B::power(1)>(up, g, low));
+      h[6 * r + 2 * c] = v.x;
+      h[6 * r + 2 * c + 1] = v.y;
+    }
+  }
+}
+
+#endif
 
 } // namespace QK_NS
 #endif

@@ -174,7 +174,8 @@ static qk_diag_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
 
 /* Bytes a site of the full lattice and RHS. */
 static double least_bytes(const line_t *l) {
-  const double word = (double)word_bytes[l->prec], spinor = 24 * word + (l->prec == QK_HALF ? 4 : 0);
+  const double word = (double)word_bytes[l->prec],
+               spinor = 24 * word + (l->prec == QK_HALF ? 4 : 0);
   const double links = 4 * l->reals * word / l->nrhs, diag = 72 * word / l->nrhs;
   /* Mhat: each pass works on half the sites; the second one also reads x */
   return l->even_odd ? 2.5 * spinor + 2 * links + diag : 2 * spinor + links + diag;
@@ -282,34 +283,52 @@ static void set_lattice(bench_t *b, const int dims[4]) {
 static const char usage[] =
     "usage: bench_hop [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision double,single,half]\n"
     "                 [--reals 18,12,8] [--nrhs 1,8,16] [--op M,Mhat] [--seconds S] [--json]\n"
-    "Default: cpu on 16x16x16x16, or 32x32x32x64 for cuda; all precisions, reals 12, nrhs 1,8,16.\n";
+    "Default: cpu on 16x16x16x16, or 32x32x32x64 for cuda; all precisions, reals 12, nrhs "
+    "1,8,16.\n";
 
 int main(int argc, char **argv) {
   static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'},    {"precision", 1, 0, 'p'},
-      {"reals", 1, 0, 'r'},   {"nrhs", 1, 0, 'n'},    {"op", 1, 0, 'o'},
-      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'},    {"help", 0, 0, 'h'},
-      {0, 0, 0, 0}};
+      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"reals", 1, 0, 'r'},
+      {"nrhs", 1, 0, 'n'},    {"op", 1, 0, 'o'},   {"seconds", 1, 0, 's'},   {"json", 0, 0, 'j'},
+      {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
   const char *backend = "auto", *precs = "double,single,half", *ops = "M,Mhat";
   char reals[64] = "12", nrhs[64] = "1,8,16";
   int dims[4] = {0}, c;
   bench_t b = {.seconds = 0.5};
   while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) switch (c) {
-    case 'b': backend = optarg; break;
+    case 'b':
+      backend = optarg;
+      break;
     case 'd':
       if (sscanf(optarg, "%dx%dx%dx%d", &dims[0], &dims[1], &dims[2], &dims[3]) != 4) {
         fputs(usage, stderr);
         return 64;
       }
       break;
-    case 'p': precs = optarg; break;
-    case 'r': snprintf(reals, sizeof reals, "%s", optarg); break;
-    case 'n': snprintf(nrhs, sizeof nrhs, "%s", optarg); break;
-    case 'o': ops = optarg; break;
-    case 's': b.seconds = atof(optarg); break;
-    case 'j': b.json = true; break;
-    case 'h': fputs(usage, stdout); return 0;
-    default: fputs(usage, stderr); return 64;
+    case 'p':
+      precs = optarg;
+      break;
+    case 'r':
+      snprintf(reals, sizeof reals, "%s", optarg);
+      break;
+    case 'n':
+      snprintf(nrhs, sizeof nrhs, "%s", optarg);
+      break;
+    case 'o':
+      ops = optarg;
+      break;
+    case 's':
+      b.seconds = atof(optarg);
+      break;
+    case 'j':
+      b.json = true;
+      break;
+    case 'h':
+      fputs(usage, stdout);
+      return 0;
+    default:
+      fputs(usage, stderr);
+      return 64;
     }
   b.ops = qk_ops_by_name(backend);
   if (b.ops == NULL) {

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# gpu.sh [--quick] [BUILD]: every check that needs a GPU, with one table last.
+#
+# Runs the tests of the kernels and of the engine on the GPU, the kernels under compute-sanitizer
+# (memcheck and racecheck) on a small lattice, and the benchmarks. Programs are taken from the build
+# folder BUILD, or from PATH where no folder is given. --quick leaves
+# out the benchmarks. Exit status: 0 when every check passed, 1 when one failed, 77 without a GPU.
+#
+# The oracle needs python3 with numpy and scipy (QK_PYTHON names another interpreter).
+set -uo pipefail
+
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+quick=0
+build=
+for arg; do
+  case $arg in
+    --quick) quick=1 ;;
+    -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) build=$(cd "$arg" && pwd) || exit 64 ;;
+  esac
+done
+export QK_BACKEND=cuda QK_SOURCE_ROOT=$source_root QK_DATA=${QK_DATA:-$source_root/../shared/data}
+if [ -z "${QK_PYTHON:-}" ]; then
+  for python in /usr/bin/python3 python3; do
+    if "$python" -c 'import numpy, scipy' 2>/dev/null; then
+      export QK_PYTHON=$python
+      break
+    fi
+  done
+fi
+
+if ! nvidia-smi -L 2>/dev/null; then
+  echo 'gpu.sh: no GPU here: skipped'
+  exit 77
+fi
+
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+names=()
+verdicts=()
+seconds=()
+failed=0
+
+# The path of a program of the build, or nothing.
+program() {
+  if [ -n "$build" ]; then
+    find "$build/tests" -type f -name "$1" -perm -u+x | head -n 1
+  else
+    command -v "$1"
+  fi
+}
+
+note() { # name verdict seconds
+  names+=("$1")
+  verdicts+=("$2")
+  seconds+=("$3")
+}
+
+# Runs a check; its output is shown when it fails.
+check() { # name command...
+  local name=$1 start=$SECONDS status verdict=passed
+  shift
+  "$@" >"$log/out" 2>&1
+  status=$?
+  if [ $status -ne 0 ]; then
+    verdict="FAILED ($status)"
+    failed=1
+    echo "--- $name"
+    tail -n 40 "$log/out"
+  elif grep -q '^\[SKIP\]' "$log/out"; then
+    verdict=skipped
+  else
+    verdict="passed $(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log/out")"
+  fi
+  note "$name" "$verdict" $((SECONDS - start))
+}
+
+tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
+  test_kernels_device test_field test_operator test_solver)
+for name in "${tests[@]}"; do
+  path=$(program "$name")
+  if [ -z "$path" ]; then
+    note "$name" 'not built' 0
+  else
+    check "$name" "$path" --jobs 1
+  fi
+done
+
+bench_hop=$(program bench_hop)
+bench_blas=$(program bench_blas)
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+if [ -n "$sanitizer" ]; then
+  small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
+  for tool in memcheck racecheck initcheck; do
+    run=("$sanitizer" --tool "$tool" --error-exitcode 9)
+    # The pad lanes of a ragged block are never written by anybody: initcheck is for whole tiles.
+    counts=1,3,16
+    if [ $tool = initcheck ]; then counts=1,8; fi
+    if [ -n "$bench_hop" ]; then
+      check "$tool bench_hop" "${run[@]}" "$bench_hop" "${small[@]}" --reals 18,12,8 --nrhs $counts
+    fi
+    if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
+      check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
+    fi
+  done
+  path=$(program test_kernels_hop)
+  if [ -n "$path" ]; then
+    check 'memcheck ghosts' "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
+      "$path" --jobs 1 --filter 'hop/reads_ghosts_*_in_all_directions'
+  fi
+else
+  note compute-sanitizer 'not found' 0
+fi
+
+if [ $quick = 0 ]; then
+  if [ -n "$bench_hop" ]; then
+    "$bench_hop" --backend cuda --reals 18,12,8 --nrhs 1,8,16 --seconds 0.2 || failed=1
+  fi
+  if [ -n "$bench_blas" ]; then "$bench_blas" --backend cuda || failed=1; fi
+fi
+
+echo
+printf '%-32s %-20s %8s\n' check result seconds
+for i in "${!names[@]}"; do
+  printf '%-32s %-20s %8s\n' "${names[i]}" "${verdicts[i]}" "${seconds[i]}"
+done
+exit $failed
