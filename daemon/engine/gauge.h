@@ -56,7 +56,8 @@ typedef struct qk_gauge_check {
   uint64_t digest;            /* of the global links, see qk_gauge_measure */
 } qk_gauge_check_t;
 
-/* done of total bytes; called from time to time by the reading rank. */
+/* done of total bytes; called from time to time by each rank for its own part. Phases: "read", then
+ * "check" at its beginning and end. */
 typedef void qk_progress_fn(void *arg, const char *phase, int64_t done, int64_t total);
 
 /* dims_hint: for LIME files without an ildg-format record (NULL: none given). Reads headers only, in

@@ -93,7 +93,12 @@ qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const q
   status = qk_comm_agree(comm, status, &cause);
   if (status == QK_OK) status = qk_comm_xor_u32(comm, sum.x, 2);
   if (status == QK_OK) status = qk_comm_sum_u64(comm, &sum.sum, 1);
-  if (status == QK_OK) status = qk_gauge_measure(geom, links, check, &cause);
+  if (status == QK_OK) {
+    int64_t bytes = geom->local_volume * QK_GAUGE_SITE_REALS * (int64_t)sizeof *links;
+    if (progress != NULL) progress(arg, "check", 0, bytes);
+    status = qk_gauge_measure(geom, links, check, &cause);
+    if (progress != NULL) progress(arg, "check", bytes, bytes);
+  }
   if (status == QK_OK && info->has_checksum) {
     qk_gauge_sum_words(&info->layout, &sum, found);
     status = compare_sum(info, check, found, &cause);
