@@ -155,7 +155,7 @@ static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_error("worker", "setup refused: %s: %s", qk_status_name(status), text);
   fail_queued(server, text);
   fail_uploading(server, text);
-  qk_server_stop(server, exit_code_of(status));
+  qk_server_fail(server, exit_code_of(status), status, text);
 }
 
 static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
@@ -210,7 +210,7 @@ static void on_lost(void *arg, const char *why, int failures) {
   fail_queued(server, why);
   if (!qk_worker_info(server->worker)->loaded) {
     qk_error("worker", "%d engines in a row did not start", failures);
-    qk_server_stop(server, 69);
+    qk_server_fail(server, 69, QK_ENGINE_LOST, why);
   }
 }
 

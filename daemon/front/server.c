@@ -139,14 +139,17 @@ void qk_server_drain(qk_server_t *server) {
   server->drain_until = qk_server_now(server) + server->settings->drain_timeout;
 }
 
-void qk_server_stop(qk_server_t *server, int exit_code) {
+void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text) {
   if (server->stopping) return;
   server->stopping = true;
   server->exit_code = exit_code;
   for (int i = 0; i < server->sessions.count; i++)
-    qk_reply_error(server, &server->sessions.at[i]->control, QK_SHUTTING_DOWN,
-                   "the daemon is leaving", true, 0);
+    qk_reply_error(server, &server->sessions.at[i]->control, status, text, true, 0);
   qk_worker_stop(server->worker, qk_server_now(server));
+}
+
+void qk_server_stop(qk_server_t *server, int exit_code) {
+  qk_server_fail(server, exit_code, QK_SHUTTING_DOWN, "the daemon is leaving");
 }
 
 static void on_signal(uv_signal_t *handle, int sig) {

@@ -64,6 +64,8 @@ double qk_server_now(const qk_server_t *server);
 /* Refuse new work, finish, leave; or leave at once. Called twice, the second means at once. */
 void qk_server_drain(qk_server_t *server);
 void qk_server_stop(qk_server_t *server, int exit_code);
+/* Leaves because of an error: clients are told this instead of SHUTTING_DOWN. */
+void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text);
 /* Tells the client why and drops its session at the end of this turn. */
 void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
                     const char *text);

@@ -3,7 +3,7 @@
 It speaks engine.proto and does with each right-hand side what its max_iter says (ACTIONS); anything else
 is "solved" at once: x = 2 b for uploads, zeros but for the seed in the first number for generated sources.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), or a
-plaquette and digest by generation ("change"). Environment QK_PROTO_PY: folder of the generated modules.
+digest by generation (change). FAKE_GO names a fifo: a refusal waits until it is written to. Environment QK_PROTO_PY: folder of the generated modules.
 """
 import ctypes
 import os
@@ -38,6 +38,8 @@ class FakeEngine:
             threading.Event().wait()
         self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
         if how == 'refuse':
+            with open(os.environ.get('FAKE_GO', os.devnull), encoding='utf-8'):
+                pass
             self.send(load_failed=pb.LoadFailed(status=104, text='checksum of a fake file'))
             return
         self.dims = list(load.dims) or [4, 4, 4, 4]

@@ -568,6 +568,18 @@ def exit_codes_tell_what_was_wrong(case):
 
 
 @tap.test
+def clients_are_told_why_the_setup_was_refused(case):
+    with tempfile.TemporaryDirectory() as folder:
+        go = os.path.join(folder, 'go')
+        os.mkfifo(go)
+        with case.daemon(env={'FAKE_LOAD': 'refuse', 'FAKE_GO': go}, wait='engine started') as d, Client(d) as c:
+            with open(go, 'w', encoding='utf-8'):  # the engine waits for this
+                pass
+            assert 'checksum of a fake file' in c.error('BAD_CHECKSUM').text
+            assert d.wait() == 65
+
+
+@tap.test
 def configuration_files_set_what_flags_set(case):
     with tempfile.TemporaryDirectory() as folder:
         conf, where, pid = (os.path.join(folder, n) for n in ('quarkd.conf', 'endpoint', 'pid'))
