@@ -126,7 +126,7 @@ static double complex quotient(double complex a, double complex b) {
 /* One component of all fields. */
 static void plain_component(qk_blas_op_t op, double complex *f, const double complex *c,
                             double complex *red) {
-  double complex alpha = c[0], beta;
+  double complex alpha, beta;
   switch (op) {
   case QK_BLAS_ZERO:
     f[0] = 0;

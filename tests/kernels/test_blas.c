@@ -25,7 +25,7 @@ static const double complex untouched = 12345 - 678 * I;
 static call_t call_make(const kit_t *kit, qk_blas_op_t op, cut_t cut) {
   call_t call = {.op = op, .n = blas_counts(op), .cut = cut};
   for (int i = 0; i < call.n.fields; i++)
-    call.f[i] = block_make(kit, cut, (uint64_t)(op * 8 + i + 1));
+    call.f[i] = block_make(kit, cut, (uint64_t)op * 8 + (uint64_t)i + 1);
   for (int i = 0; i < call.n.scalars; i++)
     for (int rhs = 0; rhs < cut.nrhs; rhs++)
       call.c[i][rhs] = cexp(I * (1 + 2.7 * i + 0.3 * rhs)) * (0.5 + 0.1 * rhs + 0.07 * i);
@@ -196,7 +196,7 @@ Test(blas, masked_lanes_keep_their_bits_and_change_none) {
   for (int op = 0; op < QK_BLAS_COUNT; op++)
     for (int i = 0; i < ncuts; i++) {
       const cut_t cut = cuts[i];
-      uint8_t mask[MAX_RHS], other[MAX_RHS];
+      uint8_t mask[MAX_RHS] = {0}, other[MAX_RHS] = {0};
       for (int rhs = 0; rhs < cut.nrhs; rhs++) {
         mask[rhs] = rhs % 3 == 1 || rhs == 8;
         other[rhs] = !mask[rhs];
