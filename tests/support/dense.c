@@ -33,11 +33,11 @@ double complex *dense_wilson(const int dims[4], const double *links, double mass
         const double *u = links + ((here * 4 + mu) * 9 + 3 * a + b) * 2;
         double complex link = factor * (u[0] + I * u[1]);
         double complex g = gamma_element(mu, s, r), one = s == r;
-        size_t row = (size_t)(12 * here + 3 * s + a), column = (size_t)(12 * ahead + 3 * r + b);
+        int row = 12 * here + 3 * s + a, column = 12 * ahead + 3 * r + b;
         m[row * n + column] -= 0.5 * (one - g) * link;
         /* the hop back is (1 + g) U^+ from here to ahead */
-        row = (size_t)(12 * ahead + 3 * s + b);
-        column = (size_t)(12 * here + 3 * r + a);
+        row = 12 * ahead + 3 * s + b;
+        column = 12 * here + 3 * r + a;
         m[row * n + column] -= 0.5 * (one + g) * conj(link);
       }
     }

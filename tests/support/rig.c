@@ -107,7 +107,7 @@ void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[
   load_links(rig, gauge, dims, rig->comm);
   rig->dev.ops = qk_ops_by_name(backend());
   rig->dev.geom = &rig->geom;
-  rig_must(rig->dev.ops->open(0, &rig->dev.ctx, &err), "device", &err);
+  rig_must(rig->dev.ops->open(qk_comm_local_rank(rig->comm), &rig->dev.ctx, &err), "device", &err);
   rig_must(qk_work_create(&rig->dev, &rig->work), "work", NULL);
 }
 
@@ -148,10 +148,10 @@ void rig_random(const qk_rig_t *rig, uint64_t seed, double *v) {
     for (int z = 0; z < l->l[2]; z++)
       for (int y = 0; y < l->l[1]; y++)
         for (int x = 0; x < l->l[0]; x++) {
-          uint64_t site = (uint64_t)(t + l->offset[3]);
-          site = site * (uint64_t)l->global[2] + (uint64_t)(z + l->offset[2]);
-          site = site * (uint64_t)l->global[1] + (uint64_t)(y + l->offset[1]);
-          site = site * (uint64_t)l->global[0] + (uint64_t)(x + l->offset[0]);
+          uint64_t site = (uint64_t)t + (uint64_t)l->offset[3];
+          site = site * (uint64_t)l->global[2] + (uint64_t)z + (uint64_t)l->offset[2];
+          site = site * (uint64_t)l->global[1] + (uint64_t)y + (uint64_t)l->offset[1];
+          site = site * (uint64_t)l->global[0] + (uint64_t)x + (uint64_t)l->offset[0];
           uint64_t state = seed * 0x2545f4914f6cdd1du + site;
           state = splitmix(&state);
           for (int c = 0; c < 24; c++) *v++ = uniform(&state);
