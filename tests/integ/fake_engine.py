@@ -1,9 +1,10 @@
 """An engine that only pretends, for the front's tests: `fake_engine.py --front ENDPOINT`.
 
-It speaks engine.proto and does with each right-hand side what its max_iter says (ACTIONS); anything else
+It speaks engine.proto and does with each right-hand side what its max_iter says (SOLVE, HOLD, ... below); anything else
 is "solved" at once: x = 2 b for uploads, zeros but for the seed in the first number for generated sources.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), or a
-digest by generation (change). FAKE_GO names a fifo: a refusal waits until it is written to. Environment QK_PROTO_PY: folder of the generated modules.
+digest by generation (change). FAKE_GO names a fifo: a refusal waits until it is written to.
+QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
 import os
