@@ -10,6 +10,12 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/server.h"
 
+/* Idle OpenMP threads of a CPU engine spin for milliseconds by default, against each other where the
+ * cores are shared; libgomp reads this before the engine's main. What the user has set stays. */
+static void calm_openmp(void) {
+  if (!getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT")) setenv("GOMP_SPINCOUNT", "2000", 1);
+}
+
 int main(int argc, char **argv) {
   int exit_code = 0;
   qk_settings_t settings;
@@ -19,6 +25,7 @@ int main(int argc, char **argv) {
   }
   qk_log_init("quarkd", -1, (qk_level_t)settings.log_level);
   signal(SIGPIPE, SIG_IGN);
+  calm_openmp();
   qk_server_t *server = qk_malloc(sizeof *server);
   if (server) {
     exit_code = qk_server_run(server, &settings);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""quarkd against an engine that only pretends: requests, credit, memory, lifetime: test_front.py QUARKD"""
+"""quarkd against an engine that only pretends: requests, credit, memory, lifetime: test_front_service.py QUARKD"""
 import os
 import signal
 import sys
