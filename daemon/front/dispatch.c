@@ -25,7 +25,7 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
 
 static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const char *text) {
   qk_outcome_t outcome = {.status = status, .iterations = rhs->iterations};
-  snprintf(outcome.text, sizeof outcome.text, "%s", text);
+  snprintf(outcome.text, sizeof outcome.text, "%.*s", (int)sizeof outcome.text - 1, text);
   qk_rhs_end(rhs, &outcome, qk_server_now(server));
   qk_dispatch_ended(server, rhs);
 }

@@ -64,6 +64,8 @@ static size_t value_bytes(const ProtobufCFieldDescriptor *f) {
   case PROTOBUF_C_TYPE_MESSAGE:
   case PROTOBUF_C_TYPE_STRING:
     return sizeof(void *);
+  case PROTOBUF_C_TYPE_BYTES:
+    return sizeof(ProtobufCBinaryData);
   case PROTOBUF_C_TYPE_DOUBLE:
   case PROTOBUF_C_TYPE_UINT64:
   case PROTOBUF_C_TYPE_FIXED64:
