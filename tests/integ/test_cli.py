@@ -1,4 +1,4 @@
-"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE EXAMPLE
+"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE
 
 Solutions are judged by the numpy oracle, files by h5py.
 """
@@ -29,8 +29,9 @@ USAGE, DATA, UNAVAILABLE, AGAIN, CONFIG = 64, 65, 69, 75, 78
 
 
 class Case:
-    def __init__(self, quarkd, quarkctl, quark_gauge, example):
-        self.quarkd, self.quarkctl, self.example = quarkd, quarkctl, example
+    def __init__(self, quarkd, quarkctl, quark_gauge, engine, example):
+        self.quarkd, self.quarkctl, self.quark_gauge = quarkd, quarkctl, quark_gauge
+        self.engine, self.example = os.path.abspath(engine), example
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'weak.lime')
             subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
@@ -446,6 +447,30 @@ def status_waits_for_ready_unless_any(case):
             assert done.code == 0 and done.json['state'] == 'starting' and done.json['ready'] is False, done
             done = d.ctl('propagator', '--source=wall:0', '--out', d.path('p.h5'), '--timeout=0.5')
             assert done.code == AGAIN, done
+
+
+@tap.test
+def status_says_why_a_configuration_was_refused(case):
+    with tempfile.TemporaryDirectory() as folder:
+        gauge, gate, engine = (os.path.join(folder, name) for name in ('damaged.lime', 'gate', 'engine'))
+        subprocess.run([case.quark_gauge, 'convert', GAUGE, gauge], check=True, stdout=subprocess.DEVNULL)
+        with open(gauge, 'r+b') as f:
+            f.seek(100000)
+            f.write(b'damage')
+        os.mkfifo(gate)
+        with open(engine, 'w') as f:
+            f.write('#!/bin/sh\nread go < %s\nexec %s "$@"\n' % (gate, case.engine))
+        os.chmod(engine, 0o755)
+        with Daemon(case.quarkd, case.quarkctl, '--gauge=' + gauge, '--kappa=0.1', '--engine=' + engine) as d:
+            d.expected = DATA
+            waiting = d.start_ctl('status')
+            while d.ctl('status', '--any', '--json').json['counters']['sessions'] < 2:
+                assert waiting.poll() is None
+            with open(gate, 'w') as f:
+                f.write('go\n')
+            out, err = waiting.communicate(timeout=LIMIT)
+            assert waiting.returncode == DATA and 'checksum' in err and out == '', (waiting.returncode, err)
+            assert d.process.wait(LIMIT) == DATA
 
 
 tap.run(Case(*sys.argv[1:]))

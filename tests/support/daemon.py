@@ -31,8 +31,9 @@ class Daemon:
     """with Daemon(quarkd, quarkctl, '--gauge', ...) as d: d.ctl('status')
 
     The daemon listens on a free port; its log is in d.log. Leaving the block ends it by SIGTERM and
-    asserts that it leaves in order.
+    asserts that it leaves with d.expected.
     """
+    expected = 0
 
     def __init__(self, quarkd, quarkctl, *args, listen='tcp://127.0.0.1:0'):
         self.command = [quarkd, '--backend=cpu', '--listen=' + listen, *map(str, args)]
@@ -89,4 +90,4 @@ class Daemon:
         if kind:
             print(''.join('# quarkd: ' + line for line in self.log[-20:]), end='')
         else:
-            assert code == 0, 'quarkd left with %d:\n%s' % (code, ''.join(self.log))
+            assert code == self.expected, 'quarkd left with %d:\n%s' % (code, ''.join(self.log))
