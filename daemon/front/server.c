@@ -284,7 +284,9 @@ int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
     qk_loop_run(&server->loop);
   } else {
     qk_error("server", "%s", err.text);
-    server->exit_code = err.code == QK_BAD_ARGUMENT ? EXIT_CONFIG : EXIT_UNAVAILABLE;
+    server->exit_code = err.code == QK_BAD_ARGUMENT ? EXIT_CONFIG
+                        : err.code == QK_NO_MEMORY  ? EXIT_TRY_AGAIN
+                                                    : EXIT_UNAVAILABLE;
   }
   close_all(server);
   return server->exit_code;

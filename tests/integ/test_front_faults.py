@@ -264,5 +264,26 @@ def another_configuration_after_a_restart_ends_waiting_requests(case):
         assert 'changed' in results[2].text and 'changed' in results[3].text
 
 
+@tap.test
+def any_allocation_can_fail(case):
+    left = served = 0
+    for n in range(1, 30):
+        with case.daemon(env={'QK_FAULTS': 'alloc:%d' % n}, wait=None) as d:
+            if not (d.endpoint and d.log('ready: ')):
+                assert d.process.wait(60) in (64, 69, 75, 78), (n, d.lines)
+                left += 1
+                continue
+            good = 0
+            for _ in range(2):  # it fails once, so one of them meets it at most; an answer comes in any case
+                with Client(d, hello=False) as c:
+                    c.send(hello=qk.Hello(version=1, client_id=c.client_id))
+                    if c.receive()[0] == 'welcome':
+                        c.submit(1, source=qk.SOURCE_POINT, expect=None)
+                        good += c.receive()[0] == 'accepted' and c.expect('result').status == 0
+            assert good >= 1, n
+            served += good
+    assert left > 3 and served > 3, (left, served)
+
+
 if __name__ == '__main__':
     tap.run(Case(sys.argv[1]))
