@@ -8,11 +8,12 @@
 #include "daemon/comm/comm_impl.h"
 
 void qk_comm_init_base(qk_comm_t *comm, const qk_comm_ops_t *ops, int rank, int size,
-                       int local_rank, int host) {
+                       int local_rank, int local_size, int host) {
   comm->ops = ops;
   comm->rank = rank;
   comm->size = size;
   comm->local_rank = local_rank;
+  comm->local_size = local_size;
   comm->host = host;
   comm->exchanging = false;
   memcpy(comm->grid, (int[4]){1, 1, 1, size}, sizeof comm->grid);
@@ -35,6 +36,9 @@ int qk_comm_size(const qk_comm_t *comm) {
 }
 int qk_comm_local_rank(const qk_comm_t *comm) {
   return comm->local_rank;
+}
+int qk_comm_local_size(const qk_comm_t *comm) {
+  return comm->local_size;
 }
 int qk_comm_host(const qk_comm_t *comm) {
   return comm->host;

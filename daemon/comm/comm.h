@@ -28,6 +28,8 @@ int qk_comm_rank(const qk_comm_t *comm);
 int qk_comm_size(const qk_comm_t *comm);
 /* Rank among those of this host: which GPU to take. */
 int qk_comm_local_rank(const qk_comm_t *comm);
+/* Ranks of this host. */
+int qk_comm_local_size(const qk_comm_t *comm);
 /* Lowest rank of this host: ranks for which it is the same share memory. */
 int qk_comm_host(const qk_comm_t *comm);
 

@@ -37,13 +37,13 @@ typedef struct qk_comm_ops {
 /* First member of what each transport allocates. */
 struct qk_comm {
   const qk_comm_ops_t *ops;
-  int rank, size, local_rank, host;
+  int rank, size, local_rank, local_size, host;
   int grid[4], coord[4];
   bool exchanging; /* between exchange_begin and exchange_end */
 };
 
 /* Sets the members above; the grid is size ranks along t until qk_comm_set_grid. */
 void qk_comm_init_base(qk_comm_t *comm, const qk_comm_ops_t *ops, int rank, int size,
-                       int local_rank, int host);
+                       int local_rank, int local_size, int host);
 
 #endif

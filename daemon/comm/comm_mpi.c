@@ -154,12 +154,14 @@ static const qk_comm_ops_t mpi_ops = {
     .recv = mpi_recv,
 };
 
-static qk_status_t find_host(MPI_Comm world, int rank, int *local_rank, int *host) {
+static qk_status_t find_host(MPI_Comm world, int rank, int *local_rank, int *local_size,
+                             int *host) {
   MPI_Comm local;
   qk_status_t status = check("MPI_Comm_split_type", MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED,
                                                                         0, MPI_INFO_NULL, &local));
   if (status != QK_OK) return status;
   MPI_Comm_rank(local, local_rank);
+  MPI_Comm_size(local, local_size);
   *host = rank;
   status = check("MPI_Bcast", MPI_Bcast(host, 1, MPI_INT, 0, local));
   MPI_Comm_free(&local);
@@ -168,7 +170,7 @@ static qk_status_t find_host(MPI_Comm world, int rank, int *local_rank, int *hos
 
 qk_status_t qk_comm_mpi_create(int *argc, char ***argv, qk_comm_t **comm, qk_err_t *err) {
   qk_status_t status = QK_COMM_ERROR;
-  int provided, rank, size, local_rank, host;
+  int provided, rank, size, local_rank, local_size, host;
   qk_comm_mpi_t *mpi = qk_calloc(1, sizeof *mpi);
   if (mpi == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory for a communicator");
   mpi->world = mpi->exchange = MPI_COMM_NULL;
@@ -188,10 +190,10 @@ qk_status_t qk_comm_mpi_create(int *argc, char ***argv, qk_comm_t **comm, qk_err
   MPI_Comm_set_errhandler(mpi->exchange, MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi->world, &rank);
   MPI_Comm_size(mpi->world, &size);
-  status = find_host(mpi->world, rank, &local_rank, &host);
+  status = find_host(mpi->world, rank, &local_rank, &local_size, &host);
   if (status != QK_OK) goto free_exchange;
 
-  qk_comm_init_base(&mpi->base, &mpi_ops, rank, size, local_rank, host);
+  qk_comm_init_base(&mpi->base, &mpi_ops, rank, size, local_rank, local_size, host);
   *comm = &mpi->base;
   return QK_OK;
 

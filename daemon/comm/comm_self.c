@@ -84,7 +84,7 @@ static const qk_comm_ops_t self_ops = {
 qk_status_t qk_comm_self_create(qk_comm_t **comm, qk_err_t *err) {
   qk_comm_self_t *self = qk_calloc(1, sizeof *self);
   if (self == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory for a communicator");
-  qk_comm_init_base(&self->base, &self_ops, 0, 1, 0, 0);
+  qk_comm_init_base(&self->base, &self_ops, 0, 1, 0, 1, 0);
   *comm = &self->base;
   return QK_OK;
 }

@@ -7,6 +7,7 @@
  */
 #include <argp.h>
 #include <limits.h>
+#include <omp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,6 +92,16 @@ static qk_status_t create_comm(const options_t *options, int *argc, char ***argv
   return mpi ? qk_comm_mpi_create(argc, argv, comm, err) : qk_comm_self_create(comm, err);
 }
 
+/* Ranks of one host share its cores, unless the environment says how many threads each has or the
+ * launcher has bound them. */
+static void share_cores(const qk_comm_t *comm) {
+  if (getenv("OMP_NUM_THREADS") != NULL) return;
+  int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / qk_comm_local_size(comm);
+  int bound = omp_get_num_procs();
+  if (share < 1) share = 1;
+  omp_set_num_threads(share < bound ? share : bound);
+}
+
 static void print_version(FILE *stream, struct argp_state *state) {
   (void)state;
   fprintf(stream, "quark-engine %s\n", qk_version());
@@ -139,6 +150,7 @@ int main(int argc, char **argv) {
     return EX_SOFTWARE;
   }
   qk_log_init("engine", qk_comm_size(comm) > 1 ? qk_comm_rank(comm) : -1, options.level);
+  share_cores(comm);
   int code = serve(&options, comm);
   if (code == EX_SOFTWARE) qk_comm_abort(comm, code);
   qk_comm_destroy(comm);

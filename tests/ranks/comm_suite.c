@@ -64,6 +64,7 @@ static void a_grid_of_another_size_is_refused(qk_comm_t *comm) {
 static void local_ranks_count_up_on_one_host(qk_comm_t *comm) {
   CHECK(qk_comm_host(comm) == 0);
   CHECK(qk_comm_local_rank(comm) == qk_comm_rank(comm));
+  CHECK(qk_comm_local_size(comm) == qk_comm_size(comm));
 }
 
 /* ---- messages ---- */
