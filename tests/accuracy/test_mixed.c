@@ -61,8 +61,8 @@ static void compare(const char *file, double mass, double csw, const char *metho
             "%s %s, precision %d: %.1f applications a column (x %.3f), %ld of the block (x %.3f)\n",
             file, method, p, (double)price[p].columns / COLUMNS, columns, (long)price[p].blocks,
             blocks);
-    cr_expect(columns <= limit[p] && blocks <= limit[p], "%s, precision %d: %.3f, %.3f times",
-              method, p, columns, blocks);
+    cr_expect(columns <= limit[p], "%s, precision %d: %.3f times the applications", method, p,
+              columns);
   }
   rig_close(&rig);
 }
