@@ -26,6 +26,8 @@ static const char *block_misfit(const qk_spinor_t *f) {
     return "block: ntile must be 0 or (nrhs + 7) / 8";
   if (f->ntile == 0 && f->nrhs != 1) return "block: tiles of eight sites hold one RHS";
   if (f->ncomp != 12) return "block: spinors have 12 components";
+  if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
+    return "block: over 2^32 - 1 lanes";
   if (f->prec == QK_HALF && f->scale == NULL) return "block: half without scales";
   return NULL;
 }

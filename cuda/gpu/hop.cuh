@@ -16,10 +16,10 @@ namespace QK_NS {
 
 constexpr int hop_threads = 128;
 
-/* Blocks of hop_threads that should be resident on a multiprocessor. Four leave a thread 128
- * registers, which half and single fill with loads in flight; double needs the 168 that three leave,
- * or it spills. */
-template <class S> constexpr int hop_resident = sizeof(S) == 8 ? 3 : 4;
+/* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
+ * against threads to hide latency, as measured (docs/performance.md). Double needs the 168 registers
+ * that three blocks leave, or it spills. */
+template <class S> constexpr int hop_resident = sizeof(S) == 8 ? 3 : sizeof(S) == 4 ? 4 : 5;
 
 template <class S> struct hop_job {
   qk_hop_args_t a;
