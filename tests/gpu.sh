@@ -2,8 +2,9 @@
 # gpu.sh [--quick] [BUILD]: every check that needs a GPU, with one table last.
 #
 # Runs the tests of the kernels and of the engine on the GPU, the kernels under compute-sanitizer
-# (memcheck and racecheck) on a small lattice, and the benchmarks. Programs are taken from the build
-# folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks. Exit status: 0 when every check passed, 1 when one failed, 77 without a GPU.
+# (memcheck, racecheck, initcheck) on a small lattice, and the benchmarks. Programs are taken from the build
+# folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks. Exit status:
+# 0 when every check passed, 1 when one failed, 77 without a GPU.
 #
 # The oracle needs python3 with numpy and scipy (QK_PYTHON names another interpreter).
 set -uo pipefail
