@@ -74,7 +74,10 @@ class Engine:
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
+        try:
+            if self.process.poll() is None:
+                self.stop()  # MPI leaves its shared memory behind when it is killed
+        except Exception:
             self.process.kill()
             self.process.wait()
         self.socket.close()
