@@ -40,11 +40,10 @@ template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
 }
 
 template <class S> void hop_as(const qk_hop_args_t &a) {
-  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
   if (a.out.ntile > 0)
-    hop_blocks<S>(a, w);
+    hop_blocks<S>(a, walk_in_rows(a.lat, a.out_parity));
   else
-    hop_rows<S>(a, w);
+    hop_rows<S>(a, walk_over(a.lat, a.out_parity, a.lat.l)); /* in the order of the tiles */
 }
 
 site_pos pack_site(const qk_pack_args_t &a, int mu, int ahead, int w) {

@@ -81,22 +81,13 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
   pack_body<one_site, S, REALS>{job.a, at, parity, p.n}.run(mu, ahead);
 }
 
-/* The largest divisor of l that is at most `most`. */
-inline int divisor_up_to(int l, int most) {
-  int d = most < l ? most : l;
-  while (l % d != 0) d--;
-  return d;
-}
-
 /* One RHS is visited time slice by time slice: three slices of neighbours stay in L2. For a block of
- * RHS they would not, and rows of 4 x 4 x 4 sites in y, z, t are visited one after the other. The pass
- * that writes even sites runs backwards: where it follows the one over the odd sites, its first
- * neighbours are what that one wrote last. */
+ * RHS they would not, and it is visited in rows. The pass that writes even sites runs backwards: where
+ * it follows the one over the odd sites, its first neighbours are what that one wrote last. */
 inline walk hop_walk(const qk_hop_args_t &a) {
-  int block[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
-  if (a.out.ntile > 0)
-    for (int mu = 1; mu < 4; mu++) block[mu] = divisor_up_to(a.lat.l[mu], 4);
-  walk w = walk_over(a.lat, a.out_parity, block);
+  const int slice[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
+  walk w =
+      a.out.ntile > 0 ? walk_in_rows(a.lat, a.out_parity) : walk_over(a.lat, a.out_parity, slice);
   w.backwards = a.out_parity == QK_EVEN;
   return w;
 }

@@ -57,6 +57,15 @@ inline walk walk_over(const qk_lattice_t &lat, qk_subset_t parity, const int blo
   return w;
 }
 
+/* In blocks of whole rows, at most 4 x 4 x 4 of them in y, z, t: their neighbours fit into a cache
+ * also where there are many RHS. */
+inline walk walk_in_rows(const qk_lattice_t &lat, qk_subset_t parity) {
+  int block[4] = {lat.l[0], 4, 4, 4};
+  for (int mu = 1; mu < 4; mu++)
+    while (lat.l[mu] % block[mu] != 0) block[mu]--;
+  return walk_over(lat, parity, block);
+}
+
 struct site_pos {
   int x[4];
   int parity;
