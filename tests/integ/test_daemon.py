@@ -114,9 +114,10 @@ def a_killed_engine_comes_back(case):
 
 @tap.test
 def cancel_stops_a_running_solve(case):
-    with case.daemon('--slots', '2') as d, Client(d) as c:
-        accepted = c.submit(1, tol=1e-100, max_iter=10 ** 8)
-        c.upload(accepted, [case.noise(1)])
+    # Large enough that the solver takes many times the interval of PROGRESS until it sees that nothing improves.
+    with case.daemon('--slots', '2', gauge='builtin:weak:12x12x12x16:7') as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_Z4, tol=1e-100, max_iter=10 ** 8,
+                 column=[qk.Column(seed=1, t=-1, spin=-1, colour=-1)])
         while c.expect('progress', skip=()).running[0].iterations == 0:
             pass
         c.send(cancel=qk.Cancel(request=1))
