@@ -76,7 +76,8 @@ check() { # name command...
 }
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
-  test_kernels_device test_field test_operator test_solver)
+  test_kernels_device test_field test_operator test_solver test_engine_faults test_mixed test_reference
+  test_peers)
 for name in "${tests[@]}"; do
   path=$(program "$name")
   if [ -z "$path" ]; then
@@ -85,6 +86,17 @@ for name in "${tests[@]}"; do
     check "$name" "$path" --jobs 1
   fi
 done
+
+gpus=$(nvidia-smi -L | wc -l)
+ranks=$(program ranks)
+if [ "$gpus" -gt 1 ] && [ -n "$ranks" ] && command -v mpirun >/dev/null; then
+  grids=(1x1x1x2 1x1x2x1)
+  if [ "$gpus" -ge 4 ]; then grids+=(1x1x1x4 1x1x2x2 2x2x1x1); fi
+  check 'several GPUs agree with one' "$QK_PYTHON" "$source_root/tests/ranks/compare.py" "$ranks" \
+    builtin:weak:16x16x16x32:11 "${grids[@]}"
+else
+  note 'several GPUs agree with one' skipped 0
+fi
 
 bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
@@ -117,6 +129,10 @@ if [ $quick = 0 ]; then
     "$bench_hop" --backend cuda --reals 18,12,8 --nrhs 1,8,16 --seconds 0.2 || failed=1
   fi
   if [ -n "$bench_blas" ]; then "$bench_blas" --backend cuda || failed=1; fi
+  bench_solve=$(program bench_solve)
+  if [ -n "$bench_solve" ]; then
+    "$bench_solve" --gauge builtin:weak:32x32x32x64:1 --kappa 0.1245 --batch 1,8,16 || failed=1
+  fi
 fi
 
 echo
