@@ -4,11 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace {
 
 constexpr size_t alignment = 256;
+/* Large memory asks for pages of this size: the neighbours of a site are on more small pages than the
+ * processor keeps addresses of. */
+constexpr size_t large_page = 1 << 21;
 /* Copies and zeroing are shared among the threads in pieces of this many bytes, so that pages are
  * first touched by the threads that will work on them. */
 constexpr size_t piece = 1 << 18;
@@ -46,7 +50,12 @@ int64_t physical_memory() {
 void *host_memory(const qk_ops_ctx_t *ctx, size_t bytes) {
   void *p = NULL;
   if (bytes > (size_t)(physical_memory() - ctx->allocated)) return NULL;
-  return posix_memalign(&p, alignment, bytes > 0 ? bytes : 1) == 0 ? p : NULL;
+  const bool large = bytes >= large_page;
+  if (posix_memalign(&p, large ? large_page : alignment, bytes > 0 ? bytes : 1) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (large) madvise(p, bytes, MADV_HUGEPAGE); /* a wish: small pages serve too */
+#endif
+  return p;
 }
 
 bool is_queue(int queue) {
