@@ -14,13 +14,17 @@ bool in_region(const qk_hop_args_t &a, const site_pos &s) {
 
 template <class S> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
   const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
-#pragma omp parallel for schedule(static)
-  for (int n = 0; n < w.nwork; n++) {
-    const site_pos here = site_at(a.lat, w, n);
-    if (!in_region(a, here)) continue;
-    for (int tile = 0; tile < a.out.ntile; tile++) {
-      const one_site at = one_site::with_lane(here, a.out.ntile, tile, 0);
-      hop_body<one_site, S, 0, true>{a, num, at, here.parity}.run();
+#pragma omp parallel
+  {
+    kept_links<real<S>> kept;
+#pragma omp for schedule(static)
+    for (int n = 0; n < w.nwork; n++) {
+      const site_pos here = site_at(a.lat, w, n);
+      if (!in_region(a, here)) continue;
+      for (int tile = 0; tile < a.out.ntile; tile++) {
+        const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, tile, 0), &kept};
+        hop_body<rhs_site<real<S>>, S, 0, true>{a, num, at, here.parity}.run();
+      }
     }
   }
 }

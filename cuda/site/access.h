@@ -166,6 +166,21 @@ template <class S, int N> QK_HD void store_lanes(S *data, spot at, const lanes<r
   QK_UNROLL
   for (int c = 0; c < N; c++) store_row(p + c * QK_TILE, r[c]);
 }
+/* The reals of a tile as they stand in a field, loaded where they are used. */
+template <class S> struct rows_at {
+  const S *p;
+  QK_HD lanes<real<S>> operator[](int c) const {
+    lanes<real<S>> v;
+    load_row(p + c * QK_TILE, v);
+    return v;
+  }
+};
+/* Likewise those of one lane. */
+template <class S> struct lane_at {
+  const S *p;
+  QK_HD real<S> operator[](int c) const { return widen(p[c * QK_TILE]); }
+};
+
 QK_HD lanes<float> load_scale(const float *scale, spot at) {
   lanes<float> s;
   load_row(scale + at.tile * QK_TILE, s);

@@ -41,6 +41,7 @@ QK_ANY int padded(int sites) {
 }
 
 struct one_site {
+  static constexpr bool keeps_links = false;
   template <class R> using numbers = R;
   template <class R> using factors = R;
 
@@ -150,7 +151,53 @@ struct one_site {
 
 #ifndef __CUDACC__
 
+/* The links of a tile of sites, expanded: the sites of a row come one after another and share them. */
+template <class R> struct kept_links {
+  const void *tile[8] = {}; /* whose, for each direction and sense */
+  lanes<R> u[8][18];
+};
+
+/* one_site for eight RHS, links from those kept. */
+template <class R> struct rhs_site : one_site {
+  static constexpr bool keeps_links = true;
+
+  kept_links<R> *kept;
+
+  template <class S, int MU, int SIGN>
+  QK_HD lane_at<R> kept_link(const S *links, int reals, int site) const {
+    constexpr int slot = 2 * MU + (SIGN > 0);
+    const S *tile = links + ((int64_t)(site >> 3) * 4 + MU) * (QK_TILE * reals);
+    if (kept->tile[slot] != tile) {
+      load_link_tile<S>(tile, reals, kept->u[slot]);
+      kept->tile[slot] = tile;
+    }
+    return {(const R *)kept->u[slot] + (site & 7)};
+  }
+  template <class S>
+  QK_HD rows_at<S> near_rows(const spinor<S> &f, int base, const step_pos &to,
+                             scale_of<S> &scale) const {
+    const spot at = place(base + to.cb);
+    if constexpr (storage<S>::scaled)
+      scale = load_scale(f.scale, at);
+    else
+      scale = 1;
+    return {f.data + at.tile * (QK_TILE * 24)};
+  }
+  /* Asks for the same neighbour of the site that comes next. */
+  template <class S> QK_HD void fetch_next(const rows_at<S> &rows) const {
+    constexpr int words = QK_TILE * 24, line = 64 / (int)sizeof(S);
+    const S *next = rows.p + stride / QK_TILE * words;
+    QK_UNROLL
+    for (int k = 0; k < words; k += line) __builtin_prefetch(next + k);
+  }
+  template <class S> QK_HD lane_at<S> diag_at(const S *diag, int base, int block) const {
+    const int site = base + here.cb;
+    return {diag + ((int64_t)(site >> 3) * 2 + block) * (QK_TILE * QK_DIAG_REALS) + (site & 7)};
+  }
+};
+
 struct eight_sites {
+  static constexpr bool keeps_links = false;
   template <class R> using numbers = lanes<R>;
   template <class R> using factors = lanes<R>;
 
@@ -243,29 +290,16 @@ struct eight_sites {
     }
   }
   template <class S, int REALS>
-  QK_PART void link_tile(const S *tile, int reals, lanes<real<S>> *u) const {
-    if (reals == 8) {
-      for (int l = 0; l < QK_TILE; l++) {
-        real<S> one[18];
-        load_link_one<S>(tile, l, reals, one);
-        for (int k = 0; k < 18; k++) u[k][l] = one[k];
-      }
-      return;
-    }
-    for (int k = 0; k < reals; k++) load_row(tile + k * QK_TILE, u[k]);
-    if (reals == 12) third_row(u, u + 6, u + 12);
-  }
-  template <class S, int REALS>
   QK_HD void own_link(const S *links, int reals, int base, int mu, lanes<real<S>> *u) const {
     const int64_t tile = (base + at[0].cb) / QK_TILE;
-    link_tile<S, REALS>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
+    load_link_tile<S>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
   }
   template <class S, int REALS>
   QK_PART void near_link(const S *links, int reals, int base, int mu, const steps &to,
                          lanes<real<S>> *u) const {
     if (to.row) {
       const int64_t tile = (base + to.cb[0]) / QK_TILE;
-      link_tile<S, REALS>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
+      load_link_tile<S>(links + (tile * 4 + mu) * (QK_TILE * reals), reals, u);
       return;
     }
     for (int l = 0; l < QK_TILE; l++) {

@@ -140,6 +140,37 @@ template <class S> QK_PART void load_link_one(const S *tile, int lane, int reals
   for (int k = 0; k < reals; k++) u[k] = widen(tile[k * QK_TILE + lane]);
   if (reals == 12) third_row(u, u + 6, u + 12);
 }
+
+/* The links of the eight sites of a tile. */
+template <class S> QK_PART void load_link_tile(const S *tile, int reals, lanes<real<S>> *u) {
+  if (reals == 8) {
+    for (int l = 0; l < QK_TILE; l++) {
+      real<S> one[18];
+      load_link_one<S>(tile, l, reals, one);
+      for (int k = 0; k < 18; k++) u[k][l] = one[k];
+    }
+    return;
+  }
+  for (int k = 0; k < reals; k++) load_row(tile + k * QK_TILE, u[k]);
+  if (reals == 12) third_row(u, u + 6, u + 12);
+}
+
+/* r = U h, or U^+ h, for one row of a half-spinor: six sums and the row stay in registers. */
+template <bool DAGGER, class U, class T> QK_HD void link_times_row(const U &u, const T *h, T *r) {
+  QK_UNROLL
+  for (int j = 0; j < 3; j++) {
+    QK_UNROLL
+    for (int i = 0; i < 3; i++) {
+      const int k = DAGGER ? 6 * j + 2 * i : 6 * i + 2 * j;
+      const auto ur = u[k], ui = u[k + 1];
+      const T hr = h[2 * j], hi = h[2 * j + 1];
+      const T re = j == 0 ? ur * hr : r[2 * i] + ur * hr;
+      const T im = j == 0 ? ur * hi : r[2 * i + 1] + ur * hi;
+      r[2 * i] = DAGGER ? re + ui * hi : re - ui * hi;
+      r[2 * i + 1] = DAGGER ? im - ui * hr : im + ui * hr;
+    }
+  }
+}
 #endif
 
 /* r = U h, or U^+ h, for both spins of a half-spinor. */
