@@ -5,8 +5,9 @@
  *                shapes). Links and diagonal terms are single numbers.
  *   eight_sites  CPU only: the lanes are eight consecutive sites of one RHS. Links and diagonal terms
  *                are lanes too, and neighbours are gathered.
+ *   rhs_site     CPU only: one_site for eight RHS, with links kept from one site to the next.
  *
- * Both offer: numbers<R> (links, diagonal terms), factors<R> (boundary phases), step() to a neighbour,
+ * All offer: numbers<R> (links, diagonal terms), factors<R> (boundary phases), step() to a neighbour,
  * and loads from the neighbour or the own site. `base` is where the parity in question starts, in
  * sites: 0 for a field of one parity, and vcb for the odd sites of a full one. Spinors are loaded
  * unscaled, their scale given apart.
