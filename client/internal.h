@@ -121,7 +121,7 @@ struct quark_connection {
 
   uint64_t sessions;           /* times the session was opened */
   uint64_t reports, shutdowns; /* answers so far */
-  uint64_t pings, pongs;       /* in this session */
+  uint64_t pings, pongs;       /* since HELLO */
   quark_report_t report;
   quark_error_t last_error; /* the latest ERROR about a request */
   uint64_t last_error_request;
