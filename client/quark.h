@@ -148,20 +148,43 @@ typedef enum quark_source {
   QUARK_POINT = 1,
   QUARK_WALL = 2,
   QUARK_Z2 = 3,
-  QUARK_Z4 = 4
+  QUARK_Z4 = 4,
+  QUARK_SEQUENTIAL = 5 /* through a kept solution */
 } quark_source_t;
 
 /* "degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"; NULL for others. Static storage. */
 QUARK_API const char *quark_basis_name(quark_basis_t basis);
 QUARK_API bool quark_basis_parse(const char *name, quark_basis_t *basis);
 
-/* One generated right-hand side. Global coordinates. */
+/* One generated right-hand side. Global coordinates. docs/physics.md has the formulas. */
 typedef struct quark_column {
   int32_t x, y, z;      /* point */
-  int32_t t;            /* all kinds; -1: every time slice (noise) */
+  int32_t t;            /* all kinds; -1: every time slice (noise, sequential) */
   int32_t spin, colour; /* -1: all components (noise) */
   uint64_t seed;        /* noise */
+  int32_t px, py, pz;   /* times exp(i 2 pi p x / L) (wall, noise, sequential), before smearing */
+  uint32_t t_every;     /* noise: on slices t, t + t_every, ...; 0: as t says */
+  uint64_t request;     /* sequential: gamma times solution rhs of this kept request on slice t */
+  uint32_t rhs, gamma;  /* gamma 0..15: gx^b0 gy^b1 gz^b2 gt^b3; 15 is gamma5 */
 } quark_column_t;
+
+typedef enum quark_link_smear {
+  QUARK_LINKS_AS_THEY_ARE = 0,
+  QUARK_APE = 1,   /* alpha */
+  QUARK_STOUT = 2, /* rho */
+  QUARK_HYP = 3    /* alpha1, alpha2, alpha3 */
+} quark_link_smear_t;
+
+/* Gaussian smearing in space: `steps` times psi <- (psi + alpha sum of 6 neighbours) / (1 + 6 alpha), with
+ * smeared links. steps 0: none. */
+typedef struct quark_smearing {
+  double alpha;
+  uint32_t steps;
+  quark_link_smear_t links;
+  double link_param[3];
+  uint32_t link_steps;
+  bool link_all; /* APE, stout: time-like links and staples too */
+} quark_smearing_t;
 
 typedef struct quark_params {
   const char *setup; /* NULL: the daemon's default */
@@ -175,6 +198,10 @@ typedef struct quark_params {
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them; read during quark_submit */
   bool discard;                 /* no download: only how each right-hand side ended */
+  quark_smearing_t smear;       /* of the source, uploaded or generated. Default: none */
+  bool keep; /* solutions stay with the daemon for later sources and contractions of this client,
+                     * until quark_release or expiry; they can be downloaded, too */
+  uint64_t keep_ms; /* expiry after the last use. 0, the default: the daemon's limit */
 } quark_params_t;
 
 QUARK_API void quark_params_init(quark_params_t *params);
@@ -229,6 +256,41 @@ QUARK_API quark_code_t quark_cancel(quark_connection_t *conn, uint64_t request, 
 /* Cancels what has not ended, acknowledges the rest and forgets the request. */
 QUARK_API quark_code_t quark_release(quark_connection_t *conn, uint64_t request,
                                      quark_error_t *err);
+
+/* ---- correlators, computed where the propagators are ---- */
+
+typedef enum quark_channel_kind {
+  QUARK_MESON = 0,   /* 1 complex number: sum_x e^{-ip(x-x0)} tr[g5 S_b^+ g5 G_sink S_a G_source] */
+  QUARK_NUCLEON = 1, /* 4 x 4: spin matrix; a is the doubled flavour, b the other */
+  QUARK_DELTA = 2    /* 3 x 3 x 4 x 4: vector indices, spin matrix; three quarks a */
+} quark_channel_kind_t;
+
+typedef struct quark_channel {
+  quark_channel_kind_t kind;
+  uint32_t sink, source; /* meson: gamma matrices 0..15 */
+} quark_channel_t;
+
+/* Propagators are kept requests whose right-hand sides first .. first + 11 are the columns
+ * 3 * spin + colour of a source, in the DeGrand-Rossi basis. */
+typedef struct quark_contraction {
+  uint64_t request_a, request_b; /* request_b 0: a */
+  uint32_t first_a, first_b;
+  uint32_t nchannel, nmomentum;
+  const quark_channel_t *channel;
+  const int32_t (*momentum)[3]; /* nmomentum 0: zero momentum alone */
+  int32_t origin[4];            /* x, y, z, t of the source */
+  quark_smearing_t sink;        /* of both propagators at x */
+  uint64_t deadline_ms;
+} quark_contraction_t;
+
+QUARK_API void quark_contraction_init(quark_contraction_t *contraction);
+
+/* A request with one result, awaited as right-hand side 0 and downloaded as complex doubles
+ * [channel][momentum][T][numbers of the channel], *bytes in all; t counts from the origin. Errors as
+ * quark_submit; QUARK_NOT_FOUND: a propagator that is not kept (any more). */
+QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
+                                      const quark_contraction_t *contraction, uint64_t *request,
+                                      uint64_t *bytes, quark_error_t *err);
 
 /* ---- events, for programs with a loop of their own ---- */
 
@@ -294,6 +356,8 @@ typedef struct quark_report {
     uint64_t sessions, requests, queued, running, held; /* now */
     uint64_t accepted, rejected, converged, failed, cancelled, lost, iterations, applications,
         bytes_in, bytes_out, dropped; /* since the start */
+    uint64_t kept, kept_bytes;        /* now: solutions kept by handle */
+    uint64_t contracted;              /* since the start */
   } counters;
   uint64_t memory_used, memory_limit; /* for uploads and results, bytes */
 } quark_report_t;

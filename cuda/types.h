@@ -79,6 +79,19 @@ typedef struct qk_gauge_ext {
   int32_t e[4];
 } qk_gauge_ext_t;
 
+/* SU(3) links that are worked on: evolved, smeared. Complex double 3x3, row by row, of the local lattice
+ * and of `border` sites beyond it on both sides of split directions (edges and corners too). The
+ * extended lattice has extents e[mu] = l[mu] + 2*border*split[mu]; local site x stands at
+ * x' = x + border*split. With p the parity of the global coordinates, i = lexicographic index of x' / 2
+ * and n = e[0] e[1] e[2] e[3] / 2, element k = 3*row + column of U_mu is the complex number
+ *   data[2 * (((mu*2 + p)*9 + k)*n + i)]
+ * so that neighbouring sites of one parity are neighbours in memory. Device memory. */
+typedef struct qk_linkfield {
+  double *data;
+  int32_t border; /* 1 or 2 */
+  int32_t e[4];
+} qk_linkfield_t;
+
 #ifdef __cplusplus
 }
 #endif

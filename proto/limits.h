@@ -25,6 +25,10 @@ enum {
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
+  QK_MOMENTA_MAX = 128,         /* of a contraction */
+  QK_CHANNELS_MAX = 512,        /* of a contraction */
+  QK_SMEAR_STEPS_MAX = 1000,    /* Gaussian smearing */
+  QK_LINK_STEPS_MAX = 100,      /* link smearing */
 
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
