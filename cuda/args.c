@@ -94,10 +94,10 @@ qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
   qk_status_t status = column(ctx, "source", &args->lat, &args->field, args->rhs);
   if (status != QK_OK) return status;
-  if ((unsigned)args->kind > QK_SOURCE_Z4)
-    return BAD("source: kind = %d: 0 to %d", (int)args->kind, QK_SOURCE_Z4);
-  bool noise = args->kind == QK_SOURCE_Z2 || args->kind == QK_SOURCE_Z4;
-  int least = noise ? -1 : 0;
+  if ((unsigned)args->kind > QK_SOURCE_HELD)
+    return BAD("source: kind = %d: 0 to %d", (int)args->kind, QK_SOURCE_HELD);
+  bool spread = args->kind != QK_SOURCE_POINT && args->kind != QK_SOURCE_WALL;
+  int least = spread ? -1 : 0;
   if (args->spin < least || args->spin > 3)
     return BAD("source: spin = %d: %d to 3", args->spin, least);
   if (args->colour < least || args->colour > 2)
@@ -106,5 +106,13 @@ qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
     if (args->site[mu] < least || args->site[mu] >= args->lat.global[mu])
       return BAD("source: site[%d] = %d: %d to %d", mu, args->site[mu], least,
                  args->lat.global[mu] - 1);
+  for (int j = 0; j < 3; j++) {
+    int most = args->kind == QK_SOURCE_POINT ? 0 : args->lat.global[j] - 1;
+    if (args->mom[j] < -most || args->mom[j] > most)
+      return BAD("source: mom[%d] = %d: %d to %d", j, args->mom[j], -most, most);
+  }
+  int most = spread && args->site[3] >= 0 ? args->lat.global[3] : 0;
+  if (args->t_every < 0 || args->t_every > most)
+    return BAD("source: t_every = %d: 0 to %d", args->t_every, most);
   return QK_OK;
 }

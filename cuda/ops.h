@@ -176,12 +176,16 @@ typedef struct qk_column_args {
  *          when site[3] >= 0. The bits are Philox4x32-10 of key = seed and counter = (global
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
+ *   HELD   what the column holds, on every site or on one time slice, spin and colour as for noise
+ * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything but
+ * POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j; exactly 1 for mom = 0.
  */
 typedef enum qk_source_kind {
   QK_SOURCE_POINT,
   QK_SOURCE_WALL,
   QK_SOURCE_Z2,
-  QK_SOURCE_Z4
+  QK_SOURCE_Z4,
+  QK_SOURCE_HELD
 } qk_source_kind_t;
 
 typedef struct qk_source_args {
@@ -189,9 +193,10 @@ typedef struct qk_source_args {
   qk_spinor_t field;
   int32_t rhs;
   qk_source_kind_t kind;
-  int32_t site[4]; /* global x, y, z, t; t = -1: every time slice (noise) */
+  int32_t site[4]; /* global x, y, z, t; t = -1: every time slice (noise, HELD) */
   int32_t spin, colour;
   uint64_t seed;
+  int32_t mom[3], t_every; /* zero where the kind has none */
 } qk_source_args_t;
 
 /* ---- gauge field ----------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "cuda/ops.h"
 #include "cuda/site/geom.h"
+#include "cuda/site/phase.h"
 #include "cuda/site/philox.h"
 
 namespace QK_NS {
@@ -115,27 +116,45 @@ QK_HD void noise_component(const qk_source_args_t &a, uint64_t site, int c, doub
   v[1] = a.kind == QK_SOURCE_Z4 ? im * unit : 0;
 }
 
+/* Whether a source has anything at global site g. */
+QK_HD bool source_at(const qk_source_args_t &a, const int g[4]) {
+  if (a.site[3] < 0) return true;
+  if (a.t_every > 0) return g[3] >= a.site[3] && (g[3] - a.site[3]) % a.t_every == 0;
+  bool here = a.site[3] == g[3];
+  if (a.kind == QK_SOURCE_POINT)
+    for (int mu = 0; mu < 3; mu++) here = here && a.site[mu] == g[mu];
+  return here;
+}
+
 template <class S>
 QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n) {
-  double v[QK_SPINOR_REALS] = {};
+  double v[QK_SPINOR_REALS] = {}, held[QK_SPINOR_REALS], wave[2];
   int x[4], g[4];
   coordinates_of(a.lat.l, n, x);
   for (int mu = 0; mu < 4; mu++) g[mu] = a.lat.offset[mu] + x[mu];
-  const bool noise = a.kind == QK_SOURCE_Z2 || a.kind == QK_SOURCE_Z4;
-  bool here = a.site[3] == g[3] || (noise && a.site[3] < 0);
-  if (a.kind == QK_SOURCE_POINT)
-    for (int mu = 0; mu < 3; mu++) here = here && a.site[mu] == g[mu];
+  const spot at = column_spot(a.lat, f, a.rhs, x);
+  const bool here = source_at(a, g);
+  const bool moves = here && (a.mom[0] != 0 || a.mom[1] != 0 || a.mom[2] != 0);
   const uint64_t site =
       ((((uint64_t)g[3] * a.lat.global[2] + g[2]) * a.lat.global[1]) + g[1]) * a.lat.global[0] +
       g[0];
+  if (here && a.kind == QK_SOURCE_HELD) load_one(f, at, held);
+  if (moves) plane_wave(a.mom, a.lat.global, g, wave);
   for (int c = 0; here && c < QK_SPINOR_REALS / 2; c++) {
+    double *w = v + 2 * c;
     if ((a.spin >= 0 && c / 3 != a.spin) || (a.colour >= 0 && c % 3 != a.colour)) continue;
-    if (noise)
-      noise_component(a, site, c, v + 2 * c);
-    else
-      v[2 * c] = 1;
+    if (a.kind == QK_SOURCE_Z2 || a.kind == QK_SOURCE_Z4) {
+      noise_component(a, site, c, w);
+    } else {
+      w[0] = a.kind == QK_SOURCE_HELD ? held[2 * c] : 1;
+      w[1] = a.kind == QK_SOURCE_HELD ? held[2 * c + 1] : 0;
+    }
+    if (!moves) continue;
+    const double re = w[0] * wave[0] - w[1] * wave[1];
+    w[1] = w[0] * wave[1] + w[1] * wave[0];
+    w[0] = re;
   }
-  store_one(f, column_spot(a.lat, f, a.rhs, x), v);
+  store_one(f, at, v);
 }
 
 } // namespace QK_NS

@@ -149,16 +149,34 @@ Test(source, oracle_of_the_noise_gives_the_published_vectors) {
 
 static const uint64_t seed = 0x299f31d0a4093822;
 
-/* The source on the global lattice by plain loops. */
-static double complex source_value(const qk_source_args_t *a, const int x[4], int c) {
+/* Whether slice t is among site[3], site[3] + t_every, ... */
+static bool slice_in(const qk_source_args_t *a, int t) {
+  if (a->site[3] < 0) return true;
+  for (int s = a->site[3]; a->t_every > 0 && s < a->lat.global[3]; s += a->t_every)
+    if (s == t) return true;
+  return t == a->site[3];
+}
+
+/* exp(i 2 pi p.x / L) by powers of the roots of unity. */
+static double complex wave(const qk_source_args_t *a, const int x[4]) {
+  double complex w = 1;
+  for (int j = 0; j < 3; j++)
+    for (int n = 0; n < abs(a->mom[j]) * x[j]; n++)
+      w *= cexp(copysign(2 * M_PI, a->mom[j]) * I / a->lat.global[j]);
+  return w;
+}
+
+/* The source on the global lattice by plain loops; held: what the column held there. */
+static double complex source_value(const qk_source_args_t *a, const int x[4], int c,
+                                   double complex held) {
   const int32_t *g = a->lat.global;
-  const bool noise = a->kind == QK_SOURCE_Z2 || a->kind == QK_SOURCE_Z4;
-  if (a->site[3] != x[3] && !(noise && a->site[3] < 0)) return 0;
+  if (!slice_in(a, x[3])) return 0;
   if (a->kind == QK_SOURCE_POINT &&
       (a->site[0] != x[0] || a->site[1] != x[1] || a->site[2] != x[2]))
     return 0;
   if ((a->spin >= 0 && c / 3 != a->spin) || (a->colour >= 0 && c % 3 != a->colour)) return 0;
-  if (!noise) return 1;
+  if (a->kind == QK_SOURCE_HELD) return held * wave(a, x);
+  if (a->kind == QK_SOURCE_POINT || a->kind == QK_SOURCE_WALL) return wave(a, x);
   const uint64_t site =
       (((uint64_t)x[3] * (uint64_t)g[2] + (uint64_t)x[2]) * (uint64_t)g[1] + (uint64_t)x[1]) *
           (uint64_t)g[0] +
@@ -168,12 +186,17 @@ static double complex source_value(const qk_source_args_t *a, const int x[4], in
   uint32_t w[4];
   philox(counter, key, w);
   const double re = w[c % 4] & 0x80000000u ? -1 : 1, im = w[c % 4] & 0x40000000u ? -1 : 1;
-  return a->kind == QK_SOURCE_Z2 ? re : (re + im * I) / sqrt(2);
+  return wave(a, x) * (a->kind == QK_SOURCE_Z2 ? re : (re + im * I) / sqrt(2));
 }
 
 static void expect_source(const kit_t *kit, block_t *b, const qk_source_args_t *a) {
+  double complex *held = block_get(kit, b, a->rhs);
+  double size = 1, eps[] = {[QK_DOUBLE] = 4e-15, [QK_SINGLE] = 2e-7, [QK_HALF] = 1e-3};
   kit_must(kit, kit->ops->source(kit->ctx, a), "source");
   double complex *now = block_get(kit, b, a->rhs);
+  bool exact = a->kind != QK_SOURCE_Z4 && a->mom[0] == 0 && a->mom[1] == 0 && a->mom[2] == 0;
+  if (a->kind == QK_SOURCE_HELD)
+    for (size_t i = 0; i < kit_components(kit); i++) size = fmax(size, cabs(held[i]));
   for (size_t i = 0; i < kit_components(kit); i++) {
     int x[4];
     size_t n = i / 12;
@@ -181,12 +204,13 @@ static void expect_source(const kit_t *kit, block_t *b, const qk_source_args_t *
       x[mu] = (int)(n % (size_t)a->lat.l[mu]) + a->lat.offset[mu];
       n /= (size_t)a->lat.l[mu];
     }
-    const double complex want = source_value(a, x, (int)(i % 12));
-    cr_assert_lt(cabs(now[i] - want),
-                 1e-3 * (a->field.prec == QK_HALF) + 1e-7 * (a->field.prec == QK_SINGLE) + 1e-15,
+    const double complex want = source_value(a, x, (int)(i % 12), held[i]);
+    if (exact && a->field.prec != QK_HALF) cr_assert(now[i] == want, "no momentum changes no bit");
+    cr_assert_lt(cabs(now[i] - want), size * eps[a->field.prec],
                  "kind %d at %d,%d,%d,%d component %zu: %g%+gi is %g%+gi", (int)a->kind, x[0], x[1],
                  x[2], x[3], i % 12, creal(want), cimag(want), creal(now[i]), cimag(now[i]));
   }
+  free(held);
   free(now);
 }
 
@@ -197,12 +221,24 @@ static const qk_source_args_t sources[] = {
     {.kind = QK_SOURCE_Z2, .site = {0, 0, 0, -1}, .spin = -1, .colour = -1, .seed = seed},
     {.kind = QK_SOURCE_Z4, .site = {0, 0, 0, -1}, .spin = -1, .colour = -1, .seed = seed},
     {.kind = QK_SOURCE_Z4, .site = {0, 0, 0, 8}, .spin = 1, .colour = -1, .seed = 17},
+    {.kind = QK_SOURCE_WALL, .site = {0, 0, 0, 3}, .spin = 1, .colour = 2, .mom = {1, 0, -1}},
+    {.kind = QK_SOURCE_Z2,
+     .site = {0, 0, 0, -1},
+     .spin = -1,
+     .colour = -1,
+     .seed = 5,
+     .mom = {-7, 5, 1}},
+    {.kind = QK_SOURCE_Z4, .site = {0, 0, 0, 2}, .spin = -1, .colour = 0, .seed = 3, .t_every = 5},
+    {.kind = QK_SOURCE_HELD, .site = {0, 0, 0, -1}, .spin = -1, .colour = -1},
+    {.kind = QK_SOURCE_HELD, .site = {0, 0, 0, 4}, .spin = -1, .colour = -1, .mom = {2, -3, 1}},
+    {.kind = QK_SOURCE_HELD, .site = {0, 0, 0, 1}, .spin = 2, .colour = -1, .t_every = 16},
 };
 
 /* This rank's lattice is put at each place of a 2x1x1x2 grid in turn. */
 Test(source, is_the_same_wherever_the_lattice_is_cut) {
   kit_t kit;
   block_kit_open(&kit);
+  double complex *filling = kit_vector(&kit);
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++)
     for (int place = 0; place < 4; place++) {
       qk_lattice_t lat = kit.lat;
@@ -211,11 +247,13 @@ Test(source, is_the_same_wherever_the_lattice_is_cut) {
       lat.offset[0] = place % 2 * lat.l[0];
       lat.offset[3] = place / 2 * lat.l[3];
       block_t b = block_make(&kit, (cut_t){(qk_prec_t)prec, 3, false, QK_FULL}, 1);
+      kit_random(&kit, 9, filling);
       for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         qk_source_args_t a = sources[i];
         a.lat = lat;
         a.field = b.field.v;
         a.rhs = 1;
+        block_set(&kit, &b, 1, filling);
         expect_source(&kit, &b, &a);
       }
       for (int rhs = 0; rhs < 3; rhs += 2) {
@@ -226,6 +264,7 @@ Test(source, is_the_same_wherever_the_lattice_is_cut) {
       }
       block_free(&kit, &b);
     }
+  free(filling);
   kit_close(&kit);
 }
 
@@ -234,16 +273,32 @@ Test(source, misfits_are_refused_by_name) {
   block_kit_open(&kit);
   block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
   const qk_source_args_t good = {.lat = kit.lat, .field = b.field.v, .kind = QK_SOURCE_POINT};
-  qk_source_args_t bad[5];
-  static const char *const words[] = {"site[1] = 6: 0 to 5", "spin = 4", "colour = -1",
-                                      "rhs = 2: 0 to 1", "kind = 9"};
-  for (int i = 0; i < 5; i++) bad[i] = good;
+  qk_source_args_t bad[10];
+  static const char *const words[] = {"site[1] = 6: 0 to 5",
+                                      "spin = 4",
+                                      "colour = -1",
+                                      "rhs = 2: 0 to 1",
+                                      "kind = 9",
+                                      "mom[2] = 1: 0 to 0",
+                                      "mom[0] = -4: -3 to 3",
+                                      "t_every = 2: 0 to 0",
+                                      "t_every = 9: 0 to 8",
+                                      "t_every = 1: 0 to 0"};
+  for (int i = 0; i < 10; i++) bad[i] = good;
   bad[0].site[1] = 6;
   bad[1].spin = 4;
   bad[2].colour = -1;
   bad[3].rhs = 2;
   bad[4].kind = (qk_source_kind_t)9;
-  for (int i = 0; i < 5; i++) {
+  bad[5].mom[2] = 1;
+  bad[6].kind = bad[7].kind = QK_SOURCE_WALL;
+  bad[6].mom[0] = -4;
+  bad[7].t_every = 2;
+  bad[8].kind = bad[9].kind = QK_SOURCE_Z4;
+  bad[8].t_every = 9;
+  bad[9].site[3] = -1;
+  bad[9].t_every = 1;
+  for (int i = 0; i < 10; i++) {
     cr_expect_eq(kit.ops->source(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
     cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]) != NULL, "%s",
               kit.ops->last_error(kit.ctx));
