@@ -74,10 +74,11 @@ qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const q
                           double *links, qk_gauge_check_t *check, qk_progress_fn *progress,
                           void *arg, qk_err_t *err);
 
-/* Writes ILDG (bits 32 or 64, with scidac-checksum) or NERSC 3x3 ("ildg", "nersc"), both big endian;
- * single rank only. The file appears under its name only when it is complete and what it holds has
- * been read back and compared. Errors: QK_IO_ERROR, QK_UNSUPPORTED (several ranks), QK_BAD_ARGUMENT,
- * QK_NO_MEMORY; a file that was there before is then untouched. */
+/* Writes ILDG (bits 32 or 64, with scidac-checksum) or NERSC 3x3 ("ildg", "nersc"), both big endian:
+ * the same bytes on any grid. Rank 0 writes; all ranks must see the file, and hold it once more in
+ * memory. It appears under its name only when it is complete and what it holds has been read back and
+ * compared. Errors: QK_IO_ERROR, QK_BAD_ARGUMENT, QK_NO_MEMORY, QK_COMM_ERROR; a file that was there
+ * before is then untouched. Collective. */
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err);
 

@@ -1,5 +1,6 @@
 /*
- * Gauge files read by several ranks: every grid must find what one rank finds. Run under mpirun with
+ * Gauge files read and written by several ranks: every grid must find what one rank finds, and write
+ * what one rank writes. Run under mpirun with
  * any number of ranks; exits 0 when every check held on every rank.
  */
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "tests/support/gauge_load.h"
 #include "tests/support/gauge_make.h"
@@ -91,6 +93,47 @@ static void damage_is_agreed(const qk_geom_t *geom, const gauge_load_t *one) {
   qk_free(links);
 }
 
+static bool same_files(const char *a, const char *b) {
+  FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+  int c = 0, d = 0;
+  while (f != NULL && g != NULL && c == d && c != EOF) {
+    c = fgetc(f);
+    d = fgetc(g);
+  }
+  bool same = f != NULL && g != NULL && c == d;
+  if (f != NULL) fclose(f);
+  if (g != NULL) fclose(g);
+  return same;
+}
+
+/* The file of any grid is that of one rank, byte by byte; a disk that is full on rank 0 is told to all
+ * and changes nothing. */
+static void compare_written(const qk_geom_t *geom, const gauge_load_t *one, const char *format,
+                            int bits) {
+  char alone[64], many[64];
+  bool root = qk_comm_rank(geom->comm) == 0;
+  double *links = qk_malloc((size_t)geom->local_volume * SITE * sizeof *links);
+  qk_gauge_check_t check;
+  qk_err_t err = {0};
+  snprintf(alone, sizeof alone, "%s.one", path);
+  snprintf(many, sizeof many, "%s.many", path);
+  CHECK(geom->comm, qk_gauge_read("", &one->info, geom, links, &check, NULL, NULL, NULL) == QK_OK);
+  if (root)
+    CHECK(geom->comm, qk_gauge_write(alone, format, bits, &one->geom, one->links, NULL) == QK_OK);
+  CHECK(geom->comm, qk_gauge_write(many, format, bits, geom, links, NULL) == QK_OK);
+  if (root) CHECK(geom->comm, same_files(alone, many));
+  if (root) CHECK(geom->comm, qk_fault_set("write:4") == 0);
+  CHECK(geom->comm, qk_gauge_write(many, format, bits, geom, links, &err) == QK_IO_ERROR);
+  CHECK(geom->comm, strstr(err.text, "No space left") != NULL);
+  if (root) CHECK(geom->comm, qk_fault_set(NULL) == 0 && same_files(alone, many));
+  if (root) CHECK(geom->comm, unlink(alone) == 0 && unlink(many) == 0);
+  err = (qk_err_t){0};
+  CHECK(geom->comm,
+        qk_gauge_write("/nonexistent/x.lime", format, bits, geom, links, &err) == QK_IO_ERROR);
+  CHECK(geom->comm, strstr(err.text, "/nonexistent/x.lime") != NULL);
+  qk_free(links);
+}
+
 /* All ways to split each direction at most in two. */
 static void on_all_grids(qk_comm_t *comm, const char *name, bool damage) {
   gauge_load_t one;
@@ -104,6 +147,10 @@ static void on_all_grids(qk_comm_t *comm, const char *name, bool damage) {
     CHECK(comm, qk_geom_init(&geom, comm, dims, NULL) == QK_OK);
     compare(&geom, name, &one);
     if (damage && tried == 0) damage_is_agreed(&geom, &one);
+    if (one.info.layout.order == QK_GAUGE_WEAK) {
+      compare_written(&geom, &one, "ildg", 64);
+      compare_written(&geom, &one, "nersc", 32);
+    }
     tried++;
     if (damage) break;
   }
