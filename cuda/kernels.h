@@ -19,11 +19,14 @@ qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
 
 qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);
 qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args);
+qk_status_t gauss(qk_ops_ctx_t *ctx, const qk_gauss_args_t *args);
 qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);
 qk_status_t unitarity(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det,
                       double *link_trace);
 size_t links_bytes(const qk_lattice_t *lat, qk_prec_t prec, int reals);
 qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
+                          qk_links_t *out);
 size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec);
 qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag,
                        qk_diag_t *out);
@@ -31,6 +34,12 @@ qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_dia
                         qk_diag_t *out, int64_t *singular);
 qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
                          qk_diag_t *out);
+
+qk_status_t link_import(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
+qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
+qk_status_t link_pack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
+qk_status_t link_unpack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
+qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args, double sum[QK_LINK_SUMS]);
 
 } // namespace QK_NS
 

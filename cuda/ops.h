@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/linkfield_ops.h"
 #include "cuda/types.h"
 #include "daemon/base/err.h"
 
@@ -79,15 +80,34 @@ typedef struct qk_hop_args {
 /* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its
  * ghost[mu][1]): (1 - s g) in(n) on our face 0. to[mu][1] goes ahead (its ghost[mu][0]):
  * U_mu(n)^+ (1 + s g) in(n) on our face l-1. Face index: the cb index rule with direction mu left out,
- * over the input sites of that parity. Same layout as qk_hop_args.ghost. in_parity as the input. */
+ * over the input sites of that parity. Same layout as qk_hop_args.ghost. in_parity as the input.
+ * whole: the spinors as they are, without (1 -+ s g), for gauss; `to` has 12 components. */
 typedef struct qk_pack_args {
   qk_lattice_t lat;
   qk_subset_t in_parity;
   int32_t dagger;
+  int32_t whole;
   qk_links_t links;
   qk_spinor_t in;
   qk_spinor_t to[4][2]; /* data NULL where not split */
 } qk_pack_args_t;
+
+/* ---- Gaussian smearing: one step in space, n + j over j = x, y, z ------------------------------------
+ *
+ *   out(n) = c_own in(n) + c_hop sum_j [ U_j(n) in(n+j) + U_j(n-j)^+ in(n-j) ]
+ *
+ * Periodic. Full fields of one precision, block shape and nrhs, links too (18 or 12 reals); out is not
+ * in. region and ghost as in qk_hop_args_t, with whole spinors (pack: whole); t is never split here:
+ * lat.split[3] must be 0. Work: 1776 flop a site.
+ */
+typedef struct qk_gauss_args {
+  qk_lattice_t lat;
+  qk_region_t region;
+  double c_own, c_hop;
+  qk_links_t links;
+  qk_spinor_t in, out;
+  qk_spinor_t ghost[3][2];
+} qk_gauss_args_t;
 
 /* ---- block BLAS -----------------------------------------------------------------------------------
  *
@@ -231,6 +251,7 @@ typedef struct qk_ops {
 
   qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);   /* queue 0 */
   qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args); /* queue 0 */
+  qk_status_t (*gauss)(qk_ops_ctx_t *ctx, const qk_gauss_args_t *args);
   qk_status_t (*blas)(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
   qk_status_t (*multi_dot)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
   qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
@@ -246,6 +267,9 @@ typedef struct qk_ops {
   /* Compresses the local links; bytes needed: links_bytes. */
   size_t (*links_bytes)(const qk_lattice_t *lat, qk_prec_t prec, int reals);
   qk_status_t (*links_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+  /* Another precision; in is double, and neither has 8 reals, out no more of them than in. */
+  qk_status_t (*links_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
+                               qk_links_t *out);
   /* data = diag + csw * clover term in double (physics.md), then inverse of one site-diagonal field, and
    * its conversion to another precision. bytes needed: diag_bytes. `singular`: sites whose matrix could
    * not be inverted (0 on success). */
@@ -256,6 +280,14 @@ typedef struct qk_ops {
                              qk_diag_t *out, int64_t *singular);
   qk_status_t (*diag_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
                               qk_diag_t *out);
+
+  /* Links with their border: linkfield_ops.h. */
+  qk_status_t (*link_import)(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
+  qk_status_t (*link_export)(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
+  qk_status_t (*link_pack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
+  qk_status_t (*link_unpack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
+  qk_status_t (*link_sums)(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args,
+                           double sum[QK_LINK_SUMS]);
 } qk_ops_t;
 
 const qk_ops_t *qk_ops_cpu(void);

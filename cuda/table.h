@@ -37,10 +37,12 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.queue_sync = guarded<Memory::queue_sync>::call;
   t.hop = guarded<hop>::call;
   t.pack = guarded<pack>::call;
+  t.gauss = guarded<gauss>::call;
   t.plaquette = guarded<plaquette>::call;
   t.unitarity = guarded<unitarity>::call;
   t.links_bytes = links_bytes;
   t.links_set = guarded<links_set>::call;
+  t.links_convert = guarded<links_convert>::call;
   t.diag_bytes = diag_bytes;
   t.clover_set = guarded<clover_set>::call;
   t.diag_invert = guarded<diag_invert>::call;
@@ -51,6 +53,11 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.column_import = guarded<column_import>::call;
   t.column_export = guarded<column_export>::call;
   t.source = guarded<source>::call;
+  t.link_import = guarded<link_import>::call;
+  t.link_export = guarded<link_export>::call;
+  t.link_pack = guarded<link_pack>::call;
+  t.link_unpack = guarded<link_unpack>::call;
+  t.link_sums = guarded<link_sums>::call;
   return t;
 }
 

@@ -1,0 +1,51 @@
+/*
+ * linkfield_calls.h: conversion, exchange and sums of links with their border, written once over the
+ * launchers each_site and reduce_sites, as body/gauge_calls.h.
+ */
+#ifndef QK_BODY_LINKFIELD_CALLS_H
+#define QK_BODY_LINKFIELD_CALLS_H
+
+#include "cuda/body/linkfield.h"
+#include "cuda/kernels.h"
+#include "cuda/link_args.h"
+
+namespace QK_NS {
+
+qk_status_t link_import(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
+  qk_status_t status = qk_args_link_copy(ctx, a);
+  return status != QK_OK ? status : each_site(ctx, (int)a->n, link_copy_site<true>{*a});
+}
+
+qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
+  qk_status_t status = qk_args_link_copy(ctx, a);
+  return status != QK_OK ? status : each_site(ctx, (int)a->n, link_copy_site<false>{*a});
+}
+
+inline int64_t box_sites(const qk_link_box_args_t *a) {
+  int64_t n = 1;
+  for (int nu = 0; nu < 4; nu++) n *= a->hi[nu] - a->lo[nu];
+  return n;
+}
+
+qk_status_t link_pack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *a) {
+  const qk_status_t status = qk_args_link_box(ctx, a);
+  if (status != QK_OK) return status;
+  return each_site(ctx, (int)box_sites(a), link_box_site<true>{*a, box_sites(a)});
+}
+
+qk_status_t link_unpack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *a) {
+  const qk_status_t status = qk_args_link_box(ctx, a);
+  if (status != QK_OK) return status;
+  return each_site(ctx, (int)box_sites(a), link_box_site<false>{*a, box_sites(a)});
+}
+
+qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a, double sum[QK_LINK_SUMS]) {
+  qk_status_t status = qk_args_link_sums(ctx, a);
+  double v[QK_LINK_SUMS] = {};
+  if (status == QK_OK) status = reduce_sites(ctx, 2 * a->lat.vcb, link_loop_sums{*a}, v);
+  if (status == QK_OK) memcpy(sum, v, sizeof v);
+  return status;
+}
+
+} // namespace QK_NS
+#endif

@@ -1,0 +1,4 @@
+/* Links with their border on the GPU. */
+#include "cuda/gpu/each.cuh"
+
+#include "cuda/body/linkfield_calls.h"

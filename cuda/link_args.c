@@ -1,0 +1,82 @@
+#include "cuda/link_args.h"
+
+#define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
+
+qk_status_t qk_args_linkfield(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                              const qk_linkfield_t *u) {
+  if (u->data == NULL) return BAD("%s: the links have no data", call);
+  if (u->border < 1 || u->border > 2) return BAD("%s: border = %d: 1 or 2", call, u->border);
+  int64_t sites = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    const int want = lat->l[mu] + 2 * u->border * lat->split[mu];
+    if (u->e[mu] != want)
+      return BAD("%s: e[%d] = %d: %d, the local extent and its border", call, mu, u->e[mu], want);
+    if (u->border * lat->split[mu] > lat->l[mu])
+      return BAD("%s: border = %d: at most the local extent %d", call, u->border, lat->l[mu]);
+    sites *= want;
+  }
+  if (sites > INT32_MAX)
+    return BAD("%s: %lld sites with their border: at most 2^31 - 1", call, (long long)sites);
+  return QK_OK;
+}
+
+qk_status_t qk_args_link_copy(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link copy", &a->lat, &a->u);
+  if (status != QK_OK) return status;
+  const int64_t volume = 2 * (int64_t)a->lat.vcb;
+  if (a->sites == NULL) return BAD("link copy: sites has no memory");
+  if (a->first < 0 || a->n < 1 || a->n > volume - a->first)
+    return BAD("link copy: sites %lld to %lld: 0 to %lld", (long long)a->first,
+               (long long)(a->first + a->n - 1), (long long)(volume - 1));
+  return QK_OK;
+}
+
+qk_status_t qk_args_link_box(qk_ops_ctx_t *ctx, const qk_link_box_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link box", &a->lat, &a->u);
+  if (status != QK_OK) return status;
+  for (int mu = 0; mu < 4; mu++)
+    if (a->lo[mu] < 0 || a->lo[mu] >= a->hi[mu] || a->hi[mu] > a->u.e[mu])
+      return BAD("link box: %d to %d in direction %d: within 0 to %d", a->lo[mu], a->hi[mu], mu,
+                 a->u.e[mu]);
+  if (a->mask < 1 || a->mask > 15) return BAD("link box: mask = %u: 1 to 15", a->mask);
+  return a->dense == NULL ? BAD("link box: dense has no memory") : QK_OK;
+}
+
+static int is_split(const qk_lattice_t *lat) {
+  return lat->split[0] || lat->split[1] || lat->split[2] || lat->split[3];
+}
+
+/* Loops two links wide reach two sites beyond the edge. */
+static qk_status_t border_of_two(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                                 const qk_linkfield_t *u) {
+  if (u->border < 2 && is_split(lat))
+    return BAD("%s: border = %d: 2 for rectangles", call, u->border);
+  return QK_OK;
+}
+
+qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link sums", &a->lat, &a->u);
+  if (status != QK_OK || !a->rectangles) return status;
+  return border_of_two(ctx, "link sums", &a->lat, &a->u);
+}
+
+qk_status_t qk_args_link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *a) {
+  return qk_args_linkfield(ctx, "link start", &a->lat, &a->u);
+}
+
+qk_status_t qk_args_link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link update", &a->lat, &a->u);
+  if (status != QK_OK) return status;
+  const int colours = a->c1 == 0 ? 2 : 4;
+  if (a->mu < 0 || a->mu > 3) return BAD("link update: mu = %d: 0 to 3", a->mu);
+  if (a->colour < 0 || a->colour >= colours)
+    return BAD("link update: colour = %d: 0 to %d", a->colour, colours - 1);
+  if (!(a->beta > 0)) return BAD("link update: beta = %g: > 0", a->beta);
+  if (a->sweep < 0) return BAD("link update: sweep = %lld: >= 0", (long long)a->sweep);
+  if (a->c1 == 0) return QK_OK;
+  for (int mu = 0; mu < 4; mu++)
+    if (a->lat.global[mu] % 4 != 0)
+      return BAD("link update: global extent %d in direction %d: a multiple of 4 for rectangles",
+                 a->lat.global[mu], mu);
+  return border_of_two(ctx, "link update", &a->lat, &a->u);
+}
