@@ -3,8 +3,9 @@
  * (link_smear.h). Layout: qk_linkfield_t, cuda/types.h. Complex double.
  *
  * The border in split directions is renewed by exchange; whoever changes local links says which
- * directions. All calls but destroy are collective. Errors: QK_DEVICE_MEMORY and QK_NO_MEMORY
- * (nothing changed), QK_DEVICE_ERROR, QK_COMM_ERROR.
+ * directions. Work runs on queue 0; export, measure and, where the lattice is split, exchange wait for it.
+ * All calls but destroy are collective. Errors: QK_DEVICE_MEMORY and QK_NO_MEMORY (of create alone,
+ * agreed by all ranks), QK_BAD_ARGUMENT, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_GAUGEFIELD_H
 #define QK_ENGINE_GAUGEFIELD_H
@@ -15,7 +16,7 @@ typedef struct qk_gaugefield {
   const qk_device_t *dev;
   qk_linkfield_t v;
   size_t bytes;
-  void *staging; /* of exchange, import and export; owned */
+  struct qk_gaugefield_staging *staging; /* of exchange, import and export; owned */
 } qk_gaugefield_t;
 
 /* border: 1, or 2 for rectangles. Contents undefined. */
