@@ -40,10 +40,10 @@ static const char *links_misfit(const qk_links_t *links, qk_prec_t prec) {
   return NULL;
 }
 
-static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in) {
+static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in, int ncomp) {
   if (ghost->data == NULL) return "ghost: absent in a split direction";
-  if (!same_block(ghost, in) || ghost->ncomp != 6)
-    return "ghost: not the half-spinors of the block";
+  if (!same_block(ghost, in) || ghost->ncomp != ncomp)
+    return "ghost: not the spinors of the block";
   if (ghost->prec == QK_HALF && ghost->scale == NULL) return "ghost: half without scales";
   return NULL;
 }
@@ -76,7 +76,7 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
   for (int mu = 0; why == NULL && mu < 4; mu++) {
     if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
     for (int side = 0; why == NULL && side < 2; side++)
-      why = ghost_misfit(&a->ghost[mu][side], &a->in);
+      why = ghost_misfit(&a->ghost[mu][side], &a->in, 6);
   }
   return why;
 }
@@ -90,6 +90,25 @@ const char *qk_pack_misfit(const qk_pack_args_t *a) {
   why = operand_misfit(&a->in, &a->in, nsites);
   for (int mu = 0; mu < 4; mu++)
     for (int side = 0; why == NULL && side < 2; side++)
-      if (a->to[mu][side].data != NULL) why = ghost_misfit(&a->to[mu][side], &a->in);
+      if (a->to[mu][side].data != NULL)
+        why = ghost_misfit(&a->to[mu][side], &a->in, a->whole ? 12 : 6);
+  return why;
+}
+
+const char *qk_gauss_misfit(const qk_gauss_args_t *a) {
+  const char *why = lattice_misfit(&a->lat);
+  if (why == NULL) why = block_misfit(&a->out);
+  const int64_t nsites = 2 * (int64_t)a->lat.vcb;
+  if (why == NULL) why = operand_misfit(&a->out, &a->out, nsites);
+  if (why == NULL) why = operand_misfit(&a->in, &a->out, nsites);
+  if (why == NULL) why = links_misfit(&a->links, a->out.prec);
+  if (why == NULL && a->links.reals == 8) why = "links: reals must be 18 or 12";
+  if (why == NULL && a->lat.split[3]) why = "lattice: split[3] must be 0";
+  if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";
+  for (int mu = 0; why == NULL && mu < 3; mu++) {
+    if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
+    for (int side = 0; why == NULL && side < 2; side++)
+      why = ghost_misfit(&a->ghost[mu][side], &a->in, 12);
+  }
   return why;
 }

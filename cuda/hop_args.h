@@ -1,5 +1,5 @@
 /*
- * hop_args.h: whether the descriptors of a hop or pack call fit each other. Pure.
+ * hop_args.h: whether the descriptors of a hop, pack or gauss call fit each other. Pure.
  *
  * Returns NULL, or what does not fit, for the context's last error: the kernels may then trust the
  * arguments. Static storage.
@@ -15,6 +15,7 @@ extern "C" {
 
 const char *qk_hop_misfit(const qk_hop_args_t *args);
 const char *qk_pack_misfit(const qk_pack_args_t *args);
+const char *qk_gauss_misfit(const qk_gauss_args_t *args);
 
 #ifdef __cplusplus
 }

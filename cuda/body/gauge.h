@@ -81,6 +81,22 @@ template <class S, int REALS> struct links_site {
   }
 };
 
+/* The first OUT of IN stored reals. */
+template <class S, int IN, int OUT> struct links_narrowed {
+  const double *in;
+  S *out;
+  QK_HD void site(int s) const {
+    for (int mu = 0; mu < 4; mu++) {
+      const int64_t tile = (int64_t)(s / QK_TILE) * 4 + mu;
+      const double *from = in + tile * (QK_TILE * IN);
+      S *to = out + tile * (QK_TILE * OUT);
+      for (int k = 0; k < OUT; k++)
+        narrow((real<S>)from[inner<double, IN>(k, s % QK_TILE)],
+               to[inner<S, OUT>(k, s % QK_TILE)]);
+    }
+  }
+};
+
 /* ---- site-diagonal terms ---- */
 
 QK_HD double *diag_tile(double *data, int s, int block) {

@@ -70,6 +70,36 @@ qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t
   return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_set: prec = %d", (int)links->prec);
 }
 
+template <class S>
+static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, int n, const qk_links_t *in,
+                                    qk_links_t *out) {
+  const double *from = (const double *)in->data;
+  S *to = (S *)out->data;
+  if (in->reals == 12) return each_site(ctx, n, links_narrowed<S, 12, 12>{from, to});
+  if (out->reals == 12) return each_site(ctx, n, links_narrowed<S, 18, 12>{from, to});
+  return each_site(ctx, n, links_narrowed<S, 18, 18>{from, to});
+}
+
+qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
+                          qk_links_t *out) {
+  const bool forms = in->reals != 8 && out->reals != 8 && out->reals <= in->reals;
+  if (in->data == NULL || out->data == NULL || in->prec != QK_DOUBLE || !forms)
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT,
+                       "links_convert: precision %d, reals %d to %d: from double, 18 or 12 reals to "
+                       "no more",
+                       (int)in->prec, in->reals, out->reals);
+  const int n = all_sites(*lat);
+  switch (out->prec) {
+  case QK_DOUBLE:
+    return links_convert_as<double>(ctx, n, in, out);
+  case QK_SINGLE:
+    return links_convert_as<float>(ctx, n, in, out);
+  case QK_HALF:
+    return links_convert_as<half>(ctx, n, in, out);
+  }
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_convert: prec = %d", (int)out->prec);
+}
+
 size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec) {
   return (size_t)all_sites(*lat) * QK_DIAG_SITE * word_bytes(prec);
 }

@@ -1,6 +1,7 @@
 /*
- * pack.h: the half-spinors that a neighbouring rank reads as ghosts (cuda/ops.h: pack), one work item.
- * A work item stands on the sites of a face; SITES, S and REALS as in hop.h.
+ * pack.h: the spinors that a neighbouring rank reads as ghosts (cuda/ops.h: pack), one work item.
+ * A work item stands on the sites of a face; SITES, S and REALS as in hop.h. N: reals of a ghost, 12 of a
+ * half-spinor or 24 of a whole one.
  */
 #ifndef QK_BODY_PACK_H
 #define QK_BODY_PACK_H
@@ -23,7 +24,7 @@ QK_ANY int pack_parity(const qk_pack_args_t &a, int mu, int w, int *f) {
   return a.in_parity == QK_FULL ? second : a.in_parity == QK_ODD;
 }
 
-template <class SITES, class S, int REALS> struct pack_body {
+template <class SITES, class S, int REALS, int N> struct pack_body {
   using R = real<S>;
   using L = lanes<R>;
   using U = typename SITES::template numbers<R>;
@@ -36,22 +37,26 @@ template <class SITES, class S, int REALS> struct pack_body {
   template <int MU> QK_PART void run(int ahead) const {
     const auto own = at.itself();
     const R s = (R)(a.dagger ? -1 : 1);
-    L psi[24], h[12];
+    L psi[24], h[N];
     scale_of<S> scale;
     at.template near_spinor<S>(
         spinor_of<S>(a.in), a.in_parity == QK_FULL && parity == 1 ? a.lat.vcb : 0, own, psi, scale);
-    project<MU>(psi, ahead ? s : -s, h);
+    if constexpr (N == 12)
+      project<MU>(psi, ahead ? s : -s, h);
+    else
+      memcpy(h, psi, sizeof psi);
     QK_UNROLL
-    for (int k = 0; k < 12; k++) h[k] = scale * h[k];
+    for (int k = 0; k < N; k++) h[k] = scale * h[k];
     if (ahead) {
       U u[18];
-      L r[12];
+      L r[N];
       at.template near_link<S, REALS>((const S *)a.links.data, a.links.reals,
                                       parity == 1 ? a.lat.vcb : 0, MU, own, u);
-      link_times<true>(u, h, r);
-      at.template put_ghost<S>(spinor_of<S>(a.to[MU][1]), slot, r);
+      QK_UNROLL
+      for (int k = 0; k < N; k += 12) link_times<true>(u, h + k, r + k);
+      at.template put_ghost<S, N>(spinor_of<S>(a.to[MU][1]), slot, r);
     } else {
-      at.template put_ghost<S>(spinor_of<S>(a.to[MU][0]), slot, h);
+      at.template put_ghost<S, N>(spinor_of<S>(a.to[MU][0]), slot, h);
     }
   }
 

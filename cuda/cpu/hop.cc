@@ -57,7 +57,7 @@ site_pos pack_site(const qk_pack_args_t &a, int mu, int ahead, int w) {
   return face_site(a.lat, parity, mu, ahead ? a.lat.l[mu] - 1 : 0, f);
 }
 
-template <class S> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
+template <class S, int N> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
   const int sites = pack_sites(a, mu);
   if (a.in.ntile > 0) {
 #pragma omp parallel for schedule(static)
@@ -65,7 +65,7 @@ template <class S> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
       const site_pos here = pack_site(a, mu, ahead, w);
       for (int tile = 0; tile < a.in.ntile; tile++) {
         const one_site at = one_site::with_lane(here, a.in.ntile, tile, 0);
-        pack_body<one_site, S, 0>{a, at, here.parity, w}.run(mu, ahead);
+        pack_body<one_site, S, 0, N>{a, at, here.parity, w}.run(mu, ahead);
       }
     }
   } else {
@@ -73,15 +73,22 @@ template <class S> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
     for (int w = 0; w < sites; w += QK_TILE) {
       eight_sites at;
       for (int l = 0; l < QK_TILE; l++) at.at[l] = pack_site(a, mu, ahead, w + l);
-      pack_body<eight_sites, S, 0>{a, at, at.at[0].parity, w}.run(mu, ahead);
+      pack_body<eight_sites, S, 0, N>{a, at, at.at[0].parity, w}.run(mu, ahead);
     }
   }
 }
 
-template <class S> void pack_as(const qk_pack_args_t &a) {
+template <class S, int N> void pack_faces(const qk_pack_args_t &a) {
   for (int mu = 0; mu < 4; mu++)
     for (int ahead = 0; ahead < 2; ahead++)
-      if (a.to[mu][ahead].data != NULL) pack_face<S>(a, mu, ahead);
+      if (a.to[mu][ahead].data != NULL) pack_face<S, N>(a, mu, ahead);
+}
+
+template <class S> void pack_as(const qk_pack_args_t &a) {
+  if (a.whole)
+    pack_faces<S, 24>(a);
+  else
+    pack_faces<S, 12>(a);
 }
 
 } // namespace

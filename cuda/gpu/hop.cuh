@@ -1,20 +1,16 @@
 /*
  * gpu/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for its
- * type, so that they compile side by side. The arguments have been checked (hop_args.h).
- *
- * A thread has one lane: of tiles of RHS, eight threads in a row have the lanes of a tile, then come
- * the other tiles of the same site, which share its links, then the next site.
+ * type, so that they compile side by side. The arguments have been checked (hop_args.h). A thread has
+ * one lane (place.cuh).
  */
 #ifndef QK_CUDA_GPU_HOP_CUH
 #define QK_CUDA_GPU_HOP_CUH
 
 #include "cuda/body/hop.h"
 #include "cuda/body/pack.h"
-#include "cuda/gpu/ctx.cuh"
+#include "cuda/gpu/place.cuh"
 
 namespace QK_NS {
-
-constexpr int hop_threads = 128;
 
 /* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
  * against threads to hide latency, as measured (docs/performance.md). Double needs the 168 registers
@@ -33,25 +29,6 @@ struct pack_job {
   divider tiles;
 };
 
-/* Which site (work index n), tile of RHS and lane this thread has. */
-struct thread_place {
-  int n, tile, lane;
-};
-
-QK_HD thread_place thread_lane(int ntile, const divider &tiles) {
-  if (ntile == 0) return {(int)(blockIdx.x * hop_threads + threadIdx.x), 0, 0};
-  thread_place p;
-  p.n = (int)(blockIdx.x * (hop_threads / QK_TILE) + threadIdx.x / QK_TILE);
-  p.lane = (int)(threadIdx.x % QK_TILE);
-  p.tile = split_off(p.n, tiles);
-  return p;
-}
-
-inline unsigned blocks_for(int sites, int ntile) {
-  const int64_t lanes = (int64_t)sites * (ntile == 0 ? 1 : ntile * QK_TILE);
-  return (unsigned)((lanes + hop_threads - 1) / hop_threads);
-}
-
 template <class S, int REALS, bool GENERAL>
 __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
     hop_kernel(const __grid_constant__ hop_job<S> job) {
@@ -66,7 +43,7 @@ __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
 }
 
 /* blockIdx.y: 2 * mu + ahead */
-template <class S, int REALS>
+template <class S, int REALS, int N>
 __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant__ pack_job job) {
   const int mu = (int)blockIdx.y / 2, ahead = (int)blockIdx.y % 2;
   if (job.a.to[mu][ahead].data == nullptr) return;
@@ -78,7 +55,7 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
   if (f >= job.a.lat.face[mu]) return;
   const site_pos here = face_site(job.a.lat, parity, mu, ahead ? job.a.lat.l[mu] - 1 : 0, f);
   const one_site at = one_site::with_lane(here, ntile, p.tile, p.lane);
-  pack_body<one_site, S, REALS>{job.a, at, parity, p.n}.run(mu, ahead);
+  pack_body<one_site, S, REALS, N>{job.a, at, parity, p.n}.run(mu, ahead);
 }
 
 /* One RHS is visited time slice by time slice: three slices of neighbours stay in L2. For a block of
@@ -122,6 +99,14 @@ template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t
   return qk_gpu_launched(ctx, "hop");
 }
 
+template <class S, int REALS>
+void pack_start(const pack_job &job, dim3 grid, cudaStream_t stream) {
+  if (job.a.whole)
+    pack_kernel<S, REALS, 24><<<grid, hop_threads, 0, stream>>>(job);
+  else
+    pack_kernel<S, REALS, 12><<<grid, hop_threads, 0, stream>>>(job);
+}
+
 template <class S> qk_status_t pack_launch(qk_ops_ctx_t *ctx, const qk_pack_args_t &a) {
   const int ntile = a.in.ntile;
   const pack_job job = {a, divider_by(ntile > 0 ? ntile : 1)};
@@ -133,11 +118,11 @@ template <class S> qk_status_t pack_launch(qk_ops_ctx_t *ctx, const qk_pack_args
   const dim3 grid(blocks_for(sites, ntile), 8);
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a.links.reals == 18)
-    pack_kernel<S, 18><<<grid, hop_threads, 0, stream>>>(job);
+    pack_start<S, 18>(job, grid, stream);
   else if (a.links.reals == 12)
-    pack_kernel<S, 12><<<grid, hop_threads, 0, stream>>>(job);
+    pack_start<S, 12>(job, grid, stream);
   else
-    pack_kernel<S, 8><<<grid, hop_threads, 0, stream>>>(job);
+    pack_start<S, 8>(job, grid, stream);
   return qk_gpu_launched(ctx, "pack");
 }
 

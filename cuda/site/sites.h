@@ -107,16 +107,17 @@ struct one_site {
   QK_HD void put_spinor(const spinor<S> &f, int base, const lanes<real<S>> *r) const {
     store_spinor<24>(f, place(base + here.cb), r);
   }
-  template <class S>
+  template <class S, int N = 12>
   QK_HD void put_ghost(const spinor<S> &f, int slot, const lanes<real<S>> *h) const {
-    store_spinor<12>(f, place(slot), h);
+    store_spinor<N>(f, place(slot), h);
   }
-  /* The half-spinor of a ghost face, and the factor that replaces that of the local neighbour. */
-  template <class S>
+  /* The N reals of a ghost face (12: a half-spinor), and the factor that replaces that of the local
+   * neighbour. */
+  template <class S, int N = 12>
   QK_HD void ghost_spinor(const spinor<S> &f, const qk_lattice_t &lat, int mu, bool second,
                           const step_pos &, lanes<real<S>> *h, scale_of<S> &scale) const {
     const int face = face_of(lat, here.x, mu) + (second ? padded(lat.face[mu]) : 0);
-    load_unscaled<12>(f, place(face), h, scale);
+    load_unscaled<N>(f, place(face), h, scale);
   }
   template <class S, int REALS>
   QK_HD void link_at(const S *links, int reals, int mu, int site, real<S> *u) const {
@@ -276,18 +277,18 @@ struct eight_sites {
       if constexpr (storage<S>::scaled) f.scale[tile * QK_TILE + l] = scale[l];
     }
   }
-  template <class S>
+  template <class S, int N = 12>
   QK_HD void put_ghost(const spinor<S> &f, int slot, const lanes<real<S>> *h) const {
-    store_spinor<12>(f, {slot / QK_TILE, 0}, h);
+    store_spinor<N>(f, {slot / QK_TILE, 0}, h);
   }
-  template <class S>
+  template <class S, int N = 12>
   QK_HD void ghost_spinor(const spinor<S> &f, const qk_lattice_t &lat, int mu, bool second,
                           const steps &to, lanes<real<S>> *h, scale_of<S> &scale) const {
     if constexpr (!storage<S>::scaled) scale = 1;
     for (int l = 0; l < QK_TILE; l++) {
       if (!(to.ghost >> l & 1)) continue;
       const int face = face_of(lat, at[l].x, mu) + (second ? padded(lat.face[mu]) : 0);
-      gather<12>(f, face, l, h, scale);
+      gather<N>(f, face, l, h, scale);
     }
   }
   template <class S, int REALS>

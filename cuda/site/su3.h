@@ -154,6 +154,7 @@ template <class S> QK_PART void load_link_tile(const S *tile, int reals, lanes<r
   for (int k = 0; k < reals; k++) load_row(tile + k * QK_TILE, u[k]);
   if (reals == 12) third_row(u, u + 6, u + 12);
 }
+#endif
 
 /* r = U h, or U^+ h, for one row of a half-spinor: six sums and the row stay in registers. */
 template <bool DAGGER, class U, class T> QK_HD void link_times_row(const U &u, const T *h, T *r) {
@@ -171,8 +172,6 @@ template <bool DAGGER, class U, class T> QK_HD void link_times_row(const U &u, c
     }
   }
 }
-#endif
-
 /* r = U h, or U^+ h, for both spins of a half-spinor. */
 template <bool DAGGER, class U, class T> QK_HD void link_times(const U *u, const T *h, T *r) {
   QK_UNROLL

@@ -1,0 +1,68 @@
+/* Gaussian smearing on the GPU: a thread a lane. */
+#include "cuda/body/gauss.h"
+#include "cuda/gpu/place.cuh"
+#include "cuda/hop_args.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+struct gauss_job {
+  qk_gauss_args_t a;
+  walk w;
+  divider tiles; /* by ntile */
+};
+
+/* Blocks of threads that should be resident on a multiprocessor: more than the registers of double leave
+ * would spill. */
+template <class S> constexpr int resident = sizeof(S) == 8 ? 3 : 5;
+
+template <class S, int REALS, bool GHOSTS>
+__global__ void __launch_bounds__(hop_threads, resident<S>)
+    gauss_kernel(const __grid_constant__ gauss_job job) {
+  const int ntile = job.a.out.ntile;
+  const thread_place p = thread_lane(ntile, job.tiles);
+  if (p.n >= job.w.nwork || p.tile * QK_TILE + p.lane >= job.a.out.nrhs) return;
+  const one_site at = one_site::with_lane(site_at(job.a.lat, job.w, p.n), ntile, p.tile, p.lane);
+  if (job.a.region != QK_REGION_ALL &&
+      reads_ghosts(job.a.lat, at.here.x) != (job.a.region == QK_REGION_BOUNDARY))
+    return;
+  gauss_body<one_site, S, REALS, GHOSTS>{job.a, at, at.here.parity}.run();
+}
+
+template <class S, int REALS> void start(const gauss_job &job, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
+  const int32_t *split = job.a.lat.split;
+  if ((split[0] || split[1] || split[2]) && job.a.region != QK_REGION_INTERIOR)
+    gauss_kernel<S, REALS, true><<<blocks, hop_threads, 0, stream>>>(job);
+  else
+    gauss_kernel<S, REALS, false><<<blocks, hop_threads, 0, stream>>>(job);
+}
+
+template <class S> qk_status_t launch(qk_ops_ctx_t *ctx, const qk_gauss_args_t &a) {
+  const int ntile = a.out.ntile;
+  const gauss_job job = {a, gauss_walk(a.lat), divider_by(ntile > 0 ? ntile : 1)};
+  if (a.links.reals == 18)
+    start<S, 18>(job, qk_gpu(ctx)->stream[0]);
+  else
+    start<S, 12>(job, qk_gpu(ctx)->stream[0]);
+  return qk_gpu_launched(ctx, "gauss");
+}
+
+} // namespace
+
+qk_status_t gauss(qk_ops_ctx_t *ctx, const qk_gauss_args_t *args) {
+  const char *misfit = qk_gauss_misfit(args);
+  if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "gauss: %s", misfit);
+  switch (args->out.prec) {
+  case QK_DOUBLE:
+    return launch<double>(ctx, *args);
+  case QK_SINGLE:
+    return launch<float>(ctx, *args);
+  case QK_HALF:
+    return launch<half>(ctx, *args);
+  }
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "gauss: prec = %d", (int)args->out.prec);
+}
+
+} // namespace QK_NS
