@@ -48,5 +48,6 @@ void qk_work_destroy(qk_work_t *work); /* all fields must be released */
 qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
                             qk_field_t **field);
 void qk_work_release(qk_work_t *work, qk_field_t *field);
+void qk_work_trim(qk_work_t *work); /* gives the memory back; all fields must be released */
 
 #endif

@@ -26,10 +26,15 @@ qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work) {
   return QK_OK;
 }
 
-void qk_work_destroy(qk_work_t *work) {
-  if (!work) return;
+void qk_work_trim(qk_work_t *work) {
   QK_ASSERT(work->top == NONE);
   for (int i = 0; i < work->n; i++) qk_field_destroy(work->entry[i].field);
+  work->n = 0;
+}
+
+void qk_work_destroy(qk_work_t *work) {
+  if (!work) return;
+  qk_work_trim(work);
   qk_free(work->entry);
   qk_free(work);
 }
