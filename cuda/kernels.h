@@ -25,6 +25,8 @@ qk_status_t unitarity(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *de
                       double *link_trace);
 size_t links_bytes(const qk_lattice_t *lat, qk_prec_t prec, int reals);
 qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+qk_status_t links_from_field(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_linkfield_t *u,
+                             qk_links_t *out);
 qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
                           qk_links_t *out);
 size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec);

@@ -219,6 +219,33 @@ typedef struct qk_source_args {
   int32_t mom[3], t_every; /* zero where the kind has none */
 } qk_source_args_t;
 
+/* ---- contractions: sums over each local time slice of phase times an object of propagators -----------
+ *
+ * a, b: full fields of one precision, double or single, with 12 columns 3*spin + colour of the source.
+ * S[s c; s' c'] is component (s, c) of column (s', c'); sums over equal indices.
+ *
+ *   MESON    [be][al][ga][de]  conj(S_b[be c; al c']) S_a[ga c; de c']             256 numbers
+ *   NUCLEON  [g][g']           B(5, 5; 1): q1 = a, q2 = b, q3 = a                   16
+ *   DELTA    [i][j][g][g']     -2 f_j B(i, j; 2), f = 1, -1, 1: of a alone          3 x 3 x 16
+ *
+ *   B(i, j; w) = (C g_i)_{al be} (C g_j)_{al' be'} eps_abc eps_a'b'c' q1[al a; al' a'] ( q2[be b; be' b']
+ *                q3[g c; g' c'] + w q2[be b; g' b'] q3[g c; be' c'] ),  C = g_t g_y, i and j over x, y, z
+ *
+ * (For the nucleon the exchange puts q1's source spin in g', for the Delta q2's: with q1 = q2 and the
+ * symmetric C g_i that is the same.) phase: complex [nmom][l[0] + l[1] + l[2]], factors of the local
+ * coordinates x, y, z. out: complex [nmom][l[3]][numbers]. Both device memory. All sums in double.
+ */
+typedef enum qk_hadron { QK_HADRON_MESON, QK_HADRON_NUCLEON, QK_HADRON_DELTA } qk_hadron_t;
+
+typedef struct qk_contract_args {
+  qk_lattice_t lat;
+  qk_hadron_t hadron;
+  qk_spinor_t a, b; /* b may be a; not looked at for DELTA */
+  int32_t nmom;
+  const double *phase;
+  double *out;
+} qk_contract_args_t;
+
 /* ---- gauge field ----------------------------------------------------------------------------------- */
 typedef struct qk_gauge_args {
   qk_lattice_t lat;
@@ -267,6 +294,9 @@ typedef struct qk_ops {
   /* Compresses the local links; bytes needed: links_bytes. */
   size_t (*links_bytes)(const qk_lattice_t *lat, qk_prec_t prec, int reals);
   qk_status_t (*links_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
+  /* The local links of a field, in double with 18 reals. */
+  qk_status_t (*links_from_field)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat,
+                                  const qk_linkfield_t *u, qk_links_t *out);
   /* Another precision; in is double, and neither has 8 reals, out no more of them than in. */
   qk_status_t (*links_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
                                qk_links_t *out);

@@ -42,6 +42,7 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.unitarity = guarded<unitarity>::call;
   t.links_bytes = links_bytes;
   t.links_set = guarded<links_set>::call;
+  t.links_from_field = guarded<links_from_field>::call;
   t.links_convert = guarded<links_convert>::call;
   t.diag_bytes = diag_bytes;
   t.clover_set = guarded<clover_set>::call;

@@ -56,6 +56,21 @@ template <bool PACK> struct link_box_site {
   }
 };
 
+/* Into tiles of eight sites (qk_links_t). */
+struct link_tile_site {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  double *out;
+  QK_HD void site(int s) const {
+    const link_spot at = local_spot(lat, u, site_of(lat, s).x);
+    for (int mu = 0; mu < 4; mu++) {
+      const mat3 m = load_link(u, at, mu);
+      double *tile = out + ((int64_t)(s / QK_TILE) * 4 + mu) * (QK_TILE * 18);
+      for (int k = 0; k < 18; k++) tile[inner<double, 18>(k, s % QK_TILE)] = m.e[k];
+    }
+  }
+};
+
 struct link_loop_sums {
   static constexpr int n = QK_LINK_SUMS;
   qk_link_sums_args_t a;

@@ -21,6 +21,16 @@ qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
   return status != QK_OK ? status : each_site(ctx, (int)a->n, link_copy_site<false>{*a});
 }
 
+qk_status_t links_from_field(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_linkfield_t *u,
+                             qk_links_t *out) {
+  const qk_status_t status = qk_args_linkfield(ctx, "links_from_field", lat, u);
+  if (status != QK_OK) return status;
+  if (out->data == NULL || out->prec != QK_DOUBLE || out->reals != 18)
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT,
+                       "links_from_field: out must have memory for 18 reals in double");
+  return each_site(ctx, 2 * lat->vcb, link_tile_site{*lat, *u, (double *)out->data});
+}
+
 inline int64_t box_sites(const qk_link_box_args_t *a) {
   int64_t n = 1;
   for (int nu = 0; nu < 4; nu++) n *= a->hi[nu] - a->lo[nu];

@@ -10,9 +10,9 @@
 typedef struct halo_set {
   struct halo_set *next;
   qk_prec_t prec;
-  int nrhs;
+  int nrhs, ncomp;
   bool full;
-  size_t bytes[4];
+  size_t bytes[4]; /* 0 where nothing is exchanged */
   qk_spinor_t send[4][2], recv[4][2];
   void *host_send[4][2], *host_recv[4][2];
 } halo_set_t;
@@ -77,19 +77,21 @@ static qk_status_t face_create(const qk_halo_t *halo, qk_spinor_t *face, void **
   return QK_OK;
 }
 
-static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, halo_set_t **set) {
+/* Whole spinors are exchanged in space only. */
+static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, halo_set_t **set) {
   const qk_lattice_t *lat = &halo->dev->geom->lat;
   halo_set_t *s = qk_calloc(1, sizeof *s);
   if (!s) return QK_NO_MEMORY;
   s->prec = in->prec;
   s->nrhs = in->nrhs;
+  s->ncomp = ncomp;
   s->full = in->subset == QK_FULL;
-  for (int mu = 0; mu < 4; mu++) {
+  for (int mu = 0; mu < (ncomp == 12 ? 3 : 4); mu++) {
     if (!lat->split[mu]) continue;
     int64_t padded = (lat->face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
     qk_spinor_t face = *in;
     face.data = NULL;
-    face.ncomp = 6;
+    face.ncomp = ncomp;
     face.nsites = s->full ? 2 * padded : padded;
     s->bytes[mu] = qk_spinor_bytes(&face);
     for (int d = 0; d < 2; d++) {
@@ -109,12 +111,13 @@ static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, halo_set_t
 }
 
 /* Even and odd share buffers: only the label differs. */
-static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, halo_set_t **set) {
+static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, halo_set_t **set) {
   bool full = in->subset == QK_FULL;
   halo_set_t *s = halo->sets;
-  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->full != full)) s = s->next;
+  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->ncomp != ncomp || s->full != full))
+    s = s->next;
   if (!s) {
-    qk_status_t status = set_create(halo, in, &s);
+    qk_status_t status = set_create(halo, in, ncomp, &s);
     if (status) return status;
   }
   for (int mu = 0; mu < 4; mu++)
@@ -156,21 +159,11 @@ static qk_status_t send_out(qk_halo_t *halo, halo_set_t *s) {
   return qk_comm_exchange_begin(comm, n, msg);
 }
 
-qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
+/* Packs and starts the exchange of pack->in; s holds what arrives. */
+static qk_status_t begin(qk_halo_t *halo, halo_set_t *s, qk_pack_args_t *pack) {
   const qk_device_t *dev = halo->dev;
-  if (!qk_halo_needed(halo)) return QK_OK;
-  QK_ASSERT(!halo->active);
-  halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, &s);
-  if (status) return status;
-
-  qk_pack_args_t pack = {.lat = args->lat,
-                         .in_parity = args->in.subset,
-                         .dagger = args->dagger,
-                         .links = args->links,
-                         .in = args->in};
-  memcpy(pack.to, s->send, sizeof pack.to);
-  status = dev->ops->pack(dev->ctx, &pack);
+  memcpy(pack->to, s->send, sizeof pack->to);
+  qk_status_t status = dev->ops->pack(dev->ctx, pack);
   if (status) return status;
   status = dev->ops->queue_wait(dev->ctx, queue_copy, queue_compute);
   if (status) return status;
@@ -181,10 +174,38 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
   status = dev->ops->queue_sync(dev->ctx, queue_copy);
   if (status) return status;
   status = send_out(halo, s);
+  if (!status) halo->active = s;
+  return status;
+}
+
+qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
+  if (!qk_halo_needed(halo)) return QK_OK;
+  QK_ASSERT(!halo->active);
+  halo_set_t *s;
+  qk_status_t status = set_for(halo, &args->in, 6, &s);
   if (status) return status;
-  memcpy(args->ghost, s->recv, sizeof args->ghost);
-  halo->active = s;
-  return QK_OK;
+  qk_pack_args_t pack = {.lat = args->lat,
+                         .in_parity = args->in.subset,
+                         .dagger = args->dagger,
+                         .links = args->links,
+                         .in = args->in};
+  status = begin(halo, s, &pack);
+  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  return status;
+}
+
+qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
+  const int32_t *split = args->lat.split;
+  if (!split[0] && !split[1] && !split[2]) return QK_OK;
+  QK_ASSERT(!halo->active);
+  halo_set_t *s;
+  qk_status_t status = set_for(halo, &args->in, 12, &s);
+  if (status) return status;
+  qk_pack_args_t pack = {
+      .lat = args->lat, .in_parity = QK_FULL, .whole = 1, .links = args->links, .in = args->in};
+  status = begin(halo, s, &pack);
+  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  return status;
 }
 
 qk_status_t qk_halo_end(qk_halo_t *halo) {
