@@ -1,0 +1,142 @@
+"""The analysis is right where the answer is known: synthetic data, and configurations of other programs."""
+import os
+import sys
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
+import couplings  # noqa: E402
+import fits  # noqa: E402
+import ref_dirac as ref  # noqa: E402
+import stats  # noqa: E402
+import tap  # noqa: E402
+
+DATA = os.environ.get('QK_DATA', '')
+
+
+def autoregression(rng, n, a):
+    """x' = a x + noise: variance 1, rho(t) = a^t, tau = (1 + a) / (2 (1 - a))."""
+    x = np.zeros(n)
+    noise = rng.normal(size=n) * np.sqrt(1 - a * a)
+    x[0] = rng.normal()
+    for i in range(1, n):
+        x[i] = a * x[i - 1] + noise[i]
+    return x
+
+
+@tap.test
+def gamma_method_finds_the_autocorrelation_of_an_autoregression():
+    rng = np.random.default_rng(1)
+    for a in (0.0, 0.5, 0.9):
+        tau = (1 + a) / (2 * (1 - a))
+        runs = np.array([stats.gamma_method(autoregression(rng, 4000, a)) for _ in range(60)])
+        mean, error, found, its_error = runs.T
+        assert abs(found.mean() / tau - 1) < 0.05, (a, found.mean(), tau)
+        assert abs(error.mean() / np.sqrt(2 * tau / 4000) - 1) < 0.05, (a, error.mean())
+        assert 0.7 < (mean / error).std() < 1.3, (a, (mean / error).std())
+        assert 0.6 < ((found - tau) / its_error).std() < 1.5, (a, ((found - tau) / its_error).std())
+
+
+@tap.test
+def gamma_method_refuses_a_constant():
+    try:
+        stats.gamma_method(np.ones(100))
+    except ValueError:
+        return
+    assert False
+
+
+@tap.test
+def jackknife_has_the_error_of_a_mean_and_of_a_ratio():
+    rng = np.random.default_rng(2)
+    x = rng.normal(10, 1, size=(400, 2))
+    means = stats.jackknife_samples(x)
+    error = stats.jackknife_error(means)
+    assert np.allclose(error, x.std(axis=0, ddof=1) / 20, rtol=1e-10), error
+    ratio = stats.jackknife_error(means[:, 0] / means[:, 1])
+    assert abs(ratio / (np.sqrt(2) / 10 / 20) - 1) < 0.1, ratio
+
+
+def correlator(rng, configurations, extent, mass, noise, kind):
+    """With noise that is correlated in time."""
+    t = np.arange(extent)
+    exact = np.exp(-mass * t) + (np.exp(-mass * (extent - t)) if kind == 'cosh' else 0)
+    n = rng.normal(size=(configurations, extent))
+    return 3.0 * exact * (1 + noise * sum(np.roll(n, s, axis=1) * 0.8**s for s in range(8)))
+
+
+@tap.test
+def fits_find_the_mass_within_their_errors():
+    rng = np.random.default_rng(3)
+    for kind, mass, window in (('cosh', 0.35, (6, 13)), ('exp', 0.7, (4, 10))):
+        pulls, chi2 = [], []
+        for _ in range(60):
+            data = correlator(rng, 80, 32, mass, 0.03, kind)
+            fit = fits.mass(fits.fold(data) if kind == 'cosh' else data, kind, *window, 32)
+            pulls.append((fit.mass - mass) / fit.error)
+            chi2.append(fit.chi2)
+        assert 0.75 < np.std(pulls) < 1.35 and abs(np.mean(pulls)) < 0.5, (kind, np.std(pulls), np.mean(pulls))
+        assert 0.7 < np.mean(chi2) / fit.dof < 1.4, (kind, np.mean(chi2))
+
+
+@tap.test
+def chi2_tells_a_second_state():
+    rng = np.random.default_rng(4)
+    data = correlator(rng, 80, 32, 0.35, 0.01, 'cosh') + 0.5 * correlator(rng, 80, 32, 0.9, 0.01, 'cosh')
+    early, late = [fits.mass(fits.fold(data), 'cosh', first, 14, 32) for first in (1, 9)]
+    assert early.chi2 > 5 * early.dof > 0 and late.chi2 < 3 * late.dof, (early.chi2, late.chi2)
+
+
+@tap.test
+def effective_mass_of_one_state_is_its_mass():
+    t = np.arange(17)
+    assert np.allclose(fits.effective_mass(np.cosh(0.3 * (t - 16)), 'cosh', 32), 0.3, atol=1e-12)
+    assert np.allclose(fits.effective_mass(np.exp(-0.5 * t), 'exp', 32), 0.5, atol=1e-12)
+
+
+@tap.test
+def a_zero_is_found_between_points():
+    x = np.array([3.0, 3.5, 4.0])
+    y = 0.7 * (x - 2.5)
+    samples = stats.jackknife_samples(y + 0.01 * np.random.default_rng(5).normal(size=(50, 3)))
+    zero, error = fits.crossing(x, y, samples)
+    assert abs(zero - 2.5) < 1e-12 and 0.001 < error < 0.02, (zero, error)
+
+
+@tap.test
+def loops_of_the_couplings_are_those_of_the_lattice():
+    u = ref.reunitarise(np.random.default_rng(6).normal(size=(4, 4, 6, 4, 8, 3, 3, 2)) @ [1, 1j])
+    plaquette, rectangle = couplings.equations(u)[2]
+    direct = []
+    for mu in range(4):
+        for nu in range(4):
+            if mu != nu:
+                long = u[mu] @ ref.shift(u[mu], mu)
+                p = long @ ref.shift(ref.shift(u[nu], mu), mu) @ ref.dag(u[nu] @ ref.shift(long, nu))
+                direct.append(np.trace(p, axis1=-2, axis2=-1).real.mean() / 3)
+    assert abs(plaquette - ref.plaquette(u)) < 1e-13 and abs(rectangle - np.mean(direct)) < 1e-13
+
+
+@tap.test
+def configurations_of_others_at_beta_6_say_so():
+    names = ['dd_8x8x8x8b6.0000id3n1', 'milc_lat.sample.l8888']
+    if not all(os.path.exists(os.path.join(DATA, n)) for n in names):
+        raise tap.Skip('no gauge files in "%s" (QK_DATA)' % DATA)
+    each = [couplings.equations(ref.load_any(os.path.join(DATA, n))[0]) for n in names]
+    left, matrix = np.mean([e[0] for e in each], axis=0), np.mean([e[1] for e in each], axis=0)
+    beta = couplings.solve(left, matrix, plaquette_only=True)[0]
+    both = couplings.solve(left, matrix)
+    print('# beta %.3f; with a rectangle beta %.3f, c1 %.4f' % (beta, *both))
+    # 2 x 16384 links: 0.3 % and 1.5 %
+    assert abs(beta - 6) < 0.06 and abs(both[0] - 6) < 0.3 and abs(both[1]) < 0.01
+
+
+@tap.test
+def a_hot_field_has_no_coupling():
+    u = ref.reunitarise(np.random.default_rng(7).normal(size=(4, 6, 6, 6, 6, 3, 3, 2)) @ [1, 1j])
+    left, matrix, _ = couplings.equations(u)
+    assert abs(couplings.solve(left, matrix, plaquette_only=True)[0]) < 0.3
+
+
+tap.run()
