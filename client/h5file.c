@@ -1,7 +1,6 @@
 #include "client/h5file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,19 +33,8 @@ void qk_h5meta_init(qk_h5meta_t *meta) {
 void qk_h5column_init(qk_h5column_t *column) {
   memset(column, 0, sizeof *column);
   column->true_residual = column->seconds = NAN;
-  column->spin = column->colour = -1;
+  column->spin = column->colour = column->gamma = -1;
   for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
-}
-
-static hid_t complex_type(const char name[2][8], hid_t real) {
-  const size_t size = H5Tget_size(real);
-  const hid_t type = H5Tcreate(H5T_COMPOUND, 2 * size);
-  if (type >= 0 &&
-      (H5Tinsert(type, name[0], 0, real) < 0 || H5Tinsert(type, name[1], size, real) < 0)) {
-    H5Tclose(type);
-    return -1;
-  }
-  return type;
 }
 
 static qk_h5file_t *file_new(const char *path) {
@@ -84,7 +72,8 @@ static hid_t create_dataset(const qk_h5file_t *f) {
   if (chunk[1] < 1) chunk[1] = 1;
   if (chunk[1] > f->extent[1]) chunk[1] = f->extent[1];
 
-  const hid_t type = complex_type(f->name, f->bits == 32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+  const hid_t type =
+      qk_h5_complex_type(f->name[0], f->name[1], f->bits == 32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
   const hid_t space = H5Screate_simple(RANK, f->extent, NULL);
   const hid_t create = H5Pcreate(H5P_DATASET_CREATE);
   hid_t dataset = -1;
@@ -165,7 +154,7 @@ static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, i
   count[0] = 1;
   const int skip = f->single ? 1 : 0;
   const hid_t memory_type =
-      complex_type(f->name, bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE);
+      qk_h5_complex_type(f->name[0], f->name[1], bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE);
   const hid_t file_space = H5Dget_space(f->dataset);
   const hid_t memory_space = H5Screate_simple(RANK - 1, count + 1, NULL);
   bool ok =
@@ -202,27 +191,16 @@ qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5colu
   return status;
 }
 
-/* The bytes of a closed file reach the disk before it takes its name. */
-static bool sync_and_rename(const char *part, const char *path) {
-  const int fd = open(part, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool synced = fsync(fd) == 0;
-  return close(fd) == 0 && synced && rename(part, path) == 0;
-}
-
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
   H5Eclear2(H5E_DEFAULT);
-  const qk_status_t status =
-      qk_h5column_write(file->file, file->path, file->column, file->nrhs, err);
+  qk_status_t status = qk_h5column_write(file->file, file->path, file->column, file->nrhs, err);
   if (status != QK_OK) return status;
   herr_t bad = H5Dclose(file->dataset);
   file->dataset = -1;
   bad |= H5Fclose(file->file);
   file->file = -1;
   if (bad < 0) return qk_h5_fail(err, QK_IO_ERROR, file->path, "cannot be completed");
-  if (!sync_and_rename(file->part, file->path))
-    return qk_fail(err, QK_IO_ERROR, "%s: cannot be renamed into place: %s", file->path,
-                   strerror(errno));
+  if ((status = qk_h5_publish(file->part, file->path, err)) != QK_OK) return status;
   free(file->part);
   file->part = NULL;
   return QK_OK;

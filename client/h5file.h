@@ -36,11 +36,14 @@ typedef struct qk_h5meta {
   double kappa, mass, csw;
   double boundary[8]; /* phases for x, y, z, t as re, im pairs */
   double plaquette;
-  double tolerance; /* relative residual that was asked for */
-  char source[128]; /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
-  char gauge[1024]; /* path of the configuration as the daemon knows it */
-  char digest[40];  /* of the links, hexadecimal */
-  char program[64]; /* name and version of the writer; filled in by create */
+  double tolerance;     /* relative residual that was asked for */
+  char source[128];     /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
+  char smear[128];      /* Gaussian smearing of the source in words (smearing.h) */
+  char links[128];      /* smearing of the links in it */
+  char sequential[128]; /* "gamma=g5,t=8,p=0:0:0": of a propagator through another */
+  char gauge[1024];     /* path of the configuration as the daemon knows it */
+  char digest[40];      /* of the links, hexadecimal */
+  char program[64];     /* name and version of the writer; filled in by create */
 } qk_h5meta_t;
 
 /* What belongs to one right-hand side. */
@@ -49,10 +52,13 @@ typedef struct qk_h5column {
   double true_residual; /* |b - M x| / |b| in double; NaN in a file of sources */
   int64_t iterations;
   double seconds;
-  char source[16];      /* "point", "wall", "z2", "z4", "upload" */
+  char source[16];      /* "point", "wall", "z2", "z4", "upload", "sequential" */
   int32_t site[4];      /* x, y, z, t of a source; -1 where it has none */
   int32_t spin, colour; /* -1: not of a single component */
   uint64_t seed;
+  int32_t momentum[3]; /* of the source's phase */
+  int32_t every;       /* noise on time slices t, t + every, ...; 0: as t says */
+  int32_t gamma;       /* of a sequential source; -1: none */
 } qk_h5column_t;
 
 typedef struct qk_h5file qk_h5file_t;

@@ -1,44 +1,47 @@
 #include "client/h5meta.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { TEXT, REAL, INT } kind_t;
-
-typedef struct attribute {
-  const char *name;
-  kind_t kind;
-  size_t offset;
-  int count; /* characters with the final zero, or numbers */
-} attribute_t;
-
-#define ATTRIBUTE(name, kind, count)                                                               \
-  { #name, kind, offsetof(qk_h5meta_t, name), count }
-#define TEXT_ATTRIBUTE(name) ATTRIBUTE(name, TEXT, (int)sizeof((qk_h5meta_t *)0)->name)
-static const attribute_t attributes[] = {
-    ATTRIBUTE(dims, INT, 4),       TEXT_ATTRIBUTE(kind),         TEXT_ATTRIBUTE(basis),
-    TEXT_ATTRIBUTE(normalisation), ATTRIBUTE(kappa, REAL, 1),    ATTRIBUTE(mass, REAL, 1),
-    ATTRIBUTE(csw, REAL, 1),       ATTRIBUTE(boundary, REAL, 8), ATTRIBUTE(plaquette, REAL, 1),
-    ATTRIBUTE(tolerance, REAL, 1), TEXT_ATTRIBUTE(source),       TEXT_ATTRIBUTE(gauge),
-    TEXT_ATTRIBUTE(digest),        TEXT_ATTRIBUTE(program),
+#define REAL(name, count) QK_H5ATTR(qk_h5meta_t, name, QK_H5_REAL, count)
+#define TEXT(name) QK_H5ATTR_TEXT(qk_h5meta_t, name)
+static const qk_h5attr_t attributes[] = {
+    QK_H5ATTR(qk_h5meta_t, dims, QK_H5_INT, 4),
+    TEXT(kind),
+    TEXT(basis),
+    TEXT(normalisation),
+    REAL(kappa, 1),
+    REAL(mass, 1),
+    REAL(csw, 1),
+    REAL(boundary, 8),
+    REAL(plaquette, 1),
+    REAL(tolerance, 1),
+    TEXT(source),
+    TEXT(smear),
+    TEXT(links),
+    TEXT(sequential),
+    TEXT(gauge),
+    TEXT(digest),
+    TEXT(program),
 };
+#undef REAL
+#undef TEXT
 enum { NATTRIBUTE = sizeof attributes / sizeof attributes[0] };
+static const char format[] = "quarkd field";
 
 /* A column as it stands in the file: the status by its name. */
 typedef struct record {
   char status[24], source[16];
   double true_residual, seconds;
   int64_t iterations;
-  int32_t site[4], spin, colour;
+  int32_t site[4], spin, colour, momentum[3], every, gamma;
   uint64_t seed;
 } record_t;
 
 typedef struct member {
   const char *name;
-  kind_t kind;
+  qk_h5kind_t kind;
   size_t offset, size; /* of one number, or of the text */
   int count;
   bool is_unsigned;
@@ -50,38 +53,14 @@ typedef struct member {
         is_unsigned                                                                                \
   }
 static const member_t members[] = {
-    MEMBER(status, TEXT, 1, false),    MEMBER(true_residual, REAL, 1, false),
-    MEMBER(iterations, INT, 1, false), MEMBER(seconds, REAL, 1, false),
-    MEMBER(source, TEXT, 1, false),    MEMBER(site, INT, 4, false),
-    MEMBER(spin, INT, 1, false),       MEMBER(colour, INT, 1, false),
-    MEMBER(seed, INT, 1, true),
+    MEMBER(status, QK_H5_TEXT, 1, false),    MEMBER(true_residual, QK_H5_REAL, 1, false),
+    MEMBER(iterations, QK_H5_INT, 1, false), MEMBER(seconds, QK_H5_REAL, 1, false),
+    MEMBER(source, QK_H5_TEXT, 1, false),    MEMBER(site, QK_H5_INT, 4, false),
+    MEMBER(spin, QK_H5_INT, 1, false),       MEMBER(colour, QK_H5_INT, 1, false),
+    MEMBER(seed, QK_H5_INT, 1, true),        MEMBER(momentum, QK_H5_INT, 3, false),
+    MEMBER(every, QK_H5_INT, 1, false),      MEMBER(gamma, QK_H5_INT, 1, false),
 };
 enum { NMEMBER = sizeof members / sizeof members[0] };
-
-static herr_t first_cause(unsigned n, const H5E_error2_t *e, void *arg) {
-  (void)n;
-  *(const char **)arg = e->desc;
-  return 1;
-}
-
-qk_status_t qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...) {
-  char text[400];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  const char *cause = NULL;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_cause, &cause);
-  if (cause && *cause) return qk_fail(err, code, "%s: %s (HDF5: %s)", where, text, cause);
-  return qk_fail(err, code, "%s: %s", where, text);
-}
-
-static bool is_known(const qk_h5meta_t *meta, const attribute_t *a) {
-  const char *p = (const char *)meta + a->offset;
-  if (a->kind == TEXT) return *p != 0;
-  if (a->kind == REAL) return !isnan(*(const double *)(const void *)p);
-  return true;
-}
 
 static hid_t text_type(size_t size) {
   hid_t type = H5Tcopy(H5T_C_S1);
@@ -92,144 +71,19 @@ static hid_t text_type(size_t size) {
   return type;
 }
 
-static qk_status_t write_attribute(hid_t root, const char *where, const char *name, hid_t file_type,
-                                   hid_t memory_type, int count, const void *value, qk_err_t *err) {
-  const hsize_t n = (hsize_t)count;
-  const hid_t space = count == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n, NULL);
-  const hid_t attribute =
-      space < 0 ? -1 : H5Acreate2(root, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
-  const bool ok = attribute >= 0 && H5Awrite(attribute, memory_type, value) >= 0;
-  qk_status_t status = QK_OK;
-  if (!ok) status = qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s cannot be written", name);
-  if (attribute >= 0) H5Aclose(attribute);
-  if (space >= 0) H5Sclose(space);
-  return status;
-}
-
-/* Of variable length, UTF-8: what h5py shows as str. */
-static qk_status_t write_text(hid_t root, const char *where, const char *name, const char *value,
-                              qk_err_t *err) {
-  const hid_t type = H5Tcopy(H5T_C_S1);
-  qk_status_t status;
-  if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
-    status = qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s: no type", name);
-  else
-    status = write_attribute(root, where, name, type, type, 1, &value, err);
-  if (type >= 0) H5Tclose(type);
-  return status;
-}
-
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err) {
-  const int32_t version = QK_H5FILE_VERSION;
-  qk_status_t status = write_text(root, where, "format", "quarkd field", err);
-  if (status == QK_OK)
-    status = write_attribute(root, where, "format_version", H5T_STD_I32LE, H5T_NATIVE_INT32, 1,
-                             &version, err);
-  for (int i = 0; i < NATTRIBUTE && status == QK_OK; i++) {
-    const attribute_t *a = &attributes[i];
-    const char *value = (const char *)meta + a->offset;
-    if (!is_known(meta, a)) continue;
-    if (a->kind == TEXT)
-      status = write_text(root, where, a->name, value, err);
-    else if (a->kind == REAL)
-      status = write_attribute(root, where, a->name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, a->count,
-                               value, err);
-    else
-      status = write_attribute(root, where, a->name, H5T_STD_I32LE, H5T_NATIVE_INT32, a->count,
-                               value, err);
-  }
-  return status;
-}
-
-/* Fixed and variable length, any padding; at most size - 1 characters. */
-static qk_status_t read_text(hid_t attribute, hid_t type, const char *where, const char *name,
-                             char *value, size_t size, qk_err_t *err) {
-  const hid_t memory = H5Tcopy(H5T_C_S1);
-  const bool variable = H5Tis_variable_str(type) > 0;
-  const size_t length = variable ? 0 : H5Tget_size(type);
-  char *text = NULL;
-  qk_status_t status = QK_OK;
-  if (memory < 0 || H5Tset_cset(memory, H5Tget_cset(type)) < 0) goto unreadable;
-  if (variable) {
-    if (H5Tset_size(memory, H5T_VARIABLE) < 0 || H5Aread(attribute, memory, &text) < 0)
-      goto unreadable;
-  } else {
-    if (length >= (1u << 16) || !(text = calloc(1, length + 1))) goto unreadable;
-    if (H5Tset_size(memory, length + 1) < 0 || H5Aread(attribute, memory, text) < 0)
-      goto unreadable;
-  }
-  if (text && strlen(text) >= size)
-    status = qk_fail(err, QK_TOO_LARGE, "%s: attribute %s has %zu characters, at most %zu are read",
-                     where, name, strlen(text), size - 1);
-  else
-    snprintf(value, size, "%s", text ? text : "");
-  goto out;
-unreadable:
-  status = qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s: text cannot be read", name);
-out:
-  if (variable && text)
-    H5free_memory(text);
-  else
-    free(text);
-  if (memory >= 0) H5Tclose(memory);
-  return status;
-}
-
-static qk_status_t read_numbers(hid_t attribute, hid_t type, const char *where,
-                                const attribute_t *a, void *value, qk_err_t *err) {
-  const hid_t space = H5Aget_space(attribute);
-  const hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
-  if (space >= 0) H5Sclose(space);
-  if (n != a->count)
-    return qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s has %lld numbers, expected %d", where,
-                   a->name, (long long)n, a->count);
-  const H5T_class_t class = H5Tget_class(type);
-  if (class != H5T_INTEGER && (class != H5T_FLOAT || a->kind == INT))
-    return qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s is not %s", where, a->name,
-                   a->kind == INT ? "an integer" : "a number");
-  if (H5Aread(attribute, a->kind == INT ? H5T_NATIVE_INT32 : H5T_NATIVE_DOUBLE, value) < 0)
-    return qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s cannot be read", a->name);
-  return QK_OK;
-}
-
-static qk_status_t read_attribute(hid_t root, const char *where, const attribute_t *a, void *value,
-                                  qk_err_t *err) {
-  if (H5Aexists(root, a->name) <= 0) return QK_OK;
-  qk_status_t status = QK_OK;
-  const hid_t attribute = H5Aopen(root, a->name, H5P_DEFAULT);
-  const hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-  if (type < 0)
-    status = qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s cannot be opened", a->name);
-  else if (a->kind != TEXT)
-    status = read_numbers(attribute, type, where, a, value, err);
-  else if (H5Tget_class(type) != H5T_STRING)
-    status = qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s is not a text", where, a->name);
-  else
-    status = read_text(attribute, type, where, a->name, value, (size_t)a->count, err);
-  if (type >= 0) H5Tclose(type);
-  if (attribute >= 0) H5Aclose(attribute);
-  return status;
+  const qk_status_t status = qk_h5format_write(root, where, format, QK_H5FILE_VERSION, err);
+  return status != QK_OK ? status : qk_h5attr_write(root, where, attributes, NATTRIBUTE, meta, err);
 }
 
 qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err) {
-  char format[64] = "";
-  int32_t version = QK_H5FILE_VERSION;
-  const attribute_t head[2] = {{"format", TEXT, 0, sizeof format}, {"format_version", INT, 0, 1}};
-  qk_status_t status = read_attribute(root, where, &head[0], format, err);
-  if (status == QK_OK && strcmp(format, "quarkd field") == 0) {
-    status = read_attribute(root, where, &head[1], &version, err);
-    if (status == QK_OK && version != QK_H5FILE_VERSION)
-      status =
-          qk_fail(err, QK_UNSUPPORTED, "%s: attribute format_version = %d, this program reads %d",
-                  where, version, QK_H5FILE_VERSION);
-  }
-  for (int i = 0; i < NATTRIBUTE && status == QK_OK; i++)
-    status = read_attribute(root, where, &attributes[i], (char *)meta + attributes[i].offset, err);
-  return status;
+  bool ours;
+  const qk_status_t status = qk_h5format_read(root, where, format, QK_H5FILE_VERSION, &ours, err);
+  return status != QK_OK ? status : qk_h5attr_read(root, where, attributes, NATTRIBUTE, meta, err);
 }
 
 static hid_t number_type(const member_t *m, bool in_file) {
-  if (m->kind == REAL) return in_file ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE;
+  if (m->kind == QK_H5_REAL) return in_file ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE;
   if (m->is_unsigned) return in_file ? H5T_STD_U64LE : H5T_NATIVE_UINT64;
   if (m->size == 8) return in_file ? H5T_STD_I64LE : H5T_NATIVE_INT64;
   return in_file ? H5T_STD_I32LE : H5T_NATIVE_INT32;
@@ -245,9 +99,9 @@ static hid_t record_type(bool in_file) {
   for (int i = 0; i < NMEMBER && ok; i++) {
     const member_t *m = &members[i];
     const hsize_t count = (hsize_t)m->count;
-    const hid_t type = m->kind == TEXT ? text_type(m->size)
-                       : m->count == 1 ? H5Tcopy(number_type(m, in_file))
-                                       : H5Tarray_create2(number_type(m, in_file), 1, &count);
+    const hid_t type = m->kind == QK_H5_TEXT ? text_type(m->size)
+                       : m->count == 1       ? H5Tcopy(number_type(m, in_file))
+                                             : H5Tarray_create2(number_type(m, in_file), 1, &count);
     ok = type >= 0 && H5Tinsert(record, m->name, in_file ? offset : m->offset, type) >= 0;
     offset += m->size * (size_t)m->count;
     if (type >= 0) H5Tclose(type);
@@ -268,6 +122,9 @@ static void to_record(record_t *r, const qk_h5column_t *c) {
   r->spin = c->spin;
   r->colour = c->colour;
   r->seed = c->seed;
+  memcpy(r->momentum, c->momentum, sizeof r->momentum);
+  r->every = c->every;
+  r->gamma = c->gamma;
 }
 
 static bool parse_status(const char *name, qk_status_t *status) {
@@ -291,6 +148,9 @@ static bool from_record(qk_h5column_t *c, const record_t *r) {
   c->spin = r->spin;
   c->colour = r->colour;
   c->seed = r->seed;
+  memcpy(c->momentum, r->momentum, sizeof c->momentum);
+  c->every = r->every;
+  c->gamma = r->gamma;
   char name[sizeof r->status + 1];
   snprintf(name, sizeof name, "%.*s", (int)sizeof r->status, r->status);
   return parse_status(name, &c->status);

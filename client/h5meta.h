@@ -1,19 +1,13 @@
 /*
  * h5meta.h: the attributes and the table of columns of an h5file; used by h5file.c only.
  *
- * Both are made from tables of (name, type, place in the struct), so that reading and writing
- * cannot disagree. `where` in errors is the path of the file. Errors: QK_IO_ERROR, QK_BAD_FORMAT.
+ * Both are made from tables (h5kit.h). `where` in errors is the path of the file. Errors: QK_IO_ERROR, QK_BAD_FORMAT.
  */
 #ifndef QK_CLIENT_H5META_H
 #define QK_CLIENT_H5META_H
 
-#include <hdf5.h>
-
 #include "client/h5file.h"
-
-/* Fills err with "path: what: cause", cause being HDF5's innermost message; returns code. */
-__attribute__((format(printf, 4, 5))) qk_status_t
-qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...);
+#include "client/h5kit.h"
 
 /* Attributes of the root group; unknown members are not written. */
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err);

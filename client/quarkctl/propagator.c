@@ -1,73 +1,38 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/quarkctl/solving.h"
+#include "client/source.h"
 
-enum { COMPONENTS = 12, MOST_COUNT = 1 << 20, OPT_SOURCE = 0x200, OPT_COUNT };
+enum { OPT_SOURCE = 0x200, OPT_COUNT };
 
 typedef struct options {
   ctl_solve_options_t solve;
-  const char *source;
-  quark_source_t kind;
-  quark_column_t place; /* of the source; spin and colour are filled in for each column */
-  uint64_t count;       /* of noise sources; 0: not given */
+  const char *text;
+  qk_source_t source;
+  uint64_t count; /* 0: not given */
 } options_t;
 
 static const struct argp_option argp_options[] = {
     {"source", OPT_SOURCE, "SOURCE", 0,
-     "point:X,Y,Z,T   wall:T   z2:SEED[:T]   z4:SEED[:T] (required)", 1},
+     "point:X,Y,Z,T   wall:T[,p=PX:PY:PZ]   z2:SEED[:T][,KEY=...]   z4:SEED[:T][,KEY=...] "
+     "(required); keys: seed, t, count, every, dilute=spin+colour+time, p",
+     1},
     {"count", OPT_COUNT, "N", 0, "noise sources with seeds SEED, SEED + 1, ... (1)", 1},
     {0},
 };
 
-static bool parse_uint(const char **text, uint64_t *value) {
-  char *end;
-  if (**text < '0' || **text > '9') return false;
-  *value = strtoull(*text, &end, 10);
-  *text = end;
-  return true;
+static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
+  qk_err_t err = {0};
+  if (qk_source_parse(text, &o->source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
+  o->text = text;
 }
 
-static bool parse_coordinate(const char **text, int32_t *value) {
-  uint64_t x;
-  if (!parse_uint(text, &x) || x >= QK_H5FILE_MAX_EXTENT) return false;
-  *value = (int32_t)x;
-  return true;
-}
-
-static bool skip(const char **text, char c) {
-  if (**text != c) return false;
-  (*text)++;
-  return true;
-}
-
-static bool parse_point(const char *s, quark_column_t *place) {
-  return parse_coordinate(&s, &place->x) && skip(&s, ',') && parse_coordinate(&s, &place->y) &&
-         skip(&s, ',') && parse_coordinate(&s, &place->z) && skip(&s, ',') &&
-         parse_coordinate(&s, &place->t) && !*s;
-}
-
-static bool parse_noise(const char *s, quark_column_t *place) {
-  place->t = place->spin = place->colour = -1;
-  return parse_uint(&s, &place->seed) && (!skip(&s, ':') || parse_coordinate(&s, &place->t)) && !*s;
-}
-
-static bool parse_source(const char *text, options_t *o) {
-  const char *args = strchr(text, ':');
-  if (!args) return false;
-  const size_t n = (size_t)(args++ - text);
-  o->place = (quark_column_t){0};
-  if (n == 5 && memcmp(text, "point", n) == 0) {
-    o->kind = QUARK_POINT;
-    return parse_point(args, &o->place);
-  }
-  if (n == 4 && memcmp(text, "wall", n) == 0) {
-    o->kind = QUARK_WALL;
-    return parse_coordinate(&args, &o->place.t) && !*args;
-  }
-  o->kind = n == 2 && text[1] == '2' ? QUARK_Z2 : QUARK_Z4;
-  return n == 2 && text[0] == 'z' && (text[1] == '2' || text[1] == '4') &&
-         parse_noise(args, &o->place);
+static void finish_options(const struct argp_state *state, options_t *o) {
+  if (!o->text) argp_error(state, "--source is required");
+  if (!o->count) return;
+  if (!qk_source_is_noise(&o->source)) argp_error(state, "--count is for noise sources");
+  if (o->source.count) argp_error(state, "--count: --source=%s has a count", o->text);
+  o->source.count = o->count;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -77,53 +42,20 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     state->child_inputs[0] = &o->solve;
     return 0;
   case OPT_SOURCE:
-    if (!parse_source(arg, o))
-      argp_error(state, "--source=%s: must be point:X,Y,Z,T, wall:T, z2:SEED[:T] or z4:SEED[:T]",
-                 arg);
-    o->source = arg;
+    parse_source(state, arg, o);
     return 0;
   case OPT_COUNT:
-    o->count = ctl_integer(state, "count", arg, 1, MOST_COUNT);
+    o->count = ctl_integer(state, "count", arg, 1, QK_SOURCE_COUNT_MAX);
     return 0;
   case ARGP_KEY_ARG:
     argp_usage(state);
     return 0;
   case ARGP_KEY_END:
-    if (!o->source) argp_error(state, "--source is required");
-    if (o->count && o->kind != QUARK_Z2 && o->kind != QUARK_Z4)
-      argp_error(state, "--count is for noise sources");
+    finish_options(state, o);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
   }
-}
-
-static int check_place(const options_t *o, const quark_report_t *report) {
-  const int32_t x[4] = {o->place.x, o->place.y, o->place.z, o->place.t};
-  for (int mu = 0; mu < 4; mu++) {
-    if (x[mu] < (int32_t)report->setup.dims[mu]) continue;
-    ctl_complain("--source=%s: %c = %d is outside the lattice, which has %u", o->source, "xyzt"[mu],
-                 x[mu], report -> setup.dims[mu]);
-    return EXIT_USAGE;
-  }
-  return 0;
-}
-
-/* Columns in the order of the file: colour fastest, then spin; noise by seed. Caller frees. */
-static quark_column_t *make_columns(const options_t *o, int64_t *n) {
-  const bool noise = o->kind == QUARK_Z2 || o->kind == QUARK_Z4;
-  *n = noise ? (int64_t)(o->count ? o->count : 1) : COMPONENTS;
-  quark_column_t *column = calloc((size_t)*n, sizeof *column);
-  for (int64_t i = 0; column && i < *n; i++) {
-    column[i] = o->place;
-    if (noise) {
-      column[i].seed += (uint64_t)i;
-    } else {
-      column[i].spin = (int32_t)i / 3;
-      column[i].colour = (int32_t)i % 3;
-    }
-  }
-  return column;
 }
 
 int ctl_propagator(int argc, char **argv) {
@@ -142,17 +74,12 @@ int ctl_propagator(int argc, char **argv) {
   ctl_work_t work;
   quark_column_t *column = NULL;
   int code = ctl_work_begin(&work, &o.solve);
-  if (code == 0) code = check_place(&o, &work.report);
+  if (code == 0) code = ctl_columns(&o.source, o.text, &work.report, &work.nrhs, &column);
   if (code) goto out;
-  work.column = column = make_columns(&o, &work.nrhs);
-  if (!column) {
-    ctl_complain("no memory for %lld columns", (long long)work.nrhs);
-    code = EXIT_AGAIN;
-    goto out;
-  }
+  work.column = column;
   work.kind = "propagator";
-  work.source = o.source;
-  work.params.source = o.kind;
+  work.source = o.text;
+  work.params.source = o.source.kind;
   code = ctl_work_run(&work);
 out:
   ctl_work_end(&work);

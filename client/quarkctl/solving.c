@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/smearing.h"
+
 enum { IN_FLIGHT = 2, LEAST_BATCH = 12, MOST_BATCH = 256, RETRY_MS = 500, LOOK_MS = 200 };
 
 /* A request on its way: right-hand sides first .. first + nrhs - 1 of the work. */
@@ -43,6 +45,14 @@ void ctl_work_end(ctl_work_t *work) {
   qk_h5file_close(work->in);
 }
 
+int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
+                int64_t *n, quark_column_t **columns) {
+  qk_err_t err = {0};
+  if (qk_source_columns(source, report->setup.dims, n, columns, &err) == QK_OK) return 0;
+  ctl_complain("--source=%s: %s", text, err.text);
+  return err.code == QK_NO_MEMORY ? EXIT_AGAIN : EXIT_USAGE;
+}
+
 /* ---- the output file ---- */
 
 static int bits_of(const ctl_work_t *work) {
@@ -58,6 +68,11 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
   snprintf(meta->source, sizeof meta->source, "%.127s", work->source);
+  if (work->params.smear.steps) {
+    qk_smearing_print(&work->params.smear, meta->smear);
+    qk_smearing_print_links(&work->params.smear, meta->links);
+  }
+  if (work->sequential) snprintf(meta->sequential, sizeof meta->sequential, "%s", work->sequential);
   snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
   meta->kappa = r->setup.kappa;
@@ -69,7 +84,7 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
 }
 
 static int set_column(run_t *run, int64_t rhs, qk_err_t *err) {
-  static const char *const kinds[] = {"upload", "point", "wall", "z2", "z4"};
+  static const char *const kinds[] = {"upload", "point", "wall", "z2", "z4", "sequential"};
   const ctl_work_t *work = run->work;
   const quark_result_t *result = &run->result[rhs];
   qk_h5column_t c;
@@ -86,6 +101,13 @@ static int set_column(run_t *run, int64_t rhs, qk_err_t *err) {
     c.spin = from->spin;
     c.colour = from->colour;
     c.seed = from->seed;
+    const int32_t momentum[3] = {from->px, from->py, from->pz};
+    memcpy(c.momentum, momentum, sizeof momentum);
+    c.every = (int32_t)from->t_every;
+    if (work->params.source == QUARK_SEQUENTIAL) {
+      c.spin = c.colour = -1;
+      c.gamma = (int32_t)from->gamma;
+    }
   }
   c.status = (qk_status_t)result->status;
   c.true_residual = result->true_residual;
@@ -325,6 +347,8 @@ enum {
   OPT_DTYPE,
   OPT_BASIS,
   OPT_NORMALISATION,
+  OPT_SMEAR,
+  OPT_LINKS,
   OPT_PROGRESS,
   OPT_CLIENT
 };
@@ -340,6 +364,12 @@ static const struct argp_option options[] = {
     {"basis", OPT_BASIS, "NAME", 0, "degrand-rossi (default), ukqcd, dirac-pauli or openqcd", 10},
     {"normalisation", OPT_NORMALISATION, "mass|kappa", 0,
      "solve M x = b (mass, default) or 2 kappa M x = b", 10},
+    {"smear", OPT_SMEAR, "SMEARING", 0,
+     "Gaussian smearing of the sources: gauss:ALPHA,STEPS or gauss:width=W,steps=N", 10},
+    {"smear-links", OPT_LINKS, "SMEARING", 0,
+     "of the links that smearing uses: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] or "
+     "hyp:A1,A2,A3[,STEPS]",
+     10},
     {"progress", OPT_PROGRESS, 0, 0, "show progress also where stderr is no terminal", 10},
     {"client", OPT_CLIENT, "ID", 0,
      "32 hexadecimal digits to be known by, for quarkctl cancel (random)", 10},
@@ -365,6 +395,31 @@ static void parse_words(int key, const char *arg, ctl_solve_options_t *o,
   }
 }
 
+void ctl_smearing(const struct argp_state *state, const char *name, const char *text,
+                  quark_smearing_t *smearing) {
+  qk_err_t err = {0};
+  if (qk_smearing_parse(text, smearing, &err) != QK_OK)
+    argp_error(state, "--%s=%s: %s", name, text, err.text);
+}
+
+static void parse_links(const struct argp_state *state, const char *text,
+                        quark_smearing_t *smearing) {
+  qk_err_t err = {0};
+  if (qk_smearing_parse_links(text, smearing, &err) != QK_OK)
+    argp_error(state, "--smear-links=%s: %s", text, err.text);
+}
+
+/* The links are the same for sources and sinks. */
+static void finish_options(ctl_solve_options_t *o, const struct argp_state *state) {
+  quark_smearing_t links = o->params.smear;
+  if (!o->out && !o->out_optional) argp_error(state, "--out is required");
+  if (links.links && !o->params.smear.steps && !o->sink.steps)
+    argp_error(state, "--smear-links is for what is smeared: --smear is missing");
+  links.alpha = o->sink.alpha;
+  links.steps = o->sink.steps;
+  o->sink = links;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   ctl_solve_options_t *o = state->input;
   switch (key) {
@@ -388,6 +443,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_NORMALISATION:
     parse_words(key, arg, o, state);
     return 0;
+  case OPT_SMEAR:
+    ctl_smearing(state, "smear", arg, &o->params.smear);
+    return 0;
+  case OPT_LINKS:
+    parse_links(state, arg, &o->params.smear);
+    return 0;
   case OPT_PROGRESS:
     o->progress = true;
     return 0;
@@ -396,7 +457,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->has_client = true;
     return 0;
   case ARGP_KEY_END:
-    if (!o->out) argp_error(state, "--out is required");
+    finish_options(o, state);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;

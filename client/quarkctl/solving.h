@@ -7,18 +7,24 @@
 #define QUARKCTL_SOLVING_H
 
 #include "client/quarkctl/ctl.h"
+#include "client/source.h"
 
 /* Options of both commands. */
 typedef struct ctl_solve_options {
   ctl_common_t common;
   const char *out;
-  quark_params_t params; /* tol, max_iter, deadline, dtype, basis, normalisation */
+  bool out_optional;     /* set by a command that has uses without it */
+  quark_params_t params; /* tol, max_iter, deadline, dtype, basis, normalisation, smear */
+  quark_smearing_t sink; /* of commands that smear sinks, too; with the links of params.smear */
   bool has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];
 } ctl_solve_options_t;
 
 extern const struct argp ctl_solve_argp; /* its input is a ctl_solve_options_t */
 void ctl_solve_options_init(ctl_solve_options_t *options);
+/* A Gaussian smearing in words, or usage error. */
+void ctl_smearing(const struct argp_state *state, const char *name, const char *text,
+                  quark_smearing_t *smearing);
 
 typedef struct ctl_work {
   const ctl_solve_options_t *options;
@@ -26,6 +32,7 @@ typedef struct ctl_work {
   quark_report_t report;
   quark_params_t params;     /* as options, with what the input decides; column and nrhs unused */
   const char *kind, *source; /* for the output file: "propagator"; "point:0,0,0,0" */
+  const char *sequential;    /* likewise; NULL: is none */
   int64_t nrhs;
   const quark_column_t *column; /* generated: nrhs of them */
   qk_h5file_t *in;              /* uploaded: where from */
@@ -33,6 +40,9 @@ typedef struct ctl_work {
 
 /* Connects and waits until the daemon is ready; fills conn and report. */
 int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options);
+/* The columns of a source, which was --source=text, on the daemon's lattice; the caller frees them. */
+int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
+                int64_t *n, quark_column_t **columns);
 /* Does all of it, writes the file, prints the outcome. */
 int ctl_work_run(ctl_work_t *work);
 void ctl_work_end(ctl_work_t *work);

@@ -1,0 +1,58 @@
+/*
+ * channels.h: hadron channels by name, made from what the daemon contracts (quark_channel_t).
+ *
+ *   pion, a4, a0, rho, rho_t, a1, b1   mesons: the mean over polarisations of
+ *                      <O(x) O^+(x0)> = -s C_GG,   O = qbar G q,   gt G^+ gt = s G
+ *                      with G = g5; g5 gt; 1; gi; gi gt; gi g5; gi gj. Connected part, positive.
+ *   nucleon, nucleon_minus   N and its parity partner:
+ *                      C(t) = +-1/2 { tr[(1 +- gt)/2 N(t)] + tr[(1 -+ gt)/2 N(-t)] }
+ *   delta              likewise, of sum_ij P_ij Delta_ji(t), P_ij = delta_ij - gi gj / 3: spin 3/2 at rest
+ *   SINK-SOURCE        a meson of two gamma matrices as the daemon gives it: id, g5, gx, gxgt, ... or
+ *                      numbers 0 .. 15 of quark.h: "g5-gxgygz", "15-7"
+ *   all                all names above; pairs: all 256 pairs
+ *
+ * t counts from the source. Where the line of a baryon from the source to t crosses the edge of the
+ * lattice, three times the phase of the boundary in t is made good, so that N(t) does not depend on
+ * where in time the source is, and N(-t) is its continuation to times before the source.
+ * Formulas: docs/physics.md. Gamma basis DeGrand-Rossi. Pure functions.
+ * Errors: QK_BAD_ARGUMENT, with the word that is wrong; QK_NO_MEMORY.
+ */
+#ifndef QK_CLIENT_CHANNELS_H
+#define QK_CLIENT_CHANNELS_H
+
+#include <complex.h>
+#include <stdint.h>
+
+#include "client/quark.h"
+#include "daemon/base/err.h"
+
+enum { QK_CHANNEL_NAME = 24 };
+
+typedef struct qk_channels {
+  int n;
+  struct qk_channel_line *line; /* n */
+  uint32_t nraw;
+  quark_channel_t *raw; /* nraw different ones: what the daemon is asked for */
+} qk_channels_t;
+
+/* text: names separated by commas or blanks; repeated ones count once. */
+qk_status_t qk_channels_parse(const char *text, qk_channels_t *channels, qk_err_t *err);
+void qk_channels_fini(qk_channels_t *channels);
+
+const char *qk_channels_name(const qk_channels_t *channels, int i);
+/* Whether C(T - t) = C(t), so that a cosh describes it: the named mesons. By name. */
+bool qk_channel_is_symmetric(const char *name);
+
+/* Complex numbers of all raw channels at one momentum and time. */
+int64_t qk_channels_numbers(const qk_channels_t *channels);
+
+/* raw: [raw channel][momentum][T][numbers]; out: [channel][momentum][T]. t0: time slice of the source;
+ * phase: of the boundary in t, modulus 1. */
+void qk_channels_evaluate(const qk_channels_t *channels, const double complex *raw, int nmom,
+                          int nt, int t0, double complex phase, double complex *out);
+
+/* Momenta as triples of integers, separated by ';' or blanks: "0,0,0;1,0,0". At most QK_MOMENTA_MAX. The
+ * caller frees *momenta. */
+qk_status_t qk_momenta_parse(const char *text, uint32_t *n, int32_t (**momenta)[3], qk_err_t *err);
+
+#endif

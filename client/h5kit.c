@@ -1,0 +1,205 @@
+#include "client/h5kit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static herr_t first_cause(unsigned n, const H5E_error2_t *e, void *arg) {
+  (void)n;
+  *(const char **)arg = e->desc;
+  return 1;
+}
+
+qk_status_t qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...) {
+  char text[400];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  const char *cause = NULL;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_cause, &cause);
+  if (cause && *cause) return qk_fail(err, code, "%s: %s (HDF5: %s)", where, text, cause);
+  return qk_fail(err, code, "%s: %s", where, text);
+}
+
+static bool is_known(const void *values, const qk_h5attr_t *a) {
+  const char *p = (const char *)values + a->offset;
+  if (a->kind == QK_H5_TEXT) return *p != 0;
+  if (a->kind == QK_H5_REAL) return !isnan(*(const double *)(const void *)p);
+  return true;
+}
+
+static qk_status_t write_attribute(hid_t root, const char *where, const char *name, hid_t file_type,
+                                   hid_t memory_type, int count, const void *value, qk_err_t *err) {
+  const hsize_t n = (hsize_t)count;
+  const hid_t space = count == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n, NULL);
+  const hid_t attribute =
+      space < 0 ? -1 : H5Acreate2(root, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
+  const bool ok = attribute >= 0 && H5Awrite(attribute, memory_type, value) >= 0;
+  qk_status_t status = QK_OK;
+  if (!ok) status = qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s cannot be written", name);
+  if (attribute >= 0) H5Aclose(attribute);
+  if (space >= 0) H5Sclose(space);
+  return status;
+}
+
+/* Of variable length, UTF-8: what h5py shows as str. */
+static qk_status_t write_text(hid_t root, const char *where, const char *name, const char *value,
+                              qk_err_t *err) {
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  qk_status_t status;
+  if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
+    status = qk_h5_fail(err, QK_IO_ERROR, where, "attribute %s: no type", name);
+  else
+    status = write_attribute(root, where, name, type, type, 1, &value, err);
+  if (type >= 0) H5Tclose(type);
+  return status;
+}
+
+qk_status_t qk_h5attr_write(hid_t object, const char *where, const qk_h5attr_t *table, int n,
+                            const void *values, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < n && status == QK_OK; i++) {
+    const qk_h5attr_t *a = &table[i];
+    const char *value = (const char *)values + a->offset;
+    if (!is_known(values, a)) continue;
+    if (a->kind == QK_H5_TEXT)
+      status = write_text(object, where, a->name, value, err);
+    else if (a->kind == QK_H5_REAL)
+      status = write_attribute(object, where, a->name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, a->count,
+                               value, err);
+    else
+      status = write_attribute(object, where, a->name, H5T_STD_I32LE, H5T_NATIVE_INT32, a->count,
+                               value, err);
+  }
+  return status;
+}
+
+/* Fixed and variable length, any padding; at most size - 1 characters. */
+static qk_status_t read_text(hid_t attribute, hid_t type, const char *where, const char *name,
+                             char *value, size_t size, qk_err_t *err) {
+  const hid_t memory = H5Tcopy(H5T_C_S1);
+  const bool variable = H5Tis_variable_str(type) > 0;
+  const size_t length = variable ? 0 : H5Tget_size(type);
+  char *text = NULL;
+  qk_status_t status = QK_OK;
+  if (memory < 0 || H5Tset_cset(memory, H5Tget_cset(type)) < 0) goto unreadable;
+  if (variable) {
+    if (H5Tset_size(memory, H5T_VARIABLE) < 0 || H5Aread(attribute, memory, &text) < 0)
+      goto unreadable;
+  } else {
+    if (length >= (1u << 16) || !(text = calloc(1, length + 1))) goto unreadable;
+    if (H5Tset_size(memory, length + 1) < 0 || H5Aread(attribute, memory, text) < 0)
+      goto unreadable;
+  }
+  if (text && strlen(text) >= size)
+    status = qk_fail(err, QK_TOO_LARGE, "%s: attribute %s has %zu characters, at most %zu are read",
+                     where, name, strlen(text), size - 1);
+  else
+    snprintf(value, size, "%s", text ? text : "");
+  goto out;
+unreadable:
+  status = qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s: text cannot be read", name);
+out:
+  if (variable && text)
+    H5free_memory(text);
+  else
+    free(text);
+  if (memory >= 0) H5Tclose(memory);
+  return status;
+}
+
+static qk_status_t read_numbers(hid_t attribute, hid_t type, const char *where,
+                                const qk_h5attr_t *a, void *value, qk_err_t *err) {
+  const hid_t space = H5Aget_space(attribute);
+  const hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+  if (space >= 0) H5Sclose(space);
+  if (n != a->count)
+    return qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s has %lld numbers, expected %d", where,
+                   a->name, (long long)n, a->count);
+  const H5T_class_t class = H5Tget_class(type);
+  if (class != H5T_INTEGER && (class != H5T_FLOAT || a->kind == QK_H5_INT))
+    return qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s is not %s", where, a->name,
+                   a->kind == QK_H5_INT ? "an integer" : "a number");
+  if (H5Aread(attribute, a->kind == QK_H5_INT ? H5T_NATIVE_INT32 : H5T_NATIVE_DOUBLE, value) < 0)
+    return qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s cannot be read", a->name);
+  return QK_OK;
+}
+
+static qk_status_t read_attribute(hid_t object, const char *where, const qk_h5attr_t *a,
+                                  void *value, qk_err_t *err) {
+  if (H5Aexists(object, a->name) <= 0) return QK_OK;
+  qk_status_t status = QK_OK;
+  const hid_t attribute = H5Aopen(object, a->name, H5P_DEFAULT);
+  const hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+  if (type < 0)
+    status = qk_h5_fail(err, QK_BAD_FORMAT, where, "attribute %s cannot be opened", a->name);
+  else if (a->kind != QK_H5_TEXT)
+    status = read_numbers(attribute, type, where, a, value, err);
+  else if (H5Tget_class(type) != H5T_STRING)
+    status = qk_fail(err, QK_BAD_FORMAT, "%s: attribute %s is not a text", where, a->name);
+  else
+    status = read_text(attribute, type, where, a->name, value, (size_t)a->count, err);
+  if (type >= 0) H5Tclose(type);
+  if (attribute >= 0) H5Aclose(attribute);
+  return status;
+}
+
+qk_status_t qk_h5attr_read(hid_t object, const char *where, const qk_h5attr_t *table, int n,
+                           void *values, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < n && status == QK_OK; i++)
+    status = read_attribute(object, where, &table[i], (char *)values + table[i].offset, err);
+  return status;
+}
+
+typedef struct head {
+  char format[64];
+  int32_t version;
+} head_t;
+
+static const qk_h5attr_t head_attributes[] = {
+    {"format", QK_H5_TEXT, offsetof(head_t, format), sizeof((head_t *)0)->format},
+    {"format_version", QK_H5_INT, offsetof(head_t, version), 1},
+};
+
+qk_status_t qk_h5format_write(hid_t root, const char *where, const char *format, int version,
+                              qk_err_t *err) {
+  head_t head = {.version = version};
+  snprintf(head.format, sizeof head.format, "%s", format);
+  return qk_h5attr_write(root, where, head_attributes, 2, &head, err);
+}
+
+qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, int version,
+                             bool *is_format, qk_err_t *err) {
+  head_t head = {.version = version};
+  qk_status_t status = qk_h5attr_read(root, where, head_attributes, 2, &head, err);
+  if (status != QK_OK) return status;
+  *is_format = strcmp(head.format, format) == 0;
+  if (*is_format && head.version != version)
+    return qk_fail(err, QK_UNSUPPORTED, "%s: attribute format_version = %d, this program reads %d",
+                   where, head.version, version);
+  return QK_OK;
+}
+
+hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real) {
+  const size_t size = H5Tget_size(real);
+  const hid_t type = H5Tcreate(H5T_COMPOUND, 2 * size);
+  if (type >= 0 && (H5Tinsert(type, re, 0, real) < 0 || H5Tinsert(type, im, size, real) < 0)) {
+    H5Tclose(type);
+    return -1;
+  }
+  return type;
+}
+
+qk_status_t qk_h5_publish(const char *part, const char *path, qk_err_t *err) {
+  const int fd = open(part, O_RDWR | O_CLOEXEC);
+  const bool synced = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0 && close(fd) == 0 && synced && rename(part, path) == 0) return QK_OK;
+  return qk_fail(err, QK_IO_ERROR, "%s: cannot be renamed into place: %s", path, strerror(errno));
+}

@@ -1,0 +1,58 @@
+/*
+ * h5kit.h: what the writers and readers of HDF5 files share; used by h5*.c and corrfile.c only.
+ *
+ * Attributes are made from tables of (name, type, place in a struct), so that reading and writing
+ * cannot disagree. `where` in errors is the path of the file. Errors: QK_IO_ERROR, QK_BAD_FORMAT,
+ * QK_TOO_LARGE (a text), QK_UNSUPPORTED (version).
+ */
+#ifndef QK_CLIENT_H5KIT_H
+#define QK_CLIENT_H5KIT_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/base/err.h"
+
+typedef enum qk_h5kind {
+  QK_H5_TEXT, /* char[]; empty: not known */
+  QK_H5_REAL, /* double; NaN: not known */
+  QK_H5_INT   /* int32_t */
+} qk_h5kind_t;
+
+typedef struct qk_h5attr {
+  const char *name;
+  qk_h5kind_t kind;
+  size_t offset;
+  int count; /* characters with the final zero, or numbers */
+} qk_h5attr_t;
+
+#define QK_H5ATTR(type, name, kind, count)                                                         \
+  { #name, kind, offsetof(type, name), count }
+#define QK_H5ATTR_TEXT(type, name) QK_H5ATTR(type, name, QK_H5_TEXT, (int)sizeof((type *)0)->name)
+
+/* Fills err with "path: what: cause", cause being HDF5's innermost message; returns code. */
+__attribute__((format(printf, 4, 5))) qk_status_t
+qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...);
+
+/* Members that are not known are not written. */
+qk_status_t qk_h5attr_write(hid_t object, const char *where, const qk_h5attr_t *table, int n,
+                            const void *values, qk_err_t *err);
+/* What is not in the file stays as it was in values; what is there must have the right class and
+ * size. */
+qk_status_t qk_h5attr_read(hid_t object, const char *where, const qk_h5attr_t *table, int n,
+                           void *values, qk_err_t *err);
+
+/* Attributes format and format_version. Reading: QK_UNSUPPORTED for this format in another version. */
+qk_status_t qk_h5format_write(hid_t root, const char *where, const char *format, int version,
+                              qk_err_t *err);
+qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, int version,
+                             bool *is_format, qk_err_t *err);
+
+/* A compound of two reals; negative on failure. The caller closes it. */
+hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real);
+
+/* The bytes of a closed file reach the disk before it takes its name. */
+qk_status_t qk_h5_publish(const char *part, const char *path, qk_err_t *err);
+
+#endif
