@@ -14,6 +14,15 @@ uint8_t *qk_control_pack(const ProtobufCMessage *message, size_t *bytes) {
   return data;
 }
 
+ProtobufCMessage *qk_control_copy(const ProtobufCMessage *message) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(message, &bytes);
+  if (!data) return NULL;
+  ProtobufCMessage *copy = protobuf_c_message_unpack(message->descriptor, NULL, bytes, data);
+  free(data);
+  return copy;
+}
+
 Quark__ClientMessage *qk_control_unpack_client(const void *data, size_t bytes) {
   if (bytes > QK_CONTROL_MAX) return NULL;
   Quark__ClientMessage *m = quark__client_message__unpack(NULL, bytes, data);

@@ -23,6 +23,9 @@ extern "C" {
 /* Any of the four envelopes. */
 uint8_t *qk_control_pack(const ProtobufCMessage *message, size_t *bytes);
 
+/* A message with all it holds; of any kind. NULL where pack would be NULL. Free as the others. */
+ProtobufCMessage *qk_control_copy(const ProtobufCMessage *message);
+
 Quark__ClientMessage *qk_control_unpack_client(const void *data, size_t bytes);
 Quark__ServerMessage *qk_control_unpack_server(const void *data, size_t bytes);
 Quark__Engine__FrontMessage *qk_control_unpack_front(const void *data, size_t bytes);

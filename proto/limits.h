@@ -25,6 +25,7 @@ enum {
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
+  QK_PROPAGATOR_COLUMNS = 12,   /* right-hand sides of a propagator: spin, colour */
   QK_MOMENTA_MAX = 128,         /* of a contraction */
   QK_CHANNELS_MAX = 512,        /* of a contraction */
   QK_SMEAR_STEPS_MAX = 1000,    /* Gaussian smearing */
@@ -36,6 +37,7 @@ enum {
   QK_ENGINE_SILENCE_MS = 30000         /* front silent for so long: the engine leaves */
 };
 
+#define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing */
 #define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
 #define QK_DEADLINE_MS_MAX 31536000000ull /* deadline: a year */
 

@@ -64,68 +64,6 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
-  for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
-    if (job->rhs[i].state == QK_RHS_ENDED) qk_reply_result(server, session, &job->rhs[i]);
-}
-
-static qk_status_t admit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit,
-                         qk_job_t **job, qk_err_t *err) {
-  const uint32_t *dims = qk_worker_info(server->worker)->dims;
-  if (submit->request > 0 && submit->request <= session->newest)
-    return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
-                   (unsigned long long)submit->request, (unsigned long long)session->newest);
-  if (server->draining || server->stopping)
-    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
-  if (qk_worker_state(server->worker) != QK_WORKER_READY)
-    return qk_fail(err, QK_NOT_READY, "no setup is loaded yet");
-  qk_status_t s = qk_job_check(submit, dims, err);
-  if (s != QK_OK) return s;
-  if (session->njobs == QK_CLIENT_REQUESTS_MAX)
-    return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
-                   QK_CLIENT_REQUESTS_MAX);
-  int64_t cost = qk_job_cost(submit, dims), room = qk_shm_free_bytes();
-  if (cost <= server->budget.limit && cost > room)
-    return qk_fail(err, QK_BUSY, "request of %lld bytes: /dev/shm has %lld", (long long)cost,
-                   (long long)room);
-  return qk_job_create(submit, dims, server->settings->kappa, qk_server_now(server),
-                       &server->budget, job, err);
-}
-
-static void on_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
-  qk_err_t err = {0};
-  qk_job_t *job = qk_session_job(session, submit->request);
-  if (job && job->digest != qk_job_digest(submit)) {
-    job = NULL;
-    qk_fail(&err, QK_BAD_ARGUMENT, "request %llu is there with other parameters",
-            (unsigned long long)submit->request);
-  } else if (job) {
-    qk_reply_accepted(server, session, job, true);
-    repeat_results(server, session, job);
-    return;
-  } else {
-    admit(server, session, submit, &job, &err);
-  }
-  if (!job) {
-    server->count.rejected++;
-    qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
-           (unsigned long long)submit->request, qk_status_name(err.code), err.text);
-    qk_reply_rejected(server, &session->control, submit->request, &err);
-    return;
-  }
-  server->count.accepted++;
-  session->newest = job->request;
-  session->njobs++;
-  job->session = session;
-  qk_list_append(&session->jobs, &job->link);
-  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
-  qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
-         job->tol);
-  qk_reply_accepted(server, session, job, false);
-  for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
-}
-
 static void complain(qk_server_t *server, const qk_session_t *session, uint64_t request,
                      const qk_err_t *err) {
   qk_reply_error(server, &session->control, err->code, err->text, false, request);
@@ -155,10 +93,11 @@ static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Gr
   if (check_index(job, grant->rhs, &err) == QK_OK) {
     qk_rhs_t *rhs = &job->rhs[grant->rhs];
     if (rhs->state == QK_RHS_ACKED) return;
+    job->used_at = qk_server_now(server);
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
     if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution)
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
-              server->settings->keep);
+              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : server->settings->keep);
     if (err.code == QK_OK) qk_data_offer(server, rhs);
   }
   if (err.code != QK_OK) complain(server, session, grant->request, &err);
@@ -179,10 +118,17 @@ static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack 
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0; i++)
     if (job->rhs[i].state == QK_RHS_ENDED) qk_rhs_ack(&job->rhs[i]);
   if (err.code != QK_OK) complain(server, session, ack->request, &err);
-  if (job->acked == job->nrhs) {
+  if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
     qk_dispatch_forget(server, job);
   }
+}
+
+static void on_release(qk_server_t *server, qk_session_t *session, const Quark__Release *release) {
+  qk_job_t *job = find_job(server, session, release->request);
+  if (!job) return;
+  qk_log(QK_LOG_INFO, "job", job->name, "released");
+  qk_dispatch_forget(server, job);
 }
 
 static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__Cancel *cancel) {
@@ -216,7 +162,7 @@ static void on_session_message(qk_server_t *server, qk_session_t *session,
                                const Quark__ClientMessage *m) {
   switch (m->body_case) {
   case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
-    on_submit(server, session, m->submit);
+    qk_admit_submit(server, session, m->submit);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_GRANT:
     on_grant(server, session, m->grant);
@@ -226,6 +172,12 @@ static void on_session_message(qk_server_t *server, qk_session_t *session,
     break;
   case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
     on_cancel(server, session, m->cancel);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
+    qk_admit_contract(server, session, m->contract);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
+    on_release(server, session, m->release);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_PING:
     qk_reply_pong(server, &session->control);

@@ -9,7 +9,9 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   qk_session_t *session = rhs->job->session;
   server->count.iterations += o->iterations;
   server->count.applications += o->applications;
-  if (o->status == QK_OK)
+  if (o->status == QK_OK && rhs->job->contraction)
+    server->count.contracted++;
+  else if (o->status == QK_OK)
     server->count.converged++;
   else if (o->status == QK_CANCELLED)
     server->count.cancelled++;
@@ -37,44 +39,56 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
 }
 
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. */
-static bool fill(qk_server_t *server, uint32_t k, qk_rhs_t *rhs) {
-  qk_slot_use_t *slot = &server->slot[k];
+static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
-  if (job->sink == QUARK__SINK__SINK_DOWNLOAD &&
+  if (job->sink != QUARK__SINK__SINK_NONE &&
       qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     end(server, rhs, QK_NO_MEMORY, err.text);
     return true;
   }
-  if (!qk_worker_fill(server->worker, k, server->ticket + 1, rhs)) {
+  const uint64_t ticket = server->ticket + 1;
+  if (!(job->contraction ? qk_worker_contract(server->worker, ticket, rhs)
+                         : qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs))) {
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     qk_dispatch_queue(server, rhs);
     return false;
   }
-  slot->rhs = rhs;
-  slot->ticket = ++server->ticket;
+  server->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
+  server->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->iterations = 0;
   rhs->residual = 1;
   job->running++;
-  job->progress_due = true;
+  job->progress_due = !job->contraction;
   return true;
+}
+
+/* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
+ * later, so nothing is sent behind one. */
+static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
+  if (server->slot[QK_CONTRACT_PLACE].rhs) return -1;
+  if (rhs->job->contraction) return QK_CONTRACT_PLACE;
+  const int n = (int)qk_worker_info(server->worker)->slots;
+  for (int k = 0; k < n; k++)
+    if (!server->slot[k].rhs) return k;
+  return -1;
 }
 
 void qk_dispatch_feed(qk_server_t *server) {
   if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
-  uint32_t n = qk_worker_info(server->worker)->slots;
-  for (uint32_t k = 0; k < n; k++) {
-    while (!server->slot[k].rhs) {
-      qk_link_t *l = qk_sched_pop(&server->sched);
-      if (!l || !fill(server, k, QK_HOLDER(l, qk_rhs_t, queue))) return;
-    }
+  for (qk_link_t *l; (l = qk_sched_first(&server->sched));) {
+    qk_rhs_t *rhs = QK_HOLDER(l, qk_rhs_t, queue);
+    const int k = place_for(server, rhs);
+    if (k < 0) return;
+    qk_sched_pop(&server->sched);
+    if (!start(server, k, rhs)) return;
   }
 }
 
 static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {
-  for (int k = 0; k < QK_SLOTS_MAX; k++)
+  for (int k = 0; k < QK_PLACES; k++)
     if (server->slot[k].rhs == rhs) return k;
   return -1;
 }
@@ -90,6 +104,7 @@ void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict,
   int k = slot_of(server, rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
+  if (k == QK_CONTRACT_PLACE) return; /* its result will be thrown away */
   qk_worker_cancel(server->worker, (uint32_t)k, server->slot[k].ticket);
 }
 
@@ -99,10 +114,16 @@ void qk_dispatch_forget(qk_server_t *server, qk_job_t *job) {
   job->session = NULL;
   for (uint32_t i = 0; i < job->nrhs; i++)
     qk_dispatch_cancel(server, &job->rhs[i], QK_CANCELLED, "");
-  if (job->running > 0)
-    qk_list_append(&server->orphans, &job->link);
-  else
-    qk_job_destroy(job);
+  qk_list_append(&server->orphans, &job->link);
+  job->forgotten = true;
+  qk_job_settle(job);
+}
+
+void qk_dispatch_expire(qk_server_t *server, qk_job_t *job) {
+  qk_log(QK_LOG_INFO, "job", job->name, "what it kept has expired");
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].state >= QK_RHS_ENDED) qk_rhs_drop_solution(&job->rhs[i]);
+  if (job->acked == job->nrhs) qk_dispatch_forget(server, job);
 }
 
 /* The slot is free again; a job that only waited for it goes. */
@@ -111,7 +132,7 @@ static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) 
   server->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, qk_server_now(server));
   qk_dispatch_ended(server, rhs);
-  if (!rhs->job->session && rhs->job->running == 0) qk_job_destroy(rhs->job);
+  qk_job_settle(rhs->job);
 }
 
 /* ---- events of the engine ------------------------------------------------------------------ */
@@ -132,6 +153,18 @@ static void fail_uploading(qk_server_t *server, const char *why) {
   }
 }
 
+/* Solutions on one configuration are nothing to go on with on another. */
+static void expire_kept(qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
+      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      next = l->next;
+      if (qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+    }
+  }
+}
+
 static void on_ready(void *arg, bool changed) {
   qk_server_t *server = arg;
   const qk_engine_info_t *e = qk_worker_info(server->worker);
@@ -142,6 +175,7 @@ static void on_ready(void *arg, bool changed) {
   qk_warn("worker", "the gauge configuration is not the one loaded before");
   fail_queued(server, "the gauge configuration has changed");
   fail_uploading(server, "the gauge configuration has changed");
+  expire_kept(server);
 }
 
 static int exit_code_of(qk_status_t status) {
@@ -188,9 +222,21 @@ static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
   leave_slot(server, (int)d->slot, &o);
 }
 
+static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
+  qk_server_t *server = arg;
+  const qk_slot_use_t *place = &server->slot[QK_CONTRACT_PLACE];
+  if (!place->rhs || place->ticket != c->ticket) return;
+  qk_outcome_t o = {.status = (qk_status_t)c->status, .seconds = c->seconds};
+  snprintf(o.text, sizeof o.text, "%s", c->text ? c->text : "");
+  if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
+  if (place->rhs->verdict != QK_OK) o.status = place->rhs->verdict;
+  o.written = o.status == QK_OK;
+  leave_slot(server, QK_CONTRACT_PLACE, &o);
+}
+
 void qk_dispatch_abandon(qk_server_t *server) {
   const qk_outcome_t outcome = {.status = QK_SHUTTING_DOWN};
-  for (int k = 0; k < QK_SLOTS_MAX; k++)
+  for (int k = 0; k < QK_PLACES; k++)
     if (server->slot[k].rhs) leave_slot(server, k, &outcome);
 }
 
@@ -198,7 +244,7 @@ enum { HOPELESS = 3 }; /* engines in a row that did not become ready */
 
 static void on_lost(void *arg, const char *why, int failures) {
   qk_server_t *server = arg;
-  for (int k = 0; k < QK_SLOTS_MAX; k++) {
+  for (int k = 0; k < QK_PLACES; k++) {
     qk_rhs_t *rhs = server->slot[k].rhs;
     if (!rhs) continue;
     qk_outcome_t o = {.status = rhs->verdict ? rhs->verdict : QK_ENGINE_LOST,
@@ -223,5 +269,6 @@ const qk_worker_events_t QK_SERVER_WORKER_EVENTS = {.ready = on_ready,
                                                     .refused = on_refused,
                                                     .progress = on_progress,
                                                     .done = on_done,
+                                                    .contracted = on_contracted,
                                                     .lost = on_lost,
                                                     .stopped = on_stopped};

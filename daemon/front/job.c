@@ -10,15 +10,10 @@
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static void refund(qk_budget_t *budget, uint64_t bytes) {
-  budget->used -= (int64_t)bytes;
-  QK_ASSERT(budget->used >= 0);
-}
-
 static void free_source(qk_rhs_t *rhs) {
   qk_shm_destroy(rhs->source);
   rhs->source = NULL;
-  if (rhs->charged_source) refund(rhs->job->budget, rhs->job->field_bytes);
+  if (rhs->charged_source) qk_budget_refund(rhs->job->budget, (int64_t)rhs->job->field_bytes);
   rhs->charged_source = false;
 }
 
@@ -28,7 +23,11 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
   rhs->solution = NULL;
   qk_field_hash_destroy(rhs->hash);
   rhs->hash = NULL;
-  if (rhs->charged_solution) refund(rhs->job->budget, rhs->job->field_bytes);
+  if (rhs->charged_solution) {
+    const qk_job_t *job = rhs->job;
+    qk_budget_refund(job->budget, (int64_t)job->field_bytes);
+    if (job->user) qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
+  }
   rhs->charged_solution = false;
 }
 
@@ -37,172 +36,216 @@ static int64_t overhead(const Quark__Submit *submit) {
                    submit->n_column * sizeof(Quark__Column));
 }
 
+static int64_t overhead_contract(const Quark__Contract *contract) {
+  const Quark__Contraction *c = contract->contraction;
+  return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *c +
+                   c->n_channel * (sizeof(Quark__Channel) + sizeof(Quark__Channel *)) +
+                   (c->n_momentum + c->n_origin) * sizeof(int32_t));
+}
+
 static uint64_t field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
   uint64_t sites = 1;
   for (int mu = 0; mu < 4; mu++) sites *= dims[mu];
   return sites * 24 * (submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4);
 }
 
+/* Complex doubles [channel][momentum][T][numbers of the channel]. */
+static uint64_t correlator_bytes(const Quark__Contraction *c, const uint32_t dims[4]) {
+  static const uint64_t numbers[] = {[QUARK__CHANNEL_KIND__CHANNEL_MESON] = 1,
+                                     [QUARK__CHANNEL_KIND__CHANNEL_NUCLEON] = 4 * 4,
+                                     [QUARK__CHANNEL_KIND__CHANNEL_DELTA] = 3 * 3 * 4 * 4};
+  uint64_t sum = 0, momenta = c->n_momentum > 0 ? c->n_momentum / 3 : 1;
+  for (size_t i = 0; i < c->n_channel; i++) sum += numbers[c->channel[i]->kind];
+  return sum * momenta * dims[3] * 2 * sizeof(double);
+}
+
+static bool has_solutions(Quark__Sink sink) {
+  return sink == QUARK__SINK__SINK_DOWNLOAD || sink == QUARK__SINK__SINK_KEEP;
+}
+
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
   int64_t fields = 0;
   if (submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD) fields += submit->nrhs;
-  if (submit->sink == QUARK__SINK__SINK_DOWNLOAD) fields += submit->nrhs;
+  if (has_solutions(submit->sink)) fields += submit->nrhs;
   return fields * (int64_t)field_bytes(submit, dims) + overhead(submit);
 }
 
-/* ---- SUBMIT -------------------------------------------------------------------------------- */
-
-static qk_status_t check_column(const Quark__Submit *submit, uint32_t i, const uint32_t dims[4],
-                                qk_err_t *err) {
-  const Quark__Column *c = submit->column[i];
-  bool noise = submit->source == QUARK__SOURCE_KIND__SOURCE_Z2 ||
-               submit->source == QUARK__SOURCE_KIND__SOURCE_Z4;
-  const int64_t at[4] = {c->x, c->y, c->z, c->t};
-  for (int mu = 0; mu < 4; mu++) {
-    int64_t least = mu == 3 && noise ? -1 : 0;
-    if (at[mu] < least || at[mu] >= (int64_t)dims[mu])
-      return qk_fail(err, QK_BAD_ARGUMENT, "column %u: %c = %lld is outside %lld .. %u", i,
-                     "xyzt"[mu], (long long)at[mu], (long long)least, dims[mu] - 1);
-  }
-  int least = noise ? -1 : 0;
-  if (c->spin < least || c->spin > 3)
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: spin = %d is outside %d .. 3", i, c->spin,
-                   least);
-  if (c->colour < least || c->colour > 2)
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: colour = %d is outside %d .. 2", i, c->colour,
-                   least);
-  return QK_OK;
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]) {
+  return (int64_t)correlator_bytes(contract->contraction, dims) + overhead_contract(contract);
 }
 
-static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
-  if (s->dtype != QUARK__DTYPE__DTYPE_F32 && s->dtype != QUARK__DTYPE__DTYPE_F64)
-    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: 1 (f32) and 2 (f64) are known", s->dtype);
-  if ((int)s->basis < 0 || s->basis > QUARK__BASIS__BASIS_OPENQCD)
-    return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d is outside 0 .. 3", s->basis);
-  if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_KAPPA)
-    return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 1", s->normalisation);
-  if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_Z4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 4", s->source);
-  if (s->sink != QUARK__SINK__SINK_DOWNLOAD && s->sink != QUARK__SINK__SINK_NONE)
-    return qk_fail(err, QK_BAD_ARGUMENT, "sink = %d: 1 (download) and 2 (none) are known", s->sink);
-  return QK_OK;
-}
+/* ---- creation -------------------------------------------------------------------------------- */
 
-qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_t *err) {
-  if (s->request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: numbers begin at 1");
-  if (s->setup && strcmp(s->setup, "default") != 0)
-    return qk_fail(err, QK_NOT_FOUND, "setup \"%.64s\": only \"default\" is there", s->setup);
-  if (s->nrhs == 0) return qk_fail(err, QK_BAD_ARGUMENT, "nrhs = 0: at least 1 is needed");
-  if (s->nrhs > QK_REQUEST_RHS_MAX)
-    return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %d", s->nrhs,
-                   QK_REQUEST_RHS_MAX);
-  qk_status_t status = check_enums(s, err);
-  if (status != QK_OK) return status;
-  if (!(s->tol > 0 && s->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g is not between 0 and 1", s->tol);
-  if (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu is outside 1 .. %llu",
-                   (unsigned long long)s->max_iter, QK_ITERATIONS_MAX);
-  if (s->deadline_ms > QK_DEADLINE_MS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "deadline_ms = %llu is over the limit of %llu",
-                   (unsigned long long)s->deadline_ms, QK_DEADLINE_MS_MAX);
-  size_t columns = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ? 0 : s->nrhs;
-  if (s->n_column != columns)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns where this source needs %zu", s->n_column,
-                   columns);
-  for (uint32_t i = 0; i < columns && status == QK_OK; i++) status = check_column(s, i, dims, err);
-  return status;
-}
-
-uint64_t qk_job_digest(const Quark__Submit *submit) {
+uint64_t qk_job_digest(const ProtobufCMessage *message) {
   size_t bytes;
-  uint8_t *packed = qk_control_pack(&submit->base, &bytes);
+  uint8_t *packed = qk_control_pack(message, &bytes);
   uint64_t digest = packed ? qk_checksum(packed, bytes) : 0;
   free(packed);
   return digest;
 }
 
-static void init_rhs(qk_job_t *job) {
-  bool upload = job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
-  for (uint32_t i = 0; i < job->nrhs; i++) {
+/* A job with its right-hand sides in their first state, not charged yet; NULL without memory. */
+static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk_terms_t *terms) {
+  qk_job_t *job = qk_calloc(1, sizeof *job + nrhs * sizeof(qk_rhs_t));
+  if (!job) return NULL;
+  job->hash = qk_field_hash_create();
+  if (!job->hash) {
+    qk_free(job);
+    return NULL;
+  }
+  qk_link_init(&job->link);
+  job->budget = terms->budget;
+  job->nrhs = nrhs;
+  job->sink = sink;
+  job->factor = 1;
+  job->used_at = terms->now;
+  for (uint32_t i = 0; i < nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     rhs->job = job;
     rhs->index = i;
     rhs->state = upload ? QK_RHS_UPLOADING : QK_RHS_QUEUED;
     rhs->charged_source = upload;
-    rhs->charged_solution = job->sink == QUARK__SINK__SINK_DOWNLOAD;
+    rhs->charged_solution = has_solutions(sink);
     qk_link_init(&rhs->queue);
     qk_link_init(&rhs->send);
   }
+  return job;
 }
 
-qk_status_t qk_job_create(const Quark__Submit *submit, const uint32_t dims[4], double kappa,
-                          double now, qk_budget_t *budget, qk_job_t **out, qk_err_t *err) {
-  int64_t cost = qk_job_cost(submit, dims);
-  if (cost > budget->limit)
-    return qk_fail(err, QK_TOO_LARGE, "request of %lld bytes: the limit is %lld", (long long)cost,
-                   (long long)budget->limit);
-  if (cost > budget->limit - budget->used)
-    return qk_fail(err, QK_BUSY, "request of %lld bytes: %lld of %lld are free now",
-                   (long long)cost, (long long)(budget->limit - budget->used),
-                   (long long)budget->limit);
-  qk_job_t *job = qk_calloc(1, sizeof *job + submit->nrhs * sizeof(qk_rhs_t));
-  if (!job) goto no_memory;
-  if (submit->n_column > 0 && !(job->column = qk_calloc(submit->n_column, sizeof *job->column)))
-    goto no_memory;
-  job->hash = qk_field_hash_create();
-  if (!job->hash) goto no_memory;
+/* The memory of a job alone: nothing of it is charged. */
+static void release_memory(qk_job_t *job) {
+  qk_sched_user_release(job->user);
+  qk_field_hash_destroy(job->hash);
+  if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
+  if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
+  qk_free(job->column);
+  qk_free(job);
+}
+
+static bool copy_source(qk_job_t *job, const Quark__Submit *submit) {
+  job->source = submit->source;
+  if (submit->smear && submit->smear->steps > 0 &&
+      !(job->smear = (Quark__Smearing *)qk_control_copy(&submit->smear->base)))
+    return false;
+  if (submit->n_column == 0) return true;
+  job->column = qk_calloc(submit->n_column, sizeof *job->column);
+  if (!job->column) return false;
   for (size_t i = 0; i < submit->n_column; i++) {
     job->column[i] = *submit->column[i];
     job->column[i].base = (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&quark__column__descriptor);
   }
-  qk_link_init(&job->link);
-  job->budget = budget;
+  return true;
+}
+
+static double deadline_of(uint64_t deadline_ms, double now) {
+  return deadline_ms > 0 ? now + (double)deadline_ms * 1e-3 : 0;
+}
+
+/* Whether there is room for the job, also in its user's quota. */
+static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kept, qk_err_t *err) {
+  qk_status_t s = qk_budget_check(terms->budget, cost, "max-memory", "", err);
+  if (s != QK_OK || kept == 0) return s;
+  return qk_budget_check(qk_sched_user_kept(terms->user), kept, "keep-memory of a user",
+                         ": release kept requests", err);
+}
+
+qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
+                          qk_err_t *err) {
+  const bool keep = submit->sink == QUARK__SINK__SINK_KEEP;
+  const uint64_t bytes = field_bytes(submit, terms->dims);
+  const int64_t cost = qk_job_cost(submit, terms->dims), kept = keep ? submit->nrhs * bytes : 0;
+  qk_status_t status = check_room(terms, cost, kept, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(submit->nrhs, submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
+                           submit->sink, terms);
+  if (!job || !copy_source(job, submit)) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides",
+                   submit->nrhs);
+  }
   job->request = submit->request;
-  job->digest = qk_job_digest(submit);
-  job->nrhs = submit->nrhs;
-  job->field_bytes = field_bytes(submit, dims);
+  job->digest = qk_job_digest(&submit->base);
+  job->field_bytes = bytes;
+  job->overhead = overhead(submit);
   job->dtype = submit->dtype;
   job->basis = submit->basis;
   job->tol = submit->tol;
   job->max_iter = submit->max_iter;
-  job->factor =
-      submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA ? 1 / (2 * kappa) : 1;
-  job->source = submit->source;
-  job->sink = submit->sink;
-  job->deadline = submit->deadline_ms > 0 ? now + (double)submit->deadline_ms * 1e-3 : 0;
-  init_rhs(job);
+  if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
+    job->factor = 1 / (2 * terms->kappa);
+  job->deadline = deadline_of(submit->deadline_ms, terms->now);
+  if (keep) {
+    job->user = terms->user;
+    qk_sched_user_share(job->user);
+    job->keep = submit->keep_ms > 0 ? (double)submit->keep_ms * 1e-3 : terms->keep;
+    qk_budget_charge(qk_sched_user_kept(job->user), kept);
+  }
   qk_job_raise_credit(job);
-  budget->used += cost;
+  qk_budget_charge(job->budget, cost);
   *out = job;
   return QK_OK;
+}
 
-no_memory:
-  if (job) qk_free(job->column);
-  qk_free(job);
-  return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides", submit->nrhs);
+qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
+                                   qk_job_t **out, qk_err_t *err) {
+  const int64_t cost = qk_job_cost_contract(contract, terms->dims);
+  qk_status_t status = check_room(terms, cost, 0, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(1, false, QUARK__SINK__SINK_DOWNLOAD, terms);
+  if (job) job->contraction = (Quark__Contraction *)qk_control_copy(&contract->contraction->base);
+  if (!job || !job->contraction) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a contraction");
+  }
+  job->request = contract->request;
+  job->digest = qk_job_digest(&contract->base);
+  job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
+  job->overhead = overhead_contract(contract);
+  job->deadline = deadline_of(contract->deadline_ms, terms->now);
+  qk_budget_charge(job->budget, cost);
+  *out = job;
+  return QK_OK;
+}
+
+void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept) {
+  QK_ASSERT(!rhs->uses[i] && kept->job != rhs->job);
+  rhs->uses[i] = kept;
+  kept->job->holds++;
+}
+
+static void let_go(qk_rhs_t *rhs, double now) {
+  for (size_t i = 0; i < sizeof rhs->uses / sizeof rhs->uses[0]; i++) {
+    if (!rhs->uses[i]) continue;
+    qk_job_t *kept = rhs->uses[i]->job;
+    rhs->uses[i] = NULL;
+    kept->holds--;
+    if (now > kept->used_at) kept->used_at = now;
+    qk_job_settle(kept);
+  }
+}
+
+void qk_job_settle(qk_job_t *job) {
+  if (job->forgotten && job->running == 0 && job->holds == 0) qk_job_destroy(job);
 }
 
 void qk_job_destroy(qk_job_t *job) {
   if (!job) return;
-  QK_ASSERT(job->running == 0);
+  QK_ASSERT(job->running == 0 && job->holds == 0);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     QK_ASSERT(qk_link_alone(&job->rhs[i].queue));
+    let_go(&job->rhs[i], 0);
     free_source(&job->rhs[i]);
     qk_rhs_drop_solution(&job->rhs[i]);
   }
   qk_link_remove(&job->link);
-  refund(job->budget, sizeof *job + job->nrhs * sizeof(qk_rhs_t) +
-                          (job->column ? job->nrhs * sizeof *job->column : 0));
-  qk_field_hash_destroy(job->hash);
-  qk_free(job->column);
-  qk_free(job);
+  qk_budget_refund(job->budget, job->overhead);
+  release_memory(job);
 }
 
 /* ---- upload -------------------------------------------------------------------------------- */
 
 bool qk_job_raise_credit(qk_job_t *job) {
-  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) return false;
+  if (job->contraction || job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) return false;
   uint64_t total = job->nrhs * job->field_bytes;
   uint64_t left = total - job->upload_next;
   uint64_t until = job->upload_next + (left < QK_UPLOAD_WINDOW ? left : QK_UPLOAD_WINDOW);
@@ -275,7 +318,9 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   rhs->outcome = *outcome;
   rhs->ended_at = now;
   rhs->job->ended++;
+  rhs->job->used_at = now;
   free_source(rhs);
+  let_go(rhs, now);
   if (!outcome->written) qk_rhs_drop_solution(rhs);
 }
 
@@ -283,7 +328,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
-  qk_rhs_drop_solution(rhs);
+  if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
 }
 
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {

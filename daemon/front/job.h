@@ -1,6 +1,7 @@
 /*
- * job.h: one accepted request and its right-hand sides (RHS). Pure bookkeeping: no sockets, no
- * clock, no policy; fields are in shared memory (shm.h).
+ * job.h: one accepted request and its right-hand sides (RHS). A contraction is a request of one
+ * "right-hand side", whose solution is the correlators. Pure bookkeeping: no sockets, no clock, no
+ * policy; fields are in shared memory (shm.h).
  *
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
  *        \______________________\___cancel, deadline, loss___________/
@@ -8,6 +9,9 @@
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
  *         needed: a source when its RHS has ended, a solution at ACK or when there is none.
+ * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
+ *         RHS that use one hold its job (keep.h); it is freed when it is forgotten, nothing of it
+ *         runs and nobody holds it.
  * Errors  name the field, value and limit; nothing has changed then.
  */
 #ifndef QK_FRONT_JOB_H
@@ -18,13 +22,10 @@
 
 #include "daemon/base/err.h"
 #include "daemon/front/list.h"
+#include "daemon/front/sched.h"
 #include "daemon/front/shm.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
-
-typedef struct qk_budget {
-  int64_t limit, used; /* bytes */
-} qk_budget_t;
 
 typedef enum qk_rhs_state {
   QK_RHS_UPLOADING,
@@ -44,14 +45,18 @@ typedef struct qk_outcome {
 } qk_outcome_t;
 
 typedef struct qk_job qk_job_t;
+typedef struct qk_rhs qk_rhs_t;
 
-typedef struct qk_rhs {
+struct qk_rhs {
   qk_link_t queue; /* in the scheduler while QUEUED */
   qk_link_t send;  /* in the list of downloads while there is something to send */
   qk_job_t *job;
   uint32_t index;
   qk_rhs_state_t state;
   qk_shm_t *source, *solution;
+  /* Kept solutions that this one is made of, held until it ends: of a sequential source [0]; the
+   * first columns of a contraction. */
+  qk_rhs_t *uses[2];
   bool charged_source, charged_solution;
   qk_status_t
       verdict; /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
@@ -62,15 +67,20 @@ typedef struct qk_rhs {
   uint64_t sent, granted; /* bytes of the solution */
   uint64_t hashed;        /* bytes of the solution that `hash` has seen */
   qk_field_hash_t *hash;
-} qk_rhs_t;
+};
 
 struct qk_job {
   qk_link_t link; /* among the jobs of its session, or among the orphans */
   void *session;  /* NULL for an orphan */
+  bool forgotten; /* freed as soon as nothing runs and nobody holds it */
   qk_budget_t *budget;
-  char name[40]; /* for the log: client id and request number */
+  int64_t overhead;      /* bytes charged besides fields */
+  qk_sched_user_t *user; /* SINK_KEEP: who keeps; held. Else NULL */
+  int holds;             /* RHS that use solutions of this job and have not ended */
+  double keep, used_at;  /* SINK_KEEP: seconds after the last use; its time */
+  char name[40];         /* for the log: client id and request number */
   uint64_t request;
-  uint64_t digest; /* of the SUBMIT: tells a repetition from another request of the same number */
+  uint64_t digest; /* of the message: tells a repetition from another request of the same number */
   uint32_t nrhs;
   uint64_t field_bytes;
   Quark__Dtype dtype;
@@ -80,8 +90,10 @@ struct qk_job {
   double factor;
   Quark__SourceKind source;
   Quark__Sink sink;
-  Quark__Column *column; /* [nrhs] of generated sources */
-  double deadline;       /* seconds of the loop's clock; 0: none */
+  Quark__Column *column;           /* [nrhs] of generated sources */
+  Quark__Smearing *smear;          /* of the source; NULL: none */
+  Quark__Contraction *contraction; /* NULL: solves */
+  double deadline;                 /* seconds of the loop's clock; 0: none */
   uint64_t upload_next, upload_until;
   qk_field_hash_t *hash;          /* of the RHS being uploaded */
   uint32_t running, ended, acked; /* ended counts the acknowledged too */
@@ -90,21 +102,38 @@ struct qk_job {
   qk_rhs_t rhs[];
 };
 
-/* Whether a SUBMIT is legal on this lattice: everything of PROTOCOL.md, section 5, that does
- * not depend on the state of the server. Pure. */
+/* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
+ * 6, that does not depend on the state of the server. Pure. */
 qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
+qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
+                                  qk_err_t *err);
 /* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]);
 
-/* submit must have passed the check. now: seconds; kappa: for the normalisation. All RHS of a
- * generated source are QUEUED at once (the caller queues them), those of an upload UPLOADING.
- * Errors: QK_BUSY (over budget now), QK_TOO_LARGE (over the whole budget), QK_NO_MEMORY. */
-qk_status_t qk_job_create(const Quark__Submit *submit, const uint32_t dims[4], double kappa,
-                          double now, qk_budget_t *budget, qk_job_t **job, qk_err_t *err);
-/* No RHS may be RUNNING or queued. NULL-safe. */
+/* What a job is made on. */
+typedef struct qk_terms {
+  const uint32_t *dims;
+  double kappa; /* for the normalisation */
+  double now;   /* seconds */
+  qk_budget_t *budget;
+  qk_sched_user_t *user; /* SINK_KEEP: charged and held by the job */
+  double keep;           /* SINK_KEEP: seconds, where keep_ms is 0 */
+} qk_terms_t;
+
+/* The message must have passed the check. All RHS of a generated source and a contraction are
+ * QUEUED at once (the caller queues them), those of an upload UPLOADING.
+ * Errors: QK_BUSY (over budget or quota now), QK_TOO_LARGE (over the whole), QK_NO_MEMORY. */
+qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **job,
+                          qk_err_t *err);
+qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
+                                   qk_job_t **job, qk_err_t *err);
+/* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
+/* Destroys a forgotten job of which nothing runs and which nobody holds. */
+void qk_job_settle(qk_job_t *job);
 /* xxh3 of the message. */
-uint64_t qk_job_digest(const Quark__Submit *submit);
+uint64_t qk_job_digest(const ProtobufCMessage *message);
 
 /* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED,
  * or NULL. A chunk that is here already changes nothing. shm_number: counter for new segments.
@@ -117,11 +146,14 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t 
 bool qk_job_raise_credit(qk_job_t *job);
 
 /* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is
- * freed, without `written` the solution's memory too. */
+ * freed, without `written` the solution's memory too; kept solutions that it used are let go. */
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
 /* Frees the solution of an ended RHS; the RESULT stays. */
 void qk_rhs_drop_solution(qk_rhs_t *rhs);
-void qk_rhs_ack(qk_rhs_t *rhs); /* ENDED to ACKED */
+/* rhs is made of this kept solution from now on, uses[i], until it ends. */
+void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept);
+/* ENDED to ACKED; a solution that is not kept is freed. */
+void qk_rhs_ack(qk_rhs_t *rhs);
 
 /* Bytes of solution that can be fetched. */
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);

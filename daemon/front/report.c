@@ -65,6 +65,12 @@ static void fill_engine(const qk_server_t *server, Quark__EngineReport *r) {
   r->host_bytes = e->host_bytes;
 }
 
+static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
+  const uint64_t n = qk_keep_count(job);
+  r->kept += n;
+  r->kept_bytes += n * job->field_bytes;
+}
+
 static void fill_counters(const qk_server_t *server, Quark__CounterReport *r) {
   const qk_counters_t *c = &server->count;
   r->sessions = (uint64_t)server->sessions.count;
@@ -74,16 +80,21 @@ static void fill_counters(const qk_server_t *server, Quark__CounterReport *r) {
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
       r->held += job->ended - job->acked;
+      count_kept(job, r);
     }
   }
+  for (qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+    count_kept(QK_HOLDER(l, qk_job_t, link), r);
+  r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)server->sched.length;
-  for (int k = 0; k < QK_SLOTS_MAX; k++) r->running += server->slot[k].rhs != NULL;
+  for (int k = 0; k < QK_PLACES; k++) r->running += server->slot[k].rhs != NULL;
   r->accepted = c->accepted;
   r->rejected = c->rejected;
   r->converged = c->converged;
   r->failed = c->failed;
   r->cancelled = c->cancelled;
   r->lost = c->lost;
+  r->contracted = c->contracted;
   r->iterations = c->iterations;
   r->applications = c->applications;
   r->bytes_in = c->bytes_in;

@@ -9,6 +9,7 @@
 struct qk_sched_user {
   qk_link_t all, ring, items;
   int holds;
+  qk_budget_t kept;
   char name[QK_USER_MAX + 1];
 };
 
@@ -39,6 +40,14 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   return QK_OK;
 }
 
+void qk_sched_user_share(qk_sched_user_t *user) {
+  user->holds++;
+}
+
+qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user) {
+  return &user->kept;
+}
+
 void qk_sched_user_release(qk_sched_user_t *user) {
   if (!user || --user->holds > 0) return;
   QK_ASSERT(qk_link_alone(&user->items));
@@ -54,19 +63,28 @@ void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_link_t *item) {
   if (qk_link_alone(&user->ring)) qk_list_append(&sched->ring, &user->ring);
 }
 
-qk_link_t *qk_sched_pop(qk_sched_t *sched) {
+/* Whose turn it is; NULL: nobody's. */
+static qk_sched_user_t *turn(qk_sched_t *sched) {
   while (!qk_link_alone(&sched->ring)) {
     qk_sched_user_t *user = QK_HOLDER(sched->ring.next, qk_sched_user_t, ring);
-    if (qk_link_alone(&user->items)) {
-      qk_link_remove(&user->ring);
-      continue;
-    }
-    qk_link_t *item = user->items.next;
-    qk_sched_remove(sched, item);
-    qk_list_append(&sched->ring, &user->ring);
-    return item;
+    if (!qk_link_alone(&user->items)) return user;
+    qk_link_remove(&user->ring);
   }
   return NULL;
+}
+
+qk_link_t *qk_sched_first(qk_sched_t *sched) {
+  qk_sched_user_t *user = turn(sched);
+  return user ? user->items.next : NULL;
+}
+
+qk_link_t *qk_sched_pop(qk_sched_t *sched) {
+  qk_sched_user_t *user = turn(sched);
+  if (!user) return NULL;
+  qk_link_t *item = user->items.next;
+  qk_sched_remove(sched, item);
+  qk_list_append(&sched->ring, &user->ring);
+  return item;
 }
 
 void qk_sched_remove(qk_sched_t *sched, qk_link_t *item) {

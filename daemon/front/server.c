@@ -64,7 +64,8 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (job->deadline > 0 && now >= job->deadline) qk_dispatch_cancel(server, rhs, QK_DEADLINE, "");
-    if (rhs->solution && rhs->state == QK_RHS_ENDED && now - rhs->ended_at > server->settings->keep)
+    if (job->sink == QUARK__SINK__SINK_DOWNLOAD && rhs->solution && rhs->state == QK_RHS_ENDED &&
+        now - rhs->ended_at > server->settings->keep)
       qk_rhs_drop_solution(rhs);
   }
   if (job->progress_due && job->running > 0 && now >= job->progress_at) {
@@ -72,6 +73,7 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
     job->progress_due = false;
     job->progress_at = now + QK_PROGRESS_MS * 1e-3;
   }
+  if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
 }
 
 static void tick_sessions(qk_server_t *server, double now) {
@@ -82,14 +84,21 @@ static void tick_sessions(qk_server_t *server, double now) {
       qk_reply_error(server, &session->control, QK_EXPIRED, "the lease has expired", true, 0);
       session->doomed = true;
     }
-    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
+      next = l->next;
       tick_job(server, session, QK_HOLDER(l, qk_job_t, link), now);
+    }
   }
 }
 
 static bool idle(const qk_server_t *server) {
-  for (int i = 0; i < server->sessions.count; i++)
-    if (server->sessions.at[i]->njobs > 0) return false;
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
+    }
+  }
   return qk_link_alone(&server->orphans);
 }
 
@@ -244,6 +253,8 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
     qk_warn("server", "removed %d shared-memory objects of a front that is gone", swept);
   server->budget.limit =
       server->settings->max_memory ? server->settings->max_memory : qk_shm_free_bytes() / 2;
+  server->keep_memory =
+      server->settings->keep_memory ? server->settings->keep_memory : server->budget.limit / 4 * 3;
   qk_status_t s = qk_runtime_engine_path(server->settings->engine, server->program,
                                          sizeof server->program, err);
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);

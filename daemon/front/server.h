@@ -3,19 +3,23 @@
  *
  *   server.c    life and death: sockets, turns of the loop, ticks, draining
  *   control.c   messages of clients        data.c      chunks in and out
- *   reply.c     messages to clients        dispatch.c  right-hand sides to slots and back
- *   report.c    STATUS
+ *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
+ *   reply.c     messages to clients        report.c    STATUS
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
 
 #include <zmq.h>
 
+#include "daemon/front/keep.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
+
+/* Places in the engine: its slots, and the one of the contraction that it works on. */
+enum { QK_CONTRACT_PLACE = QK_SLOTS_MAX, QK_PLACES };
 
 /* The right-hand side in a slot; rhs NULL: the slot is free. */
 typedef struct qk_slot_use {
@@ -24,7 +28,7 @@ typedef struct qk_slot_use {
 } qk_slot_use_t;
 
 typedef struct qk_counters {
-  uint64_t accepted, rejected, converged, failed, cancelled, lost;
+  uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
 } qk_counters_t;
 
@@ -42,11 +46,12 @@ typedef struct qk_server {
   qk_zsock_t control_sock, data_sock;
   qk_worker_t *worker;
   qk_sessions_t sessions;
-  qk_link_t orphans;   /* jobs without a session, waiting for their slots */
+  qk_link_t orphans;   /* jobs without a session, waiting for their slots and holders */
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
   qk_sched_t sched;
   qk_budget_t budget;
-  qk_slot_use_t slot[QK_SLOTS_MAX];
+  int64_t keep_memory; /* bytes that one user may keep by handle */
+  qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   uint64_t ticket, shm_number;
   double started, drain_until;
@@ -85,6 +90,10 @@ bool qk_data_send(qk_server_t *server);
 /* Puts rhs into the list of downloads where there is something to send. */
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
 
+/* ---- admit.c ---- */
+void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit);
+void qk_admit_contract(qk_server_t *server, qk_session_t *session, const Quark__Contract *contract);
+
 /* ---- dispatch.c ---- */
 extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
@@ -95,8 +104,10 @@ void qk_dispatch_feed(qk_server_t *server);
 void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text);
 /* Counts, logs and reports an RHS that has ended. */
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs);
-/* Forgets a job: frees it now, or as an orphan when its slots have ended. */
+/* Forgets a job: frees it now, or as an orphan when its slots have ended and nobody holds it. */
 void qk_dispatch_forget(qk_server_t *server, qk_job_t *job);
+/* Frees the solutions of a kept job that nobody holds; forgets it where its client is done with it. */
+void qk_dispatch_expire(qk_server_t *server, qk_job_t *job);
 
 /* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is
  * gone. */

@@ -17,8 +17,9 @@ typedef struct qk_settings {
   int64_t slots, ranks;
   const char *mpirun, *engine;
   const char *listen, *listen_data, *endpoint_file, *pidfile;
-  int64_t max_memory;                                /* 0: half of what is free in /dev/shm */
-  double lease, keep, drain_timeout, engine_timeout; /* seconds */
+  int64_t max_memory;  /* 0: half of what is free in /dev/shm */
+  int64_t keep_memory; /* of one user; 0: three quarters of max_memory */
+  double lease, keep, keep_time, drain_timeout, engine_timeout; /* seconds */
   int log_level;
   /* made from them */
   int dims[4]; /* zeros: not given */

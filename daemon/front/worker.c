@@ -171,7 +171,13 @@ bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs
   fill.ticket = ticket;
   fill.source = job->source;
   fill.column = job->column ? &job->column[rhs->index] : NULL;
+  fill.smear = job->smear;
   fill.shm_in = rhs->source ? rhs->source->name : NULL;
+  if (rhs->uses[0]) {
+    fill.shm_in = rhs->uses[0]->solution->name;
+    fill.has_in_dtype = true;
+    fill.in_dtype = rhs->uses[0]->job->dtype;
+  }
   fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
   fill.dtype = job->dtype;
   fill.basis = job->basis;
@@ -180,6 +186,34 @@ bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs
   fill.max_iter = job->max_iter;
   m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL;
   m.fill = &fill;
+  return send_message(w, &m);
+}
+
+/* Names of the segments of a propagator whose first column is given. */
+static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
+  for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
+}
+
+bool qk_worker_contract(qk_worker_t *w, uint64_t ticket, const qk_rhs_t *rhs) {
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
+  char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
+  contract.ticket = ticket;
+  contract.contraction = rhs->job->contraction;
+  name_columns(rhs->uses[0], a);
+  contract.shm_a = a;
+  contract.n_shm_a = QK_PROPAGATOR_COLUMNS;
+  contract.dtype_a = rhs->uses[0]->job->dtype;
+  if (rhs->uses[1]) {
+    name_columns(rhs->uses[1], b);
+    contract.shm_b = b;
+    contract.n_shm_b = QK_PROPAGATOR_COLUMNS;
+    contract.has_dtype_b = true;
+    contract.dtype_b = rhs->uses[1]->job->dtype;
+  }
+  contract.shm_out = rhs->solution->name;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT;
+  m.contract = &contract;
   return send_message(w, &m);
 }
 
@@ -273,6 +307,10 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
     if (!ready || m->slot_done->slot >= w->info.slots) return "result of a slot that is not there";
     w->events->done(w->arg, m->slot_done);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
+    if (!ready) return "a contraction before READY";
+    w->events->contracted(w->arg, m->contracted);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
     on_heartbeat(w, m->heartbeat);

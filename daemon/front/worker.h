@@ -46,6 +46,7 @@ typedef struct qk_worker_events {
   void (*refused)(void *arg, qk_status_t status, const char *text);
   void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
   void (*done)(void *arg, const Quark__Engine__SlotDone *done);
+  void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
   /* All slots are lost. failures: engines in a row that did not become ready, with this one. */
   void (*lost)(void *arg, const char *why, int failures);
   void (*stopped)(void *arg);
@@ -71,6 +72,8 @@ void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() *
 
 /* READY only. False where the message did not go out: nothing happened, try again later. */
 bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs);
+/* rhs: of a contraction. */
+bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
 bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Control messages of all four kinds from any bytes. What is accepted packs again within the
- * limit; a SUBMIT that passes the check makes a job whose memory all comes back.
+ * limit; a SUBMIT or CONTRACT that passes the check makes a job whose memory all comes back.
  */
 #include <stdlib.h>
 
@@ -24,6 +24,8 @@ static void packs_again(const ProtobufCMessage *m) {
 static void submit(const Quark__Submit *s) {
   static const uint32_t dims[4] = {2, 4, 6, 8};
   qk_budget_t budget = {.limit = 1ll << 40};
+  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget, .keep = 1};
+  qk_sched_t sched;
   qk_err_t err = {0};
   qk_job_t *job;
   if (qk_job_check(s, dims, &err) != QK_OK) {
@@ -31,8 +33,30 @@ static void submit(const Quark__Submit *s) {
     return;
   }
   promise(s->nrhs <= QK_REQUEST_RHS_MAX && s->n_column <= QK_REQUEST_RHS_MAX);
-  if (qk_job_create(s, dims, 0.125, 0, &budget, &job, &err) != QK_OK) return;
-  promise(budget.used == qk_job_cost(s, dims));
+  qk_sched_init(&sched);
+  if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
+  qk_sched_user_kept(terms.user)->limit = 1ll << 40;
+  if (qk_job_create(s, &terms, &job, &err) == QK_OK) {
+    promise(budget.used == qk_job_cost(s, dims));
+    qk_job_destroy(job);
+  }
+  promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);
+  qk_sched_user_release(terms.user);
+  promise(qk_mem_bytes() == 0);
+}
+
+static void contract(const Quark__Contract *c) {
+  static const uint32_t dims[4] = {2, 4, 6, 8};
+  qk_budget_t budget = {.limit = 1ll << 40};
+  const qk_terms_t terms = {.dims = dims, .budget = &budget};
+  qk_err_t err = {0};
+  qk_job_t *job;
+  if (qk_job_check_contract(c, dims, &err) != QK_OK) {
+    promise(err.text[0] && err.code != QK_OK);
+    return;
+  }
+  if (qk_job_create_contract(c, &terms, &job, &err) != QK_OK) return;
+  promise(budget.used == qk_job_cost_contract(c, dims) && job->field_bytes > 0);
   qk_job_destroy(job);
   promise(budget.used == 0 && qk_mem_bytes() == 0);
 }
@@ -42,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (client) {
     packs_again(&client->base);
     if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT) submit(client->submit);
+    if (client->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT) contract(client->contract);
     quark__client_message__free_unpacked(client, NULL);
   }
   Quark__ServerMessage *server = qk_control_unpack_server(data, size);

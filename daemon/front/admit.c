@@ -1,0 +1,127 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/front/server.h"
+
+static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
+    if (job->rhs[i].state == QK_RHS_ENDED) qk_reply_result(server, session, &job->rhs[i]);
+}
+
+/* A request that is there already is answered again, and executed once. True: it was answered. */
+static bool repeated(qk_server_t *server, qk_session_t *session, uint64_t request,
+                     const ProtobufCMessage *message, qk_err_t *err) {
+  const qk_job_t *job = qk_session_job(session, request);
+  if (!job) return false;
+  if (job->digest != qk_job_digest(message)) {
+    qk_fail(err, QK_BAD_ARGUMENT, "request %llu is there with other parameters",
+            (unsigned long long)request);
+    return false;
+  }
+  qk_reply_accepted(server, session, job, true);
+  repeat_results(server, session, job);
+  return true;
+}
+
+/* What does not depend on the request itself. */
+static qk_status_t check_state(const qk_server_t *server, const qk_session_t *session,
+                               uint64_t request, qk_err_t *err) {
+  if (request > 0 && request <= session->newest)
+    return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
+                   (unsigned long long)request, (unsigned long long)session->newest);
+  if (server->draining || server->stopping)
+    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
+  if (qk_worker_state(server->worker) != QK_WORKER_READY)
+    return qk_fail(err, QK_NOT_READY, "no setup is loaded yet");
+  if (session->njobs == QK_CLIENT_REQUESTS_MAX)
+    return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
+                   QK_CLIENT_REQUESTS_MAX);
+  return QK_OK;
+}
+
+static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *err) {
+  const int64_t room = qk_shm_free_bytes();
+  if (cost > server->budget.limit || cost <= room) return QK_OK;
+  return qk_fail(err, QK_BUSY, "request of %lld bytes: /dev/shm has %lld", (long long)cost,
+                 (long long)room);
+}
+
+static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session) {
+  qk_sched_user_kept(session->user)->limit = server->keep_memory;
+  return (qk_terms_t){.dims = qk_worker_info(server->worker)->dims,
+                      .kappa = server->settings->kappa,
+                      .now = qk_server_now(server),
+                      .budget = &server->budget,
+                      .user = session->user,
+                      .keep = server->settings->keep_time};
+}
+
+static qk_status_t check_keep_time(const qk_server_t *server, const Quark__Submit *submit,
+                                   qk_err_t *err) {
+  const double limit = server->settings->keep_time * 1e3;
+  if ((double)submit->keep_ms <= limit) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "keep_ms = %llu is over the limit of %.0f (--keep-time)",
+                 (unsigned long long)submit->keep_ms, limit);
+}
+
+static void reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
+                   const qk_err_t *err) {
+  server->count.rejected++;
+  qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
+         (unsigned long long)request, qk_status_name(err->code), err->text);
+  qk_reply_rejected(server, &session->control, request, err);
+}
+
+/* Ties the new job to what it refers to and lets it in; or destroys it. */
+static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_err_t *err) {
+  qk_status_t status = qk_keep_bind(session, job, err);
+  if (status != QK_OK) {
+    qk_job_destroy(job);
+    return status;
+  }
+  server->count.accepted++;
+  session->newest = job->request;
+  session->njobs++;
+  job->session = session;
+  qk_list_append(&session->jobs, &job->link);
+  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
+  if (job->contraction)
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
+           job->contraction->n_channel);
+  else
+    qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
+           job->tol);
+  qk_reply_accepted(server, session, job, false);
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
+  return QK_OK;
+}
+
+void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
+  qk_err_t err = {0};
+  qk_job_t *job = NULL;
+  if (repeated(server, session, submit->request, &submit->base, &err)) return;
+  if (err.code == QK_OK) check_state(server, session, submit->request, &err);
+  const qk_terms_t terms = terms_of(server, session);
+  if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
+  if (err.code == QK_OK) check_keep_time(server, submit, &err);
+  if (err.code == QK_OK) check_shm(server, qk_job_cost(submit, terms.dims), &err);
+  if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
+  if (err.code == QK_OK) enter(server, session, job, &err);
+  if (err.code != QK_OK) reject(server, session, submit->request, &err);
+}
+
+void qk_admit_contract(qk_server_t *server, qk_session_t *session,
+                       const Quark__Contract *contract) {
+  qk_err_t err = {0};
+  qk_job_t *job = NULL;
+  if (repeated(server, session, contract->request, &contract->base, &err)) return;
+  if (err.code == QK_OK) check_state(server, session, contract->request, &err);
+  const qk_terms_t terms = terms_of(server, session);
+  if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
+  if (err.code == QK_OK) check_shm(server, qk_job_cost_contract(contract, terms.dims), &err);
+  if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
+  if (err.code == QK_OK) enter(server, session, job, &err);
+  if (err.code != QK_OK) reject(server, session, contract->request, &err);
+}
