@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/fault.h"
+#include "daemon/base/file.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge_format.h"
 
-enum { PIECE = 8 << 20, HEADER_MAX = 1024, PATH_BYTES = 4096, TAG = 0x6c69 };
+enum { PIECE = 8 << 20, HEADER_MAX = 1024, TAG = 0x6c69 };
 
 typedef struct output {
   qk_gauge_info_t info;
@@ -21,23 +21,7 @@ typedef struct output {
 
 /* fd < 0: nowhere, as on ranks other than 0. */
 static qk_status_t put(int fd, const void *data, int64_t bytes, qk_err_t *err) {
-  const char *p = data;
-  while (fd >= 0 && bytes > 0) {
-    ssize_t n;
-    if (qk_fault(QK_FAULT_WRITE)) {
-      n = -1;
-      errno = ENOSPC;
-    } else {
-      n = write(fd, p, (size_t)bytes);
-    }
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return qk_fail(err, QK_IO_ERROR, "write of %" PRId64 " bytes: %s", bytes, strerror(errno));
-    }
-    p += n;
-    bytes -= n;
-  }
-  return QK_OK;
+  return fd < 0 ? QK_OK : qk_file_put(fd, data, bytes, err);
 }
 
 /* Some xy planes that follow one another in the file: those of time slice t from z on, which lie side
@@ -230,17 +214,6 @@ static qk_status_t verify(const output_t *o, const char *path, qk_err_t *err) {
   return status;
 }
 
-static void sync_folder(const char *path) {
-  char folder[PATH_BYTES];
-  const char *slash = strrchr(path, '/');
-  snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
-           slash == NULL ? "." : path);
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
-}
-
 /* *fd >= 0 on rank 0. */
 static qk_status_t create_file(const char *temp, const qk_geom_t *geom, int *fd, qk_err_t *err) {
   qk_status_t status = QK_OK;
@@ -274,14 +247,14 @@ static qk_status_t write_file(const output_t *o, const char *path, const char *t
     status = qk_fail(err, QK_IO_ERROR, "cannot rename %s to %s: %s", temp, path, strerror(errno));
   status = qk_comm_agree(comm, status, err);
   if (fd >= 0 && status != QK_OK) unlink(temp);
-  if (fd >= 0 && status == QK_OK) sync_folder(path);
+  if (fd >= 0 && status == QK_OK) qk_file_sync_folder(path);
   return status;
 }
 
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err) {
   bool ildg = strcmp(format, "ildg") == 0;
-  char temp[PATH_BYTES];
+  char temp[QK_FILE_PATH];
   qk_gauge_check_t check;
   qk_err_t cause = {0}; /* one to write into, also where the caller wants none */
   output_t o = {.geom = geom, .links = links};
@@ -293,8 +266,8 @@ qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const
   if (bits != 32 && bits != 64)
     return qk_fail(err, QK_BAD_ARGUMENT, "bits = %d: 32 and 64 are written", bits);
   int n = snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
-  if (n < 0 || n > PATH_BYTES - 16) /* another rank's process id may have more digits */
-    return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, PATH_BYTES - 16);
+  if (n < 0 || n > QK_FILE_PATH - 16) /* another rank's process id may have more digits */
+    return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, QK_FILE_PATH - 16);
   qk_status_t status = qk_gauge_measure(geom, links, &check, &cause);
   if (status == QK_OK) status = qk_comm_bcast(geom->comm, temp, sizeof temp, 0);
   if (status == QK_OK) status = write_file(&o, path, temp, &check, &cause);

@@ -1,0 +1,64 @@
+#include "daemon/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/fault.h"
+
+qk_status_t qk_file_put(int fd, const void *data, int64_t bytes, qk_err_t *err) {
+  const char *p = data;
+  while (bytes > 0) {
+    ssize_t n;
+    if (qk_fault(QK_FAULT_WRITE)) {
+      n = -1;
+      errno = ENOSPC;
+    } else {
+      n = write(fd, p, (size_t)bytes);
+    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      return qk_fail(err, QK_IO_ERROR, "write of %" PRId64 " bytes: %s", bytes, strerror(errno));
+    }
+    p += n;
+    bytes -= n;
+  }
+  return QK_OK;
+}
+
+void qk_file_sync_folder(const char *path) {
+  char folder[QK_FILE_PATH];
+  const char *slash = strrchr(path, '/');
+  snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
+           slash == NULL ? "." : path);
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
+qk_status_t qk_file_replace(const char *path, const void *data, int64_t bytes, qk_err_t *err) {
+  char temp[QK_FILE_PATH];
+  int n = snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
+  if (n < 0 || (size_t)n >= sizeof temp)
+    return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, QK_FILE_PATH - 1);
+  int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return qk_fail(err, QK_IO_ERROR, "cannot create %s: %s", temp, strerror(errno));
+  qk_status_t status = qk_file_put(fd, data, bytes, err);
+  if (status != QK_OK) qk_err_prefix(err, "%s", path);
+  if (status == QK_OK && fsync(fd) != 0)
+    status = qk_fail(err, QK_IO_ERROR, "%s: fsync: %s", temp, strerror(errno));
+  if (close(fd) != 0 && status == QK_OK)
+    status = qk_fail(err, QK_IO_ERROR, "%s: close: %s", temp, strerror(errno));
+  if (status == QK_OK && rename(temp, path) != 0)
+    status = qk_fail(err, QK_IO_ERROR, "cannot rename %s to %s: %s", temp, path, strerror(errno));
+  if (status != QK_OK) {
+    unlink(temp);
+    return status;
+  }
+  qk_file_sync_folder(path);
+  return QK_OK;
+}

@@ -1,0 +1,32 @@
+/*
+ * file.h: files that are there whole or not at all: written under another name, brought to the disk,
+ * then renamed. Fault point "write".
+ *
+ * Errors: QK_IO_ERROR with the cause; what was there before is untouched. Not collective.
+ */
+#ifndef QK_BASE_FILE_H
+#define QK_BASE_FILE_H
+
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QK_FILE_PATH = 4096 }; /* bytes of a path with its end */
+
+/* All bytes, whatever interrupts. */
+qk_status_t qk_file_put(int fd, const void *data, int64_t bytes, qk_err_t *err);
+
+/* Brings the folder of `path` to the disk, so that a rename in it lasts. */
+void qk_file_sync_folder(const char *path);
+
+/* The file at `path` holds these bytes, and nothing else. QK_BAD_ARGUMENT where the path is too long. */
+qk_status_t qk_file_replace(const char *path, const void *data, int64_t bytes, qk_err_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,21 @@
+/*
+ * autocorr.h: the mean of a Markov chain with an error that knows of autocorrelation: the Gamma method
+ * of U. Wolff, Comput. Phys. Commun. 156 (2004) 143, hep-lat/0306017, for one replica and a primary
+ * observable; S = 1.5. tau_int is 1/2 where there is no autocorrelation. Pure.
+ */
+#ifndef QK_GAUGE_TOOL_AUTOCORR_H
+#define QK_GAUGE_TOOL_AUTOCORR_H
+
+#include <stdint.h>
+
+typedef struct qk_autocorr {
+  double mean, error;
+  double tau, tau_error; /* integrated autocorrelation time, in steps of the chain */
+  int64_t window;        /* to which the autocorrelation function was summed */
+} qk_autocorr_t;
+
+/* n >= 1. With fewer than 4 numbers error and tau are NaN; numbers that are all the same have error 0
+ * and tau 1/2. Time: n times window. */
+qk_autocorr_t qk_autocorr_estimate(const double *x, int64_t n);
+
+#endif

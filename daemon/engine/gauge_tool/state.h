@@ -1,0 +1,44 @@
+/*
+ * state.h: where a Markov chain stands: its parameters, the number of sweeps done, the file that holds
+ * the links after them, and the plaquette of every sweep. Kept as JSON with a checksum (XXH3 of all
+ * else), so that a chain goes on as if it had never stopped, or says why it cannot.
+ *
+ * Not collective: for rank 0.
+ */
+#ifndef QK_GAUGE_TOOL_STATE_H
+#define QK_GAUGE_TOOL_STATE_H
+
+#include "daemon/engine/evolve.h"
+
+enum { QK_STATE_SWEEPS = 1000000, QK_STATE_NAME = 256 };
+
+/* What must be the same for a chain to go on, with its output. */
+typedef struct qk_chain_params {
+  int dims[4];
+  qk_evolve_params_t evolve; /* seed below 2^63 */
+  const char *start;         /* "cold", "hot" or a file; UTF-8 */
+  const char *out;           /* pattern; UTF-8 */
+  const char *format;        /* "ildg", "nersc" */
+  int bits;
+  int64_t every;
+} qk_chain_params_t;
+
+typedef struct qk_chain_state {
+  int64_t sweep;                     /* done: 1 .. QK_STATE_SWEEPS */
+  char configuration[QK_STATE_NAME]; /* file beside the state that holds the links, 64 bit */
+  uint64_t digest;                   /* of these links */
+  double *plaquettes;                /* [sweep], of sweeps 1, 2, ...; of qk_malloc */
+} qk_chain_state_t;
+
+/* Replaces the file at path. QK_IO_ERROR, QK_NO_MEMORY, QK_BAD_ARGUMENT (a name is not UTF-8); the file
+ * that was there is then untouched. */
+qk_status_t qk_state_save(const char *path, const qk_chain_params_t *params,
+                          const qk_chain_state_t *state, qk_err_t *err);
+
+/* *state on success only; the caller frees state->plaquettes. QK_NOT_FOUND: no such file. QK_IO_ERROR,
+ * QK_NO_MEMORY. QK_BAD_FORMAT, QK_BAD_CHECKSUM, QK_TOO_LARGE: the file is damaged or none of ours.
+ * QK_BAD_ARGUMENT: a parameter of the chain has another value than in params; both are named. */
+qk_status_t qk_state_load(const char *path, const qk_chain_params_t *params,
+                          qk_chain_state_t *state, qk_err_t *err);
+
+#endif
