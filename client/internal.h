@@ -7,7 +7,8 @@
  *
  *   connection.c  connect, close, the thread's loop
  *   session.c     HELLO, WELCOME, BIND, reconnection; hands every other message on
- *   request.c     submit, wait, ack, cancel, release
+ *   request.c     submit, contract, wait, ack, cancel, release
+ *   pack.c        SUBMIT and CONTRACT as bytes
  *   event.c       events
  *   transfer.c    uploads and downloads
  *   report.c      status and shutdown
@@ -66,7 +67,7 @@ typedef struct request {
   struct request *next;
   uint64_t number;
   request_state_t state;
-  uint8_t *submit; /* the packed SUBMIT, to be sent again after a reconnection */
+  uint8_t *submit; /* the packed SUBMIT or CONTRACT, to be sent again after a reconnection */
   size_t submit_bytes;
   quark_error_t error; /* REJECTED: why */
   uint64_t field_bytes;
@@ -75,6 +76,7 @@ typedef struct request {
   double residual;
   uint32_t unreported; /* ended, but not taken as events */
   bool progress_new, cancel_all;
+  bool keep;     /* its solutions stay with the daemon until it is released */
   bool released; /* by the user: acknowledged as it ends, then freed */
   rhs_t *rhs;
   upload_t up;
@@ -169,6 +171,11 @@ void quark__request_fail_locked(request_t *request, quark_code_t code, const cha
 void quark__request_resume_locked(quark_connection_t *conn, request_t *request);
 void quark__request_free(request_t *request);
 bool quark__event_waits_locked(const quark_connection_t *conn);
+
+/* pack.c: bytes of malloc; NULL without memory, or where the message is over QK_CONTROL_MAX */
+uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *params, size_t *bytes);
+uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *contraction,
+                              size_t *bytes);
 
 /* transfer.c */
 bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes);

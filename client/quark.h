@@ -9,6 +9,7 @@
  *     quark_upload ...        the bytes of all RHS, one after the other (uploaded sources only)
  *     quark_wait              for each RHS: how it ended
  *     quark_download          its solution
+ *     quark_contract          correlators of solutions that the daemon keeps: another request
  *     quark_release           the daemon and the library forget the request
  *   quark_close
  *
@@ -199,8 +200,9 @@ typedef struct quark_params {
   const quark_column_t *column; /* generated sources: nrhs of them; read during quark_submit */
   bool discard;                 /* no download: only how each right-hand side ended */
   quark_smearing_t smear;       /* of the source, uploaded or generated. Default: none */
-  bool keep; /* solutions stay with the daemon for later sources and contractions of this client,
-                     * until quark_release or expiry; they can be downloaded, too */
+  /* Solutions stay with the daemon, also after quark_ack, for later sources and contractions of this
+   * client, until quark_release or expiry; they can be downloaded before quark_ack. */
+  bool keep;
   uint64_t keep_ms; /* expiry after the last use. 0, the default: the daemon's limit */
 } quark_params_t;
 
@@ -253,7 +255,8 @@ QUARK_API quark_code_t quark_ack(quark_connection_t *conn, uint64_t request, int
 QUARK_API quark_code_t quark_cancel(quark_connection_t *conn, uint64_t request, int32_t rhs,
                                     quark_error_t *err);
 
-/* Cancels what has not ended, acknowledges the rest and forgets the request. */
+/* Cancels what has not ended, acknowledges the rest and forgets the request, with the solutions that
+ * it keeps. What was submitted before and uses them still finds them. */
 QUARK_API quark_code_t quark_release(quark_connection_t *conn, uint64_t request,
                                      quark_error_t *err);
 
@@ -274,7 +277,7 @@ typedef struct quark_channel {
  * 3 * spin + colour of a source, in the DeGrand-Rossi basis. */
 typedef struct quark_contraction {
   uint64_t request_a, request_b; /* request_b 0: a */
-  uint32_t first_a, first_b;
+  uint32_t first_a, first_b; /* first_b: only with request_b */
   uint32_t nchannel, nmomentum;
   const quark_channel_t *channel;
   const int32_t (*momentum)[3]; /* nmomentum 0: zero momentum alone */
@@ -283,11 +286,12 @@ typedef struct quark_contraction {
   uint64_t deadline_ms;
 } quark_contraction_t;
 
+/* No channels, zero momentum alone, the origin at 0 0 0 0, no smearing, no deadline. */
 QUARK_API void quark_contraction_init(quark_contraction_t *contraction);
 
 /* A request with one result, awaited as right-hand side 0 and downloaded as complex doubles
- * [channel][momentum][T][numbers of the channel], *bytes in all; t counts from the origin. Errors as
- * quark_submit; QUARK_NOT_FOUND: a propagator that is not kept (any more). */
+ * [channel][momentum][T][numbers of the channel], *bytes in all; t counts from the origin. bytes may
+ * be NULL. Errors as quark_submit; QUARK_NOT_FOUND: a propagator that is not kept (any more). */
 QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
                                       const quark_contraction_t *contraction, uint64_t *request,
                                       uint64_t *bytes, quark_error_t *err);

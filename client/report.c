@@ -59,6 +59,7 @@ void quark__report_read(quark_report_t *report, const Quark__StatusReport *m) {
   COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
       COUNTER(iterations);
   COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
+  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted);
 #undef COUNTER
 }
 

@@ -66,6 +66,15 @@ static quark_code_t post_cancel(quark_connection_t *conn, uint64_t number, int32
   return quark__post_locked(conn, &message, err);
 }
 
+static quark_code_t post_release(quark_connection_t *conn, uint64_t number, quark_error_t *err) {
+  Quark__Release release = QUARK__RELEASE__INIT;
+  release.request = number;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_RELEASE;
+  message.release = &release;
+  return quark__post_locked(conn, &message, err);
+}
+
 static quark_code_t post_ping(quark_connection_t *conn, quark_error_t *err) {
   Quark__Ping ping = QUARK__PING__INIT;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
@@ -199,49 +208,8 @@ void quark_params_init(quark_params_t *params) {
       .nrhs = 1, .dtype = QUARK_F64, .tol = 1e-10, .max_iter = 10000, .source = QUARK_UPLOAD};
 }
 
-static bool pack_submit(request_t *r, const quark_params_t *p) {
-  const size_t n = p->source == QUARK_UPLOAD ? 0 : p->nrhs;
-  Quark__Column *column = calloc(n ? n : 1, sizeof *column),
-                **list = calloc(n ? n : 1, sizeof *list);
-  Quark__Submit submit = QUARK__SUBMIT__INIT;
-  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
-  if (!column || !list) goto out;
-  for (size_t i = 0; i < n; i++) {
-    const quark_column_t *c = &p->column[i];
-    quark__column__init(&column[i]);
-    column[i].x = c->x;
-    column[i].y = c->y;
-    column[i].z = c->z;
-    column[i].t = c->t;
-    column[i].spin = c->spin;
-    column[i].colour = c->colour;
-    column[i].seed = c->seed;
-    column[i].has_x = column[i].has_y = column[i].has_z = p->source == QUARK_POINT;
-    column[i].has_t = column[i].has_spin = column[i].has_colour = true;
-    column[i].has_seed = p->source == QUARK_Z2 || p->source == QUARK_Z4;
-    list[i] = &column[i];
-  }
-  submit.request = r->number;
-  submit.setup = (char *)(uintptr_t)p->setup;
-  submit.nrhs = p->nrhs;
-  submit.dtype = (Quark__Dtype)p->dtype;
-  submit.has_basis = submit.has_normalisation = submit.has_max_iter = submit.has_deadline_ms = true;
-  submit.basis = (Quark__Basis)p->basis;
-  submit.normalisation = (Quark__Normalisation)p->normalisation;
-  submit.tol = p->tol;
-  submit.max_iter = p->max_iter;
-  submit.deadline_ms = p->deadline_ms;
-  submit.source = (Quark__SourceKind)p->source;
-  submit.column = list;
-  submit.n_column = n;
-  submit.sink = p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
-  message.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
-  message.submit = &submit;
-  r->submit = qk_control_pack(&message.base, &r->submit_bytes);
-out:
-  free(list);
-  free(column);
-  return r->submit != NULL;
+void quark_contraction_init(quark_contraction_t *contraction) {
+  *contraction = (quark_contraction_t){.nchannel = 0};
 }
 
 static quark_code_t check_params(const quark_connection_t *conn, const quark_params_t *p,
@@ -252,40 +220,63 @@ static quark_code_t check_params(const quark_connection_t *conn, const quark_par
   if (p->source != QUARK_UPLOAD && !p->column)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "column = NULL: a generated source needs %u",
                        p->nrhs);
+  if (p->keep && p->discard)
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "keep and discard: solutions can be kept or discarded, not both");
   return QUARK_OK;
 }
 
-/* A new request at the end of the list, on its way to the daemon. */
-static quark_code_t add_request(quark_connection_t *conn, const quark_params_t *params,
-                                uint64_t *number, quark_error_t *err) {
-  quark_code_t code = check_params(conn, params, err);
-  if (code != QUARK_OK) return code;
+static quark_code_t check_contraction(const quark_contraction_t *c, quark_error_t *err) {
+  if (c->nchannel < 1 || c->nchannel > QK_CHANNELS_MAX)
+    return quark__fail(err, c->nchannel ? QUARK_TOO_LARGE : QUARK_BAD_ARGUMENT,
+                       "nchannel = %u: a contraction has 1 to %d channels", c->nchannel,
+                       QK_CHANNELS_MAX);
+  if (!c->channel)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "channel = NULL: %u are needed", c->nchannel);
+  if (c->nmomentum > QK_MOMENTA_MAX)
+    return quark__fail(err, QUARK_TOO_LARGE, "nmomentum = %u: a contraction has at most %d",
+                       c->nmomentum, QK_MOMENTA_MAX);
+  if (c->nmomentum > 0 && !c->momentum)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "momentum = NULL: %u are needed", c->nmomentum);
+  return QUARK_OK;
+}
+
+/* A request with the next number, in no list yet; its message is to be packed. NULL without memory. */
+static request_t *new_request(const quark_connection_t *conn, uint32_t nrhs) {
   request_t *r = calloc(1, sizeof *r);
-  if (r) {
-    r->number = conn->last_request + 1;
-    r->nrhs = params->nrhs;
-    r->residual = NAN;
-    r->rhs = calloc(params->nrhs, sizeof *r->rhs);
-  }
-  if (!r || !r->rhs || !pack_submit(r, params)) {
-    quark__request_free(r);
-    return quark__fail(err, QUARK_NO_MEMORY, "no memory for a request of %u right-hand sides",
-                       params->nrhs);
-  }
-  if (conn->state == SESSION_OPEN &&
-      (code = quark__post_bytes_locked(conn, r->submit, r->submit_bytes, err)) != QUARK_OK) {
+  if (!r) return NULL;
+  r->number = conn->last_request + 1;
+  r->nrhs = nrhs;
+  r->residual = NAN;
+  r->rhs = calloc(nrhs, sizeof *r->rhs);
+  if (r->rhs) return r;
+  free(r);
+  return NULL;
+}
+
+/* Takes r to the end of the list and on its way to the daemon; frees it on error. */
+static quark_code_t add_request(quark_connection_t *conn, request_t *r, quark_error_t *err) {
+  quark_code_t code = QUARK_OK;
+  if (conn->state == SESSION_OPEN)
+    code = quark__post_bytes_locked(conn, r->submit, r->submit_bytes, err);
+  if (code != QUARK_OK) {
     quark__request_free(r);
     return code;
   }
   request_t **end = &conn->requests;
   while (*end) end = &(*end)->next;
   *end = r;
-  *number = conn->last_request = r->number;
+  conn->last_request = r->number;
   return QUARK_OK;
 }
 
 static void release(quark_connection_t *conn, request_t *r) {
   if (r->state == REQUEST_REJECTED || conn->state == SESSION_DEAD) {
+    remove_request(conn, r);
+    return;
+  }
+  if (r->keep) { /* the daemon ends what has not ended and says no more of it */
+    post_release(conn, r->number, NULL);
     remove_request(conn, r);
     return;
   }
@@ -297,15 +288,17 @@ static void release(quark_connection_t *conn, request_t *r) {
   if (r->ended == r->nrhs) remove_request(conn, r);
 }
 
-quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params, uint64_t *request,
-                          uint64_t *field_bytes, quark_error_t *err) {
-  uint64_t number = 0;
-  pthread_mutex_lock(&conn->lock);
-  quark_code_t code = quark__check_alive_locked(conn, err);
-  if (code == QUARK_OK) code = add_request(conn, params, &number, err);
-  if (code != QUARK_OK) goto out;
+/* Sends a new packed request, which it takes, and waits for the answer; what: its message. */
+static quark_code_t ask(quark_connection_t *conn, request_t *r, const char *what, uint64_t *request,
+                        uint64_t *bytes, quark_error_t *err) {
+  if (!r || !r->submit) {
+    quark__request_free(r);
+    return quark__fail(err, QUARK_NO_MEMORY, "no memory for a %s", what);
+  }
+  const uint64_t number = r->number;
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
-  request_t *r = quark__request_find_locked(conn, number);
+  quark_code_t code = add_request(conn, r, err);
+  if (code != QUARK_OK) return code;
   bool in_time = true;
   while (r && r->state == REQUEST_SUBMITTED && in_time) {
     in_time = quark__wait_locked(conn, deadline);
@@ -313,14 +306,43 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
   }
   if (r && r->state == REQUEST_ACCEPTED) {
     *request = number;
-    if (field_bytes) *field_bytes = r->field_bytes;
+    if (bytes) *bytes = r->field_bytes;
   } else if (r && r->state == REQUEST_REJECTED)
     code = quark__hand_on(err, &r->error);
   else
-    code = quark__fail(err, QUARK_TIMEOUT, "no answer to SUBMIT from %s within %u ms",
+    code = quark__fail(err, QUARK_TIMEOUT, "no answer to %s from %s within %u ms", what,
                        conn->endpoint, conn->timeout_ms);
   if (code != QUARK_OK && r) release(conn, r);
-out:
+  return code;
+}
+
+quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params, uint64_t *request,
+                          uint64_t *field_bytes, quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code == QUARK_OK) code = check_params(conn, params, err);
+  if (code == QUARK_OK) {
+    request_t *r = new_request(conn, params->nrhs);
+    if (r) {
+      r->keep = params->keep;
+      r->submit = quark__pack_submit(r->number, params, &r->submit_bytes);
+    }
+    code = ask(conn, r, "SUBMIT", request, field_bytes, err);
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+quark_code_t quark_contract(quark_connection_t *conn, const quark_contraction_t *contraction,
+                            uint64_t *request, uint64_t *bytes, quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code == QUARK_OK) code = check_contraction(contraction, err);
+  if (code == QUARK_OK) {
+    request_t *r = new_request(conn, 1);
+    if (r) r->submit = quark__pack_contract(r->number, contraction, &r->submit_bytes);
+    code = ask(conn, r, "CONTRACT", request, bytes, err);
+  }
   pthread_mutex_unlock(&conn->lock);
   return code;
 }

@@ -118,21 +118,21 @@ static void accepted(state_t *s, int again) {
         b->repeated_submit = again);
 }
 
-static void submit(state_t *s, const Quark__Submit *m) {
-  const int again = m->request == s->number, status = s->d->script.reject;
+static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
+  const int again = number == s->number, status = s->d->script.reject;
   if (status) {
-    REPLY(s, REJECTED, rejected, Quark__Rejected, QUARK__REJECTED__INIT, b->request = m->request;
+    REPLY(s, REJECTED, rejected, Quark__Rejected, QUARK__REJECTED__INIT, b->request = number;
           b->status = (uint32_t)status; b->text = "as the test wants"; b->has_retry_after_ms = 1;
           b->retry_after_ms = 123);
     return;
   }
   if (!again) {
     free(s->stream);
-    s->number = m->request;
-    s->nrhs = m->nrhs;
+    s->number = number;
+    s->nrhs = nrhs;
     s->arrived = 0;
-    s->upload_total = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ? m->nrhs * s->field_bytes : 0;
-    s->stream = calloc(m->nrhs, s->field_bytes);
+    s->upload_total = uploads ? nrhs * s->field_bytes : 0;
+    s->stream = calloc(nrhs, s->field_bytes);
     memset(s->granted, 0, sizeof s->granted);
     memset(s->sent, 0, sizeof s->sent);
     memset(s->ended, 0, sizeof s->ended);
@@ -189,9 +189,18 @@ static void report(state_t *s) {
   setup.dims = dims;
   setup.n_dims = 4;
   counters.converged = 17;
+  counters.has_kept = counters.has_kept_bytes = counters.has_contracted = 1;
+  counters.kept = 12;
+  counters.kept_bytes = 1ull << 40;
+  counters.contracted = 5;
   REPLY(s, STATUS, status, Quark__StatusReport, QUARK__STATUS_REPORT__INIT,
         b->state = QUARK__SERVER_STATE__STATE_READY;
         b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters);
+}
+
+static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
+  if (d->last) quark__client_message__free_unpacked(d->last, NULL);
+  d->last = (Quark__ClientMessage *)qk_control_copy(&m->base);
 }
 
 static void control_message(state_t *s, const Quark__ClientMessage *m) {
@@ -204,7 +213,18 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     break;
   case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
     d->submits++;
-    submit(s, m->submit);
+    remember(d, m);
+    submit(s, m->submit->request, m->submit->nrhs,
+           m->submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
+    d->contracts++;
+    remember(d, m);
+    submit(s, m->contract->request, 1, 0);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
+    d->releases++;
+    if (m->release->request == s->number) s->number = 0;
     break;
   case QUARK__CLIENT_MESSAGE__BODY_GRANT:
     grant(s, m->grant);
@@ -377,6 +397,7 @@ void fake_daemon_stop(fake_daemon_t *d) {
   s->stop = 1;
   pthread_join(s->thread, NULL);
   zmq_ctx_term(s->zmq);
+  if (d->last) quark__client_message__free_unpacked(d->last, NULL);
   free(s->stream);
   free(s);
 }

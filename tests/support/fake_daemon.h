@@ -1,6 +1,7 @@
 /*
  * fake_daemon.h: a daemon in a thread, for tests of libquark. It speaks the protocol of one session and
- * one request at a time, "solves" M = 1 (each solution is its source), and misbehaves as it is told.
+ * one request at a time, "solves" M = 1 (each solution is its source), answers contractions like generated
+ * sources, and misbehaves as it is told.
  *
  * The script is read while the daemon runs; the test sets it before the calls that it is meant for.
  * What the client does against the protocol (order of chunks, more than its credit) is counted in
@@ -11,6 +12,8 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+#include "proto/quark.pb-c.h"
 
 typedef struct fake_script {
   atomic_int mute;          /* answers nothing */
@@ -28,8 +31,10 @@ typedef struct fake_script {
 
 typedef struct fake_daemon {
   fake_script_t script;
-  atomic_int hellos, submits, acks, cancels, goodbyes, pings, violations;
+  atomic_int hellos, submits, contracts, acks, cancels, releases, goodbyes, pings, violations;
   atomic_ullong uploaded; /* bytes of the request's stream */
+  Quark__ClientMessage
+      *last; /* the latest SUBMIT or CONTRACT; the test reads it after the answer */
   char endpoint[96];
   struct fake_state *state;
 } fake_daemon_t;
