@@ -1,12 +1,16 @@
 #include "client/smearing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/scan.h"
 #include "proto/limits.h"
 
-static const double ALPHA_MAX = 10;
+/* Negative ones are Chroma's widths with few steps. */
+static bool alpha_is_legal(double alpha) {
+  return fabs(alpha) <= QK_SMEAR_ALPHA_MAX && fabs(1 + 6 * alpha) >= QK_SMEAR_LEAST;
+}
 
 static qk_status_t bad_form(const char *text, const char *forms, qk_err_t *err) {
   return qk_fail(err, QK_BAD_ARGUMENT, "smearing \"%.80s\": must be %s", text, forms);
@@ -24,10 +28,10 @@ static qk_status_t parse_width(const char *text, const char *p, quark_smearing_t
                    QK_SMEAR_STEPS_MAX);
   const double a = width * width / (4 * (double)steps);
   const double alpha = a / (1 - 6 * a);
-  if (!(width > 0) || !(6 * a < 1) || !(alpha <= ALPHA_MAX))
+  if (!(width > 0) || !alpha_is_legal(alpha))
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "smearing \"%.80s\": width %g needs more than %.0f steps, and must be positive",
-                   text, width, 1.5 * width * width * (1 + 1 / (6 * ALPHA_MAX)));
+                   "smearing \"%.80s\": the width must be positive, and the steps not near %.2f",
+                   text, 1.5 * width * width);
   s->alpha = alpha;
   s->steps = (uint32_t)steps;
   return QK_OK;
@@ -46,11 +50,11 @@ qk_status_t qk_smearing_parse(const char *text, quark_smearing_t *smearing, qk_e
     return bad_form(text, "none, gauss:ALPHA,STEPS or gauss:width=W,steps=N", err);
   if (*p == 'w') return parse_width(text, p, smearing, err);
   if (!qk_scan_real(&p, &alpha) || !qk_scan_word(&p, ",") ||
-      !qk_scan_int(&p, 1, QK_SMEAR_STEPS_MAX, &steps) || *p || !(alpha > 0) || alpha > ALPHA_MAX)
+      !qk_scan_int(&p, 1, QK_SMEAR_STEPS_MAX, &steps) || *p || !alpha_is_legal(alpha))
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "smearing \"%.80s\": must be gauss:ALPHA,STEPS with 0 < ALPHA <= %g and STEPS "
-                   "from 1 to %d",
-                   text, ALPHA_MAX, QK_SMEAR_STEPS_MAX);
+                   "smearing \"%.80s\": must be gauss:ALPHA,STEPS with ALPHA from -%g to %g but not "
+                   "-1/6, and STEPS from 1 to %d",
+                   text, QK_SMEAR_ALPHA_MAX, QK_SMEAR_ALPHA_MAX, QK_SMEAR_STEPS_MAX);
   smearing->alpha = alpha;
   smearing->steps = (uint32_t)steps;
   return QK_OK;

@@ -3,7 +3,7 @@
  *
  *   gauss:ALPHA,STEPS             Gaussian smearing with the alpha of quark_smearing_t
  *   gauss:width=W,steps=N         the same in Chroma's form (1 + W^2/(4N) Delta)^N:
- *                                 alpha = a / (1 - 6 a), a = W^2 / (4 N), which needs N > 3/2 W^2
+ *                                 alpha = a / (1 - 6 a), a = W^2 / (4 N); negative for N < 3/2 W^2
  *   ape:ALPHA,STEPS[,4d]          links; without 4d spatial ones with spatial staples only
  *   stout:RHO,STEPS[,4d]
  *   hyp:ALPHA1,ALPHA2,ALPHA3[,STEPS]

@@ -37,7 +37,8 @@ enum {
   QK_ENGINE_SILENCE_MS = 30000         /* front silent for so long: the engine leaves */
 };
 
-#define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing */
+#define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
+#define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */
 #define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
 #define QK_DEADLINE_MS_MAX 31536000000ull /* deadline: a year */
 

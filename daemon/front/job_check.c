@@ -1,4 +1,5 @@
 /* What a SUBMIT or CONTRACT may say on a lattice: each refusal names field, value and limit. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +41,10 @@ static qk_status_t check_link_smearing(const Quark__Smearing *s, const char *wha
 
 static qk_status_t check_smearing(const Quark__Smearing *s, const char *what, qk_err_t *err) {
   if (!s) return QK_OK;
-  if (!(s->alpha > 0 && s->alpha <= QK_SMEAR_ALPHA_MAX))
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: alpha = %g is not above 0 and at most %g", what,
-                   s->alpha, QK_SMEAR_ALPHA_MAX);
+  if (!(fabs(s->alpha) <= QK_SMEAR_ALPHA_MAX) || fabs(1 + 6 * s->alpha) < QK_SMEAR_LEAST)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "%s: alpha = %g must be -%g .. %g, and 1 + 6 alpha must not vanish", what,
+                   s->alpha, QK_SMEAR_ALPHA_MAX, QK_SMEAR_ALPHA_MAX);
   if (s->steps > QK_SMEAR_STEPS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "%s: steps = %u is over the limit of %d", what, s->steps,
                    QK_SMEAR_STEPS_MAX);
