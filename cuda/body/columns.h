@@ -128,7 +128,7 @@ QK_HD bool source_at(const qk_source_args_t &a, const int g[4]) {
 
 template <class S>
 QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n) {
-  double v[QK_SPINOR_REALS] = {}, held[QK_SPINOR_REALS], wave[2];
+  double v[QK_SPINOR_REALS] = {}, held[QK_SPINOR_REALS], wave[2] = {1, 0};
   int x[4], g[4];
   coordinates_of(a.lat.l, n, x);
   for (int mu = 0; mu < 4; mu++) g[mu] = a.lat.offset[mu] + x[mu];
