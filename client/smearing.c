@@ -51,10 +51,11 @@ qk_status_t qk_smearing_parse(const char *text, quark_smearing_t *smearing, qk_e
   if (*p == 'w') return parse_width(text, p, smearing, err);
   if (!qk_scan_real(&p, &alpha) || !qk_scan_word(&p, ",") ||
       !qk_scan_int(&p, 1, QK_SMEAR_STEPS_MAX, &steps) || *p || !alpha_is_legal(alpha))
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "smearing \"%.80s\": must be gauss:ALPHA,STEPS with ALPHA from -%g to %g but not "
-                   "-1/6, and STEPS from 1 to %d",
-                   text, QK_SMEAR_ALPHA_MAX, QK_SMEAR_ALPHA_MAX, QK_SMEAR_STEPS_MAX);
+    return qk_fail(
+        err, QK_BAD_ARGUMENT,
+        "smearing \"%.80s\": must be gauss:ALPHA,STEPS with ALPHA from -%g to %g but not "
+        "-1/6, and STEPS from 1 to %d",
+        text, QK_SMEAR_ALPHA_MAX, QK_SMEAR_ALPHA_MAX, QK_SMEAR_STEPS_MAX);
   smearing->alpha = alpha;
   smearing->steps = (uint32_t)steps;
   return QK_OK;
