@@ -37,6 +37,7 @@ qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_dia
 qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
                          qk_diag_t *out);
 
+qk_status_t link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
 qk_status_t link_import(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
 qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
 qk_status_t link_pack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);

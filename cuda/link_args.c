@@ -80,3 +80,23 @@ qk_status_t qk_args_link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *
                  a->lat.global[mu], mu);
   return border_of_two(ctx, "link update", &a->lat, &a->u);
 }
+
+qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *a) {
+  qk_status_t status = qk_args_linkfield(ctx, "link smear", &a->lat, &a->u);
+  if (status == QK_OK) status = qk_args_linkfield(ctx, "link smear", &a->lat, &a->out);
+  if (status != QK_OK) return status;
+  if (a->out.border != a->u.border)
+    return BAD("link smear: border of out = %d: %d as that of u", a->out.border, a->u.border);
+  if (a->mask < 1 || a->mask > 15) return BAD("link smear: mask = %u: 1 to 15", a->mask);
+  if (8 * (int64_t)a->lat.vcb > INT32_MAX)
+    return BAD("link smear: vcb = %d: over 2^31 - 1 local links", a->lat.vcb);
+  for (int mu = 0; mu < 4; mu++)
+    for (int nu = 0; nu < 4; nu++) {
+      const double *side = a->side[mu][nu], *top = a->top[mu][nu];
+      if (!(a->mask >> mu & 1) || (side == NULL && top == NULL)) continue;
+      if (mu == nu || side == NULL || top == NULL || side == a->out.data || top == a->out.data)
+        return BAD("link smear: staples of direction %d along %d: of two fields that are not out",
+                   mu, nu);
+    }
+  return QK_OK;
+}

@@ -42,6 +42,23 @@ typedef struct qk_link_sums_args {
 
 enum { QK_LINK_SUMS = 7 };
 
+/* One stage of smearing of the local links U_mu with bit mu of mask set:
+ *
+ *   C = own U_mu(x) + weight sum_nu [ S_nu(x) T_mu(x+nu) S_nu(x+mu)^+ + S_nu(x-nu)^+ T_mu(x-nu) S_nu(x-nu+mu) ]
+ *   out = the matrix V of SU(3) that maximises Re tr (V^+ C), or, if stout,
+ *         exp(traceless anti-hermitian part of C U_mu(x)^+) U_mu(x)
+ *
+ * over the nu for which there is side[mu][nu], the data of the field S; top[mu][nu] is that of T. All
+ * fields have the shape of u, and their borders hold. out may be u, but neither side nor top. */
+typedef struct qk_link_smear_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u, out;
+  uint32_t mask;
+  int32_t stout;
+  double own, weight;
+  const double *side[4][4], *top[4][4];
+} qk_link_smear_args_t;
+
 /* Local links, where the lattice is not split the whole field: unit matrices, or drawn from the Haar
  * measure. */
 typedef struct qk_link_start_args {

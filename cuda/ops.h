@@ -318,6 +318,7 @@ typedef struct qk_ops {
   qk_status_t (*link_unpack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
   qk_status_t (*link_sums)(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args,
                            double sum[QK_LINK_SUMS]);
+  qk_status_t (*link_smear)(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
 } qk_ops_t;
 
 const qk_ops_t *qk_ops_cpu(void);

@@ -1,0 +1,59 @@
+"""Checks of smear_ref.py itself, by properties that its formulas must have."""
+import sys
+import os
+import numpy as np
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import make_vectors  # noqa: E402
+import ref_dirac as ref  # noqa: E402
+import smear_ref as smear  # noqa: E402
+
+RNG = np.random.default_rng(3)
+DIMS = (4, 2, 6, 4)
+U = make_vectors.random_links(RNG, DIMS, 0.4)
+G = ref.reunitarise(RNG.normal(size=DIMS[::-1] + (3, 3, 2)) @ np.array([1, 1j]))
+SPECS = ['ape:0.6,2', 'ape:0.5,1,4d', 'stout:0.1,2', 'stout:0.15,1,4d', 'hyp:0.75,0.6,0.3,1']
+
+
+def best_trace(a):
+    """Largest Re tr(V^+ A) over SU(3), from singular values and phases on a grid refined five times."""
+    w, s, v = np.linalg.svd(a)
+    theta, centre, width = np.angle(np.linalg.det(w @ v)), np.zeros(2), np.pi
+    for _ in range(5):
+        f = np.linspace(-width, width, 101)
+        p, q = centre[0] + f[:, None], centre[1] + f[None, :]
+        value = s[0] * np.cos(p) + s[1] * np.cos(q) + s[2] * np.cos(theta - p - q)
+        i, j = np.unravel_index(value.argmax(), value.shape)
+        centre, width = np.array([p[i, 0], q[0, j]]), width / 20
+    return value.max()
+
+
+def distance(a, b):
+    return np.abs(a - b).max()
+
+
+checks = {}
+a = RNG.normal(size=(200, 3, 3, 2)) @ np.array([1, 1j])
+p = smear.project(a)
+trace = np.einsum('nab,nab->n', p.conj(), a).real
+best = np.array([best_trace(m) for m in a])
+checks['projection is in SU(3)'] = max(ref.su3_deviation(p)) < 1e-13
+near = RNG.normal(size=(50, 3, 3, 2)) @ np.array([0.2, 0.2j]) + 1.3 * ref.reunitarise(a[:50])
+checks['projection is the best near SU(3)'] = max(
+    abs(np.vdot(smear.project(m), m).real - best_trace(m)) for m in near) < 1e-6
+checks['projection is never better than the best'] = (trace - best).max() < 1e-6
+ones = np.broadcast_to(np.eye(3, dtype=complex), U.shape)
+for spec in SPECS:
+    s = smear.smear_links(U, spec)
+    checks[spec + ' gives SU(3)'] = max(ref.su3_deviation(s)) < 1e-13
+    checks[spec + ' is covariant'] = distance(smear.smear_links(ref.gauge_rotate(U, G), spec), ref.gauge_rotate(s, G)) < 1e-11
+    checks[spec + ' keeps unit links'] = distance(smear.smear_links(ones, spec), ones) < 1e-14
+    checks[spec + ' raises the plaquette'] = ref.plaquette(s) > ref.plaquette(U) + 0.05
+checks['spatial smearing keeps U_t'] = distance(smear.smear_links(U, 'ape:0.6,1')[3], U[3]) == 0
+checks['hyp without decoration is ape'] = distance(smear.hyp(U, 0.7, 0, 0), smear.ape(U, 0.7, True)) < 1e-12
+psi = RNG.normal(size=DIMS[::-1] + (4, 3, 2)) @ np.array([1, 1j])
+rotated = np.einsum('...ab,...sb->...sa', G, psi)
+checks['gauss is covariant'] = distance(smear.smear_source(ref.gauge_rotate(U, G), rotated, 'gauss:0.3,3'),
+                                        np.einsum('...ab,...sb->...sa', G, smear.smear_source(U, psi, 'gauss:0.3,3'))) < 1e-13
+for name, good in checks.items():
+    print('%-45s %s' % (name, 'ok' if good else 'FAIL'))
+sys.exit(0 if all(checks.values()) else 1)
