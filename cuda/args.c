@@ -116,3 +116,28 @@ qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
     return BAD("source: t_every = %d: 0 to %d", args->t_every, most);
   return QK_OK;
 }
+
+/* A propagator; `first`: the one whose precision it must have. */
+static qk_status_t propagator(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const char *name,
+                              const qk_spinor_t *f, const qk_spinor_t *first) {
+  qk_status_t status = column(ctx, "contract", lat, f, 0);
+  if (status != QK_OK) return status;
+  if (f->nrhs != 12) return BAD("contract: %s: nrhs = %d: 12 columns", name, f->nrhs);
+  if (f->prec == QK_HALF)
+    return BAD("contract: %s: prec = %d: %d or %d", name, (int)f->prec, QK_DOUBLE, QK_SINGLE);
+  if (f->prec != first->prec)
+    return BAD("contract: %s: prec = %d: %d as the first", name, (int)f->prec, (int)first->prec);
+  return QK_OK;
+}
+
+qk_status_t qk_args_contract(qk_ops_ctx_t *ctx, const qk_contract_args_t *args) {
+  if ((unsigned)args->hadron > QK_HADRON_DELTA)
+    return BAD("contract: hadron = %d: 0 to %d", (int)args->hadron, QK_HADRON_DELTA);
+  if (args->nmom < 1) return BAD("contract: nmom = %d: at least 1", args->nmom);
+  if (args->phase == NULL || args->out == NULL)
+    return BAD("contract: %s is missing", args->phase == NULL ? "phase" : "out");
+  qk_status_t status = propagator(ctx, &args->lat, "a", &args->a, &args->a);
+  if (status == QK_OK && args->hadron != QK_HADRON_DELTA)
+    status = propagator(ctx, &args->lat, "b", &args->b, &args->a);
+  return status;
+}

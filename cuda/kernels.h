@@ -16,6 +16,7 @@ qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+qk_status_t contract(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);
 
 qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);
 qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args);

@@ -228,12 +228,12 @@ typedef struct qk_source_args {
  *   NUCLEON  [g][g']           B(5, 5; 1): q1 = a, q2 = b, q3 = a                   16
  *   DELTA    [i][j][g][g']     -2 f_j B(i, j; 2), f = 1, -1, 1: of a alone          3 x 3 x 16
  *
- *   B(i, j; w) = (C g_i)_{al be} (C g_j)_{al' be'} eps_abc eps_a'b'c' q1[al a; al' a'] ( q2[be b; be' b']
- *                q3[g c; g' c'] + w q2[be b; g' b'] q3[g c; be' c'] ),  C = g_t g_y, i and j over x, y, z
+ *   B(i, j; w) = eps_abc eps_a'b'c' (C g_i)_{al be} (C g_j)_{al' be'} q2[be b; be' b']
+ *                ( q1[al a; al' a'] q3[g c; g' c'] + w q1[al a; g' a'] q3[g c; al' c'] )
+ *                with C = g_t g_y, and i, j over x, y, z
  *
- * (For the nucleon the exchange puts q1's source spin in g', for the Delta q2's: with q1 = q2 and the
- * symmetric C g_i that is the same.) phase: complex [nmom][l[0] + l[1] + l[2]], factors of the local
- * coordinates x, y, z. out: complex [nmom][l[3]][numbers]. Both device memory. All sums in double.
+ * phase: complex [nmom][l[0] + l[1] + l[2]], factors of the local coordinates x, y, z. out: complex
+ * [nmom][l[3]][numbers]. Both device memory. All sums in double.
  */
 typedef enum qk_hadron { QK_HADRON_MESON, QK_HADRON_NUCLEON, QK_HADRON_DELTA } qk_hadron_t;
 
@@ -285,6 +285,7 @@ typedef struct qk_ops {
   qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+  qk_status_t (*contract)(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);
 
   /* Sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt. Synchronous. */
   qk_status_t (*plaquette)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);

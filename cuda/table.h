@@ -54,6 +54,7 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.column_import = guarded<column_import>::call;
   t.column_export = guarded<column_export>::call;
   t.source = guarded<source>::call;
+  t.contract = guarded<contract>::call;
   t.link_smear = guarded<link_smear>::call;
   t.link_import = guarded<link_import>::call;
   t.link_export = guarded<link_export>::call;
