@@ -44,6 +44,8 @@ qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
 qk_status_t link_pack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
 qk_status_t link_unpack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
 qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args, double sum[QK_LINK_SUMS]);
+qk_status_t link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
+qk_status_t link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
 
 } // namespace QK_NS
 

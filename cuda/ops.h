@@ -319,6 +319,8 @@ typedef struct qk_ops {
   qk_status_t (*link_unpack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
   qk_status_t (*link_sums)(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args,
                            double sum[QK_LINK_SUMS]);
+  qk_status_t (*link_start)(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
+  qk_status_t (*link_update)(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
   qk_status_t (*link_smear)(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
 } qk_ops_t;
 

@@ -61,6 +61,8 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.link_pack = guarded<link_pack>::call;
   t.link_unpack = guarded<link_unpack>::call;
   t.link_sums = guarded<link_sums>::call;
+  t.link_start = guarded<link_start>::call;
+  t.link_update = guarded<link_update>::call;
   return t;
 }
 

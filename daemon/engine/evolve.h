@@ -13,20 +13,24 @@
  * colours; 4 with rectangles). Links are projected back to SU(3).
  *
  * Random numbers: Philox4x32-10 with key = seed and a counter made of sweep, global site, direction,
- * subgroup and trial. Arithmetic is the same on every backend, operation by operation, so that the
+ * subgroup and trial. A trial of the SU(2) heatbath that fails is repeated up to 128 times; then the link
+ * keeps its value, which is as valid and practically does not happen unless beta is far below 1. Arithmetic is the same on every backend, operation by operation, so that the
  * same parameters and start give the same bits on any backend and any grid of ranks.
  *
- * All calls are collective. Errors: those of gaugefield.h.
+ * Sweeps run on queue 0 and may return before the work is done; their result does not depend on when
+ * anybody looks. All calls but check and border are collective. Errors: those of gaugefield.h.
  */
 #ifndef QK_ENGINE_EVOLVE_H
 #define QK_ENGINE_EVOLVE_H
 
 #include "daemon/engine/gaugefield.h"
 
+enum { QK_EVOLVE_MAX_OR = 1000 };
+
 typedef struct qk_evolve_params {
-  double beta; /* > 0, at most 1000 */
-  double c1;   /* -2 .. 0 */
-  int or_per_hb;
+  double beta;   /* > 0, at most 1000 */
+  double c1;     /* -2 .. 0 */
+  int or_per_hb; /* 0 .. QK_EVOLVE_MAX_OR */
   uint64_t seed;
 } qk_evolve_params_t;
 
