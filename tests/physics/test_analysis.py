@@ -1,6 +1,8 @@
 """The analysis is right where the answer is known: synthetic data, and configurations of other programs."""
 import os
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -8,9 +10,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
 import couplings  # noqa: E402
 import fits  # noqa: E402
+import published  # noqa: E402
 import ref_dirac as ref  # noqa: E402
 import stats  # noqa: E402
 import tap  # noqa: E402
+
+try:
+    import h5py
+    import spectrum
+except ImportError:
+    h5py = None
 
 DATA = os.environ.get('QK_DATA', '')
 
@@ -137,6 +146,67 @@ def a_hot_field_has_no_coupling():
     u = ref.reunitarise(np.random.default_rng(7).normal(size=(4, 6, 6, 6, 6, 3, 3, 2)) @ [1, 1j])
     left, matrix, _ = couplings.equations(u)
     assert abs(couplings.solve(left, matrix, plaquette_only=True)[0]) < 0.3
+
+
+def free_mesons(mass, pairs):
+    """C_AB(t) of free quarks on 4^3 x 16, by definition, for gamma matrices by their numbers."""
+    u = np.broadcast_to(np.eye(3), (4, 16, 4, 4, 4, 3, 3)).astype(complex)
+    operator = ref.WilsonClover(u, mass)
+    s = np.stack([ref.solve(operator, ref.point_source(operator, spin, 0), 1e-10)[0][..., 0] for spin in range(4)], axis=-1)
+
+    def gamma(n):
+        return np.linalg.multi_dot([np.eye(4)] * 2 + [ref.GAMMA[mu] for mu in range(4) if n >> mu & 1])
+    five = gamma(15)
+    return [3 * np.einsum('tzyxij,tzyxij->t', s.conj(), five @ gamma(a) @ s @ gamma(b) @ five).real for a, b in pairs]
+
+
+@tap.test
+def pcac_mass_of_free_quarks_is_their_mass():
+    if h5py is None:
+        raise tap.Skip('no h5py')
+    axial, pion = free_mesons(0.1, [(7, 15), (15, 15)])
+    found = spectrum.pcac(axial, pion, 0.0)[5:12]
+    # the pole is at log(1 + m), and the current is not improved: O(a m^2)
+    assert np.all(abs(found - np.log(1.1)) < 0.002), found
+
+
+def write_ensembles(path, rng, shift):
+    """Three kappas with PCAC masses that vanish at the published kappa, or `shift` beside it in 1/(2 kappa)."""
+    extent, t = 32, np.arange(32)
+    with h5py.File(path, 'w') as file:
+        for kappa in (0.1333, 0.1338, 0.1342):
+            bare = 1 / (2 * kappa) - 1 / (2 * published.KAPPA_CRITICAL[0]) + shift
+            m = np.sqrt(3.2 * bare)
+            for i in range(40):
+                noise = 1 + 0.003 * rng.normal()
+                wave = np.exp(-m * t) + np.exp(-m * (extent - t))
+                pion = noise * wave * (1 + 0.002 * rng.normal(size=extent))
+                # so that its symmetric difference and c_A d^2 C_PP make 2 bare C_PP
+                axial = noise * (np.exp(-m * t) - np.exp(-m * (extent - t))) * (
+                    2 * bare - published.C_A * 2 * (np.cosh(m) - 1)) / np.sinh(m)
+                rho = noise * (np.exp(-(m + 0.2) * t) + np.exp(-(m + 0.2) * (extent - t)))
+                nucleon = noise * np.exp(-(1.5 * m + 0.3) * t)
+                group = file.create_group('cfg.%04d/kappa=%g/smeared' % (i, kappa))
+                group.attrs['kappa'], group.attrs['csw'] = kappa, published.C_SW
+                group['momenta'] = np.array([[1, 0, 0], [0, 0, 0]], np.int32)
+                for name, c in (('pion', pion), ('rho', rho), ('nucleon', nucleon), ('gxgygz-g5', axial)):
+                    c = c * (1 + 0.002 * rng.normal(size=extent))
+                    group[name] = np.array([9 * c, c], complex)
+
+
+@tap.test
+def spectrum_judges_a_file_by_its_critical_kappa():
+    if h5py is None:
+        raise tap.Skip('no h5py')
+    rng = np.random.default_rng(8)
+    with tempfile.TemporaryDirectory() as folder:
+        for shift, code in ((0.0, 0), (0.004, 1)):
+            path = os.path.join(folder, 'c.h5')
+            write_ensembles(path, rng, shift)
+            done = subprocess.run([sys.executable, os.path.join(HERE, 'spectrum.py'), path], stdout=subprocess.PIPE, text=True)
+            print(''.join('# ' + line + '\n' for line in done.stdout.splitlines() if 'kappa' in line), end='')
+            assert done.returncode == code, done.stdout
+            assert ('DISAGREES' in done.stdout) == bool(code)
 
 
 tap.run()

@@ -1,0 +1,37 @@
+"""Numbers that others have published, with where they stand. Lattice units."""
+
+# Average plaquettes of the quenched theory, Re tr P / 3.
+# (action, beta, lattice or '', value, error, source); four digits have an error of half a unit of the last.
+PLAQUETTES = [
+    ('wilson', 5.7, '', 0.5491, 0.00005, 'commonly quoted'),
+    ('wilson', 6.0, '', 0.593678, 0.000024, 'G. Boyd et al., hep-lat/9602007, 16^4'),
+    ('wilson', 6.2, '', 0.6136, 0.00005, 'commonly quoted'),
+]
+
+# The same on 2^4, heatbath of Gaugefields.jl 0.7.2 (commit 9e571997): fixtures/heatbath_statistics of
+# github.com/shinaoka/latticeqcd-rs, 1024 sweeps each.
+TINY_PLAQUETTES = [
+    ('wilson', 5.5, '2x2x2x2', 0.56687, 0.0018, 'Gaugefields.jl'),
+    ('wilson', 5.7, '2x2x2x2', 0.58892, 0.0017, 'Gaugefields.jl'),
+    ('wilson', 6.0, '2x2x2x2', 0.61922, 0.0012, 'Gaugefields.jl'),
+]
+
+# Weak coupling, 1 - c g^2 + O(g^4), g^2 = 6 / beta: (plaquette, 1x2 rectangle). Wilson: (N^2 - 1) / (8 N) for the plaquette,
+# exactly (U. Heller, F. Karsch, Nucl. Phys. B 251 (1985) 254); Iwasaki: the constants of the one-loop matching of the
+# CP-PACS collaboration (S. Aoki et al., hep-lat/9808007 and later).
+ONE_LOOP = {'wilson': (1 / 3, None), 'iwasaki': (0.1402, 0.2689)}
+
+# Quenched clover quarks at beta = 6.0: c_sw and c_A of the non-perturbative improvement, and where the PCAC mass vanishes:
+# M. Luescher, S. Sint, R. Sommer, P. Weisz, U. Wolff, Nucl. Phys. B 491 (1997) 323, hep-lat/9609035. The error is the
+# spread of determinations.
+C_SW, C_A = 1.769, -0.083
+KAPPA_CRITICAL = (0.135196, 0.00003, 'ALPHA, hep-lat/9609035')
+
+# Hadron masses there, 16^3 x 32, M. Goeckeler et al. (QCDSF), hep-lat/0303019: quoted from memory and NOT checked against
+# the paper's table, so shown beside ours and not judged by. (kappa, hadron, value, error)
+UNCHECKED_MASSES = [
+    (0.1324, 'pion', 0.5042, 0.0007), (0.1324, 'nucleon', 0.9353, 0.0025),
+    (0.1333, 'pion', 0.4122, 0.0009), (0.1333, 'nucleon', 0.8241, 0.0034),
+    (0.1338, 'pion', 0.3549, 0.0012), (0.1338, 'nucleon', 0.7400, 0.0085),
+    (0.1342, 'pion', 0.3012, 0.0010), (0.1342, 'nucleon', 0.7096, 0.0048),
+]

@@ -1,0 +1,140 @@
+"""Masses of pion, rho and nucleon, and the PCAC mass, from a file of correlators of quarkctl workflow; against published
+numbers.
+
+    spectrum.py FILE [--pion FIRST:LAST] [--rho FIRST:LAST] [--nucleon FIRST:LAST] [--pcac FIRST:LAST] [--c-a X]
+
+FILE: channels pion, rho, nucleon and gxgygz-g5 (the axial current in time) at zero momentum, on every configuration the
+same sources. Sources of a configuration are averaged; configurations are independent samples. Masses are correlated fits
+of one state with jackknife errors; windows count time from the source. The PCAC mass is
+(d C_AP + c_A d^2 C_PP) / (2 C_PP) with symmetric differences; where it vanishes in kappa is compared with the published
+critical kappa, if beta and c_sw are those (published.py). Exit status 1 where anything is more than three combined errors
+away.
+"""
+import argparse
+import sys
+
+import h5py
+import numpy as np
+
+import fits
+import published
+import stats
+
+LIMIT = 3.0
+CHANNELS = ('pion', 'rho', 'nucleon', 'gxgygz-g5')
+
+
+class Ensemble:
+    """At one kappa: channel[name][configuration, t], real, averaged over sources."""
+
+    def __init__(self, kappa, csw, channel):
+        self.kappa, self.csw, self.channel = kappa, csw, channel
+        self.extent = channel['pion'].shape[1]
+
+
+def read(path):
+    """Ensembles by falling quark mass."""
+    found = {}
+    with h5py.File(path) as file:
+        for config in sorted(file):
+            for quark in file[config].values():
+                pieces = list(quark.values())
+                key = float(pieces[0].attrs['kappa']), float(pieces[0].attrs['csw'])
+                for name in CHANNELS:
+                    mean = np.mean([zero_momentum(p, name) for p in pieces], axis=0)
+                    found.setdefault(key, {}).setdefault(name, []).append(mean)
+    return [Ensemble(*key, {n: np.array(c) for n, c in found[key].items()}) for key in sorted(found)]
+
+
+def zero_momentum(piece, name):
+    at = np.flatnonzero(~piece['momenta'][...].any(axis=1))
+    if not len(at):
+        raise ValueError('%s has no zero momentum' % piece.name)
+    return piece[name][at[0]].real
+
+
+def pcac(axial, pion, c_a):
+    """Mass at every t from C_AP with sink gxgygz = -gt g5 and from C_PP."""
+    first = -(np.roll(axial, -1, axis=-1) - np.roll(axial, 1, axis=-1)) / 2
+    second = np.roll(pion, -1, axis=-1) - 2 * pion + np.roll(pion, 1, axis=-1)
+    return (first + c_a * second) / (2 * pion)
+
+
+def pcac_mass(ensemble, window, c_a):
+    """(value, jackknife samples), mean of the window."""
+    axial, pion = ensemble.channel['gxgygz-g5'], ensemble.channel['pion']
+    samples = pcac(stats.jackknife_samples(axial), stats.jackknife_samples(pion), c_a)
+    return fits.plateau(pcac(axial.mean(axis=0), pion.mean(axis=0), c_a), samples, *window)
+
+
+def analyse(ensemble, o):
+    """Dictionary of fits, and of the PCAC mass as (value, samples)."""
+    pion, rho = (fits.fold(ensemble.channel[n]) for n in ('pion', 'rho'))
+    return {'pion': fits.mass(pion, 'cosh', *o.pion, ensemble.extent),
+            'rho': fits.mass(rho, 'cosh', *o.rho, ensemble.extent),
+            'nucleon': fits.mass(ensemble.channel['nucleon'], 'exp', *o.nucleon, ensemble.extent),
+            'pcac': pcac_mass(ensemble, o.pcac, o.c_a), 'window': o.pcac}
+
+
+def compare(name, value, error, want, want_error, source):
+    away = abs(value - want) / np.hypot(error, want_error)
+    print('%s %s, %s %s: %.1f errors away' % (name, stats.text(value, error), source, stats.text(want, want_error), away))
+    return away <= LIMIT
+
+
+def window(text):
+    first, last = (int(t) for t in text.split(':'))
+    return first, last
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
+    p.add_argument('file')
+    for name, default in (('pion', (8, 15)), ('rho', (7, 14)), ('nucleon', (6, 12)), ('pcac', (8, 15))):
+        p.add_argument('--' + name, type=window, default=default, metavar='FIRST:LAST')
+    p.add_argument('--c-a', type=float, default=published.C_A)
+    return p.parse_args()
+
+
+def show(e, r):
+    value, samples = r['pcac']
+    print('kappa %.6g: %d configurations' % (e.kappa, len(e.channel['pion'])))
+    for name in ('pion', 'rho', 'nucleon'):
+        print('    %-8s %s' % (name, r[name]))
+    print('    %-8s %s, t %d..%d' % ('PCAC', stats.text(value, stats.jackknife_error(samples)), *r['window']))
+    ratio = r['pion'].mass / r['rho'].mass
+    print('    m_pi/m_rho %s' % stats.text(ratio, stats.jackknife_error(r['pion'].samples / r['rho'].samples)))
+
+
+def critical_kappa(ensembles, results):
+    """Where the PCAC mass vanishes, linear in it with three points or fewer, else quadratic."""
+    x = np.array([1 / (2 * e.kappa) for e in ensembles])
+    y = np.array([r['pcac'][0] for r in results])
+    samples = np.array([r['pcac'][1] for r in results]).T
+    at, error = fits.crossing(x, y, samples, degree=1 if len(x) < 4 else 2)
+    return 1 / (2 * at), error / (2 * at**2)
+
+
+def main():
+    o = options()
+    ensembles = read(o.file)
+    results = [analyse(e, o) for e in ensembles]
+    improved = all(abs(e.csw - published.C_SW) < 1e-9 for e in ensembles)
+    for e, r in zip(ensembles, results):
+        show(e, r)
+        for kappa, name, want, error in published.UNCHECKED_MASSES if improved else []:
+            if abs(kappa - e.kappa) < 1e-7:
+                compare('    ' + name, r[name].mass, r[name].error, want, error, 'QCDSF (unchecked)')
+    good = True
+    if len(ensembles) > 1:
+        value, error = critical_kappa(ensembles, results)
+        if improved:
+            good = compare('critical kappa', value, error, *published.KAPPA_CRITICAL)
+        else:
+            print('critical kappa %s' % stats.text(value, error))
+    print('agrees' if good else 'DISAGREES')
+    sys.exit(0 if good else 1)
+
+
+if __name__ == '__main__':
+    main()
