@@ -47,21 +47,22 @@ static int meson_sign(uint32_t gamma) {
   return -s;
 }
 
-static void print_gamma(uint32_t n, char text[12]) {
+void qk_gamma_print(uint32_t n, char text[QK_GAMMA_NAME]) {
   int length = 0;
   if (n == 0 || n == GAMMAS - 1) {
     strcpy(text, n ? "g5" : "id");
     return;
   }
   for (int mu = 0; mu < 4; mu++)
-    if (n >> mu & 1) length += snprintf(text + length, 12 - (size_t)length, "g%c", "xyzt"[mu]);
+    if (n >> mu & 1)
+      length += snprintf(text + length, QK_GAMMA_NAME - (size_t)length, "g%c", "xyzt"[mu]);
 }
 
-/* One of the words of print_gamma, or a number. */
+/* One of the words of qk_gamma_print, or a number. */
 static bool parse_gamma(const char *text, size_t bytes, uint32_t *n) {
-  char word[12];
+  char word[QK_GAMMA_NAME];
   for (uint32_t i = 0; i < GAMMAS; i++) {
-    print_gamma(i, word);
+    qk_gamma_print(i, word);
     if (strlen(word) == bytes && memcmp(word, text, bytes) == 0) {
       *n = i;
       return true;
@@ -73,6 +74,10 @@ static bool parse_gamma(const char *text, size_t bytes, uint32_t *n) {
     }
   }
   return false;
+}
+
+bool qk_gamma_parse(const char *text, uint32_t *n) {
+  return parse_gamma(text, strlen(text), n);
 }
 
 bool qk_channel_is_symmetric(const char *name) {
@@ -113,9 +118,9 @@ static void add_baryon(qk_channels_t *c, int i) {
 }
 
 static void add_pair(qk_channels_t *c, uint32_t sink, uint32_t source) {
-  char name[QK_CHANNEL_NAME], a[12], b[12];
-  print_gamma(sink, a);
-  print_gamma(source, b);
+  char name[QK_CHANNEL_NAME], a[QK_GAMMA_NAME], b[QK_GAMMA_NAME];
+  qk_gamma_print(sink, a);
+  qk_gamma_print(source, b);
   snprintf(name, sizeof name, "%s-%s", a, b);
   line_t *line = add_line(c, name, QUARK_MESON, 1);
   if (line) line->raw[line->count++] = add_raw(c, (quark_channel_t){QUARK_MESON, sink, source});

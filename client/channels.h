@@ -21,6 +21,7 @@
 #define QK_CLIENT_CHANNELS_H
 
 #include <complex.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/quark.h"
@@ -50,6 +51,11 @@ int64_t qk_channels_numbers(const qk_channels_t *channels);
  * phase: of the boundary in t, modulus 1. */
 void qk_channels_evaluate(const qk_channels_t *channels, const double complex *raw, int nmom,
                           int nt, int t0, double complex phase, double complex *out);
+
+/* Gamma matrices 0 .. 15 in words: "id", "g5", products such as "gxgt"; numbers are read, too. */
+enum { QK_GAMMA_NAME = 12 };
+bool qk_gamma_parse(const char *text, uint32_t *n);
+void qk_gamma_print(uint32_t n, char text[QK_GAMMA_NAME]);
 
 /* Momenta as triples of integers, separated by ';' or blanks: "0,0,0;1,0,0". At most QK_MOMENTA_MAX. The
  * caller frees *momenta. */

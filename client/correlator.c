@@ -33,11 +33,10 @@ double qk_correlator_cosh_mass(double c0, double c1, int t, int nt) {
   return 0.5 * (low + high);
 }
 
-static void effective_masses(qk_correlator_t *corr) {
-  for (int t = 0; t < corr->nt; t++) {
-    const double c0 = corr->c[t], c1 = corr->c[(t + 1) % corr->nt];
-    corr->meff[t] = qk_correlator_cosh_mass(c0, c1, t, corr->nt);
-    corr->mlog[t] = c0 / c1 > 0 ? log(c0 / c1) : NAN;
+void qk_correlator_masses(const double *c, int nt, bool cosh, double *mass) {
+  for (int t = 0; t < nt; t++) {
+    const double c0 = c[t], c1 = c[(t + 1) % nt];
+    mass[t] = cosh ? qk_correlator_cosh_mass(c0, c1, t, nt) : c0 / c1 > 0 ? log(c0 / c1) : NAN;
   }
 }
 
@@ -122,7 +121,8 @@ qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_cor
   }
   if (is_noise(out.source))
     for (int t = 0; t < out.nt; t++) out.c[t] /= (double)n * (double)space;
-  effective_masses(&out);
+  qk_correlator_masses(out.c, out.nt, true, out.meff);
+  qk_correlator_masses(out.c, out.nt, false, out.mlog);
   free(x);
   *corr = out;
   return QK_OK;

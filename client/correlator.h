@@ -31,4 +31,8 @@ void qk_correlator_fini(qk_correlator_t *corr);
  */
 double qk_correlator_cosh_mass(double c0, double c1, int t, int nt);
 
+/* mass[t] of t and t + 1 (of nt - 1 and 0), by the cosh form or as log C(t) / C(t + 1); NaN where there
+ * is none. */
+void qk_correlator_masses(const double *c, int nt, bool cosh, double *mass);
+
 #endif

@@ -9,8 +9,9 @@ static const struct {
 } commands[] = {
     {"status", "wait until the daemon is ready and say how it is", ctl_status},
     {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
+    {"sequential", "solve through a propagator, with a gamma matrix at its end", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},
-    {"correlator", "two-point functions of a propagator file", ctl_correlator},
+    {"correlator", "hadron correlators, by the daemon or of a propagator file", ctl_correlator},
     {"cancel", "end requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
 };

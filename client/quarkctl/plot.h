@@ -1,18 +1,26 @@
 /*
- * plot.h: pictures of a correlator: in the terminal, and as a PNG by gnuplot.
+ * plot.h: pictures of correlators: in the terminal, and as a PNG by gnuplot.
  */
 #ifndef QUARKCTL_PLOT_H
 #define QUARKCTL_PLOT_H
 
 #include <stdio.h>
 
-#include "client/correlator.h"
+#include "daemon/base/err.h"
+
+/* One correlator. NaN: nothing is drawn there. */
+typedef struct ctl_curve {
+  char label[128];
+  int nt;
+  const double *c, *mass;   /* nt each; mass[t] of t and t + 1 */
+  const double *dc, *dmass; /* errors; NULL: none */
+} ctl_curve_t;
 
 /* C(t) on a logarithmic scale, in characters of the locale. */
-void ctl_plot_terminal(FILE *to, const char *channel, const qk_correlator_t *corr);
+void ctl_plot_terminal(FILE *to, const ctl_curve_t *curve);
 
-/* C(t) and the effective mass. Errors: QK_NOT_FOUND where there is no gnuplot, QK_IO_ERROR. */
-qk_status_t ctl_plot_png(const char *path, const char *channel, const qk_correlator_t *corr,
+/* C(t) and the effective mass of n curves. Errors: QK_NOT_FOUND where there is no gnuplot, QK_IO_ERROR. */
+qk_status_t ctl_plot_png(const char *path, const char *title, int n, const ctl_curve_t *curves,
                          qk_err_t *err);
 
 #endif

@@ -68,10 +68,9 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
            work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
   snprintf(meta->source, sizeof meta->source, "%.127s", work->source);
-  if (work->params.smear.steps) {
-    qk_smearing_print(&work->params.smear, meta->smear);
-    qk_smearing_print_links(&work->params.smear, meta->links);
-  }
+  const quark_smearing_t *smear = &work->options->params.smear;
+  if (smear->steps) qk_smearing_print(smear, meta->smear);
+  if (smear->links) qk_smearing_print_links(smear, meta->links);
   if (work->sequential) snprintf(meta->sequential, sizeof meta->sequential, "%s", work->sequential);
   snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);

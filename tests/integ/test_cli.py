@@ -78,8 +78,8 @@ def help_and_version_are_no_errors(case):
 def the_man_page_knows_every_option(case):
     with open(os.path.join(HERE, '..', '..', 'docs', 'man', 'quarkctl.1'), encoding='utf-8') as f:
         known = set(re.findall(r'^\.It .*?Fl -([a-z-]+)', f.read(), re.MULTILINE))
-    known |= {'rhs', 'usage'}  # a second one on its line; argp's own
-    for command in ('status', 'propagator', 'solve', 'correlator', 'cancel', 'shutdown'):
+    known |= {'rhs', 'usage', 'sink-momentum'}  # a second one on its line; argp's own
+    for command in ('status', 'propagator', 'sequential', 'solve', 'correlator', 'cancel', 'shutdown'):
         options = set(re.findall(r'^ +(?:-., )?--([a-z-]+)', case.ctl(command, '--help').out, re.MULTILINE))
         assert 'json' in options and options <= known, (command, options - known)
 
