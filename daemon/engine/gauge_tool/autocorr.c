@@ -39,7 +39,8 @@ qk_autocorr_t qk_autocorr_estimate(const double *x, int64_t n) {
   if (a.window > n / 2) a.window = n / 2;
   double w = (double)a.window, length = (double)n;
   double bias = c / length; /* of every Gamma, because the mean is that of the data */
-  c = fmax(c + (2 * w + 1) * bias, 0);
+  c += (2 * w + 1) * bias;
+  if (!(c > 0)) return a;
   a.tau = c / (2 * (gamma0 + bias));
   a.error = sqrt(c / length);
   a.tau_error = a.tau * sqrt(fmax(4 * (w + 0.5 - a.tau) / length, 0));

@@ -14,8 +14,8 @@ typedef struct qk_autocorr {
   int64_t window;        /* to which the autocorrelation function was summed */
 } qk_autocorr_t;
 
-/* n >= 1. With fewer than 4 numbers error and tau are NaN; numbers that are all the same have error 0
- * and tau 1/2. Time: n times window. */
+/* n >= 1. Error and tau are NaN where they cannot be told: fewer than 4 numbers, or a sum of the
+ * autocorrelation function that is not positive. Numbers that are all the same have error 0 and tau 1/2. Time: n times window. */
 qk_autocorr_t qk_autocorr_estimate(const double *x, int64_t n);
 
 #endif

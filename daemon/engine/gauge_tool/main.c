@@ -12,6 +12,9 @@ static const struct {
 } commands[] = {
     {"info", "FILE", "verify a configuration and say what it is", qk_tool_info},
     {"convert", "IN OUT", "verify a configuration and write it in another format", qk_tool_convert},
+    {"smear", "--links=KIND:... IN OUT", "smear the links of a configuration", qk_tool_smear},
+    {"generate", "--beta=B --out=PATTERN ...", "make configurations of the quenched theory",
+     qk_tool_generate},
 };
 enum { NCOMMAND = sizeof commands / sizeof commands[0] };
 
@@ -20,7 +23,7 @@ static void print_usage(FILE *to) {
   for (int i = 0; i < NCOMMAND; i++) {
     char call[48];
     snprintf(call, sizeof call, "%s %s", commands[i].name, commands[i].arguments);
-    fprintf(to, "  %-32s %s\n", call, commands[i].help);
+    fprintf(to, "  %-36s %s\n", call, commands[i].help);
   }
   fputs("\nEach command has --help, and --json for one JSON object on stdout.\n", to);
 }

@@ -180,7 +180,7 @@ qk_status_t qk_state_load(const char *path, const qk_chain_params_t *params,
   qk_status_t status = read_object(path, &object, err);
   if (status != QK_OK) return status;
   status = check_sum(path, object, err);
-  if (status == QK_OK)
+  if (status == QK_OK && params != NULL)
     status = compare_params(path, json_object_get(object, "parameters"), params, err);
   if (status == QK_OK) status = read_state(path, object, state, err);
   json_decref(object);

@@ -37,7 +37,8 @@ qk_status_t qk_state_save(const char *path, const qk_chain_params_t *params,
 
 /* *state on success only; the caller frees state->plaquettes. QK_NOT_FOUND: no such file. QK_IO_ERROR,
  * QK_NO_MEMORY. QK_BAD_FORMAT, QK_BAD_CHECKSUM, QK_TOO_LARGE: the file is damaged or none of ours.
- * QK_BAD_ARGUMENT: a parameter of the chain has another value than in params; both are named. */
+ * QK_BAD_ARGUMENT: a parameter of the chain has another value than in params; both are named (params NULL: any will
+ * do). */
 qk_status_t qk_state_load(const char *path, const qk_chain_params_t *params,
                           qk_chain_state_t *state, qk_err_t *err);
 
