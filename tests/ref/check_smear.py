@@ -14,19 +14,6 @@ G = ref.reunitarise(RNG.normal(size=DIMS[::-1] + (3, 3, 2)) @ np.array([1, 1j]))
 SPECS = ['ape:0.6,2', 'ape:0.5,1,4d', 'stout:0.1,2', 'stout:0.15,1,4d', 'hyp:0.75,0.6,0.3,1']
 
 
-def best_trace(a):
-    """Largest Re tr(V^+ A) over SU(3), from singular values and phases on a grid refined five times."""
-    w, s, v = np.linalg.svd(a)
-    theta, centre, width = np.angle(np.linalg.det(w @ v)), np.zeros(2), np.pi
-    for _ in range(5):
-        f = np.linspace(-width, width, 101)
-        p, q = centre[0] + f[:, None], centre[1] + f[None, :]
-        value = s[0] * np.cos(p) + s[1] * np.cos(q) + s[2] * np.cos(theta - p - q)
-        i, j = np.unravel_index(value.argmax(), value.shape)
-        centre, width = np.array([p[i, 0], q[0, j]]), width / 20
-    return value.max()
-
-
 def distance(a, b):
     return np.abs(a - b).max()
 
@@ -35,11 +22,11 @@ checks = {}
 a = RNG.normal(size=(200, 3, 3, 2)) @ np.array([1, 1j])
 p = smear.project(a)
 trace = np.einsum('nab,nab->n', p.conj(), a).real
-best = np.array([best_trace(m) for m in a])
+best = np.array([smear.best_trace(m) for m in a])
 checks['projection is in SU(3)'] = max(ref.su3_deviation(p)) < 1e-13
 near = RNG.normal(size=(50, 3, 3, 2)) @ np.array([0.2, 0.2j]) + 1.3 * ref.reunitarise(a[:50])
 checks['projection is the best near SU(3)'] = max(
-    abs(np.vdot(smear.project(m), m).real - best_trace(m)) for m in near) < 1e-6
+    abs(np.vdot(smear.project(m), m).real - smear.best_trace(m)) for m in near) < 1e-6
 checks['projection is never better than the best'] = (trace - best).max() < 1e-6
 ones = np.broadcast_to(np.eye(3, dtype=complex), U.shape)
 for spec in SPECS:

@@ -1,9 +1,10 @@
 """Smearing of links and sources, by definition: smear_ref.py SPEC XxYxZxT LINKS [SOURCE] OUT
 
-SPEC: ape:ALPHA,STEPS[,4d]  stout:RHO,STEPS[,4d]  hyp:A1,A2,A3,STEPS  gauss:ALPHA,STEPS
+SPEC: ape:ALPHA,STEPS[,4d]  stout:RHO,STEPS[,4d]  hyp:A1,A2,A3,STEPS  gauss:ALPHA,STEPS  best
 Reads links [t][z][y][x][mu][3][3] and, for gauss, a source [t][z][y][x][spin][colour], complex double, and
 writes the smeared links or source in the same order. APE and stout act on U_x, U_y, U_z with staples in
-space, with 4d on all links with all staples.
+space, with 4d on all links with all staples. best: links may be any matrices A; what is written is the
+largest Re tr(V^+ A) over V in SU(3) of each, as complex numbers.
 
   projection  the V of SU(3) with the largest Re tr(V^+ A): one SU(2) subgroup after the other, each to its
               best, from the nearest unitary matrix divided by the cube root of its determinant, until
@@ -35,6 +36,19 @@ def project(a):
         if np.abs(u - before).max() < 1e-15:
             break
     return u
+
+
+def best_trace(a):
+    """Largest Re tr(V^+ A) over SU(3): of singular values and phases, these on a grid refined six times."""
+    w, s, v = np.linalg.svd(a)
+    theta, centre, width = np.angle(np.linalg.det(w @ v)), np.zeros(2), np.pi
+    for _ in range(6):
+        f = np.linspace(-width, width, 81)
+        p, q = centre[0] + f[:, None], centre[1] + f[None, :]
+        value = s[0] * np.cos(p) + s[1] * np.cos(q) + s[2] * np.cos(theta - p - q)
+        i, j = np.unravel_index(value.argmax(), value.shape)
+        centre, width = np.array([p[i, 0], q[0, j]]), width / 10
+    return value.max()
 
 
 def staples(side, top, mu, nu):
@@ -119,7 +133,9 @@ def main(argv):
     spec, dims, links = argv[:3]
     sites = tuple(map(int, dims.split('x')))[::-1]
     u = np.moveaxis(np.fromfile(links, '<c16').reshape(sites + (4, 3, 3)), 4, 0)
-    if spec.startswith('gauss:'):
+    if spec == 'best':
+        out = np.array([best_trace(a) for a in np.moveaxis(u, 0, 4).reshape(-1, 3, 3)])
+    elif spec.startswith('gauss:'):
         out = smear_source(u, np.fromfile(argv[3], '<c16').reshape(sites + (4, 3)), spec)
     else:
         out = np.moveaxis(smear_links(u, spec), 0, 4)
