@@ -1,7 +1,9 @@
 """An engine that only pretends, for the front's tests: `fake_engine.py --front ENDPOINT`.
 
 It speaks engine.proto and does with each right-hand side what its max_iter says (SOLVE, HOLD, ... below); anything else
-is "solved" at once: x = 2 b for uploads, zeros but for the seed in the first number for generated sources.
+is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
+seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
+contraction's first channel is its action in the same way; its numbers are `correlators`.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), or a
 digest by generation (change). FAKE_GO names a fifo: a refusal waits until it is written to.
 QK_PROTO_PY in the environment is the folder of the generated modules.
@@ -20,7 +22,14 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF = range(1, 13)
+NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
+
+
+def correlators(contraction, a, b, t_extent):
+    """0, 1, 2, ... plus 1000 times the sum of the columns' first numbers, those of b times 100."""
+    count = sum(NUMBERS[c.kind] for c in contraction.channel) * max(1, len(contraction.momentum) // 3) * t_extent
+    return np.arange(count) + 1000 * (sum(x[0] for x in a) + 100 * sum(x[0] for x in b)) + 0j
 
 
 class FakeEngine:
@@ -29,6 +38,7 @@ class FakeEngine:
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.connect(endpoint)
         self.held = {}
+        self.contract_held = None
 
     def send(self, **body):
         self.socket.send(pb.EngineMessage(**body).SerializeToString())
@@ -57,11 +67,14 @@ class FakeEngine:
 
     def solve(self, fill):
         count = int(np.prod(self.dims)) * 12
-        if fill.HasField('shm_in'):
+        if fill.source == qk.SOURCE_SEQUENTIAL:
+            x = (fill.column.gamma + 1) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.in_dtype]).astype(REAL[fill.dtype])
+        elif fill.HasField('shm_in'):
             x = 2 * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
         else:
             x = np.zeros(count, REAL[fill.dtype])
             x[0] = fill.column.seed
+            x[1] = fill.smear.alpha if fill.HasField('smear') else 0
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
@@ -105,6 +118,36 @@ class FakeEngine:
         if fill and fill.ticket == cancel.ticket and fill.max_iter != DEAF:
             del self.held[cancel.slot]
             self.done(fill, status=203, residual=1, written=False)
+        if self.contract_held:
+            held, self.contract_held = self.contract_held, None
+            self.contracted(held)
+
+    def contracted(self, contract, status=0, ticket=None):
+        c = contract.contraction
+        a = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_a]) for name in contract.shm_a]
+        b = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_b]) for name in contract.shm_b]
+        assert len(a) == 12 and len(b) in (0, 12) and all(len(x) == int(np.prod(self.dims)) * 12 for x in a + b)
+        out = correlators(c, a, b, self.dims[3])
+        assert os.path.getsize('/dev/shm' + contract.shm_out) == out.nbytes
+        np.memmap('/dev/shm' + contract.shm_out, out.dtype, 'r+')[...] = out
+        self.send(contracted=pb.Contracted(ticket=contract.ticket if ticket is None else ticket, status=status,
+                                           text='as the test wants' if status else None, seconds=0.02))
+
+    def contract(self, contract):
+        action = contract.contraction.channel[0].source
+        if action == HOLD:  # until the next CANCEL of a slot
+            self.contract_held = contract
+        elif action == DIE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif action == STALE_TICKET:
+            self.contracted(contract, status=401, ticket=contract.ticket + 1000)
+            self.contracted(contract)
+        elif action == FATAL:
+            self.contracted(contract, status=302)
+        elif action == ODD_STATUS:
+            self.contracted(contract, status=9999)
+        else:
+            self.contracted(contract)
 
     def run(self):
         self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1))
@@ -118,6 +161,8 @@ class FakeEngine:
                 self.load(m.load)
             elif body == 'fill':
                 self.fill(m.fill)
+            elif body == 'contract':
+                self.contract(m.contract)
             elif body == 'cancel':
                 self.cancel(m.cancel)
             elif body == 'stop':

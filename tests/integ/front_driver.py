@@ -246,6 +246,25 @@ class Client:
         self.send(submit=qk.Submit(**body))
         return self.expect(expect) if expect else None
 
+    def contract(self, a, request=None, expect='accepted', deadline_ms=0, source=15, **more):
+        """One meson, and what `more` adds to the contraction; `source` tells the fake engine what to do."""
+        if request is None:
+            self.request += 1
+            request = self.request
+        more.setdefault('channel', [qk.Channel(kind=qk.CHANNEL_MESON, source=source)])
+        self.send(contract=qk.Contract(request=request, deadline_ms=deadline_ms,
+                                       contraction=qk.Contraction(request_a=a, **more)))
+        return self.expect(expect) if expect else None
+
+    def keep(self, nrhs=12, **more):
+        """The number of a kept request that has ended; column i begins with the number i + 1."""
+        more.setdefault('source', qk.SOURCE_Z2)
+        if more['source'] == qk.SOURCE_Z2:
+            more.setdefault('column', [qk.Column(seed=i + 1) for i in range(nrhs)])
+        request = self.submit(nrhs, sink=qk.SINK_KEEP, **more).request
+        assert all(r.status == 0 and r.bytes > 0 for r in self.results(nrhs))
+        return request
+
     def upload(self, accepted, fields, chunk=MIB, begin=0):
         """All fields in chunks, under the credit that comes."""
         until = accepted.upload_until

@@ -37,6 +37,21 @@ Test(control, unpacks_what_was_packed) {
   free(data);
 }
 
+Test(control, copies_a_message_with_all_it_holds) {
+  double param[3] = {0.75, 0.6, 0.3};
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  smear.alpha = 0.25;
+  smear.steps = 7;
+  smear.link_param = param;
+  smear.n_link_param = 3;
+  Quark__Smearing *copy = (Quark__Smearing *)qk_control_copy(&smear.base);
+  cr_assert_not_null(copy);
+  memset(param, 0, sizeof param);
+  cr_assert(copy->alpha == 0.25 && copy->steps == 7 && copy->link_spatial);
+  cr_assert(copy->n_link_param == 3 && copy->link_param[2] == 0.3);
+  quark__smearing__free_unpacked(copy, NULL);
+}
+
 Test(control, packs_up_to_the_limit_and_not_beyond) {
   size_t bytes, at_limit = 0;
   for (size_t n = QK_CONTROL_MAX - 64; n <= QK_CONTROL_MAX; n++) {

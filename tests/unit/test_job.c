@@ -1,14 +1,13 @@
-/* Requests without a daemon: what is admitted, what an upload may do, what memory is charged
+/* Requests without a daemon: what an upload may do, what memory is charged
  * and returned. */
 #include <criterion/criterion.h>
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/job.h"
+#include "daemon/front/keep.h"
 
 static const uint32_t DIMS[4] = {4, 6, 8, 10};
 enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
@@ -75,70 +74,6 @@ static void check_nothing_is_left(void) {
 }
 
 TestSuite(job, .init = setup);
-
-Test(job, admits_each_legal_request) {
-  qk_err_t err = {0};
-  Quark__Submit s = submit_of(QK_REQUEST_RHS_MAX);
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
-  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
-  s = submit_of(2);
-  s.column = columns;
-  s.n_column = 2;
-  for (int kind = QUARK__SOURCE_KIND__SOURCE_POINT; kind <= QUARK__SOURCE_KIND__SOURCE_Z4; kind++) {
-    s.source = (Quark__SourceKind)kind;
-    c.t = 9;
-    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
-  }
-  c.t = c.spin = c.colour = -1;
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
-}
-
-#define REFUSED(code, change)                                                                      \
-  do {                                                                                             \
-    qk_err_t err = {0};                                                                            \
-    Quark__Submit s = submit_of(2);                                                                \
-    Quark__Column c = QUARK__COLUMN__INIT, *columns[3] = {&c, &c, &c};                             \
-    s.column = columns;                                                                            \
-    change;                                                                                        \
-    cr_expect_eq(qk_job_check(&s, DIMS, &err), code, "%s: %s", #change, err.text);                 \
-    cr_expect(err.text[0], "%s", #change);                                                         \
-  } while (0)
-#define POINT s.source = QUARK__SOURCE_KIND__SOURCE_POINT, s.n_column = 2
-
-Test(job, refuses_each_illegal_field) {
-  REFUSED(QK_BAD_ARGUMENT, s.request = 0);
-  REFUSED(QK_NOT_FOUND, s.setup = "other");
-  REFUSED(QK_BAD_ARGUMENT, s.nrhs = 0);
-  REFUSED(QK_TOO_LARGE, s.nrhs = QK_REQUEST_RHS_MAX + 1);
-  REFUSED(QK_BAD_ARGUMENT, s.dtype = 3);
-  REFUSED(QK_BAD_ARGUMENT, s.dtype = 0);
-  REFUSED(QK_BAD_ARGUMENT, s.basis = 4);
-  REFUSED(QK_BAD_ARGUMENT, s.basis = -1);
-  REFUSED(QK_BAD_ARGUMENT, s.normalisation = 2);
-  REFUSED(QK_BAD_ARGUMENT, s.tol = 0);
-  REFUSED(QK_BAD_ARGUMENT, s.tol = 1);
-  REFUSED(QK_BAD_ARGUMENT, s.tol = -1e-8);
-  REFUSED(QK_BAD_ARGUMENT, s.tol = NAN);
-  REFUSED(QK_BAD_ARGUMENT, s.tol = INFINITY);
-  REFUSED(QK_BAD_ARGUMENT, s.max_iter = 0);
-  REFUSED(QK_BAD_ARGUMENT, s.max_iter = QK_ITERATIONS_MAX + 1);
-  REFUSED(QK_BAD_ARGUMENT, s.deadline_ms = QK_DEADLINE_MS_MAX + 1);
-  REFUSED(QK_BAD_ARGUMENT, s.source = 6);
-  REFUSED(QK_BAD_ARGUMENT, s.sink = 0);
-  REFUSED(QK_BAD_ARGUMENT, s.sink = 4);
-  REFUSED(QK_BAD_ARGUMENT, s.n_column = 1); /* of an upload */
-  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 1));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 3));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.x = 4));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.y = 6));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.z = -1));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = -1)); /* only noise stands on every time slice */
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = 10));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = 4));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = -1));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, c.colour = 3));
-  REFUSED(QK_BAD_ARGUMENT, (POINT, s.source = QUARK__SOURCE_KIND__SOURCE_Z2, c.t = -2));
-}
 
 Test(job, charges_all_it_may_need_and_refuses_what_does_not_fit) {
   qk_err_t err = {0};
@@ -321,6 +256,142 @@ Test(job, sends_a_solution_under_credit_and_again_from_anywhere) {
   back = 6000;
   err = (qk_err_t){0};
   cr_assert_eq(qk_rhs_grant(rhs, 5000, &back, &err), QK_BAD_ARGUMENT);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+/* ---- what is kept -------------------------------------------------------------------------- */
+
+typedef struct keeper {
+  qk_sched_t sched;
+  qk_sessions_t sessions;
+  qk_session_t *session;
+  qk_budget_t *quota;
+} keeper_t;
+
+static void keeper_init(keeper_t *k, int64_t quota) {
+  const uint8_t id[QK_CLIENT_ID] = {1};
+  qk_err_t err = {0};
+  memset(k, 0, sizeof *k);
+  qk_sched_init(&k->sched);
+  cr_assert_eq(qk_session_create(&k->sessions, &k->sched, id, "ada", 0, &k->session, &err), QK_OK);
+  terms.user = k->session->user;
+  k->quota = qk_sched_user_kept(terms.user);
+  k->quota->limit = quota;
+}
+
+static qk_job_t *keep(keeper_t *k, uint32_t nrhs, uint64_t request) {
+  Quark__Submit s = submit_of(nrhs);
+  s.request = request;
+  s.sink = QUARK__SINK__SINK_KEEP;
+  qk_job_t *job = job_of(&s);
+  qk_list_append(&k->session->jobs, &job->link);
+  return job;
+}
+
+static void solve(qk_rhs_t *rhs, double now) {
+  qk_err_t err = {0};
+  const qk_outcome_t good = {.status = QK_OK, .written = true};
+  cr_assert_eq(qk_shm_create(number++, rhs->job->field_bytes, &rhs->solution, &err), QK_OK);
+  rhs->state = QK_RHS_RUNNING;
+  rhs->job->running++;
+  qk_rhs_end(rhs, &good, now);
+}
+
+Test(job, charges_what_is_kept_to_its_user) {
+  keeper_t k;
+  keeper_init(&k, 3 * FIELD);
+  qk_job_t *job = keep(&k, 2, 1), *other;
+  qk_err_t err = {0};
+  cr_assert_eq(k.quota->used, 2 * FIELD);
+  Quark__Submit s = submit_of(2);
+  s.sink = QUARK__SINK__SINK_KEEP;
+  cr_assert_eq(qk_job_create(&s, &terms, &other, &err), QK_BUSY);
+  cr_assert(strstr(err.text, "keep-memory"));
+  s.nrhs = 4;
+  err = (qk_err_t){0};
+  cr_assert_eq(qk_job_create(&s, &terms, &other, &err), QK_TOO_LARGE);
+  solve(&job->rhs[0], 1);
+  qk_rhs_ack(&job->rhs[0]);
+  cr_assert_eq(qk_keep_count(job), 1);
+  cr_assert_eq(k.quota->used, 2 * FIELD); /* ACK frees nothing of it */
+  const qk_outcome_t bad = {.status = QK_CANCELLED};
+  qk_rhs_end(&job->rhs[1], &bad, 1);
+  cr_assert_eq(k.quota->used, FIELD); /* no solution, nothing to keep */
+  qk_job_destroy(job);
+  cr_assert_eq(k.quota->used, 0);
+  qk_session_destroy(&k.sessions, k.session);
+  check_nothing_is_left();
+}
+
+Test(job, lives_on_while_its_solutions_are_in_use) {
+  keeper_t k;
+  keeper_init(&k, 100 * FIELD);
+  qk_job_t *kept = keep(&k, 1, 1);
+  solve(&kept->rhs[0], 1);
+  Quark__Submit s = submit_of(2);
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
+  qk_err_t err = {0};
+  s.request = 2;
+  s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  s.column = columns;
+  s.n_column = 2;
+  c.request = 1;
+  qk_job_t *job = job_of(&s);
+  cr_assert_eq(qk_keep_bind(k.session, job, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(job->rhs[1].uses[0], &kept->rhs[0]);
+  cr_assert_eq(kept->holds, 2);
+  cr_assert_not(qk_keep_expired(kept, 1e9));
+  const qk_outcome_t end = {.status = QK_CANCELLED};
+  qk_rhs_end(&job->rhs[0], &end, 5);
+  cr_assert_eq(kept->used_at, 5);
+  kept->forgotten = true;
+  qk_job_settle(kept);
+  cr_assert_eq(shm_objects(), 1); /* one of two still uses it */
+  qk_rhs_end(&job->rhs[1], &end, 6);
+  cr_assert_eq(shm_objects(), 0);
+  cr_assert_eq(k.quota->used, 0);
+  qk_job_destroy(job);
+  qk_session_destroy(&k.sessions, k.session);
+  check_nothing_is_left();
+}
+
+Test(job, expires_when_all_has_ended_and_its_time_is_over) {
+  keeper_t k;
+  keeper_init(&k, 100 * FIELD);
+  qk_job_t *job = keep(&k, 2, 1);
+  cr_assert_eq(job->keep, 100);
+  solve(&job->rhs[0], 7);
+  cr_assert_not(qk_keep_expired(job, 1000)); /* the other one has not ended */
+  solve(&job->rhs[1], 9);
+  cr_assert_not(qk_keep_expired(job, 109));
+  cr_assert(qk_keep_expired(job, 109.1));
+  qk_job_destroy(job);
+  qk_session_destroy(&k.sessions, k.session);
+  check_nothing_is_left();
+}
+
+Test(job, charges_a_contraction_for_its_result) {
+  Quark__Channel meson = QUARK__CHANNEL__INIT, nucleon = meson, delta = meson;
+  Quark__Channel *channel[3] = {&meson, &nucleon, &delta};
+  Quark__Contraction c = QUARK__CONTRACTION__INIT;
+  Quark__Contract m = QUARK__CONTRACT__INIT;
+  int32_t momentum[6] = {0};
+  nucleon.kind = QUARK__CHANNEL_KIND__CHANNEL_NUCLEON;
+  delta.kind = QUARK__CHANNEL_KIND__CHANNEL_DELTA;
+  m.contraction = &c;
+  c.channel = channel;
+  c.n_channel = 3;
+  c.momentum = momentum;
+  c.n_momentum = 6;
+  qk_job_t *job;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_job_create_contract(&m, &terms, &job, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(job->field_bytes, (1 + 16 + 144) * 2 * 10 * 16); /* channels, momenta, T, complex */
+  cr_assert_eq(budget.used, qk_job_cost_contract(&m, DIMS));
+  cr_assert_gt(budget.used, (int64_t)job->field_bytes);
+  cr_assert_eq(job->rhs[0].state, QK_RHS_QUEUED);
+  cr_assert_eq(job->upload_until, 0);
   qk_job_destroy(job);
   check_nothing_is_left();
 }

@@ -55,6 +55,27 @@ Test(sched, lets_users_take_turns) {
   qk_sched_user_release(c);
 }
 
+Test(sched, first_is_what_pop_takes) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[4];
+  qk_sched_init(&s);
+  cr_assert_null(qk_sched_first(&s));
+  qk_sched_user_hold(&s, "a", &a);
+  qk_sched_user_hold(&s, "b", &b);
+  for (int i = 0; i < 2; i++) push(&s, a, &item[i], 0, i);
+  for (int i = 0; i < 2; i++) push(&s, b, &item[2 + i], 1, i);
+  qk_sched_remove(&s, &item[0].link);
+  for (int i = 0; i < 3; i++) {
+    qk_link_t *first = qk_sched_first(&s);
+    cr_assert_eq(first, qk_sched_first(&s));
+    cr_assert_eq(first, qk_sched_pop(&s));
+  }
+  cr_assert_null(qk_sched_first(&s));
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
 Test(sched, one_name_is_one_user) {
   qk_sched_t s;
   qk_sched_user_t *a, *again, *b;

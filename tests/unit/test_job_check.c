@@ -1,0 +1,232 @@
+/* What a SUBMIT or CONTRACT may say: each legal message is admitted, each illegal field refused. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/front/job.h"
+
+static const uint32_t DIMS[4] = {4, 6, 8, 10};
+
+static Quark__Submit submit_of(uint32_t nrhs) {
+  Quark__Submit s = QUARK__SUBMIT__INIT;
+  s.request = 1;
+  s.nrhs = nrhs;
+  s.dtype = QUARK__DTYPE__DTYPE_F32;
+  s.tol = 1e-8;
+  s.source = QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+  s.sink = QUARK__SINK__SINK_DOWNLOAD;
+  return s;
+}
+
+Test(job_check, admits_each_legal_request) {
+  qk_err_t err = {0};
+  Quark__Submit s = submit_of(QK_REQUEST_RHS_MAX);
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
+  s = submit_of(2);
+  s.column = columns;
+  s.n_column = 2;
+  for (int kind = QUARK__SOURCE_KIND__SOURCE_POINT; kind <= QUARK__SOURCE_KIND__SOURCE_Z4; kind++) {
+    s.source = (Quark__SourceKind)kind;
+    c.t = 9;
+    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  }
+  c.t = c.spin = c.colour = -1;
+  c.px = -3;
+  c.py = 5;
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  c.t = 2;
+  c.t_every = 10;
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  s.sink = QUARK__SINK__SINK_KEEP;
+  s.keep_ms = 1;
+  c = (Quark__Column)QUARK__COLUMN__INIT;
+  c.t = -1;
+  c.pz = -7;
+  c.request = 1;
+  c.rhs = QK_REQUEST_RHS_MAX - 1;
+  c.gamma = 15;
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK, "%s", err.text);
+}
+
+Test(job_check, admits_each_legal_smearing) {
+  double param[3] = {1, 0.5, 0};
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  Quark__Submit s = submit_of(1);
+  s.smear = &smear;
+  smear.alpha = QK_SMEAR_ALPHA_MAX;
+  smear.steps = QK_SMEAR_STEPS_MAX;
+  smear.link_param = param;
+  smear.link_steps = QK_LINK_STEPS_MAX;
+  const size_t params[4] = {0, 1, 1, 3};
+  for (int links = 0; links < 4; links++) {
+    qk_err_t err = {0};
+    smear.links = (Quark__LinkSmear)links;
+    smear.n_link_param = params[links];
+    param[0] = links == QUARK__LINK_SMEAR__LINK_SMEAR_STOUT ? 0.25 : 1;
+    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK, "%s", err.text);
+    smear.alpha = -smear.alpha;
+  }
+}
+
+#define REFUSED(code, change)                                                                      \
+  do {                                                                                             \
+    qk_err_t err = {0};                                                                            \
+    Quark__Submit s = submit_of(2);                                                                \
+    Quark__Column c = QUARK__COLUMN__INIT, *columns[3] = {&c, &c, &c};                             \
+    double param[3] = {0.5, 0.5, 0.5};                                                             \
+    Quark__Smearing g = QUARK__SMEARING__INIT;                                                     \
+    g.alpha = 1;                                                                                   \
+    g.link_param = param;                                                                          \
+    s.column = columns;                                                                            \
+    s.smear = &g;                                                                                  \
+    change;                                                                                        \
+    cr_expect_eq(qk_job_check(&s, DIMS, &err), code, "%s: %s", #change, err.text);                 \
+    cr_expect(err.text[0], "%s", #change);                                                         \
+  } while (0)
+#define POINT s.source = QUARK__SOURCE_KIND__SOURCE_POINT, s.n_column = 2
+#define WALL s.source = QUARK__SOURCE_KIND__SOURCE_WALL, s.n_column = 2
+#define SEQUENTIAL s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, s.n_column = 2, c.request = 1
+#define SMEAR g.links = QUARK__LINK_SMEAR__LINK_SMEAR_APE, g.n_link_param = 1
+
+Test(job_check, refuses_each_illegal_field) {
+  REFUSED(QK_BAD_ARGUMENT, s.request = 0);
+  REFUSED(QK_NOT_FOUND, s.setup = "other");
+  REFUSED(QK_BAD_ARGUMENT, s.nrhs = 0);
+  REFUSED(QK_TOO_LARGE, s.nrhs = QK_REQUEST_RHS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.dtype = 3);
+  REFUSED(QK_BAD_ARGUMENT, s.dtype = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.basis = 4);
+  REFUSED(QK_BAD_ARGUMENT, s.basis = -1);
+  REFUSED(QK_BAD_ARGUMENT, s.normalisation = 2);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = 1);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = -1e-8);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = NAN);
+  REFUSED(QK_BAD_ARGUMENT, s.tol = INFINITY);
+  REFUSED(QK_BAD_ARGUMENT, s.max_iter = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.max_iter = QK_ITERATIONS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.deadline_ms = QK_DEADLINE_MS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.source = 6);
+  REFUSED(QK_BAD_ARGUMENT, s.sink = 0);
+  REFUSED(QK_BAD_ARGUMENT, s.sink = 4);
+  REFUSED(QK_BAD_ARGUMENT, s.n_column = 1); /* of an upload */
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 3));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.x = 4));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.y = 6));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.z = -1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = -1)); /* only noise stands on every time slice */
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t = 10));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = 4));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.spin = -1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.colour = 3));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, s.source = QUARK__SOURCE_KIND__SOURCE_Z2, c.t = -2));
+  REFUSED(QK_BAD_ARGUMENT, s.keep_ms = 1);
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.px = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.t_every = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.request = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.rhs = 1));
+  REFUSED(QK_BAD_ARGUMENT, (POINT, c.gamma = 1));
+  REFUSED(QK_BAD_ARGUMENT, (WALL, c.px = 4));
+  REFUSED(QK_BAD_ARGUMENT, (WALL, c.py = -6));
+  REFUSED(QK_BAD_ARGUMENT, (WALL, c.pz = INT32_MIN));
+  REFUSED(QK_BAD_ARGUMENT, (WALL, c.t_every = 2));
+  REFUSED(QK_BAD_ARGUMENT, (WALL, s.source = QUARK__SOURCE_KIND__SOURCE_Z2, c.t_every = 11));
+  REFUSED(QK_BAD_ARGUMENT,
+          (WALL, s.source = QUARK__SOURCE_KIND__SOURCE_Z2, c.t_every = 2, c.t = -1));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.request = 0));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.rhs = QK_REQUEST_RHS_MAX));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.gamma = 16));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.t = 10));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.t = -2));
+  REFUSED(QK_BAD_ARGUMENT, (SEQUENTIAL, c.px = 4));
+}
+
+Test(job_check, refuses_each_illegal_smearing) {
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.alpha = NAN));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.alpha = INFINITY));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.alpha = 10.01));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.alpha = -10.01));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.alpha = -1. / 6)); /* 1 + 6 alpha = 0 */
+  REFUSED(QK_TOO_LARGE, (SMEAR, g.steps = QK_SMEAR_STEPS_MAX + 1));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.links = 4));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.links = -1));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.links = QUARK__LINK_SMEAR__LINK_SMEAR_NONE));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.n_link_param = 0));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, g.links = QUARK__LINK_SMEAR__LINK_SMEAR_HYP));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, param[0] = -0.1));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, param[0] = 1.1));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, param[0] = NAN));
+  REFUSED(QK_BAD_ARGUMENT, (SMEAR, param[0] = 0.26, g.links = QUARK__LINK_SMEAR__LINK_SMEAR_STOUT));
+  REFUSED(QK_TOO_LARGE, (SMEAR, g.link_steps = QK_LINK_STEPS_MAX + 1));
+}
+
+/* A contraction of the propagator of request 3: one meson, zero momentum. */
+static Quark__Contract contract_of(Quark__Contraction *contraction, Quark__Channel **channel) {
+  static Quark__Channel meson;
+  quark__channel__init(&meson);
+  quark__contraction__init(contraction);
+  *channel = &meson;
+  contraction->request_a = 3;
+  contraction->channel = channel;
+  contraction->n_channel = 1;
+  Quark__Contract c = QUARK__CONTRACT__INIT;
+  c.request = 9;
+  c.contraction = contraction;
+  return c;
+}
+
+Test(job_check, admits_each_legal_contraction) {
+  qk_err_t err = {0};
+  Quark__Contraction c;
+  Quark__Channel *channel;
+  Quark__Contract m = contract_of(&c, &channel);
+  cr_assert_eq(qk_job_check_contract(&m, DIMS, &err), QK_OK, "%s", err.text);
+  int32_t momentum[6] = {-3, 5, 7, 0, 0, 0}, origin[4] = {3, 5, 7, 9};
+  c.momentum = momentum;
+  c.n_momentum = 6;
+  c.origin = origin;
+  c.n_origin = 4;
+  c.first_a = c.first_b = QK_REQUEST_RHS_MAX - QK_PROPAGATOR_COLUMNS;
+  c.request_b = 2;
+  cr_assert_eq(qk_job_check_contract(&m, DIMS, &err), QK_OK, "%s", err.text);
+}
+
+#define CONTRACT_REFUSED(code, change)                                                             \
+  do {                                                                                             \
+    qk_err_t err = {0};                                                                            \
+    static int32_t v[3 * QK_MOMENTA_MAX + 3];                                                      \
+    Quark__Smearing g = QUARK__SMEARING__INIT;                                                     \
+    Quark__Contraction c;                                                                          \
+    Quark__Channel *channel;                                                                       \
+    Quark__Contract m = contract_of(&c, &channel);                                                 \
+    memset(v, 0, sizeof v);                                                                        \
+    c.momentum = c.origin = v;                                                                     \
+    (void)g;                                                                                       \
+    change;                                                                                        \
+    cr_expect_eq(qk_job_check_contract(&m, DIMS, &err), code, "%s: %s", #change, err.text);        \
+    cr_expect(err.text[0], "%s", #change);                                                         \
+  } while (0)
+
+Test(job_check, refuses_each_illegal_contraction) {
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.request = 0);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.deadline_ms = QK_DEADLINE_MS_MAX + 1);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.n_channel = 0);
+  CONTRACT_REFUSED(QK_TOO_LARGE, c.n_channel = QK_CHANNELS_MAX + 1);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = 3);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = -1);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->sink = 16);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->source = 16);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.first_a = QK_REQUEST_RHS_MAX - 11);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.first_b = 1);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.request_b = 1, c.first_b = UINT32_MAX));
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.n_momentum = 4);
+  CONTRACT_REFUSED(QK_TOO_LARGE, c.n_momentum = 3 * QK_MOMENTA_MAX + 3);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.n_momentum = 6, v[5] = 8));
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.n_origin = 3);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.n_origin = 4, v[0] = 4));
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.n_origin = 4, v[3] = -1));
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, (c.sink = &g, g.alpha = NAN));
+}
