@@ -1,6 +1,6 @@
 /*
  * worker.h: the engine as the front sees it. Starts the process, gives it the setup, watches it,
- * starts it again when it is lost. PROTOCOL.md, section 10.
+ * starts it again when it is lost. PROTOCOL.md, section 11.
  *
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
  *     ^________________|___________________|_________________|   lost: ended, nonsense, silent
