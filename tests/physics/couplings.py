@@ -74,27 +74,35 @@ def equations(u):
     return left / links, matrix / links, left / links / [18, 54]
 
 
-def solve(left, matrix, plaquette_only=False):
+def solve(left, matrix):
     """(beta, c1)"""
-    if plaquette_only:
-        return np.array([4 * left[0] / matrix[0, 0], 0.0])
     b = np.linalg.solve(matrix, 4 * left)
     return np.array([b[0] + 8 * b[1], b[1] / (b[0] + 8 * b[1])])
 
 
-def measure(configurations, plaquette_only=False):
-    """Arrays (value, error) of beta and c1 from a list of at least three configurations."""
+def solve_beta(left, matrix, c1):
+    """beta where c1 is known, from the equation of c0 W_plaquette + c1 W_rectangle."""
+    v = np.array([1 - 8 * c1, c1])
+    return 4 * (v @ left) / (v @ matrix @ v)
+
+
+def measure(configurations, solution):
+    """Arrays (value, error) of solution(left, matrix), from three configurations or more."""
     each = [equations(u)[:2] for u in configurations]
     left, matrix = np.array([e[0] for e in each]), np.array([e[1] for e in each])
-    pairs = zip(stats.jackknife_samples(left), stats.jackknife_samples(matrix))
-    samples = [solve(a, m, plaquette_only) for a, m in pairs]
-    return solve(left.mean(axis=0), matrix.mean(axis=0), plaquette_only), stats.jackknife_error(samples)
+    samples = [solution(a, m) for a, m in zip(stats.jackknife_samples(left), stats.jackknife_samples(matrix))]
+    return solution(left.mean(axis=0), matrix.mean(axis=0)), stats.jackknife_error(samples)
+
+
+def both(c1):
+    """Solution for measure: beta at this c1, and c1 where beta is free, too."""
+    return lambda left, matrix: np.array([solve_beta(left, matrix, c1), solve(left, matrix)[1]])
 
 
 def main(files):
     if len(files) < 3:
         sys.exit('couplings.py needs three configurations or more of one ensemble')
-    value, error = measure([ref.load_any(f)[0] for f in files])
+    value, error = measure((ref.load_any(f)[0] for f in files), solve)
     print('beta = %s\nc1   = %s' % (stats.text(value[0], error[0]), stats.text(value[1], error[1])))
 
 

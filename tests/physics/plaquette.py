@@ -5,9 +5,9 @@ was asked for.
                  [--configurations N] [--quark-gauge PROGRAM]
 
 For every point (default: all with a published value, and Iwasaki 2.6) a chain is started cold, the first sweeps are
-dropped, and a line is printed: plaquette with its error from the Gamma method, integrated autocorrelation time in sweeps,
-published value and distance in combined errors; beta and c1 as the configurations have them (couplings.py). Exit status 1
-where a distance is over three.
+dropped, and lines are printed: plaquette with its error from the Gamma method, integrated autocorrelation time in sweeps,
+published value and distance in combined errors; beta, with c1 as asked for, and c1, with beta free, as the configurations
+have them (couplings.py). Exit status 1 where a distance is over three.
 """
 import argparse
 import sys
@@ -69,12 +69,11 @@ def check(o, action, beta, literature):
         print(line, flush=True)
         if o.configurations >= 3:
             c1 = generator.C1[action]
-            found, its_error = couplings.measure(chain.configurations(o.thermalise), plaquette_only=c1 == 0)
-            away = [distance(found[0], its_error[0], beta)] + ([distance(found[1], its_error[1], c1)] if c1 else [])
+            found, its_error = couplings.measure(chain.configurations(o.thermalise), couplings.both(c1))
+            away = [distance(found[i], its_error[i], want) for i, want in enumerate((beta, c1))]
             good = good and max(away) <= LIMIT
-            print('    its configurations have beta %s%s: %s errors away' % (
-                stats.text(found[0], its_error[0]), ', c1 ' + stats.text(found[1], its_error[1]) if c1 else '',
-                ', '.join('%.1f' % a for a in away)), flush=True)
+            print('    its configurations have beta %s, c1 %s: %.1f, %.1f errors away' % (
+                stats.text(found[0], its_error[0]), stats.text(found[1], its_error[1]), *away), flush=True)
     return good
 
 

@@ -134,7 +134,7 @@ def configurations_of_others_at_beta_6_say_so():
         raise tap.Skip('no gauge files in "%s" (QK_DATA)' % DATA)
     each = [couplings.equations(ref.load_any(os.path.join(DATA, n))[0]) for n in names]
     left, matrix = np.mean([e[0] for e in each], axis=0), np.mean([e[1] for e in each], axis=0)
-    beta = couplings.solve(left, matrix, plaquette_only=True)[0]
+    beta = couplings.solve_beta(left, matrix, 0.0)
     both = couplings.solve(left, matrix)
     print('# beta %.3f; with a rectangle beta %.3f, c1 %.4f' % (beta, *both))
     # 2 x 16384 links: 0.3 % and 1.5 %
@@ -145,7 +145,7 @@ def configurations_of_others_at_beta_6_say_so():
 def a_hot_field_has_no_coupling():
     u = ref.reunitarise(np.random.default_rng(7).normal(size=(4, 6, 6, 6, 6, 3, 3, 2)) @ [1, 1j])
     left, matrix, _ = couplings.equations(u)
-    assert abs(couplings.solve(left, matrix, plaquette_only=True)[0]) < 0.3
+    assert abs(couplings.solve_beta(left, matrix, 0.0)) < 0.3
 
 
 def free_mesons(mass, pairs):
