@@ -4,8 +4,9 @@
  * A propagator is a full block field of 12 columns, column 3*spin + colour of the source, spins in the
  * DeGrand-Rossi basis at both ends, single or double. Sums are over the global lattice and the same on
  * all ranks; t counts from origin[3] modulo T; the phase of a momentum p is
- * exp(-i 2 pi sum_j p_j (x_j - origin_j) / L_j). Sums are made in double in a fixed order.
- * Formulas: docs/physics.md. Out: host memory. Collective.
+ * exp(-i 2 pi sum_j p_j (x_j - origin_j) / L_j). Sums are made in double in a fixed order. Baryons at
+ * times beyond the edge take phase_t^3, so that they do not depend on where the source is.
+ * Formulas: docs/physics.md. Out: host memory, undefined after an error. Collective.
  * Errors: QK_BAD_ARGUMENT (shapes), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_NO_MEMORY.
  */
 #ifndef QK_ENGINE_CONTRACT_H
@@ -17,7 +18,8 @@ typedef struct qk_contract {
   const qk_field_t *a, *b; /* may be the same */
   int nmom;
   const int (*mom)[3];
-  int origin[4]; /* x0 */
+  int origin[4];     /* x0 */
+  double phase_t[2]; /* boundary factor of the operator in t; zero: taken as 1 */
 } qk_contract_t;
 
 typedef enum qk_channel_kind { /* numbers as in quark.proto */
