@@ -1,7 +1,7 @@
 /*
- * ranks GAUGE GX GY GZ GT: one operator and a few solves on that grid of ranks (0: chosen), printed with
- * 17 digits by rank 0, so that runs on different grids can be compared line by line. GAUGE: a file or
- * builtin:...; the sources do not depend on the grid.
+ * ranks GAUGE GX GY GZ GT: smearing, one operator and a few solves on that grid of ranks (0: chosen),
+ * printed with 17 digits by rank 0, so that runs on different grids can be compared line by line. GAUGE:
+ * a file or builtin:...; the sources do not depend on the grid.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/gauss.h"
+#include "daemon/engine/link_smear.h"
 #include "tests/support/rig.h"
 
 static void line(const qk_rig_t *rig, const char *what, double value) {
@@ -27,6 +29,47 @@ static void print_applied(qk_rig_t *rig) {
   }
   qk_free(out);
   qk_free(in);
+}
+
+/* Links smeared in each way, and a block of sources smeared with them: plaquettes, norms, a product. */
+static void print_smeared(qk_rig_t *rig, const char *spec) {
+  char what[64];
+  qk_err_t err = {0};
+  qk_gaugefield_t *links = NULL;
+  qk_gauss_t *gauss = NULL;
+  qk_field_t *block = NULL;
+  qk_link_smear_t smear;
+  double plane[6], dot[2], *v = rig_vector(rig), *w = rig_vector(rig);
+  rig_must(qk_gaugefield_create(&rig->dev, 1, &links), spec, NULL);
+  rig_must(qk_gaugefield_import(links, rig->links), spec, NULL);
+  rig_must(qk_link_smear_parse(spec, &smear, &err), spec, &err);
+  rig_must(qk_link_smear_apply(links, &smear, &err), spec, &err);
+  rig_must(qk_gaugefield_measure(links, plane, NULL), spec, NULL);
+  for (int k = 0; k < 6; k++) {
+    snprintf(what, sizeof what, "plane%d_%s", k, spec);
+    line(rig, what, plane[k]);
+  }
+  rig_must(qk_gauss_create(&rig->dev, rig->work, links, &gauss, &err), spec, &err);
+  rig_must(qk_field_create(&rig->dev, QK_DOUBLE, 2, QK_FULL, &block), spec, NULL);
+  rig_random(rig, 5, v);
+  rig_import(rig, block, 0, v);
+  rig_point(rig, 2, 1, w);
+  rig_import(rig, block, 1, w);
+  rig_must(qk_gauss_apply(gauss, block, 0.4, 5), spec, NULL);
+  rig_export(rig, block, 0, w);
+  rig_dot(rig, v, w, dot);
+  snprintf(what, sizeof what, "dot_gauss_%s", spec);
+  line(rig, what, dot[0]);
+  for (int i = 0; i < 2; i++) {
+    rig_export(rig, block, i, w);
+    snprintf(what, sizeof what, "norm2_gauss%d_%s", i, spec);
+    line(rig, what, rig_norm2(rig, w));
+  }
+  qk_field_destroy(block);
+  qk_gauss_destroy(gauss);
+  qk_gaugefield_destroy(links);
+  qk_free(w);
+  qk_free(v);
 }
 
 /* The solutions are all to 1e-12, so their norms agree to that and the iterations need not. */
@@ -69,6 +112,9 @@ int main(int argc, char **argv) {
   rig_must(qk_comm_choose_grid(qk_comm_size(comm), info.dims, grid, &err), "grid", &err);
   rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   rig_open(&rig, comm, argv[1], NULL);
+  print_smeared(&rig, "ape:0.6,3");
+  print_smeared(&rig, "stout:0.1,2,4d");
+  print_smeared(&rig, "hyp:0.75,0.6,0.3,1");
   for (int clover = 0; clover < 2; clover++) {
     rig_operator(&rig, 0.1, clover ? 1.2 : 0, -1);
     print_applied(&rig);

@@ -144,9 +144,10 @@ kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_
   return make_field(kit, v, true);
 }
 
-kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset) {
+kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset,
+                      int ncomp) {
   qk_spinor_t v = *like;
-  v.ncomp = 6;
+  v.ncomp = ncomp;
   v.nsites = (kit->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE * (subset == QK_FULL ? 2 : 1);
   return make_field(kit, v, false);
 }

@@ -42,9 +42,11 @@ qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals);
 qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec);
 void kit_free(const kit_t *kit, const void *device);
 
-/* A field, or with ncomp == 6 the two padded faces of a ghost; tiles of RHS unless lone. */
+/* A field; or the two padded faces of a ghost, of ncomp components (6: half-spinors). Tiles of RHS unless
+ * lone. */
 kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset);
-kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset);
+kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset,
+                      int ncomp);
 void kit_field_free(const kit_t *kit, kit_field_t *field);
 /* One parity of a full field. */
 qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity);

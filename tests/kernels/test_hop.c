@@ -464,7 +464,7 @@ static void own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][
   p.in_parity = a->out_parity == QK_FULL ? QK_FULL : a->out_parity == QK_EVEN ? QK_ODD : QK_EVEN;
   for (int mu = 0; mu < 4; mu++)
     for (int side = 0; side < 2 && kit->lat.split[mu]; side++) {
-      ghost[mu][side] = kit_ghost(kit, &a->in, mu, a->out_parity);
+      ghost[mu][side] = kit_ghost(kit, &a->in, mu, a->out_parity, 6);
       a->ghost[mu][side] = ghost[mu][side].v;
     }
   for (int mu = 0; mu < 4; mu++)
