@@ -15,6 +15,7 @@ import tap  # noqa: E402
 try:
     import numpy as np
     import ref_dirac as ref
+    import smear_ref
 except ImportError as missing:
     tap.skip_all('numpy and scipy are needed: %s' % missing)
 
@@ -136,6 +137,41 @@ def help_and_version_end_with_0(exe):
     done = call(exe, '--help')
     assert done.returncode == 0 and 'convert IN OUT' in done.stdout
     assert call(exe, '--version').stdout.startswith('quark-gauge ')
+
+
+@tap.test
+def smeared_links_are_those_of_the_oracle(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        rough, out = os.path.join(folder, 'rough.lime'), os.path.join(folder, 'out.nersc')
+        assert call(exe, 'generate', '--dims=4x4x4x6', '--beta=6', '--sweeps=3', '--quiet', '--out=' + folder + '/%d.lime',
+                    '--start=hot').returncode == 0
+        os.rename(os.path.join(folder, '3.lime'), rough)
+        links, _ = ref.load_lime(rough)
+        for spec in ('ape:0.6,5', 'ape:0.5,2,4d', 'stout:0.1,4', 'hyp:0.75,0.6,0.3,2', 'ape:0.6,0'):
+            done = call(exe, 'smear', '--json', '--links=' + spec, rough, out)
+            assert done.returncode == 0, done.stderr
+            told, (found, _) = json.loads(done.stdout), ref.load_nersc(out)
+            want = smear_ref.smear_links(links, spec)
+            assert np.abs(found - want).max() < 1e-10, (spec, np.abs(found - want).max())
+            assert abs(told['plaquette_before'] - ref.plaquette(links)) < 1e-12
+            assert abs(told['plaquette'] - ref.plaquette(want)) < 1e-10
+            assert told['links'] == spec and told['format'] == 'nersc' and told['bits'] == 64
+        done = call(exe, 'smear', '--bits=32', '--links=stout:0.1,4', rough, os.path.join(folder, 'b.lime'))
+        assert done.returncode == 0 and 'before' in done.stdout and info(exe, os.path.join(folder, 'b.lime'))['bits'] == 32
+
+
+@tap.test
+def smearing_refuses_what_it_cannot_do(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, 'out.lime')
+        for args in (['--links=ape:2,3', WEAK, out], ['--links=gauss:1,3', WEAK, out], ['--links=', WEAK, out], [WEAK, out],
+                     ['--links=ape:0.5,1', WEAK], ['--links=ape:0.5,1', WEAK, out, 'x'], ['--links=ape:0.5', WEAK, out],
+                     ['--links=ape:0.5,1', '--backend=x', WEAK, out], ['--links=ape:0.5,1', WEAK, folder + '/out']):
+            done = call(exe, 'smear', *args)
+            assert done.returncode == USAGE and done.stderr and not done.stdout, (args, done)
+        for args in ([out, out], [WEAK, '/nonexistent/x.lime']):
+            assert call(exe, 'smear', '--links=ape:0.5,1', *args).returncode == DATA_ERROR
+        assert not os.listdir(folder)
 
 
 @tap.test

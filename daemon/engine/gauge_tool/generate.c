@@ -165,7 +165,7 @@ static void note_signal(int number) {
 
 /* The first signal ends the chain after its sweep, the second one at once. */
 static void catch_signals(void) {
-  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
 }
