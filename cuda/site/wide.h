@@ -106,13 +106,14 @@ QK_HD wide minus_log(wide u) {
   return -(e * 0.69314718055994530942 + 2.0 * s * p);
 }
 
-/* sin(pi x) for |x| <= 1/2, by its series. */
+/* sin(pi x) for |x| <= 1/2, by its series; where that rounds beyond 1, 1: roots are taken of 1 - sin^2. */
 QK_HD wide sin_pi(wide x) {
   const wide y = x * 3.14159265358979323846, z = y * y;
   wide p = splat(1);
   QK_UNROLL
   for (int k = 11; k >= 1; k--) p = 1.0 - z * (1.0 / (2 * k * (2 * k + 1))) * p;
-  return y * p;
+  const wide s = y * p, least = s < splat(-1) ? splat(-1) : s;
+  return least > splat(1) ? splat(1) : least;
 }
 
 /* Two uniform numbers of (0, 1], multiples of 2^-53, and eleven more bits: what one call of Philox

@@ -279,6 +279,18 @@ Test(evolve, hot_and_cold_starts_meet_at_the_known_plaquette) {
   cr_expect_float_eq(hot, 0.5937, 1.5e-3, "hot: %.6f", hot);
 }
 
+/* Seed 1, sweep 1313 draw a direction at site 22726 whose sine, a series, rounds beyond 1. */
+Test(evolve, links_stay_finite_where_a_series_rounds_beyond_one) {
+  const qk_evolve_params_t p = {.beta = 6, .seed = 1};
+  double plane[6];
+  chain_t c;
+  chain_open(&c, "builtin:unit:16x16x16x8", 0);
+  rig_must(qk_evolve_sweep(c.f, &p, 1313), "sweep", NULL);
+  rig_must(qk_gaugefield_measure(c.f, plane, NULL), "measure", NULL);
+  for (int i = 0; i < 6; i++) cr_expect(isfinite(plane[i]), "plane %d: %g", i, plane[i]);
+  chain_close(&c);
+}
+
 Test(evolve, hot_links_are_distributed_by_the_haar_measure) {
   enum { MOMENTS = 5 };
   static const double want[MOMENTS] = {0, 0, 1, 1, 2}; /* tr, |tr|^2, tr^3, |tr|^4 */
