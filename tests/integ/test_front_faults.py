@@ -37,7 +37,8 @@ def strangers_get_an_error_and_change_nothing(case):
         bad.control.send_multipart([hello(), b'more', b'parts'])
         bad.error('BAD_PROTOCOL')
         for body in [dict(ping=qk.Ping()), dict(cancel=qk.Cancel(request=1)), dict(ack=qk.Ack(request=1)),
-                     dict(grant=qk.Grant(request=1, rhs=0, until=1)), dict(goodbye=qk.Goodbye())]:
+                     dict(grant=qk.Grant(request=1, rhs=0, until=1)), dict(goodbye=qk.Goodbye()),
+                     dict(release=qk.Release(request=1)), dict(contract=qk.Contract(request=1, contraction=qk.Contraction(request_a=1)))]:
             bad.send(**body)
             bad.error('NOT_FOUND')
         bad.submit(expect=None)
@@ -145,6 +146,7 @@ def requests_about_nothing_get_an_error_that_is_not_fatal(case):
     with case.daemon() as d, Client(d) as c:
         c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
         for status, body in [('NOT_FOUND', dict(ack=qk.Ack(request=7))),
+                             ('NOT_FOUND', dict(release=qk.Release(request=7))),
                              ('NOT_FOUND', dict(cancel=qk.Cancel(request=7))),
                              ('NOT_FOUND', dict(grant=qk.Grant(request=7, rhs=0, until=1))),
                              ('BAD_ARGUMENT', dict(ack=qk.Ack(request=1, rhs=[1]))),
@@ -172,14 +174,22 @@ def random_messages_do_no_harm(case):
     with case.daemon() as d, Client(d) as good:
         valid = [hello(), qk.ClientMessage(submit=qk.Submit(request=1, nrhs=1, dtype=2, tol=1e-8, source=1, sink=1,
                                                             column=[qk.Column()])).SerializeToString(),
-                 qk.ClientMessage(ack=qk.Ack(request=1, rhs=[0, 1, 2])).SerializeToString()]
-        for i in range(300):
-            m = bytearray(valid[i % 3])
+                 qk.ClientMessage(ack=qk.Ack(request=1, rhs=[0, 1, 2])).SerializeToString(),
+                 qk.ClientMessage(submit=qk.Submit(request=1, nrhs=1, dtype=2, tol=1e-8, source=5, sink=3, keep_ms=10,
+                                                   column=[qk.Column(request=1, rhs=1, gamma=15, px=1)],
+                                                   smear=qk.Smearing(alpha=1, steps=2, links=3, link_param=[1, 1, 1],
+                                                                     link_steps=3))).SerializeToString(),
+                 qk.ClientMessage(contract=qk.Contract(request=1, contraction=qk.Contraction(
+                     request_a=1, channel=[qk.Channel(kind=1)], momentum=[1, 2, 3], origin=[0, 1, 2, 3],
+                     sink=qk.Smearing(alpha=1, steps=2)))).SerializeToString(),
+                 qk.ClientMessage(release=qk.Release(request=1)).SerializeToString()]
+        for i in range(600):
+            m = bytearray(valid[i % 6])
             for _ in range(1 + i % 4):
                 m[rng.integers(len(m))] = rng.integers(256)
             if may_shut_down(bytes(m)):
                 continue
-            with Client(d, hello=i % 2 == 0, bind=False) as bad:
+            with Client(d, hello=i // 6 % 2 == 0, bind=False) as bad:
                 bad.control.send(bytes(m))
                 bad.send(status=qk.StatusRequest())
                 bad.expect('status', skip=('welcome', 'error', 'rejected', 'accepted', 'result', 'pong'))
@@ -283,6 +293,36 @@ def any_allocation_can_fail(case):
             assert good >= 1, n
             served += good
     assert left > 3 and served > 3, (left, served)
+
+
+@tap.test
+def any_allocation_can_fail_where_solutions_are_kept(case):
+    """From before SUBMIT to after the last RELEASE: each request ends in some way, and no memory is left."""
+    refused = failed = 0
+    for n in range(30, 60, 2):
+        with case.daemon(env={'QK_FAULTS': 'alloc:%d' % n}, wait=None) as d:
+            if not (d.endpoint and d.log('ready: ')):
+                continue
+            with Client(d, hello=False) as c:
+                c.send(hello=qk.Hello(version=1, client_id=c.client_id))
+                if c.receive()[0] != 'welcome':
+                    continue
+                columns = [qk.Column(seed=i + 1) for i in range(12)]
+                c.submit(12, source=qk.SOURCE_Z2, sink=qk.SINK_KEEP, column=columns, expect=None)
+                name, _ = c.receive()
+                good = name == 'accepted' and all(r.status == 0 for r in c.results(12))
+                refused += name == 'rejected'
+                c.contract(1, expect=None)
+                name, _ = c.receive()
+                if name == 'accepted':
+                    good &= c.expect('result').status == 0
+                refused += name == 'rejected'
+                failed += not good
+                for k in (1, 2):
+                    c.send(release=qk.Release(request=k))
+                s = d.status_when(lambda s: s.counters.requests == 0)
+                assert s.memory_used == 0 and s.counters.kept == 0, (n, s)
+    assert failed > 0, (refused, failed)
 
 
 if __name__ == '__main__':
