@@ -74,6 +74,6 @@ bool ctl_interrupted(void);
 
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_correlator, ctl_cancel,
-    ctl_shutdown;
+    ctl_shutdown, ctl_workflow;
 
 #endif

@@ -12,6 +12,8 @@ static const struct {
     {"sequential", "solve through a propagator, with a gamma matrix at its end", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},
     {"correlator", "hadron correlators, by the daemon or of a propagator file", ctl_correlator},
+    {"workflow", "correlators of many configurations, quarks and sources, with resume",
+     ctl_workflow},
     {"cancel", "end requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
 };

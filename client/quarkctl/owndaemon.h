@@ -1,0 +1,25 @@
+/*
+ * owndaemon.h: a quarkd of this process's own, on a free port of this host.
+ *
+ * It dies with the process that started it, however that ends. Functions return exit codes and have
+ * printed the reason.
+ */
+#ifndef QUARKCTL_OWNDAEMON_H
+#define QUARKCTL_OWNDAEMON_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct ctl_daemon {
+  pid_t pid; /* 0: none */
+  char endpoint[256];
+} ctl_daemon_t;
+
+/* Starts program (NULL: the quarkd beside this program) with n options "--key=value" and waits until it
+ * listens. folder: for its files; its log is appended to folder/quarkd.log. */
+int ctl_daemon_start(const char *program, int n, char *const *options, const char *folder,
+                     ctl_daemon_t *daemon);
+/* Ends and reaps it; it does not finish what it was doing. Does nothing where there is none. */
+void ctl_daemon_stop(ctl_daemon_t *daemon);
+
+#endif
