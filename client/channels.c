@@ -257,16 +257,13 @@ static double complex baryon_at(const line_t *line, const double complex *raw, i
   return projected(g, parity);
 }
 
-static void evaluate_baryon(const line_t *line, const double complex *raw, int nt, int t0,
+static void evaluate_baryon(const line_t *line, const double complex *raw, int nt,
                             double complex phase, double complex *out) {
-  const double complex three = phase * phase * phase;
+  const double complex around = conj(phase * phase * phase);
   for (int t = 0; t < nt; t++) {
-    const int back = (nt - t) % nt;
-    const double complex ahead = baryon_at(line, raw, t, line->sign) * (t0 + t < nt ? 1 : three);
-    /* N(-t) is N(T - t) without the phases of once around */
-    const double complex behind = baryon_at(line, raw, back, -line->sign) *
-                                  (t0 + back < nt ? 1 : three) * (t ? conj(three) : 1);
-    out[t] = line->sign * (ahead + behind) / 2;
+    const double complex ahead = baryon_at(line, raw, t, line->sign),
+                         behind = baryon_at(line, raw, (nt - t) % nt, -line->sign);
+    out[t] = line->sign * (ahead + behind * (t ? around : 1)) / 2;
   }
 }
 
@@ -280,7 +277,7 @@ static void evaluate_meson(const line_t *line, const double complex *const raw[P
 }
 
 void qk_channels_evaluate(const qk_channels_t *channels, const double complex *raw, int nmom,
-                          int nt, int t0, double complex phase, double complex *out) {
+                          int nt, double complex phase, double complex *out) {
   for (int i = 0; i < channels->n; i++) {
     const line_t *line = &channels->line[i];
     const int numbers = numbers_of(line->kind);
@@ -296,7 +293,7 @@ void qk_channels_evaluate(const qk_channels_t *channels, const double complex *r
       if (line->kind == QUARK_MESON)
         evaluate_meson(line, at, nt, out);
       else
-        evaluate_baryon(line, at[0], nt, t0, phase, out);
+        evaluate_baryon(line, at[0], nt, phase, out);
     }
   }
 }

@@ -11,9 +11,8 @@
  *                      numbers 0 .. 15 of quark.h: "g5-gxgygz", "15-7"
  *   all                all names above; pairs: all 256 pairs
  *
- * t counts from the source. Where the line of a baryon from the source to t crosses the edge of the
- * lattice, three times the phase of the boundary in t is made good, so that N(t) does not depend on
- * where in time the source is, and N(-t) is its continuation to times before the source.
+ * t counts from the source. N(-t) is the continuation of N to times before the source: N(T - t) without
+ * three times the phase of the boundary in t, which N picks up once around.
  * Formulas: docs/physics.md. Gamma basis DeGrand-Rossi. Pure functions.
  * Errors: QK_BAD_ARGUMENT, with the word that is wrong; QK_NO_MEMORY.
  */
@@ -47,10 +46,10 @@ bool qk_channel_is_symmetric(const char *name);
 /* Complex numbers of all raw channels at one momentum and time. */
 int64_t qk_channels_numbers(const qk_channels_t *channels);
 
-/* raw: [raw channel][momentum][T][numbers]; out: [channel][momentum][T]. t0: time slice of the source;
- * phase: of the boundary in t, modulus 1. */
+/* raw: [raw channel][momentum][T][numbers]; out: [channel][momentum][T]. phase: of the boundary in t,
+ * modulus 1. */
 void qk_channels_evaluate(const qk_channels_t *channels, const double complex *raw, int nmom,
-                          int nt, int t0, double complex phase, double complex *out);
+                          int nt, double complex phase, double complex *out);
 
 /* Gamma matrices 0 .. 15 in words: "id", "g5", products such as "gxgt"; numbers are read, too. */
 enum { QK_GAMMA_NAME = 12 };

@@ -169,7 +169,7 @@ static int make_piece(const ctl_measurement_t *what, qk_corrmeta_t *meta,
   meta->iterations = most < INT32_MAX ? (int32_t)most : INT32_MAX;
   if (qk_corrpiece_create(meta, what->nmom, piece, &err) != QK_OK) return ctl_fail_file(&err);
   memcpy(piece->momentum, what->momentum, what->nmom * sizeof *piece->momentum);
-  qk_channels_evaluate(what->channels, raw, (int)what->nmom, meta->dims[3], meta->origin[3],
+  qk_channels_evaluate(what->channels, raw, (int)what->nmom, meta->dims[3],
                        meta->boundary[6] + I * meta->boundary[7], piece->c);
   return 0;
 }
