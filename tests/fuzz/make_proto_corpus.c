@@ -1,6 +1,6 @@
 /*
  * make_proto_corpus.c: the corpora of the protocol fuzzers: one message of each kind, with every
- * field.
+ * field; legal requests, which get past the first checks.
  *
  * usage: make_proto_corpus FOLDER   makes FOLDER/{control,frame}/... and prints the names
  */
@@ -115,6 +115,72 @@ static void save_bodies(const char *prefix, const ProtobufCMessageDescriptor *d)
   }
 }
 
+static void save_client(const char *name, const Quark__ClientMessage *m) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&m->base, &bytes);
+  if (!data) exit(1);
+  save("control", name, data, bytes);
+  free(data);
+}
+
+static void save_requests(void) {
+  double param[3] = {0.75, 0.6, 0.3};
+  int32_t momentum[6] = {0, 0, 0, 1, -1, 2}, origin[4] = {1, 2, 3, 4};
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  smear.alpha = 0.5;
+  smear.steps = 7;
+  smear.has_links = smear.has_link_steps = 1;
+  smear.links = QUARK__LINK_SMEAR__LINK_SMEAR_HYP;
+  smear.link_param = param;
+  smear.n_link_param = 3;
+  smear.link_steps = 2;
+  Quark__Column column = QUARK__COLUMN__INIT, *columns[2] = {&column, &column};
+  column.has_t = column.has_px = column.has_request = column.has_rhs = column.has_gamma = 1;
+  column.t = 3;
+  column.px = -1;
+  column.request = 2;
+  column.rhs = 5;
+  column.gamma = 15;
+  Quark__Submit submit = QUARK__SUBMIT__INIT;
+  submit.request = 3;
+  submit.nrhs = 2;
+  submit.dtype = QUARK__DTYPE__DTYPE_F64;
+  submit.tol = 1e-8;
+  submit.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  submit.sink = QUARK__SINK__SINK_KEEP;
+  submit.column = columns;
+  submit.n_column = 2;
+  submit.smear = &smear;
+  submit.has_keep_ms = 1;
+  submit.keep_ms = 1000;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
+  m.submit = &submit;
+  save_client("legal-submit", &m);
+
+  Quark__Channel meson = QUARK__CHANNEL__INIT, delta = QUARK__CHANNEL__INIT;
+  Quark__Channel *channel[2] = {&meson, &delta};
+  delta.kind = QUARK__CHANNEL_KIND__CHANNEL_DELTA;
+  Quark__Contraction contraction = QUARK__CONTRACTION__INIT;
+  contraction.request_a = 1;
+  contraction.has_request_b = contraction.has_first_b = 1;
+  contraction.request_b = 2;
+  contraction.first_b = 12;
+  contraction.channel = channel;
+  contraction.n_channel = 2;
+  contraction.momentum = momentum;
+  contraction.n_momentum = 6;
+  contraction.origin = origin;
+  contraction.n_origin = 4;
+  contraction.sink = &smear;
+  Quark__Contract contract = QUARK__CONTRACT__INIT;
+  contract.request = 4;
+  contract.contraction = &contraction;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
+  m.contract = &contract;
+  save_client("legal-contract", &m);
+}
+
 static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {
   static uint8_t message[QK_FRAME_HEADER + 4096];
   qk_frame_fault_t fault;
@@ -133,6 +199,7 @@ int main(int argc, char **argv) {
   save_bodies("server", &quark__server_message__descriptor);
   save_bodies("front", &quark__engine__front_message__descriptor);
   save_bodies("engine", &quark__engine__engine_message__descriptor);
+  save_requests();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };
   save_frame("bind", (qk_frame_t){.kind = QK_FRAME_BIND, .field_bytes = 32}, 32);
   save_frame("bound", (qk_frame_t){.kind = QK_FRAME_BOUND}, 0);
