@@ -277,7 +277,7 @@ typedef struct quark_channel {
  * 3 * spin + colour of a source, in the DeGrand-Rossi basis. */
 typedef struct quark_contraction {
   uint64_t request_a, request_b; /* request_b 0: a */
-  uint32_t first_a, first_b; /* first_b: only with request_b */
+  uint32_t first_a, first_b;     /* first_b: only with request_b */
   uint32_t nchannel, nmomentum;
   const quark_channel_t *channel;
   const int32_t (*momentum)[3]; /* nmomentum 0: zero momentum alone */
