@@ -84,7 +84,7 @@ static bool parse_noise(const char *p, qk_source_t *s) {
   bool has_seed = qk_scan_uint64(&p, &s->place.seed);
   if (has_seed) {
     if (qk_scan_word(&p, ":") && !scan_coordinate(&p, &s->place.t)) return false;
-    if (*p && !qk_scan_word(&p, ",")) return false;
+    if (*p && (!qk_scan_word(&p, ",") || !*p)) return false;
   }
   while (*p) {
     if (!scan_key(&p, s, &has_seed)) return false;

@@ -129,10 +129,13 @@ fail:
 void ctl_pieces_close(ctl_pieces_t *pieces) {
   for (int i = 0; i < pieces->n; i++) qk_corrpiece_fini(&pieces->piece[i]);
   for (int i = 0; i < pieces->nparts; i++) free(pieces->part[i]);
+  if (pieces->lock >= 0) {
+    rmdir(pieces->folder); /* where nothing was left in it */
+    close(pieces->lock);
+  }
   free(pieces->piece);
   free(pieces->part);
   free(pieces->folder);
-  if (pieces->lock >= 0) close(pieces->lock);
   *pieces = (ctl_pieces_t){.lock = -1};
 }
 

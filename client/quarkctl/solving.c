@@ -49,7 +49,7 @@ int ctl_columns(const qk_source_t *source, const char *text, const quark_report_
                 int64_t *n, quark_column_t **columns) {
   qk_err_t err = {0};
   if (qk_source_columns(source, report->setup.dims, n, columns, &err) == QK_OK) return 0;
-  ctl_complain("--source=%s: %s", text, err.text);
+  ctl_complain("source %s: %s", text, err.text);
   return err.code == QK_NO_MEMORY ? EXIT_AGAIN : EXIT_USAGE;
 }
 

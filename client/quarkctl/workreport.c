@@ -92,10 +92,10 @@ static int for_each(const ctl_pieces_t *p, bool first_momentum_only, group_fn *v
 /* ---- tables ---- */
 
 static void print_pair(double x, double dx, const char *format, int width) {
-  char value[40] = "-", error[40] = "-";
+  char value[40] = "-", error[40] = "";
   if (isfinite(x)) snprintf(value, sizeof value, format, x);
-  if (isfinite(x) && isfinite(dx)) snprintf(error, sizeof error, "%.2g", dx);
-  printf("  %*s +- %-8s", width, value, error);
+  if (isfinite(x) && isfinite(dx)) snprintf(error, sizeof error, "+- %.2g", dx);
+  printf("  %*s %-11s", width, value, error);
 }
 
 static int print_group(const group_t *g, void *arg) {

@@ -1,0 +1,249 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/scan.h"
+#include "client/smearing.h"
+#include "client/source.h"
+
+static const uint32_t dims[4] = {4, 6, 8, 16};
+
+/* ---- sources ---- */
+
+static quark_column_t *columns_of(const char *text, int64_t *n) {
+  qk_source_t source;
+  qk_err_t err = {0};
+  quark_column_t *columns = NULL;
+  cr_assert_eq(qk_source_parse(text, &source, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_source_columns(&source, dims, n, &columns, &err), QK_OK, "%s", err.text);
+  return columns;
+}
+
+Test(source, points_and_walls_have_twelve_columns_colour_fastest) {
+  int64_t n;
+  quark_column_t *c = columns_of("point:1,2,3,15", &n);
+  cr_assert_eq(n, 12);
+  for (int i = 0; i < 12; i++) {
+    cr_expect(c[i].x == 1 && c[i].y == 2 && c[i].z == 3 && c[i].t == 15);
+    cr_expect(c[i].spin == i / 3 && c[i].colour == i % 3);
+  }
+  free(c);
+  c = columns_of("wall:7,p=1:-2:0", &n);
+  cr_assert_eq(n, 12);
+  for (int i = 0; i < 12; i++) {
+    cr_expect(c[i].t == 7 && c[i].px == 1 && c[i].py == -2 && c[i].pz == 0);
+    cr_expect(c[i].spin == i / 3 && c[i].colour == i % 3);
+  }
+  free(c);
+}
+
+Test(source, both_ways_of_writing_noise_are_the_same) {
+  const char *const pairs[][2] = {{"z2:7", "z2:seed=7"},
+                                  {"z4:7:3", "z4:t=3,seed=7"},
+                                  {"z4:7:3,count=5", "z4:count=5,t=3,seed=7"}};
+  for (int k = 0; k < 3; k++) {
+    int64_t n, m;
+    quark_column_t *a = columns_of(pairs[k][0], &n), *b = columns_of(pairs[k][1], &m);
+    cr_assert_eq(n, m);
+    cr_assert_eq(n, k == 2 ? 5 : 1);
+    for (int64_t i = 0; i < n; i++) {
+      cr_expect_eq(memcmp(&a[i], &b[i], sizeof a[i]), 0);
+      cr_expect(a[i].seed == 7 + (uint64_t)i && a[i].t == (k ? 3 : -1));
+      cr_expect(a[i].spin == -1 && a[i].colour == -1);
+    }
+    free(a);
+    free(b);
+  }
+}
+
+Test(source, diluted_noise_covers_each_component_and_slice_once) {
+  int64_t n;
+  quark_column_t *c = columns_of("z4:seed=3,count=2,dilute=spin+time+colour,every=4", &n);
+  int seen[2][4][4][3] = {{{{0}}}};
+  cr_assert_eq(n, 2 * 4 * 12);
+  for (int64_t i = 0; i < n; i++) {
+    cr_assert(c[i].seed >= 3 && c[i].seed <= 4 && c[i].t >= 0 && c[i].t < 4 && c[i].t_every == 4);
+    seen[c[i].seed - 3][c[i].t][c[i].spin][c[i].colour]++;
+    cr_expect_eq(i % 3, c[i].colour, "colour is fastest");
+  }
+  for (int i = 0; i < 96; i++) cr_expect_eq((&seen[0][0][0][0])[i], 1);
+  free(c);
+  c = columns_of("z2:1,dilute=time", &n);
+  cr_assert_eq(n, 16, "each time slice alone");
+  for (int i = 0; i < 16; i++) cr_expect(c[i].t == i && c[i].t_every == 0 && c[i].spin == -1);
+  free(c);
+  c = columns_of("z2:1,every=8", &n);
+  cr_expect(n == 1 && c[0].t == 0 && c[0].t_every == 8);
+  free(c);
+}
+
+Test(source, what_is_no_source_is_refused_with_its_text) {
+  const char *const bad[] = {"",
+                             "point",
+                             "point:",
+                             "point:1,2,3",
+                             "point:1,2,3,4,5",
+                             "point:1,2,3,-4",
+                             "point:1,2,3,4 ",
+                             "wall:",
+                             "wall:1,p=1:2",
+                             "wall:1,q=1:2:3",
+                             "z2:",
+                             "z2:t=3",
+                             "z2:1:",
+                             "z2:1,",
+                             "z2:1,count=0",
+                             "z2:1,count=x",
+                             "z4:1,dilute=",
+                             "z4:1,dilute=spin+spin",
+                             "z4:1,every=0",
+                             "z3:1",
+                             "z2:1,dilute=time,t=3",
+                             "z2:99999999999999999999"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    qk_source_t s = {.count = 77};
+    qk_err_t err = {0};
+    cr_expect_eq(qk_source_parse(bad[i], &s, &err), QK_BAD_ARGUMENT, "\"%s\"", bad[i]);
+    cr_expect(*bad[i] == 0 || strstr(err.text, bad[i]), "\"%s\" not in \"%s\"", bad[i], err.text);
+    cr_expect_eq(s.count, 77, "outputs are set only on success");
+  }
+}
+
+Test(source, places_outside_the_lattice_are_refused_with_the_limit) {
+  const char *const bad[][2] = {{"point:4,0,0,0", "x = 4"},
+                                {"point:0,0,8,0", "which has 8"},
+                                {"wall:16", "t = 16"},
+                                {"z2:1:16", "t = 16"},
+                                {"wall:0,p=0:-6:0", "py = -6"},
+                                {"z2:1,every=17", "every = 17"},
+                                {"z4:1,count=1000000,dilute=spin+colour+time", "16777216"}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    qk_source_t s;
+    qk_err_t err = {0};
+    int64_t n;
+    quark_column_t *c;
+    cr_assert_eq(qk_source_parse(bad[i][0], &s, &err), QK_OK, "%s", bad[i][0]);
+    cr_expect_eq(qk_source_columns(&s, dims, &n, &c, &err), QK_BAD_ARGUMENT);
+    cr_expect_not_null(strstr(err.text, bad[i][1]), "\"%s\" not in \"%s\"", bad[i][1], err.text);
+  }
+}
+
+/* ---- smearing ---- */
+
+Test(smearing, the_width_form_is_that_of_chroma) {
+  quark_smearing_t s = {0};
+  const double widths[] = {0.5, 2, 4.2};
+  const int steps[] = {3, 5, 60};
+  for (int k = 0; k < 3; k++) {
+    char text[64];
+    snprintf(text, sizeof text, "gauss:width=%g,steps=%d", widths[k], steps[k]);
+    cr_assert_eq(qk_smearing_parse(text, &s, NULL), QK_OK);
+    cr_expect_eq(s.steps, (uint32_t)steps[k]);
+    /* (psi + alpha S psi) / (1 + 6 alpha) = psi + w^2/(4N) (S psi - 6 psi), for any number S psi */
+    for (double hop = -6; hop <= 6; hop += 1.5) {
+      const double ours = (1 + s.alpha * hop) / (1 + 6 * s.alpha),
+                   chroma = 1 + widths[k] * widths[k] / (4 * steps[k]) * (hop - 6);
+      cr_expect_float_eq(ours, chroma, 1e-12 * (1 + fabs(chroma)));
+    }
+  }
+}
+
+Test(smearing, words_read_back_as_the_same_numbers) {
+  const char *const gauss[] = {"none", "gauss:0.25,10", "gauss:1e-3,1000",
+                               "gauss:0.3333333333333333,7"};
+  const char *const links[] = {"none",        "ape:0.6,20",        "ape:0.6,20,4d",
+                               "stout:0.1,5", "stout:0.25,100,4d", "hyp:0.75,0.6,0.3,2"};
+  char text[QK_SMEARING_TEXT];
+  for (size_t i = 0; i < sizeof gauss / sizeof gauss[0]; i++) {
+    quark_smearing_t s = {0};
+    cr_assert_eq(qk_smearing_parse(gauss[i], &s, NULL), QK_OK, "%s", gauss[i]);
+    qk_smearing_print(&s, text);
+    quark_smearing_t again = {0};
+    cr_assert_eq(qk_smearing_parse(text, &again, NULL), QK_OK, "%s", text);
+    cr_expect(again.alpha == s.alpha && again.steps == s.steps, "%s", text);
+  }
+  for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+    quark_smearing_t s = {.alpha = 0.5, .steps = 3};
+    cr_assert_eq(qk_smearing_parse_links(links[i], &s, NULL), QK_OK, "%s", links[i]);
+    cr_expect(s.alpha == 0.5 && s.steps == 3, "the rest of the smearing stays");
+    qk_smearing_print_links(&s, text);
+    cr_expect_str_eq(text, links[i]);
+  }
+}
+
+Test(smearing, numbers_stand_where_they_belong) {
+  quark_smearing_t s = {0};
+  cr_assert_eq(qk_smearing_parse_links("hyp:0.75,0.6,0.3", &s, NULL), QK_OK);
+  cr_expect(s.links == QUARK_HYP && s.link_steps == 1 && !s.link_all);
+  cr_expect(s.link_param[0] == 0.75 && s.link_param[1] == 0.6 && s.link_param[2] == 0.3);
+  cr_assert_eq(qk_smearing_parse_links("stout:0.1,5,4d", &s, NULL), QK_OK);
+  cr_expect(s.links == QUARK_STOUT && s.link_steps == 5 && s.link_all && s.link_param[0] == 0.1);
+}
+
+Test(smearing, what_is_no_smearing_is_refused_with_its_text) {
+  const char *const gauss[] = {"",
+                               "gauss",
+                               "gauss:0.25",
+                               "gauss:0.25,0",
+                               "gauss:0.25,1001",
+                               "gauss:nan,3",
+                               "gauss:99,3",
+                               "gauss:width=2",
+                               "gauss:width=-2,steps=9",
+                               "gauss:width=2,steps=6",
+                               "gauss:0.25,3,4",
+                               "jacobi:1,2"};
+  const char *const links[] = {"",
+                               "ape",
+                               "ape:0.6",
+                               "ape:1.5,3",
+                               "ape:0.6,0",
+                               "ape:0.6,101",
+                               "stout:0.3,5",
+                               "ape:0.6,3,3d",
+                               "hyp:0.75,0.6",
+                               "hyp:0.75,0.6,2",
+                               "hyp:0.75,0.6,0.3,2,4d",
+                               "exp:1,2"};
+  for (size_t i = 0; i < sizeof gauss / sizeof gauss[0]; i++) {
+    quark_smearing_t s = {.steps = 77};
+    qk_err_t err = {0};
+    cr_expect_eq(qk_smearing_parse(gauss[i], &s, &err), QK_BAD_ARGUMENT, "\"%s\"", gauss[i]);
+    cr_expect(strstr(err.text, gauss[i]) && s.steps == 77, "\"%s\"", err.text);
+  }
+  for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+    quark_smearing_t s = {.link_steps = 77};
+    qk_err_t err = {0};
+    cr_expect_eq(qk_smearing_parse_links(links[i], &s, &err), QK_BAD_ARGUMENT, "\"%s\"", links[i]);
+    cr_expect(strstr(err.text, links[i]) && s.link_steps == 77, "\"%s\"", err.text);
+  }
+}
+
+/* ---- steps ---- */
+
+Test(scan, reads_what_is_there_and_nothing_else) {
+  const char *p = "12,-3x 4.5e1";
+  int64_t i = 0;
+  double x = 0;
+  cr_expect(qk_scan_int(&p, 0, 12, &i) && i == 12 && *p == ',');
+  cr_expect(!qk_scan_int(&p, -9, 9, &i) && *p == ',');
+  cr_expect(qk_scan_word(&p, ",") && !qk_scan_int(&p, -2, 9, &i) && *p == '-');
+  cr_expect(qk_scan_int(&p, -3, 9, &i) && i == -3);
+  cr_expect(!qk_scan_real(&p, &x) && qk_scan_word(&p, "x") && !qk_scan_real(&p, &x));
+  qk_scan_blanks(&p);
+  cr_expect(qk_scan_real(&p, &x) && x == 45 && !*p);
+}
+
+Test(scan, printed_numbers_read_back) {
+  const double numbers[] = {0, 0.1, 1.0 / 3, 1e-300, -2.5e17, 0.13579, 5e-324};
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    char text[32];
+    qk_print_real(numbers[i], text, sizeof text);
+    cr_expect_eq(strtod(text, NULL), numbers[i], "%s", text);
+  }
+  char text[32];
+  qk_print_real(0.1, text, sizeof text);
+  cr_expect_str_eq(text, "0.1");
+}
