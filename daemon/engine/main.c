@@ -7,7 +7,6 @@
  */
 #include <argp.h>
 #include <limits.h>
-#include <omp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,10 +14,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/version.h"
+#include "daemon/engine/launch.h"
 #include "daemon/engine/report.h"
 #include "daemon/engine/worker.h"
 #include "proto/limits.h"
@@ -77,31 +76,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* Whether a launcher of MPI programs started this process. */
-static bool launched_by_mpi(void) {
-  static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    if (getenv(variables[i]) != NULL) return true;
-  return false;
-}
-
-static qk_status_t create_comm(const options_t *options, int *argc, char ***argv, qk_comm_t **comm,
-                               qk_err_t *err) {
-  bool mpi = strcmp(options->comm, "mpi") == 0 ||
-             (strcmp(options->comm, "auto") == 0 && launched_by_mpi());
-  return mpi ? qk_comm_mpi_create(argc, argv, comm, err) : qk_comm_self_create(comm, err);
-}
-
-/* Ranks of one host share its cores, unless the environment says how many threads each has or the
- * launcher has bound them. */
-static void share_cores(const qk_comm_t *comm) {
-  if (getenv("OMP_NUM_THREADS") != NULL) return;
-  int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / qk_comm_local_size(comm);
-  int bound = omp_get_num_procs();
-  if (share < 1) share = 1;
-  omp_set_num_threads(share < bound ? share : bound);
-}
-
 static void print_version(FILE *stream, struct argp_state *state) {
   (void)state;
   fprintf(stream, "quark-engine %s\n", qk_version());
@@ -144,13 +118,13 @@ int main(int argc, char **argv) {
   qk_channel_block_signals();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 
-  qk_status_t status = create_comm(&options, &argc, &argv, &comm, &err);
+  qk_status_t status = qk_launch_comm(options.comm, &argc, &argv, &comm, &err);
   if (status != QK_OK) {
     qk_error("main", "%s", err.text);
     return EX_SOFTWARE;
   }
   qk_log_init("engine", qk_comm_size(comm) > 1 ? qk_comm_rank(comm) : -1, options.level);
-  share_cores(comm);
+  qk_launch_threads(comm);
   int code = serve(&options, comm);
   if (code == EX_SOFTWARE) qk_comm_abort(comm, code);
   qk_comm_destroy(comm);

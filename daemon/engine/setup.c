@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/launch.h"
 
 typedef struct loading {
   qk_comm_t *comm;
@@ -27,23 +28,9 @@ static void enter(const loading_t *in, const char *phase) {
 }
 
 static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
-  qk_status_t status = QK_OK;
-  s->ops = qk_ops_by_name(in->load->backend);
-  if (s->ops == NULL)
-    status = qk_fail(in->err, QK_NO_DEVICE, "backend '%s' is not there", in->load->backend);
-  if (status == QK_OK) status = s->ops->open(qk_comm_local_rank(in->comm), &s->ctx, in->err);
-  if (status == QK_OK) status = s->ops->info(s->ctx, &s->device);
-  status = qk_comm_agree(in->comm, qk_setup_explain(s, status, in->err), in->err);
-  if (status != QK_OK) return status;
-
-  double cpus = strcmp(s->ops->name, "cpu") == 0;
-  status = qk_comm_sum(in->comm, &cpus, 1);
-  if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare devices");
-  if (cpus != 0 && cpus != qk_comm_size(in->comm))
-    return qk_fail(in->err, QK_NO_DEVICE,
-                   "only %d of %d ranks have a GPU: name the backend, or start fewer ranks",
-                   qk_comm_size(in->comm) - (int)cpus, qk_comm_size(in->comm));
-  return QK_OK;
+  qk_status_t status = qk_launch_device(in->comm, in->load->backend, &s->ops, &s->ctx, in->err);
+  if (status == QK_OK) status = qk_setup_explain(s, s->ops->info(s->ctx, &s->device), in->err);
+  return qk_comm_agree(in->comm, status, in->err);
 }
 
 static qk_status_t lay_out(const loading_t *in, qk_setup_t *s) {
