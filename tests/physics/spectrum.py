@@ -1,10 +1,10 @@
 """Masses of pion, rho and nucleon, and the PCAC mass, from a file of correlators of quarkctl workflow; against published
 numbers.
 
-    spectrum.py FILE [--pion FIRST:LAST] [--rho FIRST:LAST] [--nucleon FIRST:LAST] [--pcac FIRST:LAST] [--c-a X]
+    spectrum.py FILE... [--pion FIRST:LAST] [--rho FIRST:LAST] [--nucleon FIRST:LAST] [--pcac FIRST:LAST] [--c-a X]
 
-FILE: channels pion, rho, nucleon and gxgygz-g5 (the axial current in time) at zero momentum, on every configuration the
-same sources. Sources of a configuration are averaged; configurations are independent samples. Masses are correlated fits
+FILE: channels pion, rho, nucleon and gxgygz-g5 (the axial current in time) at zero momentum. Sources of a configuration are
+averaged; configurations are independent samples. Masses are correlated fits
 of one state with jackknife errors; windows count time from the source. The PCAC mass is
 (d C_AP + c_A d^2 C_PP) / (2 C_PP) with symmetric differences; where it vanishes in kappa is compared with the published
 critical kappa, if beta and c_sw are those (published.py). Exit status 1 where anything is more than three combined errors
@@ -32,18 +32,25 @@ class Ensemble:
         self.extent = channel['pion'].shape[1]
 
 
-def read(path):
-    """Ensembles by falling quark mass."""
-    found = {}
-    with h5py.File(path) as file:
-        for config in sorted(file):
-            for quark in file[config].values():
-                pieces = list(quark.values())
-                key = float(pieces[0].attrs['kappa']), float(pieces[0].attrs['csw'])
-                for name in CHANNELS:
-                    mean = np.mean([zero_momentum(p, name) for p in pieces], axis=0)
-                    found.setdefault(key, {}).setdefault(name, []).append(mean)
-    return [Ensemble(*key, {n: np.array(c) for n, c in found[key].items()}) for key in sorted(found)]
+def read(paths):
+    """Ensembles by falling quark mass, of the configurations that have every quark and source."""
+    pieces = {}
+    for path in paths:
+        with h5py.File(path) as file:
+            for config, quark, label in ((c, q, s) for c in file for q in file[c] for s in file[c][q]):
+                piece = file[config][quark][label]
+                key = float(piece.attrs['kappa']), float(piece.attrs['csw'])
+                pieces.setdefault(key, {}).setdefault(label, {})[config] = [zero_momentum(piece, n) for n in CHANNELS]
+    configs = set.intersection(*(set(c) for labels in pieces.values() for c in labels.values()))
+    left_out = set.union(*(set(c) for labels in pieces.values() for c in labels.values())) - configs
+    if left_out:
+        print('%d configurations lack a quark or a source and are left out' % len(left_out))
+    found = []
+    for key in sorted(pieces):
+        # [source][configuration][channel][t] -> mean over sources
+        data = np.mean([[c[config] for config in sorted(configs)] for c in pieces[key].values()], axis=0)
+        found.append(Ensemble(*key, {n: data[:, i] for i, n in enumerate(CHANNELS)}))
+    return found
 
 
 def zero_momentum(piece, name):
@@ -89,7 +96,7 @@ def window(text):
 
 def options():
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    p.add_argument('file')
+    p.add_argument('files', nargs='+', metavar='FILE')
     for name, default in (('pion', (8, 15)), ('rho', (7, 14)), ('nucleon', (6, 12)), ('pcac', (8, 15))):
         p.add_argument('--' + name, type=window, default=default, metavar='FIRST:LAST')
     p.add_argument('--c-a', type=float, default=published.C_A)
@@ -117,7 +124,7 @@ def critical_kappa(ensembles, results):
 
 def main():
     o = options()
-    ensembles = read(o.file)
+    ensembles = read(o.files)
     results = [analyse(e, o) for e in ensembles]
     improved = all(abs(e.csw - published.C_SW) < 1e-9 for e in ensembles)
     for e, r in zip(ensembles, results):
