@@ -48,7 +48,6 @@ static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *
 }
 
 static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session) {
-  qk_sched_user_kept(session->user)->limit = server->keep_memory;
   return (qk_terms_t){.dims = qk_worker_info(server->worker)->dims,
                       .kappa = server->settings->kappa,
                       .now = qk_server_now(server),

@@ -53,6 +53,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
     qk_reply_error(server, peer, err.code, err.text, true, 0);
     return;
   }
+  qk_sched_user_kept(session->user)->limit = server->keep_memory;
   session->control = *peer;
   session->seen = qk_server_now(server);
   printable(hello->user, user, sizeof user);
