@@ -175,6 +175,13 @@ def smearing_refuses_what_it_cannot_do(exe):
 
 
 @tap.test
+def an_output_that_is_lost_is_told(exe):
+    with open('/dev/full', 'w') as full:
+        done = subprocess.run([exe, 'info', WEAK], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == DATA_ERROR and 'stdout' in done.stderr, done
+
+
+@tap.test
 def a_terminal_sees_progress(exe):
     master, slave = pty.openpty()
     with tempfile.TemporaryDirectory() as folder:

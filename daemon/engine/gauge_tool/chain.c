@@ -209,7 +209,7 @@ qk_status_t qk_chain_start(qk_chain_t *chain, qk_err_t *err) {
 }
 
 qk_status_t qk_chain_sweep(qk_chain_t *chain, double *plaquette, qk_err_t *err) {
-  double plane[6], sum = 0;
+  double plane[6] = {0}, sum = 0;
   int64_t sweep = chain->state.sweep;
   qk_status_t status = qk_evolve_sweep(chain->field, &chain->params.evolve, sweep);
   if (status == QK_OK) status = qk_gaugefield_measure(chain->field, plane, NULL);

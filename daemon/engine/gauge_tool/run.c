@@ -52,6 +52,10 @@ int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err) {
   }
   if (tool->ctx != NULL) tool->ops->close(tool->ctx);
   int code = exit_code(status);
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fprintf(stderr, "quark-gauge: cannot write to stdout\n");
+    if (code == EX_OK) code = EX_DATAERR;
+  }
   if (code == EX_SOFTWARE && tool->comm != NULL) qk_comm_abort(tool->comm, code);
   qk_comm_destroy(tool->comm);
   return code;
