@@ -1,0 +1,143 @@
+/*
+ * The Markov chain on several ranks: every grid must give the bits that one rank gives, and a border that
+ * is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when every check held on
+ * every rank.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/evolve.h"
+#include "daemon/engine/gauge.h"
+
+static int failures;
+
+#define CHECK(expr, ...)                                                                           \
+  do {                                                                                             \
+    if (!(expr)) {                                                                                 \
+      failures++;                                                                                  \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #expr);                                   \
+      fprintf(stderr, __VA_ARGS__);                                                                \
+      fputc('\n', stderr);                                                                         \
+    }                                                                                              \
+  } while (0)
+
+enum { SITE = 72 };
+
+/* With local extents that are no multiples of 4 on two ranks in x or z; the border of rectangles is as wide
+ * as half of a local extent of 4. */
+static const struct chain {
+  int dims[4];
+  double beta, c1;
+} chains[] = {{{12, 8, 12, 8}, 6, 0}, {{12, 8, 12, 8}, 2.6, -0.331}};
+
+static const double *link_at(const double *links, const int d[4], const int x[4]) {
+  int64_t site = 0;
+  for (int mu = 3; mu >= 0; mu--) site = site * d[mu] + (x[mu] + 4 * d[mu]) % d[mu];
+  return links + SITE * site;
+}
+
+/* The links of `whole` as the field, border and all, must hold them. */
+static void compare_border(const qk_gaugefield_t *f, const double *whole) {
+  const qk_geom_t *geom = f->dev->geom;
+  const int32_t *e = f->v.e;
+  const int64_t n = (int64_t)e[0] * e[1] * e[2] * e[3] / 2;
+  int differ = 0;
+  for (int64_t site = 0; site < 2 * n; site++) {
+    int x[4], parity = 0;
+    int64_t rest = site;
+    for (int mu = 0; mu < 4; mu++) {
+      x[mu] = geom->lat.offset[mu] + (int)(rest % e[mu]) - f->v.border * geom->lat.split[mu];
+      rest /= e[mu];
+      parity += x[mu] + geom->global[mu];
+    }
+    const double *want = link_at(whole, geom->global, x);
+    for (int64_t k = 0; k < 36; k++) {
+      const int64_t at = 2 * (((k / 9 * 2 + parity % 2) * 9 + k % 9) * n + site / 2);
+      differ += memcmp(f->v.data + at, want + 2 * k, 2 * sizeof(double)) != 0;
+    }
+  }
+  CHECK(differ == 0, "%d numbers differ", differ);
+}
+
+static void must(qk_status_t status, const char *what) {
+  if (status == QK_OK) return;
+  fprintf(stderr, "%s: %s\n", what, qk_status_text(status));
+  abort();
+}
+
+/* Two sweeps from a hot start. `whole`: links of all sites, given where compare, else filled. */
+static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double *whole,
+                   double plane[7], uint64_t *digest) {
+  const qk_evolve_params_t p = {.beta = c->beta, .c1 = c->c1, .or_per_hb = 1, .seed = 12};
+  qk_geom_t geom;
+  qk_gaugefield_t *f, *narrow;
+  qk_gauge_check_t check;
+  qk_device_t dev = {.ops = qk_ops_cpu(), .geom = &geom};
+  must(qk_geom_init(&geom, comm, c->dims, NULL), "geometry");
+  must(dev.ops->open(0, &dev.ctx, NULL), "device");
+  must(qk_gaugefield_create(&dev, qk_evolve_border(&p), &f), "create");
+  must(qk_evolve_hot(f, p.seed), "hot start");
+  for (int sweep = 0; sweep < 2; sweep++) must(qk_evolve_sweep(f, &p, sweep), "sweep");
+  must(qk_gaugefield_measure(f, plane, c->c1 == 0 ? NULL : &plane[6]), "measure");
+  double *links = qk_malloc((size_t)geom.local_volume * SITE * sizeof *links);
+  must(qk_gaugefield_export(f, links), "export");
+  must(qk_gauge_measure(&geom, links, &check, NULL), "measure");
+  *digest = check.digest;
+  if (compare) {
+    compare_border(f, whole);
+    must(qk_gaugefield_create(&dev, 3 - f->v.border, &narrow), "create");
+    must(qk_gaugefield_copy(narrow, f), "copy");
+    compare_border(narrow, whole);
+    must(qk_gaugefield_import(narrow, links), "import");
+    compare_border(narrow, whole);
+    qk_gaugefield_destroy(narrow);
+  } else {
+    memcpy(whole, links, (size_t)geom.volume * SITE * sizeof *whole);
+  }
+  qk_free(links);
+  qk_gaugefield_destroy(f);
+  dev.ops->close(dev.ctx);
+}
+
+/* All ways to split each direction at most in two. */
+static void on_all_grids(qk_comm_t *comm, qk_comm_t *self, const struct chain *c) {
+  const int *d = c->dims;
+  double *whole = qk_malloc((size_t)d[0] * d[1] * d[2] * d[3] * SITE * sizeof *whole);
+  double want[7] = {0}, got[7] = {0};
+  uint64_t one, many;
+  int tried = 0;
+  evolve(self, c, false, whole, want, &one);
+  for (int split = 0; split < 16; split++) {
+    const int grid[4] = {1 + split % 2, 1 + split / 2 % 2, 1 + split / 4 % 2, 1 + split / 8};
+    if (grid[0] * grid[1] * grid[2] * grid[3] != qk_comm_size(comm)) continue;
+    must(qk_comm_set_grid(comm, grid, NULL), "grid");
+    evolve(comm, c, true, whole, got, &many);
+    CHECK(many == one, "c1 %g, grid %dx%dx%dx%d: %016lx and %016lx", c->c1, grid[0], grid[1],
+          grid[2], grid[3], (unsigned long)many, (unsigned long)one);
+    for (int k = 0; k < 7; k++)
+      CHECK(got[k] - want[k] < 1e-14 && want[k] - got[k] < 1e-14, "average %d: %.17g and %.17g", k,
+            got[k], want[k]);
+    tried++;
+  }
+  CHECK(tried > 0, "no grid for %d ranks", qk_comm_size(comm));
+  qk_free(whole);
+}
+
+int main(int argc, char **argv) {
+  qk_comm_t *comm, *self;
+  qk_err_t err = {0};
+  qk_status_t status = qk_comm_mpi_create(&argc, &argv, &comm, &err);
+  if (status != QK_OK) {
+    fprintf(stderr, "%s: %s\n", qk_status_name(status), err.text);
+    return status == QK_UNSUPPORTED ? 77 : 1;
+  }
+  must(qk_comm_self_create(&self, &err), "self");
+  for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) on_all_grids(comm, self, &chains[i]);
+  double total = failures;
+  if (qk_comm_sum(comm, &total, 1) != QK_OK) total = 1;
+  qk_comm_destroy(self);
+  qk_comm_destroy(comm);
+  return total > 0;
+}
