@@ -10,57 +10,13 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
-import tap  # noqa: E402
-try:
-    import h5py
-    import numpy as np
-    import ref_dirac as ref
-except ImportError as missing:
-    tap.skip_all('python3-h5py, numpy and scipy are needed: %s' % missing)
-from daemon import LIMIT, Daemon, run_ctl  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from cli_case import (AGAIN, CONFIG, CSW, DATA, DIMS, GAUGE, HERE, KAPPA, SHAPE, UNAVAILABLE, USAGE,  # noqa: E402
+                      Case, h5py, np, random_sources, read_field, ref, tap, write_sources)
+from daemon import LIMIT, Daemon  # noqa: E402
 
-GAUGE, DIMS = 'builtin:weak:4x4x4x8:1', [4, 4, 4, 8]
-KAPPA, CSW = 0.12, 1.3
-SHAPE = tuple(reversed(DIMS)) + (4, 3)
 CLIENT = '00112233445566778899aabbccddeeff'
-USAGE, DATA, UNAVAILABLE, AGAIN, CONFIG = 64, 65, 69, 75, 78
-
-
-class Case:
-    def __init__(self, quarkd, quarkctl, quark_gauge, engine, example):
-        self.quarkd, self.quarkctl, self.quark_gauge = quarkd, quarkctl, quark_gauge
-        self.engine, self.example = os.path.abspath(engine), example
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, 'weak.lime')
-            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
-            links, _ = ref.load_any(path)
-        self.op = ref.WilsonClover(links, 1 / (2 * KAPPA) - 4, CSW)
-
-    def daemon(self, *args):
-        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--kappa=%r' % KAPPA, '--csw=%r' % CSW, *args)
-
-    def ctl(self, *args, **kwargs):
-        return run_ctl(self.quarkctl, *args, **kwargs)
-
-    def residual(self, x, b):
-        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
-
-
-def random_sources(n, dtype=complex, seed=5):
-    return (np.random.default_rng(seed).normal(size=(n,) + SHAPE + (2,)) @ np.array([1, 1j])).astype(dtype)
-
-
-def write_sources(path, b, name='field', **attributes):
-    with h5py.File(path, 'w') as f:
-        f[name] = b
-        f.attrs.update(attributes)
-
-
-def read_field(path):
-    with h5py.File(path, 'r') as f:
-        return f['field'][...]
+COMMANDS = ('status', 'propagator', 'sequential', 'solve', 'correlator', 'workflow', 'cancel', 'shutdown')
 
 
 # ---- without a daemon -----------------------------------------------------------------------------
@@ -69,7 +25,7 @@ def read_field(path):
 @tap.test
 def help_and_version_are_no_errors(case):
     assert case.ctl('--help').code == 0 and case.ctl('--version').out.startswith('quarkctl ')
-    for command in ('status', 'propagator', 'solve', 'correlator', 'cancel', 'shutdown'):
+    for command in COMMANDS:
         done = case.ctl(command, '--help')
         assert done.code == 0 and '--json' in done.out, done
 
@@ -79,7 +35,7 @@ def the_man_page_knows_every_option(case):
     with open(os.path.join(HERE, '..', '..', 'docs', 'man', 'quarkctl.1'), encoding='utf-8') as f:
         known = set(re.findall(r'^\.It .*?Fl -([a-z-]+)', f.read(), re.MULTILINE))
     known |= {'rhs', 'usage', 'sink-momentum'}  # a second one on its line; argp's own
-    for command in ('status', 'propagator', 'sequential', 'solve', 'correlator', 'cancel', 'shutdown'):
+    for command in COMMANDS:
         options = set(re.findall(r'^ +(?:-., )?--([a-z-]+)', case.ctl(command, '--help').out, re.MULTILINE))
         assert 'json' in options and options <= known, (command, options - known)
 
