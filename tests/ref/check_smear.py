@@ -37,6 +37,21 @@ for spec in SPECS:
     checks[spec + ' raises the plaquette'] = ref.plaquette(s) > ref.plaquette(U) + 0.05
 checks['spatial smearing keeps U_t'] = distance(smear.smear_links(U, 'ape:0.6,1')[3], U[3]) == 0
 checks['hyp without decoration is ape'] = distance(smear.hyp(U, 0.7, 0, 0), smear.ape(U, 0.7, True)) < 1e-12
+# Weak abelian plane waves, transverse: 1 - alpha p^2/n and 1 - rho p^2 with p^2 = 4 sum sin^2(p_nu/2).
+X = np.indices(DIMS[::-1])[::-1]
+P = 2 * np.pi * np.array([1 / 4, 0, 1 / 6, 1 / 4])
+HAT = 2 * np.sin(P / 2)
+for spec, factor in ('ape:0.5,1', 0.5 / 4), ('ape:0.5,1,4d', 0.5 / 6), ('stout:0.1,1', 0.1), ('stout:0.1,1,4d', 0.1):
+    weak = np.zeros_like(U)
+    hat = HAT if spec.endswith('4d') else HAT * [1, 1, 1, 0]
+    for mu, size in (0, hat[2]), (2, -hat[0]):
+        wave = 1e-6 * size * np.cos(np.tensordot(hat > 0, (P[:, None, None, None, None] * X), 1) + P[mu] / 2)
+        for k in range(3):
+            weak[mu, ..., k, k] = np.exp(1j * (1 - k) * wave)
+    weak[1] = weak[3] = np.eye(3)
+    before, after = (np.angle(w[0, ..., 0, 0]) for w in (weak, smear.smear_links(weak, spec)))
+    ratio = (before * after).sum() / (before**2).sum()
+    checks[spec + ' damps weak waves'] = abs(ratio - 1 + factor * (hat**2).sum()) < 1e-9
 psi = RNG.normal(size=DIMS[::-1] + (4, 3, 2)) @ np.array([1, 1j])
 rotated = np.einsum('...ab,...sb->...sa', G, psi)
 checks['gauss is covariant'] = distance(smear.smear_source(ref.gauge_rotate(U, G), rotated, 'gauss:0.3,3'),
