@@ -76,7 +76,7 @@ check() { # name command...
 }
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
-  test_kernels_device test_field test_operator test_solver test_engine_faults test_mixed test_reference
+  test_kernels_device test_field test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
   test_peers)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -100,6 +100,7 @@ fi
 
 bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
+bench_evolve=$(program bench_evolve)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
@@ -110,6 +111,11 @@ if [ -n "$sanitizer" ]; then
     if [ $tool = initcheck ]; then counts=1,8; fi
     if [ -n "$bench_hop" ]; then
       check "$tool bench_hop" "${run[@]}" "$bench_hop" "${small[@]}" --reals 18,12,8 --nrhs $counts
+    fi
+    if [ -n "$bench_evolve" ]; then
+      for c1 in 0 -0.331; do
+        check "$tool bench_evolve $c1" "${run[@]}" "$bench_evolve" "${small[@]}" --c1 $c1
+      done
     fi
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
@@ -129,6 +135,9 @@ if [ $quick = 0 ]; then
     "$bench_hop" --backend cuda --reals 18,12,8 --nrhs 1,8,16 --seconds 0.2 || failed=1
   fi
   if [ -n "$bench_blas" ]; then "$bench_blas" --backend cuda || failed=1; fi
+  if [ -n "$bench_evolve" ]; then
+    for c1 in 0 -0.331; do "$bench_evolve" --backend cuda --c1 $c1 || failed=1; done
+  fi
   bench_solve=$(program bench_solve)
   if [ -n "$bench_solve" ]; then
     "$bench_solve" --gauge builtin:weak:32x32x32x64:1 --kappa 0.1245 --batch 1,8,16 || failed=1
