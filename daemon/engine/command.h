@@ -15,6 +15,8 @@
 #include "daemon/base/err.h"
 #include "daemon/comm/comm.h"
 #include "daemon/engine/basis.h"
+#include "daemon/engine/contract.h"
+#include "daemon/engine/smear_cache.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
 
@@ -32,10 +34,14 @@ typedef struct qk_load {
 typedef struct qk_fill {
   uint64_t ticket;
   int32_t slot;
-  bool upload; /* from shm_in; else generated: */
-  qk_source_kind_t source;
+  bool upload;             /* from shm_in; else by kind: */
+  qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
   int32_t site[4], spin, colour;
   uint64_t seed;
+  int32_t mom[3], t_every;
+  int32_t gamma;       /* sequential: of gamma.h */
+  bool in_double;      /* shm_in */
+  qk_smearing_t smear; /* of the source */
   char shm_in[QK_SHM_NAME_MAX + 1];
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
   bool is_double;
@@ -44,7 +50,26 @@ typedef struct qk_fill {
   int64_t max_iter;
 } qk_fill_t;
 
-typedef enum qk_turn_kind { QK_TURN_WORK, QK_TURN_LOAD, QK_TURN_STOP } qk_turn_kind_t;
+typedef struct qk_correlate {
+  uint64_t ticket;
+  char a[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1];
+  char b[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1]; /* empty names: a */
+  bool a_double, b_double;
+  int32_t nchannel, nmom;
+  qk_channel_id_t channel[QK_CHANNELS_MAX];
+  int mom[QK_MOMENTA_MAX][3];
+  int origin[4];
+  qk_smearing_t sink;
+  char shm_out[QK_SHM_NAME_MAX + 1];
+} qk_correlate_t;
+
+/* A turn of CONTRACT is one of WORK with correlators before it. */
+typedef enum qk_turn_kind {
+  QK_TURN_WORK,
+  QK_TURN_LOAD,
+  QK_TURN_CONTRACT,
+  QK_TURN_STOP
+} qk_turn_kind_t;
 
 typedef struct qk_turn {
   struct {
@@ -52,6 +77,7 @@ typedef struct qk_turn {
     int32_t nfill, ncancel;
   } head;
   qk_load_t load;
+  qk_correlate_t correlate;
   qk_fill_t fill[QK_SLOTS_MAX];
   int32_t cancel[QK_SLOTS_MAX]; /* slots */
 } qk_turn_t;
@@ -59,9 +85,12 @@ typedef struct qk_turn {
 /* idle: no rank has running slots, and the others may sleep while they wait. Collective. */
 qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle);
 
-/* QK_BAD_ARGUMENT names field, value and limit; *load, *fill unchanged. */
+/* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
 qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int nslot, qk_fill_t *fill,
                           qk_err_t *err);
+/* global: extents of the lattice. */
+qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const int global[4],
+                               qk_correlate_t *correlate, qk_err_t *err);
 
 #endif

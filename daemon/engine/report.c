@@ -101,6 +101,16 @@ qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_
   return send_if(channel, &ENVELOPE(SLOT_DONE, slot_done, &body));
 }
 
+qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,
+                                 double seconds) {
+  Quark__Engine__Contracted body = QUARK__ENGINE__CONTRACTED__INIT;
+  body.ticket = ticket;
+  body.status = err->code;
+  body.text = err->text[0] != '\0' ? (char *)err->text : NULL;
+  body.seconds = seconds;
+  return send_if(channel, &ENVELOPE(CONTRACTED, contracted, &body));
+}
+
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes) {
   Quark__Engine__Heartbeat body = QUARK__ENGINE__HEARTBEAT__INIT;

@@ -21,6 +21,8 @@ qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result
 /* A FILL that was not taken up. */
 qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_t ticket,
                                    const qk_err_t *err);
+qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,
+                                 double seconds);
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes);
 qk_status_t qk_report_fatal(qk_channel_t *channel, const qk_err_t *err);

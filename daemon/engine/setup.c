@@ -106,6 +106,9 @@ static qk_status_t build(const loading_t *in, qk_setup_t *s) {
   if (status != QK_OK) goto out;
   enter(in, "solver");
   status = build_solver(in, s);
+  if (status != QK_OK) goto out;
+  status = qk_smear_cache_create(&s->dev, links, &s->smear, in->err);
+  if (status == QK_OK) links = NULL;
 
 out:
   qk_free(links);
@@ -121,6 +124,7 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) {
     s->nslot = load->nslot;
+    memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     status = build(&in, s);
   }
   if (status == QK_OK) status = qk_setup_explain(s, qk_setup_count_memory(s), err);
@@ -134,6 +138,7 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
 
 void qk_setup_destroy(qk_setup_t *setup) {
   if (setup == NULL) return;
+  qk_smear_cache_destroy(setup->smear);
   qk_solver_destroy(setup->solver);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);

@@ -10,6 +10,7 @@
 
 #include "daemon/engine/command.h"
 #include "daemon/engine/gauge.h"
+#include "daemon/engine/smear_cache.h"
 #include "daemon/engine/solver.h"
 
 typedef struct qk_setup {
@@ -20,10 +21,12 @@ typedef struct qk_setup {
   qk_work_t *work;
   qk_operator_t *op;
   qk_solver_t *solver;
+  qk_smear_cache_t *smear;
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
   qk_gauge_check_t check;
   int nslot;
+  double phase_t[2];                /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
 } qk_setup_t;
 

@@ -5,7 +5,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/wire.h"
+#include "daemon/engine/source.h"
 
 typedef struct slot {
   bool busy;
@@ -15,9 +15,7 @@ typedef struct slot {
 
 struct qk_slots {
   qk_setup_t *setup;
-  qk_wire_t *wire;
-  void *part;    /* host, a local vector in double */
-  void *column;  /* device, the same */
+  qk_port_t *port;
   double *norms; /* device, [nslot][2] */
   slot_t slot[QK_SLOTS_MAX];
 };
@@ -32,29 +30,26 @@ static qk_status_t explain(const qk_slots_t *slots, qk_status_t status, qk_err_t
   return qk_setup_explain(slots->setup, status, err);
 }
 
-qk_status_t qk_slots_create(qk_setup_t *setup, qk_slots_t **slots, qk_err_t *err) {
-  const qk_ops_t *ops = setup->ops;
+qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) {
+  qk_setup_t *setup = port->setup;
   qk_slots_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status = qk_comm_agree(setup->geom.comm, s != NULL ? QK_OK : QK_NO_MEMORY, err);
-  if (status != QK_OK) goto fail;
+  if (status != QK_OK) {
+    qk_free(s);
+    return status;
+  }
   s->setup = setup;
+  s->port = port;
   for (int i = 0; i < QK_SLOTS_MAX; i++) s->slot[i].out.fd = -1;
-  status = qk_wire_create(&setup->geom, &s->wire, err);
-  if (status != QK_OK) goto fail;
-
-  size_t bytes = qk_wire_part_bytes(s->wire, true);
-  status = ops->alloc_host(setup->ctx, bytes, &s->part);
-  if (status == QK_OK) status = ops->alloc(setup->ctx, bytes, &s->column);
-  if (status == QK_OK)
-    status = ops->alloc(setup->ctx, (size_t)setup->nslot * 2 * sizeof(double), (void **)&s->norms);
+  status =
+      setup->ops->alloc(setup->ctx, (size_t)setup->nslot * 2 * sizeof(double), (void **)&s->norms);
   status = qk_comm_agree(setup->geom.comm, explain(s, status, err), err);
-  if (status != QK_OK) goto fail;
+  if (status != QK_OK) {
+    qk_slots_destroy(s);
+    return status;
+  }
   *slots = s;
   return QK_OK;
-
-fail:
-  qk_slots_destroy(s);
-  return status;
 }
 
 void qk_slots_destroy(qk_slots_t *slots) {
@@ -62,9 +57,6 @@ void qk_slots_destroy(qk_slots_t *slots) {
   const qk_setup_t *s = slots->setup;
   for (int i = 0; i < QK_SLOTS_MAX; i++) qk_segment_close(&slots->slot[i].out);
   if (slots->norms != NULL) s->ops->free(s->ctx, slots->norms);
-  if (slots->column != NULL) s->ops->free(s->ctx, slots->column);
-  if (slots->part != NULL) s->ops->free_host(s->ctx, slots->part);
-  qk_wire_destroy(slots->wire);
   qk_free(slots);
 }
 
@@ -78,102 +70,39 @@ uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot) {
 
 /* ---- in ------------------------------------------------------------------------------------------ */
 
-static qk_column_args_t column_args(const qk_slots_t *slots, const qk_field_t *field,
-                                    const qk_fill_t *fill) {
-  return (qk_column_args_t){.lat = slots->setup->geom.lat,
-                            .field = field->v,
-                            .rhs = fill->slot,
-                            .is_double = fill->is_double,
-                            .wire = slots->column,
-                            .factor = 1};
-}
-
-static qk_status_t upload(qk_slots_t *slots, const qk_fill_t *fill, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
-  qk_segment_t in;
-  qk_status_t status = qk_segment_open(slots->wire, fill->shm_in, fill->is_double, false, &in, err);
-  if (status != QK_OK) return status;
-  status = qk_segment_read(slots->wire, &in, slots->part, err);
-  qk_segment_close(&in);
-  if (status != QK_OK) return status;
-
-  qk_column_args_t args = column_args(slots, qk_solver_rhs(s->solver), fill);
-  qk_basis_import(fill->basis, args.basis);
-  status = s->ops->copy(s->ctx, slots->column, slots->part,
-                        qk_wire_part_bytes(slots->wire, fill->is_double), QK_COPY_TO_DEVICE, 0);
-  if (status == QK_OK) status = s->ops->column_import(s->ctx, &args);
-  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
-  return explain(slots, status, err);
-}
-
-/* A source of another basis: the components that the kernel wrote are read as those of that basis. */
-static qk_status_t rotate(qk_slots_t *slots, const qk_fill_t *fill) {
-  const qk_setup_t *s = slots->setup;
-  qk_column_args_t args = column_args(slots, qk_solver_rhs(s->solver), fill);
-  args.is_double = true;
-  qk_basis_export(QK_BASIS_DEGRAND_ROSSI, args.basis);
-  qk_status_t status = s->ops->column_export(s->ctx, &args);
-  if (status != QK_OK) return status;
-  qk_basis_import(fill->basis, args.basis);
-  return s->ops->column_import(s->ctx, &args);
-}
-
-static qk_status_t generate(qk_slots_t *slots, const qk_fill_t *fill, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
-  for (int mu = 0; mu < 4; mu++)
-    if (fill->site[mu] >= s->geom.global[mu] || fill->site[mu] < (mu == 3 ? -1 : 0))
-      return qk_fail(err, QK_BAD_ARGUMENT, "%c = %d: the lattice has %d", "xyzt"[mu],
-                     fill -> site[mu], s -> geom.global[mu]);
-  qk_source_args_t args = {.lat = s->geom.lat,
-                           .field = qk_solver_rhs(s->solver)->v,
-                           .rhs = fill->slot,
-                           .kind = fill->source,
-                           .spin = fill->spin,
-                           .colour = fill->colour,
-                           .seed = fill->seed};
-  memcpy(args.site, fill->site, sizeof args.site);
-  qk_status_t status = s->ops->source(s->ctx, &args);
-  if (status == QK_OK && fill->basis != QK_BASIS_DEGRAND_ROSSI) status = rotate(slots, fill);
-  return explain(slots, status, err);
-}
-
-static qk_status_t take_up(qk_slots_t *slots, const qk_fill_t *fill, qk_err_t *err) {
-  slot_t *slot = &slots->slot[fill->slot];
-  QK_ASSERT(!slot->busy);
-  qk_status_t status = QK_OK;
-  if (fill->shm_out[0] != '\0')
-    status = qk_segment_open(slots->wire, fill->shm_out, fill->is_double, true, &slot->out, err);
-  if (status != QK_OK) return status;
-  status = fill->upload ? upload(slots, fill, err) : generate(slots, fill, err);
-  if (status != QK_OK) {
-    qk_segment_close(&slot->out);
-    return status;
-  }
-  slot->fill = *fill;
-  slot->busy = true;
-  return QK_OK;
-}
-
 qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_err_t verdict[],
                           qk_err_t *err) {
   int slot[QK_SLOTS_MAX], taken = 0;
   double tol[QK_SLOTS_MAX];
   int64_t max_iter[QK_SLOTS_MAX];
   for (int i = 0; i < n; i++) {
+    slot_t *to = &slots->slot[fill[i].slot];
+    QK_ASSERT(!to->busy);
     verdict[i] = (qk_err_t){0};
-    qk_status_t status = take_up(slots, &fill[i], &verdict[i]);
-    if (loses_process(status)) {
-      *err = verdict[i];
-      return status;
+    if (fill[i].shm_out[0] == '\0') continue;
+    qk_status_t opened = qk_segment_open(slots->port->wire, fill[i].shm_out, fill[i].is_double,
+                                         true, &to->out, &verdict[i]);
+    if (!loses_process(opened)) continue;
+    *err = verdict[i];
+    return opened;
+  }
+  qk_solver_t *solver = slots->setup->solver;
+  qk_status_t status = qk_source_make(slots->port, qk_solver_rhs(solver), n, fill, verdict, err);
+  if (status != QK_OK) return status;
+  for (int i = 0; i < n; i++) {
+    slot_t *to = &slots->slot[fill[i].slot];
+    if (verdict[i].code != QK_OK) {
+      qk_segment_close(&to->out);
+      continue;
     }
-    if (status != QK_OK) continue;
+    to->fill = fill[i];
+    to->busy = true;
     slot[taken] = fill[i].slot;
     tol[taken] = fill[i].tol;
     max_iter[taken++] = fill[i].max_iter;
   }
   if (taken == 0) return QK_OK;
-  qk_status_t status = qk_solver_fill_many(slots->setup->solver, slot, taken, tol, max_iter);
-  return explain(slots, status, err);
+  return explain(slots, qk_solver_fill_many(solver, slot, taken, tol, max_iter), err);
 }
 
 /* ---- between ------------------------------------------------------------------------------------- */
@@ -187,21 +116,6 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
 }
 
 /* ---- out ----------------------------------------------------------------------------------------- */
-
-static qk_status_t download(qk_slots_t *slots, slot_t *slot, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
-  const qk_fill_t *fill = &slot->fill;
-  qk_column_args_t args = column_args(slots, qk_solver_solution(s->solver), fill);
-  qk_basis_export(fill->basis, args.basis);
-  args.factor = fill->factor;
-  qk_status_t status = s->ops->column_export(s->ctx, &args);
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, slots->part, slots->column,
-                          qk_wire_part_bytes(slots->wire, fill->is_double), QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
-  status = explain(slots, status, err);
-  return status == QK_OK ? qk_segment_write(slots->wire, &slot->out, slots->part, err) : status;
-}
 
 /* |x|^2 of all columns in one pass. */
 static qk_status_t solution_norms(qk_slots_t *slots, double norm2[][2], qk_err_t *err) {
@@ -233,7 +147,10 @@ static qk_status_t retire(qk_slots_t *slots, int i, double norm2_x, qk_result_t 
                           .applications = state->applications,
                           .seconds = state->seconds};
   if (slot->fill.shm_out[0] != '\0' && has_solution(state->status)) {
-    qk_status_t status = download(slots, slot, &result->err);
+    double basis[4][4][2];
+    qk_basis_export(slot->fill.basis, basis);
+    qk_status_t status = qk_port_write(slots->port, &slot->out, basis, slot->fill.factor,
+                                       qk_solver_solution(slots->setup->solver), i, &result->err);
     if (loses_process(status)) return status;
     result->written = status == QK_OK;
   }

@@ -1,9 +1,8 @@
 /*
  * slots.h: right-hand sides into the solver's slots and solutions out of them.
  *
- * Sources come from shared memory or are generated, solutions go to shared memory (wire.h), through
- * one host and one device buffer of a local vector. The solver knows slots, the front knows tickets;
- * here they meet. A fill that cannot be carried out leaves its slot free and touches no other.
+ * Sources come from source.h, solutions go to shared memory through a port. The solver knows slots, the
+ * front knows tickets; here they meet. A fill that cannot be carried out leaves its slot free and touches no other.
  *
  * All calls but the queries are collective. A status other than QK_OK means that the process cannot
  * go on (DEVICE and PROCESS of status.h); what concerns one right-hand side is in verdicts and results.
@@ -11,8 +10,7 @@
 #ifndef QK_ENGINE_SLOTS_H
 #define QK_ENGINE_SLOTS_H
 
-#include "daemon/engine/command.h"
-#include "daemon/engine/setup.h"
+#include "daemon/engine/port.h"
 
 typedef struct qk_slots qk_slots_t;
 
@@ -27,7 +25,8 @@ typedef struct qk_result {
   bool written; /* the solution stands in the segment of the fill */
 } qk_result_t;
 
-qk_status_t qk_slots_create(qk_setup_t *setup, qk_slots_t **slots, qk_err_t *err);
+/* Borrows the port. */
+qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err);
 void qk_slots_destroy(qk_slots_t *slots); /* NULL-safe */
 
 /* The fills name different, free slots. verdict[i].code is QK_OK where fill i was taken up. */

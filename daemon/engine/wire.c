@@ -59,17 +59,16 @@ void qk_wire_destroy(qk_wire_t *wire) {
   qk_free(wire);
 }
 
-static qk_status_t open_here(const qk_wire_t *wire, const char *name, bool is_double, bool writable,
+static qk_status_t open_here(const char *name, const char *what, int64_t want, bool writable,
                              int *fd, qk_err_t *err) {
-  int64_t want = wire->geom->volume * (int64_t)site_bytes(is_double);
   struct stat st;
   int f = shm_open(name, writable ? O_RDWR : O_RDONLY, 0);
   if (f < 0) return qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
   if (fstat(f, &st) != 0) {
     qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
   } else if (st.st_size != want) {
-    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s' has %lld bytes: a vector has %lld", name,
-            (long long)st.st_size, (long long)want);
+    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s' has %lld bytes: %s has %lld", name,
+            (long long)st.st_size, what, (long long)want);
   } else {
     *fd = f;
     return QK_OK;
@@ -82,7 +81,8 @@ qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, b
                             qk_segment_t *segment, qk_err_t *err) {
   qk_status_t status = QK_OK;
   *segment = (qk_segment_t){.fd = -1, .is_double = is_double};
-  if (wire->reaches) status = open_here(wire, name, is_double, writable, &segment->fd, err);
+  int64_t bytes = wire->geom->volume * (int64_t)site_bytes(is_double);
+  if (wire->reaches) status = open_here(name, "a vector", bytes, writable, &segment->fd, err);
   status = qk_comm_agree(wire->geom->comm, status, err);
   if (status != QK_OK) qk_segment_close(segment);
   return status;
@@ -186,5 +186,31 @@ qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void 
     qk_status_t relayed = relay(wire, segment, part, true, err);
     if (status == QK_OK) status = relayed;
   }
+  return qk_comm_agree(comm, status, err);
+}
+
+qk_status_t qk_object_open(qk_wire_t *wire, const char *name, int64_t bytes, qk_object_t *object,
+                           qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  *object = (qk_object_t){.fd = -1, .bytes = bytes};
+  if (qk_comm_rank(comm) == 0)
+    status = open_here(name, "the result", bytes, true, &object->fd, err);
+  status = qk_comm_agree(comm, status, err);
+  if (status != QK_OK) qk_object_close(object);
+  return status;
+}
+
+void qk_object_close(qk_object_t *object) {
+  if (object->fd >= 0) close(object->fd);
+  object->fd = -1;
+}
+
+qk_status_t qk_object_write(qk_wire_t *wire, const qk_object_t *object, const void *data,
+                            qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) == 0)
+    status = move_bytes(object->fd, (char *)data, (size_t)object->bytes, 0, true, err);
   return qk_comm_agree(comm, status, err);
 }

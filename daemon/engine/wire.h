@@ -1,6 +1,6 @@
 /*
  * wire.h: global vectors in wire order, in POSIX shared-memory objects of the front, and this
- * rank's part of them.
+ * rank's part of them; and objects that only rank 0 writes.
  *
  * Shapes: the object holds [T][Z][Y][X][4 spins][3 colours] complex of float or double, from byte
  * 0, exactly; a part holds the same of the local lattice, in host memory. Ranks of rank 0's host
@@ -40,5 +40,19 @@ qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *
 /* part is used as work space and does not keep its contents on rank 0. */
 qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void *part,
                              qk_err_t *err);
+
+/* An object of any contents that rank 0 writes. */
+typedef struct qk_object {
+  int fd; /* -1 on other ranks, or closed */
+  int64_t bytes;
+} qk_object_t;
+
+/* *object is closed on failure. */
+qk_status_t qk_object_open(qk_wire_t *wire, const char *name, int64_t bytes, qk_object_t *object,
+                           qk_err_t *err);
+void qk_object_close(qk_object_t *object); /* not collective; a closed one stays so */
+/* data: all bytes, looked at on rank 0. */
+qk_status_t qk_object_write(qk_wire_t *wire, const qk_object_t *object, const void *data,
+                            qk_err_t *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/command.h"
+#include "daemon/engine/correlate.h"
 #include "daemon/engine/report.h"
 #include "daemon/engine/setup.h"
 #include "daemon/engine/slots.h"
@@ -14,6 +15,7 @@ typedef struct worker {
   qk_comm_t *comm;
   qk_channel_t *channel; /* NULL on all ranks but rank 0 */
   qk_setup_t *setup;     /* NULL before LOAD */
+  qk_port_t *port;
   qk_slots_t *slots;
   qk_turn_t turn;
   qk_status_t stop; /* why a turn of kind STOP stops */
@@ -74,12 +76,26 @@ static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
   return QK_OK;
 }
 
+static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *message) {
+  qk_err_t err = {0};
+  qk_status_t status = QK_OK;
+  if (w->setup == NULL)
+    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
+  else
+    status = qk_correlate_parse(message, w->setup->geom.global, &w->turn.correlate, &err);
+  if (status != QK_OK) return qk_report_contracted(w->channel, message->ticket, &err, 0);
+  w->turn.head.kind = QK_TURN_CONTRACT;
+  return QK_OK;
+}
+
 static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
   switch (message->body_case) {
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD:
     return hear_load(w, message->load);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL:
     return hear_fill(w, message->fill);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT:
+    return hear_contract(w, message->contract);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
     hear_cancel(w, message->cancel);
     return QK_OK;
@@ -143,7 +159,8 @@ static qk_status_t load(worker_t *w) {
   qk_info("worker", "loading %s", w->turn.load.gauge);
   qk_status_t status =
       qk_setup_create(w->comm, &w->turn.load, tell_progress, w->channel, &setup, &err);
-  if (status == QK_OK) status = qk_slots_create(setup, &w->slots, &err);
+  if (status == QK_OK) status = qk_port_create(setup, &w->port, &err);
+  if (status == QK_OK) status = qk_slots_create(w->port, &w->slots, &err);
   if (status == QK_OK) {
     w->setup = setup;
     status = qk_setup_count_memory(setup);
@@ -152,6 +169,8 @@ static qk_status_t load(worker_t *w) {
     qk_info("worker", "ready on %s after %.2f s", setup->device.name, seconds);
     return qk_report_ready(w->channel, setup, seconds);
   }
+  qk_port_destroy(w->port);
+  w->port = NULL;
   qk_setup_destroy(setup);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
     *w->err = err;
@@ -202,6 +221,27 @@ static qk_status_t work(worker_t *w) {
   return status == QK_OK ? tell_slots(w) : status;
 }
 
+static void keep_beating(void *arg) {
+  worker_t *w = arg;
+  if (w->channel != NULL) beat(w);
+}
+
+static qk_status_t contract(worker_t *w) {
+  double start = qk_now_ms();
+  const qk_correlate_t *what = &w->turn.correlate;
+  qk_err_t verdict = {0};
+  qk_status_t status = qk_correlate_run(w->port, what, keep_beating, w, &verdict, w->err);
+  if (status == QK_OK) status = qk_setup_count_memory(w->setup);
+  if (status != QK_OK) return status;
+  return qk_report_contracted(w->channel, what->ticket, &verdict, 1e-3 * (qk_now_ms() - start));
+}
+
+static qk_status_t carry_out(worker_t *w) {
+  if (w->turn.head.kind == QK_TURN_LOAD) return load(w);
+  qk_status_t status = w->turn.head.kind == QK_TURN_CONTRACT ? contract(w) : QK_OK;
+  return status == QK_OK ? work(w) : status;
+}
+
 static qk_status_t run(worker_t *w) {
   qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm));
   while (status == QK_OK) {
@@ -210,7 +250,7 @@ static qk_status_t run(worker_t *w) {
     if (status == QK_OK) status = qk_turn_share(w->comm, &w->turn, idle);
     if (status != QK_OK) break;
     if (w->turn.head.kind == QK_TURN_STOP) return w->stop;
-    status = w->turn.head.kind == QK_TURN_LOAD ? load(w) : work(w);
+    status = carry_out(w);
   }
   return qk_fail(w->err, status, "%s", qk_status_text(status));
 }
@@ -226,6 +266,7 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     w->last_heartbeat = qk_now_ms();
     status = run(w);
     qk_slots_destroy(w->slots);
+    qk_port_destroy(w->port);
     qk_setup_destroy(w->setup);
   }
   qk_free(w);

@@ -41,6 +41,7 @@ class Vector:
             np.memmap(self.path, REAL[dtype], 'r+', shape=shape)[...] = data
 
     def read(self):
+        """Its numbers as complex doubles."""
         return np.fromfile(self.path, REAL[self.dtype]).reshape(self.shape).astype(complex)
 
     def __enter__(self):
@@ -157,6 +158,23 @@ class Engine:
             ticket = self.fill(slot, source=source, column=qk.Column(**(column or {})), shm_out=sink.name, **more)
             end = self.done()[ticket]
             return sink.read(), end
+
+    def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, **more):
+        """Contracts propagators, given as lists of vectors; channels are (kind, sink, source). Returns
+        (what stands in `out`, None after a failure; Contracted)."""
+        contraction = dict(momentum=[], origin=[])
+        contraction.update({k: more.pop(k) for k in ('momentum', 'origin', 'sink') if k in more})
+        self.tickets += 1
+        message = pb.Contract(
+            ticket=self.tickets, dtype_a=dtype_a, shm_a=[v.name for v in a], shm_b=[v.name for v in b], shm_out=out.name,
+            contraction=qk.Contraction(request_a=0, channel=[qk.Channel(kind=k, sink=i, source=o) for k, i, o in channels],
+                                       **contraction))
+        for name, value in more.items():
+            setattr(message, name, value)
+        self.send(contract=message)
+        end = self.expect('contracted', skip=('slot_progress',))
+        assert end.ticket == self.tickets
+        return (out.read() if end.status == 0 else None), end
 
     # ---- ends
 

@@ -15,50 +15,11 @@ import tap  # noqa: E402
 try:
     import numpy as np
     import ref_dirac as ref
-    from engine_driver import Engine, Vector, pb, qk
+    from engine_case import (BAD_ARGUMENT, BAD_GEOMETRY, BAD_PROTOCOL, BASES, CANCELLED, Case, DEVICE_ERROR, DEVICE_MEMORY, DIMS,
+                             GAUGE, NAN_INPUT, NOT_CONVERGED, NOT_READY, OK)
+    from engine_driver import Vector, pb, qk
 except (ImportError, FileNotFoundError) as missing:
     tap.skip_all('python3-zmq, python3-protobuf, protoc, numpy and scipy are needed: %s' % missing)
-
-DIMS = (4, 4, 8, 8)  # may be cut in four
-GAUGE = 'builtin:weak:4x4x8x8:7'
-MASS, CSW, BOUNDARY = 0.1, 1.2, (1, 1, 1, -1)
-OK, BAD_GEOMETRY, BAD_ARGUMENT, NOT_READY, BAD_PROTOCOL = 0, 101, 100, 114, 112
-NOT_CONVERGED, NAN_INPUT, CANCELLED = 200, 202, 203
-DEVICE_MEMORY, DEVICE_ERROR = 300, 301
-
-
-class Case:
-    def __init__(self, engine, quark_gauge, ranks):
-        self.binary, self.ranks = engine, int(ranks)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, 'weak.lime')
-            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
-            self.links, _ = ref.load_any(path)
-        self.op = ref.WilsonClover(self.links, MASS, CSW, BOUNDARY)
-        self.shape = self.op.shape
-
-    def start(self, **more):
-        return Engine(self.binary, self.ranks, **more)
-
-    def loaded(self, env=None, **load):
-        engine = self.start(env=env)
-        try:
-            engine.load(GAUGE, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
-            engine.facts = engine.ready()
-        except BaseException:
-            engine.__exit__()
-            raise
-        return engine
-
-    def endless(self):
-        """Loaded so that no solve ends: GCR stagnates where M is as indefinite as here."""
-        return self.loaded(mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
-
-    def random(self, seed):
-        return np.random.default_rng(seed).normal(size=self.shape + (2,)) @ np.array([1, 1j])
-
-    def residual(self, x, b):
-        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
 
 
 # ---- from start to ready ------------------------------------------------------------------------
@@ -196,14 +157,10 @@ def the_factor_scales_the_solution(case):
 
 @tap.test
 def bases_agree(case):
-    """b and x in basis X are T b, T x in DeGrand-Rossi; T of basis.h."""
-    e2 = np.array([[0, 1], [-1, 0]])
-    t = {qk.BASIS_UKQCD: np.block([[-e2, -e2], [-e2, e2]]) / np.sqrt(2),
-         qk.BASIS_DIRAC_PAULI: np.block([[e2, -e2], [e2, e2]]) / np.sqrt(2),
-         qk.BASIS_OPENQCD: np.block([[0 * e2, -e2], [e2, 0 * e2]])}
+    """b and x in basis X are T b, T x in DeGrand-Rossi."""
     b = case.random(4)
     with case.loaded() as e:
-        for basis, matrix in t.items():
+        for basis, matrix in BASES.items():
             x, end = e.solve(b, basis=basis)
             assert end.status == OK and case.residual(matrix @ x, matrix @ b) < 1.1e-10, basis
             x, end = e.generate(case.shape, qk.SOURCE_POINT, column=dict(spin=2, colour=1), basis=basis)
