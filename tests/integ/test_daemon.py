@@ -12,8 +12,10 @@ import tap  # noqa: E402
 try:
     import signal
 
+    import contract_ref
     import numpy as np
     import ref_dirac as ref
+    import smear_ref
     from front_driver import STATUS, Client, Daemon, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -28,8 +30,8 @@ class Case:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'weak.lime')
             subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
-            links, _ = ref.load_any(path)
-        self.op = ref.WilsonClover(links, MASS, CSW, (1, 1, 1, -1))
+            self.links, _ = ref.load_any(path)
+        self.op = ref.WilsonClover(self.links, MASS, CSW, (1, 1, 1, -1))
         self.shape = self.op.shape
 
     def daemon(self, *options, **more):
@@ -75,6 +77,82 @@ def generated_sources_are_what_an_upload_would_be(case):
         assert np.linalg.norm(x3 - (4 + MASS) * x) < 1e-11 * np.linalg.norm(x3)
         (r4, x4), = c.solve([b.astype(np.complex64)], np.complex64, tol=1e-6, dtype=qk.DTYPE_F32)
         assert r4.status == 0 and np.linalg.norm(x4 - x) < 1e-5 * np.linalg.norm(x)
+
+
+def delta(case, site, spin, colour):
+    x, y, z, t = site
+    b = np.zeros(case.shape, complex)
+    b[t, z, y, x, spin, colour] = 1
+    return b
+
+
+def keep_propagator(case, c, site, **more):
+    """A kept propagator of a point source: its request, and [t,z,y,x, s,c, s',c']."""
+    column = [qk.Column(x=site[0], y=site[1], z=site[2], t=site[3], spin=i // 3, colour=i % 3) for i in range(12)]
+    request = c.submit(12, source=qk.SOURCE_POINT, sink=qk.SINK_KEEP, tol=1e-11, column=column, **more).request
+    results = c.results(12)
+    assert all(r.status == 0 for r in results), results
+    columns = [c.fetch(r).reshape(case.shape) for r in results]
+    c.ack(request)
+    return request, np.stack(columns, -1).reshape(case.shape + (4, 3))
+
+
+@tap.test
+def sources_through_kept_solutions_are_what_the_oracle_makes(case):
+    with case.daemon('--slots', '12') as d, Client(d) as c:
+        kept, s = keep_propagator(case, c, (1, 2, 3, 5))
+        spec, smear = 'gauss:0.3,3', qk.Smearing(alpha=0.3, steps=3)
+        c.submit(2, source=qk.SOURCE_SEQUENTIAL, tol=1e-11, smear=smear,
+                 column=[qk.Column(request=kept, rhs=4, gamma=11, t=6, px=1, pz=-2), qk.Column(request=kept, gamma=15, t=-1)])
+        one, all_t = [c.fetch(r) for r in c.results(2)]
+        b = np.zeros(case.shape, complex)
+        phase = np.conj(contract_ref.phases(case.shape[:4], (1, 0, -2), (0, 0, 0, 0)))
+        b[6] = np.einsum('zyx,ij,zyxja->zyxia', phase, contract_ref.gamma(11), s[6, ..., 1, 1])
+        assert case.residual(one, smear_ref.smear_source(case.links, b, spec)) < 2e-11
+        b = np.einsum('ij,...ja->...ia', contract_ref.gamma(15), s[..., 0, 0])
+        assert case.residual(all_t, smear_ref.smear_source(case.links, b, spec)) < 2e-11
+
+
+@tap.test
+def correlators_of_kept_propagators_are_those_of_the_oracle(case):
+    origin, momenta = (1, 2, 3, 5), [(0, 0, 0), (1, -1, 2)]
+    with case.daemon('--slots', '12') as d, Client(d) as c:
+        smear = qk.Smearing(alpha=0.5, steps=2, links=qk.LINK_SMEAR_HYP, link_param=[0.75, 0.6, 0.3], link_steps=1)
+        (a, s), (b, r) = keep_propagator(case, c, origin), keep_propagator(case, c, origin, smear=smear)
+        hyp = smear_ref.smear_links(case.links, 'hyp:0.75,0.6,0.3,1')
+        column = smear_ref.smear_source(hyp, delta(case, origin, 2, 1), 'gauss:0.5,2')
+        assert case.residual(r[..., 2, 1], column) < 2e-11
+        c.contract(a, origin=origin)
+        pion = np.roll((abs(s) ** 2).sum((1, 2, 3, 4, 5, 6, 7)), -origin[3])
+        assert np.linalg.norm(c.fetch(c.expect('result')) - pion) < 1e-12 * np.linalg.norm(pion)
+        channels = [qk.Channel(kind=qk.CHANNEL_MESON, sink=k, source=l) for k, l in ((15, 15), (1, 9), (7, 8))]
+        channels += [qk.Channel(kind=qk.CHANNEL_NUCLEON), qk.Channel(kind=qk.CHANNEL_DELTA)]
+        check_correlators(c, (a, s), (b, r), channels, origin, momenta)
+        s, r = [np.stack([smear_ref.smear_source(hyp, p.reshape(case.shape + (12,))[..., k], 'gauss:0.5,2') for k in range(12)],
+                         -1).reshape(p.shape) for p in (s, r)]
+        check_correlators(c, (a, s), (b, r), channels[:4], origin, momenta, sink=smear)
+        assert d.status().counters.contracted == 3
+
+
+def check_correlators(c, first, second, channels, origin, momenta, **more):
+    """Of two kept propagators (request, numbers) against the oracle's."""
+    (a, s), (b, r) = first, second
+    nt, nmom = s.shape[0], len(momenta)
+    c.contract(a, request_b=b, channel=channels, momentum=sum(momenta, ()), origin=origin, **more)
+    result = c.expect('result')
+    assert result.status == 0, result
+    got = c.fetch(result)
+    sign = np.where(np.arange(nt) + origin[3] < nt, 1, -1)[None, :, None]  # antiperiodic: the cube of -1
+    for channel in channels:
+        if channel.kind == qk.CHANNEL_MESON:
+            want = contract_ref.meson(s, r, channel.sink, channel.source, momenta, origin)
+        elif channel.kind == qk.CHANNEL_NUCLEON:
+            want = sign * contract_ref.nucleon(s, r, momenta, origin).reshape(nmom, nt, 16)
+        else:
+            want = sign * contract_ref.delta(s, momenta, origin).reshape(nmom, nt, 144)
+        part, got = got[:want.size], got[want.size:]
+        assert np.linalg.norm(part - want.ravel()) < 1e-12 * np.linalg.norm(want), channel
+    assert len(got) == 0
 
 
 @tap.test
