@@ -24,6 +24,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <type_traits>
+
 #include "cuda/types.h"
 
 #ifndef QK_NS
@@ -67,9 +69,43 @@ template <class R> struct lane_vector;
 template <> struct lane_vector<float> {
   typedef float type __attribute__((vector_size(QK_TILE * sizeof(float))));
 };
+#ifdef __AVX__
+/* Two vectors of four: GCC takes one of eight doubles apart, through memory, where the processor has no
+ * registers of that size. */
+struct double8 {
+  typedef double part __attribute__((vector_size(32)));
+  part lo, hi;
+  QK_HD double operator[](int l) const { return l < 4 ? lo[l] : hi[l - 4]; }
+  QK_HD double &operator[](int l) { return reinterpret_cast<double *>(this)[l]; }
+};
+#define QK_DOUBLE8(op)                                                                             \
+  QK_HD double8 operator op(const double8 &a, const double8 &b) {                                  \
+    return {a.lo op b.lo, a.hi op b.hi};                                                           \
+  }                                                                                                \
+  QK_HD double8 operator op(const double8 &a, double b) {                                          \
+    return {a.lo op b, a.hi op b};                                                                 \
+  }                                                                                                \
+  QK_HD double8 operator op(double a, const double8 &b) {                                          \
+    return {a op b.lo, a op b.hi};                                                                 \
+  }
+QK_DOUBLE8(+)
+QK_DOUBLE8(-)
+QK_DOUBLE8(*)
+QK_DOUBLE8(/)
+#undef QK_DOUBLE8
+QK_HD double8 operator-(const double8 &a) {
+  return {-a.lo, -a.hi};
+}
+QK_HD double8 lanes_kept(const double8 &on, const double8 &x) {
+  const double8::part none = {};
+  return {on.lo != 0 ? x.lo : none, on.hi != 0 ? x.hi : none};
+}
+template <> struct lane_vector<double> { using type = double8; };
+#else
 template <> struct lane_vector<double> {
   typedef double type __attribute__((vector_size(QK_TILE * sizeof(double))));
 };
+#endif
 template <class R> using lanes = typename lane_vector<R>::type;
 #endif
 
@@ -156,8 +192,26 @@ QK_HD void narrow(float x, half &s) {
   s.bits = (uint16_t)(sign | out);
 }
 
-template <class To, class From> QK_HD To lanes_cast(From x) {
+template <class To, class From> QK_HD To lanes_cast(const From &x) {
+#ifdef __AVX__
+  typedef float part __attribute__((vector_size(16)));
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (std::is_same_v<To, double8>) {
+    const part lo = __builtin_shufflevector(x, x, 0, 1, 2, 3);
+    const part hi = __builtin_shufflevector(x, x, 4, 5, 6, 7);
+    return {__builtin_convertvector(lo, double8::part), __builtin_convertvector(hi, double8::part)};
+  } else {
+    const part lo = __builtin_convertvector(x.lo, part), hi = __builtin_convertvector(x.hi, part);
+    return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+#else
   return __builtin_convertvector(x, To);
+#endif
+}
+/* x in the lanes where on is not 0, else 0. */
+template <class V> QK_HD V lanes_kept(const V &on, const V &x) {
+  return on != 0 ? x : V{};
 }
 /* The larger one; b where a is NaN. */
 QK_HD lanes<float> lanes_max(lanes<float> a, lanes<float> b) {
