@@ -210,6 +210,13 @@ static void show_head(qk_show_t *show, const qk_tool_t *tool, const qk_chain_t *
   qk_show_note(show, "sweep  plaquette");
 }
 
+static void show_saved(qk_show_t *show, const qk_chain_t *chain) {
+  char path[QK_PATTERN_PATH];
+  qk_pattern_path(&chain->pattern, chain->saved, path);
+  const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+  qk_show_note(show, "%s", qk_chain_due(chain) ? name : chain->state.configuration);
+}
+
 /* Sweeps until the end or a signal, which leave the chain saved. */
 static qk_status_t run_sweeps(qk_chain_t *chain, qk_show_t *show, bool *stopped, qk_err_t *err) {
   qk_status_t status = QK_OK;
@@ -222,7 +229,7 @@ static qk_status_t run_sweeps(qk_chain_t *chain, qk_show_t *show, bool *stopped,
     if (chain->tool->root) qk_show_sweep(show, sweep, plaquette);
     if (!qk_chain_due(chain) && sweep != chain->sweeps && !*stopped) continue;
     status = qk_chain_save(chain, err);
-    if (status == QK_OK && chain->tool->root) qk_show_note(show, "%s", chain->state.configuration);
+    if (status == QK_OK && chain->tool->root) show_saved(show, chain);
   }
   if (status != QK_OK && chain->saved > 0)
     qk_err_prefix(err, "after sweep %" PRId64 " (--resume goes on from sweep %" PRId64 ")",
@@ -234,15 +241,15 @@ static qk_status_t run_sweeps(qk_chain_t *chain, qk_show_t *show, bool *stopped,
 
 typedef struct summary {
   qk_autocorr_t plaquette;
-  int64_t first, last;  /* sweeps of the mean */
-  double seconds, rate; /* sweeps a second */
+  int64_t first, last; /* sweeps of the mean */
+  double rate;         /* sweeps a second, with what it took to save */
 } summary_t;
 
 static summary_t summarise(const options_t *o, const qk_chain_t *chain, const qk_show_t *show) {
   int64_t last = chain->state.sweep, skip = o->thermalise < last ? o->thermalise : last / 2;
-  summary_t s = {.first = skip + 1, .last = last, .seconds = qk_show_seconds() - show->begun};
+  summary_t s = {.first = skip + 1, .last = last};
   s.plaquette = qk_autocorr_estimate(chain->state.plaquettes + skip, last - skip);
-  s.rate = (double)(last - show->first) / s.seconds;
+  s.rate = (double)(last - show->first) / (qk_show_seconds() - show->begun);
   return s;
 }
 
@@ -313,6 +320,7 @@ static qk_status_t generate(qk_tool_t *tool, options_t *o, qk_err_t *err) {
   status = run_sweeps(&chain, &show, &stopped, err);
   qk_show_end(&show);
   if (status != QK_OK) goto out;
+  stopped = stopped && chain.state.sweep < o->sweeps;
   if (tool->root) {
     summary_t summary = summarise(o, &chain, &show);
     if (tool->json) {
@@ -322,7 +330,7 @@ static qk_status_t generate(qk_tool_t *tool, options_t *o, qk_err_t *err) {
     }
   }
   tool->json = false; /* it has had its object */
-  if (stopped && chain.state.sweep < o->sweeps)
+  if (stopped)
     status = qk_fail(err, QK_SHUTTING_DOWN,
                      "interrupted after sweep %" PRId64 " of %" PRId64
                      ", which is saved: the same command with --resume goes on",
