@@ -299,7 +299,7 @@ def any_allocation_can_fail(case):
 def any_allocation_can_fail_where_solutions_are_kept(case):
     """From before SUBMIT to after the last RELEASE: each request ends in some way, and no memory is left."""
     refused = failed = 0
-    for n in range(30, 60, 2):
+    for n in range(20, 60, 2):
         with case.daemon(env={'QK_FAULTS': 'alloc:%d' % n}, wait=None) as d:
             if not (d.endpoint and d.log('ready: ')):
                 continue
