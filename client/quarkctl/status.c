@@ -75,6 +75,7 @@ static json_t *counters_json(const quark_report_t *r) {
   COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
       COUNTER(iterations);
   COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
+  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted);
 #undef COUNTER
   return object;
 }
@@ -125,6 +126,8 @@ static void print_text(const quark_report_t *r) {
          r->engine.slots_busy, r->engine.slots, r->counters.queued, r->counters.held);
   printf("solved      %" PRIu64 " converged   %" PRIu64 " failed   %" PRIu64 " cancelled\n",
          r->counters.converged, r->counters.failed, r->counters.cancelled);
+  printf("kept        %" PRIu64 " solutions   %.1f MiB   %" PRIu64 " contractions made\n",
+         r->counters.kept, (double)r->counters.kept_bytes / 1048576, r->counters.contracted);
   printf("memory      %.1f of %.1f MiB for fields   engine %.1f MiB   device %.1f MiB\n",
          (double)r->memory_used / 1048576, (double)r->memory_limit / 1048576,
          (double)r->engine.host_bytes / 1048576, (double)r->engine.device_bytes / 1048576);
