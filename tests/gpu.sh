@@ -76,7 +76,7 @@ check() { # name command...
 }
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
-  test_kernels_device test_field test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
+  test_kernels_smear test_kernels_device test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
   test_peers)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -101,6 +101,7 @@ fi
 bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
+bench_smear=$(program bench_smear)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
@@ -117,15 +118,20 @@ if [ -n "$sanitizer" ]; then
         check "$tool bench_evolve $c1" "${run[@]}" "$bench_evolve" "${small[@]}" --c1 $c1
       done
     fi
+    if [ -n "$bench_smear" ]; then
+      check "$tool bench_smear" "${run[@]}" "$bench_smear" "${small[@]}" --nrhs $counts
+    fi
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
     fi
   done
-  path=$(program test_kernels_hop)
-  if [ -n "$path" ]; then
-    check 'memcheck ghosts' "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
-      "$path" --jobs 1 --filter 'hop/reads_ghosts_*_in_all_directions'
-  fi
+  for suite in hop smear; do
+    path=$(program test_kernels_$suite)
+    if [ -n "$path" ]; then
+      check "memcheck ghosts of $suite" "$sanitizer" --target-processes all --tool memcheck \
+        --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
+    fi
+  done
 else
   note compute-sanitizer 'not found' 0
 fi
@@ -138,6 +144,7 @@ if [ $quick = 0 ]; then
   if [ -n "$bench_evolve" ]; then
     for c1 in 0 -0.331; do "$bench_evolve" --backend cuda --c1 $c1 || failed=1; done
   fi
+  if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   bench_solve=$(program bench_solve)
   if [ -n "$bench_solve" ]; then
     "$bench_solve" --gauge builtin:weak:32x32x32x64:1 --kappa 0.1245 --batch 1,8,16 || failed=1
