@@ -77,7 +77,7 @@ check() { # name command...
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
   test_kernels_smear test_kernels_device test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
-  test_peers)
+  test_peers test_contract test_correlators)
 for name in "${tests[@]}"; do
   path=$(program "$name")
   if [ -z "$path" ]; then
@@ -102,6 +102,7 @@ bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
 bench_smear=$(program bench_smear)
+bench_contract=$(program bench_contract)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
@@ -120,6 +121,9 @@ if [ -n "$sanitizer" ]; then
     fi
     if [ -n "$bench_smear" ]; then
       check "$tool bench_smear" "${run[@]}" "$bench_smear" "${small[@]}" --nrhs $counts
+    fi
+    if [ -n "$bench_contract" ]; then
+      check "$tool bench_contract" "${run[@]}" "$bench_contract" "${small[@]}" --momenta 1,3
     fi
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
@@ -145,6 +149,7 @@ if [ $quick = 0 ]; then
     for c1 in 0 -0.331; do "$bench_evolve" --backend cuda --c1 $c1 || failed=1; done
   fi
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
+  if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
   bench_solve=$(program bench_solve)
   if [ -n "$bench_solve" ]; then
     "$bench_solve" --gauge builtin:weak:32x32x32x64:1 --kappa 0.1245 --batch 1,8,16 || failed=1
