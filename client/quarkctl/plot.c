@@ -97,7 +97,7 @@ static void write_script(FILE *to, const char *title, int n, const ctl_curve_t *
   fputs("set datafile missing 'nan'\nset multiplot layout 2,1 title ", to);
   write_quoted(to, title);
   fprintf(to,
-          "\nset grid\nset xlabel 't'\nset lmargin 12\nset xrange [-0.5:%g]\n"
+          "\nset grid\nset key outside\nset xlabel 't'\nset lmargin 12\nset xrange [-0.5:%g]\n"
           "set logscale y\nset format y '%%.0e'\nset ylabel 'C(t)'\n",
           (double)curves[0].nt);
   write_plot(to, n, curves, false);
