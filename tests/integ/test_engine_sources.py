@@ -9,8 +9,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
 import tap  # noqa: E402
 try:
+    import contract_ref
     import numpy as np
-    import ref_dirac as ref
     import smear_ref
     from engine_case import BAD_ARGUMENT, BASES, Case, DEVICE_MEMORY, GAUGE, NOT_READY, OK
     from engine_driver import Vector, pb, qk
@@ -46,14 +46,6 @@ def wave(shape, p):
     _, z, y, x = np.indices(shape[:4])
     lz, ly, lx = shape[1:4]
     return np.exp(2j * np.pi * (p[0] * x / lx + p[1] * y / ly + p[2] * z / lz))[..., None, None]
-
-
-def gamma(n):
-    m = np.eye(4, dtype=complex)
-    for mu in range(4):
-        if n >> mu & 1:
-            m = m @ ref.GAMMA[mu]
-    return m
 
 
 def spin(matrix, b):
@@ -162,7 +154,7 @@ def sequential_sources_are_uploads_of_gamma_times_the_solution(case):
     held = case.random(7)
     with case.loaded(slots=1) as e, Vector(case.shape, data=held) as kept:
         for n, t in (0, -1), (15, 3), (6, 0), (8, 7):
-            b = spin(gamma(n), held)
+            b = spin(contract_ref.gamma(n), held)
             if t >= 0:
                 b[np.arange(case.shape[0]) != t] = 0
             want, _ = e.solve(b + 0.0, tol=TOL)
@@ -178,7 +170,7 @@ def sequential_sources_have_momentum_basis_type_and_smearing(case):
         for n in range(16):
             kept, dtype = ((single, qk.DTYPE_F32), (double, qk.DTYPE_F64))[n % 2]
             column = dict(t=n % 8, gamma=n, px=n % 4, py=-(n % 3), pz=n % 8)
-            b = spin(gamma(n), held) * wave(case.shape, (n % 4, -(n % 3), n % 8))
+            b = spin(contract_ref.gamma(n), held) * wave(case.shape, (n % 4, -(n % 3), n % 8))
             b[np.arange(case.shape[0]) != n % 8] = 0
             more = dict(shm_in=kept.name, in_dtype=dtype, tol=TOL)
             if n % 4 == 1:
@@ -187,7 +179,7 @@ def sequential_sources_have_momentum_basis_type_and_smearing(case):
             x, end = e.generate(case.shape, qk.SOURCE_SEQUENTIAL, column=column, **more)
             check(case, end, x, b)
         for basis, matrix in BASES.items():
-            b = spin(gamma(9) @ matrix, held)
+            b = spin(contract_ref.gamma(9) @ matrix, held)
             x, end = e.generate(case.shape, qk.SOURCE_SEQUENTIAL, column=dict(t=-1, gamma=9), basis=basis, shm_in=double.name,
                                 tol=TOL)
             check(case, end, spin(matrix, x), b)
@@ -249,37 +241,46 @@ class Propagator:
             v.__exit__()
 
 
-def meson(a, b, sink, source, p, origin):
-    """sum_x e^{-ip(x-x0)} tr[g5 S_b^+ g5 G_sink S_a G_source], t from origin."""
-    g5 = gamma(15)
-    left, right = g5 @ gamma(sink), gamma(source) @ g5
-    sites = np.einsum('...jbia,jk,...kbla,li->...', b.conj(), left, a, right, optimize=True)
-    phase = wave(a.shape, p)[..., 0, 0].conj()
-    phase = phase / phase[0, origin[2], origin[1], origin[0]]
-    return np.roll((sites * phase).sum(axis=(1, 2, 3)), -origin[3])
-
-
-def out_vector(case, channels, momenta, numbers=1):
-    return Vector((channels, momenta, case.shape[0]) + ((numbers,) if numbers > 1 else ()), qk.DTYPE_F64)
+def out_vector(case, channels, momenta):
+    """For the correlators of mesons."""
+    return Vector((channels, momenta, case.shape[0]))
 
 
 @tap.test
 def mesons_are_those_of_the_columns(case):
     channels = [(qk.CHANNEL_MESON, 15, 15), (qk.CHANNEL_MESON, 1, 9), (qk.CHANNEL_MESON, 6, 0)]
-    momenta, origin = [(0, 0, 0), (1, -2, 3), (-3, 0, 7)], [3, 1, 5, 6]
-    with case.loaded() as e, Propagator(case, 1) as p, Propagator(case, 2, qk.DTYPE_F32) as q, \
-            out_vector(case, 3, 3) as out:
-        for a, b, types, eps in (p, None, (qk.DTYPE_F64, None), 1e-12), (p, q, (qk.DTYPE_F64, qk.DTYPE_F32), 1e-12), \
-                (q, None, (qk.DTYPE_F32, None), 1e-6):
-            more = dict(dtype_b=types[1]) if b else {}
-            got, end = e.contract(a.vectors, b.vectors if b else (), channels, out, types[0], momentum=sum(momenta, ()),
-                                  origin=origin, **more)
+    momenta, origin = [(0, 0, 0), (1, -2, 3), (-3, 0, 7)], (3, 1, 5, 6)
+    double, single = qk.DTYPE_F64, qk.DTYPE_F32
+    with case.loaded() as e, Propagator(case, 1) as p, Propagator(case, 2, single) as q, out_vector(case, 3, 3) as out:
+        for a, b, types, eps in (p, None, dict(dtype_a=double), 1e-12), \
+                (p, q, dict(dtype_a=double, dtype_b=single), 1e-12), (q, None, dict(dtype_a=single), 1e-6):
+            got, end = e.contract(a.vectors, b.vectors if b else (), channels, out, momentum=sum(momenta, ()), origin=origin,
+                                  **types)
             assert end.status == OK and not end.text and end.seconds > 0, end
+            x, y = a.matrix(), (b or a).matrix()
             for i, (_, sink, source) in enumerate(channels):
-                for k, mom in enumerate(momenta):
-                    want = meson(a.matrix(), (b or a).matrix(), sink, source, mom, origin)
-                    scale = np.linalg.norm(a.matrix()) * np.linalg.norm((b or a).matrix())
-                    assert np.abs(got[i, k] - want).max() < eps * scale, (i, k, np.abs(got[i, k] - want).max() / scale)
+                want = contract_ref.meson(x, y, sink, source, momenta, origin)
+                assert np.abs(got[i] - want).max() < eps * np.linalg.norm(x) * np.linalg.norm(y), i
+
+
+@tap.test
+def a_result_holds_channels_of_all_kinds_one_after_the_other(case):
+    """Baryons beyond the antiperiodic edge change their sign."""
+    channels = [(qk.CHANNEL_NUCLEON, 0, 0), (qk.CHANNEL_MESON, 5, 15), (qk.CHANNEL_DELTA, 0, 0)]
+    momenta, origin, t = [(0, 1, 0), (0, 0, 0)], (0, 2, 1, 5), case.shape[0]
+    with case.loaded() as e, Propagator(case, 10) as p, Propagator(case, 11) as q, Vector((2 * t * (16 + 1 + 144),)) as out:
+        got, end = e.contract(p.vectors, q.vectors, channels, out, momentum=sum(momenta, ()), origin=origin)
+        assert end.status == OK, end
+        x, y = p.matrix(), q.matrix()
+        edge = np.where(np.arange(t) < t - origin[3], 1, -1)[None, :, None]
+        nucleon = contract_ref.nucleon(x, y, momenta, origin).reshape(2, t, 16) * edge
+        c_gx = (contract_ref.C @ contract_ref.gamma(1))[None]
+        delta = contract_ref.baryon([x, x, x], c_gx, c_gx, momenta, origin).reshape(2, t, 16) * edge
+        meson = contract_ref.meson(x, y, 5, 15, momenta, origin)
+        parts = np.split(got, np.cumsum([nucleon.size, meson.size]))
+        parts[2] = parts[2].reshape(2, t, 3, 3, 16)[:, :, 0, 0]
+        for part, want in zip(parts, (nucleon, meson, delta)):
+            assert np.abs(part.ravel() - want.ravel()).max() < 1e-10 * np.abs(want).max()
 
 
 @tap.test
@@ -289,8 +290,8 @@ def sinks_are_smeared(case):
         got, end = e.contract(p.vectors, q.vectors, out=out, sink=smearing(spec))
         assert end.status == OK, end
         a, b = (v.matrix(lambda column: smeared(case, column, spec)) for v in (p, q))
-        want = meson(a, b, 15, 15, (0, 0, 0), (0, 0, 0, 0))
-        assert np.abs(got[0, 0] - want).max() < 1e-12 * np.linalg.norm(a) * np.linalg.norm(b)
+        want = contract_ref.meson(a, b, 15, 15, [(0, 0, 0)], (0, 0, 0, 0))
+        assert np.abs(got[0] - want).max() < 1e-12 * np.linalg.norm(a) * np.linalg.norm(b)
 
 
 @tap.test

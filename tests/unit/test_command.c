@@ -1,0 +1,289 @@
+/* What a message may say: each wrong field is refused by name, and what is right comes out as it went in. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/engine/command.h"
+
+static const int global[4] = {4, 6, 8, 16};
+
+static Quark__Smearing good_smearing(void) {
+  static double param[3] = {0.75, 0.6, 0.3};
+  Quark__Smearing s = QUARK__SMEARING__INIT;
+  s.alpha = 0.25;
+  s.steps = 30;
+  s.links = QUARK__LINK_SMEAR__LINK_SMEAR_HYP;
+  s.link_param = param;
+  s.n_link_param = 3;
+  s.link_steps = 2;
+  return s;
+}
+
+static Quark__Engine__Fill good_fill(Quark__SourceKind source, Quark__Column *column) {
+  Quark__Engine__Fill f = QUARK__ENGINE__FILL__INIT;
+  f.slot = 1;
+  f.ticket = 7;
+  f.source = source;
+  f.column = column;
+  f.shm_in = "/in";
+  f.shm_out = "/out";
+  f.dtype = QUARK__DTYPE__DTYPE_F64;
+  f.factor = 1;
+  f.tol = 1e-8;
+  f.max_iter = 100;
+  return f;
+}
+
+static void expect_fill_refused(const Quark__Engine__Fill *message, const char *words) {
+  qk_err_t err = {0};
+  qk_fill_t fill;
+  memset(&fill, 0x5a, sizeof fill);
+  qk_fill_t before = fill;
+  cr_expect_eq(qk_fill_parse(message, 4, &fill, &err), QK_BAD_ARGUMENT, "%s", words);
+  cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
+  cr_expect(memcmp(&fill, &before, sizeof fill) == 0, "%s", words);
+}
+
+Test(command, a_sequential_fill_comes_out_as_it_went_in) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Smearing smear = good_smearing();
+  Quark__Column c = QUARK__COLUMN__INIT;
+  c.t = -1;
+  c.px = 3;
+  c.pz = -7;
+  c.gamma = 9;
+  c.spin = 2;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL, &c);
+  m.has_in_dtype = true;
+  m.in_dtype = QUARK__DTYPE__DTYPE_F32;
+  m.smear = &smear;
+  cr_assert_eq(qk_fill_parse(&m, 4, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(!f.upload && f.source == QK_SOURCE_HELD && f.site[3] == -1 && f.gamma == 9);
+  cr_expect(f.mom[0] == 3 && f.mom[1] == 0 && f.mom[2] == -7 && f.spin == -1 && f.colour == -1);
+  cr_expect(f.is_double && !f.in_double);
+  cr_expect_str_eq(f.shm_in, "/in");
+  cr_expect(f.smear.alpha == 0.25 && f.smear.steps == 30 && f.smear.links.steps == 2);
+  cr_expect(f.smear.links.kind == QK_LINK_SMEAR_HYP && f.smear.links.param[2] == 0.3);
+  m.has_in_dtype = false;
+  m.smear = NULL;
+  cr_assert_eq(qk_fill_parse(&m, 4, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.in_double && f.smear.steps == 0);
+}
+
+Test(command, noise_has_slices_and_momentum) {
+  qk_err_t err = {0};
+  qk_fill_t f;
+  Quark__Column c = QUARK__COLUMN__INIT;
+  c.t = 3;
+  c.t_every = 4;
+  c.py = -2;
+  c.spin = -1;
+  c.colour = 1;
+  c.seed = 1ull << 63;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_Z4, &c);
+  cr_assert_eq(qk_fill_parse(&m, 4, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.source == QK_SOURCE_Z4 && f.t_every == 4 && f.mom[1] == -2 && f.seed == 1ull << 63);
+  cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
+}
+
+Test(command, what_a_source_does_not_have_is_refused) {
+  Quark__Column c = QUARK__COLUMN__INIT;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
+  c.pz = 1;
+  expect_fill_refused(&m, "momentum = 0,0,1");
+  c.pz = 0;
+  c.t_every = 2;
+  expect_fill_refused(&m, "t_every = 2");
+  m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  expect_fill_refused(&m, "t_every = 2");
+  m.source = QUARK__SOURCE_KIND__SOURCE_Z2;
+  c.t = -1;
+  expect_fill_refused(&m, "t_every = 2");
+  c.t = 0;
+  c.t_every = 1u << 31;
+  expect_fill_refused(&m, "t_every = 2147483648");
+  c.t_every = 0;
+  c.gamma = 16;
+  expect_fill_refused(&m, "gamma = 16: 0 to 15");
+  c.gamma = 0;
+  m.source = (Quark__SourceKind)6;
+  expect_fill_refused(&m, "source = 6");
+  m.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  m.shm_in = NULL;
+  expect_fill_refused(&m, "shm_in is missing: a sequential source");
+  m.shm_in = "/in";
+  m.has_in_dtype = true;
+  m.in_dtype = (Quark__Dtype)3;
+  expect_fill_refused(&m, "in_dtype = 3");
+  m.column = NULL;
+  expect_fill_refused(&m, "column is missing");
+}
+
+Test(command, smearing_is_checked_field_by_field) {
+  Quark__Column c = QUARK__COLUMN__INIT;
+  Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_WALL, &c);
+  Quark__Smearing s = good_smearing();
+  m.smear = &s;
+  s.alpha = INFINITY;
+  expect_fill_refused(&m, "alpha");
+  s = good_smearing();
+  s.steps = QK_SMEAR_STEPS_MAX + 1;
+  expect_fill_refused(&m, "steps = 1001");
+  s = good_smearing();
+  s.links = (Quark__LinkSmear)4;
+  expect_fill_refused(&m, "links = 4");
+  s = good_smearing();
+  s.n_link_param = 2;
+  expect_fill_refused(&m, "link_param has 2 entries: 3");
+  s = good_smearing();
+  s.links = QUARK__LINK_SMEAR__LINK_SMEAR_NONE;
+  expect_fill_refused(&m, "link_param has 3 entries: 0");
+  s = good_smearing();
+  s.link_steps = 1u << 31;
+  expect_fill_refused(&m, "link_steps = 2147483648: at most 100");
+  s = good_smearing();
+  s.link_param = (double[]){0.7, NAN, 0.3};
+  expect_fill_refused(&m, "nan");
+}
+
+/* ---- correlators ---- */
+
+typedef struct message {
+  Quark__Engine__Contract contract;
+  Quark__Contraction contraction;
+  Quark__Smearing sink;
+  Quark__Channel channel[QK_CHANNELS_MAX + 1];
+  Quark__Channel *channels[QK_CHANNELS_MAX + 1];
+  int32_t momentum[3 * QK_MOMENTA_MAX + 3], origin[5];
+  char *a[13], *b[13];
+} message_t;
+
+static void good_message(message_t *m) {
+  memset(m, 0, sizeof *m);
+  quark__engine__contract__init(&m->contract);
+  quark__contraction__init(&m->contraction);
+  m->sink = good_smearing();
+  for (int i = 0; i <= QK_CHANNELS_MAX; i++) {
+    quark__channel__init(&m->channel[i]);
+    m->channels[i] = &m->channel[i];
+  }
+  for (int i = 0; i < 13; i++) {
+    m->a[i] = "/a";
+    m->b[i] = "/b";
+  }
+  m->contract.ticket = 11;
+  m->contract.contraction = &m->contraction;
+  m->contract.shm_a = m->a;
+  m->contract.n_shm_a = 12;
+  m->contract.dtype_a = QUARK__DTYPE__DTYPE_F64;
+  m->contract.shm_out = "/out";
+  m->contraction.channel = m->channels;
+  m->contraction.n_channel = 1;
+  m->contraction.momentum = m->momentum;
+  m->contraction.origin = m->origin;
+}
+
+static void expect_contract_refused(const message_t *m, const char *words) {
+  qk_err_t err = {0};
+  static qk_correlate_t c;
+  memset(&c, 0, sizeof c);
+  cr_expect_eq(qk_correlate_parse(&m->contract, global, &c, &err), QK_BAD_ARGUMENT, "%s", words);
+  cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
+  cr_expect(c.nchannel == 0 && c.ticket == 0, "%s", words);
+}
+
+Test(command, a_contraction_comes_out_as_it_went_in) {
+  static message_t m;
+  static qk_correlate_t c;
+  qk_err_t err = {0};
+  good_message(&m);
+  cr_assert_eq(qk_correlate_parse(&m.contract, global, &c, &err), QK_OK, "%s", err.text);
+  cr_expect(c.ticket == 11 && c.nmom == 1 && c.mom[0][0] == 0 && c.origin[3] == 0);
+  cr_expect(c.a_double && c.b[0][0] == '\0' && c.sink.steps == 0 && c.nchannel == 1);
+  cr_expect(c.channel[0].kind == QK_CHANNEL_MESON && c.channel[0].sink == 15 &&
+            c.channel[0].source == 15);
+
+  m.contract.shm_b = m.b;
+  m.contract.n_shm_b = 12;
+  m.contract.has_dtype_b = true;
+  m.contract.dtype_b = QUARK__DTYPE__DTYPE_F32;
+  m.contraction.n_channel = QK_CHANNELS_MAX;
+  m.channel[511].kind = QUARK__CHANNEL_KIND__CHANNEL_DELTA;
+  m.contraction.n_momentum = 3 * QK_MOMENTA_MAX;
+  m.momentum[3 * QK_MOMENTA_MAX - 2] = -5;
+  m.contraction.n_origin = 4;
+  m.origin[3] = 15;
+  m.contraction.sink = &m.sink;
+  cr_assert_eq(qk_correlate_parse(&m.contract, global, &c, &err), QK_OK, "%s", err.text);
+  cr_expect(c.a_double && !c.b_double && strcmp(c.b[11], "/b") == 0 && strcmp(c.a[0], "/a") == 0);
+  cr_expect(c.nchannel == 512 && c.channel[511].kind == QK_CHANNEL_DELTA);
+  cr_expect(c.nmom == 128 && c.mom[127][1] == -5 && c.origin[3] == 15 && c.sink.steps == 30);
+}
+
+Test(command, contractions_are_checked_field_by_field) {
+  static message_t m;
+  static char name[QK_SHM_NAME_MAX + 2];
+  memset(name, 'n', sizeof name - 1);
+#define REFUSED(change, words)                                                                     \
+  good_message(&m);                                                                                \
+  change;                                                                                          \
+  expect_contract_refused(&m, words)
+  REFUSED(m.contract.n_shm_a = 11, "shm_a has 11 names: 12");
+  REFUSED(m.contract.n_shm_a = 13, "shm_a has 13 names: 12");
+  REFUSED((m.contract.shm_b = m.b, m.contract.n_shm_b = 1), "shm_b has 1 names: 12");
+  REFUSED(m.a[5] = name, "shm_a has 65 characters: at most 64");
+  REFUSED(m.contract.shm_out = name, "shm_out has 65 characters: at most 64");
+  REFUSED(m.contract.dtype_a = (Quark__Dtype)0, "dtype_a = 0");
+  REFUSED((m.contract.has_dtype_b = true, m.contract.dtype_b = (Quark__Dtype)4), "dtype_b = 4");
+  REFUSED(m.contraction.n_channel = 0, "channel has 0 entries: 1 to 512");
+  REFUSED(m.contraction.n_channel = 513, "channel has 513 entries: 1 to 512");
+  REFUSED(m.channel[0].kind = (Quark__ChannelKind)3, "channel[0]: kind = 3");
+  REFUSED(m.channel[0].sink = 16, "sink, source = 16, 15: 0 to 15");
+  REFUSED(m.channel[0].source = 99, "sink, source = 15, 99: 0 to 15");
+  REFUSED(m.contraction.n_momentum = 4, "momentum has 4 entries");
+  REFUSED(m.contraction.n_momentum = 3 * 129, "at most 128");
+  REFUSED((m.contraction.n_momentum = 6, m.momentum[4] = 6),
+          "momentum 1: py = 6: the lattice has 6");
+  REFUSED((m.contraction.n_momentum = 3, m.momentum[0] = INT32_MIN), "px = -2147483648");
+  REFUSED(m.contraction.n_origin = 5, "origin has 5 entries");
+  REFUSED((m.contraction.n_origin = 4, m.origin[2] = 8), "origin: z = 8: the lattice has 8");
+  REFUSED((m.contraction.n_origin = 4, m.origin[0] = -1), "origin: x = -1");
+  REFUSED((m.contraction.sink = &m.sink, m.sink.steps = 5000), "steps = 5000");
+#undef REFUSED
+}
+
+/* ---- what counts as the same smearing ---- */
+
+Test(smearing, is_the_same_where_it_does_the_same) {
+  const qk_smearing_t ape = {0.2, 5, {QK_LINK_SMEAR_APE, {0.5}, 3, true}};
+  qk_smearing_t other = ape;
+  cr_expect(qk_smearing_equal(&ape, &other));
+  other.links.param[2] = 1; /* APE has one parameter */
+  cr_expect(qk_smearing_equal(&ape, &other));
+  other = ape;
+  other.alpha = 0.3;
+  cr_expect(!qk_smearing_equal(&ape, &other));
+  other = ape;
+  other.steps = 6;
+  cr_expect(!qk_smearing_equal(&ape, &other));
+  other = ape;
+  other.links.spatial = false;
+  cr_expect(!qk_smearing_equal(&ape, &other));
+  other = ape;
+  other.links.param[0] = 0.6;
+  cr_expect(!qk_smearing_equal(&ape, &other));
+  other = ape;
+  other.links.kind = QK_LINK_SMEAR_STOUT;
+  cr_expect(!qk_smearing_equal(&ape, &other));
+  const qk_smearing_t none = {0.2, 5, {QK_LINK_SMEAR_NONE, {0}, 0, false}};
+  other = ape;
+  other.links.steps = 0;
+  cr_expect(qk_smearing_equal(&none, &other) && !qk_smearing_equal(&none, &ape));
+  const qk_smearing_t hyp = {0.2, 5, {QK_LINK_SMEAR_HYP, {0.7, 0.6, 0.3}, 1, false}};
+  other = hyp;
+  other.links.spatial = true; /* HYP has none of it */
+  cr_expect(qk_smearing_equal(&hyp, &other));
+  other.links.param[2] = 0.4;
+  cr_expect(!qk_smearing_equal(&hyp, &other));
+}
