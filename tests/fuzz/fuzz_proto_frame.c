@@ -42,7 +42,8 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
   s.dtype = QUARK__DTYPE__DTYPE_F32;
   s.tol = 0.5;
   s.sink = QUARK__SINK__SINK_NONE;
-  promise(qk_job_create(&s, dims, 0.125, 0, &budget, &job, &err) == QK_OK);
+  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget};
+  promise(qk_job_create(&s, &terms, &job, &err) == QK_OK);
   for (int i = 0; i < 2; i++) { /* the second time it is a repetition, or still wrong */
     uint64_t before = job->upload_next;
     err = (qk_err_t){0};
