@@ -25,8 +25,7 @@ enum {
   CONTRACT_ROW = 13, /* one more than there are columns: spins of x lie in different banks */
   CONTRACT_PROP = 12 * CONTRACT_ROW,
   CONTRACT_SPIN = 5, /* of the second spin of a diquark, likewise */
-  CONTRACT_DIQUARK = 9 * 4 * CONTRACT_SPIN,
-  CONTRACT_MOMENTA = 4 /* the most that one pass makes */
+  CONTRACT_DIQUARK = 9 * 4 * CONTRACT_SPIN
 };
 
 QK_HD int prop_at(int spin, int colour, int source_spin, int source_colour) {

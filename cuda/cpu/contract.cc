@@ -10,8 +10,9 @@ namespace {
 
 using vec = lanes<double>;
 
-constexpr int most_numbers = 256;
-static_assert(CONTRACT_MOMENTA * most_numbers * 2 <= QK_CPU_PARTIALS, "a piece's sums fit a row");
+/* Numbers of a hadron, and momenta that one pass makes. */
+constexpr int most_numbers = 256, most_momenta = 4;
+static_assert(most_momenta * most_numbers * 2 <= QK_CPU_PARTIALS, "a piece's sums fit a row");
 
 /* All 12 columns of eight sites, those from n on zero. */
 template <class S>
@@ -69,7 +70,7 @@ void sum_piece(const qk_contract_args_t &args, int t, int first, int last, int m
   const spinor<S> a = spinor_of<S>(args.a), b = spinor_of<S>(args.b);
   const bool two = H::two && args.a.data != args.b.data;
   vec pa[2 * CONTRACT_PROP], pb[2 * CONTRACT_PROP];
-  cx<vec> q[H::numbers], acc[CONTRACT_MOMENTA][H::numbers];
+  cx<vec> q[H::numbers], acc[most_momenta][H::numbers];
   memset(acc, 0, sizeof acc);
   for (int k = first; k < last; k += QK_TILE) {
     const int n = last - k < QK_TILE ? last - k : QK_TILE;
@@ -108,9 +109,9 @@ void contract_in(qk_ops_ctx_t *ctx, const qk_contract_args_t &args, int at) {
   if (pieces > sites / QK_TILE) pieces = sites / QK_TILE;
   if (pieces < 1) pieces = 1;
   double *partial = qk_cpu(ctx)->partial;
-  for (int m0 = 0; m0 < args.nmom; m0 += CONTRACT_MOMENTA)
+  for (int m0 = 0; m0 < args.nmom; m0 += most_momenta)
     for (int t0 = 0; t0 < lt; t0 += slices) {
-      const int nm = args.nmom - m0 < CONTRACT_MOMENTA ? args.nmom - m0 : CONTRACT_MOMENTA;
+      const int nm = args.nmom - m0 < most_momenta ? args.nmom - m0 : most_momenta;
       const int nt = lt - t0 < slices ? lt - t0 : slices;
 #pragma omp parallel for schedule(dynamic)
       for (int i = 0; i < nt * pieces; i++) {

@@ -4,7 +4,7 @@
  *
  * Mesons are products of matrices: 16 spin pairs of b by 16 of a, over colours and sites. Tensor cores
  * make them in double, four sites a warp: lane l holds row l/4 of both factors for site l%4 (the
- * fragments of mma.m8n8k4), so every number is loaded by the lane that needs it and by no other. The
+ * fragments of mma in double), so every number is loaded by the lane that needs it and by no other. The
  * phase goes to the factor a. Baryons: 16 threads a site, which share its propagators and diquark.
  */
 #include "cuda/body/contract.h"
@@ -61,28 +61,38 @@ QK_HD dcx load_complex(const spinor<float> &, const float *site, int comp, int c
 
 constexpr int meson_warps = 4;
 
-/* c += a b, 8x4 by 4x8. */
-QK_HD void matrix_product(double c[2], double a, double b) {
-  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-      : "+d"(c[0]), "+d"(c[1])
-      : "d"(a), "d"(b));
-}
-
 struct meson_sum {
-  double re[2][2][2], im[2][2][2]; /* [half of the rows][half of the columns][column pair] */
+  double re[2][4], im[2][4]; /* [j][2 * half of the rows + column of a pair] */
 };
+
+/* c += b a + d e over the four sites of a warp, for 16 rows (two halves of b and d) and 8 columns. */
+QK_HD void matrix_products(double c[4], const double b[2], double a, const double d[2], double e) {
+#if __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(b[0]), "d"(b[1]), "d"(d[0]), "d"(d[1]), "d"(a), "d"(e));
+#else
+  QK_UNROLL
+  for (int i = 0; i < 2; i++) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[2 * i]), "+d"(c[2 * i + 1])
+        : "d"(b[i]), "d"(a));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[2 * i]), "+d"(c[2 * i + 1])
+        : "d"(d[i]), "d"(e));
+  }
+#endif
+}
 
 /* s += conj(b) a */
 QK_HD void add_meson(meson_sum &s, const dcx b[2], const dcx a[2]) {
+  const double re[2] = {b[0].re, b[1].re}, im[2] = {b[0].im, b[1].im};
+  const double minus[2] = {-b[0].im, -b[1].im};
   QK_UNROLL
-  for (int i = 0; i < 2; i++) {
-    QK_UNROLL
-    for (int j = 0; j < 2; j++) {
-      matrix_product(s.re[i][j], b[i].re, a[j].re);
-      matrix_product(s.im[i][j], b[i].re, a[j].im);
-      matrix_product(s.re[i][j], b[i].im, a[j].im);
-      matrix_product(s.im[i][j], -b[i].im, a[j].re);
-    }
+  for (int j = 0; j < 2; j++) {
+    matrix_products(s.re[j], re, a[j].re, im, a[j].im);
+    matrix_products(s.im[j], re, a[j].im, minus, a[j].re);
   }
 }
 
@@ -96,8 +106,8 @@ QK_HD void store_mesons(const meson_sum &s, double *shared, double *out) {
       QK_UNROLL
       for (int k = 0; k < 2; k++) {
         const int n = (8 * i + lane / 4) * 16 + 8 * j + lane % 4 * 2 + k;
-        shared[(warp * meson_numbers + n) * 2] = s.re[i][j][k];
-        shared[(warp * meson_numbers + n) * 2 + 1] = s.im[i][j][k];
+        shared[(warp * meson_numbers + n) * 2] = s.re[j][2 * i + k];
+        shared[(warp * meson_numbers + n) * 2 + 1] = s.im[j][2 * i + k];
       }
     }
   }
@@ -111,7 +121,7 @@ QK_HD void store_mesons(const meson_sum &s, double *shared, double *out) {
 }
 
 template <class S, int M>
-__global__ void __launch_bounds__(meson_warps * 32, M == 1 ? 4 : 2)
+__global__ void __launch_bounds__(meson_warps * 32, M == 1 ? 3 : 2)
     meson_kernel(launch w, spinor<S> fa, spinor<S> fb) {
   __shared__ double shared[meson_warps * 2 * meson_numbers];
   meson_sum sum[M] = {};
@@ -154,7 +164,7 @@ __global__ void __launch_bounds__(meson_warps * 32, M == 1 ? 4 : 2)
 }
 
 struct mesons {
-  static constexpr int numbers = meson_numbers, groups = meson_warps * 4;
+  static constexpr int numbers = meson_numbers, groups = meson_warps * 4, momenta = 4;
 
   template <class S, int M>
   static void start(const launch &w, dim3 grid, const qk_contract_args_t &args,
@@ -229,6 +239,7 @@ __global__ void __launch_bounds__(baryon_groups *CONTRACT_PARTS)
 
 template <int K> struct baryons {
   static constexpr int numbers = baryon<K>::numbers, groups = baryon_groups;
+  static constexpr int momenta = K == 0 ? 16 : 4;
 
   template <class S, int M>
   static void start(const launch &w, dim3 grid, const qk_contract_args_t &args,
@@ -280,10 +291,11 @@ qk_status_t contract_momenta(qk_ops_ctx_t *ctx, const qk_contract_args_t &args, 
 template <class H, class S>
 qk_status_t contract_in(qk_ops_ctx_t *ctx, const qk_contract_args_t &args, int at) {
   qk_status_t status = QK_OK;
-  for (int m0 = 0; status == QK_OK && m0 < args.nmom; m0 += CONTRACT_MOMENTA) {
-    const int left = args.nmom - m0, nm = left < CONTRACT_MOMENTA ? left : CONTRACT_MOMENTA;
-    status = nm == 1 ? contract_momenta<H, S, 1>(ctx, args, m0, nm, at)
-                     : contract_momenta<H, S, CONTRACT_MOMENTA>(ctx, args, m0, nm, at);
+  for (int m0 = 0; status == QK_OK && m0 < args.nmom; m0 += H::momenta) {
+    const int left = args.nmom - m0, nm = left < H::momenta ? left : H::momenta;
+    status = nm == 1   ? contract_momenta<H, S, 1>(ctx, args, m0, nm, at)
+             : nm <= 4 ? contract_momenta<H, S, 4>(ctx, args, m0, nm, at)
+                       : contract_momenta<H, S, H::momenta>(ctx, args, m0, nm, at);
   }
   return status;
 }
