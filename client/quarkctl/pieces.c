@@ -96,23 +96,22 @@ static int lock_folder(ctl_pieces_t *p) {
     ctl_complain("%s: cannot be made: %s", p->folder, strerror(errno));
     return EXIT_DATA;
   }
-  p->lock = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (p->lock < 0 || flock(p->lock, LOCK_EX | LOCK_NB) != 0) {
+  const int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0) {
     ctl_complain("%s: %s", p->folder,
                  errno == EWOULDBLOCK ? "another quarkctl is at work on it" : strerror(errno));
+    if (folder >= 0) close(folder);
     return EXIT_AGAIN;
   }
+  p->lock = folder;
   return 0;
 }
 
 int ctl_pieces_open(const char *out, bool write, ctl_pieces_t *pieces) {
   ctl_pieces_t p = {.out = out, .lock = -1, .next = 1};
   qk_err_t err = {0};
-  int code = asprintf(&p.folder, "%s.parts", out) < 0 ? no_memory() : 0;
-  if (code) {
-    p.folder = NULL;
-    goto fail;
-  }
+  int code = 0;
+  if (asprintf(&p.folder, "%s.parts", out) < 0) return no_memory();
   if (write && (code = lock_folder(&p))) goto fail;
   if ((code = read_folder(&p))) goto fail;
   if (access(out, F_OK) == 0 && read_file(&p, out, &err) != QK_OK) {

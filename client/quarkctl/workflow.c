@@ -122,7 +122,7 @@ static int make_plan(run_t *run) {
   const int gauges = w->endpoint ? 1 : w->gauge.n, kappas = w->endpoint ? 1 : w->kappa_text.n;
   int times = 0;
   for (int s = 0; s < w->nsource; s++) times += w->source[s].ntimes ? w->source[s].ntimes : 1;
-  run->item = calloc((size_t)gauges * (size_t)kappas * (size_t)times, sizeof *run->item);
+  run->item = calloc((size_t)gauges * (size_t)kappas * (size_t)times + 1, sizeof *run->item);
   if (!run->item) {
     ctl_complain("no memory for the plan");
     return EXIT_AGAIN;
