@@ -1,11 +1,13 @@
 /* quark-gauge without lattices: names of files, the state of a chain, the error of its mean. */
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
@@ -222,6 +224,63 @@ Test(state, refuses_what_is_no_state) {
   cr_assert_eq(mkdir(path, 0700), 0);
   cr_expect_eq(qk_state_load(path, &params, NULL, NULL), QK_BAD_FORMAT);
   cr_assert_eq(rmdir(path), 0);
+}
+
+/* The stored state with the value of a key replaced (NULL: left out) and its checksum mended. */
+static void forge(const char *key, const char *value) {
+  const size_t how = JSON_SORT_KEYS | JSON_INDENT(1) | JSON_REAL_PRECISION(17);
+  char sum[17];
+  cr_assert_eq(qk_state_save(path, &params, &stored, NULL), QK_OK);
+  json_t *object = json_load_file(path, 0, NULL);
+  cr_assert_not_null(object);
+  json_object_del(object, "checksum");
+  if (value == NULL) {
+    json_object_del(object, key);
+  } else {
+    json_object_set_new(object, key, json_loads(value, JSON_DECODE_ANY, NULL));
+  }
+  char *text = json_dumps(object, how);
+  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+  json_object_set_new(object, "checksum", json_string(sum));
+  cr_assert_eq(json_dump_file(object, path, 0), 0);
+  free(text);
+  json_decref(object);
+}
+
+Test(state, values_that_cannot_be_are_refused_whatever_the_checksum) {
+  static const char *const cases[][2] = {{"sweep", NULL},
+                                         {"sweep", "0"},
+                                         {"sweep", "-1"},
+                                         {"sweep", "4"},
+                                         {"sweep", "3.0"},
+                                         {"sweep", "9223372036854775807"},
+                                         {"sweep", "\"3\""},
+                                         {"configuration", NULL},
+                                         {"configuration", "\"\""},
+                                         {"configuration", "\"../cfg.lime\""},
+                                         {"configuration", "3"},
+                                         {"digest", NULL},
+                                         {"digest", "\"fedc\""},
+                                         {"digest", "\"fedcba987654321g\""},
+                                         {"digest", "\"-edcba9876543210\""},
+                                         {"plaquettes", NULL},
+                                         {"plaquettes", "[]"},
+                                         {"plaquettes", "[0.1, 0.2]"},
+                                         {"plaquettes", "[0.1, 0.2, \"0.3\"]"},
+                                         {"plaquettes", "[0.1, 0.2, 1]"},
+                                         {"plaquettes", "{}"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_chain_state_t s = {.sweep = -1};
+    qk_err_t err = {0};
+    forge(cases[i][0], cases[i][1]);
+    cr_expect_eq(qk_state_load(path, &params, &s, &err), QK_BAD_FORMAT, "%s = %s: %s", cases[i][0],
+                 cases[i][1], err.text);
+    cr_expect(strstr(err.text, path) != NULL && s.sweep == -1);
+  }
+  forge("parameters", "[]");
+  cr_expect_eq(qk_state_load(path, &params, NULL, NULL), QK_BAD_ARGUMENT);
+  forge("digest", "\"fedcba9876543210\"");
+  cr_expect_not(refused_or_the_same());
 }
 
 Test(state, a_full_disk_leaves_the_one_before) {

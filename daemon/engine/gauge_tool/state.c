@@ -138,6 +138,10 @@ static bool read_plaquettes(const json_t *array, int64_t n, double *out) {
   return true;
 }
 
+static bool is_digest(const char *text) {
+  return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
 /* A name, without folders. */
 static bool plain_name(const char *name) {
   return name[0] != '\0' && strlen(name) < QK_STATE_NAME && strchr(name, '/') == NULL;
@@ -147,7 +151,6 @@ static qk_status_t read_state(const char *path, json_t *object, qk_chain_state_t
                               qk_err_t *err) {
   qk_chain_state_t s = {0};
   const char *name, *digest;
-  char *end = NULL;
   json_t *array;
   json_int_t sweep;
   qk_status_t status = QK_OK;
@@ -156,13 +159,12 @@ static qk_status_t read_state(const char *path, json_t *object, qk_chain_state_t
       sweep < 1 || sweep > QK_STATE_SWEEPS || !plain_name(name))
     return qk_fail(err, QK_BAD_FORMAT, "%s: sweep, configuration or digest are no such", path);
   s.sweep = sweep;
-  s.digest = strtoull(digest, &end, 16);
+  s.digest = strtoull(digest, NULL, 16);
   strcpy(s.configuration, name);
   s.plaquettes = qk_malloc((size_t)s.sweep * sizeof *s.plaquettes);
   if (s.plaquettes == NULL) {
     status = qk_fail(err, QK_NO_MEMORY, "%s: no memory for %" PRId64 " plaquettes", path, s.sweep);
-  } else if (strlen(digest) != 16 || *end != '\0' ||
-             !read_plaquettes(array, s.sweep, s.plaquettes)) {
+  } else if (!is_digest(digest) || !read_plaquettes(array, s.sweep, s.plaquettes)) {
     status = qk_fail(err, QK_BAD_FORMAT, "%s: there must be a digest and %" PRId64 " plaquettes",
                      path, s.sweep);
   }
