@@ -124,12 +124,10 @@ QK_HD void place(const update_plan &p, int w, int lane, wide_site &s) {
 
 #ifdef __CUDACC__
 
-QK_HD wide_complex load_wide(const double *p, wide_int i) {
-  wide_complex z;
+QK_HD void load_wide(const double *p, wide_int i, wide_complex &z) {
   load_complex(p + 2 * (int64_t)i, z.re, z.im);
-  return z;
 }
-QK_HD void store_wide(double *p, const wide_site &s, wide_complex z) {
+QK_HD void store_wide(double *p, const wide_site &s, const wide_complex &z) {
   if (s.valid[0]) store_complex(p + 2 * (int64_t)(s.n >> 1), z.re, z.im);
 }
 
@@ -142,14 +140,15 @@ QK_HD complex_pair pair_at(const double *p, int32_t i) {
   memcpy(&z, p + 2 * (int64_t)i, sizeof z);
   return z;
 }
-QK_HD wide_complex load_wide(const double *p, wide_int i) {
+QK_HD void load_wide(const double *p, wide_int i, wide_complex &z) {
   const complex_pair a = pair_at(p, i[0]), b = pair_at(p, i[1]);
   const complex_pair c = pair_at(p, i[2]), d = pair_at(p, i[3]);
   const wide ac = __builtin_shufflevector(a, c, 0, 1, 2, 3);
   const wide bd = __builtin_shufflevector(b, d, 0, 1, 2, 3);
-  return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
+  z.re = __builtin_shufflevector(ac, bd, 0, 4, 2, 6);
+  z.im = __builtin_shufflevector(ac, bd, 1, 5, 3, 7);
 }
-QK_HD void store_wide(double *p, const wide_site &s, wide_complex z) {
+QK_HD void store_wide(double *p, const wide_site &s, const wide_complex &z) {
   for (int l = 0; l < QK_WIDE; l++)
     if (s.valid[l]) store_complex(p + 2 * (int64_t)(s.n[l] >> 1), z.re[l], z.im[l]);
 }
@@ -166,11 +165,9 @@ QK_PART void load_links(const double *links, int64_t stride, wide_int n, wide_ma
   const wide_int i = n >> 1;
   QK_UNROLL
   for (int k = 0; k < 9; k++) {
-    const wide_complex z = load_wide(links + 2 * k * stride, i);
-    if (ADJOINT)
-      m.e[3 * (k % 3) + k / 3] = {z.re, -z.im};
-    else
-      m.e[k] = z;
+    wide_complex &z = m.e[ADJOINT ? 3 * (k % 3) + k / 3 : k];
+    load_wide(links + 2 * k * stride, i, z);
+    if (ADJOINT) z.im = -z.im;
   }
 }
 
@@ -237,35 +234,38 @@ struct plane {
   /* The same, c0 times, and c1 times the three ways around two plaquettes, in each of which one of the
    * three steps is replaced by a detour of three. */
   template <int S> QK_HD void add_improved(double c0, double c1, wide_matrix &sum) const {
-    wide_matrix out, over, back, a, b, t, detour, way;
-    nu_step<S>(1, 0, out);
-    mu_step<-1>(1, S, over);
-    nu_step<-S>(0, S, back);
+    wide_matrix a, b, t, detour,
+        way; /* few, so that they stay in registers: links are read again */
     /* for the first step: +mu, S nu, -mu */
     mu_step<1>(1, 0, a);
     nu_step<S>(2, 0, b);
     multiply<false>(t, a, b);
     mu_step<-1>(2, S, a);
     multiply<false>(detour, t, a);
-    combine(detour, c0, out, c1, detour);
-    multiply<false>(way, detour, over);
-    scale(out, c1);
+    nu_step<S>(1, 0, a);
+    combine(detour, c0, a, c1, detour);
+    mu_step<-1>(1, S, a);
+    multiply<false>(way, detour, a);
     /* for the second: S nu, -mu, -S nu */
     nu_step<S>(1, S, a);
     mu_step<-1>(1, 2 * S, b);
     multiply<false>(t, a, b);
     nu_step<-S>(0, 2 * S, a);
     multiply<false>(detour, t, a);
-    multiply<true>(way, out, detour);
-    multiply<true>(sum, way, back);
+    nu_step<S>(1, 0, a);
+    scale(a, c1);
+    multiply<true>(way, a, detour);
+    nu_step<-S>(0, S, b);
+    multiply<true>(sum, way, b);
     /* for the third: -mu, -S nu, +mu */
+    mu_step<-1>(1, S, b);
+    multiply<false>(way, a, b);
     mu_step<-1>(0, S, a);
     nu_step<-S>(-1, S, b);
     multiply<false>(t, a, b);
     mu_step<1>(-1, 0, a);
     multiply<false>(detour, t, a);
-    multiply<false>(t, out, over);
-    multiply<true>(sum, t, detour);
+    multiply<true>(sum, way, detour);
   }
 };
 
@@ -327,6 +327,7 @@ QK_HD quaternion draw_rotation(const update_plan &p, const wide_site &s, int sub
 }
 
 template <bool HEATBATH, bool RECTANGLES> struct link_updater {
+  static constexpr int blocks = RECTANGLES ? 2 : 3; /* on a multiprocessor: what registers allow */
   update_plan p;
 
   /* Links w .. w + QK_WIDE - 1. */
@@ -335,7 +336,7 @@ template <bool HEATBATH, bool RECTANGLES> struct link_updater {
     for (int lane = 0; lane < QK_WIDE; lane++) place(p, w + lane, lane, s);
     wide_matrix staples = {}, u, way;
 #ifdef __CUDACC__
-#pragma unroll 1
+#pragma unroll(RECTANGLES ? 1 : 3)
 #endif
     for (int i = 1; i < 4; i++) {
       plane q = {p, s, (p.a.mu + i) & 3, {}, {}};
@@ -369,6 +370,7 @@ template <bool HEATBATH, bool RECTANGLES> struct link_updater {
 /* All links of QK_WIDE sites: unit matrices, or Haar distributed: two rows of complex Gaussian numbers
  * made orthonormal, and the third from them. */
 struct link_starter {
+  static constexpr int blocks = 4;
   qk_link_start_args_t a;
   int64_t stride;
 

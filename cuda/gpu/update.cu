@@ -9,7 +9,8 @@ namespace {
 constexpr int threads = 128;
 
 template <class F>
-__global__ void __launch_bounds__(threads) group_kernel(int n, const __grid_constant__ F body) {
+__global__ void __launch_bounds__(threads, F::blocks)
+    group_kernel(int n, const __grid_constant__ F body) {
   const int w = (int)(blockIdx.x * threads + threadIdx.x);
   if (w < n) body.group(w);
 }

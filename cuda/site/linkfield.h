@@ -30,12 +30,17 @@ QK_HD link_spot extended_spot(const qk_lattice_t &lat, const qk_linkfield_t &u, 
   return {parity & 1, n / 2};
 }
 
-/* The site at the local coordinates x, which may lie in the border of split directions (-border to
- * l + border - 1) and wrap around in the others (from -2 l on). */
+/* The site at the local coordinates x, at most two steps beyond the lattice: in the border of split
+ * directions, around the others. */
 QK_HD link_spot local_spot(const qk_lattice_t &lat, const qk_linkfield_t &u, const int x[4]) {
   int y[4];
-  for (int nu = 0; nu < 4; nu++)
-    y[nu] = lat.split[nu] ? x[nu] + u.border : (x[nu] + 2 * lat.l[nu]) % lat.l[nu];
+  for (int nu = 0; nu < 4; nu++) {
+    const int l = lat.l[nu];
+    y[nu] = lat.split[nu] ? x[nu] + u.border
+            : x[nu] < 0   ? x[nu] + l
+            : x[nu] >= l  ? x[nu] - l
+                          : x[nu];
+  }
   return extended_spot(lat, u, y);
 }
 

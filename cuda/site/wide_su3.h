@@ -23,16 +23,9 @@ struct quaternion {
   wide q[4];
 };
 
-QK_HD wide_complex operator*(wide_complex a, wide_complex b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-QK_HD wide_complex operator+(wide_complex a, wide_complex b) {
-  return {a.re + b.re, a.im + b.im};
-}
-
-/* c = a b, or c += a b */
+/* c = a b, or c += a b; c is neither a nor b. (Members one by one: whole structs go through the stack.) */
 template <bool ADD>
-QK_PART void multiply(wide_matrix &c, const wide_matrix &a, const wide_matrix &b) {
+QK_PART void multiply(wide_matrix &__restrict c, const wide_matrix &a, const wide_matrix &b) {
   QK_UNROLL
   for (int i = 0; i < 3; i++) QK_UNROLL
   for (int j = 0; j < 3; j++) {
@@ -40,7 +33,7 @@ QK_PART void multiply(wide_matrix &c, const wide_matrix &a, const wide_matrix &b
     wide im = a.e[3 * i].re * b.e[j].im + a.e[3 * i].im * b.e[j].re;
     QK_UNROLL
     for (int k = 1; k < 3; k++) {
-      const wide_complex x = a.e[3 * i + k], y = b.e[3 * k + j];
+      const wide_complex &x = a.e[3 * i + k], &y = b.e[3 * k + j];
       re += x.re * y.re;
       re -= x.im * y.im;
       im += x.re * y.im;
@@ -88,13 +81,15 @@ QK_HD quaternion times_adjoint(const quaternion &h, const quaternion &v) {
 
 /* Rows a, b of m from the left by g. */
 QK_HD void rotate_rows(const quaternion &g, int a, int b, wide_matrix &m) {
-  const wide_complex aa = {g.q[0], g.q[3]}, ab = {g.q[2], g.q[1]};
-  const wide_complex ba = {-g.q[2], g.q[1]}, bb = {g.q[0], -g.q[3]};
+  const wide g0 = g.q[0], g1 = g.q[1], g2 = g.q[2], g3 = g.q[3];
   QK_UNROLL
   for (int j = 0; j < 3; j++) {
-    const wide_complex x = m.e[3 * a + j], y = m.e[3 * b + j];
-    m.e[3 * a + j] = aa * x + ab * y;
-    m.e[3 * b + j] = ba * x + bb * y;
+    wide_complex &x = m.e[3 * a + j], &y = m.e[3 * b + j];
+    const wide xr = x.re, xi = x.im, yr = y.re, yi = y.im;
+    x.re = g0 * xr - g3 * xi + (g2 * yr - g1 * yi);
+    x.im = g0 * xi + g3 * xr + (g2 * yi + g1 * yr);
+    y.re = g0 * yr + g3 * yi - (g2 * xr + g1 * xi);
+    y.im = g0 * yi - g3 * yr + (g1 * xr - g2 * xi);
   }
 }
 
