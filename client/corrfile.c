@@ -106,13 +106,8 @@ const double complex *qk_corrpiece_find(const qk_corrpiece_t *piece, const char 
 
 /* ---- writing ---- */
 
-static void quiet(void) {
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  H5Eclear2(H5E_DEFAULT);
-}
-
 static qk_status_t create_file(const char *path, const char *part, hid_t *file, qk_err_t *err) {
-  quiet();
+  qk_h5_begin();
   errno = 0;
   *file = H5Fcreate(part, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   if (*file < 0)
@@ -289,7 +284,7 @@ fail:
 
 bool qk_corrfile_is(const char *path) {
   bool ours = false;
-  quiet();
+  qk_h5_begin();
   const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file < 0) return false;
   const qk_status_t status = qk_h5format_read(file, path, format, QK_CORRFILE_VERSION, &ours, NULL);
@@ -306,7 +301,7 @@ qk_status_t qk_corrfile_open(const char *path, qk_corrfile_t **file, qk_err_t *e
     free(f);
     return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
   }
-  quiet();
+  qk_h5_begin();
   f->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   if (f->file < 0) {
     status = qk_h5_fail(err, QK_BAD_FORMAT, path, "is not an HDF5 file or is damaged");
@@ -414,7 +409,7 @@ qk_status_t qk_corrfile_read(const qk_corrfile_t *file, int i, qk_corrpiece_t *p
                              qk_err_t *err) {
   if (i < 0 || i >= file->n)
     return qk_fail(err, QK_NOT_FOUND, "%s: piece %d, the file has %d", file->path, i, file->n);
-  quiet();
+  qk_h5_begin();
   const hid_t group = H5Gopen2(file->file, file->name[i], H5P_DEFAULT);
   if (group < 0)
     return qk_h5_fail(err, QK_BAD_FORMAT, file->path, "group %s cannot be opened", file->name[i]);

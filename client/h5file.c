@@ -47,8 +47,7 @@ static qk_h5file_t *file_new(const char *path) {
   strcpy(f->name[0], "r");
   strcpy(f->name[1], "i");
   qk_h5meta_init(&f->meta);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  H5Eclear2(H5E_DEFAULT);
+  qk_h5_begin();
   return f;
 }
 

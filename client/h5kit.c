@@ -9,6 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+void qk_h5_begin(void) {
+  H5dont_atexit();
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  H5Eclear2(H5E_DEFAULT);
+}
+
 static herr_t first_cause(unsigned n, const H5E_error2_t *e, void *arg) {
   (void)n;
   *(const char **)arg = e->desc;

@@ -31,6 +31,10 @@ typedef struct qk_h5attr {
   { #name, kind, offsetof(type, name), count }
 #define QK_H5ATTR_TEXT(type, name) QK_H5ATTR(type, name, QK_H5_TEXT, (int)sizeof((type *)0)->name)
 
+/* Before the first call about a file: errors are not printed, earlier ones are forgotten, and the end of the
+ * process does not try again to close what could not be written, on which HDF5 1.10 crashes. */
+void qk_h5_begin(void);
+
 /* Fills err with "path: what: cause", cause being HDF5's innermost message; returns code. */
 __attribute__((format(printf, 4, 5))) qk_status_t
 qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...);

@@ -4,6 +4,7 @@ Solutions are judged by the numpy oracle, files by h5py.
 """
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -314,6 +315,17 @@ def nan_and_zero_leave_their_neighbours_alone(case):
         assert done.json['rhs'][2]['iterations'] == 0
         x = read_field(d.path('x.h5'))
         assert not x[2].any() and max(case.residual(x[i], b[i]) for i in (0, 3)) < 1.1e-10
+
+
+@tap.test
+def a_full_disk_is_told_and_leaves_nothing(case):
+    with case.daemon() as d:
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (500000, 500000))
+        done = d.ctl('propagator', '--source=wall:0', '--tol=1e-6', '--out', d.path('p.h5'), preexec_fn=limit)
+        assert done.code == DATA and 'p.h5' in done.err and 'IO_ERROR' in done.err and done.out == '', done
+        assert [n for n in os.listdir(d.folder.name) if n.startswith('p.h5')] == []
 
 
 # ---- interruptions ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """quarkctl workflow with real daemons: test_workflow.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -266,6 +267,21 @@ def damaged_pieces_are_made_again_and_a_damaged_file_is_refused(case):
         assert done.code == DATA and 'out.h5' in done.err, done
         with open(w.path('out.h5'), 'rb') as f:
             assert f.read() == damaged
+
+
+@tap.test
+def a_full_disk_costs_the_piece_that_did_not_fit(case):
+    small = TEXT.replace('0.12, 0.125', '0.12').replace('cfg.*', 'cfg.1').replace('rho', 'pairs').replace('0, 5', '0')
+    with Folder(case, small) as w:
+        def limit():  # a field of the daemon has 96 KiB
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (120000, 120000))
+        done = subprocess.run([case.quarkctl, 'workflow', w.path('w.ini')], preexec_fn=limit, capture_output=True, text=True,
+                              timeout=LIMIT)
+        assert done.returncode == DATA and 'out.h5.parts' in done.stderr and '0 of 2 pieces' in done.stderr, done
+        assert not [n for n in os.listdir(w.path('out.h5.parts')) if n.endswith(('.h5', '.part'))]
+        done = w.run('--json')
+        assert done.code == 0 and done.json['computed'] == 2 and w.leftovers() == [], done
 
 
 @tap.test
