@@ -40,7 +40,8 @@ def read(paths):
             for config, quark, label in ((c, q, s) for c in file for q in file[c] for s in file[c][q]):
                 piece = file[config][quark][label]
                 key = float(piece.attrs['kappa']), float(piece.attrs['csw'])
-                pieces.setdefault(key, {}).setdefault(label, {})[config] = [zero_momentum(piece, n) for n in CHANNELS]
+                links = text_of(piece.attrs['digest'])  # names may be those of another chain
+                pieces.setdefault(key, {}).setdefault(label, {})[links] = [zero_momentum(piece, n) for n in CHANNELS]
     configs = set.intersection(*(set(c) for labels in pieces.values() for c in labels.values()))
     left_out = set.union(*(set(c) for labels in pieces.values() for c in labels.values())) - configs
     if left_out:
@@ -51,6 +52,10 @@ def read(paths):
         data = np.mean([[c[config] for config in sorted(configs)] for c in pieces[key].values()], axis=0)
         found.append(Ensemble(*key, {n: data[:, i] for i, n in enumerate(CHANNELS)}))
     return found
+
+
+def text_of(attribute):
+    return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
 
 
 def zero_momentum(piece, name):
@@ -97,7 +102,7 @@ def window(text):
 def options():
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     p.add_argument('files', nargs='+', metavar='FILE')
-    for name, default in (('pion', (8, 15)), ('rho', (7, 14)), ('nucleon', (6, 12)), ('pcac', (8, 15))):
+    for name, default in (('pion', (10, 15)), ('rho', (10, 15)), ('nucleon', (10, 15)), ('pcac', (8, 15))):
         p.add_argument('--' + name, type=window, default=default, metavar='FIRST:LAST')
     p.add_argument('--c-a', type=float, default=published.C_A)
     return p.parse_args()
