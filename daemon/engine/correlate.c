@@ -68,7 +68,7 @@ static qk_status_t contract(run_t *r) {
   qk_contract_t c = {.a = r->a, .b = two ? r->b : r->a, .nmom = what->nmom, .mom = what->mom};
   memcpy(c.origin, what->origin, sizeof c.origin);
   memcpy(c.phase_t, r->port->setup->phase_t, sizeof c.phase_t);
-  status = agree(r, qk_contract_run(&c, what->nchannel, what->channel, r->numbers, r->err));
+  status = qk_contract_run(&c, what->nchannel, what->channel, r->numbers, r->err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, r->err) : status;
 }
 

@@ -104,6 +104,7 @@ qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, i
 
   qk_field_t *other = NULL;
   status = links_for(gauss, a.prec);
+  if (!status) status = qk_halo_reserve_gauss(gauss->halo, &a);
   if (!status) status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &other);
   status = qk_comm_agree(dev->geom->comm, status, NULL);
   if (status) goto done;

@@ -194,6 +194,12 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
   return status;
 }
 
+qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in) {
+  const int32_t *split = halo->dev->geom->lat.split;
+  halo_set_t *s;
+  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, &s) : QK_OK;
+}
+
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
   const int32_t *split = args->lat.split;
   if (!split[0] && !split[1] && !split[2]) return QK_OK;

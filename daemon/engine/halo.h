@@ -25,6 +25,8 @@ bool qk_halo_needed(const qk_halo_t *halo);
 
 /* Fills args->ghost; reads args->in, links, dagger. */
 qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args);
+/* The buffers of begin_gauss for fields like `in`: once they are there it needs no memory. Not collective. */
+qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in);
 /* Fills args->ghost; reads args->in, links. Empty where x, y and z are not split. */
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args);
 qk_status_t qk_halo_end(qk_halo_t *halo);

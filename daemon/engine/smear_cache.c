@@ -70,17 +70,18 @@ static bool is_memory(qk_status_t status) {
   return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY;
 }
 
+/* All that it calls agrees on what memory there is; other failures end the process. */
 static qk_status_t make(qk_smear_cache_t *cache, const qk_link_smear_t *kind, qk_gauss_t **gauss,
                         qk_err_t *err) {
   const qk_device_t *dev = cache->dev;
   qk_gaugefield_t *field = NULL;
-  qk_status_t status = qk_comm_agree(dev->geom->comm, qk_gaugefield_create(dev, 1, &field), err);
+  qk_status_t status = qk_gaugefield_create(dev, 1, &field);
   if (status == QK_OK) status = qk_gaugefield_import(field, cache->links);
   if (status == QK_OK && kind->kind != QK_LINK_SMEAR_NONE && kind->steps > 0)
     status = qk_link_smear_apply(field, kind, err);
   if (status == QK_OK) status = qk_gauss_create(dev, cache->work, field, gauss, err);
   qk_gaugefield_destroy(field);
-  return qk_comm_agree(dev->geom->comm, status, err);
+  return status;
 }
 
 /* The entry of that kind; else a free one or the one not used for longest, made anew. */
@@ -122,5 +123,5 @@ qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *s
     status = qk_gauss_apply(e->gauss, field, smearing->alpha, smearing->steps);
   }
   qk_work_trim(cache->work);
-  return qk_comm_agree(cache->dev->geom->comm, status, err);
+  return status;
 }

@@ -103,6 +103,7 @@ static qk_status_t smear_into(qk_port_t *port, qk_field_t *block, const qk_field
     return verdict[i].code;
   }
   qk_status_t status = qk_smear_cache_apply(s->smear, &fill[group->index[0]].smear, block, &reason);
+  qk_setup_explain(s, status, &reason);
   if (status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY) {
     qk_err_prefix(&reason, "smearing");
     refuse(group, &reason, verdict);

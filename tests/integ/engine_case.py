@@ -37,8 +37,8 @@ class Case:
     def start(self, **more):
         return Engine(self.binary, self.ranks, **more)
 
-    def loaded(self, env=None, **load):
-        engine = self.start(env=env)
+    def loaded(self, env=None, last_env=None, **load):
+        engine = self.start(env=env, last_env=last_env)
         try:
             engine.load(GAUGE, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
             engine.facts = engine.ready()

@@ -54,7 +54,8 @@ class Vector:
 class Engine:
     """One quark-engine, from start to end; a context manager that leaves no process behind."""
 
-    def __init__(self, binary, ranks=1, options=(), wrapper=(), env=None):
+    def __init__(self, binary, ranks=1, options=(), wrapper=(), env=None, last_env=None):
+        """env: of all ranks; last_env: of the last one alone."""
         self.dir = tempfile.mkdtemp(prefix='qk-engine-')
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.DEALER)
@@ -64,7 +65,11 @@ class Engine:
         self.socket.bind(self.endpoint)
         command = [binary, '--front', self.endpoint, '--log-level', 'warn', *options]
         if ranks > 1:
-            command = ['mpirun', '-np', str(ranks)] + command
+            last = 'test $OMPI_COMM_WORLD_RANK -lt %d || export %s; exec "$@"' % (
+                ranks - 1, ' '.join('%s=%s' % item for item in (last_env or {'QK_LAST': 1}).items()))
+            command = ['mpirun', '-np', str(ranks), 'sh', '-c', last, 'sh'] + command
+        else:
+            env = {**(env or {}), **(last_env or {})}
         self.process = subprocess.Popen([*wrapper, *command], stdin=subprocess.DEVNULL,
                                         env={**os.environ, **(env or {})})
         self.tickets = 0
