@@ -30,6 +30,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state) {
   switch (key) {
   case OPT_ENDPOINT:
     common->endpoint = arg;
+    common->has_endpoint = true;
     return 0;
   case OPT_TIMEOUT:
     common->timeout = ctl_real(state, "timeout", arg, 0, 1e6);

@@ -22,6 +22,7 @@ enum { EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_AGAIN = 75, 
 
 typedef struct ctl_common {
   const char *endpoint;
+  bool has_endpoint; /* given on the command line */
   double
       timeout; /* seconds that are spent on reaching the daemon and on its becoming ready; NaN: not given */
   bool json;

@@ -11,7 +11,7 @@
 #include "client/quarkctl/workfile.h"
 
 enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
-enum { OWN_OPTIONS = 4, PATIENCE = 300 };
+enum { OWN_OPTIONS = 4, PATIENCE = 300, ATTEMPTS = 3 };
 
 typedef struct options {
   ctl_common_t common;
@@ -74,6 +74,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case ARGP_KEY_END:
     if (!o->file) argp_usage(state);
+    if (o->common.has_endpoint)
+      argp_error(state, "--endpoint: a workflow's is in its file: endpoint = %s",
+                 o->common.endpoint);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -263,15 +266,28 @@ static void print_progress(const run_t *run, const item_t *item, const qk_corrme
     fprintf(stderr, "   %.0f min left\n", left / 60);
 }
 
-static int run_item(run_t *run, quark_connection_t *conn, const quark_report_t *report,
-                    item_t *item) {
+/* A daemon that has lost its engine starts another one: the piece is then tried again. */
+static int measure(run_t *run, quark_connection_t *conn, const quark_report_t *report,
+                   const item_t *item, qk_corrpiece_t *piece) {
   char text[128];
   const ctl_measurement_t what = measurement(run, item, text);
+  for (int attempt = 1;; attempt++) {
+    ctl_progress_t progress;
+    quark_report_t now;
+    ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, false);
+    const int code = ctl_measure(conn, report, &what, &item->names, &progress, piece);
+    if (progress.terminal) fputs("\r\033[K", stderr);
+    if (code != EXIT_AGAIN || attempt == ATTEMPTS || ctl_interrupted()) return code;
+    ctl_complain("%s/%s/%s is tried again", item->names.config, item->names.quark,
+                 item->names.label);
+    if (ctl_report(&run->options->common, conn, false, &now) != 0) return code;
+  }
+}
+
+static int run_item(run_t *run, quark_connection_t *conn, const quark_report_t *report,
+                    item_t *item) {
   qk_corrpiece_t piece;
-  ctl_progress_t progress;
-  ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, false);
-  int code = ctl_measure(conn, report, &what, &item->names, &progress, &piece);
-  if (progress.terminal) fputs("\r\033[K", stderr);
+  int code = measure(run, conn, report, item, &piece);
   if (code) return code;
   const qk_corrmeta_t made = piece.meta;
   if ((code = ctl_pieces_add(&run->pieces, &piece))) return code;

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
-from cli_case import AGAIN, DATA, Case, h5py, np, tap  # noqa: E402
+from cli_case import AGAIN, DATA, HERE, USAGE, Case, h5py, np, tap  # noqa: E402
 from daemon import LIMIT, Daemon, run_ctl  # noqa: E402
 
 NT, MOMENTA = 8, [[0, 0, 0], [0, 1, 0]]
@@ -216,6 +216,18 @@ def an_interrupted_run_says_how_to_go_on(case):
 
 
 @tap.test
+def a_lost_engine_costs_no_piece(case):
+    with Folder(case) as w:
+        process = w.start()
+        assert process.stderr.readline().startswith('1 of')
+        daemon, = children(process.pid)
+        engine, = children(daemon)
+        os.kill(engine, signal.SIGKILL)
+        out, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0 and '"computed": %d' % PIECES in out and len(w.pieces()) == PIECES, err
+
+
+@tap.test
 def other_parameters_than_those_of_finished_pieces_are_refused(case):
     small = TEXT.replace('0.12, 0.125', '0.12').replace('cfg.*', 'cfg.1')
     with Folder(case, small) as w:
@@ -342,6 +354,16 @@ def a_bad_file_is_told_by_line_and_key(case):
             assert done.code == DATA and all(word in done.err for word in words), (new, done)
             assert w.leftovers() == []
         assert run_ctl(case.quarkctl, 'workflow', '/no/such/file').code == DATA
+        done = w.run('--endpoint=tcp://127.0.0.1:1')
+        assert done.code == USAGE and 'endpoint = tcp://127.0.0.1:1' in done.err, done
+
+
+@tap.test
+def the_example_is_a_workflow(case):
+    with Folder(case) as w, open(os.path.join(HERE, '..', '..', 'client', 'workflow.ini'), encoding='utf-8') as f:
+        w.write(f.read().replace('cfg.0[2-7]*.lime', 'cfg.*.lime'))
+        done = w.run('--dry-run', '--json')
+        assert done.code == 0 and len(done.json['pieces']) == 2 * 3 * 2, done
 
 
 @tap.test
