@@ -408,7 +408,7 @@ def no_device_memory_fails_the_piece_of_work_alone(case):
         with case.loaded() as e:
             want, _ = e.contract(p.vectors, out=out, sink=smearing(spec))
         failures = {'fill': 0, 'contract': 0}
-        for n in range(first, first + 24):
+        for n in range(first, first + 24, 1 if case.ranks == 1 else 3):
             with case.loaded(last_env={'QK_FAULTS': 'device-alloc:%d' % n}) as e:
                 e.fill(0, **WARM)
                 e.done()
@@ -424,7 +424,8 @@ def no_device_memory_fails_the_piece_of_work_alone(case):
                     assert end.text, end
                     got, end = e.contract(p.vectors, out=out, sink=smearing(spec))
                 assert end.status == OK and np.array_equal(got, want), end
-        assert failures['fill'] > 1 and failures['contract'] > 1, failures
+        assert failures['fill'] + failures['contract'] > 1, failures
+        assert case.ranks > 1 or (failures['fill'] > 1 and failures['contract'] > 1), failures
 
 
 if __name__ == '__main__':
