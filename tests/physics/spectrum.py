@@ -119,11 +119,11 @@ def show(e, r):
 
 
 def critical_kappa(ensembles, results):
-    """Where the PCAC mass vanishes, linear in it with three points or fewer, else quadratic."""
+    """Where the PCAC mass vanishes; quadratic in it with three points or more."""
     x = np.array([1 / (2 * e.kappa) for e in ensembles])
     y = np.array([r['pcac'][0] for r in results])
     samples = np.array([r['pcac'][1] for r in results]).T
-    at, error = fits.crossing(x, y, samples, degree=1 if len(x) < 4 else 2)
+    at, error = fits.crossing(x, y, samples, degree=min(2, len(x) - 1))
     return 1 / (2 * at), error / (2 * at**2)
 
 
