@@ -34,14 +34,14 @@ static kit_field_t random_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool
   return f;
 }
 
-/* Columns of both, relative. */
-static void expect_same(const kit_t *kit, const qk_spinor_t *a, const qk_spinor_t *b,
-                        double bound) {
-  double complex *v = kit_vector(kit), *w = kit_vector(kit);
+/* Columns of both, relative. Each is fetched on the queue that computed it. */
+static void expect_same(const kit_t *of_a, const qk_spinor_t *a, const kit_t *of_b,
+                        const qk_spinor_t *b, double bound) {
+  double complex *v = kit_vector(of_a), *w = kit_vector(of_b);
   for (int rhs = 0; rhs < a->nrhs; rhs++) {
-    kit_export(kit, a, rhs, v);
-    kit_export(kit, b, rhs, w);
-    const double off = kit_distance(kit, v, w);
+    kit_export(of_a, a, rhs, v);
+    kit_export(of_b, b, rhs, w);
+    const double off = kit_distance(of_a, v, w);
     cr_expect(off <= bound, "prec %d, column %d of %d: off by %g", a->prec, rhs, a->nrhs, off);
   }
   free(v);
@@ -74,7 +74,7 @@ static void check_ghosts(const kit_t *parts, const kit_t *one, qk_prec_t prec, i
   kit_must(parts, parts->ops->pack(parts->ctx, &p), "pack");
   a.region = QK_REGION_BOUNDARY;
   run(parts, &a);
-  expect_same(one, &out.v, &want.v, kit_tolerance(prec, reals));
+  expect_same(parts, &out.v, one, &want.v, kit_tolerance(prec, reals));
 
   for (int mu = 0; mu < 3; mu++)
     for (int side = 0; side < 2 && parts->lat.split[mu]; side++)
