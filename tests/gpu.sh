@@ -77,7 +77,7 @@ check() { # name command...
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
   test_kernels_smear test_kernels_device test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
-  test_peers test_contract test_correlators)
+  test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
   if [ -z "$path" ]; then
