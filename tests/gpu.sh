@@ -98,6 +98,14 @@ else
   note 'several GPUs agree with one' skipped 0
 fi
 
+quark_gauge=$(if [ -n "$build" ]; then echo "$build/daemon/engine/quark-gauge"; else command -v quark-gauge; fi)
+if [ -x "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
+  check 'plaquettes of the literature' "$QK_PYTHON" "$source_root/tests/physics/plaquette.py" --backend cuda \
+    --quark-gauge "$quark_gauge" --sweeps 3000 --configurations 0
+else
+  note 'plaquettes of the literature' skipped 0
+fi
+
 bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
