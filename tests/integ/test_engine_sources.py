@@ -428,5 +428,20 @@ def no_device_memory_fails_the_piece_of_work_alone(case):
         assert case.ranks > 1 or (failures['fill'] > 1 and failures['contract'] > 1), failures
 
 
+@tap.test
+def a_lost_device_is_fatal(case):
+    """On the last rank alone, wherever in a contraction it is; no rank waits for it for ever."""
+    with Propagator(case, 12) as p, out_vector(case, 1, 1) as out:
+        for n in range(600, 680, 17):
+            with case.loaded(last_env={'QK_FAULTS': 'device-call:%d' % n}) as e:
+                ended = 0
+                try:
+                    while ended < 1000:
+                        ended += e.contract(p.vectors, out=out, sink=smearing('gauss:0.2,3'))[1].status == OK
+                except AssertionError:  # a message that it is fatal, or none
+                    assert e.wait() == 70
+                assert 0 < ended < 1000, (n, ended)
+
+
 if __name__ == '__main__':
     tap.run(Case(*sys.argv[1:4]))
