@@ -42,8 +42,7 @@ static const char *links_misfit(const qk_links_t *links, qk_prec_t prec) {
 
 static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in, int ncomp) {
   if (ghost->data == NULL) return "ghost: absent in a split direction";
-  if (!same_block(ghost, in) || ghost->ncomp != ncomp)
-    return "ghost: not the spinors of the block";
+  if (!same_block(ghost, in) || ghost->ncomp != ncomp) return "ghost: not the spinors of the block";
   if (ghost->prec == QK_HALF && ghost->scale == NULL) return "ghost: half without scales";
   return NULL;
 }
