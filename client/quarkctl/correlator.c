@@ -25,7 +25,7 @@ typedef struct options {
   qk_channels_t channel;
   uint32_t nmom;
   int32_t (*momentum)[3];
-  bool plot;
+  bool plot, selects; /* selects: channels or momenta are given */
 } options_t;
 
 static const struct argp_option argp_options[] = {
@@ -103,6 +103,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_CHANNELS:
   case OPT_CHANNEL:
   case OPT_MOMENTA:
+    o->selects = true;
     parse_lists(state, key, arg, o);
     return 0;
   case OPT_SMEAR_SINK:
@@ -193,7 +194,7 @@ static int contract_file(const options_t *o) {
 
 /* ---- pieces of correlators ---- */
 
-/* The pieces of a file. */
+/* All pieces of a file. */
 static int show_pieces(const options_t *o, const char *path) {
   qk_corrfile_t *file;
   qk_err_t err = {0};
@@ -266,6 +267,13 @@ static int ask_daemon(const options_t *o) {
   return code ? code : show_pieces(o, o->solve.out);
 }
 
+static int read_file(const options_t *o) {
+  if (!qk_corrfile_is(o->argument[0])) return contract_file(o);
+  if (!o->selects) return show_pieces(o, o->argument[0]);
+  ctl_complain("--channels, --momenta: %s holds correlators, and is shown whole", o->argument[0]);
+  return EXIT_USAGE;
+}
+
 int ctl_correlator(int argc, char **argv) {
   static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -284,9 +292,7 @@ int ctl_correlator(int argc, char **argv) {
   ctl_solve_options_init(&o.solve);
   o.solve.out_optional = true;
   ctl_parse(&argp, argc, argv, &o);
-  const int code = o.text                          ? ask_daemon(&o)
-                   : qk_corrfile_is(o.argument[0]) ? show_pieces(&o, o.argument[0])
-                                                   : contract_file(&o);
+  const int code = o.text ? ask_daemon(&o) : read_file(&o);
   qk_channels_fini(&o.channel);
   free(o.momentum);
   return code;

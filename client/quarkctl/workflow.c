@@ -433,6 +433,7 @@ static int print_report(const run_t *run) {
   const options_t *o = run->options;
   bool drawn = false;
   json_t *list;
+  if (!run->pieces.n) ctl_complain("%s: nothing is finished", run->work.out);
   int code = o->png ? ctl_workreport_png(&run->pieces, o->png, &drawn) : 0;
   if (code) return code;
   if (!o->common.json) return ctl_workreport_print(&run->pieces);

@@ -179,11 +179,8 @@ static int add_curve(const group_t *g, void *arg) {
 int ctl_workreport_png(const ctl_pieces_t *pieces, const char *png, bool *drawn) {
   curves_t all = {0};
   int code = for_each(pieces, true, add_curve, &all);
-  if (code == 0 && all.n == 0) {
-    ctl_complain("no picture: nothing is finished");
-    *drawn = false;
-  } else if (code == 0)
-    code = ctl_picture(png, pieces->out, all.n, all.curve, drawn);
+  *drawn = false;
+  if (code == 0 && all.n > 0) code = ctl_picture(png, pieces->out, all.n, all.curve, drawn);
   for (int i = 0; i < all.n; i++) free(all.room[i]);
   free(all.room);
   free(all.curve);

@@ -189,6 +189,8 @@ def correlators_are_printed_and_drawn_when_made_and_from_their_file(case):
         shown = case.ctl('correlator', corr, '--plot')
         assert shown.code == 0 and made.out.splitlines()[:12] == shown.out.splitlines()[:12]
         assert shown.out.count('logarithmic') == 4
+        chosen = case.ctl('correlator', corr, '--channels=pion')
+        assert chosen.code == USAGE and 'corr.h5' in chosen.err, chosen
         assert case.ctl('correlator', corr, '--json').json['pieces'][0]['label'] == 'wall:0'
         if 'gnuplot' not in made.err:
             with open(png, 'rb') as f:

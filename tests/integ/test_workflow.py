@@ -128,6 +128,8 @@ def one_file_holds_what_single_commands_give(case):
 @tap.test
 def means_have_jackknife_errors(case):
     with Folder(case) as w:
+        none = w.run('--report', '--plot', w.path('p.png'))
+        assert none.code == 0 and none.out == '' and 'nothing is finished' in none.err and w.leftovers() == [], none
         done = w.run('--json', '--plot', w.path('p.png'))
         assert done.code == 0, done
         pieces = w.pieces()
