@@ -68,7 +68,9 @@ static int compute(const ctl_pieces_t *p, int first, group_t *g) {
     status =
         qk_ensemble_compute(n, nt, sample, qk_channel_is_symmetric(g->channel), &g->mean, &err);
   free(sample);
-  return status == QK_OK ? 0 : ctl_fail_file(&err);
+  if (status == QK_OK) return 0;
+  ctl_fail_file(&err);
+  return EXIT_AGAIN;
 }
 
 static int for_each(const ctl_pieces_t *p, bool first_momentum_only, group_fn *visit, void *arg) {
