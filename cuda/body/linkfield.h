@@ -91,7 +91,9 @@ struct link_loop_sums {
     }
     const mat3 right = times(there, link(x, mu, nu, length, 0, nu));
     const mat3 left = times(link(x, mu, nu, 0, 0, nu), above);
-    return trace_re(times<false, true>(right, left)) / 3;
+    double trace = 0; /* Re tr (right left^+) */
+    for (int k = 0; k < 18; k++) trace += right.e[k] * left.e[k];
+    return trace / 3;
   }
 
   QK_HD void site(int s, double v[QK_LINK_SUMS]) const {

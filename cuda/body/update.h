@@ -17,10 +17,9 @@
 namespace QK_NS {
 namespace {
 
-/* A Kennedy-Pendleton trial is accepted with a probability near 1 for strong and about
- * (k beta / 3)^(3/2) for weak staples k. A link that has failed this often keeps its value; how often
- * that happens depends on the staple alone, so the weight stays invariant. Below one in 10^30 links for
- * beta of order one. */
+/* A Kennedy-Pendleton trial is accepted with a probability near 1 for large alpha, 0.5 for alpha = 1 and
+ * about alpha^(3/2) below. A link that has failed this often keeps its value: 4 in 10^6 of those with
+ * alpha = 0.2. How often depends on the staple alone, so the weight stays invariant. */
 enum { QK_TRIALS = 128 };
 
 /* Second word of the counters: direction, what for, which call, trial. */
