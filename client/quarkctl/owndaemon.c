@@ -77,14 +77,14 @@ out:
   return pid;
 }
 
-/* The last line of the log. */
+/* The last line of the log, of which the daemon's own words are the end. */
 static void print_reason(const char *log) {
   char line[512] = "", last[512] = "";
   FILE *f = fopen(log, "re");
   while (f && fgets(line, sizeof line, f)) strcpy(last, line);
   if (f) fclose(f);
   last[strcspn(last, "\n")] = 0;
-  ctl_complain("quarkd left at once: %s (its log: %s)", last, log);
+  ctl_complain("quarkd has left: %s (its log: %s)", last, log);
 }
 
 static bool read_endpoint(const char *file, ctl_daemon_t *daemon) {
@@ -97,14 +97,21 @@ static bool read_endpoint(const char *file, ctl_daemon_t *daemon) {
   return whole;
 }
 
+/* Whether it has left by itself, with which exit code; the reason is printed. */
+static bool has_left(ctl_daemon_t *daemon, const char *log, int *code) {
+  int status;
+  if (waitpid(daemon->pid, &status, WNOHANG) != daemon->pid) return false;
+  daemon->pid = 0;
+  *code = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_AGAIN ? EXIT_AGAIN : EXIT_DATA;
+  print_reason(log);
+  return true;
+}
+
 static int wait_listening(ctl_daemon_t *daemon, const char *endpoint_file, const char *log) {
   const double until = ctl_seconds() + LISTEN_SECONDS;
+  int code;
   while (!read_endpoint(endpoint_file, daemon)) {
-    if (waitpid(daemon->pid, NULL, WNOHANG) == daemon->pid) {
-      daemon->pid = 0;
-      print_reason(log);
-      return EXIT_DATA;
-    }
+    if (has_left(daemon, log, &code)) return code;
     if (ctl_interrupted() || ctl_seconds() > until) {
       ctl_complain("quarkd does not listen (its log: %s)", log);
       return EXIT_AGAIN;
@@ -112,6 +119,15 @@ static int wait_listening(ctl_daemon_t *daemon, const char *endpoint_file, const
     pause_ms(LOOK_MS);
   }
   return 0;
+}
+
+int ctl_daemon_verdict(ctl_daemon_t *daemon, const char *folder, int code) {
+  char *log;
+  if (daemon->pid <= 0 || asprintf(&log, "%s/quarkd.log", folder) < 0) return code;
+  int own;
+  if (has_left(daemon, log, &own)) code = own;
+  free(log);
+  return code;
 }
 
 int ctl_daemon_start(const char *program, int n, char *const *options, const char *folder,

@@ -346,8 +346,10 @@ static int run_with_own_daemon(run_t *run, int first, int end) {
   if (code == 0) code = ctl_report(&common, conn, false, &report);
   if (code == 0)
     code = run_items(run, conn, &report, first, end);
-  else
-    ctl_complain("the log of quarkd is %s/quarkd.log", run->pieces.folder);
+  else {
+    code = ctl_daemon_verdict(&daemon, run->pieces.folder, code);
+    if (daemon.pid) ctl_complain("the log of quarkd is %s/quarkd.log", run->pieces.folder);
+  }
   quark_close(conn);
   ctl_daemon_stop(&daemon);
   return code;
