@@ -32,7 +32,7 @@ static void print_applied(qk_rig_t *rig) {
 }
 
 /* Links smeared in each way, and a block of sources smeared with them: plaquettes, norms, a product. */
-static void print_smeared(qk_rig_t *rig, const char *spec) {
+static void print_smeared(qk_rig_t *rig, const char *spec, int border) {
   char what[64];
   qk_err_t err = {0};
   qk_gaugefield_t *links = NULL;
@@ -40,7 +40,7 @@ static void print_smeared(qk_rig_t *rig, const char *spec) {
   qk_field_t *block = NULL;
   qk_link_smear_t smear;
   double plane[6], dot[2], *v = rig_vector(rig), *w = rig_vector(rig);
-  rig_must(qk_gaugefield_create(&rig->dev, 1, &links), spec, NULL);
+  rig_must(qk_gaugefield_create(&rig->dev, border, &links), spec, NULL);
   rig_must(qk_gaugefield_import(links, rig->links), spec, NULL);
   rig_must(qk_link_smear_parse(spec, &smear, &err), spec, &err);
   rig_must(qk_link_smear_apply(links, &smear, &err), spec, &err);
@@ -112,9 +112,10 @@ int main(int argc, char **argv) {
   rig_must(qk_comm_choose_grid(qk_comm_size(comm), info.dims, grid, &err), "grid", &err);
   rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   rig_open(&rig, comm, argv[1], NULL);
-  print_smeared(&rig, "ape:0.6,3");
-  print_smeared(&rig, "stout:0.1,2,4d");
-  print_smeared(&rig, "hyp:0.75,0.6,0.3,1");
+  print_smeared(&rig, "ape:0.6,3", 1);
+  print_smeared(&rig, "stout:0.1,2,4d", 2);
+  print_smeared(&rig, "hyp:0.75,0.6,0.3,1", 1);
+  print_smeared(&rig, "hyp:0.6,0.5,0.2,2", 2);
   for (int clover = 0; clover < 2; clover++) {
     rig_operator(&rig, 0.1, clover ? 1.2 : 0, -1);
     print_applied(&rig);
