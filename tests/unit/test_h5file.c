@@ -39,6 +39,9 @@ static qk_h5meta_t example_meta(void) {
   for (int i = 0; i < 8; i++) m.boundary[i] = i % 2 ? 0 : (i == 6 ? -1 : 1);
   m.tolerance = 1e-10;
   strcpy(m.gauge, "builtin:weak:2x4x6x8:1");
+  strcpy(m.smear, "gauss:0.25,10");
+  strcpy(m.links, "ape:0.6,20");
+  strcpy(m.sequential, "gamma=g5,t=3,p=0:0:0");
   return m;
 }
 
@@ -70,6 +73,9 @@ static void write_example(int bits, int64_t nrhs) {
     c.spin = (int)r / 3;
     c.colour = (int)r % 3;
     c.seed = UINT64_MAX - (uint64_t)r;
+    for (int j = 0; j < 3; j++) c.momentum[j] = j - 1;
+    c.every = 4;
+    c.gamma = 15;
     cr_assert_eq(qk_h5file_set_column(f, r, &c, &err), QK_OK);
   }
   cr_assert_neq(access(path, F_OK), 0, "the file must not be there before commit");
@@ -122,6 +128,9 @@ Test(h5file, attributes_and_columns_come_back) {
   cr_expect_str_eq(m->kind, want.kind);
   cr_expect_str_eq(m->basis, want.basis);
   cr_expect_str_eq(m->gauge, want.gauge);
+  cr_expect_str_eq(m->smear, want.smear);
+  cr_expect_str_eq(m->links, want.links);
+  cr_expect_str_eq(m->sequential, want.sequential);
   cr_expect_eq(m->kappa, want.kappa);
   cr_expect_eq(m->csw, want.csw);
   cr_expect_eq(m->tolerance, want.tolerance);
@@ -137,6 +146,7 @@ Test(h5file, attributes_and_columns_come_back) {
   cr_expect_eq(c.site[3], 3);
   cr_expect_eq(c.colour, 1);
   cr_expect_eq(c.seed, UINT64_MAX - 1);
+  cr_expect(c.momentum[0] == -1 && c.momentum[2] == 1 && c.every == 4 && c.gamma == 15);
   qk_h5file_close(f);
 }
 
@@ -213,6 +223,29 @@ Test(h5file, one_foreign_dataset_without_attributes_is_enough) {
   cr_expect_eq(qk_h5file_column(f, 0, &c, NULL), QK_NOT_FOUND);
   double x[REALS];
   cr_expect_eq(qk_h5file_read(f, 1, 64, x, NULL), QK_OK);
+  qk_h5file_close(f);
+}
+
+Test(h5file, columns_that_a_file_leaves_out_are_unknown) {
+  write_example(64, 2);
+  const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  const hsize_t extent = 2;
+  const int iterations[2] = {7, 8};
+  H5Ldelete(file, "columns", H5P_DEFAULT);
+  const hid_t type = H5Tcreate(H5T_COMPOUND, sizeof iterations[0]);
+  H5Tinsert(type, "iterations", 0, H5T_NATIVE_INT);
+  const hid_t space = H5Screate_simple(1, &extent, NULL);
+  const hid_t set = H5Dcreate2(file, "columns", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  cr_assert_geq(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, iterations), 0);
+  H5Dclose(set);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Fclose(file);
+  qk_h5file_t *f = open_example();
+  qk_h5column_t c;
+  cr_assert_eq(qk_h5file_column(f, 1, &c, NULL), QK_OK);
+  cr_expect(c.status == QK_OK && c.iterations == 8 && isnan(c.true_residual) && !*c.source);
+  cr_expect(c.gamma == -1 && c.every == 0 && c.momentum[1] == 0 && c.site[0] == -1 && c.spin == -1);
   qk_h5file_close(f);
 }
 
