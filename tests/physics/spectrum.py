@@ -33,23 +33,22 @@ class Ensemble:
 
 
 def read(paths):
-    """Ensembles by falling quark mass, of the configurations that have every quark and source."""
+    """Ensembles by falling quark mass, of the configurations that have the same sources for every quark."""
     pieces = {}
     for path in paths:
         with h5py.File(path) as file:
-            for config, quark, label in ((c, q, s) for c in file for q in file[c] for s in file[c][q]):
-                piece = file[config][quark][label]
+            for piece in (s for config in file.values() for quark in config.values() for s in quark.values()):
                 key = float(piece.attrs['kappa']), float(piece.attrs['csw'])
                 links = text_of(piece.attrs['digest'])  # names may be those of another chain
-                pieces.setdefault(key, {}).setdefault(label, {})[links] = [zero_momentum(piece, n) for n in CHANNELS]
-    configs = set.intersection(*(set(c) for labels in pieces.values() for c in labels.values()))
-    left_out = set.union(*(set(c) for labels in pieces.values() for c in labels.values())) - configs
-    if left_out:
-        print('%d configurations lack a quark or a source and are left out' % len(left_out))
+                pieces.setdefault(key, {}).setdefault(links, {})[text_of(piece.attrs['label'])] = [
+                    zero_momentum(piece, n) for n in CHANNELS]
+    every = set().union(*(configs for configs in pieces.values()))
+    complete = [c for c in sorted(every) if len({frozenset(configs.get(c, ())) for configs in pieces.values()}) == 1]
+    if len(complete) < len(every):
+        print('%d configurations lack a source of some quark and are left out' % (len(every) - len(complete)))
     found = []
     for key in sorted(pieces):
-        # [source][configuration][channel][t] -> mean over sources
-        data = np.mean([[c[config] for config in sorted(configs)] for c in pieces[key].values()], axis=0)
+        data = np.array([np.mean(list(pieces[key][c].values()), axis=0) for c in complete])
         found.append(Ensemble(*key, {n: data[:, i] for i, n in enumerate(CHANNELS)}))
     return found
 

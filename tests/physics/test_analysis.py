@@ -187,7 +187,8 @@ def write_ensembles(path, rng, shift):
                 rho = noise * (np.exp(-(m + 0.2) * t) + np.exp(-(m + 0.2) * (extent - t)))
                 nucleon = noise * np.exp(-(1.5 * m + 0.3) * t)
                 group = file.create_group('cfg.%04d/kappa=%g/smeared' % (i, kappa))
-                group.attrs['kappa'], group.attrs['csw'], group.attrs['digest'] = kappa, published.C_SW, '%016x' % i
+                for name, value in (('kappa', kappa), ('csw', published.C_SW), ('digest', '%016x' % i), ('label', 'smeared')):
+                    group.attrs[name] = value
                 group['momenta'] = np.array([[1, 0, 0], [0, 0, 0]], np.int32)
                 for name, c in (('pion', pion), ('rho', rho), ('nucleon', nucleon), ('gxgygz-g5', axial)):
                     c = c * (1 + 0.002 * rng.normal(size=extent))
