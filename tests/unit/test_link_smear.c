@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/mem.h"
 #include "tests/unit/smear_kit.h"
@@ -32,6 +34,14 @@ static void check_oracle(const char *gauge, const char *const spec[], int n) {
 Test(link_smear, agrees_with_the_oracle_on_smooth_links) {
   if (!rig_backend_present()) cr_skip_test("no device");
   check_oracle("builtin:weak:4x6x8x4:7", usual, USUAL);
+}
+Test(link_smear, agrees_with_the_oracle_on_thermalised_links) {
+  if (!rig_backend_present()) cr_skip_test("no device");
+  const char *data = getenv("QK_DATA");
+  char path[512];
+  snprintf(path, sizeof path, "%s/cl2qcd_conf.00200", data ? data : "");
+  if (access(path, R_OK) != 0) cr_skip_test("%s is not there", path);
+  check_oracle(path, usual, USUAL);
 }
 Test(link_smear, agrees_with_the_oracle_on_rough_links) {
   if (!rig_backend_present()) cr_skip_test("no device");
