@@ -138,7 +138,10 @@ int ctl_daemon_start(const char *program, int n, char *const *options, const cha
   if (!program && !find_program(found)) return EXIT_UNAVAILABLE;
   if (asprintf(&endpoint_file, "%s/endpoint", folder) < 0) endpoint_file = NULL;
   if (asprintf(&log, "%s/quarkd.log", folder) < 0) log = NULL;
-  if (!endpoint_file || !log) goto out;
+  if (!endpoint_file || !log) {
+    ctl_complain("no memory for a name in %s", folder);
+    goto out;
+  }
   unlink(endpoint_file);
   const pid_t pid = spawn(program ? program : found, n, options, endpoint_file, log);
   if (pid < 0) goto out;

@@ -9,6 +9,7 @@
 #include "client/quarkctl/measure.h"
 #include "client/quarkctl/owndaemon.h"
 #include "client/quarkctl/workfile.h"
+#include "client/scan.h"
 
 enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
 enum { OWN_OPTIONS = 4, PATIENCE = 300, ATTEMPTS = 3 };
@@ -311,23 +312,25 @@ static int run_items(run_t *run, quark_connection_t *conn, const quark_report_t 
 
 static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daemon) {
   const ctl_workfile_t *w = &run->work;
-  const int n = OWN_OPTIONS + w->daemon.n;
-  char **options = calloc((size_t)n, sizeof *options);
-  int made = 0, code = EXIT_AGAIN;
-  if (!options) goto out;
-  if (asprintf(&options[0], "--gauge=%s", w->gauge.item[item->gauge]) < 0) goto out;
-  made++;
-  if (asprintf(&options[1], "--kappa=%s", w->kappa_text.item[item->kappa]) < 0) goto out;
-  made++;
-  if (asprintf(&options[2], "--csw=%.17g", w->csw) < 0) goto out;
-  made++;
-  if (asprintf(&options[3], "--boundary=%s", w->boundary_text ? w->boundary_text : "antiperiodic") <
-      0)
-    goto out;
-  made++;
-  for (int i = 0; i < w->daemon.n; i++) options[OWN_OPTIONS + i] = w->daemon.item[i];
+  char csw[32];
+  qk_print_real(w->csw, csw, sizeof csw);
+  const char *const own[OWN_OPTIONS][2] = {
+      {"gauge", w->gauge.item[item->gauge]},
+      {"kappa", w->kappa_text.item[item->kappa]},
+      {"csw", csw},
+      {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"}};
   const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
-  code = ctl_daemon_start(program, n, options, run->pieces.folder, daemon);
+  char **options = calloc((size_t)(OWN_OPTIONS + w->daemon.n), sizeof *options);
+  int made = 0, code = EXIT_AGAIN;
+  while (options && made < OWN_OPTIONS &&
+         asprintf(&options[made], "--%s=%s", own[made][0], own[made][1]) >= 0)
+    made++;
+  if (made < OWN_OPTIONS) {
+    ctl_complain("no memory for the options of quarkd");
+    goto out;
+  }
+  for (int i = 0; i < w->daemon.n; i++) options[OWN_OPTIONS + i] = w->daemon.item[i];
+  code = ctl_daemon_start(program, OWN_OPTIONS + w->daemon.n, options, run->pieces.folder, daemon);
 out:
   for (int i = 0; i < made; i++) free(options[i]);
   free(options);

@@ -24,7 +24,7 @@ static bool same_group(const qk_corrpiece_t *a, const qk_corrpiece_t *b) {
          a->meta.dims[3] == b->meta.dims[3];
 }
 
-/* The first piece like piece i with another configuration before it; i: there is none. */
+/* Index of the first piece of the group of piece i; with config, of its configuration, too. */
 static int first_like(const ctl_pieces_t *p, int i, bool config) {
   int j = 0;
   while (j < i && (!same_group(&p->piece[j], &p->piece[i]) ||
