@@ -320,7 +320,7 @@ static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daem
       {"csw", csw},
       {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"}};
   const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
-  char **options = calloc((size_t)(OWN_OPTIONS + w->daemon.n), sizeof *options);
+  char **options = calloc((size_t)w->daemon.n + OWN_OPTIONS, sizeof *options);
   int made = 0, code = EXIT_AGAIN;
   while (options && made < OWN_OPTIONS &&
          asprintf(&options[made], "--%s=%s", own[made][0], own[made][1]) >= 0)
