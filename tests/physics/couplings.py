@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Which action do these configurations belong to?
 
 For links U with weight exp(-S), S = -(1/3) sum_k b_k Re tr (U A_k) where it depends on U (A_k: the sum of the plaquette

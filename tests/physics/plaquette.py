@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Average plaquettes of quark-gauge generate against the literature, and the couplings of its configurations against what
 was asked for.
 

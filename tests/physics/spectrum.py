@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Masses of pion, rho and nucleon, and the PCAC mass, from a file of correlators of quarkctl workflow; against published
 numbers.
 
