@@ -399,6 +399,7 @@ def a_daemon_that_leaves_is_told_apart_from_an_error(case):
         stuck.proceed()
         code, out, err = stuck.finish()
         assert code == AGAIN and 'SHUTTING_DOWN' in err + out, (code, out, err)
+        assert d.process.wait(LIMIT) == 0
 
 
 @tap.test
