@@ -32,25 +32,6 @@ QK_ANY uint32_t sweep_word(int64_t sweep) {
   return (uint32_t)(sweep >> 32) | 0x80000000u;
 }
 
-/* A way through a plane, two bits a step from the lowest on: 0 ahead in mu, 1 in nu, 2 and 3 back. The
- * first is the staple; the others go around two plaquettes, each with a detour in the place of one step. */
-struct link_way {
-  uint32_t steps;
-  int length;
-  double weight;
-};
-enum {
-  QK_WAYS = 4,
-  QK_WAY_STAPLE = 1 | 2 << 2 | 3 << 4,                   /* nu, -mu, -nu */
-  QK_WAY_FIRST = 0 | 1 << 2 | 2 << 4 | 2 << 6 | 3 << 8,  /* mu, nu, -mu, -mu, -nu */
-  QK_WAY_SECOND = 1 | 1 << 2 | 2 << 4 | 3 << 6 | 3 << 8, /* nu, nu, -mu, -nu, -nu */
-  QK_WAY_THIRD = 1 | 2 << 2 | 2 << 4 | 3 << 6 | 0 << 8   /* nu, -mu, -mu, -nu, mu */
-};
-/* With the steps in nu turned around. */
-QK_ANY uint32_t turned(uint32_t steps) {
-  return steps ^ (steps & 0x55555555u) << 1;
-}
-
 /* What is known of a launch before it starts; indices k of arrays [4] count the digits. */
 struct update_plan {
   qk_link_update_args_t a;
@@ -65,7 +46,6 @@ struct update_plan {
     uint32_t global;                  /* step among global sites */
   } k[4];
   divider step[4], extent[4]; /* per direction: of the extended lattice */
-  link_way way[QK_WAYS];      /* with rectangles */
 };
 
 inline update_plan plan_update(const qk_link_update_args_t &a) {
@@ -87,10 +67,6 @@ inline update_plan plan_update(const qk_link_update_args_t &a) {
     step[mu] = step[mu - 1] * a.u.e[mu - 1];
     global[mu] = global[mu - 1] * a.lat.global[mu - 1];
   }
-  p.way[0] = {QK_WAY_STAPLE, 3, 1 - 8 * a.c1};
-  p.way[1] = {QK_WAY_FIRST, 5, a.c1};
-  p.way[2] = {QK_WAY_SECOND, 5, a.c1};
-  p.way[3] = {QK_WAY_THIRD, 5, a.c1};
   p.nwork = p.halved ? 2 : 1;
   for (int k = 0; k < 4; k++) {
     const int mu = order[k], l = a.lat.l[mu];
@@ -254,34 +230,41 @@ struct plane {
     multiply<true>(sum, t, back);
   }
 
-  /* The link of one step of a way from (x, y), which moves on. */
-  QK_HD void take_step(uint32_t step, int &x, int &y, wide_matrix &m) const {
-    const bool in_nu = step & 1, back = step & 2;
-    int &moved = in_nu ? y : x;
-    if (back) moved--;
-    const double *links = links_of(p, in_nu ? nu : p.a.mu, (s.parity + x + y) & 1);
-    const wide_int n = s.n + along_mu[2 + x] + along_nu[2 + y];
-    if (back)
-      load_links<true>(links, p.stride, n, m);
-    else
-      load_links<false>(links, p.stride, n, m);
-    if (!back) moved++;
-  }
-
-  /* Adds weight times the product of links along a way from x + mu. */
-  QK_HD void add_way(uint32_t steps, int length, double weight, wide_matrix &sum) const {
-    wide_matrix m, link, t;
-    int x = 1, y = 0;
-    take_step(steps & 3, x, y, m);
-#ifdef __CUDACC__
-#pragma unroll 1
-#endif
-    for (int i = 1; i < length; i++) {
-      take_step(steps >> 2 * i & 3, x, y, link);
-      multiply<false>(t, m, link);
-      copy_matrix(m, t);
-    }
-    combine(sum, 1, sum, weight, m);
+  /* The same, c0 times, and c1 times the three ways around two plaquettes, in each of which one of the
+   * three steps is replaced by a detour of three. */
+  template <int S> QK_HD void add_improved(double c0, double c1, wide_matrix &sum) const {
+    wide_matrix a, b, t, detour,
+        way; /* few, so that they stay in registers: links are read again */
+    /* for the first step: +mu, S nu, -mu */
+    mu_step<1>(1, 0, a);
+    nu_step<S>(2, 0, b);
+    multiply<false>(t, a, b);
+    mu_step<-1>(2, S, a);
+    multiply<false>(detour, t, a);
+    nu_step<S>(1, 0, a);
+    combine(detour, c0, a, c1, detour);
+    mu_step<-1>(1, S, a);
+    multiply<false>(way, detour, a);
+    /* for the second: S nu, -mu, -S nu */
+    nu_step<S>(1, S, a);
+    mu_step<-1>(1, 2 * S, b);
+    multiply<false>(t, a, b);
+    nu_step<-S>(0, 2 * S, a);
+    multiply<false>(detour, t, a);
+    nu_step<S>(1, 0, a);
+    scale(a, c1);
+    multiply<true>(way, a, detour);
+    nu_step<-S>(0, S, b);
+    multiply<true>(sum, way, b);
+    /* for the third: -mu, -S nu, +mu */
+    mu_step<-1>(1, S, b);
+    multiply<false>(way, a, b);
+    mu_step<-1>(0, S, a);
+    nu_step<-S>(-1, S, b);
+    multiply<false>(t, a, b);
+    mu_step<1>(-1, 0, a);
+    multiply<false>(detour, t, a);
+    multiply<true>(sum, way, detour);
   }
 };
 
@@ -343,7 +326,7 @@ QK_HD quaternion draw_rotation(const update_plan &p, const wide_site &s, int sub
 }
 
 template <bool HEATBATH, bool RECTANGLES> struct link_updater {
-  static constexpr int blocks = 3; /* on a multiprocessor: what registers allow */
+  static constexpr int blocks = RECTANGLES ? 2 : 3; /* on a multiprocessor: what registers allow */
   update_plan p;
 
   /* Links w .. w + QK_WIDE - 1. */
@@ -358,13 +341,8 @@ template <bool HEATBATH, bool RECTANGLES> struct link_updater {
       plane q = {p, s, (p.a.mu + i) & 3, {}, {}};
       if (RECTANGLES) {
         q.reach<2>();
-#ifdef __CUDACC__
-#pragma unroll 1
-#endif
-        for (int k = 0; k < 2 * QK_WAYS; k++) {
-          const link_way &way = p.way[k / 2];
-          q.add_way(k % 2 ? turned(way.steps) : way.steps, way.length, way.weight, staples);
-        }
+        q.add_improved<1>(1 - 8 * p.a.c1, p.a.c1, staples);
+        q.add_improved<-1>(1 - 8 * p.a.c1, p.a.c1, staples);
       } else {
         q.reach<1>();
         q.add_staple<1>(staples);

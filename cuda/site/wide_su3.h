@@ -45,18 +45,18 @@ QK_PART void multiply(wide_matrix &__restrict c, const wide_matrix &a, const wid
   }
 }
 
-QK_HD void copy_matrix(wide_matrix &to, const wide_matrix &from) {
-  for (int k = 0; k < 9; k++) {
-    to.e[k].re = from.e[k].re;
-    to.e[k].im = from.e[k].im;
-  }
-}
-
 /* c = a x + b y for numbers a, b */
 QK_HD void combine(wide_matrix &c, double a, const wide_matrix &x, double b, const wide_matrix &y) {
   for (int k = 0; k < 9; k++) {
     c.e[k].re = a * x.e[k].re + b * y.e[k].re;
     c.e[k].im = a * x.e[k].im + b * y.e[k].im;
+  }
+}
+
+QK_HD void scale(wide_matrix &m, double a) {
+  for (int k = 0; k < 9; k++) {
+    m.e[k].re = a * m.e[k].re;
+    m.e[k].im = a * m.e[k].im;
   }
 }
 
