@@ -16,10 +16,10 @@ TINY_PLAQUETTES = [
     ('wilson', 6.0, '2x2x2x2', 0.61922, 0.0012, 'Gaugefields.jl'),
 ]
 
-# Weak coupling, 1 - c g^2 + O(g^4), g^2 = 6 / beta: (plaquette, 1x2 rectangle). Wilson: (N^2 - 1) / (8 N) for the plaquette,
-# exactly (U. Heller, F. Karsch, Nucl. Phys. B 251 (1985) 254); Iwasaki: the constants of the one-loop matching of the
-# CP-PACS collaboration (S. Aoki et al., hep-lat/9808007 and later).
-ONE_LOOP = {'wilson': (1 / 3, None), 'iwasaki': (0.1402, 0.2689)}
+# (1 - W) / g^2 for g -> 0, g^2 = 6 / beta, of plaquette and 1x2 rectangle with the Iwasaki action: the constants with which the
+# CP-PACS collaboration improved its one-loop coupling, 1 - W = 0.8412 / beta for the plaquette (A. Ali Khan et al.,
+# hep-lat/0105015).
+IWASAKI_ONE_LOOP = (0.1402, 0.2689)
 
 # Quenched clover quarks at beta = 6.0: c_sw and c_A of the non-perturbative improvement, and where the PCAC mass vanishes:
 # M. Luescher, S. Sint, R. Sommer, P. Weisz, U. Wolff, Nucl. Phys. B 491 (1997) 323, hep-lat/9609035. The error is the

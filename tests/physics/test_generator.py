@@ -8,6 +8,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support')]
+import numpy as np  # noqa: E402
 import couplings  # noqa: E402
 import generator  # noqa: E402
 import published  # noqa: E402
@@ -40,6 +41,24 @@ def plaquette_at_beta_5_7_is_the_published_one(program):
     want, want_error = [p[3:5] for p in published.PLAQUETTES if p[:2] == ('wilson', 5.7)][0]
     mean, error = plaquette(program, '8x8x8x8', 'wilson', 5.7, 40, 120)
     assert error < 0.0015 and distance(mean, error, want, want_error) < 3, (mean, error)
+
+
+def weak_loops(program, beta):
+    """(1 - W) / g^2 of plaquette and 1x2 rectangle with the Iwasaki action on 8^4: values and errors."""
+    with tempfile.TemporaryDirectory() as folder:
+        chain = generator.generate(program, folder, '8x8x8x8', 'iwasaki', beta, 100, 4, seed=3, or_per_hb=1, backend='cpu')
+        x = (1 - np.array([couplings.equations(u)[2] for u in chain.configurations(20)])) * beta / 6
+    return x.mean(axis=0), x.std(axis=0, ddof=1) / np.sqrt(len(x))
+
+
+@tap.test
+def iwasaki_loops_at_weak_coupling_are_those_of_perturbation_theory(program):
+    (one, one_error), (two, two_error) = weak_loops(program, 40.0), weak_loops(program, 80.0)
+    # what is linear in g^2 drops out
+    found, error = 2 * two - one, np.hypot(2 * two_error, one_error)
+    print('# plaquette %s, rectangle %s' % tuple(stats.text(*pair) for pair in zip(found, error)))
+    for value, its_error, want in zip(found, error, published.IWASAKI_ONE_LOOP):
+        assert its_error < 0.004 * want and distance(value, its_error, want) < 3, (found, error)
 
 
 def add_action(action, beta):
