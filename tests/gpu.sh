@@ -106,6 +106,13 @@ else
   note 'plaquettes of the literature' skipped 0
 fi
 
+evolve_ranks=$(program evolve_ranks)
+if [ -n "$evolve_ranks" ] && command -v mpirun >/dev/null; then
+  for n in 2 4; do # they share a GPU where there are fewer
+    check "Markov chain on $n ranks" mpirun -np $n "$evolve_ranks"
+  done
+fi
+
 bench_hop=$(program bench_hop)
 bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
