@@ -91,8 +91,7 @@ template <class S, int IN, int OUT> struct links_narrowed {
       const double *from = in + tile * (QK_TILE * IN);
       S *to = out + tile * (QK_TILE * OUT);
       for (int k = 0; k < OUT; k++)
-        narrow((real<S>)from[inner<double, IN>(k, s % QK_TILE)],
-               to[inner<S, OUT>(k, s % QK_TILE)]);
+        narrow((real<S>)from[inner<double, IN>(k, s % QK_TILE)], to[inner<S, OUT>(k, s % QK_TILE)]);
     }
   }
 };

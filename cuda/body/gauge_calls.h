@@ -84,10 +84,11 @@ qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_l
                           qk_links_t *out) {
   const bool forms = in->reals != 8 && out->reals != 8 && out->reals <= in->reals;
   if (in->data == NULL || out->data == NULL || in->prec != QK_DOUBLE || !forms)
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT,
-                       "links_convert: precision %d, reals %d to %d: from double, 18 or 12 reals to "
-                       "no more",
-                       (int)in->prec, in->reals, out->reals);
+    return qk_ctx_fail(
+        ctx, QK_BAD_ARGUMENT,
+        "links_convert: precision %d, reals %d to %d: from double, 18 or 12 reals to "
+        "no more",
+        (int)in->prec, in->reals, out->reals);
   const int n = all_sites(*lat);
   switch (out->prec) {
   case QK_DOUBLE:

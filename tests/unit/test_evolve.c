@@ -340,7 +340,8 @@ static void check_digests(void) {
     const char *lattice;
     double c1;
     uint64_t digest;
-  } chains[] = {{"builtin:unit:6x4x2x8", 0, 0xdcbca3e7f15c3f7e}, {"builtin:unit:4x8x4x12", -0.331, 0xe0355546a1357fa4}};
+  } chains[] = {{"builtin:unit:6x4x2x8", 0, 0xdcbca3e7f15c3f7e},
+                {"builtin:unit:4x8x4x12", -0.331, 0xe0355546a1357fa4}};
   for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
     const uint64_t got = digest_after(chains[i].lattice, chains[i].c1, 3);
     cr_expect_eq(got, chains[i].digest, "%s: %016lx", chains[i].lattice, got);
