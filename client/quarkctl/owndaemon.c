@@ -13,7 +13,14 @@
 
 #include "client/quarkctl/solving.h"
 
-enum { PATH_BYTES = 4096, LOOK_MS = 20, LISTEN_SECONDS = 60, STOP_SECONDS = 20, OWN_OPTIONS = 4 };
+enum {
+  PATH_BYTES = 4096,
+  LOOK_MS = 20,
+  LISTEN_SECONDS = 60,
+  STOP_SECONDS = 20,
+  LEAVE_SECONDS = 2,
+  OWN_OPTIONS = 4
+};
 
 static void pause_ms(long ms) {
   const struct timespec t = {.tv_nsec = ms * 1000000};
@@ -124,8 +131,10 @@ static int wait_listening(ctl_daemon_t *daemon, const char *endpoint_file, const
 int ctl_daemon_verdict(ctl_daemon_t *daemon, const char *folder, int code) {
   char *log;
   if (daemon->pid <= 0 || asprintf(&log, "%s/quarkd.log", folder) < 0) return code;
-  int own;
-  if (has_left(daemon, log, &own)) code = own;
+  /* Who cannot be asked any more may still be on the way out. */
+  for (const double until = ctl_seconds() + LEAVE_SECONDS;
+       !has_left(daemon, log, &code) && ctl_seconds() < until;)
+    pause_ms(LOOK_MS);
   free(log);
   return code;
 }

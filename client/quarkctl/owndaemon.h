@@ -19,7 +19,7 @@ typedef struct ctl_daemon {
  * listens. folder: for its files; its log is appended to folder/quarkd.log. */
 int ctl_daemon_start(const char *program, int n, char *const *options, const char *folder,
                      ctl_daemon_t *daemon);
-/* Where it has left by itself: says why and returns its exit code; else code. */
+/* Where it leaves by itself, or has left: says why and returns its exit code; else code. */
 int ctl_daemon_verdict(ctl_daemon_t *daemon, const char *folder, int code);
 /* Ends and reaps it; it does not finish what it was doing. Does nothing where there is none. */
 void ctl_daemon_stop(ctl_daemon_t *daemon);
