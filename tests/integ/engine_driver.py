@@ -103,7 +103,8 @@ class Engine:
                 self.pinged = time.monotonic()
                 self.send(ping=pb.FrontPing())
             if not self.socket.poll(1000):
-                assert self.process.poll() is None, 'the engine has left with %d' % self.process.poll()
+                if self.process.poll() is not None:
+                    raise ChildProcessError('the engine has left with %d' % self.process.poll())
                 continue
             m = pb.EngineMessage.FromString(self.socket.recv())
             name = m.WhichOneof('body')

@@ -338,16 +338,20 @@ def no_device_memory_fails_the_load_alone(case):
 
 @tap.test
 def a_lost_device_is_fatal(case):
-    """Wherever the device fails, the engine says so and leaves with 70."""
+    """Wherever the device fails, the engine says so and leaves with 70; of several ranks another one may end it before rank 0
+    has spoken."""
     for n in (1, 7, 60, 300, 700):
         with case.start(env={'QK_FAULTS': 'device-call:%d' % n}) as e:
             e.load(GAUGE)
-            name, body = e.receive()
-            while name in ('load_progress', 'ready', 'slot_done', 'slot_progress'):
-                if name in ('ready', 'slot_done'):
-                    e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-12)
+            try:
                 name, body = e.receive()
-            assert name == 'fatal' and body.status == DEVICE_ERROR and body.text, body
+                while name in ('load_progress', 'ready', 'slot_done', 'slot_progress'):
+                    if name in ('ready', 'slot_done'):
+                        e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-12)
+                    name, body = e.receive()
+                assert name == 'fatal' and body.status == DEVICE_ERROR and body.text, body
+            except ChildProcessError:
+                assert case.ranks > 1
             assert e.wait() == 70, n
 
 
