@@ -145,7 +145,8 @@ int ctl_daemon_start(const char *program, int n, char *const *options, const cha
   int code = EXIT_AGAIN;
   *daemon = (ctl_daemon_t){.pid = 0};
   if (!program && !find_program(found)) return EXIT_UNAVAILABLE;
-  if (asprintf(&endpoint_file, "%s/endpoint", folder) < 0) endpoint_file = NULL;
+  /* Of this process: a daemon of one that was killed removes its own on its way out. */
+  if (asprintf(&endpoint_file, "%s/%ld.endpoint", folder, (long)getpid()) < 0) endpoint_file = NULL;
   if (asprintf(&log, "%s/quarkd.log", folder) < 0) log = NULL;
   if (!endpoint_file || !log) {
     ctl_complain("no memory for a name in %s", folder);

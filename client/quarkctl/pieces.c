@@ -165,12 +165,13 @@ int ctl_pieces_add(ctl_pieces_t *pieces, qk_corrpiece_t *piece) {
   return keep_piece(pieces, piece) & keep_part(pieces, path) ? 0 : no_memory();
 }
 
-/* What may be in the folder: parts, what a killed process left of one, the log of the daemon. */
+/* What may be in the folder: parts, what a killed process left of one, files of the daemon. */
 static void remove_folder(const ctl_pieces_t *p) {
+  static const char *const endings[] = {".h5", ".part", ".log", ".endpoint"};
   DIR *folder = opendir(p->folder);
   for (const struct dirent *e; folder && (e = readdir(folder));)
-    if (ends_in(e->d_name, ".h5") || ends_in(e->d_name, ".part") || ends_in(e->d_name, ".log"))
-      unlinkat(p->lock, e->d_name, 0);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+      if (ends_in(e->d_name, endings[i])) unlinkat(p->lock, e->d_name, 0);
   if (folder) closedir(folder);
   rmdir(p->folder);
 }
