@@ -98,8 +98,24 @@ else
   note 'several GPUs agree with one' skipped 0
 fi
 
-quark_gauge=$(if [ -n "$build" ]; then echo "$build/daemon/engine/quark-gauge"; else command -v quark-gauge; fi)
-if [ -x "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
+# The path of an installed program of the build, or nothing.
+installed() {
+  if [ -n "$build" ]; then
+    find "$build/daemon" "$build/client" -type f -name "$1" -perm -u+x | head -n 1
+  else
+    command -v "$1"
+  fi
+}
+
+quarkd=$(installed quarkd)
+quarkctl=$(installed quarkctl)
+quark_gauge=$(installed quark-gauge)
+if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_gauge" ]; then
+  check 'programs: GPU against CPU' python3 "$source_root/tests/integ/compare_backends.py" "$quarkd" "$quarkctl" "$quark_gauge"
+else
+  note 'programs: GPU against CPU' skipped 0
+fi
+if [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
   check 'plaquettes of the literature' "$QK_PYTHON" "$source_root/tests/physics/plaquette.py" --backend cuda \
     --quark-gauge "$quark_gauge" --sweeps 3000 --configurations 0
 else
@@ -166,8 +182,15 @@ if [ $quick = 0 ]; then
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
   bench_solve=$(program bench_solve)
-  if [ -n "$bench_solve" ]; then
-    "$bench_solve" --gauge builtin:weak:32x32x32x64:1 --kappa 0.1245 --batch 1,8,16 || failed=1
+  if [ -n "$quark_gauge" ]; then
+    echo "1000 sweeps of 32x32x32x64 from a cold start, four overrelaxations each:"
+    start=$SECONDS
+    "$quark_gauge" generate --dims 32x32x32x64 --beta 6.0 --sweeps 1000 --or-per-hb 4 --seed 1 --start cold --bits 32 \
+      --backend cuda --out "$log/thermal.%d.lime" | tail -n 5 || failed=1
+    echo "wall time $((SECONDS - start)) s, with start and file"
+    if [ -n "$bench_solve" ]; then
+      "$bench_solve" --gauge "$log/thermal.1000.lime" --kappa 0.1333 --csw 1.769 --batch 1,8,16 --methods bicgstab || failed=1
+    fi
   fi
 fi
 
