@@ -2,18 +2,14 @@
  * bench_blas: speed of block BLAS, many-vector operations and columns beside that of a plain copy
  * measured in the same run. GB/s count each field that is read once and each that is written once.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/bench_kit.h"
 
-static const char *const prec_names[] = {"double", "single", "half"};
-
 typedef struct settings {
-  const char *backend, *precs;
-  char nrhs[64];
+  const char *backend, *precs, *nrhs;
   int dims[4];
   double seconds;
   bool json;
@@ -30,15 +26,8 @@ typedef struct block {
 
 static void show(const bench_t *b, const settings_t *s, const block_t *k, const char *op,
                  double passes, int columns, double seconds) {
-  const double bytes = passes * bench_field_bytes(&k->f[0]) * columns, rate = bytes / seconds;
-  if (s->json)
-    printf("{\"op\":\"%s\",\"precision\":\"%s\",\"nrhs\":%d,\"us\":%.6g,\"gbytes_per_s\":%.6g,\"of_"
-           "copy\":%.4g}\n",
-           op, prec_names[k->prec], k->nrhs, 1e6 * seconds, 1e-9 * rate, rate / b->copy_rate);
-  else
-    printf("%-14s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, prec_names[k->prec], k->nrhs,
-           1e6 * seconds, 1e-9 * rate, 100 * rate / b->copy_rate);
-  fflush(stdout);
+  const double bytes = passes * bench_field_bytes(&k->f[0]) * columns;
+  bench_show(b, s->json, op, k->prec, k->nrhs, bytes, seconds);
 }
 
 typedef struct blas_job {
@@ -123,7 +112,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   k.red = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
   k.wire = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
-    if (strstr(s->precs, prec_names[prec]) == NULL) continue;
+    if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
     snprintf(list, sizeof list, "%s", s->nrhs);
     for (char *word = strtok_r(list, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
       k.prec = (qk_prec_t)prec;
@@ -149,44 +138,12 @@ static const char usage[] =
     "Default: auto, 16x16x16x16 on the CPU and 32x32x32x64 on a GPU, all precisions, nrhs 1,8.\n";
 
 static settings_t parse(int argc, char **argv) {
-  static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"nrhs", 1, 0, 'n'},
-      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'},      {0, 0, 0, 0}};
   settings_t s = {.backend = "auto", .precs = "double,single,half", .nrhs = "1,8", .seconds = 0.1};
-  int c;
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    bool good = true;
-    int *d = s.dims;
-    switch (c) {
-    case 'b':
-      s.backend = optarg;
-      break;
-    case 'd':
-      good = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
-      break;
-    case 'p':
-      s.precs = optarg;
-      break;
-    case 'n':
-      snprintf(s.nrhs, sizeof s.nrhs, "%s", optarg);
-      break;
-    case 's':
-      s.seconds = atof(optarg);
-      break;
-    case 'j':
-      s.json = true;
-      break;
-    case 'h':
-      fputs(usage, stdout);
-      exit(0);
-    default:
-      good = false;
-    }
-    if (!good) {
-      fputs(usage, stderr);
-      exit(64);
-    }
-  }
+  const bench_option_t options[] = {
+      {"backend", BENCH_TEXT, &s.backend}, {"dims", BENCH_DIMS, s.dims},
+      {"seconds", BENCH_REAL, &s.seconds}, {"precision", BENCH_TEXT, &s.precs},
+      {"nrhs", BENCH_TEXT, &s.nrhs},       {"json", BENCH_FLAG, &s.json}};
+  bench_parse(argc, argv, usage, options, sizeof options / sizeof *options);
   return s;
 }
 
@@ -194,10 +151,7 @@ int main(int argc, char **argv) {
   const settings_t s = parse(argc, argv);
   bench_t b;
   bench_open(&b, "bench_blas", s.backend, s.dims, s.seconds);
-  if (!s.json) {
-    bench_heading(&b);
-    printf("%-14s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
-  }
+  if (!s.json) bench_show_heading(&b);
   bench_all(&b, &s);
   bench_close(&b);
   return 0;

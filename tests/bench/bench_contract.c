@@ -3,15 +3,12 @@
  * propagator once; GFLOPS the object at a site once, and its product with the phase of each momentum, at
  * 8 for a complex multiply-add.
  */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/bench_kit.h"
-
-static const char *const prec_names[] = {"double", "single"};
 
 static const struct hadron {
   const char *name;
@@ -23,8 +20,7 @@ static const struct hadron {
                [QK_HADRON_DELTA] = {"delta", 1, 3 * 16 * (9 * 16 + 3 * (9 + 36)), 144}};
 
 typedef struct settings {
-  const char *backend, *precs;
-  char momenta[64];
+  const char *backend, *precs, *momenta;
   int dims[4];
   double seconds;
 } settings_t;
@@ -38,7 +34,7 @@ static void show(const bench_t *b, const qk_contract_args_t *c, const struct had
   const double t = bench_measure(b, run_contract, (void *)c), v = (double)b->volume;
   const double bytes = v * h->props * 288 * (c->a.prec == QK_DOUBLE ? 8 : 4);
   const double flop = 8 * v * (h->object + c->nmom * h->numbers);
-  printf("%-8s %-7s %8d %12.3f %10.1f %8.1f%% %10.1f\n", name, prec_names[c->a.prec], c->nmom,
+  printf("%-8s %-7s %8d %12.3f %10.1f %8.1f%% %10.1f\n", name, bench_prec_name[c->a.prec], c->nmom,
          1e3 * t, 1e-9 * bytes / t, 100 * bytes / t / b->copy_rate, 1e-9 * flop / t);
   fflush(stdout);
 }
@@ -72,7 +68,7 @@ static void bench_momenta(const bench_t *b, qk_contract_args_t *c) {
 static void bench_all(const bench_t *b, const settings_t *s) {
   char list[64], *save = NULL;
   for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++) {
-    if (strstr(s->precs, prec_names[prec]) == NULL) continue;
+    if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
     qk_contract_args_t c = {.lat = b->lat};
     c.a = bench_field(b, (qk_prec_t)prec, 12, QK_FULL);
     c.b = bench_field(b, (qk_prec_t)prec, 12, QK_FULL);
@@ -96,45 +92,13 @@ static const char usage[] =
     "Default: auto, 16x16x16x16 on the CPU and 32x32x32x64 on a GPU, both precisions.\n";
 
 static settings_t parse(int argc, char **argv) {
-  static const struct option options[] = {{"backend", 1, 0, 'b'},
-                                          {"dims", 1, 0, 'd'},
-                                          {"precision", 1, 0, 'p'},
-                                          {"momenta", 1, 0, 'm'},
-                                          {"seconds", 1, 0, 's'},
-                                          {"help", 0, 0, 'h'},
-                                          {0, 0, 0, 0}};
   settings_t s = {.backend = "auto", .precs = "double,single", .momenta = "1,4", .seconds = 0.1};
-  int c;
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    bool good = true;
-    int *d = s.dims;
-    switch (c) {
-    case 'b':
-      s.backend = optarg;
-      break;
-    case 'd':
-      good = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
-      break;
-    case 'p':
-      s.precs = optarg;
-      break;
-    case 'm':
-      snprintf(s.momenta, sizeof s.momenta, "%s", optarg);
-      break;
-    case 's':
-      s.seconds = atof(optarg);
-      break;
-    case 'h':
-      fputs(usage, stdout);
-      exit(0);
-    default:
-      good = false;
-    }
-    if (!good) {
-      fputs(usage, stderr);
-      exit(64);
-    }
-  }
+  const bench_option_t options[] = {{"backend", BENCH_TEXT, &s.backend},
+                                    {"dims", BENCH_DIMS, s.dims},
+                                    {"seconds", BENCH_REAL, &s.seconds},
+                                    {"precision", BENCH_TEXT, &s.precs},
+                                    {"momenta", BENCH_TEXT, &s.momenta}};
+  bench_parse(argc, argv, usage, options, sizeof options / sizeof *options);
   return s;
 }
 

@@ -3,7 +3,6 @@
  * time of a sweep. Least bytes: what one launch (a direction, a colour) reads and writes when every link
  * it touches moves once; between launches nothing is kept. GB/s are of these.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,48 +85,13 @@ static const char usage[] =
     "to a heatbath in the line of a whole sweep.\n";
 
 static settings_t parse(int argc, char **argv) {
-  static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'},      {"beta", 1, 0, 'B'},
-      {"c1", 1, 0, 'c'},      {"or-per-hb", 1, 0, 'o'}, {"seconds", 1, 0, 's'},
-      {"json", 0, 0, 'j'},    {"help", 0, 0, 'h'},      {0, 0, 0, 0}};
   settings_t s = {.backend = "auto", .beta = 6, .or_per_hb = 4, .seconds = 1};
-  int c;
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    bool good = true;
-    int *d = s.dims;
-    switch (c) {
-    case 'b':
-      s.backend = optarg;
-      break;
-    case 'd':
-      good = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
-      break;
-    case 'B':
-      s.beta = atof(optarg);
-      break;
-    case 'c':
-      s.c1 = atof(optarg);
-      break;
-    case 'o':
-      s.or_per_hb = atoi(optarg);
-      break;
-    case 's':
-      s.seconds = atof(optarg);
-      break;
-    case 'j':
-      s.json = true;
-      break;
-    case 'h':
-      fputs(usage, stdout);
-      exit(0);
-    default:
-      good = false;
-    }
-    if (!good) {
-      fputs(usage, stderr);
-      exit(64);
-    }
-  }
+  const bench_option_t options[] = {
+      {"backend", BENCH_TEXT, &s.backend}, {"dims", BENCH_DIMS, s.dims},
+      {"seconds", BENCH_REAL, &s.seconds}, {"beta", BENCH_REAL, &s.beta},
+      {"c1", BENCH_REAL, &s.c1},           {"or-per-hb", BENCH_COUNT, &s.or_per_hb},
+      {"json", BENCH_FLAG, &s.json}};
+  bench_parse(argc, argv, usage, options, sizeof options / sizeof *options);
   return s;
 }
 

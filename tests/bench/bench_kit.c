@@ -1,11 +1,13 @@
 #include "tests/bench/bench_kit.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 static const size_t word_bytes[] = {8, 4, 2};
+const char *const bench_prec_name[3] = {"double", "single", "half"};
 
 void bench_must(const bench_t *b, qk_status_t status, const char *what) {
   if (status == QK_OK) return;
@@ -97,6 +99,62 @@ void bench_open(bench_t *b, const char *program, const char *backend, const int 
   b->lat.vcb = (int32_t)(b->volume / 2);
   for (int mu = 0; mu < 4; mu++) b->lat.face[mu] = b->lat.vcb / b->lat.l[mu];
   b->copy_rate = copy_rate(b);
+}
+
+static bool take(const bench_option_t *o, const char *text) {
+  int *d = o->to;
+  switch (o->kind) {
+  case BENCH_TEXT:
+    *(const char **)o->to = text;
+    return true;
+  case BENCH_REAL:
+    return sscanf(text, "%lf", (double *)o->to) == 1;
+  case BENCH_COUNT:
+    return sscanf(text, "%d", d) == 1;
+  case BENCH_DIMS:
+    return sscanf(text, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
+  case BENCH_FLAG:
+    *(bool *)o->to = true;
+    return true;
+  }
+  return false;
+}
+
+void bench_parse(int argc, char **argv, const char *usage, const bench_option_t options[], int n) {
+  enum { HELP = 1000, MOST = 16 };
+  struct option table[MOST + 2] = {0};
+  for (int i = 0; i < n && i < MOST; i++)
+    table[i] = (struct option){options[i].name, options[i].kind != BENCH_FLAG, NULL, i};
+  table[n] = (struct option){"help", 0, NULL, HELP};
+  int c;
+  while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+    if (c == HELP) {
+      fputs(usage, stdout);
+      exit(0);
+    }
+    if (c < 0 || c >= n || !take(&options[c], optarg)) {
+      fputs(usage, stderr);
+      exit(64);
+    }
+  }
+}
+
+void bench_show_heading(const bench_t *b) {
+  bench_heading(b);
+  printf("%-14s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
+}
+
+void bench_show(const bench_t *b, bool json, const char *op, qk_prec_t prec, int nrhs, double bytes,
+                double seconds) {
+  const double rate = bytes / seconds;
+  if (json)
+    printf("{\"op\":\"%s\",\"precision\":\"%s\",\"nrhs\":%d,\"us\":%.6g,\"gbytes_per_s\":%.6g,\"of_"
+           "copy\":%.4g}\n",
+           op, bench_prec_name[prec], nrhs, 1e6 * seconds, 1e-9 * rate, rate / b->copy_rate);
+  else
+    printf("%-14s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, bench_prec_name[prec], nrhs, 1e6 * seconds,
+           1e-9 * rate, 100 * rate / b->copy_rate);
+  fflush(stdout);
 }
 
 void bench_close(bench_t *b) {

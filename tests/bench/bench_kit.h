@@ -27,6 +27,23 @@ void bench_close(bench_t *b);
 void bench_must(const bench_t *b, qk_status_t status, const char *what);
 void bench_heading(const bench_t *b); /* device, lattice, rate of the copy */
 
+/* The options of a benchmark, "--name value", and where their values go. */
+typedef struct bench_option {
+  const char *name;
+  enum { BENCH_TEXT, BENCH_REAL, BENCH_COUNT, BENCH_DIMS, BENCH_FLAG } kind;
+  void *to; /* const char *, double, int, int[4] of XxYxZxT, bool */
+} bench_option_t;
+
+/* options: n of them. --help prints usage and leaves; so does, with 64, what is no option. */
+void bench_parse(int argc, char **argv, const char *usage, const bench_option_t options[], int n);
+
+extern const char *const bench_prec_name[3];
+
+/* A line of "operation, field, nrhs, us, GB/s, of copy", or a JSON object; and the head of the table. */
+void bench_show(const bench_t *b, bool json, const char *op, qk_prec_t prec, int nrhs, double bytes,
+                double seconds);
+void bench_show_heading(const bench_t *b);
+
 void *bench_alloc(const bench_t *b, size_t bytes);
 /* A field of Z4 noise (full), or of zeros. One RHS: tiles of 8 sites. */
 qk_spinor_t bench_field(const bench_t *b, qk_prec_t prec, int nrhs, qk_subset_t subset);

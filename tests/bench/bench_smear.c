@@ -3,35 +3,18 @@
  * plain copy measured in the same run. GB/s count each field, and each link, once for reading and once
  * for writing. Links are random (hot): what smearing has most work with.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/bench_kit.h"
 
-static const char *const prec_names[] = {"double", "single", "half"};
-
 typedef struct settings {
-  const char *backend, *precs;
-  char nrhs[64];
+  const char *backend, *precs, *nrhs;
   int dims[4];
   double seconds;
   bool json;
 } settings_t;
-
-static void show(const bench_t *b, const settings_t *s, const char *op, const char *prec, int nrhs,
-                 double bytes, double seconds) {
-  const double rate = bytes / seconds;
-  if (s->json)
-    printf("{\"op\":\"%s\",\"precision\":\"%s\",\"nrhs\":%d,\"us\":%.6g,\"gbytes_per_s\":%.6g,\"of_"
-           "copy\":%.4g}\n",
-           op, prec, nrhs, 1e6 * seconds, 1e-9 * rate, rate / b->copy_rate);
-  else
-    printf("%-14s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, prec, nrhs, 1e6 * seconds, 1e-9 * rate,
-           100 * rate / b->copy_rate);
-  fflush(stdout);
-}
 
 static void run_gauss(const bench_t *b, void *arg) {
   bench_must(b, b->ops->gauss(b->ctx, arg), "gauss");
@@ -58,7 +41,7 @@ static qk_links_t make_links(const bench_t *b, const qk_linkfield_t *u, qk_prec_
 static void bench_gauss(const bench_t *b, const settings_t *s, const qk_linkfield_t *u) {
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
     char list[64], *save = NULL;
-    if (strstr(s->precs, prec_names[prec]) == NULL) continue;
+    if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
     qk_links_t links = make_links(b, u, (qk_prec_t)prec);
     const double link_bytes = 0.75 * (double)b->ops->links_bytes(&b->lat, links.prec, links.reals);
     snprintf(list, sizeof list, "%s", s->nrhs);
@@ -72,7 +55,8 @@ static void bench_gauss(const bench_t *b, const settings_t *s, const qk_linkfiel
       a.in = bench_field(b, (qk_prec_t)prec, nrhs, QK_FULL);
       a.out = bench_field(b, (qk_prec_t)prec, nrhs, QK_FULL);
       const double bytes = 2 * bench_field_bytes(&a.in) * nrhs + link_bytes;
-      show(b, s, "gauss step", prec_names[prec], nrhs, bytes, bench_measure(b, run_gauss, &a));
+      bench_show(b, s->json, "gauss step", (qk_prec_t)prec, nrhs, bytes,
+                 bench_measure(b, run_gauss, &a));
       b->ops->free(b->ctx, a.out.data);
       b->ops->free(b->ctx, a.in.data);
     }
@@ -113,7 +97,8 @@ static void bench_links(const bench_t *b, const settings_t *s, const qk_linkfiel
       for (int nu = 0; nu < kind[i].extent; nu++)
         if (mu != nu) a.side[mu][nu] = a.top[mu][nu] = u->data;
     const double bytes = 2.0 * (double)b->volume * kind[i].extent * 18 * sizeof(double);
-    show(b, s, kind[i].name, "double", kind[i].extent, bytes, bench_measure(b, run_links, &a));
+    bench_show(b, s->json, kind[i].name, QK_DOUBLE, kind[i].extent, bytes,
+               bench_measure(b, run_links, &a));
   }
   b->ops->free(b->ctx, out.data);
 }
@@ -126,44 +111,12 @@ static const char usage[] =
     "For links the column nrhs has the directions smeared.\n";
 
 static settings_t parse(int argc, char **argv) {
-  static const struct option options[] = {
-      {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"nrhs", 1, 0, 'n'},
-      {"seconds", 1, 0, 's'}, {"json", 0, 0, 'j'}, {"help", 0, 0, 'h'},      {0, 0, 0, 0}};
   settings_t s = {.backend = "auto", .precs = "double,single,half", .nrhs = "1,12", .seconds = 0.1};
-  int c;
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    bool good = true;
-    int *d = s.dims;
-    switch (c) {
-    case 'b':
-      s.backend = optarg;
-      break;
-    case 'd':
-      good = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
-      break;
-    case 'p':
-      s.precs = optarg;
-      break;
-    case 'n':
-      snprintf(s.nrhs, sizeof s.nrhs, "%s", optarg);
-      break;
-    case 's':
-      s.seconds = atof(optarg);
-      break;
-    case 'j':
-      s.json = true;
-      break;
-    case 'h':
-      fputs(usage, stdout);
-      exit(0);
-    default:
-      good = false;
-    }
-    if (!good) {
-      fputs(usage, stderr);
-      exit(64);
-    }
-  }
+  const bench_option_t options[] = {
+      {"backend", BENCH_TEXT, &s.backend}, {"dims", BENCH_DIMS, s.dims},
+      {"seconds", BENCH_REAL, &s.seconds}, {"precision", BENCH_TEXT, &s.precs},
+      {"nrhs", BENCH_TEXT, &s.nrhs},       {"json", BENCH_FLAG, &s.json}};
+  bench_parse(argc, argv, usage, options, sizeof options / sizeof *options);
   return s;
 }
 
@@ -171,10 +124,7 @@ int main(int argc, char **argv) {
   const settings_t s = parse(argc, argv);
   bench_t b;
   bench_open(&b, "bench_smear", s.backend, s.dims, s.seconds);
-  if (!s.json) {
-    bench_heading(&b);
-    printf("%-14s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
-  }
+  if (!s.json) bench_show_heading(&b);
   qk_linkfield_t u = random_links(&b);
   bench_gauss(&b, &s, &u);
   bench_links(&b, &s, &u);
