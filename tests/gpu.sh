@@ -167,6 +167,18 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
+  # What the benchmarks do not call: links in and out, boxes of the border, sources and columns.
+  for name in test_gaugefield test_kernels_columns; do
+    path=$(program $name)
+    if [ -n "$path" ]; then
+      check "memcheck $name" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
+        "$path" --jobs 1
+    fi
+  done
+  if [ -n "$evolve_ranks" ] && command -v mpirun >/dev/null; then
+    check 'memcheck border of 2 ranks' mpirun -np 2 "$sanitizer" --target-processes all --tool memcheck \
+      --error-exitcode 9 "$evolve_ranks"
+  fi
 else
   note compute-sanitizer 'not found' 0
 fi

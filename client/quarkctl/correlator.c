@@ -47,8 +47,7 @@ static const struct argp_option argp_options[] = {
 /* ---- options ---- */
 
 static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
-  qk_err_t err = {0};
-  if (qk_source_parse(text, &o->source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
+  ctl_source(state, text, &o->source);
   if (!ctl_can_measure(&o->source))
     argp_error(state, "--source=%s: the spins and colours of a point or wall source are needed",
                text);

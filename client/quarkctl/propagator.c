@@ -21,12 +21,6 @@ static const struct argp_option argp_options[] = {
     {0},
 };
 
-static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
-  qk_err_t err = {0};
-  if (qk_source_parse(text, &o->source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
-  o->text = text;
-}
-
 static void finish_options(const struct argp_state *state, options_t *o) {
   if (!o->text) argp_error(state, "--source is required");
   if (!o->count) return;
@@ -42,7 +36,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     state->child_inputs[0] = &o->solve;
     return 0;
   case OPT_SOURCE:
-    parse_source(state, arg, o);
+    ctl_source(state, arg, &o->source);
+    o->text = arg;
     return 0;
   case OPT_COUNT:
     o->count = ctl_integer(state, "count", arg, 1, QK_SOURCE_COUNT_MAX);

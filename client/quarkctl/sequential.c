@@ -40,12 +40,6 @@ static void parse_momentum(const struct argp_state *state, const char *text, qua
   free(p);
 }
 
-static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
-  qk_err_t err = {0};
-  if (qk_source_parse(text, &o->source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
-  o->text = text;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
   options_t *o = state->input;
   switch (key) {
@@ -53,7 +47,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     state->child_inputs[0] = &o->solve;
     return 0;
   case OPT_SOURCE:
-    parse_source(state, arg, o);
+    ctl_source(state, arg, &o->source);
+    o->text = arg;
     return 0;
   case OPT_GAMMA:
     if (!qk_gamma_parse(arg, &o->sink.gamma))

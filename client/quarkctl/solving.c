@@ -401,6 +401,11 @@ void ctl_smearing(const struct argp_state *state, const char *name, const char *
     argp_error(state, "--%s=%s: %s", name, text, err.text);
 }
 
+void ctl_source(const struct argp_state *state, const char *text, qk_source_t *source) {
+  qk_err_t err = {0};
+  if (qk_source_parse(text, source, &err) != QK_OK) argp_error(state, "--source: %s", err.text);
+}
+
 static void parse_links(const struct argp_state *state, const char *text,
                         quark_smearing_t *smearing) {
   qk_err_t err = {0};

@@ -1,5 +1,5 @@
 /*
- * solving.h: what `propagator` and `solve` have in common: right-hand sides that are generated or come
+ * solving.h: what `propagator`, `solve`, `sequential` and `correlator` have in common: right-hand sides that are generated or come
  * from a file go to the daemon in requests of a few, two at a time; each solution is written to the
  * output file as it comes and acknowledged. Memory: one right-hand side or solution.
  */
@@ -9,7 +9,7 @@
 #include "client/quarkctl/ctl.h"
 #include "client/source.h"
 
-/* Options of both commands. */
+/* Options of these commands. */
 typedef struct ctl_solve_options {
   ctl_common_t common;
   const char *out;
@@ -25,6 +25,8 @@ void ctl_solve_options_init(ctl_solve_options_t *options);
 /* A Gaussian smearing in words, or usage error. */
 void ctl_smearing(const struct argp_state *state, const char *name, const char *text,
                   quark_smearing_t *smearing);
+/* The --source in words, or usage error. */
+void ctl_source(const struct argp_state *state, const char *text, qk_source_t *source);
 
 typedef struct ctl_work {
   const ctl_solve_options_t *options;
