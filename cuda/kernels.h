@@ -47,6 +47,26 @@ qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args, double
 qk_status_t link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
 qk_status_t link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
 
+size_t coarse_bytes(const qk_lattice_t *lat, const qk_coarse_links_t *links);
+qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args);
+qk_status_t coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *args);
+size_t transfer_bytes(const qk_transfer_t *t);
+qk_status_t restrict_(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
+qk_status_t prolong(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
+qk_status_t chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *args);
+qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *args,
+                           int64_t *dependent);
+qk_status_t transfer_set(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args);
+qk_status_t transfer_get(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args);
+qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *args);
+qk_status_t coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *args);
+qk_status_t coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *args);
+qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *args,
+                          int64_t *singular);
+qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *args);
+qk_status_t coarse_get(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *args);
+qk_status_t coarse_set(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *args);
+
 } // namespace QK_NS
 
 #endif

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "cuda/linkfield_ops.h"
+#include "cuda/mg_ops.h"
 #include "cuda/types.h"
 #include "daemon/base/err.h"
 
@@ -33,6 +34,7 @@ extern "C" {
 #endif
 
 typedef struct qk_ops_ctx qk_ops_ctx_t; /* one per process and device; used by one thread */
+typedef struct qk_graph qk_graph_t;
 
 typedef enum qk_copy { QK_COPY_TO_DEVICE, QK_COPY_TO_HOST, QK_COPY_DEVICE } qk_copy_t;
 
@@ -58,12 +60,13 @@ typedef struct qk_device_info {
  * All fields have one precision, block shape and nrhs; links and diag have that precision too.
  * Work: 1320 flop a site for the hop, 504 for a clover term.
  */
-typedef enum qk_region { QK_REGION_ALL, QK_REGION_INTERIOR, QK_REGION_BOUNDARY } qk_region_t;
-
 typedef struct qk_hop_args {
   qk_lattice_t lat;
   qk_subset_t out_parity;
-  qk_region_t region; /* BOUNDARY: sites that read ghosts; INTERIOR: the others */
+  qk_region_t region;
+  uint32_t hops; /* bit 2*mu + (0: from n+mu, 1: from n-mu): hops that take part; 0: all */
+  int32_t block
+      [4]; /* > 0: hops between blocks of these extents (local coordinates) are left out; 0: none */
   int32_t dagger;
   int32_t diag_on_sum;
   double c_hop, c_z, c_x;
@@ -141,7 +144,9 @@ typedef struct qk_gauss_args {
     "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2  (f0 x, f1 r, f2 p, f3 Ap)")        \
   X(CG_P, 2, 2, 0, "f0 = f1 + ratio(c0,c1) f0                           (f0 p, f1 r)")             \
   X(GCR_XR, 4, 2, 1,                                                                               \
-    "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")
+    "f0 += ratio(c0,c1) f2, f1 -= ratio(c0,c1) f3, r0 = |f1|^2 (f0 x, f1 r, f2 z, f3 w)")          \
+  X(MR_XR, 3, 3, 0,                                                                                \
+    "f0 += c2 ratio(c0,c1) f1, f1 -= c2 ratio(c0,c1) f2        (f0 x, f1 r, f2 Mr; c2 omega)")
 
 typedef enum qk_blas_op {
 #define X(name, fields, scalars, reductions, formula) QK_BLAS_##name,
@@ -322,6 +327,38 @@ typedef struct qk_ops {
   qk_status_t (*link_start)(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
   qk_status_t (*link_update)(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
   qk_status_t (*link_smear)(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
+
+  /* Multigrid: mg_ops.h. lat: of the level that the matrices are of. */
+  size_t (*coarse_bytes)(const qk_lattice_t *lat, const qk_coarse_links_t *links);
+  qk_status_t (*coarse)(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args);
+  qk_status_t (*coarse_pack)(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *args);
+  size_t (*transfer_bytes)(const qk_transfer_t *t);
+  qk_status_t (*restrict_)(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
+  qk_status_t (*prolong)(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
+  qk_status_t (*chiral)(qk_ops_ctx_t *ctx, const qk_chiral_args_t *args);
+  qk_status_t (*orthonormalise)(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *args,
+                                int64_t *dependent);
+  qk_status_t (*transfer_set)(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args); /* t = v */
+  qk_status_t (*transfer_get)(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args); /* v = t */
+  qk_status_t (*galerkin)(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *args);
+  qk_status_t (*coarse_close)(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *args);
+  qk_status_t (*coarse_face)(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *args);
+  qk_status_t (*coarse_invert)(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *args,
+                               int64_t *singular);
+  qk_status_t (*coarse_times)(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *args);
+  qk_status_t (*coarse_get)(qk_ops_ctx_t *ctx,
+                            const qk_coarse_copy_args_t *args); /* plain = links */
+  qk_status_t (*coarse_set)(qk_ops_ctx_t *ctx,
+                            const qk_coarse_copy_args_t *args); /* links = plain */
+
+  /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on queue 0,
+   * at little cost a kernel, with the pointers it was recorded with. In between only calls of this table
+   * that neither allocate nor wait. graph_begin: QK_UNSUPPORTED where the backend has no graphs (CPU);
+   * graph_end always ends the recording. */
+  qk_status_t (*graph_begin)(qk_ops_ctx_t *ctx);
+  qk_status_t (*graph_end)(qk_ops_ctx_t *ctx, qk_graph_t **graph);
+  qk_status_t (*graph_launch)(qk_ops_ctx_t *ctx, qk_graph_t *graph);
+  void (*graph_destroy)(qk_ops_ctx_t *ctx, qk_graph_t *graph); /* NULL-safe */
 } qk_ops_t;
 
 const qk_ops_t *qk_ops_cpu(void);

@@ -63,6 +63,27 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.link_sums = guarded<link_sums>::call;
   t.link_start = guarded<link_start>::call;
   t.link_update = guarded<link_update>::call;
+  t.coarse = guarded<coarse>::call;
+  t.coarse_pack = guarded<coarse_pack>::call;
+  t.restrict_ = guarded<restrict_>::call;
+  t.prolong = guarded<prolong>::call;
+  t.chiral = guarded<chiral>::call;
+  t.orthonormalise = guarded<orthonormalise>::call;
+  t.transfer_set = guarded<transfer_set>::call;
+  t.transfer_get = guarded<transfer_get>::call;
+  t.galerkin = guarded<galerkin>::call;
+  t.coarse_close = guarded<coarse_close>::call;
+  t.coarse_face = guarded<coarse_face>::call;
+  t.coarse_invert = guarded<coarse_invert>::call;
+  t.coarse_times = guarded<coarse_times>::call;
+  t.coarse_get = guarded<coarse_get>::call;
+  t.coarse_set = guarded<coarse_set>::call;
+  t.coarse_bytes = coarse_bytes;
+  t.transfer_bytes = transfer_bytes;
+  t.graph_begin = guarded<Memory::graph_begin>::call;
+  t.graph_end = Memory::graph_end;
+  t.graph_launch = guarded<Memory::graph_launch>::call;
+  t.graph_destroy = Memory::graph_destroy;
   return t;
 }
 

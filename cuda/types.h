@@ -30,6 +30,9 @@ enum { QK_TILE = 8, QK_MAX_RHS = 64 };
 typedef enum qk_prec { QK_DOUBLE = 0, QK_SINGLE = 1, QK_HALF = 2 } qk_prec_t;
 typedef enum qk_subset { QK_EVEN = 0, QK_ODD = 1, QK_FULL = 2 } qk_subset_t;
 
+/* BOUNDARY: sites that read ghosts; INTERIOR: the others. */
+typedef enum qk_region { QK_REGION_ALL, QK_REGION_INTERIOR, QK_REGION_BOUNDARY } qk_region_t;
+
 /* The local lattice of one rank. Directions are 0..3 = x, y, z, t. */
 typedef struct qk_lattice {
   int32_t l[4];      /* local extents, even, >= 2 (>= 4 where split) */
@@ -42,7 +45,7 @@ typedef struct qk_lattice {
   int32_t global[4]; /* global extents */
 } qk_lattice_t;
 
-/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts. */
+/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts, 2 * nvec on coarse levels. */
 typedef struct qk_spinor {
   void *data;
   float *scale; /* QK_HALF only: one per (tile index, lane); else NULL */

@@ -133,6 +133,14 @@ struct update_xr : op_shape<4, 2, 1, 15, 3, 1> {
 struct op_CG_XR : update_xr {};
 struct op_GCR_XR : update_xr {};
 
+struct op_MR_XR : op_shape<3, 3, 0, 7, 3, 1> {
+  QK_PREPARE { k[0] = c[2] * ratio(c[0], c[1]); }
+  QK_APPLY {
+    f[0] = f[0] + k[0] * f[1];
+    f[1] = f[1] - k[0] * f[2];
+  }
+};
+
 struct op_CG_P : op_shape<2, 2, 0, 3, 1, 1> {
   QK_PREPARE { k[0] = ratio(c[0], c[1]); }
   QK_APPLY { f[0] = f[1] + k[0] * f[0]; }

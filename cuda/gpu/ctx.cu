@@ -176,3 +176,44 @@ qk_status_t qk_gpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
   return qk_gpu_check(ctx, cudaStreamSynchronize(qk_gpu(ctx)->stream[queue]),
                       "cudaStreamSynchronize");
 }
+
+/* ---- graphs ---- */
+
+struct qk_graph {
+  cudaGraphExec_t exec;
+};
+
+qk_status_t qk_gpu_memory::graph_begin(qk_ops_ctx_t *ctx) {
+  return qk_gpu_check(
+      ctx, cudaStreamBeginCapture(qk_gpu(ctx)->stream[0], cudaStreamCaptureModeThreadLocal),
+      "cudaStreamBeginCapture");
+}
+
+qk_status_t qk_gpu_memory::graph_end(qk_ops_ctx_t *ctx, qk_graph_t **graph) {
+  cudaGraph_t recorded = NULL;
+  qk_status_t status = qk_gpu_check(ctx, cudaStreamEndCapture(qk_gpu(ctx)->stream[0], &recorded),
+                                    "cudaStreamEndCapture");
+  if (status != QK_OK) return status;
+  qk_graph_t *g = (qk_graph_t *)calloc(1, sizeof *g);
+  if (g == NULL)
+    status = qk_ctx_fail(ctx, QK_NO_MEMORY, "no memory for %zu bytes of a graph", sizeof *g);
+  else
+    status = qk_gpu_check(ctx, cudaGraphInstantiate(&g->exec, recorded, 0), "cudaGraphInstantiate");
+  cudaGraphDestroy(recorded);
+  if (status != QK_OK) {
+    ::free(g);
+    return status;
+  }
+  *graph = g;
+  return QK_OK;
+}
+
+qk_status_t qk_gpu_memory::graph_launch(qk_ops_ctx_t *ctx, qk_graph_t *graph) {
+  return qk_gpu_check(ctx, cudaGraphLaunch(graph->exec, qk_gpu(ctx)->stream[0]), "cudaGraphLaunch");
+}
+
+void qk_gpu_memory::graph_destroy(qk_ops_ctx_t *ctx, qk_graph_t *graph) {
+  if (graph == NULL) return;
+  qk_gpu_check(ctx, cudaGraphExecDestroy(graph->exec), "cudaGraphExecDestroy");
+  ::free(graph);
+}

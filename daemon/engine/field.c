@@ -25,17 +25,17 @@ void qk_spinor_place(qk_spinor_t *v, void *memory) {
   v->scale = v->prec == QK_HALF ? (float *)((char *)memory + qk_spinor_data_bytes(v)) : NULL;
 }
 
-static qk_spinor_t shape_of(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+static qk_spinor_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
   return (qk_spinor_t){.prec = prec,
                        .subset = subset,
-                       .ncomp = 12,
+                       .ncomp = geom->ncomp,
                        .nrhs = nrhs,
                        .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
-                       .nsites = subset == QK_FULL ? 2 * (int64_t)lat->vcb : lat->vcb};
+                       .nsites = subset == QK_FULL ? 2 * (int64_t)geom->lat.vcb : geom->lat.vcb};
 }
 
-size_t qk_field_bytes(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset) {
-  qk_spinor_t v = shape_of(lat, prec, nrhs, subset);
+size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  qk_spinor_t v = shape_of(geom, prec, nrhs, subset);
   return qk_spinor_bytes(&v);
 }
 
@@ -44,7 +44,7 @@ qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk
   qk_field_t *f = qk_malloc(sizeof *f);
   if (!f) return QK_NO_MEMORY;
   void *memory = NULL;
-  *f = (qk_field_t){.dev = dev, .v = shape_of(&dev->geom->lat, prec, nrhs, subset)};
+  *f = (qk_field_t){.dev = dev, .v = shape_of(dev->geom, prec, nrhs, subset)};
   f->bytes = qk_spinor_bytes(&f->v);
   qk_status_t status = dev->ops->alloc(dev->ctx, f->bytes, &memory);
   if (status) goto fail_alloc;

@@ -29,7 +29,7 @@ typedef struct qk_field {
 qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
                             qk_field_t **field);
 void qk_field_destroy(qk_field_t *field); /* NULL-safe */
-size_t qk_field_bytes(const qk_lattice_t *lat, qk_prec_t prec, int nrhs, qk_subset_t subset);
+size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset);
 
 /* Bytes of the tiles of `v` (shape members set), alone or with the scales of half precision behind
  * them; and the pointers of v into memory of qk_spinor_bytes. */

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], 
   qk_status_t status = check_dims(global, err);
   if (status) return status;
 
-  qk_geom_t g = {.comm = comm, .volume = 1, .local_volume = 1};
+  qk_geom_t g = {.comm = comm, .volume = 1, .local_volume = 1, .ncomp = 12};
   qk_comm_grid(comm, g.grid, g.coord);
   for (int mu = 0; mu < 4; mu++) {
     int n = g.grid[mu], l = global[mu] / n;
@@ -45,6 +46,43 @@ qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], 
   g.lat.vcb = (int32_t)(g.local_volume / 2);
   for (int mu = 0; mu < 4; mu++) g.lat.face[mu] = g.lat.vcb / g.lat.l[mu];
   *geom = g;
+  return QK_OK;
+}
+
+/* "2, 3, 6": the blocks that cut an extent into an even number of aggregates. */
+static const char *blocks_that_fit(int extent, char text[64]) {
+  size_t n = 0;
+  text[0] = '\0';
+  for (int b = 2; b <= extent / 2 && n < 48; b++)
+    if (extent % (2 * b) == 0) n += (size_t)snprintf(text + n, 64 - n, n ? ", %d" : "%d", b);
+  return text[0] ? text : "none";
+}
+
+qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec, qk_geom_t *coarse,
+                            qk_err_t *err) {
+  char fit[64];
+  if (nvec < 2 || nvec > QK_MG_VECTORS_MAX || nvec % 2)
+    return qk_fail(err, QK_BAD_GEOMETRY, "%d null vectors: an even number from 2 to %d", nvec,
+                   QK_MG_VECTORS_MAX);
+  qk_geom_t g = *fine;
+  g.ncomp = 2 * nvec;
+  g.volume = g.local_volume = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    int b = block[mu], l = fine->lat.l[mu];
+    if (b < 1 || l % (2 * b))
+      return qk_fail(err, QK_BAD_GEOMETRY,
+                     "block %c = %d: it must cut the local extent %d into an even number of "
+                     "aggregates (blocks that do: %s)",
+                     axis[mu], b, l, blocks_that_fit(l, fit));
+    g.global[mu] = g.lat.global[mu] = fine->global[mu] / b;
+    g.lat.l[mu] = l / b;
+    g.lat.offset[mu] = fine->lat.offset[mu] / b;
+    g.volume *= g.global[mu];
+    g.local_volume *= g.lat.l[mu];
+  }
+  g.lat.vcb = (int32_t)(g.local_volume / 2);
+  for (int mu = 0; mu < 4; mu++) g.lat.face[mu] = g.lat.vcb / g.lat.l[mu];
+  *coarse = g;
   return QK_OK;
 }
 

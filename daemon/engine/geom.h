@@ -13,12 +13,20 @@ typedef struct qk_geom {
   qk_lattice_t lat; /* what the kernels see of this rank */
   int64_t volume;   /* global sites */
   int64_t local_volume;
+  int ncomp;       /* complex components of a spinor at a site: 12, or 2 * nvec on coarse levels */
   qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
 
 /* Global extents must be even, >= 2, local ones even and >= 4 where split (QK_BAD_GEOMETRY names the
  * direction and the limit). The communicator's grid must be set. */
 qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err);
+
+/* The lattice of aggregates of extents `block`, spinors of 2 * nvec components. QK_BAD_GEOMETRY: a block
+ * that does not divide the local extent into an even number of aggregates (names direction, extent and what
+ * would), nvec odd or not in 2 .. QK_MG_VECTORS_MAX. */
+enum { QK_MG_VECTORS_MAX = 64 };
+qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec, qk_geom_t *coarse,
+                            qk_err_t *err);
 
 /* "8x8x8x16" -> dims in x, y, z, t order; extents even, >= 2, and the volume at most 2^31 - 1.
  * QK_BAD_GEOMETRY otherwise. */

@@ -1,5 +1,6 @@
 /*
- * operator.h: Dirac operators behind one table; Wilson and Wilson-clover are the first.
+ * operator.h: Dirac operators behind one table: Wilson and Wilson-clover, and the coarse operators of
+ * multigrid (galerkin.h), where diag, A and hops are matrices.
  *
  *   M = diag - 1/2 hop,  diag = 4 + m + csw * clover  (docs/physics.md; cuda/ops.h has hop)
  *   even-odd (symmetric):  Mhat = 1 - A_ee^-1 M_eo A_oo^-1 M_oe  on even sites, A = diag
@@ -30,6 +31,13 @@ typedef struct qk_operator_ops {
   /* x = (x_e, A_oo^-1 (b_o - M_oe x_e)); x full, xe even, b full. xe may be the even half of x. */
   qk_status_t (*reconstruct_eo)(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
                                 const qk_field_t *b);
+  /* out = Mhat in with hops between blocks of these extents left out (local coordinates): Schwarz smoothers. */
+  qk_status_t (*apply_eo_blocks)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                 const int block[4]);
+  /* out(n) = what M takes from in(n+mu); full fields. Galerkin products are made of it. */
+  qk_status_t (*hop_ahead)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
+  /* out = A in or A^-1 in; fields of the same subset, even, odd or full. */
+  qk_status_t (*diag)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 

@@ -181,6 +181,11 @@ static void plain_component(qk_blas_op_t op, double complex *f, const double com
     f[1] -= alpha * f[3];
     red[0] += conj(f[1]) * f[1];
     break;
+  case QK_BLAS_MR_XR:
+    alpha = c[2] * quotient(c[0], c[1]);
+    f[0] += alpha * f[1];
+    f[1] -= alpha * f[2];
+    break;
   case QK_BLAS_CG_P:
     f[0] = f[1] + quotient(c[0], c[1]) * f[0];
     break;

@@ -72,7 +72,7 @@ Test(field, accounts_for_its_memory) {
     for (int nrhs = 1; nrhs <= 9; nrhs++) {
       qk_field_t *f;
       cr_assert(qk_field_create(&rig.dev, (qk_prec_t)p, nrhs, QK_ODD, &f) == QK_OK);
-      size_t bytes = qk_field_bytes(&rig.geom.lat, (qk_prec_t)p, nrhs, QK_ODD);
+      size_t bytes = qk_field_bytes(&rig.geom, (qk_prec_t)p, nrhs, QK_ODD);
       size_t lanes = nrhs == 1 ? 96 : nrhs <= 8 ? 96 * 8 : 96 * 16;
       const size_t per_lane[3] = {24 * 8, 24 * 4, 24 * 2 + 4};
       cr_expect(bytes == lanes * per_lane[p] && f->bytes == bytes);
