@@ -123,14 +123,14 @@ typedef struct qk_transfer_copy_args {
 
 /* Galerkin products, for columns (s, v) of one chirality s: with
  *   K(X)[(s',v'), (s,v)] = sum over x in X of sum_c conj(V_s'(x)[c, v']) w(x)[s', c; v]
- * where w, a block of nvec columns (full field, QK_SINGLE), is an operator applied to the columns of
- * chirality s of V. mu < 0: inner += K. mu = 0..3: sites x on the face of X where x+mu leaves X add to
+ * where w is an operator applied to the columns of v with chirality s alone left; v and w: blocks of nvec
+ * columns (full fields, QK_SINGLE). mu < 0: inner += K. mu = 0..3: sites x on the face of X where x+mu leaves X add to
  * ahead (direction 2*mu of it), the others to inner. inner: ndir 1; ahead: ndir 8; both QK_SINGLE or
  * QK_DOUBLE, n = 2 nvec. Sums in fp32 or better, in an order that depends on the lattice alone. */
 typedef struct qk_galerkin_args {
-  qk_transfer_t t;
+  qk_aggregates_t agg;
   int32_t mu, chirality; /* s: 0 (+1) or 1 (-1) */
-  qk_spinor_t w;
+  qk_spinor_t v, w;
   qk_coarse_links_t inner, ahead;
 } qk_galerkin_args_t;
 
