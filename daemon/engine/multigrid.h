@@ -13,7 +13,7 @@
 #define QK_ENGINE_MULTIGRID_H
 
 #include "daemon/engine/galerkin.h"
-#include "daemon/engine/gauge_format.h"
+#include "daemon/engine/gauge.h"
 #include "daemon/engine/smoother.h"
 
 enum { QK_MG_LEVELS_MAX = 5 };

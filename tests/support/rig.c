@@ -116,7 +116,7 @@ void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t) {
   qk_wilson_params_t p = {.mass = mass,
                           .csw = csw,
                           .phase = {{1, 0}, {1, 0}, {1, 0}, {phase_t, 0}},
-                          .link_reals = {18, 12, 12},
+                          .link_reals = {18, 12, 18},
                           .want = {true, true, true}};
   if (rig->op) rig->op->ops->destroy(rig->op);
   rig->op = NULL;
