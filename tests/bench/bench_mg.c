@@ -1,0 +1,389 @@
+/*
+ * bench_mg: what a right-hand side costs with multigrid, by batch size, with BiCGStab beside it.
+ *
+ * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations, operator
+ * applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873, Fig. 4). With --errors
+ * the error of a solution against one solved to tol * 1e-4, over its residual (Table 3 there).
+ */
+#include <argp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/cycle.h"
+#include "tests/support/rig.h"
+
+typedef struct options {
+  const char *gauge;
+  double kappa, csw, tol;
+  int batch[8], nbatch, plain, point, errors, keep;
+  qk_prec_t outer;
+  qk_mg_params_t mg;
+} options_t;
+
+enum {
+  PLAIN = 256,
+  POINT,
+  ERRORS,
+  KEEP,
+  OUTER,
+  LEVELS,
+  BLOCKS,
+  VECTORS,
+  PRE,
+  POST,
+  ITERATIONS,
+  COARSE_TOL,
+  SETUP,
+  PASSES,
+  STORE,
+  SMOOTHER,
+  DEFLATE,
+  NO_GRAPHS
+};
+
+static const struct argp_option table[] = {
+    {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
+    {"kappa", 'k', "K", 0, "hopping parameter (0.1350)", 0},
+    {"csw", 'c', "CSW", 0, "clover coefficient (1.769)", 0},
+    {"tol", 't', "TOL", 0, "relative residual (1e-10)", 0},
+    {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
+    {"plain", PLAIN, 0, 0, "BiCGStab, double and half, beside it", 0},
+    {"point", POINT, 0, 0, "point sources instead of random ones", 0},
+    {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
+    {"keep", KEEP, "N", 0, "directions of the outer GCR (8)", 0},
+    {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
+    {"levels", LEVELS, "N", 0, "levels of the hierarchy", 0},
+    {"blocks", BLOCKS, "XxYxZxT,...", 0, "aggregates of each level", 0},
+    {"vectors", VECTORS, "N,...", 0, "null vectors of each level", 0},
+    {"pre", PRE, "N,...", 0, "smoothing steps before; -1: none", 0},
+    {"post", POST, "N,...", 0, "smoothing steps after; -1: none", 0},
+    {"iterations", ITERATIONS, "N,...", 0, "of GCR on levels 1, 2, ...", 0},
+    {"coarse-tol", COARSE_TOL, "TOL,...", 0, "of GCR on levels 1, 2, ...", 0},
+    {"setup", SETUP, "N,...", 0, "relaxation of each level's vectors", 0},
+    {"passes", PASSES, "N,...", 0, "refinements of each level's vectors; -1: none", 0},
+    {"store", STORE, "PRECISION", 0, "of coarse matrices and prolongators: single or half", 0},
+    {"smoother", SMOOTHER, "NAME,...", 0, "mr, ca-gcr, chebyshev, schwarz", 0},
+    {"deflate", DEFLATE, "N", 0, "vectors of the coarsest level", 0},
+    {"no-graphs", NO_GRAPHS, 0, 0, "launch kernel by kernel", 0},
+    {0}};
+
+static qk_prec_t precision_of(const char *name, struct argp_state *state) {
+  static const char *const names[] = {"double", "single", "half"};
+  for (int p = 0; p < 3; p++)
+    if (strcmp(name, names[p]) == 0) return (qk_prec_t)p;
+  argp_error(state, "precision %s: double, single or half", name);
+  return QK_SINGLE;
+}
+
+/* "a,b,..." into at most `most` numbers; returns how many. */
+static int numbers(const char *text, int most, double *v) {
+  int n = 0;
+  for (const char *p = text; *p && n < most; p += *p == ',') {
+    char *end;
+    v[n++] = strtod(p, &end);
+    if (end == p) break;
+    p = end;
+  }
+  return n;
+}
+
+static void blocks_of(const char *text, qk_mg_params_t *mg, struct argp_state *state) {
+  char item[64];
+  for (int l = 0; *text && l < QK_MG_LEVELS_MAX; l++) {
+    size_t n = strcspn(text, ",");
+    snprintf(item, sizeof item, "%.*s", (int)n, text);
+    int *b = mg->level[l].block;
+    if (sscanf(item, "%dx%dx%dx%d", &b[0], &b[1], &b[2], &b[3]) != 4)
+      argp_error(state, "block %s: four extents like 4x4x4x4 are wanted", item);
+    text += n + (text[n] == ',');
+  }
+}
+
+static void smoothers_of(const char *text, qk_mg_params_t *mg, struct argp_state *state) {
+  char item[64];
+  for (int l = 0; *text && l < QK_MG_LEVELS_MAX; l++) {
+    size_t n = strcspn(text, ",");
+    snprintf(item, sizeof item, "%.*s", (int)n, text);
+    if (!qk_smoother_parse(item, &mg->level[l].smoother.kind))
+      argp_error(state, "smoother %s: mr, ca-gcr, chebyshev or schwarz", item);
+    text += n + (text[n] == ',');
+  }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  qk_mg_level_params_t *level = o->mg.level;
+  double v[8];
+  int n = arg ? numbers(arg, 8, v) : 0;
+  switch (key) {
+  case 'g':
+    o->gauge = arg;
+    break;
+  case 'k':
+    o->kappa = v[0];
+    break;
+  case 'c':
+    o->csw = v[0];
+    break;
+  case 't':
+    o->tol = v[0];
+    break;
+  case 'b':
+    for (int i = 0; i < n; i++) {
+      if (v[i] < 1 || v[i] > QK_MAX_RHS)
+        argp_error(state, "batch %g: batch sizes are 1 to %d", v[i], QK_MAX_RHS);
+      o->batch[i] = (int)v[i];
+    }
+    o->nbatch = n;
+    break;
+  case PLAIN:
+    o->plain = 1;
+    break;
+  case POINT:
+    o->point = 1;
+    break;
+  case ERRORS:
+    o->errors = 1;
+    break;
+  case KEEP:
+    o->keep = (int)v[0];
+    break;
+  case OUTER:
+    o->outer = precision_of(arg, state);
+    break;
+  case LEVELS:
+    o->mg.nlevel = (int)v[0];
+    break;
+  case BLOCKS:
+    blocks_of(arg, &o->mg, state);
+    break;
+  case SMOOTHER:
+    smoothers_of(arg, &o->mg, state);
+    break;
+  case DEFLATE:
+    o->mg.deflate = (int)v[0];
+    break;
+  case NO_GRAPHS:
+    o->mg.no_graphs = true;
+    break;
+  case STORE:
+    for (int l = 0; l < QK_MG_LEVELS_MAX; l++)
+      level[l].store = level[l].prolongator = precision_of(arg, state);
+    break;
+  default:
+    for (int l = 0; l < n && l < QK_MG_LEVELS_MAX; l++) {
+      if (key == VECTORS) level[l].nvec = (int)v[l];
+      if (key == PRE) level[l].pre = (int)v[l];
+      if (key == POST) level[l].post = (int)v[l];
+      if (key == SETUP) level[l].setup_iterations = (int)v[l];
+      if (key == PASSES) level[l].setup_passes = (int)v[l];
+      if (l + 1 == QK_MG_LEVELS_MAX) break;
+      if (key == ITERATIONS) level[l + 1].iterations = (int)v[l];
+      if (key == COARSE_TOL) level[l + 1].tol = v[l];
+    }
+    return key >= PLAIN && key <= NO_GRAPHS ? 0 : ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void wait_for(const qk_rig_t *rig) {
+  rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "queue", NULL);
+}
+
+/* ---- setup ------------------------------------------------------------------------------------------ */
+
+static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
+  printf("setup %.2f s, hierarchy %.2f GB, device %.2f GB, convergence %.3f an iteration, attempts "
+         "%d\n",
+         seconds, 1e-9 * (double)qk_mg_bytes(mg),
+         1e-9 * (double)rig->dev.ops->allocated(rig->dev.ctx), mg->convergence, mg->attempts);
+  printf("%5s %-14s %-10s %4s %5s %5s %5s %7s %9s %9s %9s %9s\n", "level", "lattice", "block",
+         "vec", "pre", "post", "iter", "seconds", "P+P-1", "galerkin", "|Mv|/|v|", "represent");
+  for (int l = 0; l < mg->nlevel; l++) {
+    const qk_mg_level_t *a = &mg->level[l];
+    const qk_mg_level_params_t *p = &mg->params.level[l];
+    const int *x = l ? a->geom.global : rig->geom.global;
+    char lattice[32], block[32] = "";
+    snprintf(lattice, sizeof lattice, "%dx%dx%dx%d", x[0], x[1], x[2], x[3]);
+    if (l + 1 < mg->nlevel)
+      snprintf(block, sizeof block, "%dx%dx%dx%d", p->block[0], p->block[1], p->block[2],
+               p->block[3]);
+    printf("%5d %-14s %-10s %4d %5d %5d %5d %7.2f %9.1e %9.1e %9.1e %9.1e\n", l, lattice, block,
+           l + 1 < mg->nlevel ? p->nvec : 0, p->pre, p->post, p->iterations, a->setup_seconds,
+           a->health.orthonormality, a->health.galerkin, a->health.null_residual,
+           a->health.representation);
+  }
+}
+
+/* ---- solves ----------------------------------------------------------------------------------------- */
+
+static void import_sources(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
+  double *v = rig_vector(rig);
+  for (int i = 0; i < n; i++) {
+    if (o->point) {
+      rig_point(rig, i / 3 % 4, i % 3, v);
+      rig_import(rig, qk_solver_rhs(solver), i, v);
+    } else {
+      qk_source_args_t a = {.lat = rig->geom.lat,
+                            .field = qk_solver_rhs(solver)->v,
+                            .rhs = i,
+                            .kind = QK_SOURCE_Z4,
+                            .site = {0, 0, 0, -1},
+                            .spin = -1,
+                            .colour = -1,
+                            .seed = 1000 + (uint64_t)i};
+      rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
+    }
+  }
+  qk_free(v);
+}
+
+typedef struct cost {
+  double iterations, least, most, applications, seconds, residual;
+  int failed;
+} cost_t;
+
+static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n, double tol) {
+  cost_t c = {.least = INFINITY};
+  int slot[QK_MAX_RHS];
+  double tols[QK_MAX_RHS];
+  int64_t most[QK_MAX_RHS];
+  for (int i = 0; i < n; i++) {
+    slot[i] = i;
+    tols[i] = tol;
+    most[i] = 20000;
+    qk_solver_clear(solver, i);
+  }
+  import_sources(rig, o, solver, n);
+  wait_for(rig);
+  double start = now();
+  rig_must(qk_solver_fill_many(solver, slot, n, tols, most), "fill", NULL);
+  rig_run(solver);
+  wait_for(rig);
+  c.seconds = (now() - start) / n;
+  for (int i = 0; i < n; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    c.iterations += (double)s->iterations / n;
+    c.least = fmin(c.least, (double)s->iterations);
+    c.most = fmax(c.most, (double)s->iterations);
+    c.applications += (double)s->applications / n;
+    c.residual = fmax(c.residual, s->residual);
+    c.failed += s->status != QK_OK;
+  }
+  return c;
+}
+
+static void show_cost(const char *what, int n, const cost_t *c, double reference) {
+  printf("%-16s %4d %7.1f %5.0f %5.0f %9.1f %9.4f %7.2f %9.1e%s\n", what, n, c->iterations,
+         c->least, c->most, c->applications, c->seconds, reference / c->seconds, c->residual,
+         c->failed ? "  NOT CONVERGED" : "");
+  fflush(stdout);
+}
+
+static double plain(qk_rig_t *rig, const options_t *o, int n) {
+  qk_solver_t *solver = rig_solver(rig, "bicgstab", QK_HALF, n);
+  solve(rig, o, solver, n, o->tol); /* allocates, warms up */
+  cost_t c = solve(rig, o, solver, n, o->tol);
+  show_cost("bicgstab half", n, &c, c.seconds);
+  qk_solver_destroy(solver);
+  return c.seconds;
+}
+
+/* |x - x*| / |x*| over the residual of x, with x* solved 1e4 times further. */
+static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) {
+  cost_t c = solve(rig, o, solver, 1, o->tol);
+  double *x = rig_vector(rig), *better = rig_vector(rig);
+  rig_export(rig, qk_solver_solution(solver), 0, x);
+  cost_t d = solve(rig, o, solver, 1, o->tol * 1e-4);
+  rig_export(rig, qk_solver_solution(solver), 0, better);
+  printf("residual %.2e (%.2e), relative error %.2e: error / residual %.1f\n", c.residual,
+         d.residual, rig_distance(rig, x, better), rig_distance(rig, x, better) / c.residual);
+  qk_free(x);
+  qk_free(better);
+}
+
+static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
+  qk_err_t err = {0};
+  qk_cycle_t *cycle;
+  qk_solver_t *solver;
+  double level[QK_MG_LEVELS_MAX] = {0}, total = 0;
+  rig_must(qk_cycle_create(mg, o->outer, n, &cycle, &err), "cycle", &err);
+  qk_solver_params_t p = {.method = "gcr",
+                          .inner = o->outer,
+                          .nslot = n,
+                          .check = 1,
+                          .gcr_keep = o->keep,
+                          .precond = qk_cycle_precond(cycle)};
+  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, &err), "solver", &err);
+  solve(rig, o, solver, n, 1e-3);
+  cost_t c = solve(rig, o, solver, n, o->tol);
+  show_cost("multigrid", n, &c, reference);
+  qk_cycle_time(cycle, true, level);
+  double start = now();
+  solve(rig, o, solver, n, o->tol);
+  total = now() - start;
+  qk_cycle_time(cycle, false, level);
+  printf("%16s device %.1f GB; share of time by level:", "",
+         1e-9 * (double)rig->dev.ops->allocated(rig->dev.ctx));
+  double outside = total;
+  for (int l = 0; l < mg->nlevel; l++) outside -= level[l];
+  printf(" outer %.0f %%", 100 * outside / total);
+  for (int l = 0; l < mg->nlevel; l++) printf(", %d: %.0f %%", l, 100 * level[l] / total);
+  printf(" (of %.4f s per RHS)\n", total / n);
+  if (o->errors && n == 1) error_ratio(rig, o, solver);
+  qk_solver_destroy(solver);
+  qk_cycle_destroy(cycle);
+}
+
+static void progress(void *arg, const char *phase, int64_t done, int64_t total) {
+  (void)arg;
+  if (done == total) fprintf(stderr, "  %s\n", phase);
+}
+
+int main(int argc, char **argv) {
+  options_t o = {.gauge = "builtin:weak:8x8x8x16:1",
+                 .kappa = 0.1350,
+                 .csw = 1.769,
+                 .tol = 1e-10,
+                 .batch = {1, 12},
+                 .nbatch = 2,
+                 .outer = QK_SINGLE};
+  const struct argp argp = {
+      table, parse, NULL, "Multigrid benchmark. QK_BACKEND names the backend.", NULL, NULL, NULL};
+  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  if (!rig_backend_present()) return 77;
+  qk_rig_t rig;
+  qk_device_info_t info;
+  qk_err_t err = {0};
+  qk_mg_t *mg;
+  rig_open(&rig, NULL, o.gauge, NULL);
+  rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
+  rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
+  printf("%s, %dx%dx%dx%d, kappa %g, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
+         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.kappa, o.csw, o.tol,
+         info.name, rig.dev.ops->name);
+  wait_for(&rig);
+  double start = now();
+  rig_must(qk_mg_create(rig.op, rig.work, &o.mg, progress, NULL, &mg, &err), "setup", &err);
+  wait_for(&rig);
+  double seconds = now() - start;
+  rig_must(qk_mg_check(mg, &err), "check", &err);
+  show_setup(&rig, mg, seconds);
+  printf("%-16s %4s %7s %5s %5s %9s %9s %7s %9s\n", "method", "RHS", "iter", "least", "most",
+         "apps/RHS", "s/RHS", "gain", "residual");
+  for (int b = 0; b < o.nbatch; b++)
+    multigrid(&rig, &o, mg, o.batch[b], o.plain ? plain(&rig, &o, o.batch[b]) : NAN);
+  qk_mg_destroy(mg);
+  rig_close(&rig);
+  return 0;
+}
