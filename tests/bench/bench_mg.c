@@ -347,7 +347,23 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
 
 static void progress(void *arg, const char *phase, int64_t done, int64_t total) {
   (void)arg;
-  if (done == total) fprintf(stderr, "  %s\n", phase);
+  if (done == total && !getenv("OMPI_COMM_WORLD_RANK")) fprintf(stderr, "  %s\n", phase);
+}
+
+/* Under mpirun: all ranks, on a grid of least surface; rank 0 prints. Else NULL: one. */
+static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
+  qk_err_t err = {0};
+  qk_comm_t *comm;
+  qk_gauge_info_t file;
+  int grid[4] = {0};
+  if (!getenv("OMPI_COMM_WORLD_SIZE")) return NULL;
+  rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
+  rig_must(qk_gauge_probe(gauge, NULL, &file, &err), gauge, &err);
+  rig_must(qk_comm_choose_grid(qk_comm_size(comm), file.dims, grid, &err), "grid", &err);
+  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
+  if (qk_comm_rank(comm) != 0 && !freopen("/dev/null", "w", stdout)) abort();
+  printf("%d ranks: %dx%dx%dx%d\n", qk_comm_size(comm), grid[0], grid[1], grid[2], grid[3]);
+  return comm;
 }
 
 int main(int argc, char **argv) {
@@ -366,7 +382,7 @@ int main(int argc, char **argv) {
   qk_device_info_t info;
   qk_err_t err = {0};
   qk_mg_t *mg;
-  rig_open(&rig, NULL, o.gauge, NULL);
+  rig_open(&rig, ranks(&argc, &argv, o.gauge), o.gauge, NULL);
   rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
   rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
   printf("%s, %dx%dx%dx%d, kappa %g, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
