@@ -6,7 +6,7 @@ static bool same_block(const qk_spinor_t *a, const qk_spinor_t *b) {
   return a->prec == b->prec && a->nrhs == b->nrhs && a->ntile == b->ntile;
 }
 
-static const char *lattice_misfit(const qk_lattice_t *lat) {
+const char *qk_lattice_misfit(const qk_lattice_t *lat) {
   int64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
     if (lat->l[mu] < 2 || lat->l[mu] % 2 != 0) return "lattice: extents must be even and >= 2";
@@ -57,7 +57,7 @@ static const char *operand_misfit(const qk_spinor_t *f, const qk_spinor_t *out, 
 }
 
 const char *qk_hop_misfit(const qk_hop_args_t *a) {
-  const char *why = lattice_misfit(&a->lat);
+  const char *why = qk_lattice_misfit(&a->lat);
   if (why == NULL) why = block_misfit(&a->out);
   if (why != NULL) return why;
   const int64_t nsites = a->out_parity == QK_FULL ? 2 * (int64_t)a->lat.vcb : a->lat.vcb;
@@ -81,7 +81,7 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
 }
 
 const char *qk_pack_misfit(const qk_pack_args_t *a) {
-  const char *why = lattice_misfit(&a->lat);
+  const char *why = qk_lattice_misfit(&a->lat);
   if (why == NULL) why = block_misfit(&a->in);
   if (why == NULL) why = links_misfit(&a->links, a->in.prec);
   if (why != NULL) return why;
@@ -95,7 +95,7 @@ const char *qk_pack_misfit(const qk_pack_args_t *a) {
 }
 
 const char *qk_gauss_misfit(const qk_gauss_args_t *a) {
-  const char *why = lattice_misfit(&a->lat);
+  const char *why = qk_lattice_misfit(&a->lat);
   if (why == NULL) why = block_misfit(&a->out);
   const int64_t nsites = 2 * (int64_t)a->lat.vcb;
   if (why == NULL) why = operand_misfit(&a->out, &a->out, nsites);

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+const char *qk_lattice_misfit(const qk_lattice_t *lat);
 const char *qk_hop_misfit(const qk_hop_args_t *args);
 const char *qk_pack_misfit(const qk_pack_args_t *args);
 const char *qk_gauss_misfit(const qk_gauss_args_t *args);
