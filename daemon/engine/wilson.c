@@ -30,9 +30,23 @@ double qk_kappa_of_mass(double mass) {
 /* What a pass computes besides the hop; coefficients as in qk_hop_args_t. */
 typedef struct pass {
   bool dagger, diag_on_sum, inverse;
+  uint32_t hops;    /* 0: all */
+  const int *block; /* NULL: hops are not cut */
   double c_hop, c_z, c_x;
   qk_spinor_t z, x;
 } pass_t;
+
+/* Blocks end at the edges of ranks: where all split directions are cut, nothing comes from neighbours. */
+static void cut_hops(qk_hop_args_t *args, const int block[4]) {
+  for (int mu = 0; mu < 4; mu++) {
+    args->block[mu] = block[mu];
+    if (block[mu] > 0) args->lat.split[mu] = 0;
+  }
+}
+
+static bool needs_halo(const qk_lattice_t *lat) {
+  return lat->split[0] || lat->split[1] || lat->split[2] || lat->split[3];
+}
 
 static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
   const qk_device_t *dev = w->op.dev;
@@ -42,6 +56,7 @@ static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_sp
                         .region = QK_REGION_ALL,
                         .dagger = p->dagger,
                         .diag_on_sum = p->diag_on_sum,
+                        .hops = p->hops,
                         .c_hop = p->c_hop,
                         .c_z = p->c_z,
                         .c_x = p->c_x,
@@ -52,7 +67,8 @@ static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_sp
                         .x = p->x,
                         .out = out};
   memcpy(args.phase, w->params.phase, sizeof args.phase);
-  if (p->c_hop == 0 || !qk_halo_needed(w->halo)) return dev->ops->hop(dev->ctx, &args);
+  if (p->block) cut_hops(&args, p->block);
+  if (p->c_hop == 0 || !needs_halo(&args.lat)) return dev->ops->hop(dev->ctx, &args);
 
   qk_status_t status = qk_halo_begin(w->halo, &args);
   if (status) return status;
@@ -164,6 +180,41 @@ static qk_status_t wilson_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const
   return run_pass(w, &p, qk_field_parity(x, QK_ODD), even);
 }
 
+static qk_status_t wilson_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                          const int block[4]) {
+  wilson_t *w = (wilson_t *)op;
+  qk_field_t *odd;
+  if (!fits(w, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  qk_status_t status = qk_work_reserve(op->work, in->v.prec, in->v.nrhs, QK_ODD, &odd);
+  if (status) return status;
+  pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
+  pass_t second = first;
+  second.c_hop = -0.25;
+  second.c_x = 1;
+  second.x = in->v;
+  op->applications[in->v.prec]++;
+  status = run_pass(w, &first, odd->v, in->v);
+  if (!status) status = run_pass(w, &second, out->v, odd->v);
+  qk_work_release(op->work, odd);
+  return status;
+}
+
+static qk_status_t wilson_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                    int mu) {
+  wilson_t *w = (wilson_t *)op;
+  if (!fits(w, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
+  pass_t p = {.hops = 1u << (2 * mu), .c_hop = -0.5};
+  return run_pass(w, &p, out->v, in->v);
+}
+
+static qk_status_t wilson_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                               bool inverse) {
+  wilson_t *w = (wilson_t *)op;
+  if (!fits(w, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
+  pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
+  return run_pass(w, &p, out->v, in->v);
+}
+
 static void wilson_destroy(qk_operator_t *op) {
   if (!op) return;
   wilson_t *w = (wilson_t *)op;
@@ -182,6 +233,9 @@ static const qk_operator_ops_t wilson_ops = {.name = "wilson",
                                              .apply_eo = wilson_apply_eo,
                                              .prepare_eo = wilson_prepare_eo,
                                              .reconstruct_eo = wilson_reconstruct_eo,
+                                             .apply_eo_blocks = wilson_apply_eo_blocks,
+                                             .hop_ahead = wilson_hop_ahead,
+                                             .diag = wilson_diag,
                                              .destroy = wilson_destroy};
 
 static const qk_operator_ops_t clover_ops = {.name = "wilson-clover",
@@ -189,6 +243,9 @@ static const qk_operator_ops_t clover_ops = {.name = "wilson-clover",
                                              .apply_eo = wilson_apply_eo,
                                              .prepare_eo = wilson_prepare_eo,
                                              .reconstruct_eo = wilson_reconstruct_eo,
+                                             .apply_eo_blocks = wilson_apply_eo_blocks,
+                                             .hop_ahead = wilson_hop_ahead,
+                                             .diag = wilson_diag,
                                              .destroy = wilson_destroy};
 
 /* ---- creation ---------------------------------------------------------------------------------------- */
