@@ -21,7 +21,9 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_s
     return BAD("%s: field %d: prec = %d: 0 to 2", call, i, (int)f->prec);
   if (f->prec == QK_HALF && f->scale == NULL)
     return BAD("%s: field %d: half without scales", call, i);
-  if (f->ncomp != 12) return BAD("%s: field %d: ncomp = %d: 12", call, i, f->ncomp);
+  if (f->prec == QK_HALF ? f->ncomp != 12 : f->ncomp < 4 || f->ncomp % 4 != 0)
+    return BAD("%s: field %d: ncomp = %d: %s", call, i, f->ncomp,
+               f->prec == QK_HALF ? "12 in half" : "a multiple of 4");
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
     return BAD("%s: field %d: nrhs = %d: 1 to %d", call, i, f->nrhs, QK_MAX_RHS);
   int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
@@ -39,6 +41,8 @@ static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const 
   if (f->nrhs != g->nrhs || f->ntile != g->ntile || f->nsites != g->nsites)
     return BAD("%s: field %d: nrhs, ntile, nsites = %d, %d, %lld: %d, %d, %lld as the first", call,
                i, f->nrhs, f->ntile, (long long)f->nsites, g->nrhs, g->ntile, (long long)g->nsites);
+  if (f->ncomp != g->ncomp)
+    return BAD("%s: field %d: ncomp = %d: %d as the first", call, i, f->ncomp, g->ncomp);
   if (f->prec != g->prec && !any_prec)
     return BAD("%s: field %d: prec = %d: %d as the first", call, i, (int)f->prec, (int)g->prec);
   return QK_OK;
@@ -79,6 +83,7 @@ static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_
                           const qk_spinor_t *f, int rhs) {
   qk_status_t status = spinor(ctx, call, 0, f);
   if (status != QK_OK) return status;
+  if (f->ncomp != 12) return BAD("%s: ncomp = %d: 12", call, f->ncomp);
   if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)lat->vcb)
     return BAD("%s: subset, nsites = %d, %lld: %d, %lld", call, (int)f->subset,
                (long long)f->nsites, QK_FULL, 2 * (long long)lat->vcb);

@@ -1,10 +1,11 @@
 /*
  * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
  *
- * A launcher walks over "rows": a row is a site (tiles of 8 RHS) or 8 sites (tiles of one RHS), and has
- * ntile tiles. N = reals a site. A lane is read in parts of part_size reals, one memory access each on
- * the GPU, so that few values are alive at a time; half fields are kept whole until their scale is
- * known. No lane looks at another one.
+ * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of one
+ * RHS), and has ntile tiles. N is 24, a whole spinor, or 8, to which the spinors of coarse levels are cut:
+ * a tile of n reals is n / 8 tiles of 8, one after the other, in every order inside a tile. A lane is
+ * read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
+ * time; half fields are kept whole until their scale is known. No lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
  */
 #ifndef QK_BODY_BLAS_H
@@ -15,17 +16,31 @@
 
 namespace QK_NS {
 
+/* Reals a tile for spinors of other than 12 components. */
+constexpr int sub_reals = 8;
+
 /* How the fields of a call are cut into tiles. */
 struct block_shape {
-  int64_t rows;
+  int64_t rows; /* sites, or eights of them, times nsub; below 2^32 */
   int ntile, nrhs, lone;
+  int nsub; /* tiles of N reals that a spinor is cut into */
 
   QK_ANY int rhs(int tile, int lane) const { return lone ? 0 : tile * QK_TILE + lane; }
+
+  /* Index, among tiles of N reals, of that of a row and a tile of RHS. */
+  QK_ANY int64_t index(int64_t row, int tile) const {
+    if (ntile == 1) return row;
+    if (nsub == 1) return row * ntile + tile;
+    const uint32_t site = (uint32_t)row / (uint32_t)nsub, sub = (uint32_t)row - site * nsub;
+    return ((int64_t)site * ntile + tile) * nsub + sub;
+  }
 };
 
-QK_ANY block_shape shape_of(const qk_spinor_t &f) {
-  return f.ntile == 0 ? block_shape{f.nsites / QK_TILE, 1, 1, 1}
-                      : block_shape{f.nsites, f.ntile, f.nrhs, 0};
+/* N: reals a tile. */
+QK_ANY block_shape shape_of(const qk_spinor_t &f, int N) {
+  const int nsub = 2 * f.ncomp / N;
+  return f.ntile == 0 ? block_shape{f.nsites / QK_TILE * nsub, 1, 1, 1, nsub}
+                      : block_shape{f.nsites * nsub, f.ntile, f.nrhs, 0, nsub};
 }
 
 #ifdef __CUDACC__

@@ -8,12 +8,27 @@
 namespace QK_NS {
 namespace {
 
-constexpr int N = 24; /* reals a site */
+/* Storage type and reals a tile. */
+template <class STORAGE, int REALS> struct kind {
+  using S = STORAGE;
+  static constexpr int N = REALS;
+};
 
-/* Rows [first, last) of chunk i. The cut depends on the lattice only, so that sums keep their order. */
+/* body(kind of the fields like f); the arguments have been checked. */
+template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
+  if (f.prec == QK_HALF)
+    body(kind<half, 24>{});
+  else if (f.ncomp == 12)
+    f.prec == QK_DOUBLE ? body(kind<double, 24>{}) : body(kind<float, 24>{});
+  else
+    f.prec == QK_DOUBLE ? body(kind<double, sub_reals>{}) : body(kind<float, sub_reals>{});
+}
+
+/* Rows [first, last) of chunk i, a chunk at least 16 spinors of 12 components. The cut depends on the
+ * lattice and the number of components only, so that sums keep their order. */
 struct chunks {
   int64_t rows, n;
-  explicit chunks(int64_t r) : rows(r), n(r / 16) {
+  chunks(const block_shape &b, int N) : rows(b.rows), n(b.rows * N / (16 * 24)) {
     if (n < 1) n = 1;
     if (n > QK_CPU_CHUNKS) n = QK_CPU_CHUNKS;
   }
@@ -36,7 +51,7 @@ struct live_lanes {
 };
 
 /* What a tile held before, to give masked lanes their old bits back. */
-template <class S> struct saved_tile {
+template <class S, int N> struct saved_tile {
   S data[QK_TILE * N];
   float scale[QK_TILE];
 
@@ -54,13 +69,13 @@ template <class S> struct saved_tile {
   }
 };
 
-/* Blocks up to this many tiles are done before threads would have met. */
-constexpr int64_t small = 256;
+/* Blocks up to this many reals a lane are done before threads would have met. */
+constexpr int64_t small = 256 * 24;
 
 /* Runs body(tile of the block, chunk, first row, last row) for all of them. */
-template <class F> void for_chunks(const block_shape &b, const F &body) {
-  const chunks c(b.rows);
-#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile > small)
+template <int N, class F> void for_chunks(const block_shape &b, const F &body) {
+  const chunks c(b, N);
+#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile * N > small)
   for (int t = 0; t < b.ntile; t++)
     for (int64_t i = 0; i < c.n; i++) body(t, i, c.first(i), c.first(i + 1));
 }
@@ -77,9 +92,8 @@ void keep(double *partial, const cx<lanes<double>> &v) {
 }
 
 /* Second pass: red[rhs] = sum over chunks (and over lanes where they are sites), in order. */
-void finish(qk_ops_ctx_t *ctx, const block_shape &b, int k, const uint8_t *mask, bool clear,
-            double *red) {
-  const chunks c(b.rows);
+void finish(qk_ops_ctx_t *ctx, const block_shape &b, const chunks &c, int k, const uint8_t *mask,
+            bool clear, double *red) {
   for (int rhs = 0; rhs < b.nrhs; rhs++) {
     const bool masked = mask != NULL && mask[rhs] == 0;
     if (masked && !clear) continue;
@@ -113,20 +127,20 @@ void coefficients(const block_shape &b, const qk_blas_args_t *a, int tile, cx<la
   }
 }
 
-template <class Op, class S> void run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  const block_shape b = shape_of(a->f[0]);
+template <class Op, class S, int N> void run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  const block_shape b = shape_of(a->f[0], N);
   spinor<S> f[Op::nf];
   for (int i = 0; i < Op::nf; i++) f[i] = spinor_of<S>(a->f[i]);
 
-  for_chunks(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
+  for_chunks<N>(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
     const live_lanes live(b, a->mask, t);
     cx<lanes<real<S>>> k[Op::nk > 0 ? Op::nk : 1] = {};
     sums<Op::nr> r = {};
     if (!live.any) return;
     coefficients<Op, real<S>>(b, a, t, k);
     for (int64_t row = first; row < last; row++) {
-      const spot at = {row * b.ntile + t, 0};
-      saved_tile<S> old[Op::nf];
+      const spot at = {b.index(row, t), 0};
+      saved_tile<S, N> old[Op::nf];
       for (int i = 0; i < Op::nf; i++)
         if (!live.all && (Op::writes >> i & 1)) old[i].save(f[i], at.tile);
       blas_tile<Op, S, N>(f, at, k, r);
@@ -136,19 +150,19 @@ template <class Op, class S> void run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a
     for (int i = 0; i < Op::nr; i++) keep(partial_of(ctx, t, chunk, i), r.v[i]);
   });
   for (int i = 0; i < Op::nr; i++)
-    finish(ctx, b, i, a->mask, false, a->red + (int64_t)i * 2 * b.nrhs);
+    finish(ctx, b, chunks(b, N), i, a->mask, false, a->red + (int64_t)i * 2 * b.nrhs);
 }
 
-template <bool ADD, class To, class From> void run_mixed(const qk_blas_args_t *a) {
-  const block_shape b = shape_of(a->f[0]);
+template <bool ADD, class To, class From, int N> void run_mixed(const qk_blas_args_t *a) {
+  const block_shape b = shape_of(a->f[0], N);
   const spinor<To> to = spinor_of<To>(a->f[0]);
   const spinor<From> from = spinor_of<From>(a->f[1]);
-  for_chunks(b, [&](int t, int64_t, int64_t first, int64_t last) {
+  for_chunks<N>(b, [&](int t, int64_t, int64_t first, int64_t last) {
     const live_lanes live(b, a->mask, t);
     if (!live.any) return;
     for (int64_t row = first; row < last; row++) {
-      const spot at = {row * b.ntile + t, 0};
-      saved_tile<To> old;
+      const spot at = {b.index(row, t), 0};
+      saved_tile<To, N> old;
       if (!live.all) old.save(to, at.tile);
       blas_mixed_tile<ADD, To, From, N>(to, from, at);
       if (!live.all) old.restore(to, at.tile, live);
@@ -156,37 +170,30 @@ template <bool ADD, class To, class From> void run_mixed(const qk_blas_args_t *a
   });
 }
 
-template <class Op, class S> void run_first(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  if constexpr (!Op::mixed)
-    run<Op, S>(ctx, a);
-  else if (a->f[1].prec == QK_DOUBLE)
-    run_mixed<Op::add, S, double>(a);
-  else if (a->f[1].prec == QK_SINGLE)
-    run_mixed<Op::add, S, float>(a);
-  else
-    run_mixed<Op::add, S, half>(a);
-}
-
 template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  switch (a->f[0].prec) {
-  case QK_DOUBLE:
-    return run_first<Op, double>(ctx, a);
-  case QK_SINGLE:
-    return run_first<Op, float>(ctx, a);
-  case QK_HALF:
-    return run_first<Op, half>(ctx, a);
-  }
+  as_kind(a->f[0], [&](auto to) {
+    using S = typename decltype(to)::S;
+    constexpr int N = decltype(to)::N;
+    if constexpr (!Op::mixed)
+      run<Op, S, N>(ctx, a);
+    else if (a->f[1].prec == QK_DOUBLE)
+      run_mixed<Op::add, S, double, N>(a);
+    else if (a->f[1].prec == QK_SINGLE)
+      run_mixed<Op::add, S, float, N>(a);
+    else if constexpr (N == 24)
+      run_mixed<Op::add, S, half, N>(a);
+  });
 }
 
 /* Sums of f[k] y over a chunk, field by field, so that the tile of y stays in the nearest cache. */
-template <class S> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
-  const block_shape b = shape_of(a->y);
+template <class S, int N> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  const block_shape b = shape_of(a->y, N);
   const spinor<S> y = spinor_of<S>(a->y);
-  for_chunks(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
+  for_chunks<N>(b, [&](int t, int64_t chunk, int64_t first, int64_t last) {
     sums<QK_MULTI_MAX> r;
     memset(&r, 0, sizeof r.v[0] * (size_t)a->n);
     for (int64_t row = first; row < last; row++) {
-      const spot at = {row * b.ntile + t, 0};
+      const spot at = {b.index(row, t), 0};
       lanes<real<S>> v[N];
       load_spinor<N>(y, at, v);
       for (int k = 0; k < a->n; k++) {
@@ -201,7 +208,7 @@ template <class S> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
     for (int k = 0; k < a->n; k++) keep(partial_of(ctx, t, chunk, k), r.v[k]);
   });
   for (int k = 0; k < a->n; k++)
-    finish(ctx, b, k, a->mask == NULL ? NULL : a->mask + (int64_t)k * b.nrhs, true,
+    finish(ctx, b, chunks(b, N), k, a->mask == NULL ? NULL : a->mask + (int64_t)k * b.nrhs, true,
            a->red + (int64_t)k * 2 * b.nrhs);
 }
 
@@ -236,7 +243,7 @@ template <class R> struct multi_coefficients {
   }
 };
 
-template <class S>
+template <class S, int N>
 void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, const spinor<S> &y,
                spot at) {
   using V = lanes<real<S>>;
@@ -256,16 +263,16 @@ void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, c
   store_spinor<N>(y, at, v);
 }
 
-template <class S> void run_axpy(qk_ops_ctx_t *, const qk_multi_args_t *a) {
-  const block_shape b = shape_of(a->y);
+template <class S, int N> void run_axpy(const qk_multi_args_t *a) {
+  const block_shape b = shape_of(a->y, N);
   const spinor<S> y = spinor_of<S>(a->y);
-  for_chunks(b, [&](int t, int64_t, int64_t first, int64_t last) {
+  for_chunks<N>(b, [&](int t, int64_t, int64_t first, int64_t last) {
     const multi_coefficients<real<S>> m(b, a, t);
     for (int64_t row = first; row < last; row++) {
-      const spot at = {row * b.ntile + t, 0};
-      saved_tile<S> old;
+      const spot at = {b.index(row, t), 0};
+      saved_tile<S, N> old;
       if (!m.live.all) old.save(y, at.tile);
-      axpy_tile<S>(a, m, y, at);
+      axpy_tile<S, N>(a, m, y, at);
       if (!m.live.all) old.restore(y, at.tile, m.live);
     }
   });
@@ -292,34 +299,14 @@ qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
 qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 1);
   if (status != QK_OK) return status;
-  switch (a->y.prec) {
-  case QK_DOUBLE:
-    run_dot<double>(ctx, a);
-    break;
-  case QK_SINGLE:
-    run_dot<float>(ctx, a);
-    break;
-  case QK_HALF:
-    run_dot<half>(ctx, a);
-    break;
-  }
+  as_kind(a->y, [&](auto k) { run_dot<typename decltype(k)::S, decltype(k)::N>(ctx, a); });
   return QK_OK;
 }
 
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 0);
   if (status != QK_OK) return status;
-  switch (a->y.prec) {
-  case QK_DOUBLE:
-    run_axpy<double>(ctx, a);
-    break;
-  case QK_SINGLE:
-    run_axpy<float>(ctx, a);
-    break;
-  case QK_HALF:
-    run_axpy<half>(ctx, a);
-    break;
-  }
+  as_kind(a->y, [&](auto k) { run_axpy<typename decltype(k)::S, decltype(k)::N>(a); });
   return QK_OK;
 }
 

@@ -8,8 +8,6 @@
 
 namespace QK_NS {
 
-constexpr int blas_reals = 24; /* a site */
-
 template <class S, int NF> struct blas_kernel_args {
   spinor<S> f[NF];
   const double *c[QK_BLAS_MAX_SCALARS];
@@ -58,7 +56,7 @@ __device__ void leave_partials(const cx<double> *v, int lane, int n, double *par
   }
 }
 
-template <class Op, class S>
+template <class Op, class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args<S, Op::nf> a) {
   const thread_place me(a.b);
   sums<Op::nr> r = {};
@@ -69,18 +67,18 @@ __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args
     Op::prepare(c, made);
     for (int i = 0; i < Op::nk; i++) k[i] = {(real<S>)made[i].re, (real<S>)made[i].im};
     for (int64_t row = me.first; row < a.b.rows; row += me.step)
-      blas_tile<Op, S, blas_reals>(a.f, spot{row * a.b.ntile + me.tile, me.lane}, k, r);
+      blas_tile<Op, S, N>(a.f, spot{a.b.index(row, me.tile), me.lane}, k, r);
   }
   if constexpr (Op::nr > 0) leave_partials<Op::nr>(r.v, me.lane, Op::nr, a.partial);
 }
 
-template <bool ADD, class To, class From>
+template <bool ADD, class To, class From, int N>
 __global__ void __launch_bounds__(QK_THREADS)
     blas_mixed_kernel(spinor<To> to, spinor<From> from, const uint8_t *mask, block_shape b) {
   const thread_place me(b);
   if (!me.exists || (mask != nullptr && mask[me.rhs] == 0)) return;
   for (int64_t row = me.first; row < b.rows; row += me.step)
-    blas_mixed_tile<ADD, To, From, blas_reals>(to, from, spot{row * b.ntile + me.tile, me.lane});
+    blas_mixed_tile<ADD, To, From, N>(to, from, spot{b.index(row, me.tile), me.lane});
 }
 
 template <class S> struct multi_kernel_args {
@@ -102,14 +100,14 @@ __device__ unsigned live_fields(const multi_kernel_args<S> &a, const thread_plac
 }
 
 /* Up to QK_GPU_MULTI fields f against y, which is read once. */
-template <class S>
+template <class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kernel_args<S> a) {
-  constexpr int P = part_size<S, blas_reals>, NF = QK_GPU_MULTI + 1;
+  constexpr int P = part_size<S, N>, NF = QK_GPU_MULTI + 1;
   const thread_place me(a.b);
   const unsigned live = live_fields(a, me);
   sums<QK_GPU_MULTI> r = {};
   for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
-    const spot at = {row * a.b.ntile + me.tile, me.lane};
+    const spot at = {a.b.index(row, me.tile), me.lane};
     float scale[NF];
     if constexpr (storage<S>::scaled) {
       scale[QK_GPU_MULTI] = load_scale(a.y.scale, at);
@@ -117,13 +115,13 @@ __global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kerne
       for (int k = 0; k < QK_GPU_MULTI; k++)
         if (live >> k & 1) scale[k] = load_scale(a.f[k].scale, at);
     }
-    for (int part = 0; part < blas_reals / P; part++) {
+    for (int part = 0; part < N / P; part++) {
       cx<real<S>> z[P / 2][NF];
-      load_complex<S, blas_reals, NF>(a.y, at, part, scale[QK_GPU_MULTI], QK_GPU_MULTI, z);
+      load_complex<S, N, NF>(a.y, at, part, scale[QK_GPU_MULTI], QK_GPU_MULTI, z);
       QK_UNROLL
       for (int k = 0; k < QK_GPU_MULTI; k++) {
         if (!(live >> k & 1)) continue;
-        load_complex<S, blas_reals, NF>(a.f[k], at, part, scale[k], k, z);
+        load_complex<S, N, NF>(a.f[k], at, part, scale[k], k, z);
         QK_UNROLL
         for (int j = 0; j < P / 2; j++) r.dot(k, z[j][k], z[j][QK_GPU_MULTI]);
       }
@@ -133,7 +131,7 @@ __global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kerne
 }
 
 /* y += sum_k sign ratio(c_k, d_k) f_k; y is read and written once. */
-template <class S>
+template <class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kernel_args<S> a) {
   using R = real<S>;
   __shared__ cx<R> share[QK_MULTI_MAX][QK_TILE];
@@ -149,20 +147,20 @@ __global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kern
   const thread_place me(a.b);
   const unsigned live = live_fields(a, me);
   for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
-    const spot at = {row * a.b.ntile + me.tile, me.lane};
-    R v[blas_reals], w[blas_reals];
-    load_spinor<blas_reals>(a.y, at, v);
+    const spot at = {a.b.index(row, me.tile), me.lane};
+    R v[N], w[N];
+    load_spinor<N>(a.y, at, v);
     for (int k = 0; k < a.n; k++) {
       if (!(live >> k & 1)) continue;
-      load_spinor<blas_reals>(a.f[k], at, w);
+      load_spinor<N>(a.f[k], at, w);
       const cx<R> c = share[k][me.lane];
       QK_UNROLL
-      for (int i = 0; i < blas_reals; i += 2) {
+      for (int i = 0; i < N; i += 2) {
         v[i] += c.re * w[i] - c.im * w[i + 1];
         v[i + 1] += c.re * w[i + 1] + c.im * w[i];
       }
     }
-    store_spinor<blas_reals>(a.y, at, v);
+    store_spinor<N>(a.y, at, v);
   }
 }
 
@@ -170,45 +168,48 @@ inline cudaStream_t compute(qk_ops_ctx_t *ctx) {
   return qk_gpu(ctx)->stream[0];
 }
 
-template <class To, class From, bool ADD>
+template <bool ADD, class To, class From, int N>
 qk_status_t run_mixed(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  const block_shape b = shape_of(a->f[0]);
-  blas_mixed_kernel<ADD, To, From><<<dim3(blocks_for(b), b.ntile), QK_THREADS, 0, compute(ctx)>>>(
-      spinor_of<To>(a->f[0]), spinor_of<From>(a->f[1]), a->mask, b);
+  const block_shape b = shape_of(a->f[0], N);
+  blas_mixed_kernel<ADD, To, From, N>
+      <<<dim3(blocks_for(b), b.ntile), QK_THREADS, 0, compute(ctx)>>>(
+          spinor_of<To>(a->f[0]), spinor_of<From>(a->f[1]), a->mask, b);
   return qk_gpu_launched(ctx, "blas across precisions");
 }
 
-template <class Op, class S> qk_status_t run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+template <class Op, class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
   blas_kernel_args<S, Op::nf> k = {};
-  k.b = shape_of(a->f[0]);
+  k.b = shape_of(a->f[0], N);
   for (int i = 0; i < Op::nf; i++) k.f[i] = spinor_of<S>(a->f[i]);
   for (int i = 0; i < Op::nc; i++) k.c[i] = a->c[i];
   k.mask = a->mask;
   k.partial = qk_gpu(ctx)->partial;
   const dim3 grid(blocks_for(k.b), k.b.ntile);
-  blas_kernel<Op, S><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+  blas_kernel<Op, S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
   const qk_status_t status = qk_gpu_launched(ctx, "blas");
   if (status != QK_OK || Op::nr == 0) return status;
   return finish_launch(ctx, {k.partial, a->red, a->mask, k.b, Op::nr, (int)grid.x, 0, 0});
 }
 
-template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+template <class Op, class S, int N> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
   if constexpr (!Op::mixed)
-    return run<Op, S>(ctx, a);
+    return run<Op, S, N>(ctx, a);
   else if (a->f[1].prec == QK_DOUBLE)
-    return run_mixed<S, double, Op::add>(ctx, a);
+    return run_mixed<Op::add, S, double, N>(ctx, a);
   else if (a->f[1].prec == QK_SINGLE)
-    return run_mixed<S, float, Op::add>(ctx, a);
+    return run_mixed<Op::add, S, float, N>(ctx, a);
+  else if constexpr (N == 24)
+    return run_mixed<Op::add, S, half, N>(ctx, a);
   else
-    return run_mixed<S, half, Op::add>(ctx, a);
+    return QK_BAD_ARGUMENT;
 }
 
-template <class S>
-qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
+template <class S, int N>
+qk_status_t blas_cut(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
   switch (op) {
 #define X(name, fields, scalars, reductions, formula)                                              \
   case QK_BLAS_##name:                                                                             \
-    return run_op<op_##name, S>(ctx, a);
+    return run_op<op_##name, S, N>(ctx, a);
     QK_BLAS_TABLE(X)
 #undef X
   case QK_BLAS_COUNT:
@@ -218,10 +219,10 @@ qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t
 }
 
 /* Fields first .. first + n - 1 of a call. */
-template <class S>
+template <class S, int N>
 multi_kernel_args<S> multi_args(qk_ops_ctx_t *ctx, const qk_multi_args_t *a, int first, int n) {
   multi_kernel_args<S> k = {};
-  k.b = shape_of(a->y);
+  k.b = shape_of(a->y, N);
   k.y = spinor_of<S>(a->y);
   for (int i = 0; i < n; i++) k.f[i] = spinor_of<S>(a->f[first + i]);
   k.c = a->c;
@@ -233,12 +234,12 @@ multi_kernel_args<S> multi_args(qk_ops_ctx_t *ctx, const qk_multi_args_t *a, int
   return k;
 }
 
-template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+template <class S, int N> qk_status_t multi_dot_cut(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   for (int first = 0; first < a->n; first += QK_GPU_MULTI) {
     const int n = a->n - first < QK_GPU_MULTI ? a->n - first : QK_GPU_MULTI;
-    const multi_kernel_args<S> k = multi_args<S>(ctx, a, first, n);
+    const multi_kernel_args<S> k = multi_args<S, N>(ctx, a, first, n);
     const dim3 grid(blocks_for(k.b), k.b.ntile);
-    multi_dot_kernel<S><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+    multi_dot_kernel<S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
     qk_status_t status = qk_gpu_launched(ctx, "multi_dot");
     double *red = a->red + 2 * (int64_t)first * k.b.nrhs;
     if (status == QK_OK)
@@ -248,11 +249,30 @@ template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_mult
   return QK_OK;
 }
 
-template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+template <class S, int N> qk_status_t multi_axpy_cut(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   if (a->n == 0) return QK_OK;
-  const multi_kernel_args<S> k = multi_args<S>(ctx, a, 0, a->n);
-  multi_axpy_kernel<S><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
+  const multi_kernel_args<S> k = multi_args<S, N>(ctx, a, 0, a->n);
+  multi_axpy_kernel<S, N><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
   return qk_gpu_launched(ctx, "multi_axpy");
+}
+
+template <class S>
+qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
+  if constexpr (!storage<S>::scaled)
+    if (a->f[0].ncomp != 12) return blas_cut<S, sub_reals>(ctx, op, a);
+  return blas_cut<S, 24>(ctx, op, a);
+}
+
+template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  if constexpr (!storage<S>::scaled)
+    if (a->y.ncomp != 12) return multi_dot_cut<S, sub_reals>(ctx, a);
+  return multi_dot_cut<S, 24>(ctx, a);
+}
+
+template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  if constexpr (!storage<S>::scaled)
+    if (a->y.ncomp != 12) return multi_axpy_cut<S, sub_reals>(ctx, a);
+  return multi_axpy_cut<S, 24>(ctx, a);
 }
 
 #define QK_INSTANTIATE_BLAS(S)                                                                     \
