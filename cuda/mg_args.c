@@ -1,0 +1,181 @@
+#include "cuda/mg_args.h"
+
+#include <stdbool.h>
+
+#include "cuda/hop_args.h"
+
+#define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
+
+static qk_status_t lattice(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat) {
+  const char *why = qk_lattice_misfit(lat);
+  return why == NULL ? QK_OK : BAD("%s: %s", call, why);
+}
+
+static int64_t sites_of(const qk_lattice_t *lat, qk_subset_t subset) {
+  return subset == QK_FULL ? 2 * (int64_t)lat->vcb : lat->vcb;
+}
+
+/* A block of right-hand sides with ncomp components at each of nsites sites. */
+static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, const char *name,
+                          const qk_spinor_t *f, int ncomp, int64_t nsites) {
+  if (f->data == NULL) return BAD("%s: %s has no data", call, name);
+  if ((unsigned)f->prec > QK_HALF)
+    return BAD("%s: %s: prec = %d: 0 to 2", call, name, (int)f->prec);
+  if (f->prec == QK_HALF && f->scale == NULL) return BAD("%s: %s: half without scales", call, name);
+  if (f->ncomp != ncomp) return BAD("%s: %s: ncomp = %d: %d", call, name, f->ncomp, ncomp);
+  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
+    return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, f->nrhs, QK_MAX_RHS);
+  const int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
+  if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
+    return BAD("%s: %s: ntile = %d with nrhs = %d: %d%s", call, name, f->ntile, f->nrhs, tiles,
+               f->nrhs == 1 ? " or 0" : "");
+  if (f->nsites != nsites)
+    return BAD("%s: %s: nsites = %lld: %lld", call, name, (long long)f->nsites, (long long)nsites);
+  return QK_OK;
+}
+
+static qk_status_t same_block(qk_ops_ctx_t *ctx, const char *call, const char *name,
+                              const qk_spinor_t *f, const qk_spinor_t *like) {
+  if (f->nrhs != like->nrhs || f->ntile != like->ntile)
+    return BAD("%s: %s: nrhs, ntile = %d, %d: %d, %d as the other field", call, name, f->nrhs,
+               f->ntile, like->nrhs, like->ntile);
+  return QK_OK;
+}
+
+/* ---- coarse ---------------------------------------------------------------------------------------- */
+
+static qk_status_t operand(qk_ops_ctx_t *ctx, const char *name, const qk_spinor_t *f,
+                           const qk_spinor_t *out) {
+  qk_status_t status = spinor(ctx, "coarse", name, f, out->ncomp, out->nsites);
+  if (status == QK_OK) status = same_block(ctx, "coarse", name, f, out);
+  if (status == QK_OK && f->prec != out->prec)
+    return BAD("coarse: %s: prec = %d: %d as out", name, (int)f->prec, (int)out->prec);
+  return status;
+}
+
+static qk_status_t matrices(qk_ops_ctx_t *ctx, const char *name, const qk_coarse_links_t *m,
+                            const qk_spinor_t *out, int ndir) {
+  if (m->data == NULL) return BAD("coarse: %s has no data", name);
+  if (m->n != out->ncomp || m->ndir != ndir)
+    return BAD("coarse: %s: n, ndir = %d, %d: %d, %d", name, m->n, m->ndir, out->ncomp, ndir);
+  const bool fits =
+      out->prec == QK_DOUBLE ? m->prec == QK_DOUBLE : m->prec == QK_SINGLE || m->prec == QK_HALF;
+  if (!fits)
+    return BAD("coarse: %s: prec = %d: %s with fields of prec = %d", name, (int)m->prec,
+               out->prec == QK_DOUBLE ? "0" : "1 or 2", (int)out->prec);
+  return QK_OK;
+}
+
+static qk_status_t ghosts(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
+  for (int mu = 0; mu < 4; mu++) {
+    if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
+    const int64_t face = (a->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
+    for (int side = 0; side < 2; side++) {
+      const qk_spinor_t *ghost = &a->ghost[mu][side];
+      qk_status_t status = spinor(ctx, "coarse", "ghost", ghost, a->out.ncomp,
+                                  face * (a->out_parity == QK_FULL ? 2 : 1));
+      if (status == QK_OK) status = same_block(ctx, "coarse", "ghost", ghost, &a->out);
+      if (status != QK_OK) return status;
+      if (ghost->prec != a->out.prec)
+        return BAD("coarse: ghost[%d][%d]: prec = %d: %d as out", mu, side, (int)ghost->prec,
+                   (int)a->out.prec);
+    }
+  }
+  return QK_OK;
+}
+
+static qk_status_t hops(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
+  if (a->c_hop == 0) return QK_OK;
+  if (a->hops > 0xff) return BAD("coarse: hops = 0x%x: 0 to 0xff", a->hops);
+  for (int mu = 0; mu < 4; mu++)
+    if (a->block[mu] < 0 || (a->block[mu] > 0 && a->lat.l[mu] % a->block[mu] != 0))
+      return BAD("coarse: block[%d] = %d: 0, or a divisor of %d", mu, a->block[mu], a->lat.l[mu]);
+  if (a->in.data == a->out.data) return BAD("coarse: in may not be out");
+  qk_status_t status = operand(ctx, "in", &a->in, &a->out);
+  if (status == QK_OK) status = matrices(ctx, "links", &a->links, &a->out, 8);
+  return status == QK_OK ? ghosts(ctx, a) : status;
+}
+
+qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
+  const int n = a->out.ncomp;
+  qk_status_t status = lattice(ctx, "coarse", &a->lat);
+  if (status != QK_OK) return status;
+  if ((unsigned)a->out_parity > QK_FULL)
+    return BAD("coarse: out_parity = %d: 0 to 2", (int)a->out_parity);
+  if ((unsigned)a->region > QK_REGION_BOUNDARY)
+    return BAD("coarse: region = %d: 0 to 2", (int)a->region);
+  if (n < 4 || n > QK_MG_N_MAX || n % 4 != 0)
+    return BAD("coarse: out: ncomp = %d: a multiple of 4 up to %d", n, QK_MG_N_MAX);
+  if (a->out.prec == QK_HALF) return BAD("coarse: out: prec = %d: 0 or 1", (int)a->out.prec);
+  status = spinor(ctx, "coarse", "out", &a->out, n, sites_of(&a->lat, a->out_parity));
+  if (status == QK_OK) status = hops(ctx, a);
+  if (status == QK_OK && a->c_x != 0) status = operand(ctx, "x", &a->x, &a->out);
+  if (status != QK_OK || a->c_z == 0) return status;
+  if (a->z.data == a->out.data) return BAD("coarse: z may not be out");
+  status = operand(ctx, "z", &a->z, &a->out);
+  if (status != QK_OK || a->diag.data == NULL) return status;
+  if (a->c_hop != 0 && a->links.prec != a->diag.prec)
+    return BAD("coarse: diag: prec = %d: %d as links", (int)a->diag.prec, (int)a->links.prec);
+  return matrices(ctx, "diag", &a->diag, &a->out, 1);
+}
+
+/* ---- transfer -------------------------------------------------------------------------------------- */
+
+static qk_status_t aggregates(qk_ops_ctx_t *ctx, const char *call, const qk_aggregates_t *agg) {
+  qk_status_t status = lattice(ctx, call, &agg->fine);
+  if (status == QK_OK) status = lattice(ctx, call, &agg->coarse);
+  for (int mu = 0; status == QK_OK && mu < 4; mu++)
+    if (agg->block[mu] < 1 || agg->fine.l[mu] != agg->block[mu] * agg->coarse.l[mu])
+      status = BAD("%s: block[%d] = %d: %d fine sites / %d coarse sites", call, mu, agg->block[mu],
+                   agg->fine.l[mu], agg->coarse.l[mu]);
+  return status;
+}
+
+static qk_status_t transfer(qk_ops_ctx_t *ctx, const char *call, const qk_transfer_t *t) {
+  qk_status_t status = aggregates(ctx, call, &t->agg);
+  if (status != QK_OK) return status;
+  if (t->data == NULL) return BAD("%s: the transfer has no data", call);
+  if (t->prec != QK_SINGLE && t->prec != QK_HALF)
+    return BAD("%s: transfer: prec = %d: 1 or 2", call, (int)t->prec);
+  if (t->ncomp < 4 || t->ncomp > QK_MG_N_MAX || t->ncomp % 4 != 0)
+    return BAD("%s: transfer: ncomp = %d: a multiple of 4 up to %d", call, t->ncomp, QK_MG_N_MAX);
+  if (t->nvec < 2 || t->nvec > QK_MG_NVEC_MAX || t->nvec % 2 != 0)
+    return BAD("%s: transfer: nvec = %d: even, 2 to %d", call, t->nvec, QK_MG_NVEC_MAX);
+  return QK_OK;
+}
+
+qk_status_t qk_args_transfer(qk_ops_ctx_t *ctx, const qk_transfer_args_t *a) {
+  qk_status_t status = transfer(ctx, "transfer", &a->t);
+  if (status != QK_OK) return status;
+  if ((unsigned)a->parity > QK_FULL) return BAD("transfer: parity = %d: 0 to 2", (int)a->parity);
+  const qk_subset_t subset = a->fine.subset;
+  if (subset != QK_FULL && subset != a->parity)
+    return BAD("transfer: fine: subset = %d: %d or the parity %d", (int)subset, QK_FULL,
+               (int)a->parity);
+  status = spinor(ctx, "transfer", "fine", &a->fine, a->t.ncomp, sites_of(&a->t.agg.fine, subset));
+  if (status == QK_OK)
+    status = spinor(ctx, "transfer", "coarse", &a->coarse, 2 * a->t.nvec,
+                    sites_of(&a->t.agg.coarse, QK_FULL));
+  if (status == QK_OK) status = same_block(ctx, "transfer", "coarse", &a->coarse, &a->fine);
+  if (status != QK_OK) return status;
+  if (a->coarse.prec != QK_SINGLE)
+    return BAD("transfer: coarse: prec = %d: %d", (int)a->coarse.prec, QK_SINGLE);
+  if (a->fine.prec == QK_DOUBLE) return BAD("transfer: fine: prec = %d: 1 or 2", (int)a->fine.prec);
+  if (a->fine.prec == QK_HALF && a->t.ncomp != 12)
+    return BAD("transfer: fine: prec = %d with ncomp = %d: half has 12", (int)a->fine.prec,
+               a->t.ncomp);
+  return QK_OK;
+}
+
+qk_status_t qk_args_transfer_copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *a) {
+  qk_status_t status = transfer(ctx, "transfer_copy", &a->t);
+  if (status == QK_OK)
+    status =
+        spinor(ctx, "transfer_copy", "v", &a->v, a->t.ncomp, sites_of(&a->t.agg.fine, QK_FULL));
+  if (status != QK_OK) return status;
+  if (a->v.nrhs != a->t.nvec)
+    return BAD("transfer_copy: v: nrhs = %d: %d vectors", a->v.nrhs, a->t.nvec);
+  if (a->v.prec != QK_SINGLE)
+    return BAD("transfer_copy: v: prec = %d: %d", (int)a->v.prec, QK_SINGLE);
+  return QK_OK;
+}
