@@ -1,19 +1,257 @@
-/* Coarse operators on the CPU. */
+/* Coarse operators on the CPU: sites, and their rows in groups of four, shared among the threads. */
+#include "cuda/body/coarse.h"
 #include "cuda/kernels.h"
+#include "cuda/mg_args.h"
 
 namespace QK_NS {
+namespace {
+
+constexpr int GROUP = 4; /* rows that stand together (site/coarse.h) */
+
+/* What a site multiplies: matrices, and the spinors of the same numbers. */
+template <class S, class M> struct products {
+  int n;
+  const M *matrix[8];
+  const S *x[8]; /* tiles of RHS: the first one of the site; lone RHS: component 0 of the site */
+};
+
+template <class S> const S *site_words(const qk_spinor_t &f, int site) {
+  const S *data = (const S *)f.data;
+  const int64_t words = QK_TILE * 2 * f.ncomp;
+  return f.ntile > 0 ? data + site * (int64_t)f.ntile * words
+                     : data + site / QK_TILE * words + site % QK_TILE;
+}
+
+int base(const qk_coarse_args_t &a, const site_pos &here) {
+  return a.out_parity == QK_FULL && here.parity == 1 ? a.lat.vcb : 0;
+}
+
+int64_t matrix_site(const qk_coarse_args_t &a, const site_pos &here) {
+  return here.cb + (here.parity == 1 ? a.lat.vcb : 0);
+}
+
+template <class S, class M>
+void hops_of(const qk_coarse_args_t &a, const site_pos &here, products<S, M> &p) {
+  const int n = a.out.ncomp;
+  p.n = 0;
+  for (int d = 0; d < 8 && a.c_hop != 0; d++) {
+    const coarse_near near = coarse_neighbour(a, here, d);
+    if (!near.takes_part) continue;
+    const qk_spinor_t &f = near.ghost ? a.ghost[d / 2][1 - d % 2] : a.in;
+    p.matrix[p.n] = (const M *)a.links.data + coarse_matrix(n, 8, matrix_site(a, here), d);
+    p.x[p.n++] = site_words<S>(f, near.site);
+  }
+}
+
+template <class S, class M>
+void own_of(const qk_coarse_args_t &a, const site_pos &here, products<S, M> &p) {
+  p.n = a.c_z != 0 && a.diag.data != NULL;
+  if (p.n == 0) return;
+  p.matrix[0] = (const M *)a.diag.data + coarse_matrix(a.out.ncomp, 1, matrix_site(a, here), 0);
+  p.x[0] = site_words<S>(a.z, base(a, here) + here.cb);
+}
+
+/* ---- tiles of RHS ---------------------------------------------------------------------------------- */
+
+/* Rows at a time: as many as have their sums in registers. */
+#ifdef __AVX__
+template <class S> constexpr int rows_at_once = sizeof(S) == 4 ? 4 : 2;
+#else
+template <class S> constexpr int rows_at_once = 1;
+#endif
+
+/* sums [row][re, im] += ROWS rows of a group, from row `first`, times x. */
+template <int ROWS, class S>
+QK_HD void add_rows(const S *group, int n, const S *x, int first, lanes<S> *sums) {
+  lanes<S> re[ROWS], im[ROWS];
+  for (int r = 0; r < ROWS; r++) {
+    re[r] = sums[2 * (first + r)];
+    im[r] = sums[2 * (first + r) + 1];
+  }
+  for (int c = 0; c < n; c++) {
+    const S *m = group + 2 * GROUP * c + first;
+    lanes<S> x_re, x_im;
+    load_row(x + 2 * c * QK_TILE, x_re);
+    load_row(x + (2 * c + 1) * QK_TILE, x_im);
+    QK_UNROLL
+    for (int r = 0; r < ROWS; r++) {
+      re[r] = re[r] + m[r] * x_re - m[GROUP + r] * x_im;
+      im[r] = im[r] + m[r] * x_im + m[GROUP + r] * x_re;
+    }
+  }
+  for (int r = 0; r < ROWS; r++) {
+    sums[2 * (first + r)] = re[r];
+    sums[2 * (first + r) + 1] = im[r];
+  }
+}
+
+/* The words of a group of rows in the arithmetic type. */
+template <class S> const S *widened(const S *group, int, S *) {
+  return group;
+}
+QK_SOFT_HALF const float *widened(const half *group, int n, float *room) {
+  for (int c = 0; c < n; c++) {
+    lanes<float> v;
+    load_row(group + 2 * GROUP * c, v);
+    store_row(room + 2 * GROUP * c, v);
+  }
+  return room;
+}
+
+/* sums [tile][row][re, im] = the products of group g. */
+template <class S, class M>
+void multiply_group(const products<S, M> &p, int n, int g, int ntile, lanes<S> *sums) {
+  alignas(32) S room[2 * GROUP * QK_MG_N_MAX];
+  for (int i = 0; i < 2 * GROUP * ntile; i++) sums[i] = lanes<S>{};
+  for (int k = 0; k < p.n; k++) {
+    const S *group = widened(p.matrix[k] + coarse_word(n, g * GROUP, 0, 0), n, room);
+    for (int tile = 0; tile < ntile; tile++)
+      for (int first = 0; first < GROUP; first += rows_at_once<S>)
+        add_rows<rows_at_once<S>>(group, n, p.x[k] + (int64_t)tile * QK_TILE * 2 * n, first,
+                                  sums + 2 * GROUP * tile);
+  }
+}
+
+template <class S, class M>
+void put_group(const qk_coarse_args_t &a, const site_pos &here, int g, const lanes<S> *hop,
+               const lanes<S> *own) {
+  const int n = a.out.ncomp, ntile = a.out.ntile, site = base(a, here) + here.cb;
+  for (int tile = 0; tile < ntile; tile++) {
+    const int64_t at = ((site * (int64_t)ntile + tile) * n + g * GROUP) * 2 * QK_TILE;
+    for (int i = 0; i < 2 * GROUP; i++) {
+      const int64_t word = at + i * QK_TILE;
+      lanes<S> v = {}, r = {};
+      if (a.c_hop != 0) r = (S)a.c_hop * hop[2 * GROUP * tile + i];
+      if (a.c_z != 0) {
+        if (a.diag.data != NULL)
+          v = own[2 * GROUP * tile + i];
+        else
+          load_row((const S *)a.z.data + word, v);
+        r = r + (S)a.c_z * v;
+      }
+      if (a.c_x != 0) {
+        load_row((const S *)a.x.data + word, v);
+        r = r + (S)a.c_x * v;
+      }
+      store_row((S *)a.out.data + word, r);
+    }
+  }
+}
+
+template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
+  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
+  const int n = a.out.ncomp, groups = n / GROUP;
+#pragma omp parallel
+  {
+    lanes<S> hop[QK_MAX_RHS / QK_TILE * 2 * GROUP], own[QK_MAX_RHS / QK_TILE * 2 * GROUP];
+    products<S, M> hops = {}, owns = {};
+    site_pos here = {};
+    int at = -1;
+    bool wanted = false;
+#pragma omp for schedule(static)
+    for (int i = 0; i < w.nwork * groups; i++) {
+      if (i / groups != at) {
+        at = i / groups;
+        here = site_at(a.lat, w, at);
+        wanted = coarse_wanted(a, here);
+        if (wanted) hops_of(a, here, hops);
+        if (wanted) own_of(a, here, owns);
+      }
+      if (!wanted) continue;
+      multiply_group(hops, n, i % groups, a.out.ntile, hop);
+      multiply_group(owns, n, i % groups, a.out.ntile, own);
+      put_group<S, M>(a, here, i % groups, hop, own);
+    }
+  }
+}
+
+/* ---- one RHS: four rows are a vector --------------------------------------------------------------- */
+
+/* y [row][re, im] of all rows = the products. */
+template <class S, class M> void multiply_site(const products<S, M> &p, int n, S *y) {
+  alignas(32) S x[8][2 * QK_MG_N_MAX];
+  for (int k = 0; k < p.n; k++)
+    for (int c = 0; c < 2 * n; c++) x[k][c] = p.x[k][c * QK_TILE];
+  for (int g = 0; g < n / GROUP; g++) {
+    /* [column mod 4]: a row's (re, im) times re x, and times im x */
+    lanes<S> by_re[4] = {}, by_im[4] = {};
+    for (int k = 0; k < p.n; k++) {
+      const M *group = p.matrix[k] + coarse_word(n, g * GROUP, 0, 0);
+      for (int c = 0; c < n; c += 4) QK_UNROLL
+      for (int j = 0; j < 4; j++) {
+        lanes<S> m;
+        load_row(group + 2 * GROUP * (c + j), m);
+        by_re[j] = by_re[j] + m * x[k][2 * (c + j)];
+        by_im[j] = by_im[j] + m * x[k][2 * (c + j) + 1];
+      }
+    }
+    const lanes<S> re = by_re[0] + by_re[1] + (by_re[2] + by_re[3]);
+    const lanes<S> im = by_im[0] + by_im[1] + (by_im[2] + by_im[3]);
+    for (int r = 0; r < GROUP; r++) {
+      y[2 * (g * GROUP + r)] = re[r] - im[GROUP + r];
+      y[2 * (g * GROUP + r) + 1] = re[GROUP + r] + im[r];
+    }
+  }
+}
+
+template <class S, class M> void coarse_lone(const qk_coarse_args_t &a) {
+  const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
+  const int n = a.out.ncomp;
+#pragma omp parallel for schedule(static)
+  for (int i = 0; i < w.nwork; i++) {
+    const site_pos here = site_at(a.lat, w, i);
+    if (!coarse_wanted(a, here)) continue;
+    const int site = base(a, here) + here.cb;
+    S hop[2 * QK_MG_N_MAX], own[2 * QK_MG_N_MAX];
+    products<S, M> p;
+    hops_of(a, here, p);
+    multiply_site(p, n, hop);
+    own_of(a, here, p);
+    multiply_site(p, n, own);
+    S *out = (S *)site_words<S>(a.out, site);
+    for (int c = 0; c < 2 * n; c++) {
+      S r = 0;
+      if (a.c_hop != 0) r = (S)a.c_hop * hop[c];
+      if (a.c_z != 0) {
+        const S z = a.diag.data != NULL ? own[c] : site_words<S>(a.z, site)[c * QK_TILE];
+        r += (S)a.c_z * z;
+      }
+      if (a.c_x != 0) r += (S)a.c_x * site_words<S>(a.x, site)[c * QK_TILE];
+      out[c * QK_TILE] = r;
+    }
+  }
+}
+
+template <class S, class M> void coarse_as(const qk_coarse_args_t &a) {
+  if (a.out.ntile > 0)
+    coarse_blocks<S, M>(a);
+  else
+    coarse_lone<S, M>(a);
+}
+
+} // namespace
 
 size_t coarse_bytes(const qk_lattice_t *, const qk_coarse_links_t *) {
   return 0;
-}
-qk_status_t coarse(qk_ops_ctx_t *, const qk_coarse_args_t *) {
-  return QK_UNSUPPORTED;
 }
 qk_status_t coarse_get(qk_ops_ctx_t *, const qk_coarse_copy_args_t *) {
   return QK_UNSUPPORTED;
 }
 qk_status_t coarse_set(qk_ops_ctx_t *, const qk_coarse_copy_args_t *) {
   return QK_UNSUPPORTED;
+}
+
+qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args) {
+  const qk_status_t status = qk_args_coarse(ctx, args);
+  if (status != QK_OK) return status;
+  const bool by_links = args->c_hop != 0;
+  if (args->out.prec == QK_DOUBLE)
+    coarse_as<double, double>(*args);
+  else if ((by_links ? args->links.prec : args->diag.prec) == QK_HALF)
+    coarse_as<float, half>(*args);
+  else
+    coarse_as<float, float>(*args);
+  return QK_OK;
 }
 
 } // namespace QK_NS
