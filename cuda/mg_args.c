@@ -68,7 +68,8 @@ static qk_status_t matrices(qk_ops_ctx_t *ctx, const char *name, const qk_coarse
 
 static qk_status_t ghosts(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   for (int mu = 0; mu < 4; mu++) {
-    if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
+    const bool read = a->lat.split[mu] && a->block[mu] == 0 && a->region != QK_REGION_INTERIOR;
+    if (!read) continue;
     const int64_t face = (a->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
     for (int side = 0; side < 2; side++) {
       const qk_spinor_t *ghost = &a->ghost[mu][side];

@@ -9,7 +9,8 @@
  *
  * Matrices in single or half (params.store; fields of the operator are single either way); with
  * `exact`, kept in single beside, so that the next level is made of unrounded ones: qk_coarse_drop_exact gives that
- * memory back. Work fields: 2 nvec columns of the finer level in single while it is made. Collective.
+ * memory back. While it is made: three blocks of nvec columns of the finer
+ * level in single, and the matrices in single. Collective.
  */
 #ifndef QK_ENGINE_GALERKIN_H
 #define QK_ENGINE_GALERKIN_H
@@ -24,10 +25,9 @@ typedef struct qk_coarse_params {
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result. Errors: those
  * of the device; QK_BREAKDOWN where A_c is singular (err says on how many sites). */
-qk_status_t qk_coarse_create(qk_operator_t *op, qk_work_t *fine_work, const qk_prolongator_t *p,
-                             const qk_device_t *dev, qk_work_t *work,
-                             const qk_coarse_params_t *params, qk_operator_t **coarse,
-                             qk_err_t *err);
+qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
+                             qk_work_t *work, const qk_coarse_params_t *params,
+                             qk_operator_t **coarse, qk_err_t *err);
 void qk_coarse_drop_exact(qk_operator_t *coarse);
 /* Bytes of the matrices of a coarse operator on this rank. */
 int64_t qk_coarse_operator_bytes(const qk_geom_t *geom, const qk_coarse_params_t *params);

@@ -11,8 +11,8 @@ typedef struct halo_set {
   struct halo_set *next;
   qk_prec_t prec;
   int nrhs, ncomp;
-  bool full;
-  size_t bytes[4]; /* 0 where nothing is exchanged */
+  bool full, in_time; /* in_time: t too, else x, y, z alone */
+  size_t bytes[4];    /* 0 where nothing is exchanged */
   qk_spinor_t send[4][2], recv[4][2];
   void *host_send[4][2], *host_recv[4][2];
 } halo_set_t;
@@ -77,8 +77,8 @@ static qk_status_t face_create(const qk_halo_t *halo, qk_spinor_t *face, void **
   return QK_OK;
 }
 
-/* Whole spinors are exchanged in space only. */
-static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, halo_set_t **set) {
+static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bool in_time,
+                              halo_set_t **set) {
   const qk_lattice_t *lat = &halo->dev->geom->lat;
   halo_set_t *s = qk_calloc(1, sizeof *s);
   if (!s) return QK_NO_MEMORY;
@@ -86,7 +86,8 @@ static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp,
   s->nrhs = in->nrhs;
   s->ncomp = ncomp;
   s->full = in->subset == QK_FULL;
-  for (int mu = 0; mu < (ncomp == 12 ? 3 : 4); mu++) {
+  s->in_time = in_time;
+  for (int mu = 0; mu < (in_time ? 4 : 3); mu++) {
     if (!lat->split[mu]) continue;
     int64_t padded = (lat->face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
     qk_spinor_t face = *in;
@@ -111,13 +112,15 @@ static qk_status_t set_create(qk_halo_t *halo, const qk_spinor_t *in, int ncomp,
 }
 
 /* Even and odd share buffers: only the label differs. */
-static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, halo_set_t **set) {
+static qk_status_t set_for(qk_halo_t *halo, const qk_spinor_t *in, int ncomp, bool in_time,
+                           halo_set_t **set) {
   bool full = in->subset == QK_FULL;
   halo_set_t *s = halo->sets;
-  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->ncomp != ncomp || s->full != full))
+  while (s && (s->prec != in->prec || s->nrhs != in->nrhs || s->ncomp != ncomp || s->full != full ||
+               s->in_time != in_time))
     s = s->next;
   if (!s) {
-    qk_status_t status = set_create(halo, in, ncomp, &s);
+    qk_status_t status = set_create(halo, in, ncomp, in_time, &s);
     if (status) return status;
   }
   for (int mu = 0; mu < 4; mu++)
@@ -159,13 +162,10 @@ static qk_status_t send_out(qk_halo_t *halo, halo_set_t *s) {
   return qk_comm_exchange_begin(comm, n, msg);
 }
 
-/* Packs and starts the exchange of pack->in; s holds what arrives. */
-static qk_status_t begin(qk_halo_t *halo, halo_set_t *s, qk_pack_args_t *pack) {
+/* Starts the exchange of what is packed; s holds what arrives. */
+static qk_status_t start(qk_halo_t *halo, halo_set_t *s) {
   const qk_device_t *dev = halo->dev;
-  memcpy(pack->to, s->send, sizeof pack->to);
-  qk_status_t status = dev->ops->pack(dev->ctx, pack);
-  if (status) return status;
-  status = dev->ops->queue_wait(dev->ctx, queue_copy, queue_compute);
+  qk_status_t status = dev->ops->queue_wait(dev->ctx, queue_copy, queue_compute);
   if (status) return status;
   if (halo->staged) {
     status = stage(halo, s, QK_COPY_TO_HOST);
@@ -178,11 +178,18 @@ static qk_status_t begin(qk_halo_t *halo, halo_set_t *s, qk_pack_args_t *pack) {
   return status;
 }
 
+static qk_status_t begin(qk_halo_t *halo, halo_set_t *s, qk_pack_args_t *pack) {
+  const qk_device_t *dev = halo->dev;
+  memcpy(pack->to, s->send, sizeof pack->to);
+  qk_status_t status = dev->ops->pack(dev->ctx, pack);
+  return status ? status : start(halo, s);
+}
+
 qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
   if (!qk_halo_needed(halo)) return QK_OK;
   QK_ASSERT(!halo->active);
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, 6, &s);
+  qk_status_t status = set_for(halo, &args->in, 6, true, &s);
   if (status) return status;
   qk_pack_args_t pack = {.lat = args->lat,
                          .in_parity = args->in.subset,
@@ -197,7 +204,7 @@ qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args) {
 qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in) {
   const int32_t *split = halo->dev->geom->lat.split;
   halo_set_t *s;
-  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, &s) : QK_OK;
+  return split[0] || split[1] || split[2] ? set_for(halo, in, 12, false, &s) : QK_OK;
 }
 
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
@@ -205,11 +212,26 @@ qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args) {
   if (!split[0] && !split[1] && !split[2]) return QK_OK;
   QK_ASSERT(!halo->active);
   halo_set_t *s;
-  qk_status_t status = set_for(halo, &args->in, 12, &s);
+  qk_status_t status = set_for(halo, &args->in, 12, false, &s);
   if (status) return status;
   qk_pack_args_t pack = {
       .lat = args->lat, .in_parity = QK_FULL, .whole = 1, .links = args->links, .in = args->in};
   status = begin(halo, s, &pack);
+  if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
+  return status;
+}
+
+qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
+  const qk_device_t *dev = halo->dev;
+  if (!qk_halo_needed(halo)) return QK_OK;
+  QK_ASSERT(!halo->active);
+  halo_set_t *s;
+  qk_status_t status = set_for(halo, &args->in, args->in.ncomp, true, &s);
+  if (status) return status;
+  qk_coarse_pack_args_t pack = {.lat = args->lat, .in_parity = args->in.subset, .in = args->in};
+  memcpy(pack.to, s->send, sizeof pack.to);
+  status = dev->ops->coarse_pack(dev->ctx, &pack);
+  if (!status) status = start(halo, s);
   if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
   return status;
 }

@@ -36,16 +36,11 @@ typedef struct pass {
   qk_spinor_t z, x;
 } pass_t;
 
-/* Blocks end at the edges of ranks: where all split directions are cut, nothing comes from neighbours. */
-static void cut_hops(qk_hop_args_t *args, const int block[4]) {
-  for (int mu = 0; mu < 4; mu++) {
-    args->block[mu] = block[mu];
-    if (block[mu] > 0) args->lat.split[mu] = 0;
-  }
-}
-
-static bool needs_halo(const qk_lattice_t *lat) {
-  return lat->split[0] || lat->split[1] || lat->split[2] || lat->split[3];
+/* Blocks end at the edges of ranks. */
+static bool needs_halo(const qk_hop_args_t *args) {
+  for (int mu = 0; mu < 4; mu++)
+    if (args->lat.split[mu] && args->block[mu] == 0) return args->c_hop != 0;
+  return false;
 }
 
 static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
@@ -67,8 +62,8 @@ static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_sp
                         .x = p->x,
                         .out = out};
   memcpy(args.phase, w->params.phase, sizeof args.phase);
-  if (p->block) cut_hops(&args, p->block);
-  if (p->c_hop == 0 || !needs_halo(&args.lat)) return dev->ops->hop(dev->ctx, &args);
+  for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
+  if (!needs_halo(&args)) return dev->ops->hop(dev->ctx, &args);
 
   qk_status_t status = qk_halo_begin(w->halo, &args);
   if (status) return status;
