@@ -54,7 +54,7 @@ int qk_tool_convert(int argc, char **argv) {
   qk_tool_config_t config = {0};
   qk_err_t err = {0};
   qk_tool_parse(&argp, argc, argv, &o);
-  qk_status_t status = qk_tool_begin(&tool, &o.tool, argc, argv, &err);
+  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o.tool, argc, argv, &err);
   if (status == QK_OK) status = qk_tool_load(&tool, o.in, &o.tool, &config, &err);
   if (status == QK_OK) {
     int bits = o.tool.bits != 0 ? o.tool.bits : config.info.bits;

@@ -354,7 +354,7 @@ int qk_tool_generate(int argc, char **argv) {
   qk_tool_t tool;
   qk_err_t err = {0};
   qk_tool_parse(&argp, argc, argv, &o);
-  qk_status_t status = qk_tool_begin(&tool, &o.tool, argc, argv, &err);
+  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o.tool, argc, argv, &err);
   if (status == QK_OK) status = generate(&tool, &o, &err);
   return qk_tool_end(&tool, status, &err);
 }

@@ -84,7 +84,7 @@ int qk_tool_info(int argc, char **argv) {
   qk_tool_config_t config = {0};
   qk_err_t err = {0};
   qk_tool_parse(&argp, argc, argv, &o);
-  qk_status_t status = qk_tool_begin(&tool, &o.tool, argc, argv, &err);
+  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o.tool, argc, argv, &err);
   if (status == QK_OK) status = qk_tool_load(&tool, o.file, &o.tool, &config, &err);
   if (status == QK_OK && o.tool.json) qk_tool_print(&tool, to_json(o.file, &config));
   if (status == QK_OK && !o.tool.json && tool.root) print_text(o.file, &config);

@@ -9,8 +9,7 @@
 #include "daemon/engine/gauge_tool/tool.h"
 
 static void print_version(FILE *stream, struct argp_state *state) {
-  (void)state;
-  fprintf(stream, "quark-gauge %s\n", qk_version());
+  fprintf(stream, "%.*s %s\n", (int)strcspn(state->name, " "), state->name, qk_version());
 }
 
 void qk_tool_parse(const struct argp *argp, int argc, char **argv, void *input) {

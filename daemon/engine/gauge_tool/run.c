@@ -9,15 +9,15 @@
 #include "daemon/engine/gauge_tool/tool.h"
 #include "daemon/engine/launch.h"
 
-qk_status_t qk_tool_begin(qk_tool_t *tool, const qk_tool_options_t *options, int argc, char **argv,
-                          qk_err_t *err) {
-  *tool = (qk_tool_t){.json = options->json, .root = true};
-  qk_log_init("quark-gauge", -1, QK_LOG_WARN);
+qk_status_t qk_tool_begin(qk_tool_t *tool, const char *program, const qk_tool_options_t *options,
+                          int argc, char **argv, qk_err_t *err) {
+  *tool = (qk_tool_t){.program = program, .json = options->json, .root = true};
+  qk_log_init(program, -1, QK_LOG_WARN);
   qk_status_t status = qk_launch_comm("auto", &argc, &argv, &tool->comm, err);
   if (status != QK_OK) return status;
   tool->root = qk_comm_rank(tool->comm) == 0;
   if (qk_comm_size(tool->comm) > 1)
-    qk_log_init("quark-gauge", qk_comm_rank(tool->comm), QK_LOG_WARN);
+    qk_log_init(program, qk_comm_rank(tool->comm), QK_LOG_WARN);
   qk_launch_threads(tool->comm);
   return QK_OK;
 }
@@ -45,7 +45,7 @@ static int exit_code(qk_status_t status) {
 
 int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err) {
   if (status != QK_OK && tool->root) {
-    fprintf(stderr, "quark-gauge: %s\n", err->text);
+    fprintf(stderr, "%s: %s\n", tool->program, err->text);
     if (tool->json)
       qk_tool_print(tool,
                     json_pack("{s:s, s:s}", "status", qk_status_name(status), "error", err->text));
@@ -53,7 +53,7 @@ int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err) {
   if (tool->ctx != NULL) tool->ops->close(tool->ctx);
   int code = exit_code(status);
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "quark-gauge: cannot write to stdout\n");
+    fprintf(stderr, "%s: cannot write to stdout\n", tool->program);
     if (code == EX_OK) code = EX_DATAERR;
   }
   if (code == EX_SOFTWARE && tool->comm != NULL) qk_comm_abort(tool->comm, code);

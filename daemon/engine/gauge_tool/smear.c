@@ -104,7 +104,7 @@ int qk_tool_smear(int argc, char **argv) {
   double *links = NULL;
   qk_err_t err = {0};
   qk_tool_parse(&argp, argc, argv, &o);
-  qk_status_t status = qk_tool_begin(&tool, &o.tool, argc, argv, &err);
+  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o.tool, argc, argv, &err);
   if (status == QK_OK) status = smear(&tool, &o, &links, &err);
   qk_free(links);
   return qk_tool_end(&tool, status, &err);

@@ -1,5 +1,5 @@
 /*
- * tool.h: what the commands of quark-gauge share.
+ * tool.h: what the commands of quark-gauge share; quark-tune stands on it too.
  *
  * Every command runs on one rank, or under mpirun on as many as were started; rank 0 prints. Results go
  * to stdout, as text or (--json) one object; everything else to stderr.
@@ -66,6 +66,7 @@ void qk_tool_need_utf8(const struct argp_state *state, const char *name);
 /* ---- a run ---- */
 
 typedef struct qk_tool {
+  const char *program; /* for messages: "quark-gauge" */
   qk_comm_t *comm;
   bool root, json;
   qk_ops_ctx_t *ctx; /* after open_device; with dev */
@@ -75,8 +76,8 @@ typedef struct qk_tool {
 } qk_tool_t;
 
 /* Starts the ranks. Collective. */
-qk_status_t qk_tool_begin(qk_tool_t *tool, const qk_tool_options_t *options, int argc, char **argv,
-                          qk_err_t *err);
+qk_status_t qk_tool_begin(qk_tool_t *tool, const char *program, const qk_tool_options_t *options,
+                          int argc, char **argv, qk_err_t *err);
 /* Prints the error, closes the device, ends the ranks; the exit code. Collective. */
 int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err);
 
