@@ -112,6 +112,20 @@ QK_ANY site_pos face_site(const qk_lattice_t &lat, int parity, int mu, int at, i
   return s;
 }
 
+/* Coordinates of site s of the full field: even sites, then odd ones. */
+QK_HD site_pos site_of(const qk_lattice_t &lat, int s) {
+  site_pos p;
+  p.parity = s >= lat.vcb;
+  p.cb = s - p.parity * lat.vcb;
+  int n = 2 * p.cb;
+  for (int mu = 0; mu < 4; mu++) {
+    p.x[mu] = n % lat.l[mu];
+    n /= lat.l[mu];
+  }
+  p.x[0] += (p.parity + p.x[1] + p.x[2] + p.x[3]) & 1;
+  return p;
+}
+
 /* One step from a site: where it leads. cb wraps around, so it is a site also where ghost is set. */
 struct step_pos {
   int cb;

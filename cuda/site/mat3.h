@@ -44,20 +44,6 @@ QK_HD double trace_re(const mat3 &a) {
   return a.e[0] + a.e[8] + a.e[16];
 }
 
-/* Coordinates of site s of the full field: even sites, then odd ones. */
-QK_HD site_pos site_of(const qk_lattice_t &lat, int s) {
-  site_pos p;
-  p.parity = s >= lat.vcb;
-  p.cb = s - p.parity * lat.vcb;
-  int n = 2 * p.cb;
-  for (int mu = 0; mu < 4; mu++) {
-    p.x[mu] = n % lat.l[mu];
-    n /= lat.l[mu];
-  }
-  p.x[0] += (p.parity + p.x[1] + p.x[2] + p.x[3]) & 1;
-  return p;
-}
-
 /* U_mu at the local site x; x[nu] may be -1 or l[nu], which is the border where nu is split and wraps
  * around where it is not. */
 QK_HD mat3 link_of(const qk_lattice_t &lat, const qk_gauge_ext_t &u, const int x[4], int mu) {

@@ -1,0 +1,140 @@
+#include "cuda/mg_setup_args.h"
+
+#include "cuda/hop_args.h"
+#include "cuda/mg_args.h"
+
+#define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
+
+static qk_status_t lattice(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat) {
+  const char *why = qk_lattice_misfit(lat);
+  return why == NULL ? QK_OK : BAD("%s: %s", call, why);
+}
+
+/* Matrices of n x n (any n where it is 0) in ndir directions, of a precision up to `coarsest`. */
+static qk_status_t links(qk_ops_ctx_t *ctx, const char *call, const char *name,
+                         const qk_coarse_links_t *m, int n, int ndir, qk_prec_t coarsest) {
+  if (m->data == NULL) return BAD("%s: %s has no data", call, name);
+  if ((unsigned)m->prec > coarsest)
+    return BAD("%s: %s: precision %d: 0 (double) to %d", call, name, (int)m->prec, (int)coarsest);
+  if (m->n < 4 || m->n > QK_MG_N_MAX || m->n % 4 != 0)
+    return BAD("%s: %s: n = %d: a multiple of 4 from 4 to %d", call, name, m->n, QK_MG_N_MAX);
+  if (n != 0 && m->n != n) return BAD("%s: %s: n = %d: %d", call, name, m->n, n);
+  if (m->ndir != ndir) return BAD("%s: %s: ndir = %d: %d", call, name, m->ndir, ndir);
+  return QK_OK;
+}
+
+static qk_status_t aggregates(qk_ops_ctx_t *ctx, const char *call, const qk_aggregates_t *agg) {
+  qk_status_t status = lattice(ctx, call, &agg->fine);
+  if (status == QK_OK) status = lattice(ctx, call, &agg->coarse);
+  if (status != QK_OK) return status;
+  for (int mu = 0; mu < 4; mu++)
+    if (agg->block[mu] < 1 || agg->block[mu] * (int64_t)agg->coarse.l[mu] != agg->fine.l[mu])
+      return BAD("%s: block[%d] = %d: %d aggregates of it are not the extent %d", call, mu,
+                 agg->block[mu], agg->coarse.l[mu], agg->fine.l[mu]);
+  return QK_OK;
+}
+
+/* A block of columns of the fine lattice, precision up to `coarsest`. */
+static qk_status_t columns(qk_ops_ctx_t *ctx, const char *call, const char *name,
+                           const qk_lattice_t *lat, const qk_spinor_t *v, qk_prec_t coarsest) {
+  if (v->data == NULL) return BAD("%s: %s has no data", call, name);
+  if ((unsigned)v->prec > coarsest)
+    return BAD("%s: %s: precision %d: 0 (double) to %d", call, name, (int)v->prec, (int)coarsest);
+  if (v->subset != QK_FULL || v->nsites != 2 * (int64_t)lat->vcb)
+    return BAD("%s: %s: %lld sites: a full field of %lld", call, name, (long long)v->nsites,
+               2 * (long long)lat->vcb);
+  if (v->nrhs < 1 || v->nrhs > QK_MG_NVEC_MAX)
+    return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, v->nrhs, QK_MG_NVEC_MAX);
+  if (v->ntile != (v->nrhs + QK_TILE - 1) / QK_TILE)
+    return BAD("%s: %s: ntile = %d: tiles of columns are wanted", call, name, v->ntile);
+  if (v->ncomp < 4 || v->ncomp % 4 != 0)
+    return BAD("%s: %s: ncomp = %d: a multiple of 4", call, name, v->ncomp);
+  return QK_OK;
+}
+
+qk_status_t qk_args_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a) {
+  qk_status_t status = aggregates(ctx, "orthonormalise", &a->agg);
+  if (status == QK_OK) status = columns(ctx, "orthonormalise", "v", &a->agg.fine, &a->v, QK_SINGLE);
+  return status;
+}
+
+qk_status_t qk_args_galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
+  const char *call = "galerkin";
+  const int n = 2 * a->v.nrhs;
+  qk_status_t status = aggregates(ctx, call, &a->agg);
+  if (status == QK_OK) status = columns(ctx, call, "v", &a->agg.fine, &a->v, QK_SINGLE);
+  if (status == QK_OK) status = columns(ctx, call, "w", &a->agg.fine, &a->w, QK_SINGLE);
+  if (status == QK_OK) status = links(ctx, call, "inner", &a->inner, n, 1, QK_SINGLE);
+  if (status == QK_OK && a->mu >= 0) status = links(ctx, call, "ahead", &a->ahead, n, 8, QK_SINGLE);
+  if (status != QK_OK) return status;
+  if (a->v.prec != QK_SINGLE || a->w.prec != QK_SINGLE)
+    return BAD("%s: v, w: precision %d, %d: %d (single)", call, (int)a->v.prec, (int)a->w.prec,
+               (int)QK_SINGLE);
+  if (a->v.nrhs != a->w.nrhs || a->v.ncomp != a->w.ncomp)
+    return BAD("%s: w: %d columns of %d components: %d of %d as v has", call, a->w.nrhs, a->w.ncomp,
+               a->v.nrhs, a->v.ncomp);
+  if (a->mu < -1 || a->mu > 3) return BAD("%s: mu = %d: -1 to 3", call, a->mu);
+  if (a->chirality != 0 && a->chirality != 1)
+    return BAD("%s: chirality = %d: 0 or 1", call, a->chirality);
+  return QK_OK;
+}
+
+qk_status_t qk_args_coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *a) {
+  const char *call = "coarse_close";
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status == QK_OK) status = links(ctx, call, "inner", &a->inner, 0, 1, QK_SINGLE);
+  if (status == QK_OK) status = links(ctx, call, "diag", &a->diag, a->inner.n, 1, QK_SINGLE);
+  if (status != QK_OK || a->ahead.data == NULL) return status;
+  status = links(ctx, call, "ahead", &a->ahead, a->inner.n, 8, QK_SINGLE);
+  for (int mu = 0; status == QK_OK && mu < 4; mu++)
+    if (a->lat.split[mu] && a->ghost[mu] == NULL)
+      status = BAD("%s: ghost[%d]: absent in a split direction", call, mu);
+  return status;
+}
+
+qk_status_t qk_args_coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *a) {
+  const char *call = "coarse_face";
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status == QK_OK) status = links(ctx, call, "ahead", &a->ahead, 0, 8, QK_SINGLE);
+  if (status != QK_OK) return status;
+  if (a->mu < 0 || a->mu > 3) return BAD("%s: mu = %d: 0 to 3", call, a->mu);
+  return a->to == NULL ? BAD("%s: to has no memory", call) : QK_OK;
+}
+
+qk_status_t qk_args_coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
+  const char *call = "coarse_invert";
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status == QK_OK) status = links(ctx, call, "diag", &a->diag, 0, 1, QK_SINGLE);
+  if (status == QK_OK) status = links(ctx, call, "inverse", &a->inverse, a->diag.n, 1, QK_HALF);
+  return status;
+}
+
+qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
+  const char *call = "coarse_times";
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status != QK_OK) return status;
+  if (a->in.ndir != 1 && a->in.ndir != 8) return BAD("%s: in: ndir = %d: 1 or 8", call, a->in.ndir);
+  status = links(ctx, call, "in", &a->in, 0, a->in.ndir, QK_HALF);
+  if (status == QK_OK) status = links(ctx, call, "out", &a->out, a->in.n, a->in.ndir, QK_HALF);
+  if (status == QK_OK && a->left.data != NULL)
+    status = links(ctx, call, "left", &a->left, a->in.n, 1, QK_HALF);
+  if (status == QK_OK && (a->out.data == a->in.data || a->out.data == a->left.data))
+    status = BAD("%s: out: may not be in or left", call);
+  return status;
+}
+
+qk_status_t qk_args_coarse_copy(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *a) {
+  const char *call = "coarse copy";
+  const int64_t sites = 2 * (int64_t)a->lat.vcb;
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status != QK_OK) return status;
+  if (a->links.ndir != 1 && a->links.ndir != 8)
+    return BAD("%s: links: ndir = %d: 1 or 8", call, a->links.ndir);
+  status = links(ctx, call, "links", &a->links, 0, a->links.ndir, QK_HALF);
+  if (status != QK_OK) return status;
+  if (a->plain == NULL) return BAD("%s: plain has no memory", call);
+  if (a->first < 0 || a->n < 1 || a->n > sites - a->first)
+    return BAD("%s: sites %lld to %lld: 0 to %lld", call, (long long)a->first,
+               (long long)(a->first + a->n - 1), (long long)(sites - 1));
+  return QK_OK;
+}
