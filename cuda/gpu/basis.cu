@@ -1,0 +1,362 @@
+/* Bases of many vectors on the GPU: pieces of eight reals (body/basis.h) go through shared memory. */
+#include "cuda/body/basis.h"
+
+#include "cuda/basis_args.h"
+#include "cuda/gpu/ctx.cuh"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+namespace {
+
+constexpr int threads = 128;
+constexpr int comps = QK_PIECE_REALS / 2;
+constexpr int dot_items = 8; /* pieces that a block of threads has at a time */
+
+/* Blocks along the lattice of a sum: a function of the lattice alone. */
+int sum_blocks(int64_t sites) {
+  const int64_t n = sites / 4;
+  return n < 1 ? 1 : n < 128 ? (int)n : 128;
+}
+
+template <class R> struct complex_of { R re, im; };
+
+/* Component k of a lane of a piece in shared memory. */
+template <class S> __device__ complex_of<real<S>> staged(const real<S> *piece, int k, int lane) {
+  const real<S> *p = piece + inner<S, QK_PIECE_REALS>(2 * k, lane);
+  return {p[0], p[1]};
+}
+
+/* Word w of a piece of the basis, its value. */
+template <class S>
+__device__ real<S> value(const pieces<S> &f, int64_t site, int tile, int piece, int w) {
+  const real<S> x = widen(f.data[f.word(site, tile, piece) + w]);
+  if constexpr (storage<S>::scaled) return x * f.scale[f.scale_at(site, tile) + w / QK_PIECE_REALS];
+  return x;
+}
+
+/* Word w, in the order of S, of a piece of y; a field of one RHS fills the first lane. */
+template <class S>
+__device__ real<S> value_of_y(const pieces<real<S>> &y, int64_t site, int tile, int piece, int c,
+                              int lane) {
+  using R = real<S>;
+  if (y.ntile > 0) return y.data[y.word(site, tile, piece) + inner<R, QK_PIECE_REALS>(c, lane)];
+  if (lane != 0) return 0;
+  return y.data[y.lone_word(site, piece) + inner<R, QK_PIECE_REALS>(c, (int)(site % QK_TILE))];
+}
+
+/* ---- dot: 16 threads share the 8 x 8 pairs of two pieces, two by two each; 8 pieces at a time ---------- */
+
+template <class S> struct dot_args {
+  basis<S> v;
+  pieces<real<S>> y;
+  int64_t sites;
+  int first; /* tile of the basis that blockIdx.y counts from */
+  double *partial;
+};
+
+template <class S>
+__global__ void __launch_bounds__(threads) dot_kernel(const __grid_constant__ dot_args<S> a) {
+  using R = real<S>;
+  __shared__ R vs[dot_items][QK_PIECE_WORDS], ys[dot_items][QK_PIECE_WORDS];
+  __shared__ double share[dot_items][QK_TILE * QK_TILE][2];
+  const int tile = a.first + blockIdx.y, item = threadIdx.x / 16, pair = threadIdx.x % 16;
+  const int i0 = pair / 4 * 2, j0 = pair % 4 * 2;
+  const pieces<S> v = a.v.block[tile / a.v.ntile];
+  const int64_t from = a.sites * blockIdx.x / gridDim.x * v.per_tile,
+                to = a.sites * (blockIdx.x + 1) / gridDim.x * v.per_tile;
+  double sum[4][2] = {};
+  for (int64_t at = from; at < to; at += dot_items) {
+    __syncthreads();
+    for (int w = threadIdx.x; w < dot_items * QK_PIECE_WORDS; w += threads) {
+      const int64_t n = at + w / QK_PIECE_WORDS;
+      const int word = w % QK_PIECE_WORDS, c = word / QK_TILE, lane = word % QK_TILE;
+      R x = 0, z = 0;
+      if (n < to) {
+        const int64_t site = n / v.per_tile;
+        const int piece = (int)(n % v.per_tile);
+        x = value<S>(v, site, tile % a.v.ntile, piece, word);
+        z = value_of_y<S>(a.y, site, blockIdx.z, piece, c, lane);
+      }
+      vs[w / QK_PIECE_WORDS][word] = x;
+      ys[w / QK_PIECE_WORDS][inner<R, QK_PIECE_REALS>(c, lane)] = z;
+    }
+    __syncthreads();
+    R part[4][2] = {};
+    QK_UNROLL
+    for (int k = 0; k < comps; k++) {
+      QK_UNROLL
+      for (int p = 0; p < 4; p++) {
+        const complex_of<R> s = staged<S>(vs[item], k, i0 + p / 2),
+                            z = staged<R>(ys[item], k, j0 + p % 2);
+        part[p][0] += s.re * z.re + s.im * z.im;
+        part[p][1] += s.re * z.im - s.im * z.re;
+      }
+    }
+    QK_UNROLL
+    for (int p = 0; p < 4; p++) {
+      sum[p][0] += part[p][0];
+      sum[p][1] += part[p][1];
+    }
+  }
+  for (int p = 0; p < 4; p++) {
+    const int at = (i0 + p / 2) * QK_TILE + j0 + p % 2;
+    share[item][at][0] = sum[p][0];
+    share[item][at][1] = sum[p][1];
+  }
+  __syncthreads();
+  const int word = threadIdx.x; /* 64 pairs, real and imaginary part */
+  double total = 0;
+  for (int k = 0; k < dot_items; k++) total += share[k][word / 2][word % 2];
+  a.partial[(((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * threads +
+            word] = total;
+}
+
+/* Adds the partial sums of `blocks` blocks in order: a thread has one number of a pair of tiles. */
+__global__ void __launch_bounds__(threads)
+    dot_finish_kernel(const double *partial, int blocks, int first, int columns, double *c) {
+  const int word = threadIdx.x, i = (first + blockIdx.x) * QK_TILE + word / 2 / QK_TILE,
+            j = blockIdx.y * QK_TILE + word / 2 % QK_TILE;
+  const double *p =
+      partial + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * blocks * threads + word;
+  double sum = 0;
+  for (int k = 0; k < blocks; k++) sum += p[(int64_t)k * threads];
+  if (j < columns) c[2 * ((int64_t)i * columns + j) + word % 2] = sum;
+}
+
+template <class S> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  constexpr int64_t room = (int64_t)(QK_MAX_RHS / QK_TILE) * QK_GPU_MULTI * QK_GPU_BLOCKS *
+                           QK_TILE * 2; /* doubles of partial */
+  dot_args<S> k = {basis_of<S>(*a), pieces_of<real<S>>(a->y), a->y.nsites, 0, qk_gpu(ctx)->partial};
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  const int blocks = sum_blocks(k.sites), ytiles = a->y.ntile > 0 ? a->y.ntile : 1;
+  const int most = (int)(room / ((int64_t)blocks * ytiles * threads));
+  for (; k.first < k.v.tiles; k.first += most) {
+    const int now = k.v.tiles - k.first < most ? k.v.tiles - k.first : most;
+    dot_kernel<S><<<dim3(blocks, now, ytiles), threads, 0, stream>>>(k);
+    qk_status_t status = qk_gpu_launched(ctx, "basis_dot");
+    if (status != QK_OK) return status;
+    dot_finish_kernel<<<dim3(now, ytiles), threads, 0, stream>>>(k.partial, blocks, k.first,
+                                                                 a->y.nrhs, a->c);
+    status = qk_gpu_launched(ctx, "basis_dot, sums");
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+/* ---- axpy: a warp has the 4 x 8 numbers of a piece of y, for `held` pieces at a time ------------------- */
+
+constexpr int warps = threads / 32, held = 4;
+
+template <class S> struct axpy_args {
+  basis<S> v;
+  pieces<real<S>> y;
+  int64_t sites;
+  int columns;
+  double sign;
+  const double *c;
+};
+
+template <class S>
+__global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ axpy_args<S> a) {
+  using R = real<S>;
+  __shared__ R vs[warps][held][QK_PIECE_WORDS];
+  __shared__ complex_of<R> q[QK_TILE][QK_TILE];
+  const int warp = threadIdx.x / 32, k = threadIdx.x % 32 / QK_TILE, lane = threadIdx.x % QK_TILE;
+  const int column = blockIdx.y * QK_TILE + lane, per_tile = a.y.per_tile;
+  const int64_t items = a.sites * per_tile, at = ((int64_t)blockIdx.x * warps + warp) * held;
+  complex_of<R> sum[held] = {};
+  for (int t = 0; t < a.v.tiles; t++) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < QK_TILE * QK_TILE; i += threads) {
+      const int j = blockIdx.y * QK_TILE + i % QK_TILE;
+      const double *c = a.c + 2 * ((int64_t)(t * QK_TILE + i / QK_TILE) * a.columns + j);
+      if (j < a.columns)
+        q[i / QK_TILE][i % QK_TILE] = {(R)(a.sign * c[0]), (R)(a.sign * c[1])};
+      else
+        q[i / QK_TILE][i % QK_TILE] = {0, 0};
+    }
+    const pieces<S> v = a.v.block[t / a.v.ntile];
+    for (int w = threadIdx.x % 32; w < held * QK_PIECE_WORDS; w += 32) {
+      const int64_t n = at + w / QK_PIECE_WORDS;
+      vs[warp][w / QK_PIECE_WORDS][w % QK_PIECE_WORDS] =
+          n < items
+              ? value<S>(v, n / per_tile, t % a.v.ntile, (int)(n % per_tile), w % QK_PIECE_WORDS)
+              : (R)0;
+    }
+    __syncthreads();
+    QK_UNROLL
+    for (int i = 0; i < QK_TILE; i++) {
+      const complex_of<R> f = q[i][lane];
+      QK_UNROLL
+      for (int h = 0; h < held; h++) {
+        const complex_of<R> z = staged<S>(vs[warp][h], k, i);
+        sum[h].re += f.re * z.re - f.im * z.im;
+        sum[h].im += f.re * z.im + f.im * z.re;
+      }
+    }
+  }
+  for (int h = 0; h < held; h++) {
+    const int64_t n = at + h, site = n / per_tile;
+    if (n >= items || column >= a.columns) continue;
+    const int piece = (int)(n % per_tile);
+    R *out = a.y.ntile > 0 ? a.y.data + a.y.word(site, blockIdx.y, piece) +
+                                 inner<R, QK_PIECE_REALS>(2 * k, lane)
+                           : a.y.data + a.y.lone_word(site, piece) +
+                                 inner<R, QK_PIECE_REALS>(2 * k, (int)(site % QK_TILE));
+    out[0] += sum[h].re;
+    out[1] += sum[h].im;
+  }
+}
+
+template <class S> qk_status_t run_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  const axpy_args<S> k = {
+      basis_of<S>(*a), pieces_of<real<S>>(a->y), a->y.nsites, a->y.nrhs, a->sign, a->c};
+  const int64_t per_block = warps * held, items = k.sites * k.y.per_tile;
+  const dim3 grid((unsigned)((items + per_block - 1) / per_block), a->y.ntile > 0 ? a->y.ntile : 1);
+  axpy_kernel<S><<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(k);
+  return qk_gpu_launched(ctx, "basis_axpy");
+}
+
+/* ---- rotate: a block of threads sets 32 components of all vectors aside, a warp makes four new ones ------ */
+
+constexpr int rotate_threads = 256, entries = 32, made = 4;
+
+template <class S> struct rotate_args {
+  basis<S> v;
+  int64_t items;
+  int columns, pieces_held; /* pieces of a vector that fit in shared memory: 8 or fewer */
+  const double *c;
+};
+
+template <class S> __device__ int64_t piece_word(const basis<S> &v, int tile, int64_t item) {
+  const pieces<S> &f = v.block[tile / v.ntile];
+  return f.word(item / f.per_tile, tile % v.ntile, (int)(item % f.per_tile));
+}
+
+template <class S>
+__global__ void __launch_bounds__(rotate_threads)
+    rotate_kernel(const __grid_constant__ rotate_args<S> a) {
+  extern __shared__ double memory[];
+  S *old = (S *)memory; /* [tile][held][64 words] */
+  const int held_pieces = a.pieces_held, line = held_pieces * QK_PIECE_WORDS;
+  const int rows = a.v.tiles * QK_TILE;
+  const int64_t at = (int64_t)blockIdx.x * held_pieces;
+  for (int w = threadIdx.x; w < a.v.tiles * line; w += rotate_threads) {
+    const int tile = w / line;
+    const int64_t n = at + w % line / QK_PIECE_WORDS;
+    old[w] = n < a.items
+                 ? a.v.block[tile / a.v.ntile].data[piece_word(a.v, tile, n) + w % QK_PIECE_WORDS]
+                 : (S)0;
+  }
+  __syncthreads();
+  const int h = threadIdx.x % entries / comps, k = threadIdx.x % comps;
+  if (h >= held_pieces || at + h >= a.items) return;
+  for (int j = threadIdx.x / entries * made; j < a.columns; j += rotate_threads / entries * made) {
+    complex_of<S> sum[made] = {};
+    for (int i = 0; i < rows; i++) {
+      const complex_of<S> z =
+          staged<S>(old + (i / QK_TILE) * line + h * QK_PIECE_WORDS, k, i % QK_TILE);
+      QK_UNROLL
+      for (int m = 0; m < made; m++) {
+        if (j + m >= a.columns) continue;
+        const double *c = a.c + 2 * ((int64_t)i * a.columns + j + m);
+        const S re = (S)__ldg(c), im = (S)__ldg(c + 1);
+        sum[m].re += re * z.re - im * z.im;
+        sum[m].im += re * z.im + im * z.re;
+      }
+    }
+    QK_UNROLL
+    for (int m = 0; m < made; m++) {
+      if (j + m >= a.columns) continue;
+      const int tile = (j + m) / QK_TILE;
+      S *to = a.v.block[tile / a.v.ntile].data + piece_word(a.v, tile, at + h) +
+              inner<S, QK_PIECE_REALS>(2 * k, (j + m) % QK_TILE);
+      to[0] = sum[m].re;
+      to[1] = sum[m].im;
+    }
+  }
+}
+
+template <class S> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  constexpr size_t room = 200 * 1024; /* of shared memory */
+  rotate_args<S> k = {basis_of<S>(*a), 0, a->columns, entries / comps, a->c};
+  k.items = a->v[0].nsites * k.v.block[0].per_tile;
+  const size_t piece = (size_t)k.v.tiles * QK_PIECE_WORDS * sizeof(S);
+  while (piece * k.pieces_held > room) k.pieces_held--;
+  const size_t bytes = piece * k.pieces_held;
+  qk_status_t status =
+      qk_gpu_check(ctx,
+                   cudaFuncSetAttribute(rotate_kernel<S>,
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+                   "cudaFuncSetAttribute");
+  if (status != QK_OK) return status;
+  const unsigned blocks = (unsigned)((k.items + k.pieces_held - 1) / k.pieces_held);
+  rotate_kernel<S><<<blocks, rotate_threads, bytes, qk_gpu(ctx)->stream[0]>>>(k);
+  return qk_gpu_launched(ctx, "basis_rotate");
+}
+
+/* ---- sites: a thread a complex number ------------------------------------------------------------------- */
+
+template <class P, bool to_field>
+__global__ void __launch_bounds__(threads) sites_kernel(const qk_sites_args_t a) {
+  const pieces<float> f = pieces_of<float>(a.field);
+  const int64_t at = (int64_t)blockIdx.x * threads + threadIdx.x;
+  const int64_t n = at / ((int64_t)a.field.nrhs * a.field.ncomp);
+  if (n >= a.n) return;
+  const int64_t site = field_site(a.lat, a.field.subset == QK_FULL, a.first + n);
+  const int in = (int)(at % ((int64_t)a.field.nrhs * a.field.ncomp));
+  float *x = f.data + field_word(f, site, in / a.field.ncomp, 2 * (in % a.field.ncomp));
+  P *p = (P *)a.plain + 2 * at;
+  for (int i = 0; i < 2; i++) {
+    if (to_field)
+      x[i] = widen(p[i]);
+    else
+      narrow(x[i], p[i]);
+  }
+}
+
+template <bool to_field>
+qk_status_t sites(qk_ops_ctx_t *ctx, const char *call, const qk_sites_args_t *a) {
+  const qk_status_t status = qk_args_sites(ctx, call, a);
+  if (status != QK_OK || a->n == 0) return status;
+  const int64_t numbers = a->n * a->field.nrhs * a->field.ncomp;
+  const unsigned blocks = (unsigned)((numbers + threads - 1) / threads);
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  if (a->prec == QK_HALF)
+    sites_kernel<half, to_field><<<blocks, threads, 0, stream>>>(*a);
+  else
+    sites_kernel<float, to_field><<<blocks, threads, 0, stream>>>(*a);
+  return qk_gpu_launched(ctx, call);
+}
+
+} // namespace
+
+qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  const qk_status_t status = qk_args_basis(ctx, "basis_dot", a);
+  if (status != QK_OK) return status;
+  if (a->v[0].prec == QK_DOUBLE) return run_dot<double>(ctx, a);
+  return a->v[0].prec == QK_SINGLE ? run_dot<float>(ctx, a) : run_dot<half>(ctx, a);
+}
+
+qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  const qk_status_t status = qk_args_basis(ctx, "basis_axpy", a);
+  if (status != QK_OK) return status;
+  if (a->v[0].prec == QK_DOUBLE) return run_axpy<double>(ctx, a);
+  return a->v[0].prec == QK_SINGLE ? run_axpy<float>(ctx, a) : run_axpy<half>(ctx, a);
+}
+
+qk_status_t basis_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
+  const qk_status_t status = qk_args_rotate(ctx, a);
+  if (status != QK_OK) return status;
+  return a->v[0].prec == QK_DOUBLE ? run_rotate<double>(ctx, a) : run_rotate<float>(ctx, a);
+}
+
+qk_status_t sites_get(qk_ops_ctx_t *ctx, const qk_sites_args_t *a) {
+  return sites<false>(ctx, "sites_get", a);
+}
+
+qk_status_t sites_set(qk_ops_ctx_t *ctx, const qk_sites_args_t *a) {
+  return sites<true>(ctx, "sites_set", a);
+}
+
+} // namespace QK_NS
