@@ -13,8 +13,7 @@
 #include <time.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/cycle.h"
-#include "tests/support/rig.h"
+#include "tests/support/mg_rig.h"
 
 typedef struct options {
   const char *gauge;
@@ -313,18 +312,11 @@ static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) 
 }
 
 static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
-  qk_err_t err = {0};
-  qk_cycle_t *cycle;
-  qk_solver_t *solver;
   double level[QK_MG_LEVELS_MAX] = {0}, total = 0;
-  rig_must(qk_cycle_create(mg, o->outer, n, &cycle, &err), "cycle", &err);
-  qk_solver_params_t p = {.method = "gcr",
-                          .inner = o->outer,
-                          .nslot = n,
-                          .check = 1,
-                          .gcr_keep = o->keep,
-                          .precond = qk_cycle_precond(cycle)};
-  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, &err), "solver", &err);
+  mg_rig_t m = {.mg = mg};
+  mg_rig_slots(rig, &m, o->outer, n, o->keep);
+  qk_cycle_t *cycle = m.cycle;
+  qk_solver_t *solver = m.solver;
   solve(rig, o, solver, n, 1e-3);
   cost_t c = solve(rig, o, solver, n, o->tol);
   show_cost("multigrid", n, &c, reference);

@@ -75,15 +75,40 @@ static void random_links(double *links, int64_t n, uint64_t seed) {
   for (int64_t i = 0; i < n; i++) make_su3((double(*)[3][2])(links + 18 * i));
 }
 
+static void read_links(qk_rig_t *rig, const char *path) {
+  qk_err_t err = {0};
+  rig_must(qk_gauge_read(path, &rig->info, &rig->geom, rig->links, &rig->check, NULL, NULL, &err),
+           path, &err);
+}
+
+/* The configuration at `path`, repeated in all directions. */
+static void tile_links(qk_rig_t *rig, const char *path) {
+  qk_err_t err = {0};
+  qk_rig_t one = {0};
+  const int *l = rig->geom.global;
+  rig_must(qk_gauge_probe(path, NULL, &one.info, &err), path, &err);
+  rig_must(qk_geom_init(&one.geom, rig->comm, one.info.dims, &err), path, &err);
+  one.links = qk_malloc((size_t)one.geom.local_volume * 72 * sizeof(double));
+  read_links(&one, path);
+  const int *d = one.geom.global;
+  for (int64_t n = 0; n < rig->geom.volume; n++) {
+    int64_t x = n % l[0] % d[0], y = n / l[0] % l[1] % d[1], z = n / l[0] / l[1] % l[2] % d[2],
+            t = n / l[0] / l[1] / l[2] % d[3];
+    memcpy(rig->links + 72 * n, one.links + 72 * (((t * d[2] + z) * d[1] + y) * d[0] + x),
+           72 * sizeof(double));
+  }
+  qk_free(one.links);
+}
+
 static void load_links(qk_rig_t *rig, const char *gauge, const int dims[4], qk_comm_t *comm) {
   qk_err_t err = {0};
   char text[64];
-  uint64_t seed = 0;
-  bool random = strncmp(gauge, "random:", 7) == 0;
-  if (random) {
-    const char *colon = strchr(gauge + 7, ':');
-    snprintf(text, sizeof text, "%.*s", (int)(colon - gauge - 7), gauge + 7);
-    seed = strtoull(colon + 1, NULL, 10);
+  bool random = strncmp(gauge, "random:", 7) == 0, tiled = strncmp(gauge, "tiled:", 6) == 0;
+  const char *first = gauge + (random ? 7 : 6), *rest = NULL; /* "kind:first:rest" */
+  if (random || tiled) {
+    const char *colon = strchr(first, ':');
+    rest = colon + 1;
+    snprintf(text, sizeof text, "%.*s", (int)(colon - first), first);
     rig_must(qk_geom_parse_dims(text, rig->info.dims, &err), gauge, &err);
   } else {
     rig_must(qk_gauge_probe(gauge, dims, &rig->info, &err), gauge, &err);
@@ -91,11 +116,11 @@ static void load_links(qk_rig_t *rig, const char *gauge, const int dims[4], qk_c
   rig_must(qk_geom_init(&rig->geom, comm, rig->info.dims, &err), gauge, &err);
   rig->links = qk_malloc((size_t)rig->geom.local_volume * 72 * sizeof(double));
   if (random)
-    random_links(rig->links, rig->geom.local_volume * 4, seed);
+    random_links(rig->links, rig->geom.local_volume * 4, strtoull(rest, NULL, 10));
+  else if (tiled)
+    tile_links(rig, rest);
   else
-    rig_must(
-        qk_gauge_read(gauge, &rig->info, &rig->geom, rig->links, &rig->check, NULL, NULL, &err),
-        gauge, &err);
+    read_links(rig, gauge);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * rig.h: an engine in a test: device, lattice, links, work fields and one operator, on one rank or on
  * all ranks of MPI_COMM_WORLD.
  *
- * The backend is QK_BACKEND (default cpu). gauge: a path, "builtin:..." or "random:XxYxZxT:seed" (links
- * without any smoothness; one rank). Spinors on the host are complex doubles in wire order of the local
+ * The backend is QK_BACKEND (default cpu). gauge: a path, "builtin:...", "random:XxYxZxT:seed" (links
+ * without any smoothness; one rank) or "tiled:XxYxZxT:PATH" (a configuration repeated; one rank). Spinors on the host are complex doubles in wire order of the local
  * lattice, [t][z][y][x][spin][colour]. Everything that is not under test ends the process with a message
  * when it fails, so that tests read without error handling.
  */

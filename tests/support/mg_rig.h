@@ -1,0 +1,23 @@
+/*
+ * mg_rig.h: multigrid and a solver on top of it in a test or benchmark. What fails ends the process.
+ */
+#ifndef QK_TESTS_MG_RIG_H
+#define QK_TESTS_MG_RIG_H
+
+#include "daemon/engine/cycle.h"
+#include "tests/support/rig.h"
+
+typedef struct mg_rig {
+  qk_mg_t *mg;
+  qk_cycle_t *cycle;
+  qk_solver_t *solver; /* gcr of nslot slots, one outer iteration a step */
+} mg_rig_t;
+
+/* params NULL: all defaults. outer: precision of the outer iteration. */
+void mg_rig_open(qk_rig_t *rig, const qk_mg_params_t *params, qk_prec_t outer, int nslot,
+                 mg_rig_t *m);
+/* Other slots on the same hierarchy. keep: directions of the outer iteration; 0: default. */
+void mg_rig_slots(qk_rig_t *rig, mg_rig_t *m, qk_prec_t outer, int nslot, int keep);
+void mg_rig_close(mg_rig_t *m);
+
+#endif
