@@ -335,6 +335,41 @@ typedef enum quark_state {
 /* "starting", "loading", ... Static storage. */
 QUARK_API const char *quark_state_name(quark_state_t state);
 
+enum { QUARK_MG_LEVELS = 8, QUARK_MEMORY_SHARES = 16 };
+
+/* One level of multigrid; level 0 is the finest. */
+typedef struct quark_mg_level {
+  uint32_t dims[4], block[4], vectors; /* the coarsest has no aggregates and no vectors */
+  char smoother[16];
+  uint32_t pre, post, iterations;
+  double orthonormality, galerkin, representation, null_residual, seconds;
+} quark_mg_level_t;
+
+/* The setup of multigrid and how it fares; levels 0: there is none. */
+typedef struct quark_mg_report {
+  uint32_t levels;
+  quark_mg_level_t level[QUARK_MG_LEVELS];
+  double seconds;
+  bool restored; /* from a checkpoint */
+  uint32_t attempts, refined, rebuilt;
+  double convergence; /* factor of the residual in one outer iteration */
+  uint64_t bytes;     /* on the device */
+  char checkpoint[1024], checkpoint_trouble[256];
+  bool checkpoint_written;
+  double iterations_per_digit,
+      iterations_per_digit_first; /* of outer iterations: lately, when new */
+} quark_mg_report_t;
+
+/* Device memory of one rank as it was planned. */
+typedef struct quark_memory_plan {
+  uint32_t shares; /* 0: unknown */
+  struct {
+    char name[32];
+    uint64_t bytes;
+  } share[QUARK_MEMORY_SHARES];
+  uint64_t serving, setup, free; /* sum; the most during setup; of the device before the load */
+} quark_memory_plan_t;
+
 /* Numbers that are not known are NaN or 0, texts empty. */
 typedef struct quark_report {
   quark_state_t state;
@@ -349,12 +384,14 @@ typedef struct quark_report {
     uint32_t link_reals, dims[4];         /* x, y, z, t */
     double plaquette, unitarity, load_seconds;
     uint64_t digest; /* of the links */
+    quark_mg_report_t mg;
   } setup;
   struct {
     uint64_t pid;
     char backend[16], device[128], last_error[256];
     uint32_t ranks, grid[4], restarts, slots, slots_busy;
     uint64_t device_bytes, host_bytes;
+    quark_memory_plan_t memory;
   } engine;
   struct {
     uint64_t sessions, requests, queued, running, held; /* now */

@@ -6,6 +6,55 @@
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
 
+#define NUMBER(m, name) ((m)->has_##name ? (m)->name : NAN)
+
+static void copy_four(uint32_t to[4], size_t n, const uint32_t *from) {
+  for (size_t mu = 0; mu < 4; mu++) to[mu] = mu < n ? from[mu] : 0;
+}
+
+static void read_level(quark_mg_level_t *level, const Quark__MultigridLevel *m) {
+  copy_four(level->dims, m->n_dims, m->dims);
+  copy_four(level->block, m->n_block, m->block);
+  COPY(level->smoother, m->smoother);
+  level->vectors = m->vectors;
+  level->pre = m->pre;
+  level->post = m->post;
+  level->iterations = m->iterations;
+  level->orthonormality = NUMBER(m, orthonormality);
+  level->galerkin = NUMBER(m, galerkin);
+  level->representation = NUMBER(m, representation);
+  level->null_residual = NUMBER(m, null_residual);
+  level->seconds = m->seconds;
+}
+
+static void read_multigrid(quark_mg_report_t *mg, const Quark__MultigridReport *m) {
+  mg->levels = (uint32_t)(m->n_level < QUARK_MG_LEVELS ? m->n_level : QUARK_MG_LEVELS);
+  for (uint32_t l = 0; l < mg->levels; l++) read_level(&mg->level[l], m->level[l]);
+  mg->seconds = m->seconds;
+  mg->restored = m->restored;
+  mg->attempts = m->attempts;
+  mg->refined = m->refined;
+  mg->rebuilt = m->rebuilt;
+  mg->convergence = NUMBER(m, convergence);
+  mg->bytes = m->bytes;
+  COPY(mg->checkpoint, m->checkpoint);
+  COPY(mg->checkpoint_trouble, m->checkpoint_trouble);
+  mg->checkpoint_written = m->checkpoint_written;
+  mg->iterations_per_digit = NUMBER(m, iterations_per_digit);
+  mg->iterations_per_digit_first = NUMBER(m, iterations_per_digit_first);
+}
+
+static void read_memory(quark_memory_plan_t *plan, const Quark__MemoryReport *m) {
+  plan->shares = (uint32_t)(m->n_share < QUARK_MEMORY_SHARES ? m->n_share : QUARK_MEMORY_SHARES);
+  for (uint32_t i = 0; i < plan->shares; i++) {
+    COPY(plan->share[i].name, m->share[i]->name);
+    plan->share[i].bytes = m->share[i]->bytes;
+  }
+  plan->serving = m->serving;
+  plan->setup = m->setup;
+  plan->free = m->free;
+}
+
 static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   COPY(report->setup.name, m->name);
   COPY(report->setup.gauge, m->gauge);
@@ -17,12 +66,13 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.csw = m->csw;
   for (size_t i = 0; i < 8; i++)
     report->setup.boundary[i] = i < m->n_boundary ? m->boundary[i] : NAN;
-  for (size_t mu = 0; mu < 4; mu++) report->setup.dims[mu] = mu < m->n_dims ? m->dims[mu] : 0;
+  copy_four(report->setup.dims, m->n_dims, m->dims);
   report->setup.link_reals = m->link_reals;
-  report->setup.plaquette = m->has_plaquette ? m->plaquette : NAN;
-  report->setup.unitarity = m->has_unitarity ? m->unitarity : NAN;
-  report->setup.load_seconds = m->has_load_seconds ? m->load_seconds : NAN;
+  report->setup.plaquette = NUMBER(m, plaquette);
+  report->setup.unitarity = NUMBER(m, unitarity);
+  report->setup.load_seconds = NUMBER(m, load_seconds);
   report->setup.digest = m->digest;
+  if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }
 
 static void read_engine(quark_report_t *report, const Quark__EngineReport *m) {
@@ -31,12 +81,13 @@ static void read_engine(quark_report_t *report, const Quark__EngineReport *m) {
   COPY(report->engine.last_error, m->last_error);
   report->engine.pid = m->pid;
   report->engine.ranks = m->ranks;
-  for (size_t mu = 0; mu < 4; mu++) report->engine.grid[mu] = mu < m->n_grid ? m->grid[mu] : 0;
+  copy_four(report->engine.grid, m->n_grid, m->grid);
   report->engine.restarts = m->restarts;
   report->engine.slots = m->slots;
   report->engine.slots_busy = m->slots_busy;
   report->engine.device_bytes = m->device_bytes;
   report->engine.host_bytes = m->host_bytes;
+  if (m->memory) read_memory(&report->engine.memory, m->memory);
 }
 
 void quark__report_read(quark_report_t *report, const Quark__StatusReport *m) {

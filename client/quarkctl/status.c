@@ -41,30 +41,66 @@ static json_t *integers(const uint32_t *x, int n) {
   return list;
 }
 
+static json_t *level_json(const quark_mg_level_t *l) {
+  return json_pack("{s:o, s:o, s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "dims",
+                   integers(l->dims, 4), "block", l->block[0] ? integers(l->block, 4) : json_null(),
+                   "vectors", (int)l->vectors, "smoother", l->smoother, "pre", (int)l->pre, "post",
+                   (int)l->post, "iterations", (int)l->iterations, "orthonormality",
+                   ctl_number(l->orthonormality), "galerkin", ctl_number(l->galerkin),
+                   "representation", ctl_number(l->representation), "null_residual",
+                   ctl_number(l->null_residual), "seconds", ctl_number(l->seconds));
+}
+
+static json_t *multigrid_json(const quark_mg_report_t *mg) {
+  if (mg->levels == 0) return json_null();
+  json_t *levels = json_array();
+  for (uint32_t l = 0; l < mg->levels; l++)
+    json_array_append_new(levels, level_json(&mg->level[l]));
+  return json_pack("{s:o, s:o, s:b, s:i, s:i, s:i, s:o, s:I, s:s, s:b, s:s, s:o, s:o}", "levels",
+                   levels, "seconds", ctl_number(mg->seconds), "restored", mg->restored, "attempts",
+                   (int)mg->attempts, "refined", (int)mg->refined, "rebuilt", (int)mg->rebuilt,
+                   "convergence", ctl_number(mg->convergence), "bytes", (json_int_t)mg->bytes,
+                   "checkpoint", mg->checkpoint, "checkpoint_written", mg->checkpoint_written,
+                   "checkpoint_trouble", mg->checkpoint_trouble, "iterations_per_digit",
+                   ctl_number(mg->iterations_per_digit), "iterations_per_digit_first",
+                   ctl_number(mg->iterations_per_digit_first));
+}
+
+static json_t *memory_json(const quark_memory_plan_t *plan) {
+  if (plan->shares == 0) return json_null();
+  json_t *shares = json_object();
+  for (uint32_t i = 0; i < plan->shares; i++)
+    json_object_set_new(shares, plan->share[i].name,
+                        json_integer((json_int_t)plan->share[i].bytes));
+  return json_pack("{s:o, s:I, s:I, s:I}", "shares", shares, "serving", (json_int_t)plan->serving,
+                   "setup", (json_int_t)plan->setup, "free", (json_int_t)plan->free);
+}
+
 static json_t *setup_json(const quark_report_t *r) {
   char digest[24];
   snprintf(digest, sizeof digest, "%016" PRIx64, r->setup.digest);
   json_t *boundary = json_array();
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
-  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o}",
-                   "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format,
-                   "dims", r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "mass",
-                   ctl_number(r->setup.mass), "kappa", ctl_number(r->setup.kappa), "csw",
-                   ctl_number(r->setup.csw), "boundary", boundary, "solver", r->setup.solver,
-                   "precision", r->setup.precision, "link_reals", (int)r->setup.link_reals,
-                   "plaquette", ctl_number(r->setup.plaquette), "unitarity",
-                   ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
-                   ctl_number(r->setup.load_seconds));
+  return json_pack(
+      "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o, s:o}", "name",
+      r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
+      r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "mass",
+      ctl_number(r->setup.mass), "kappa", ctl_number(r->setup.kappa), "csw",
+      ctl_number(r->setup.csw), "boundary", boundary, "solver", r->setup.solver, "precision",
+      r->setup.precision, "link_reals", (int)r->setup.link_reals, "plaquette",
+      ctl_number(r->setup.plaquette), "unitarity", ctl_number(r->setup.unitarity), "digest", digest,
+      "load_seconds", ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg));
 }
 
 static json_t *engine_json(const quark_report_t *r) {
-  return json_pack(
-      "{s:I, s:s, s:s, s:i, s:o, s:i, s:i, s:i, s:I, s:I, s:s}", "pid", (json_int_t)r->engine.pid,
-      "backend", r->engine.backend, "device", r->engine.device, "ranks", (int)r->engine.ranks,
-      "grid", r->engine.grid[0] ? integers(r->engine.grid, 4) : json_null(), "restarts",
-      (int)r->engine.restarts, "slots", (int)r->engine.slots, "slots_busy",
-      (int)r->engine.slots_busy, "device_bytes", (json_int_t)r->engine.device_bytes, "host_bytes",
-      (json_int_t)r->engine.host_bytes, "last_error", r->engine.last_error);
+  return json_pack("{s:I, s:s, s:s, s:i, s:o, s:i, s:i, s:i, s:I, s:I, s:s, s:o}", "pid",
+                   (json_int_t)r->engine.pid, "backend", r->engine.backend, "device",
+                   r->engine.device, "ranks", (int)r->engine.ranks, "grid",
+                   r->engine.grid[0] ? integers(r->engine.grid, 4) : json_null(), "restarts",
+                   (int)r->engine.restarts, "slots", (int)r->engine.slots, "slots_busy",
+                   (int)r->engine.slots_busy, "device_bytes", (json_int_t)r->engine.device_bytes,
+                   "host_bytes", (json_int_t)r->engine.host_bytes, "last_error",
+                   r->engine.last_error, "memory_plan", memory_json(&r->engine.memory));
 }
 
 static json_t *counters_json(const quark_report_t *r) {
@@ -109,8 +145,69 @@ static void print_setup(const quark_report_t *r) {
   printf("operator    kappa %.10g   mass %.10g   csw %.10g   boundary", r->setup.kappa,
          r->setup.mass, r->setup.csw);
   for (int mu = 0; mu < 4; mu++) print_phase(&r->setup.boundary[2 * mu]);
-  printf("\nsolver      %s, %s inside, links as %u reals\n", r->setup.solver, r->setup.precision,
-         r->setup.link_reals);
+  printf("\nsolver      %s, %s inside", r->setup.solver, r->setup.precision);
+  if (r->setup.link_reals) printf(", links as %u reals", r->setup.link_reals);
+  printf("\n");
+}
+
+/* A figure, or a dash where it was not measured. */
+static void print_figure(double x, int width) {
+  if (isnan(x))
+    printf(" %*s", width, "-");
+  else
+    printf(" %*.2g", width, x);
+}
+
+static void print_extents(const uint32_t x[4]) {
+  char text[48] = "-";
+  if (x[0]) snprintf(text, sizeof text, "%ux%ux%ux%u", x[0], x[1], x[2], x[3]);
+  printf(" %-14s", text);
+}
+
+static void print_level(int number, const quark_mg_level_t *l) {
+  printf("  %d    ", number);
+  print_extents(l->dims);
+  print_extents(l->block);
+  if (l->vectors)
+    printf(" %7u %-9s %2u+%-2u", l->vectors, l->smoother, l->pre, l->post);
+  else
+    printf(" %7s %-9s %5s", "-", "-", "");
+  if (l->iterations)
+    printf(" %3u", l->iterations);
+  else
+    printf("   -");
+  print_figure(l->orthonormality, 8);
+  print_figure(l->galerkin, 8);
+  print_figure(l->representation, 8);
+  print_figure(l->null_residual, 8);
+  printf(" %7.2f\n", l->seconds);
+}
+
+static void print_multigrid(const quark_mg_report_t *mg) {
+  if (mg->levels == 0) return;
+  printf("multigrid   %s in %.2f s", mg->restored ? "restored" : "set up", mg->seconds);
+  if (mg->attempts > 1) printf(" at the %u. attempt", mg->attempts);
+  if (!isnan(mg->convergence)) printf("   residual x %.2g an iteration", mg->convergence);
+  printf("   %.1f MiB   refined %u   rebuilt %u\n", (double)mg->bytes / 1048576, mg->refined,
+         mg->rebuilt);
+  printf("  level lattice        aggregates     vectors smoother  steps gcr"
+         "   P+P-1   PMP-Mc  missing    |Mv|  seconds\n");
+  for (uint32_t l = 0; l < mg->levels; l++) print_level((int)l, &mg->level[l]);
+  if (!isnan(mg->iterations_per_digit))
+    printf("  %.2f iterations a digit lately, %.2f when new\n", mg->iterations_per_digit,
+           mg->iterations_per_digit_first);
+  if (*mg->checkpoint)
+    printf("checkpoint  %s%s\n", mg->checkpoint, mg->checkpoint_written ? "" : "   (not written)");
+  if (*mg->checkpoint_trouble) printf("checkpoint  %s\n", mg->checkpoint_trouble);
+}
+
+static void print_plan(const quark_memory_plan_t *plan) {
+  if (plan->shares == 0) return;
+  printf("plan        %.1f MiB on each device:", (double)plan->serving / 1048576);
+  for (uint32_t i = 0; i < plan->shares; i++)
+    printf("%s %s %.1f", i ? "," : "", plan->share[i].name, (double)plan->share[i].bytes / 1048576);
+  printf("; during setup %.1f; free %.1f\n", (double)plan->setup / 1048576,
+         (double)plan->free / 1048576);
 }
 
 static void print_text(const quark_report_t *r) {
@@ -118,6 +215,7 @@ static void print_text(const quark_report_t *r) {
   if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
   printf("\ndaemon      %s   pid %" PRIu64 "   up %.0f s\n", r->version, r->pid, r->uptime);
   print_setup(r);
+  print_multigrid(&r->setup.mg);
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);
@@ -131,6 +229,7 @@ static void print_text(const quark_report_t *r) {
   printf("memory      %.1f of %.1f MiB for fields   engine %.1f MiB   device %.1f MiB\n",
          (double)r->memory_used / 1048576, (double)r->memory_limit / 1048576,
          (double)r->engine.host_bytes / 1048576, (double)r->engine.device_bytes / 1048576);
+  print_plan(&r->engine.memory);
 }
 
 int ctl_status(int argc, char **argv) {

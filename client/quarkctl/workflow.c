@@ -12,7 +12,7 @@
 #include "client/scan.h"
 
 enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
-enum { OWN_OPTIONS = 4, PATIENCE = 300, ATTEMPTS = 3 };
+enum { OWN_OPTIONS = 5, PATIENCE = 300, ATTEMPTS = 3 };
 
 typedef struct options {
   ctl_common_t common;
@@ -318,7 +318,8 @@ static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daem
       {"gauge", w->gauge.item[item->gauge]},
       {"kappa", w->kappa_text.item[item->kappa]},
       {"csw", csw},
-      {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"}};
+      {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"},
+      {"mg-checkpoint", "off"}};
   const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
   char **options = calloc((size_t)w->daemon.n + OWN_OPTIONS, sizeof *options);
   int made = 0, code = EXIT_AGAIN;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/engine/gamma.h"
+#include "daemon/engine/mg_text.h"
 
 _Static_assert(QUARK__BASIS__BASIS_DEGRAND_ROSSI == (int)QK_BASIS_DEGRAND_ROSSI &&
                    QUARK__BASIS__BASIS_UKQCD == (int)QK_BASIS_UKQCD &&
@@ -78,29 +79,40 @@ static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2],
   return QK_OK;
 }
 
+static bool is_one_of(const char *word, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (strcmp(word, *words) == 0) return true;
+  return false;
+}
+
+static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (size_t i = 0; i < m->n_multigrid && status == QK_OK; i++)
+    status = qk_mg_text_set(&l->mg, m->multigrid[i]->key, m->multigrid[i]->value, err);
+  if (status == QK_OK && m->checkpoint != NULL)
+    status = copy_text("checkpoint", m->checkpoint, l->checkpoint, sizeof l->checkpoint, err);
+  return status;
+}
+
 qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
-  static const char *const backends[] = {"auto", "cuda", "cpu"};
-  static const char *const solvers[] = {"bicgstab", "cg", "gcr"};
+  static const char *const backends[] = {"auto", "cuda", "cpu", NULL};
+  static const char *const solvers[] = {"auto", "mg", "bicgstab", "cg", "gcr", NULL};
   qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
   qk_status_t status = QK_OK;
-  bool backend = false, solver = false;
-  for (int i = 0; i < 3; i++) {
-    backend |= strcmp(m->backend, backends[i]) == 0;
-    solver |= strcmp(m->solver, solvers[i]) == 0;
-  }
-  if (!backend)
+  if (!is_one_of(m->backend, backends))
     return qk_fail(err, QK_BAD_ARGUMENT, "backend = '%.32s': auto, cuda or cpu", m->backend);
-  if (!solver)
-    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': bicgstab, cg or gcr", m->solver);
+  if (!is_one_of(m->solver, solvers))
+    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': auto, mg, bicgstab, cg or gcr",
+                   m->solver);
   if (!isfinite(m->mass) || m->mass <= -4)
     return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
   if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
   if ((unsigned)m->inner > QK_HALF)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
-  if (m->slots < 1 || m->slots > QK_SLOTS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d", m->slots, QK_SLOTS_MAX);
-  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8", m->link_reals);
+  if (m->slots > QK_SLOTS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
+  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
   l.nslot = (int32_t)m->slots;
   l.link_reals = (int32_t)m->link_reals;
 
@@ -110,6 +122,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
   if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
   if (status == QK_OK) status = copy_phases(m, l.phase, err);
+  if (status == QK_OK) status = parse_multigrid(m, &l, err);
   if (status == QK_OK) *load = l;
   return status;
 }

@@ -16,6 +16,7 @@
 #include "daemon/comm/comm.h"
 #include "daemon/engine/basis.h"
 #include "daemon/engine/contract.h"
+#include "daemon/engine/multigrid.h"
 #include "daemon/engine/smear_cache.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
@@ -28,7 +29,10 @@ typedef struct qk_load {
   double mass, csw;
   double phase[4][2];
   qk_prec_t inner;
-  int32_t nslot, link_reals;
+  int32_t nslot;      /* 0: chosen */
+  int32_t link_reals; /* 0: chosen */
+  qk_mg_params_t mg;
+  char checkpoint[QK_PATH_MAX + 1]; /* "": none */
 } qk_load_t;
 
 typedef struct qk_fill {

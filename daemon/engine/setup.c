@@ -71,14 +71,14 @@ static qk_status_t build_operator(const loading_t *in, qk_setup_t *s, const doub
   qk_wilson_params_t params = {.mass = load->mass, .csw = load->csw};
   memcpy(params.phase, load->phase, sizeof params.phase);
   params.want[QK_DOUBLE] = params.want[load->inner] = true;
-  params.link_reals[load->inner] = load->link_reals;
+  params.link_reals[load->inner] = s->link_reals;
   params.link_reals[QK_DOUBLE] = 18;
   return qk_wilson_create(&s->dev, s->work, links, &params, &s->op, in->err);
 }
 
 static qk_status_t build_solver(const loading_t *in, qk_setup_t *s) {
   qk_solver_params_t params = {
-      .method = in->load->solver, .inner = in->load->inner, .nslot = in->load->nslot};
+      .method = s->solver_name, .inner = in->load->inner, .nslot = s->nslot};
   return qk_solver_create(s->op, s->work, &params, &s->solver, in->err);
 }
 
@@ -123,7 +123,9 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) {
-    s->nslot = load->nslot;
+    s->nslot = load->nslot > 0 ? load->nslot : QK_SLOTS_CHOSEN;
+    s->link_reals = load->link_reals > 0 ? load->link_reals : 12;
+    s->solver_name = strcmp(load->solver, "auto") == 0 ? "bicgstab" : load->solver;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     status = build(&in, s);
   }

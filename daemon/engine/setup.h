@@ -25,7 +25,8 @@ typedef struct qk_setup {
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
   qk_gauge_check_t check;
-  int nslot;
+  const char *solver_name;
+  int nslot, link_reals;
   double phase_t[2];                /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
 } qk_setup_t;

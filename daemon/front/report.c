@@ -29,9 +29,9 @@ static void fill_setup(const qk_server_t *server, Quark__SetupReport *r) {
   r->csw = s->csw;
   r->n_boundary = 8;
   r->boundary = (double *)s->boundary;
-  r->solver = (char *)qk_settings_solver(s);
+  r->solver = (char *)(e->loaded ? e->solver : qk_settings_solver(s));
   r->precision = (char *)qk_settings_precision(s);
-  r->link_reals = (uint32_t)s->link_reals;
+  r->link_reals = e->loaded ? e->link_reals : (uint32_t)s->link_reals;
   if (!e->loaded) return;
   r->n_dims = 4;
   r->dims = (uint32_t *)e->dims;
@@ -41,6 +41,7 @@ static void fill_setup(const qk_server_t *server, Quark__SetupReport *r) {
   r->digest = e->digest;
   r->unitarity = e->unitarity;
   r->load_seconds = e->load_seconds;
+  r->multigrid = e->multigrid;
 }
 
 static void fill_engine(const qk_server_t *server, Quark__EngineReport *r) {
@@ -63,6 +64,7 @@ static void fill_engine(const qk_server_t *server, Quark__EngineReport *r) {
   r->slots = e->slots;
   r->device_bytes = e->device_bytes;
   r->host_bytes = e->host_bytes;
+  r->memory = e->memory;
 }
 
 static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 20, PORT_MAX = 65535 };
@@ -100,6 +101,48 @@ qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err) {
   qk_fail(err, QK_IO_ERROR, "%s: %s", dir, strerror(errno));
   dir[0] = '\0';
   return QK_IO_ERROR;
+}
+
+/* All folders of the path but the last name. */
+static bool make_folders(char *path) {
+  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    bool there = mkdir(path, 0700) == 0 || errno == EEXIST;
+    *slash = '/';
+    if (!there) return false;
+  }
+  return true;
+}
+
+/* "" where there is no such folder. */
+static void state_file(char path[QK_PATH_MAX + 1]) {
+  static const char *const places[][2] = {{"STATE_DIRECTORY", "/multigrid"},
+                                          {"XDG_STATE_HOME", "/quarkd/multigrid"},
+                                          {"HOME", "/.local/state/quarkd/multigrid"}};
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    const char *folder = getenv(places[i][0]);
+    if (folder == NULL || folder[0] != '/') continue;
+    int n = snprintf(path, QK_PATH_MAX + 1, "%s%s", folder, places[i][1]);
+    if (n <= QK_PATH_MAX && make_folders(path)) return;
+  }
+  path[0] = '\0';
+}
+
+qk_status_t qk_runtime_checkpoint(const char *given, char path[QK_PATH_MAX + 1], qk_err_t *err) {
+  char here[PATH_MAX] = "";
+  path[0] = '\0';
+  if (strcmp(given, "off") == 0) return QK_OK;
+  if (strcmp(given, "auto") == 0) {
+    state_file(path);
+    return QK_OK;
+  }
+  if (given[0] != '/' && getcwd(here, sizeof here) == NULL)
+    return qk_fail(err, QK_IO_ERROR, "mg-checkpoint: current folder: %s", strerror(errno));
+  int n = snprintf(path, QK_PATH_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", given);
+  if (n > QK_PATH_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mg-checkpoint: a path of %d bytes: at most %d", n,
+                   QK_PATH_MAX);
+  return QK_OK;
 }
 
 qk_status_t qk_runtime_write_line(const char *path, const char *line, qk_err_t *err) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/err.h"
+#include "proto/limits.h"
 
 enum { QK_ENDPOINT_MAX = 256 };
 
@@ -28,6 +29,11 @@ qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, q
 /* Makes quarkd-XXXXXX, mode 0700, under XDG_RUNTIME_DIR or /tmp. QK_IO_ERROR. On error dir[0]
  * is '\0'. */
 qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
+
+/* Where the setup of multigrid is kept: the path given (made absolute), "" for off, and for auto
+ * quarkd/multigrid in $STATE_DIRECTORY, $XDG_STATE_HOME or ~/.local/state, whose folders are made; "" where
+ * none of them can be. QK_BAD_ARGUMENT: too long. */
+qk_status_t qk_runtime_checkpoint(const char *given, char path[QK_PATH_MAX + 1], qk_err_t *err);
 
 /* The file appears with its whole content at once. QK_IO_ERROR. */
 qk_status_t qk_runtime_write_line(const char *path, const char *line, qk_err_t *err);

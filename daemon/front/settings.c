@@ -24,13 +24,26 @@ static const qk_config_row_t ROWS[] = {
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
      "antiperiodic"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
-    {"solver", QK_CONFIG_CHOICE, AT(solver), "bicgstab", 0, 0, "bicgstab|cg|gcr", "Krylov method"},
+    {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, "auto|mg|bicgstab|cg|gcr",
+     "GCR with multigrid, or a Krylov method alone; auto: mg where the lattice allows it, else "
+     "bicgstab"},
     {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, "double|single|half",
      "precision of the inner iteration"},
-    {"slots", QK_CONFIG_INT, AT(slots), "16", 1, QK_SLOTS_MAX, "N",
-     "right-hand sides solved at a time"},
-    {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "12", 0, 0, "18|12|8",
+    {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
+     "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
+    {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
      "reals that the inner iteration stores for a link"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL,
+     "Multigrid: words separated by commas are for one level after the other, auto leaves the "
+     "choice"},
+#define X(name, key, form, help)                                                                   \
+  {key, QK_CONFIG_STRING, AT(mg[QK_MG_KEY_##name]), NULL, 0, 0, form, help},
+    QK_MG_KEYS(X)
+#undef X
+        {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
+         "file that keeps the setup for a restart, or folder for such files; auto: a file in the "
+         "state "
+         "directory; off: none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
     {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
@@ -67,10 +80,10 @@ static const qk_config_row_t ROWS[] = {
      "least important message that is logged"},
 };
 
-static const char *const SOLVERS[] = {"bicgstab", "cg", "gcr"};
+static const char *const SOLVERS[] = {"auto", "mg", "bicgstab", "cg", "gcr"};
 static const char *const PRECISIONS[] = {"double", "single", "half"};
 static const char *const BACKENDS[] = {"auto", "cuda", "cpu"};
-static const int LINK_REALS[] = {18, 12, 8};
+static const int LINK_REALS[] = {0, 18, 12, 8};
 
 const char *qk_settings_solver(const qk_settings_t *s) {
   return SOLVERS[s->solver];

@@ -8,13 +8,16 @@
 #include "daemon/base/config.h"
 #include "daemon/base/log.h"
 #include "proto/limits.h"
+#include "proto/mg_keys.h"
 
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text;
   double mass, kappa, csw;
   int solver, precision, link_reals_choice, backend;
-  int64_t slots, ranks;
+  int64_t slots, ranks;            /* slots 0: chosen by the engine */
+  const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
+  const char *mg_checkpoint;
   const char *mpirun, *engine;
   const char *listen, *listen_data, *endpoint_file, *pidfile;
   int64_t max_memory;  /* 0: half of what is free in /dev/shm */
@@ -25,7 +28,7 @@ typedef struct qk_settings {
   int dims[4]; /* zeros: not given */
   int grid[4]; /* zeros: chosen by the engine */
   double boundary[8];
-  int link_reals;
+  int link_reals; /* 0: chosen by the engine */
   qk_config_t *config;
 } qk_settings_t;
 

@@ -10,6 +10,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/front/process.h"
+#include "daemon/front/runtime.h"
 #include "proto/control.h"
 
 enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64 };
@@ -32,6 +33,7 @@ struct qk_worker {
   double heard, ping_at, start_at;
   double kill_at; /* 0: not waiting for the process to end */
   char endpoint[144];
+  char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   char last_error[256];
 };
 
@@ -132,6 +134,26 @@ static void lose(qk_worker_t *w, const char *why) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
+/* The settings of multigrid that were given; room for QK_MG_KEY_COUNT. */
+static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *setting,
+                             Quark__Engine__Setting **list) {
+  static const char *const keys[] = {
+#define X(name, key, form, help) key,
+      QK_MG_KEYS(X)
+#undef X
+  };
+  size_t n = 0;
+  for (int k = 0; k < QK_MG_KEY_COUNT; k++) {
+    if (s->mg[k] == NULL) continue;
+    setting[n] = (Quark__Engine__Setting)QUARK__ENGINE__SETTING__INIT;
+    setting[n].key = (char *)keys[k];
+    setting[n].value = (char *)s->mg[k];
+    list[n] = &setting[n];
+    n++;
+  }
+  return n;
+}
+
 static void send_load(qk_worker_t *w) {
   static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
                                                    QUARK__ENGINE__PRECISION__PRECISION_SINGLE,
@@ -139,6 +161,7 @@ static void send_load(qk_worker_t *w) {
   const qk_settings_t *s = w->settings;
   Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
+  Quark__Engine__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   uint32_t dims[4], grid[4];
   for (int mu = 0; mu < 4; mu++) {
     dims[mu] = (uint32_t)s->dims[mu];
@@ -158,6 +181,9 @@ static void send_load(qk_worker_t *w) {
   load.inner = inner[s->precision];
   load.slots = (uint32_t)s->slots;
   load.link_reals = (uint32_t)s->link_reals;
+  load.n_multigrid = list_multigrid(s, setting, settings);
+  load.multigrid = settings;
+  load.checkpoint = w->checkpoint[0] ? w->checkpoint : NULL;
   m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD;
   m.load = &load;
   send_message(w, &m);
@@ -239,6 +265,17 @@ static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *he
   return NULL;
 }
 
+/* Copies take the place of what was there before. */
+static void keep_multigrid(qk_engine_info_t *info, const Quark__MultigridReport *mg) {
+  if (info->multigrid) quark__multigrid_report__free_unpacked(info->multigrid, NULL);
+  info->multigrid = mg ? (Quark__MultigridReport *)qk_control_copy(&mg->base) : NULL;
+}
+
+static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memory) {
+  if (info->memory) quark__memory_report__free_unpacked(info->memory, NULL);
+  info->memory = memory ? (Quark__MemoryReport *)qk_control_copy(&memory->base) : NULL;
+}
+
 static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   qk_engine_info_t *info = &w->info;
   if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
@@ -264,6 +301,11 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   info->device_bytes = r->device_bytes;
   info->host_bytes = r->host_bytes;
   info->load_seconds = r->seconds;
+  snprintf(info->solver, sizeof info->solver, "%s",
+           r->solver ? r->solver : qk_settings_solver(w->settings));
+  info->link_reals = r->has_link_reals ? r->link_reals : (uint32_t)w->settings->link_reals;
+  keep_multigrid(info, r->multigrid);
+  keep_memory(info, r->memory);
   info->loaded = true;
   w->failures = 0;
   w->state = QK_WORKER_READY;
@@ -314,6 +356,9 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
     on_heartbeat(w, m->heartbeat);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID:
+    keep_multigrid(&w->info, m->multigrid->multigrid);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL:
     return m->fatal->text;
@@ -459,6 +504,11 @@ qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *se
   w->dir = dir;
   w->events = events;
   w->arg = arg;
+  qk_status_t status = qk_runtime_checkpoint(settings->mg_checkpoint, w->checkpoint, err);
+  if (status != QK_OK) {
+    qk_free(w);
+    return status;
+  }
   *out = w;
   return QK_OK;
 }
@@ -467,5 +517,7 @@ void qk_worker_destroy(qk_worker_t *w) {
   if (!w) return;
   close_socket(w);
   qk_process_release(w->process);
+  keep_multigrid(&w->info, NULL);
+  keep_memory(&w->info, NULL);
   qk_free(w);
 }

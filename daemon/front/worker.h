@@ -34,10 +34,13 @@ typedef struct qk_engine_info {
   bool loaded; /* was READY at least once: dims to load_seconds are known */
   uint64_t pid;
   uint32_t ranks, grid[4], dims[4], slots;
-  char backend[32], device[128], format[64], phase[32];
+  char backend[32], device[128], format[64], phase[64], solver[32];
   uint64_t done, total; /* of phase */
   double plaquette, unitarity, load_seconds;
   uint64_t digest, device_bytes, host_bytes;
+  uint32_t link_reals;
+  Quark__MultigridReport *multigrid; /* NULL: there is none */
+  Quark__MemoryReport *memory;
 } qk_engine_info_t;
 
 typedef struct qk_worker_events {

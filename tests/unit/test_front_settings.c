@@ -1,7 +1,10 @@
 /* What quarkd reads from its command line and makes of it. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/front/runtime.h"
 #include "daemon/front/settings.h"
@@ -53,8 +56,46 @@ Test(settings, takes_kappa_or_mass_and_makes_the_other) {
   cr_assert_eq(parse(&s, 5, mass), 0);
   cr_assert_float_eq(s.kappa, 1 / 7., 1e-15);
   cr_assert_eq(s.grid[3], 2);
-  cr_assert_eq(s.link_reals, 12);
+  cr_assert(s.link_reals == 0 && s.slots == 0);
+  cr_expect_str_eq(qk_settings_solver(&s), "auto");
   qk_settings_fini(&s);
+}
+
+Test(settings, hands_words_of_multigrid_on) {
+  qk_settings_t s;
+  const char *argv[] = {"quarkd",    "--gauge=x",       "--mass=1",          "--solver=mg",
+                        "--slots=8", "--link-reals=18", "--mg-vectors=24,32"};
+  cr_assert_eq(parse(&s, 7, argv), 0);
+  cr_expect_str_eq(qk_settings_solver(&s), "mg");
+  cr_expect(s.slots == 8 && s.link_reals == 18);
+  cr_expect_str_eq(s.mg[QK_MG_KEY_VECTORS], "24,32");
+  cr_expect_null(s.mg[QK_MG_KEY_LEVELS]);
+  cr_expect_str_eq(s.mg_checkpoint, "auto");
+  qk_settings_fini(&s);
+}
+
+Test(runtime, finds_a_place_for_the_checkpoint) {
+  char path[QK_PATH_MAX + 1], want[QK_PATH_MAX + 1], folder[] = "/tmp/qk-state-XXXXXX";
+  qk_err_t err = {0};
+  cr_assert_eq(qk_runtime_checkpoint("off", path, &err), QK_OK);
+  cr_expect_str_eq(path, "");
+  cr_assert_eq(qk_runtime_checkpoint("/a/b", path, &err), QK_OK);
+  cr_expect_str_eq(path, "/a/b");
+  cr_assert_eq(qk_runtime_checkpoint("b", path, &err), QK_OK);
+  cr_expect(path[0] == '/' && strcmp(strrchr(path, '/'), "/b") == 0);
+  cr_assert_not_null(mkdtemp(folder));
+  unsetenv("STATE_DIRECTORY");
+  setenv("XDG_STATE_HOME", folder, 1);
+  cr_assert_eq(qk_runtime_checkpoint("auto", path, &err), QK_OK);
+  snprintf(want, sizeof want, "%s/quarkd/multigrid", folder);
+  cr_expect_str_eq(path, want);
+  *strrchr(want, '/') = '\0';
+  cr_expect_eq(rmdir(want), 0, "the folder of the file is not there");
+  rmdir(folder);
+  setenv("XDG_STATE_HOME", "/proc/no", 1);
+  setenv("HOME", "/proc/no", 1);
+  cr_assert_eq(qk_runtime_checkpoint("auto", path, &err), QK_OK);
+  cr_expect_str_eq(path, "");
 }
 
 Test(settings, refuses_with_the_exit_code_of_usage) {
