@@ -60,16 +60,6 @@ template <class M> void start_single(coarse_job &job, cudaStream_t stream) {
 
 } // namespace
 
-size_t coarse_bytes(const qk_lattice_t *, const qk_coarse_links_t *) {
-  return 0;
-}
-qk_status_t coarse_get(qk_ops_ctx_t *, const qk_coarse_copy_args_t *) {
-  return QK_UNSUPPORTED;
-}
-qk_status_t coarse_set(qk_ops_ctx_t *, const qk_coarse_copy_args_t *) {
-  return QK_UNSUPPORTED;
-}
-
 qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args) {
   const qk_status_t status = qk_args_coarse(ctx, args);
   if (status != QK_OK) return status;
