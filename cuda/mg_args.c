@@ -120,6 +120,48 @@ qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   return matrices(ctx, "diag", &a->diag, &a->out, 1);
 }
 
+/* ---- faces and chiralities ------------------------------------------------------------------------- */
+
+qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *a) {
+  const char *call = "coarse_pack";
+  const qk_spinor_t *in = &a->in;
+  qk_status_t status = lattice(ctx, call, &a->lat);
+  if (status != QK_OK) return status;
+  if ((unsigned)a->in_parity > QK_FULL)
+    return BAD("%s: in_parity = %d: 0 to 2", call, (int)a->in_parity);
+  if (in->ncomp < 4 || in->ncomp % 4 != 0)
+    return BAD("%s: in: ncomp = %d: a multiple of 4", call, in->ncomp);
+  if (in->prec == QK_HALF) return BAD("%s: in: prec = %d: 0 or 1", call, (int)in->prec);
+  status = spinor(ctx, call, "in", in, in->ncomp, sites_of(&a->lat, a->in_parity));
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; status == QK_OK && side < 2; side++) {
+      const qk_spinor_t *to = &a->to[mu][side];
+      if (to->data == NULL) continue;
+      const int64_t face = (a->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
+      status = spinor(ctx, call, "to", to, in->ncomp, face * (a->in_parity == QK_FULL ? 2 : 1));
+      if (status == QK_OK) status = same_block(ctx, call, "to", to, in);
+      if (status == QK_OK && to->prec != in->prec)
+        status = BAD("%s: to[%d][%d]: prec = %d: %d as in", call, mu, side, (int)to->prec,
+                     (int)in->prec);
+    }
+  return status;
+}
+
+qk_status_t qk_args_chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
+  const qk_spinor_t *in = &a->in, *out = &a->out;
+  if (in->prec == QK_HALF ? in->ncomp != 12 : in->ncomp < 4 || in->ncomp % 4 != 0)
+    return BAD("chiral: in: ncomp = %d: %s", in->ncomp,
+               in->prec == QK_HALF ? "12 in half" : "a multiple of 4");
+  if (in->nsites < QK_TILE || in->nsites % QK_TILE != 0)
+    return BAD("chiral: in: nsites = %lld: a multiple of %d", (long long)in->nsites, QK_TILE);
+  qk_status_t status = spinor(ctx, "chiral", "in", in, in->ncomp, in->nsites);
+  if (status == QK_OK) status = spinor(ctx, "chiral", "out", out, in->ncomp, in->nsites);
+  if (status == QK_OK) status = same_block(ctx, "chiral", "out", out, in);
+  if (status == QK_OK && out->prec != in->prec)
+    return BAD("chiral: out: prec = %d: %d as in", (int)out->prec, (int)in->prec);
+  return status;
+}
+
 /* ---- transfer -------------------------------------------------------------------------------------- */
 
 static qk_status_t aggregates(qk_ops_ctx_t *ctx, const char *call, const qk_aggregates_t *agg) {

@@ -13,15 +13,15 @@
 namespace QK_NS {
 
 /* Work items of one face: the sites of each parity, padded to whole tiles. */
-QK_ANY int pack_sites(const qk_pack_args_t &a, int mu) {
-  return padded(a.lat.face[mu]) * (a.in_parity == QK_FULL ? 2 : 1);
+QK_ANY int pack_sites(const qk_lattice_t &lat, qk_subset_t in_parity, int mu) {
+  return padded(lat.face[mu]) * (in_parity == QK_FULL ? 2 : 1);
 }
 
 /* Where work item w of the face belongs: the parity, and the index on the face. */
-QK_ANY int pack_parity(const qk_pack_args_t &a, int mu, int w, int *f) {
-  const int n = padded(a.lat.face[mu]), second = w >= n;
+QK_ANY int pack_parity(const qk_lattice_t &lat, qk_subset_t in_parity, int mu, int w, int *f) {
+  const int n = padded(lat.face[mu]), second = w >= n;
   *f = w - second * n;
-  return a.in_parity == QK_FULL ? second : a.in_parity == QK_ODD;
+  return in_parity == QK_FULL ? second : in_parity == QK_ODD;
 }
 
 template <class SITES, class S, int REALS, int N> struct pack_body {

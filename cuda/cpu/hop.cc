@@ -52,13 +52,13 @@ template <class S> void hop_as(const qk_hop_args_t &a) {
 
 site_pos pack_site(const qk_pack_args_t &a, int mu, int ahead, int w) {
   int f;
-  const int parity = pack_parity(a, mu, w, &f);
+  const int parity = pack_parity(a.lat, a.in_parity, mu, w, &f);
   if (f >= a.lat.face[mu]) f = 0;
   return face_site(a.lat, parity, mu, ahead ? a.lat.l[mu] - 1 : 0, f);
 }
 
 template <class S, int N> void pack_face(const qk_pack_args_t &a, int mu, int ahead) {
-  const int sites = pack_sites(a, mu);
+  const int sites = pack_sites(a.lat, a.in_parity, mu);
   if (a.in.ntile > 0) {
 #pragma omp parallel for schedule(static)
     for (int w = 0; w < sites; w++) {

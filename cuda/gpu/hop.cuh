@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
   if (job.a.to[mu][ahead].data == nullptr) return;
   const int ntile = job.a.in.ntile;
   const thread_place p = thread_lane(ntile, job.tiles);
-  if (p.n >= pack_sites(job.a, mu)) return;
+  if (p.n >= pack_sites(job.a.lat, job.a.in_parity, mu)) return;
   int f;
-  const int parity = pack_parity(job.a, mu, p.n, &f);
+  const int parity = pack_parity(job.a.lat, job.a.in_parity, mu, p.n, &f);
   if (f >= job.a.lat.face[mu]) return;
   const site_pos here = face_site(job.a.lat, parity, mu, ahead ? job.a.lat.l[mu] - 1 : 0, f);
   const one_site at = one_site::with_lane(here, ntile, p.tile, p.lane);
@@ -111,8 +111,9 @@ template <class S> qk_status_t pack_launch(qk_ops_ctx_t *ctx, const qk_pack_args
   const pack_job job = {a, divider_by(ntile > 0 ? ntile : 1)};
   int sites = 0;
   for (int mu = 0; mu < 4; mu++)
-    if ((a.to[mu][0].data != nullptr || a.to[mu][1].data != nullptr) && pack_sites(a, mu) > sites)
-      sites = pack_sites(a, mu);
+    if ((a.to[mu][0].data != nullptr || a.to[mu][1].data != nullptr) &&
+        pack_sites(a.lat, a.in_parity, mu) > sites)
+      sites = pack_sites(a.lat, a.in_parity, mu);
   if (sites == 0) return QK_OK;
   const dim3 grid(blocks_for(sites, ntile), 8);
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
