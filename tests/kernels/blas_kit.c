@@ -17,6 +17,10 @@
 const cut_t cuts[] = {ALL_SHAPES(QK_DOUBLE), ALL_SHAPES(QK_SINGLE), ALL_SHAPES(QK_HALF)};
 const int ncuts = sizeof cuts / sizeof cuts[0];
 
+bool cut_exists(const kit_t *kit, cut_t cut) {
+  return kit->ncomp == 12 || (cut.prec != QK_HALF && cut.subset != QK_EVEN && cut.nrhs != 2);
+}
+
 const char *cut_text(cut_t cut) {
   static const char *const precs[] = {"double", "single", "half"};
   static const char *const subsets[] = {"even", "odd", "full"};
@@ -31,6 +35,17 @@ void block_kit_open(kit_t *kit) {
   double complex *links = kit_random_links(dims, 0, 1);
   kit_open(kit, dims, split, links);
   free(links);
+}
+
+void each_ncomp(void (*test)(const kit_t *kit)) {
+  static const int ncomps[] = {12, 4, 20}; /* of spinors, and of coarse levels */
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int i = 0; i < 3; i++) {
+    kit.ncomp = ncomps[i];
+    test(&kit);
+  }
+  kit_close(&kit);
 }
 
 block_t block_make(const kit_t *kit, cut_t cut, uint64_t seed) {
@@ -67,7 +82,7 @@ double complex *block_get(const kit_t *kit, const block_t *b, int rhs) {
 
 bool component_in(const kit_t *kit, qk_subset_t subset, size_t i) {
   if (subset == QK_FULL) return true;
-  size_t n = i / 12, sum = 0;
+  size_t n = i / (size_t)kit->ncomp, sum = 0;
   for (int mu = 0; mu < 4; mu++) {
     sum += n % (size_t)kit->lat.l[mu];
     n /= (size_t)kit->lat.l[mu];

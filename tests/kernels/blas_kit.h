@@ -25,9 +25,13 @@ typedef struct cut {
 /* All precisions, both tile shapes, ragged and full blocks, all subsets. */
 extern const cut_t cuts[];
 extern const int ncuts;
-const char *cut_text(cut_t cut); /* static buffer */
+bool cut_exists(const kit_t *kit, cut_t cut); /* with the kit's ncomp; of others than 12, fewer */
+const char *cut_text(cut_t cut);              /* static buffer */
 
 void block_kit_open(kit_t *kit); /* 4x6x2x8, no split, unit links */
+
+/* test(kit) for each ncomp. */
+void each_ncomp(void (*test)(const kit_t *kit));
 
 /* Random numbers of a seed. */
 block_t block_make(const kit_t *kit, cut_t cut, uint64_t seed);

@@ -31,6 +31,7 @@ static void set_lattice(kit_t *kit, const int dims[4], const int split[4]) {
   qk_lattice_t *lat = &kit->lat;
   memset(lat, 0, sizeof *lat);
   kit->volume = (int64_t)dims[0] * dims[1] * dims[2] * dims[3];
+  kit->ncomp = 12;
   lat->vcb = (int32_t)(kit->volume / 2);
   for (int mu = 0; mu < 4; mu++) {
     lat->l[mu] = lat->global[mu] = dims[mu];
@@ -137,7 +138,7 @@ static kit_field_t make_field(const kit_t *kit, qk_spinor_t v, bool zeros) {
 kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset) {
   qk_spinor_t v = {.prec = prec,
                    .subset = subset,
-                   .ncomp = 12,
+                   .ncomp = kit->ncomp,
                    .nrhs = nrhs,
                    .ntile = lone ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
                    .nsites = (subset == QK_FULL ? 2 : 1) * (int64_t)kit->lat.vcb};
@@ -168,6 +169,55 @@ qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity) {
   return v;
 }
 
+/* Where component c of a column at a site (of the lexicographic order) has its real part, in words of
+ * a full field of any number of components in double or single; and how far its imaginary part is. */
+static int64_t word_of(const kit_t *kit, const qk_spinor_t *f, int rhs, int64_t site, int c,
+                       int *imaginary) {
+  int64_t sum = 0, n = site;
+  for (int mu = 0; mu < 4; mu++) {
+    sum += n % kit->lat.l[mu];
+    n /= kit->lat.l[mu];
+  }
+  const int64_t index = sum % 2 * kit->lat.vcb + site / 2;
+  const int64_t tile = f->ntile > 0 ? index * f->ntile + rhs / QK_TILE : index / QK_TILE;
+  const int lane = (int)(f->ntile > 0 ? rhs : index) % QK_TILE;
+  const bool pieces = strcmp(kit->ops->name, "cuda") == 0;
+  const int w = pieces ? 16 / (int)word_bytes[f->prec] : 1, r = 2 * c;
+  *imaginary = pieces ? 1 : QK_TILE;
+  return tile * QK_TILE * 2 * f->ncomp + (r / w * QK_TILE + lane) * w + r % w;
+}
+
+/* A column of such a field, from or (get) to v. */
+static void move_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double complex *v,
+                        bool get) {
+  const int64_t lanes = f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1);
+  const size_t bytes = (size_t)(lanes * f->ncomp * 2) * word_bytes[f->prec];
+  void *host = malloc(bytes);
+  cr_assert_not_null(host);
+  cr_assert(f->subset == QK_FULL && f->prec != QK_HALF);
+  kit_must(kit, kit->ops->copy(kit->ctx, host, f->data, bytes, QK_COPY_TO_HOST, 0), "copy");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
+  double *d = host;
+  float *s = host;
+  for (int64_t site = 0; site < kit->volume; site++)
+    for (int c = 0; c < f->ncomp; c++) {
+      int im;
+      const int64_t i = word_of(kit, f, rhs, site, c, &im);
+      double complex *z = v + site * f->ncomp + c;
+      if (get) {
+        *z = f->prec == QK_DOUBLE ? CMPLX(d[i], d[i + im]) : CMPLX(s[i], s[i + im]);
+      } else if (f->prec == QK_DOUBLE) {
+        d[i] = creal(*z);
+        d[i + im] = cimag(*z);
+      } else {
+        s[i] = (float)creal(*z);
+        s[i + im] = (float)cimag(*z);
+      }
+    }
+  if (!get) upload(kit, f->data, host, bytes);
+  free(host);
+}
+
 static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
   qk_column_args_t c = {
       .lat = kit->lat, .field = *field, .rhs = rhs, .is_double = 1, .wire = wire, .factor = 1};
@@ -177,6 +227,10 @@ static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int r
 
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
+  if (field->ncomp != 12) {
+    move_column(kit, field, rhs, (double complex *)v, false);
+    return;
+  }
   void *wire = kit_alloc(kit, bytes);
   upload(kit, wire, v, bytes);
   const qk_column_args_t c = column(kit, field, rhs, wire);
@@ -187,6 +241,10 @@ void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const doubl
 
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
+  if (field->ncomp != 12) {
+    move_column(kit, field, rhs, v, true);
+    return;
+  }
   void *wire = kit_alloc(kit, bytes);
   const qk_column_args_t c = column(kit, field, rhs, wire);
   kit_must(kit, kit->ops->column_export(kit->ctx, &c), "column_export");
@@ -196,7 +254,7 @@ void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double comp
 }
 
 size_t kit_components(const kit_t *kit) {
-  return (size_t)kit->volume * 12;
+  return (size_t)(kit->volume * kit->ncomp);
 }
 
 double complex *kit_vector(const kit_t *kit) {

@@ -3,7 +3,7 @@
  * and of nothing above it.
  *
  * The backend is QK_BACKEND (default cpu). Vectors on the host are complex doubles of the whole
- * lattice, [t][z][y][x][spin][colour], and links [t][z][y][x][mu][3][3]. What is not under test ends
+ * lattice, [t][z][y][x][spin][colour] (or [component]), and links [t][z][y][x][mu][3][3]. What is not under test ends
  * the test with a message when it fails.
  */
 #ifndef QK_TESTS_HOP_KIT_H
@@ -19,6 +19,7 @@ typedef struct kit {
   qk_ops_ctx_t *ctx;
   qk_lattice_t lat;
   int64_t volume;
+  int ncomp;             /* of fields and vectors: 12 unless a test sets it; half: 12 only */
   double complex *links; /* host */
   double *ext;           /* device: the extended gauge field */
   int32_t e[4];
@@ -53,7 +54,7 @@ qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity);
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v);
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v);
 
-size_t kit_components(const kit_t *kit); /* 12 * volume */
+size_t kit_components(const kit_t *kit); /* ncomp * volume */
 double complex *kit_vector(const kit_t *kit);
 /* Gaussian-like values that depend on the seed only. */
 void kit_random(const kit_t *kit, uint64_t seed, double complex *v);
