@@ -3,6 +3,7 @@
 
 #include "cuda/body/coarse_setup.h"
 #include "cuda/cpu/ctx.h"
+#include "cuda/cpu/team.h"
 #include "cuda/mg_args.h"
 
 namespace QK_NS {
@@ -15,18 +16,6 @@ template <class F> qk_status_t each_element(qk_ops_ctx_t *, int nsites, int n, c
       for (int c = 0; c < n; c++) body.element(s, r, c);
   return QK_OK;
 }
-
-/* The one thread that has a matrix to itself. */
-struct alone {
-  static int index() { return 0; }
-  static int size() { return 1; }
-  static int row() { return 0; }
-  static int rows() { return 1; }
-  static int lane() { return 0; }
-  static int lanes() { return 1; }
-  static void sync() {}
-  static void sync_row() {}
-};
 
 /* Real and imaginary parts of a matrix, [n][n] each. */
 struct dense {
@@ -137,13 +126,6 @@ qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
     }
   }
   return QK_OK;
-}
-
-qk_status_t orthonormalise(qk_ops_ctx_t *, const qk_orthonormalise_args_t *, int64_t *) {
-  return QK_UNSUPPORTED;
-}
-qk_status_t galerkin(qk_ops_ctx_t *, const qk_galerkin_args_t *) {
-  return QK_UNSUPPORTED;
 }
 
 } // namespace QK_NS

@@ -6,12 +6,13 @@
 #include "cuda/body/coarse_setup.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma_double.cuh"
+#include "cuda/gpu/team.cuh"
 #include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = block_team::size();
 
 template <class F> __global__ void __launch_bounds__(threads) element_kernel(int n, F body) {
   for (int r = (int)threadIdx.x / 32; r < n; r += threads / 32)
@@ -22,18 +23,6 @@ template <class F> qk_status_t each_element(qk_ops_ctx_t *ctx, int nsites, int n
   element_kernel<<<nsites, threads, 0, qk_gpu(ctx)->stream[0]>>>(n, body);
   return qk_gpu_launched(ctx, "coarse setup");
 }
-
-/* The threads of a block that share a matrix, a warp a row. */
-struct block_team {
-  QK_HD static int index() { return (int)threadIdx.x; }
-  QK_HD static int size() { return threads; }
-  QK_HD static int row() { return (int)threadIdx.x / 32; }
-  QK_HD static int rows() { return threads / 32; }
-  QK_HD static int lane() { return (int)threadIdx.x % 32; }
-  QK_HD static int lanes() { return 32; }
-  QK_HD static void sync() { __syncthreads(); }
-  QK_HD static void sync_row() { __syncwarp(); }
-};
 
 /* The largest modulus of a part of the matrix; NaN if there is one. */
 __device__ double largest_part(const double *re, const double *im, int count) {
@@ -149,13 +138,6 @@ qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
   const dim3 grid((unsigned)sites, (unsigned)a->in.ndir);
   times_kernel<<<grid, 32 * ((n + 7) / 8), 0, qk_gpu(ctx)->stream[0]>>>(*a);
   return qk_gpu_launched(ctx, "coarse_times");
-}
-
-qk_status_t orthonormalise(qk_ops_ctx_t *, const qk_orthonormalise_args_t *, int64_t *) {
-  return QK_UNSUPPORTED;
-}
-qk_status_t galerkin(qk_ops_ctx_t *, const qk_galerkin_args_t *) {
-  return QK_UNSUPPORTED;
 }
 
 } // namespace QK_NS
