@@ -79,6 +79,32 @@ qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int do
   return QK_OK;
 }
 
+qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args) {
+  if (args->n < 0 || args->n >= QK_GCR_MAX)
+    return BAD("gcr_step: n = %d: 0 to %d", args->n, QK_GCR_MAX - 1);
+  if (args->r.prec == QK_HALF) return BAD("gcr_step: prec = half: double or single");
+  if (args->dots == NULL || args->norm2 == NULL) return BAD("gcr_step: dots or norm2 is missing");
+  const qk_spinor_t *alone[] = {&args->r, &args->x, &args->next};
+  const int given = args->next.data != NULL ? 3 : 2;
+  qk_status_t status = QK_OK;
+  for (int i = 0; status == QK_OK && i < given + 2 * (args->n + 1); i++) {
+    const int k = (i - given) / 2;
+    const qk_spinor_t *f = i < given ? alone[i] : (i - given) % 2 ? &args->z[k] : &args->w[k];
+    status = spinor(ctx, "gcr_step", i, f);
+    if (status == QK_OK) status = same_shape(ctx, "gcr_step", i, f, &args->r, false);
+  }
+  return status;
+}
+
+qk_status_t qk_args_gram(qk_ops_ctx_t *ctx, const qk_gram_args_t *args) {
+  if (args->n < 1 || args->n > QK_GRAM_MAX)
+    return BAD("gram_solve: n = %d: 1 to %d", args->n, QK_GRAM_MAX);
+  if (args->nrhs < 1 || args->nrhs > QK_MAX_RHS)
+    return BAD("gram_solve: nrhs = %d: 1 to %d", args->nrhs, QK_MAX_RHS);
+  if (args->dots == NULL || args->y == NULL) return BAD("gram_solve: dots or y is missing");
+  return QK_OK;
+}
+
 static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
                           const qk_spinor_t *f, int rhs) {
   qk_status_t status = spinor(ctx, call, 0, f);
@@ -119,6 +145,19 @@ qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
   int most = spread && args->site[3] >= 0 ? args->lat.global[3] : 0;
   if (args->t_every < 0 || args->t_every > most)
     return BAD("source: t_every = %d: 0 to %d", args->t_every, most);
+  return QK_OK;
+}
+
+qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args) {
+  const qk_spinor_t *f = &args->field;
+  qk_status_t status = spinor(ctx, "noise", 0, f);
+  if (status != QK_OK) return status;
+  if (f->prec == QK_HALF) return BAD("noise: prec = half: double or single");
+  if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)args->lat.vcb)
+    return BAD("noise: subset, nsites = %d, %lld: %d, %lld", (int)f->subset, (long long)f->nsites,
+               QK_FULL, 2 * (long long)args->lat.vcb);
+  if (args->rhs < -1 || args->rhs >= f->nrhs)
+    return BAD("noise: rhs = %d: -1 to %d", args->rhs, f->nrhs - 1);
   return QK_OK;
 }
 

@@ -13,9 +13,12 @@ namespace QK_NS {
 qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
 qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+qk_status_t gcr_step(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
+qk_status_t gram_solve(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);
 qk_status_t contract(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);
 
 qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);
@@ -66,6 +69,12 @@ qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *args
 qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *args);
 qk_status_t coarse_get(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *args);
 qk_status_t coarse_set(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *args);
+
+qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+qk_status_t basis_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+qk_status_t sites_get(qk_ops_ctx_t *ctx, const qk_sites_args_t *args);
+qk_status_t sites_set(qk_ops_ctx_t *ctx, const qk_sites_args_t *args);
 
 } // namespace QK_NS
 

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/basis_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
 #include "cuda/types.h"
@@ -177,6 +178,30 @@ typedef struct qk_multi_args {
   double *red; /* [n][nrhs][2] */
 } qk_multi_args_t;
 
+/* A step of GCR, all that follows the application w_n = M z_n. The first n directions are orthogonal:
+ *   c_k = ratio((w_k,w_n), |w_k|^2);  w_n -= sum_k c_k w_k;  z_n -= sum_k c_k z_k
+ *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
+ *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);  r -= a w_n;  next = r (where given)
+ * The inner products are those before the step. No field may be another one. QK_DOUBLE or QK_SINGLE. */
+enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
+
+typedef struct qk_gcr_args {
+  int32_t n; /* < QK_GCR_MAX */
+  int32_t x_zero;
+  qk_spinor_t w[QK_GCR_MAX], z[QK_GCR_MAX]; /* n+1 of them */
+  qk_spinor_t x, r, next;
+  const double *dots; /* [n+2][nrhs][2]: (w_k,w_n), k = 0 .. n, then (r,w_n) */
+  double *norm2;      /* [n+1][nrhs][2]: |w_k|^2; that of w_n is written */
+} qk_gcr_args_t;
+
+/* Least squares in a small space, each RHS for itself: the y that make |v_0 - sum_i y_i v_{i+1}| least, by Cholesky
+ * of the Gram matrix in double. A vector that is a combination of those before it, but for rounding, gets 0. */
+typedef struct qk_gram_args {
+  int32_t n, nrhs;    /* 1 <= n <= QK_GRAM_MAX */
+  const double *dots; /* (v_i,v_j), 0 <= i <= j <= n, at [j*(j+1)/2 + i][nrhs][2] */
+  double *y;          /* [n][nrhs][2] */
+} qk_gram_args_t;
+
 /* ---- columns: one RHS in wire order against one lane of a block ------------------------------------
  *
  * wire: device memory, [t][z][y][x][spin][colour] of the local lattice, complex float or double.
@@ -223,6 +248,15 @@ typedef struct qk_source_args {
   uint64_t seed;
   int32_t mom[3], t_every; /* zero where the kind has none */
 } qk_source_args_t;
+
+/* Column rhs (all columns: -1) of a full field of any ncomp, QK_DOUBLE or QK_SINGLE: complex numbers uniform in
+ * the square (-1, 1)^2, the same for a global site, component, column and seed on every backend and rank grid. */
+typedef struct qk_noise_args {
+  qk_lattice_t lat;
+  qk_spinor_t field;
+  int32_t rhs;
+  uint64_t seed;
+} qk_noise_args_t;
 
 /* ---- contractions: sums over each local time slice of phase times an object of propagators -----------
  *
@@ -287,9 +321,12 @@ typedef struct qk_ops {
   qk_status_t (*blas)(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
   qk_status_t (*multi_dot)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
   qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
+  qk_status_t (*gcr_step)(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
+  qk_status_t (*gram_solve)(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
   qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
+  qk_status_t (*noise)(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);
   qk_status_t (*contract)(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);
 
   /* Sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt. Synchronous. */
@@ -350,6 +387,13 @@ typedef struct qk_ops {
                             const qk_coarse_copy_args_t *args); /* plain = links */
   qk_status_t (*coarse_set)(qk_ops_ctx_t *ctx,
                             const qk_coarse_copy_args_t *args); /* links = plain */
+
+  /* Bases of many vectors, vectors that leave the device: basis_ops.h. */
+  qk_status_t (*basis_dot)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+  qk_status_t (*basis_axpy)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+  qk_status_t (*basis_rotate)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
+  qk_status_t (*sites_get)(qk_ops_ctx_t *ctx, const qk_sites_args_t *args); /* plain = field */
+  qk_status_t (*sites_set)(qk_ops_ctx_t *ctx, const qk_sites_args_t *args); /* field = plain */
 
   /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on queue 0,
    * at little cost a kernel, with the pointers it was recorded with. In between only calls of this table

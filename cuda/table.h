@@ -51,9 +51,12 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.blas = guarded<blas>::call;
   t.multi_dot = guarded<multi_dot>::call;
   t.multi_axpy = guarded<multi_axpy>::call;
+  t.gcr_step = guarded<gcr_step>::call;
+  t.gram_solve = guarded<gram_solve>::call;
   t.column_import = guarded<column_import>::call;
   t.column_export = guarded<column_export>::call;
   t.source = guarded<source>::call;
+  t.noise = guarded<noise>::call;
   t.contract = guarded<contract>::call;
   t.link_smear = guarded<link_smear>::call;
   t.link_import = guarded<link_import>::call;
@@ -80,6 +83,11 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.coarse_set = guarded<coarse_set>::call;
   t.coarse_bytes = coarse_bytes;
   t.transfer_bytes = transfer_bytes;
+  t.basis_dot = guarded<basis_dot>::call;
+  t.basis_axpy = guarded<basis_axpy>::call;
+  t.basis_rotate = guarded<basis_rotate>::call;
+  t.sites_get = guarded<sites_get>::call;
+  t.sites_set = guarded<sites_set>::call;
   t.graph_begin = guarded<Memory::graph_begin>::call;
   t.graph_end = Memory::graph_end;
   t.graph_launch = guarded<Memory::graph_launch>::call;

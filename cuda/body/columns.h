@@ -157,5 +157,25 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
   store_one(f, at, v);
 }
 
+/* Components 2*pair and 2*pair + 1 of the columns at local site n: word w of counter (site, site >> 32, pair,
+ * column) is the real number (w + 1/2) / 2^31 - 1. */
+template <class S>
+QK_HD void noise_pair(const qk_noise_args_t &a, const spinor<S> &f, int64_t n, int pair) {
+  int x[4];
+  uint64_t site = 0;
+  coordinates_of(a.lat.l, n, x);
+  for (int mu = 3; mu >= 0; mu--) site = site * a.lat.global[mu] + a.lat.offset[mu] + x[mu];
+  const int first = a.rhs < 0 ? 0 : a.rhs, end = a.rhs < 0 ? a.field.nrhs : a.rhs + 1;
+  for (int rhs = first; rhs < end; rhs++) {
+    uint32_t words[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)pair, (uint32_t)rhs};
+    philox4x32_10(words, (uint32_t)a.seed, (uint32_t)(a.seed >> 32));
+    const spot at = column_spot(a.lat, f, rhs, x);
+    /* a tile is made of pieces of eight reals a site */
+    S *p = f.data + at.tile * (QK_TILE * 2 * a.field.ncomp) + pair / 2 * (QK_TILE * 8);
+    for (int k = 0; k < 4; k++)
+      narrow((real<S>)((words[k] + 0.5) * 0x1p-31 - 1), p[inner<S, 8>(pair % 2 * 4 + k, at.lane)]);
+  }
+}
+
 } // namespace QK_NS
 #endif

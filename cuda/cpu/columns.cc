@@ -54,4 +54,21 @@ qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
   return QK_OK;
 }
 
+template <class S> static void noise_all(const qk_noise_args_t &a) {
+  const spinor<S> f = spinor_of<S>(a.field);
+  for_sites(a.lat, [=](int64_t n) {
+    for (int pair = 0; pair < a.field.ncomp / 2; pair++) noise_pair(a, f, n, pair);
+  });
+}
+
+qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {
+  qk_status_t status = qk_args_noise(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->field.prec == QK_DOUBLE)
+    noise_all<double>(*a);
+  else
+    noise_all<float>(*a);
+  return QK_OK;
+}
+
 } // namespace QK_NS

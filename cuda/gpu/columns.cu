@@ -26,6 +26,12 @@ __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sit
   if (n < sites) source_site(a, f, n);
 }
 
+template <class S>
+__global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites) {
+  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (n < sites) noise_pair(a, f, n, (int)blockIdx.y);
+}
+
 /* Launches the kernel of the field's storage type over all local sites. */
 #define LAUNCH(kernel, ctx, a)                                                                     \
   do {                                                                                             \
@@ -66,6 +72,19 @@ qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
   if (status != QK_OK) return status;
   LAUNCH(source_kernel, ctx, a);
   return qk_gpu_launched(ctx, "source");
+}
+
+qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {
+  const qk_status_t status = qk_args_noise(ctx, a);
+  if (status != QK_OK) return status;
+  const int64_t sites = 2 * (int64_t)a->lat.vcb;
+  const dim3 grid((unsigned)((sites + threads - 1) / threads), (unsigned)a->field.ncomp / 2);
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  if (a->field.prec == QK_DOUBLE)
+    noise_kernel<<<grid, threads, 0, stream>>>(*a, spinor_of<double>(a->field), sites);
+  else
+    noise_kernel<<<grid, threads, 0, stream>>>(*a, spinor_of<float>(a->field), sites);
+  return qk_gpu_launched(ctx, "noise");
 }
 
 } // namespace QK_NS

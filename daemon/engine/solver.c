@@ -139,24 +139,28 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   return QK_OK;
 }
 
-static qk_status_t create_buffers(qk_solver_t *s) {
+static qk_status_t create_system(qk_solver_t *s) {
+  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->b);
+  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->x);
+  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->bhat);
+  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->xe);
+  return status;
+}
+
+static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
   qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
   s->mask = device;
   if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, 2 * (size_t)s->nslot, &host);
   s->mask_host = host;
   if (!status) status = qk_solver_set_running(s);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->b);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->x);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->bhat);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->xe);
   if (!status) status = qk_solver_field(s, &s->r);
   if (!status) status = qk_solver_field(s, &s->xi);
   return status ? status : s->method->create(s);
 }
 
-qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
-                             qk_solver_t **solver, qk_err_t *err) {
+qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                           bool system, qk_solver_t **solver, qk_err_t *err) {
   qk_solver_t *s = qk_calloc(1, sizeof *s);
   if (!s) return qk_fail(err, QK_NO_MEMORY, "no memory for the solver");
   s->op = op;
@@ -165,7 +169,9 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
   qk_status_t status = take_params(s, params, err);
   if (status) goto fail;
   s->trace = qk_calloc((size_t)s->check * s->nslot, sizeof *s->trace);
-  status = s->trace ? create_buffers(s) : QK_NO_MEMORY;
+  status = s->trace ? QK_OK : QK_NO_MEMORY;
+  if (!status && system) status = create_system(s);
+  if (!status) status = create_recursion(s);
   status = qk_comm_agree(s->dev->geom->comm, status, err);
   if (status) {
     qk_fail(err, status, "%d slots of the %s solver: %s", s->nslot, s->method->name,
@@ -178,6 +184,11 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
 fail:
   qk_solver_destroy(s);
   return status;
+}
+
+qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                             qk_solver_t **solver, qk_err_t *err) {
+  return qk_solver_make(op, work, params, true, solver, err);
 }
 
 void qk_solver_destroy(qk_solver_t *s) {

@@ -78,6 +78,10 @@ struct qk_solver {
 
 enum { QK_SOLVER_OWN = 2 }; /* a norm, a factor */
 
+/* qk_solver_create; without `system` there are no fields in double, for relaxation. */
+qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                           bool system, qk_solver_t **solver, qk_err_t *err);
+
 /* A field of even sites in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
 
