@@ -33,17 +33,14 @@ static const qk_config_row_t ROWS[] = {
      "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
      "reals that the inner iteration stores for a link"},
-    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL,
-     "Multigrid: words separated by commas are for one level after the other, auto leaves the "
-     "choice"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},
 #define X(name, key, form, help)                                                                   \
   {key, QK_CONFIG_STRING, AT(mg[QK_MG_KEY_##name]), NULL, 0, 0, form, help},
     QK_MG_KEYS(X)
 #undef X
         {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
-         "file that keeps the setup for a restart, or folder for such files; auto: a file in the "
-         "state "
-         "directory; off: none"},
+         "file that keeps the setup for a restart, or folder of such files; auto: a file in the "
+         "state folder; off: none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
     {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
