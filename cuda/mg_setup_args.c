@@ -1,12 +1,17 @@
 #include "cuda/mg_setup_args.h"
 
+#include <string.h>
+
 #include "cuda/hop_args.h"
 #include "cuda/mg_args.h"
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 
+/* Coarse lattices may be two sites wide where they are split. */
 static qk_status_t lattice(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat) {
-  const char *why = qk_lattice_misfit(lat);
+  qk_lattice_t whole = *lat;
+  memset(whole.split, 0, sizeof whole.split);
+  const char *why = qk_lattice_misfit(&whole);
   return why == NULL ? QK_OK : BAD("%s: %s", call, why);
 }
 
