@@ -169,16 +169,9 @@ qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity) {
   return v;
 }
 
-/* Where component c of a column at a site (of the lexicographic order) has its real part, in words of
- * a full field of any number of components in double or single; and how far its imaginary part is. */
-static int64_t word_of(const kit_t *kit, const qk_spinor_t *f, int rhs, int64_t site, int c,
+/* Where the real part of a component is, in words, and how far behind it the imaginary one. */
+static int64_t word_of(const kit_t *kit, const qk_spinor_t *f, int64_t index, int rhs, int c,
                        int *imaginary) {
-  int64_t sum = 0, n = site;
-  for (int mu = 0; mu < 4; mu++) {
-    sum += n % kit->lat.l[mu];
-    n /= kit->lat.l[mu];
-  }
-  const int64_t index = sum % 2 * kit->lat.vcb + site / 2;
   const int64_t tile = f->ntile > 0 ? index * f->ntile + rhs / QK_TILE : index / QK_TILE;
   const int lane = (int)(f->ntile > 0 ? rhs : index) % QK_TILE;
   const bool pieces = strcmp(kit->ops->name, "cuda") == 0;
@@ -187,35 +180,63 @@ static int64_t word_of(const kit_t *kit, const qk_spinor_t *f, int rhs, int64_t 
   return tile * QK_TILE * 2 * f->ncomp + (r / w * QK_TILE + lane) * w + r % w;
 }
 
-/* A column of such a field, from or (get) to v. */
-static void move_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double complex *v,
-                        bool get) {
+static size_t data_bytes(const qk_spinor_t *f) {
   const int64_t lanes = f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1);
-  const size_t bytes = (size_t)(lanes * f->ncomp * 2) * word_bytes[f->prec];
+  return (size_t)(lanes * f->ncomp * 2) * word_bytes[f->prec];
+}
+
+void *kit_words(const kit_t *kit, const qk_spinor_t *f) {
+  const size_t bytes = data_bytes(f);
   void *host = malloc(bytes);
   cr_assert_not_null(host);
-  cr_assert(f->subset == QK_FULL && f->prec != QK_HALF);
   kit_must(kit, kit->ops->copy(kit->ctx, host, f->data, bytes, QK_COPY_TO_HOST, 0), "copy");
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
-  double *d = host;
-  float *s = host;
-  for (int64_t site = 0; site < kit->volume; site++)
-    for (int c = 0; c < f->ncomp; c++) {
-      int im;
-      const int64_t i = word_of(kit, f, rhs, site, c, &im);
-      double complex *z = v + site * f->ncomp + c;
-      if (get) {
-        *z = f->prec == QK_DOUBLE ? CMPLX(d[i], d[i + im]) : CMPLX(s[i], s[i + im]);
-      } else if (f->prec == QK_DOUBLE) {
-        d[i] = creal(*z);
-        d[i + im] = cimag(*z);
-      } else {
-        s[i] = (float)creal(*z);
-        s[i + im] = (float)cimag(*z);
-      }
+  return host;
+}
+
+double complex kit_number(const kit_t *kit, const qk_spinor_t *f, const void *words, int64_t index,
+                          int rhs, int c) {
+  int im;
+  const int64_t i = word_of(kit, f, index, rhs, c, &im);
+  const double *d = words;
+  const float *s = words;
+  return f->prec == QK_DOUBLE ? CMPLX(d[i], d[i + im]) : CMPLX(s[i], s[i + im]);
+}
+
+int64_t kit_index(const kit_t *kit, int64_t site) {
+  int64_t sum = 0, n = site;
+  for (int mu = 0; mu < 4; mu++) {
+    sum += n % kit->lat.l[mu];
+    n /= kit->lat.l[mu];
+  }
+  return sum % 2 * kit->lat.vcb + site / 2;
+}
+
+/* Columns of full fields of any number of components in double or single. */
+static void put_column(const kit_t *kit, const qk_spinor_t *f, int rhs, const double complex *v) {
+  void *words = kit_words(kit, f);
+  double *d = words;
+  float *s = words;
+  for (int64_t n = 0; n < kit->volume * f->ncomp; n++) {
+    int im;
+    const int64_t i = word_of(kit, f, kit_index(kit, n / f->ncomp), rhs, (int)(n % f->ncomp), &im);
+    if (f->prec == QK_DOUBLE) {
+      d[i] = creal(v[n]);
+      d[i + im] = cimag(v[n]);
+    } else {
+      s[i] = (float)creal(v[n]);
+      s[i + im] = (float)cimag(v[n]);
     }
-  if (!get) upload(kit, f->data, host, bytes);
-  free(host);
+  }
+  upload(kit, f->data, words, data_bytes(f));
+  free(words);
+}
+
+static void get_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double complex *v) {
+  void *words = kit_words(kit, f);
+  for (int64_t n = 0; n < kit->volume * f->ncomp; n++)
+    v[n] = kit_number(kit, f, words, kit_index(kit, n / f->ncomp), rhs, (int)(n % f->ncomp));
+  free(words);
 }
 
 static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
@@ -228,7 +249,7 @@ static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int r
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
   if (field->ncomp != 12) {
-    move_column(kit, field, rhs, (double complex *)v, false);
+    put_column(kit, field, rhs, v);
     return;
   }
   void *wire = kit_alloc(kit, bytes);
@@ -242,7 +263,7 @@ void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const doubl
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v) {
   const size_t bytes = kit_components(kit) * sizeof *v;
   if (field->ncomp != 12) {
-    move_column(kit, field, rhs, v, true);
+    get_column(kit, field, rhs, v);
     return;
   }
   void *wire = kit_alloc(kit, bytes);

@@ -54,6 +54,14 @@ qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity);
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v);
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v);
 
+/* The words of a field or ghost in double or single; malloc'd. And a number among them: component c of
+ * column rhs at the site with an index in the field, or at a slot of the ghost. */
+void *kit_words(const kit_t *kit, const qk_spinor_t *field);
+double complex kit_number(const kit_t *kit, const qk_spinor_t *field, const void *words,
+                          int64_t index, int rhs, int c);
+/* Index in a full field of the site whose place in a vector is `site`. */
+int64_t kit_index(const kit_t *kit, int64_t site);
+
 size_t kit_components(const kit_t *kit); /* ncomp * volume */
 double complex *kit_vector(const kit_t *kit);
 /* Gaussian-like values that depend on the seed only. */

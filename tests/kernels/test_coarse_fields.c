@@ -1,0 +1,157 @@
+/* Chiralities and faces of spinors of any number of components, against plain loops. Backend:
+ * QK_BACKEND. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/blas_kit.h"
+
+/* ---- chiral ---- */
+
+static void expect_chiral(const kit_t *kit, cut_t cut, double plus, double minus, bool in_place) {
+  block_t in = block_make(kit, cut, 1), other = block_make(kit, cut, 2);
+  block_t *out = in_place ? &in : &other;
+  const qk_chiral_args_t args = {.plus = plus, .minus = minus, .in = in.v, .out = out->v};
+  kit_must(kit, kit->ops->chiral(kit->ctx, &args), "chiral");
+  for (int rhs = 0; rhs < cut.nrhs; rhs++) {
+    double complex *now = block_get(kit, out, rhs), *want = out->x[rhs];
+    for (size_t i = 0; i < kit_components(kit); i++) {
+      const bool first = i % (size_t)kit->ncomp < (size_t)kit->ncomp / 2;
+      if (component_in(kit, cut.subset, i)) want[i] = (first ? plus : minus) * in.x[rhs][i];
+    }
+    const double off = block_off(kit, now, want);
+    cr_expect(off <= blas_tolerance(cut.prec), "%s, ncomp %d: %g, %g%s: rhs %d is off by %g",
+              cut_text(cut), kit->ncomp, plus, minus, in_place ? " in place" : "", rhs, off);
+    free(now);
+  }
+  block_free(kit, &in);
+  block_free(kit, &other);
+}
+
+static void check_chiral(const kit_t *kit) {
+  static const double factors[][2] = {{1, -1}, {1, 0}, {0, 1}, {-0.75, 2.5}};
+  for (int i = 0; i < ncuts; i++)
+    for (int k = 0; k < 4 && cut_exists(kit, cuts[i]); k++)
+      expect_chiral(kit, cuts[i], factors[k][0], factors[k][1], (i + k) % 2);
+}
+
+Test(coarse_fields, chiral_multiplies_the_halves_of_a_spinor) {
+  each_ncomp(check_chiral);
+}
+
+Test(coarse_fields, chiral_keeps_lanes_apart) {
+  kit_t kit;
+  block_kit_open(&kit);
+  kit.ncomp = 20;
+  block_t b = block_make(&kit, (cut_t){QK_SINGLE, 9, false, QK_FULL}, 1);
+  double complex *bad = kit_vector(&kit);
+  for (size_t i = 0; i < kit_components(&kit); i++) bad[i] = NAN;
+  for (int rhs = 0; rhs < 9; rhs += 4) block_set(&kit, &b, rhs, bad);
+  const qk_chiral_args_t args = {.plus = 1, .minus = 1, .in = b.v, .out = b.v};
+  kit_must(&kit, kit.ops->chiral(kit.ctx, &args), "chiral");
+  for (int rhs = 0; rhs < 9; rhs++) {
+    double complex *now = block_get(&kit, &b, rhs);
+    if (rhs % 4 == 0)
+      cr_expect(isnan(creal(now[7])), "rhs %d", rhs);
+    else
+      cr_expect_arr_eq(now, b.x[rhs], kit_components(&kit) * sizeof *now, "rhs %d", rhs);
+    free(now);
+  }
+  free(bad);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
+
+/* ---- coarse_pack ---- */
+
+/* The sites of a parity on the face x[mu] = at, in their order, are the slots of the ghost from `first`. */
+static void expect_face(const kit_t *kit, const block_t *b, const qk_spinor_t *ghost, int mu,
+                        int at, int parity, int64_t first) {
+  void *words = kit_words(kit, ghost);
+  int64_t stride = 1, slot = first, wrong = 0;
+  for (int nu = 0; nu < mu; nu++) stride *= kit->lat.l[nu];
+  for (int64_t site = 0; site < kit->volume; site++) {
+    if (site / stride % kit->lat.l[mu] != at) continue;
+    if (kit_index(kit, site) / kit->lat.vcb != parity) continue;
+    for (int rhs = 0; rhs < b->v.nrhs; rhs++)
+      for (int c = 0; c < kit->ncomp; c++)
+        wrong += kit_number(kit, ghost, words, slot, rhs, c) != b->x[rhs][site * kit->ncomp + c];
+    slot++;
+  }
+  cr_expect_eq(slot - first, kit->lat.face[mu]);
+  cr_expect_eq(wrong, 0, "ncomp %d, nrhs %d, prec %d, mu %d, face %d, parity %d: %ld numbers wrong",
+               kit->ncomp, b->v.nrhs, b->v.prec, mu, at, parity, (long)wrong);
+  free(words);
+}
+
+static void expect_pack(const kit_t *kit, cut_t cut) {
+  block_t b = block_make(kit, cut, 3);
+  kit_field_t ghost[4][2] = {0};
+  qk_coarse_pack_args_t args = {.lat = kit->lat, .in_parity = cut.subset, .in = b.v};
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; side < 2 && kit->lat.split[mu]; side++) {
+      ghost[mu][side] = kit_ghost(kit, &b.v, mu, cut.subset, kit->ncomp);
+      args.to[mu][side] = ghost[mu][side].v;
+    }
+  kit_must(kit, kit->ops->coarse_pack(kit->ctx, &args), "coarse_pack");
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; side < 2 && kit->lat.split[mu]; side++) {
+      const qk_spinor_t *to = &ghost[mu][side].v;
+      const int at = side ? kit->lat.l[mu] - 1 : 0;
+      for (int parity = 0; parity < 2; parity++)
+        if (cut.subset == QK_FULL || (int)cut.subset == parity)
+          expect_face(kit, &b, to, mu, at, parity,
+                      cut.subset == QK_FULL && parity ? to->nsites / 2 : 0);
+      kit_field_free(kit, &ghost[mu][side]);
+    }
+  block_free(kit, &b);
+}
+
+static void check_pack(const int dims[4], const int split[4], int ncomp) {
+  double complex *links = kit_random_links(dims, 0, 1);
+  kit_t kit;
+  kit_open(&kit, dims, split, links);
+  kit.ncomp = ncomp;
+  for (int i = 0; i < ncuts; i++)
+    if (cuts[i].prec != QK_HALF) expect_pack(&kit, cuts[i]);
+  kit_close(&kit);
+  free(links);
+}
+
+Test(coarse_fields, faces_are_packed_in_the_order_of_ghosts) {
+  static const int all[4] = {1, 1, 1, 1}, some[4] = {1, 0, 0, 1};
+  check_pack((int[]){4, 6, 4, 8}, all, 4);
+  check_pack((int[]){4, 4, 6, 4}, all, 20);
+  check_pack((int[]){6, 2, 2, 4}, some, 8);
+}
+
+/* ---- refusals ---- */
+
+Test(coarse_fields, misfits_are_refused_by_name) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t a = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_FULL}, 1);
+  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 3, false, QK_FULL}, 2);
+  block_t c = block_make(&kit, (cut_t){QK_SINGLE, 2, false, QK_FULL}, 3);
+  qk_spinor_t odd = a.v;
+  odd.ncomp = 6;
+  const struct {
+    qk_spinor_t in, out;
+    const char *word;
+  } cases[] = {{a.v, b.v, "prec"}, {a.v, c.v, "nrhs"}, {odd, odd, "ncomp = 6"}, {a.v, {0}, "out"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const qk_chiral_args_t args = {.in = cases[i].in, .out = cases[i].out};
+    cr_expect_eq(kit.ops->chiral(kit.ctx, &args), QK_BAD_ARGUMENT, "case %zu", i);
+    cr_expect(strstr(kit.ops->last_error(kit.ctx), cases[i].word) != NULL, "case %zu: %s", i,
+              kit.ops->last_error(kit.ctx));
+    const qk_coarse_pack_args_t pack = {
+        .lat = kit.lat, .in_parity = QK_FULL, .in = cases[i].in, .to = {{cases[i].out}}};
+    if (cases[i].out.data == NULL) continue;
+    cr_expect_eq(kit.ops->coarse_pack(kit.ctx, &pack), QK_BAD_ARGUMENT, "case %zu", i);
+  }
+  block_free(&kit, &a);
+  block_free(&kit, &b);
+  block_free(&kit, &c);
+  kit_close(&kit);
+}
