@@ -16,13 +16,13 @@
     "refinements of the null vectors by multigrid itself, or none")                                \
   X(SETUP_PRECISION, "mg-setup-precision", "single|half", "of the relaxation on level 0")          \
   X(PROLONGATOR, "mg-prolongator", "single|half,...", "storage of prolongators")                   \
-  X(SMOOTHER, "mg-smoother", "NAME,...", "mr, ca-gcr, chebyshev or schwarz")                       \
+  X(SMOOTHER, "mg-smoother", "NAME,...", "one of mr, ca-gcr, chebyshev, schwarz")                  \
   X(OMEGA, "mg-omega", "W,...", "relaxation factor of mr and schwarz")                             \
   X(SMOOTHER_BLOCKS, "mg-smoother-blocks", "XxYxZxT,...", "blocks of schwarz")                     \
   X(SMOOTHER_PRECISION, "mg-smoother-precision", "single|half", "of the smoother on level 0")      \
   X(PRE, "mg-pre", "N,...", "smoothing steps before the coarse correction, or none")               \
   X(POST, "mg-post", "N,...", "smoothing steps after it, or none")                                 \
-  X(ITERATIONS, "mg-iterations", "N,...", "iterations of GCR on levels 1, 2, ...")                 \
+  X(ITERATIONS, "mg-iterations", "N,...", "iterations of GCR on each level but the first")         \
   X(TOL, "mg-tol", "TOL,...", "residual that ends them early, from level 1 on; or none")           \
   X(STORE, "mg-store", "single|half,...", "storage of coarse matrices, from level 1 on")           \
   X(DEFLATE, "mg-deflate", "N", "vectors of the coarsest level that are deflated")                 \

@@ -54,10 +54,24 @@ class FakeEngine:
             self.send(load_failed=pb.LoadFailed(status=104, text='checksum of a fake file'))
             return
         self.dims = list(load.dims) or [4, 4, 4, 4]
+        more = {}
+        if load.solver == 'mg':
+            words = {m.key: m.value for m in load.multigrid}
+            levels = [qk.MultigridLevel(dims=self.dims, block=[2, 2, 2, 2], vectors=int(words.get('mg-vectors', 24)), seconds=0.5,
+                                        smoother='mr', pre=4, post=4, galerkin=1e-6), qk.MultigridLevel(dims=[2, 2, 2, 2], seconds=0)]
+            report = qk.MultigridReport(level=levels, seconds=0.75, restored=False, attempts=1, bytes=1 << 20, refined=0, rebuilt=0,
+                                        checkpoint=load.checkpoint or None)
+            more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
+                                                                 free=9))
         self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
-                                 format='fake', plaquette=0.5, unitarity=0, slots=load.slots,
+                                 format='fake', plaquette=0.5, unitarity=0, slots=load.slots or 16,
+                                 solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
                                  digest=self.generation if how == 'change' else 7,
-                                 device_bytes=1, host_bytes=2, seconds=0.1))
+                                 device_bytes=1, host_bytes=2, seconds=0.1, **more))
+        if more:
+            report.refined = 1
+            report.checkpoint_written = True
+            self.send(multigrid=pb.MultigridNews(multigrid=report))
 
     def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None):
         self.send(slot_done=pb.SlotDone(

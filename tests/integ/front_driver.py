@@ -52,10 +52,12 @@ class Daemon:
 
     def __init__(self, binary, *options, engine=None, gauge='fake', mass='0.1', dims=None, env=None, wait='ready: '):
         self.dir = tempfile.mkdtemp(prefix='qk-front-')
-        self.environment = dict(os.environ, QK_PROTO_PY=engine_driver.GENERATED.name, XDG_RUNTIME_DIR=self.dir, **(env or {}))
+        self.environment = dict(os.environ, QK_PROTO_PY=engine_driver.GENERATED.name, XDG_RUNTIME_DIR=self.dir,
+                                XDG_STATE_HOME=self.dir, **(env or {}))
         # what a sanitizer keeps aside is no growth
         self.environment['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1'
-        command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--log-level', 'debug']
+        command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--log-level', 'debug',
+                   '--solver', 'bicgstab']
         if not any(o.startswith('--listen') for o in options):
             command += ['--listen', 'tcp://127.0.0.1:0']
         command += ['--engine', self._program(engine)] if engine else []

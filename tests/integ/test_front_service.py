@@ -144,6 +144,21 @@ def the_status_tells_all(case):
         assert (s.engine.backend, s.engine.device, s.engine.slots, s.engine.restarts) == ('cpu', 'fake', 16, 0)
 
 
+@tap.test
+def multigrid_is_set_and_reported(case):
+    with case.daemon('--solver', 'mg', '--mg-vectors', '32', '--mg-checkpoint', 'here/mg') as d:
+        s = d.status_when(lambda s: s.setup.multigrid.refined == 1)
+        mg = s.setup.multigrid
+        assert s.setup.solver == 'mg' and [l.vectors for l in mg.level] == [32, 0] and mg.level[0].galerkin == 1e-6
+        assert mg.checkpoint == os.path.join(os.getcwd(), 'here/mg') and mg.checkpoint_written
+        assert (s.engine.memory.serving, s.engine.memory.share[0].name, s.setup.link_reals) == (5, 'solver', 12)
+    with case.daemon('--solver', 'auto') as d:
+        s = d.status()
+        assert s.setup.solver == 'bicgstab' and not s.setup.HasField('multigrid')
+    with case.daemon('--solver', 'mg', '--mg-checkpoint', 'off') as d:
+        assert not d.status().setup.multigrid.HasField('checkpoint')
+
+
 # ---- ends -------------------------------------------------------------------------------------------
 
 @tap.test

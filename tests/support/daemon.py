@@ -30,13 +30,14 @@ def run_ctl(quarkctl, *args, endpoint=None, **kwargs):
 class Daemon:
     """with Daemon(quarkd, quarkctl, '--gauge', ...) as d: d.ctl('status')
 
+    Its solver is BiCGStab unless an argument says otherwise.
     The daemon listens on a free port; its log is in d.log. Leaving the block ends it by SIGTERM and
     asserts that it leaves with d.expected.
     """
     expected = 0
 
     def __init__(self, quarkd, quarkctl, *args, listen='tcp://127.0.0.1:0'):
-        self.command = [quarkd, '--backend=cpu', '--listen=' + listen, *map(str, args)]
+        self.command = [quarkd, '--backend=cpu', '--solver=bicgstab', '--listen=' + listen, *map(str, args)]
         self.quarkctl, self.log, self.endpoint = quarkctl, [], None
         self.listening = threading.Event()
 
@@ -44,6 +45,7 @@ class Daemon:
         env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '2'),
                    OMP_WAIT_POLICY='passive')
         self.folder = tempfile.TemporaryDirectory()
+        env['XDG_STATE_HOME'] = self.folder.name
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True, env=env)
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()

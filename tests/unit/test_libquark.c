@@ -122,6 +122,14 @@ Test(libquark, status_tells_what_the_daemon_says) {
   cr_expect_eq(report.counters.kept, 12);
   cr_expect_eq(report.counters.kept_bytes, 1ull << 40);
   cr_expect_eq(report.counters.contracted, 5);
+  const quark_mg_report_t *mg = &report.setup.mg;
+  cr_expect(mg->levels == 1 && mg->rebuilt == 2 && mg->seconds == 1.5 && !mg->checkpoint_written);
+  cr_expect(mg->level[0].vectors == 24 && mg->level[0].block[3] == 10);
+  cr_expect(mg->level[0].galerkin == 1e-6 && isnan(mg->level[0].orthonormality));
+  cr_expect_str_eq(mg->level[0].smoother, "ca-gcr");
+  cr_expect_str_eq(mg->checkpoint_trouble, "the disk is full");
+  cr_expect_str_eq(report.engine.memory.share[0].name, "solver");
+  cr_expect(report.engine.memory.share[0].bytes == 1ull << 40 && report.engine.memory.serving == 3);
   quark_close(conn);
 }
 
