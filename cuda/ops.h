@@ -182,7 +182,8 @@ typedef struct qk_multi_args {
  *   c_k = ratio((w_k,w_n), |w_k|^2);  w_n -= sum_k c_k w_k;  z_n -= sum_k c_k z_k
  *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
  *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);  r -= a w_n;  next = r (where given)
- * The inner products are those before the step. No field may be another one. QK_DOUBLE or QK_SINGLE. */
+ * The inner products are those before the step. No field may be another one. QK_DOUBLE or QK_SINGLE.
+ * A lane with mask 0 takes nothing: all c_k and a are 0. */
 enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
 
 typedef struct qk_gcr_args {
@@ -192,6 +193,7 @@ typedef struct qk_gcr_args {
   qk_spinor_t x, r, next;
   const double *dots; /* [n+2][nrhs][2]: (w_k,w_n), k = 0 .. n, then (r,w_n) */
   double *norm2;      /* [n+1][nrhs][2]: |w_k|^2; that of w_n is written */
+  const uint8_t *mask;
 } qk_gcr_args_t;
 
 /* Least squares in a small space, each RHS for itself: the y that make |v_0 - sum_i y_i v_{i+1}| least, by Cholesky

@@ -42,7 +42,10 @@ template <class S> gcr_fields<S> gcr_fields_of(const qk_gcr_args_t &a) {
 struct gcr_scalars {
   const double *dots;
   double *norm2;
+  const uint8_t *mask;
   int nrhs;
+
+  QK_HD bool live(int rhs) const { return mask == nullptr || mask[rhs] != 0; }
 
   QK_HD static dcx at(const double *p, int nrhs, int k, int rhs) {
     const double *q = p + 2 * ((int64_t)k * nrhs + rhs);

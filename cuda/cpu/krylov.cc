@@ -15,12 +15,12 @@ template <class R> struct gcr_coefficients {
   cx<lanes<R>> minus[QK_GCR_MAX], a;
 
   gcr_coefficients(const block_shape &b, const qk_gcr_args_t &args, int tile) {
-    const gcr_scalars s = {args.dots, args.norm2, b.nrhs};
+    const gcr_scalars s = {args.dots, args.norm2, args.mask, b.nrhs};
     for (int k = 0; k < args.n; k++) minus[k] = cx<lanes<R>>{};
     a = cx<lanes<R>>{};
     for (int l = 0; l < QK_TILE; l++) {
       const int rhs = b.rhs(tile, l);
-      if (rhs >= b.nrhs) continue;
+      if (rhs >= b.nrhs || !s.live(rhs)) continue;
       double taken = 0;
       for (int k = 0; k < args.n; k++) {
         const dcx c = s.share(k, rhs);

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(threads)
   for (int i = threadIdx.x; i < f.n * QK_TILE; i += threads) {
     const int k = i / QK_TILE, l = i % QK_TILE, rhs = b.rhs(blockIdx.y, l);
     if (rhs >= b.nrhs) continue;
-    const dcx c = s.share(k, rhs);
+    const dcx c = s.live(rhs) ? s.share(k, rhs) : dcx{0, 0};
     minus[k][l] = {(S)-c.re, (S)-c.im};
     taken[k][l] = s.taken(c, k, rhs);
   }
@@ -30,9 +30,9 @@ __global__ void __launch_bounds__(threads)
     double sum = 0;
     for (int k = 0; k < f.n; k++) sum += taken[k][lane];
     const double left = gcr_scalars::rest(s.size(f.n, rhs), sum);
-    const dcx c = s.length(f.n, rhs, left);
+    const dcx c = s.live(rhs) ? s.length(f.n, rhs, left) : dcx{0, 0};
     a[lane] = {(S)c.re, (S)c.im};
-    if (blockIdx.x == 0) s.keep(f.n, rhs, left);
+    if (blockIdx.x == 0 && s.live(rhs)) s.keep(f.n, rhs, left);
   }
   __syncthreads();
   if (rhs >= b.nrhs) return;
@@ -47,7 +47,7 @@ template <class S> qk_status_t run_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t &a
   const block_shape b = shape_of(args.r, N);
   const int64_t blocks = (b.rows * parts + rows - 1) / rows;
   const dim3 grid(blocks < most_blocks ? (int)blocks : most_blocks, b.ntile);
-  const gcr_scalars s = {args.dots, args.norm2, b.nrhs};
+  const gcr_scalars s = {args.dots, args.norm2, args.mask, b.nrhs};
   gcr_kernel<S><<<grid, threads, 0, qk_gpu(ctx)->stream[0]>>>(gcr_fields_of<S>(args), s, b);
   return qk_gpu_launched(ctx, "step of gcr");
 }

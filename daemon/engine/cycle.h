@@ -10,7 +10,7 @@
  * even fine sites alone. Every RHS has its own scalars, on the device. With no level's tol > 0 nothing waits for the
  * device and on backends that can the whole application is one graph (rank grids of one).
  *
- * Memory is reserved by create. A cycle serves one nrhs; several may share a hierarchy (one at a time).
+ * Memory is reserved by create; the work stacks must not be trimmed while a cycle lives. A cycle serves one nrhs; several may share a hierarchy (one at a time).
  * Collective.
  */
 #ifndef QK_ENGINE_CYCLE_H

@@ -48,6 +48,8 @@ void qk_work_destroy(qk_work_t *work); /* all fields must be released */
 qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
                             qk_field_t **field);
 void qk_work_release(qk_work_t *work, qk_field_t *field);
+/* Whether no field is reserved: the next ones are those that were reserved from here the last time. */
+bool qk_work_idle(const qk_work_t *work);
 void qk_work_trim(qk_work_t *work); /* gives the memory back; all fields must be released */
 
 #endif

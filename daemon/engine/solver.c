@@ -131,8 +131,8 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->gcr_keep < 0 || p->gcr_keep > QK_MULTI_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: 0 to %d", p->gcr_keep, QK_MULTI_MAX);
   if (p->reliable == 0) p->reliable = default_reliable[p->inner];
-  if (p->check == 0) p->check = s->method->check;
-  if (p->gcr_keep == 0) p->gcr_keep = 8;
+  if (p->check == 0) p->check = p->precond.apply ? 1 : s->method->check;
+  if (p->gcr_keep == 0) p->gcr_keep = p->precond.apply ? 12 : 8;
   p->method = s->method->name;
   s->nslot = p->nslot;
   s->check = p->check;

@@ -38,6 +38,7 @@ typedef struct qk_solver qk_solver_t;
 typedef struct qk_precond {
   qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
   void *self;
+  int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 
 typedef struct qk_solver_params {
@@ -45,8 +46,8 @@ typedef struct qk_solver_params {
   qk_prec_t inner;      /* QK_DOUBLE, QK_SINGLE or QK_HALF */
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
-  int check;            /* iterations per step; 0: default */
-  int gcr_keep;         /* directions kept by gcr; 0: default 8 */
+  int check;            /* iterations per step; 0: default (with a preconditioner 1) */
+  int gcr_keep;         /* directions kept by gcr; 0: default 8 (with a preconditioner 12) */
   qk_precond_t precond; /* apply NULL: none; gcr only */
 } qk_solver_params_t;
 

@@ -56,7 +56,8 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   }
   double r = sqrt(s->trace[(s->check - 1) * s->nslot + i]);
   slot->iterations += s->check;
-  slot->applications += (int64_t)s->check * s->method->applications_per_iteration;
+  slot->applications +=
+      s->check * (s->method->applications_per_iteration + s->params.precond.applications);
   record(s, i, r);
   w->said = r;
 

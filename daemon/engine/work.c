@@ -26,6 +26,10 @@ qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work) {
   return QK_OK;
 }
 
+bool qk_work_idle(const qk_work_t *work) {
+  return work->top == NONE;
+}
+
 void qk_work_trim(qk_work_t *work) {
   QK_ASSERT(work->top == NONE);
   for (int i = 0; i < work->n; i++) qk_field_destroy(work->entry[i].field);
