@@ -56,6 +56,12 @@ static const char *operand_misfit(const qk_spinor_t *f, const qk_spinor_t *out, 
   return NULL;
 }
 
+/* Whether ghost[mu][side] is read. */
+static bool ghost_read(const qk_hop_args_t *a, int mu, int side) {
+  const bool takes_part = a->hops == 0 || (a->hops >> (2 * mu + (side == 0)) & 1);
+  return a->lat.split[mu] && a->region != QK_REGION_INTERIOR && a->block[mu] == 0 && takes_part;
+}
+
 const char *qk_hop_misfit(const qk_hop_args_t *a) {
   const char *why = qk_lattice_misfit(&a->lat);
   if (why == NULL) why = block_misfit(&a->out);
@@ -72,10 +78,12 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
   why = operand_misfit(&a->in, &a->out, nsites);
   if (why == NULL) why = links_misfit(&a->links, a->out.prec);
   if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";
+  if (why == NULL && a->hops > 0xff) why = "hops: 0 to 0xff";
   for (int mu = 0; why == NULL && mu < 4; mu++) {
-    if (!a->lat.split[mu] || a->region == QK_REGION_INTERIOR) continue;
+    if (a->block[mu] < 0 || (a->block[mu] > 0 && a->lat.l[mu] % a->block[mu] != 0))
+      return "block: extents must be 0 or divide the lattice";
     for (int side = 0; why == NULL && side < 2; side++)
-      why = ghost_misfit(&a->ghost[mu][side], &a->in, 6);
+      if (ghost_read(a, mu, side)) why = ghost_misfit(&a->ghost[mu][side], &a->in, 6);
   }
   return why;
 }

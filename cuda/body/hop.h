@@ -7,8 +7,9 @@
  * from a ghost: from ahead it still needs the link, from behind it has been multiplied already.
  *
  * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a link
- * (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read and all phases are
- * real: the hops are then one stretch of code without branches, and the compiler can load ahead.
+ * (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read, all phases are real
+ * and all hops take part: they are then one stretch of code without branches, and the compiler can load
+ * ahead.
  */
 #ifndef QK_BODY_HOP_H
 #define QK_BODY_HOP_H
@@ -63,7 +64,12 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
   }
 
   template <int MU, int SIGN> QK_PART void one_hop(L *sum) const {
-    const auto to = at.template step<MU, SIGN>(a.lat);
+    auto to = at.template step<MU, SIGN>(a.lat);
+    const auto part = at.template takes_part<MU, SIGN>(a.lat, a.hops, a.block[MU]);
+    if constexpr (GENERAL) {
+      if (!part) return;
+      at.leave_out(part, to);
+    }
     const int from = 1 - parity;
     const R g = a.dagger ? (R)SIGN : (R)-SIGN;
     L h[12], r[12];
@@ -87,6 +93,11 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
       at.template own_link<S, REALS>(links, a.links.reals, full_base(parity), MU, u);
       link_times<false>(u, h, r);
     }
+    if constexpr (GENERAL) {
+      QK_UNROLL
+      for (int k = 0; k < 12; k++) r[k] = at.masked(part, r[k]);
+      scale = at.masked(part, scale);
+    }
     if (GENERAL && num.phase[MU][1] != 0) {
       if (at.any_edge(to)) turn<MU, SIGN>(to, r);
       expand<MU>(r, scale, scale * g, sum);
@@ -101,6 +112,7 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
   template <int MU, int SIGN> QK_PART void hop_by_rows(L *sum) const {
     const auto to = at.template step<MU, SIGN>(a.lat);
     if (to.ghost || num.phase[MU][1] != 0) return one_hop<MU, SIGN>(sum);
+    if (!at.template takes_part<MU, SIGN>(a.lat, a.hops, a.block[MU])) return;
     const R g = a.dagger ? (R)SIGN : (R)-SIGN;
     const int from = 1 - parity;
     const int site = SIGN > 0 ? full_base(parity) + at.here.cb : full_base(from) + to.cb;

@@ -69,11 +69,12 @@ inline walk hop_walk(const qk_hop_args_t &a) {
   return w;
 }
 
-/* Whether ghosts are read or a phase is complex (body/hop.h: GENERAL). */
+/* Whether ghosts are read, a phase is complex or hops are left out (body/hop.h: GENERAL). */
 inline bool is_general(const qk_hop_args_t &a) {
-  bool general = false;
+  bool general = a.hops != 0;
   for (int mu = 0; mu < 4; mu++)
-    general = general || a.phase[mu][1] != 0 || (a.lat.split[mu] && a.region != QK_REGION_INTERIOR);
+    general = general || a.phase[mu][1] != 0 || a.block[mu] != 0 ||
+              (a.lat.split[mu] && a.region != QK_REGION_INTERIOR);
   return general;
 }
 

@@ -151,6 +151,16 @@ QK_HD step_pos step_from(const qk_lattice_t &lat, const int x[4], int cb) {
   return s;
 }
 
+/* Whether the hop of a site from its neighbour takes part: bit 2*mu + (0: n+mu, 1: n-mu) of hops, all
+ * where that is 0; and both sites in one block of `block` sites, where that is not 0. A block that has a
+ * whole extent which is not split keeps the hop that wraps around. */
+template <int MU, int SIGN>
+QK_HD bool hop_takes_part(const qk_lattice_t &lat, const int x[4], uint32_t hops, int block) {
+  if (hops != 0 && !(hops >> (2 * MU + (SIGN < 0)) & 1)) return false;
+  if (block == 0 || (block == lat.l[MU] && !lat.split[MU])) return true;
+  return (uint32_t)(SIGN > 0 ? x[MU] + 1 : x[MU]) % (uint32_t)block != 0;
+}
+
 QK_ANY bool reads_ghosts(const qk_lattice_t &lat, const int x[4]) {
   bool any = false;
   for (int mu = 0; mu < 4; mu++)

@@ -68,6 +68,14 @@ struct one_site {
   static QK_HD bool all_ghost(const step_pos &to) { return to.ghost; }
   /* Some lanes, but not all. */
   static QK_HD bool some_ghost(const step_pos &) { return false; }
+  /* Whether the hop takes part (geom.h). */
+  template <int MU, int SIGN>
+  QK_HD bool takes_part(const qk_lattice_t &lat, uint32_t hops, int block) const {
+    return hop_takes_part<MU, SIGN>(lat, here.x, hops, block);
+  }
+  /* Leaves the others of a step out: nothing to do where there is one. */
+  static QK_HD void leave_out(bool, step_pos &) {}
+  template <class V> static QK_HD V masked(bool, const V &v) { return v; }
   static QK_HD bool any_edge(const step_pos &to) { return to.edge; }
   /* v where the step crosses the global edge, otherwise 1 or 0 */
   template <class R> static QK_HD R at_edge(const step_pos &to, R v, R otherwise) {
@@ -233,6 +241,25 @@ struct eight_sites {
   }
   static QK_HD bool all_ghost(const steps &to) { return to.ghost == 0xff; }
   static QK_HD bool some_ghost(const steps &to) { return to.ghost != 0 && to.ghost != 0xff; }
+  /* A bit a lane. */
+  template <int MU, int SIGN>
+  QK_HD uint8_t takes_part(const qk_lattice_t &lat, uint32_t hops, int block) const {
+    if (hops == 0 && block == 0) return 0xff;
+    uint8_t part = 0;
+    for (int l = 0; l < QK_TILE; l++)
+      part = (uint8_t)(part | hop_takes_part<MU, SIGN>(lat, at[l].x, hops, block) << l);
+    return part;
+  }
+  static QK_HD void leave_out(uint8_t part, steps &to) { to.ghost &= part; }
+  /* v in the lanes that take part, else 0. */
+  template <class V> static QK_HD V masked(uint8_t part, V v) {
+    if (part != 0xff)
+      for (int l = 0; l < QK_TILE; l++)
+        if (!(part >> l & 1)) v[l] = 0;
+    return v;
+  }
+  static QK_HD float masked(uint8_t, float v) { return v; }
+  static QK_HD double masked(uint8_t, double v) { return v; }
   static QK_HD bool any_edge(const steps &to) { return to.edge != 0; }
   template <class R> static QK_HD lanes<R> at_edge(const steps &to, R v, R otherwise) {
     lanes<R> f;
