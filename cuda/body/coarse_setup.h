@@ -129,7 +129,7 @@ struct face_copied {
  *
  * Gauss-Jordan elimination in place with row exchanges, by a team of threads: rows are shared by their
  * groups, columns by the threads of a group (rows(), row(); lanes(), lane()). re, im: [n][n]. On
- * return column c of the inverse stands in column from[c]. False where a pivot is below 1e-14 of the
+ * return column c of the inverse stands in column from[c]. False where a pivot is below 2e-15 n of the
  * largest element, or not finite. */
 
 /* The row at or below k with the largest element in column k. Every thread looks for itself. */
@@ -154,7 +154,7 @@ QK_HD bool invert_matrix(const Team &team, double *re, double *im, int n, double
     const int p = pivot_row(re, im, n, k, &size);
     const dcx inverse = ratio({1, 0}, {re[p * n + k], im[p * n + k]});
     const bool none = inverse.re == 0 && inverse.im == 0;
-    if (!(size > 1e-14 * top) || size - size != 0 || none) return false;
+    if (!(size > 2e-15 * n * top) || size - size != 0 || none) return false;
     if (team.index() == 0) pivots[k] = (short)p;
     team.sync();
     for (int c = team.index(); c < n; c += team.size()) {
