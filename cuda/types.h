@@ -35,7 +35,7 @@ typedef enum qk_region { QK_REGION_ALL, QK_REGION_INTERIOR, QK_REGION_BOUNDARY }
 
 /* The local lattice of one rank. Directions are 0..3 = x, y, z, t. */
 typedef struct qk_lattice {
-  int32_t l[4];      /* local extents, even, >= 2 (>= 4 where split) */
+  int32_t l[4];      /* local extents, even, >= 2 (>= 4 where split, on the finest level) */
   int32_t vcb;       /* local sites of one parity */
   int32_t split[4];  /* 1: neighbours across the local edge come from ghosts; 0: they wrap around */
   int32_t at_lo[4];  /* 1: local coordinate 0 is global coordinate 0 */
