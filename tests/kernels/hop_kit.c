@@ -349,3 +349,17 @@ qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2])
   memcpy(a.phase, phase, sizeof a.phase);
   return a;
 }
+
+void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]) {
+  qk_pack_args_t p = {.lat = kit->lat, .dagger = a->dagger, .links = a->links, .in = a->in};
+  p.in_parity = a->out_parity == QK_FULL ? QK_FULL : a->out_parity == QK_EVEN ? QK_ODD : QK_EVEN;
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; side < 2 && kit->lat.split[mu]; side++) {
+      ghost[mu][side] = kit_ghost(kit, &a->in, mu, a->out_parity, 6);
+      a->ghost[mu][side] = ghost[mu][side].v;
+    }
+  for (int mu = 0; mu < 4; mu++)
+    for (int side = 0; side < 2 && kit->lat.split[mu]; side++)
+      p.to[mu][side] = ghost[mu][1 - side].v;
+  kit_must(kit, kit->ops->pack(kit->ctx, &p), "pack");
+}

@@ -78,4 +78,7 @@ double kit_tolerance(qk_prec_t prec, int reals);
 /* The arguments of out = M in (or M^+), full or one parity, without links, diag and fields. */
 qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2]);
 
+/* Makes the ghosts of `a` and fills them from its own faces, as if this rank were its own neighbour. */
+void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]);
+
 #endif

@@ -458,21 +458,6 @@ Test(hop, of_each_parity_makes_up_the_full_one) {
 
 /* ---- ghosts ---- */
 
-/* Fills the ghosts of `a` from its own faces, as if this rank were its own neighbour. */
-static void own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]) {
-  qk_pack_args_t p = {.lat = kit->lat, .dagger = a->dagger, .links = a->links, .in = a->in};
-  p.in_parity = a->out_parity == QK_FULL ? QK_FULL : a->out_parity == QK_EVEN ? QK_ODD : QK_EVEN;
-  for (int mu = 0; mu < 4; mu++)
-    for (int side = 0; side < 2 && kit->lat.split[mu]; side++) {
-      ghost[mu][side] = kit_ghost(kit, &a->in, mu, a->out_parity, 6);
-      a->ghost[mu][side] = ghost[mu][side].v;
-    }
-  for (int mu = 0; mu < 4; mu++)
-    for (int side = 0; side < 2 && kit->lat.split[mu]; side++)
-      p.to[mu][side] = ghost[mu][1 - side].v;
-  kit_must(kit, kit->ops->pack(kit->ctx, &p), "pack");
-}
-
 static void check_ghosts(const kit_t *split, const kit_t *wrapped, qk_prec_t prec, int nrhs,
                          bool dagger, qk_subset_t parity) {
   dirac_t d = dirac_open(split, prec, 12, 0.2, 1.3), e = dirac_open(wrapped, prec, 12, 0.2, 1.3);
@@ -501,7 +486,7 @@ static void check_ghosts(const kit_t *split, const kit_t *wrapped, qk_prec_t pre
   run(wrapped, &a[0]);
   a[1].region = QK_REGION_INTERIOR; /* before the ghosts are there */
   run(split, &a[1]);
-  own_ghosts(split, &a[1], ghost);
+  kit_own_ghosts(split, &a[1], ghost);
   a[1].region = QK_REGION_BOUNDARY;
   run(split, &a[1]);
   for (int rhs = 0; rhs < nrhs; rhs++) {
