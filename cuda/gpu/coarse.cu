@@ -20,28 +20,28 @@ template <class M, int RP, int T> void start(coarse_job &job, cudaStream_t strea
   coarse_kernel<M, RP, T><<<grid, (unsigned)(32 * warps), shared, stream>>>(job);
 }
 
-/* Row pieces a warp takes: a divisor of n / 16 with which sums stay in registers. */
-template <class M, int T> void start_rows(coarse_job &job, cudaStream_t stream) {
-  const int pieces = job.a.out.ncomp / 16;
-  if (job.w.nwork < many_sites)
+/* Row pieces that a warp may take with T tiles so that its sums stay in registers. */
+template <class M, int RP, int T>
+constexpr bool fits_registers = RP *T <= (sizeof(M) == sizeof(half) ? 12 : 4);
+
+template <class M, int RP, int T> void start_rows(coarse_job &job, cudaStream_t stream) {
+  if constexpr (RP == 1) {
     start<M, 1, T>(job, stream);
-  else if (T < 4 && pieces % 4 == 0)
-    start<M, 4, T>(job, stream);
-  else if (pieces % 3 == 0)
-    start<M, 3, T>(job, stream);
-  else if (pieces % 2 == 0)
-    start<M, 2, T>(job, stream);
-  else
-    start<M, 1, T>(job, stream);
+  } else {
+    const bool many = job.w.nwork >= many_sites && job.terms > 1;
+    if constexpr (fits_registers<M, RP, T>)
+      if (many && job.a.out.ncomp / 16 % RP == 0) return start<M, RP, T>(job, stream);
+    start_rows<M, RP - 1, T>(job, stream);
+  }
 }
 
 template <class M> void start_tiles(coarse_job &job, cudaStream_t stream) {
   if (job.a.out.ntile < 2)
-    start_rows<M, 1>(job, stream);
+    start_rows<M, 4, 1>(job, stream);
   else if (job.a.out.ntile == 2)
-    start_rows<M, 2>(job, stream);
+    start_rows<M, 4, 2>(job, stream);
   else
-    start_rows<M, 4>(job, stream);
+    start_rows<M, 4, 4>(job, stream);
 }
 
 template <class R, class M> void start_plain(const coarse_job &job, cudaStream_t stream) {

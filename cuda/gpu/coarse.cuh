@@ -24,16 +24,18 @@ struct coarse_job {
 };
 
 /* Threads of a block at most, and blocks that should be resident on a multiprocessor. */
-template <int T> constexpr int coarse_threads = T < 4 ? 288 : 128;
+template <int T> constexpr int coarse_threads = T < 4 ? 256 : 128;
 template <int T> constexpr int coarse_resident = T < 4 ? 2 : 3;
-/* Pieces of columns loaded at once: about eight matrix pieces of 512 bytes in flight a warp. */
-template <class M, int RP>
-constexpr int columns_at_once = (RP == 1   ? 8
-                                 : RP == 2 ? 4
-                                 : RP == 3 ? 3
-                                           : 2) /
-                                    (sizeof(M) == 4 ? 2 : 1) +
-                                (RP == 3 && sizeof(M) == 4 ? 1 : 0);
+
+/* Pieces of columns loaded at once: as many loads in flight as registers allow beside the sums. */
+template <class M, int RP, int T> constexpr int columns_at_once() {
+  const int most = T == 1   ? 40
+                   : T == 2 ? 28
+                            : 24; /* 16-byte words, with four a thread for spinors */
+  const int words = RP * (int)sizeof(M) / 2 * 4 + 4 * T;
+  const int columns = most * 2 / words;
+  return columns < 1 ? 1 : columns > 8 ? 8 : RP == 3 && columns > 3 ? 3 : columns;
+}
 
 QK_HD int coarse_base(const qk_coarse_args_t &a, const site_pos &here) {
   return a.out_parity == QK_FULL && here.parity == 1 ? a.lat.vcb : 0;
@@ -74,7 +76,7 @@ QK_HD bool find_term(const coarse_job &job, const site_pos &here, int k, coarse_
 template <class M, int RP, int T>
 QK_HD void add_term(const M *matrix, const float *x, float c, int kp, int tiles, bool on,
                     float (&acc)[T][RP][2][4]) {
-  constexpr int KU = columns_at_once<M, RP>;
+  constexpr int KU = columns_at_once<M, RP, T>();
   for (int k0 = 0; k0 < kp; k0 += KU) {
     eight_words<M> m[KU][RP];
     float4 v[KU][T];

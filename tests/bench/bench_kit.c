@@ -141,7 +141,7 @@ void bench_parse(int argc, char **argv, const char *usage, const bench_option_t 
 
 void bench_show_heading(const bench_t *b) {
   bench_heading(b);
-  printf("%-14s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
+  printf("%-28s %-7s %5s %12s %10s %9s\n", "operation", "field", "nrhs", "us", "GB/s", "of copy");
 }
 
 void bench_show(const bench_t *b, bool json, const char *op, qk_prec_t prec, int nrhs, double bytes,
@@ -152,7 +152,7 @@ void bench_show(const bench_t *b, bool json, const char *op, qk_prec_t prec, int
            "copy\":%.4g}\n",
            op, bench_prec_name[prec], nrhs, 1e6 * seconds, 1e-9 * rate, rate / b->copy_rate);
   else
-    printf("%-14s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, bench_prec_name[prec], nrhs, 1e6 * seconds,
+    printf("%-28s %-7s %5d %12.2f %10.1f %8.1f%%\n", op, bench_prec_name[prec], nrhs, 1e6 * seconds,
            1e-9 * rate, 100 * rate / b->copy_rate);
   fflush(stdout);
 }
