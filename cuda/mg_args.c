@@ -72,11 +72,11 @@ static qk_status_t matrices(qk_ops_ctx_t *ctx, const char *name, const qk_coarse
 
 static qk_status_t ghosts(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   for (int mu = 0; mu < 4; mu++) {
-    const bool read = a->lat.split[mu] && a->block[mu] == 0 && a->region != QK_REGION_INTERIOR;
-    if (!read) continue;
+    const bool any = a->lat.split[mu] && a->block[mu] == 0 && a->region != QK_REGION_INTERIOR;
     const int64_t face = (a->lat.face[mu] + QK_TILE - 1) / QK_TILE * QK_TILE;
     for (int side = 0; side < 2; side++) {
       const qk_spinor_t *ghost = &a->ghost[mu][side];
+      if (!any || (a->hops != 0 && !(a->hops >> (2 * mu + 1 - side) & 1))) continue;
       qk_status_t status = spinor(ctx, "coarse", "ghost", ghost, a->out.ncomp,
                                   face * (a->out_parity == QK_FULL ? 2 : 1));
       if (status == QK_OK) status = same_block(ctx, "coarse", "ghost", ghost, &a->out);

@@ -323,6 +323,24 @@ Test(coarse, takes_hops_over_split_edges_from_ghosts) {
   kit_close(&kit);
 }
 
+Test(coarse, needs_no_ghosts_where_its_masks_leave_the_direction_out) {
+  static const int split[4] = {0, 0, 1, 1};
+  kit_t kit;
+  mg_kit_open(&kit, smallest, whole);
+  problem_t p = problem_open(&kit, uneven, split, shapes[4]);
+  qk_coarse_args_t a = p.args;
+  a.hops = 0x0f;
+  run(&p, &a);
+  check(&p, &a, NULL, "hops in x and y");
+  a.hops = 0;
+  a.block[2] = 4;
+  a.block[3] = 2;
+  run(&p, &a);
+  check(&p, &a, NULL, "blocks in z and t");
+  problem_close(&p);
+  kit_close(&kit);
+}
+
 Test(coarse, reads_ghosts_of_the_shortest_split_lattice) {
   static const int split[4] = {1, 0, 0, 1};
   kit_t kit;
