@@ -5,6 +5,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/cycle_impl.h"
+#include "daemon/engine/deflation.h"
 
 static double now_seconds(void) {
   struct timespec t;
@@ -67,7 +68,8 @@ static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
     if (c->level[l].running) c->graphs = false;
   }
   if (status) return status;
-  status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
+  if (c->mg->deflation) status = qk_deflation_prepare(c->mg->deflation, c->nrhs);
+  if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
   if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->out);
   status = qk_comm_agree(dev->geom->comm, status, err);
   return status ? status : qk_comm_agree(dev->geom->comm, warm_up(c), err);

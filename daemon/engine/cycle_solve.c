@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "daemon/engine/cycle_impl.h"
+#include "daemon/engine/deflation.h"
 
 static qk_status_t blas(const qk_cycle_level_t *v, qk_blas_op_t op, qk_blas_args_t args) {
   return v->mg->dev.ops->blas(v->mg->dev.ctx, op, &args);
@@ -148,16 +149,17 @@ static qk_status_t step(qk_cycle_t *c, int l, const space_t *p, int k, qk_field_
   return status ? status : dev->ops->gcr_step(dev->ctx, &take);
 }
 
-/* x: solution of Mhat x = r, or nearly; r: what is left. Runs of as many directions as gcr_step takes. */
-static qk_status_t gcr(qk_cycle_t *c, int l, qk_field_t *x, qk_field_t *r) {
+/* r = r - Mhat x made nearly 0 by more of x (x_zero: x is set). Runs of as many directions as gcr_step takes. */
+static qk_status_t gcr(qk_cycle_t *c, int l, qk_field_t *x, qk_field_t *r, bool x_zero) {
   qk_cycle_level_t *v = &c->level[l];
   const int total = v->params->iterations, most = total < QK_GCR_MAX ? total : QK_GCR_MAX;
-  bool x_zero = true, any = true;
+  bool any = true;
   space_t p;
   qk_status_t status = reserve_space(c, l, most, &p);
   if (status) return status;
   if (v->running) status = look(c, v, r, true, &any);
-  for (int i = 0; i < total && !status && (any || i == 0); i++) {
+  if (!status && x_zero && !any) status = blas(v, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
+  for (int i = 0; i < total && !status && any; i++) {
     const int k = i % most;
     if (k == 0 && l == c->nlevel - 1)
       status = blas(v, QK_BLAS_COPY, (qk_blas_args_t){.f = {p.z[0]->v, r->v}});
@@ -169,6 +171,19 @@ static qk_status_t gcr(qk_cycle_t *c, int l, qk_field_t *x, qk_field_t *r) {
   return status;
 }
 
+/* The same with what the low modes give to begin with. */
+static qk_status_t deflated(qk_cycle_t *c, int l, qk_field_t *x, const qk_field_t *r) {
+  qk_cycle_level_t *v = &c->level[l];
+  qk_field_t *left;
+  qk_status_t status = reserve(c, l, QK_EVEN, &left);
+  if (status) return status;
+  status = qk_deflation_apply(c->mg->deflation, x, r);
+  if (!status) status = v->mg->op->ops->apply_eo(v->mg->op, left, x, false, r);
+  if (!status) status = gcr(c, l, x, left, false);
+  qk_work_release(v->mg->work, left);
+  return status;
+}
+
 qk_status_t qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b) {
   qk_cycle_level_t *v = &c->level[l];
   qk_operator_t *op = v->mg->op;
@@ -176,7 +191,9 @@ qk_status_t qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_f
   qk_status_t status = reserve(c, l, QK_EVEN, &r);
   if (status) return status;
   status = op->ops->prepare_eo(op, r, b);
-  if (!status) status = gcr(c, l, &even, r);
+  if (!status)
+    status = c->mg->deflation && l == c->nlevel - 1 ? deflated(c, l, &even, r)
+                                                    : gcr(c, l, &even, r, true);
   if (!status) status = op->ops->reconstruct_eo(op, e, &even, b);
   qk_work_release(v->mg->work, r);
   return status;
