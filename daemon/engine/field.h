@@ -50,6 +50,6 @@ qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset
 void qk_work_release(qk_work_t *work, qk_field_t *field);
 /* Whether no field is reserved: the next ones are those that were reserved from here the last time. */
 bool qk_work_idle(const qk_work_t *work);
-void qk_work_trim(qk_work_t *work); /* gives the memory back; all fields must be released */
+void qk_work_trim(qk_work_t *work); /* gives back the memory of released fields */
 
 #endif

@@ -5,7 +5,7 @@
 
 enum {
   AGGREGATE_LEAST = 8, /* sites, of an aggregate that is chosen here */
-  ITERATIONS_MAX = 30, /* of GCR within a cycle: all directions are kept */
+  ITERATIONS_MAX = 1000,
   STEPS_MAX = 100
 };
 

@@ -88,7 +88,7 @@ typedef struct qk_mg {
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
 /* The same from null vectors that are there (checkpoint): v[l] of level l, single precision, orthonormal or not;
- * taken, also on failure. */
+ * taken, also on failure; NULL, on all ranks or some: QK_IO_ERROR. */
 qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                               qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
                               void *arg, qk_mg_t **mg, qk_err_t *err);

@@ -30,14 +30,30 @@ bool qk_work_idle(const qk_work_t *work) {
   return work->top == NONE;
 }
 
+/* Where entry i will stand when those that are free are gone. */
+static int place_of(const qk_work_t *work, int i) {
+  int place = 0;
+  for (int k = 0; k < i; k++) place += work->entry[k].below != FREE;
+  return i == NONE ? NONE : place;
+}
+
 void qk_work_trim(qk_work_t *work) {
-  QK_ASSERT(work->top == NONE);
-  for (int i = 0; i < work->n; i++) qk_field_destroy(work->entry[i].field);
-  work->n = 0;
+  int kept = 0;
+  for (int i = 0; i < work->n; i++)
+    if (work->entry[i].below != FREE) work->entry[i].below = place_of(work, work->entry[i].below);
+  work->top = place_of(work, work->top);
+  for (int i = 0; i < work->n; i++) {
+    if (work->entry[i].below == FREE)
+      qk_field_destroy(work->entry[i].field);
+    else
+      work->entry[kept++] = work->entry[i];
+  }
+  work->n = kept;
 }
 
 void qk_work_destroy(qk_work_t *work) {
   if (!work) return;
+  QK_ASSERT(work->top == NONE);
   qk_work_trim(work);
   qk_free(work->entry);
   qk_free(work);
