@@ -4,6 +4,8 @@
 #ifndef QK_BODY_AGGREGATE_H
 #define QK_BODY_AGGREGATE_H
 
+#include <math.h>
+
 #include "cuda/body/complex.h"
 #include "cuda/mg_ops.h"
 #include "cuda/site/geom.h"
@@ -58,32 +60,32 @@ QK_HD int box_site(const aggregate_box &box, const box_corner &corner, int k) {
 }
 
 /* For G = R^+ R with R upper triangular, the inverse of R^+, by a team of threads as in
- * coarse_setup.h. On entry the upper triangle of the n x n matrix re, im holds G, below it stands zero;
- * on return the lower one holds R^-+. False where what is left of a column is below 1e-6 of it, or is
- * not finite. norm: [n], work space.
+ * coarse_setup.h. On entry the upper triangle of the n x n matrix re, im, rows of ld, holds G and below
+ * it stands zero; on return the lower one holds R^-+. False where what is left of a column is below
+ * 1e-6 of it, or is not finite. norm: [n], work space.
  *
  * Elimination of the rows below row k from G and, below the diagonal, from the unit matrix. */
 template <class Team>
-QK_HD bool invert_factor(const Team &team, double *re, double *im, int n, double *norm) {
-  for (int k = team.index(); k < n; k += team.size()) norm[k] = re[k * n + k];
+QK_HD bool invert_factor(const Team &team, double *re, double *im, int n, int ld, double *norm) {
+  for (int k = team.index(); k < n; k += team.size()) norm[k] = re[k * ld + k];
   team.sync();
   for (int k = 0; k < n; k++) {
-    const double left = re[k * n + k];
+    double *re_k = re + k * ld, *im_k = im + k * ld;
+    const double left = re_k[k];
     if (!(left > 1e-12 * norm[k]) || left - left != 0) return false;
     const double scale = 1 / sqrt(left);
     team.sync();
     for (int c = team.index(); c < n; c += team.size()) {
-      re[k * n + c] = c == k ? scale : re[k * n + c] * scale;
-      im[k * n + c] = c == k ? 0 : im[k * n + c] * scale;
+      re_k[c] = c == k ? scale : re_k[c] * scale;
+      im_k[c] = c == k ? 0 : im_k[c] * scale;
     }
     team.sync();
     for (int r = k + 1 + team.row(); r < n; r += team.rows()) {
-      const double fr = re[k * n + r], fi = -im[k * n + r];
+      const double fr = re_k[r], fi = -im_k[r];
       for (int c = team.lane(); c < n; c += team.lanes()) {
         if (c > k && c < r) continue;
-        const double xr = re[k * n + c], xi = im[k * n + c];
-        re[r * n + c] -= fr * xr - fi * xi;
-        im[r * n + c] -= fr * xi + fi * xr;
+        re[r * ld + c] -= fr * re_k[c] - fi * im_k[c];
+        im[r * ld + c] -= fr * im_k[c] + fi * re_k[c];
       }
     }
     team.sync();

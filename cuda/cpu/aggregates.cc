@@ -1,6 +1,4 @@
 /* Aggregates on the CPU: a thread has a chirality of one, and eight columns are a vector. */
-#include <math.h>
-
 #include "cuda/body/aggregate.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/cpu/ctx.h"
@@ -110,7 +108,7 @@ bool orthonormal_factor(tiled_matrix &m, int n, int ntile) {
       re[r * n + c] = x.re;
       im[r * n + c] = x.im;
     }
-  if (!invert_factor(alone(), re, im, n, norm)) return false;
+  if (!invert_factor(alone(), re, im, n, n, norm)) return false;
   for (int r = 0; r < n; r++)
     for (int c = 0; c < ntile * QK_TILE; c++) {
       const bool above = r <= c && c < n;
