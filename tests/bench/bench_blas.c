@@ -10,7 +10,7 @@
 
 typedef struct settings {
   const char *backend, *precs, *nrhs;
-  int dims[4];
+  int dims[4], ncomp;
   double seconds;
   bool json;
 } settings_t;
@@ -76,6 +76,8 @@ static int passes_of(qk_blas_op_t op) {
     return 2;
   case QK_BLAS_BICGSTAB_XR:
     return 7;
+  case QK_BLAS_MR_XR:
+    return 5;
   case QK_BLAS_CG_XR:
   case QK_BLAS_GCR_XR:
     return 6;
@@ -84,6 +86,15 @@ static int passes_of(qk_blas_op_t op) {
   default:
     return 3;
   }
+}
+
+static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
+  qk_column_args_t c = {
+      .lat = b->lat, .field = k->f[0], .is_double = 1, .wire = k->wire, .factor = 1};
+  for (int i = 0; i < 4; i++) c.basis[i][i][0] = 1;
+  const double wire = (double)b->volume * 24 * sizeof(double) / bench_field_bytes(&k->f[0]);
+  show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
+  show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
 }
 
 static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
@@ -97,12 +108,23 @@ static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
   for (int i = 0; i < 7; i++) m.f[i] = k->f[i];
   show(b, s, k, "multi_dot 7", 8, k->nrhs, bench_measure(b, run_dot, &m));
   show(b, s, k, "multi_axpy 7", 9, k->nrhs, bench_measure(b, run_axpy, &m));
-  qk_column_args_t c = {
-      .lat = b->lat, .field = k->f[0], .is_double = 1, .wire = k->wire, .factor = 1};
-  for (int i = 0; i < 4; i++) c.basis[i][i][0] = 1;
-  const double wire = (double)b->volume * 24 * sizeof(double) / bench_field_bytes(&k->f[0]);
-  show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
-  show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
+  if (s->ncomp == 12) bench_columns(b, s, k);
+}
+
+/* Coarse levels: uniform noise. */
+static qk_spinor_t field(const bench_t *b, const settings_t *s, qk_prec_t prec, int nrhs) {
+  if (s->ncomp == 12) return bench_field(b, prec, nrhs, QK_FULL);
+  qk_spinor_t v = {.prec = prec,
+                   .subset = QK_FULL,
+                   .ncomp = s->ncomp,
+                   .nrhs = nrhs,
+                   .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
+                   .nsites = b->volume};
+  const size_t lanes = (size_t)v.nsites * (size_t)(v.ntile > 0 ? v.ntile * QK_TILE : 1);
+  v.data = bench_alloc(b, lanes * 2 * (size_t)v.ncomp * (prec == QK_DOUBLE ? 8 : 4));
+  const qk_noise_args_t noise = {.lat = b->lat, .field = v, .rhs = -1, .seed = 17};
+  bench_must(b, b->ops->noise(b->ctx, &noise), "noise");
+  return v;
 }
 
 static void bench_all(const bench_t *b, const settings_t *s) {
@@ -113,6 +135,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   k.wire = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
     if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
+    if (prec == QK_HALF && s->ncomp != 12) continue;
     snprintf(list, sizeof list, "%s", s->nrhs);
     for (char *word = strtok_r(list, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
       k.prec = (qk_prec_t)prec;
@@ -121,7 +144,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
         fprintf(stderr, "bench_blas: --nrhs %s: 1 to %d\n", word, QK_MAX_RHS);
         exit(64);
       }
-      for (int i = 0; i < 8; i++) k.f[i] = bench_field(b, k.prec, k.nrhs, QK_FULL);
+      for (int i = 0; i < 8; i++) k.f[i] = field(b, s, k.prec, k.nrhs);
       bench_block(b, s, &k);
       for (int i = 0; i < 8; i++) b->ops->free(b->ctx, k.f[i].data);
     }
@@ -134,16 +157,23 @@ static void bench_all(const bench_t *b, const settings_t *s) {
 static const char usage[] =
     "usage: bench_blas [--backend cpu|cuda|auto] [--dims XxYxZxT] [--precision "
     "double,single,half]\n"
-    "                  [--nrhs 1,8] [--seconds S] [--json]\n"
-    "Default: auto, 16x16x16x16 on the CPU and 32x32x32x64 on a GPU, all precisions, nrhs 1,8.\n";
+    "                  [--nrhs 1,8] [--ncomp N] [--seconds S] [--json]\n"
+    "Default: auto, 16x16x16x16 on the CPU and 32x32x32x64 on a GPU, all precisions, nrhs 1,8.\n"
+    "--ncomp: components a site, a multiple of 4; others than 12: double and single only.\n";
 
 static settings_t parse(int argc, char **argv) {
-  settings_t s = {.backend = "auto", .precs = "double,single,half", .nrhs = "1,8", .seconds = 0.1};
+  settings_t s = {
+      .backend = "auto", .precs = "double,single,half", .nrhs = "1,8", .ncomp = 12, .seconds = 0.1};
   const bench_option_t options[] = {
       {"backend", BENCH_TEXT, &s.backend}, {"dims", BENCH_DIMS, s.dims},
       {"seconds", BENCH_REAL, &s.seconds}, {"precision", BENCH_TEXT, &s.precs},
-      {"nrhs", BENCH_TEXT, &s.nrhs},       {"json", BENCH_FLAG, &s.json}};
+      {"nrhs", BENCH_TEXT, &s.nrhs},       {"ncomp", BENCH_COUNT, &s.ncomp},
+      {"json", BENCH_FLAG, &s.json}};
   bench_parse(argc, argv, usage, options, sizeof options / sizeof *options);
+  if (s.ncomp < 4 || s.ncomp % 4 != 0) {
+    fprintf(stderr, "bench_blas: --ncomp %d: a multiple of 4\n", s.ncomp);
+    exit(64);
+  }
   return s;
 }
 

@@ -194,5 +194,6 @@ qk_spinor_t bench_field(const bench_t *b, qk_prec_t prec, int nrhs, qk_subset_t 
 }
 
 double bench_field_bytes(const qk_spinor_t *v) {
-  return (double)v->nsites * (24.0 * (double)word_bytes[v->prec] + (v->prec == QK_HALF ? 4 : 0));
+  return (double)v->nsites *
+         (2.0 * v->ncomp * (double)word_bytes[v->prec] + (v->prec == QK_HALF ? 4 : 0));
 }
