@@ -16,6 +16,7 @@
 #include "daemon/comm/comm.h"
 #include "daemon/engine/basis.h"
 #include "daemon/engine/contract.h"
+#include "daemon/engine/mg_watch.h"
 #include "daemon/engine/multigrid.h"
 #include "daemon/engine/smear_cache.h"
 #include "proto/engine.pb-c.h"
@@ -67,17 +68,20 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A turn of CONTRACT is one of WORK with correlators before it. */
+/* A turn of CONTRACT is one of WORK with correlators before it, one of MEND one of WORK with multigrid mended
+ * before it. */
 typedef enum qk_turn_kind {
   QK_TURN_WORK,
   QK_TURN_LOAD,
   QK_TURN_CONTRACT,
+  QK_TURN_MEND,
   QK_TURN_STOP
 } qk_turn_kind_t;
 
 typedef struct qk_turn {
   struct {
     qk_turn_kind_t kind;
+    qk_mg_remedy_t remedy; /* MEND */
     int32_t nfill, ncancel;
   } head;
   qk_load_t load;

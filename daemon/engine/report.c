@@ -33,9 +33,115 @@ qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, in
   return send_if(channel, &ENVELOPE(LOAD_PROGRESS, load_progress, &body));
 }
 
+/* ---- multigrid, memory ------------------------------------------------------------------------------- */
+
+/* A report and all that it points at. */
+typedef struct mg_report {
+  Quark__MultigridReport report;
+  Quark__MultigridLevel level[QK_MG_LEVELS_MAX], *levels[QK_MG_LEVELS_MAX];
+  uint32_t dims[QK_MG_LEVELS_MAX][4], block[QK_MG_LEVELS_MAX][4];
+} mg_report_t;
+
+static void set_figure(double x, protobuf_c_boolean *has, double *to) {
+  *has = x != 0; /* 0: not measured */
+  *to = x;
+}
+
+static void fill_level(const qk_mg_t *mg, int l, mg_report_t *r) {
+  const qk_mg_level_params_t *p = &mg->params.level[l];
+  const qk_mg_level_health_t *health = &mg->level[l].health;
+  Quark__MultigridLevel *to = &r->level[l];
+  *to = (Quark__MultigridLevel)QUARK__MULTIGRID_LEVEL__INIT;
+  for (int mu = 0; mu < 4; mu++) {
+    r->dims[l][mu] = (uint32_t)mg->level[l].geom.global[mu];
+    r->block[l][mu] = (uint32_t)p->block[mu];
+  }
+  to->n_dims = 4;
+  to->dims = r->dims[l];
+  to->seconds = mg->level[l].setup_seconds;
+  to->has_iterations = l > 0;
+  to->iterations = (uint32_t)p->iterations;
+  if (l == mg->nlevel - 1) return;
+  to->n_block = 4;
+  to->block = r->block[l];
+  to->has_vectors = to->has_pre = to->has_post = true;
+  to->vectors = (uint32_t)p->nvec;
+  to->smoother = (char *)qk_smoother_name(p->smoother.kind);
+  to->pre = p->pre > 0 ? (uint32_t)p->pre : 0;
+  to->post = p->post > 0 ? (uint32_t)p->post : 0;
+  set_figure(health->orthonormality, &to->has_orthonormality, &to->orthonormality);
+  set_figure(health->galerkin, &to->has_galerkin, &to->galerkin);
+  set_figure(health->representation, &to->has_representation, &to->representation);
+  set_figure(health->null_residual, &to->has_null_residual, &to->null_residual);
+}
+
+static void fill_multigrid(const qk_mg_host_t *host, mg_report_t *r) {
+  const qk_mg_t *mg = host->mg;
+  Quark__MultigridReport *to = &r->report;
+  *to = (Quark__MultigridReport)QUARK__MULTIGRID_REPORT__INIT;
+  for (int l = 0; l < mg->nlevel; l++) {
+    fill_level(mg, l, r);
+    r->levels[l] = &r->level[l];
+  }
+  to->n_level = (size_t)mg->nlevel;
+  to->level = r->levels;
+  to->seconds = mg->setup_seconds;
+  to->restored = mg->restored;
+  to->attempts = (uint32_t)mg->attempts;
+  set_figure(mg->convergence, &to->has_convergence, &to->convergence);
+  to->bytes = (uint64_t)host->bytes;
+  to->refined = (uint32_t)host->refined;
+  to->rebuilt = (uint32_t)host->rebuilt;
+  to->has_iterations_per_digit = host->watch.in_lately >= QK_MG_WATCH_SPAN;
+  to->iterations_per_digit = host->watch.lately;
+  to->has_iterations_per_digit_first = host->watch.in_first >= QK_MG_WATCH_SPAN;
+  to->iterations_per_digit_first = host->watch.first;
+}
+
+qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_host_t *mg) {
+  Quark__Engine__MultigridNews body = QUARK__ENGINE__MULTIGRID_NEWS__INIT;
+  mg_report_t report;
+  fill_multigrid(mg, &report);
+  body.multigrid = &report.report;
+  return send_if(channel, &ENVELOPE(MULTIGRID, multigrid, &body));
+}
+
+typedef struct memory_report {
+  Quark__MemoryReport report;
+  Quark__MemoryShare share[QK_PLAN_SHARES], *shares[QK_PLAN_SHARES];
+} memory_report_t;
+
+static void fill_memory(const qk_setup_t *setup, memory_report_t *r) {
+  const qk_plan_t *plan = &setup->plan;
+  Quark__MemoryReport *to = &r->report;
+  *to = (Quark__MemoryReport)QUARK__MEMORY_REPORT__INIT;
+  for (int i = 0; i < QK_PLAN_SHARES; i++) {
+    if (plan->share[i] == 0) continue;
+    Quark__MemoryShare *share = &r->share[to->n_share];
+    *share = (Quark__MemoryShare)QUARK__MEMORY_SHARE__INIT;
+    share->name = (char *)qk_plan_name((qk_plan_share_t)i);
+    share->bytes = (uint64_t)plan->share[i];
+    r->shares[to->n_share++] = share;
+  }
+  to->share = r->shares;
+  to->serving = (uint64_t)plan->serving;
+  to->setup = (uint64_t)plan->setup;
+  to->free = (uint64_t)setup->memory_free;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------- */
+
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds) {
   Quark__Engine__Ready body = QUARK__ENGINE__READY__INIT;
   uint32_t grid[4], dims[4];
+  mg_report_t mg;
+  memory_report_t memory;
+  fill_memory(setup, &memory);
+  body.memory = &memory.report;
+  if (setup->mg != NULL) {
+    fill_multigrid(setup->mg, &mg);
+    body.multigrid = &mg.report;
+  }
   for (int mu = 0; mu < 4; mu++) {
     grid[mu] = (uint32_t)setup->geom.grid[mu];
     dims[mu] = (uint32_t)setup->geom.global[mu];

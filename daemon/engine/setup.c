@@ -65,28 +65,127 @@ static qk_status_t read_links(const loading_t *in, qk_setup_t *s, double *links)
   return status == QK_OK ? qk_gauge_judge(&s->info, &s->check, in->err) : status;
 }
 
-/* The solver needs double for true residuals and the inner precision; double keeps all 18 reals. */
-static qk_status_t build_operator(const loading_t *in, qk_setup_t *s, const double *links) {
-  const qk_load_t *load = in->load;
-  qk_wilson_params_t params = {.mass = load->mass, .csw = load->csw};
-  memcpy(params.phase, load->phase, sizeof params.phase);
-  params.want[QK_DOUBLE] = params.want[load->inner] = true;
-  params.link_reals[load->inner] = s->link_reals;
-  params.link_reals[QK_DOUBLE] = 18;
-  return qk_wilson_create(&s->dev, s->work, links, &params, &s->op, in->err);
+/* ---- choices, before anything large is allocated ----------------------------------------------------- */
+
+static bool wants_multigrid(const qk_setup_t *s) {
+  return strcmp(s->solver_name, "mg") == 0;
 }
 
-static qk_status_t build_solver(const loading_t *in, qk_setup_t *s) {
+static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
+  const qk_load_t *load = in->load;
+  qk_err_t why = {0};
+  s->solver_name = load->solver;
+  if (strcmp(load->solver, "auto") == 0) {
+    qk_status_t possible = qk_mg_possible(&s->geom, &why);
+    if (possible == QK_OK && load->inner == QK_DOUBLE)
+      possible = qk_fail(&why, QK_UNSUPPORTED, "the inner precision is double");
+    s->solver_name = possible == QK_OK ? "mg" : "bicgstab";
+    if (possible != QK_OK && qk_comm_rank(in->comm) == 0)
+      qk_info("setup", "bicgstab instead of multigrid: %s", why.text);
+  }
+  if (!wants_multigrid(s)) return QK_OK;
+  if (load->inner == QK_DOUBLE)
+    return qk_fail(in->err, QK_BAD_ARGUMENT,
+                   "precision = double: multigrid iterates in single or half");
+  s->mg_params = load->mg;
+  return qk_mg_params_complete(&s->geom, strcmp(s->ops->name, "cpu") != 0, &s->mg_params, in->err);
+}
+
+/* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
+ * blocks in half are fastest with 18 reals. */
+static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params_t *params) {
+  const qk_load_t *load = in->load;
+  *params = (qk_wilson_params_t){.mass = load->mass, .csw = load->csw};
+  memcpy(params->phase, load->phase, sizeof params->phase);
+  params->want[QK_DOUBLE] = params->want[load->inner] = true;
+  params->link_reals[QK_DOUBLE] = 18;
+  params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = 12;
+  if (wants_multigrid(s)) {
+    params->want[QK_SINGLE] = true;
+    params->want[s->mg_params.level[0].smoother_prec] = true;
+    params->want[s->mg_params.level[0].setup_prec] = true;
+    params->link_reals[QK_HALF] = 18;
+  }
+  if (load->link_reals > 0)
+    params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = load->link_reals;
+  s->link_reals = params->link_reals[load->inner];
+}
+
+enum { GCR_KEEP = 10 };
+
+/* What all devices have free. Ranks that compute on one host share its memory. */
+static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
+  double least = -(double)s->device.memory_free;
+  if (strcmp(s->ops->name, "cpu") == 0) least /= qk_comm_local_size(in->comm);
+  qk_status_t status = qk_comm_max(in->comm, &least, 1);
+  if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare memory");
+  s->memory_free = (int64_t)-least;
+  return QK_OK;
+}
+
+static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op) {
+  const bool mg = wants_multigrid(s);
+  const qk_plan_input_t input = {.ops = s->ops,
+                                 .geom = &s->geom,
+                                 .op = *op,
+                                 .method = mg ? "gcr" : s->solver_name,
+                                 .inner = in->load->inner,
+                                 .nslot = in->load->nslot,
+                                 .gcr_keep = GCR_KEEP,
+                                 .mg = mg ? &s->mg_params : NULL};
+  qk_status_t status = find_memory(in, s);
+  if (status == QK_OK) status = qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
+  if (status != QK_OK) return status;
+  s->nslot = s->plan.nslot;
+  if (qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "%d slots: %.4g GB on each device, %.4g during setup, %.4g free", s->nslot,
+            1e-9 * (double)s->plan.serving, 1e-9 * (double)s->plan.setup,
+            1e-9 * (double)s->memory_free);
+  return QK_OK;
+}
+
+/* ---- from links to solver ---------------------------------------------------------------------------- */
+
+static qk_status_t build_solver(qk_setup_t *s, qk_err_t *err) {
   qk_solver_params_t params = {
-      .method = s->solver_name, .inner = in->load->inner, .nslot = s->nslot};
-  return qk_solver_create(s->op, s->work, &params, &s->solver, in->err);
+      .method = s->solver_name, .inner = s->inner, .nslot = s->nslot, .gcr_keep = GCR_KEEP};
+  if (s->mg != NULL) {
+    params.method = "gcr";
+    params.check = 1;
+    params.precond = qk_mg_host_precond(s->mg);
+  }
+  return qk_solver_create(s->op, s->work, &params, &s->solver, err);
+}
+
+static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
+  const qk_load_t *load = in->load;
+  const qk_mg_host_params_t params = {.mg = s->mg_params, .prec = load->inner, .nslot = s->nslot};
+  return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
+}
+
+static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op,
+                              const double *links) {
+  enter(in, "clover");
+  qk_status_t status = qk_wilson_create(&s->dev, s->work, links, op, &s->op, in->err);
+  if (status != QK_OK) return status;
+  if (wants_multigrid(s)) {
+    enter(in, "multigrid");
+    status = build_multigrid(in, s);
+    if (status != QK_OK) return status;
+  }
+  enter(in, "solver");
+  return build_solver(s, in->err);
 }
 
 static qk_status_t build(const loading_t *in, qk_setup_t *s) {
+  qk_wilson_params_t op;
   double *links = NULL;
   qk_status_t status = open_device(in, s);
-  if (status != QK_OK) return status;
-  status = lay_out(in, s);
+  if (status == QK_OK) status = lay_out(in, s);
+  if (status == QK_OK) status = choose_solver(in, s);
+  if (status != QK_OK) return qk_setup_explain(s, status, in->err);
+  choose_operator(in, s, &op);
+  status = make_plan(in, s, &op);
   if (status != QK_OK) goto out;
 
   s->dev = (qk_device_t){.ops = s->ops, .ctx = s->ctx, .geom = &s->geom};
@@ -101,11 +200,7 @@ static qk_status_t build(const loading_t *in, qk_setup_t *s) {
   enter(in, "read");
   status = read_links(in, s, links);
   if (status != QK_OK) goto out;
-  enter(in, "clover");
-  status = build_operator(in, s, links);
-  if (status != QK_OK) goto out;
-  enter(in, "solver");
-  status = build_solver(in, s);
+  status = build_from(in, s, &op, links);
   if (status != QK_OK) goto out;
   status = qk_smear_cache_create(&s->dev, links, &s->smear, in->err);
   if (status == QK_OK) links = NULL;
@@ -123,9 +218,7 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   status = qk_comm_agree(comm, status, err);
   if (status == QK_OK) {
-    s->nslot = load->nslot > 0 ? load->nslot : QK_SLOTS_CHOSEN;
-    s->link_reals = load->link_reals > 0 ? load->link_reals : 12;
-    s->solver_name = strcmp(load->solver, "auto") == 0 ? "bicgstab" : load->solver;
+    s->inner = load->inner;
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     status = build(&in, s);
   }
@@ -142,10 +235,21 @@ void qk_setup_destroy(qk_setup_t *setup) {
   if (setup == NULL) return;
   qk_smear_cache_destroy(setup->smear);
   qk_solver_destroy(setup->solver);
+  qk_mg_host_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);
   if (setup->ctx != NULL) setup->ops->close(setup->ctx);
   qk_free(setup);
+}
+
+qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
+                          void *arg, qk_err_t *err) {
+  qk_solver_destroy(setup->solver);
+  setup->solver = NULL;
+  qk_status_t status = qk_mg_host_mend(setup->mg, remedy, progress, arg, err);
+  if (status == QK_OK) status = build_solver(setup, err);
+  if (status == QK_OK) status = qk_setup_count_memory(setup);
+  return qk_setup_explain(setup, status, err);
 }
 
 qk_status_t qk_setup_count_memory(qk_setup_t *setup) {

@@ -10,6 +10,8 @@
 
 #include "daemon/engine/command.h"
 #include "daemon/engine/gauge.h"
+#include "daemon/engine/mg_host.h"
+#include "daemon/engine/plan.h"
 #include "daemon/engine/smear_cache.h"
 #include "daemon/engine/solver.h"
 
@@ -20,19 +22,24 @@ typedef struct qk_setup {
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;
+  qk_mg_host_t *mg; /* NULL: a solver without multigrid */
   qk_solver_t *solver;
   qk_smear_cache_t *smear;
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
   qk_gauge_check_t check;
-  const char *solver_name;
+  const char *solver_name;  /* mg, bicgstab, cg, gcr */
+  qk_mg_params_t mg_params; /* complete, where it is mg */
+  qk_prec_t inner;
   int nslot, link_reals;
+  qk_plan_t plan;
+  int64_t memory_free;              /* of the device before the load, the least of all ranks */
   double phase_t[2];                /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
 } qk_setup_t;
 
 /* progress is called on every rank that was given one, with phases "read", "check", "clover", "solver"
- * (and those of qk_gauge_read). */
+ * (and those of qk_gauge_read and qk_mg_create). */
 qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                             void *arg, qk_setup_t **setup, qk_err_t *err);
 void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
@@ -40,6 +47,10 @@ void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
 /* Puts words to a status that came without, or with its general sentence alone: those of the device
  * where it has any. Returns status. */
 qk_status_t qk_setup_explain(const qk_setup_t *setup, qk_status_t status, qk_err_t *err);
+
+/* Multigrid is refined or made anew, and a solver on it. No slot may be in use. Errors: the process cannot go on. */
+qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
+                          void *arg, qk_err_t *err);
 
 /* Collective. */
 qk_status_t qk_setup_count_memory(qk_setup_t *setup);

@@ -140,6 +140,7 @@ static qk_status_t retire(qk_slots_t *slots, int i, double norm2_x, qk_result_t 
   const qk_slot_t *state = qk_solver_slot(slots->setup->solver, i);
   *result = (qk_result_t){.slot = i,
                           .ticket = slot->fill.ticket,
+                          .tol = slot->fill.tol,
                           .true_residual = state->residual,
                           .norm_b = state->norm_b,
                           .norm_x = has_solution(state->status) ? sqrt(norm2_x) : 0,

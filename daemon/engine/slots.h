@@ -18,6 +18,7 @@ typedef struct qk_result {
   int slot;
   uint64_t ticket;
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
+  double tol;   /* as asked for */
   double true_residual;  /* |b - M x| / |b| */
   double norm_b, norm_x; /* of M x = b, before the factor of the fill */
   int64_t iterations, applications;

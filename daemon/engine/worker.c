@@ -11,6 +11,8 @@
 #include "daemon/engine/slots.h"
 #include "proto/limits.h"
 
+enum { PATIENCE_MS = 30000 };
+
 typedef struct worker {
   qk_comm_t *comm;
   qk_channel_t *channel; /* NULL on all ranks but rank 0 */
@@ -21,7 +23,11 @@ typedef struct worker {
   qk_status_t stop; /* why a turn of kind STOP stops */
   uint64_t steps;
   double last_heartbeat;
-  double last_progress[QK_SLOTS_MAX];
+  double last_progress[QK_SLOTS_MAX], last_news;
+  qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
+  double wanted_since;   /* ... and since when fills wait for that */
+  qk_fill_t waiting[QK_SLOTS_MAX];
+  int nwaiting;
   qk_err_t *err;
 } worker_t;
 
@@ -33,6 +39,8 @@ static bool running(const worker_t *w) {
 
 static bool slot_is_taken(const worker_t *w, int slot) {
   if (qk_slots_busy(w->slots, slot)) return true;
+  for (int i = 0; i < w->nwaiting; i++)
+    if (w->waiting[i].slot == slot) return true;
   for (int i = 0; i < w->turn.head.nfill; i++)
     if (w->turn.fill[i].slot == slot) return true;
   return false;
@@ -50,19 +58,37 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
     status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
   if (status != QK_OK)
     return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
-  w->turn.fill[w->turn.head.nfill++] = fill;
+  if (w->wanted != QK_MG_KEEP)
+    w->waiting[w->nwaiting++] = fill;
+  else
+    w->turn.fill[w->turn.head.nfill++] = fill;
   return QK_OK;
 }
 
+/* True where the fill had waited: it never gets a slot. */
+static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
+  for (int i = 0; i < w->nwaiting; i++) {
+    if (w->waiting[i].slot != slot || w->waiting[i].ticket != ticket) continue;
+    w->waiting[i] = w->waiting[--w->nwaiting];
+    return true;
+  }
+  return false;
+}
+
 /* A ticket may have ended already, or stand in a fill of this very turn. */
-static void hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
-  if (w->setup == NULL || message->slot >= (uint32_t)w->setup->nslot) return;
+static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
+  if (w->setup == NULL || message->slot >= (uint32_t)w->setup->nslot) return QK_OK;
   int slot = (int)message->slot;
+  if (forget_waiting(w, slot, message->ticket)) {
+    qk_err_t err = {.code = QK_CANCELLED};
+    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  }
   bool found = qk_slots_busy(w->slots, slot) && qk_slots_ticket(w->slots, slot) == message->ticket;
   for (int i = 0; i < w->turn.head.nfill; i++)
     found |= w->turn.fill[i].slot == slot && w->turn.fill[i].ticket == message->ticket;
   for (int i = 0; i < w->turn.head.ncancel; i++) found &= w->turn.cancel[i] != slot;
   if (found) w->turn.cancel[w->turn.head.ncancel++] = slot;
+  return QK_OK;
 }
 
 static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
@@ -97,8 +123,7 @@ static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message)
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT:
     return hear_contract(w, message->contract);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
-    hear_cancel(w, message->cancel);
-    return QK_OK;
+    return hear_cancel(w, message->cancel);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
     w->turn.head.kind = QK_TURN_STOP;
     return QK_OK;
@@ -133,9 +158,29 @@ static qk_status_t beat(worker_t *w) {
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
 
+/* Fills wait for the slots that run, so that multigrid can be mended; but not for ever. */
+static void settle_remedy(worker_t *w) {
+  if (w->wanted == QK_MG_KEEP) return;
+  if (!running(w)) {
+    w->turn.head.kind = QK_TURN_MEND;
+    w->turn.head.remedy = w->wanted;
+  } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
+    qk_warn("worker", "multigrid is not mended now: slots have run for %d s since it was due",
+            PATIENCE_MS / 1000);
+    qk_mg_watch_mended(&w->setup->mg->watch, QK_MG_KEEP);
+  } else {
+    return;
+  }
+  w->wanted = QK_MG_KEEP;
+  for (int i = 0; i < w->nwaiting; i++) w->turn.fill[w->turn.head.nfill++] = w->waiting[i];
+  w->nwaiting = 0;
+}
+
 /* Fills w->turn; waits as long as there is nothing to do. */
 static qk_status_t next_turn(worker_t *w) {
   memset(&w->turn.head, 0, sizeof w->turn.head);
+  settle_remedy(w);
+  if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
   for (;;) {
     double wait = w->last_heartbeat + QK_HEARTBEAT_MS - qk_now_ms();
     if (!running(w) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
@@ -205,6 +250,33 @@ static qk_status_t tell_slots(worker_t *w) {
   return status;
 }
 
+/* Rank 0 decides. */
+static void watch(worker_t *w, const qk_result_t *result) {
+  qk_mg_host_t *mg = w->setup->mg;
+  if (mg == NULL || w->channel == NULL) return;
+  qk_mg_remedy_t remedy = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
+                                          result->tol, result->true_residual);
+  if (remedy == QK_MG_KEEP || w->wanted != QK_MG_KEEP) return;
+  qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
+          mg->watch.lately, mg->watch.first, remedy == QK_MG_REFINE ? "refined" : "set up again");
+  w->wanted = remedy;
+  w->wanted_since = qk_now_ms();
+}
+
+/* The figures of solves change with each of them: told when the last one has ended, and once a second. */
+static qk_status_t tell_multigrid(worker_t *w) {
+  double now = qk_now_ms();
+  if (w->setup->mg == NULL || (running(w) && now - w->last_news < QK_HEARTBEAT_MS)) return QK_OK;
+  w->last_news = now;
+  return qk_report_multigrid(w->channel, w->setup->mg);
+}
+
+static qk_status_t mend(worker_t *w) {
+  qk_status_t status =
+      qk_setup_mend(w->setup, w->turn.head.remedy, tell_progress, w->channel, w->err);
+  return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
+}
+
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SLOTS_MAX];
   int n = 0;
@@ -216,8 +288,11 @@ static qk_status_t work(worker_t *w) {
   }
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
   if (status == QK_OK && n > 0 && !running(w)) status = qk_setup_count_memory(w->setup);
-  for (int i = 0; i < n && status == QK_OK; i++)
+  for (int i = 0; i < n && status == QK_OK; i++) {
     status = qk_report_slot_done(w->channel, &result[i]);
+    watch(w, &result[i]);
+  }
+  if (status == QK_OK && n > 0) status = tell_multigrid(w);
   return status == QK_OK ? tell_slots(w) : status;
 }
 
@@ -238,7 +313,9 @@ static qk_status_t contract(worker_t *w) {
 
 static qk_status_t carry_out(worker_t *w) {
   if (w->turn.head.kind == QK_TURN_LOAD) return load(w);
-  qk_status_t status = w->turn.head.kind == QK_TURN_CONTRACT ? contract(w) : QK_OK;
+  qk_status_t status = QK_OK;
+  if (w->turn.head.kind == QK_TURN_CONTRACT) status = contract(w);
+  if (w->turn.head.kind == QK_TURN_MEND) status = mend(w);
   return status == QK_OK ? work(w) : status;
 }
 

@@ -1,0 +1,43 @@
+/*
+ * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots, and what is known of its health.
+ *
+ * All calls are collective but the queries. Errors: those of multigrid.h, cycle.h.
+ */
+#ifndef QK_ENGINE_MG_HOST_H
+#define QK_ENGINE_MG_HOST_H
+
+#include "daemon/engine/cycle.h"
+#include "daemon/engine/mg_watch.h"
+
+typedef struct qk_mg_host_params {
+  qk_mg_params_t mg; /* complete */
+  qk_prec_t prec;    /* of the outer iteration */
+  int nslot;
+} qk_mg_host_params_t;
+
+typedef struct qk_mg_host {
+  qk_operator_t *op;
+  qk_work_t *work;
+  qk_mg_host_params_t params;
+  qk_mg_t *mg;
+  qk_cycle_t *cycle;
+  qk_mg_watch_t watch;
+  int refined, rebuilt;
+  int64_t bytes; /* on the device, all ranks */
+} qk_mg_host_t;
+
+/* op and work are borrowed. */
+qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_host_params_t *params,
+                              qk_progress_fn *progress, void *arg, qk_mg_host_t **host,
+                              qk_err_t *err);
+void qk_mg_host_destroy(qk_mg_host_t *host); /* NULL-safe */
+
+/* For solvers made after the last create or mend; borrows the host. */
+qk_precond_t qk_mg_host_precond(qk_mg_host_t *host);
+
+/* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the host. After
+ * an error the host can only be destroyed. */
+qk_status_t qk_mg_host_mend(qk_mg_host_t *host, qk_mg_remedy_t remedy, qk_progress_fn *progress,
+                            void *arg, qk_err_t *err);
+
+#endif
