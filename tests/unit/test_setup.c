@@ -1,0 +1,204 @@
+/* What LOAD makes of its choices: which solver, how many slots, how much memory; and multigrid mended. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/slots.h"
+
+typedef struct loaded {
+  qk_comm_t *comm;
+  qk_setup_t *setup;
+  qk_port_t *port;
+  qk_slots_t *slots;
+} loaded_t;
+
+static qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot) {
+  qk_load_t load = {.mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot};
+  snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
+  snprintf(load.solver, sizeof load.solver, "%s", solver);
+  const char *backend = getenv("QK_BACKEND");
+  snprintf(load.backend, sizeof load.backend, "%s", backend ? backend : "cpu");
+  for (int mu = 0; mu < 4; mu++) load.phase[mu][0] = mu < 3 ? 1 : -1;
+  load.mg.level[0].nvec = 8;
+  load.mg.level[0].setup_iterations = 20;
+  return load;
+}
+
+static qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err) {
+  *l = (loaded_t){0};
+  cr_assert_eq(qk_comm_self_create(&l->comm, err), QK_OK);
+  return qk_setup_create(l->comm, load, NULL, NULL, &l->setup, err);
+}
+
+static loaded_t must_load(const qk_load_t *load) {
+  qk_err_t err = {0};
+  loaded_t l;
+  cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_port_create(l.setup, &l.port, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_slots_create(l.port, &l.slots, &err), QK_OK, "%s", err.text);
+  return l;
+}
+
+static void close_load(loaded_t *l) {
+  qk_slots_destroy(l->slots);
+  qk_port_destroy(l->port);
+  qk_setup_destroy(l->setup);
+  qk_comm_destroy(l->comm);
+}
+
+/* Noise in all slots; the iterations of the slowest. */
+static int64_t solve_all(loaded_t *l) {
+  qk_fill_t fill[QK_SLOTS_MAX] = {0};
+  qk_err_t verdict[QK_SLOTS_MAX], err = {0};
+  qk_result_t result[QK_SLOTS_MAX];
+  int64_t most = 0;
+  int n = l->setup->nslot, left = n, ended;
+  for (int i = 0; i < n; i++) {
+    fill[i] = (qk_fill_t){.ticket = (uint64_t)i + 1, .slot = i, .source = QK_SOURCE_Z4};
+    fill[i].spin = fill[i].colour = fill[i].site[3] = -1;
+    fill[i].seed = (uint64_t)i + 5;
+    fill[i].factor = 1;
+    fill[i].tol = 1e-9;
+    fill[i].max_iter = 1000;
+  }
+  cr_assert_eq(qk_slots_fill(l->slots, n, fill, verdict, &err), QK_OK, "%s", err.text);
+  while (left > 0) {
+    cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
+    for (int i = 0; i < ended; i++) {
+      cr_assert_eq(result[i].err.code, QK_OK, "%s", result[i].err.text);
+      cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
+      if (result[i].iterations > most) most = result[i].iterations;
+    }
+    left -= ended;
+  }
+  return most;
+}
+
+static void expect_as_planned(const qk_load_t *load) {
+  loaded_t l = must_load(load);
+  qk_setup_t *s = l.setup;
+  solve_all(&l);
+  double planned = (double)s->plan.serving, held = (double)s->ops->allocated(s->ctx);
+  cr_expect_float_eq(planned / held, 1, 0.1, "%s, %d slots: %.0f bytes planned, %.0f held",
+                     load->solver, s->nslot, planned, held);
+  cr_expect(s->plan.setup >= s->plan.serving && s->plan.nslot == s->nslot);
+  close_load(&l);
+}
+
+Test(setup, memory_is_as_planned) {
+  static const char *const plain[] = {"bicgstab", "cg", "gcr"};
+  for (int i = 0; i < 3; i++) {
+    qk_load_t load = a_load("builtin:weak:8x8x8x8:1", plain[i], (qk_prec_t)i, i == 1 ? 1 : 8);
+    expect_as_planned(&load);
+  }
+}
+
+Test(setup, memory_of_multigrid_is_as_planned) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_SINGLE, 8);
+  expect_as_planned(&load);
+  load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_HALF, 1);
+  load.mg.level[0].smoother.kind = QK_SMOOTHER_CAGCR;
+  load.mg.level[0].smoother_prec = QK_HALF;
+  load.mg.level[0].prolongator = load.mg.level[1].store = QK_HALF;
+  expect_as_planned(&load);
+}
+
+Test(setup, memory_of_three_levels_is_as_planned) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_SINGLE, 3);
+  static const int block[4] = {2, 2, 2, 2};
+  load.mg.nlevel = 3;
+  for (int l = 0; l < 2; l++) {
+    memcpy(load.mg.level[l].block, block, sizeof block);
+    load.mg.level[l].nvec = 6;
+    load.mg.level[l].setup_iterations = 20;
+    load.mg.level[l].smoother.kind = QK_SMOOTHER_CHEBYSHEV;
+  }
+  expect_as_planned(&load);
+}
+
+Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
+  static const struct {
+    const char *gauge;
+    qk_prec_t inner;
+    const char *solver;
+  } cases[] = {{"builtin:weak:8x8x8x8:1", QK_SINGLE, "mg"},
+               {"builtin:weak:8x8x8x8:1", QK_DOUBLE, "bicgstab"},
+               {"builtin:weak:2x2x2x4:1", QK_SINGLE, "bicgstab"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_load_t load = a_load(cases[i].gauge, "auto", cases[i].inner, 0);
+    loaded_t l = must_load(&load);
+    cr_expect_str_eq(l.setup->solver_name, cases[i].solver, "%s", cases[i].gauge);
+    cr_expect_eq(l.setup->mg != NULL, strcmp(cases[i].solver, "mg") == 0);
+    cr_expect_eq(l.setup->nslot, QK_SLOTS_CHOSEN);
+    close_load(&l);
+  }
+}
+
+static void expect_refused(const qk_load_t *load, qk_status_t status, const char *words) {
+  qk_err_t err = {0};
+  loaded_t l;
+  cr_expect_eq(open_load(load, &l, &err), status, "%s", err.text);
+  cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
+  cr_expect_null(l.setup);
+  qk_comm_destroy(l.comm);
+}
+
+Test(setup, impossible_multigrid_is_refused_with_the_reason) {
+  qk_load_t load = a_load("builtin:weak:2x2x2x4:1", "mg", QK_SINGLE, 4);
+  expect_refused(&load, QK_BAD_GEOMETRY, "2x2x2x4");
+  load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_DOUBLE, 4);
+  expect_refused(&load, QK_BAD_ARGUMENT, "precision = double");
+  load = a_load("builtin:weak:8x8x8x8:1", "auto", QK_SINGLE, 4);
+  load.mg.level[0].block[1] = 3;
+  expect_refused(&load, QK_BAD_GEOMETRY, "3");
+}
+
+Test(setup, what_does_not_fit_is_refused_with_numbers) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
+  loaded_t l = must_load(&load);
+  qk_setup_t *s = l.setup;
+  qk_plan_input_t in = {.ops = s->ops,
+                        .geom = &s->geom,
+                        .op = {.want = {true, true, false}, .link_reals = {18, 12, 0}, .csw = 1},
+                        .method = "gcr",
+                        .inner = QK_SINGLE,
+                        .nslot = 16,
+                        .gcr_keep = 10,
+                        .mg = &s->mg_params};
+  qk_plan_t sixteen, plan;
+  qk_err_t err = {0};
+  qk_plan_make(&in, &sixteen);
+  cr_expect_eq(sixteen.serving, s->plan.serving);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_DEVICE_MEMORY);
+  cr_expect(strstr(err.text, "slots = 16 need") && strstr(err.text, "slots = 8 would need"), "%s",
+            err.text);
+  in.nslot = 0;
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
+  cr_expect_eq(plan.nslot, 16);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
+  cr_expect_eq(plan.nslot, 8, "tiles hold eight");
+  cr_expect_eq(qk_plan_fit(&in, 1000, &plan, &err), QK_DEVICE_MEMORY);
+  cr_expect(strstr(err.text, "slots = 1 need"), "%s", err.text);
+  close_load(&l);
+}
+
+Test(setup, multigrid_is_refined_and_made_anew) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 4);
+  qk_err_t err = {0};
+  loaded_t l = must_load(&load);
+  int64_t first = solve_all(&l), held = l.setup->ops->allocated(l.setup->ctx);
+  cr_expect_eq(l.setup->mg->watch.in_first, 0, "the worker watches");
+  for (int i = 0; i < 2; i++) {
+    qk_mg_remedy_t remedy = i == 0 ? QK_MG_REFINE : QK_MG_REBUILD;
+    cr_assert_eq(qk_setup_mend(l.setup, remedy, NULL, NULL, &err), QK_OK, "%s", err.text);
+    cr_expect(solve_all(&l) <= first + 2);
+    cr_expect_float_eq((double)l.setup->ops->allocated(l.setup->ctx) / (double)held, 1, 0.01);
+    cr_expect_eq(l.setup->mg->watch.tried, remedy);
+  }
+  cr_expect(l.setup->mg->refined == 1 && l.setup->mg->rebuilt == 1);
+  close_load(&l);
+}
