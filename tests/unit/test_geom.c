@@ -76,3 +76,44 @@ Test(geom, parses_dims) {
   }
   cr_expect(d[0] == 4 && d[3] == 10, "outputs are set only on success");
 }
+
+Test(geom, coarsens_by_aggregates) {
+  qk_comm_t *comm = self();
+  qk_geom_t fine, g;
+  cr_assert(qk_geom_init(&fine, comm, (int[]){6, 4, 8, 12}, NULL) == QK_OK);
+  cr_assert(qk_geom_coarsen(&fine, (int[]){3, 2, 1, 3}, 24, &g, NULL) == QK_OK);
+  const int wanted[4] = {2, 2, 8, 4};
+  cr_expect(g.ncomp == 48 && g.volume == 128 && g.local_volume == 128 && g.lat.vcb == 64);
+  for (int mu = 0; mu < 4; mu++) {
+    cr_expect(g.global[mu] == wanted[mu] && g.lat.global[mu] == wanted[mu]);
+    cr_expect(g.lat.l[mu] == wanted[mu] && g.lat.face[mu] == 64 / wanted[mu]);
+    cr_expect(g.lat.at_lo[mu] == 1 && g.lat.at_hi[mu] == 1 && g.lat.split[mu] == 0);
+  }
+  qk_comm_destroy(comm);
+}
+
+Test(geom, refuses_aggregates_that_do_not_fit) {
+  qk_comm_t *comm = self();
+  qk_geom_t fine;
+  cr_assert(qk_geom_init(&fine, comm, (int[]){24, 4, 8, 12}, NULL) == QK_OK);
+  const struct {
+    int block[4], nvec;
+    const char *says;
+  } bad[] = {{{8, 2, 2, 2}, 24, "block x = 8"},
+             {{2, 4, 2, 2}, 24, "(blocks that do: 2)"},
+             {{5, 2, 2, 2}, 24, "(blocks that do: 2, 3, 4, 6, 12)"},
+             {{2, 2, 0, 2}, 24, "block z = 0"},
+             {{2, 2, 2, -2}, 24, "block t = -2"},
+             {{2, 2, 2, 2}, 0, "0 null vectors"},
+             {{2, 2, 2, 2}, 7, "7 null vectors"},
+             {{2, 2, 2, 2}, 66, "2 to 64"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    qk_geom_t g;
+    qk_err_t err = {0};
+    memset(&g, 0x55, sizeof g);
+    cr_expect(qk_geom_coarsen(&fine, bad[i].block, bad[i].nvec, &g, &err) == QK_BAD_GEOMETRY);
+    cr_expect(strstr(err.text, bad[i].says), "\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    cr_expect(g.volume == 0x5555555555555555, "outputs are set only on success");
+  }
+  qk_comm_destroy(comm);
+}

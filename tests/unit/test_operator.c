@@ -166,6 +166,75 @@ Test(operator, fused_residual_is_the_residual) {
   for_all(fused_case);
 }
 
+static void gamma5(qk_rig_t *rig, qk_spinor_t v) {
+  qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
+  cr_assert(rig->dev.ops->chiral(rig->dev.ctx, &args) == QK_OK);
+}
+
+/* M = A + sum_mu (H_mu + G5 H_mu^+ G5): (a, M b) from hop_ahead and diag alone. */
+static void parts_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  const qk_operator_ops_t *ops = rig->op->ops;
+  double part[QK_MAX_RHS][2], whole[QK_MAX_RHS][2], sum[QK_MAX_RHS], size[QK_MAX_RHS][2];
+  qk_field_t *f[3], *e[3];
+  reserve(rig, prec, nrhs, QK_FULL, 3, f);
+  reserve(rig, prec, nrhs, QK_EVEN, 3, e);
+  fill(rig, f[0], 1);
+  fill(rig, f[1], 51);
+  cr_assert(ops->diag(rig->op, f[2], f[1], false) == QK_OK);
+  scalar(rig, QK_BLAS_CDOT, f[0]->v, f[2]->v, part);
+  for (int i = 0; i < nrhs; i++) sum[i] = part[i][0];
+  for (int k = 0; k < 8; k++) {
+    /* behind: Re (G5 b, H G5 a) */
+    if (k % 2) gamma5(rig, f[0]->v);
+    if (k % 2) gamma5(rig, f[1]->v);
+    cr_assert(ops->hop_ahead(rig->op, f[2], f[1 - k % 2], k / 2) == QK_OK);
+    scalar(rig, QK_BLAS_CDOT, f[k % 2]->v, f[2]->v, part);
+    for (int i = 0; i < nrhs; i++) sum[i] += part[i][0];
+    if (k % 2) gamma5(rig, f[0]->v);
+    if (k % 2) gamma5(rig, f[1]->v);
+  }
+  cr_assert(ops->apply(rig->op, f[2], f[1], false, NULL, 0) == QK_OK);
+  scalar(rig, QK_BLAS_CDOT, f[0]->v, f[2]->v, whole);
+  scalar(rig, QK_BLAS_NORM2, f[2]->v, f[2]->v, size);
+  for (int i = 0; i < nrhs; i++) {
+    double d = fabs(sum[i] - whole[i][0]) / size[i][0];
+    cr_expect(d < bound(prec), "parts, precision %d, column %d of %d: %g", (int)prec, i, nrhs, d);
+  }
+  copy(rig, e[0]->v, qk_field_parity(f[0], QK_EVEN));
+  cr_assert(ops->diag(rig->op, e[1], e[0], false) == QK_OK);
+  cr_assert(ops->diag(rig->op, e[2], e[1], true) == QK_OK);
+  expect_close(rig, e[2]->v, e[0]->v, 4 * bound(prec), "A^-1 A");
+  release(rig, 3, e);
+  release(rig, 3, f);
+}
+
+Test(operator, parts_add_up_to_the_whole) {
+  for_all(parts_case);
+}
+
+/* One block for the whole lattice cuts nothing off; between blocks of one site there is no hop at all. */
+static void blocks_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  const qk_operator_ops_t *ops = rig->op->ops;
+  const int32_t *l = rig->geom.lat.l;
+  const int whole[4] = {l[0], l[1], l[2], l[3]}, site[4] = {1, 1, 1, 1};
+  qk_field_t *full[1], *e[3];
+  reserve(rig, prec, nrhs, QK_FULL, 1, full);
+  reserve(rig, prec, nrhs, QK_EVEN, 3, e);
+  fill(rig, full[0], 2);
+  copy(rig, e[0]->v, qk_field_parity(full[0], QK_EVEN));
+  cr_assert(ops->apply_eo(rig->op, e[1], e[0], false, NULL) == QK_OK);
+  cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], whole) == QK_OK);
+  expect_close(rig, e[2]->v, e[1]->v, bound(prec), "one block");
+  cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], site) == QK_OK);
+  expect_close(rig, e[2]->v, e[0]->v, bound(prec), "blocks of a site");
+  release(rig, 3, e);
+  release(rig, 1, full);
+}
+
+Test(operator, blocks_cut_hops) {
+  for_all(blocks_case);
+}
+
 /* gamma5 = diag(1,1,-1,-1) in the wire basis. */
 Test(operator, is_gamma5_hermitian) {
   qk_rig_t rig;
@@ -214,6 +283,10 @@ Test(operator, refuses_fields_that_do_not_fit) {
   cr_expect(op->ops->apply_eo(op, f[0], f[1], false, NULL) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->prepare_eo(op, f[0], f[1]) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->reconstruct_eo(op, e[0], e[1], f[0]) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_ahead(op, e[0], e[1], 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_ahead(op, f[0], f[1], 4) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->diag(op, f[0], e[0], false) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply_eo_blocks(op, f[0], f[1], (int[]){2, 2, 2, 2}) == QK_BAD_ARGUMENT);
   release(&rig, 1, &single);
   release(&rig, 2, e);
   release(&rig, 2, f);
