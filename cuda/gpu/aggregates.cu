@@ -30,28 +30,30 @@ template <class S> struct half_field {
       : data((S *)f.data), ntile(f.ntile), ncol(f.nrhs), tile_words(QK_TILE * 2 * f.ncomp),
         pieces(divider_by(f.ncomp / words)) {}
 
+  /* A tile that the block has not stands for its last one. */
   QK_HD S *at(int chirality, int site, int piece, int column) const {
-    const int k = chirality * (int)pieces.d + piece;
-    return data + ((int64_t)site * ntile + column / QK_TILE) * tile_words +
+    const int k = chirality * (int)pieces.d + piece, tile = min(column / QK_TILE, ntile - 1);
+    return data + ((int64_t)site * ntile + tile) * tile_words +
            (k * QK_TILE + column % QK_TILE) * words;
   }
 };
 
-/* The complex numbers of a piece. Ordinary loads: the field may be written by the same kernel. */
-QK_HD void load_numbers(const float *p, dcx *x) {
-  const float4 v = *(const float4 *)p;
-  x[0] = {v.x, v.y};
-  x[1] = {v.z, v.w};
+/* A piece as it stands in memory, and its complex numbers, or zeros. Ordinary loads: the field may be
+ * written by the same kernel. */
+template <class S> using piece = typename std::conditional<sizeof(S) == 4, float4, double2>::type;
+
+QK_HD void numbers_of(const float4 &v, bool in, dcx *x) {
+  x[0] = {in ? v.x : 0, in ? v.y : 0};
+  x[1] = {in ? v.z : 0, in ? v.w : 0};
 }
-QK_HD void load_numbers(const double *p, dcx *x) {
-  const double2 v = *(const double2 *)p;
-  x[0] = {v.x, v.y};
+QK_HD void numbers_of(const double2 &v, bool in, dcx *x) {
+  x[0] = {in ? v.x : 0, in ? v.y : 0};
 }
-QK_HD void store_numbers(float *p, const dcx *x) {
-  *(float4 *)p = make_float4((float)x[0].re, (float)x[0].im, (float)x[1].re, (float)x[1].im);
+QK_HD float4 piece_of(const dcx *x, float) {
+  return make_float4((float)x[0].re, (float)x[0].im, (float)x[1].re, (float)x[1].im);
 }
-QK_HD void store_numbers(double *p, const dcx *x) {
-  *(double2 *)p = make_double2(x[0].re, x[0].im);
+QK_HD double2 piece_of(const dcx *x, double) {
+  return make_double2(x[0].re, x[0].im);
 }
 
 /* A matrix in shared memory. Rows of ld are such that eight of them at four columns meet no bank twice. */
@@ -75,6 +77,26 @@ struct work_place {
   int chirality;
 };
 
+/* What a thread loads of N tiles of columns of two fields, from column i0 and j0 on: the q-th of four
+ * pieces from `first` on, of all that the place has. upper: of the first field alone. */
+template <int N, bool upper, class S> struct column_pieces {
+  piece<S> x[N], y[N];
+  bool here;
+  QK_HD void load(const work_place &at, const half_field<S> &a, const half_field<S> &b, int i0,
+                  int j0, int first) {
+    const int g = (int)threadIdx.x % 32 / 4, q = (int)threadIdx.x % 4;
+    const int total = at.box.nsites * (int)a.pieces.d;
+    here = first + q < total;
+    int k = here ? first + q : 0;
+    const int p = split_off(k, a.pieces), site = box_site(at.box, at.corner, k);
+    QK_UNROLL
+    for (int i = 0; i < N; i++) {
+      x[i] = *(const piece<S> *)a.at(at.chirality, site, p, i0 + QK_TILE * i + g);
+      if (!upper) y[i] = *(const piece<S> *)b.at(at.chirality, site, p, j0 + QK_TILE * i + g);
+    }
+  }
+};
+
 /* m += a^+ b for N tiles of columns of each, from column i0 and j0 on. upper: only tiles on and above the
  * diagonal, a, i0 being b, j0; then only elements there are added. */
 template <int N, bool upper, class S>
@@ -84,17 +106,16 @@ __device__ void add_products(const work_place &at, const half_field<S> &a, const
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, g = lane / 4, q = lane % 4;
   const int total = at.box.nsites * (int)a.pieces.d;
   double re[N][N][2] = {}, im[N][N][2] = {};
+  column_pieces<N, upper, S> next;
+  next.load(at, a, b, i0, j0, 4 * warp);
   for (int first = 4 * warp; first < total; first += 4 * warps) {
-    const bool here = first + q < total;
-    int k = here ? first + q : first;
-    const int piece = split_off(k, a.pieces), site = box_site(at.box, at.corner, k);
-    dcx x[N][C] = {}, y[N][C] = {};
+    const column_pieces<N, upper, S> now = next;
+    next.load(at, a, b, i0, j0, first + 4 * warps);
+    dcx x[N][C], y[N][C];
     QK_UNROLL
     for (int i = 0; i < N; i++) {
-      const int column = i0 + QK_TILE * i + g, other = j0 + QK_TILE * i + g;
-      if (here && column < a.ncol) load_numbers(a.at(at.chirality, site, piece, column), x[i]);
-      if (!upper && here && other < b.ncol)
-        load_numbers(b.at(at.chirality, site, piece, other), y[i]);
+      numbers_of(now.x[i], now.here && i0 + QK_TILE * i + g < a.ncol, x[i]);
+      if (!upper) numbers_of(now.y[i], now.here && j0 + QK_TILE * i + g < b.ncol, y[i]);
     }
     QK_UNROLL
     for (int i = 0; i < N; i++) QK_UNROLL
@@ -125,11 +146,14 @@ __device__ void times_factor(const work_place &at, const half_field<S> &v, const
   for (int first = 8 * warp; first < total; first += 8 * warps) {
     const bool here = first + g < total;
     int k = here ? first + g : first;
-    const int piece = split_off(k, v.pieces), site = box_site(at.box, at.corner, k);
-    dcx x[2 * N][C] = {};
+    const int p = split_off(k, v.pieces), site = box_site(at.box, at.corner, k);
+    piece<S> loaded[2 * N];
+    dcx x[2 * N][C];
     QK_UNROLL
     for (int s = 0; s < 2 * N; s++)
-      if (here && 4 * s + q < n) load_numbers(v.at(at.chirality, site, piece, 4 * s + q), x[s]);
+      loaded[s] = *(const piece<S> *)v.at(at.chirality, site, p, 4 * s + q);
+    QK_UNROLL
+    for (int s = 0; s < 2 * N; s++) numbers_of(loaded[s], 4 * s + q < n, x[s]);
     __syncwarp();
     QK_UNROLL
     for (int j = 0; j < N; j++) {
@@ -149,7 +173,7 @@ __device__ void times_factor(const work_place &at, const half_field<S> &v, const
         QK_UNROLL
         for (int c = 0; c < C; c++) y[c] = {re[c][l], im[c][l]};
         const int to = QK_TILE * j + 2 * q + l;
-        if (here && to < n) store_numbers(v.at(at.chirality, site, piece, to), y);
+        if (here && to < n) *(piece<S> *)v.at(at.chirality, site, p, to) = piece_of(y, S());
       }
     }
   }
