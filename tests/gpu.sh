@@ -76,7 +76,7 @@ check() { # name command...
 }
 
 tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
-  test_kernels_smear test_kernels_device test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
+  test_kernels_smear test_kernels_device test_kernels_aggregates test_kernels_mg_setup test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
   test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
@@ -134,6 +134,7 @@ bench_blas=$(program bench_blas)
 bench_evolve=$(program bench_evolve)
 bench_smear=$(program bench_smear)
 bench_contract=$(program bench_contract)
+bench_mg_setup=$(program bench_mg_setup)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
@@ -155,6 +156,10 @@ if [ -n "$sanitizer" ]; then
     fi
     if [ -n "$bench_contract" ]; then
       check "$tool bench_contract" "${run[@]}" "$bench_contract" "${small[@]}" --momenta 1,3
+    fi
+    if [ -n "$bench_mg_setup" ]; then
+      check "$tool bench_mg_setup" "${run[@]}" "$bench_mg_setup" --backend cuda --dims 8x4x4x4 \
+        --block 4x2x2x2 --seconds 0.0001
     fi
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
@@ -193,6 +198,7 @@ if [ $quick = 0 ]; then
   fi
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
+  if [ -n "$bench_mg_setup" ]; then "$bench_mg_setup" --backend cuda || failed=1; fi
   bench_solve=$(program bench_solve)
   if [ -n "$quark_gauge" ]; then
     echo "1000 sweeps of 32x32x32x64 from a cold start, four overrelaxations each:"
