@@ -92,6 +92,10 @@ static void fill_multigrid(const qk_mg_host_t *host, mg_report_t *r) {
   to->bytes = (uint64_t)host->bytes;
   to->refined = (uint32_t)host->refined;
   to->rebuilt = (uint32_t)host->rebuilt;
+  if (host->checkpoint[0] != '\0') to->checkpoint = (char *)host->checkpoint;
+  to->has_checkpoint_written = true;
+  to->checkpoint_written = host->written;
+  if (host->trouble[0] != '\0') to->checkpoint_trouble = (char *)host->trouble;
   to->has_iterations_per_digit = host->watch.in_lately >= QK_MG_WATCH_SPAN;
   to->iterations_per_digit = host->watch.lately;
   to->has_iterations_per_digit_first = host->watch.in_first >= QK_MG_WATCH_SPAN;

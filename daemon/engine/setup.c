@@ -1,5 +1,6 @@
 #include "daemon/engine/setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -159,7 +160,12 @@ static qk_status_t build_solver(qk_setup_t *s, qk_err_t *err) {
 
 static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
   const qk_load_t *load = in->load;
-  const qk_mg_host_params_t params = {.mg = s->mg_params, .prec = load->inner, .nslot = s->nslot};
+  qk_mg_host_params_t params = {
+      .mg = s->mg_params, .prec = load->inner, .nslot = s->nslot, .checkpoint = load->checkpoint};
+  qk_mg_identity_t *id = &params.identity;
+  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
+  snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->ops->name);
+  memcpy(id->phase, load->phase, sizeof id->phase);
   return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
 }
 

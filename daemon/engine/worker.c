@@ -35,6 +35,11 @@ static bool running(const worker_t *w) {
   return w->setup != NULL && qk_solver_running(w->setup->solver) > 0;
 }
 
+/* A checkpoint is being written, which turns look after. */
+static bool saving(const worker_t *w) {
+  return w->setup != NULL && w->setup->mg != NULL && w->setup->mg->save != NULL;
+}
+
 /* ---- rank 0: what the front asks for -------------------------------------------------------------- */
 
 static bool slot_is_taken(const worker_t *w, int slot) {
@@ -187,7 +192,8 @@ static qk_status_t next_turn(worker_t *w) {
     qk_status_t status = hear_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
-    if (running(w) || w->turn.head.kind != QK_TURN_WORK || w->turn.head.nfill > 0) return QK_OK;
+    bool due = running(w) || saving(w);
+    if (due || w->turn.head.kind != QK_TURN_WORK || w->turn.head.nfill > 0) return QK_OK;
   }
 }
 
@@ -277,6 +283,14 @@ static qk_status_t mend(worker_t *w) {
   return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
 }
 
+static qk_status_t look_after_checkpoint(worker_t *w) {
+  bool news = false;
+  if (w->setup->mg == NULL) return QK_OK;
+  qk_status_t status = qk_mg_host_poll(w->setup->mg, &news);
+  if (status != QK_OK) return qk_fail(w->err, status, "the checkpoint of multigrid");
+  return news ? qk_report_multigrid(w->channel, w->setup->mg) : QK_OK;
+}
+
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SLOTS_MAX];
   int n = 0;
@@ -293,6 +307,7 @@ static qk_status_t work(worker_t *w) {
     watch(w, &result[i]);
   }
   if (status == QK_OK && n > 0) status = tell_multigrid(w);
+  if (status == QK_OK) status = look_after_checkpoint(w);
   return status == QK_OK ? tell_slots(w) : status;
 }
 

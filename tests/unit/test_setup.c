@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/engine/slots.h"
 
@@ -200,5 +201,58 @@ Test(setup, multigrid_is_refined_and_made_anew) {
     cr_expect_eq(l.setup->mg->watch.tried, remedy);
   }
   cr_expect(l.setup->mg->refined == 1 && l.setup->mg->rebuilt == 1);
+  close_load(&l);
+}
+
+static void wait_written(qk_mg_host_t *mg) {
+  bool news = false;
+  while (mg->save != NULL) cr_assert_eq(qk_mg_host_poll(mg, &news), QK_OK);
+  cr_assert(news && mg->written, "%s", mg->trouble);
+}
+
+Test(setup, multigrid_comes_back_from_its_checkpoint) {
+  char folder[] = "/tmp/qk-setup-XXXXXX", path[QK_FILE_PATH], *file;
+  cr_assert_not_null(mkdtemp(folder));
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 4);
+  snprintf(load.checkpoint, sizeof load.checkpoint, "%s", folder);
+  loaded_t l = must_load(&load);
+  cr_expect_not(l.setup->mg->mg->restored);
+  wait_written(l.setup->mg);
+  int64_t first = solve_all(&l);
+  snprintf(path, sizeof path, "%s", l.setup->mg->checkpoint);
+  cr_expect(strncmp(path, folder, strlen(folder)) == 0);
+  close_load(&l);
+
+  l = must_load(&load);
+  cr_expect(l.setup->mg->mg->restored && l.setup->mg->written && l.setup->mg->save == NULL);
+  cr_expect(l.setup->mg->mg->convergence > 0, "what was read is checked, too");
+  cr_expect_eq(solve_all(&l), first);
+  close_load(&l);
+
+  snprintf(load.checkpoint, sizeof load.checkpoint, "%s", path);
+  load.mass = 0.06; /* the file of another mass is replaced, one that is cut too */
+  for (int i = 0; i < 2; i++) {
+    l = must_load(&load);
+    cr_expect_not(l.setup->mg->mg->restored);
+    file = l.setup->mg->trouble;
+    cr_expect(strstr(file, "not used") != NULL, "'%s'", file);
+    wait_written(l.setup->mg);
+    cr_expect_str_eq(l.setup->mg->trouble, "");
+    close_load(&l);
+    cr_assert_eq(truncate(path, 1000), 0);
+  }
+  unlink(path);
+  cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
+}
+
+Test(setup, a_checkpoint_that_cannot_be_written_is_no_failure) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 2);
+  snprintf(load.checkpoint, sizeof load.checkpoint, "/proc/no/such/file");
+  loaded_t l = must_load(&load);
+  bool news;
+  while (l.setup->mg->save != NULL) cr_assert_eq(qk_mg_host_poll(l.setup->mg, &news), QK_OK);
+  cr_expect(strstr(l.setup->mg->trouble, "not written") != NULL, "'%s'", l.setup->mg->trouble);
+  cr_expect_not(l.setup->mg->written);
+  solve_all(&l);
   close_load(&l);
 }
