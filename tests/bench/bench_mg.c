@@ -13,61 +13,34 @@
 #include <time.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/mg_text.h"
 #include "tests/support/mg_rig.h"
+
+enum { PLAIN = 256, POINT, ERRORS, KEEP, OUTER, NEXT, MOST_SETS = 16 };
 
 typedef struct options {
   const char *gauge;
-  double kappa, csw, tol;
-  int batch[8], nbatch, plain, point, errors, keep;
-  qk_prec_t outer;
-  qk_mg_params_t mg;
+  double kappa[8], csw, tol;
+  int nkappa, batch[8], nbatch, plain, point, errors, keep;
+  qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
+  qk_mg_params_t mg[MOST_SETS];
+  int nset;
 } options_t;
-
-enum {
-  PLAIN = 256,
-  POINT,
-  ERRORS,
-  KEEP,
-  OUTER,
-  LEVELS,
-  BLOCKS,
-  VECTORS,
-  PRE,
-  POST,
-  ITERATIONS,
-  COARSE_TOL,
-  SETUP,
-  PASSES,
-  STORE,
-  SMOOTHER,
-  DEFLATE,
-  NO_GRAPHS
-};
 
 static const struct argp_option table[] = {
     {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
-    {"kappa", 'k', "K", 0, "hopping parameter (0.1350)", 0},
+    {"kappa", 'k', "K,...", 0, "hopping parameters (0.1350)", 0},
     {"csw", 'c', "CSW", 0, "clover coefficient (1.769)", 0},
     {"tol", 't', "TOL", 0, "relative residual (1e-10)", 0},
     {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
-    {"plain", PLAIN, 0, 0, "BiCGStab, double and half, beside it", 0},
+    {"plain", PLAIN, "PRECISION", 0, "BiCGStab beside it: single or half inside, double outside",
+     0},
     {"point", POINT, 0, 0, "point sources instead of random ones", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (8)", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
-    {"levels", LEVELS, "N", 0, "levels of the hierarchy", 0},
-    {"blocks", BLOCKS, "XxYxZxT,...", 0, "aggregates of each level", 0},
-    {"vectors", VECTORS, "N,...", 0, "null vectors of each level", 0},
-    {"pre", PRE, "N,...", 0, "smoothing steps before; -1: none", 0},
-    {"post", POST, "N,...", 0, "smoothing steps after; -1: none", 0},
-    {"iterations", ITERATIONS, "N,...", 0, "of GCR on levels 1, 2, ...", 0},
-    {"coarse-tol", COARSE_TOL, "TOL,...", 0, "of GCR on levels 1, 2, ...", 0},
-    {"setup", SETUP, "N,...", 0, "relaxation of each level's vectors", 0},
-    {"passes", PASSES, "N,...", 0, "refinements of each level's vectors; -1: none", 0},
-    {"store", STORE, "PRECISION", 0, "of coarse matrices and prolongators: single or half", 0},
-    {"smoother", SMOOTHER, "NAME,...", 0, "mr, ca-gcr, chebyshev, schwarz", 0},
-    {"deflate", DEFLATE, "N", 0, "vectors of the coarsest level", 0},
-    {"no-graphs", NO_GRAPHS, 0, 0, "launch kernel by kernel", 0},
+    {"mg", 'm', "KEY=VALUE", 0, "a parameter of multigrid as quarkd has it: mg-vectors=24,32", 0},
+    {"next", NEXT, 0, 0, "another set of parameters follows, from the defaults", 0},
     {0}};
 
 static qk_prec_t precision_of(const char *name, struct argp_state *state) {
@@ -90,32 +63,18 @@ static int numbers(const char *text, int most, double *v) {
   return n;
 }
 
-static void blocks_of(const char *text, qk_mg_params_t *mg, struct argp_state *state) {
-  char item[64];
-  for (int l = 0; *text && l < QK_MG_LEVELS_MAX; l++) {
-    size_t n = strcspn(text, ",");
-    snprintf(item, sizeof item, "%.*s", (int)n, text);
-    int *b = mg->level[l].block;
-    if (sscanf(item, "%dx%dx%dx%d", &b[0], &b[1], &b[2], &b[3]) != 4)
-      argp_error(state, "block %s: four extents like 4x4x4x4 are wanted", item);
-    text += n + (text[n] == ',');
-  }
-}
-
-static void smoothers_of(const char *text, qk_mg_params_t *mg, struct argp_state *state) {
-  char item[64];
-  for (int l = 0; *text && l < QK_MG_LEVELS_MAX; l++) {
-    size_t n = strcspn(text, ",");
-    snprintf(item, sizeof item, "%.*s", (int)n, text);
-    if (!qk_smoother_parse(item, &mg->level[l].smoother.kind))
-      argp_error(state, "smoother %s: mr, ca-gcr, chebyshev or schwarz", item);
-    text += n + (text[n] == ',');
-  }
+static void set_parameter(const char *arg, qk_mg_params_t *mg, struct argp_state *state) {
+  char key[64];
+  qk_err_t err = {0};
+  size_t n = strcspn(arg, "=");
+  if (arg[n] == '\0' || n >= sizeof key) argp_error(state, "--mg=%s: KEY=VALUE is wanted", arg);
+  snprintf(key, sizeof key, "%.*s", (int)n, arg);
+  if (qk_mg_text_set(mg, key, arg + n + 1, &err) != QK_OK)
+    argp_error(state, "--mg=%s: %s", arg, err.text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   options_t *o = state->input;
-  qk_mg_level_params_t *level = o->mg.level;
   double v[8];
   int n = arg ? numbers(arg, 8, v) : 0;
   switch (key) {
@@ -123,7 +82,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->gauge = arg;
     break;
   case 'k':
-    o->kappa = v[0];
+    memcpy(o->kappa, v, sizeof v);
+    o->nkappa = n;
     break;
   case 'c':
     o->csw = v[0];
@@ -141,6 +101,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     break;
   case PLAIN:
     o->plain = 1;
+    o->inner = precision_of(arg, state);
     break;
   case POINT:
     o->point = 1;
@@ -154,37 +115,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OUTER:
     o->outer = precision_of(arg, state);
     break;
-  case LEVELS:
-    o->mg.nlevel = (int)v[0];
+  case 'm':
+    set_parameter(arg, &o->mg[o->nset - 1], state);
     break;
-  case BLOCKS:
-    blocks_of(arg, &o->mg, state);
-    break;
-  case SMOOTHER:
-    smoothers_of(arg, &o->mg, state);
-    break;
-  case DEFLATE:
-    o->mg.deflate = (int)v[0];
-    break;
-  case NO_GRAPHS:
-    o->mg.no_graphs = true;
-    break;
-  case STORE:
-    for (int l = 0; l < QK_MG_LEVELS_MAX; l++)
-      level[l].store = level[l].prolongator = precision_of(arg, state);
+  case NEXT:
+    if (o->nset++ == MOST_SETS) argp_error(state, "at most %d sets of parameters", MOST_SETS);
     break;
   default:
-    for (int l = 0; l < n && l < QK_MG_LEVELS_MAX; l++) {
-      if (key == VECTORS) level[l].nvec = (int)v[l];
-      if (key == PRE) level[l].pre = (int)v[l];
-      if (key == POST) level[l].post = (int)v[l];
-      if (key == SETUP) level[l].setup_iterations = (int)v[l];
-      if (key == PASSES) level[l].setup_passes = (int)v[l];
-      if (l + 1 == QK_MG_LEVELS_MAX) break;
-      if (key == ITERATIONS) level[l + 1].iterations = (int)v[l];
-      if (key == COARSE_TOL) level[l + 1].tol = v[l];
-    }
-    return key >= PLAIN && key <= NO_GRAPHS ? 0 : ARGP_ERR_UNKNOWN;
+    return ARGP_ERR_UNKNOWN;
   }
   return 0;
 }
@@ -223,6 +161,8 @@ static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
            a->health.representation);
   }
 }
+
+#define HEADING "%-16s %4s %7s %5s %5s %9s %9s %7s %9s\n"
 
 /* ---- solves ----------------------------------------------------------------------------------------- */
 
@@ -290,10 +230,10 @@ static void show_cost(const char *what, int n, const cost_t *c, double reference
 }
 
 static double plain(qk_rig_t *rig, const options_t *o, int n) {
-  qk_solver_t *solver = rig_solver(rig, "bicgstab", QK_HALF, n);
+  qk_solver_t *solver = rig_solver(rig, "bicgstab", o->inner, n);
   solve(rig, o, solver, n, o->tol); /* allocates, warms up */
   cost_t c = solve(rig, o, solver, n, o->tol);
-  show_cost("bicgstab half", n, &c, c.seconds);
+  show_cost(o->inner == QK_HALF ? "bicgstab half" : "bicgstab single", n, &c, c.seconds);
   qk_solver_destroy(solver);
   return c.seconds;
 }
@@ -342,6 +282,34 @@ static void progress(void *arg, const char *phase, int64_t done, int64_t total) 
   if (done == total && !getenv("OMPI_COMM_WORLD_RANK")) fprintf(stderr, "  %s\n", phase);
 }
 
+static void with_parameters(qk_rig_t *rig, const options_t *o, const qk_mg_params_t *params,
+                            const double plain_seconds[]) {
+  qk_err_t err = {0};
+  qk_mg_t *mg;
+  printf("\n");
+  qk_mg_text_print(params, stdout);
+  wait_for(rig);
+  double start = now();
+  rig_must(qk_mg_create(rig->op, rig->work, params, progress, NULL, &mg, &err), "setup", &err);
+  wait_for(rig);
+  show_setup(rig, mg, now() - start);
+  printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
+         "residual");
+  for (int b = 0; b < o->nbatch; b++) multigrid(rig, o, mg, o->batch[b], plain_seconds[b]);
+  qk_mg_destroy(mg);
+}
+
+static void at_mass(qk_rig_t *rig, const options_t *o, double kappa) {
+  double seconds[8];
+  rig_operator(rig, qk_mass_of_kappa(kappa), o->csw, -1);
+  printf("\nkappa %g\n", kappa);
+  if (o->plain)
+    printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
+           "residual");
+  for (int b = 0; b < o->nbatch; b++) seconds[b] = o->plain ? plain(rig, o, o->batch[b]) : NAN;
+  for (int i = 0; i < o->nset; i++) with_parameters(rig, o, &o->mg[i], seconds);
+}
+
 /* Under mpirun: all ranks, on a grid of least surface; rank 0 prints. Else NULL: one. */
 static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
   qk_err_t err = {0};
@@ -360,7 +328,9 @@ static qk_comm_t *ranks(int *argc, char ***argv, const char *gauge) {
 
 int main(int argc, char **argv) {
   options_t o = {.gauge = "builtin:weak:8x8x8x16:1",
-                 .kappa = 0.1350,
+                 .kappa = {0.1350},
+                 .nkappa = 1,
+                 .nset = 1,
                  .csw = 1.769,
                  .tol = 1e-10,
                  .batch = {1, 12},
@@ -372,26 +342,12 @@ int main(int argc, char **argv) {
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
   qk_device_info_t info;
-  qk_err_t err = {0};
-  qk_mg_t *mg;
   rig_open(&rig, ranks(&argc, &argv, o.gauge), o.gauge, NULL);
-  rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
   rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
-  printf("%s, %dx%dx%dx%d, kappa %g, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
-         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.kappa, o.csw, o.tol,
-         info.name, rig.dev.ops->name);
-  wait_for(&rig);
-  double start = now();
-  rig_must(qk_mg_create(rig.op, rig.work, &o.mg, progress, NULL, &mg, &err), "setup", &err);
-  wait_for(&rig);
-  double seconds = now() - start;
-  rig_must(qk_mg_check(mg, &err), "check", &err);
-  show_setup(&rig, mg, seconds);
-  printf("%-16s %4s %7s %5s %5s %9s %9s %7s %9s\n", "method", "RHS", "iter", "least", "most",
-         "apps/RHS", "s/RHS", "gain", "residual");
-  for (int b = 0; b < o.nbatch; b++)
-    multigrid(&rig, &o, mg, o.batch[b], o.plain ? plain(&rig, &o, o.batch[b]) : NAN);
-  qk_mg_destroy(mg);
+  printf("%s, %dx%dx%dx%d, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
+         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.csw, o.tol, info.name,
+         rig.dev.ops->name);
+  for (int k = 0; k < o.nkappa; k++) at_mass(&rig, &o, o.kappa[k]);
   rig_close(&rig);
   return 0;
 }
