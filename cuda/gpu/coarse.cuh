@@ -4,8 +4,10 @@
  * A block of threads has one site, RP pieces of 16 rows of its matrices and up to T tiles of RHS. The terms of
  * the sum, at most eight hops and the diagonal matrix, are shared among the block's warps, since one row piece
  * of a site would keep too few loads in flight (arXiv:1612.07873, section 6); a warp reads a matrix piece once
- * for all its tiles. Warps' sums are added in order through shared memory. Of a lone RHS seven columns
- * of the products are zero: matrices are nearly all that is read.
+ * for all its tiles. What a thread will multiply is copied ahead into its own places of shared memory, several
+ * stages deep, since registers could not hold as many loads as the memory needs in flight. Warps' sums are
+ * added in order through shared memory. Of a lone RHS seven columns of the products are zero: matrices are
+ * nearly all that is read.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -27,14 +29,13 @@ struct coarse_job {
 template <int T> constexpr int coarse_threads = T < 4 ? 256 : 128;
 template <int T> constexpr int coarse_resident = T < 4 ? 2 : 3;
 
-/* Pieces of columns loaded at once: as many loads in flight as registers allow beside the sums. */
-template <class M, int RP, int T> constexpr int columns_at_once() {
-  const int most = T == 1   ? 40
-                   : T == 2 ? 28
-                            : 24; /* 16-byte words, with four a thread for spinors */
-  const int words = RP * (int)sizeof(M) / 2 * 4 + 4 * T;
-  const int columns = most * 2 / words;
-  return columns < 1 ? 1 : columns > 8 ? 8 : RP == 3 && columns > 3 ? 3 : columns;
+/* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages: what the
+ * shared memory of the resident blocks holds. */
+template <class M, int RP, int T> constexpr int stage_words = RP *(int)sizeof(M) / 2 + T;
+template <class M, int RP, int T> constexpr int coarse_stages() {
+  const int room = (216 << 10) / coarse_resident<T> / (coarse_threads<T> * 16);
+  const int stages = room / stage_words<M, RP, T>;
+  return stages > 8 ? 8 : stages;
 }
 
 QK_HD int coarse_base(const qk_coarse_args_t &a, const site_pos &here) {
@@ -49,81 +50,153 @@ template <class R> QK_HD int64_t lane_words(const qk_spinor_t &f, int site, int 
                      : site / QK_TILE * n + site % QK_TILE * W;
 }
 
-/* A term of the sum: the spinors it takes, and its matrix. */
+/* A term of the sum: the field it takes, the site in it, its matrix. */
 struct coarse_term {
   const qk_spinor_t *x;
   int site;
   const void *matrix;
-  float c;
 };
 
-template <class M>
-QK_HD bool find_term(const coarse_job &job, const site_pos &here, int k, coarse_term &t) {
-  const qk_coarse_args_t &a = job.a;
-  const int n = a.out.ncomp, site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
-  if (k == 8) {
-    t = {&a.z, coarse_base(a, here) + here.cb,
-         (const M *)a.diag.data + coarse_matrix(n, 1, site, 0), (float)a.c_z};
-    return true;
-  }
-  const coarse_near near = coarse_neighbour(a, here, k);
-  t = {near.ghost ? &a.ghost[k / 2][1 - k % 2] : &a.in, near.site,
-       (const M *)a.links.data + coarse_matrix(n, 8, site, k), (float)a.c_hop};
-  return near.takes_part;
+template <class M> QK_HD coarse_term own_term(const qk_coarse_args_t &a, const site_pos &here) {
+  const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
+  return {&a.z, coarse_base(a, here) + here.cb,
+          (const M *)a.diag.data + coarse_matrix(a.out.ncomp, 1, site, 0)};
 }
 
-/* acc[tile][row piece][re, im] += matrix times c x. matrix, x: of this thread; kp = n / 8 pieces of columns. */
-template <class M, int RP, int T>
-QK_HD void add_term(const M *matrix, const float *x, float c, int kp, int tiles, bool on,
-                    float (&acc)[T][RP][2][4]) {
-  constexpr int KU = columns_at_once<M, RP, T>();
-  for (int k0 = 0; k0 < kp; k0 += KU) {
-    eight_words<M> m[KU][RP];
-    float4 v[KU][T];
-    QK_UNROLL
-    for (int u = 0; u < KU; u++) {
-      if (k0 + u >= kp) break;
+template <class M>
+QK_HD coarse_term hop_term(const qk_coarse_args_t &a, const site_pos &here, const coarse_near &near,
+                           int d) {
+  const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
+  return {near.ghost ? &a.ghost[d / 2][1 - d % 2] : &a.in, near.site,
+          (const M *)a.links.data + coarse_matrix(a.out.ncomp, 8, site, d)};
+}
+
+/* 16 bytes to shared memory, or zeros. */
+QK_HD void copy_ahead(uint4 *to, const void *from, bool on) {
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+      "l"(from), "r"(on ? 16 : 0)
+      : "memory");
+}
+QK_HD void end_stage() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/* All but the last N stages have arrived. */
+template <int N> QK_HD void await_stages() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/* What a warp multiplies, as a stream of stages. Its terms: bits of `left` (0..7 hops, 8 the diagonal matrix). */
+template <class M, int RP, int T> struct coarse_stream {
+  static constexpr int words = stage_words<M, RP, T>;
+
+  const qk_coarse_args_t &a;
+  const site_pos &here;
+  coarse_near near; /* of this thread's direction, its number modulo 8 */
+  uint4 *stage;     /* this thread's place in the first one */
+  int group, tile, tiles;
+  bool on; /* whether this thread's column is a RHS */
+  unsigned left;
+  int column;
+  const M *matrix;
+  const float *x;
+
+  QK_HD void begin_term() {
+    column = 0;
+    if (left == 0) return;
+    const int k = __ffs((int)left) - 1, thread = threadIdx.x % 32, kp = a.out.ncomp / 8;
+    coarse_near n;
+    n.ghost = __shfl_sync(0xffffffffu, near.ghost, k % 8);
+    n.site = __shfl_sync(0xffffffffu, near.site, k % 8);
+    const coarse_term t = k == 8 ? own_term<M>(a, here) : hop_term<M>(a, here, n, k);
+    matrix = (const M *)t.matrix + (group * RP * kp * 32 + thread) * 8;
+    x = (const float *)t.x->data + lane_words<float>(*t.x, t.site, tile, thread / 4) +
+        thread % 4 * 32;
+  }
+
+  /* Asks for the next piece of columns, if there is one. */
+  QK_HD void ask(int slot) {
+    const int kp = a.out.ncomp / 8;
+    if (left != 0) {
+      uint4 *to = stage + slot * words * 32;
       QK_UNROLL
-      for (int r = 0; r < RP; r++) m[u][r].load(matrix + (r * kp + k0 + u) * 256);
+      for (int r = 0; r < RP; r++) QK_UNROLL
+      for (int i = 0; i < (int)sizeof(M) / 2; i++)
+        copy_ahead(to + (r * (int)sizeof(M) / 2 + i) * 32,
+                   (const uint4 *)(matrix + (r * kp + column) * 256) + i, true);
       QK_UNROLL
       for (int t = 0; t < T; t++)
-        v[u][t] = on && t < tiles
-                      ? __ldg((const float4 *)(x + (int64_t)t * kp * 128 + (k0 + u) * 128))
-                      : float4{0, 0, 0, 0};
+        if (t < tiles)
+          copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128, on);
+      if (++column == kp) {
+        left &= left - 1;
+        begin_term();
+      }
     }
+    end_stage();
+  }
+};
+
+/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. */
+template <class M, int RP, int T>
+QK_HD void add_stage(const uint4 *stage, float c, int tiles, float (&acc)[T][RP][2][4]) {
+  factors<M, 4> re[RP], im[RP];
+  QK_UNROLL
+  for (int r = 0; r < RP; r++) {
+    eight_words<M> m;
+    M w[8];
     QK_UNROLL
-    for (int u = 0; u < KU; u++) {
-      if (k0 + u >= kp) break;
-      factors<M, 4> re[RP], im[RP];
-      QK_UNROLL
-      for (int r = 0; r < RP; r++) {
-        M w[8];
-        m[u][r].get(w);
-        QK_UNROLL
-        for (int i = 0; i < 4; i++) {
-          re[r].set(i, w[i]);
-          im[r].set(i, w[4 + i]);
-        }
-      }
-      QK_UNROLL
-      for (int t = 0; t < T; t++) {
-        if (t >= tiles) break;
-        factors<M, 2> x_re, x_im;
-        x_re.set(0, c * v[u][t].x);
-        x_im.set(0, c * v[u][t].y);
-        x_re.set(1, c * v[u][t].z);
-        x_im.set(1, c * v[u][t].w);
-        const factors<M, 2> x_minus = x_im.minus();
-        QK_UNROLL
-        for (int r = 0; r < RP; r++) {
-          mma(acc[t][r][0], re[r], x_re);
-          mma(acc[t][r][1], re[r], x_im);
-          mma(acc[t][r][0], im[r], x_minus);
-          mma(acc[t][r][1], im[r], x_re);
-        }
-      }
+    for (int i = 0; i < (int)sizeof(M) / 2; i++) m.v[i] = stage[(r * (int)sizeof(M) / 2 + i) * 32];
+    m.get(w);
+    QK_UNROLL
+    for (int i = 0; i < 4; i++) {
+      re[r].set(i, w[i]);
+      im[r].set(i, w[4 + i]);
     }
   }
+  QK_UNROLL
+  for (int t = 0; t < T; t++) {
+    if (t >= tiles) break;
+    const uint4 v = stage[(stage_words<M, RP, T> - T + t) * 32];
+    factors<M, 2> x_re, x_im;
+    x_re.set(0, c * __uint_as_float(v.x));
+    x_im.set(0, c * __uint_as_float(v.y));
+    x_re.set(1, c * __uint_as_float(v.z));
+    x_im.set(1, c * __uint_as_float(v.w));
+    const factors<M, 2> x_minus = x_im.minus();
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) {
+      mma(acc[t][r][0], re[r], x_re);
+      mma(acc[t][r][1], re[r], x_im);
+    }
+    QK_UNROLL
+    for (int r = 0; r < RP; r++) {
+      mma(acc[t][r][0], im[r], x_minus);
+      mma(acc[t][r][1], im[r], x_re);
+    }
+  }
+}
+
+/* All terms of this warp. */
+template <class M, int RP, int T>
+QK_HD void add_terms(coarse_stream<M, RP, T> &s, float (&acc)[T][RP][2][4]) {
+  constexpr int stages = coarse_stages<M, RP, T>();
+  const unsigned all = s.left;
+  const int kp = s.a.out.ncomp / 8;
+  s.begin_term();
+  for (int i = 0; i < stages - 1; i++) s.ask(i);
+  int slot = 0, free_slot = stages - 1;
+  for (unsigned left = all; left != 0; left &= left - 1) {
+    const float c = (float)(left == 1u << 8 ? s.a.c_z : s.a.c_hop);
+    for (int column = 0; column < kp; column++) {
+      await_stages<stages - 2>();
+      s.ask(free_slot);
+      add_stage<M, RP, T>(s.stage + slot * s.words * 32, c, s.tiles, acc);
+      free_slot = slot;
+      slot = slot + 1 == stages ? 0 : slot + 1;
+    }
+  }
+  await_stages<0>();
 }
 
 /* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im); lone: lane 0 only. */
@@ -170,32 +243,38 @@ QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, in
 template <class M, int RP, int T>
 __global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
     coarse_kernel(const __grid_constant__ coarse_job job) {
-  extern __shared__ float4 part[];
+  extern __shared__ uint4 shared[];
   const qk_coarse_args_t &a = job.a;
   int n = (int)blockIdx.x;
-  const int group = split_off(n, job.groups), kp = a.out.ncomp / 8;
+  const int group = split_off(n, job.groups);
   const site_pos here = site_at(a.lat, job.w, n);
   if (!coarse_wanted(a, here)) return;
-  const int thread = threadIdx.x % 32, g = thread / 4, q = thread % 4;
+  const int thread = threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+  const int warps = (int)blockDim.x / 32;
   const bool lone = a.out.ntile == 0;
   const int tile = (int)blockIdx.y * T, tiles = lone ? 1 : min(T, a.out.ntile - tile);
 
+  const coarse_near near = coarse_neighbour(a, here, thread % 8);
+  const bool mine = (thread - job.first) % warps == warp && thread >= job.first &&
+                    thread < job.first + job.terms && (thread == 8 || near.takes_part);
+  coarse_stream<M, RP, T> stream = {a, here, near};
+  stream.stage = shared + warp * (coarse_stages<M, RP, T>() * stream.words * 32) + thread;
+  stream.group = group;
+  stream.tile = tile;
+  stream.tiles = tiles;
+  stream.on = !lone || thread < 4;
+  stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
-  for (int k = (int)threadIdx.x / 32; k < job.terms; k += (int)blockDim.x / 32) {
-    coarse_term t;
-    if (!find_term<M>(job, here, job.first + k, t)) continue;
-    const float *x = (const float *)t.x->data + lane_words<float>(*t.x, t.site, tile, g) + q * 32;
-    const M *matrix = (const M *)t.matrix + (group * RP * kp * 32 + thread) * 8;
-    add_term<M, RP, T>(matrix, x, t.c, kp, tiles, !lone || g == 0, acc);
-  }
+  add_terms<M, RP, T>(stream, acc);
 
   constexpr int pairs = RP * 8;
   const int lanes = lone ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;
+  float4 *part = (float4 *)shared;
   QK_UNROLL
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
-    if (t > 0) __syncthreads();
-    leave_sums<RP>(acc[t], lone, (float2 *)(part + threadIdx.x / 32 * (pairs * lanes)));
+    __syncthreads();
+    leave_sums<RP>(acc[t], lone, (float2 *)(part + warp * (pairs * lanes)));
     __syncthreads();
     finish_tile(job, lane_words<float>(a.out, site, tile + t, 0) + group * pairs * 32, part, pairs,
                 lanes);
@@ -217,8 +296,10 @@ template <class R, class M> __global__ void plain_kernel(const __grid_constant__
   for (int tile = 0; tile < (lanes == 1 ? 1 : a.out.ntile); tile++) {
     R re = 0, im = 0;
     for (int k = 0; k < job.terms; k++) {
-      coarse_term t;
-      if (!find_term<M>(job, here, job.first + k, t)) continue;
+      const int d = job.first + k;
+      const coarse_near near = coarse_neighbour(a, here, d % 8);
+      if (d < 8 && !near.takes_part) continue;
+      const coarse_term t = d == 8 ? own_term<M>(a, here) : hop_term<M>(a, here, near, d);
       const R *x = (const R *)t.x->data + lane_words<R>(*t.x, t.site, tile, lane);
       const M *m = (const M *)t.matrix;
       R sum_re = 0, sum_im = 0;
@@ -229,7 +310,7 @@ template <class R, class M> __global__ void plain_kernel(const __grid_constant__
         sum_re += m_re * x_re - m_im * x_im;
         sum_im += m_re * x_im + m_im * x_re;
       }
-      const R c = (R)(job.first + k == 8 ? a.c_z : a.c_hop);
+      const R c = (R)(d == 8 ? a.c_z : a.c_hop);
       re += c * sum_re;
       im += c * sum_im;
     }

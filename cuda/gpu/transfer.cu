@@ -56,17 +56,18 @@ unsigned tile_groups(const transfer_job &job, int tiles) {
 template <class M, class F, int NV, int T>
 void start_restrict(const transfer_job &job, cudaStream_t stream) {
   const int lanes = job.fine.ntile == 0 ? 1 : QK_TILE;
-  const size_t shared = sizeof(float4) * (size_t)(transfer_warps * 8 * NV * lanes);
+  const size_t shared =
+      sizeof(float4) * (size_t)(restrict_warps<F> * chiralities<F> * 4 * NV * lanes);
   const dim3 grid((unsigned)job.s.naggr, tile_groups(job, T), (unsigned)(job.s.groups / NV));
-  restrict_kernel<M, F, NV, T><<<grid, 32 * transfer_warps, shared, stream>>>(job);
+  restrict_kernel<M, F, NV, T><<<grid, 32 * restrict_warps<F>, shared, stream>>>(job);
 }
 
 template <class M, class F, int NV>
 void restrict_tiles(const transfer_job &job, cudaStream_t stream) {
-  if (job.fine.ntile < 2)
-    start_restrict<M, F, NV, 1>(job, stream);
-  else
-    start_restrict<M, F, NV, 2>(job, stream);
+  if constexpr (sizeof(M) ==
+                sizeof(half)) /* two tiles of sums do not fit beside vectors of floats */
+    if (job.fine.ntile > 1) return start_restrict<M, F, NV, 2>(job, stream);
+  start_restrict<M, F, NV, 1>(job, stream);
 }
 
 template <class M, class F> void restrict_vectors(const transfer_job &job, cudaStream_t stream) {
@@ -87,28 +88,38 @@ template <class M> void restrict_as(const transfer_job &job, cudaStream_t stream
     restrict_vectors<M, float>(job, stream);
 }
 
-/* ---- prolong ---- */
+/* ---- prolong: likewise ---- */
 
-template <class M, class F, int T>
+template <class M, class F, int NV, int T>
 void start_prolong(const transfer_job &job, cudaStream_t stream) {
-  prolong_kernel<M, F, T>
-      <<<dim3((unsigned)job.s.naggr, tile_groups(job, T)), 32 * transfer_warps, 0, stream>>>(job);
+  const dim3 grid((unsigned)job.s.naggr, tile_groups(job, T));
+  prolong_kernel<M, F, NV, T><<<grid, 32 * prolong_warps, 0, stream>>>(job);
 }
 
-template <class M, class F> void prolong_tiles(const transfer_job &job, cudaStream_t stream) {
+template <class M, class F, int NV>
+void prolong_tiles(const transfer_job &job, cudaStream_t stream) {
   if (job.fine.ntile < 2)
-    start_prolong<M, F, 1>(job, stream);
+    start_prolong<M, F, NV, 1>(job, stream);
   else
-    start_prolong<M, F, 2>(job, stream);
+    start_prolong<M, F, NV, 2>(job, stream);
+}
+
+template <class M, class F> void prolong_vectors(const transfer_job &job, cudaStream_t stream) {
+  if (job.s.groups == 4)
+    prolong_tiles<M, F, 4>(job, stream);
+  else if (job.s.groups == 3)
+    prolong_tiles<M, F, 3>(job, stream);
+  else
+    prolong_tiles<M, F, 1>(job, stream);
 }
 
 template <class M> void prolong_as(const transfer_job &job, cudaStream_t stream) {
   if (job.fine.ncomp != 12)
-    prolong_tiles<M, void>(job, stream);
+    prolong_vectors<M, void>(job, stream);
   else if (job.fine.prec == QK_HALF)
-    prolong_tiles<M, half>(job, stream);
+    prolong_vectors<M, half>(job, stream);
   else
-    prolong_tiles<M, float>(job, stream);
+    prolong_vectors<M, float>(job, stream);
 }
 
 template <bool SET> qk_status_t copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args) {

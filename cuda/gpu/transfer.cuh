@@ -24,7 +24,18 @@
 
 namespace QK_NS {
 
-constexpr int transfer_warps = 8;
+/* Warps of a block. Of spinors (F: storage of fine fields of ncomp 12) a warp of the restrictor has both
+ * chiralities, of others (F void: floats of any ncomp) half of the warps has each. */
+template <class F> constexpr int restrict_warps = std::is_void_v<F> ? 8 : 4;
+template <class F> constexpr int chiralities = std::is_void_v<F> ? 1 : 2;
+constexpr int prolong_warps = 4;
+/* Blocks that should be resident on a multiprocessor: registers for sums against loads in flight. */
+template <class M, class F, int NV, int T>
+constexpr int restrict_resident = std::is_void_v<F> ? (sizeof(M) * T > 2 ? 1 : 2)
+                                  : sizeof(M) == 4  ? 2
+                                  : NV == 4         ? 4 - T
+                                                    : 5 - T;
+template <class M, int T> constexpr int prolong_resident = sizeof(M) == 4 ? 6 - 2 * T : 6 - T;
 
 /* What is asked of the sites of aggregates and the order of vectors, made once a call. */
 struct transfer_shape {
@@ -176,7 +187,7 @@ QK_HD void restrict_spinors(const transfer_job &job, const int origin[4], int ag
   const transfer_shape &s = job.s;
   const int thread = threadIdx.x % 32, g = thread / 4, q = thread % 4;
   const int warp = (int)threadIdx.x / 32, first = (int)blockIdx.z * NV;
-  for (int n = warp; n < s.sets * job.parities; n += transfer_warps) {
+  for (int n = warp; n < s.sets * job.parities; n += restrict_warps<F>) {
     const int parity = job.parity + (n >= s.sets), set = n - (n >= s.sets ? s.sets : 0);
     const M *words = (const M *)job.vectors + transfer_words(s, parity, aggregate, set) +
                      (first * 32 + thread) * 8;
@@ -207,56 +218,56 @@ QK_HD void restrict_spinors(const transfer_job &job, const int origin[4], int ag
   }
 }
 
-/* Likewise for fields of floats of any ncomp; the warps share sets and pairs of pieces. */
+/* Likewise for fields of floats of any ncomp, of one chirality; its warps share sets and pairs of pieces. */
 template <class M, int NV, int T>
 QK_HD void restrict_any(const transfer_job &job, const int origin[4], int aggregate, int tile,
-                        int tiles, float (&sums)[T][2][NV][2][4]) {
+                        int tiles, float (&sums)[T][1][NV][2][4]) {
   const transfer_shape &s = job.s;
+  constexpr int warps = restrict_warps<void> / 2;
   const int thread = threadIdx.x % 32, g = thread / 4, q = thread % 4, ncomp = job.fine.ncomp;
-  const int warp = (int)threadIdx.x / 32, first = (int)blockIdx.z * NV, half_set = s.pieces / 2;
-  QK_UNROLL
-  for (int chirality = 0; chirality < 2; chirality++)
-    for (int n = warp; n < s.sets * job.parities * half_set; n += transfer_warps) {
-      const int at = n / half_set, pair = n - at * half_set;
-      const int parity = job.parity + (at >= s.sets), set = at - (at >= s.sets ? s.sets : 0);
-      const M *words = (const M *)job.vectors + transfer_words(s, parity, aggregate, set) +
-                       (((chirality * half_set + pair) * s.groups + first) * 32 + thread) * 8;
-      transfer_pair<M> m[NV];
+  const int warp = (int)threadIdx.x / 32, chirality = warp / warps, half_set = s.pieces / 2;
+  const int first = (int)blockIdx.z * NV;
+  for (int n = warp % warps; n < s.sets * job.parities * half_set; n += warps) {
+    const int at = n / half_set, pair = n - at * half_set;
+    const int parity = job.parity + (at >= s.sets), set = at - (at >= s.sets ? s.sets : 0);
+    const M *words = (const M *)job.vectors + transfer_words(s, parity, aggregate, set) +
+                     (((chirality * half_set + pair) * s.groups + first) * 32 + thread) * 8;
+    transfer_pair<M> m[NV];
+    QK_UNROLL
+    for (int j = 0; j < NV; j++) m[j].m.load(words + j * 256);
+    const int site = aggregate_site_of(s, origin, parity, 4 * set + q);
+    const bool on = site >= 0 && (job.fine.ntile > 0 || g == 0);
+    QK_UNROLL
+    for (int t = 0; t < T; t++) {
+      if (t >= tiles) break;
+      const spot here = lane_spot(job.fine, site + fine_base(job, parity), tile + t, g);
+      const float *x = (const float *)job.fine.data + here.tile * 2 * QK_TILE * ncomp +
+                       here.lane * 4 + chirality * ncomp * QK_TILE;
       QK_UNROLL
-      for (int j = 0; j < NV; j++) m[j].m.load(words + j * 256);
-      const int site = aggregate_site_of(s, origin, parity, 4 * set + q);
-      const bool on = site >= 0 && (job.fine.ntile > 0 || g == 0);
-      QK_UNROLL
-      for (int t = 0; t < T; t++) {
-        if (t >= tiles) break;
-        const spot here = lane_spot(job.fine, site + fine_base(job, parity), tile + t, g);
-        const float *x = (const float *)job.fine.data + here.tile * 2 * QK_TILE * ncomp +
-                         here.lane * 4 + chirality * ncomp * QK_TILE;
+      for (int k = 0; k < 2; k++) {
+        const bool there = on && 2 * pair + k < s.pairs;
+        factors<M, 2> re, im;
+        set_lane(re, im,
+                 there ? __ldg((const float4 *)(x + (2 * pair + k) * 32)) : float4{0, 0, 0, 0});
         QK_UNROLL
-        for (int k = 0; k < 2; k++) {
-          const bool there = on && 2 * pair + k < s.pairs;
-          factors<M, 2> re, im;
-          set_lane(re, im,
-                   there ? __ldg((const float4 *)(x + (2 * pair + k) * 32)) : float4{0, 0, 0, 0});
-          QK_UNROLL
-          for (int j = 0; j < NV; j++) {
-            factors<M, 4> a;
-            m[j].by_vector(k, a);
-            mma(sums[t][chirality][j][0], a, re);
-            mma(sums[t][chirality][j][1], a, im);
-          }
+        for (int j = 0; j < NV; j++) {
+          factors<M, 4> a;
+          m[j].by_vector(k, a);
+          mma(sums[t][0][j][0], a, re);
+          mma(sums[t][0][j][1], a, im);
         }
       }
     }
+  }
 }
 
 /* A warp's sums of conj(V) psi to part[chirality][pair of vectors][lane]. */
-template <int NV>
-QK_HD void leave_restricted(const float (&sums)[2][NV][2][4], bool lone, float2 *part) {
+template <int CH, int NV>
+QK_HD void leave_restricted(const float (&sums)[CH][NV][2][4], bool lone, float2 *part) {
   const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, lanes = lone ? 1 : QK_TILE;
   if (lone && q != 0) return;
   QK_UNROLL
-  for (int s = 0; s < 2; s++) QK_UNROLL
+  for (int s = 0; s < CH; s++) QK_UNROLL
   for (int j = 0; j < NV; j++) QK_UNROLL
   for (int i = 0; i < 2; i++) {
     if (lone && i == 1) break;
@@ -266,10 +277,29 @@ QK_HD void leave_restricted(const float (&sums)[2][NV][2][4], bool lone, float2 
   }
 }
 
-/* blockIdx.x: aggregate; y: T tiles; z: NV groups of vectors. F: storage of fine fields of ncomp 12, or
- * void for any ncomp of floats. */
+/* One tile of coarse components, from the sums of all warps in order. */
+template <class F, int NV>
+QK_HD void put_restricted(const transfer_job &job, int aggregate, int tile, const float4 *part) {
+  constexpr int pairs = NV * 4, split = 2 / chiralities<F>, warps = restrict_warps<F> / split;
+  const int lanes = job.fine.ntile == 0 ? 1 : QK_TILE, nvec = job.s.nvec;
+  const int each = chiralities<F> * pairs * lanes, first = (int)blockIdx.z * NV * 8;
+  for (int i = (int)threadIdx.x; i < 2 * pairs * lanes; i += (int)blockDim.x) {
+    const int chirality = i / (pairs * lanes), pair = i / lanes % pairs;
+    if (first + 2 * pair >= nvec) continue;
+    const float4 *from = part + (split == 2 ? chirality * warps * each : 0) + i % each;
+    float4 sum = {0, 0, 0, 0};
+    for (int w = 0; w < warps; w++) {
+      const float4 v = from[w * each];
+      sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
+    }
+    float *to = (float *)coarse_lane(job.coarse, aggregate, tile, i % lanes);
+    *(float4 *)(to + (chirality * nvec + first + 2 * pair) * 16) = sum;
+  }
+}
+
+/* blockIdx.x: aggregate; y: T tiles; z: NV groups of vectors. */
 template <class M, class F, int NV, int T>
-__global__ void __launch_bounds__(32 * transfer_warps)
+__global__ void __launch_bounds__(32 * restrict_warps<F>, restrict_resident<M, F, NV, T>)
     restrict_kernel(const __grid_constant__ transfer_job job) {
   extern __shared__ float4 part[];
   const transfer_shape &s = job.s;
@@ -280,65 +310,55 @@ __global__ void __launch_bounds__(32 * transfer_warps)
   for (int mu = 0; mu < 4; mu++) origin[mu] = here.x[mu] * s.agg.block[mu];
   const bool lone = job.fine.ntile == 0;
   const int tile = (int)blockIdx.y * T, tiles = lone ? 1 : min(T, job.fine.ntile - tile);
-  float sums[T][2][NV][2][4] = {};
+  constexpr int CH = chiralities<F>;
+  float sums[T][CH][NV][2][4] = {};
   if constexpr (std::is_void_v<F>)
     restrict_any<M, NV, T>(job, origin, aggregate, tile, tiles, sums);
   else
     restrict_spinors<M, F, NV, T>(job, origin, aggregate, tile, tiles, sums);
 
-  const int lanes = lone ? 1 : QK_TILE, first = (int)blockIdx.z * NV * 8;
-  constexpr int pairs = NV * 4;
+  const int own = (int)threadIdx.x / 32 * (CH * NV * 4 * (lone ? 1 : QK_TILE));
   QK_UNROLL
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
     if (t > 0) __syncthreads();
-    leave_restricted<NV>(sums[t], lone, (float2 *)(part + threadIdx.x / 32 * (2 * pairs * lanes)));
+    leave_restricted<CH, NV>(sums[t], lone, (float2 *)(part + own));
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < 2 * pairs * lanes; i += 32 * transfer_warps) {
-      const int chirality = i / (pairs * lanes), pair = i / lanes % pairs;
-      if (first + 2 * pair >= s.nvec) continue;
-      float4 sum = {0, 0, 0, 0};
-      for (int w = 0; w < transfer_warps; w++) {
-        const float4 v = part[w * (2 * pairs * lanes) + i];
-        sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
-      }
-      float *to = (float *)coarse_lane(job.coarse, aggregate, tile + t, i % lanes);
-      *(float4 *)(to + (chirality * s.nvec + first + 2 * pair) * 16) = sum;
-    }
+    put_restricted<F, NV>(job, aggregate, tile + t, part);
   }
 }
 
 /* ---- prolong --------------------------------------------------------------------------------------- */
 
-/* Products of two pieces with the coarse components of T tiles, over all groups of vectors. */
-template <class M, int K, int T>
-QK_HD void prolong_pairs(const transfer_job &job, const M *words, const float *const (&x)[T],
-                         int pair, int tiles, bool on, float (&sums)[T][K][2][4]) {
-  const transfer_shape &s = job.s;
-  for (int j = 0; j < s.groups; j++) {
-    transfer_pair<M> m[K / 2];
+template <class M, int NV> QK_HD void load_groups(const M *words, transfer_pair<M> (&m)[NV]) {
+  QK_UNROLL
+  for (int j = 0; j < NV; j++) m[j].m.load(words + j * 256);
+}
+
+/* Products of a pair of pieces, of chiralities s0 and s1, with the coarse components of T tiles; groups of
+ * vectors from j0 on. x: of this thread; on: whether its column is a RHS. */
+template <class M, int NV, int T>
+QK_HD void prolong_groups(const transfer_shape &s, const transfer_pair<M> (&m)[NV], int j0,
+                          const float *const (&x)[T], int s0, int s1, int tiles, bool on,
+                          float (&sums)[T][2][2][4]) {
+  QK_UNROLL
+  for (int j = 0; j < NV; j++) {
+    const bool there = on && 8 * (j0 + j) + 2 * (int)(threadIdx.x % 4) < s.nvec;
+    factors<M, 4> a[2];
+    m[j].by_component(0, a[0]);
+    m[j].by_component(1, a[1]);
     QK_UNROLL
-    for (int k = 0; k < K / 2; k++) m[k].m.load(words + ((pair + k) * s.groups + j) * 256);
-    const bool there = on && 8 * j + 2 * (int)(threadIdx.x % 4) < s.nvec;
-    factors<M, 2> re[T][2], im[T][2];
-    QK_UNROLL
-    for (int t = 0; t < T; t++) QK_UNROLL
-    for (int c = 0; c < 2; c++) {
-      const bool wanted = there && t < tiles && (K == 6 || c == (2 * pair >= s.pieces));
-      set_lane(re[t][c], im[t][c],
-               wanted ? __ldg((const float4 *)(x[t] + (c * s.nvec + 8 * j) * 16))
-                      : float4{0, 0, 0, 0});
-    }
-    QK_UNROLL
-    for (int k = 0; k < K; k++) {
-      factors<M, 4> a;
-      m[k / 2].by_component(k % 2, a);
+    for (int t = 0; t < T; t++) {
+      if (t >= tiles) break;
+      factors<M, 2> re, im;
       QK_UNROLL
-      for (int t = 0; t < T; t++) {
-        if (t >= tiles) break;
-        const bool second = K == 6 ? k >= 3 : 2 * pair >= s.pieces;
-        mma(sums[t][k][0], a, second ? re[t][1] : re[t][0]);
-        mma(sums[t][k][1], a, second ? im[t][1] : im[t][0]);
+      for (int k = 0; k < 2; k++) {
+        if (k == 0 || s1 != s0) {
+          const float *from = x[t] + ((k == 0 ? s0 : s1) * s.nvec + 8 * (j0 + j)) * 16;
+          set_lane(re, im, there ? __ldg((const float4 *)from) : float4{0, 0, 0, 0});
+        }
+        mma(sums[t][k][0], a[k], re);
+        mma(sums[t][k][1], a[k], im);
       }
     }
   }
@@ -354,13 +374,8 @@ QK_HD float4 own_pair(const float (&sums)[2][4]) {
   return odd ? float4{got_re, got_im, re[1], im[1]} : float4{re[0], im[0], got_re, got_im};
 }
 
-template <class F>
-QK_HD void put_spinor(const transfer_job &job, spot at, bool on, const float (&sums)[6][2][4]) {
-  float4 v[6];
+template <class F> QK_HD void put_spinor(const transfer_job &job, spot at, const float4 (&v)[6]) {
   float r[24], old[24];
-  QK_UNROLL
-  for (int k = 0; k < 6; k++) v[k] = own_pair(sums[k]);
-  if (!on) return;
   memcpy(r, v, sizeof r);
   if (job.add) {
     load_spinor<24>(spinor_of<F>(job.fine), at, old);
@@ -370,11 +385,9 @@ QK_HD void put_spinor(const transfer_job &job, spot at, bool on, const float (&s
   store_spinor<24>(spinor_of<F>(job.fine), at, r);
 }
 
-/* The pair of components in piece `piece` of both chiralities counted through. */
-QK_HD void put_pair(const transfer_job &job, spot at, bool on, int piece,
-                    const float (&sums)[2][4]) {
+/* The pair of components of piece number `piece` of both chiralities. */
+QK_HD void put_pair(const transfer_job &job, spot at, bool on, int piece, float4 v) {
   const transfer_shape &s = job.s;
-  const float4 v = own_pair(sums);
   const int chirality = piece >= s.pieces, pair = piece - chirality * s.pieces;
   if (!on || pair >= s.pairs) return;
   float4 *to = (float4 *)((float *)job.fine.data + at.tile * 2 * QK_TILE * job.fine.ncomp +
@@ -383,11 +396,12 @@ QK_HD void put_pair(const transfer_job &job, spot at, bool on, int piece,
   *to = {old.x + v.x, old.y + v.y, old.z + v.z, old.w + v.w};
 }
 
-/* Grid and F as for restrict_kernel, but blockIdx.z shares an aggregate's sets among blocks. */
-template <class M, class F, int T>
-__global__ void __launch_bounds__(32 * transfer_warps)
+/* blockIdx.x: aggregate; y: T tiles. NV > 1: the groups of vectors, loaded before anything is multiplied; 1: any
+ * number of groups. */
+template <class M, class F, int NV, int T>
+__global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
     prolong_kernel(const __grid_constant__ transfer_job job) {
-  constexpr int K = std::is_void_v<F> ? 2 : 6;
+  constexpr bool spinors = !std::is_void_v<F>;
   const transfer_shape &s = job.s;
   const site_pos here = site_at(s.agg.coarse, s.coarse, (int)blockIdx.x);
   const int aggregate = here.cb + (here.parity ? s.agg.coarse.vcb : 0);
@@ -401,26 +415,44 @@ __global__ void __launch_bounds__(32 * transfer_warps)
   QK_UNROLL
   for (int t = 0; t < T; t++) x[t] = coarse_lane(job.coarse, aggregate, tile + t, g) + q * 32;
 
-  const int units = K == 6 ? 1 : s.pieces;
-  const int warp = (int)(blockIdx.z * transfer_warps + threadIdx.x / 32);
-  for (int n = warp; n < s.sets * job.parities * units; n += (int)gridDim.z * transfer_warps) {
-    const int at = n / units, pair = n - at * units;
+  const int units = spinors ? 1 : s.pieces; /* a warp has all pairs of pieces of a set, or one */
+  for (int n = (int)threadIdx.x / 32; n < s.sets * job.parities * units; n += prolong_warps) {
+    const int at = n / units, unit = n - at * units;
     const int parity = job.parity + (at >= s.sets), set = at - (at >= s.sets ? s.sets : 0);
     const M *words =
         (const M *)job.vectors + transfer_words(s, parity, aggregate, set) + thread * 8;
-    float sums[T][K][2][4] = {};
-    prolong_pairs<M, K, T>(job, words, x, pair, tiles, !lone || g == 0, sums);
     const int site = aggregate_site_of(s, origin, parity, 4 * set + g / 2);
     const bool on = site >= 0 && (!lone || (q == 0 && g % 2 == 0));
+    constexpr int passes = spinors ? 3 : 1;
+    float4 v[T][2 * passes];
+    transfer_pair<M> m[passes][NV];
+    QK_UNROLL
+    for (int k = 0; k < passes; k++) load_groups(words + (unit + k) * s.groups * 256, m[k]);
+    QK_UNROLL
+    for (int k = 0; k < passes; k++) {
+      const int second = 2 * unit >= s.pieces;
+      const int s0 = spinors ? k > 1 : second, s1 = spinors ? k > 0 : second;
+      float sums[T][2][2][4] = {};
+      prolong_groups(s, m[k], 0, x, s0, s1, tiles, !lone || g == 0, sums);
+      for (int j = 1; NV == 1 && j < s.groups; j++) {
+        load_groups(words + ((unit + k) * s.groups + j) * 256, m[k]);
+        prolong_groups(s, m[k], j, x, s0, s1, tiles, !lone || g == 0, sums);
+      }
+      QK_UNROLL
+      for (int t = 0; t < T; t++) {
+        v[t][2 * k] = own_pair(sums[t][0]);
+        v[t][2 * k + 1] = own_pair(sums[t][1]);
+      }
+    }
     QK_UNROLL
     for (int t = 0; t < T; t++) {
       if (t >= tiles) break;
       const spot to = lane_spot(job.fine, site + fine_base(job, parity), tile + t, 2 * q + g % 2);
-      if constexpr (K == 6) {
-        put_spinor<F>(job, to, on, sums[t]);
+      if constexpr (spinors) {
+        if (on) put_spinor<F>(job, to, v[t]);
       } else {
-        put_pair(job, to, on, 2 * pair, sums[t][0]);
-        put_pair(job, to, on, 2 * pair + 1, sums[t][1]);
+        put_pair(job, to, on, 2 * unit, v[t][0]);
+        put_pair(job, to, on, 2 * unit + 1, v[t][1]);
       }
     }
   }
