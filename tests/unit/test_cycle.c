@@ -1,0 +1,401 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
+#include "tests/support/mg_rig.h"
+
+/* ---- lattices and sources ---------------------------------------------------------------------------- */
+
+static const double kappa = 0.1366, csw = 1.769,
+                    tol = 1e-10; /* near critical on the thermalised lattice */
+
+/* False, with a line that says so, where there is no thermalised lattice. */
+static bool open_thermal(qk_rig_t *rig) {
+  const char *path = getenv("QK_THERMAL");
+  if (!path) {
+    fprintf(stderr, "QK_THERMAL names no lattice: skipped\n");
+    return false;
+  }
+  rig_open(rig, NULL, path, NULL);
+  rig_operator(rig, qk_mass_of_kappa(kappa), csw, -1);
+  return true;
+}
+
+static void open_small(qk_rig_t *rig) {
+  rig_open(rig, NULL, "builtin:weak:4x4x8x8:3", NULL);
+  rig_operator(rig, -0.1, 1.2, -1);
+}
+
+/* Two levels of the small lattice, or three. */
+static qk_mg_params_t small_params(int nlevel) {
+  qk_mg_params_t p = {.nlevel = nlevel, .seed = 7};
+  for (int l = 0; l + 1 < nlevel; l++) {
+    const int block[2][4] = {{2, 2, 2, 2}, {1, 1, 2, 2}};
+    memcpy(p.level[l].block, block[l], sizeof block[l]);
+    p.level[l].nvec = 6 - 2 * l;
+    p.level[l].setup_iterations = 20;
+    p.level[l].setup_passes = -1;
+  }
+  return p;
+}
+
+static void fill_slot(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed) {
+  double *v = rig_vector(rig);
+  rig_random(rig, seed, v);
+  rig_import(rig, qk_solver_rhs(solver), slot, v);
+  qk_free(v);
+  rig_must(qk_solver_fill(solver, slot, tol, 10000), "fill", NULL);
+}
+
+/* Solves for seeds 100, 101, ... in all slots. */
+static void solve(const qk_rig_t *rig, qk_solver_t *solver, int n) {
+  for (int i = 0; i < n; i++) fill_slot(rig, solver, i, 100 + (uint64_t)i);
+  rig_run(solver);
+  for (int i = 0; i < n; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    cr_assert(s->status == QK_OK && s->residual <= tol, "slot %d of %d: %s, %g", i, n,
+              qk_status_name(s->status), s->residual);
+  }
+}
+
+static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
+  double *v = rig_vector(rig);
+  rig_export(rig, qk_solver_solution(solver), slot, v);
+  return v;
+}
+
+/* ---- convergence ------------------------------------------------------------------------------------- */
+
+Test(cycle, beats_bicgstab_near_criticality) {
+  qk_rig_t rig;
+  mg_rig_t m;
+  if (!open_thermal(&rig)) return;
+  const qk_mg_params_t params = {.nlevel = 2};
+  mg_rig_open(&rig, &params, QK_SINGLE, 1, &m);
+  qk_solver_t *plain = rig_solver(&rig, "bicgstab", QK_SINGLE, 1);
+  solve(&rig, m.solver, 1);
+  solve(&rig, plain, 1);
+  const qk_slot_t *a = qk_solver_slot(m.solver, 0), *b = qk_solver_slot(plain, 0);
+  cr_expect(a->iterations <= 25, "%ld iterations", (long)a->iterations);
+  cr_expect(4 * a->applications <= b->applications, "%ld applications, bicgstab %ld",
+            (long)a->applications, (long)b->applications);
+  double *x = solution(&rig, m.solver, 0), *y = solution(&rig, plain, 0);
+  cr_expect(rig_distance(&rig, x, y) < 1e-7, "off by %g", rig_distance(&rig, x, y));
+  qk_free(y);
+  qk_free(x);
+  qk_solver_destroy(plain);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+Test(cycle, a_block_is_solved_like_each_column_alone) {
+  enum { N = 9 };
+  qk_rig_t rig;
+  mg_rig_t m;
+  if (!open_thermal(&rig)) return;
+  const qk_mg_params_t params = {.nlevel = 2};
+  double *x[N];
+  int64_t iterations[N];
+  mg_rig_open(&rig, &params, QK_SINGLE, N, &m);
+  solve(&rig, m.solver, N);
+  for (int i = 0; i < N; i++) {
+    x[i] = solution(&rig, m.solver, i);
+    iterations[i] = qk_solver_slot(m.solver, i)->iterations;
+  }
+  mg_rig_slots(&rig, &m, QK_SINGLE, 1, 0);
+  for (int i = 0; i < N; i++) {
+    fill_slot(&rig, m.solver, 0, 100 + (uint64_t)i);
+    rig_run(m.solver);
+    const qk_slot_t *s = qk_solver_slot(m.solver, 0);
+    double *y = solution(&rig, m.solver, 0);
+    cr_expect(llabs(s->iterations - iterations[i]) <= 1, "column %d: %ld iterations, alone %ld", i,
+              (long)iterations[i], (long)s->iterations);
+    cr_expect(rig_distance(&rig, x[i], y) < 1e-7, "column %d: off by %g", i,
+              rig_distance(&rig, x[i], y));
+    qk_solver_clear(m.solver, 0);
+    qk_free(y);
+    qk_free(x[i]);
+  }
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+/* What of a cycle differs from the defaults of three levels of the small lattice. */
+typedef struct cycle_case {
+  const char *what;
+  qk_smoother_kind_t kind;
+  int pre, post, iterations[2];
+  double tol;
+  qk_prec_t low; /* smoother, matrices, prolongator */
+  qk_prec_t outer;
+} cycle_case_t;
+
+static void expect_solves(const cycle_case_t *t, int nlevel) {
+  qk_rig_t rig;
+  mg_rig_t m;
+  open_small(&rig);
+  qk_mg_params_t p = small_params(nlevel);
+  for (int l = 0; l < nlevel; l++) {
+    qk_mg_level_params_t *v = &p.level[l];
+    v->smoother.kind = t->kind;
+    v->pre = t->pre;
+    v->post = t->post;
+    v->tol = t->tol;
+    v->store = v->prolongator = t->low;
+    v->smoother_prec = l == 0 ? t->low : QK_SINGLE;
+    if (l > 0) v->iterations = t->iterations[l == nlevel - 1];
+  }
+  mg_rig_open(&rig, &p, t->outer, 3, &m);
+  solve(&rig, m.solver, 3);
+  for (int i = 0; i < 3; i++)
+    cr_expect(qk_solver_slot(m.solver, i)->iterations <= 45, "%s, %d levels: %ld iterations",
+              t->what, nlevel, (long)qk_solver_slot(m.solver, i)->iterations);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+Test(cycle, every_kind_converges) {
+  const cycle_case_t cases[] = {
+      {"K", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"V", QK_SMOOTHER_MR, 2, 2, {1, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"post alone", QK_SMOOTHER_MR, -1, 4, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"pre alone", QK_SMOOTHER_MR, 4, -1, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"tolerances", QK_SMOOTHER_MR, 2, 2, {20, 30}, 0.1, QK_SINGLE, QK_SINGLE},
+      {"ca-gcr", QK_SMOOTHER_CAGCR, 2, 2, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"chebyshev", QK_SMOOTHER_CHEBYSHEV, 2, 2, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"schwarz", QK_SMOOTHER_SCHWARZ, 3, 3, {4, 8}, -1, QK_SINGLE, QK_SINGLE},
+      {"low precision", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_HALF, QK_SINGLE},
+      {"outer double", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_SINGLE, QK_DOUBLE},
+      {"outer half", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_HALF, QK_HALF},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int nlevel = 2; nlevel <= 3; nlevel++) expect_solves(&cases[i], nlevel);
+}
+
+Test(cycle, several_serve_one_hierarchy) {
+  const int batch[] = {8, 1, 12, 3};
+  qk_rig_t rig;
+  mg_rig_t m;
+  open_small(&rig);
+  const qk_mg_params_t params = small_params(2);
+  mg_rig_open(&rig, &params, QK_SINGLE, 2, &m);
+  qk_cycle_t *other[4];
+  for (int i = 0; i < 4; i++)
+    rig_must(qk_cycle_create(m.mg, QK_SINGLE, batch[i], &other[i], NULL), "cycle", NULL);
+  for (int i = 0; i < 4; i++) {
+    const qk_solver_params_t p = {.method = "gcr",
+                                  .inner = QK_SINGLE,
+                                  .nslot = batch[i],
+                                  .precond = qk_cycle_precond(other[i])};
+    qk_solver_t *solver;
+    rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, NULL), "solver", NULL);
+    solve(&rig, solver, batch[i]);
+    solve(&rig, m.solver, 2);
+    for (int k = 0; k < 2; k++) qk_solver_clear(m.solver, k);
+    qk_solver_destroy(solver);
+  }
+  for (int i = 0; i < 4; i++) qk_cycle_destroy(other[i]);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+/* ---- one application --------------------------------------------------------------------------------- */
+
+/* Even columns 0 .. n-1 from full vectors of the seeds; 0: NaN. */
+static qk_field_t *even_field(const qk_rig_t *rig, int n, const uint64_t *seed) {
+  qk_field_t *full, *even;
+  double *v = rig_vector(rig);
+  rig_must(qk_field_create(&rig->dev, QK_DOUBLE, n, QK_FULL, &full), "field", NULL);
+  rig_must(qk_field_create(&rig->dev, QK_SINGLE, n, QK_EVEN, &even), "field", NULL);
+  for (int i = 0; i < n; i++) {
+    rig_random(rig, seed[i], v);
+    for (size_t k = 0; seed[i] == 0 && k < rig_reals(rig); k++) v[k] = NAN;
+    rig_import(rig, full, i, v);
+  }
+  qk_blas_args_t copy = {.f = {even->v, qk_field_parity(full, QK_EVEN)}};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &copy), "copy", NULL);
+  rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "copy", NULL);
+  qk_field_destroy(full);
+  qk_free(v);
+  return even;
+}
+
+static double *even_column(const qk_rig_t *rig, const qk_field_t *even, int i) {
+  qk_field_t *full;
+  double *v = rig_vector(rig);
+  rig_must(qk_field_create(&rig->dev, QK_DOUBLE, even->v.nrhs, QK_FULL, &full), "field", NULL);
+  qk_blas_args_t copy = {.f = {qk_field_parity(full, QK_EVEN), even->v}};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &copy), "copy", NULL);
+  rig_export(rig, full, i, v);
+  qk_field_destroy(full);
+  return v;
+}
+
+static void expect_independence(double level_tol, qk_smoother_kind_t kind) {
+  enum { N = 10 };
+  const uint64_t good[N] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const uint64_t bad[N] = {21, 2, 0, 4, 25, 6, 0, 8, 0, 10};
+  qk_rig_t rig;
+  mg_rig_t m;
+  open_small(&rig);
+  qk_mg_params_t p = small_params(3);
+  for (int l = 0; l < 3; l++) {
+    p.level[l].smoother.kind = kind;
+    p.level[l].tol = level_tol;
+  }
+  mg_rig_open(&rig, &p, QK_SINGLE, N, &m);
+  qk_field_t *z[2];
+  for (int k = 0; k < 2; k++) {
+    qk_field_t *r = even_field(&rig, N, k ? bad : good);
+    z[k] = even_field(&rig, N, good);
+    rig_must(qk_cycle_apply(m.cycle, z[k], r, NULL), "apply", NULL);
+    qk_field_destroy(r);
+  }
+  for (int i = 0; i < N; i++) {
+    if (good[i] != bad[i]) continue;
+    double *a = even_column(&rig, z[0], i), *b = even_column(&rig, z[1], i);
+    cr_expect(memcmp(a, b, rig_reals(&rig) * sizeof *a) == 0, "%s, tol %g: column %d",
+              qk_smoother_name(kind), level_tol, i);
+    cr_expect(isfinite(a[0]));
+    qk_free(b);
+    qk_free(a);
+  }
+  for (int k = 0; k < 2; k++) qk_field_destroy(z[k]);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+Test(cycle, nan_in_a_column_changes_no_bit_of_others) {
+  expect_independence(-1, QK_SMOOTHER_MR);
+  expect_independence(-1, QK_SMOOTHER_CAGCR);
+  expect_independence(0.2, QK_SMOOTHER_MR);
+}
+
+/* |b - M e| / |b| of column 0 on level 1 after S_1. */
+static double left_by_solve(qk_rig_t *rig, int iterations, double level_tol) {
+  mg_rig_t m;
+  qk_mg_params_t p = small_params(3);
+  p.level[1].iterations = iterations;
+  p.level[1].tol = level_tol;
+  mg_rig_open(rig, &p, QK_SINGLE, 1, &m);
+  qk_mg_level_t *v = &m.mg->level[1];
+  qk_field_t *b, *e, *r;
+  qk_field_t **field[] = {&b, &e, &r};
+  for (int i = 0; i < 3; i++)
+    rig_must(qk_field_create(&v->dev, QK_SINGLE, 1, QK_FULL, field[i]), "field", NULL);
+  const qk_ops_t *ops = v->dev.ops;
+  qk_noise_args_t noise = {.lat = v->geom.lat, .field = b->v, .rhs = -1, .seed = 5};
+  rig_must(ops->noise(v->dev.ctx, &noise), "noise", NULL);
+  rig_must(qk_cycle_solve(m.cycle, 1, e, b), "solve", NULL);
+  rig_must(v->op->ops->apply(v->op, r, e, false, b, -1), "residual", NULL);
+  void *red = NULL;
+  double host[4];
+  rig_must(ops->alloc(v->dev.ctx, sizeof host, &red), "red", NULL);
+  qk_blas_args_t nr = {.f = {r->v}, .red = red}, nb = {.f = {b->v}, .red = (double *)red + 2};
+  rig_must(ops->blas(v->dev.ctx, QK_BLAS_NORM2, &nr), "norm", NULL);
+  rig_must(ops->blas(v->dev.ctx, QK_BLAS_NORM2, &nb), "norm", NULL);
+  rig_must(ops->copy(v->dev.ctx, host, red, sizeof host, QK_COPY_TO_HOST, 0), "norm", NULL);
+  rig_must(ops->queue_sync(v->dev.ctx, 0), "norm", NULL);
+  ops->free(v->dev.ctx, red);
+  for (int i = 2; i >= 0; i--) qk_field_destroy(*field[i]);
+  mg_rig_close(&m);
+  return sqrt(host[0] / host[2]);
+}
+
+Test(cycle, coarse_levels_are_solved_as_far_as_asked) {
+  qk_rig_t rig;
+  open_small(&rig);
+  double one = left_by_solve(&rig, 1, -1), eight = left_by_solve(&rig, 8, -1),
+         to_tol = left_by_solve(&rig, 30, 1e-3);
+  cr_expect(one < 0.8 && eight < 0.1 * one, "one iteration leaves %g, eight leave %g", one, eight);
+  cr_expect(to_tol < 5e-3 && to_tol > 1e-5, "tolerance 1e-3 leaves %g", to_tol);
+  rig_close(&rig);
+}
+
+Test(cycle, says_what_it_takes) {
+  qk_rig_t rig;
+  mg_rig_t m;
+  open_small(&rig);
+  qk_mg_params_t p = small_params(3);
+  p.level[0].pre = 3;
+  p.level[0].post = 5;
+  mg_rig_open(&rig, &p, QK_SINGLE, 2, &m);
+  double seconds[QK_MG_LEVELS_MAX];
+  cr_expect(qk_cycle_precond(m.cycle).applications == 3 + 1 + 5);
+  cr_expect(qk_cycle_bytes(m.cycle) > 0);
+  qk_cycle_time(m.cycle, true, NULL);
+  solve(&rig, m.solver, 2);
+  qk_cycle_time(m.cycle, false, seconds);
+  for (int l = 0; l < QK_MG_LEVELS_MAX; l++)
+    cr_expect((seconds[l] > 0) == (l < 3), "level %d: %g s", l, seconds[l]);
+  qk_cycle_time(m.cycle, false, seconds);
+  cr_expect(seconds[0] == 0 && seconds[1] == 0);
+  const qk_slot_t *s = qk_solver_slot(m.solver, 0);
+  cr_expect(s->applications >= 10 * s->iterations && s->applications <= 12 * s->iterations + 10);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+/* ---- what fails -------------------------------------------------------------------------------------- */
+
+Test(cycle, refuses_what_makes_no_sense) {
+  qk_rig_t rig;
+  mg_rig_t m;
+  open_small(&rig);
+  const qk_mg_params_t params = small_params(2);
+  mg_rig_open(&rig, &params, QK_SINGLE, 2, &m);
+  const int batch[] = {0, QK_MAX_RHS + 1};
+  for (int i = 0; i < 2; i++) {
+    qk_cycle_t *c = NULL;
+    qk_err_t err = {0};
+    cr_expect(qk_cycle_create(m.mg, QK_SINGLE, batch[i], &c, &err) == QK_BAD_ARGUMENT && !c);
+    cr_expect(strstr(err.text, "right-hand sides: 1 .. 64"), "%s", err.text);
+  }
+  qk_field_t *wrong;
+  rig_must(qk_field_create(&m.mg->level[1].dev, QK_SINGLE, 3, QK_FULL, &wrong), "field", NULL);
+  for (int l = 0; l < 3; l++)
+    cr_expect(qk_cycle_solve(m.cycle, l, wrong, wrong) == QK_BAD_ARGUMENT, "level %d", l);
+  qk_field_destroy(wrong);
+  mg_rig_close(&m);
+  rig_close(&rig);
+}
+
+static void fail_everywhere(const char *point, qk_status_t expected) {
+  char faults[64];
+  qk_status_t status = QK_INTERNAL;
+  int n = 0;
+  while (status && n < 1000) {
+    qk_rig_t rig; /* a new one each time: a device that failed is lost */
+    mg_rig_t m;
+    open_small(&rig);
+    const qk_mg_params_t params = small_params(2);
+    mg_rig_open(&rig, &params, QK_SINGLE, 1, &m);
+    qk_field_t *z = even_field(&rig, 3, (const uint64_t[]){1, 2, 3}),
+               *r = even_field(&rig, 3, (const uint64_t[]){4, 5, 6});
+    int64_t host = qk_mem_bytes();
+    snprintf(faults, sizeof faults, "%s:%d", point, ++n);
+    cr_assert(qk_fault_set(faults) == 0);
+    qk_cycle_t *c = NULL;
+    status = qk_cycle_create(m.mg, QK_SINGLE, 3, &c, NULL);
+    if (!status) status = qk_cycle_apply(c, z, r, NULL);
+    cr_assert(qk_fault_set(NULL) == 0);
+    cr_assert(!status || status == expected, "%s: %s", faults, qk_status_name(status));
+    qk_cycle_destroy(c);
+    if (!status) cr_expect(qk_mem_bytes() >= host);
+    qk_field_destroy(r);
+    qk_field_destroy(z);
+    mg_rig_close(&m);
+    int64_t left = rig.dev.ops->allocated(rig.dev.ctx);
+    rig_close(&rig);
+    cr_assert(left >= 0);
+  }
+  cr_expect(!status && n > 10, "%s: %d places, then %s", point, n, qk_status_name(status));
+}
+
+Test(cycle, device_memory_may_end) {
+  fail_everywhere("device-alloc", QK_DEVICE_MEMORY);
+}
