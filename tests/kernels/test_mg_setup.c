@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "tests/kernels/mg_kit.h"
 
 static const int whole[4] = {0, 0, 0, 0};
@@ -289,6 +290,32 @@ Test(coarse_invert, counts_singular_sites_and_inverts_the_others) {
     free(plain);
     free(got);
   }
+  kit_close(&kit);
+}
+
+Test(coarse_invert, without_memory_leaves_everything_as_it_was) {
+  static const int dims[4] = {2, 2, 2, 2};
+  enum { n = 128 };
+  kit_t kit = open_level(dims);
+  double complex *plain = mg_numbers(elements(&kit, n, 1), 5);
+  const qk_coarse_links_t m = mg_matrices(&kit, QK_DOUBLE, n, 1, plain);
+  const qk_coarse_links_t to = mg_matrices(&kit, QK_DOUBLE, n, 1, plain);
+  const qk_coarse_invert_args_t args = {.lat = kit.lat, .diag = m, .inverse = to};
+  const int64_t before = kit.ops->allocated(kit.ctx);
+  int64_t singular = -1;
+  cr_assert_eq(qk_fault_set("device-alloc:1"), 0);
+  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &args, &singular), QK_DEVICE_MEMORY);
+  cr_assert_eq(qk_fault_set(NULL), 0);
+  double complex *got = mg_plain(&kit, &to);
+  cr_expect(mg_same_bits(got, plain, elements(&kit, n, 1)));
+  cr_expect_eq(kit.ops->allocated(kit.ctx), before);
+  cr_expect_eq(singular, -1);
+  kit_must(&kit, kit.ops->coarse_invert(kit.ctx, &args, &singular), "coarse_invert");
+  cr_expect_eq(singular, 0);
+  free(got);
+  kit_free(&kit, m.data);
+  kit_free(&kit, to.data);
+  free(plain);
   kit_close(&kit);
 }
 
