@@ -112,7 +112,10 @@ static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params
   s->link_reals = params->link_reals[load->inner];
 }
 
-enum { GCR_KEEP = 10 };
+/* Directions of GCR. */
+static int directions(const qk_setup_t *s) {
+  return wants_multigrid(s) ? 12 : 8;
+}
 
 /* What all devices have free. Ranks that compute on one host share its memory. */
 static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
@@ -132,7 +135,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .method = mg ? "gcr" : s->solver_name,
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
-                                 .gcr_keep = GCR_KEEP,
+                                 .gcr_keep = directions(s),
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);
   if (status == QK_OK) status = qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
@@ -149,7 +152,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
 
 static qk_status_t build_solver(qk_setup_t *s, qk_err_t *err) {
   qk_solver_params_t params = {
-      .method = s->solver_name, .inner = s->inner, .nslot = s->nslot, .gcr_keep = GCR_KEEP};
+      .method = s->solver_name, .inner = s->inner, .nslot = s->nslot, .gcr_keep = directions(s)};
   if (s->mg != NULL) {
     params.method = "gcr";
     params.check = 1;

@@ -166,7 +166,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
                         .method = "gcr",
                         .inner = QK_SINGLE,
                         .nslot = 16,
-                        .gcr_keep = 10,
+                        .gcr_keep = 12,
                         .mg = &s->mg_params};
   qk_plan_t sixteen, plan;
   qk_err_t err = {0};
