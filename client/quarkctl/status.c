@@ -193,9 +193,11 @@ static void print_multigrid(const quark_mg_report_t *mg) {
   printf("  level lattice        aggregates     vectors smoother  steps gcr"
          "   P+P-1   PMP-Mc  missing    |Mv|  seconds\n");
   for (uint32_t l = 0; l < mg->levels; l++) print_level((int)l, &mg->level[l]);
-  if (!isnan(mg->iterations_per_digit))
-    printf("  %.2f iterations a digit lately, %.2f when new\n", mg->iterations_per_digit,
-           mg->iterations_per_digit_first);
+  if (!isnan(mg->iterations_per_digit_first)) {
+    printf("  %.2f outer iterations a digit when new", mg->iterations_per_digit_first);
+    if (!isnan(mg->iterations_per_digit)) printf(", %.2f lately", mg->iterations_per_digit);
+    printf("\n");
+  }
   if (*mg->checkpoint)
     printf("checkpoint  %s%s\n", mg->checkpoint, mg->checkpoint_written ? "" : "   (not written)");
   if (*mg->checkpoint_trouble) printf("checkpoint  %s\n", mg->checkpoint_trouble);
