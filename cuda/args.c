@@ -82,16 +82,21 @@ qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int do
 qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args) {
   if (args->n < 0 || args->n >= QK_GCR_MAX)
     return BAD("gcr_step: n = %d: 0 to %d", args->n, QK_GCR_MAX - 1);
-  if (args->r.prec == QK_HALF) return BAD("gcr_step: prec = half: double or single");
-  if (args->dots == NULL || args->norm2 == NULL) return BAD("gcr_step: dots or norm2 is missing");
-  const qk_spinor_t *alone[] = {&args->r, &args->x, &args->next};
-  const int given = args->next.data != NULL ? 3 : 2;
-  qk_status_t status = QK_OK;
-  for (int i = 0; status == QK_OK && i < given + 2 * (args->n + 1); i++) {
-    const int k = (i - given) / 2;
-    const qk_spinor_t *f = i < given ? alone[i] : (i - given) % 2 ? &args->z[k] : &args->w[k];
-    status = spinor(ctx, "gcr_step", i, f);
-    if (status == QK_OK) status = same_shape(ctx, "gcr_step", i, f, &args->r, false);
+  if (args->dots == NULL) return BAD("gcr_step: dots is missing");
+  const qk_spinor_t *more[] = {&args->x, &args->next};
+  qk_status_t status = spinor(ctx, "gcr_step", -1, &args->r);
+  for (int i = 0; status == QK_OK && i < 2; i++) {
+    if (more[i]->data == NULL) continue;
+    status = spinor(ctx, "gcr_step", -1, more[i]);
+    if (status == QK_OK) status = same_shape(ctx, "gcr_step", -1, more[i], &args->r, false);
+  }
+  for (int k = 0; status == QK_OK && k <= args->n; k++) {
+    if (args->norm2[k] == NULL) return BAD("gcr_step: norm2[%d] is missing", k);
+    status = spinor(ctx, "gcr_step", k, &args->w[k]);
+    if (status == QK_OK) status = same_shape(ctx, "gcr_step", k, &args->w[k], &args->r, false);
+    if (status != QK_OK || args->x.data == NULL) continue;
+    status = spinor(ctx, "gcr_step", k, &args->z[k]);
+    if (status == QK_OK) status = same_shape(ctx, "gcr_step", k, &args->z[k], &args->r, false);
   }
   return status;
 }
@@ -102,6 +107,24 @@ qk_status_t qk_args_gram(qk_ops_ctx_t *ctx, const qk_gram_args_t *args) {
   if (args->nrhs < 1 || args->nrhs > QK_MAX_RHS)
     return BAD("gram_solve: nrhs = %d: 1 to %d", args->nrhs, QK_MAX_RHS);
   if (args->dots == NULL || args->y == NULL) return BAD("gram_solve: dots or y is missing");
+  return QK_OK;
+}
+
+qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int step) {
+  const char *call = step ? "space_step" : "space_dots";
+  if (args->n < 1 || args->n > QK_GRAM_MAX)
+    return BAD("%s: n = %d: 1 to %d", call, args->n, QK_GRAM_MAX);
+  qk_status_t status = QK_OK;
+  for (int i = 0; status == QK_OK && i <= args->n + (step ? 1 : 0); i++) {
+    const qk_spinor_t *f = i <= args->n ? &args->v[i] : &args->x;
+    status = spinor(ctx, call, i, f);
+    if (status == QK_OK) status = same_shape(ctx, call, i, f, &args->v[0], false);
+    for (int k = 0; step && status == QK_OK && k < i; k++)
+      if (args->v[k].data == f->data) status = BAD("%s: field %d: is field %d", call, i, k);
+  }
+  if (status != QK_OK) return status;
+  if (step ? args->y == NULL : args->dots == NULL)
+    return BAD("%s: %s is missing", call, step ? "y" : "dots");
   return QK_OK;
 }
 

@@ -182,8 +182,8 @@ typedef struct qk_multi_args {
  *   c_k = ratio((w_k,w_n), |w_k|^2);  w_n -= sum_k c_k w_k;  z_n -= sum_k c_k z_k
  *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
  *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);  r -= a w_n;  next = r (where given)
- * The inner products are those before the step. No field may be another one. QK_DOUBLE or QK_SINGLE.
- * A lane with mask 0 takes nothing: all c_k and a are 0. */
+ * x absent: neither x nor any z takes part. The inner products are those before the step. No field may be another
+ * one. A lane with mask 0 takes nothing: all c_k and a are 0; what has c_k = 0 is not looked at. */
 enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
 
 typedef struct qk_gcr_args {
@@ -191,8 +191,8 @@ typedef struct qk_gcr_args {
   int32_t x_zero;
   qk_spinor_t w[QK_GCR_MAX], z[QK_GCR_MAX]; /* n+1 of them */
   qk_spinor_t x, r, next;
-  const double *dots; /* [n+2][nrhs][2]: (w_k,w_n), k = 0 .. n, then (r,w_n) */
-  double *norm2;      /* [n+1][nrhs][2]: |w_k|^2; that of w_n is written */
+  const double *dots;        /* [n+2][nrhs][2]: (w_k,w_n), k = 0 .. n, then (r,w_n) */
+  double *norm2[QK_GCR_MAX]; /* n+1 scalars: |w_k|^2; that of w_n is written */
   const uint8_t *mask;
 } qk_gcr_args_t;
 
@@ -203,6 +203,18 @@ typedef struct qk_gram_args {
   const double *dots; /* (v_i,v_j), 0 <= i <= j <= n, at [j*(j+1)/2 + i][nrhs][2] */
   double *y;          /* [n][nrhs][2] */
 } qk_gram_args_t;
+
+/* The fields of such a space, each read once or nearly so (n <= 4: once). n as in qk_gram_args_t; all fields of
+ * one precision and shape, any number of components.
+ *   space_dots  dots = (v_i,v_j), 0 <= i <= j <= n, in the order of qk_gram_args_t.dots: sums over this rank
+ *   space_step  x += sum_i y_i v_i (x_zero: x = ...);  v_0 -= sum_i y_i v_{i+1}; x is none of the v */
+typedef struct qk_space_args {
+  int32_t n, x_zero;
+  qk_spinor_t v[QK_GRAM_MAX + 1]; /* n+1 of them */
+  qk_spinor_t x;
+  double *dots;
+  const double *y; /* [n][nrhs][2] */
+} qk_space_args_t;
 
 /* ---- columns: one RHS in wire order against one lane of a block ------------------------------------
  *
@@ -325,6 +337,8 @@ typedef struct qk_ops {
   qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
   qk_status_t (*gcr_step)(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
   qk_status_t (*gram_solve)(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
+  qk_status_t (*space_dots)(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
+  qk_status_t (*space_step)(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
   qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);

@@ -41,42 +41,50 @@ template <class S> gcr_fields<S> gcr_fields_of(const qk_gcr_args_t &a) {
 /* Inner products of a step and squares of its directions: scalar k of a RHS. */
 struct gcr_scalars {
   const double *dots;
-  double *norm2;
+  double *norm2[QK_GCR_MAX];
   const uint8_t *mask;
   int nrhs;
 
   QK_HD bool live(int rhs) const { return mask == nullptr || mask[rhs] != 0; }
 
-  QK_HD static dcx at(const double *p, int nrhs, int k, int rhs) {
-    const double *q = p + 2 * ((int64_t)k * nrhs + rhs);
+  QK_HD dcx dot(int k, int rhs) const {
+    const double *q = dots + 2 * ((int64_t)k * nrhs + rhs);
     return {q[0], q[1]};
   }
+  QK_HD double square(int k, int rhs) const { return norm2[k][2 * rhs]; }
   /* What of direction k is taken from the new one. */
   QK_HD dcx share(int k, int rhs) const {
-    return ratio(at(dots, nrhs, k, rhs), at(norm2, nrhs, k, rhs));
-  }
-  /* |w_n|^2 before: `size`; after, with what was taken of it: */
-  QK_HD static double rest(double size, double taken) {
-    const double left = size - taken;
-    return left > gcr_noise * size ? left : 0;
+    return live(rhs) ? ratio(dot(k, rhs), dcx{square(k, rhs), 0}) : dcx{0, 0};
   }
   QK_HD double taken(const dcx &share, int k, int rhs) const {
-    return (share.re * share.re + share.im * share.im) * at(norm2, nrhs, k, rhs).re;
+    return share.re == 0 && share.im == 0
+               ? 0
+               : (share.re * share.re + share.im * share.im) * square(k, rhs);
   }
-  QK_HD double size(int n, int rhs) const { return at(dots, nrhs, n, rhs).re; }
+  /* |w_n|^2 afterwards, with what was taken of it. */
+  QK_HD double left(int n, int rhs, double taken) const {
+    const double size = dot(n, rhs).re, rest = size - taken;
+    return rest > gcr_noise * size ? rest : 0;
+  }
   /* What of the direction is taken from r. */
   QK_HD dcx length(int n, int rhs, double left) const {
-    const dcx rw = at(dots, nrhs, n + 1, rhs);
-    return ratio(dcx{rw.re, -rw.im}, dcx{left, 0});
+    const dcx rw = dot(n + 1, rhs);
+    return live(rhs) ? ratio(dcx{rw.re, -rw.im}, dcx{left, 0}) : dcx{0, 0};
   }
   QK_HD void keep(int n, int rhs, double left) const {
-    double *q = norm2 + 2 * ((int64_t)n * nrhs + rhs);
-    q[0] = left;
-    q[1] = 0;
+    if (!live(rhs)) return;
+    norm2[n][2 * rhs] = left;
+    norm2[n][2 * rhs + 1] = 0;
   }
 };
 
-/* y += sign c f, part by part. */
+inline gcr_scalars gcr_scalars_of(const qk_gcr_args_t &a) {
+  gcr_scalars s = {a.dots, {}, a.mask, a.r.nrhs};
+  for (int k = 0; k <= a.n; k++) s.norm2[k] = a.norm2[k];
+  return s;
+}
+
+/* y += c f, n reals. */
 template <class V> QK_HD void add_product(int n, V *y, const cx<V> &c, const V *f) {
   QK_UNROLL
   for (int i = 0; i < n; i += 2) {
@@ -85,32 +93,82 @@ template <class V> QK_HD void add_product(int n, V *y, const cx<V> &c, const V *
   }
 }
 
-/* One part of a tile; minus: -share of the directions, stride apart; a: length. */
+/* Reals of a tile, and how many of them are worked on at a time: in half all, for the scale. */
+template <class S> constexpr int gcr_tile = storage<S>::scaled ? 24 : sub_reals;
 template <class S>
-QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const cx<lanes<S>> *minus,
-                    int stride, const cx<lanes<S>> &a) {
-  constexpr int N = sub_reals, P = part_size<S, N>;
-  using V = lanes<S>;
-  V w[P], z[P], t[P];
-  load_part<S, N>(f.w[f.n].data, at, part, w);
-  load_part<S, N>(f.z[f.n].data, at, part, z);
-  for (int k = 0; k < f.n; k++) {
-    const cx<V> c = minus[k * stride];
-    load_part<S, N>(f.w[k].data, at, part, t);
-    add_product(P, w, c, t);
-    load_part<S, N>(f.z[k].data, at, part, t);
-    add_product(P, z, c, t);
+constexpr int gcr_reals = storage<S>::scaled ? gcr_tile<S> : part_size<S, gcr_tile<S>>;
+
+template <class S>
+QK_HD void gcr_load(const spinor<S> &f, spot at, [[maybe_unused]] int part, lanes<real<S>> *r) {
+  if constexpr (storage<S>::scaled)
+    load_spinor<gcr_tile<S>>(f, at, r);
+  else
+    load_part<S, gcr_tile<S>>(f.data, at, part, r);
+}
+template <class S>
+QK_HD void gcr_store(const spinor<S> &f, spot at, [[maybe_unused]] int part,
+                     const lanes<real<S>> *r) {
+  if constexpr (storage<S>::scaled)
+    store_spinor<gcr_tile<S>>(f, at, r);
+  else
+    store_part<S, gcr_tile<S>>(f.data, at, part, r);
+}
+
+/* Takes what it must of f from y; lanes of which nothing is taken do not look at f. */
+template <class S>
+QK_HD void gcr_take(lanes<real<S>> *y, const cx<lanes<real<S>>> &minus,
+                    [[maybe_unused]] bool partly, [[maybe_unused]] const lanes<real<S>> &on,
+                    const spinor<S> &f, spot at, int part) {
+  constexpr int P = gcr_reals<S>;
+  lanes<real<S>> t[P];
+  gcr_load(f, at, part, t);
+#ifndef __CUDACC__ /* a thread has one lane, which gcr_amounts.none speaks of */
+  if (partly) {
+    QK_UNROLL
+    for (int i = 0; i < P; i++) t[i] = lanes_kept(on, t[i]);
   }
-  store_part<S, N>(f.w[f.n].data, at, part, w);
-  store_part<S, N>(f.z[f.n].data, at, part, z);
-  V x[P] = {};
-  if (!f.x_zero) load_part<S, N>(f.x.data, at, part, x);
-  add_product(P, x, a, z);
-  store_part<S, N>(f.x.data, at, part, x);
-  load_part<S, N>(f.r.data, at, part, t);
-  add_product(P, t, cx<V>{-a.re, -a.im}, w);
-  store_part<S, N>(f.r.data, at, part, t);
-  if (f.next.data != nullptr) store_part<S, N>(f.next.data, at, part, t);
+#endif
+  add_product(P, y, minus, t);
+}
+
+/* What a step takes: -c_k of the lanes, `stride` apart, where that is not 0 (on), whether that is nowhere or not
+ * everywhere so; and a. */
+template <class R> struct gcr_amounts {
+  const cx<lanes<R>> *minus;
+  const lanes<R> *on;
+  const bool *none, *partly;
+  int stride;
+  cx<lanes<R>> a;
+};
+
+/* X: with x and the z's. */
+template <bool X, class S>
+QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts<real<S>> &c) {
+  constexpr int P = gcr_reals<S>;
+  using V = lanes<real<S>>;
+  V w[P], t[P];
+  [[maybe_unused]] V z[P];
+  gcr_load(f.w[f.n], at, part, w);
+  if constexpr (X) gcr_load(f.z[f.n], at, part, z);
+  for (int k = 0; k < f.n; k++) {
+    const int i = k * c.stride;
+    if (c.none[i]) continue;
+    gcr_take(w, c.minus[i], c.partly[i], c.on[i], f.w[k], at, part);
+    if constexpr (X) gcr_take(z, c.minus[i], c.partly[i], c.on[i], f.z[k], at, part);
+  }
+  gcr_store(f.w[f.n], at, part, w);
+  if constexpr (X) {
+    gcr_store(f.z[f.n], at, part, z);
+    QK_UNROLL
+    for (int i = 0; i < P; i++) t[i] = V{};
+    if (!f.x_zero) gcr_load(f.x, at, part, t);
+    add_product(P, t, c.a, z);
+    gcr_store(f.x, at, part, t);
+  }
+  gcr_load(f.r, at, part, t);
+  add_product(P, t, cx<V>{-c.a.re, -c.a.im}, w);
+  gcr_store(f.r, at, part, t);
+  if (f.next.data != nullptr) gcr_store(f.next, at, part, t);
 }
 
 /* ---- least squares ----------------------------------------------------------------------------------- */

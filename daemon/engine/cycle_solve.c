@@ -131,16 +131,12 @@ static qk_status_t step(qk_cycle_t *c, int l, const space_t *p, int k, qk_field_
 
   qk_multi_args_t dots = {
       .n = k + 2, .y = p->w[k]->v, .red = qk_scalars_at(&v->scalars, QK_CYCLE_DOTS)};
-  qk_gcr_args_t take = {.n = k,
-                        .x_zero = x_zero,
-                        .x = x->v,
-                        .r = r->v,
-                        .dots = dots.red,
-                        .norm2 = qk_scalars_at(&v->scalars, QK_CYCLE_NORMS),
-                        .mask = v->running};
+  qk_gcr_args_t take = {
+      .n = k, .x_zero = x_zero, .x = x->v, .r = r->v, .dots = dots.red, .mask = v->running};
   for (int j = 0; j <= k; j++) {
     dots.f[j] = take.w[j] = p->w[j]->v;
     take.z[j] = p->z[j]->v;
+    take.norm2[j] = qk_scalars_at(&v->scalars, QK_CYCLE_NORMS + j);
   }
   dots.f[k + 1] = r->v;
   if (plain && k + 1 < p->n) take.next = p->z[k + 1]->v;

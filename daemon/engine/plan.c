@@ -64,7 +64,7 @@ static int64_t operator_making(const qk_plan_input_t *in) {
 
 /* Fields of even sites in the inner precision that a method keeps, beside r and xi. */
 static int method_fields(const qk_plan_input_t *in) {
-  if (strcmp(in->method, "gcr") == 0) return 2 * (in->gcr_keep + 1);
+  if (strcmp(in->method, "gcr") == 0) return 2 * in->gcr_keep;
   return strcmp(in->method, "cg") == 0 ? 3 : 4;
 }
 

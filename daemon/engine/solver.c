@@ -12,6 +12,12 @@ static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg,
 /* Residual drop after which r is recomputed in double: well above what the inner precision resolves
  * after the growth of errors in xi, as seldom as that allows. */
 static const double default_reliable[3] = {1e-8, 1e-3, 1e-1};
+/* With a preconditioner r is recomputed after a number of iterations, the same for all slots, so that slots filled
+ * together share the passes over the block. This is for what falls faster. */
+static const double preconditioned_reliable[3] = {1e-10, 1e-5, 1e-2};
+
+/* Iterations after which a recursion in low precision has drifted enough to be looked after. */
+enum { REFRESH = 64, PRECONDITIONED_REFRESH = 10, PRECONDITIONED_HALF = 5, KEEP = 8 };
 
 /* ---- scalars, masks --------------------------------------------------------------------------------- */
 
@@ -128,11 +134,14 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     return qk_fail(err, QK_BAD_ARGUMENT, "reliable = %g: between 0 and 1", p->reliable);
   if (p->check < 0 || p->check > 1000)
     return qk_fail(err, QK_BAD_ARGUMENT, "check = %d: 0 to 1000", p->check);
-  if (p->gcr_keep < 0 || p->gcr_keep > QK_MULTI_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: 0 to %d", p->gcr_keep, QK_MULTI_MAX);
-  if (p->reliable == 0) p->reliable = default_reliable[p->inner];
-  if (p->check == 0) p->check = p->precond.apply ? 1 : s->method->check;
-  if (p->gcr_keep == 0) p->gcr_keep = p->precond.apply ? 12 : 8;
+  if (p->gcr_keep < 0 || p->gcr_keep > QK_GCR_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: 0 to %d", p->gcr_keep, QK_GCR_MAX);
+  const bool precond = p->precond.apply != NULL;
+  if (p->reliable == 0)
+    p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
+  if (p->check == 0) p->check = precond ? 1 : s->method->check;
+  if (p->gcr_keep == 0) p->gcr_keep = precond ? PRECONDITIONED_REFRESH : KEEP;
+  s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
   s->nslot = p->nslot;
   s->check = p->check;
@@ -155,7 +164,10 @@ static qk_status_t create_recursion(qk_solver_t *s) {
   s->mask_host = host;
   if (!status) status = qk_solver_set_running(s);
   if (!status) status = qk_solver_field(s, &s->r);
-  if (!status) status = qk_solver_field(s, &s->xi);
+  bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
+  if (!status)
+    status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
+  if (!status && s->params.deflation) status = qk_deflation_prepare(s->params.deflation, s->nslot);
   return status ? status : s->method->create(s);
 }
 
@@ -299,6 +311,7 @@ static qk_status_t begin_slots(qk_solver_t *s, const uint8_t *mask) {
     status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xe->v}, .mask = on});
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
+  if (!status) status = qk_solver_guess(s, t, on);
   if (!status) status = qk_solver_norm2(s, t->v, norm2);
   qk_work_release(s->work, t);
   if (status) return status;

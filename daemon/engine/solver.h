@@ -14,7 +14,7 @@
 #ifndef QK_ENGINE_SOLVER_H
 #define QK_ENGINE_SOLVER_H
 
-#include "daemon/engine/operator.h"
+#include "daemon/engine/deflation.h"
 
 typedef enum qk_slot_state { QK_SLOT_FREE, QK_SLOT_RUNNING, QK_SLOT_ENDED } qk_slot_state_t;
 
@@ -47,8 +47,9 @@ typedef struct qk_solver_params {
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
   int check;            /* iterations per step; 0: default (with a preconditioner 1) */
-  int gcr_keep;         /* directions kept by gcr; 0: default 8 (with a preconditioner 12) */
+  int gcr_keep;         /* directions of a run of gcr; 0: default 8 (with a preconditioner 10) */
   qk_precond_t precond; /* apply NULL: none; gcr only */
+  qk_deflation_t *deflation; /* borrowed; NULL: none. Used at the start and at each update */
 } qk_solver_params_t;
 
 qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
@@ -82,7 +83,7 @@ void qk_solver_clear(qk_solver_t *solver, int slot);
 /* Relaxation of Mhat x = 0 from what x holds (even, single): the columns of the mask are improved by
  * `iterations` of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has fallen by tol. Nothing is in
  * double. scratch: like x, overwritten. params: method, inner (single or half), check. fall: |Mhat x| after over
- * before by the word of the recursion; NaN for a column that broke down and is as it was. Collective. */
+ * before by the word of the recursion; NaN for a column that broke down. Collective. */
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                             const uint8_t *mask, int64_t iterations, double tol, qk_field_t *x,
                             qk_field_t *scratch, double *fall, qk_err_t *err);

@@ -20,6 +20,7 @@ typedef struct qk_method {
   const char *name;
   int check;                      /* default iterations per step */
   int applications_per_iteration; /* of Mhat or its adjoint */
+  bool wide_solution;             /* xi is single where the inner precision is half */
   /* Reserves s->method_state, fields, scalars (qk_solver_scalars). */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
@@ -27,6 +28,9 @@ typedef struct qk_method {
   qk_status_t (*start)(qk_solver_t *s, const uint8_t *mask);
   /* r of these slots was recomputed: nearly the same vector, directions are kept. */
   qk_status_t (*replaced)(qk_solver_t *s, const uint8_t *mask);
+  /* xi takes in what the method has put off, for the slots of the mask; before r is recomputed, and when a slot ends.
+   * NULL: xi is always up to date. */
+  qk_status_t (*gather)(qk_solver_t *s, const uint8_t *mask);
   /* s->check iterations of all running slots. Leaves s->trace[i][slot] = |r|^2 after iteration i and
    * s->broken[slot]: the recursion cannot go on. */
   qk_status_t (*iterate)(qk_solver_t *s);
@@ -59,10 +63,11 @@ struct qk_solver {
   void *method_state;
   qk_solver_params_t params;
   int nslot, check;
+  int refresh; /* iterations after which r is recomputed in double */
 
   qk_field_t *b, *x;     /* full, double */
   qk_field_t *bhat, *xe; /* even, double */
-  qk_field_t *r, *xi;    /* even, inner precision */
+  qk_field_t *r, *xi;    /* even, inner precision; xi: see wide_solution */
 
   int nscalar;                  /* of the method; solver.c has QK_SOLVER_OWN more before them */
   double *scalar, *scalar_host; /* device, pinned host */
@@ -81,6 +86,10 @@ enum { QK_SOLVER_OWN = 2 }; /* a norm, a factor */
 /* qk_solver_create; without `system` there are no fields in double, for relaxation. */
 qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                            bool system, qk_solver_t **solver, qk_err_t *err);
+
+static inline qk_status_t qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
+  return s->method->gather ? s->method->gather(s, mask) : QK_OK;
+}
 
 /* A field of even sites in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
@@ -121,6 +130,11 @@ qk_status_t qk_solver_scale(qk_solver_t *s, qk_spinor_t f, const int *exponent,
 qk_status_t qk_solver_set_running(qk_solver_t *s);
 
 void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status);
+
+/* x += what deflation makes of r = bhat - Mhat x, and r anew; double, all columns. Nothing without deflation. */
+qk_status_t qk_solver_deflate(qk_solver_t *s, qk_field_t *x, qk_field_t *r);
+/* The same from x = 0 for new slots: xe, r and t, which is bhat on entry, their residual. */
+qk_status_t qk_solver_guess(qk_solver_t *s, qk_field_t *t, const uint8_t *mask);
 
 /* The end of the slots in `mask`: solution and true residual of the full operator. Slots whose residual
  * is good end with OK; others end with what is in `otherwise`, or go on with a tighter target where that

@@ -10,8 +10,8 @@
 
 enum {
   MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
-  PATIENCE = 400, /* iterations without a new low of |r| before the recursion starts anew */
-  REFRESH = 64    /* iterations after which a low precision has drifted enough to be looked after */
+  PACE = 2,       /* see in_step */
+  PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
 };
 static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
 static const double disbelief = 10;   /* true |r| over that of the recursion that ends its use */
@@ -43,6 +43,12 @@ static void record(qk_solver_t *s, int i, double r) {
   slot->history[slot->nhistory++] = (float)slot->residual;
 }
 
+/* With a preconditioner iterations are few and dear, and what ends a slot are passes over the whole block: of several
+ * slots those that were filled together end together, in iterations of their own that are multiples of PACE. */
+static bool in_step(const qk_solver_t *s, const qk_slot_t *slot) {
+  return s->nslot == 1 || !s->params.precond.apply || slot->iterations % PACE == 0;
+}
+
 static void judge(qk_solver_t *s, int i, plan_t *plan) {
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
@@ -62,10 +68,10 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   w->said = r;
 
   bool lost = !(r <= divergence * w->best);
-  bool reached = r <= w->target || r <= s->params.reliable * w->best;
+  bool reached = (r <= w->target && in_step(s, slot)) || r <= s->params.reliable * w->best;
   bool stuck = slot->iterations - w->lowest_at >= PATIENCE;
-  bool old =
-      s->params.inner != QK_DOUBLE && slot->iterations - w->recomputed_at >= REFRESH && r < w->best;
+  bool old = s->params.inner != QK_DOUBLE && slot->iterations - w->recomputed_at >= s->refresh &&
+             r < w->best;
   if (lost || (s->broken[i] && !reached)) w->breakdown = true;
   plan->act[i] =
       lost || reached || s->broken[i] || stuck || old || slot->iterations >= slot->max_iter;
@@ -95,7 +101,7 @@ static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
   bool gained = taken && norm < 0.5 * w->best;
-  slot->applications += plan->add[i] && !taken ? 2 : 1;
+  slot->applications += (plan->add[i] && !taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
   if (gained)
     w->stalls = 0;
   else if (!taken || !plan->due[i])
@@ -115,15 +121,18 @@ static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
   if (status) return status;
   status = qk_work_reserve(s->work, QK_DOUBLE, s->nslot, QK_EVEN, &r);
   if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {x->v, s->xe->v}});
+  if (!status) status = qk_solver_gather(s, plan->add);
   if (!status) status = masked(s, QK_BLAS_ADD, x, s->xi, plan->add);
   if (!status) status = residual(s, r, x);
+  if (!status) status = qk_solver_deflate(s, x, r);
   if (!status) status = qk_solver_norm2(s, r->v, norm2);
   if (status) goto done;
   for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i]) continue;
     double norm = sqrt(norm2[i]);
-    take[i] = plan->add[i] && norm < s->w[i].best;
-    reject[i] = plan->add[i] && !take[i];
+    bool moved = plan->add[i] || s->params.deflation; /* x is not xe */
+    take[i] = moved && norm < s->w[i].best;
+    reject[i] = moved && !take[i];
     keep[i] = !reject[i];
     if (reject[i] || norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, take[i], norm, plan);

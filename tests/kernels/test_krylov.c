@@ -103,11 +103,11 @@ static void expect_step(const kit_t *kit, cut_t cut, int n, bool x_zero) {
                         .r = t.r.v,
                         .next = t.next.v,
                         .dots = dots,
-                        .norm2 = norm2,
                         .mask = mask};
   for (int k = 0; k <= n; k++) {
     args.w[k] = t.w[k].v;
     args.z[k] = t.z[k].v;
+    args.norm2[k] = norm2 + 2 * k * nrhs;
   }
   kit_must(kit, kit->ops->gcr_step(kit->ctx, &args), "gcr_step");
   double complex after[(MOST + 1) * LANES];
@@ -135,7 +135,7 @@ static void check_steps(const kit_t *kit) {
   const int counts[] = {0, 1, MOST};
   for (int i = 0; i < ncuts; i++)
     for (int j = 0; j < 3; j++)
-      if (cuts[i].prec != QK_HALF && cuts[i].nrhs <= LANES && cut_exists(kit, cuts[i]))
+      if (cuts[i].nrhs <= LANES && cut_exists(kit, cuts[i]))
         expect_step(kit, cuts[i], counts[j], (i + j) % 2 == 0);
 }
 
@@ -147,19 +147,19 @@ Test(krylov, steps_that_do_not_fit_are_refused) {
   kit_t kit;
   block_kit_open(&kit);
   const cut_t cut = {QK_SINGLE, 3, false, QK_EVEN}, other = {QK_SINGLE, 4, false, QK_EVEN},
-              half = {QK_HALF, 3, false, QK_EVEN};
+              wide = {QK_DOUBLE, 3, false, QK_EVEN};
   block_t a = block_make(&kit, cut, 1), b = block_make(&kit, other, 2),
-          h = block_make(&kit, half, 3);
+          h = block_make(&kit, wide, 3);
   double complex zero[12] = {0};
   double *s = device_scalars(&kit, zero, 12);
-  const qk_gcr_args_t good = {.x = a.v, .r = a.v, .w = {a.v}, .z = {a.v}, .dots = s, .norm2 = s};
+  const qk_gcr_args_t good = {.x = a.v, .r = a.v, .w = {a.v}, .z = {a.v}, .dots = s, .norm2 = {s}};
   qk_gcr_args_t bad[6] = {good, good, good, good, good, good};
   bad[0].n = QK_GCR_MAX;
   bad[1].n = -1;
   bad[2].x = b.v;
   bad[3].next = b.v;
-  bad[4].norm2 = NULL;
-  bad[5].x = bad[5].r = bad[5].w[0] = bad[5].z[0] = h.v;
+  bad[4].norm2[0] = NULL;
+  bad[5].w[0] = h.v;
   for (int i = 0; i < 6; i++)
     cr_expect(kit.ops->gcr_step(kit.ctx, &bad[i]) == QK_BAD_ARGUMENT, "case %d", i);
   kit_free(&kit, s);

@@ -497,7 +497,7 @@ Test(solver, refuses_bad_parameters) {
              {{.method = "cg", .nslot = 1, .reliable = 1}, "reliable = 1"},
              {{.method = "cg", .nslot = 1, .reliable = NAN}, "reliable = nan"},
              {{.method = "cg", .nslot = 1, .check = -1}, "check = -1"},
-             {{.method = "gcr", .nslot = 1, .gcr_keep = 33}, "gcr_keep = 33"}};
+             {{.method = "gcr", .nslot = 1, .gcr_keep = 31}, "gcr_keep = 31"}};
   qk_rig_t rig;
   open_smooth(&rig);
   int64_t host = qk_mem_bytes();
