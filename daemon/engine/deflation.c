@@ -154,7 +154,9 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
   if (store != QK_SINGLE && !(store == QK_HALF && op->dev->geom->ncomp == 12))
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "precision = %d of deflation vectors: 1, or 2 with 12 components", (int)store);
-  qk_status_t status = qk_lanczos(op, work, params, progress, arg, &e, &why);
+  qk_lanczos_params_t p = *params;
+  if (p.accept == 0) p.accept = fmax(p.tol, 5e-3);
+  qk_status_t status = qk_lanczos(op, work, &p, progress, arg, &e, &why);
   if (status == QK_OK || (status == QK_NOT_CONVERGED && e->n > 0))
     status = take(op, work, e, store, deflation, &why);
   qk_eigen_destroy(e);

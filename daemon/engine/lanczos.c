@@ -12,10 +12,12 @@ enum {
   EXTRA = 2,      /* blocks kept at a restart beyond those that are wanted */
   TOP_BLOCKS = 8, /* for the largest eigenvalue */
   WINDOWS = 4,    /* changes of the window at most */
+  PATIENCE = 3,   /* restarts without gain */
   ORDER_MAX = 1000
 };
 static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
 static const double first_window = 0.03;       /* of the top */
+static const double gain = 0.7;                /* in the worst error that counts as such */
 static const double sharpness = 3;             /* order of the polynomial over sqrt(top / window) */
 
 typedef struct lanczos {
@@ -24,6 +26,8 @@ typedef struct lanczos {
   int keep, m;            /* blocks kept at a restart; vectors of the space */
   double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
   double *theta, *report; /* [m]: eigenvalues, largest first; errors of them */
+  double best; /* worst relative error among the wanted ones, its smallest value so far */
+  int since;   /* restarts since then */
   int restarts;
 } lanczos_t;
 
@@ -65,6 +69,10 @@ static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_er
   double finest = p->prec == QK_DOUBLE ? 1e-13 : 1e-6;
   if (!(p->tol >= finest && p->tol < 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "tolerance of eigenvectors = %g: %g to 1", p->tol, finest);
+  if (p->accept == 0) p->accept = p->tol;
+  if (!(p->accept >= p->tol && p->accept < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "accepted tolerance of eigenvectors = %g: %g to 1",
+                   p->accept, p->tol);
   if (p->restarts == 0) p->restarts = 40;
   if (p->restarts < 0 || p->restarts > 100000)
     return qk_fail(err, QK_BAD_ARGUMENT, "restarts = %d: 1 to 100000", p->restarts);
@@ -214,6 +222,18 @@ static int converged(const lanczos_t *l) {
   return n;
 }
 
+/* Whether the errors of the wanted vectors have ceased to fall. */
+static bool stagnates(lanczos_t *l) {
+  double worst = 0;
+  for (int i = 0; i < l->p.n; i++) worst = fmax(worst, l->report[i] / fabs(l->theta[i]));
+  l->since++;
+  if (l->best == 0 || worst < gain * l->best) {
+    l->best = worst;
+    l->since = 0;
+  }
+  return l->since >= PATIENCE;
+}
+
 /* Leaves the `keep` blocks of Ritz vectors at the front of the basis. */
 static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
   const bool fixed_window = l->p.window > 0, fixed_order = l->p.order > 0;
@@ -230,10 +250,11 @@ static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
     if (status) break;
     int done = converged(l);
     if (progress) progress(arg, "eigenvectors", done, l->p.n);
+    const bool ends = done == l->p.n || stagnates(l);
     status = restart(l, l->k.nblock);
     from = l->keep;
     l->restarts++;
-    if (status || done == l->p.n || l->restarts >= l->p.restarts) break;
+    if (status || ends || l->restarts >= l->p.restarts) break;
     bool moved = false;
     if (!fixed_window && windows < WINDOWS) {
       status = move_window(l, &moved);
@@ -241,6 +262,7 @@ static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
     }
     if (moved) {
       from = 0;
+      l->best = 0;
       memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
     } else {
       windows = fixed_window ? 0 : WINDOWS;
@@ -276,7 +298,7 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!(l->report[i] <= l->p.tol * l->p.top)) continue;
+    if (!(l->report[i] <= l->p.accept * l->p.top)) continue;
     l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
     e->value[e->n] = l->theta[i];
     e->residual[e->n] = l->report[i];

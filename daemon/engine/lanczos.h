@@ -26,8 +26,11 @@ typedef struct qk_lanczos_params {
   int order; /* of the polynomial, even; chosen by the window */
   double window; /* chosen: between 1.2 and 6 times the largest eigenvalue that is wanted */
   double top;    /* bound of the spectrum; measured */
-  double tol;    /* |A v - lambda v| <= tol top; 1e-5 */
-  int restarts;  /* at most; 40 */
+  double tol;    /* |A v - lambda v| <= tol top ends the iteration; 1e-5 */
+  double
+      accept; /* tol of what is kept where rounding of the operator (16-bit matrices, tensor cores) lets the
+                    iteration go no further; tol */
+  int restarts; /* at most; 40 */
   qk_prec_t prec;
   uint64_t seed; /* of the first block */
 } qk_lanczos_params_t;
@@ -42,8 +45,8 @@ typedef struct qk_eigen {
   int order, restarts;
 } qk_eigen_t;
 
-/* *eigen is to be given to qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n, perhaps none, within the restarts;
- * *eigen has those. Other errors: QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN (NaN; err says where),
+/* *eigen is to be given to qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n, perhaps none, within the restarts, or
+ * before they fell no further; *eigen has those. Other errors: QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN (NaN; err says where),
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR. progress: phase "eigenvectors", converged of n. */
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err);

@@ -14,7 +14,7 @@
 #include "daemon/engine/deflation.h"
 #include "daemon/engine/mg_header.h"
 
-enum { PIECE = 64 << 20, WRITE = 8 << 20 };
+enum { PIECE = 64 << 20, WRITE = 8 << 20, CHUNK = 1 << 20 };
 
 struct qk_mg_save {
   qk_comm_t *comm;
@@ -82,31 +82,67 @@ static void *write_parts(void *arg) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------ */
 
-/* The field in plain order to part i; `staging` has room for PIECE bytes on the device. */
-static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, void *staging) {
+/* Room for PIECE bytes on the device, and pinned twice. */
+typedef struct staging {
+  void *device;
+  uint8_t *host[2];
+} staging_t;
+
+static qk_status_t staging_init(staging_t *st, const qk_device_t *dev) {
+  void *memory = NULL;
+  *st = (staging_t){0};
+  qk_status_t status = dev->ops->alloc(dev->ctx, PIECE, &memory);
+  st->device = memory;
+  for (int k = 0; k < 2 && status == QK_OK; k++) {
+    memory = NULL;
+    status = dev->ops->alloc_host(dev->ctx, PIECE, &memory);
+    st->host[k] = memory;
+  }
+  return status;
+}
+
+static void staging_fini(staging_t *st, const qk_device_t *dev) {
+  for (int k = 1; k >= 0; k--)
+    if (st->host[k]) dev->ops->free_host(dev->ctx, st->host[k]);
+  if (st->device) dev->ops->free(dev->ctx, st->device);
+}
+
+/* By all threads: fresh memory costs more than the copy. */
+static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+#pragma omp parallel for schedule(static)
+  for (int64_t at = 0; at < bytes; at += CHUNK)
+    memcpy(to + at, from + at, (size_t)(bytes - at < CHUNK ? bytes - at : CHUNK));
+}
+
+/* The field in plain order to part i; a piece leaves the device while the one before it is put away. */
+static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const staging_t *st) {
   const qk_device_t *dev = f->dev;
   const qk_mg_section_t *section = &s->header.section[i];
   const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
+  const int64_t sites = s->part[i].sites, pieces = (sites + piece - 1) / piece;
   qk_status_t status = QK_OK;
-  for (int64_t n = 0; n < s->part[i].sites && status == QK_OK; n += piece) {
-    const int64_t left = s->part[i].sites - n, take = left < piece ? left : piece;
-    const qk_sites_args_t get = {s->part[i].lat, f->v, section->prec, staging, n, take};
-    status = dev->ops->sites_get(dev->ctx, &get);
-    if (status == QK_OK)
-      status = dev->ops->copy(dev->ctx, s->part[i].data + n * site_bytes, staging,
-                              (size_t)(take * site_bytes), QK_COPY_TO_HOST, 0);
+  for (int64_t k = 0; k <= pieces && status == QK_OK; k++) {
+    const int64_t n = k * piece, take = sites - n < piece ? sites - n : piece;
+    const qk_sites_args_t get = {s->part[i].lat, f->v, section->prec, st->device, n, take};
+    if (k < pieces) status = dev->ops->sites_get(dev->ctx, &get);
+    if (k < pieces && status == QK_OK)
+      status = dev->ops->copy(dev->ctx, st->host[k % 2], st->device, (size_t)(take * site_bytes),
+                              QK_COPY_TO_HOST, 0);
+    if (k > 0)
+      copy_bytes(s->part[i].data + (n - piece) * site_bytes, st->host[(k + 1) % 2],
+                 (sites - n + piece < piece ? sites - n + piece : piece) * site_bytes);
     if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
   }
   return status;
 }
 
-static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, void *staging) {
+static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const staging_t *st) {
   qk_field_t *v;
   qk_status_t status =
       qk_field_create(&mg->level[l].dev, QK_SINGLE, s->header.level[l].nvec, QK_FULL, &v);
   if (status != QK_OK) return status;
   status = qk_prolongator_vectors(mg->level[l].down, v);
-  if (status == QK_OK) status = copy_field(s, l, v, staging);
+  if (status == QK_OK) status = copy_field(s, l, v, st);
   qk_field_destroy(v);
   return status;
 }
@@ -114,9 +150,9 @@ static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, void 
 static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
   const qk_device_t *dev = &mg->level[0].dev;
   const int nvector = mg->nlevel - 1;
-  void *staging = NULL;
+  staging_t st;
   qk_field_t *const *block = NULL;
-  qk_status_t status = dev->ops->alloc(dev->ctx, PIECE, &staging);
+  qk_status_t status = staging_init(&st, dev);
   for (int i = 0; i < s->header.nsection && status == QK_OK; i++) {
     const qk_geom_t *geom = &mg->level[s->header.section[i].level].geom;
     s->part[i].lat = geom->lat;
@@ -125,11 +161,11 @@ static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
         qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(&s->header.section[i])));
     if (s->part[i].data == NULL) status = QK_NO_MEMORY;
   }
-  for (int l = 0; l < nvector && status == QK_OK; l++) status = copy_vectors(s, mg, l, staging);
+  for (int l = 0; l < nvector && status == QK_OK; l++) status = copy_vectors(s, mg, l, &st);
   if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
   for (int i = nvector; i < s->header.nsection && status == QK_OK; i++)
-    status = copy_field(s, i, block[i - nvector], staging);
-  if (staging) dev->ops->free(dev->ctx, staging);
+    status = copy_field(s, i, block[i - nvector], &st);
+  staging_fini(&st, dev);
   return status;
 }
 

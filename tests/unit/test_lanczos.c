@@ -306,6 +306,42 @@ Test(deflation, takes_the_low_modes_out) {
   rig_close(&rig);
 }
 
+/* An operator that sees its vectors in 16 bits. */
+static qk_status_t coarse_grained(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                  bool dagger, const qk_field_t *x) {
+  broken_t *b = (broken_t *)op;
+  qk_field_t *half, *rounded = NULL;
+  qk_status_t status = qk_work_reserve(op->work, QK_HALF, in->v.nrhs, QK_EVEN, &half);
+  if (status) return status;
+  status = qk_work_reserve(op->work, in->v.prec, in->v.nrhs, QK_EVEN, &rounded);
+  qk_blas_args_t down = {.f = {half->v, in->v}};
+  if (!status) status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &down);
+  if (!status) {
+    qk_blas_args_t up = {.f = {rounded->v, half->v}};
+    status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &up);
+  }
+  if (!status) status = b->whole->ops->apply_eo(b->whole, out, rounded, dagger, x);
+  qk_work_release(op->work, rounded);
+  qk_work_release(op->work, half);
+  return status;
+}
+
+Test(deflation, is_found_for_operators_that_round) {
+  static const qk_operator_ops_t ops = {.name = "coarse-grained", .apply_eo = coarse_grained};
+  qk_rig_t rig;
+  open_rough(&rig);
+  broken_t b = {.op = {.ops = &ops, .dev = &rig.dev, .work = rig.work}, .whole = rig.op};
+  qk_lanczos_params_t p = {.n = 20, .prec = QK_SINGLE};
+  qk_deflation_t *d;
+  qk_err_t err = {0};
+  rig_must(qk_deflation_create(&b.op, rig.work, &p, QK_SINGLE, NULL, NULL, &d, &err), "deflation",
+           &err);
+  cr_expect_eq(qk_deflation_count(d), 20);
+  expect_deflated(&rig, d, QK_SINGLE, 8, 0.02);
+  qk_deflation_destroy(d);
+  rig_close(&rig);
+}
+
 Test(deflation, memory_is_what_is_planned) {
   qk_rig_t rig;
   open_rough(&rig);
