@@ -342,6 +342,91 @@ Test(deflation, is_found_for_operators_that_round) {
   rig_close(&rig);
 }
 
+/* Iterations of two slots to 1e-10, with or without. */
+static int64_t iterations(qk_rig_t *rig, const char *method, qk_prec_t inner, qk_deflation_t *d) {
+  const qk_solver_params_t p = {.method = method, .inner = inner, .nslot = 2, .deflation = d};
+  qk_solver_t *solver;
+  qk_err_t err = {0};
+  int64_t sum = 0;
+  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, &err), "solver", &err);
+  for (int slot = 0; slot < 2; slot++) {
+    double *b = rig_vector(rig), *x = rig_vector(rig), *mx = rig_vector(rig);
+    rig_random(rig, (uint64_t)slot + 7, b);
+    rig_import(rig, qk_solver_rhs(solver), slot, b);
+    rig_must(qk_solver_fill(solver, slot, 1e-10, 5000), "fill", NULL);
+    rig_run(solver);
+    cr_expect_eq(qk_solver_slot(solver, slot)->status, QK_OK);
+    rig_export(rig, qk_solver_solution(solver), slot, x);
+    rig_apply(rig, x, false, mx);
+    cr_expect_lt(rig_distance(rig, mx, b), 1.01e-10, "%s, slot %d", method, slot);
+    sum += qk_solver_slot(solver, slot)->iterations;
+    qk_free(mx);
+    qk_free(x);
+    qk_free(b);
+  }
+  qk_solver_destroy(solver);
+  return sum;
+}
+
+Test(deflation, spares_plain_solvers_iterations) {
+  static const struct {
+    const char *method;
+    qk_prec_t inner;
+  } cases[] = {{"cg", QK_SINGLE}, {"cg", QK_HALF}, {"cg", QK_DOUBLE}, {"gcr", QK_SINGLE}};
+  qk_rig_t rig;
+  qk_deflation_t *d;
+  qk_err_t err = {0};
+  rig_open(&rig, NULL, "builtin:weak:4x4x4x8:3", NULL);
+  rig_operator(&rig, -0.3, 0, -1);
+  const qk_lanczos_params_t p = {.n = 24, .prec = QK_SINGLE, .seed = 1};
+  rig_must(qk_deflation_create(rig.op, rig.work, &p, QK_SINGLE, NULL, NULL, &d, &err), "deflation",
+           &err);
+  for (int i = 0; i < 4; i++) {
+    const int64_t plain = iterations(&rig, cases[i].method, cases[i].inner, NULL),
+                  deflated = iterations(&rig, cases[i].method, cases[i].inner, d);
+    cr_expect(deflated < 0.85 * (double)plain, "%s: %d iterations, %d with deflation",
+              cases[i].method, (int)plain, (int)deflated);
+  }
+  const int64_t least = iterations(&rig, "bicgstab", QK_SINGLE, d); /* the solution is right */
+  cr_expect_gt(least, 0);
+  qk_deflation_destroy(d);
+  rig_close(&rig);
+}
+
+/* A NaN beside it changes no bit of a deflated solution. */
+Test(deflation, keeps_slots_apart) {
+  qk_rig_t rig;
+  qk_deflation_t *d;
+  qk_err_t err = {0};
+  open_rough(&rig);
+  const qk_lanczos_params_t p = {.n = 8, .prec = QK_SINGLE, .seed = 1};
+  rig_must(qk_deflation_create(rig.op, rig.work, &p, QK_SINGLE, NULL, NULL, &d, &err), "deflation",
+           &err);
+  double *b = rig_vector(&rig), *x[2];
+  for (int bad = 0; bad < 2; bad++) {
+    const qk_solver_params_t q = {.method = "cg", .inner = QK_SINGLE, .nslot = 3, .deflation = d};
+    qk_solver_t *solver;
+    rig_must(qk_solver_create(rig.op, rig.work, &q, &solver, &err), "solver", &err);
+    for (int slot = 0; slot < 3; slot++) {
+      rig_random(&rig, (uint64_t)slot + 3, b);
+      if (bad && slot == 1) b[5] = NAN;
+      rig_import(&rig, qk_solver_rhs(solver), slot, b);
+      rig_must(qk_solver_fill(solver, slot, 1e-8, 2000), "fill", NULL);
+    }
+    rig_run(solver);
+    cr_expect_eq(qk_solver_slot(solver, 1)->status, bad ? QK_NAN_INPUT : QK_OK);
+    x[bad] = rig_vector(&rig);
+    rig_export(&rig, qk_solver_solution(solver), 2, x[bad]);
+    qk_solver_destroy(solver);
+  }
+  cr_expect_eq(memcmp(x[0], x[1], rig_reals(&rig) * sizeof *b), 0);
+  qk_free(x[1]);
+  qk_free(x[0]);
+  qk_free(b);
+  qk_deflation_destroy(d);
+  rig_close(&rig);
+}
+
 Test(deflation, memory_is_what_is_planned) {
   qk_rig_t rig;
   open_rough(&rig);
