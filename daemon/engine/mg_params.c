@@ -70,9 +70,9 @@ static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
 /* What a level needs that leads to a coarser one; blocks and nvec are there. */
 static void complete_upper(int level, bool gpu, qk_mg_level_params_t *p) {
   const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
-  default_int(&p->setup_iterations, level == 0 ? 100 : 60);
-  default_real(&p->setup_tol, 1e-4);
-  default_int(&p->setup_passes, 1);
+  default_int(&p->setup_iterations, gpu ? 100 : 50);
+  default_real(&p->setup_tol, 3e-3);
+  default_int(&p->setup_passes, gpu ? 1 : -1);
   default_prec(&p->prolongator, low);
   default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
   default_int(&p->pre, 4);

@@ -37,6 +37,8 @@ void qk_mg_drop_levels(qk_mg_t *mg, int l) {
     qk_mg_level_t *level = &mg->level[k];
     if (level->op) level->op->ops->destroy(level->op);
     level->op = NULL;
+    qk_field_destroy(mg->level[k - 1].null);
+    mg->level[k - 1].null = NULL;
     qk_prolongator_destroy(mg->level[k - 1].down);
     mg->level[k - 1].down = NULL;
     if (level->work) qk_work_trim(level->work);
@@ -75,18 +77,14 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, qk_field_t *v, qk_err_t 
   return status;
 }
 
-/* Mean |M v| / |v| of the columns. */
-static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, double *mean,
-                                 qk_err_t *err) {
+/* Mean |M v| / |v| of the columns; w: like v, overwritten. */
+static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, qk_field_t *w,
+                                 double *mean) {
   qk_operator_t *op = mg->level[l].op;
   double image[QK_MAX_RHS], norm[QK_MAX_RHS], sum = 0;
-  qk_field_t *w;
-  qk_status_t status = vectors_create(mg, l, &w, err);
-  if (status) return status;
-  status = op->ops->apply(op, w, v, false, NULL, 0);
+  qk_status_t status = op->ops->apply(op, w, v, false, NULL, 0);
   if (!status) status = qk_mg_norm2(w, image);
   if (!status) status = qk_mg_norm2(v, norm);
-  qk_field_destroy(w);
   qk_work_trim(mg->level[l].work);
   if (status) return status;
   for (int i = 0; i < v->v.nrhs; i++) sum += sqrt(image[i] / norm[i]);
@@ -98,18 +96,36 @@ static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, 
 
 static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err);
 
+/* Prolongator of level l, and v in terms of it. v is taken. */
+static qk_status_t make_prolongator(qk_mg_t *mg, int l, qk_field_t *v, qk_err_t *err) {
+  const qk_mg_level_params_t *p = &mg->params.level[l];
+  qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
+  qk_field_t *raw = NULL;
+  qk_status_t status = vectors_create(mg, l, &raw, err);
+  if (!status) status = null_residual(mg, l, v, raw, &here->health.null_residual);
+  if (!status) {
+    qk_blas_args_t copy = {.f = {raw->v, v->v}};
+    status = here->dev.ops->blas(here->dev.ctx, QK_BLAS_COPY, &copy);
+  }
+  if (!status)
+    status = qk_prolongator_create(&here->dev, &next->dev, p->block, p->prolongator, v, &here->down,
+                                   err);
+  qk_field_destroy(v);
+  if (!status) status = qk_field_create(&next->dev, QK_SINGLE, p->nvec, QK_FULL, &here->null);
+  if (!status) status = qk_prolongator_restrict(here->down, here->null, raw);
+  if (!status) status = here->dev.ops->queue_sync(here->dev.ctx, 0);
+  qk_field_destroy(raw);
+  return qk_comm_agree(here->geom.comm, status, err);
+}
+
 /* v is taken. */
 static qk_status_t make_below(const qk_mg_making_t *m, int l, qk_field_t *v, qk_err_t *err) {
   qk_mg_t *mg = m->mg;
-  const qk_mg_level_params_t *p = mg->params.level;
   qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
-  const qk_coarse_params_t coarse = {.store = p[l + 1].store, .exact = l + 2 < mg->nlevel};
+  const qk_coarse_params_t coarse = {.store = mg->params.level[l + 1].store,
+                                     .exact = l + 2 < mg->nlevel};
   const double start = qk_mg_seconds();
-  qk_status_t status = null_residual(mg, l, v, &here->health.null_residual, err);
-  if (!status)
-    status = qk_prolongator_create(&here->dev, &next->dev, p[l].block, p[l].prolongator, v,
-                                   &here->down, err);
-  qk_field_destroy(v);
+  qk_status_t status = make_prolongator(mg, l, v, err);
   if (status) return status;
   report(m, "coarse operator", l);
   status = qk_coarse_create(here->op, here->down, &next->dev, next->work, &coarse, &next->op, err);
@@ -130,8 +146,8 @@ static qk_mg_t part_of(const qk_mg_t *mg, int l) {
   return part;
 }
 
-/* e = an approximate solution of M e = v for the vectors v of level l, by multigrid. v is left to the prolongator
- * while the cycle has its memory. */
+/* e = an approximate solution of M e = v for the vectors v of level l, by multigrid. v is made twice: the cycle
+ * has its memory in between. */
 static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   qk_mg_level_t *level = &mg->level[l];
   qk_operator_t *op = level->op;
@@ -141,7 +157,7 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   qk_field_t *v, *r = NULL, *z = NULL, *out = NULL;
   qk_status_t status = vectors_create(mg, l, &v, err);
   if (status) return status;
-  status = qk_prolongator_vectors(level->down, v);
+  status = qk_prolongator_prolong(level->down, v, level->null, false);
   if (!status) status = qk_field_create(&level->dev, QK_SINGLE, n, QK_EVEN, &r);
   if (!status) status = qk_field_create(&level->dev, QK_SINGLE, n, QK_EVEN, &z);
   status = qk_comm_agree(level->dev.geom->comm, status, err);
@@ -156,7 +172,7 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   for (int k = l; k < mg->nlevel; k++) qk_work_trim(mg->level[k].work);
   if (!status) status = vectors_create(mg, l, &v, err);
   if (!status) status = vectors_create(mg, l, &out, err);
-  if (!status) status = qk_prolongator_vectors(level->down, v);
+  if (!status) status = qk_prolongator_prolong(level->down, v, level->null, false);
   if (!status) status = op->ops->reconstruct_eo(op, out, z, v);
   if (!status) status = level->dev.ops->queue_sync(level->dev.ctx, 0);
   qk_field_destroy(v);

@@ -164,6 +164,7 @@ int64_t qk_mg_bytes(const qk_mg_t *mg) {
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store};
     const qk_mg_level_t *level = &mg->level[l];
+    if (level->null) bytes += (int64_t)level->null->bytes;
     if (level->down) bytes += (int64_t)level->dev.ops->transfer_bytes(&level->down->t);
     if (level[1].op) bytes += qk_coarse_operator_bytes(&level[1].geom, &p);
   }

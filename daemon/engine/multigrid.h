@@ -67,6 +67,8 @@ typedef struct qk_mg_level {
   qk_work_t *work;
   qk_operator_t *op;
   qk_prolongator_t *down; /* NULL on the last */
+  qk_field_t
+      *null; /* the null vectors v as vectors of the next level: v = P null; NULL on the last */
   qk_mg_level_health_t health;
   double setup_seconds;
 } qk_mg_level_t;
@@ -84,7 +86,8 @@ typedef struct qk_mg {
   int attempts;  /* of the setup */
 } qk_mg_t;
 
-/* op, work: level 0, borrowed. progress: phases "null vectors", "coarse operator", ... with done of total. */
+/* op, work: level 0, borrowed. This, refine and check give back what `work` and the levels' own stacks hold
+ * unused, so no cycle may live meanwhile. progress: phases "null vectors", "coarse operator", ... with done of total. */
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
 /* The same from null vectors that are there (checkpoint): v[l] of level l, single precision, orthonormal or not;

@@ -33,7 +33,8 @@ static qk_status_t renew(relaxation_t *a, const uint8_t *mask) {
 static qk_status_t take(relaxation_t *a, const uint8_t *mask) {
   qk_solver_t *s = a->s;
   const uint8_t *on;
-  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
+  qk_status_t status = s->method->gather ? s->method->gather(s, mask) : QK_OK;
+  if (!status) status = qk_solver_upload_mask(s, mask, &on);
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_COPY,
                             &(qk_blas_args_t){.f = {a->scratch->v, s->xi->v}, .mask = on});
