@@ -116,6 +116,22 @@ def the_checkpoint_serves_other_ranks_and_no_other_mass(case):
 
 
 @tap.test
+def slow_solves_are_mended(case):
+    """A poor setup takes the high modes of the first digit in few iterations, and many for the low ones of later digits."""
+    poor = ('--mg-vectors', '2', '--mg-setup-iterations', '1', '--mg-setup-passes', 'none', '--mg-iterations', '1', '--slots', '8')
+    with case.daemon(*poor) as d, Client(d) as c:
+        noise = dict(source=qk.SOURCE_Z4, sink=qk.SINK_NONE)
+        c.submit(8, tol=0.3, column=noise_columns(8), **noise)
+        assert all(r.status == 0 for r in c.results(8))
+        c.submit(32, tol=1e-5, column=noise_columns(32), **noise)
+        assert all(r.status == 0 for r in c.results(32))
+        s = d.status_when(lambda s: s.setup.multigrid.rebuilt == 1)
+        assert s.setup.multigrid.refined == 1 and s.engine.restarts == 0, s.setup.multigrid
+        assert d.log('outer iterations a digit, .* to be refined') and d.log('to be set up again')
+        assert d.terminate() == 0
+
+
+@tap.test
 def wrong_settings_end_the_daemon_with_the_reason(case):
     cases = [(('--mg-vectors', '23'), 65, 'nvec|vectors'), (('--mg-vectors', 'many'), 78, 'mg-vectors = many'),
              (('--mg-levels', '6'), 78, 'mg-levels = 6'), (('--mg-blocks', '3x4x4x4'), 65, '3'),
