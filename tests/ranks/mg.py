@@ -1,0 +1,42 @@
+"""Coarse operators and prolongators are the same on every grid of ranks: mg.py MG_RANKS GAUGE GRID...
+
+Numbers of matrices that stand on given vectors differ by rounding in single; what multigrid of relaxed vectors gains
+differs by the roundings of their relaxation.
+"""
+import math
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import tap  # noqa: E402
+
+PROGRAM, GAUGE, GRIDS = sys.argv[1], sys.argv[2], sys.argv[3:]
+
+
+def numbers(grid):
+    extents = grid.split('x')
+    run = subprocess.run(['mpirun', '-np', str(math.prod(map(int, extents))), PROGRAM, GAUGE, *extents],
+                         stdout=subprocess.PIPE, check=True, text=True)
+    return {name: float(value) for name, value in map(str.split, run.stdout.splitlines())}
+
+
+def compare_with(grid):
+    def function(one):
+        got = numbers(grid)
+        assert got.keys() == one.keys() and len(one) > 20
+        for name, want in one.items():
+            if name == 'convergence':
+                assert abs(got[name] - want) < 0.05, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
+            else:
+                level = name.rsplit('_', 1)[1]
+                size = abs(one['norm_M_' + level]) if name.startswith('dot_M') else abs(want)
+                assert abs(got[name] - want) < 2e-5 * size, '%s: %.9g on %s, %.9g on one rank' % (
+                    name, got[name], grid, want)
+    function.__name__ = 'agrees_on_' + grid
+    return function
+
+
+for g in GRIDS:
+    tap.test(compare_with(g))
+tap.run(numbers('1x1x1x1'))
