@@ -68,7 +68,9 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, qk_field_t *v, qk_err_t 
                                    .prec = p->setup_prec,
                                    .iterations = m->effort * p->setup_iterations,
                                    .tol = p->setup_tol,
-                                   .seed = m->seed + 1000 * (uint64_t)l};
+                                   .seed = m->seed + 1000 * (uint64_t)l,
+                                   .progress = m->progress,
+                                   .arg = m->arg};
   double fall;
   qk_status_t status = qk_nullspace_random(&level->dev, relax.seed, v);
   if (!status) status = qk_nullspace_relax(level->op, level->work, &relax, v, &fall, err);

@@ -28,6 +28,7 @@ static qk_status_t relax_even(qk_operator_t *op, qk_work_t *work, const qk_relax
                               qk_field_t *v, double *worst, qk_err_t *err) {
   const int n = v->v.nrhs;
   const qk_solver_params_t solver = {.method = params->method, .inner = params->prec, .nslot = n};
+  const qk_relax_limit_t limit = {params->iterations, params->tol, params->progress, params->arg};
   qk_field_t x = half_of(v, QK_EVEN), scratch = half_of(v, QK_ODD);
   double fall[QK_MAX_RHS];
   uint8_t mask[QK_MAX_RHS];
@@ -38,9 +39,7 @@ static qk_status_t relax_even(qk_operator_t *op, qk_work_t *work, const qk_relax
     qk_status_t status = QK_OK;
     for (int i = 0; !status && attempt > 0 && i < n; i++)
       if (mask[i]) status = noise(op->dev, params->seed + (uint64_t)attempt, i, v);
-    if (!status)
-      status = qk_solver_relax(op, work, &solver, mask, params->iterations, params->tol, &x,
-                               &scratch, fall, err);
+    if (!status) status = qk_solver_relax(op, work, &solver, mask, &limit, &x, &scratch, fall, err);
     if (status) return status;
     left = 0;
     for (int i = 0; i < n; i++) {

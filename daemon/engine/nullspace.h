@@ -15,7 +15,9 @@ typedef struct qk_relax_params {
   qk_prec_t prec;
   int iterations;
   double tol;
-  uint64_t seed; /* of the random vectors */
+  uint64_t seed;            /* of the random vectors */
+  qk_progress_fn *progress; /* as in qk_relax_limit_t */
+  void *arg;
 } qk_relax_params_t;
 
 /* v: full field in single, its columns are the result. fall: worst |Mhat x| after over before (may be NULL). */

@@ -80,12 +80,20 @@ void qk_solver_cancel(qk_solver_t *solver, int slot);
 /* An ended slot becomes free. */
 void qk_solver_clear(qk_solver_t *solver, int slot);
 
+/* Where a relaxation ends; progress (may be NULL) hears of it at every check point. */
+typedef struct qk_relax_limit {
+  int64_t iterations;
+  double tol;
+  qk_progress_fn *progress; /* phase "null vectors", iterations of limit */
+  void *arg;
+} qk_relax_limit_t;
+
 /* Relaxation of Mhat x = 0 from what x holds (even, single): the columns of the mask are improved by
- * `iterations` of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has fallen by tol. Nothing is in
+ * limit->iterations of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has fallen by limit->tol. Nothing is in
  * double. scratch: like x, overwritten. params: method, inner (single or half), check. fall: |Mhat x| after over
  * before by the word of the recursion; NaN for a column that broke down. Collective. */
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
-                            const uint8_t *mask, int64_t iterations, double tol, qk_field_t *x,
+                            const uint8_t *mask, const qk_relax_limit_t *limit, qk_field_t *x,
                             qk_field_t *scratch, double *fall, qk_err_t *err);
 
 #endif

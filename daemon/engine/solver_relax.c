@@ -92,14 +92,16 @@ static qk_status_t end(relaxation_t *a, const uint8_t *mask, double *fall) {
 }
 
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
-                            const uint8_t *mask, int64_t iterations, double tol, qk_field_t *x,
+                            const uint8_t *mask, const qk_relax_limit_t *limit, qk_field_t *x,
                             qk_field_t *scratch, double *fall, qk_err_t *err) {
   relaxation_t a = {.x = x, .scratch = scratch};
   qk_status_t status = qk_solver_make(op, work, params, false, &a.s, err);
   if (status) return status;
   status = begin(&a, mask);
-  for (int64_t n = 0; !status && n < iterations && qk_solver_running(a.s); n += a.s->check)
-    status = advance(&a, tol);
+  for (int64_t n = 0; !status && n < limit->iterations && qk_solver_running(a.s); n += a.s->check) {
+    if (limit->progress) limit->progress(limit->arg, "null vectors", n, limit->iterations);
+    status = advance(&a, limit->tol);
+  }
   if (!status) status = end(&a, mask, fall);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
   qk_solver_destroy(a.s);

@@ -183,7 +183,8 @@ Test(nullspace, relaxation_keeps_to_its_mask) {
   qk_blas_args_t copy = {.f = {even[0]->v, qk_field_parity(v, QK_EVEN)}};
   cr_assert(rig.dev.ops->blas(rig.dev.ctx, QK_BLAS_COPY, &copy) == QK_OK);
   norms(&rig.dev, even[0]->v, before);
-  cr_assert(qk_solver_relax(rig.op, rig.work, &solver, mask, 20, 1e-9, even[0], even[1], fall,
+  const qk_relax_limit_t limit = {.iterations = 20, .tol = 1e-9};
+  cr_assert(qk_solver_relax(rig.op, rig.work, &solver, mask, &limit, even[0], even[1], fall,
                             &err) == QK_OK);
   norms(&rig.dev, even[0]->v, after);
   for (int i = 0; i < 6; i++) {
