@@ -155,6 +155,21 @@ static qk_status_t coarse_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_
                 : mhat((qk_coarse_op_t *)op, out->v, in->v, x, NULL);
 }
 
+static qk_status_t coarse_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   double factor) {
+  qk_coarse_op_t *c = (qk_coarse_op_t *)op;
+  qk_field_t *odd;
+  if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  qk_status_t status = qk_work_reserve(op->work, QK_SINGLE, in->v.nrhs, QK_ODD, &odd);
+  if (status) return status;
+  pass_t first = {.c_hop = 1}, second = {.c_hop = factor, .c_x = 1 - factor, .x = in->v};
+  op->applications[QK_SINGLE]++;
+  status = run_pass(c, &first, odd->v, in->v);
+  if (!status) status = run_pass(c, &second, out->v, odd->v);
+  qk_work_release(op->work, odd);
+  return status;
+}
+
 static qk_status_t coarse_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                           const int block[4]) {
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
@@ -250,6 +265,7 @@ static const qk_operator_ops_t coarse_ops = {.name = "coarse",
                                              .apply_eo = coarse_apply_eo,
                                              .prepare_eo = coarse_prepare_eo,
                                              .reconstruct_eo = coarse_reconstruct_eo,
+                                             .relax_eo = coarse_relax_eo,
                                              .apply_eo_blocks = coarse_apply_eo_blocks,
                                              .hop_ahead = coarse_hop_ahead,
                                              .diag = coarse_diag,

@@ -31,6 +31,8 @@ typedef struct qk_operator_ops {
   /* x = (x_e, A_oo^-1 (b_o - M_oe x_e)); x full, xe even, b full. xe may be the even half of x. */
   qk_status_t (*reconstruct_eo)(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
                                 const qk_field_t *b);
+  /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
+  qk_status_t (*relax_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
   /* out = Mhat in with hops between blocks of these extents left out (local coordinates): Schwarz smoothers. */
   qk_status_t (*apply_eo_blocks)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                  const int block[4]);

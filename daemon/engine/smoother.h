@@ -4,7 +4,7 @@
  *   mr         x += w (Mr,r)/|Mr|^2 r, each RHS by its own scalars
  *   ca-gcr     s steps at a time: r, Mr, ..., M^s r at once, then the least squares problem (Gram matrix) of
  *              each RHS on the device; one round of reductions for s applications
- *   chebyshev  polynomial for the field of values in an ellipse; no reductions (needs bounds)
+ *   chebyshev  Chebyshev polynomial on the upper part of the field of values: no reductions, 2 passes beside Mhat
  *   schwarz    mr on the operator without hops between blocks (additive Schwarz); the last step of a run is one
  *              of mr with the whole operator, so that r is the true residual
  *

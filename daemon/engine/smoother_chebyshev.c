@@ -1,11 +1,13 @@
 /*
- * Chebyshev smoothing for a field of values in an ellipse (T. A. Manteuffel, Numer. Math. 28 (1977) 307):
+ * Chebyshev smoothing, the polynomial as a product over its roots: no reductions, and each factor is an application
+ * of the operator that makes the new residual itself.
  *
- *   p = r + beta p,  x += alpha p,  r -= alpha Mhat p
- *   alpha_1 = 1/d,  beta_2 = (f alpha_1)^2/2,  beta_n = (f alpha_{n-1}/2)^2,  alpha_n = 1/(d - beta_n/alpha_{n-1})
+ *   x += r / root_k,  r = r - Mhat r / root_k,   k = 1 .. n
  *
- * d is the centre, f the distance of the foci. The ellipse is that of the upper part of the field of values, which
- * an Arnoldi process from a random vector finds: the lower part is what coarse grids are for.
+ * The roots are those of the Chebyshev polynomial of degree n on [low, high], in an order in which no partial product
+ * is large (F. Leja). high is the upper end of the field of values of Mhat, which an Arnoldi process from a random
+ * vector finds; below `low` are the modes that coarse grids are for. Where the field of values is wider in the
+ * imaginary direction than that interval, an ellipse has no real foci, and all roots are its centre.
  */
 #include <complex.h>
 #include <math.h>
@@ -15,11 +17,11 @@
 #include "daemon/engine/smoother_impl.h"
 
 enum { ARNOLDI = 12, POWER = 300 };
-/* Longer runs begin anew after STEPS. Scalars: [STEPS] each. */
-enum { STEPS = 16, ALPHA = 0, MINUS_ALPHA = STEPS, BETA = 2 * STEPS, NSCALAR = 3 * STEPS };
+/* Longer runs begin anew after STEPS. Scalars: 1 / root of degree n = 1 .. STEPS. */
+enum { STEPS = QK_CHEBYSHEV_STEPS, NSCALAR = STEPS * (STEPS + 1) / 2 };
 
 /* The real interval reaches down to this share of its upper end. */
-static const double lower_share = 0.1;
+static const double lower_share = 0.4;
 /* What Ritz values lack of the true extent. */
 static const double margin = 1.05;
 
@@ -136,49 +138,76 @@ static qk_status_t measure(qk_smoother_t *s, arnoldi_t *a) {
 
 /* ---- the smoother ------------------------------------------------------------------------------------ */
 
+/* Scalar of root k of degree n. */
+static int at(int n, int k) {
+  return n * (n - 1) / 2 + k;
+}
+
+/* Each next root is that whose distances from those before have the largest product. */
+static void order(int n, double *root) {
+  for (int i = 0; i < n; i++) {
+    int best = i;
+    double most = -1;
+    for (int k = i; k < n; k++) {
+      double product = fabs(root[k]);
+      for (int j = 0; j < i; j++) product *= fabs(root[k] - root[j]);
+      if (product > most) {
+        most = product;
+        best = k;
+      }
+    }
+    double t = root[i];
+    root[i] = root[best];
+    root[best] = t;
+  }
+}
+
 static qk_status_t chebyshev_prepare(qk_smoother_t *s, qk_err_t *err) {
   arnoldi_t *a = qk_calloc(1, sizeof *a);
-  if (!a) return QK_NO_MEMORY;
-  qk_status_t status = measure(s, a);
-  for (int j = ARNOLDI; j >= 0; j--) qk_field_destroy(a->v[j]);
-  qk_scalars_fini(&a->dots);
+  qk_status_t status = qk_comm_agree(s->dev->geom->comm, a ? QK_OK : QK_NO_MEMORY, err);
+  if (!status) status = measure(s, a);
+  for (int j = ARNOLDI; a && j >= 0; j--) qk_field_destroy(a->v[j]);
+  if (a) qk_scalars_fini(&a->dots);
   qk_free(a);
   if (status) return status;
-  double d = s->ellipse.centre, f2 = s->ellipse.focus2, alpha = 1 / d, beta = 0;
-  if (!(d > 0) || !isfinite(f2))
-    return qk_fail(err, QK_BREAKDOWN, "smoother chebyshev: centre of the field of values %g", d);
-  for (int n = 0; n < STEPS && !status; n++) {
-    if (n > 0) {
-      beta = f2 * alpha * alpha / (n == 1 ? 2 : 4);
-      alpha = 1 / (d - beta / alpha);
+  const double d = s->ellipse.centre, f = sqrt(fmax(s->ellipse.focus2, 0)), pi = acos(-1);
+  if (!(d > 0) || !isfinite(f))
+    return qk_fail(err, QK_BREAKDOWN,
+                   "smoother chebyshev: the field of values has its centre at %g", d);
+  for (int n = 1; n <= STEPS && !status; n++) {
+    double root[STEPS];
+    for (int k = 0; k < n; k++) root[k] = d + f * cos(pi * (k + 0.5) / n);
+    order(n, root);
+    for (int k = 0; k < n && !status; k++) {
+      s->factor[at(n, k)] = 1 / root[k];
+      status = qk_scalars_fill(&s->scalars, at(n, k), 1 / root[k]);
     }
-    status = qk_scalars_fill(&s->scalars, ALPHA + n, alpha);
-    if (!status) status = qk_scalars_fill(&s->scalars, MINUS_ALPHA + n, -alpha);
-    if (!status) status = qk_scalars_fill(&s->scalars, BETA + n, beta);
   }
   return status;
 }
 
-static qk_status_t chebyshev_step(qk_smoother_t *s, int n, qk_field_t *x, qk_field_t *r,
-                                  qk_field_t *p, qk_field_t *w) {
-  const qk_scalars_t *c = &s->scalars;
-  qk_blas_args_t direction = {.f = {p->v, r->v}, .c = {qk_scalars_at(c, BETA + n)}};
-  qk_blas_args_t solution = {.f = {x->v, p->v}, .c = {qk_scalars_at(c, ALPHA + n)}};
-  qk_blas_args_t residual = {.f = {r->v, w->v}, .c = {qk_scalars_at(c, MINUS_ALPHA + n)}};
-  qk_status_t status = qk_smoother_blas(s, n == 0 ? QK_BLAS_COPY : QK_BLAS_XPAY, &direction);
-  if (!status) status = s->op->ops->apply_eo(s->op, w, p, false, NULL);
-  if (!status) status = qk_smoother_blas(s, QK_BLAS_AXPY, &solution);
-  return status ? status : qk_smoother_blas(s, QK_BLAS_AXPY, &residual);
+/* Steps k and, where there is one, k+1 of degree n: x takes in both residuals at once. */
+static qk_status_t two_steps(qk_smoother_t *s, int n, int k, qk_field_t *x, qk_field_t *r,
+                             qk_field_t *w) {
+  const bool two = k + 1 < n;
+  const double *c = qk_scalars_at(&s->scalars, at(n, k));
+  qk_multi_args_t add = {.n = two ? 2 : 1, .f = {r->v, w->v}, .y = x->v, .c = c, .sign = 1};
+  qk_status_t status = s->op->ops->relax_eo(s->op, w, r, s->factor[at(n, k)]);
+  if (!status) status = s->dev->ops->multi_axpy(s->dev->ctx, &add);
+  if (status) return status;
+  if (two) return s->op->ops->relax_eo(s->op, r, w, s->factor[at(n, k + 1)]);
+  return qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {r->v, w->v}});
 }
 
 static qk_status_t chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps) {
-  qk_field_t *p, *w = NULL;
-  qk_status_t status = qk_smoother_field(s, &p);
+  qk_field_t *w;
+  qk_status_t status = qk_smoother_field(s, &w);
   if (status) return status;
-  status = qk_smoother_field(s, &w);
-  for (int n = 0; n < steps && !status; n++) status = chebyshev_step(s, n % STEPS, x, r, p, w);
+  for (int done = 0; done < steps && !status; done += STEPS) {
+    const int n = steps - done < STEPS ? steps - done : STEPS;
+    for (int k = 0; k < n && !status; k += 2) status = two_steps(s, n, k, x, r, w);
+  }
   qk_work_release(s->work, w);
-  qk_work_release(s->work, p);
   return status;
 }
 

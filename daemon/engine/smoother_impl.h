@@ -8,10 +8,11 @@
 #include "daemon/engine/smoother.h"
 
 /* The ellipse of chebyshev: centre, and the square of the distance of its foci from it (negative: foci on a
- * line parallel to the imaginary axis). */
+ * line parallel to the imaginary axis). Its longest polynomial. */
 typedef struct qk_ellipse {
   double centre, focus2;
 } qk_ellipse_t;
+enum { QK_CHEBYSHEV_STEPS = 8 };
 
 typedef struct qk_smoother_kind_ops {
   const char *name;
@@ -30,6 +31,7 @@ struct qk_smoother {
   int nrhs;
   qk_scalars_t scalars;
   qk_ellipse_t ellipse;
+  double factor[QK_CHEBYSHEV_STEPS * (QK_CHEBYSHEV_STEPS + 1) / 2]; /* as the scalars */
 };
 
 extern const qk_smoother_kind_ops_t qk_smoother_mr, qk_smoother_schwarz, qk_smoother_cagcr,

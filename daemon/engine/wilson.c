@@ -175,8 +175,9 @@ static qk_status_t wilson_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const
   return run_pass(w, &p, qk_field_parity(x, QK_ODD), even);
 }
 
-static qk_status_t wilson_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                          const int block[4]) {
+/* out = c_hop A_ee^-1 hop A_oo^-1 hop in + c_x in; block NULL: hops are not cut. */
+static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
+                         double c_hop, double c_x) {
   wilson_t *w = (wilson_t *)op;
   qk_field_t *odd;
   if (!fits(w, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
@@ -184,14 +185,24 @@ static qk_status_t wilson_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, co
   if (status) return status;
   pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
   pass_t second = first;
-  second.c_hop = -0.25;
-  second.c_x = 1;
+  second.c_hop = c_hop;
+  second.c_x = c_x;
   second.x = in->v;
   op->applications[in->v.prec]++;
   status = run_pass(w, &first, odd->v, in->v);
   if (!status) status = run_pass(w, &second, out->v, odd->v);
   qk_work_release(op->work, odd);
   return status;
+}
+
+static qk_status_t wilson_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   double c) {
+  return twice(op, out, in, NULL, 0.25 * c, 1 - c);
+}
+
+static qk_status_t wilson_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                          const int block[4]) {
+  return twice(op, out, in, block, -0.25, 1);
 }
 
 static qk_status_t wilson_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -228,6 +239,7 @@ static const qk_operator_ops_t wilson_ops = {.name = "wilson",
                                              .apply_eo = wilson_apply_eo,
                                              .prepare_eo = wilson_prepare_eo,
                                              .reconstruct_eo = wilson_reconstruct_eo,
+                                             .relax_eo = wilson_relax_eo,
                                              .apply_eo_blocks = wilson_apply_eo_blocks,
                                              .hop_ahead = wilson_hop_ahead,
                                              .diag = wilson_diag,
@@ -238,6 +250,7 @@ static const qk_operator_ops_t clover_ops = {.name = "wilson-clover",
                                              .apply_eo = wilson_apply_eo,
                                              .prepare_eo = wilson_prepare_eo,
                                              .reconstruct_eo = wilson_reconstruct_eo,
+                                             .relax_eo = wilson_relax_eo,
                                              .apply_eo_blocks = wilson_apply_eo_blocks,
                                              .hop_ahead = wilson_hop_ahead,
                                              .diag = wilson_diag,
