@@ -1,5 +1,6 @@
 #include "cuda/cpu/ctx.h"
 
+#include <inttypes.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,17 @@ int64_t physical_memory() {
   return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
+/* With what the kernel would give up of its caches. */
+int64_t available_memory() {
+  int64_t kib = 0;
+  char line[128];
+  FILE *f = fopen("/proc/meminfo", "r");
+  while (f != NULL && fgets(line, sizeof line, f) != NULL)
+    if (sscanf(line, "MemAvailable: %" SCNd64 " kB", &kib) == 1) break;
+  if (f != NULL) fclose(f);
+  return kib > 0 ? kib << 10 : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
 /* NULL where the machine has not so much: the kernel would promise it all the same, and later kill. */
 void *host_memory(const qk_ops_ctx_t *ctx, size_t bytes) {
   void *p = NULL;
@@ -87,7 +99,7 @@ qk_status_t qk_cpu_memory::info(qk_ops_ctx_t *, qk_device_info_t *info) {
   memset(info, 0, sizeof *info);
   cpu_model(info->name, sizeof info->name);
   info->memory_total = physical_memory();
-  info->memory_free = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  info->memory_free = available_memory();
   info->threads = omp_get_max_threads();
   return QK_OK;
 }

@@ -145,7 +145,10 @@ typedef struct step {
 
 static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   const qk_geom_t *coarse = &geom[l + 1];
-  step_t s = {transfer_bytes(in->ops, &geom[l], coarse, &in->mg->level[l]),
+  const qk_mg_level_params_t *p = &in->mg->level[l];
+  /* the vectors, and what they were made of in terms of them */
+  step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
+                  field(coarse, QK_SINGLE, p->nvec, QK_FULL),
               coarse_bytes(in->ops, coarse, in->mg->level[l + 1].store), 0};
   if (l + 2 < in->mg->nlevel)
     s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
@@ -162,7 +165,7 @@ static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, in
   const int64_t even = field(&geom[l], QK_SINGLE, p->nvec, QK_EVEN);
   const int64_t low = field(&geom[l], l == 0 ? p->setup_prec : QK_SINGLE, p->nvec, QK_EVEN);
   const int64_t relaxing = full + even + 7 * low;
-  const int64_t imaging = (l == 0 ? 2 : 3) * full + even + low;
+  const int64_t imaging = step->prolongator + (l == 0 ? 2 : 3) * full + even + low;
   const int64_t galerkin = step->prolongator + step->links + 3 * full +
                            matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
                            3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);

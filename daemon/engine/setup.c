@@ -117,13 +117,14 @@ static int directions(const qk_setup_t *s) {
   return wants_multigrid(s) ? 12 : 8;
 }
 
-/* What all devices have free. Ranks that compute on one host share its memory. */
+/* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share
+ * its memory. */
 static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
   double least = -(double)s->device.memory_free;
   if (strcmp(s->ops->name, "cpu") == 0) least /= qk_comm_local_size(in->comm);
   qk_status_t status = qk_comm_max(in->comm, &least, 1);
   if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare memory");
-  s->memory_free = (int64_t)-least;
+  s->memory_free = (int64_t)(-0.97 * least);
   return QK_OK;
 }
 
