@@ -86,9 +86,7 @@ static int smoother_fields(const qk_mg_level_params_t *p) {
   const int steps = (int)max(p->pre, p->post);
   switch (p->smoother.kind) {
   case QK_SMOOTHER_CAGCR:
-    return steps < QK_GRAM_MAX ? steps : QK_GRAM_MAX;
-  case QK_SMOOTHER_CHEBYSHEV:
-    return 2;
+    return steps < 4 ? steps : 4;
   case QK_SMOOTHER_SCHWARZ:
     return 3;
   default:

@@ -61,7 +61,8 @@ static qk_status_t mr_prepare(qk_smoother_t *s, qk_err_t *err) {
   return qk_scalars_fill(&s->scalars, OMEGA, omega);
 }
 
-static qk_status_t mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps) {
+static qk_status_t mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+  (void)x_zero;
   qk_field_t *w;
   qk_status_t status = qk_smoother_field(s, &w);
   if (status) return status;
@@ -96,8 +97,9 @@ static qk_status_t along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const q
 }
 
 /* All steps but one make d, which solves the blocks nearly; the last one takes it for a direction. */
-static qk_status_t schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps) {
-  if (steps < 2) return mr_run(s, x, r, steps);
+static qk_status_t schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
+                               bool x_zero) {
+  if (steps < 2) return mr_run(s, x, r, steps, x_zero);
   qk_field_t *d, *inner = NULL, *w = NULL;
   qk_status_t status = qk_smoother_field(s, &d);
   if (status) return status;
@@ -156,6 +158,7 @@ void qk_smoother_destroy(qk_smoother_t *s) {
 qk_status_t qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
                             bool x_zero) {
   qk_status_t status = QK_OK;
-  if (x_zero) status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
-  return status || steps < 1 ? status : s->kind->run(s, x, r, steps);
+  if (x_zero && (steps < 1 || !s->kind->sets_x))
+    status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
+  return status || steps < 1 ? status : s->kind->run(s, x, r, steps, x_zero);
 }

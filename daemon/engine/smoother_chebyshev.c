@@ -199,7 +199,9 @@ static qk_status_t two_steps(qk_smoother_t *s, int n, int k, qk_field_t *x, qk_f
   return qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {r->v, w->v}});
 }
 
-static qk_status_t chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps) {
+static qk_status_t chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
+                                 bool x_zero) {
+  (void)x_zero;
   qk_field_t *w;
   qk_status_t status = qk_smoother_field(s, &w);
   if (status) return status;

@@ -18,7 +18,8 @@ typedef struct qk_smoother_kind_ops {
   const char *name;
   int nscalar;
   qk_status_t (*prepare)(qk_smoother_t *s, qk_err_t *err); /* may be NULL */
-  qk_status_t (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps);
+  bool sets_x; /* run is told whether x is 0 and need not be read; else it has been set to 0 */
+  qk_status_t (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
 } qk_smoother_kind_ops_t;
 
 struct qk_smoother {
