@@ -150,6 +150,9 @@ QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts
   [[maybe_unused]] V z[P];
   gcr_load(f.w[f.n], at, part, w);
   if constexpr (X) gcr_load(f.z[f.n], at, part, z);
+#ifdef __CUDACC__
+#pragma unroll 4
+#endif
   for (int k = 0; k < f.n; k++) {
     const int i = k * c.stride;
     if (c.none[i]) continue;
