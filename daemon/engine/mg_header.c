@@ -138,10 +138,6 @@ static int64_t sites_of(const qk_mg_header_t *h, int level) {
   return sites;
 }
 
-static int ncomp_of(const qk_mg_header_t *h, int level) {
-  return level == 0 ? 12 : 2 * h->level[level - 1].nvec;
-}
-
 static bool geometry_fits(const qk_mg_header_t *h) {
   int64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
@@ -158,21 +154,39 @@ static bool geometry_fits(const qk_mg_header_t *h) {
   return sites_of(h, h->nlevel - 1) >= 16;
 }
 
-/* Section i is what must stand there, and begins where the one before it ends. */
+/* Section i as it must be, but for offset and checksum; prec: of null vectors. */
+static qk_mg_section_t section_of(const qk_mg_header_t *h, int i, qk_prec_t prec) {
+  const int n = h->nlevel - 1;
+  qk_mg_section_t s = {.kind = QK_MG_SECTION_VECTORS, .level = i, .prec = prec};
+  if (i < n) {
+    s.columns = h->level[i].nvec;
+  } else if (i < 2 * n) {
+    s.kind = QK_MG_SECTION_NULL;
+    s.level = i - n + 1;
+    s.columns = h->level[i - n].nvec;
+  } else {
+    s.kind = QK_MG_SECTION_DEFLATION;
+    s.level = n;
+    s.columns = qk_deflation_columns(h->deflate, i - 2 * n);
+  }
+  if (i >= n) s.prec = QK_SINGLE;
+  s.ncomp = s.level == 0 ? 12 : 2 * h->level[s.level - 1].nvec;
+  s.sites = sites_of(h, s.level) / (qk_mg_section_full(&s) ? 1 : 2);
+  s.bytes = s.sites * qk_mg_section_site_bytes(&s);
+  return s;
+}
+
 static bool section_fits(const qk_mg_header_t *h, int i, int64_t offset) {
   const qk_mg_section_t *s = &h->section[i];
-  const bool vectors = i < h->nlevel - 1;
-  const int level = vectors ? i : h->nlevel - 1;
-  const int columns = vectors ? h->level[i].nvec : qk_deflation_columns(h->deflate, i - level);
-  return s->kind == (vectors ? QK_MG_SECTION_VECTORS : QK_MG_SECTION_DEFLATION) &&
-         s->level == level && (s->prec == QK_SINGLE || (vectors && s->prec == QK_HALF)) &&
-         s->columns == columns && s->ncomp == ncomp_of(h, level) &&
-         s->sites == sites_of(h, level) / (vectors ? 1 : 2) && s->offset == offset &&
-         s->bytes == s->sites * qk_mg_section_site_bytes(s);
+  qk_mg_section_t want = section_of(h, i, s->prec);
+  return s->kind == want.kind && s->level == want.level && s->prec == want.prec &&
+         (s->prec == QK_SINGLE || s->prec == QK_HALF) && s->columns == want.columns &&
+         s->ncomp == want.ncomp && s->sites == want.sites && s->bytes == want.bytes &&
+         s->offset == offset;
 }
 
 static int sections_of(const qk_mg_header_t *h) {
-  int n = h->nlevel - 1;
+  int n = 2 * (h->nlevel - 1);
   for (int b = 0; qk_deflation_columns(h->deflate, b) > 0; b++) n++;
   return n;
 }
@@ -248,17 +262,10 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
   }
   h->nsection = sections_of(h);
   for (int i = 0; i < h->nsection; i++) {
-    const bool vectors = i < h->nlevel - 1;
-    const int level = vectors ? i : h->nlevel - 1;
+    const int l = i < h->nlevel - 1 ? i : 0;
     qk_mg_section_t *s = &h->section[i];
-    s->kind = vectors ? QK_MG_SECTION_VECTORS : QK_MG_SECTION_DEFLATION;
-    s->level = level;
-    s->prec = vectors ? mg->params.level[i].prolongator : QK_SINGLE;
-    s->columns = vectors ? h->level[i].nvec : qk_deflation_columns(h->deflate, i - level);
-    s->ncomp = ncomp_of(h, level);
-    s->sites = sites_of(h, level) / (vectors ? 1 : 2);
+    *s = section_of(h, i, mg->params.level[l].prolongator);
     s->offset = offset;
-    s->bytes = s->sites * qk_mg_section_site_bytes(s);
     offset += s->bytes;
   }
   h->file_bytes = offset;

@@ -7,12 +7,14 @@
  *   levels  deflated vectors that there are  and that were asked for
  *   4 x { block [4]  vectors  setup iterations  setup passes + 1  0  setup tolerance (f64) }
  *   sections
- *   8 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum (u64 from sites on) }
+ *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum (u64 from sites on) }
  *   256 x { eigenvalue  residual } (f64)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
- * A section holds [site][column][component][re, im], sites in global lexicographic order, x fastest (of null
- * vectors all sites, of deflation vectors the even ones), float (precision 1) or 16-bit float (2). Its checksum is the
+ * Sections: the orthonormal vectors of each prolongator, on level l; the null vectors that they were made of in terms
+ * of them, on level l+1; blocks of deflation vectors, on the last level. A section holds
+ * [site][column][component][re, im], sites of its level in global lexicographic order, x fastest (of deflation
+ * vectors the even ones), float (precision 1) or 16-bit float (2). Its checksum is the
  * sum modulo 2^64 over the sites n of XXH3_64bits_withSeed(the bytes of the site, n + 2^56 * section).
  *
  * Pure but for the file functions. A header that decodes describes sections that fit the file.
@@ -25,14 +27,15 @@
 enum {
   QK_MG_HEADER_BYTES = 8192,
   QK_MG_FILE_VERSION = 1,
-  QK_MG_SECTIONS_MAX = 8,
+  QK_MG_SECTIONS_MAX = 12,
   QK_MG_FILE_LEVELS = QK_MG_LEVELS_MAX - 1, /* that have vectors */
   QK_MG_FILE_EIGEN = 256
 };
 
 typedef enum qk_mg_section_kind {
   QK_MG_SECTION_VECTORS = 1,
-  QK_MG_SECTION_DEFLATION = 2
+  QK_MG_SECTION_NULL = 2,
+  QK_MG_SECTION_DEFLATION = 3
 } qk_mg_section_kind_t;
 
 typedef struct qk_mg_section {
@@ -61,6 +64,11 @@ typedef struct qk_mg_header {
 
 static inline int64_t qk_mg_section_site_bytes(const qk_mg_section_t *s) {
   return (int64_t)s->columns * s->ncomp * (s->prec == QK_HALF ? 4 : 8);
+}
+
+/* Of the whole lattice, not the even sites alone. */
+static inline bool qk_mg_section_full(const qk_mg_section_t *s) {
+  return s->kind != QK_MG_SECTION_DEFLATION;
 }
 
 /* What mg would be stored as: offsets, sizes; checksums are zero. */

@@ -90,7 +90,7 @@ static int get_at(int fd, uint8_t *to, int64_t bytes, int64_t offset) {
 static int read_piece(const loading_t *in, const qk_lattice_t *lat, int i, int64_t n, int64_t take,
                       uint8_t *to, uint64_t *sum) {
   const qk_mg_section_t *section = &in->header.section[i];
-  const bool full = section->kind == QK_MG_SECTION_VECTORS;
+  const bool full = qk_mg_section_full(section);
   const int64_t site_bytes = qk_mg_section_site_bytes(section), run = qk_mg_run(lat, full);
   const int64_t chunk = CHUNK / site_bytes > 0 ? CHUNK / site_bytes : 1;
   const int64_t chunks = (take + chunk - 1) / chunk;
@@ -141,7 +141,7 @@ static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum)
 /* A field that holds section i, its checksum verified over all ranks; NULL on failure. */
 static qk_status_t read_section(loading_t *in, int i, const qk_device_t *dev, qk_field_t **field) {
   const qk_mg_section_t *section = &in->header.section[i];
-  const bool full = section->kind == QK_MG_SECTION_VECTORS;
+  const bool full = qk_mg_section_full(section);
   qk_field_t *f = NULL;
   uint64_t sum = 0;
   qk_status_t status =
@@ -168,13 +168,27 @@ static qk_field_t *vectors_of(void *arg, int level, const qk_device_t *dev) {
   return read_section(in, level, dev, &f) == QK_OK ? f : NULL;
 }
 
+/* The null vectors in terms of the prolongators, which refinement begins with: those of the file in place of what
+ * the orthonormal vectors, which these prolongators were made of, have given. */
+static qk_status_t read_null(loading_t *in, qk_mg_t *mg) {
+  qk_status_t status = QK_OK;
+  for (int l = 0; l + 1 < mg->nlevel && status == QK_OK; l++) {
+    qk_field_t *f;
+    status = read_section(in, mg->nlevel - 1 + l, &mg->level[l + 1].dev, &f);
+    if (status != QK_OK) break;
+    qk_field_destroy(mg->level[l].null);
+    mg->level[l].null = f;
+  }
+  return status;
+}
+
 static qk_status_t read_deflation(loading_t *in, qk_mg_t *mg) {
   const qk_mg_header_t *h = &in->header;
   const qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
   qk_field_t *block[QK_MG_SECTIONS_MAX] = {NULL};
   qk_status_t status = QK_OK;
   if (h->deflate == 0) return QK_OK;
-  for (int i = h->nlevel - 1, b = 0; i < h->nsection && status == QK_OK; i++, b++)
+  for (int i = 2 * (h->nlevel - 1), b = 0; i < h->nsection && status == QK_OK; i++, b++)
     status = read_section(in, i, &last->dev, &block[b]);
   if (status == QK_OK) {
     status = qk_deflation_create_from(last->op, last->work, h->deflate, h->value, h->residual,
@@ -214,7 +228,8 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
   qk_status_t status = qk_mg_create_from(op, work, &p, vectors_of, in, mg, &made);
   if (status != QK_OK) /* the file's own error, where it has one, is the cause */
     return in->err.code ? in->err.code : qk_fail(&in->err, status, "%s", made.text);
-  status = read_deflation(in, *mg);
+  status = read_null(in, *mg);
+  if (status == QK_OK) status = read_deflation(in, *mg);
   if (status == QK_OK) {
     (*mg)->params.deflate = params->deflate;
     return QK_OK;

@@ -59,7 +59,7 @@ static qk_status_t put_at(qk_mg_save_t *s, const void *data, int64_t bytes, int6
 static qk_status_t put_section(qk_mg_save_t *s, int i) {
   const qk_mg_section_t *section = &s->header.section[i];
   const qk_lattice_t *lat = &s->part[i].lat;
-  const bool full = section->kind == QK_MG_SECTION_VECTORS;
+  const bool full = qk_mg_section_full(section);
   const int64_t site_bytes = qk_mg_section_site_bytes(section), run = qk_mg_run(lat, full);
   qk_status_t status = QK_OK;
   for (int64_t n = 0; n < s->part[i].sites && status == QK_OK; n += run) {
@@ -156,15 +156,19 @@ static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
   for (int i = 0; i < s->header.nsection && status == QK_OK; i++) {
     const qk_geom_t *geom = &mg->level[s->header.section[i].level].geom;
     s->part[i].lat = geom->lat;
-    s->part[i].sites = i < nvector ? geom->local_volume : geom->local_volume / 2;
+    const bool full = qk_mg_section_full(&s->header.section[i]);
+    s->part[i].sites = full ? geom->local_volume : geom->local_volume / 2;
     s->part[i].data =
         qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(&s->header.section[i])));
     if (s->part[i].data == NULL) status = QK_NO_MEMORY;
   }
-  for (int l = 0; l < nvector && status == QK_OK; l++) status = copy_vectors(s, mg, l, &st);
+  for (int l = 0; l < nvector && status == QK_OK; l++) {
+    status = copy_vectors(s, mg, l, &st);
+    if (status == QK_OK) status = copy_field(s, nvector + l, mg->level[l].null, &st);
+  }
   if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
-  for (int i = nvector; i < s->header.nsection && status == QK_OK; i++)
-    status = copy_field(s, i, block[i - nvector], &st);
+  for (int i = 2 * nvector; i < s->header.nsection && status == QK_OK; i++)
+    status = copy_field(s, i, block[i - 2 * nvector], &st);
   staging_fini(&st, dev);
   return status;
 }
@@ -176,7 +180,8 @@ int64_t qk_mg_save_bytes(const qk_mg_t *mg) {
   qk_mg_header_fill(&h, mg, &none);
   for (int i = 0; i < h.nsection; i++) {
     const int64_t local = mg->level[h.section[i].level].geom.local_volume;
-    bytes += (i < mg->nlevel - 1 ? local : local / 2) * qk_mg_section_site_bytes(&h.section[i]);
+    bytes += (qk_mg_section_full(&h.section[i]) ? local : local / 2) *
+             qk_mg_section_site_bytes(&h.section[i]);
   }
   return bytes;
 }

@@ -148,6 +148,9 @@ static void expect_same(const qk_mg_t *a, const qk_mg_t *b, double tol) {
   for (int l = 0; l + 1 < a->nlevel; l++) {
     float *x = null_vectors(a, l, &n), *y = null_vectors(b, l, &n);
     expect_close(x, y, n, tol, "null vectors");
+    x = plain(a->level[l].null, &n);
+    y = plain(b->level[l].null, &n);
+    expect_close(x, y, n, 0, "null vectors in terms of the prolongator");
   }
   cr_assert(a->deflation && b->deflation);
   cr_assert_eq(qk_deflation_count(a->deflation), qk_deflation_count(b->deflation));
@@ -167,14 +170,17 @@ static void round_trip(qk_prec_t prolongator, int64_t number, double tol) {
   struct stat st;
   open_fixture(&f, prolongator);
   rig_must(save(&f, &err), "save", &err);
-  const int64_t vectors = (4096 * 12 * 4 + 256 * 8 * 6) * number, deflated = 8 * 12 * 8 * 8;
+  const int64_t vectors = (4096 * 12 * 4 + 256 * 8 * 6) * number;
+  const int64_t others = (256 * 8 * 4 + 16 * 12 * 6 + 8 * 12 * 8) * 8;
   cr_assert_eq(stat(f.path, &st), 0);
-  cr_expect_eq(st.st_size, QK_MG_HEADER_BYTES + vectors + deflated);
-  cr_expect_eq(qk_mg_save_bytes(f.mg), vectors + deflated);
+  cr_expect_eq(st.st_size, QK_MG_HEADER_BYTES + vectors + others);
+  cr_expect_eq(qk_mg_save_bytes(f.mg), vectors + others);
   rig_must(load(&f, &mg, &err), "load", &err);
   cr_expect(mg->restored);
   cr_expect_eq(mg->params.deflate, 4);
   expect_same(mg, f.mg, tol);
+  rig_must(qk_mg_check(mg, &err), "check", &err);
+  rig_must(qk_mg_refine(mg, &err), "refine", &err);
   rig_must(qk_mg_check(mg, &err), "check", &err);
   qk_mg_destroy(mg);
   close_fixture(&f);
@@ -337,12 +343,15 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   WITH(h.level[0].block[0] = 3);
   WITH(h.level[1].nvec = 66);
   WITH(h.level[1].nvec = 5);
-  WITH(h.nsection = 9);
+  WITH(h.nsection = 13);
   WITH(h.nsection = 2);
   WITH(h.section[0].kind = QK_MG_SECTION_DEFLATION);
   WITH(h.section[1].level = 0);
+  WITH(h.section[3].level = 1);
+  WITH(h.section[3].kind = QK_MG_SECTION_VECTORS);
   WITH(h.section[0].prec = QK_DOUBLE);
   WITH(h.section[2].prec = QK_HALF);
+  WITH(h.section[4].prec = QK_HALF);
   WITH(h.section[1].columns = 8);
   WITH(h.section[1].ncomp = 12);
   WITH(h.section[1].sites *= 2);
