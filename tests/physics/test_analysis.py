@@ -10,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
 import couplings  # noqa: E402
 import fits  # noqa: E402
+import mg_mass  # noqa: E402
 import published  # noqa: E402
 import ref_dirac as ref  # noqa: E402
 import stats  # noqa: E402
@@ -208,6 +209,42 @@ def spectrum_judges_a_file_by_its_critical_kappa():
             print(''.join('# ' + line + '\n' for line in done.stdout.splitlines() if 'kappa' in line), end='')
             assert done.returncode == code, done.stdout
             assert ('DISAGREES' in done.stdout) == bool(code)
+
+
+BENCH_MG = """a.lime, 8x8x8x16, csw 1.769, tolerance 1e-10, Some GPU (cuda)
+
+kappa 0.1346
+method            RHS    iter least  most  apps/RHS     s/RHS    gain  residual
+bicgstab single     1   116.0   116   116     237.0    1.5737    1.00   4.9e-11
+
+mg-smoother = mr,mr,mr,mr
+setup 6.30 s, hierarchy 0.03 GB, device 0.05 GB, convergence 0.168 an iteration, attempts 1
+multigrid           1   %s    15    15     153.0    0.9288     nan   6.3e-11
+                 device 0.1 GB; share of time by level: outer 13 %%, 0: 82 %%, 1: 5 %% (of 1.0242 s per RHS)
+
+kappa 0.133
+bicgstab single     1    96.0    96    96     197.0    1.6150    1.00   4.1e-11%s
+multigrid           1    13.0    13    13     133.0    0.2153    7.50   5.0e-11
+"""
+
+
+@tap.test
+def masses_and_costs_are_read_from_what_bench_mg_prints():
+    points = mg_mass.parse(BENCH_MG % (99.0, '') + BENCH_MG % (15.0, '  NOT CONVERGED'))
+    assert len(points) == 4 and {p.lattice for p in points} == {'8x8x8x16'} and points[0].device == 'Some GPU'
+    (place, methods), = mg_mass.curves(points, 0.1352).items()
+    assert place == ('8x8x8x16', 'Some GPU', 1)
+    (m, light), (heavy_m, heavy) = methods['multigrid'][::-1]
+    assert m < heavy_m and abs(m - (1 / 0.1346 - 1 / 0.1352) / 2) < 1e-15, 'a later run counts'
+    assert (light.iterations, light.applications, light.seconds, light.converged) == (15, 153, 0.9288, True)
+    assert heavy.iterations == 13 and not methods['bicgstab single'][0][1].converged
+    for text, critical in ((BENCH_MG.split('\n\n', 1)[1], 0.1352), (BENCH_MG % (15.0, ''), 0.1340)):
+        try:
+            mg_mass.curves(mg_mass.parse(text), critical)
+        except ValueError as e:
+            assert 'kappa' in str(e)
+        else:
+            raise AssertionError('no error')
 
 
 tap.run()
