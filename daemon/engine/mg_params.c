@@ -72,18 +72,18 @@ static void complete_upper(int level, bool gpu, qk_mg_level_params_t *p) {
   const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
   default_int(&p->setup_iterations, gpu ? 100 : 50);
   default_real(&p->setup_tol, 3e-3);
-  default_int(&p->setup_passes, gpu ? 1 : -1);
+  default_int(&p->setup_passes, gpu ? 2 : -1);
   default_prec(&p->prolongator, low);
-  default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
-  default_int(&p->pre, 4);
-  default_int(&p->post, 4);
+  default_prec(&p->setup_prec, QK_SINGLE);
+  default_int(&p->pre, -1);
+  default_int(&p->post, level == 0 ? 8 : 4);
   default_prec(&p->smoother_prec, level == 0 ? low : QK_SINGLE);
   default_real(&p->smoother.omega, 0.85);
   for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
 }
 
 static void complete_lower(bool last, bool gpu, qk_mg_level_params_t *p) {
-  default_int(&p->iterations, last ? 16 : 4);
+  default_int(&p->iterations, last ? (gpu ? 32 : 16) : 4);
   default_real(&p->tol, -1);
   default_prec(&p->store, gpu ? QK_HALF : QK_SINGLE);
 }
@@ -121,6 +121,9 @@ static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_lev
   if (!status) status = check_prec("prolongator", level, p->prolongator, err);
   if (!status) status = check_prec("setup precision", level, p->setup_prec, err);
   if (!status) status = check_prec("smoother precision", level, p->smoother_prec, err);
+  if (!status && level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
+    status =
+        qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0", level);
   if (!status)
     status = check_int("smoother", level, (int)p->smoother.kind, 0, QK_SMOOTHER_COUNT - 1, err);
   if (!status) status = check_blocks(geom, level, p->smoother.block, err);

@@ -104,6 +104,9 @@ Test(mg_params, what_does_not_fit_is_refused) {
   refused(&g, (qk_mg_params_t){.level = {[1] = {.iterations = -1}}}, "iterations = -1");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.tol = 1}}}, "tol = 1");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.store = 5}}}, "store = 5");
+  qk_geom_t large = geometry(comm, 16, 16, 16, 16);
+  refused(&large, (qk_mg_params_t){.level = {[1] = {.smoother_prec = QK_HALF}}},
+          "level 1: half precision");
   refused(&g, (qk_mg_params_t){.deflate = -1}, "-1 deflated vectors");
   refused(&g, (qk_mg_params_t){.deflate = 768}, "768 deflated vectors: 0 to 767");
   qk_err_t err = {0};
