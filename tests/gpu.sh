@@ -50,6 +50,15 @@ program() {
   fi
 }
 
+# The path of an installed program of the build, or nothing.
+installed() {
+  if [ -n "$build" ]; then
+    find "$build/daemon" "$build/client" -type f -name "$1" -perm -u+x | head -n 1
+  else
+    command -v "$1"
+  fi
+}
+
 note() { # name verdict seconds
   names+=("$1")
   verdicts+=("$2")
@@ -75,9 +84,20 @@ check() { # name command...
   note "$name" "$verdict" $((SECONDS - start))
 }
 
-tests=(test_kernels_hop test_kernels_gauge test_kernels_blas test_kernels_multi test_kernels_columns
-  test_kernels_smear test_kernels_device test_kernels_aggregates test_kernels_mg_setup test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mixed test_reference
-  test_peers test_contract test_correlators test_chroma)
+# A small thermalised lattice, which the tests of multigrid read.
+quark_gauge=$(installed quark-gauge)
+if [ -n "$quark_gauge" ]; then
+  "$quark_gauge" generate --dims 8x8x8x16 --beta 6.0 --sweeps 300 --or-per-hb 4 --seed 1 --start cold --quiet \
+    --out "$log/small.%d.lime" >/dev/null && export QK_THERMAL=$log/small.300.lime
+fi
+
+tests=(test_kernels_hop test_kernels_hop_masks test_kernels_gauge test_kernels_blas test_kernels_multi
+  test_kernels_columns test_kernels_basis test_kernels_coarse_fields test_kernels_krylov test_kernels_space
+  test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
+  test_kernels_smear test_kernels_device
+  test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults
+  test_smoother test_galerkin test_multigrid_setup test_cycle test_lanczos test_mg_file test_setup
+  test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
   path=$(program "$name")
   if [ -z "$path" ]; then
@@ -98,22 +118,19 @@ else
   note 'several GPUs agree with one' skipped 0
 fi
 
-# The path of an installed program of the build, or nothing.
-installed() {
-  if [ -n "$build" ]; then
-    find "$build/daemon" "$build/client" -type f -name "$1" -perm -u+x | head -n 1
-  else
-    command -v "$1"
-  fi
-}
-
 quarkd=$(installed quarkd)
 quarkctl=$(installed quarkctl)
-quark_gauge=$(installed quark-gauge)
+quark_tune=$(installed quark-tune)
 if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_gauge" ]; then
   check 'programs: GPU against CPU' python3 "$source_root/tests/integ/compare_backends.py" "$quarkd" "$quarkctl" "$quark_gauge"
 else
   note 'programs: GPU against CPU' skipped 0
+fi
+if [ -n "$quark_tune" ]; then
+  check 'quark-tune for ten seconds' "$quark_tune" --kappa 0.1350 --csw 1.769 --slots 8 --budget 10 --backend cuda \
+    --out "$log/tuned.conf" "${QK_THERMAL:-builtin:weak:8x8x8x16:1}"
+else
+  note 'quark-tune for ten seconds' skipped 0
 fi
 if [ -n "$quark_gauge" ] && [ -n "${QK_PYTHON:-}" ]; then
   check 'plaquettes of the literature' "$QK_PYTHON" "$source_root/tests/physics/plaquette.py" --backend cuda \
@@ -135,6 +152,7 @@ bench_evolve=$(program bench_evolve)
 bench_smear=$(program bench_smear)
 bench_contract=$(program bench_contract)
 bench_mg_setup=$(program bench_mg_setup)
+bench_mg=$(program bench_mg)
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
   small=(--backend cuda --dims 4x4x4x4 --seconds 0.0001)
@@ -164,12 +182,24 @@ if [ -n "$sanitizer" ]; then
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
     fi
+    if [ -n "$bench_mg" ] && [ $tool != initcheck ]; then
+      check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
+        --tol 1e-3 --batch 1,3 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --mg mg-setup-iterations=2 --mg mg-setup-passes=none
+    fi
   done
   for suite in hop smear; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck ghosts of $suite" "$sanitizer" --target-processes all --tool memcheck \
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
+    fi
+  done
+  for suite in coarse transfer krylov space; do
+    path=$(program test_kernels_$suite)
+    if [ -n "$path" ]; then
+      check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
+        "$path" --jobs 8
     fi
   done
   # What the benchmarks do not call: links in and out, boxes of the border, sources and columns.
@@ -199,6 +229,8 @@ if [ $quick = 0 ]; then
   if [ -n "$bench_smear" ]; then "$bench_smear" --backend cuda || failed=1; fi
   if [ -n "$bench_contract" ]; then "$bench_contract" --backend cuda || failed=1; fi
   if [ -n "$bench_mg_setup" ]; then "$bench_mg_setup" --backend cuda || failed=1; fi
+  bench_coarse=$(program bench_coarse)
+  if [ -n "$bench_coarse" ]; then "$bench_coarse" --backend cuda --seconds 0.05 || failed=1; fi
   bench_solve=$(program bench_solve)
   if [ -n "$quark_gauge" ]; then
     echo "1000 sweeps of 32x32x32x64 from a cold start, four overrelaxations each:"
@@ -208,6 +240,11 @@ if [ $quick = 0 ]; then
     echo "wall time $((SECONDS - start)) s, with start and file"
     if [ -n "$bench_solve" ]; then
       "$bench_solve" --gauge "$log/thermal.1000.lime" --kappa 0.1333 --csw 1.769 --batch 1,8,16 --methods bicgstab || failed=1
+    fi
+    if [ -n "$bench_mg" ]; then "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
+    bench_restart=$(program bench_restart)
+    if [ -n "$bench_restart" ]; then
+      "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1
     fi
   fi
 fi
