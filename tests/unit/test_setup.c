@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
 #include "daemon/engine/slots.h"
 
 typedef struct loaded {
@@ -241,6 +243,50 @@ Test(setup, multigrid_comes_back_from_its_checkpoint) {
     close_load(&l);
     cr_assert_eq(truncate(path, 1000), 0);
   }
+  unlink(path);
+  cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
+}
+
+/* Load, mend, close, with something failing at places that lie ever farther apart. */
+static void fail_at_places(const char *point, qk_status_t expected, const char *checkpoint) {
+  qk_load_t load = a_load("builtin:weak:4x4x4x4:1", "mg", QK_SINGLE, 2);
+  int failed = 0;
+  load.mg.level[0].nvec = 4;
+  load.mg.level[0].setup_iterations = 4;
+  for (int mu = 0; mu < 4; mu++) load.mg.level[0].block[mu] = 2;
+  snprintf(load.checkpoint, sizeof load.checkpoint, "%s", checkpoint);
+  for (int n = 4; n < 8000; n += 1 + n / 6) { /* the communicator comes first */
+    char faults[64];
+    qk_err_t err = {0};
+    loaded_t l;
+    int64_t before = qk_mem_bytes();
+    snprintf(faults, sizeof faults, "%s:%d", point, n);
+    cr_assert(qk_fault_set(faults) == 0);
+    qk_status_t status = open_load(&load, &l, &err);
+    if (status == QK_OK) status = qk_setup_mend(l.setup, QK_MG_REFINE, NULL, NULL, &err);
+    cr_assert(qk_fault_set(NULL) == 0);
+    cr_assert(status == QK_OK || status == expected, "%s: %s: %s", faults, qk_status_name(status),
+              err.text);
+    cr_expect(status == QK_OK || err.text[0] != '\0', "%s: no words", faults);
+    failed += status != QK_OK;
+    close_load(&l);
+    cr_assert_eq(qk_mem_bytes(), before, "%s: %ld bytes stay", faults,
+                 (long)(qk_mem_bytes() - before));
+  }
+  cr_expect(failed > 10, "%s: only %d places", point, failed);
+}
+
+Test(setup, failures_leave_nothing_behind) {
+  fail_at_places("device-alloc", QK_DEVICE_MEMORY, "");
+  fail_at_places("device-call", QK_DEVICE_ERROR, "");
+}
+
+Test(setup, failures_with_a_checkpoint_leave_nothing_behind) {
+  char folder[] = "/tmp/qk-setup-XXXXXX", path[64];
+  cr_assert_not_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/multigrid", folder);
+  fail_at_places("alloc", QK_NO_MEMORY, path);
+  fail_at_places("device-call", QK_DEVICE_ERROR, path);
   unlink(path);
   cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
 }
