@@ -17,6 +17,8 @@ qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot);
 qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
 qk_status_t qk_args_gram(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
+/* step: x and v are written; else dots are. */
+qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int step);
 qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
 qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);

@@ -15,6 +15,8 @@ qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
 qk_status_t gcr_step(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
 qk_status_t gram_solve(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
+qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
+qk_status_t space_step(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);

@@ -53,6 +53,8 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.multi_axpy = guarded<multi_axpy>::call;
   t.gcr_step = guarded<gcr_step>::call;
   t.gram_solve = guarded<gram_solve>::call;
+  t.space_dots = guarded<space_dots>::call;
+  t.space_step = guarded<space_step>::call;
   t.column_import = guarded<column_import>::call;
   t.column_export = guarded<column_export>::call;
   t.source = guarded<source>::call;

@@ -2,9 +2,8 @@
  * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
  *
  * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of one
- * RHS), and has ntile tiles. N is 24, a whole spinor, or 8, to which the spinors of coarse levels are cut:
- * a tile of n reals is n / 8 tiles of 8, one after the other, in every order inside a tile. A lane is
- * read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
+ * RHS), and has ntile tiles. N is 24, a whole spinor, in half; in double and single spinors of any size are
+ * cut to 8 reals: a tile of n reals is n / 8 tiles of 8, one after the other. A lane is read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
  * time; half fields are kept whole until their scale is known. No lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
  */
@@ -16,8 +15,9 @@
 
 namespace QK_NS {
 
-/* Reals a tile for spinors of other than 12 components. */
+/* N of fields that are not half. */
 constexpr int sub_reals = 8;
+template <class S> constexpr int row_reals = storage<S>::scaled ? 24 : sub_reals;
 
 /* How the fields of a call are cut into tiles. */
 struct block_shape {
@@ -73,19 +73,42 @@ QK_HD void store_part(S *data, spot at, int part, const lanes<real<S>> *r) {
 }
 #endif
 
-/* One part of field i of an op, to complex numbers z[j][i]; values are those of the field. */
+/* One part of field i of an op, to complex numbers z[j][i]: the words as they stand. */
 template <class S, int N, int NF>
-QK_HD void load_complex(const spinor<S> &f, spot at, int part, const lanes<float> &scale, int i,
-                        cx<lanes<real<S>>> (*z)[NF]) {
+QK_HD void load_words(const spinor<S> &f, spot at, int part, int i, cx<lanes<real<S>>> (*z)[NF]) {
   lanes<real<S>> r[part_size<S, N>];
   load_part<S, N>(f.data, at, part, r);
   QK_UNROLL
-  for (int j = 0; j < part_size<S, N> / 2; j++) {
-    if constexpr (storage<S>::scaled)
-      z[j][i] = {r[2 * j] * scale, r[2 * j + 1] * scale};
-    else
-      z[j][i] = {r[2 * j], r[2 * j + 1]};
-  }
+  for (int j = 0; j < part_size<S, N> / 2; j++) z[j][i] = {r[2 * j], r[2 * j + 1]};
+}
+
+/* The number that the words of a lane are multiples of. */
+template <class S>
+QK_HD auto scale_at([[maybe_unused]] const spinor<S> &f, [[maybe_unused]] spot at) {
+  if constexpr (storage<S>::scaled)
+    return lanes_cast<lanes<double>>(load_scale(f.scale, at));
+  else
+    return 1.0;
+}
+
+/* Where products of words go before their scales are known: half: sums of a row in single, which are then
+ * added to those of all rows with the scales in double, so that no square is lost below the range of
+ * single, and few numbers are converted; otherwise straight to the sums of all rows. */
+template <class S, class ROW, class ALL> QK_HD auto &row_or_all(ROW &row, ALL &all) {
+  if constexpr (storage<S>::scaled)
+    return row;
+  else
+    return all;
+}
+
+/* One part of field i of an op, to complex numbers z[j][i]: values. */
+template <class S, int N, int NF>
+QK_HD void load_complex(const spinor<S> &f, spot at, int part, const lanes<float> &scale, int i,
+                        cx<lanes<real<S>>> (*z)[NF]) {
+  load_words<S, N, NF>(f, at, part, i, z);
+  QK_UNROLL
+  for (int j = 0; j < part_size<S, N> / 2; j++)
+    if constexpr (storage<S>::scaled) z[j][i] = {z[j][i].re * scale, z[j][i].im * scale};
 }
 
 /* Applies Op to the lanes at a spot. k: coefficients of these lanes. */

@@ -17,20 +17,26 @@
 
 namespace QK_NS {
 
-/* Sums of one lane (GPU) or of eight (CPU), in double whatever the fields' precision. */
-template <int NR> struct sums {
-  cx<lanes<double>> v[NR > 0 ? NR : 1];
+/* Sums of one lane (GPU) or of eight (CPU); in double whatever the fields' precision, but for those of a
+ * few products (A float). */
+template <int NR, class A = double> struct sums {
+  cx<lanes<A>> v[NR > 0 ? NR : 1];
 
   template <class V> QK_HD void norm2(int i, const cx<V> &a) {
-    const auto re = lanes_cast<lanes<double>>(a.re), im = lanes_cast<lanes<double>>(a.im);
+    const auto re = lanes_cast<lanes<A>>(a.re), im = lanes_cast<lanes<A>>(a.im);
     v[i].re = v[i].re + re * re + im * im;
   }
   /* (a, b) = sum conj(a) b */
   template <class V> QK_HD void dot(int i, const cx<V> &a, const cx<V> &b) {
-    const auto ar = lanes_cast<lanes<double>>(a.re), ai = lanes_cast<lanes<double>>(a.im);
-    const auto br = lanes_cast<lanes<double>>(b.re), bi = lanes_cast<lanes<double>>(b.im);
+    const auto ar = lanes_cast<lanes<A>>(a.re), ai = lanes_cast<lanes<A>>(a.im);
+    const auto br = lanes_cast<lanes<A>>(b.re), bi = lanes_cast<lanes<A>>(b.im);
     v[i].re = v[i].re + ar * br + ai * bi;
     v[i].im = v[i].im + ar * bi - ai * br;
+  }
+  /* Sum i of `part`, whose numbers were words that `scale` belongs to. */
+  template <class B, class F> QK_HD void add(int i, const sums<NR, B> &part, const F &scale) {
+    v[i].re = v[i].re + scale * lanes_cast<lanes<A>>(part.v[i].re);
+    v[i].im = v[i].im + scale * lanes_cast<lanes<A>>(part.v[i].im);
   }
 };
 

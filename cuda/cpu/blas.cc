@@ -2,38 +2,11 @@
 #include "cuda/body/blas.h"
 
 #include "cuda/args.h"
-#include "cuda/cpu/ctx.h"
+#include "cuda/cpu/reduce.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {
 namespace {
-
-/* Storage type and reals a tile. */
-template <class STORAGE, int REALS> struct kind {
-  using S = STORAGE;
-  static constexpr int N = REALS;
-};
-
-/* body(kind of the fields like f); the arguments have been checked. */
-template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
-  if (f.prec == QK_HALF)
-    body(kind<half, 24>{});
-  else if (f.ncomp == 12)
-    f.prec == QK_DOUBLE ? body(kind<double, 24>{}) : body(kind<float, 24>{});
-  else
-    f.prec == QK_DOUBLE ? body(kind<double, sub_reals>{}) : body(kind<float, sub_reals>{});
-}
-
-/* Rows [first, last) of chunk i, a chunk at least 16 spinors of 12 components. The cut depends on the
- * lattice and the number of components only, so that sums keep their order. */
-struct chunks {
-  int64_t rows, n;
-  chunks(const block_shape &b, int N) : rows(b.rows), n(b.rows * N / (16 * 24)) {
-    if (n < 1) n = 1;
-    if (n > QK_CPU_CHUNKS) n = QK_CPU_CHUNKS;
-  }
-  int64_t first(int64_t i) const { return rows * i / n; }
-};
 
 /* Which lanes of a tile a mask lets through; lanes beyond nrhs follow the others. */
 struct live_lanes {
@@ -68,47 +41,6 @@ template <class S, int N> struct saved_tile {
     }
   }
 };
-
-/* Blocks up to this many reals a lane are done before threads would have met. */
-constexpr int64_t small = 256 * 24;
-
-/* Runs body(tile of the block, chunk, first row, last row) for all of them. */
-template <int N, class F> void for_chunks(const block_shape &b, const F &body) {
-  const chunks c(b, N);
-#pragma omp parallel for collapse(2) schedule(static) if (b.rows * b.ntile * N > small)
-  for (int t = 0; t < b.ntile; t++)
-    for (int64_t i = 0; i < c.n; i++) body(t, i, c.first(i), c.first(i + 1));
-}
-
-/* Where result k of a tile's chunk stands between the passes: 8 lanes, real parts then imaginary ones. */
-double *partial_of(qk_ops_ctx_t *ctx, int tile, int64_t chunk, int k) {
-  return qk_cpu(ctx)->partial +
-         ((chunk * (QK_MAX_RHS / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);
-}
-
-void keep(double *partial, const cx<lanes<double>> &v) {
-  memcpy(partial, &v.re, sizeof v.re);
-  memcpy(partial + QK_TILE, &v.im, sizeof v.im);
-}
-
-/* Second pass: red[rhs] = sum over chunks (and over lanes where they are sites), in order. */
-void finish(qk_ops_ctx_t *ctx, const block_shape &b, const chunks &c, int k, const uint8_t *mask,
-            bool clear, double *red) {
-  for (int rhs = 0; rhs < b.nrhs; rhs++) {
-    const bool masked = mask != NULL && mask[rhs] == 0;
-    if (masked && !clear) continue;
-    double re = 0, im = 0;
-    for (int lane = b.lone ? 0 : rhs % QK_TILE; !masked && lane < QK_TILE;
-         lane += b.lone ? 1 : QK_TILE)
-      for (int64_t i = 0; i < c.n; i++) {
-        const double *p = partial_of(ctx, rhs / QK_TILE, i, k);
-        re += p[lane];
-        im += p[QK_TILE + lane];
-      }
-    red[2 * rhs] = re;
-    red[2 * rhs + 1] = im;
-  }
-}
 
 template <class R> void set_lane(cx<lanes<R>> &k, int lane, const dcx &v) {
   k.re[lane] = (R)v.re;
@@ -170,19 +102,37 @@ template <bool ADD, class To, class From, int N> void run_mixed(const qk_blas_ar
   });
 }
 
-template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  as_kind(a->f[0], [&](auto to) {
-    using S = typename decltype(to)::S;
-    constexpr int N = decltype(to)::N;
-    if constexpr (!Op::mixed)
-      run<Op, S, N>(ctx, a);
-    else if (a->f[1].prec == QK_DOUBLE)
-      run_mixed<Op::add, S, double, N>(a);
-    else if (a->f[1].prec == QK_SINGLE)
-      run_mixed<Op::add, S, float, N>(a);
-    else if constexpr (N == 24)
-      run_mixed<Op::add, S, half, N>(a);
+template <bool ADD, class To> void run_mixed_to(const qk_blas_args_t *a) {
+  as_storage(a->f[1], [&](auto from) {
+    using From = decltype(from);
+    run_mixed<ADD, To, From, (row_reals<To> > row_reals<From> ? row_reals<To> : row_reals<From>)>(
+        a);
   });
+}
+
+template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  as_storage(a->f[0], [&](auto first) {
+    using S = decltype(first);
+    if constexpr (Op::mixed)
+      run_mixed_to<Op::add, S>(a);
+    else
+      run<Op, S, row_reals<S>>(ctx, a);
+  });
+}
+
+/* r[k] += (f, y) of one tile. */
+template <class S, int N>
+void dot_tile(const spinor<S> &f, const lanes<real<S>> *y, const lanes<double> &y_scale, spot at,
+              int k, sums<QK_MULTI_MAX> &r) {
+  lanes<real<S>> w[N];
+  sums<1> one = {{r.v[k]}};
+  [[maybe_unused]] sums<1, float> tile = {};
+  auto &sum = row_or_all<S>(tile, one);
+  load_lanes<S, N>(f.data, at, w);
+  for (int c = 0; c < N; c += 2)
+    sum.dot(0, cx<lanes<real<S>>>{w[c], w[c + 1]}, cx<lanes<real<S>>>{y[c], y[c + 1]});
+  if constexpr (storage<S>::scaled) one.add(0, tile, y_scale * scale_at(f, at));
+  r.v[k] = one.v[0];
 }
 
 /* Sums of f[k] y over a chunk, field by field, so that the tile of y stays in the nearest cache. */
@@ -195,15 +145,9 @@ template <class S, int N> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t 
     for (int64_t row = first; row < last; row++) {
       const spot at = {b.index(row, t), 0};
       lanes<real<S>> v[N];
-      load_spinor<N>(y, at, v);
-      for (int k = 0; k < a->n; k++) {
-        lanes<real<S>> w[N];
-        load_spinor<N>(spinor_of<S>(a->f[k]), at, w);
-        sums<1> one = {{r.v[k]}};
-        for (int c = 0; c < N; c += 2)
-          one.dot(0, cx<lanes<real<S>>>{w[c], w[c + 1]}, cx<lanes<real<S>>>{v[c], v[c + 1]});
-        r.v[k] = one.v[0];
-      }
+      load_lanes<S, N>(y.data, at, v);
+      const lanes<double> scale = lanes<double>{} + scale_at(y, at);
+      for (int k = 0; k < a->n; k++) dot_tile<S, N>(spinor_of<S>(a->f[k]), v, scale, at, k, r);
     }
     for (int k = 0; k < a->n; k++) keep(partial_of(ctx, t, chunk, k), r.v[k]);
   });
@@ -299,14 +243,14 @@ qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
 qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 1);
   if (status != QK_OK) return status;
-  as_kind(a->y, [&](auto k) { run_dot<typename decltype(k)::S, decltype(k)::N>(ctx, a); });
+  as_storage(a->y, [&](auto y) { run_dot<decltype(y), row_reals<decltype(y)>>(ctx, a); });
   return QK_OK;
 }
 
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 0);
   if (status != QK_OK) return status;
-  as_kind(a->y, [&](auto k) { run_axpy<typename decltype(k)::S, decltype(k)::N>(a); });
+  as_storage(a->y, [&](auto y) { run_axpy<decltype(y), row_reals<decltype(y)>>(a); });
   return QK_OK;
 }
 

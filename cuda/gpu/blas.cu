@@ -2,42 +2,25 @@
 #include "cuda/gpu/blas.cuh"
 
 #include "cuda/args.h"
+#include "cuda/gpu/dot_small.cuh"
+#include "cuda/gpu/reduce.cuh"
 #include "cuda/kernels.h"
 
 namespace QK_NS {
 namespace {
 
-constexpr int line = QK_TILE * 2, groups = 16;
+constexpr int groups = 16;
 
-/* One block a result and tile. A thread adds every 16th partial sum of one (lane, part); then 16
- * threads add the groups, in order; then, where lanes are sites, two threads add the lanes. */
-__global__ void __launch_bounds__(line *groups) finish_kernel(const finish_args a) {
-  __shared__ double share[groups][line];
-  const int tile = blockIdx.x, k = blockIdx.y, i = threadIdx.x % line, group = threadIdx.x / line;
-  const double *p = a.partial + ((int64_t)tile * a.n + k) * a.blocks * line;
-  double sum = 0;
-  for (int j = group; j < a.blocks; j += groups) sum += p[j * line + i];
-  share[group][i] = sum;
-  __syncthreads();
-  if (group == 0) {
-    for (int g = 1; g < groups; g++) sum += share[g][i];
-    share[0][i] = sum;
-  }
-  __syncthreads();
-  const int rhs = a.b.rhs(tile, i / 2);
-  if (group > 0 || rhs >= a.b.nrhs || (a.b.lone && i > 1)) return;
-  if (a.b.lone)
-    for (int lane = 1; lane < QK_TILE; lane++) sum += share[0][2 * lane + i];
-  const bool masked =
-      a.mask != nullptr && a.mask[(a.mask_per_result ? k * a.b.nrhs : 0) + rhs] == 0;
-  if (masked && !a.clear) return;
-  a.red[2 * ((int64_t)k * a.b.nrhs + rhs) + i % 2] = masked ? 0 : sum;
+/* A block a result and tile. */
+__global__ void __launch_bounds__(QK_LINE *groups) finish_kernel(const finish_args a) {
+  finish_results<groups, 1>(a, (int)blockIdx.x, (int)blockIdx.y, 1);
 }
 
 } // namespace
 
 qk_status_t finish_launch(qk_ops_ctx_t *ctx, const finish_args &a) {
-  finish_kernel<<<dim3(a.b.ntile, a.n), line * groups, 0, qk_gpu(ctx)->stream[0]>>>(a);
+  if (a.arrived != nullptr) return QK_OK;
+  finish_kernel<<<dim3(a.b.ntile, a.n), QK_LINE * groups, 0, qk_gpu(ctx)->stream[0]>>>(a);
   return qk_gpu_launched(ctx, "second pass of a reduction");
 }
 
@@ -62,7 +45,7 @@ qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   case QK_DOUBLE:
     return multi_dot_launch<double>(ctx, a);
   case QK_SINGLE:
-    return multi_dot_launch<float>(ctx, a);
+    return dot_small_fits(a) ? dot_small(ctx, a) : multi_dot_launch<float>(ctx, a);
   case QK_HALF:
     return multi_dot_launch<half>(ctx, a);
   }

@@ -5,6 +5,7 @@
 #define QK_CUDA_GPU_BLAS_LAUNCH_CUH
 
 #include "cuda/gpu/blas.cuh"
+#include "cuda/gpu/reduce.cuh"
 
 namespace QK_NS {
 
@@ -12,49 +13,9 @@ template <class S, int NF> struct blas_kernel_args {
   spinor<S> f[NF];
   const double *c[QK_BLAS_MAX_SCALARS];
   const uint8_t *mask;
-  double *partial;
   block_shape b;
+  finish_args finish;
 };
-
-/* A thread's place: its lane of tile blockIdx.y, and the rows first, first + step, ... */
-struct thread_place {
-  int lane, tile, rhs, first, step;
-  bool exists;
-
-  __device__ explicit thread_place(const block_shape &b)
-      : lane(threadIdx.x % QK_TILE), tile(blockIdx.y),
-        rhs(b.rhs(blockIdx.y, threadIdx.x % QK_TILE)),
-        first(blockIdx.x * QK_ROWS + threadIdx.x / QK_TILE), step(gridDim.x * QK_ROWS),
-        exists(rhs < b.nrhs) {}
-};
-
-/* Adds v over the threads of the block that share a lane; the sums go to partial[k][block][lane][2] of
- * this tile. All threads of the block must come here. */
-template <int NK>
-__device__ void leave_partials(const cx<double> *v, int lane, int n, double *partial) {
-  constexpr int warps = QK_THREADS / 32;
-  __shared__ double share[warps][NK][QK_TILE][2];
-  for (int k = 0; k < NK; k++) {
-    double re = v[k].re, im = v[k].im;
-    for (int distance = QK_TILE; distance < 32; distance *= 2) {
-      re += __shfl_xor_sync(0xffffffffu, re, distance);
-      im += __shfl_xor_sync(0xffffffffu, im, distance);
-    }
-    if (threadIdx.x % 32 < QK_TILE) {
-      share[threadIdx.x / 32][k][lane][0] = re;
-      share[threadIdx.x / 32][k][lane][1] = im;
-    }
-  }
-  __syncthreads();
-  const double *flat = &share[0][0][0][0];
-  constexpr int line = QK_TILE * 2;
-  for (int i = threadIdx.x; i < n * line; i += QK_THREADS) {
-    double sum = 0;
-    for (int w = 0; w < warps; w++) sum += flat[w * NK * line + i];
-    const int k = i / line;
-    partial[(((int64_t)blockIdx.y * n + k) * gridDim.x + blockIdx.x) * line + i % line] = sum;
-  }
-}
 
 template <class Op, class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args<S, Op::nf> a) {
@@ -69,7 +30,7 @@ __global__ void __launch_bounds__(QK_THREADS) blas_kernel(const blas_kernel_args
     for (int64_t row = me.first; row < a.b.rows; row += me.step)
       blas_tile<Op, S, N>(a.f, spot{a.b.index(row, me.tile), me.lane}, k, r);
   }
-  if constexpr (Op::nr > 0) leave_partials<Op::nr>(r.v, me.lane, Op::nr, a.partial);
+  if constexpr (Op::nr > 0) reduce<Op::nr>(r.v, me.lane, a.finish);
 }
 
 template <bool ADD, class To, class From, int N>
@@ -85,10 +46,10 @@ template <class S> struct multi_kernel_args {
   spinor<S> y, f[QK_MULTI_MAX];
   const double *c, *d;
   const uint8_t *mask; /* [n][nrhs] */
-  double *partial;
   double sign;
   block_shape b;
   int n;
+  finish_args finish;
 };
 
 template <class S>
@@ -99,35 +60,44 @@ __device__ unsigned live_fields(const multi_kernel_args<S> &a, const thread_plac
   return live;
 }
 
+/* r[k] += (f_k, y) over one row. */
+template <class S, int N>
+__device__ void multi_dot_row(const multi_kernel_args<S> &a, unsigned live, spot at,
+                              sums<QK_GPU_MULTI> &r) {
+  constexpr int P = part_size<S, N>, NF = QK_GPU_MULTI + 1, Y = QK_GPU_MULTI;
+  [[maybe_unused]] sums<QK_GPU_MULTI, float> row = {};
+  auto &sum = row_or_all<S>(row, r);
+#pragma unroll 1
+  for (int part = 0; part < N / P; part++) {
+    cx<real<S>> z[P / 2][NF];
+    load_words<S, N, NF>(a.y, at, part, Y, z);
+    QK_UNROLL
+    for (int k = 0; k < QK_GPU_MULTI; k++)
+      if (live >> k & 1) load_words<S, N, NF>(a.f[k], at, part, k, z);
+    QK_UNROLL
+    for (int k = 0; k < QK_GPU_MULTI; k++) {
+      if (!(live >> k & 1)) continue;
+      QK_UNROLL
+      for (int j = 0; j < P / 2; j++) sum.dot(k, z[j][k], z[j][Y]);
+    }
+  }
+  if constexpr (storage<S>::scaled) {
+    const double y_scale = scale_at(a.y, at);
+    QK_UNROLL
+    for (int k = 0; k < QK_GPU_MULTI; k++)
+      if (live >> k & 1) r.add(k, row, y_scale * scale_at(a.f[k], at));
+  }
+}
+
 /* Up to QK_GPU_MULTI fields f against y, which is read once. */
 template <class S, int N>
 __global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kernel_args<S> a) {
-  constexpr int P = part_size<S, N>, NF = QK_GPU_MULTI + 1;
   const thread_place me(a.b);
   const unsigned live = live_fields(a, me);
   sums<QK_GPU_MULTI> r = {};
-  for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
-    const spot at = {a.b.index(row, me.tile), me.lane};
-    float scale[NF];
-    if constexpr (storage<S>::scaled) {
-      scale[QK_GPU_MULTI] = load_scale(a.y.scale, at);
-      QK_UNROLL
-      for (int k = 0; k < QK_GPU_MULTI; k++)
-        if (live >> k & 1) scale[k] = load_scale(a.f[k].scale, at);
-    }
-    for (int part = 0; part < N / P; part++) {
-      cx<real<S>> z[P / 2][NF];
-      load_complex<S, N, NF>(a.y, at, part, scale[QK_GPU_MULTI], QK_GPU_MULTI, z);
-      QK_UNROLL
-      for (int k = 0; k < QK_GPU_MULTI; k++) {
-        if (!(live >> k & 1)) continue;
-        load_complex<S, N, NF>(a.f[k], at, part, scale[k], k, z);
-        QK_UNROLL
-        for (int j = 0; j < P / 2; j++) r.dot(k, z[j][k], z[j][QK_GPU_MULTI]);
-      }
-    }
-  }
-  leave_partials<QK_GPU_MULTI>(r.v, me.lane, a.n, a.partial);
+  for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step)
+    multi_dot_row<S, N>(a, live, spot{a.b.index(row, me.tile), me.lane}, r);
+  reduce<QK_GPU_MULTI>(r.v, me.lane, a.finish);
 }
 
 /* y += sum_k sign ratio(c_k, d_k) f_k; y is read and written once. */
@@ -164,10 +134,6 @@ __global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kern
   }
 }
 
-inline cudaStream_t compute(qk_ops_ctx_t *ctx) {
-  return qk_gpu(ctx)->stream[0];
-}
-
 template <bool ADD, class To, class From, int N>
 qk_status_t run_mixed(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
   const block_shape b = shape_of(a->f[0], N);
@@ -183,33 +149,31 @@ template <class Op, class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_
   for (int i = 0; i < Op::nf; i++) k.f[i] = spinor_of<S>(a->f[i]);
   for (int i = 0; i < Op::nc; i++) k.c[i] = a->c[i];
   k.mask = a->mask;
-  k.partial = qk_gpu(ctx)->partial;
-  const dim3 grid(blocks_for(k.b), k.b.ntile);
-  blas_kernel<Op, S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+  k.finish = reduction(ctx, k.b, Op::nr, a->red, a->mask);
+  const int blocks = Op::nr > 0 ? k.finish.blocks : blocks_for(k.b);
+  blas_kernel<Op, S, N><<<dim3(blocks, k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
   const qk_status_t status = qk_gpu_launched(ctx, "blas");
-  if (status != QK_OK || Op::nr == 0) return status;
-  return finish_launch(ctx, {k.partial, a->red, a->mask, k.b, Op::nr, (int)grid.x, 0, 0});
+  return status != QK_OK || Op::nr == 0 ? status : finish_launch(ctx, k.finish);
 }
 
-template <class Op, class S, int N> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  constexpr int N = row_reals<S>;
   if constexpr (!Op::mixed)
     return run<Op, S, N>(ctx, a);
   else if (a->f[1].prec == QK_DOUBLE)
     return run_mixed<Op::add, S, double, N>(ctx, a);
   else if (a->f[1].prec == QK_SINGLE)
     return run_mixed<Op::add, S, float, N>(ctx, a);
-  else if constexpr (N == 24)
-    return run_mixed<Op::add, S, half, N>(ctx, a);
   else
-    return QK_BAD_ARGUMENT;
+    return run_mixed<Op::add, S, half, row_reals<half>>(ctx, a);
 }
 
-template <class S, int N>
-qk_status_t blas_cut(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
+template <class S>
+qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
   switch (op) {
 #define X(name, fields, scalars, reductions, formula)                                              \
   case QK_BLAS_##name:                                                                             \
-    return run_op<op_##name, S, N>(ctx, a);
+    return run_op<op_##name, S>(ctx, a);
     QK_BLAS_TABLE(X)
 #undef X
   case QK_BLAS_COUNT:
@@ -219,60 +183,40 @@ qk_status_t blas_cut(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a
 }
 
 /* Fields first .. first + n - 1 of a call. */
-template <class S, int N>
-multi_kernel_args<S> multi_args(qk_ops_ctx_t *ctx, const qk_multi_args_t *a, int first, int n) {
+template <class S> multi_kernel_args<S> multi_args(const qk_multi_args_t *a, int first, int n) {
   multi_kernel_args<S> k = {};
-  k.b = shape_of(a->y, N);
+  k.b = shape_of(a->y, row_reals<S>);
   k.y = spinor_of<S>(a->y);
   for (int i = 0; i < n; i++) k.f[i] = spinor_of<S>(a->f[first + i]);
   k.c = a->c;
   k.d = a->d;
   if (a->mask != nullptr) k.mask = a->mask + (int64_t)first * k.b.nrhs;
-  k.partial = qk_gpu(ctx)->partial;
   k.sign = a->sign;
   k.n = n;
   return k;
 }
 
-template <class S, int N> qk_status_t multi_dot_cut(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   for (int first = 0; first < a->n; first += QK_GPU_MULTI) {
     const int n = a->n - first < QK_GPU_MULTI ? a->n - first : QK_GPU_MULTI;
-    const multi_kernel_args<S> k = multi_args<S, N>(ctx, a, first, n);
-    const dim3 grid(blocks_for(k.b), k.b.ntile);
-    multi_dot_kernel<S, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+    multi_kernel_args<S> k = multi_args<S>(a, first, n);
+    k.finish = reduction(ctx, k.b, n, a->red + 2 * (int64_t)first * k.b.nrhs, k.mask);
+    k.finish.clear = k.finish.mask_per_result = 1;
+    const dim3 grid(k.finish.blocks, k.b.ntile);
+    multi_dot_kernel<S, row_reals<S>><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
     qk_status_t status = qk_gpu_launched(ctx, "multi_dot");
-    double *red = a->red + 2 * (int64_t)first * k.b.nrhs;
-    if (status == QK_OK)
-      status = finish_launch(ctx, {k.partial, red, k.mask, k.b, n, (int)grid.x, 1, 1});
+    if (status == QK_OK) status = finish_launch(ctx, k.finish);
     if (status != QK_OK) return status;
   }
   return QK_OK;
 }
 
-template <class S, int N> qk_status_t multi_axpy_cut(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
-  if (a->n == 0) return QK_OK;
-  const multi_kernel_args<S> k = multi_args<S, N>(ctx, a, 0, a->n);
-  multi_axpy_kernel<S, N><<<dim3(blocks_for(k.b), k.b.ntile), QK_THREADS, 0, compute(ctx)>>>(k);
-  return qk_gpu_launched(ctx, "multi_axpy");
-}
-
-template <class S>
-qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
-  if constexpr (!storage<S>::scaled)
-    if (a->f[0].ncomp != 12) return blas_cut<S, sub_reals>(ctx, op, a);
-  return blas_cut<S, 24>(ctx, op, a);
-}
-
-template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
-  if constexpr (!storage<S>::scaled)
-    if (a->y.ncomp != 12) return multi_dot_cut<S, sub_reals>(ctx, a);
-  return multi_dot_cut<S, 24>(ctx, a);
-}
-
 template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
-  if constexpr (!storage<S>::scaled)
-    if (a->y.ncomp != 12) return multi_axpy_cut<S, sub_reals>(ctx, a);
-  return multi_axpy_cut<S, 24>(ctx, a);
+  if (a->n == 0) return QK_OK;
+  const multi_kernel_args<S> k = multi_args<S>(a, 0, a->n);
+  const dim3 grid(blocks_for(k.b), k.b.ntile);
+  multi_axpy_kernel<S, row_reals<S>><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+  return qk_gpu_launched(ctx, "multi_axpy");
 }
 
 #define QK_INSTANTIATE_BLAS(S)                                                                     \

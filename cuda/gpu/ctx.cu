@@ -26,8 +26,12 @@ cudaError_t set_up(qk_gpu_ctx *gpu) {
       code = cudaEventCreateWithFlags(&gpu->event[q], cudaEventDisableTiming);
     if (code != cudaSuccess) return code;
   }
-  const size_t results = QK_GPU_MULTI * (QK_MAX_RHS / QK_TILE);
-  return cudaMalloc(&gpu->partial, results * QK_GPU_BLOCKS * QK_TILE * 2 * sizeof(double));
+  const size_t tiles = QK_MAX_RHS / QK_TILE;
+  cudaError_t code = cudaMalloc(&gpu->arrived, tiles * sizeof *gpu->arrived);
+  if (code == cudaSuccess) code = cudaMemset(gpu->arrived, 0, tiles * sizeof *gpu->arrived);
+  if (code != cudaSuccess) return code;
+  const size_t lines = QK_GPU_MULTI * tiles * QK_GPU_BLOCKS;
+  return cudaMalloc(&gpu->partial, lines * QK_TILE * 2 * sizeof(double));
 }
 
 } // namespace
@@ -79,6 +83,7 @@ void qk_gpu_memory::close(qk_ops_ctx_t *ctx) {
     if (gpu->event[q] != NULL) cudaEventDestroy(gpu->event[q]);
   }
   cudaFree(gpu->partial);
+  cudaFree(gpu->arrived);
   cudaGetLastError();
   qk_ctx_fini(ctx);
   ::free(gpu);

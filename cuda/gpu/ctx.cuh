@@ -20,6 +20,8 @@ struct qk_gpu_ctx {
   cudaEvent_t event[2]; /* event[q]: the point of queue q that the other one waits for */
   /* Partial sums [RHS tile][result][block][lane][2] between the two passes of a reduction. */
   double *partial;
+  /* Per RHS tile: blocks of the running reduction that have left theirs; 0 between kernels. */
+  unsigned *arrived;
   int device, multiprocessors;
 };
 

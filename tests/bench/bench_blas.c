@@ -46,6 +46,12 @@ static void run_dot(const bench_t *b, void *arg) {
 static void run_axpy(const bench_t *b, void *arg) {
   bench_must(b, b->ops->multi_axpy(b->ctx, arg), "multi_axpy");
 }
+static void run_space_dots(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->space_dots(b->ctx, arg), "space_dots");
+}
+static void run_space_step(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->space_step(b->ctx, arg), "space_step");
+}
 static void run_import(const bench_t *b, void *arg) {
   bench_must(b, b->ops->column_import(b->ctx, arg), "import");
 }
@@ -108,6 +114,10 @@ static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
   for (int i = 0; i < 7; i++) m.f[i] = k->f[i];
   show(b, s, k, "multi_dot 7", 8, k->nrhs, bench_measure(b, run_dot, &m));
   show(b, s, k, "multi_axpy 7", 9, k->nrhs, bench_measure(b, run_axpy, &m));
+  qk_space_args_t space = {.n = 4, .x = k->f[7], .dots = k->red, .y = k->scalars};
+  for (int i = 0; i <= 4; i++) space.v[i] = k->f[i];
+  show(b, s, k, "space_dots 4", 5, k->nrhs, bench_measure(b, run_space_dots, &space));
+  show(b, s, k, "space_step 4", 8, k->nrhs, bench_measure(b, run_space_step, &space));
   if (s->ncomp == 12) bench_columns(b, s, k);
 }
 
@@ -131,7 +141,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   block_t k = {0};
   char list[64], *save = NULL;
   k.scalars = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
-  k.red = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
+  k.red = bench_alloc(b, 15 * QK_MAX_RHS * 2 * sizeof(double));
   k.wire = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
     if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;

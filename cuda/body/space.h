@@ -1,0 +1,56 @@
+/*
+ * space.h: what the backends share of small Krylov spaces (cuda/ops.h: space_dots, space_step).
+ *
+ * One pass over the fields has `most` of them at most: the products of all pairs are kept in registers.
+ */
+#ifndef QK_BODY_SPACE_H
+#define QK_BODY_SPACE_H
+
+#include "cuda/body/blas.h"
+#include "cuda/kernels.h"
+
+namespace QK_NS {
+
+constexpr int space_most = 5, space_pairs = space_most * (space_most + 1) / 2;
+
+/* y += k w */
+template <int N, class V> QK_HD void add_times(V *y, const cx<V> &k, const V *w) {
+  QK_UNROLL
+  for (int c = 0; c < N; c += 2) {
+    y[c] = y[c] + k.re * w[c] - k.im * w[c + 1];
+    y[c + 1] = y[c + 1] + k.re * w[c + 1] + k.im * w[c];
+  }
+}
+
+/* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1}; v(j): field j. y: coefficients of the lanes,
+ * `stride` apart. */
+template <class S, int N, class FIELDS>
+QK_HD void space_step_row(int n, bool x_zero, const spinor<S> &x, const FIELDS &v,
+                          const cx<lanes<real<S>>> *y, int stride, spot at) {
+  using V = lanes<real<S>>;
+  V sum[N] = {}, rest[N], w[N];
+  if (!x_zero) load_spinor<N>(x, at, sum);
+  load_spinor<N>(v(0), at, rest);
+  add_times<N>(sum, y[0], rest);
+  for (int j = 1; j <= n; j++) {
+    const cx<V> last = y[(j - 1) * stride];
+    load_spinor<N>(v(j), at, w);
+    if (j < n) add_times<N>(sum, y[j * stride], w);
+    add_times<N>(rest, cx<V>{-last.re, -last.im}, w);
+  }
+  store_spinor<N>(x, at, sum);
+  store_spinor<N>(v(0), at, rest);
+}
+
+/* Products of v_j with all before it and itself. */
+inline qk_status_t space_dots_with(qk_ops_ctx_t *ctx, const qk_space_args_t *a, int j) {
+  qk_multi_args_t m = {};
+  m.n = j + 1;
+  m.y = a->v[j];
+  m.red = a->dots + (int64_t)j * (j + 1) * a->v[0].nrhs;
+  for (int i = 0; i <= j; i++) m.f[i] = a->v[i];
+  return multi_dot(ctx, &m);
+}
+
+} // namespace QK_NS
+#endif
