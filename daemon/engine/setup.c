@@ -181,6 +181,13 @@ static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilso
   if (wants_multigrid(s)) {
     enter(in, "multigrid");
     status = build_multigrid(in, s);
+    if (status == QK_BREAKDOWN && strcmp(in->load->solver, "auto") == 0) {
+      if (qk_comm_rank(in->comm) == 0)
+        qk_warn("setup", "bicgstab instead of multigrid: %s", in->err->text);
+      *in->err = (qk_err_t){0};
+      s->solver_name = "bicgstab";
+      status = QK_OK;
+    }
     if (status != QK_OK) return status;
   }
   enter(in, "solver");

@@ -158,6 +158,19 @@ Test(setup, impossible_multigrid_is_refused_with_the_reason) {
   expect_refused(&load, QK_BAD_GEOMETRY, "3");
 }
 
+Test(setup, auto_does_without_a_multigrid_that_is_no_good) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 4);
+  load.mass = -2;
+  load.csw = 0;
+  load.mg.level[0].setup_iterations = 2;
+  expect_refused(&load, QK_BREAKDOWN, "");
+  snprintf(load.solver, sizeof load.solver, "auto");
+  loaded_t l = must_load(&load);
+  cr_expect_str_eq(l.setup->solver_name, "bicgstab");
+  cr_expect_null(l.setup->mg);
+  close_load(&l);
+}
+
 Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
   loaded_t l = must_load(&load);
