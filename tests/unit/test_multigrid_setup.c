@@ -221,7 +221,8 @@ static const qk_mg_params_t three = {
               {.iterations = 6}}};
 static const qk_mg_params_t awkward = {
     .nlevel = 2,
-    .level = {{.block = {3, 2, 2, 3}, .nvec = 6, .setup_iterations = 20, .setup_passes = 2}}};
+    .level = {{.block = {3, 2, 2, 3}, .nvec = 6, .setup_iterations = 20, .setup_passes = 2}},
+    .deflate = 8};
 static const qk_mg_params_t narrow = {.nlevel = 2,
                                       .level = {{.block = {2, 2, 2, 2},
                                                  .nvec = 12,
@@ -242,7 +243,7 @@ static void watch(void *arg, const char *phase, int64_t done, int64_t total) {
   s->vectors += strcmp(phase, "null vectors") == 0;
   s->coarse += strcmp(phase, "coarse operator") == 0;
   s->refinements += strcmp(phase, "refinement") == 0;
-  if (done < 0 || done >= total) s->order = false;
+  if (done < 0 || done > total) s->order = false;
 }
 
 static void expect_health(const qk_mg_t *mg, const char *gauge) {
@@ -274,6 +275,7 @@ static void life(const char *gauge, const qk_mg_params_t *params) {
   cr_expect(mg->attempts == 1 && !mg->restored && mg->nlevel == params->nlevel);
   cr_expect(seen.vectors >= mg->nlevel - 1 && seen.coarse >= mg->nlevel - 1 && seen.order);
   cr_expect(seen.refinements >= 1);
+  cr_expect((mg->deflation != NULL) == (params->deflate > 0));
   expect_health(mg, gauge);
   int64_t held = rig.dev.ops->allocated(rig.dev.ctx) - device;
   cr_expect(held >= qk_mg_bytes(mg) && held < qk_mg_bytes(mg) * 1.02 + (1 << 16),
