@@ -1,4 +1,6 @@
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "daemon/base/mem.h"
@@ -61,6 +63,44 @@ Test(field, parity_views_are_the_even_and_the_odd_sites) {
       qk_free(v);
       qk_field_destroy(f);
     }
+  rig_close(&rig);
+}
+
+/* |f|^2 of the last column. */
+static double norm2(const qk_rig_t *rig, qk_spinor_t f) {
+  double red[2 * 3] = {0};
+  void *device;
+  cr_assert(rig->dev.ops->alloc(rig->dev.ctx, sizeof red, &device) == QK_OK);
+  qk_blas_args_t args = {.f = {f}, .red = device};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_NORM2, &args) == QK_OK);
+  cr_assert(rig->dev.ops->copy(rig->dev.ctx, red, device, 16 * (size_t)f.nrhs, QK_COPY_TO_HOST,
+                               0) == QK_OK);
+  cr_assert(rig->dev.ops->queue_sync(rig->dev.ctx, 0) == QK_OK);
+  rig->dev.ops->free(rig->dev.ctx, device);
+  return red[2 * (f.nrhs - 1)];
+}
+
+Test(field, has_the_components_of_its_level) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, lattice, NULL);
+  qk_geom_t geom = rig.geom;
+  qk_device_t dev = rig.dev;
+  geom.ncomp = 20;
+  dev.geom = &geom;
+  for (int nrhs = 1; nrhs <= 3; nrhs += 2) {
+    qk_field_t *f;
+    cr_assert(qk_field_create(&dev, QK_SINGLE, nrhs, QK_FULL, &f) == QK_OK);
+    size_t lanes = 192 * (nrhs == 1 ? 1 : 8);
+    cr_expect(f->v.ncomp == 20 && f->bytes == lanes * 40 * 4);
+    cr_expect(qk_field_bytes(&geom, QK_SINGLE, nrhs, QK_ODD) == f->bytes / 2);
+    qk_spinor_t odd = qk_field_parity(f, QK_ODD), even = qk_field_parity(f, QK_EVEN);
+    cr_expect((char *)odd.data - (char *)f->v.data == (ptrdiff_t)f->bytes / 2);
+    qk_noise_args_t noise = {.lat = geom.lat, .field = f->v, .rhs = -1, .seed = 5};
+    cr_assert(dev.ops->noise(dev.ctx, &noise) == QK_OK);
+    double all = norm2(&rig, f->v), parts = norm2(&rig, odd) + norm2(&rig, even);
+    cr_expect(all > 192 * 20 * 0.5 && fabs(all - parts) < 1e-12 * all, "%g is %g", all, parts);
+    qk_field_destroy(f);
+  }
   rig_close(&rig);
 }
 
