@@ -18,8 +18,8 @@
 typedef struct qk_deflation qk_deflation_t;
 
 /* Finds the vectors (params.prec: that of the computation) and keeps them in `store`, QK_SINGLE or QK_HALF (12
- * components). params.accept is 0.005 where it is 0: they need not be exact. Where fewer than params.n converge, those that do; QK_NOT_CONVERGED where none does. Other errors as
- * qk_lanczos. op, work: borrowed. */
+ * components). params.accept 0 stands for 0.005 here: they need not be exact. Where fewer than params.n converge,
+ * those that do; QK_NOT_CONVERGED where none does. Other errors as qk_lanczos. op, work: borrowed. */
 qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
                                 const qk_lanczos_params_t *params, qk_prec_t store,
                                 qk_progress_fn *progress, void *arg, qk_deflation_t **deflation,

@@ -45,9 +45,10 @@ typedef struct qk_eigen {
   int order, restarts;
 } qk_eigen_t;
 
-/* *eigen is to be given to qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n, perhaps none, within the restarts, or
- * before they fell no further; *eigen has those. Other errors: QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN (NaN; err says where),
- * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR. progress: phase "eigenvectors", converged of n. */
+/* *eigen is to be given to qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n, perhaps none, within the restarts or
+ * before errors fell no further; *eigen has those. Other errors: QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN
+ * (NaN), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR. progress: phase "eigenvectors", converged
+ * of n. */
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err);
 void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */
