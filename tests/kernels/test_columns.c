@@ -268,6 +268,81 @@ Test(source, is_the_same_wherever_the_lattice_is_cut) {
   kit_close(&kit);
 }
 
+/* Words of the oracle's generator, in a block of any number of components. */
+static double complex noise_value(const qk_noise_args_t *a, const int x[4], int c, int rhs) {
+  uint64_t site = 0;
+  uint32_t w[4];
+  for (int mu = 3; mu >= 0; mu--) site = site * (uint64_t)a->lat.global[mu] + (uint64_t)x[mu];
+  const uint32_t counter[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)c / 2,
+                               (uint32_t)rhs};
+  const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
+  philox(counter, key, w);
+  const double re = w[c % 2 * 2], im = w[c % 2 * 2 + 1];
+  return (re + 0.5) / 2147483648.0 - 1 + ((im + 0.5) / 2147483648.0 - 1) * I;
+}
+
+static void expect_noise(const kit_t *kit, const block_t *b, const qk_noise_args_t *a, int rhs) {
+  double complex *now = block_get(kit, b, rhs);
+  const double eps = a->field.prec == QK_DOUBLE ? 0 : 1e-7;
+  for (size_t i = 0; i < kit_components(kit); i++) {
+    int x[4];
+    size_t n = i / (size_t)kit->ncomp;
+    for (int mu = 0; mu < 4; mu++) {
+      x[mu] = (int)(n % (size_t)a->lat.l[mu]) + a->lat.offset[mu];
+      n /= (size_t)a->lat.l[mu];
+    }
+    const double complex want = noise_value(a, x, (int)(i % (size_t)kit->ncomp), rhs);
+    cr_assert_leq(cabs(now[i] - want), eps, "component %zu of column %d: %g%+gi is %g%+gi", i, rhs,
+                  creal(want), cimag(want), creal(now[i]), cimag(now[i]));
+  }
+  free(now);
+}
+
+static void noise_case(const kit_t *kit) {
+  const int nrhs[] = {1, 3, 10};
+  for (int prec = QK_DOUBLE; prec <= QK_SINGLE; prec++)
+    for (int k = 0; k < 3; k++) {
+      block_t b = block_make(kit, (cut_t){(qk_prec_t)prec, nrhs[k], nrhs[k] == 1, QK_FULL}, 1);
+      qk_noise_args_t a = {.lat = kit->lat, .field = b.field.v, .rhs = -1, .seed = seed};
+      a.lat.global[0] = 2 * a.lat.l[0];
+      a.lat.offset[0] = a.lat.l[0];
+      kit_must(kit, kit->ops->noise(kit->ctx, &a), "noise");
+      for (int rhs = 0; rhs < nrhs[k]; rhs++) expect_noise(kit, &b, &a, rhs);
+      a.seed = 3;
+      a.rhs = nrhs[k] - 1;
+      kit_must(kit, kit->ops->noise(kit->ctx, &a), "noise");
+      expect_noise(kit, &b, &a, a.rhs);
+      a.seed = seed;
+      for (int rhs = 0; rhs < a.rhs; rhs++) expect_noise(kit, &b, &a, rhs);
+      block_free(kit, &b);
+    }
+}
+
+Test(noise, is_that_of_the_oracle_in_every_shape) {
+  each_ncomp(noise_case);
+}
+
+Test(noise, misfits_are_refused_by_name) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t b = block_make(&kit, (cut_t){QK_SINGLE, 2, false, QK_FULL}, 1),
+          half = block_make(&kit, (cut_t){QK_HALF, 2, false, QK_FULL}, 1),
+          even = block_make(&kit, (cut_t){QK_SINGLE, 2, false, QK_EVEN}, 1);
+  const qk_noise_args_t bad[] = {{.lat = kit.lat, .field = b.field.v, .rhs = 2},
+                                 {.lat = kit.lat, .field = b.field.v, .rhs = -2},
+                                 {.lat = kit.lat, .field = half.field.v, .rhs = -1},
+                                 {.lat = kit.lat, .field = even.v, .rhs = -1}};
+  static const char *const words[] = {"rhs = 2: -1 to 1", "rhs = -2", "prec = half", "subset"};
+  for (int i = 0; i < 4; i++) {
+    cr_expect(kit.ops->noise(kit.ctx, &bad[i]) == QK_BAD_ARGUMENT);
+    cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]), "%s", kit.ops->last_error(kit.ctx));
+  }
+  block_free(&kit, &even);
+  block_free(&kit, &half);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
+
 Test(source, misfits_are_refused_by_name) {
   kit_t kit;
   block_kit_open(&kit);
