@@ -19,8 +19,8 @@ template <class M, int RP, int T> cudaError_t start(coarse_job &job, cudaStream_
   job.groups = divider_by(groups);
   const dim3 grid((unsigned)(job.w.nwork * groups),
                   (unsigned)(ntile == 0 ? 1 : (ntile + T - 1) / T));
-  coarse_kernel<M, RP, T><<<grid, (unsigned)(32 * warps), warp_bytes *(size_t)warps, stream>>>(job);
-  return cudaGetLastError();
+  return launch_early(coarse_kernel<M, RP, T>, grid, (unsigned)(32 * warps),
+                      warp_bytes * (size_t)warps, stream, job);
 }
 
 /* Row pieces that a warp may take with T tiles so that its sums stay in registers. */
@@ -42,7 +42,7 @@ template <class M, int RP, int T> cudaError_t start_rows(coarse_job &job, cudaSt
 template <class M> cudaError_t start_tiles(coarse_job &job, int many, cudaStream_t stream) {
   if (job.w.nwork < many || job.terms < 2) return start<M, 1, 1>(job, stream);
   if (job.a.out.ntile < 2) return start_rows<M, 4, 1>(job, stream);
-  if (job.a.out.ntile == 2) return start_rows<M, 4, 2>(job, stream);
+  if (job.a.out.ntile == 2 || job.a.out.ncomp % 64 == 0) return start_rows<M, 4, 2>(job, stream);
   return start_rows<M, 4, 4>(job, stream);
 }
 
@@ -59,7 +59,14 @@ template <class M> cudaError_t start_single(coarse_job &job, int many, cudaStrea
   return start_plain<float, M>(job, stream);
 }
 
+__global__ void nothing() {}
+
 } // namespace
+
+qk_status_t qk_gpu_settle(qk_ops_ctx_t *ctx) {
+  nothing<<<1, 1, 0, qk_gpu(ctx)->stream[0]>>>();
+  return qk_gpu_launched(ctx, "settle");
+}
 
 qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args) {
   const qk_status_t status = qk_args_coarse(ctx, args);

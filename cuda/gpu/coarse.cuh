@@ -5,9 +5,13 @@
  * the sum, at most eight hops and the diagonal matrix, are shared among the block's warps, since one row piece
  * of a site would keep too few loads in flight (arXiv:1612.07873, section 6); a warp reads a matrix piece once
  * for all its tiles. What a thread will multiply is copied ahead into its own places of shared memory, several
- * stages deep, since registers could not hold as many loads as the memory needs in flight. Warps' sums are
- * added in order through shared memory. Of a lone RHS seven columns of the products are zero: matrices are
- * nearly all that is read.
+ * stages deep, since registers could not hold as many loads as the memory needs in flight; matrices of the
+ * first stages even while the kernel before this one runs (settle.cuh). Warps' sums are
+ * added in order through shared memory.
+ *
+ * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32, where there is one tile: memory is
+ * the limit then. Beside 16-bit matrices a lone RHS has the two in two columns, and zeros in the others. Two and more
+ * tiles are rounded to tf32 beside 16-bit matrices.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -15,6 +19,7 @@
 #include "cuda/body/coarse.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma.cuh"
+#include "cuda/gpu/settle.cuh"
 
 namespace QK_NS {
 
@@ -31,7 +36,8 @@ template <int T> constexpr int coarse_resident = T < 4 ? 2 : 3;
 
 /* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages: what the
  * shared memory of the resident blocks holds. */
-template <class M, int RP, int T> constexpr int stage_words = RP *(int)sizeof(M) / 2 + T;
+template <class M> constexpr int piece_words = sizeof(M) / 2;
+template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T;
 template <class M, int RP, int T> constexpr int coarse_stages() {
   const int room = (216 << 10) / coarse_resident<T> / (coarse_threads<T> * 16);
   const int stages = room / stage_words<M, RP, T>;
@@ -114,39 +120,58 @@ template <class M, int RP, int T> struct coarse_stream {
         thread % 4 * 32;
   }
 
-  /* Asks for the next piece of columns, if there is one. */
-  QK_HD void ask(int slot) {
+  /* Asks for the next piece of columns, if there is one: of matrices, of spinors. */
+  template <bool MATRICES, bool SPINORS> QK_HD void ask(int slot) {
     const int kp = a.out.ncomp / 8;
-    if (left != 0) {
-      uint4 *to = stage + slot * words * 32;
-      QK_UNROLL
-      for (int r = 0; r < RP; r++) QK_UNROLL
-      for (int i = 0; i < (int)sizeof(M) / 2; i++)
-        copy_ahead(to + (r * (int)sizeof(M) / 2 + i) * 32,
-                   (const uint4 *)(matrix + (r * kp + column) * 256) + i, true);
-      QK_UNROLL
-      for (int t = 0; t < T; t++)
-        if (t < tiles)
-          copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128, on);
-      if (++column == kp) {
-        left &= left - 1;
-        begin_term();
-      }
+    if (left == 0) return;
+    uint4 *to = stage + slot * words * 32;
+    QK_UNROLL
+    for (int r = 0; MATRICES && r < RP; r++)
+      ask_matrix(to + r * piece_words<M> * 32, r * kp + column);
+    QK_UNROLL
+    for (int t = 0; SPINORS && t < T; t++)
+      if (t < tiles)
+        copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128, on);
+    if (++column == kp) {
+      left &= left - 1;
+      begin_term();
     }
-    end_stage();
+  }
+
+  /* Of 32 bytes a thread, the warp copies the first 512 bytes of the piece, then the others. */
+  QK_HD void ask_matrix(uint4 *to, int piece) const {
+    const uint4 *from = (const uint4 *)(matrix + piece * 256);
+    if (piece_words<M> == 1) {
+      copy_ahead(to, from, true);
+    } else {
+      copy_ahead(to, from - threadIdx.x % 32, true);
+      copy_ahead(to + 32, from - threadIdx.x % 32 + 32, true);
+    }
   }
 };
 
-/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. */
-template <class M, int RP, int T>
-QK_HD void add_stage(const uint4 *stage, float c, int tiles, float (&acc)[T][RP][2][4]) {
+/* The stages asked for have arrived, but for the last N. */
+template <class M, int N> QK_HD void await_arrival() {
+  await_stages<N>();
+  if constexpr (sizeof(M) == sizeof(float)) __syncwarp();
+}
+
+/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. X: half rounds the spinors to tf32, or, of
+ * threads with `low`, what that leaves out; float takes both. */
+template <class X, class M, int RP, int T>
+QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&acc)[T][RP][2][4]) {
   factors<M, 4> re[RP], im[RP];
   QK_UNROLL
   for (int r = 0; r < RP; r++) {
     eight_words<M> m;
     M w[8];
-    QK_UNROLL
-    for (int i = 0; i < (int)sizeof(M) / 2; i++) m.v[i] = stage[(r * (int)sizeof(M) / 2 + i) * 32];
+    if (piece_words<M> == 1) {
+      m.v[0] = stage[r * 32];
+    } else {
+      QK_UNROLL
+      for (int i = 0; i < piece_words<M>; i++)
+        m.v[i] = stage[r * piece_words<M> * 32 + (int)(threadIdx.x % 32) + i];
+    }
     m.get(w);
     QK_UNROLL
     for (int i = 0; i < 4; i++) {
@@ -158,12 +183,19 @@ QK_HD void add_stage(const uint4 *stage, float c, int tiles, float (&acc)[T][RP]
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
     const uint4 v = stage[(stage_words<M, RP, T> - T + t) * 32];
-    factors<M, 2> x_re, x_im;
-    x_re.set(0, c * __uint_as_float(v.x));
-    x_im.set(0, c * __uint_as_float(v.y));
-    x_re.set(1, c * __uint_as_float(v.z));
-    x_im.set(1, c * __uint_as_float(v.w));
-    const factors<M, 2> x_minus = x_im.minus();
+    const uint32_t word[4] = {v.x, v.y, v.z, v.w};
+    float part[4];
+    QK_UNROLL
+    for (int i = 0; i < 4; i++) {
+      part[i] = c * __uint_as_float(word[i]);
+      if (T == 1 && low) part[i] -= __uint_as_float(tf32(part[i]));
+    }
+    factors<X, 2> x_re, x_im;
+    x_re.set(0, part[0]);
+    x_im.set(0, part[1]);
+    x_re.set(1, part[2]);
+    x_im.set(1, part[3]);
+    const factors<X, 2> x_minus = x_im.minus();
     QK_UNROLL
     for (int r = 0; r < RP; r++) {
       mma(acc[t][r][0], re[r], x_re);
@@ -178,20 +210,27 @@ QK_HD void add_stage(const uint4 *stage, float c, int tiles, float (&acc)[T][RP]
 }
 
 /* All terms of this warp. */
-template <class M, int RP, int T>
-QK_HD void add_terms(coarse_stream<M, RP, T> &s, float (&acc)[T][RP][2][4]) {
+template <class X, class M, int RP, int T>
+QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2][4]) {
   constexpr int stages = coarse_stages<M, RP, T>();
   const unsigned all = s.left;
   const int kp = s.a.out.ncomp / 8;
   s.begin_term();
-  for (int i = 0; i < stages - 1; i++) s.ask(i);
+  coarse_stream<M, RP, T> ahead = s;
+  for (int i = 0; i < stages - 1; i++) ahead.template ask<true, false>(i);
+  await_kernels_before();
+  for (int i = 0; i < stages - 1; i++) {
+    s.template ask<false, true>(i);
+    end_stage();
+  }
   int slot = 0, free_slot = stages - 1;
   for (unsigned left = all; left != 0; left &= left - 1) {
     const float c = (float)(left == 1u << 8 ? s.a.c_z : s.a.c_hop);
     for (int column = 0; column < kp; column++) {
-      await_stages<stages - 2>();
-      s.ask(free_slot);
-      add_stage<M, RP, T>(s.stage + slot * s.words * 32, c, s.tiles, acc);
+      await_arrival<M, stages - 2>();
+      s.template ask<true, true>(free_slot);
+      end_stage();
+      add_stage<X, M, RP, T>(s.stage + slot * s.words * 32, c, s.tiles, low, acc);
       free_slot = slot;
       slot = slot + 1 == stages ? 0 : slot + 1;
     }
@@ -199,7 +238,8 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, float (&acc)[T][RP][2][4]) {
   await_stages<0>();
 }
 
-/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im); lone: lane 0 only. */
+/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Lone: lane 0 only, whose two
+ * parts stand in columns 0 and 1. */
 template <int RP> QK_HD void leave_sums(const float (&acc)[RP][2][4], bool lone, float2 *part) {
   const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
   if (lone && q != 0) return;
@@ -210,7 +250,7 @@ template <int RP> QK_HD void leave_sums(const float (&acc)[RP][2][4], bool lone,
     if (!lone)
       part[(c / 2 * QK_TILE + lane) * 2 + c % 2] = {acc[r][0][i], acc[r][1][i]};
     else if (i % 2 == 0)
-      part[c] = {acc[r][0][i], acc[r][1][i]};
+      part[c] = {acc[r][0][i] + acc[r][0][i + 1], acc[r][1][i] + acc[r][1][i + 1]};
   }
 }
 
@@ -248,7 +288,11 @@ __global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
   int n = (int)blockIdx.x;
   const int group = split_off(n, job.groups);
   const site_pos here = site_at(a.lat, job.w, n);
-  if (!coarse_wanted(a, here)) return;
+  allow_kernel_after();
+  if (!coarse_wanted(a, here)) {
+    await_kernels_before();
+    return;
+  }
   const int thread = threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int warps = (int)blockDim.x / 32;
   const bool lone = a.out.ntile == 0;
@@ -262,10 +306,14 @@ __global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;
-  stream.on = !lone || thread < 4;
+  stream.on = !lone || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
-  add_terms<M, RP, T>(stream, acc);
+  constexpr bool one_tile = sizeof(M) == sizeof(half) && T == 1;
+  if (one_tile && lone)
+    add_terms<M>(stream, thread / 4 == 1, acc);
+  else
+    add_terms<std::conditional_t<one_tile, float, M>>(stream, false, acc);
 
   constexpr int pairs = RP * 8;
   const int lanes = lone ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;

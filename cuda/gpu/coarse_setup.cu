@@ -6,6 +6,7 @@
 #include "cuda/body/coarse_setup.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma_double.cuh"
+#include "cuda/gpu/settle.cuh"
 #include "cuda/gpu/team.cuh"
 #include "cuda/mg_args.h"
 
@@ -21,7 +22,8 @@ template <class F> __global__ void __launch_bounds__(threads) element_kernel(int
 
 template <class F> qk_status_t each_element(qk_ops_ctx_t *ctx, int nsites, int n, const F &body) {
   element_kernel<<<nsites, threads, 0, qk_gpu(ctx)->stream[0]>>>(n, body);
-  return qk_gpu_launched(ctx, "coarse setup");
+  const qk_status_t status = qk_gpu_launched(ctx, "coarse setup");
+  return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }
 
 /* The largest modulus of a part of the matrix; NaN if there is one. */
@@ -131,13 +133,14 @@ qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a, i
 }
 
 qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
-  const qk_status_t status = qk_args_coarse_times(ctx, a);
+  qk_status_t status = qk_args_coarse_times(ctx, a);
   if (status != QK_OK) return status;
   const int sites = 2 * a->lat.vcb, n = a->in.n;
   if (a->left.data == NULL) return each_element(ctx, sites, n, converted{a->in, a->out});
   const dim3 grid((unsigned)sites, (unsigned)a->in.ndir);
   times_kernel<<<grid, 32 * ((n + 7) / 8), 0, qk_gpu(ctx)->stream[0]>>>(*a);
-  return qk_gpu_launched(ctx, "coarse_times");
+  status = qk_gpu_launched(ctx, "coarse_times");
+  return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }
 
 } // namespace QK_NS

@@ -7,9 +7,9 @@
  * rows g (c0, c1) and g+8 (c2, c3). The order of the inner index is free, so q, q+4 stand for elements 2q,
  * 2q+1: neighbours in memory (PTX ISA, "Matrix fragments for mma.m16n8k8").
  *
- * Matrices of 16-bit floats are exact in tf32; what they multiply is rounded to tf32 (11 bits), as they were.
- * Factors of 32-bit floats are each the sum of two tf32 numbers, and of the four products the three largest
- * are taken: errors as in fp32.
+ * Matrices of 16-bit floats are exact in tf32; what they multiply is rounded to tf32 (11 bits), as they were, or
+ * is the sum of two tf32 numbers: errors then as in fp32. Matrices of 32-bit floats are sums of two as well,
+ * and of the four products the three largest are taken.
  */
 #ifndef QK_CUDA_GPU_MMA_CUH
 #define QK_CUDA_GPU_MMA_CUH
@@ -24,7 +24,7 @@ QK_HD uint32_t tf32(float x) {
   return r;
 }
 
-/* N numbers as factors beside matrices of type M. */
+/* N numbers as factors: one tf32 number each (half), or two (float). */
 template <class M, int N> struct factors;
 template <int N> struct factors<half, N> {
   uint32_t hi[N];
@@ -63,6 +63,10 @@ QK_HD void mma_words(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 
 /* c += a b */
 QK_HD void mma(float (&c)[4], const factors<half, 4> &a, const factors<half, 2> &b) {
+  mma_words(c, a.hi, b.hi);
+}
+QK_HD void mma(float (&c)[4], const factors<half, 4> &a, const factors<float, 2> &b) {
+  mma_words(c, a.hi, b.lo);
   mma_words(c, a.hi, b.hi);
 }
 QK_HD void mma(float (&c)[4], const factors<float, 4> &a, const factors<float, 2> &b) {

@@ -34,7 +34,7 @@ template <class M, class F, int NV, int T>
 constexpr int restrict_resident = std::is_void_v<F> ? (sizeof(M) * T > 2 ? 1 : 2)
                                   : sizeof(M) == 4  ? 2
                                   : NV == 4         ? 4 - T
-                                                    : 5 - T;
+                                                    : 6 - 2 * T;
 template <class M, int T> constexpr int prolong_resident = sizeof(M) == 4 ? 6 - 2 * T : 6 - T;
 
 /* What is asked of the sites of aggregates and the order of vectors, made once a call. */
