@@ -13,20 +13,24 @@ sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'r
 import tap  # noqa: E402
 
 try:
+    import engine_driver
     import front_driver
     import numpy as np
     import ref_dirac as ref
+    from engine_driver import Engine, pb
     from front_driver import STATUS, Client, Daemon, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 if not os.path.exists(os.environ.get('QK_THERMAL', '')):
     tap.skip_all('QK_THERMAL names no lattice')
 
-front_driver.TIMEOUT = 240.0  # a setup on a busy machine
+engine_driver.TIMEOUT = front_driver.TIMEOUT = 240.0  # a setup on a busy machine
 KAPPA, CSW = 0.1350, 1.769
 MASS = 1 / (2 * KAPPA) - 4
 DIMS = (8, 8, 8, 16)
 FEW = ('--mg-vectors', '16', '--mg-setup-passes', 'none')  # for what needs no good setup
+# Takes the high modes of the first digit in few iterations, and many for the low ones of later digits.
+POOR = ('--mg-vectors', '2', '--mg-setup-iterations', '1', '--mg-setup-passes', 'none', '--mg-iterations', '1')
 
 
 class Case:
@@ -117,9 +121,7 @@ def the_checkpoint_serves_other_ranks_and_no_other_mass(case):
 
 @tap.test
 def slow_solves_are_mended(case):
-    """A poor setup takes the high modes of the first digit in few iterations, and many for the low ones of later digits."""
-    poor = ('--mg-vectors', '2', '--mg-setup-iterations', '1', '--mg-setup-passes', 'none', '--mg-iterations', '1', '--slots', '8')
-    with case.daemon(*poor) as d, Client(d) as c:
+    with case.daemon(*POOR, '--slots', '8') as d, Client(d) as c:
         noise = dict(source=qk.SOURCE_Z4, sink=qk.SINK_NONE)
         c.submit(8, tol=0.3, column=noise_columns(8), **noise)
         assert all(r.status == 0 for r in c.results(8))
@@ -129,6 +131,46 @@ def slow_solves_are_mended(case):
         assert s.setup.multigrid.refined == 1 and s.engine.restarts == 0, s.setup.multigrid
         assert d.log('outer iterations a digit, .* to be refined') and d.log('to be set up again')
         assert d.terminate() == 0
+
+
+@tap.test
+def fills_wait_while_multigrid_is_due_for_mending(case):
+    if case.ranks != '1':
+        raise tap.Skip('once is enough')
+    words = [pb.Setting(key=POOR[i][2:], value=POOR[i + 1]) for i in range(0, len(POOR), 2)]
+    with Engine(case.engine) as e:
+        e.load(case.gauge, mass=MASS, csw=CSW, slots=8, solver='mg', multigrid=words)
+        e.ready()
+        reports = []
+
+        def fill(slot, tol, max_iter=5000):
+            column = qk.Column(seed=slot, t=-1, spin=-1, colour=-1)
+            return e.fill(slot, tol=tol, max_iter=max_iter, source=qk.SOURCE_Z4, column=column)
+
+        def ends(count):
+            found = {}
+            while len(found) < count:
+                name, body = e.receive()
+                reports.extend([body.multigrid] if name == 'multigrid' else [])
+                if name == 'slot_done':
+                    found[body.ticket] = body.status
+            return found
+
+        first = [fill(k, 0.3) for k in range(8)]
+        assert ends(8) == {t: 0 for t in first}
+        endless = fill(7, 1e-100, 10**9)
+        hard = [fill(k, 1e-5) for k in range(7)]
+        assert ends(7) == {t: 0 for t in hard}
+        eighth = fill(0, 1e-5)  # the mean over eight asks for a remedy when this one has ended
+        assert ends(1) == {eighth: 0}
+        cancelled, waiting = fill(0, 1e-5), fill(1, 1e-5)
+        e.send(cancel=pb.CancelSlot(slot=0, ticket=cancelled))
+        assert ends(1) == {cancelled: STATUS['CANCELLED']} and not any(r.refined for r in reports)
+        again = fill(0, 1e-5)
+        e.send(cancel=pb.CancelSlot(slot=7, ticket=endless))
+        assert ends(3) == {endless: STATUS['CANCELLED'], waiting: 0, again: 0}
+        assert reports[-1].refined == 1 and reports[-1].rebuilt == 0, reports[-1]
+        assert e.stop() == 0
 
 
 @tap.test
