@@ -98,13 +98,21 @@ QK_SOFT_HALF const float *widened(const half *group, int n, float *room) {
   return room;
 }
 
+/* Asks for the next group of a matrix while the other directions have their turn. */
+template <class M> void fetch_after(const M *group, int words) {
+  constexpr int line = 64 / (int)sizeof(M);
+  for (int i = 0; i < words; i += line) __builtin_prefetch(group + words + i);
+}
+
 /* sums [tile][row][re, im] = the products of group g. */
 template <class S, class M>
 void multiply_group(const products<S, M> &p, int n, int g, int ntile, lanes<S> *sums) {
   alignas(32) S room[2 * GROUP * QK_MG_N_MAX];
   for (int i = 0; i < 2 * GROUP * ntile; i++) sums[i] = lanes<S>{};
   for (int k = 0; k < p.n; k++) {
-    const S *group = widened(p.matrix[k] + coarse_word(n, g * GROUP, 0, 0), n, room);
+    const M *stored = p.matrix[k] + coarse_word(n, g * GROUP, 0, 0);
+    const S *group = widened(stored, n, room);
+    fetch_after(stored, 2 * GROUP * n);
     for (int tile = 0; tile < ntile; tile++)
       for (int first = 0; first < GROUP; first += rows_at_once<S>)
         add_rows<rows_at_once<S>>(group, n, p.x[k] + (int64_t)tile * QK_TILE * 2 * n, first,
