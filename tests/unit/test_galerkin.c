@@ -32,6 +32,7 @@ static const plan_t plans[] = {
     {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 1.2, 0.9, QK_HALF},
     {"random:4x4x4x4:2", 2, {8}, {{1, 2, 1, 2}}, 0, 0, QK_SINGLE},
     {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE},
+    {"random:8x8x8x4:6", 3, {24, 24}, {{2, 2, 2, 1}, {2, 2, 2, 2}}, 1, 0, QK_HALF},
     {"builtin:weak:8x8x8x8:4", 3, {8, 6}, {{2, 2, 2, 2}, {2, 2, 1, 2}}, 1, 0, QK_HALF},
 };
 enum { PLANS = sizeof plans / sizeof plans[0] };
@@ -302,6 +303,30 @@ static void adjoint_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
 
 Test(galerkin, dagger_is_the_adjoint) {
   for_all(adjoint_case);
+}
+
+/* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
+static void relax_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
+  qk_operator_t *op = c->op[l];
+  qk_field_t *x = noise(c, l, nrhs, 12);
+  qk_field_t *xe = reserve(c, l, nrhs, QK_EVEN), *one = reserve(c, l, nrhs, QK_EVEN),
+             *other = reserve(c, l, nrhs, QK_EVEN);
+  blas(c, QK_BLAS_COPY, xe->v, qk_field_parity(x, QK_EVEN), xe->v);
+  OK(op->ops->relax_eo(op, one, xe, 1));
+  OK(op->ops->apply_eo(op, other, xe, false, xe));
+  expect(distance(c, other->v, one->v), 1e-4, "one step", plan, l, nrhs);
+  OK(op->ops->relax_eo(op, other, xe, 2));
+  blas(c, QK_BLAS_SUB, other->v, other->v, one->v);
+  blas(c, QK_BLAS_SUB, one->v, one->v, xe->v);
+  expect(distance(c, other->v, one->v), 1e-5, "linear", plan, l, nrhs);
+  qk_work_release(c->work[l], other);
+  qk_work_release(c->work[l], one);
+  qk_work_release(c->work[l], xe);
+  qk_work_release(c->work[l], x);
+}
+
+Test(galerkin, relaxes) {
+  for_all(relax_case);
 }
 
 /* With one block for the whole lattice nothing is cut off; with one site a block, Mhat is 1. */
