@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "tests/support/rig.h"
+#include "tests/support/mg_rig.h"
 
 static const char *in_data(const char *name) {
   static char path[1024];
@@ -107,21 +107,26 @@ Test(peers, chroma_propagators_are_solutions) {
 
 /* ---- DDalphaAMG --------------------------------------------------------------------------------------- */
 
-static void check_ddalphaamg(qk_rig_t *rig, const json_t *entry) {
-  double pion[8] = {0}, *v = rig_vector(rig);
-  size_t slice = rig_reals(rig) / 8;
-  rig_operator(rig, json_number_value(json_object_get(entry, "m0")),
-               json_number_value(json_object_get(entry, "csw")), -1);
-  qk_solver_t *solver = rig_solver(rig, "bicgstab", QK_SINGLE, 13);
+/* Twelve point sources at the origin, and ones in its basis. */
+static void import_sources(qk_rig_t *rig, qk_solver_t *solver) {
+  double *v = rig_vector(rig);
   for (int i = 0; i < 13; i++) {
     rig_point(rig, i / 3, i % 3, v);
     for (size_t k = 0; i == 12 && k < rig_reals(rig); k++) {
-      size_t spin = k % 24 / 6; /* ones in its basis */
+      size_t spin = k % 24 / 6;
       v[k] = k % 2 ? 0 : spin == 1 || spin == 2 ? 1 : -1;
     }
     rig_import(rig, qk_solver_rhs(solver), i, v);
   }
-  for (int i = 0; i < 13; i++) rig_must(qk_solver_fill(solver, i, 1e-12, 5000), "fill", NULL);
+  qk_free(v);
+}
+
+static void check_solutions(qk_rig_t *rig, qk_solver_t *solver, const json_t *entry) {
+  double pion[16] = {0}, *v = rig_vector(rig),
+         tol = json_number_value(json_object_get(entry, "tol"));
+  size_t nt = (size_t)rig->geom.global[3], slice = rig_reals(rig) / nt;
+  import_sources(rig, solver);
+  for (int i = 0; i < 13; i++) rig_must(qk_solver_fill(solver, i, tol, 5000), "fill", NULL);
   rig_run(solver);
   for (int i = 0; i < 13; i++) {
     cr_expect(qk_solver_slot(solver, i)->status == QK_OK);
@@ -131,10 +136,14 @@ static void check_ddalphaamg(qk_rig_t *rig, const json_t *entry) {
   expect_relative("norm of the solution", sqrt(rig_norm2(rig, v)),
                   json_number_value(json_object_get(entry, "norm_solution_constant_rhs_BASIS4")),
                   1e-9);
-  for (size_t t = 0; t < 8; t++)
+  for (size_t t = 0; t < nt; t++)
     expect_relative("pion", pion[t], element(json_object_get(entry, "pion"), t), 1e-8);
-  qk_solver_destroy(solver);
   qk_free(v);
+}
+
+static void operator_of(qk_rig_t *rig, const json_t *entry) {
+  rig_operator(rig, json_number_value(json_object_get(entry, "m0")),
+               json_number_value(json_object_get(entry, "csw")), -1);
 }
 
 Test(peers, ddalphaamg_has_the_same_solutions) {
@@ -142,8 +151,46 @@ Test(peers, ddalphaamg_has_the_same_solutions) {
   const json_t *list = json_object_get(all, "dd_8x8x8x8b6.0000id3n1");
   qk_rig_t rig;
   rig_open(&rig, NULL, in_data("dd_8x8x8x8b6.0000id3n1"), NULL);
-  /* the heavier masses; the others are for multigrid */
-  for (size_t i = 0; i < 2; i++) check_ddalphaamg(&rig, json_array_get(list, i));
+  for (size_t i = 0; i < 2; i++) { /* the heavier masses */
+    operator_of(&rig, json_array_get(list, i));
+    qk_solver_t *solver = rig_solver(&rig, "bicgstab", QK_SINGLE, 13);
+    check_solutions(&rig, solver, json_array_get(list, i));
+    qk_solver_destroy(solver);
+  }
   rig_close(&rig);
   json_decref(all);
+}
+
+/* The lightest masses by multigrid, on their configuration tiled to dims. name: as in the file. */
+static void check_multigrid(const char *name, const char *dims, size_t masses) {
+  json_t *all = load("peer_ddalphaamg.json");
+  const json_t *list = json_object_get(all, name);
+  size_t n = json_array_size(list);
+  char gauge[1100];
+  qk_rig_t rig;
+  mg_rig_t m;
+  cr_assert(n >= masses, "%s", name);
+  snprintf(gauge, sizeof gauge, "tiled:%s:%s", dims, in_data("dd_8x8x8x8b6.0000id3n1"));
+  rig_open(&rig, NULL, gauge, NULL);
+  for (size_t i = n - masses; i < n; i++) {
+    const json_t *entry = json_array_get(list, i);
+    operator_of(&rig, entry);
+    mg_rig_open(&rig, NULL, QK_SINGLE, 13, &m);
+    check_solutions(&rig, m.solver, entry);
+    mg_rig_close(&m);
+  }
+  rig_close(&rig);
+  json_decref(all);
+}
+
+Test(peers, ddalphaamg_and_multigrid_agree_at_light_masses) {
+  check_multigrid("dd_8x8x8x8b6.0000id3n1", "8x8x8x8", 2);
+}
+
+Test(peers, ddalphaamg_and_multigrid_agree_on_8x8x8x16) {
+  check_multigrid("dd_8x8x8x8b6.0000id3n1 tiled to X8 Y8 Z8 T16", "8x8x8x16", 1);
+}
+
+Test(peers, ddalphaamg_and_multigrid_agree_on_three_levels, .timeout = 580) {
+  check_multigrid("dd_8x8x8x8b6.0000id3n1 tiled to 16^4", "16x16x16x16", 1);
 }
