@@ -87,7 +87,8 @@ typedef struct qk_mg {
 } qk_mg_t;
 
 /* op, work: level 0, borrowed. This, refine and check give back what `work` and the levels' own stacks hold
- * unused, so no cycle may live meanwhile. progress: phases "null vectors", "coarse operator", ... with done of total. */
+ * unused, so no cycle may live meanwhile. progress: phases "null vectors", "coarse operator", ... with done of
+ * total. */
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
 /* The same from null vectors that are there (checkpoint): v[l] of level l, single precision, orthonormal or not;
