@@ -117,6 +117,13 @@ if [ "$gpus" -gt 1 ] && [ -n "$ranks" ] && command -v mpirun >/dev/null; then
 else
   note 'several GPUs agree with one' skipped 0
 fi
+mg_ranks=$(program mg_ranks)
+if [ "$gpus" -gt 1 ] && [ -n "$mg_ranks" ] && command -v mpirun >/dev/null; then
+  check 'multigrid on several GPUs' "$QK_PYTHON" "$source_root/tests/ranks/mg.py" "$mg_ranks" \
+    builtin:weak:8x8x8x16:4 1x1x1x2 1x1x2x1
+else
+  note 'multigrid on several GPUs' skipped 0
+fi
 
 quarkd=$(installed quarkd)
 quarkctl=$(installed quarkctl)
