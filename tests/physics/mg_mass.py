@@ -6,7 +6,7 @@
     mg_mass.py --log FILE... [--kappa-critical K] [--plot FILE.png]
 
 Runs bench_mg once a configuration, or reads what it printed in earlier runs, and prints a table per lattice and batch; the
-mass is m = (1/kappa - 1/kappa_c) / 2. With --plot a picture of it all (needs matplotlib). Of several sets of parameters
+mass is m = (1/kappa - 1/kappa_c) / 2. With --plot a picture of it all (needs gnuplot). Of several sets of parameters
 in a log the last one counts. Exit status 1 where a solve did not converge.
 """
 import argparse
@@ -111,29 +111,27 @@ def show(group):
 
 
 def plot(groups, path):
-    import matplotlib
-    matplotlib.use('Agg')
-    from matplotlib import pyplot, ticker
-    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4.2), sharex=True)
-    for k, ((lattice, _, batch), methods) in enumerate(groups.items()):
-        for name, series in methods.items():
-            series = [(m, p) for m, p in series if p.converged]
-            mg = name == 'multigrid'
-            style = dict(color='C%d' % k, marker='o' if mg else 's', linestyle='-' if mg else '--', markersize=4,
-                         label='%s, %s, %d RHS' % (name, lattice.replace('x', '×'), batch))
-            for axis, field in zip(axes, ('iterations', 'applications', 'seconds')):
-                axis.plot([m for m, _ in series], [getattr(p, field) for _, p in series], **style)
-    for axis, title in zip(axes, ('(outer) iterations', 'applications per RHS', 'seconds per RHS')):
-        axis.set(xscale='log', yscale='log', xlabel='m = (1/κ − 1/κ$_c$) / 2', title=title)
-        for side in (axis.xaxis, axis.yaxis):
-            side.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-            side.set_major_formatter('{x:g}')
-            side.set_minor_locator(ticker.NullLocator())
-        axis.grid(True, alpha=0.4)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc='lower center', ncol=min(4, len(labels)), fontsize=8)
-    figure.tight_layout(rect=(0, 0.06 * (1 + (len(labels) - 1) // 4), 1, 1))
-    figure.savefig(path, dpi=90)
+    """Three panels, drawn by gnuplot; what did not converge is left out."""
+    data, curve, keys = [], [], []
+    for colour, ((lattice, _, batch), methods) in enumerate(groups.items(), 1):
+        for name, series in sorted(methods.items()):
+            rows = ['%g %g %g %g' % (m, p.iterations, p.applications, p.seconds) for m, p in series if p.converged]
+            if not rows:
+                continue
+            data += ['$d%d << EOD' % len(curve), *rows, 'EOD']
+            curve.append('lc %d lw 2 %s' % (colour, 'dt 1 pt 7' if name == 'multigrid' else 'dt 2 pt 4'))
+            keys.append('%s, %s, %d RHS' % (name, lattice.replace('x', '×'), batch))
+    panels = []
+    for column, title in enumerate(('(outer) iterations', 'applications per RHS', 'seconds per RHS'), 2):
+        lines = ['$d%d using 1:%d with linespoints %s %s' % (k, column, style, 'title "%s"' % keys[k] if column == 2 else 'notitle')
+                 for k, style in enumerate(curve)]
+        panels += ['set title "%s"' % title, 'plot ' + ', '.join(lines), 'unset key']
+    setup = ['set terminal pngcairo size 1200,480 noenhanced font "sans,10"', 'set output "%s"' % path,
+             'set multiplot layout 1,3 margins 0.05,0.98,%g,0.92 spacing 0.05' % (0.12 + 0.045 * ((len(keys) + 2) // 3)),
+             'set logscale xy', 'set xtics (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)', 'set format y "%g"',
+             'set grid xtics ytics mytics', 'set xlabel "m = (1/κ − 1/κc) / 2"', 'set offsets graph 0.05, graph 0.05',
+             'set key at screen 0.5, 0.01 center bottom maxrows %d' % ((len(keys) + 2) // 3)]
+    subprocess.run(['gnuplot'], input='\n'.join(data + setup + panels + ['unset multiplot', '']), text=True, check=True)
 
 
 def main():
@@ -150,7 +148,7 @@ def main():
     if o.plot:
         try:
             plot(groups, o.plot)
-        except (ImportError, OSError) as e:
+        except (OSError, subprocess.CalledProcessError) as e:
             sys.exit('mg_mass.py: --plot: %s' % e)
     sys.exit(0 if all(p.converged for p in points) else 1)
 

@@ -1,5 +1,6 @@
 """The analysis is right where the answer is known: synthetic data, and configurations of other programs."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -245,6 +246,23 @@ def masses_and_costs_are_read_from_what_bench_mg_prints():
             assert 'kappa' in str(e)
         else:
             raise AssertionError('no error')
+
+
+@tap.test
+def masses_and_costs_are_drawn():
+    if not shutil.which('gnuplot'):
+        raise tap.Skip('no gnuplot')
+    with tempfile.TemporaryDirectory() as folder:
+        log, png = os.path.join(folder, 'mass.log'), os.path.join(folder, 'mass.png')
+        with open(log, 'w', encoding='utf-8') as f:
+            f.write(BENCH_MG % (15.0, ''))
+        done = subprocess.run([sys.executable, os.path.join(HERE, 'mg_mass.py'), '--log', log, '--plot', png], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0 and not done.stderr, done
+        assert '| 0.1346 | 0.0166 | 15.0 | 153 | 0.9288 | 116.0 | 237 | 1.5737 | 1.7 |' in done.stdout, done.stdout
+        with open(png, 'rb') as f:
+            assert f.read(4) == b'\x89PNG'
+        assert os.path.getsize(png) < 200000
 
 
 tap.run()
