@@ -259,7 +259,7 @@ def masses_and_costs_are_drawn():
         done = subprocess.run([sys.executable, os.path.join(HERE, 'mg_mass.py'), '--log', log, '--plot', png], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
         assert done.returncode == 0 and not done.stderr, done
-        assert '| 0.1346 | 0.0166 | 15.0 | 153 | 0.9288 | 116.0 | 237 | 1.5737 | 1.7 |' in done.stdout, done.stdout
+        assert '| 0.1346 | 0.0164 | 15.0 | 153 | 0.9288 | 116.0 | 237 | 1.5737 | 1.7 |' in done.stdout, done.stdout
         with open(png, 'rb') as f:
             assert f.read(4) == b'\x89PNG'
         assert os.path.getsize(png) < 200000
