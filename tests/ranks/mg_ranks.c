@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/engine/multigrid.h"
+#include "daemon/base/mem.h"
 #include "daemon/engine/nullspace.h"
-#include "tests/support/rig.h"
+#include "tests/support/mg_rig.h"
 
 static const qk_mg_params_t params = {
     .nlevel = 3,
@@ -75,6 +75,26 @@ static void print_level(const qk_mg_t *mg, int l) {
   qk_field_destroy(phi);
 }
 
+/* Iterations of a solve with that hierarchy to 1e-10. */
+static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
+  mg_rig_t m = {.mg = mg};
+  double *v = rig_vector(rig);
+  mg_rig_slots(rig, &m, QK_SINGLE, 2, 0);
+  for (int i = 0; i < 2; i++) {
+    rig_random(rig, 3 + (uint64_t)i, v);
+    rig_import(rig, qk_solver_rhs(m.solver), i, v);
+    rig_must(qk_solver_fill(m.solver, i, 1e-10, 500), "fill", NULL);
+  }
+  qk_free(v);
+  rig_run(m.solver);
+  for (int i = 0; i < 2; i++) {
+    const qk_slot_t *s = qk_solver_slot(m.solver, i);
+    rig_must(s->status, "solve", NULL);
+    if (qk_comm_rank(rig->comm) == 0) printf("iterations_%d %d\n", i, (int)s->iterations);
+  }
+  mg_rig_close(&m);
+}
+
 int main(int argc, char **argv) {
   int grid[4];
   qk_err_t err = {0};
@@ -96,7 +116,7 @@ int main(int argc, char **argv) {
   qk_mg_destroy(mg);
   rig_must(qk_mg_create(rig.op, rig.work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
   if (qk_comm_rank(comm) == 0) printf("convergence %.6f\n", mg->convergence);
-  qk_mg_destroy(mg);
+  print_iterations(&rig, mg);
   rig_close(&rig);
   return 0;
 }

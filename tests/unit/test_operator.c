@@ -212,6 +212,31 @@ Test(operator, parts_add_up_to_the_whole) {
   for_all(parts_case);
 }
 
+/* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
+static void relax_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
+  const qk_operator_ops_t *ops = rig->op->ops;
+  qk_field_t *full[1], *e[4];
+  reserve(rig, prec, nrhs, QK_FULL, 1, full);
+  reserve(rig, prec, nrhs, QK_EVEN, 4, e);
+  fill(rig, full[0], 2);
+  copy(rig, e[0]->v, qk_field_parity(full[0], QK_EVEN));
+  cr_assert(ops->relax_eo(rig->op, e[1], e[0], 1) == QK_OK);
+  cr_assert(ops->apply_eo(rig->op, e[2], e[0], false, e[0]) == QK_OK);
+  expect_close(rig, e[2]->v, e[1]->v, 4 * bound(prec), "one step");
+  cr_assert(ops->relax_eo(rig->op, e[2], e[0], 2) == QK_OK);
+  qk_blas_args_t second = {.f = {e[2]->v, e[2]->v, e[1]->v}};
+  qk_blas_args_t first = {.f = {e[3]->v, e[1]->v, e[0]->v}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &second) == QK_OK);
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &first) == QK_OK);
+  expect_close(rig, e[2]->v, e[3]->v, 4 * bound(prec), "linear");
+  release(rig, 4, e);
+  release(rig, 1, full);
+}
+
+Test(operator, relaxes) {
+  for_all(relax_case);
+}
+
 /* One block for the whole lattice cuts nothing off; between blocks of one site there is no hop at all. */
 static void blocks_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
