@@ -7,19 +7,19 @@
 namespace QK_NS {
 namespace {
 
-template <class M, int RP, int T> cudaError_t start(coarse_job &job, cudaStream_t stream) {
-  constexpr size_t warp_bytes = coarse_stages<M, RP, T>() * stage_words<M, RP, T> * 512;
+template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, cudaStream_t stream) {
+  constexpr size_t warp_bytes = coarse_stages<M, RP, T, W>() * stage_words<M, RP, T> * 512;
   static_assert(warp_bytes >= RP * 8 * QK_TILE * sizeof(float4), "room for the sums of a tile");
   static const cudaError_t room =
-      cudaFuncSetAttribute(coarse_kernel<M, RP, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           (int)(warp_bytes * (coarse_threads<T> / 32)));
+      cudaFuncSetAttribute(coarse_kernel<M, RP, T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           (int)(warp_bytes * W));
   if (room != cudaSuccess) return room;
   const int groups = job.a.out.ncomp / 16 / RP, ntile = job.a.out.ntile;
-  const int warps = max(1, min(job.terms, coarse_threads<T> / 32));
+  const int warps = max(1, min(job.terms, W));
   job.groups = divider_by(groups);
   const dim3 grid((unsigned)(job.w.nwork * groups),
                   (unsigned)(ntile == 0 ? 1 : (ntile + T - 1) / T));
-  return launch_early(coarse_kernel<M, RP, T>, grid, (unsigned)(32 * warps),
+  return launch_early(coarse_kernel<M, RP, T, W>, grid, (unsigned)(32 * warps),
                       warp_bytes * (size_t)warps, stream, job);
 }
 
@@ -27,23 +27,33 @@ template <class M, int RP, int T> cudaError_t start(coarse_job &job, cudaStream_
 template <class M, int RP, int T>
 constexpr bool fits_registers = RP *T <= (sizeof(M) == sizeof(half) ? 12 : 4);
 
-template <class M, int RP, int T> cudaError_t start_rows(coarse_job &job, cudaStream_t stream) {
+template <class M, int RP, int T, int W>
+cudaError_t start_rows(coarse_job &job, cudaStream_t stream) {
   if constexpr (RP > 1) {
     if constexpr (fits_registers<M, RP, T>)
-      if (job.a.out.ncomp / 16 % RP == 0) return start<M, RP, T>(job, stream);
-    return start_rows<M, RP - 1, T>(job, stream);
+      if (job.a.out.ncomp / 16 % RP == 0) return start<M, RP, T, W>(job, stream);
+    return start_rows<M, RP - 1, T, W>(job, stream);
   } else {
-    return start<M, 1, T>(job, stream);
+    return start<M, 1, T, W>(job, stream);
   }
+}
+
+/* Sites from which on a block takes fewer warps, so that more blocks share a multiprocessor. */
+constexpr int many_sites = 1024;
+
+template <class M, int T> cudaError_t start_warps(coarse_job &job, cudaStream_t stream) {
+  if (job.w.nwork < many_sites) return start_rows<M, 4, T, 8>(job, stream);
+  return start_rows<M, 4, T, 4>(job, stream);
 }
 
 /* Where sites are too few to give every multiprocessor a block, or a site has one matrix, blocks are made as
  * many as can be. */
 template <class M> cudaError_t start_tiles(coarse_job &job, int many, cudaStream_t stream) {
-  if (job.w.nwork < many || job.terms < 2) return start<M, 1, 1>(job, stream);
-  if (job.a.out.ntile < 2) return start_rows<M, 4, 1>(job, stream);
-  if (job.a.out.ntile == 2 || job.a.out.ncomp % 64 == 0) return start_rows<M, 4, 2>(job, stream);
-  return start_rows<M, 4, 4>(job, stream);
+  const int ntile = job.a.out.ntile;
+  if (job.w.nwork < many || job.terms < 2) return start<M, 1, 1, 8>(job, stream);
+  if (ntile < 2) return start_warps<M, 1>(job, stream);
+  if (ntile == 2 || job.a.out.ncomp % 64 == 0) return start_warps<M, 2>(job, stream);
+  return start_rows<M, 4, 4, 4>(job, stream);
 }
 
 template <class R, class M> cudaError_t start_plain(const coarse_job &job, cudaStream_t stream) {

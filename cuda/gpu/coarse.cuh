@@ -30,16 +30,15 @@ struct coarse_job {
   int first, terms; /* 0..7: hops; 8: the diagonal matrix */
 };
 
-/* Threads of a block at most, and blocks that should be resident on a multiprocessor. */
-template <int T> constexpr int coarse_threads = T < 4 ? 256 : 128;
-template <int T> constexpr int coarse_resident = T < 4 ? 2 : 3;
+/* Blocks of W warps that should be resident on a multiprocessor: while some begin or end, others read. */
+template <int T, int W> constexpr int coarse_resident = W == 8 ? 2 : T == 1 ? 5 : T == 2 ? 4 : 3;
 
 /* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages: what the
  * shared memory of the resident blocks holds. */
 template <class M> constexpr int piece_words = sizeof(M) / 2;
 template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T;
-template <class M, int RP, int T> constexpr int coarse_stages() {
-  const int room = (216 << 10) / coarse_resident<T> / (coarse_threads<T> * 16);
+template <class M, int RP, int T, int W> constexpr int coarse_stages() {
+  const int room = (216 << 10) / coarse_resident<T, W> / (32 * W * 16);
   const int stages = room / stage_words<M, RP, T>;
   return stages > 8 ? 8 : stages;
 }
@@ -210,9 +209,9 @@ QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&a
 }
 
 /* All terms of this warp. */
-template <class X, class M, int RP, int T>
+template <class X, int W, class M, int RP, int T>
 QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2][4]) {
-  constexpr int stages = coarse_stages<M, RP, T>();
+  constexpr int stages = coarse_stages<M, RP, T, W>();
   const unsigned all = s.left;
   const int kp = s.a.out.ncomp / 8;
   s.begin_term();
@@ -280,8 +279,8 @@ QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, in
 }
 
 /* blockIdx.x: row group, then site; blockIdx.y: T tiles. */
-template <class M, int RP, int T>
-__global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
+template <class M, int RP, int T, int W>
+__global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
     coarse_kernel(const __grid_constant__ coarse_job job) {
   extern __shared__ uint4 shared[];
   const qk_coarse_args_t &a = job.a;
@@ -302,7 +301,7 @@ __global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
   const bool mine = (thread - job.first) % warps == warp && thread >= job.first &&
                     thread < job.first + job.terms && (thread == 8 || near.takes_part);
   coarse_stream<M, RP, T> stream = {a, here, near};
-  stream.stage = shared + warp * (coarse_stages<M, RP, T>() * stream.words * 32) + thread;
+  stream.stage = shared + warp * (coarse_stages<M, RP, T, W>() * stream.words * 32) + thread;
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;
@@ -311,9 +310,9 @@ __global__ void __launch_bounds__(coarse_threads<T>, coarse_resident<T>)
   float acc[T][RP][2][4] = {};
   constexpr bool one_tile = sizeof(M) == sizeof(half) && T == 1;
   if (one_tile && lone)
-    add_terms<M>(stream, thread / 4 == 1, acc);
+    add_terms<M, W>(stream, thread / 4 == 1, acc);
   else
-    add_terms<std::conditional_t<one_tile, float, M>>(stream, false, acc);
+    add_terms<std::conditional_t<one_tile, float, M>, W>(stream, false, acc);
 
   constexpr int pairs = RP * 8;
   const int lanes = lone ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;

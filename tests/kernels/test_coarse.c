@@ -187,21 +187,27 @@ Test(coarse, agrees_with_plain_loops_in_all_shapes_and_parities) {
 
 /* Backends may share out the work of a site otherwise where sites are many. */
 Test(coarse, agrees_with_plain_loops_on_many_sites) {
-  static const int dims[4] = {4, 4, 2, 6};
-  static const shape_t many[] = {
-      {QK_SINGLE, QK_HALF, 16, 3, false},    {QK_SINGLE, QK_HALF, 32, 33, false},
-      {QK_SINGLE, QK_HALF, 48, 1, true},     {QK_SINGLE, QK_HALF, 48, 12, false},
-      {QK_SINGLE, QK_HALF, 48, 24, false},   {QK_SINGLE, QK_HALF, 64, 1, true},
-      {QK_SINGLE, QK_HALF, 64, 9, false},    {QK_SINGLE, QK_HALF, 64, 17, false},
-      {QK_SINGLE, QK_SINGLE, 48, 1, true},   {QK_SINGLE, QK_SINGLE, 64, 2, false},
-      {QK_SINGLE, QK_SINGLE, 32, 10, false}, {QK_SINGLE, QK_SINGLE, 48, 20, false},
+  static const int some[4] = {4, 4, 2, 6}, most[4] = {8, 4, 4, 8};
+  static const struct {
+    const int *dims;
+    shape_t shape;
+  } cases[] = {
+      {some, {QK_SINGLE, QK_HALF, 16, 3, false}},    {some, {QK_SINGLE, QK_HALF, 32, 33, false}},
+      {some, {QK_SINGLE, QK_HALF, 48, 1, true}},     {some, {QK_SINGLE, QK_HALF, 48, 12, false}},
+      {some, {QK_SINGLE, QK_HALF, 48, 24, false}},   {some, {QK_SINGLE, QK_HALF, 64, 1, true}},
+      {some, {QK_SINGLE, QK_HALF, 64, 9, false}},    {some, {QK_SINGLE, QK_HALF, 64, 17, false}},
+      {some, {QK_SINGLE, QK_SINGLE, 48, 1, true}},   {some, {QK_SINGLE, QK_SINGLE, 64, 2, false}},
+      {some, {QK_SINGLE, QK_SINGLE, 32, 10, false}}, {some, {QK_SINGLE, QK_SINGLE, 48, 20, false}},
+      {most, {QK_SINGLE, QK_HALF, 48, 1, true}},     {most, {QK_SINGLE, QK_HALF, 64, 2, false}},
+      {most, {QK_SINGLE, QK_HALF, 32, 8, false}},    {most, {QK_SINGLE, QK_SINGLE, 48, 1, true}},
+      {most, {QK_SINGLE, QK_HALF, 48, 9, false}},
   };
   kit_t kit;
   mg_kit_open(&kit, smallest, whole);
-  for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-    problem_t p = problem_open(&kit, dims, whole, many[i]);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    problem_t p = problem_open(&kit, cases[i].dims, whole, cases[i].shape);
     run(&p, &p.args);
-    check(&p, &p.args, NULL, text(many[i]));
+    check(&p, &p.args, NULL, text(cases[i].shape));
     problem_close(&p);
   }
   kit_close(&kit);
