@@ -1,5 +1,6 @@
 /*
- * hop_args.h: whether the descriptors of a hop, pack or gauss call fit each other. Pure.
+ * hop_args.h: whether the descriptors of a hop, pack or gauss call fit each other, or those of
+ * any lattice. Pure.
  *
  * Returns NULL, or what does not fit, for the context's last error: the kernels may then trust the
  * arguments. Static storage.

@@ -88,7 +88,8 @@ qk_coarse_links_t mg_matrices(const kit_t *kit, qk_prec_t prec, int n, int ndir,
 }
 
 double complex *mg_plain(const kit_t *kit, const qk_coarse_links_t *m) {
-  const size_t n = (size_t)(kit->volume * m->ndir * m->n * m->n), bytes = n * sizeof(double complex);
+  const size_t n = (size_t)(kit->volume * m->ndir * m->n * m->n),
+               bytes = n * sizeof(double complex);
   qk_coarse_copy_args_t copy = {.lat = kit->lat, .links = *m, .n = kit->volume};
   double complex *plain = malloc(bytes);
   cr_assert_not_null(plain);
