@@ -69,7 +69,7 @@ note() { # name verdict seconds
 check() { # name command...
   local name=$1 start=$SECONDS status verdict=passed
   shift
-  "$@" >"$log/out" 2>&1
+  timeout 300 "$@" >"$log/out" 2>&1
   status=$?
   if [ $status -ne 0 ]; then
     verdict="FAILED ($status)"
@@ -248,10 +248,10 @@ if [ $quick = 0 ]; then
     if [ -n "$bench_solve" ]; then
       "$bench_solve" --gauge "$log/thermal.1000.lime" --kappa 0.1333 --csw 1.769 --batch 1,8,16 --methods bicgstab || failed=1
     fi
-    if [ -n "$bench_mg" ]; then "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
+    if [ -n "$bench_mg" ]; then timeout 120 "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
     bench_restart=$(program bench_restart)
     if [ -n "$bench_restart" ]; then
-      "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1
+      timeout 120 "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1
     fi
   fi
 fi
