@@ -3,7 +3,8 @@
  *
  * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of one
  * RHS), and has ntile tiles. N is 24, a whole spinor, in half; in double and single spinors of any size are
- * cut to 8 reals: a tile of n reals is n / 8 tiles of 8, one after the other. A lane is read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
+ * cut to 8 reals (on the CPU to 24 where that can be): a tile of n reals is n / N tiles of N. A lane is
+ * read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
  * time; half fields are kept whole until their scale is known. No lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
  */
@@ -15,7 +16,7 @@
 
 namespace QK_NS {
 
-/* N of fields that are not half. */
+/* N that does for all fields but half, and N on the GPU. */
 constexpr int sub_reals = 8;
 template <class S> constexpr int row_reals = storage<S>::scaled ? 24 : sub_reals;
 

@@ -102,37 +102,19 @@ template <bool ADD, class To, class From, int N> void run_mixed(const qk_blas_ar
   });
 }
 
-template <bool ADD, class To> void run_mixed_to(const qk_blas_args_t *a) {
-  as_storage(a->f[1], [&](auto from) {
-    using From = decltype(from);
-    run_mixed<ADD, To, From, (row_reals<To> > row_reals<From> ? row_reals<To> : row_reals<From>)>(
-        a);
-  });
-}
-
 template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  as_storage(a->f[0], [&](auto first) {
-    using S = decltype(first);
-    if constexpr (Op::mixed)
-      run_mixed_to<Op::add, S>(a);
-    else
-      run<Op, S, row_reals<S>>(ctx, a);
+  as_kind(a->f[0], [&](auto to) {
+    using S = typename decltype(to)::S;
+    constexpr int N = decltype(to)::N;
+    if constexpr (!Op::mixed)
+      run<Op, S, N>(ctx, a);
+    else if (a->f[1].prec == QK_DOUBLE)
+      run_mixed<Op::add, S, double, N>(a);
+    else if (a->f[1].prec == QK_SINGLE)
+      run_mixed<Op::add, S, float, N>(a);
+    else if constexpr (N == 24)
+      run_mixed<Op::add, S, half, N>(a);
   });
-}
-
-/* r[k] += (f, y) of one tile. */
-template <class S, int N>
-void dot_tile(const spinor<S> &f, const lanes<real<S>> *y, const lanes<double> &y_scale, spot at,
-              int k, sums<QK_MULTI_MAX> &r) {
-  lanes<real<S>> w[N];
-  sums<1> one = {{r.v[k]}};
-  [[maybe_unused]] sums<1, float> tile = {};
-  auto &sum = row_or_all<S>(tile, one);
-  load_lanes<S, N>(f.data, at, w);
-  for (int c = 0; c < N; c += 2)
-    sum.dot(0, cx<lanes<real<S>>>{w[c], w[c + 1]}, cx<lanes<real<S>>>{y[c], y[c + 1]});
-  if constexpr (storage<S>::scaled) one.add(0, tile, y_scale * scale_at(f, at));
-  r.v[k] = one.v[0];
 }
 
 /* Sums of f[k] y over a chunk, field by field, so that the tile of y stays in the nearest cache. */
@@ -144,10 +126,7 @@ template <class S, int N> void run_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t 
     memset(&r, 0, sizeof r.v[0] * (size_t)a->n);
     for (int64_t row = first; row < last; row++) {
       const spot at = {b.index(row, t), 0};
-      lanes<real<S>> v[N];
-      load_lanes<S, N>(y.data, at, v);
-      const lanes<double> scale = lanes<double>{} + scale_at(y, at);
-      for (int k = 0; k < a->n; k++) dot_tile<S, N>(spinor_of<S>(a->f[k]), v, scale, at, k, r);
+      for (int k = 0; k < a->n; k++) dot_tile<S, N>(spinor_of<S>(a->f[k]), y, at, r.v[k]);
     }
     for (int k = 0; k < a->n; k++) keep(partial_of(ctx, t, chunk, k), r.v[k]);
   });
@@ -243,14 +222,14 @@ qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
 qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 1);
   if (status != QK_OK) return status;
-  as_storage(a->y, [&](auto y) { run_dot<decltype(y), row_reals<decltype(y)>>(ctx, a); });
+  as_kind(a->y, [&](auto k) { run_dot<typename decltype(k)::S, decltype(k)::N>(ctx, a); });
   return QK_OK;
 }
 
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 0);
   if (status != QK_OK) return status;
-  as_storage(a->y, [&](auto y) { run_axpy<decltype(y), row_reals<decltype(y)>>(a); });
+  as_kind(a->y, [&](auto k) { run_axpy<typename decltype(k)::S, decltype(k)::N>(a); });
   return QK_OK;
 }
 

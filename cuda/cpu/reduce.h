@@ -11,14 +11,38 @@
 namespace QK_NS {
 namespace {
 
-/* body(a number of the storage type of fields like f); the arguments have been checked. */
-template <class F> void as_storage(const qk_spinor_t &f, const F &body) {
-  if (f.prec == QK_DOUBLE)
-    body(double());
-  else if (f.prec == QK_SINGLE)
-    body(float());
+/* Storage type, and reals a tile. */
+template <class STORAGE, int REALS> struct kind {
+  using S = STORAGE;
+  static constexpr int N = REALS;
+};
+
+/* body(kind of the fields like f), whose arguments have been checked. Tiles of 24 reals where a spinor can be
+ * cut to them: sums stay in registers longer. */
+template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
+  const bool large = f.ncomp % 12 == 0;
+  if (f.prec == QK_HALF)
+    body(kind<half, 24>{});
+  else if (f.prec == QK_DOUBLE)
+    large ? body(kind<double, 24>{}) : body(kind<double, sub_reals>{});
   else
-    body(half());
+    large ? body(kind<float, 24>{}) : body(kind<float, sub_reals>{});
+}
+
+/* r += (f, g) of one tile, row by row: arrays of eight doubles would go through memory. */
+template <class S, int N>
+void dot_tile(const spinor<S> &f, const spinor<S> &g, spot at, cx<lanes<double>> &r) {
+  sums<1> all = {{r}};
+  [[maybe_unused]] sums<1, float> tile = {};
+  auto &sum = row_or_all<S>(tile, all);
+  for (int part = 0; part < N / part_size<S, N>; part++) {
+    cx<lanes<real<S>>> z[1][2];
+    load_words<S, N, 2>(f, at, part, 0, z);
+    load_words<S, N, 2>(g, at, part, 1, z);
+    sum.dot(0, z[0][0], z[0][1]);
+  }
+  if constexpr (storage<S>::scaled) all.add(0, tile, scale_at(f, at) * scale_at(g, at));
+  r = all.v[0];
 }
 
 /* Rows [first, last) of chunk i, a chunk at least 16 spinors of 12 components. The cut depends on the

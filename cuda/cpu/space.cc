@@ -10,23 +10,11 @@ namespace {
 /* r[j*(j+1)/2 + i] += (v_i, v_j) of one tile, i <= j < nv. */
 template <class S, int N>
 void pairs_of_tile(const spinor<S> *v, int nv, spot at, sums<space_pairs> &r) {
-  using V = lanes<real<S>>;
-  V w[space_most][N];
-  for (int j = 0; j < nv; j++) load_lanes<S, N>(v[j].data, at, w[j]);
   for (int j = 0, k = 0; j < nv; j++)
-    for (int i = 0; i <= j; i++, k++) {
-      sums<1> one = {{r.v[k]}};
-      [[maybe_unused]] sums<1, float> tile = {};
-      auto &sum = row_or_all<S>(tile, one);
-      for (int c = 0; c < N; c += 2)
-        sum.dot(0, cx<V>{w[i][c], w[i][c + 1]}, cx<V>{w[j][c], w[j][c + 1]});
-      if constexpr (storage<S>::scaled) one.add(0, tile, scale_at(v[i], at) * scale_at(v[j], at));
-      r.v[k] = one.v[0];
-    }
+    for (int i = 0; i <= j; i++, k++) dot_tile<S, N>(v[i], v[j], at, r.v[k]);
 }
 
-template <class S> void run_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a, int nv) {
-  constexpr int N = row_reals<S>;
+template <class S, int N> void run_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a, int nv) {
   const block_shape b = shape_of(a->v[0], N);
   const int n = nv * (nv + 1) / 2;
   spinor<S> v[space_most];
@@ -41,8 +29,7 @@ template <class S> void run_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a, in
     finish(ctx, b, chunks(b, N), k, NULL, false, a->dots + (int64_t)k * 2 * b.nrhs);
 }
 
-template <class S> void run_step(const qk_space_args_t *a) {
-  constexpr int N = row_reals<S>;
+template <class S, int N> void run_step(const qk_space_args_t *a) {
   const block_shape b = shape_of(a->x, N);
   const spinor<S> x = spinor_of<S>(a->x);
   const auto v = [&](int j) { return spinor_of<S>(a->v[j]); };
@@ -67,7 +54,7 @@ qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
   qk_status_t status = qk_args_space(ctx, a, 0);
   if (status != QK_OK) return status;
   const int nv = a->n < space_most ? a->n + 1 : space_most;
-  as_storage(a->v[0], [&](auto s) { run_dots<decltype(s)>(ctx, a, nv); });
+  as_kind(a->v[0], [&](auto k) { run_dots<typename decltype(k)::S, decltype(k)::N>(ctx, a, nv); });
   for (int j = nv; status == QK_OK && j <= a->n; j++) status = space_dots_with(ctx, a, j);
   return status;
 }
@@ -75,7 +62,7 @@ qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
 qk_status_t space_step(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
   const qk_status_t status = qk_args_space(ctx, a, 1);
   if (status != QK_OK) return status;
-  as_storage(a->x, [&](auto s) { run_step<decltype(s)>(a); });
+  as_kind(a->x, [&](auto k) { run_step<typename decltype(k)::S, decltype(k)::N>(a); });
   return QK_OK;
 }
 
