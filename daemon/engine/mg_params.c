@@ -9,7 +9,6 @@ enum {
   STEPS_MAX = 100
 };
 
-static const int64_t VECTORS_LARGE = (int64_t)16 << 30; /* bytes of null vectors in single */
 static const char axis[4] = {'x', 'y', 'z', 't'};
 
 /* ---- aggregates ------------------------------------------------------------------------------------- */
@@ -68,21 +67,14 @@ static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
   if (*value == 0) *value = otherwise;
 }
 
-/* Relaxation holds eight blocks of half the sites beside the vectors: in single the setup of a lattice of
- * 48^3x96 would not fit into 140 GB. */
-static qk_prec_t relaxation_precision(const qk_geom_t *geom, int level, bool gpu, int nvec) {
-  const int64_t bytes = geom->local_volume * geom->ncomp * nvec * 8;
-  return level == 0 && gpu && bytes > VECTORS_LARGE ? QK_HALF : QK_SINGLE;
-}
-
 /* What a level needs that leads to a coarser one; blocks and nvec are there. */
-static void complete_upper(const qk_geom_t *geom, int level, bool gpu, qk_mg_level_params_t *p) {
+static void complete_upper(int level, bool gpu, qk_mg_level_params_t *p) {
   const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
   default_int(&p->setup_iterations, gpu ? 100 : 50);
-  default_real(&p->setup_tol, 3e-3);
+  default_real(&p->setup_tol, 1e-3);
   default_int(&p->setup_passes, gpu ? 2 : -1);
   default_prec(&p->prolongator, low);
-  default_prec(&p->setup_prec, relaxation_precision(geom, level, gpu, p->nvec));
+  default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
   default_int(&p->pre, -1);
   default_int(&p->post, level == 0 ? 8 : 4);
   default_prec(&p->smoother_prec, level == 0 ? low : QK_SINGLE);
@@ -193,7 +185,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_
   level[0] = *geom;
   qk_status_t status = complete_geometry(&p, level, err);
   for (int l = 0; !status && l + 1 < p.nlevel; l++) {
-    complete_upper(&level[l], l, gpu, &p.level[l]);
+    complete_upper(l, gpu, &p.level[l]);
     complete_lower(l + 2 == p.nlevel, gpu, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
     if (!status) status = check_lower(l + 1, &p.level[l + 1], err);

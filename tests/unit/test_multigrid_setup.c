@@ -61,17 +61,12 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_assert(qk_mg_params_complete(&g, gpu, &p, NULL) == QK_OK);
     cr_expect(p.level[0].nvec == 24 && p.level[1].nvec == 24 && p.level[2].nvec == 0);
     cr_expect(p.level[0].prolongator == (gpu ? QK_HALF : QK_SINGLE));
+    cr_expect(p.level[0].setup_prec == (gpu ? QK_HALF : QK_SINGLE));
+    cr_expect(p.level[1].setup_prec == QK_SINGLE);
     cr_expect(p.level[1].store == (gpu ? QK_HALF : QK_SINGLE));
     again = p;
     cr_assert(qk_mg_params_complete(&g, gpu, &again, NULL) == QK_OK);
     cr_expect(memcmp(&p, &again, sizeof p) == 0);
-  }
-  qk_geom_t huge = geometry(comm, 48, 48, 48, 96);
-  for (int gpu = 0; gpu < 2; gpu++) {
-    qk_mg_params_t large = {0};
-    cr_assert(qk_mg_params_complete(&huge, gpu, &large, NULL) == QK_OK);
-    cr_expect(large.level[0].setup_prec == (gpu ? QK_HALF : QK_SINGLE));
-    cr_expect(large.level[1].setup_prec == QK_SINGLE);
   }
   qk_mg_params_t p = {.nlevel = 2, .level = {{.pre = -1, .nvec = 32}}};
   cr_assert(qk_mg_params_complete(&g, false, &p, NULL) == QK_OK);
