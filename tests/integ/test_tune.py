@@ -119,10 +119,11 @@ def what_does_not_fit_is_told(case):
 
 @tap.test
 def bad_options_are_refused_with_their_limit(case):
-    bad = (('--kappa=0', 'kappa'), ('--mass=-4', 'mass'), ('--csw=x', 'csw'), ('--boundary-t=0.5', 'boundary-t'), ('--tol=1', 'tol'),
-           ('--slots=0', 'slots'), ('--slots=65', '64'), ('--budget=0', 'budget'), ('--solves=0', 'solves'),
-           ('--start=mg-vectors', 'KEY=VALUE'), ('--start=mg-vectors=many', 'mg-vectors = many'), ('--start=mg-color=red', 'mg-color'),
-           ('--dims=4x4x4', 'dims'), ('--grid=2x1x1', 'grid'), ('--backend=tpu', 'backend'), ('extra', 'extra'))
+    bad = (('--kappa=0', 'kappa'), ('--mass=-4', 'mass'), ('--csw=x', 'csw'), ('--boundary-t=0.5', 'boundary-t'),
+           ('--tol=1', 'tol'), ('--slots=0', 'slots'), ('--slots=65', '64'), ('--budget=0', 'budget'), ('--solves=0', 'solves'),
+           ('--start=mg-vectors', 'KEY=VALUE'), ('--start=mg-vectors=many', 'mg-vectors = many'),
+           ('--start=mg-color=red', 'mg-color'), ('--dims=4x4x4', 'dims'), ('--grid=2x1x1', 'grid'), ('--backend=tpu', 'backend'),
+           ('extra', 'extra'))
     for option, word in bad:
         done = case.tune(*OPERATOR, SMALL, option)
         assert done.returncode == USAGE and word in done.stderr and not done.stdout, (option, done)
