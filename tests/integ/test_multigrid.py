@@ -44,7 +44,7 @@ class Case:
     def daemon(self, *options, ranks=None, wait='ready: ', gauge=None, checkpoint='off'):
         path = checkpoint if checkpoint == 'off' else os.path.join(self.folder.name, checkpoint)
         return Daemon(self.binary, '--csw', str(CSW), '--ranks', ranks or self.ranks, '--solver', 'mg', '--mg-checkpoint', path,
-                      *options, engine=self.engine, gauge=gauge or self.gauge, mass=repr(MASS), wait=wait)
+                      '--lease', '600', *options, engine=self.engine, gauge=gauge or self.gauge, mass=repr(MASS), wait=wait)
 
     def residual(self, x, b):
         x, b = x.reshape(self.op.shape), b.reshape(self.op.shape)
