@@ -9,9 +9,8 @@
  * first stages even while the kernel before this one runs (settle.cuh). Warps' sums are
  * added in order through shared memory.
  *
- * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32, where there is one tile: memory is
- * the limit then. Beside 16-bit matrices a lone RHS has the two in two columns, and zeros in the others. Two and more
- * tiles are rounded to tf32 beside 16-bit matrices.
+ * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32: rounded to one, coarse solves near the
+ * critical mass stall. Beside 16-bit matrices a lone RHS has the two in two columns, and zeros in the others.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -308,11 +307,10 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
   stream.on = !lone || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
-  constexpr bool one_tile = sizeof(M) == sizeof(half) && T == 1;
-  if (one_tile && lone)
+  if (sizeof(M) == sizeof(half) && T == 1 && lone)
     add_terms<M, W>(stream, thread / 4 == 1, acc);
   else
-    add_terms<std::conditional_t<one_tile, float, M>, W>(stream, false, acc);
+    add_terms<float, W>(stream, false, acc);
 
   constexpr int pairs = RP * 8;
   const int lanes = lone ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;

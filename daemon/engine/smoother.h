@@ -16,8 +16,8 @@
 #include "daemon/engine/operator.h"
 
 typedef enum qk_smoother_kind {
+  QK_SMOOTHER_CAGCR, /* the default */
   QK_SMOOTHER_MR,
-  QK_SMOOTHER_CAGCR,
   QK_SMOOTHER_CHEBYSHEV,
   QK_SMOOTHER_SCHWARZ,
   QK_SMOOTHER_COUNT

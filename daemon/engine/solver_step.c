@@ -101,10 +101,11 @@ static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
   bool gained = taken && norm < 0.5 * w->best;
+  bool paid = s->params.precond.apply != NULL; /* an update is a whole run then: it must gain */
   slot->applications += (plan->add[i] && !taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
   if (gained)
     w->stalls = 0;
-  else if (!taken || !plan->due[i])
+  else if (!taken || !plan->due[i] || paid)
     w->stalls++;
   if (gained) w->breakdown = false;
   if (taken) w->best = norm;
