@@ -461,6 +461,40 @@ Test(solver, gcr_takes_a_preconditioner) {
   rig_close(&rig);
 }
 
+/* Sees one chirality only: what the other one needs is never made. */
+static qk_status_t half_blind(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+  const qk_rig_t *rig = self;
+  (void)mask;
+  qk_chiral_args_t args = {.plus = 1, .minus = 0, .in = r->v, .out = z->v};
+  return rig->dev.ops->chiral(rig->dev.ctx, &args);
+}
+
+Test(solver, preconditioner_that_brings_nothing_ends_a_slot_long_before_its_limit) {
+  qk_rig_t rig;
+  qk_solver_t *solver;
+  open_smooth(&rig);
+  qk_solver_params_t p = {.method = "gcr",
+                          .inner = QK_SINGLE,
+                          .nslot = 2,
+                          .check = 1,
+                          .precond = {.apply = half_blind, .self = &rig}};
+  rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, NULL), "solver", NULL);
+  for (int i = 0; i < 2; i++) {
+    source(&rig, solver, i, 5 + (uint64_t)i, 1);
+    fill(solver, i, 1e-10, 20000);
+  }
+  rig_run(solver);
+  for (int i = 0; i < 2; i++) {
+    const qk_slot_t *s = qk_solver_slot(solver, i);
+    cr_expect(s->status == QK_NOT_CONVERGED || s->status == QK_BREAKDOWN, "%s",
+              qk_status_name(s->status));
+    cr_expect(s->iterations < 200, "%lld iterations", (long long)s->iterations);
+    cr_expect(s->residual > 1e-3 && s->residual < 1);
+  }
+  qk_solver_destroy(solver);
+  rig_close(&rig);
+}
+
 Test(solver, thousand_solves_leave_memory_where_it_was) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:weak:2x2x2x4:3", NULL);
