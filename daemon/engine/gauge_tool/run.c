@@ -16,8 +16,7 @@ qk_status_t qk_tool_begin(qk_tool_t *tool, const char *program, const qk_tool_op
   qk_status_t status = qk_launch_comm("auto", &argc, &argv, &tool->comm, err);
   if (status != QK_OK) return status;
   tool->root = qk_comm_rank(tool->comm) == 0;
-  if (qk_comm_size(tool->comm) > 1)
-    qk_log_init(program, qk_comm_rank(tool->comm), QK_LOG_WARN);
+  if (qk_comm_size(tool->comm) > 1) qk_log_init(program, qk_comm_rank(tool->comm), QK_LOG_WARN);
   qk_launch_threads(tool->comm);
   return QK_OK;
 }
