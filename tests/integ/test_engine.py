@@ -397,7 +397,7 @@ def sigterm_stops_an_idle_and_a_busy_engine(case):
     with case.loaded() as e:
         assert e.terminate() == 0
     with case.endless() as e:
-        e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-13, max_iter=10**9)
+        e.fill(0, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
         e.expect('slot_progress')
         assert e.terminate() == 0
 
