@@ -30,7 +30,8 @@ MASS = 1 / (2 * KAPPA) - 4
 DIMS = (8, 8, 8, 16)
 FEW = ('--mg-vectors', '16', '--mg-setup-passes', 'none')  # for what needs no good setup
 # Takes the high modes of the first digit in few iterations, and many for the low ones of later digits.
-POOR = ('--mg-vectors', '2', '--mg-setup-iterations', '1', '--mg-setup-passes', 'none', '--mg-iterations', '1')
+POOR = ('--mg-vectors', '2', '--mg-setup-iterations', '1', '--mg-setup-passes', 'none', '--mg-iterations', '1', '--mg-smoother', 'mr',
+        '--mg-post', '2')
 
 
 class Case:
