@@ -97,6 +97,7 @@ def a_killed_engine_comes_back_from_the_checkpoint_and_finishes(case):
         c.submit(len(lost), source=qk.SOURCE_Z4, sink=qk.SINK_NONE, tol=1e-9, column=[noise_columns(n)[k] for k in lost])
         again = c.results(len(lost))
         assert all(r.status == 0 and r.true_residual <= 1e-9 for r in again), again
+        c.ack(2)
         s = d.status()
         assert s.engine.restarts == 1 and s.setup.multigrid.restored and s.setup.multigrid.checkpoint_written
         assert max(r.iterations for r in again) <= 1.2 * max(r.iterations for r in first) + 1
@@ -126,8 +127,10 @@ def slow_solves_are_mended(case):
         noise = dict(source=qk.SOURCE_Z4, sink=qk.SINK_NONE)
         c.submit(8, tol=0.3, column=noise_columns(8), **noise)
         assert all(r.status == 0 for r in c.results(8))
+        c.ack(1)
         c.submit(32, tol=1e-5, column=noise_columns(32), **noise)
         assert all(r.status == 0 for r in c.results(32))
+        c.ack(2)
         s = d.status_when(lambda s: s.setup.multigrid.refined + s.setup.multigrid.rebuilt > 0)
         assert s.engine.restarts == 0 and d.log('outer iterations a digit, .* to be refined')
         assert d.terminate() == 0
