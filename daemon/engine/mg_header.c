@@ -86,7 +86,7 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
     for (int mu = 0; mu < 4; mu++) put(&c, (uint64_t)h->level[l].block[mu], 4);
     put(&c, (uint64_t)h->level[l].nvec, 4);
     put(&c, (uint64_t)h->level[l].setup_iterations, 4);
-    put(&c, (uint64_t)(h->level[l].setup_passes + 1), 4);
+    put(&c, (uint64_t)h->level[l].setup_passes + 1, 4);
     put(&c, 0, 4);
     put_real(&c, h->level[l].setup_tol);
   }

@@ -173,7 +173,7 @@ static qk_field_t *vectors_of(void *arg, int level, const qk_device_t *dev) {
 static qk_status_t read_null(loading_t *in, qk_mg_t *mg) {
   qk_status_t status = QK_OK;
   for (int l = 0; l + 1 < mg->nlevel && status == QK_OK; l++) {
-    qk_field_t *f;
+    qk_field_t *f = NULL;
     status = read_section(in, mg->nlevel - 1 + l, &mg->level[l + 1].dev, &f);
     if (status != QK_OK) break;
     qk_field_destroy(mg->level[l].null);

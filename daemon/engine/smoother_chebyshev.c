@@ -86,7 +86,7 @@ static qk_status_t arnoldi_step(qk_smoother_t *s, arnoldi_t *a, int j) {
     const double *h = qk_scalars_host(&a->dots, i, 0);
     a->h[i][j] = h[0] + I * h[1];
   }
-  double norm;
+  double norm = 0;
   status = normalise(s, a, w, &norm);
   a->h[j + 1][j] = norm;
   return status;
