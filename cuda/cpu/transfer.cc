@@ -158,11 +158,8 @@ template <class V> struct tiles_of_rhs {
     return site * (int64_t)s.ntile + tile;
   }
 
-  template <class F> void gather(int n) {
-    lanes<float> sums[MAX_TILES][2][2 * QK_MG_NVEC_MAX], rows[24];
-    for (int tile = 0; tile < s.ntile; tile++)
-      for (int k = 0; k < 2; k++)
-        for (int i = 0; i < s.groups * WORDS; i++) sums[tile][k][i] = lanes<float>{};
+  /* visit(vectors, tile of the fine field, which tile): all sites of an aggregate. */
+  template <class Visit> void sites(int n, const Visit &visit) {
     int origin[4];
     aggregate_origin(a.t.agg, w, n, origin);
     for (int i = 0; i < w.volume; i++) {
@@ -170,13 +167,20 @@ template <class V> struct tiles_of_rhs {
       if (a.parity != QK_FULL && x.parity != (int)a.parity) continue;
       const float *v = vectors(x);
       const int64_t at = field_site(a.fine, a.t.agg.fine, x) * (int64_t)s.ntile;
-      for (int tile = 0; tile < s.ntile; tile++) {
-        const float *psi = fine_rows<F>(a.fine, at + tile, rows);
-        for (int k = 0; k < 2; k++)
-          add_restricted(s, v + k * s.per_chirality(), psi + k * 2 * s.half * QK_TILE,
-                         sums[tile][k]);
-      }
+      for (int tile = 0; tile < s.ntile; tile++) visit(v, at + tile, tile);
     }
+  }
+
+  template <class F> void gather(int n) {
+    lanes<float> sums[MAX_TILES][2][2 * QK_MG_NVEC_MAX], rows[24];
+    for (int tile = 0; tile < s.ntile; tile++)
+      for (int k = 0; k < 2; k++)
+        for (int i = 0; i < s.groups * WORDS; i++) sums[tile][k][i] = lanes<float>{};
+    sites(n, [&](const float *v, int64_t at, int tile) {
+      const float *psi = fine_rows<F>(a.fine, at, rows);
+      for (int k = 0; k < 2; k++)
+        add_restricted(s, v + k * s.per_chirality(), psi + k * 2 * s.half * QK_TILE, sums[tile][k]);
+    });
     for (int tile = 0; tile < s.ntile; tile++)
       for (int k = 0; k < 2; k++)
         for (int i = 0; i < 2 * s.nvec; i++)
@@ -187,22 +191,13 @@ template <class V> struct tiles_of_rhs {
 
   template <class F> void spread(int n) {
     lanes<float> y[2 * QK_MG_N_MAX];
-    int origin[4];
-    aggregate_origin(a.t.agg, w, n, origin);
-    for (int i = 0; i < w.volume; i++) {
-      const site_pos x = aggregate_site(a.t.agg, w, origin, i);
-      if (a.parity != QK_FULL && x.parity != (int)a.parity) continue;
-      const float *v = vectors(x);
-      const int64_t at = field_site(a.fine, a.t.agg.fine, x) * (int64_t)s.ntile;
-      for (int tile = 0; tile < s.ntile; tile++) {
-        const float *phi =
-            (const float *)a.coarse.data + coarse_tile(n, tile) * 4 * s.nvec * QK_TILE;
-        for (int k = 0; k < 2; k++)
-          prolong_site(s, v + k * s.per_chirality(), phi + k * 2 * s.nvec * QK_TILE,
-                       y + k * 2 * s.half);
-        put_fine_rows<F>(a.fine, at + tile, a.add != 0, y);
-      }
-    }
+    sites(n, [&](const float *v, int64_t at, int tile) {
+      const float *phi = (const float *)a.coarse.data + coarse_tile(n, tile) * 4 * s.nvec * QK_TILE;
+      for (int k = 0; k < 2; k++)
+        prolong_site(s, v + k * s.per_chirality(), phi + k * 2 * s.nvec * QK_TILE,
+                     y + k * 2 * s.half);
+      put_fine_rows<F>(a.fine, at, a.add != 0, y);
+    });
   }
 };
 
