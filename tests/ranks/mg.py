@@ -29,8 +29,7 @@ def compare_with(grid):
             if name == 'convergence':
                 assert abs(got[name] - want) < 0.05, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
             elif name.startswith('iterations'):
-                # slots of a block end in pairs of iterations
-                assert abs(got[name] - want) <= 2, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
+                assert abs(got[name] - want) <= 1, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
             else:
                 level = name.rsplit('_', 1)[1]
                 size = abs(one['norm_M_' + level]) if name.startswith('dot_M') else abs(want)
