@@ -291,6 +291,13 @@ static qk_status_t look_after_checkpoint(worker_t *w) {
   return news ? qk_report_multigrid(w->channel, w->setup->mg) : QK_OK;
 }
 
+/* Before the results that it belongs to. */
+static qk_status_t tell_memory(worker_t *w) {
+  qk_status_t status = qk_setup_count_memory(w->setup);
+  w->last_heartbeat = 0;
+  return status == QK_OK ? beat(w) : status;
+}
+
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SLOTS_MAX];
   int n = 0;
@@ -301,7 +308,7 @@ static qk_status_t work(worker_t *w) {
     w->steps++;
   }
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
-  if (status == QK_OK && n > 0 && !running(w)) status = qk_setup_count_memory(w->setup);
+  if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
   for (int i = 0; i < n && status == QK_OK; i++) {
     status = qk_report_slot_done(w->channel, &result[i]);
     watch(w, &result[i]);
