@@ -252,7 +252,7 @@ static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) 
 }
 
 static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
-  double level[QK_MG_LEVELS_MAX] = {0}, total = 0;
+  double level[QK_MG_LEVELS_MAX] = {0};
   mg_rig_t m = {.mg = mg};
   mg_rig_slots(rig, &m, o->outer, n, o->keep);
   qk_cycle_t *cycle = m.cycle;
@@ -261,9 +261,7 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
   cost_t c = solve(rig, o, solver, n, o->tol);
   show_cost("multigrid", n, &c, reference);
   qk_cycle_time(cycle, true, level);
-  double start = now();
-  solve(rig, o, solver, n, o->tol);
-  total = now() - start;
+  double total = n * solve(rig, o, solver, n, o->tol).seconds;
   qk_cycle_time(cycle, false, level);
   printf("%16s device %.1f GB; share of time by level:", "",
          1e-9 * (double)rig->dev.ops->allocated(rig->dev.ctx));

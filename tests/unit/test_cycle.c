@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "tests/support/mg_rig.h"
 
@@ -362,40 +361,4 @@ Test(cycle, refuses_what_makes_no_sense) {
   qk_field_destroy(wrong);
   mg_rig_close(&m);
   rig_close(&rig);
-}
-
-static void fail_everywhere(const char *point, qk_status_t expected) {
-  char faults[64];
-  qk_status_t status = QK_INTERNAL;
-  int n = 0;
-  while (status && n < 1000) {
-    qk_rig_t rig; /* a new one each time: a device that failed is lost */
-    mg_rig_t m;
-    open_small(&rig);
-    const qk_mg_params_t params = small_params(2);
-    mg_rig_open(&rig, &params, QK_SINGLE, 1, &m);
-    qk_field_t *z = even_field(&rig, 3, (const uint64_t[]){1, 2, 3}),
-               *r = even_field(&rig, 3, (const uint64_t[]){4, 5, 6});
-    int64_t host = qk_mem_bytes();
-    snprintf(faults, sizeof faults, "%s:%d", point, ++n);
-    cr_assert(qk_fault_set(faults) == 0);
-    qk_cycle_t *c = NULL;
-    status = qk_cycle_create(m.mg, QK_SINGLE, 3, &c, NULL);
-    if (!status) status = qk_cycle_apply(c, z, r, NULL);
-    cr_assert(qk_fault_set(NULL) == 0);
-    cr_assert(!status || status == expected, "%s: %s", faults, qk_status_name(status));
-    qk_cycle_destroy(c);
-    if (!status) cr_expect(qk_mem_bytes() >= host);
-    qk_field_destroy(r);
-    qk_field_destroy(z);
-    mg_rig_close(&m);
-    int64_t left = rig.dev.ops->allocated(rig.dev.ctx);
-    rig_close(&rig);
-    cr_assert(left >= 0);
-  }
-  cr_expect(!status && n > 10, "%s: %d places, then %s", point, n, qk_status_name(status));
-}
-
-Test(cycle, device_memory_may_end) {
-  fail_everywhere("device-alloc", QK_DEVICE_MEMORY);
 }

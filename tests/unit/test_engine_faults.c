@@ -2,16 +2,10 @@
  * Every allocation and every device call of setting up an operator, solving, and cancelling fails once:
  * each failure comes back as its status and nothing stays behind.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "daemon/base/fault.h"
-#include "daemon/base/mem.h"
-#include "tests/support/rig.h"
+#include "tests/support/faults.h"
 
 /* All that an engine does with one operator and one solver, stopping at the first failure. */
-static qk_status_t life(qk_rig_t *rig, const char *method) {
+static qk_status_t life(qk_rig_t *rig, const void *method) {
   const double tol[2] = {0.05, 0.02};
   const int64_t limit[2] = {50, 50};
   const int slot[2] = {0, 1};
@@ -47,24 +41,7 @@ static qk_status_t life(qk_rig_t *rig, const char *method) {
 }
 
 static void fail_everywhere(const char *point, const char *method, qk_status_t expected) {
-  char faults[64];
-  qk_status_t status = QK_INTERNAL;
-  int n = 0;
-  while (status && n < 2000) {
-    qk_rig_t rig; /* a new one each time: a device that failed is lost */
-    rig_open(&rig, NULL, "builtin:weak:2x2x2x4:1", NULL);
-    int64_t host = qk_mem_bytes(), device = rig.dev.ops->allocated(rig.dev.ctx);
-    snprintf(faults, sizeof faults, "%s:%d", point, ++n);
-    cr_assert(qk_fault_set(faults) == 0);
-    status = life(&rig, method);
-    cr_assert(qk_fault_set(NULL) == 0);
-    cr_assert(!status || status == expected, "%s: %s", faults, qk_status_name(status));
-    cr_assert(qk_mem_bytes() == host && rig.dev.ops->allocated(rig.dev.ctx) == device,
-              "%s, %s: %ld bytes of host, %ld of device memory stay", method, faults,
-              (long)(qk_mem_bytes() - host), (long)(rig.dev.ops->allocated(rig.dev.ctx) - device));
-    rig_close(&rig);
-  }
-  cr_expect(!status && n > 20, "%s: %d places, then %s", point, n, qk_status_name(status));
+  rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, false, life, method);
 }
 
 Test(engine_faults, device_memory) {
