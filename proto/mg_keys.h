@@ -25,7 +25,7 @@
   X(ITERATIONS, "mg-iterations", "N,...", "iterations of GCR on each level but the first")         \
   X(TOL, "mg-tol", "TOL,...", "residual that ends them early, from level 1 on; or none")           \
   X(STORE, "mg-store", "single|half,...", "storage of coarse matrices, from level 1 on")           \
-  X(DEFLATE, "mg-deflate", "N", "vectors of the coarsest level that are deflated")                 \
+  X(DEFLATE, "mg-deflate", "N", "vectors of the coarsest level that are deflated, or none")        \
   X(GRAPHS, "mg-graphs", "yes|no", "launch a cycle as one graph where the backend can")            \
   X(SEED, "mg-seed", "N", "of the random vectors that a setup starts from")
 

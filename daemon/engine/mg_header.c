@@ -244,6 +244,11 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
 
 /* ---- making and comparing ---------------------------------------------------------------------------------- */
 
+/* Vectors to be deflated. */
+static int wanted(const qk_mg_params_t *params) {
+  return params->deflate > 0 ? params->deflate : 0;
+}
+
 void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identity_t *identity) {
   int64_t offset = QK_MG_HEADER_BYTES;
   memset(h, 0, sizeof *h);
@@ -251,7 +256,7 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
   memcpy(h->dims, mg->level[0].geom.global, sizeof h->dims);
   h->nlevel = mg->nlevel;
   h->deflate = mg->deflation ? qk_deflation_count(mg->deflation) : 0;
-  h->deflate_wanted = mg->params.deflate;
+  h->deflate_wanted = wanted(&mg->params);
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_mg_level_params_t *p = &mg->params.level[l];
     memcpy(h->level[l].block, p->block, sizeof p->block);
@@ -338,9 +343,9 @@ qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
     return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d levels, not %d", h->nlevel, params->nlevel);
   for (int l = 0; l + 1 < h->nlevel && status == QK_OK; l++)
     status = match_level(h, l, &params->level[l], err);
-  if (status == QK_OK && h->deflate_wanted != params->deflate)
+  if (status == QK_OK && h->deflate_wanted != wanted(params))
     status = qk_fail(err, QK_NOT_FOUND, "checkpoint of %d deflated vectors, not %d",
-                     h->deflate_wanted, params->deflate);
+                     h->deflate_wanted, wanted(params));
   return status;
 }
 

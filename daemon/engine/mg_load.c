@@ -223,7 +223,7 @@ static void release(loading_t *in, const qk_device_t *dev) {
 static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
                          const qk_mg_params_t *params, qk_mg_t **mg) {
   qk_mg_params_t p = *params;
-  p.deflate = 0; /* of the file instead */
+  p.deflate = -1; /* of the file instead */
   qk_err_t made = {0};
   qk_status_t status = qk_mg_create_from(op, work, &p, vectors_of, in, mg, &made);
   if (status != QK_OK) /* the file's own error, where it has one, is the cause */

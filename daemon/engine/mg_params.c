@@ -6,7 +6,8 @@
 enum {
   AGGREGATE_LEAST = 8, /* sites, of an aggregate that is chosen here */
   ITERATIONS_MAX = 1000,
-  STEPS_MAX = 100
+  STEPS_MAX = 100,
+  DEFLATED = 32
 };
 
 static const char axis[4] = {'x', 'y', 'z', 't'};
@@ -68,11 +69,11 @@ static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
 }
 
 /* What a level needs that leads to a coarser one; blocks and nvec are there. */
-static void complete_upper(int level, bool gpu, qk_mg_level_params_t *p) {
+static void complete_upper(int level, int nlevel, bool gpu, qk_mg_level_params_t *p) {
   const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
   default_int(&p->setup_iterations, gpu ? 100 : 50);
   default_real(&p->setup_tol, 1e-3);
-  default_int(&p->setup_passes, gpu ? 2 : -1);
+  default_int(&p->setup_passes, gpu || nlevel > 2 ? 2 : -1);
   default_prec(&p->prolongator, low);
   default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
   default_int(&p->pre, -1);
@@ -170,12 +171,17 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEV
   return QK_OK;
 }
 
-static qk_status_t check_deflation(const qk_geom_t *last, int n, qk_err_t *err) {
-  uint64_t most = (uint64_t)last->volume / 2 * (uint64_t)last->ncomp;
-  if (n >= 0 && (uint64_t)n < most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT,
-                 "multigrid: %d deflated vectors: 0 to %llu, the unknowns of the coarsest level", n,
-                 (unsigned long long)most - 1);
+/* Beyond two levels the coarsest one is cheap to deflate, and near the critical mass dear to solve without. */
+static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gpu, int *n,
+                                      qk_err_t *err) {
+  const int64_t unknowns = (int64_t)last->volume / 2 * last->ncomp;
+  const int enough = unknowns / 8 < DEFLATED ? (int)(unknowns / 8) : DEFLATED;
+  default_int(n, gpu || nlevel < 3 ? -1 : enough);
+  if (*n >= -1 && *n < unknowns) return QK_OK;
+  return qk_fail(
+      err, QK_BAD_ARGUMENT,
+      "multigrid: %d deflated vectors: -1 (none) to %lld, the unknowns of the coarsest level", *n,
+      (long long)unknowns - 1);
 }
 
 qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,
@@ -185,12 +191,12 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_
   level[0] = *geom;
   qk_status_t status = complete_geometry(&p, level, err);
   for (int l = 0; !status && l + 1 < p.nlevel; l++) {
-    complete_upper(l, gpu, &p.level[l]);
+    complete_upper(l, p.nlevel, gpu, &p.level[l]);
     complete_lower(l + 2 == p.nlevel, gpu, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
     if (!status) status = check_lower(l + 1, &p.level[l + 1], err);
   }
-  if (!status) status = check_deflation(&level[p.nlevel - 1], p.deflate, err);
+  if (!status) status = complete_deflation(&level[p.nlevel - 1], p.nlevel, gpu, &p.deflate, err);
   if (status) return status;
   if (p.seed == 0) p.seed = 1;
   *params = p;

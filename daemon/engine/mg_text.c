@@ -40,7 +40,7 @@ static const row_t rows[] = {
     {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 32},
     {"mg-tol", REAL, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
-    {"mg-deflate", COUNT, -1, WHOLE(deflate), 1, 4096},
+    {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, 4096},
 };
 enum { NROW = sizeof rows / sizeof rows[0], WORD = 64 };
 

@@ -63,7 +63,7 @@ static qk_status_t deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_
   qk_err_t why = {0};
   const qk_lanczos_params_t p = {
       .n = mg->params.deflate, .prec = QK_SINGLE, .seed = mg->params.seed};
-  if (p.n == 0) return QK_OK;
+  if (p.n <= 0) return QK_OK;
   qk_status_t status =
       qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, &mg->deflation, &why);
   if (status == QK_NOT_CONVERGED) {

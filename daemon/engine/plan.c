@@ -195,7 +195,8 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
     above += step[l].prolongator + step[l].links;
     below -= step[l].prolongator + step[l].links;
   }
-  plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
+  if (in->mg->deflate > 0)
+    plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
   plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
 }
 

@@ -229,15 +229,6 @@ static void show_cost(const char *what, int n, const cost_t *c, double reference
   fflush(stdout);
 }
 
-static double plain(qk_rig_t *rig, const options_t *o, int n) {
-  qk_solver_t *solver = rig_solver(rig, "bicgstab", o->inner, n);
-  solve(rig, o, solver, n, o->tol); /* allocates, warms up */
-  cost_t c = solve(rig, o, solver, n, o->tol);
-  show_cost(o->inner == QK_HALF ? "bicgstab half" : "bicgstab single", n, &c, c.seconds);
-  qk_solver_destroy(solver);
-  return c.seconds;
-}
-
 /* |x - x*| / |x*| over the residual of x, with x* solved 1e4 times further. */
 static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) {
   cost_t c = solve(rig, o, solver, 1, o->tol);
@@ -249,6 +240,16 @@ static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) 
          d.residual, rig_distance(rig, x, better), rig_distance(rig, x, better) / c.residual);
   qk_free(x);
   qk_free(better);
+}
+
+static double plain(qk_rig_t *rig, const options_t *o, int n) {
+  qk_solver_t *solver = rig_solver(rig, "bicgstab", o->inner, n);
+  solve(rig, o, solver, n, o->tol); /* allocates, warms up */
+  cost_t c = solve(rig, o, solver, n, o->tol);
+  show_cost(o->inner == QK_HALF ? "bicgstab half" : "bicgstab single", n, &c, c.seconds);
+  if (o->errors && n == 1) error_ratio(rig, o, solver);
+  qk_solver_destroy(solver);
+  return c.seconds;
 }
 
 static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {

@@ -68,7 +68,7 @@ Test(mg_text, print_and_set_are_inverse) {
       {"mg-smoother", "mr,ca-gcr"},
       {"mg-omega", "0.85"},
       {"mg-tol", "none,0.25"},
-      {"mg-deflate", "16"},
+      {"mg-deflate", "none"},
       {"mg-graphs", "no"},
       {"mg-seed", "7"},
   };

@@ -109,8 +109,8 @@ Test(mg_params, what_does_not_fit_is_refused) {
   qk_geom_t large = geometry(comm, 16, 16, 16, 16);
   refused(&large, (qk_mg_params_t){.level = {[1] = {.smoother_prec = QK_HALF}}},
           "level 1: half precision");
-  refused(&g, (qk_mg_params_t){.deflate = -1}, "-1 deflated vectors");
-  refused(&g, (qk_mg_params_t){.deflate = 768}, "768 deflated vectors: 0 to 767");
+  refused(&g, (qk_mg_params_t){.deflate = -2}, "-2 deflated vectors: -1");
+  refused(&g, (qk_mg_params_t){.deflate = 768}, "768 deflated vectors: -1 (none) to 767");
   qk_err_t err = {0};
   cr_expect(qk_mg_possible(&tiny, &err) == QK_BAD_GEOMETRY && err.text[0]);
   qk_comm_destroy(comm);
@@ -277,7 +277,7 @@ static void life(const char *gauge, const qk_mg_params_t *params) {
   cr_expect(mg->attempts == 1 && !mg->restored && mg->nlevel == params->nlevel);
   cr_expect(seen.vectors >= mg->nlevel - 1 && seen.coarse >= mg->nlevel - 1 && seen.order);
   cr_expect(seen.refinements >= 1);
-  cr_expect((mg->deflation != NULL) == (params->deflate > 0));
+  cr_expect((mg->deflation != NULL) == (mg->params.deflate > 0));
   expect_health(mg, gauge);
   int64_t held = rig.dev.ops->allocated(rig.dev.ctx) - device;
   cr_expect(held >= qk_mg_bytes(mg) && held < qk_mg_bytes(mg) * 1.02 + (1 << 16),
