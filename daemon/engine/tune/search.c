@@ -52,6 +52,7 @@ int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, qk_tune_axi
   for (int l = 0; l < last; l++) add(axis, &n, "mg-smoother", l, "mr ca-gcr chebyshev");
   add(axis, &n, "mg-setup-iterations", 0, "50 100 200 400");
   add(axis, &n, "mg-setup-passes", 0, "none 1 2 4");
+  if (last > 1) add(axis, &n, "mg-deflate", -1, "none 16 32 64");
   for (int l = 0; l < last; l++) add(axis, &n, "mg-vectors", l, "16 24 32");
   for (int mu = 0; mu < 4; mu++) extent[mu] = geom->lat.l[mu];
   for (int l = 0; l < last; l++) {
