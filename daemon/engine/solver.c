@@ -17,7 +17,7 @@ static const double default_reliable[3] = {1e-8, 1e-3, 1e-1};
 static const double preconditioned_reliable[3] = {1e-10, 1e-5, 1e-2};
 
 /* Iterations after which a recursion in low precision has drifted enough to be looked after. */
-enum { REFRESH = 64, PRECONDITIONED_REFRESH = 10, PRECONDITIONED_HALF = 5, KEEP = 8 };
+enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
 
 /* ---- scalars, masks --------------------------------------------------------------------------------- */
 
@@ -140,7 +140,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
-  if (p->gcr_keep == 0) p->gcr_keep = precond ? PRECONDITIONED_REFRESH : KEEP;
+  if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
   s->nslot = p->nslot;

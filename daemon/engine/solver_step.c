@@ -15,6 +15,9 @@ enum {
 };
 static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
 static const double disbelief = 10;   /* true |r| over that of the recursion that ends its use */
+/* What is left of the residual by a recomputation that counts as a gain; by one that only ends a run of preconditioned
+ * iterations: as slow as a setup may be that passes its checks. */
+static const double gain = 0.5, gain_of_run = 0.95;
 
 /* What a check point has decided. All masks are [nslot]. */
 typedef struct plan {
@@ -100,8 +103,8 @@ static qk_status_t residual(qk_solver_t *s, qk_field_t *r, const qk_field_t *x) 
 static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t *plan) {
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
-  bool gained = taken && norm < 0.5 * w->best;
-  bool paid = s->params.precond.apply != NULL; /* an update is a whole run then: it must gain */
+  const bool paid = s->params.precond.apply != NULL; /* an update is a whole run then */
+  const bool gained = taken && norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
   slot->applications += (plan->add[i] && !taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
   if (gained)
     w->stalls = 0;
