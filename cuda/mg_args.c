@@ -220,6 +220,8 @@ qk_status_t qk_args_transfer_copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_args
     status =
         spinor(ctx, "transfer_copy", "v", &a->v, a->t.ncomp, sites_of(&a->t.agg.fine, QK_FULL));
   if (status != QK_OK) return status;
+  if (a->v.subset != QK_FULL)
+    return BAD("transfer_copy: v: subset = %d: %d", (int)a->v.subset, QK_FULL);
   if (a->v.nrhs != a->t.nvec)
     return BAD("transfer_copy: v: nrhs = %d: %d vectors", a->v.nrhs, a->t.nvec);
   if (a->v.prec != QK_SINGLE)

@@ -9,6 +9,7 @@
 #include "cuda/body/coarse_setup.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma_double.cuh"
+#include "cuda/gpu/settle.cuh"
 #include "cuda/gpu/team.cuh"
 #include "cuda/kernels.h"
 #include "cuda/mg_args.h"
@@ -287,12 +288,13 @@ qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a,
 qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
   static constexpr decltype(&galerkin_kernel<1>) by_tiles[] = {
       galerkin_kernel<1>, galerkin_kernel<2>, galerkin_kernel<3>, galerkin_kernel<4>};
-  const qk_status_t status = qk_args_galerkin(ctx, a);
+  qk_status_t status = qk_args_galerkin(ctx, a);
   if (status != QK_OK) return status;
   const int tiles = a->v.ntile;
-  return start(ctx, "galerkin", by_tiles[tiles < 4 ? tiles - 1 : 3], 4 * a->agg.coarse.vcb,
-               a->v.nrhs, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
-               half_field<float>(a->v), half_field<float>(a->w));
+  status = start(ctx, "galerkin", by_tiles[tiles < 4 ? tiles - 1 : 3], 4 * a->agg.coarse.vcb,
+                 a->v.nrhs, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
+                 half_field<float>(a->v), half_field<float>(a->w));
+  return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }
 
 } // namespace QK_NS

@@ -28,7 +28,8 @@ cudaError_t set_up(qk_gpu_ctx *gpu) {
   }
   const size_t tiles = QK_MAX_RHS / QK_TILE;
   cudaError_t code = cudaMalloc(&gpu->arrived, tiles * sizeof *gpu->arrived);
-  if (code == cudaSuccess) code = cudaMemset(gpu->arrived, 0, tiles * sizeof *gpu->arrived);
+  if (code == cudaSuccess)
+    code = cudaMemsetAsync(gpu->arrived, 0, tiles * sizeof *gpu->arrived, gpu->stream[0]);
   if (code != cudaSuccess) return code;
   const size_t lines = QK_GPU_MULTI * tiles * QK_GPU_BLOCKS;
   return cudaMalloc(&gpu->partial, lines * QK_TILE * 2 * sizeof(double));
