@@ -367,7 +367,7 @@ typedef struct quark_memory_plan {
     char name[32];
     uint64_t bytes;
   } share[QUARK_MEMORY_SHARES];
-  uint64_t serving, setup, free; /* sum; the most during setup; of the device before the load */
+  uint64_t serving, setup, free; /* sum; the most during setup; there was before, less 3 % */
 } quark_memory_plan_t;
 
 /* Numbers that are not known are NaN or 0, texts empty. */

@@ -31,8 +31,8 @@ qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, q
 qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
 
 /* Where the setup of multigrid is kept: the path given (made absolute), "" for off, and for auto
- * quarkd/multigrid in $STATE_DIRECTORY, $XDG_STATE_HOME or ~/.local/state, whose folders are made; "" where
- * none of them can be. QK_BAD_ARGUMENT: too long. */
+ * $STATE_DIRECTORY/multigrid, else quarkd/multigrid in $XDG_STATE_HOME or ~/.local/state, whose folders are made; ""
+ * where none of them can be. QK_BAD_ARGUMENT: too long. */
 qk_status_t qk_runtime_checkpoint(const char *given, char path[QK_PATH_MAX + 1], qk_err_t *err);
 
 /* The file appears with its whole content at once. QK_IO_ERROR. */

@@ -109,12 +109,15 @@ static void on_tick(uv_timer_t *timer) {
   if (server->stopping) return;
   tick_sessions(server, now);
   if (!server->draining) return;
-  if (idle(server)) {
+  const bool finished = idle(server), saving = qk_worker_saving(server->worker);
+  if (finished && !saving) {
     qk_info("server", "all work is finished");
     qk_server_stop(server, 0);
   } else if (now >= server->drain_until) {
-    qk_warn("server", "work is left after %.0f s", server->settings->drain_timeout);
-    qk_server_stop(server, EXIT_TRY_AGAIN);
+    qk_warn("server", "%s after %.0f s",
+            finished ? "the checkpoint of multigrid is not written" : "work is left",
+            server->settings->drain_timeout);
+    qk_server_stop(server, finished ? 0 : EXIT_TRY_AGAIN);
   }
 }
 

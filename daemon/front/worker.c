@@ -475,6 +475,10 @@ void qk_worker_tick(qk_worker_t *w, double now) {
   }
 }
 
+bool qk_worker_saving(const qk_worker_t *w) {
+  return w->state == QK_WORKER_READY && w->info.multigrid && w->info.multigrid->checkpoint_writing;
+}
+
 void qk_worker_stop(qk_worker_t *w, double now) {
   if (w->state == QK_WORKER_STOPPING || w->state == QK_WORKER_STOPPED) return;
   if (!qk_process_running(w->process)) {

@@ -69,6 +69,9 @@ const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
 int qk_worker_restarts(const qk_worker_t *worker);
 const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
 
+/* Whether the engine writes a checkpoint at the moment. */
+bool qk_worker_saving(const qk_worker_t *worker);
+
 /* To be called a few times a second: starts, pings, times out. */
 void qk_worker_tick(qk_worker_t *worker, double now);
 void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */

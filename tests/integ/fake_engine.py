@@ -4,8 +4,8 @@ It speaks engine.proto and does with each right-hand side what its max_iter says
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
 seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
-FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), or a
-digest by generation (change). FAKE_GO names a fifo: a refusal waits until it is written to.
+FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
+digest by generation (change). FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -60,7 +60,7 @@ class FakeEngine:
             levels = [qk.MultigridLevel(dims=self.dims, block=[2, 2, 2, 2], vectors=int(words.get('mg-vectors', 24)), seconds=0.5,
                                         smoother='mr', pre=4, post=4, galerkin=1e-6), qk.MultigridLevel(dims=[2, 2, 2, 2], seconds=0)]
             report = qk.MultigridReport(level=levels, seconds=0.75, restored=False, attempts=1, bytes=1 << 20, refined=0, rebuilt=0,
-                                        checkpoint=load.checkpoint or None)
+                                        checkpoint=load.checkpoint or None, checkpoint_writing=how == 'save')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
         self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
@@ -69,6 +69,10 @@ class FakeEngine:
                                  digest=self.generation if how == 'change' else 7,
                                  device_bytes=1, host_bytes=2, seconds=0.1, **more))
         if more:
+            if how == 'save':
+                with open(os.environ['FAKE_GO'], encoding='utf-8'):
+                    pass
+            report.checkpoint_writing = False
             report.refined = 1
             report.checkpoint_written = True
             self.send(multigrid=pb.MultigridNews(multigrid=report))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """quarkd against an engine that only pretends: requests, credit, memory, lifetime: test_front_service.py QUARKD"""
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -313,6 +315,27 @@ def clients_are_told_why_the_setup_was_refused(case):
                 pass
             assert 'checksum of a fake file' in c.error('BAD_CHECKSUM').text
             assert d.wait() == 65
+
+
+@tap.test
+def a_drain_waits_for_the_checkpoint_and_a_second_signal_does_not(case):
+    with tempfile.TemporaryDirectory() as folder:
+        go = os.path.join(folder, 'go')
+        os.mkfifo(go)
+        for patient in (True, False):
+            with case.daemon('--solver', 'mg', env={'FAKE_LOAD': 'save', 'FAKE_GO': go}) as d:
+                assert d.status().setup.multigrid.checkpoint_writing
+                d.process.terminate()
+                assert d.log('draining')
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    d.process.wait(1)
+                    assert False, 'left without the checkpoint'
+                if patient:
+                    with open(go, 'w', encoding='utf-8'):  # the engine waits for this
+                        pass
+                else:
+                    d.process.terminate()
+                assert d.wait() == 0
 
 
 @tap.test
