@@ -37,16 +37,19 @@ static int64_t dimension(const qk_geom_t *geom) {
   return geom->volume / 2 * geom->ncomp;
 }
 
+int qk_lanczos_most(const qk_geom_t *geom) {
+  const int64_t most = dimension(geom) / 4;
+  return most < QK_EIGEN_MAX ? (int)most : QK_EIGEN_MAX;
+}
+
 static int round_up(int n) {
   return (n + B - 1) / B * B;
 }
 
 static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_err_t *err) {
-  int64_t most = dimension(geom) / 4;
-  if (most > QK_EIGEN_MAX) most = QK_EIGEN_MAX;
+  const int most = qk_lanczos_most(geom);
   if (p->n < 1 || p->n > most)
-    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: 1 to %d on this lattice", p->n,
-                   (int)most);
+    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: 1 to %d on this lattice", p->n, most);
   int least = round_up(p->n) + EXTRA * B, limit = QK_BASIS_MAX - B;
   if (dimension(geom) - B < limit) limit = (int)(dimension(geom) / B - 1) * B;
   if (p->space == 0) {
@@ -298,7 +301,7 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
-    if (!(l->report[i] <= l->p.accept * l->p.top)) continue;
+    if (!(l->report[i] <= l->p.accept * l->p.top && l->theta[i] > 0)) continue;
     l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
     e->value[e->n] = l->theta[i];
     e->residual[e->n] = l->report[i];

@@ -9,7 +9,7 @@
  * their residuals are measured.
  *
  * Shapes: even fields, blocks of eight columns, single or double (a precision that the operator holds). Memory:
- * space + 8 columns, and three blocks of work. Cost a new block: 2 order applications of Mhat, and four passes
+ * space + 8 columns, four blocks of work, and space^2 coefficients. Cost a new block: 2 order applications of Mhat, and four passes
  * over the basis. Collective.
  */
 #ifndef QK_ENGINE_LANCZOS_H
@@ -52,6 +52,9 @@ typedef struct qk_eigen {
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err);
 void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */
+
+/* The most vectors that can be wanted on a lattice. */
+int qk_lanczos_most(const qk_geom_t *geom);
 
 /* Device bytes of qk_lanczos on this rank, without the operator's work fields. */
 int64_t qk_lanczos_bytes(const qk_geom_t *geom, const qk_lanczos_params_t *params);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "daemon/engine/lanczos.h"
 #include "daemon/engine/multigrid.h"
 
 enum {
@@ -174,14 +175,13 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEV
 /* Beyond two levels the coarsest one is cheap to deflate, and near the critical mass dear to solve without. */
 static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gpu, int *n,
                                       qk_err_t *err) {
-  const int64_t unknowns = (int64_t)last->volume / 2 * last->ncomp;
-  const int enough = unknowns / 8 < DEFLATED ? (int)(unknowns / 8) : DEFLATED;
+  const int64_t most = qk_lanczos_most(last);
+  const int enough = most / 2 < DEFLATED ? (int)(most / 2) : DEFLATED;
   default_int(n, gpu || nlevel < 3 ? -1 : enough);
-  if (*n >= -1 && *n < unknowns) return QK_OK;
-  return qk_fail(
-      err, QK_BAD_ARGUMENT,
-      "multigrid: %d deflated vectors: -1 (none) to %lld, the unknowns of the coarsest level", *n,
-      (long long)unknowns - 1);
+  if (*n >= -1 && *n <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "multigrid: %d deflated vectors: -1 (none) to %lld on this coarsest level", *n,
+                 (long long)most);
 }
 
 qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { COUNT, STEPS, REAL, BLOCK, PREC, SMOOTHER } kind_t;
+#include "daemon/engine/lanczos.h"
+
+/* STEPS, LIMIT: a number or none. */
+typedef enum kind { COUNT, STEPS, REAL, LIMIT, BLOCK, PREC, SMOOTHER } kind_t;
 
 /* Where a key's values stand: in each level, or in the whole. */
 typedef struct row {
@@ -38,9 +41,9 @@ static const row_t rows[] = {
     {"mg-pre", STEPS, 0, LEVEL(pre), 1, 100},
     {"mg-post", STEPS, 0, LEVEL(post), 1, 100},
     {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 32},
-    {"mg-tol", REAL, 1, LEVEL(tol), 0, 1},
+    {"mg-tol", LIMIT, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
-    {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, 4096},
+    {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_EIGEN_MAX},
 };
 enum { NROW = sizeof rows / sizeof rows[0], WORD = 64 };
 
@@ -53,22 +56,20 @@ static const row_t *find(const char *key) {
 /* ---- one word ------------------------------------------------------------------------------------------ */
 
 static qk_status_t set_number(const row_t *row, const char *word, void *to, qk_err_t *err) {
-  if ((row->kind == STEPS || row->kind == REAL) && strcmp(word, "none") == 0) {
-    if (row->kind == STEPS)
-      *(int *)to = -1;
-    else
-      *(double *)to = -1;
-    return QK_OK;
-  }
+  const bool real = row->kind == REAL || row->kind == LIMIT;
+  const bool none = row->kind == STEPS || row->kind == LIMIT;
   char *end;
   double v = strtod(word, &end);
-  bool whole = row->kind == REAL || v == floor(v);
-  bool inside = row->kind == REAL ? v > row->min && v < row->max : v >= row->min && v <= row->max;
-  if (end == word || *end != '\0' || !whole || !inside)
+  bool good = end > word && *end == '\0' && (real || v == floor(v)) &&
+              (real ? v > row->min && v < row->max : v >= row->min && v <= row->max);
+  if (none && strcmp(word, "none") == 0) {
+    v = -1;
+    good = true;
+  }
+  if (!good)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: %s number from %g to %g%s", row->key, word,
-                   row->kind == REAL ? "a" : "a whole", row->min, row->max,
-                   row->kind == COUNT ? "" : ", or none");
-  if (row->kind == REAL)
+                   real ? "a" : "a whole", row->min, row->max, none ? ", or none" : "");
+  if (real)
     *(double *)to = v;
   else
     *(int *)to = (int)v;
@@ -185,6 +186,7 @@ static bool print_word(const row_t *row, const void *v, char word[WORD]) {
     snprintf(word, WORD, "%s", qk_smoother_name(*(const qk_smoother_kind_t *)v));
     return true;
   case REAL:
+  case LIMIT:
     snprintf(word, WORD, *d < 0 ? "none" : "%g", *d);
     return *d != 0;
   default:

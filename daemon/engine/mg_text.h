@@ -4,7 +4,7 @@
  *
  * A value is one word, or words separated by commas for one level after the other: the first for level 0, or for
  * level 1 (mg-iterations, mg-tol, mg-store); the last word holds for all further levels (blocks: one word a level). A word
- * "auto" leaves the default; counts of steps and passes accept "none". Pure.
+ * "auto" leaves the default; counts of steps and passes, mg-tol and mg-deflate accept "none". Pure.
  */
 #ifndef QK_ENGINE_MG_TEXT_H
 #define QK_ENGINE_MG_TEXT_H
