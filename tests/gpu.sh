@@ -95,7 +95,7 @@ tests=(test_kernels_hop test_kernels_hop_masks test_kernels_gauge test_kernels_b
   test_kernels_columns test_kernels_basis test_kernels_coarse_fields test_kernels_krylov test_kernels_space
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_smear test_kernels_device
-  test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults
+  test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mg_faults
   test_smoother test_galerkin test_multigrid_setup test_cycle test_lanczos test_mg_file test_setup
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do

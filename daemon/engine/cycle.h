@@ -7,10 +7,11 @@
  *            qk_mg_t.deflation), `iterations` of it;  reconstruct
  *
  * After even-odd smoothing the full residual is (A_ee rhat, 0), and of P e only even sites matter: transfers touch
- * even fine sites alone. Every RHS has its own scalars, on the device. With no level's tol > 0 nothing waits for the
- * device and on backends that can the whole application is one graph (rank grids of one).
+ * even fine sites alone. Every RHS has its own scalars, on the device. With no level's tol > 0, on one rank, nothing waits for the
+ * device, and on backends that can the whole application is one graph (rank grids of one).
  *
- * Memory is reserved by create; the work stacks must not be trimmed while a cycle lives. A cycle serves one nrhs; several may share a hierarchy (one at a time).
+ * Memory is reserved by create; the work stacks must not be trimmed while a cycle lives. A cycle serves one nrhs;
+ * several may share a hierarchy (one at a time).
  * Collective.
  */
 #ifndef QK_ENGINE_CYCLE_H
@@ -31,7 +32,7 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, cons
 /* For solver.h; borrows the cycle. */
 qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);
 
-/* e = S_l(b), full fields of level l >= 1: what setup refines coarse vectors with, and tests. */
+/* e = S_l(b), full fields of level l >= 1. For tests. */
 qk_status_t qk_cycle_solve(qk_cycle_t *cycle, int level, qk_field_t *e, const qk_field_t *b);
 
 /* Seconds spent on each level since the last call, by waiting for the device around them: an application is

@@ -72,23 +72,24 @@ static qk_status_t invariants(qk_mg_level_t *level, const probe_t *p, uint64_t s
 }
 
 /* |v - P P^+ v| / |v| of a vector that was not there when the prolongator was made. */
-static qk_status_t representation(qk_mg_t *mg, int l, const probe_t *p, uint64_t seed,
+static qk_status_t representation(const qk_mg_making_t *making, int l, const probe_t *p,
                                   qk_err_t *err) {
-  qk_mg_level_t *level = &mg->level[l];
-  const qk_mg_making_t making = {.mg = mg, .seed = seed, .effort = 1};
-  qk_status_t status = qk_mg_relax(&making, l, p->fine, err);
+  qk_mg_level_t *level = &making->mg->level[l];
+  qk_status_t status = qk_mg_relax(making, l, p->fine, err);
   if (!status) status = qk_prolongator_restrict(level->down, p->coarse, p->fine);
   if (!status) status = qk_prolongator_prolong(level->down, p->image, p->coarse, false);
   return status ? status : distance(p->image, p->fine, &level->health.representation);
 }
 
-static qk_status_t check_level(qk_mg_t *mg, int l, qk_err_t *err) {
+static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
   probe_t p = {0};
-  const uint64_t seed = mg->params.seed + 7919 * (uint64_t)(l + 1);
+  qk_mg_t *mg = m->mg;
+  qk_mg_making_t making = *m;
+  making.seed = mg->params.seed + 7919 * (uint64_t)(l + 1);
   qk_comm_t *comm = mg->level[0].geom.comm;
   qk_status_t status = qk_comm_agree(comm, probe_create(&mg->level[l], &p), err);
-  if (!status) status = invariants(&mg->level[l], &p, seed);
-  if (!status) status = representation(mg, l, &p, seed, err);
+  if (!status) status = invariants(&mg->level[l], &p, making.seed);
+  if (!status) status = representation(&making, l, &p, err);
   probe_destroy(&p);
   return qk_comm_agree(comm, status, err);
 }
@@ -109,7 +110,8 @@ static qk_status_t judge_level(const qk_mg_t *mg, int l, qk_err_t *err) {
 }
 
 /* A few outer iterations on a random right-hand side. */
-static qk_status_t run_outer(qk_mg_t *mg, qk_solver_t *solver) {
+static qk_status_t run_outer(const qk_mg_making_t *m, qk_solver_t *solver) {
+  qk_mg_t *mg = m->mg;
   const qk_device_t *dev = &mg->level[0].dev;
   qk_noise_args_t noise = {.lat = dev->geom->lat,
                            .field = qk_solver_rhs(solver)->v,
@@ -117,15 +119,19 @@ static qk_status_t run_outer(qk_mg_t *mg, qk_solver_t *solver) {
                            .seed = mg->params.seed + 104729};
   qk_status_t status = dev->ops->noise(dev->ctx, &noise);
   if (!status) status = qk_solver_fill(solver, 0, 1e-6, OUTER);
-  while (!status && qk_solver_running(solver)) status = qk_solver_step(solver);
-  if (status) return status;
   const qk_slot_t *slot = qk_solver_slot(solver, 0);
+  while (!status && qk_solver_running(solver)) {
+    if (m->progress) m->progress(m->arg, "convergence", slot->iterations, OUTER);
+    status = qk_solver_step(solver);
+  }
+  if (status) return status;
   mg->convergence =
       slot->iterations > 0 ? pow(slot->residual, 1 / (double)slot->iterations) : INFINITY;
   return QK_OK;
 }
 
-static qk_status_t measure_convergence(qk_mg_t *mg, qk_err_t *err) {
+static qk_status_t measure_convergence(const qk_mg_making_t *m, qk_err_t *err) {
+  qk_mg_t *mg = m->mg;
   qk_mg_level_t *finest = &mg->level[0];
   qk_cycle_t *cycle;
   qk_solver_t *solver = NULL;
@@ -137,19 +143,20 @@ static qk_status_t measure_convergence(qk_mg_t *mg, qk_err_t *err) {
                                .check = 1,
                                .precond = qk_cycle_precond(cycle)};
   status = qk_solver_create(finest->op, finest->work, &params, &solver, err);
-  if (!status) status = qk_comm_agree(finest->geom.comm, run_outer(mg, solver), err);
+  if (!status) status = qk_comm_agree(finest->geom.comm, run_outer(m, solver), err);
   qk_solver_destroy(solver);
   qk_cycle_destroy(cycle);
   return status;
 }
 
-qk_status_t qk_mg_check(qk_mg_t *mg, qk_err_t *err) {
+qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_mg_making_t making = {.mg = mg, .progress = progress, .arg = arg, .effort = 1};
   qk_status_t status = QK_OK;
   for (int l = 0; !status && l + 1 < mg->nlevel; l++) {
-    status = check_level(mg, l, err);
+    status = check_level(&making, l, err);
     if (!status) status = judge_level(mg, l, err);
   }
-  if (!status) status = measure_convergence(mg, err);
+  if (!status) status = measure_convergence(&making, err);
   for (int l = 0; l < mg->nlevel; l++) qk_work_trim(mg->level[l].work);
   if (status) return status;
   if (!(mg->convergence <= worst_convergence))

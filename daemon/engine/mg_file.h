@@ -36,13 +36,15 @@ qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_id
 /* *ended: the file stands under its name, complete and on the disk, or the write has failed, which the status
  * says; what stood there before is then untouched. *save is NULL after that. wait: not before it has ended. */
 qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_t *err);
+/* Gives up a write; not collective, for a rank that has lost the others. Waits for this rank's thread. NULL-safe. */
+void qk_mg_save_abandon(qk_mg_save_t **save);
 int64_t qk_mg_save_bytes(const qk_mg_t *mg); /* of host memory on this rank */
 
 /* A hierarchy from the file. The parameters of cycle and storage may differ from those it was made with; levels,
  * blocks, vectors, what was asked of the setup, and deflation may not. mg->restored is set; its health is not
- * measured. */
+ * measured. progress: phase "checkpoint", sections. */
 qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
-                       const qk_mg_identity_t *identity, const qk_mg_params_t *params, qk_mg_t **mg,
-                       qk_err_t *err);
+                       const qk_mg_identity_t *identity, const qk_mg_params_t *params,
+                       qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
 
 #endif

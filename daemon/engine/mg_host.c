@@ -68,16 +68,16 @@ static qk_status_t end_save(qk_mg_host_t *h, bool wait, bool *ended) {
 }
 
 /* Leaves h->mg NULL where there is nothing that can be used. A hierarchy that was read is checked like any. */
-static qk_status_t restore(qk_mg_host_t *h, qk_err_t *err) {
+static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   place_t place = {0};
   qk_err_t why = {0};
   qk_status_t status = find_place(h, &place, err);
   if (status != QK_OK) return status;
   snprintf(h->checkpoint, sizeof h->checkpoint, "%s", place.path);
   if (!place.taken) return QK_OK;
-  status =
-      qk_mg_load(h->op, h->work, h->checkpoint, &h->params.identity, &h->params.mg, &h->mg, &why);
-  if (status == QK_OK) status = qk_mg_check(h->mg, &why);
+  status = qk_mg_load(h->op, h->work, h->checkpoint, &h->params.identity, &h->params.mg, progress,
+                      arg, &h->mg, &why);
+  if (status == QK_OK) status = qk_mg_check(h->mg, progress, arg, &why);
   h->written = status == QK_OK;
   if (status == QK_OK) return QK_OK;
   qk_mg_destroy(h->mg);
@@ -129,7 +129,7 @@ qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_ho
   h->op = op;
   h->work = work;
   h->params = *params;
-  status = restore(h, err);
+  status = restore(h, progress, arg, err);
   if (status == QK_OK && h->mg == NULL) status = set_up(h, progress, arg, err);
   if (status == QK_OK) status = make_cycle(h, err);
   if (status != QK_OK) goto fail;
@@ -149,6 +149,10 @@ void qk_mg_host_destroy(qk_mg_host_t *h) {
   qk_cycle_destroy(h->cycle);
   qk_mg_destroy(h->mg);
   qk_free(h);
+}
+
+void qk_mg_host_abandon(qk_mg_host_t *h) {
+  if (h != NULL) qk_mg_save_abandon(&h->save);
 }
 
 qk_precond_t qk_mg_host_precond(qk_mg_host_t *h) {
@@ -174,8 +178,8 @@ qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_
   h->cycle = NULL;
   qk_work_trim(h->work);
   if (remedy == QK_MG_REFINE) {
-    status = qk_mg_refine(h->mg, err);
-    if (status == QK_OK) status = qk_mg_check(h->mg, err);
+    status = qk_mg_refine(h->mg, progress, arg, err);
+    if (status == QK_OK) status = qk_mg_check(h->mg, progress, arg, err);
     if (status == QK_OK) {
       h->refined++;
       status = begin_save(h);

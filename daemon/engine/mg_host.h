@@ -41,6 +41,8 @@ qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_ho
                               qk_err_t *err);
 void qk_mg_host_destroy(qk_mg_host_t *host); /* NULL-safe; waits for a checkpoint under way */
 
+/* Before destroy on a rank that has lost the others: nothing collective follows. NULL-safe. */
+void qk_mg_host_abandon(qk_mg_host_t *host);
 /* For solvers made after the last create or mend; borrows the host. */
 qk_precond_t qk_mg_host_precond(qk_mg_host_t *host);
 

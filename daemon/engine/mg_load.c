@@ -15,6 +15,8 @@ enum { PIECE = 32 << 20, CHUNK = 512 << 10 };
 typedef struct loading {
   qk_comm_t *comm;
   const char *path;
+  qk_progress_fn *progress;
+  void *arg;
   int fd;
   qk_mg_header_t header;
   uint8_t *host[2]; /* pinned, PIECE bytes each */
@@ -122,6 +124,7 @@ static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum)
   const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
   qk_status_t status = QK_OK;
   for (int64_t n = 0, k = 0; n < f->v.nsites && status == QK_OK; n += piece, k++) {
+    if (in->progress) in->progress(in->arg, "checkpoint", i, in->header.nsection);
     const int64_t left = f->v.nsites - n, take = left < piece ? left : piece;
     const qk_lattice_t *lat = &dev->geom->lat;
     int code = read_piece(in, lat, i, n, take, in->host[k % 2], sum);
@@ -240,10 +243,11 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
 }
 
 qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
-                       const qk_mg_identity_t *identity, const qk_mg_params_t *params, qk_mg_t **mg,
-                       qk_err_t *err) {
+                       const qk_mg_identity_t *identity, const qk_mg_params_t *params,
+                       qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
   const qk_device_t *dev = op->dev;
-  loading_t in = {.comm = dev->geom->comm, .path = path, .fd = -1};
+  loading_t in = {
+      .comm = dev->geom->comm, .path = path, .fd = -1, .progress = progress, .arg = arg};
   qk_mg_params_t complete = *params;
   qk_mg_t *m = NULL;
   const bool gpu = strcmp(dev->ops->name, "cuda") == 0;

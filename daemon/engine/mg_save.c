@@ -192,8 +192,8 @@ int64_t qk_mg_save_bytes(const qk_mg_t *mg) {
 static void destroy(qk_mg_save_t *s) {
   if (s == NULL) return;
   if (s->running) pthread_join(s->thread, NULL);
+  if (s->created) unlink(s->temp); /* while the lock keeps others from it */
   if (s->fd >= 0) close(s->fd);
-  if (s->created) unlink(s->temp);
   for (int i = 0; i < QK_MG_SECTIONS_MAX; i++) qk_free(s->part[i].data);
   qk_free(s);
 }
@@ -308,4 +308,9 @@ qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_
     qk_fail(err, status, "%s", s->err.text[0] ? s->err.text : qk_status_text(status));
   destroy(s);
   return status;
+}
+
+void qk_mg_save_abandon(qk_mg_save_t **save) {
+  destroy(*save);
+  *save = NULL;
 }

@@ -179,11 +179,12 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   if (!status) status = level->dev.ops->queue_sync(level->dev.ctx, 0);
   qk_field_destroy(v);
   qk_field_destroy(z);
+  status = qk_comm_agree(level->dev.geom->comm, status, err);
   if (status)
     qk_field_destroy(out);
   else
     *e = out;
-  return qk_comm_agree(level->dev.geom->comm, status, err);
+  return status;
 }
 
 qk_status_t qk_mg_refine_level(const qk_mg_making_t *m, int l, qk_err_t *err) {

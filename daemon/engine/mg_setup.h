@@ -4,8 +4,8 @@
  *
  * Level l has null vectors v: relaxed random ones, those of a checkpoint, or v refined by the multigrid there is.
  * From v follow the prolongator and the operator of level l+1, and so on downwards; what stood there is dropped
- * before. Raw vectors go as soon as the prolongator has them. Memory at its peak: three blocks of nvec columns of
- * level 0 in single, beside what stays. Collective.
+ * before. Raw vectors go as soon as the prolongator has them. Memory at its peak, beside what stays: about three blocks of nvec columns of
+ * level 0 in single where relaxation is in half, five where it is in single. Collective.
  */
 #ifndef QK_ENGINE_MG_SETUP_H
 #define QK_ENGINE_MG_SETUP_H

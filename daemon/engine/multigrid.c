@@ -88,7 +88,7 @@ static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int
                                  .effort = 1 << n};
   qk_status_t status = qk_mg_make_levels(&making, err);
   if (!status) status = deflate(mg, progress, arg, err);
-  return status ? status : qk_mg_check(mg, err);
+  return status ? status : qk_mg_check(mg, progress, arg, err);
 }
 
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
@@ -143,13 +143,14 @@ void qk_mg_destroy(qk_mg_t *mg) {
   qk_free(mg);
 }
 
-qk_status_t qk_mg_refine(qk_mg_t *mg, qk_err_t *err) {
-  const qk_mg_making_t making = {.mg = mg, .seed = mg->params.seed, .effort = 1};
+qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_mg_making_t making = {
+      .mg = mg, .progress = progress, .arg = arg, .seed = mg->params.seed, .effort = 1};
   const double start = qk_mg_seconds();
   qk_deflation_destroy(mg->deflation);
   mg->deflation = NULL;
   qk_status_t status = qk_mg_refine_level(&making, 0, err);
-  if (!status) status = deflate(mg, NULL, NULL, err);
+  if (!status) status = deflate(mg, progress, arg, err);
   for (int l = 0; l < mg->nlevel; l++)
     if (mg->level[l].work) qk_work_trim(mg->level[l].work);
   mg->setup_seconds += qk_mg_seconds() - start;

@@ -41,7 +41,7 @@ typedef struct qk_mg_level_params {
 typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate;    /* vectors of the coarsest level that are deflated; < 0: none */
+  int deflate; /* vectors of the coarsest level that are deflated; < 0: none; 0: 32 on the CPU beyond two levels, else none */
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
 } qk_mg_params_t;
@@ -56,9 +56,8 @@ qk_status_t qk_mg_possible(const qk_geom_t *geom, qk_err_t *err);
 typedef struct qk_mg_level_health {
   double orthonormality; /* max |P^+ P phi - phi| / |phi|, random phi */
   double galerkin;       /* |P^+ M P phi - M_c phi| / |M_c phi| */
-  double
-      representation; /* mean |v - P P^+ v| / |v| of freshly relaxed vectors v (0: not measured) */
-  double null_residual; /* mean |M v| / |v| of the null vectors */
+  double representation; /* |v - P P^+ v| / |v| of a freshly relaxed vector v (0: not measured) */
+  double null_residual;  /* mean |M v| / |v| of the null vectors */
 } qk_mg_level_health_t;
 
 typedef struct qk_mg_level {
@@ -98,10 +97,11 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
                               void *arg, qk_mg_t **mg, qk_err_t *err);
 void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
 
-/* One more adaptive pass over all levels: each vector is refined by the multigrid there is. */
-qk_status_t qk_mg_refine(qk_mg_t *mg, qk_err_t *err);
+/* One more adaptive pass: the vectors of level 0 are refined by the multigrid there is; what is below, and deflation, are
+ * made anew. */
+qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 /* Measures health and convergence. QK_BREAKDOWN says which figure is beyond its limit. */
-qk_status_t qk_mg_check(qk_mg_t *mg, qk_err_t *err);
+qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 int64_t qk_mg_bytes(const qk_mg_t *mg); /* device memory of the hierarchy on this rank */
 

@@ -77,13 +77,17 @@ static int64_t solver_bytes(const qk_plan_input_t *in) {
   const bool adjoint = strcmp(in->method, "cg") == 0;
   int64_t bytes = 3 * full + 5 * half + (2 + method_fields(in)) * inner;
   if (in->inner != QK_DOUBLE) bytes += inner;
+  if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
+    const int64_t single = field(in->geom, QK_SINGLE, in->nslot, QK_EVEN);
+    bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
+  }
   return bytes + (adjoint && in->inner != QK_DOUBLE ? inner : 0);
 }
 
 /* ---- multigrid --------------------------------------------------------------------------------------- */
 
 static int smoother_fields(const qk_mg_level_params_t *p) {
-  const int steps = (int)max(p->pre, p->post);
+  const int steps = (int)max(0, max(p->pre, p->post));
   switch (p->smoother.kind) {
   case QK_SMOOTHER_CAGCR:
     return steps < 4 ? steps : 4;

@@ -96,6 +96,8 @@ static void fill_multigrid(const qk_mg_host_t *host, mg_report_t *r) {
   if (host->checkpoint[0] != '\0') to->checkpoint = (char *)host->checkpoint;
   to->has_checkpoint_written = true;
   to->checkpoint_written = host->written;
+  to->has_checkpoint_writing = true;
+  to->checkpoint_writing = host->save != NULL;
   if (host->trouble[0] != '\0') to->checkpoint_trouble = (char *)host->trouble;
   to->has_iterations_per_digit = host->watch.in_lately >= QK_MG_WATCH_SPAN;
   to->iterations_per_digit = host->watch.lately;

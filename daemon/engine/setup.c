@@ -114,7 +114,7 @@ static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params
 
 /* Directions of GCR. */
 static int directions(const qk_setup_t *s) {
-  return wants_multigrid(s) ? 12 : 8;
+  return wants_multigrid(s) ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
 }
 
 /* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share

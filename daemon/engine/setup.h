@@ -33,12 +33,13 @@ typedef struct qk_setup {
   qk_prec_t inner;
   int nslot, link_reals;
   qk_plan_t plan;
-  int64_t memory_free;              /* of the device before the load, the least of all ranks */
+  int64_t
+      memory_free; /* of the device before the load, less 3 %, the least of all ranks; on the CPU a rank's share */
   double phase_t[2];                /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
 } qk_setup_t;
 
-/* progress is called on every rank that was given one, with phases "read", "check", "clover", "solver"
+/* progress is called on every rank that was given one, with phases "read", "check", "clover", "multigrid", "solver"
  * (and those of qk_gauge_read and qk_mg_create). */
 qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                             void *arg, qk_setup_t **setup, qk_err_t *err);

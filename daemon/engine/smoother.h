@@ -1,12 +1,12 @@
 /*
- * smoother.h: a fixed number of steps on Mhat x = b, without looking at the result: no wait for the device.
+ * smoother.h: a fixed number of steps on Mhat x = b, without looking at the result: on one rank no wait for the device.
  *
  *   mr         x += w (Mr,r)/|Mr|^2 r, each RHS by its own scalars
  *   ca-gcr     s steps at a time: r, Mr, ..., M^s r at once, then the least squares problem (Gram matrix) of
  *              each RHS on the device; one round of reductions for s applications
  *   chebyshev  Chebyshev polynomial on the upper part of the field of values: no reductions, 2 passes beside Mhat
- *   schwarz    mr on the operator without hops between blocks (additive Schwarz); the last step of a run is one
- *              of mr with the whole operator, so that r is the true residual
+ *   schwarz    mr on the operator without hops between blocks (additive Schwarz); the last one
+ *              takes what the steps before it gave with the whole operator, such that |r| is least
  *
  * All on even fields of one precision and nrhs. Cost a step: one Mhat, about 7 passes over a field (mr).
  */

@@ -172,7 +172,7 @@ static void settle_remedy(worker_t *w) {
   } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
     qk_warn("worker", "multigrid is not mended now: slots have run for %d s since it was due",
             PATIENCE_MS / 1000);
-    qk_mg_watch_mended(&w->setup->mg->watch, QK_MG_KEEP);
+    qk_mg_watch_mended(&w->setup->mg->watch, w->wanted);
   } else {
     return;
   }
@@ -364,6 +364,8 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     w->err = err;
     w->last_heartbeat = qk_now_ms();
     status = run(w);
+    /* the ranks stop together, but not after an error */
+    if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
     qk_slots_destroy(w->slots);
     qk_port_destroy(w->port);
     qk_setup_destroy(w->setup);

@@ -37,7 +37,7 @@ static const struct argp_option table[] = {
      0},
     {"point", POINT, 0, 0, "point sources instead of random ones", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
-    {"keep", KEEP, "N", 0, "directions of the outer GCR (8)", 0},
+    {"keep", KEEP, "N", 0, "directions of the outer GCR (10)", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
     {"mg", 'm', "KEY=VALUE", 0, "a parameter of multigrid as quarkd has it: mg-vectors=24,32", 0},
     {"next", NEXT, 0, 0, "another set of parameters follows, from the defaults", 0},

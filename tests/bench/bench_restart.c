@@ -23,7 +23,7 @@ static const struct argp_option table[] = {
     {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
     {"kappa", 'k', "K", 0, "hopping parameter (0.1350)", 0},
     {"csw", 'c', "CSW", 0, "clover coefficient (1.769)", 0},
-    {"deflate", 'd', "N", 0, "vectors of the coarsest level (0)", 0},
+    {"deflate", 'd', "N", 0, "vectors of the coarsest level (as quarkd)", 0},
     {"file", 'f', "FILE", 0, "the checkpoint (bench_restart.mg), removed afterwards", 0},
     {0}};
 
@@ -110,7 +110,8 @@ int main(int argc, char **argv) {
   qk_mg_destroy(mg);
   for (int k = 0; k < 2; k++) {
     double start = now();
-    rig_must(qk_mg_load(rig.op, rig.work, o.file, &id, &params, &mg, &err), "load", &err);
+    rig_must(qk_mg_load(rig.op, rig.work, o.file, &id, &params, NULL, NULL, &mg, &err), "load",
+             &err);
     double seconds = now() - start;
     printf("restart: %.3f s, 1/%.1f of the setup\n", seconds, setup / seconds);
     if (k == 1) describe(mg);

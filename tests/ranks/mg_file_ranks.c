@@ -70,8 +70,9 @@ int main(int argc, char **argv) {
     rig_must(qk_mg_create(rig.op, rig.work, &params, NULL, NULL, &m.mg, &err), "multigrid", &err);
     save(m.mg, argv[2], &id);
   } else {
-    rig_must(qk_mg_load(rig.op, rig.work, argv[2], &id, &params, &m.mg, &err), "load", &err);
-    rig_must(qk_mg_check(m.mg, &err), "check", &err);
+    rig_must(qk_mg_load(rig.op, rig.work, argv[2], &id, &params, NULL, NULL, &m.mg, &err), "load",
+             &err);
+    rig_must(qk_mg_check(m.mg, NULL, NULL, &err), "check", &err);
   }
   mg_rig_slots(&rig, &m, QK_SINGLE, 1, 0);
   const int64_t n = iterations(&rig, &m);

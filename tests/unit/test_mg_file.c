@@ -71,7 +71,7 @@ static qk_status_t save(fixture_t *f, qk_err_t *err) {
 }
 
 static qk_status_t load(fixture_t *f, qk_mg_t **mg, qk_err_t *err) {
-  return qk_mg_load(f->rig.op, f->rig.work, f->path, &f->identity, &f->params, mg, err);
+  return qk_mg_load(f->rig.op, f->rig.work, f->path, &f->identity, &f->params, NULL, NULL, mg, err);
 }
 
 static void expect_refused(fixture_t *f, qk_status_t expected, const char *words) {
@@ -179,9 +179,9 @@ static void round_trip(qk_prec_t prolongator, int64_t number, double tol) {
   cr_expect(mg->restored);
   cr_expect_eq(mg->params.deflate, 4);
   expect_same(mg, f.mg, tol);
-  rig_must(qk_mg_check(mg, &err), "check", &err);
-  rig_must(qk_mg_refine(mg, &err), "refine", &err);
-  rig_must(qk_mg_check(mg, &err), "check", &err);
+  rig_must(qk_mg_check(mg, NULL, NULL, &err), "check", &err);
+  rig_must(qk_mg_refine(mg, NULL, NULL, &err), "refine", &err);
+  rig_must(qk_mg_check(mg, NULL, NULL, &err), "check", &err);
   qk_mg_destroy(mg);
   close_fixture(&f);
 }

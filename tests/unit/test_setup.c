@@ -181,7 +181,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
                         .method = "gcr",
                         .inner = QK_SINGLE,
                         .nslot = 16,
-                        .gcr_keep = 12,
+                        .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
                         .mg = &s->mg_params};
   qk_plan_t sixteen, plan;
   qk_err_t err = {0};
