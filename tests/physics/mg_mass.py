@@ -102,7 +102,7 @@ def show(group):
     at = {(n, p.kappa): (m, p) for n, series in methods.items() for m, p in series}
     for kappa in kappas:
         have = [at.get((n, kappa)) for n in names]
-        row = ['%.4f' % kappa, '%.4f' % next(h[0] for h in have if h)]
+        row = ['%g' % kappa, '%.4f' % next(h[0] for h in have if h)]
         row += [cells(h[1]) if h else ' | | ' for h in have]
         both = all(h and h[1].converged for h in have) and len(have) == 2
         row.append('%.1f' % (have[1][1].seconds / have[0][1].seconds) if both else '')
