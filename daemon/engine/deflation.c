@@ -16,7 +16,7 @@ struct qk_deflation {
   double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
   int nrhs; /* prepared */
   double *c,
-      *c_host; /* [64 nblock][nrhs] complex, on the device, and pinned where ranks add them up */
+      *c_host; /* [vectors][nrhs] complex, on the device, and pinned where ranks add them up */
 };
 
 int qk_deflation_columns(int n, int b) {
@@ -54,16 +54,10 @@ int qk_deflation_blocks(const qk_deflation_t *d, qk_field_t *const **block) {
 
 /* ---- life ------------------------------------------------------------------------------------------------- */
 
-static void drop_scalars(qk_deflation_t *d) {
-  if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
-  if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
-  d->c = d->c_host = NULL;
-  d->nrhs = 0;
-}
-
 void qk_deflation_destroy(qk_deflation_t *d) {
   if (!d) return;
-  drop_scalars(d);
+  if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
+  if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
   for (int b = d->nblock - 1; b >= 0; b--) qk_field_destroy(d->block[b]);
   qk_free(d);
 }
@@ -165,25 +159,34 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
 
 /* ---- use --------------------------------------------------------------------------------------------------- */
 
+/* Numbers of all vectors for each of nrhs columns. */
+static size_t numbers(const qk_deflation_t *d, int nrhs) {
+  const size_t vectors =
+      (size_t)(d->nblock - 1) * COLUMNS + (size_t)d->block[d->nblock - 1]->v.nrhs;
+  return vectors * (size_t)nrhs * 2;
+}
+
+/* Once, for blocks of any width: graphs of several cycles hold the address. */
+static qk_status_t reserve_scalars(qk_deflation_t *d) {
+  const size_t bytes = numbers(d, QK_MAX_RHS) * sizeof *d->c;
+  void *c = d->c, *host = d->c_host;
+  qk_status_t status = c ? QK_OK : d->dev->ops->alloc(d->dev->ctx, bytes, &c);
+  d->c = c;
+  if (!status && !host && qk_comm_size(d->dev->geom->comm) > 1)
+    status = d->dev->ops->alloc_host(d->dev->ctx, bytes, &host);
+  d->c_host = host;
+  return status;
+}
+
 qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
-  void *c = NULL, *host = NULL;
   qk_field_t *x = NULL, *r = NULL;
   if (nrhs < 1 || nrhs > QK_MAX_RHS) return QK_BAD_ARGUMENT;
-  if (nrhs > d->nrhs) {
-    size_t bytes = (size_t)d->nblock * COLUMNS * (size_t)nrhs * 2 * sizeof(double);
-    drop_scalars(d);
-    qk_status_t status = d->dev->ops->alloc(d->dev->ctx, bytes, &c);
-    d->c = c;
-    if (!status && qk_comm_size(d->dev->geom->comm) > 1)
-      status = d->dev->ops->alloc_host(d->dev->ctx, bytes, &host);
-    d->c_host = host;
-    if (status) return status;
-    d->nrhs = nrhs;
-  }
-  /* once on zeros: all work fields are there then */
-  qk_status_t status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &r);
+  qk_status_t status = reserve_scalars(d);
+  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &r);
   if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &x);
   status = qk_comm_agree(d->dev->geom->comm, status, NULL);
+  if (!status && nrhs > d->nrhs) d->nrhs = nrhs;
+  /* once on zeros: all work fields are there then */
   if (!status) status = qk_deflation_apply(d, x, r);
   if (!status) status = d->dev->ops->queue_sync(d->dev->ctx, 0);
   qk_field_destroy(x);
@@ -206,7 +209,7 @@ static qk_status_t project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y
     status = ops->basis_dot(d->dev->ctx, &a);
   }
   if (!status && qk_comm_size(comm) > 1) {
-    size_t count = (size_t)((d->nblock - 1) * COLUMNS + d->block[d->nblock - 1]->v.nrhs) * line;
+    const size_t count = numbers(d, y->v.nrhs);
     status = ops->copy(d->dev->ctx, d->c_host, d->c, count * sizeof *d->c, QK_COPY_TO_HOST, 0);
     if (!status) status = ops->queue_sync(d->dev->ctx, 0);
     if (!status) status = qk_comm_sum(comm, d->c_host, (int)count);
