@@ -22,6 +22,7 @@ typedef struct qk_mg_identity {
   char operator_name[32];
   double mass, csw;
   double phase[4][2];
+  uint64_t seed; /* of the random vectors, as it was asked for: a setup made again takes another */
 } qk_mg_identity_t;
 
 /* Of all members: a name for the file among others. */

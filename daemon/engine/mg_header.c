@@ -55,6 +55,7 @@ static void put_identity(cursor_t *c, const qk_mg_identity_t *id) {
   put_real(c, id->mass);
   put_real(c, id->csw);
   for (int i = 0; i < 8; i++) put_real(c, id->phase[i / 2][i % 2]);
+  put(c, id->seed, 8);
 }
 
 static void put_section(cursor_t *c, const qk_mg_section_t *s) {
@@ -87,7 +88,7 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
     put(&c, (uint64_t)h->level[l].nvec, 4);
     put(&c, (uint64_t)h->level[l].setup_iterations, 4);
     put(&c, (uint64_t)h->level[l].setup_passes + 1, 4);
-    put(&c, 0, 4);
+    put(&c, (uint64_t)h->level[l].setup_prec, 4);
     put_real(&c, h->level[l].setup_tol);
   }
   put(&c, (uint64_t)h->nsection, 4);
@@ -108,6 +109,7 @@ static void get_identity(cursor_t *c, qk_mg_identity_t *id) {
   id->mass = get_real(c);
   id->csw = get_real(c);
   for (int i = 0; i < 8; i++) id->phase[i / 2][i % 2] = get_real(c);
+  id->seed = get(c, 8);
 }
 
 static void get_section(cursor_t *c, qk_mg_section_t *s) {
@@ -227,7 +229,7 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
     h->level[l].nvec = get_int(&c);
     h->level[l].setup_iterations = get_int(&c);
     h->level[l].setup_passes = get_int(&c) - 1;
-    get_int(&c);
+    h->level[l].setup_prec = (qk_prec_t)get_int(&c);
     h->level[l].setup_tol = get_real(&c);
   }
   h->nsection = get_int(&c);
@@ -263,6 +265,7 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
     h->level[l].nvec = p->nvec;
     h->level[l].setup_iterations = p->setup_iterations;
     h->level[l].setup_passes = p->setup_passes < 0 ? -1 : p->setup_passes;
+    h->level[l].setup_prec = p->setup_prec;
     h->level[l].setup_tol = p->setup_tol;
   }
   h->nsection = sections_of(h);
@@ -306,6 +309,9 @@ static qk_status_t match_identity(const qk_mg_identity_t *file, const qk_mg_iden
                      "checkpoint of boundary phase %.17g%+.17gi in %c, not %.17g%+.17gi",
                      file->phase[mu][0], file->phase[mu][1], "xyzt"[mu], wanted -> phase[mu][0],
                      wanted -> phase[mu][1]);
+  if (file->seed != wanted->seed)
+    return qk_fail(err, QK_NOT_FOUND, "checkpoint of seed %" PRIu64 ", not %" PRIu64, file->seed,
+                   wanted->seed);
   return QK_OK;
 }
 
@@ -320,6 +326,11 @@ static qk_status_t match_level(const qk_mg_header_t *h, int l, const qk_mg_level
   if (h->level[l].nvec != p->nvec)
     return qk_fail(err, QK_NOT_FOUND, "checkpoint of %d vectors on level %d, not %d",
                    h->level[l].nvec, l, p->nvec);
+  if (h->level[l].setup_prec != p->setup_prec)
+    return qk_fail(err, QK_NOT_FOUND,
+                   "checkpoint of vectors relaxed in %s precision on level %d, not in %s",
+                   h->level[l].setup_prec == QK_HALF ? "half" : "single", l,
+                   p->setup_prec == QK_HALF ? "half" : "single");
   if (h->level[l].setup_iterations == p->setup_iterations && h->level[l].setup_passes == passes &&
       h->level[l].setup_tol == p->setup_tol)
     return QK_OK;

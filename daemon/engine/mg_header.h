@@ -3,9 +3,9 @@
  * unsigned, u32 but where it says u64; reals as IEEE doubles (f64).
  *
  *   "QKMGSET\n"  version  header bytes  file bytes (u64)
- *   gauge digest (u64)  operator name [32]  mass  csw  phase [4][re, im] (f64)  extents x y z t
+ *   gauge digest (u64)  operator name [32]  mass  csw  phase [4][re, im] (f64)  seed (u64)  extents x y z t
  *   levels  deflated vectors that there are  and that were asked for
- *   4 x { block [4]  vectors  setup iterations  setup passes + 1  0  setup tolerance (f64) }
+ *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision  setup tolerance (f64) }
  *   sections
  *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum (u64 from sites on) }
  *   256 x { eigenvalue  residual } (f64)
@@ -55,6 +55,7 @@ typedef struct qk_mg_header {
   struct {
     int block[4];
     int nvec, setup_iterations, setup_passes;
+    qk_prec_t setup_prec;
     double setup_tol;
   } level[QK_MG_FILE_LEVELS];
   int nsection;

@@ -235,6 +235,8 @@ Test(mg_file, of_something_else_is_refused_with_the_figure) {
   WITH(f.identity.phase[3][0] = 1, "boundary phase -1+0i in t");
   WITH(f.identity.phase[0][1] = 1e-9, "boundary phase 1+0i in x");
   WITH(memcpy(f.identity.operator_name, "wilson", 7), "operator wilson-clover, not wilson");
+  WITH(f.identity.seed = 5, "of seed 0, not 5");
+  WITH(f.params.level[0].setup_prec = QK_HALF, "in single precision on level 0, not in half");
   WITH(f.params.nlevel = 2, "3 levels, not 2");
   WITH(f.params.level[0].block[2] = 4; f.params.level[1].block[2] = 1, "blocks 2x2x2x2 on level 0");
   WITH(f.params.level[1].nvec = 4, "6 vectors on level 1, not 4");
