@@ -41,7 +41,7 @@ typedef struct qk_mg_level_params {
 typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate; /* vectors of the coarsest level that are deflated; < 0: none; 0: 32 on the CPU beyond two levels, else none */
+  int deflate;    /* vectors of the coarsest level; < 0: none; 0: 32 on the CPU beyond two levels */
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
 } qk_mg_params_t;

@@ -33,9 +33,8 @@ typedef struct qk_setup {
   qk_prec_t inner;
   int nslot, link_reals;
   qk_plan_t plan;
-  int64_t
-      memory_free; /* of the device before the load, less 3 %, the least of all ranks; on the CPU a rank's share */
-  double phase_t[2];                /* boundary factor of the operator in t */
+  int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
+  double phase_t[2];   /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
 } qk_setup_t;
 

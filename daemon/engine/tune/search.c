@@ -66,8 +66,8 @@ int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, qk_tune_axi
 qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *params,
                         qk_err_t *err) {
   char text[QK_MG_LEVELS_MAX * 8 + QK_TUNE_WORD] = "";
-  if (strcmp(axis->key, "mg-levels") ==
-      0) /* what was chosen for another number of levels is chosen anew */
+  /* what was chosen for other levels or aggregates is chosen anew */
+  if (strcmp(axis->key, "mg-levels") == 0)
     for (int l = 1; l < QK_MG_LEVELS_MAX; l++) params->level[l].iterations = 0;
   if (axis->level < 0) return qk_mg_text_set(params, axis->key, axis->word[word], err);
   int first = strcmp(axis->key, "mg-iterations") == 0 ? 1 : 0;
@@ -76,7 +76,7 @@ qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *pa
     n += (size_t)snprintf(text + n, sizeof text - n, "auto,");
   snprintf(text + n, sizeof text - n, "%s%s", axis->word[word],
            axis->level + 1 < QK_MG_LEVELS_MAX ? ",auto" : "");
-  if (strcmp(axis->key, "mg-blocks") == 0) /* what stands on other aggregates is chosen anew */
+  if (strcmp(axis->key, "mg-blocks") == 0)
     for (int l = axis->level; l < QK_MG_LEVELS_MAX; l++) {
       qk_mg_level_params_t *p = &params->level[l];
       memset(p->smoother.block, 0, sizeof p->smoother.block);
