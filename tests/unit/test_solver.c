@@ -495,6 +495,34 @@ Test(solver, preconditioner_that_brings_nothing_ends_a_slot_long_before_its_limi
   rig_close(&rig);
 }
 
+static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+  const qk_rig_t *rig = self;
+  return rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY,
+                            &(qk_blas_args_t){.f = {z->v, r->v}, .mask = mask});
+}
+
+/* Runs of one direction, most of which leave more than half of the residual. */
+Test(solver, slow_but_steady_runs_go_on_to_the_end) {
+  qk_rig_t rig;
+  qk_solver_t *solver;
+  rig_open(&rig, NULL, smooth, NULL);
+  rig_operator(&rig, -0.05, 1.2, -1);
+  qk_solver_params_t p = {.method = "gcr",
+                          .inner = QK_SINGLE,
+                          .nslot = 1,
+                          .gcr_keep = 1,
+                          .precond = {.apply = identity, .self = &rig}};
+  rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, NULL), "solver", NULL);
+  source(&rig, solver, 0, 5, 1);
+  fill(solver, 0, 1e-10, 1000);
+  rig_run(solver);
+  expect_solved(&rig, solver, 0, 5, 1, "slowly");
+  cr_expect(qk_solver_slot(solver, 0)->iterations > 2 * 33, "%lld runs",
+            (long long)qk_solver_slot(solver, 0)->iterations);
+  qk_solver_destroy(solver);
+  rig_close(&rig);
+}
+
 Test(solver, thousand_solves_leave_memory_where_it_was) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:weak:2x2x2x4:3", NULL);
