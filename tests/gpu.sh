@@ -6,6 +6,7 @@
 # folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks. Exit status:
 # 0 when every check passed, 1 when one failed, 77 without a GPU.
 #
+# Checks run side by side, QK_JOBS of them (one for four cores), and take turns on the GPUs; benchmarks run alone.
 # The oracle needs python3 with numpy and scipy (QK_PYTHON names another interpreter).
 set -uo pipefail
 
@@ -37,9 +38,11 @@ fi
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 names=()
-verdicts=()
-seconds=()
 failed=0
+gpus=$(nvidia-smi -L | wc -l)
+cores=$(nproc)
+most=${QK_JOBS:-$(((cores + 3) / 4))}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(((cores + most - 1) / most))} OMP_WAIT_POLICY=passive
 
 # The path of a program of the build, or nothing.
 program() {
@@ -59,29 +62,47 @@ installed() {
   fi
 }
 
-note() { # name verdict seconds
-  names+=("$1")
-  verdicts+=("$2")
-  seconds+=("$3")
+line() { # name verdict seconds
+  printf '%-32s %-20s %8s\n' "$1" "$2" "$3"
 }
 
-# Runs a check; its output is shown when it fails.
-check() { # name command...
-  local name=$1 start=$SECONDS status verdict=passed
-  shift
-  timeout 300 "$@" >"$log/out" 2>&1
+note() { # name verdict seconds
+  local i=${#names[@]}
+  names+=("$1")
+  printf '%s\t%s\n' "$2" "$3" >"$log/$i.verdict"
+  line "$1" "$2" "$3"
+}
+
+run_check() { # index name command...
+  local i=$1 name=$2 start=$SECONDS status verdict=passed
+  shift 2
+  timeout 300 "$@" >"$log/$i.out" 2>&1
   status=$?
   if [ $status -ne 0 ]; then
     verdict="FAILED ($status)"
-    failed=1
-    echo "--- $name"
-    tail -n 40 "$log/out"
-  elif grep -q '^\[SKIP\]' "$log/out"; then
+    printf -- '--- %s\n%s\n' "$name" "$(tail -n 40 "$log/$i.out")"
+  elif grep -q '^\[SKIP\]' "$log/$i.out"; then
     verdict=skipped
   else
-    verdict="passed $(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log/out")"
+    verdict="passed $(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log/$i.out")"
   fi
-  note "$name" "$verdict" $((SECONDS - start))
+  printf '%s\t%s\n' "$verdict" $((SECONDS - start)) >"$log/$i.verdict"
+  line "$name" "$verdict" $((SECONDS - start))
+}
+
+# Starts a check that uses all GPUs; its output is shown when it fails.
+check_all() { # name command...
+  local i=${#names[@]}
+  names+=("$1")
+  while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do wait -n; done
+  run_check "$i" "$@" &
+}
+
+# Starts a check that uses one.
+check() { # name command...
+  local name=$1
+  shift
+  check_all "$name" env CUDA_VISIBLE_DEVICES=$((${#names[@]} % gpus)) "$@"
 }
 
 # A small thermalised lattice, which the tests of multigrid read.
@@ -107,19 +128,18 @@ for name in "${tests[@]}"; do
   fi
 done
 
-gpus=$(nvidia-smi -L | wc -l)
 ranks=$(program ranks)
 if [ "$gpus" -gt 1 ] && [ -n "$ranks" ] && command -v mpirun >/dev/null; then
   grids=(1x1x1x2 1x1x2x1)
   if [ "$gpus" -ge 4 ]; then grids+=(1x1x1x4 1x1x2x2 2x2x1x1); fi
-  check 'several GPUs agree with one' "$QK_PYTHON" "$source_root/tests/ranks/compare.py" "$ranks" \
+  check_all 'several GPUs agree with one' "$QK_PYTHON" "$source_root/tests/ranks/compare.py" "$ranks" \
     builtin:weak:16x16x16x32:11 "${grids[@]}"
 else
   note 'several GPUs agree with one' skipped 0
 fi
 mg_ranks=$(program mg_ranks)
 if [ "$gpus" -gt 1 ] && [ -n "$mg_ranks" ] && command -v mpirun >/dev/null; then
-  check 'multigrid on several GPUs' "$QK_PYTHON" "$source_root/tests/ranks/mg.py" "$mg_ranks" \
+  check_all 'multigrid on several GPUs' "$QK_PYTHON" "$source_root/tests/ranks/mg.py" "$mg_ranks" \
     builtin:weak:8x8x8x16:4 1x1x1x2 1x1x2x1
 else
   note 'multigrid on several GPUs' skipped 0
@@ -149,7 +169,7 @@ fi
 evolve_ranks=$(program evolve_ranks)
 if [ -n "$evolve_ranks" ] && command -v mpirun >/dev/null; then
   for n in 2 4; do # they share a GPU where there are fewer
-    check "Markov chain on $n ranks" mpirun -np $n "$evolve_ranks"
+    check_all "Markov chain on $n ranks" mpirun -np $n "$evolve_ranks"
   done
 fi
 
@@ -191,7 +211,7 @@ if [ -n "$sanitizer" ]; then
     fi
     if [ -n "$bench_mg" ] && [ $tool != initcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
-        --tol 1e-3 --batch 1,3 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
+        --tol 1e-3 --batch 1,3,12 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
     fi
   done
@@ -218,14 +238,16 @@ if [ -n "$sanitizer" ]; then
     fi
   done
   if [ -n "$evolve_ranks" ] && command -v mpirun >/dev/null; then
-    check 'memcheck border of 2 ranks' mpirun -np 2 "$sanitizer" --target-processes all --tool memcheck \
+    check_all 'memcheck border of 2 ranks' mpirun -np 2 "$sanitizer" --target-processes all --tool memcheck \
       --error-exitcode 9 "$evolve_ranks"
   fi
 else
   note compute-sanitizer 'not found' 0
 fi
 
+wait
 if [ $quick = 0 ]; then
+  unset OMP_NUM_THREADS
   if [ -n "$bench_hop" ]; then
     "$bench_hop" --backend cuda --reals 18,12,8 --nrhs 1,8,16 --seconds 0.2 || failed=1
   fi
@@ -257,8 +279,10 @@ if [ $quick = 0 ]; then
 fi
 
 echo
-printf '%-32s %-20s %8s\n' check result seconds
+line check result seconds
 for i in "${!names[@]}"; do
-  printf '%-32s %-20s %8s\n' "${names[i]}" "${verdicts[i]}" "${seconds[i]}"
+  IFS=$'\t' read -r verdict seconds <"$log/$i.verdict"
+  line "${names[i]}" "$verdict" "$seconds"
+  if [[ $verdict == FAILED* ]]; then failed=1; fi
 done
 exit $failed

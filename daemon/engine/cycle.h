@@ -27,7 +27,7 @@ qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **
                             qk_err_t *err);
 void qk_cycle_destroy(qk_cycle_t *cycle); /* NULL-safe */
 
-/* z = B_0 r on even fields of level 0. mask as in qk_precond_t. */
+/* z = B_0 r on even fields of level 0; z may be r. mask as in qk_precond_t. */
 qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
 /* For solver.h; borrows the cycle. */
 qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);

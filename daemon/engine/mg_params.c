@@ -7,8 +7,7 @@
 enum {
   AGGREGATE_LEAST = 8, /* sites, of an aggregate that is chosen here */
   ITERATIONS_MAX = 1000,
-  STEPS_MAX = 100,
-  DEFLATED = 32
+  STEPS_MAX = 100
 };
 
 static const char axis[4] = {'x', 'y', 'z', 't'};
@@ -78,14 +77,18 @@ static void complete_upper(int level, int nlevel, bool gpu, qk_mg_level_params_t
   default_prec(&p->prolongator, low);
   default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
   default_int(&p->pre, -1);
-  default_int(&p->post, level == 0 ? 8 : 4);
+  default_int(&p->post, level == 0 ? 8 : gpu ? 2 : 4);
   default_prec(&p->smoother_prec, level == 0 ? low : QK_SINGLE);
   default_real(&p->smoother.omega, 0.85);
   for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
 }
 
-static void complete_lower(bool last, bool gpu, qk_mg_level_params_t *p) {
-  default_int(&p->iterations, last ? (gpu ? 32 : 16) : 4);
+/* deflated: the coarsest level is. */
+static void complete_lower(bool last, bool deflated, bool gpu, qk_mg_level_params_t *p) {
+  if (last)
+    default_int(&p->iterations, !gpu ? 16 : deflated ? 12 : 32);
+  else
+    default_int(&p->iterations, gpu ? 3 : 4);
   default_real(&p->tol, -1);
   default_prec(&p->store, gpu ? QK_HALF : QK_SINGLE);
 }
@@ -149,7 +152,7 @@ static qk_status_t check_lower(int level, const qk_mg_level_params_t *p, qk_err_
 /* ---- all levels --------------------------------------------------------------------------------------- */
 
 /* Blocks, vectors and the number of levels. geom: of each level. */
-static qk_status_t complete_geometry(qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEVELS_MAX],
+static qk_status_t complete_geometry(qk_mg_params_t *p, bool gpu, qk_geom_t geom[QK_MG_LEVELS_MAX],
                                      qk_err_t *err) {
   const bool choose = p->nlevel == 0;
   const int most = choose ? 3 : p->nlevel;
@@ -163,7 +166,7 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEV
       if (choose && l > 0) break;
       return no_aggregates(&geom[l], l, err);
     }
-    default_int(&level->nvec, 24);
+    default_int(&level->nvec, gpu ? 32 : QK_MG_VECTORS_FEW);
     qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
     if (status) qk_err_prefix(err, "multigrid: level %d", l);
     if (!status) status = check_room(&geom[l], l, level, err);
@@ -176,8 +179,8 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, qk_geom_t geom[QK_MG_LEV
 static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gpu, int *n,
                                       qk_err_t *err) {
   const int64_t most = qk_lanczos_most(last);
-  const int enough = most / 2 < DEFLATED ? (int)(most / 2) : DEFLATED;
-  default_int(n, gpu || nlevel < 3 ? -1 : enough);
+  const int wanted = gpu ? 64 : 32, enough = most / 2 < wanted ? (int)(most / 2) : wanted;
+  default_int(n, nlevel < 3 ? -1 : enough);
   if (*n >= -1 && *n <= most) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "multigrid: %d deflated vectors: -1 (none) to %lld on this coarsest level", *n,
@@ -189,14 +192,14 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_
   qk_geom_t level[QK_MG_LEVELS_MAX];
   qk_mg_params_t p = *params;
   level[0] = *geom;
-  qk_status_t status = complete_geometry(&p, level, err);
+  qk_status_t status = complete_geometry(&p, gpu, level, err);
+  if (!status) status = complete_deflation(&level[p.nlevel - 1], p.nlevel, gpu, &p.deflate, err);
   for (int l = 0; !status && l + 1 < p.nlevel; l++) {
     complete_upper(l, p.nlevel, gpu, &p.level[l]);
-    complete_lower(l + 2 == p.nlevel, gpu, &p.level[l + 1]);
+    complete_lower(l + 2 == p.nlevel, p.deflate > 0, gpu, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
     if (!status) status = check_lower(l + 1, &p.level[l + 1], err);
   }
-  if (!status) status = complete_deflation(&level[p.nlevel - 1], p.nlevel, gpu, &p.deflate, err);
   if (status) return status;
   if (p.seed == 0) p.seed = 1;
   *params = p;

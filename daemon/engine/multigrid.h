@@ -16,13 +16,16 @@
 #include "daemon/engine/gauge.h"
 #include "daemon/engine/smoother.h"
 
-enum { QK_MG_LEVELS_MAX = 5 };
+enum {
+  QK_MG_LEVELS_MAX = 5,
+  QK_MG_VECTORS_FEW = 24 /* where memory or time is short */
+};
 
 /* One level. 0 in a member: its default. */
 typedef struct qk_mg_level_params {
   /* to the next coarser level (not of the last one) */
   int block[4];          /* aggregates; 0: chosen, near 4^4 on level 0 and 2^4 below */
-  int nvec;              /* 24 */
+  int nvec;              /* 24 on the CPU, 32 on the GPU */
   int setup_iterations;  /* relaxation of the homogeneous system, each vector */
   double setup_tol;      /* ... which ends at this fall of |Mhat v| / |v| */
   int setup_passes;      /* refinements by the multigrid built so far; < 0: none */
@@ -41,7 +44,7 @@ typedef struct qk_mg_level_params {
 typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate;    /* vectors of the coarsest level; < 0: none; 0: 32 on the CPU beyond two levels */
+  int deflate;    /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 64) beyond two levels */
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
 } qk_mg_params_t;

@@ -173,7 +173,7 @@ static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, in
                            3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);
   int64_t most = max(max(relaxing, imaging), galerkin);
   if (p->setup_passes > 0)
-    most = max(most, below + 2 * even + max(2 * full, cycle_bytes(in->mg, geom, l, p->nvec)));
+    most = max(most, below + even + max(2 * full, cycle_bytes(in->mg, geom, l, p->nvec)));
   return most;
 }
 
@@ -260,4 +260,17 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   if (made.setup > free) return refuse(&in, free, &made, err);
   *plan = made;
   return QK_OK;
+}
+
+qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given, bool gpu,
+                                int64_t free, qk_mg_params_t *mg, qk_plan_t *plan, qk_err_t *err) {
+  QK_ASSERT(input->mg == mg);
+  qk_status_t status = qk_plan_fit(input, free, plan, err);
+  if (status != QK_DEVICE_MEMORY || given->level[0].nvec > 0 ||
+      mg->level[0].nvec <= QK_MG_VECTORS_FEW)
+    return status;
+  *mg = *given;
+  mg->level[0].nvec = QK_MG_VECTORS_FEW;
+  status = qk_mg_params_complete(input->geom, gpu, mg, err);
+  return status ? status : qk_plan_fit(input, free, plan, err);
 }

@@ -72,6 +72,10 @@ static bool wants_multigrid(const qk_setup_t *s) {
   return strcmp(s->solver_name, "mg") == 0;
 }
 
+static bool on_gpu(const qk_setup_t *s) {
+  return strcmp(s->ops->name, "cpu") != 0;
+}
+
 static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
@@ -89,7 +93,7 @@ static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
     return qk_fail(in->err, QK_BAD_ARGUMENT,
                    "precision = double: multigrid iterates in single or half");
   s->mg_params = load->mg;
-  return qk_mg_params_complete(&s->geom, strcmp(s->ops->name, "cpu") != 0, &s->mg_params, in->err);
+  return qk_mg_params_complete(&s->geom, on_gpu(s), &s->mg_params, in->err);
 }
 
 /* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
@@ -121,7 +125,7 @@ static int directions(const qk_setup_t *s) {
  * its memory. */
 static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
   double least = -(double)s->device.memory_free;
-  if (strcmp(s->ops->name, "cpu") == 0) least /= qk_comm_local_size(in->comm);
+  if (!on_gpu(s)) least /= qk_comm_local_size(in->comm);
   qk_status_t status = qk_comm_max(in->comm, &least, 1);
   if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare memory");
   s->memory_free = (int64_t)(-0.97 * least);
@@ -139,8 +143,14 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .gcr_keep = directions(s),
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);
-  if (status == QK_OK) status = qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
+  const int nvec = s->mg_params.level[0].nvec;
+  if (status == QK_OK)
+    status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, on_gpu(s), s->memory_free,
+                                      &s->mg_params, &s->plan, in->err)
+                : qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
   if (status != QK_OK) return status;
+  if (s->mg_params.level[0].nvec < nvec && qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "%d null vectors: %d would not fit", s->mg_params.level[0].nvec, nvec);
   s->nslot = s->plan.nslot;
   if (qk_comm_rank(in->comm) == 0)
     qk_info("setup", "%d slots: %.4g GB on each device, %.4g during setup, %.4g free", s->nslot,

@@ -36,6 +36,7 @@ static void open_fixture(fixture_t *f, qk_prec_t prolongator) {
     p->setup_iterations = 8;
     p->setup_passes = -1;
     p->prolongator = prolongator;
+    p->setup_prec = QK_SINGLE; /* on every backend */
   }
   f->identity = (qk_mg_identity_t){.gauge_digest = f->rig.check.digest,
                                    .operator_name = "wilson-clover",

@@ -59,7 +59,9 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
   for (int gpu = 0; gpu < 2; gpu++) {
     qk_mg_params_t p = {0}, again;
     cr_assert(qk_mg_params_complete(&g, gpu, &p, NULL) == QK_OK);
-    cr_expect(p.level[0].nvec == 24 && p.level[1].nvec == 24 && p.level[2].nvec == 0);
+    const int nvec = gpu ? 32 : 24;
+    cr_expect(p.level[0].nvec == nvec && p.level[1].nvec == nvec && p.level[2].nvec == 0);
+    cr_expect(p.deflate == (gpu ? 64 : 32) && p.level[2].iterations == (gpu ? 12 : 16));
     cr_expect(p.level[0].prolongator == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[0].setup_prec == (gpu ? QK_HALF : QK_SINGLE));
     cr_expect(p.level[1].setup_prec == QK_SINGLE);
@@ -68,6 +70,9 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_assert(qk_mg_params_complete(&g, gpu, &again, NULL) == QK_OK);
     cr_expect(memcmp(&p, &again, sizeof p) == 0);
   }
+  qk_mg_params_t bare = {.deflate = -1};
+  cr_assert(qk_mg_params_complete(&g, true, &bare, NULL) == QK_OK);
+  cr_expect_eq(bare.level[2].iterations, 32, "what deflation does not do, iterations must");
   qk_mg_params_t p = {.nlevel = 2, .level = {{.pre = -1, .nvec = 32}}};
   cr_assert(qk_mg_params_complete(&g, false, &p, NULL) == QK_OK);
   cr_expect(p.nlevel == 2 && p.level[0].pre == -1 && p.level[0].nvec == 32 && p.level[0].post > 0);

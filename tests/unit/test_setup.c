@@ -175,9 +175,10 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
   loaded_t l = must_load(&load);
   qk_setup_t *s = l.setup;
+  const bool half = s->mg_params.level[0].smoother_prec == QK_HALF; /* on the GPU */
   qk_plan_input_t in = {.ops = s->ops,
                         .geom = &s->geom,
-                        .op = {.want = {true, true, false}, .link_reals = {18, 12, 0}, .csw = 1},
+                        .op = {.want = {true, true, half}, .link_reals = {18, 12, 18}, .csw = 1},
                         .method = "gcr",
                         .inner = QK_SINGLE,
                         .nslot = 16,
@@ -199,6 +200,39 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   cr_expect_eq(plan.nslot, 8, "tiles hold eight");
   cr_expect_eq(qk_plan_fit(&in, 1000, &plan, &err), QK_DEVICE_MEMORY);
   cr_expect(strstr(err.text, "slots = 1 need"), "%s", err.text);
+  close_load(&l);
+}
+
+/* With the parameters of a GPU, whose number of vectors has room to fall. */
+Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "bicgstab", QK_SINGLE, 1);
+  loaded_t l = must_load(&load);
+  const qk_mg_params_t open = {0}, said = {.level = {{.nvec = 32}}};
+  qk_mg_params_t mg = open, few = {.level = {{.nvec = QK_MG_VECTORS_FEW}}};
+  qk_plan_input_t in = {.ops = l.setup->ops,
+                        .geom = &l.setup->geom,
+                        .op = {.want = {true, true, false}, .link_reals = {18, 12, 0}, .csw = 1},
+                        .method = "gcr",
+                        .inner = QK_SINGLE,
+                        .nslot = 1,
+                        .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
+                        .mg = &mg};
+  qk_plan_t more, plan;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_mg_params_complete(in.geom, true, &mg, &err), QK_OK);
+  cr_assert_eq(qk_mg_params_complete(in.geom, true, &few, &err), QK_OK);
+  cr_assert_eq(mg.level[0].nvec, 32);
+  qk_plan_make(&in, &more);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, more.setup, &mg, &plan, &err), QK_OK);
+  cr_expect_eq(mg.level[0].nvec, 32);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &said, true, more.setup - 1, &mg, &plan, &err),
+               QK_DEVICE_MEMORY);
+  cr_expect_eq(mg.level[0].nvec, 32, "what was asked for stays");
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, more.setup - 1, &mg, &plan, &err), QK_OK);
+  cr_expect(memcmp(&mg, &few, sizeof mg) == 0 && plan.setup < more.setup);
+  mg = open;
+  cr_assert_eq(qk_mg_params_complete(in.geom, true, &mg, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, 1000, &mg, &plan, &err), QK_DEVICE_MEMORY);
   close_load(&l);
 }
 
