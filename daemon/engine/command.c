@@ -115,6 +115,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
   l.nslot = (int32_t)m->slots;
   l.link_reals = (int32_t)m->link_reals;
+  l.lone = m->lone;
 
   status = copy_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
   if (status == QK_OK) status = copy_text("backend", m->backend, l.backend, sizeof l.backend, err);

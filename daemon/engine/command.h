@@ -32,6 +32,7 @@ typedef struct qk_load {
   qk_prec_t inner;
   int32_t nslot;      /* 0: chosen */
   int32_t link_reals; /* 0: chosen */
+  bool lone;          /* what is alone has a solver of one column */
   qk_mg_params_t mg;
   char checkpoint[QK_PATH_MAX + 1]; /* "": none */
 } qk_load_t;

@@ -91,19 +91,28 @@ static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg,
   return QK_OK;
 }
 
-/* ---- hierarchy and cycle ----------------------------------------------------------------------------- */
+/* ---- hierarchy and cycles ---------------------------------------------------------------------------- */
 
 static qk_status_t count_bytes(qk_mg_host_t *h) {
   uint64_t bytes = (uint64_t)(qk_mg_bytes(h->mg) + qk_cycle_bytes(h->cycle));
+  if (h->lone != NULL) bytes += (uint64_t)qk_cycle_bytes(h->lone);
   qk_status_t status = qk_comm_sum_u64(h->op->dev->geom->comm, &bytes, 1);
   if (status == QK_OK) h->bytes = (int64_t)bytes;
   return status;
 }
 
-static qk_status_t make_cycle(qk_mg_host_t *h, qk_err_t *err) {
+static qk_status_t make_cycles(qk_mg_host_t *h, qk_err_t *err) {
   qk_work_trim(h->work);
   qk_status_t status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
+  if (status == QK_OK && h->params.lone)
+    status = qk_cycle_create(h->mg, h->params.prec, 1, &h->lone, err);
   return status == QK_OK ? count_bytes(h) : status;
+}
+
+static void drop_cycles(qk_mg_host_t *h) {
+  qk_cycle_destroy(h->lone);
+  qk_cycle_destroy(h->cycle);
+  h->cycle = h->lone = NULL;
 }
 
 static qk_status_t set_up(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
@@ -131,7 +140,7 @@ qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_ho
   h->params = *params;
   status = restore(h, progress, arg, err);
   if (status == QK_OK && h->mg == NULL) status = set_up(h, progress, arg, err);
-  if (status == QK_OK) status = make_cycle(h, err);
+  if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) goto fail;
   tell(h, h->mg->restored ? "restored" : "set up");
   *host = h;
@@ -146,7 +155,7 @@ void qk_mg_host_destroy(qk_mg_host_t *h) {
   bool ended;
   if (h == NULL) return;
   end_save(h, true, &ended);
-  qk_cycle_destroy(h->cycle);
+  drop_cycles(h);
   qk_mg_destroy(h->mg);
   qk_free(h);
 }
@@ -155,8 +164,8 @@ void qk_mg_host_abandon(qk_mg_host_t *h) {
   if (h != NULL) qk_mg_save_abandon(&h->save);
 }
 
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *h) {
-  return qk_cycle_precond(h->cycle);
+qk_precond_t qk_mg_host_precond(qk_mg_host_t *h, bool lone) {
+  return qk_cycle_precond(lone ? h->lone : h->cycle);
 }
 
 qk_status_t qk_mg_host_poll(qk_mg_host_t *h, bool *news) {
@@ -174,8 +183,7 @@ qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_
   bool ended;
   qk_status_t status = end_save(h, true, &ended);
   if (status != QK_OK) return status;
-  qk_cycle_destroy(h->cycle);
-  h->cycle = NULL;
+  drop_cycles(h);
   qk_work_trim(h->work);
   if (remedy == QK_MG_REFINE) {
     status = qk_mg_refine(h->mg, progress, arg, err);
@@ -196,7 +204,7 @@ qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_
     status = set_up(h, progress, arg, err);
     if (status == QK_OK) h->rebuilt++;
   }
-  if (status == QK_OK) status = make_cycle(h, err);
+  if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) return status;
   qk_mg_watch_mended(&h->watch, remedy);
   tell(h, remedy == QK_MG_REFINE ? "refined" : "set up again");

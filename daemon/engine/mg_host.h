@@ -1,6 +1,6 @@
 /*
- * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots, its checkpoint, and what is known
- * of its health.
+ * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a right-hand side that is
+ * alone, its checkpoint, and what is known of its health.
  *
  * A host is made from a checkpoint where there is one that fits, else by a setup; then the checkpoint is
  * written in the background. All calls are collective but the queries. Errors: those of multigrid.h, cycle.h.
@@ -16,6 +16,7 @@ typedef struct qk_mg_host_params {
   qk_mg_params_t mg; /* complete */
   qk_prec_t prec;    /* of the outer iteration */
   int nslot;
+  bool lone;
   const char *checkpoint; /* file or folder; "": none */
   qk_mg_identity_t identity;
 } qk_mg_host_params_t;
@@ -25,7 +26,7 @@ typedef struct qk_mg_host {
   qk_work_t *work;
   qk_mg_host_params_t params;
   qk_mg_t *mg;
-  qk_cycle_t *cycle;
+  qk_cycle_t *cycle, *lone; /* lone: NULL where there is none */
   qk_mg_watch_t watch;
   int refined, rebuilt;
   int64_t bytes;                 /* on the device, all ranks */
@@ -43,8 +44,8 @@ void qk_mg_host_destroy(qk_mg_host_t *host); /* NULL-safe; waits for a checkpoin
 
 /* Before destroy on a rank that has lost the others: nothing collective follows. NULL-safe. */
 void qk_mg_host_abandon(qk_mg_host_t *host);
-/* For solvers made after the last create or mend; borrows the host. */
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *host);
+/* For solvers of all slots, or of one, made after the last create or mend; borrows the host. */
+qk_precond_t qk_mg_host_precond(qk_mg_host_t *host, bool lone);
 
 /* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the host. After
  * an error the host can only be destroyed. */

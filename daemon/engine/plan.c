@@ -14,7 +14,7 @@ static const char *const NAMES[QK_PLAN_SHARES] = {
     [QK_PLAN_OPERATOR] = "operator", [QK_PLAN_PROLONGATORS] = "prolongators",
     [QK_PLAN_MATRICES] = "matrices", [QK_PLAN_DEFLATION] = "deflation",
     [QK_PLAN_CYCLE] = "cycle",       [QK_PLAN_SOLVER] = "solver",
-    [QK_PLAN_TRANSFER] = "transfer",
+    [QK_PLAN_LONE] = "lone",         [QK_PLAN_TRANSFER] = "transfer",
 };
 
 const char *qk_plan_name(qk_plan_share_t share) {
@@ -70,15 +70,15 @@ static int method_fields(const qk_plan_input_t *in) {
 
 /* Source and solution; those of even sites twice, for recomputations once more; one residual; an odd half of each
  * precision inside the operator. */
-static int64_t solver_bytes(const qk_plan_input_t *in) {
-  const int64_t full = field(in->geom, QK_DOUBLE, in->nslot, QK_FULL);
-  const int64_t half = field(in->geom, QK_DOUBLE, in->nslot, QK_EVEN);
-  const int64_t inner = field(in->geom, in->inner, in->nslot, QK_EVEN);
+static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
+  const int64_t full = field(in->geom, QK_DOUBLE, nslot, QK_FULL);
+  const int64_t half = field(in->geom, QK_DOUBLE, nslot, QK_EVEN);
+  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
   const bool adjoint = strcmp(in->method, "cg") == 0;
   int64_t bytes = 3 * full + 5 * half + (2 + method_fields(in)) * inner;
   if (in->inner != QK_DOUBLE) bytes += inner;
   if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
-    const int64_t single = field(in->geom, QK_SINGLE, in->nslot, QK_EVEN);
+    const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
     bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
   }
   return bytes + (adjoint && in->inner != QK_DOUBLE ? inner : 0);
@@ -202,14 +202,16 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
   plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
+  if (plan->lone) plan->share[QK_PLAN_LONE] += cycle_bytes(in->mg, geom, 0, 1);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------- */
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
-  *plan = (qk_plan_t){.nslot = in->nslot};
+  *plan = (qk_plan_t){.nslot = in->nslot, .lone = in->lone && in->nslot > 1};
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
-  plan->share[QK_PLAN_SOLVER] = solver_bytes(in);
+  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
+  if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
   plan->share[QK_PLAN_TRANSFER] = in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
   if (in->mg != NULL) add_multigrid(in, plan);
@@ -257,6 +259,10 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   if (in.nslot == 0) in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
+  if (made.setup > free && in.lone) {
+    in.lone = false;
+    qk_plan_make(&in, &made);
+  }
   if (made.setup > free) return refuse(&in, free, &made, err);
   *plan = made;
   return QK_OK;

@@ -141,6 +141,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
                                  .gcr_keep = directions(s),
+                                 .lone = in->load->lone,
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);
   const int nvec = s->mg_params.level[0].nvec;
@@ -161,21 +162,37 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
 
 /* ---- from links to solver ---------------------------------------------------------------------------- */
 
-static qk_status_t build_solver(qk_setup_t *s, qk_err_t *err) {
-  qk_solver_params_t params = {
-      .method = s->solver_name, .inner = s->inner, .nslot = s->nslot, .gcr_keep = directions(s)};
+static qk_status_t build_solver(qk_setup_t *s, bool lone, qk_solver_t **solver, qk_err_t *err) {
+  qk_solver_params_t params = {.method = s->solver_name,
+                               .inner = s->inner,
+                               .nslot = lone ? 1 : s->nslot,
+                               .gcr_keep = directions(s)};
   if (s->mg != NULL) {
     params.method = "gcr";
     params.check = 1;
-    params.precond = qk_mg_host_precond(s->mg);
+    params.precond = qk_mg_host_precond(s->mg, lone);
   }
-  return qk_solver_create(s->op, s->work, &params, &s->solver, err);
+  return qk_solver_create(s->op, s->work, &params, solver, err);
+}
+
+static qk_status_t build_solvers(qk_setup_t *s, qk_err_t *err) {
+  qk_status_t status = build_solver(s, false, &s->solver, err);
+  return status == QK_OK && s->plan.lone ? build_solver(s, true, &s->lone, err) : status;
+}
+
+static void drop_solvers(qk_setup_t *s) {
+  qk_solver_destroy(s->lone);
+  qk_solver_destroy(s->solver);
+  s->solver = s->lone = NULL;
 }
 
 static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
   const qk_load_t *load = in->load;
-  qk_mg_host_params_t params = {
-      .mg = s->mg_params, .prec = load->inner, .nslot = s->nslot, .checkpoint = load->checkpoint};
+  qk_mg_host_params_t params = {.mg = s->mg_params,
+                                .prec = load->inner,
+                                .nslot = s->nslot,
+                                .lone = s->plan.lone,
+                                .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
   snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->ops->name);
@@ -202,7 +219,7 @@ static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilso
     if (status != QK_OK) return status;
   }
   enter(in, "solver");
-  return build_solver(s, in->err);
+  return build_solvers(s, in->err);
 }
 
 static qk_status_t build(const loading_t *in, qk_setup_t *s) {
@@ -262,7 +279,7 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
 void qk_setup_destroy(qk_setup_t *setup) {
   if (setup == NULL) return;
   qk_smear_cache_destroy(setup->smear);
-  qk_solver_destroy(setup->solver);
+  drop_solvers(setup);
   qk_mg_host_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);
@@ -272,10 +289,9 @@ void qk_setup_destroy(qk_setup_t *setup) {
 
 qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
                           void *arg, qk_err_t *err) {
-  qk_solver_destroy(setup->solver);
-  setup->solver = NULL;
+  drop_solvers(setup);
   qk_status_t status = qk_mg_host_mend(setup->mg, remedy, progress, arg, err);
-  if (status == QK_OK) status = build_solver(setup, err);
+  if (status == QK_OK) status = build_solvers(setup, err);
   if (status == QK_OK) status = qk_setup_count_memory(setup);
   return qk_setup_explain(setup, status, err);
 }

@@ -22,8 +22,9 @@ typedef struct qk_setup {
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;
-  qk_mg_host_t *mg; /* NULL: a solver without multigrid */
-  qk_solver_t *solver;
+  qk_mg_host_t *mg;    /* NULL: a solver without multigrid */
+  qk_solver_t *solver; /* of nslot columns */
+  qk_solver_t *lone;   /* of one: a column of a block costs as much as the block. NULL: none */
   qk_smear_cache_t *smear;
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
@@ -48,7 +49,7 @@ void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
  * where it has any. Returns status. */
 qk_status_t qk_setup_explain(const qk_setup_t *setup, qk_status_t status, qk_err_t *err);
 
-/* Multigrid is refined or made anew, and a solver on it. No slot may be in use. Errors: the process cannot go on. */
+/* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process cannot go on. */
 qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
                           void *arg, qk_err_t *err);
 

@@ -4,6 +4,9 @@
  * Sources come from source.h, solutions go to shared memory through a port. The solver knows slots, the
  * front knows tickets; here they meet. A fill that cannot be carried out leaves its slot free and touches no other.
  *
+ * A single fill that finds nothing running goes to the setup's solver of one column, where there is one, and stays there; what
+ * comes meanwhile goes to the block. The front does not know: slots are slots.
+ *
  * All calls but the queries are collective. A status other than QK_OK means that the process cannot
  * go on (DEVICE and PROCESS of status.h); what concerns one right-hand side is in verdicts and results.
  */
@@ -40,7 +43,9 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
 /* Writes out and frees the slots that have ended: result[0..*n), of room for all slots. */
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
 
+int qk_slots_running(const qk_slots_t *slots);
 bool qk_slots_busy(const qk_slots_t *slots, int slot);
-uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot); /* of a busy one */
+const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot); /* of a busy one */
+uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot);        /* of a busy one */
 
 #endif

@@ -10,10 +10,10 @@
 
 #include "daemon/engine/port.h"
 
-/* Puts source i into column fill[i].slot of rhs (full, double) where verdict[i].code is QK_OK; a source
+/* Puts source i into column[i] of rhs (full, double) where verdict[i].code is QK_OK; a source
  * that cannot be made gets its reason there: BAD_ARGUMENT, IO_ERROR, and DEVICE_MEMORY or NO_MEMORY of
  * smearing. A status other than QK_OK: the process cannot go on. */
 qk_status_t qk_source_make(qk_port_t *port, const qk_field_t *rhs, int n, const qk_fill_t fill[],
-                           qk_err_t verdict[], qk_err_t *err);
+                           const int column[], qk_err_t verdict[], qk_err_t *err);
 
 #endif

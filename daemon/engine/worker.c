@@ -11,7 +11,7 @@
 #include "daemon/engine/slots.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000 };
+enum { PATIENCE_MS = 30000, MORE_MS = 20 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -24,6 +24,7 @@ typedef struct worker {
   uint64_t steps;
   double last_heartbeat;
   double last_progress[QK_SLOTS_MAX], last_news;
+  double more_until;     /* rank 0: fills that were announced are waited for until then */
   qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
   double wanted_since;   /* ... and since when fills wait for that */
   qk_fill_t waiting[QK_SLOTS_MAX];
@@ -32,7 +33,7 @@ typedef struct worker {
 } worker_t;
 
 static bool running(const worker_t *w) {
-  return w->setup != NULL && qk_solver_running(w->setup->solver) > 0;
+  return w->setup != NULL && qk_slots_running(w->slots) > 0;
 }
 
 /* A checkpoint is being written, which turns look after. */
@@ -63,6 +64,7 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
     status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
   if (status != QK_OK)
     return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
   if (w->wanted != QK_MG_KEEP)
     w->waiting[w->nwaiting++] = fill;
   else
@@ -186,14 +188,17 @@ static qk_status_t next_turn(worker_t *w) {
   memset(&w->turn.head, 0, sizeof w->turn.head);
   settle_remedy(w);
   if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
+  bool more = false;
   for (;;) {
-    double wait = w->last_heartbeat + QK_HEARTBEAT_MS - qk_now_ms();
+    double until = more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS;
+    double wait = until - qk_now_ms();
     if (!running(w) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
     qk_status_t status = hear_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
-    bool due = running(w) || saving(w);
-    if (due || w->turn.head.kind != QK_TURN_WORK || w->turn.head.nfill > 0) return QK_OK;
+    if (running(w) || w->turn.head.kind != QK_TURN_WORK) return QK_OK;
+    more = w->turn.head.nfill > 0 && qk_now_ms() < w->more_until;
+    if (!more && (saving(w) || w->turn.head.nfill > 0)) return QK_OK;
   }
 }
 
@@ -251,7 +256,7 @@ static qk_status_t tell_slots(worker_t *w) {
     if (!qk_slots_busy(w->slots, i) || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
     w->last_progress[i] = now;
     status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i),
-                                     qk_solver_slot(w->setup->solver, i));
+                                     qk_slots_state(w->slots, i));
   }
   return status;
 }

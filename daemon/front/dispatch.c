@@ -38,33 +38,6 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   qk_sched_push(&server->sched, session->user, &rhs->queue);
 }
 
-/* False where the engine did not take the message: the RHS is back in the queue, at the end. */
-static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
-  qk_job_t *job = rhs->job;
-  qk_err_t err = {0};
-  if (job->sink != QUARK__SINK__SINK_NONE &&
-      qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
-    end(server, rhs, QK_NO_MEMORY, err.text);
-    return true;
-  }
-  const uint64_t ticket = server->ticket + 1;
-  if (!(job->contraction ? qk_worker_contract(server->worker, ticket, rhs)
-                         : qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs))) {
-    qk_shm_destroy(rhs->solution);
-    rhs->solution = NULL;
-    qk_dispatch_queue(server, rhs);
-    return false;
-  }
-  server->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
-  server->ticket = ticket;
-  rhs->state = QK_RHS_RUNNING;
-  rhs->iterations = 0;
-  rhs->residual = 1;
-  job->running++;
-  job->progress_due = !job->contraction;
-  return true;
-}
-
 /* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
  * later, so nothing is sent behind one. */
 static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
@@ -76,14 +49,56 @@ static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
   return -1;
 }
 
+/* Who goes next, and where; NULL: nobody now. */
+static qk_rhs_t *next(qk_server_t *server, int *place) {
+  qk_link_t *first = qk_sched_first(&server->sched);
+  if (!first) return NULL;
+  qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
+  *place = place_for(server, rhs);
+  return *place < 0 ? NULL : rhs;
+}
+
+static bool hand_over(qk_server_t *server, int k, uint64_t ticket, const qk_rhs_t *rhs) {
+  int place;
+  if (rhs->job->contraction) return qk_worker_contract(server->worker, ticket, rhs);
+  const qk_rhs_t *after = next(server, &place);
+  const bool more = after && place != QK_CONTRACT_PLACE;
+  return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more);
+}
+
+/* False where the engine did not take the message: the RHS is back in the queue, at the end. */
+static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
+  qk_job_t *job = rhs->job;
+  qk_err_t err = {0};
+  if (job->sink != QUARK__SINK__SINK_NONE &&
+      qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+    end(server, rhs, QK_NO_MEMORY, err.text);
+    return true;
+  }
+  const uint64_t ticket = server->ticket + 1;
+  server->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
+  if (!hand_over(server, k, ticket, rhs)) {
+    server->slot[k] = (qk_slot_use_t){0};
+    qk_shm_destroy(rhs->solution);
+    rhs->solution = NULL;
+    qk_dispatch_queue(server, rhs);
+    return false;
+  }
+  server->ticket = ticket;
+  rhs->state = QK_RHS_RUNNING;
+  rhs->iterations = 0;
+  rhs->residual = 1;
+  job->running++;
+  job->progress_due = !job->contraction;
+  return true;
+}
+
 void qk_dispatch_feed(qk_server_t *server) {
+  int place;
   if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
-  for (qk_link_t *l; (l = qk_sched_first(&server->sched));) {
-    qk_rhs_t *rhs = QK_HOLDER(l, qk_rhs_t, queue);
-    const int k = place_for(server, rhs);
-    if (k < 0) return;
+  for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
     qk_sched_pop(&server->sched);
-    if (!start(server, k, rhs)) return;
+    if (!start(server, place, rhs)) return;
   }
 }
 

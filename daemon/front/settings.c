@@ -31,6 +31,9 @@ static const qk_config_row_t ROWS[] = {
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
      "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
+    {"lone-solver", QK_CONFIG_CHOICE, AT(lone), "yes", 0, 0, "yes|no",
+     "a right-hand side that is alone is solved outside of the block, sooner; no: with the same "
+     "bits whatever else runs"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
      "reals that the inner iteration stores for a link"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},

@@ -14,9 +14,9 @@ typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text;
   double mass, kappa, csw;
-  int solver, precision, link_reals_choice, backend;
-  int64_t slots, ranks;            /* slots 0: chosen by the engine */
-  const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
+  int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
+  int64_t slots, ranks;                                    /* slots 0: chosen by the engine */
+  const char *mg[QK_MG_KEY_COUNT];                         /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint;
   const char *mpirun, *engine;
   const char *listen, *listen_data, *endpoint_file, *pidfile;

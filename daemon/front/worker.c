@@ -181,6 +181,8 @@ static void send_load(qk_worker_t *w) {
   load.inner = inner[s->precision];
   load.slots = (uint32_t)s->slots;
   load.link_reals = (uint32_t)s->link_reals;
+  load.has_lone = true;
+  load.lone = s->lone == 0;
   load.n_multigrid = list_multigrid(s, setting, settings);
   load.multigrid = settings;
   load.checkpoint = w->checkpoint[0] ? w->checkpoint : NULL;
@@ -189,7 +191,8 @@ static void send_load(qk_worker_t *w) {
   send_message(w, &m);
 }
 
-bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs) {
+bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
+                    bool more) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
@@ -210,6 +213,7 @@ bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs
   fill.factor = job->factor;
   fill.tol = job->tol;
   fill.max_iter = job->max_iter;
+  fill.has_more = fill.more = more;
   m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL;
   m.fill = &fill;
   return send_message(w, &m);

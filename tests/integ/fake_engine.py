@@ -93,6 +93,7 @@ class FakeEngine:
             x = np.zeros(count, REAL[fill.dtype])
             x[0] = fill.column.seed
             x[1] = fill.smear.alpha if fill.HasField('smear') else 0
+            x[2] = fill.more
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes

@@ -202,9 +202,8 @@ def noise_sources_are_noise(case):
             assert np.abs(one - want).max() < 1e-8
 
 
-@tap.test
-def slots_are_refilled_while_others_run(case):
-    with case.loaded(slots=2) as e, Vector(case.shape) as sink:
+def refill(case, lone):
+    with case.loaded(slots=2, lone=lone) as e, Vector(case.shape) as sink:
         hard = e.fill(1, 1e-12, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1, seed=1),
                       shm_out=sink.name)
         ends = {}
@@ -218,6 +217,31 @@ def slots_are_refilled_while_others_run(case):
         while hard not in ends:
             ends.update(e.done())
         assert ends[hard].status == OK and ends[hard].true_residual <= 1e-12
+
+
+@tap.test
+def slots_are_refilled_while_others_run(case):
+    refill(case, False)
+
+
+@tap.test
+def slots_are_filled_while_one_runs_alone(case):
+    refill(case, True)
+
+
+@tap.test
+def what_is_announced_is_waited_for(case):
+    """And is not waited for in vain."""
+    b = case.random(30)
+    with case.loaded(slots=2, lone=True) as e:
+        alone, _ = e.solve(b, tol=1e-12)
+        promised, end = e.solve(b, tol=1e-12, more=True)
+        assert end.status == OK and np.array_equal(promised, alone)
+        with Vector(case.shape, data=b) as source, Vector(case.shape) as one, Vector(case.shape) as other:
+            tickets = [e.fill(k, 1e-12, shm_in=source.name, shm_out=x.name, more=k == 0) for k, x in enumerate((one, other))]
+            ends = e.done(2)
+            assert all(ends[t].status == OK for t in tickets) and np.array_equal(one.read(), other.read())
+            assert np.abs(one.read() - alone).max() < 1e-10 * np.abs(alone).max()
 
 
 # ---- what goes wrong with one right-hand side -----------------------------------------------------

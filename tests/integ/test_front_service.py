@@ -55,6 +55,17 @@ def solves_in_single_precision_and_by_generated_sources(case):
 
 
 @tap.test
+def an_idle_engine_is_told_how_many_come(case):
+    """What is alone is solved alone: the last of those that go out together says that none follows."""
+    noise = qk.Column(t=-1, spin=-1, colour=-1)
+    with case.daemon() as d, Client(d) as c:
+        c.submit(3, source=qk.SOURCE_Z4, column=[noise] * 3)
+        assert [c.fetch(r)[2].real for r in c.results(3)] == [1, 1, 0]
+        c.submit(1, source=qk.SOURCE_Z4, column=[noise])
+        assert [c.fetch(r)[2].real for r in c.results(1)] == [0]
+
+
+@tap.test
 def credit_bounds_uploads_and_downloads(case):
     with case.daemon(dims='16x16x8x16') as d, Client(d) as c:
         fields = [field(32768) for _ in range(3)]  # 6 MiB each

@@ -17,7 +17,7 @@ typedef struct loaded {
 } loaded_t;
 
 static qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot) {
-  qk_load_t load = {.mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot};
+  qk_load_t load = {.mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .lone = true};
   snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
   snprintf(load.solver, sizeof load.solver, "%s", solver);
   const char *backend = getenv("QK_BACKEND");
@@ -50,31 +50,47 @@ static void close_load(loaded_t *l) {
   qk_comm_destroy(l->comm);
 }
 
-/* Noise in all slots; the iterations of the slowest. */
-static int64_t solve_all(loaded_t *l) {
-  qk_fill_t fill[QK_SLOTS_MAX] = {0};
+static qk_fill_t noise_for(int slot, uint64_t seed) {
+  qk_fill_t fill = {.ticket = seed, .slot = slot, .source = QK_SOURCE_Z4, .seed = seed};
+  fill.spin = fill.colour = fill.site[3] = -1;
+  fill.factor = 1;
+  fill.tol = 1e-9;
+  fill.max_iter = 1000;
+  return fill;
+}
+
+static void fill_slots(loaded_t *l, int n, const qk_fill_t *fill) {
   qk_err_t verdict[QK_SLOTS_MAX], err = {0};
-  qk_result_t result[QK_SLOTS_MAX];
-  int64_t most = 0;
-  int n = l->setup->nslot, left = n, ended;
-  for (int i = 0; i < n; i++) {
-    fill[i] = (qk_fill_t){.ticket = (uint64_t)i + 1, .slot = i, .source = QK_SOURCE_Z4};
-    fill[i].spin = fill[i].colour = fill[i].site[3] = -1;
-    fill[i].seed = (uint64_t)i + 5;
-    fill[i].factor = 1;
-    fill[i].tol = 1e-9;
-    fill[i].max_iter = 1000;
-  }
   cr_assert_eq(qk_slots_fill(l->slots, n, fill, verdict, &err), QK_OK, "%s", err.text);
-  while (left > 0) {
+  for (int i = 0; i < n; i++) cr_assert_eq(verdict[i].code, QK_OK, "%s", verdict[i].text);
+}
+
+/* Steps until nothing runs; results by slot. */
+static void run_slots(loaded_t *l, qk_result_t by_slot[]) {
+  qk_result_t result[QK_SLOTS_MAX];
+  qk_err_t err = {0};
+  int ended;
+  while (qk_slots_running(l->slots) > 0) {
     cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
     cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
-    for (int i = 0; i < ended; i++) {
-      cr_assert_eq(result[i].err.code, QK_OK, "%s", result[i].err.text);
-      cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
-      if (result[i].iterations > most) most = result[i].iterations;
-    }
-    left -= ended;
+    for (int i = 0; i < ended; i++) by_slot[result[i].slot] = result[i];
+  }
+}
+
+/* Noise in all slots; the iterations of the slowest. */
+static int64_t solve_all(loaded_t *l) {
+  qk_fill_t fill[QK_SLOTS_MAX];
+  qk_result_t result[QK_SLOTS_MAX] = {0};
+  const int n = l->setup->nslot;
+  int64_t most = 0;
+  for (int i = 0; i < n; i++) fill[i] = noise_for(i, (uint64_t)i + 5);
+  fill_slots(l, n, fill);
+  run_slots(l, result);
+  for (int i = 0; i < n; i++) {
+    cr_assert(result[i].ticket == fill[i].ticket && result[i].err.code == QK_OK, "%s",
+              result[i].err.text);
+    cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
+    if (result[i].iterations > most) most = result[i].iterations;
   }
   return most;
 }
@@ -82,7 +98,13 @@ static int64_t solve_all(loaded_t *l) {
 static void expect_as_planned(const qk_load_t *load) {
   loaded_t l = must_load(load);
   qk_setup_t *s = l.setup;
+  const qk_fill_t alone = noise_for(0, 3);
+  qk_result_t result[QK_SLOTS_MAX] = {0};
   solve_all(&l);
+  fill_slots(&l, 1, &alone);
+  run_slots(&l, result);
+  cr_expect_eq(result[0].err.code, QK_OK);
+  cr_expect_eq(s->lone != NULL, load->nslot > 1);
   double planned = (double)s->plan.serving, held = (double)s->ops->allocated(s->ctx);
   cr_expect_float_eq(planned / held, 1, 0.1, "%s, %d slots: %.0f bytes planned, %.0f held",
                      load->solver, s->nslot, planned, held);
@@ -119,6 +141,51 @@ Test(setup, memory_of_three_levels_is_as_planned) {
     load.mg.level[l].smoother.kind = QK_SMOOTHER_CHEBYSHEV;
   }
   expect_as_planned(&load);
+}
+
+/* What is alone has a solver of its own and stays there; what comes meanwhile goes to the block. */
+static void lone_and_block(const char *solver) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", solver, QK_SINGLE, 8);
+  loaded_t l = must_load(&load);
+  qk_solver_t *block = l.setup->solver, *lone = l.setup->lone;
+  const qk_fill_t first = noise_for(5, 11), later[2] = {noise_for(0, 12), noise_for(1, 13)};
+  qk_result_t alone[QK_SLOTS_MAX] = {0}, together[QK_SLOTS_MAX] = {0};
+  qk_err_t err = {0};
+
+  fill_slots(&l, 1, &first);
+  cr_expect(qk_solver_running(lone) == 1 && qk_solver_running(block) == 0);
+  cr_expect(qk_slots_busy(l.slots, 5) && !qk_slots_busy(l.slots, 0));
+  cr_assert_eq(qk_slots_step(l.slots, &err), QK_OK);
+  fill_slots(&l, 2, later);
+  cr_expect(qk_solver_running(lone) == 1 && qk_solver_running(block) == 2);
+  run_slots(&l, alone);
+  for (int i = 0; i < 3; i++) {
+    const qk_result_t *r = &alone[i < 2 ? i : 5];
+    cr_expect(r->ticket == (i < 2 ? later[i].ticket : first.ticket) && r->err.code == QK_OK &&
+                  r->true_residual <= 1e-9 && r->norm_x > 0,
+              "%s: %d", solver, i);
+  }
+  fill_slots(&l, 2, later);
+  fill_slots(&l, 1, &first);
+  cr_expect(qk_solver_running(lone) == 0 && qk_solver_running(block) == 3);
+  run_slots(&l, together);
+  cr_expect_float_eq(alone[5].norm_x / together[5].norm_x, 1, 1e-8, "%s", solver);
+  cr_expect(llabs(alone[5].iterations - together[5].iterations) <= together[5].iterations / 5 + 1);
+
+  fill_slots(&l, 1, &first);
+  cr_expect_eq(qk_solver_running(lone), 1);
+  qk_slots_cancel(l.slots, 5);
+  qk_slots_cancel(l.slots, 6); /* free: nothing happens */
+  qk_result_t result[QK_SLOTS_MAX];
+  int ended = 0;
+  cr_assert_eq(qk_slots_retire(l.slots, result, &ended, &err), QK_OK);
+  cr_expect(ended == 1 && result[0].slot == 5 && result[0].err.code == QK_CANCELLED);
+  close_load(&l);
+}
+
+Test(setup, what_is_alone_is_not_solved_as_a_block) {
+  lone_and_block("bicgstab");
+  lone_and_block("mg");
 }
 
 Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
@@ -183,11 +250,18 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
                         .inner = QK_SINGLE,
                         .nslot = 16,
                         .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
+                        .lone = true,
                         .mg = &s->mg_params};
   qk_plan_t sixteen, plan;
   qk_err_t err = {0};
   qk_plan_make(&in, &sixteen);
-  cr_expect_eq(sixteen.serving, s->plan.serving);
+  cr_expect(sixteen.lone && sixteen.serving == s->plan.serving);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
+  cr_expect(plan.lone);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
+  cr_expect(!plan.lone && plan.nslot == 16 && plan.share[QK_PLAN_LONE] == 0);
+  in.lone = false;
+  qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_DEVICE_MEMORY);
   cr_expect(strstr(err.text, "slots = 16 need") && strstr(err.text, "slots = 8 would need"), "%s",
