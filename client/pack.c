@@ -78,6 +78,8 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, size_t *by
   submit.tol = p->tol;
   submit.max_iter = p->max_iter;
   submit.deadline_ms = p->deadline_ms;
+  submit.has_priority = true;
+  submit.priority = (uint32_t)p->priority;
   submit.source = (Quark__SourceKind)p->source;
   submit.column = list;
   submit.n_column = n;
@@ -132,6 +134,8 @@ uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *c, siz
   contract.contraction = &m;
   contract.has_deadline_ms = true;
   contract.deadline_ms = c->deadline_ms;
+  contract.has_priority = true;
+  contract.priority = (uint32_t)c->priority;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
   message.contract = &contract;
   packed = qk_control_pack(&message.base, bytes);

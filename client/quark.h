@@ -196,6 +196,7 @@ typedef struct quark_params {
   double tol;                          /* relative residual. Default 1e-10 */
   uint64_t max_iter;                   /* Default 10000 */
   uint64_t deadline_ms;                /* 0, the default: none */
+  int priority; /* 0 .. 9: among the requests of this user the greater goes first. Default 4 */
   quark_source_t source;
   const quark_column_t *column; /* generated sources: nrhs of them; read during quark_submit */
   bool discard;                 /* no download: only how each right-hand side ended */
@@ -284,6 +285,7 @@ typedef struct quark_contraction {
   int32_t origin[4];            /* x, y, z, t of the source */
   quark_smearing_t sink;        /* of both propagators at x */
   uint64_t deadline_ms;
+  int priority; /* as in quark_params_t */
 } quark_contraction_t;
 
 /* No channels, zero momentum alone, the origin at 0 0 0 0, no smearing, no deadline. */

@@ -204,12 +204,16 @@ void quark__request_resume_locked(quark_connection_t *conn, request_t *request) 
 /* ---- submit ---- */
 
 void quark_params_init(quark_params_t *params) {
-  *params = (quark_params_t){
-      .nrhs = 1, .dtype = QUARK_F64, .tol = 1e-10, .max_iter = 10000, .source = QUARK_UPLOAD};
+  *params = (quark_params_t){.nrhs = 1,
+                             .dtype = QUARK_F64,
+                             .tol = 1e-10,
+                             .max_iter = 10000,
+                             .priority = QK_PRIORITY_DEFAULT,
+                             .source = QUARK_UPLOAD};
 }
 
 void quark_contraction_init(quark_contraction_t *contraction) {
-  *contraction = (quark_contraction_t){.nchannel = 0};
+  *contraction = (quark_contraction_t){.priority = QK_PRIORITY_DEFAULT};
 }
 
 static quark_code_t check_params(const quark_connection_t *conn, const quark_params_t *p,

@@ -21,7 +21,9 @@ enum {
   QK_PATH_MAX = 4096,     /* gauge path in LOAD */
   QK_SHM_NAME_MAX = 64,   /* shared-memory name in FILL */
 
-  QK_REQUEST_RHS_MAX = 1024,    /* right-hand sides of one request */
+  QK_REQUEST_RHS_MAX = 1024, /* right-hand sides of one request */
+  QK_PRIORITY_MAX = 9,       /* of a request; the greater goes first */
+  QK_PRIORITY_DEFAULT = 4,
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
   QK_SLOTS_MAX = 64,            /* slots of an engine */

@@ -133,6 +133,7 @@ static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
   memcpy(c.origin, meta->origin, sizeof c.origin);
   c.sink = what->sink;
   c.deadline_ms = what->params.deadline_ms;
+  c.priority = what->params.priority;
   const double give_up = ctl_seconds() + what->patience;
   while (quark_contract(conn, &c, &request, &bytes, &err) != QUARK_OK)
     if (!wait_for_room(&err, give_up)) return ctl_fail(&err);

@@ -343,6 +343,7 @@ enum {
   OPT_TOL,
   OPT_MAX_ITER,
   OPT_DEADLINE,
+  OPT_PRIORITY,
   OPT_DTYPE,
   OPT_BASIS,
   OPT_NORMALISATION,
@@ -358,6 +359,8 @@ static const struct argp_option options[] = {
     {"max-iter", OPT_MAX_ITER, "N", 0,
      "iterations after which a right-hand side is given up (10000)", 10},
     {"deadline", OPT_DEADLINE, "SECONDS", 0, "time after which a right-hand side is given up", 10},
+    {"priority", OPT_PRIORITY, "N", 0,
+     "0 to 9: among the requests of one user the greater goes first (4)", 10},
     {"dtype", OPT_DTYPE, "f32|f64", 0,
      "precision of the file and on the wire (f64; solve: that of the input)", 10},
     {"basis", OPT_BASIS, "NAME", 0, "degrand-rossi (default), ukqcd, dirac-pauli or openqcd", 10},
@@ -441,6 +444,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_DEADLINE:
     o->params.deadline_ms = (uint64_t)(1000 * ctl_real(state, "deadline", arg, 1e-3, 3e7));
+    return 0;
+  case OPT_PRIORITY:
+    o->params.priority = (int)ctl_integer(state, "priority", arg, 0, 9);
     return 0;
   case OPT_DTYPE:
   case OPT_BASIS:

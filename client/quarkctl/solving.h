@@ -14,7 +14,7 @@ typedef struct ctl_solve_options {
   ctl_common_t common;
   const char *out;
   bool out_optional;     /* set by a command that has uses without it */
-  quark_params_t params; /* tol, max_iter, deadline, dtype, basis, normalisation, smear */
+  quark_params_t params; /* tol, max_iter, deadline, priority, dtype, basis, normalisation, smear */
   quark_smearing_t sink; /* of commands that smear sinks, too; with the links of params.smear */
   bool has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];

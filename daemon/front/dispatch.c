@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +33,36 @@ static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const ch
   qk_dispatch_ended(server, rhs);
 }
 
+/* ---- who goes next, at what price ---------------------------------------------------------- */
+
+/* Applications that rhs is expected to take; a contraction is taken for a solve to six digits. */
+static double expected_cost(const qk_server_t *server, const qk_rhs_t *rhs) {
+  const double digits = rhs->job->contraction ? 6 : -log10(rhs->job->tol);
+  return digits * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
+}
+
+static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
+  const double lately = (double)rhs->outcome.applications / -log10(rhs->job->tol);
+  const double weight = server->cost_per_digit > 0 ? 0.1 : 1;
+  server->cost_per_digit += weight * (lately - server->cost_per_digit);
+}
+
+/* What rhs took, instead of what was expected when it went; nothing where the engine was lost. */
+static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
+  const qk_session_t *session = rhs->job->session;
+  const qk_outcome_t *o = &rhs->outcome;
+  if (!rhs->job->contraction && o->status == QK_OK && o->applications > 0) learn_cost(server, rhs);
+  if (!session || (rhs->job->contraction && o->status == QK_OK)) return;
+  qk_sched_settle(session->user, &rhs->queue, (double)o->applications);
+}
+
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
+  rhs->queue.priority = rhs->job->priority;
+  rhs->queue.since = qk_server_now(server);
+  rhs->queue.deadline = rhs->job->deadline;
+  rhs->queue.cost = expected_cost(server, rhs);
   qk_sched_push(&server->sched, session->user, &rhs->queue);
 }
 
@@ -51,7 +79,7 @@ static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
 
 /* Who goes next, and where; NULL: nobody now. */
 static qk_rhs_t *next(qk_server_t *server, int *place) {
-  qk_link_t *first = qk_sched_first(&server->sched);
+  qk_sched_item_t *first = qk_sched_first(&server->sched, qk_server_now(server));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
   *place = place_for(server, rhs);
@@ -73,6 +101,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   if (job->sink != QUARK__SINK__SINK_NONE &&
       qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     end(server, rhs, QK_NO_MEMORY, err.text);
+    settle(server, rhs);
     return true;
   }
   const uint64_t ticket = server->ticket + 1;
@@ -81,6 +110,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
     server->slot[k] = (qk_slot_use_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
+    qk_sched_settle(((qk_session_t *)job->session)->user, &rhs->queue, 0);
     qk_dispatch_queue(server, rhs);
     return false;
   }
@@ -97,7 +127,7 @@ void qk_dispatch_feed(qk_server_t *server) {
   int place;
   if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
   for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
-    qk_sched_pop(&server->sched);
+    qk_sched_pop(&server->sched, qk_server_now(server));
     if (!start(server, place, rhs)) return;
   }
 }
@@ -146,6 +176,7 @@ static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) 
   qk_rhs_t *rhs = server->slot[k].rhs;
   server->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, qk_server_now(server));
+  settle(server, rhs);
   qk_dispatch_ended(server, rhs);
   qk_job_settle(rhs->job);
 }
@@ -153,8 +184,12 @@ static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) 
 /* ---- events of the engine ------------------------------------------------------------------ */
 
 static void fail_queued(qk_server_t *server, const char *why) {
-  for (qk_link_t *l; (l = qk_sched_pop(&server->sched));)
-    end(server, QK_HOLDER(l, qk_rhs_t, queue), QK_ENGINE_LOST, why);
+  const double now = qk_server_now(server);
+  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, now));) {
+    qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
+    end(server, rhs, QK_ENGINE_LOST, why);
+    settle(server, rhs);
+  }
 }
 
 static void fail_uploading(qk_server_t *server, const char *why) {

@@ -106,7 +106,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
     rhs->state = upload ? QK_RHS_UPLOADING : QK_RHS_QUEUED;
     rhs->charged_source = upload;
     rhs->charged_solution = has_solutions(sink);
-    qk_link_init(&rhs->queue);
+    qk_sched_item_init(&rhs->queue);
     qk_link_init(&rhs->send);
   }
   return job;
@@ -174,6 +174,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
     job->factor = 1 / (2 * terms->kappa);
   job->deadline = deadline_of(submit->deadline_ms, terms->now);
+  job->priority = (int)submit->priority;
   if (keep) {
     job->user = terms->user;
     qk_sched_user_share(job->user);
@@ -202,6 +203,7 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
   job->overhead = overhead_contract(contract);
   job->deadline = deadline_of(contract->deadline_ms, terms->now);
+  job->priority = (int)contract->priority;
   qk_budget_charge(job->budget, cost);
   *out = job;
   return QK_OK;
@@ -232,7 +234,7 @@ void qk_job_destroy(qk_job_t *job) {
   if (!job) return;
   QK_ASSERT(job->running == 0 && job->holds == 0);
   for (uint32_t i = 0; i < job->nrhs; i++) {
-    QK_ASSERT(qk_link_alone(&job->rhs[i].queue));
+    QK_ASSERT(qk_link_alone(&job->rhs[i].queue.link));
     let_go(&job->rhs[i], 0);
     free_source(&job->rhs[i]);
     qk_rhs_drop_solution(&job->rhs[i]);
@@ -312,7 +314,7 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
 /* ---- results ------------------------------------------------------------------------------- */
 
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
-  QK_ASSERT(rhs->state < QK_RHS_ENDED && qk_link_alone(&rhs->queue));
+  QK_ASSERT(rhs->state < QK_RHS_ENDED && qk_link_alone(&rhs->queue.link));
   if (rhs->state == QK_RHS_RUNNING) rhs->job->running--;
   rhs->state = QK_RHS_ENDED;
   rhs->outcome = *outcome;

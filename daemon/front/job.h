@@ -48,8 +48,8 @@ typedef struct qk_job qk_job_t;
 typedef struct qk_rhs qk_rhs_t;
 
 struct qk_rhs {
-  qk_link_t queue; /* in the scheduler while QUEUED */
-  qk_link_t send;  /* in the list of downloads while there is something to send */
+  qk_sched_item_t queue; /* in the scheduler while QUEUED */
+  qk_link_t send;        /* in the list of downloads while there is something to send */
   qk_job_t *job;
   uint32_t index;
   qk_rhs_state_t state;
@@ -94,6 +94,7 @@ struct qk_job {
   Quark__Smearing *smear;          /* of the source; NULL: none */
   Quark__Contraction *contraction; /* NULL: solves */
   double deadline;                 /* seconds of the loop's clock; 0: none */
+  int priority;                    /* 0 .. QK_PRIORITY_MAX */
   uint64_t upload_next, upload_until;
   qk_field_hash_t *hash;          /* of the RHS being uploaded */
   uint32_t running, ended, acked; /* ended counts the acknowledged too */

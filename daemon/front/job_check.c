@@ -137,11 +137,15 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
   return QK_OK;
 }
 
-static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, qk_err_t *err) {
+static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_t priority,
+                                 qk_err_t *err) {
   if (request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: numbers begin at 1");
   if (deadline_ms > QK_DEADLINE_MS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "deadline_ms = %llu is over the limit of %llu",
                    (unsigned long long)deadline_ms, QK_DEADLINE_MS_MAX);
+  if (priority > QK_PRIORITY_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "priority = %u is outside 0 .. %d", priority,
+                   QK_PRIORITY_MAX);
   return QK_OK;
 }
 
@@ -162,7 +166,7 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
 }
 
 qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_t *err) {
-  qk_status_t status = check_request(s->request, s->deadline_ms, err);
+  qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
   if (status != QK_OK) return status;
   if (s->setup && strcmp(s->setup, "default") != 0)
     return qk_fail(err, QK_NOT_FOUND, "setup \"%.64s\": only \"default\" is there", s->setup);
@@ -225,7 +229,8 @@ static qk_status_t check_origin(const Quark__Contraction *c, const uint32_t dims
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
                                   qk_err_t *err) {
   const Quark__Contraction *c = contract->contraction;
-  qk_status_t status = check_request(contract->request, contract->deadline_ms, err);
+  qk_status_t status =
+      check_request(contract->request, contract->deadline_ms, contract->priority, err);
   if (status != QK_OK) return status;
   if (c->n_channel == 0) return qk_fail(err, QK_BAD_ARGUMENT, "no channels: at least 1 is needed");
   if (c->n_channel > QK_CHANNELS_MAX)

@@ -4,11 +4,12 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "proto/limits.h"
 
 struct qk_sched_user {
-  qk_link_t all, ring, items;
+  qk_link_t all, ring;
+  qk_link_t items[QK_PRIORITY_MAX + 1];
   int holds;
+  double work; /* given, or expected of what is out */
   qk_budget_t kept;
   char name[QK_USER_MAX + 1];
 };
@@ -17,7 +18,10 @@ void qk_sched_init(qk_sched_t *sched) {
   qk_link_init(&sched->users);
   qk_link_init(&sched->ring);
   sched->length = 0;
+  sched->level = 0;
 }
+
+/* ---- users --------------------------------------------------------------------------------- */
 
 qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_user_t **out) {
   for (qk_link_t *l = sched->users.next; l != &sched->users; l = l->next) {
@@ -33,7 +37,7 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   strcpy(user->name, name);
   qk_link_init(&user->all);
   qk_link_init(&user->ring);
-  qk_link_init(&user->items);
+  for (int p = 0; p <= QK_PRIORITY_MAX; p++) qk_link_init(&user->items[p]);
   qk_list_append(&sched->users, &user->all);
   user->holds = 1;
   *out = user;
@@ -48,47 +52,97 @@ qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user) {
   return &user->kept;
 }
 
+static bool waits(const qk_sched_user_t *user) {
+  for (int p = 0; p <= QK_PRIORITY_MAX; p++)
+    if (!qk_link_alone(&user->items[p])) return true;
+  return false;
+}
+
 void qk_sched_user_release(qk_sched_user_t *user) {
   if (!user || --user->holds > 0) return;
-  QK_ASSERT(qk_link_alone(&user->items));
+  QK_ASSERT(!waits(user));
   qk_link_remove(&user->all);
   qk_link_remove(&user->ring);
   qk_free(user);
 }
 
-void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_link_t *item) {
-  QK_ASSERT(qk_link_alone(item));
-  qk_list_append(&user->items, item);
+/* ---- items --------------------------------------------------------------------------------- */
+
+static qk_sched_item_t *item_of(qk_link_t *link) {
+  return QK_HOLDER(link, qk_sched_item_t, link);
+}
+
+void qk_sched_item_init(qk_sched_item_t *item) {
+  *item = (qk_sched_item_t){0};
+  qk_link_init(&item->link);
+}
+
+/* Whether a goes before b, which came earlier. */
+static bool overtakes(const qk_sched_item_t *a, const qk_sched_item_t *b) {
+  return a->deadline > 0 && (b->deadline == 0 || a->deadline < b->deadline);
+}
+
+void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
+  QK_ASSERT(qk_link_alone(&item->link));
+  QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
+  item->user = user;
+  qk_link_t *list = &user->items[item->priority], *after = list->prev;
+  while (after != list && overtakes(item, item_of(after))) after = after->prev;
+  qk_list_append(after->next, &item->link);
   sched->length++;
-  if (qk_link_alone(&user->ring)) qk_list_append(&sched->ring, &user->ring);
+  if (!qk_link_alone(&user->ring)) return;
+  qk_list_append(&sched->ring, &user->ring);
+  if (user->work < sched->level) user->work = sched->level;
+}
+
+/* The next item of a user, or NULL. */
+static qk_sched_item_t *best_of(const qk_sched_user_t *user, double now) {
+  qk_sched_item_t *best = NULL;
+  double most = 0;
+  for (int p = QK_PRIORITY_MAX; p >= 0; p--) {
+    if (qk_link_alone(&user->items[p])) continue;
+    qk_sched_item_t *item = item_of(user->items[p].next);
+    const double rank = p + (now - item->since) / QK_SCHED_AGE;
+    if (best && rank <= most) continue;
+    best = item;
+    most = rank;
+  }
+  return best;
 }
 
 /* Whose turn it is; NULL: nobody's. */
-static qk_sched_user_t *turn(qk_sched_t *sched) {
-  while (!qk_link_alone(&sched->ring)) {
-    qk_sched_user_t *user = QK_HOLDER(sched->ring.next, qk_sched_user_t, ring);
-    if (!qk_link_alone(&user->items)) return user;
-    qk_link_remove(&user->ring);
+static qk_sched_user_t *turn(const qk_sched_t *sched) {
+  qk_sched_user_t *least = NULL;
+  for (qk_link_t *l = sched->ring.next; l != &sched->ring; l = l->next) {
+    qk_sched_user_t *user = QK_HOLDER(l, qk_sched_user_t, ring);
+    if (!least || user->work < least->work) least = user;
   }
-  return NULL;
+  return least;
 }
 
-qk_link_t *qk_sched_first(qk_sched_t *sched) {
-  qk_sched_user_t *user = turn(sched);
-  return user ? user->items.next : NULL;
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, double now) {
+  const qk_sched_user_t *user = turn(sched);
+  return user ? best_of(user, now) : NULL;
 }
 
-qk_link_t *qk_sched_pop(qk_sched_t *sched) {
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now) {
   qk_sched_user_t *user = turn(sched);
   if (!user) return NULL;
-  qk_link_t *item = user->items.next;
+  qk_sched_item_t *item = best_of(user, now);
+  if (sched->level < user->work) sched->level = user->work;
+  user->work += item->cost;
+  qk_list_append(&sched->ring, &user->ring); /* who is level goes behind the others */
   qk_sched_remove(sched, item);
-  qk_list_append(&sched->ring, &user->ring);
   return item;
 }
 
-void qk_sched_remove(qk_sched_t *sched, qk_link_t *item) {
-  if (qk_link_alone(item)) return;
-  qk_link_remove(item);
+void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
+  if (qk_link_alone(&item->link)) return;
+  qk_link_remove(&item->link);
   sched->length--;
+  if (!waits(item->user)) qk_link_remove(&item->user->ring);
+}
+
+void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
+  user->work += cost - item->cost;
 }

@@ -1,9 +1,17 @@
 /*
- * sched.h: which right-hand side gets the next free slot. Users take turns, one right-hand side
- * each; a user's own come first in, first out. Pure policy: no clock, no I/O.
+ * sched.h: which right-hand side gets the next free slot.
  *
- * A user exists while somebody holds it, so that a push cannot fail. Items are links in the
- * caller's structs, queued at most once.
+ * Users    are served by work, not by requests: next is who has been given the least of those that wait. What an item will
+ *          cost is expected when it goes and settled when it has ended. Who comes, or comes back, starts level
+ *          with those that are served then: idleness earns nothing. (Start-time fair queueing: P. Goyal, H. M. Vin
+ *          and H. Cheng, IEEE/ACM Trans. Netw. 5 (1997) 690. Deficit round-robin has the same aim, but must know a cost before
+ *          it gives a turn.)
+ * Within   a user the highest priority goes first; the head of each priority gains one for every QK_SCHED_AGE that it has
+ *          waited. Of one priority those with a deadline go first, the earliest before the others; the rest in the
+ *          order of their coming.
+ *
+ * Pure policy: no clock, no I/O; times are the caller's. A user exists while somebody holds it, so that a push cannot
+ * fail. Items stand in the caller's structs, queued at most once.
  */
 #ifndef QK_FRONT_SCHED_H
 #define QK_FRONT_SCHED_H
@@ -12,13 +20,26 @@
 
 #include "daemon/front/budget.h"
 #include "daemon/front/list.h"
+#include "proto/limits.h"
+
+#define QK_SCHED_AGE 60.0 /* seconds */
 
 typedef struct qk_sched_user qk_sched_user_t;
 
+typedef struct qk_sched_item {
+  qk_link_t link;
+  qk_sched_user_t *user; /* while it is queued */
+  int priority;          /* 0 .. QK_PRIORITY_MAX */
+  double since;          /* seconds: when it came */
+  double deadline;       /* seconds; 0: none */
+  double cost;           /* expected; of any unit, the same for all */
+} qk_sched_item_t;
+
 typedef struct qk_sched {
   qk_link_t users; /* all */
-  qk_link_t ring;  /* those whose turn comes; some may have become empty */
+  qk_link_t ring;  /* those that have items, in the order of their turns where they are level */
   int64_t length;  /* items queued */
+  double level;    /* work of the user served last, before its turn */
 } qk_sched_t;
 
 void qk_sched_init(qk_sched_t *sched);
@@ -32,12 +53,15 @@ void qk_sched_user_release(qk_sched_user_t *user);
 /* What requests of this user keep by handle; the limit is the caller's to set. */
 qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user);
 
-void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_link_t *item);
+void qk_sched_item_init(qk_sched_item_t *item);
+void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
 /* What pop would take; NULL where nothing is queued. */
-qk_link_t *qk_sched_first(qk_sched_t *sched);
-/* NULL where nothing is queued. */
-qk_link_t *qk_sched_pop(qk_sched_t *sched);
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, double now);
+/* NULL where nothing is queued. The user is charged with the item's cost. */
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now);
 /* No effect on an item that is not queued. */
-void qk_sched_remove(qk_sched_t *sched, qk_link_t *item);
+void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item);
+/* An item that was popped has cost this instead of item->cost. */
+void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost);
 
 #endif

@@ -54,6 +54,7 @@ typedef struct qk_server {
   qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   uint64_t ticket, shm_number;
+  double cost_per_digit; /* applications that right-hand sides took lately */
   double started, drain_until;
   bool send_blocked; /* downloads wait for `retry`: the socket was full */
   bool draining, stopping;

@@ -220,17 +220,32 @@ def progress_comes_while_slots_run(case):
 
 
 @tap.test
-def users_take_turns(case):
+def one_of_a_user_goes_before_many_of_another(case):
     with case.daemon('--slots', '1') as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
         a.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
         d.status_when(lambda s: s.counters.running == 1)
         a.submit(30, source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
-        b.submit(3, source=qk.SOURCE_POINT, sink=qk.SINK_NONE, max_iter=fake.HOLD)
-        d.status_when(lambda s: s.counters.queued == 33)
+        b.submit(1, source=qk.SOURCE_POINT, sink=qk.SINK_NONE, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.queued == 31)
         a.send(cancel=qk.Cancel(request=1))
-        d.status_when(lambda s: s.counters.running == 1 and s.counters.converged == 1 and s.counters.queued == 31)
+        d.status_when(lambda s: s.counters.running == 1 and s.counters.converged == 0 and s.counters.queued == 30)
         b.send(cancel=qk.Cancel(request=1))
         assert len(a.results(31)) == 31
+
+
+@tap.test
+def priorities_and_deadlines_decide_among_ones_own(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        for more in ({}, dict(priority=0), dict(deadline_ms=3600000), dict(priority=9), dict(deadline_ms=1800000)):
+            c.submit(2, source=qk.SOURCE_POINT, sink=qk.SINK_NONE, **more)
+        d.status_when(lambda s: s.counters.queued == 10)
+        c.send(cancel=qk.Cancel(request=1))
+        order = [c.expect('result').request for _ in range(11)]
+        assert order == [1, 5, 5, 6, 6, 4, 4, 2, 2, 3, 3], order
+        refused = c.submit(1, source=qk.SOURCE_POINT, priority=10, expect='rejected')
+        assert refused.status == STATUS['BAD_ARGUMENT'] and 'priority = 10' in refused.text
 
 
 @tap.test

@@ -108,6 +108,7 @@ Test(job_check, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, s.max_iter = 0);
   REFUSED(QK_BAD_ARGUMENT, s.max_iter = QK_ITERATIONS_MAX + 1);
   REFUSED(QK_BAD_ARGUMENT, s.deadline_ms = QK_DEADLINE_MS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, s.priority = QK_PRIORITY_MAX + 1);
   REFUSED(QK_BAD_ARGUMENT, s.source = 6);
   REFUSED(QK_BAD_ARGUMENT, s.sink = 0);
   REFUSED(QK_BAD_ARGUMENT, s.sink = 4);
@@ -213,6 +214,7 @@ Test(job_check, admits_each_legal_contraction) {
 Test(job_check, refuses_each_illegal_contraction) {
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.request = 0);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.deadline_ms = QK_DEADLINE_MS_MAX + 1);
+  CONTRACT_REFUSED(QK_BAD_ARGUMENT, m.priority = QK_PRIORITY_MAX + 1);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, c.n_channel = 0);
   CONTRACT_REFUSED(QK_TOO_LARGE, c.n_channel = QK_CHANNELS_MAX + 1);
   CONTRACT_REFUSED(QK_BAD_ARGUMENT, channel->kind = 3);

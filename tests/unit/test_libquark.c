@@ -288,6 +288,7 @@ Test(libquark, every_field_of_a_submit_is_sent) {
   p.column = column;
   p.keep = true;
   p.keep_ms = 1234;
+  p.priority = 7;
   p.smear = (quark_smearing_t){.alpha = 0.25,
                                .steps = 7,
                                .links = QUARK_HYP,
@@ -298,6 +299,7 @@ Test(libquark, every_field_of_a_submit_is_sent) {
   const Quark__Submit *s = fake.last->submit;
   cr_expect_eq(s->sink, QUARK__SINK__SINK_KEEP);
   cr_expect_eq(s->keep_ms, 1234);
+  cr_expect_eq(s->priority, 7);
   cr_assert_not_null(s->smear);
   cr_expect_eq(s->smear->alpha, 0.25);
   cr_expect_eq(s->smear->steps, 7);
@@ -339,9 +341,10 @@ Test(libquark, every_field_of_a_contraction_is_sent) {
   c.sink = (quark_smearing_t){
       .alpha = 4, .steps = 2, .links = QUARK_STOUT, .link_param = {0.1}, .link_steps = 1};
   c.deadline_ms = 777;
+  c.priority = 2;
   cr_assert_eq(quark_contract(conn, &c, &request, &bytes, NULL), QUARK_OK);
   cr_expect_eq(bytes, (uint64_t)FIELD);
-  cr_expect_eq(fake.last->contract->deadline_ms, 777);
+  cr_expect(fake.last->contract->deadline_ms == 777 && fake.last->contract->priority == 2);
   m = fake.last->contract->contraction;
   cr_expect(m->first_a == 12 && m->request_b == 5 && m->first_b == 24);
   cr_assert_eq(m->n_momentum, 9);

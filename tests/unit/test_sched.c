@@ -1,5 +1,6 @@
 /* The policy by itself: who gets the next slot. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,21 +8,31 @@
 #include "daemon/front/sched.h"
 
 typedef struct item {
-  qk_link_t link;
+  qk_sched_item_t queue;
   int user, number;
   bool queued;
+  double cost; /* in truth */
 } item_t;
 
+static item_t *next_at(qk_sched_t *s, double now) {
+  qk_sched_item_t *first = qk_sched_first(s, now), *got = qk_sched_pop(s, now);
+  cr_assert_eq(first, got, "first is what pop takes");
+  return got ? QK_HOLDER(got, item_t, queue) : NULL;
+}
+
 static item_t *next(qk_sched_t *s) {
-  qk_link_t *l = qk_sched_pop(s);
-  return l ? QK_HOLDER(l, item_t, link) : NULL;
+  return next_at(s, 0);
+}
+
+static void init(item_t *item, int user, int number) {
+  *item = (item_t){.user = user, .number = number, .cost = 1};
+  qk_sched_item_init(&item->queue);
+  item->queue.cost = 1;
 }
 
 static void push(qk_sched_t *s, qk_sched_user_t *u, item_t *item, int user, int number) {
-  item->user = user;
-  item->number = number;
-  qk_link_init(&item->link);
-  qk_sched_push(s, u, &item->link);
+  init(item, user, number);
+  qk_sched_push(s, u, &item->queue);
 }
 
 Test(sched, keeps_fifo_within_a_user) {
@@ -36,7 +47,7 @@ Test(sched, keeps_fifo_within_a_user) {
   qk_sched_user_release(u);
 }
 
-Test(sched, lets_users_take_turns) {
+Test(sched, users_take_turns_where_work_is_equal) {
   qk_sched_t s;
   qk_sched_user_t *a, *b, *c;
   item_t item[100];
@@ -55,25 +66,142 @@ Test(sched, lets_users_take_turns) {
   qk_sched_user_release(c);
 }
 
-Test(sched, first_is_what_pop_takes) {
+Test(sched, a_thousand_of_one_user_do_not_delay_one_of_another) {
+  enum { MANY = 1000, SLOTS = 16 };
   qk_sched_t s;
   qk_sched_user_t *a, *b;
-  item_t item[4];
+  static item_t item[MANY + 1];
   qk_sched_init(&s);
-  cr_assert_null(qk_sched_first(&s));
   qk_sched_user_hold(&s, "a", &a);
   qk_sched_user_hold(&s, "b", &b);
-  for (int i = 0; i < 2; i++) push(&s, a, &item[i], 0, i);
-  for (int i = 0; i < 2; i++) push(&s, b, &item[2 + i], 1, i);
-  qk_sched_remove(&s, &item[0].link);
-  for (int i = 0; i < 3; i++) {
-    qk_link_t *first = qk_sched_first(&s);
-    cr_assert_eq(first, qk_sched_first(&s));
-    cr_assert_eq(first, qk_sched_pop(&s));
-  }
-  cr_assert_null(qk_sched_first(&s));
+  for (int i = 0; i < MANY; i++) push(&s, a, &item[i], 0, i);
+  for (int i = 0; i < 5 * SLOTS; i++) cr_assert_eq(next(&s)->user, 0);
+  push(&s, b, &item[MANY], 1, 0);
+  cr_assert_eq(next(&s)->user, 1, "the next free slot is b's");
+  while (next(&s)) continue;
   qk_sched_user_release(a);
   qk_sched_user_release(b);
+}
+
+/* a's items cost ten times what b's do, and both are expected to cost the same at first. */
+Test(sched, shares_work_and_not_requests) {
+  enum { MANY = 2000 };
+  qk_sched_t s;
+  qk_sched_user_t *u[2];
+  static item_t item[2][MANY];
+  double work[2] = {0};
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &u[0]);
+  qk_sched_user_hold(&s, "b", &u[1]);
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < MANY; i++) push(&s, u[k], &item[k][i], k, i);
+  for (int i = 0; i < 1100; i++) {
+    item_t *x = next(&s);
+    double cost = x->user == 0 ? 10 : 1;
+    qk_sched_settle(u[x->user], &x->queue, cost);
+    work[x->user] += cost;
+  }
+  cr_expect_float_eq(work[0], work[1], 11, "%g and %g", work[0], work[1]);
+  while (next(&s)) continue;
+  for (int k = 0; k < 2; k++) qk_sched_user_release(u[k]);
+}
+
+Test(sched, idleness_earns_nothing) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[300];
+  int of_b = 0;
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &a);
+  qk_sched_user_hold(&s, "b", &b);
+  push(&s, b, &item[0], 1, 0);
+  cr_assert_eq(next(&s)->user, 1);
+  for (int i = 0; i < 200; i++) push(&s, a, &item[i], 0, i);
+  for (int i = 0; i < 100; i++) cr_assert_eq(next(&s)->user, 0);
+  for (int i = 0; i < 100; i++) push(&s, b, &item[200 + i], 1, i); /* back after a long time */
+  for (int i = 0; i < 100; i++) of_b += next(&s)->user;
+  cr_expect(of_b >= 49 && of_b <= 51, "%d of 100", of_b);
+  while (next(&s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
+Test(sched, what_was_removed_leaves_no_turn_behind) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[200];
+  int of_b = 0;
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &a);
+  qk_sched_user_hold(&s, "b", &b);
+  push(&s, b, &item[0], 1, 0);
+  qk_sched_remove(&s, &item[0].queue);
+  for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
+  for (int i = 0; i < 50; i++) cr_assert_eq(next(&s)->user, 0);
+  for (int i = 0; i < 100; i++) push(&s, b, &item[100 + i], 1, i);
+  for (int i = 0; i < 50; i++) of_b += next(&s)->user;
+  cr_expect(of_b >= 24 && of_b <= 26, "%d of 50", of_b);
+  while (next(&s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
+static item_t *push_with(qk_sched_t *s, qk_sched_user_t *u, item_t *item, int priority,
+                         double since, double deadline) {
+  init(item, 0, 0);
+  item->queue.priority = priority;
+  item->queue.since = since;
+  item->queue.deadline = deadline;
+  qk_sched_push(s, u, &item->queue);
+  return item;
+}
+
+Test(sched, priorities_age) {
+  qk_sched_t s;
+  qk_sched_user_t *u;
+  item_t item[5];
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &u);
+  item_t *low = push_with(&s, u, &item[0], 2, 0, 0), *high = push_with(&s, u, &item[1], 7, 0, 0);
+  item_t *middle = push_with(&s, u, &item[2], 4, 0, 0);
+  cr_expect_eq(next_at(&s, 1), high);
+  const double late = 3.5 * QK_SCHED_AGE;
+  item_t *fresh = push_with(&s, u, &item[3], 7, late, 0);
+  cr_expect_eq(next_at(&s, late), middle, "4 and 3.5 are more than 7");
+  cr_expect_eq(next_at(&s, late), fresh);
+  cr_expect_eq(next_at(&s, late), low);
+  qk_sched_user_release(u);
+}
+
+Test(sched, priorities_are_a_matter_among_ones_own) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[20];
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &a);
+  qk_sched_user_hold(&s, "b", &b);
+  for (int i = 0; i < 10; i++) {
+    push_with(&s, a, &item[i], QK_PRIORITY_MAX, 0, 0);
+    push_with(&s, b, &item[10 + i], 0, 0, 0)->user = 1;
+  }
+  for (int i = 0; i < 20; i++) cr_assert_eq(next(&s)->user, i % 2);
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
+Test(sched, deadlines_go_first_and_in_order) {
+  qk_sched_t s;
+  qk_sched_user_t *u;
+  item_t item[5];
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &u);
+  item_t *none = push_with(&s, u, &item[0], 4, 0, 0), *late = push_with(&s, u, &item[1], 4, 0, 90);
+  item_t *early = push_with(&s, u, &item[2], 4, 0, 50),
+         *same = push_with(&s, u, &item[3], 4, 0, 50);
+  item_t *more = push_with(&s, u, &item[4], 5, 0, 0);
+  item_t *const order[] = {more, early, same, late, none};
+  for (int i = 0; i < 5; i++) cr_expect_eq(next(&s), order[i], "at %d", i);
+  qk_sched_user_release(u);
 }
 
 Test(sched, one_name_is_one_user) {
@@ -97,54 +225,87 @@ Test(sched, one_name_is_one_user) {
   cr_assert(qk_link_alone(&s.users));
 }
 
-/* Random pushes, pops and removals: nothing is lost, nothing comes twice, order within a user
- * holds, and a user with work waits for at most one turn of each other user. */
-Test(sched, loses_nothing_and_starves_nobody) {
-  enum { USERS = 5, ITEMS = 4000 };
+static unsigned draw(unsigned *state, unsigned n) {
+  *state = *state * 1103515245u + 12345u;
+  return (*state >> 8) % n;
+}
+
+/* Random users, costs, arrivals and removals on a few slots. Nothing is lost or comes twice; of one user and priority order
+ * holds; and of two users who wait all the while none is given more than the other by more than what slots hold. */
+static void simulate(unsigned seed) {
+  enum { USERS = 6, ITEMS = 3000, SLOTS = 8, DEAREST = 20 };
   qk_sched_t s;
   qk_sched_user_t *user[USERS];
-  item_t *item = calloc(ITEMS, sizeof *item);
-  int made = 0, seen = 0, removed = 0, last[USERS], waited[USERS] = {0}, waiting[USERS] = {0};
-  unsigned state = 12345;
+  item_t *item = calloc(ITEMS, sizeof *item), *slot[SLOTS] = {NULL};
+  double until[SLOTS], now = 0, work[USERS] = {0}, base[USERS] = {0};
+  int made = 0, ended = 0, removed = 0, waiting[USERS] = {0};
+  int last[USERS][QK_PRIORITY_MAX + 1];
+  unsigned state = seed;
   qk_sched_init(&s);
   for (int u = 0; u < USERS; u++) {
     char name[8];
     snprintf(name, sizeof name, "u%d", u);
     qk_sched_user_hold(&s, name, &user[u]);
-    last[u] = -1;
+    for (int p = 0; p <= QK_PRIORITY_MAX; p++) last[u][p] = -1;
   }
-  while (made < ITEMS || s.length > 0) {
-    state = state * 1103515245u + 12345u;
-    unsigned what = state >> 16 & 7, who = (state >> 20) % USERS;
-    if (what < 4 && made < ITEMS) {
-      push(&s, user[who], &item[made], (int)who, made);
-      item[made++].queued = true;
-      waiting[who]++;
-    } else if (what == 4 && made > 0) {
-      item_t *x = &item[(state >> 8) % (unsigned)made];
-      if (!x->queued) continue;
-      qk_sched_remove(&s, &x->link);
-      qk_sched_remove(&s, &x->link); /* no effect */
-      x->queued = false;
-      waiting[x->user]--;
-      removed++;
-    } else {
-      item_t *x = next(&s);
-      if (!x) continue;
-      cr_assert(x->queued);
-      cr_assert_gt(x->number, last[x->user]);
-      last[x->user] = x->number;
-      x->queued = false;
-      waiting[x->user]--;
-      seen++;
-      for (int u = 0; u < USERS; u++) {
-        waited[u] = u == x->user || waiting[u] == 0 ? 0 : waited[u] + 1;
-        cr_assert_lt(waited[u], USERS);
+  for (bool any = true; any; now += 1) {
+    for (unsigned n = draw(&state, 8); n > 0 && made < ITEMS; n--) {
+      int u = (int)draw(&state, USERS);
+      item_t *x = &item[made];
+      init(x, u, made++);
+      x->cost = 1 + draw(&state, u % 2 ? DEAREST : 4);
+      x->queue.cost = 1 + draw(&state, DEAREST);
+      x->queue.priority = (int)draw(&state, QK_PRIORITY_MAX + 1);
+      x->queue.since = now;
+      x->queued = true;
+      if (waiting[u]++ == 0) /* a new account for everybody who compares with u */
+        for (int v = 0; v < USERS; v++) base[v] = work[v];
+      qk_sched_push(&s, user[u], &x->queue);
+    }
+    if (made > 0 && draw(&state, 10) == 0) {
+      item_t *x = &item[draw(&state, (unsigned)made)];
+      if (x->queued) {
+        qk_sched_remove(&s, &x->queue);
+        qk_sched_remove(&s, &x->queue); /* no effect */
+        x->queued = false;
+        removed++;
+        if (--waiting[x->user] == 0)
+          for (int v = 0; v < USERS; v++) base[v] = work[v];
       }
     }
+    any = made < ITEMS;
+    for (int k = 0; k < SLOTS; k++) {
+      if (slot[k] && until[k] <= now) {
+        qk_sched_settle(user[slot[k]->user], &slot[k]->queue, slot[k]->cost);
+        slot[k] = NULL;
+        ended++;
+      }
+      if (!slot[k] && (slot[k] = next_at(&s, now))) {
+        item_t *x = slot[k];
+        cr_assert(x->queued);
+        x->queued = false;
+        cr_assert_gt(x->number, last[x->user][x->queue.priority]);
+        last[x->user][x->queue.priority] = x->number;
+        work[x->user] += x->cost;
+        until[k] = now + x->cost;
+        if (--waiting[x->user] == 0)
+          for (int v = 0; v < USERS; v++) base[v] = work[v];
+      }
+      any = any || slot[k];
+      cr_assert(slot[k] || s.length == 0, "a slot is free and something waits");
+    }
+    for (int u = 0; u < USERS; u++)
+      for (int v = 0; v < USERS; v++)
+        if (waiting[u] > 0 && waiting[v] > 0)
+          cr_assert_lt(work[u] - base[u] - (work[v] - base[v]), 2.0 * SLOTS * DEAREST,
+                       "seed %u, time %g", seed, now);
   }
-  cr_assert_eq(seen + removed, ITEMS);
-  cr_assert_gt(removed, 100);
+  cr_assert_eq(ended + removed, ITEMS);
+  cr_assert_gt(removed, 10);
   for (int u = 0; u < USERS; u++) qk_sched_user_release(user[u]);
   free(item);
+}
+
+Test(sched, loses_nothing_and_is_fair_to_all) {
+  for (unsigned seed = 1; seed <= 50; seed++) simulate(seed);
 }
