@@ -104,6 +104,12 @@ static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Gr
   if (err.code != QK_OK) complain(server, session, grant->request, &err);
 }
 
+static void acknowledge(qk_server_t *server, qk_rhs_t *rhs) {
+  if (rhs->outcome.written)
+    qk_metrics_phase(&server->metrics, QK_PHASE_FETCH, qk_server_now(server) - rhs->ended_at);
+  qk_rhs_ack(rhs);
+}
+
 static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack *ack) {
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, ack->request);
@@ -112,12 +118,12 @@ static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack 
     if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
     qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
     if (rhs->state == QK_RHS_ENDED)
-      qk_rhs_ack(rhs);
+      acknowledge(server, rhs);
     else if (rhs->state != QK_RHS_ACKED)
       qk_fail(&err, QK_BAD_ARGUMENT, "rhs %u has not ended", ack->rhs[i]);
   }
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0; i++)
-    if (job->rhs[i].state == QK_RHS_ENDED) qk_rhs_ack(&job->rhs[i]);
+    if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(server, &job->rhs[i]);
   if (err.code != QK_OK) complain(server, session, ack->request, &err);
   if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");

@@ -59,6 +59,9 @@ static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
+  if (rhs->source && rhs->queue.since == 0)
+    qk_metrics_phase(&server->metrics, QK_PHASE_UPLOAD,
+                     qk_server_now(server) - rhs->job->accepted_at);
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.since = qk_server_now(server);
   rhs->queue.deadline = rhs->job->deadline;
@@ -94,6 +97,12 @@ static bool hand_over(qk_server_t *server, int k, uint64_t ticket, const qk_rhs_
   return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more);
 }
 
+int qk_dispatch_running(const qk_server_t *server) {
+  int n = 0;
+  for (int k = 0; k < QK_PLACES; k++) n += server->slot[k].rhs != NULL;
+  return n;
+}
+
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. */
 static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
@@ -105,6 +114,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
     return true;
   }
   const uint64_t ticket = server->ticket + 1;
+  const bool busy = qk_dispatch_running(server) > 0;
   server->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
   if (!hand_over(server, k, ticket, rhs)) {
     server->slot[k] = (qk_slot_use_t){0};
@@ -116,6 +126,9 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   }
   server->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
+  rhs->started_at = qk_server_now(server);
+  if (!busy) server->busy_since = rhs->started_at;
+  qk_metrics_phase(&server->metrics, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
   job->running++;
@@ -171,11 +184,19 @@ void qk_dispatch_expire(qk_server_t *server, qk_job_t *job) {
   if (job->acked == job->nrhs) qk_dispatch_forget(server, job);
 }
 
+static void measure(qk_server_t *server, const qk_rhs_t *rhs) {
+  const qk_outcome_t *o = &rhs->outcome;
+  qk_metrics_phase(&server->metrics, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
+  if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
+    qk_metrics_solved(&server->metrics, o);
+}
+
 /* The slot is free again; a job that only waited for it goes. */
 static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) {
   qk_rhs_t *rhs = server->slot[k].rhs;
   server->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, qk_server_now(server));
+  measure(server, rhs);
   settle(server, rhs);
   qk_dispatch_ended(server, rhs);
   qk_job_settle(rhs->job);

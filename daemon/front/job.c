@@ -173,6 +173,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->max_iter = submit->max_iter;
   if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
     job->factor = 1 / (2 * terms->kappa);
+  job->accepted_at = terms->now;
   job->deadline = deadline_of(submit->deadline_ms, terms->now);
   job->priority = (int)submit->priority;
   if (keep) {
@@ -202,6 +203,7 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   job->digest = qk_job_digest(&contract->base);
   job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
   job->overhead = overhead_contract(contract);
+  job->accepted_at = terms->now;
   job->deadline = deadline_of(contract->deadline_ms, terms->now);
   job->priority = (int)contract->priority;
   qk_budget_charge(job->budget, cost);

@@ -62,10 +62,10 @@ struct qk_rhs {
       verdict; /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
   uint64_t iterations; /* while running */
   double residual;
-  qk_outcome_t outcome; /* of an ended one */
-  double ended_at;
-  uint64_t sent, granted; /* bytes of the solution */
-  uint64_t hashed;        /* bytes of the solution that `hash` has seen */
+  qk_outcome_t outcome;        /* of an ended one */
+  double started_at, ended_at; /* seconds of the loop's clock */
+  uint64_t sent, granted;      /* bytes of the solution */
+  uint64_t hashed;             /* bytes of the solution that `hash` has seen */
   qk_field_hash_t *hash;
 };
 
@@ -93,7 +93,8 @@ struct qk_job {
   Quark__Column *column;           /* [nrhs] of generated sources */
   Quark__Smearing *smear;          /* of the source; NULL: none */
   Quark__Contraction *contraction; /* NULL: solves */
-  double deadline;                 /* seconds of the loop's clock; 0: none */
+  double accepted_at;              /* seconds of the loop's clock */
+  double deadline;                 /* likewise; 0: none */
   int priority;                    /* 0 .. QK_PRIORITY_MAX */
   uint64_t upload_next, upload_until;
   qk_field_hash_t *hash;          /* of the RHS being uploaded */

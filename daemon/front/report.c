@@ -73,7 +73,7 @@ static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
   r->kept_bytes += n * job->field_bytes;
 }
 
-static void fill_counters(const qk_server_t *server, Quark__CounterReport *r) {
+void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   const qk_counters_t *c = &server->count;
   r->sessions = (uint64_t)server->sessions.count;
   for (int i = 0; i < server->sessions.count; i++) {
@@ -89,7 +89,7 @@ static void fill_counters(const qk_server_t *server, Quark__CounterReport *r) {
     count_kept(QK_HOLDER(l, qk_job_t, link), r);
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)server->sched.length;
-  for (int k = 0; k < QK_PLACES; k++) r->running += server->slot[k].rhs != NULL;
+  r->running = (uint64_t)qk_dispatch_running(server);
   r->accepted = c->accepted;
   r->rejected = c->rejected;
   r->converged = c->converged;
@@ -112,7 +112,7 @@ void qk_report_send(qk_server_t *server, const qk_peer_t *peer) {
   Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
   fill_setup(server, &setup);
   fill_engine(server, &engine);
-  fill_counters(server, &counters);
+  qk_report_counters(server, &counters);
   report.state = state_of(server);
   report.version = (char *)qk_version();
   report.pid = (uint64_t)getpid();

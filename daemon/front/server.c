@@ -234,6 +234,17 @@ static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
   return status;
 }
 
+static qk_status_t open_http(qk_server_t *server, qk_err_t *err) {
+  const char *endpoint = server->settings->http;
+  if (!endpoint) return QK_OK;
+  qk_status_t status =
+      qk_http_open(&server->loop, endpoint, qk_pages_show, server, &server->http, err);
+  if (status == QK_OK)
+    qk_info("server", "metrics over HTTP on %.*s:%d", (int)(strrchr(endpoint, ':') - endpoint),
+            endpoint, qk_http_port(server->http));
+  return status;
+}
+
 static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
   qk_status_t s = qk_loop_init(&server->loop, on_turn, server, err);
   if (s != QK_OK) return s;
@@ -268,13 +279,14 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   s = qk_worker_create(&server->loop, server->zmq, server->settings, server->program, server->dir,
                        &QK_SERVER_WORKER_EVENTS, server, &server->worker, err);
   if (s == QK_OK) s = open_endpoints(server, err);
-  return s;
+  return s == QK_OK ? open_http(server, err) : s;
 }
 
 static void close_all(qk_server_t *server) {
   for (int i = server->sessions.count - 1; i >= 0; i--) drop(server, server->sessions.at[i]);
   qk_dispatch_abandon(server);
   qk_worker_destroy(server->worker);
+  qk_http_close(server->http);
   if (server->loop_ready) {
     qk_loop_detach(&server->control_sock, NULL);
     qk_loop_detach(&server->data_sock, NULL);

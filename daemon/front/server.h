@@ -5,13 +5,16 @@
  *   control.c   messages of clients        data.c      chunks in and out
  *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
  *   reply.c     messages to clients        report.c    STATUS
+ *   pages.c     what HTTP shows
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
 
 #include <zmq.h>
 
+#include "daemon/front/http.h"
 #include "daemon/front/keep.h"
+#include "daemon/front/metrics.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
@@ -53,9 +56,12 @@ typedef struct qk_server {
   int64_t keep_memory; /* bytes that one user may keep by handle */
   qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
+  qk_metrics_t metrics;
+  qk_http_t *http; /* NULL: none */
   uint64_t ticket, shm_number;
   double cost_per_digit; /* applications that right-hand sides took lately */
   double started, drain_until;
+  double busy_since; /* when the first slot was filled after none was in use */
   bool send_blocked; /* downloads wait for `retry`: the socket was full */
   bool draining, stopping;
   int exit_code;
@@ -98,6 +104,8 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session, const Quark__
 /* ---- dispatch.c ---- */
 extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
+/* Right-hand sides in slots, and contractions. */
+int qk_dispatch_running(const qk_server_t *server);
 /* Fills free slots. */
 void qk_dispatch_feed(qk_server_t *server);
 /* Ends rhs with that status: at once, or at the engine's next check point where it is in a
@@ -132,6 +140,10 @@ void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
 
 /* ---- report.c ---- */
+void qk_report_counters(const qk_server_t *server, Quark__CounterReport *report);
 void qk_report_send(qk_server_t *server, const qk_peer_t *peer);
+
+/* ---- pages.c ---- */
+qk_page_t qk_pages_show(void *server, const char *path);
 
 #endif

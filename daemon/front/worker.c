@@ -325,6 +325,8 @@ static const char *on_load_failed(qk_worker_t *w, const Quark__Engine__LoadFaile
 }
 
 static void on_heartbeat(qk_worker_t *w, const Quark__Engine__Heartbeat *h) {
+  if (h->steps != w->info.steps) w->info.stepped_at = now_of(w);
+  w->info.steps = h->steps;
   if (h->has_device_bytes) w->info.device_bytes = h->device_bytes;
   if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
 }

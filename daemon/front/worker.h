@@ -39,6 +39,8 @@ typedef struct qk_engine_info {
   double plaquette, unitarity, load_seconds;
   uint64_t digest, device_bytes, host_bytes;
   uint32_t link_reals;
+  uint64_t steps;    /* of the solver, since the engine started */
+  double stepped_at; /* seconds of the loop's clock: when they were last seen to grow */
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
 } qk_engine_info_t;

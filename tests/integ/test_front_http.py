@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What quarkd shows over HTTP, with the engine that only pretends: test_front_http.py QUARKD"""
+import http.client
+import os
+import re
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import tap  # noqa: E402
+
+try:
+    from front_case import Case, check_solves, fake
+    from front_driver import Client, qk
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+SAMPLE = re.compile(r'quarkd_(\w+)(?:\{(.*)\})? (\S+)$')
+HTTP = ('--http', '127.0.0.1:0')
+
+
+def port_of(d):
+    return int(d.log(r'over HTTP on 127\.0\.0\.1:(\d+)')[1])
+
+
+def get(d, path, method='GET', body=None):
+    c = http.client.HTTPConnection('127.0.0.1', port_of(d), timeout=30)
+    c.request(method, path, body)
+    r = c.getresponse()
+    text = r.read().decode()
+    c.close()
+    return r.status, text
+
+
+def metrics(d):
+    """{name or name{labels}: value}; every family has one HELP and one TYPE before its samples."""
+    status, text = get(d, '/metrics')
+    assert status == 200
+    values, family, seen = {}, None, set()
+    for line in text.splitlines():
+        if line.startswith('# HELP '):
+            family = line.split()[2]
+            assert family not in seen, family
+            seen.add(family)
+        elif line.startswith('# TYPE '):
+            assert line.split()[2] == family and line.split()[3] in ('gauge', 'counter', 'histogram')
+        else:
+            m = SAMPLE.match(line)
+            assert m and ('quarkd_' + m[1]).startswith(family), line
+            key = m[1] + ('{%s}' % m[2] if m[2] else '')
+            assert key not in values, key
+            values[key] = float(m[3])
+    return values
+
+
+def expect_histogram(values, name, labels, count):
+    inside = [(k, v) for k, v in values.items() if k.startswith(name + '_bucket{' + labels)]
+    assert len(inside) > 10 and [v for _, v in inside] == sorted(v for _, v in inside), inside
+    assert 'le="+Inf"' in inside[-1][0] and inside[-1][1] == count, inside
+    assert values[name + '_count' + ('{%s}' % labels.rstrip(',') if labels else '')] == count
+
+
+@tap.test
+def metrics_count_what_happened(case):
+    with case.daemon(*HTTP) as d, Client(d) as c:
+        before = metrics(d)
+        assert before['ready'] == 1 and before['rhs_ended_total{how="converged"}'] == 0 and before['slots'] == 16
+        check_solves(c, 5)
+        c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 2)
+        during = metrics(d)
+        assert during['rhs_running'] == 2 and during['requests'] == 1 and during['sessions'] == 1
+        assert during['memory_used_bytes'] > 0
+        c.send(cancel=qk.Cancel(request=2))
+        c.results(2)
+        v = metrics(d)
+        assert v['rhs_ended_total{how="converged"}'] == 5 and v['rhs_ended_total{how="cancelled"}'] == 2
+        assert v['requests_accepted_total'] == 2 and v['bytes_in_total'] == v['bytes_out_total'] == 5 * 256 * 24 * 8
+        for phase, n in (('upload', 5), ('queue', 7), ('solve', 7), ('fetch', 5)):
+            expect_histogram(v, 'rhs_seconds', 'phase="%s",' % phase, n)
+        expect_histogram(v, 'rhs_iterations', '', 5)
+        expect_histogram(v, 'rhs_residual', '', 5)
+        assert v['rhs_iterations_bucket{le="1"}'] == 0 and v['rhs_iterations_bucket{le="3"}'] == 5  # the pretender's three
+        assert v['rhs_residual_bucket{le="1e-09"}'] == 0 and v['rhs_residual_bucket{le="1e-08"}'] == 5
+
+
+@tap.test
+def readiness_is_that_of_the_service(case):
+    with case.daemon(*HTTP, env={'FAKE_LOAD': 'mute'}, wait=None) as d:
+        status, text = get(d, '/readyz')
+        assert status == 503 and 'no setup' in text, text
+        assert get(d, '/healthz') == (200, 'alive\n')
+    with case.daemon(*HTTP) as d, Client(d) as c:
+        assert get(d, '/readyz') == (200, 'ready\n')
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        d.process.terminate()
+        d.log('draining')
+        assert get(d, '/readyz') == (503, 'draining\n') and get(d, '/healthz')[0] == 200
+        c.send(cancel=qk.Cancel(request=1))
+        c.results(1)
+        c.ack(1)
+        assert d.wait() == 0
+
+
+@tap.test
+def a_solver_that_makes_no_step_is_not_ready(case):
+    with case.daemon(*HTTP, '--engine-timeout', '4') as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.STALL)
+        texts = []
+        while not any('no step' in t for t in texts):
+            texts.append(get(d, '/readyz')[1])
+            assert len(texts) < 2000, texts[-1]
+            time.sleep(0.01)
+        assert texts[0] == 'ready\n', texts[0]
+
+
+@tap.test
+def what_is_not_there_is_refused_and_nobody_notices(case):
+    with case.daemon(*HTTP) as d, Client(d) as c:
+        assert get(d, '/nothing')[0] == 404 and get(d, '/../etc/passwd')[0] == 404
+        assert get(d, '/metrics', 'POST', b'x' * 100000)[0] == 405 and get(d, '/metrics', 'DELETE')[0] == 405
+        assert get(d, '/metrics', 'HEAD') == (200, '')
+        address = ('127.0.0.1', port_of(d))
+        held = [socket.create_connection(address, timeout=30) for _ in range(40)]  # more than it takes
+        for i, s in enumerate(held):
+            s.sendall((b'\x00\xff' * 50, b'GET /metrics HTTP/1.1\r\nX: ' + b'y' * 30000, b'GET ')[i % 3])
+        check_solves(c)
+        for s in held:
+            s.close()
+        while get_or_none(d) != 200:
+            time.sleep(0.05)
+        check_solves(c)
+
+
+def get_or_none(d):
+    try:
+        return get(d, '/healthz')[0]
+    except OSError:
+        return None
+
+
+@tap.test
+def an_address_that_cannot_be_is_named(case):
+    gauge = ('--gauge', 'builtin:weak:4x4x4x4:1', '--mass', '0.1', '--listen', 'tcp://127.0.0.1:0', '--engine', '/bin/true')
+    for address in ('nonsense', 'localhost:9', '127.0.0.1:', '127.0.0.1:99999', ':80'):
+        end = case.run(*gauge, '--http', address)
+        assert end.returncode == 78 and address in end.stderr, (address, end)
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        end = case.run(*gauge, '--http', '127.0.0.1:%d' % taken.getsockname()[1])
+        assert end.returncode == 69 and 'http' in end.stderr, end
+
+
+if __name__ == '__main__':
+    tap.run(Case(sys.argv[1]))
