@@ -59,11 +59,12 @@ static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
-  if (rhs->source && rhs->queue.since == 0)
-    qk_metrics_phase(&server->metrics, QK_PHASE_UPLOAD,
-                     qk_server_now(server) - rhs->job->accepted_at);
+  if (rhs->queue.since == 0) {
+    rhs->queue.since = qk_server_now(server);
+    if (rhs->source)
+      qk_metrics_phase(&server->metrics, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
+  }
   rhs->queue.priority = rhs->job->priority;
-  rhs->queue.since = qk_server_now(server);
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.cost = expected_cost(server, rhs);
   qk_sched_push(&server->sched, session->user, &rhs->queue);
@@ -80,8 +81,20 @@ static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
   return -1;
 }
 
-/* Who goes next, and where; NULL: nobody now. */
+static bool suspect_runs(const qk_server_t *server) {
+  for (int k = 0; k < QK_PLACES; k++)
+    if (server->slot[k].rhs && server->slot[k].rhs->losses > 0) return true;
+  return false;
+}
+
+/* Who goes next, and where; NULL: nobody now. Of those that were in slots of a lost engine one at a time: if the next engine
+ * is lost, too, it is clear over whom. */
 static qk_rhs_t *next(qk_server_t *server, int *place) {
+  if (!qk_link_alone(&server->suspects) && !suspect_runs(server)) {
+    qk_rhs_t *suspect = QK_HOLDER(server->suspects.next, qk_rhs_t, queue.link);
+    *place = place_for(server, suspect);
+    if (*place >= 0) return suspect;
+  }
   qk_sched_item_t *first = qk_sched_first(&server->sched, qk_server_now(server));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
@@ -95,6 +108,32 @@ static bool hand_over(qk_server_t *server, int k, uint64_t ticket, const qk_rhs_
   const qk_rhs_t *after = next(server, &place);
   const bool more = after && place != QK_CONTRACT_PLACE;
   return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more);
+}
+
+/* Out of the queue it is in. */
+static void unqueue(qk_server_t *server, qk_rhs_t *rhs) {
+  if (rhs->losses > 0)
+    qk_link_remove(&rhs->queue.link);
+  else
+    qk_sched_remove(&server->sched, &rhs->queue);
+}
+
+/* The one that is next leaves the queue; suspects have had their turn and paid for it. */
+static void take(qk_server_t *server, qk_rhs_t *rhs) {
+  if (rhs->losses > 0)
+    unqueue(server, rhs);
+  else
+    qk_sched_pop(&server->sched, qk_server_now(server));
+}
+
+/* Into the queue again. */
+static void put_back(qk_server_t *server, qk_rhs_t *rhs) {
+  if (rhs->losses > 0) {
+    qk_list_append(&server->suspects, &rhs->queue.link);
+    return;
+  }
+  qk_sched_settle(((qk_session_t *)rhs->job->session)->user, &rhs->queue, 0);
+  qk_dispatch_queue(server, rhs);
 }
 
 int qk_dispatch_running(const qk_server_t *server) {
@@ -120,8 +159,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
     server->slot[k] = (qk_slot_use_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
-    qk_sched_settle(((qk_session_t *)job->session)->user, &rhs->queue, 0);
-    qk_dispatch_queue(server, rhs);
+    put_back(server, rhs);
     return false;
   }
   server->ticket = ticket;
@@ -140,7 +178,7 @@ void qk_dispatch_feed(qk_server_t *server) {
   int place;
   if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
   for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
-    qk_sched_pop(&server->sched, qk_server_now(server));
+    take(server, rhs);
     if (!start(server, place, rhs)) return;
   }
 }
@@ -154,8 +192,9 @@ static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {
 void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
   if (rhs->state >= QK_RHS_ENDED) return;
   if (rhs->state != QK_RHS_RUNNING) {
-    qk_sched_remove(&server->sched, &rhs->queue);
+    unqueue(server, rhs);
     end(server, rhs, verdict, text);
+    if (rhs->losses > 0) settle(server, rhs); /* it has paid already */
     return;
   }
   if (rhs->verdict != QK_OK) return;
@@ -206,6 +245,12 @@ static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) 
 
 static void fail_queued(qk_server_t *server, const char *why) {
   const double now = qk_server_now(server);
+  while (!qk_link_alone(&server->suspects)) {
+    qk_rhs_t *rhs = QK_HOLDER(server->suspects.next, qk_rhs_t, queue.link);
+    unqueue(server, rhs);
+    end(server, rhs, QK_ENGINE_LOST, why);
+    settle(server, rhs);
+  }
   for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, now));) {
     qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
     end(server, rhs, QK_ENGINE_LOST, why);
@@ -311,18 +356,35 @@ void qk_dispatch_abandon(qk_server_t *server) {
     if (server->slot[k].rhs) leave_slot(server, k, &outcome);
 }
 
-enum { HOPELESS = 3 }; /* engines in a row that did not become ready */
+enum {
+  HOPELESS = 3,  /* engines in a row that did not become ready */
+  LOSSES_MAX = 2 /* engines that one right-hand side may see lost */
+};
+
+/* What was in a slot when the engine was lost waits for the next one; a second loss, which met no other suspect, is its
+ * doing. */
+static void survive(qk_server_t *server, int k, const char *why) {
+  qk_rhs_t *rhs = server->slot[k].rhs;
+  qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};
+  if (o.status == QK_OK && ++rhs->losses >= LOSSES_MAX) {
+    o.status = QK_ENGINE_LOST;
+    snprintf(o.text, sizeof o.text, "%d engines were lost over it: %s", LOSSES_MAX, why);
+    qk_log(QK_LOG_WARN, "dispatch", rhs->job->name, "rhs %u: not tried again", rhs->index);
+  }
+  if (o.status != QK_OK) {
+    leave_slot(server, k, &o);
+    return;
+  }
+  server->slot[k] = (qk_slot_use_t){0};
+  server->count.redone++;
+  qk_rhs_again(rhs);
+  put_back(server, rhs);
+}
 
 static void on_lost(void *arg, const char *why, int failures) {
   qk_server_t *server = arg;
-  for (int k = 0; k < QK_PLACES; k++) {
-    qk_rhs_t *rhs = server->slot[k].rhs;
-    if (!rhs) continue;
-    qk_outcome_t o = {.status = rhs->verdict ? rhs->verdict : QK_ENGINE_LOST,
-                      .iterations = rhs->iterations};
-    if (!rhs->verdict) snprintf(o.text, sizeof o.text, "%s", why);
-    leave_slot(server, k, &o);
-  }
+  for (int k = 0; k < QK_PLACES; k++)
+    if (server->slot[k].rhs) survive(server, k, why);
   if (failures < HOPELESS) return;
   fail_queued(server, why);
   if (!qk_worker_info(server->worker)->loaded) {

@@ -328,6 +328,15 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   if (!outcome->written) qk_rhs_drop_solution(rhs);
 }
 
+void qk_rhs_again(qk_rhs_t *rhs) {
+  QK_ASSERT(rhs->state == QK_RHS_RUNNING);
+  rhs->state = QK_RHS_QUEUED;
+  rhs->job->running--;
+  rhs->iterations = 0;
+  qk_shm_destroy(rhs->solution); /* its room stays ours */
+  rhs->solution = NULL;
+}
+
 void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;

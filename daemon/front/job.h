@@ -4,7 +4,9 @@
  * policy; fields are in shared memory (shm.h).
  *
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
- *        \______________________\___cancel, deadline, loss___________/
+ *        \______________________\___cancel, deadline, failure________/
+ *
+ * RUNNING goes back to QUEUED where the engine is lost.
  *
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
@@ -60,6 +62,7 @@ struct qk_rhs {
   bool charged_source, charged_solution;
   qk_status_t
       verdict; /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
+  int losses;  /* engines that were lost while it was in a slot */
   uint64_t iterations; /* while running */
   double residual;
   qk_outcome_t outcome;        /* of an ended one */
@@ -150,6 +153,8 @@ bool qk_job_raise_credit(qk_job_t *job);
 /* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is
  * freed, without `written` the solution's memory too; kept solutions that it used are let go. */
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
+/* RUNNING to QUEUED, as if it had never been in a slot. */
+void qk_rhs_again(qk_rhs_t *rhs);
 /* Frees the solution of an ended RHS; the RESULT stays. */
 void qk_rhs_drop_solution(qk_rhs_t *rhs);
 /* rhs is made of this kept solution from now on, uses[i], until it ends. */

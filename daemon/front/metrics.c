@@ -92,6 +92,8 @@ static void write_engine(FILE *out, const qk_server_t *server) {
   counter(out, "engine_restarts_total", "Engines that were lost and started again.",
           (uint64_t)qk_worker_restarts(server->worker));
   counter(out, "engine_steps_total", "Outer steps of the engine that runs.", e->steps);
+  counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
+          server->count.redone);
   gauge(out, "slots", "Right-hand sides solved at a time.", e->slots);
   head(out, "engine_memory_bytes", "gauge", "What the engine holds.");
   fprintf(out, "quarkd_engine_memory_bytes{where=\"device\"} %" PRIu64 "\n", e->device_bytes);

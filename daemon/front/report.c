@@ -89,6 +89,7 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
     count_kept(QK_HOLDER(l, qk_job_t, link), r);
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)server->sched.length;
+  for (qk_link_t *l = server->suspects.next; l != &server->suspects; l = l->next) r->queued++;
   r->running = (uint64_t)qk_dispatch_running(server);
   r->accepted = c->accepted;
   r->rejected = c->rejected;

@@ -305,6 +305,7 @@ int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
   *server = (qk_server_t){.settings = settings};
   qk_link_init(&server->orphans);
   qk_link_init(&server->downloads);
+  qk_link_init(&server->suspects);
   qk_sched_init(&server->sched);
   if (open_all(server, &err) == QK_OK) {
     qk_loop_run(&server->loop);

@@ -32,6 +32,7 @@ typedef struct qk_slot_use {
 
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
+  uint64_t redone; /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
 } qk_counters_t;
 
@@ -52,6 +53,7 @@ typedef struct qk_server {
   qk_link_t orphans;   /* jobs without a session, waiting for their slots and holders */
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
   qk_sched_t sched;
+  qk_link_t suspects; /* right-hand sides that were in slots when an engine was lost */
   qk_budget_t budget;
   int64_t keep_memory; /* bytes that one user may keep by handle */
   qk_slot_use_t slot[QK_PLACES];

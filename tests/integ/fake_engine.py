@@ -21,7 +21,8 @@ sys.path.insert(0, os.environ['QK_PROTO_PY'])
 import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
-SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF = range(1, 13)
+SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
+    HOLD_ONCE = range(1, 14)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
@@ -101,7 +102,7 @@ class FakeEngine:
 
     def fill(self, fill):
         action = fill.max_iter
-        if action in (HOLD, DEAF):
+        if action in (HOLD, DEAF) or (action == HOLD_ONCE and self.generation == 1):
             self.held[fill.slot] = fill
         elif action == DIE:
             os.kill(os.getpid(), signal.SIGKILL)

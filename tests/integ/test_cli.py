@@ -352,13 +352,12 @@ class Stuck:
 
 
 @tap.test
-def a_killed_engine_is_a_retryable_end(case):
+def a_killed_engine_is_a_delay(case):
     with case.daemon() as d:
         stuck = Stuck(d)
         os.kill(stuck.engine, signal.SIGKILL)
         code, out, err = stuck.finish()
-        assert code == AGAIN and out.count('"ENGINE_LOST"') == 12 and '"out": null' in out, (code, out, err)
-        assert not os.path.exists(d.path('p.h5'))
+        assert code == 0 and '"ENGINE_LOST"' not in out and os.path.exists(d.path('p.h5')), (code, out, err)
         done = d.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('q.h5'), '--json')
         assert done.code == 0, done
         status = d.ctl('status', '--json').json

@@ -357,7 +357,7 @@ def kept_solutions_survive_a_lost_engine(case):
         c.contract(a, source=fake.DIE)
         r = c.expect('result')
         assert r.status == STATUS['ENGINE_LOST'] and r.bytes == 0 and 'signal 9' in r.text
-        d.log('ready: ', 2)
+        d.log('ready: ', 3)
         c.contract(a)
         assert np.array_equal(c.fetch(c.expect('result')), np.arange(4) + 1000 * 78)
         c.submit(1, **through(a, 11))
