@@ -35,14 +35,18 @@ static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const ch
 
 /* ---- who goes next, at what price ---------------------------------------------------------- */
 
-/* Applications that rhs is expected to take; a contraction is taken for a solve to six digits. */
+/* Digits asked for, at least one; a contraction is taken for a solve to six. */
+static double digits(const qk_rhs_t *rhs) {
+  return rhs->job->contraction ? 6 : fmax(1, -log10(rhs->job->tol));
+}
+
+/* Applications that rhs is expected to take. */
 static double expected_cost(const qk_server_t *server, const qk_rhs_t *rhs) {
-  const double digits = rhs->job->contraction ? 6 : -log10(rhs->job->tol);
-  return digits * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
+  return digits(rhs) * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
 }
 
 static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
-  const double lately = (double)rhs->outcome.applications / -log10(rhs->job->tol);
+  const double lately = (double)rhs->outcome.applications / digits(rhs);
   const double weight = server->cost_per_digit > 0 ? 0.1 : 1;
   server->cost_per_digit += weight * (lately - server->cost_per_digit);
 }
