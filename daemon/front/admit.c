@@ -40,6 +40,19 @@ static qk_status_t check_state(const qk_server_t *server, const qk_session_t *se
   return QK_OK;
 }
 
+static qk_status_t check_user(const qk_server_t *server, const qk_session_t *session, uint32_t nrhs,
+                              qk_err_t *err) {
+  const long long limit = server->settings->user_rhs, open = *qk_sched_user_open(session->user);
+  if (limit > 0 && nrhs > limit)
+    return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %lld (user-rhs)", nrhs,
+                   limit);
+  if (limit > 0 && open + nrhs > limit)
+    return qk_fail(err, QK_BUSY,
+                   "%lld right-hand sides of this user have not ended, of %lld (user-rhs)", open,
+                   limit);
+  return QK_OK;
+}
+
 static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *err) {
   const int64_t room = qk_shm_free_bytes();
   if (cost > server->budget.limit || cost <= room) return QK_OK;
@@ -51,7 +64,7 @@ static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session) {
   return (qk_terms_t){.dims = qk_worker_info(server->worker)->dims,
                       .kappa = server->settings->kappa,
                       .now = qk_server_now(server),
-                      .budget = &server->budget,
+                      .budget = qk_sched_user_memory(session->user),
                       .user = session->user,
                       .keep = server->settings->keep_time};
 }
@@ -80,6 +93,7 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
     return status;
   }
   server->count.accepted++;
+  *qk_sched_user_open(job->user) += job->nrhs;
   session->newest = job->request;
   session->njobs++;
   job->session = session;
@@ -105,6 +119,7 @@ void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Su
   const qk_terms_t terms = terms_of(server, session);
   if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
+  if (err.code == QK_OK) check_user(server, session, submit->nrhs, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost(submit, terms.dims), &err);
   if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
   if (err.code == QK_OK) enter(server, session, job, &err);
@@ -119,6 +134,7 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session,
   if (err.code == QK_OK) check_state(server, session, contract->request, &err);
   const qk_terms_t terms = terms_of(server, session);
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
+  if (err.code == QK_OK) check_user(server, session, 1, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost_contract(contract, terms.dims), &err);
   if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
   if (err.code == QK_OK) enter(server, session, job, &err);

@@ -54,6 +54,9 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
     return;
   }
   qk_sched_user_kept(session->user)->limit = server->keep_memory;
+  qk_budget_t *memory = qk_sched_user_memory(session->user);
+  memory->limit = server->settings->user_memory ? server->settings->user_memory : INT64_MAX;
+  memory->above = &server->budget;
   session->control = *peer;
   session->seen = qk_server_now(server);
   printable(hello->user, user, sizeof user);

@@ -8,6 +8,7 @@
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_session_t *session = rhs->job->session;
+  --*qk_sched_user_open(rhs->job->user);
   server->count.iterations += o->iterations;
   server->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
@@ -53,15 +54,13 @@ static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
 
 /* What rhs took, instead of what was expected when it went; nothing where the engine was lost. */
 static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
-  const qk_session_t *session = rhs->job->session;
   const qk_outcome_t *o = &rhs->outcome;
   if (!rhs->job->contraction && o->status == QK_OK && o->applications > 0) learn_cost(server, rhs);
-  if (!session || (rhs->job->contraction && o->status == QK_OK)) return;
-  qk_sched_settle(session->user, &rhs->queue, (double)o->applications);
+  if (rhs->job->contraction && o->status == QK_OK) return;
+  qk_sched_settle(rhs->job->user, &rhs->queue, (double)o->applications);
 }
 
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
-  const qk_session_t *session = rhs->job->session;
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
   if (rhs->queue.since == 0) {
     rhs->queue.since = qk_server_now(server);
@@ -71,7 +70,7 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.cost = expected_cost(server, rhs);
-  qk_sched_push(&server->sched, session->user, &rhs->queue);
+  qk_sched_push(&server->sched, rhs->job->user, &rhs->queue);
 }
 
 /* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
@@ -136,7 +135,7 @@ static void put_back(qk_server_t *server, qk_rhs_t *rhs) {
     qk_list_append(&server->suspects, &rhs->queue.link);
     return;
   }
-  qk_sched_settle(((qk_session_t *)rhs->job->session)->user, &rhs->queue, 0);
+  qk_sched_settle(rhs->job->user, &rhs->queue, 0);
   qk_dispatch_queue(server, rhs);
 }
 

@@ -26,7 +26,8 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
   if (rhs->charged_solution) {
     const qk_job_t *job = rhs->job;
     qk_budget_refund(job->budget, (int64_t)job->field_bytes);
-    if (job->user) qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
+    if (job->sink == QUARK__SINK__SINK_KEEP)
+      qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
   }
   rhs->charged_solution = false;
 }
@@ -95,6 +96,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   }
   qk_link_init(&job->link);
   job->budget = terms->budget;
+  job->user = terms->user;
+  if (job->user) qk_sched_user_share(job->user);
   job->nrhs = nrhs;
   job->sink = sink;
   job->factor = 1;
@@ -143,10 +146,9 @@ static double deadline_of(uint64_t deadline_ms, double now) {
 
 /* Whether there is room for the job, also in its user's quota. */
 static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kept, qk_err_t *err) {
-  qk_status_t s = qk_budget_check(terms->budget, cost, "max-memory", "", err);
+  qk_status_t s = qk_budget_check(terms->budget, cost, err);
   if (s != QK_OK || kept == 0) return s;
-  return qk_budget_check(qk_sched_user_kept(terms->user), kept, "keep-memory of a user",
-                         ": release kept requests", err);
+  return qk_budget_check(qk_sched_user_kept(terms->user), kept, err);
 }
 
 qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
@@ -177,8 +179,6 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   job->deadline = deadline_of(submit->deadline_ms, terms->now);
   job->priority = (int)submit->priority;
   if (keep) {
-    job->user = terms->user;
-    qk_sched_user_share(job->user);
     job->keep = submit->keep_ms > 0 ? (double)submit->keep_ms * 1e-3 : terms->keep;
     qk_budget_charge(qk_sched_user_kept(job->user), kept);
   }

@@ -78,7 +78,7 @@ struct qk_job {
   bool forgotten; /* freed as soon as nothing runs and nobody holds it */
   qk_budget_t *budget;
   int64_t overhead;      /* bytes charged besides fields */
-  qk_sched_user_t *user; /* SINK_KEEP: who keeps; held. Else NULL */
+  qk_sched_user_t *user; /* whose it is; held */
   int holds;             /* RHS that use solutions of this job and have not ended */
   double keep, used_at;  /* SINK_KEEP: seconds after the last use; its time */
   char name[40];         /* for the log: client id and request number */
@@ -122,8 +122,9 @@ typedef struct qk_terms {
   double kappa; /* for the normalisation */
   double now;   /* seconds */
   qk_budget_t *budget;
-  qk_sched_user_t *user; /* SINK_KEEP: charged and held by the job */
-  double keep;           /* SINK_KEEP: seconds, where keep_ms is 0 */
+  qk_sched_user_t
+      *user;   /* held by the job; SINK_KEEP: its quota is charged. NULL: nobody's, keeps nothing */
+  double keep; /* SINK_KEEP: seconds, where keep_ms is 0 */
 } qk_terms_t;
 
 /* The message must have passed the check. All RHS of a generated source and a contraction are

@@ -10,7 +10,8 @@ struct qk_sched_user {
   qk_link_t items[QK_PRIORITY_MAX + 1];
   int holds;
   double work; /* given, or expected of what is out */
-  qk_budget_t kept;
+  qk_budget_t memory, kept;
+  int64_t open;
   char name[QK_USER_MAX + 1];
 };
 
@@ -39,6 +40,8 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   qk_link_init(&user->ring);
   for (int p = 0; p <= QK_PRIORITY_MAX; p++) qk_link_init(&user->items[p]);
   qk_list_append(&sched->users, &user->all);
+  user->memory = (qk_budget_t){.what = "user-memory"};
+  user->kept = (qk_budget_t){.what = "keep-memory of a user", .advice = "release kept requests"};
   user->holds = 1;
   *out = user;
   return QK_OK;
@@ -46,6 +49,14 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
 
 void qk_sched_user_share(qk_sched_user_t *user) {
   user->holds++;
+}
+
+qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user) {
+  return &user->memory;
+}
+
+int64_t *qk_sched_user_open(qk_sched_user_t *user) {
+  return &user->open;
 }
 
 qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user) {

@@ -50,8 +50,11 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
 void qk_sched_user_share(qk_sched_user_t *user);
 /* NULL-safe. The last release needs the user's queue to be empty. */
 void qk_sched_user_release(qk_sched_user_t *user);
-/* What requests of this user keep by handle; the limit is the caller's to set. */
+/* What is kept with the user for the caller: memory of its requests, what they keep by handle (both limits are the
+ * caller's to set), and how many of its right-hand sides have not ended. */
+qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user);
 qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user);
+int64_t *qk_sched_user_open(qk_sched_user_t *user);
 
 void qk_sched_item_init(qk_sched_item_t *item);
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);

@@ -265,6 +265,7 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   int swept = qk_shm_sweep();
   if (swept > 0)
     qk_warn("server", "removed %d shared-memory objects of a front that is gone", swept);
+  server->budget.what = "max-memory";
   server->budget.limit =
       server->settings->max_memory ? server->settings->max_memory : qk_shm_free_bytes() / 2;
   server->keep_memory =

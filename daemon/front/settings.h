@@ -22,6 +22,8 @@ typedef struct qk_settings {
   const char *listen, *listen_data, *http, *endpoint_file, *pidfile; /* http: NULL is none */
   int64_t max_memory;  /* 0: half of what is free in /dev/shm */
   int64_t keep_memory; /* of one user; 0: three quarters of max_memory */
+  int64_t user_memory; /* 0: no limit but max_memory */
+  int64_t user_rhs;    /* 0: no limit */
   double lease, keep, keep_time, drain_timeout, engine_timeout; /* seconds */
   int log_level;
   /* made from them */

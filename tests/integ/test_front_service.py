@@ -248,6 +248,51 @@ def priorities_and_deadlines_decide_among_ones_own(case):
         assert refused.status == STATUS['BAD_ARGUMENT'] and 'priority = 10' in refused.text
 
 
+def refused(reply, status, *words):
+    assert reply.status == STATUS[status] and all(w in reply.text for w in words), reply
+    assert (reply.retry_after_ms > 0) == (status == 'BUSY'), reply
+
+
+@tap.test
+def a_user_has_so_many_right_hand_sides(case):
+    point = dict(source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
+    with case.daemon('--user-rhs', '5', '--slots', '1') as d, Client(d, user='ada') as a, Client(d, user='ada') as same, \
+            Client(d, user='bob') as other:
+        a.submit(3, max_iter=fake.HOLD, **point)
+        refused(same.submit(3, request=1, expect='rejected', **point), 'BUSY', 'user-rhs', '3', '5')
+        refused(same.submit(6, request=1, expect='rejected', **point), 'TOO_LARGE', 'user-rhs', '6', '5')
+        same.submit(2, request=1, max_iter=fake.HOLD, **point)
+        refused(a.submit(1, request=2, expect='rejected', **point), 'BUSY', 'user-rhs')
+        other.submit(5, **point)
+        a.send(cancel=qk.Cancel(request=1))
+        a.results(3)
+        a.submit(3, request=2, max_iter=fake.HOLD, **point)
+        a.send(goodbye=qk.Goodbye())
+        d.status_when(lambda s: s.counters.sessions == 2)
+        same.submit(3, request=2, **point)  # what goes with its session is not counted any more
+        same.send(cancel=qk.Cancel(request=1))
+        same.results(5)
+        other.results(5)
+
+
+@tap.test
+def a_user_has_so_much_memory(case):
+    one = 2 * 256 * 24 * 8  # source and solution
+    with case.daemon('--user-memory', str(5 * one)) as d, Client(d, user='ada') as a, Client(d, user='bob') as other:
+        a.submit(3)
+        refused(a.submit(2, request=2, expect='rejected'), 'BUSY', 'user-memory', str(5 * one))
+        refused(a.submit(5, request=2, expect='rejected'), 'TOO_LARGE', 'user-memory')
+        check_solves(other, 4)
+        a.send(cancel=qk.Cancel(request=1))
+        a.results(3)
+        a.ack(1)
+        a.submit(4, request=2)
+        a.send(cancel=qk.Cancel(request=2))
+        a.results(4)
+        a.ack(2)
+        assert d.status_when(lambda s: s.counters.requests == 0).memory_used == 0
+
+
 @tap.test
 def a_silent_client_is_dropped_with_its_requests(case):
     with case.daemon('--lease', '0.3', '--slots', '1') as d, Client(d) as c:

@@ -19,7 +19,7 @@ static qk_terms_t terms;
 
 static void setup(void) {
   for (size_t i = 0; i < sizeof field; i++) field[i] = (uint8_t)(i * 13 + i / 1000);
-  budget = (qk_budget_t){.limit = 64 << 20};
+  budget = (qk_budget_t){.limit = 64 << 20, .what = "max-memory"};
   terms = (qk_terms_t){.dims = DIMS, .kappa = 0.125, .budget = &budget, .keep = 100};
 }
 
