@@ -102,10 +102,32 @@ static bool idle(const qk_server_t *server) {
   return qk_link_alone(&server->orphans);
 }
 
+static void tell_systemd(qk_server_t *server, double now) {
+  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  const qk_worker_state_t state = qk_worker_state(server->worker);
+  char status[128];
+  if (server->draining || server->stopping)
+    snprintf(status, sizeof status, "draining");
+  else if (state == QK_WORKER_READY)
+    snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->dims[0], e->dims[1],
+             e->dims[2], e->dims[3], e->solver, e->slots);
+  else if (state == QK_WORKER_LOADING && e->total > 0)
+    snprintf(status, sizeof status, "%s: %llu of %llu", e->phase, (unsigned long long)e->done,
+             (unsigned long long)e->total);
+  else
+    snprintf(status, sizeof status, "starting an engine");
+  qk_notify_tick(&server->notify,
+                 server->draining || server->stopping ? QK_NOTIFY_STOPPING
+                 : state == QK_WORKER_READY           ? QK_NOTIFY_SERVING
+                                                      : QK_NOTIFY_STARTING,
+                 status, now);
+}
+
 static void on_tick(uv_timer_t *timer) {
   qk_server_t *server = timer->data;
   double now = qk_server_now(server);
   qk_worker_tick(server->worker, now);
+  tell_systemd(server, now);
   if (server->stopping) return;
   tick_sessions(server, now);
   if (!server->draining) return;
@@ -308,6 +330,7 @@ int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
   qk_link_init(&server->downloads);
   qk_link_init(&server->suspects);
   qk_sched_init(&server->sched);
+  qk_notify_init(&server->notify);
   if (open_all(server, &err) == QK_OK) {
     qk_loop_run(&server->loop);
   } else {

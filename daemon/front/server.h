@@ -15,6 +15,7 @@
 #include "daemon/front/http.h"
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
+#include "daemon/front/notify.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
@@ -60,6 +61,7 @@ typedef struct qk_server {
   qk_counters_t count;
   qk_metrics_t metrics;
   qk_http_t *http; /* NULL: none */
+  qk_notify_t notify;
   uint64_t ticket, shm_number;
   double cost_per_digit; /* applications that right-hand sides took lately */
   double started, drain_until;
