@@ -79,7 +79,7 @@ static void run_slots(loaded_t *l, qk_result_t by_slot[]) {
 
 /* Noise in all slots; the iterations of the slowest. */
 static int64_t solve_all(loaded_t *l) {
-  qk_fill_t fill[QK_SLOTS_MAX];
+  qk_fill_t fill[QK_SLOTS_MAX] = {0};
   qk_result_t result[QK_SLOTS_MAX] = {0};
   const int n = l->setup->nslot;
   int64_t most = 0;
