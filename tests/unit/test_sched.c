@@ -106,11 +106,17 @@ Test(sched, shares_work_and_not_requests) {
   for (int k = 0; k < 2; k++) qk_sched_user_release(u[k]);
 }
 
+/* Of the next n turns those of user 1. */
+static int turns_of_second(qk_sched_t *s, int n) {
+  int turns = 0;
+  for (int i = 0; i < n; i++) turns += next(s)->user;
+  return turns;
+}
+
 Test(sched, idleness_earns_nothing) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[300];
-  int of_b = 0;
   qk_sched_init(&s);
   qk_sched_user_hold(&s, "a", &a);
   qk_sched_user_hold(&s, "b", &b);
@@ -119,7 +125,7 @@ Test(sched, idleness_earns_nothing) {
   for (int i = 0; i < 200; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 100; i++) cr_assert_eq(next(&s)->user, 0);
   for (int i = 0; i < 100; i++) push(&s, b, &item[200 + i], 1, i); /* back after a long time */
-  for (int i = 0; i < 100; i++) of_b += next(&s)->user;
+  int of_b = turns_of_second(&s, 100);
   cr_expect(of_b >= 49 && of_b <= 51, "%d of 100", of_b);
   while (next(&s)) continue;
   qk_sched_user_release(a);
@@ -130,7 +136,6 @@ Test(sched, what_was_removed_leaves_no_turn_behind) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[200];
-  int of_b = 0;
   qk_sched_init(&s);
   qk_sched_user_hold(&s, "a", &a);
   qk_sched_user_hold(&s, "b", &b);
@@ -139,7 +144,7 @@ Test(sched, what_was_removed_leaves_no_turn_behind) {
   for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 50; i++) cr_assert_eq(next(&s)->user, 0);
   for (int i = 0; i < 100; i++) push(&s, b, &item[100 + i], 1, i);
-  for (int i = 0; i < 50; i++) of_b += next(&s)->user;
+  int of_b = turns_of_second(&s, 50);
   cr_expect(of_b >= 24 && of_b <= 26, "%d of 50", of_b);
   while (next(&s)) continue;
   qk_sched_user_release(a);
