@@ -34,6 +34,7 @@ enum {
 
 typedef struct rhs {
   bool ended, reported, acked;
+  uint32_t attempt;         /* of the result */
   uint64_t upload_checksum; /* once written to the end */
   quark_result_t result;
 } rhs_t;
@@ -185,6 +186,8 @@ bool quark__upload_send_locked(quark_connection_t *conn);
 void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *frame,
                                   const uint8_t *payload);
 void quark__download_resume_locked(quark_connection_t *conn, request_t *request);
+/* There is another solution now: from its beginning. */
+void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs);
 void quark__download_fail_locked(request_t *request, quark_code_t code, const char *text);
 
 /* report.c */

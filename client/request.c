@@ -176,14 +176,20 @@ static void store_result(request_t *r, const Quark__Result *m) {
                              .norm_b = m->has_norm_b ? m->norm_b : NAN,
                              .norm_x = m->has_norm_x ? m->norm_x : NAN};
   snprintf(result->text, sizeof result->text, "%.255s", m->text ? m->text : "");
-  end_rhs(r, m->rhs);
+  r->rhs[m->rhs].attempt = m->attempt;
 }
 
 void quark__request_result_locked(quark_connection_t *conn, const Quark__Result *m) {
   request_t *r = quark__request_find_locked(conn, m->request);
   if (!r || m->rhs >= r->nrhs) return;
   rhs_t *rhs = &r->rhs[m->rhs];
-  if (!rhs->ended) store_result(r, m);
+  if (!rhs->ended) {
+    store_result(r, m);
+    end_rhs(r, m->rhs);
+  } else if (m->attempt > rhs->attempt) { /* the daemon lost the solution and made another */
+    store_result(r, m);
+    quark__download_restart_locked(conn, r, m->rhs);
+  }
   if (r->released) rhs->acked = true;
   uint32_t index = m->rhs;
   if (rhs->acked) post_ack(conn, r->number, &index, 1, NULL); /* the first one may have been lost */

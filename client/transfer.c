@@ -182,6 +182,15 @@ void quark__download_resume_locked(quark_connection_t *conn, request_t *request)
     post_grant(conn, request->number, d, true, NULL);
 }
 
+void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs) {
+  for (download_t *d = request->downloads; d; d = d->next) {
+    if (d->rhs != rhs) continue;
+    d->received = 0;
+    qk_field_hash_init(d->hash);
+    post_grant(conn, request->number, d, true, NULL);
+  }
+}
+
 void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *frame,
                                   const uint8_t *payload) {
   request_t *r = quark__request_find_locked(conn, frame->request);

@@ -5,7 +5,7 @@ set -euo pipefail
 
 declare -A packages=(
   [build]="gcc g++ meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
-    libzmq3-dev libuv1-dev libmicrohttpd-dev libsystemd-dev libxxhash-dev zlib1g-dev libjansson-dev libinih-dev
+    libzmq3-dev libuv1-dev libmicrohttpd-dev libsystemd-dev libsqlite3-dev libxxhash-dev zlib1g-dev libjansson-dev libinih-dev
     libhdf5-dev liblapack-dev libopenmpi-dev openmpi-bin"
   [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
     python3-protobuf binutils librandom123-dev"

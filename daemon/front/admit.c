@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/server.h"
+#include "daemon/front/restore.h"
 
 static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
@@ -65,6 +65,8 @@ static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session) {
                       .kappa = server->settings->kappa,
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),
+                      .space = &server->space,
+                      .client_id = session->client_id,
                       .user = session->user,
                       .keep = server->settings->keep_time};
 }
@@ -86,19 +88,17 @@ static void reject(qk_server_t *server, const qk_session_t *session, uint64_t re
 }
 
 /* Ties the new job to what it refers to and lets it in; or destroys it. */
-static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_err_t *err) {
+static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job,
+                         const ProtobufCMessage *message, qk_err_t *err) {
   qk_status_t status = qk_keep_bind(session, job, err);
+  if (status == QK_OK) status = qk_journal_enter(server->journal, job, message, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
   }
   server->count.accepted++;
   *qk_sched_user_open(job->user) += job->nrhs;
-  session->newest = job->request;
-  session->njobs++;
-  job->session = session;
-  qk_list_append(&session->jobs, &job->link);
-  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
+  qk_server_adopt(session, job);
   if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
@@ -121,8 +121,10 @@ void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Su
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
   if (err.code == QK_OK) check_user(server, session, submit->nrhs, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost(submit, terms.dims), &err);
+  if (err.code == QK_OK)
+    qk_restore_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
   if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
-  if (err.code == QK_OK) enter(server, session, job, &err);
+  if (err.code == QK_OK) enter(server, session, job, &submit->base, &err);
   if (err.code != QK_OK) reject(server, session, submit->request, &err);
 }
 
@@ -136,7 +138,8 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session,
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
   if (err.code == QK_OK) check_user(server, session, 1, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost_contract(contract, terms.dims), &err);
+  if (err.code == QK_OK) qk_restore_check(server, NULL, 0, &err);
   if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
-  if (err.code == QK_OK) enter(server, session, job, &err);
+  if (err.code == QK_OK) enter(server, session, job, &contract->base, &err);
   if (err.code != QK_OK) reject(server, session, contract->request, &err);
 }

@@ -53,10 +53,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
     qk_reply_error(server, peer, err.code, err.text, true, 0);
     return;
   }
-  qk_sched_user_kept(session->user)->limit = server->keep_memory;
-  qk_budget_t *memory = qk_sched_user_memory(session->user);
-  memory->limit = server->settings->user_memory ? server->settings->user_memory : INT64_MAX;
-  memory->above = &server->budget;
+  qk_server_limit(server, session);
   session->control = *peer;
   session->seen = qk_server_now(server);
   printable(hello->user, user, sizeof user);

@@ -3,7 +3,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/server.h"
+#include "daemon/front/restore.h"
 
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
@@ -102,14 +102,16 @@ static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t 
       qk_server_doom(server, session, QK_BAD_PROTOCOL, "data of a request that was not accepted");
     return;
   }
-  qk_status_t s = qk_job_upload(job, frame, payload, &server->shm_number, qk_server_now(server),
-                                &ready, &failed, &err);
+  qk_status_t s = qk_job_upload(job, frame, payload, qk_server_now(server), &ready, &failed, &err);
   if (s != QK_OK) {
     qk_server_doom(server, session, s, err.text);
     return;
   }
   server->count.bytes_in += frame->chunk_bytes;
-  if (ready) qk_dispatch_queue(server, ready);
+  if (ready) {
+    qk_dispatch_queue(server, ready);
+    qk_restore_spool(server, ready);
+  }
   if (failed) qk_dispatch_ended(server, failed);
   if (qk_job_raise_credit(job)) qk_reply_credit(server, session, job);
 }

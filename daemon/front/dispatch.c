@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
-#include "daemon/front/server.h"
+#include "daemon/front/restore.h"
 
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
@@ -70,6 +70,10 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.cost = expected_cost(server, rhs);
+  if (rhs->losses > 0) {
+    qk_list_append(&server->suspects, &rhs->queue.link);
+    return;
+  }
   qk_sched_push(&server->sched, rhs->job->user, &rhs->queue);
 }
 
@@ -131,11 +135,7 @@ static void take(qk_server_t *server, qk_rhs_t *rhs) {
 
 /* Into the queue again. */
 static void put_back(qk_server_t *server, qk_rhs_t *rhs) {
-  if (rhs->losses > 0) {
-    qk_list_append(&server->suspects, &rhs->queue.link);
-    return;
-  }
-  qk_sched_settle(rhs->job->user, &rhs->queue, 0);
+  if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, 0);
   qk_dispatch_queue(server, rhs);
 }
 
@@ -150,7 +150,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
-      qk_shm_create(server->shm_number++, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+      qk_shm_create(job->space, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     end(server, rhs, QK_NO_MEMORY, err.text);
     settle(server, rhs);
     return true;
@@ -216,6 +216,7 @@ void qk_dispatch_forget(qk_server_t *server, qk_job_t *job) {
     qk_dispatch_cancel(server, &job->rhs[i], QK_CANCELLED, "");
   qk_list_append(&server->orphans, &job->link);
   job->forgotten = true;
+  qk_journal_mark_job(job);
   qk_job_settle(job);
 }
 
@@ -290,6 +291,8 @@ static void on_ready(void *arg, bool changed) {
   qk_info("worker", "ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s", e->dims[0],
           e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend, e->device, e->slots,
           e->load_seconds);
+  changed = changed || qk_restore_changed(server);
+  qk_restore_note_setup(server);
   if (!changed) return;
   qk_warn("worker", "the gauge configuration is not the one loaded before");
   fail_queued(server, "the gauge configuration has changed");
@@ -306,8 +309,10 @@ static int exit_code_of(qk_status_t status) {
 static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_server_t *server = arg;
   qk_error("worker", "setup refused: %s: %s", qk_status_name(status), text);
-  fail_queued(server, text);
-  fail_uploading(server, text);
+  if (!server->journal) { /* else the next front goes on */
+    fail_queued(server, text);
+    fail_uploading(server, text);
+  }
   qk_server_fail(server, exit_code_of(status), status, text);
 }
 
@@ -381,6 +386,7 @@ static void survive(qk_server_t *server, int k, const char *why) {
   server->slot[k] = (qk_slot_use_t){0};
   server->count.redone++;
   qk_rhs_again(rhs);
+  qk_journal_mark_rhs(rhs);
   put_back(server, rhs);
 }
 
@@ -389,8 +395,9 @@ static void on_lost(void *arg, const char *why, int failures) {
   for (int k = 0; k < QK_PLACES; k++)
     if (server->slot[k].rhs) survive(server, k, why);
   if (failures < HOPELESS) return;
-  fail_queued(server, why);
-  if (!qk_worker_info(server->worker)->loaded) {
+  const bool never = !qk_worker_info(server->worker)->loaded;
+  if (!never || !server->journal) fail_queued(server, why);
+  if (never) {
     qk_error("worker", "%d engines in a row did not start", failures);
     qk_server_fail(server, 69, QK_ENGINE_LOST, why);
   }

@@ -30,6 +30,7 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
       qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
   }
   rhs->charged_solution = false;
+  qk_journal_mark_rhs(rhs);
 }
 
 static int64_t overhead(const Quark__Submit *submit) {
@@ -44,7 +45,7 @@ static int64_t overhead_contract(const Quark__Contract *contract) {
                    (c->n_momentum + c->n_origin) * sizeof(int32_t));
 }
 
-static uint64_t field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
   uint64_t sites = 1;
   for (int mu = 0; mu < 4; mu++) sites *= dims[mu];
   return sites * 24 * (submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4);
@@ -68,7 +69,7 @@ int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
   int64_t fields = 0;
   if (submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD) fields += submit->nrhs;
   if (has_solutions(submit->sink)) fields += submit->nrhs;
-  return fields * (int64_t)field_bytes(submit, dims) + overhead(submit);
+  return fields * (int64_t)qk_job_field_bytes(submit, dims) + overhead(submit);
 }
 
 int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]) {
@@ -95,7 +96,10 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
     return NULL;
   }
   qk_link_init(&job->link);
+  qk_link_init(&job->entry.marked);
+  if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
   job->budget = terms->budget;
+  job->space = terms->space;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
   job->nrhs = nrhs;
@@ -117,6 +121,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
 
 /* The memory of a job alone: nothing of it is charged. */
 static void release_memory(qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
+  qk_journal_drop_job(job);
   qk_sched_user_release(job->user);
   qk_field_hash_destroy(job->hash);
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
@@ -146,6 +152,7 @@ static double deadline_of(uint64_t deadline_ms, double now) {
 
 /* Whether there is room for the job, also in its user's quota. */
 static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kept, qk_err_t *err) {
+  if (terms->again) return QK_OK;
   qk_status_t s = qk_budget_check(terms->budget, cost, err);
   if (s != QK_OK || kept == 0) return s;
   return qk_budget_check(qk_sched_user_kept(terms->user), kept, err);
@@ -154,7 +161,7 @@ static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kep
 qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
                           qk_err_t *err) {
   const bool keep = submit->sink == QUARK__SINK__SINK_KEEP;
-  const uint64_t bytes = field_bytes(submit, terms->dims);
+  const uint64_t bytes = qk_job_field_bytes(submit, terms->dims);
   const int64_t cost = qk_job_cost(submit, terms->dims), kept = keep ? submit->nrhs * bytes : 0;
   qk_status_t status = check_room(terms, cost, kept, err);
   if (status != QK_OK) return status;
@@ -259,6 +266,16 @@ bool qk_job_raise_credit(qk_job_t *job) {
   return true;
 }
 
+void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
+  const qk_rhs_t *rhs = &job->rhs[next / job->field_bytes];
+  job->upload_next = next;
+  job->upload_until = 0;
+  qk_field_hash_init(job->hash);
+  if (next % job->field_bytes > 0)
+    qk_field_hash_update(job->hash, rhs->source->data, next % job->field_bytes);
+  qk_job_raise_credit(job);
+}
+
 static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_t *err) {
   if (f->rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
@@ -275,9 +292,8 @@ static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_
   return QK_OK;
 }
 
-qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload,
-                          uint64_t *shm_number, double now, qk_rhs_t **ready, qk_rhs_t **failed,
-                          qk_err_t *err) {
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload, double now,
+                          qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err) {
   *ready = *failed = NULL;
   qk_status_t s = check_chunk(job, f, err);
   if (s != QK_OK) return s;
@@ -291,12 +307,14 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
                    f->rhs, (unsigned long long)qk_field_hash_digest(job->hash),
                    (unsigned long long)f->field_checksum);
   job->upload_next = end;
+  qk_journal_mark_job(job);
 
   qk_rhs_t *rhs = &job->rhs[f->rhs];
   if (rhs->state != QK_RHS_UPLOADING) return QK_OK;
   if (!rhs->source) {
     qk_err_t why = {0};
-    s = qk_shm_create((*shm_number)++, job->field_bytes, &rhs->source, &why);
+    s = qk_shm_create(job->space, job->field_bytes, &rhs->source, &why);
+    qk_journal_mark_rhs(rhs);
     if (s != QK_OK) {
       qk_outcome_t outcome = {.status = QK_NO_MEMORY};
       snprintf(outcome.text, sizeof outcome.text, "%.150s", why.text);
@@ -308,6 +326,8 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
   memcpy(rhs->source->data + f->offset, payload, f->chunk_bytes);
   if (last) {
     rhs->state = QK_RHS_QUEUED;
+    rhs->checksum = f->field_checksum;
+    qk_journal_mark_rhs(rhs);
     *ready = rhs;
   }
   return QK_OK;
@@ -326,6 +346,7 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   free_source(rhs);
   let_go(rhs, now);
   if (!outcome->written) qk_rhs_drop_solution(rhs);
+  qk_journal_mark_rhs(rhs);
 }
 
 void qk_rhs_again(qk_rhs_t *rhs) {
@@ -341,6 +362,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
+  qk_journal_mark_rhs(rhs);
   if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
 }
 

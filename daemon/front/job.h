@@ -6,7 +6,7 @@
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
  *        \______________________\___cancel, deadline, failure________/
  *
- * RUNNING goes back to QUEUED where the engine is lost.
+ * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked for the journal (journal.h).
  *
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "daemon/base/err.h"
+#include "daemon/front/journal.h"
 #include "daemon/front/list.h"
 #include "daemon/front/sched.h"
 #include "daemon/front/shm.h"
@@ -61,9 +62,14 @@ struct qk_rhs {
   qk_rhs_t *uses[2];
   bool charged_source, charged_solution;
   qk_status_t
-      verdict; /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
-  int losses;  /* engines that were lost while it was in a slot */
-  uint64_t iterations; /* while running */
+      verdict;  /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
+  int losses;   /* engines that were lost while it was in a slot */
+  bool marked;  /* for the journal */
+  bool spooled; /* an upload: it is in the spool */
+  qk_spool_task_t *spooling; /* NULL: it is not being written there */
+  uint64_t checksum;         /* of an upload that is complete */
+  uint32_t attempt;          /* times that a solution was made again after its RESULT: 0 at first */
+  uint64_t iterations;       /* while running */
   double residual;
   qk_outcome_t outcome;        /* of an ended one */
   double started_at, ended_at; /* seconds of the loop's clock */
@@ -76,7 +82,10 @@ struct qk_job {
   qk_link_t link; /* among the jobs of its session, or among the orphans */
   void *session;  /* NULL for an orphan */
   bool forgotten; /* freed as soon as nothing runs and nobody holds it */
+  qk_entry_t entry;
+  uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
+  qk_shm_space_t *space; /* of its fields */
   int64_t overhead;      /* bytes charged besides fields */
   qk_sched_user_t *user; /* whose it is; held */
   int holds;             /* RHS that use solutions of this job and have not ended */
@@ -112,6 +121,8 @@ struct qk_job {
 qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
                                   qk_err_t *err);
+/* Of one field on the wire. */
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]);
 /* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
 int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]);
@@ -122,6 +133,9 @@ typedef struct qk_terms {
   double kappa; /* for the normalisation */
   double now;   /* seconds */
   qk_budget_t *budget;
+  qk_shm_space_t *space;
+  const uint8_t *client_id; /* NULL: zeros */
+  bool again;               /* it was accepted before: there may be less room than it takes */
   qk_sched_user_t
       *user;   /* held by the job; SINK_KEEP: its quota is charged. NULL: nobody's, keeps nothing */
   double keep; /* SINK_KEEP: seconds, where keep_ms is 0 */
@@ -142,12 +156,12 @@ void qk_job_settle(qk_job_t *job);
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 
 /* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED,
- * or NULL. A chunk that is here already changes nothing. shm_number: counter for new segments.
- * Where there is no shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call
+ * or NULL. A chunk that is here already changes nothing. Where there is no shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call
  * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
-                          uint64_t *shm_number, double now, qk_rhs_t **ready, qk_rhs_t **failed,
-                          qk_err_t *err);
+                          double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
+/* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up to there are in its source. */
+void qk_job_resume_upload(qk_job_t *job, uint64_t next);
 /* Moves the upload credit up; true where it is worth telling. */
 bool qk_job_raise_credit(qk_job_t *job);
 

@@ -49,6 +49,7 @@ static qk_status_t bind_columns(const qk_session_t *session, qk_job_t *job, qk_e
   qk_status_t status = QK_OK;
   for (uint32_t i = 0; i < job->nrhs && status == QK_OK; i++) {
     const Quark__Column *c = &job->column[i];
+    if (job->rhs[i].state >= QK_RHS_ENDED) continue; /* it came back from the journal */
     char what[32];
     qk_rhs_t *kept;
     snprintf(what, sizeof what, "column %u", i);
@@ -60,6 +61,7 @@ static qk_status_t bind_columns(const qk_session_t *session, qk_job_t *job, qk_e
 
 qk_status_t qk_keep_bind(const qk_session_t *session, qk_job_t *job, qk_err_t *err) {
   const Quark__Contraction *c = job->contraction;
+  if (c && job->rhs[0].state >= QK_RHS_ENDED) return QK_OK;
   if (!c)
     return job->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL ? bind_columns(session, job, err)
                                                                 : QK_OK;

@@ -10,17 +10,47 @@
 
 enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };
 
+static qk_sent_t send_bytes(qk_server_t *server, const qk_peer_t *peer, const uint8_t *data,
+                            size_t bytes) {
+  if (zmq_send(server->control, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+      zmq_send(server->control, data, bytes, ZMQ_DONTWAIT) >= 0)
+    return QK_SENT;
+  return zmq_errno() == EAGAIN ? QK_SENT_FULL : QK_SENT_GONE;
+}
+
+/* Whether the message could say more than the journal holds. While that cannot be written, those wait whose earlier messages do. */
+static bool must_wait(const qk_server_t *server, const qk_peer_t *peer) {
+  if (qk_journal_clean(server->journal)) return false;
+  return !qk_journal_trouble(server->journal) || qk_outbox_has(&server->outbox, peer);
+}
+
 qk_sent_t qk_reply_send(qk_server_t *server, const qk_peer_t *peer, Quark__ServerMessage *message) {
   if (peer->bytes == 0 || qk_fault(QK_FAULT_SEND)) return QK_SENT_GONE;
   size_t bytes;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
-  qk_sent_t sent = QK_SENT;
-  if (zmq_send(server->control, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
-      zmq_send(server->control, data, bytes, ZMQ_DONTWAIT) < 0)
-    sent = zmq_errno() == EAGAIN ? QK_SENT_FULL : QK_SENT_GONE;
+  qk_sent_t sent;
+  if (must_wait(server, peer))
+    sent = qk_outbox_add(&server->outbox, peer, data, bytes) ? QK_SENT : QK_SENT_FULL;
+  else
+    sent = send_bytes(server, peer, data, bytes);
   free(data);
   return sent;
+}
+
+static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_t bytes) {
+  qk_server_t *server = arg;
+  qk_session_t *session;
+  if (send_bytes(server, peer, data, bytes) == QK_SENT_FULL &&
+      (session = qk_session_by_control(&server->sessions, peer)) != NULL)
+    qk_server_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+}
+
+bool qk_reply_waiting(qk_server_t *server) {
+  qk_err_t err = {0};
+  if (qk_journal_commit(server->journal, qk_server_now(server), &err) != QK_OK) return false;
+  qk_outbox_flush(&server->outbox, deliver, server);
+  return true;
 }
 
 void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t status,
@@ -134,6 +164,8 @@ void qk_reply_result(qk_server_t *server, qk_session_t *session, const qk_rhs_t 
   result.norm_b = o->norm_b;
   result.has_norm_x = o->norm_x > 0;
   result.norm_x = o->norm_x;
+  result.has_attempt = rhs->attempt > 0;
+  result.attempt = rhs->attempt;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
   if (qk_reply_send(server, &session->control, &m) == QK_SENT_FULL)

@@ -1,10 +1,12 @@
 #include "daemon/front/runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,13 +130,46 @@ static void state_file(char path[QK_PATH_MAX + 1]) {
   path[0] = '\0';
 }
 
-qk_status_t qk_runtime_checkpoint(const char *given, char path[QK_PATH_MAX + 1], qk_err_t *err) {
-  char here[PATH_MAX] = "";
+qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *out, qk_err_t *err) {
+  char real[PATH_MAX], name[PATH_MAX + 8], pid[24] = "";
+  if (snprintf(name, sizeof name, "%s/lock", dir) > QK_PATH_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "state: a path of %zu bytes: at most %d", strlen(dir),
+                   QK_PATH_MAX - 16);
+  if (!make_folders(name) || !realpath(dir, real))
+    return qk_fail(err, QK_IO_ERROR, "state = %s: %s", dir, strerror(errno));
+  const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return qk_fail(err, QK_IO_ERROR, "%s: %s", name, strerror(errno));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int e = errno;
+    const ssize_t n = read(fd, pid, sizeof pid - 1);
+    close(fd);
+    if (e != EWOULDBLOCK) return qk_fail(err, QK_IO_ERROR, "%s: %s", name, strerror(e));
+    return qk_fail(err, QK_BUSY, "state = %s: another quarkd holds it (process %.*s)", dir,
+                   n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
+  }
+  snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+  if (ftruncate(fd, 0) != 0 || write(fd, pid, strlen(pid)) < 0) {
+    qk_fail(err, QK_IO_ERROR, "%s: %s", name, strerror(errno));
+    close(fd);
+    return QK_IO_ERROR;
+  }
+  snprintf(path, QK_PATH_MAX + 1, "%s", real);
+  *out = fd;
+  return QK_OK;
+}
+
+qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char path[QK_PATH_MAX + 1],
+                                  qk_err_t *err) {
+  char here[PATH_MAX] = "", in_state[QK_PATH_MAX + 16];
   path[0] = '\0';
   if (strcmp(given, "off") == 0) return QK_OK;
-  if (strcmp(given, "auto") == 0) {
+  if (strcmp(given, "auto") == 0 && !state) {
     state_file(path);
     return QK_OK;
+  }
+  if (strcmp(given, "auto") == 0) {
+    snprintf(in_state, sizeof in_state, "%s/multigrid", state);
+    given = in_state;
   }
   if (given[0] != '/' && getcwd(here, sizeof here) == NULL)
     return qk_fail(err, QK_IO_ERROR, "mg-checkpoint: current folder: %s", strerror(errno));

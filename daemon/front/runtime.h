@@ -30,10 +30,15 @@ qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, q
  * is '\0'. */
 qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
 
+/* Makes the folder where it is not there (mode 0700) and takes its lock, which the process holds as long as *fd is open. path: absolute,
+ * without links. Errors: QK_BUSY (names the process that holds it), QK_IO_ERROR, QK_BAD_ARGUMENT (too long). */
+qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *fd, qk_err_t *err);
+
 /* Where the setup of multigrid is kept: the path given (made absolute), "" for off, and for auto
- * $STATE_DIRECTORY/multigrid, else quarkd/multigrid in $XDG_STATE_HOME or ~/.local/state, whose folders are made; ""
+ * a file in `state` where that is not NULL, else $STATE_DIRECTORY/multigrid, else quarkd/multigrid in $XDG_STATE_HOME or ~/.local/state, whose folders are made; ""
  * where none of them can be. QK_BAD_ARGUMENT: too long. */
-qk_status_t qk_runtime_checkpoint(const char *given, char path[QK_PATH_MAX + 1], qk_err_t *err);
+qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char path[QK_PATH_MAX + 1],
+                                  qk_err_t *err);
 
 /* The file appears with its whole content at once. QK_IO_ERROR. */
 qk_status_t qk_runtime_write_line(const char *path, const char *line, qk_err_t *err);

@@ -47,6 +47,10 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   return QK_OK;
 }
 
+const char *qk_sched_user_name(const qk_sched_user_t *user) {
+  return user->name;
+}
+
 void qk_sched_user_share(qk_sched_user_t *user) {
   user->holds++;
 }

@@ -48,6 +48,7 @@ void qk_sched_init(qk_sched_t *sched);
 qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_user_t **user);
 /* One more hold on the same user. */
 void qk_sched_user_share(qk_sched_user_t *user);
+const char *qk_sched_user_name(const qk_sched_user_t *user);
 /* NULL-safe. The last release needs the user's queue to be empty. */
 void qk_sched_user_release(qk_sched_user_t *user);
 /* What is kept with the user for the caller: memory of its requests, what they keep by handle (both limits are the

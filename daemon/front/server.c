@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/restore.h"
 #include "daemon/front/runtime.h"
 
 enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };
@@ -47,7 +48,23 @@ void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t stat
   session->doomed = true;
 }
 
+void qk_server_limit(qk_server_t *server, qk_session_t *session) {
+  qk_budget_t *memory = qk_sched_user_memory(session->user);
+  qk_sched_user_kept(session->user)->limit = server->keep_memory;
+  memory->limit = server->settings->user_memory ? server->settings->user_memory : INT64_MAX;
+  memory->above = &server->budget;
+}
+
+void qk_server_adopt(qk_session_t *session, qk_job_t *job) {
+  if (job->request > session->newest) session->newest = job->request;
+  session->njobs++;
+  job->session = session;
+  qk_list_append(&session->jobs, &job->link);
+  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
+}
+
 static void drop(qk_server_t *server, qk_session_t *session) {
+  qk_journal_drop_session(server->journal, session->client_id);
   while (!qk_link_alone(&session->jobs))
     qk_dispatch_forget(server, QK_HOLDER(session->jobs.next, qk_job_t, link));
   qk_session_destroy(&server->sessions, session);
@@ -146,9 +163,9 @@ static void on_tick(uv_timer_t *timer) {
 static bool on_turn(void *arg) {
   qk_server_t *server = arg;
   reap(server);
-  if (server->stopping) return false;
-  qk_dispatch_feed(server);
-  return qk_data_send(server);
+  if (!server->stopping) qk_dispatch_feed(server);
+  const bool told = qk_reply_waiting(server);
+  return told && !server->stopping ? qk_data_send(server) : false;
 }
 
 static void on_retry(uv_timer_t *timer) {
@@ -177,8 +194,11 @@ void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, cons
   if (server->stopping) return;
   server->stopping = true;
   server->exit_code = exit_code;
-  for (int i = 0; i < server->sessions.count; i++)
-    qk_reply_error(server, &server->sessions.at[i]->control, status, text, true, 0);
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    if (server->journal && !qk_link_alone(&session->jobs)) continue; /* the next front goes on */
+    qk_reply_error(server, &session->control, status, text, true, 0);
+  }
   qk_worker_stop(server->worker, qk_server_now(server));
 }
 
@@ -284,9 +304,6 @@ static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
 }
 
 static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
-  int swept = qk_shm_sweep();
-  if (swept > 0)
-    qk_warn("server", "removed %d shared-memory objects of a front that is gone", swept);
   server->budget.what = "max-memory";
   server->budget.limit =
       server->settings->max_memory ? server->settings->max_memory : qk_shm_free_bytes() / 2;
@@ -296,6 +313,7 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
                                          sizeof server->program, err);
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_loop(server, err);
+  if (s == QK_OK) s = qk_restore_open(server, err);
   if (s != QK_OK) return s;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
@@ -306,8 +324,13 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
 }
 
 static void close_all(qk_server_t *server) {
+  const bool leave = server->journal && (server->exit_code != 0 || qk_restore_needed(server));
+  if (leave) qk_info("server", "requests stay in %s for the next start", server->settings->state);
+  if (server->journal) qk_restore_seal(server, leave);
   for (int i = server->sessions.count - 1; i >= 0; i--) drop(server, server->sessions.at[i]);
   qk_dispatch_abandon(server);
+  if (server->journal) qk_restore_seal(server, false);
+  qk_outbox_flush(&server->outbox, NULL, NULL);
   qk_worker_destroy(server->worker);
   qk_http_close(server->http);
   if (server->loop_ready) {
@@ -317,6 +340,7 @@ static void close_all(qk_server_t *server) {
   if (server->control) zmq_close(server->control);
   if (server->data) zmq_close(server->data);
   if (server->loop_ready) qk_loop_fini(&server->loop);
+  qk_restore_close(server);
   if (server->zmq) zmq_ctx_term(server->zmq);
   if (server->dir[0]) rmdir(server->dir);
   if (server->announced && server->settings->endpoint_file) unlink(server->settings->endpoint_file);
@@ -325,7 +349,8 @@ static void close_all(qk_server_t *server) {
 
 int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
   qk_err_t err = {0};
-  *server = (qk_server_t){.settings = settings};
+  *server = (qk_server_t){.settings = settings, .lock = -1};
+  qk_outbox_init(&server->outbox);
   qk_link_init(&server->orphans);
   qk_link_init(&server->downloads);
   qk_link_init(&server->suspects);

@@ -5,7 +5,7 @@
  *   control.c   messages of clients        data.c      chunks in and out
  *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
  *   reply.c     messages to clients        report.c    STATUS
- *   pages.c     what HTTP shows
+ *   pages.c     what HTTP shows        restore.c   what outlives the front
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
@@ -16,6 +16,7 @@
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
 #include "daemon/front/notify.h"
+#include "daemon/front/outbox.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
@@ -62,7 +63,12 @@ typedef struct qk_server {
   qk_metrics_t metrics;
   qk_http_t *http; /* NULL: none */
   qk_notify_t notify;
-  uint64_t ticket, shm_number;
+  uint64_t ticket;
+  int lock; /* of the state folder; -1: none */
+  qk_shm_space_t space;
+  qk_spool_t *spool; /* NULL without --state, so is the journal */
+  qk_journal_t *journal;
+  qk_outbox_t outbox;
   double cost_per_digit; /* applications that right-hand sides took lately */
   double started, drain_until;
   double busy_since; /* when the first slot was filled after none was in use */
@@ -82,6 +88,10 @@ void qk_server_drain(qk_server_t *server);
 void qk_server_stop(qk_server_t *server, int exit_code);
 /* Leaves because of an error: clients are told this instead of SHUTTING_DOWN. */
 void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text);
+/* Sets what the session's user may use. */
+void qk_server_limit(qk_server_t *server, qk_session_t *session);
+/* The job belongs to the session now. */
+void qk_server_adopt(qk_session_t *session, qk_job_t *job);
 /* Tells the client why and drops its session at the end of this turn. */
 void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
                     const char *text);
@@ -129,6 +139,8 @@ void qk_dispatch_abandon(qk_server_t *server);
 /* ---- reply.c ---- */
 typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;
 qk_sent_t qk_reply_send(qk_server_t *server, const qk_peer_t *peer, Quark__ServerMessage *message);
+/* Brings the journal up to date and then sends what waits for that. False where it cannot be written: nothing is sent. */
+bool qk_reply_waiting(qk_server_t *server);
 void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t status,
                     const char *text, bool fatal, uint64_t request);
 void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed);

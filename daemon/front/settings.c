@@ -43,7 +43,7 @@ static const qk_config_row_t ROWS[] = {
 #undef X
         {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
          "file that keeps the setup for a restart, or folder of such files; auto: a file in the "
-         "state folder; off: none"},
+         "state folder (--state, or one of its own); off: none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
     {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
@@ -66,6 +66,9 @@ static const qk_config_row_t ROWS[] = {
     {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
      "file that the control endpoint is written to once it is open"},
     {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},
+    {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
+     "folder that keeps accepted requests and their results over a restart; without it they end "
+     "with the daemon"},
     {"max-memory", QK_CONFIG_SIZE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of uploads and results together; 0 is half of what is free in /dev/shm"},
     {"lease", QK_CONFIG_DOUBLE, AT(lease), "60", 0.1, 86400, "SECONDS",

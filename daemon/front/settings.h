@@ -19,6 +19,7 @@ typedef struct qk_settings {
   const char *mg[QK_MG_KEY_COUNT];                         /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint;
   const char *mpirun, *engine;
+  const char *state; /* NULL: nothing outlives the daemon */
   const char *listen, *listen_data, *http, *endpoint_file, *pidfile; /* http: NULL is none */
   int64_t max_memory;  /* 0: half of what is free in /dev/shm */
   int64_t keep_memory; /* of one user; 0: three quarters of max_memory */

@@ -14,48 +14,89 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
+#include "proto/frame.h"
 
 static const char SHM_DIR[] = "/dev/shm";
 
-qk_status_t qk_shm_create(uint64_t number, size_t bytes, qk_shm_t **out, qk_err_t *err) {
-  qk_status_t s;
+void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
+  *space = (qk_shm_space_t){.next = 0};
+  qk_link_init(&space->live);
+  if (state)
+    snprintf(space->prefix, sizeof space->prefix, "quarkd-s%016llx-",
+             (unsigned long long)qk_checksum(state, strlen(state)));
+  else
+    snprintf(space->prefix, sizeof space->prefix, "quarkd-%ld-", (long)getpid());
+}
+
+/* Maps what fd is and gives it to the space; name without its slash. */
+static qk_status_t map(qk_shm_space_t *space, const char *name, int fd, size_t bytes,
+                       qk_shm_t **out, qk_err_t *err) {
   qk_shm_t *shm = qk_calloc(1, sizeof *shm);
   if (!shm) return qk_fail(err, QK_NO_MEMORY, "no memory for a shared-memory object");
-  snprintf(shm->name, sizeof shm->name, "/quarkd-%ld-%llu", (long)getpid(),
-           (unsigned long long)number);
-  int fd = shm_open(shm->name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    s = qk_fail(err, QK_IO_ERROR, "shm_open %s: %s", shm->name, strerror(errno));
-    goto free_shm;
-  }
-  int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : posix_fallocate(fd, 0, (off_t)bytes);
-  if (e != 0) {
-    s = qk_fail(err, e == ENOSPC || e == EFBIG ? QK_NO_MEMORY : QK_IO_ERROR,
-                "shared memory of %zu bytes: %s", bytes, strerror(e));
-    goto unlink;
-  }
   shm->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (shm->data == MAP_FAILED) {
-    s = qk_fail(err, QK_NO_MEMORY, "mmap of %zu bytes: %s", bytes, strerror(errno));
-    goto unlink;
+    qk_free(shm);
+    return qk_fail(err, QK_NO_MEMORY, "mmap of %zu bytes: %s", bytes, strerror(errno));
   }
-  close(fd);
+  snprintf(shm->name, sizeof shm->name, "/%s", name);
   shm->bytes = bytes;
+  shm->space = space;
+  qk_link_init(&shm->link);
+  qk_list_append(&space->live, &shm->link);
   *out = shm;
   return QK_OK;
+}
 
-unlink:
-  shm_unlink(shm->name);
+qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
+  char name[QK_SHM_NAME_MAX];
+  snprintf(name, sizeof name, "/%s%llu", space->prefix, (unsigned long long)space->next++);
+  const int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return qk_fail(err, QK_IO_ERROR, "shm_open %s: %s", name, strerror(errno));
+  const int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : posix_fallocate(fd, 0, (off_t)bytes);
+  qk_status_t s;
+  if (e != 0)
+    s = qk_fail(err, e == ENOSPC || e == EFBIG ? QK_NO_MEMORY : QK_IO_ERROR,
+                "shared memory of %zu bytes: %s", bytes, strerror(e));
+  else
+    s = map(space, name + 1, fd, bytes, shm, err);
+  if (s != QK_OK) shm_unlink(name);
   close(fd);
-free_shm:
-  qk_free(shm);
+  return s;
+}
+
+/* Whether the name, without its slash, is one of the space. */
+static bool is_of(const qk_shm_space_t *space, const char *name, uint64_t *number) {
+  unsigned long long n;
+  int end = 0;
+  const size_t length = strlen(space->prefix);
+  if (strncmp(name, space->prefix, length) != 0) return false;
+  if (sscanf(name + length, "%llu%n", &n, &end) != 1 || name[length + (size_t)end] != '\0')
+    return false;
+  *number = n;
+  return true;
+}
+
+qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
+                         qk_err_t *err) {
+  uint64_t number;
+  struct stat st;
+  qk_status_t s = QK_NOT_FOUND;
+  const bool ours = name[0] == '/' && is_of(space, name + 1, &number);
+  const int fd = ours ? shm_open(name, O_RDWR | O_CLOEXEC, 0) : -1;
+  if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && (size_t)st.st_size == bytes)
+    s = map(space, name + 1, fd, bytes, shm, err);
+  else
+    qk_fail(err, s, "no shared-memory object %s of %zu bytes", name, bytes);
+  if (fd >= 0) close(fd);
+  if (s == QK_OK && number >= space->next) space->next = number + 1;
   return s;
 }
 
 void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
   munmap(shm->data, shm->bytes);
-  shm_unlink(shm->name);
+  if (!shm->space->leave) shm_unlink(shm->name);
+  qk_link_remove(&shm->link);
   qk_free(shm);
 }
 
@@ -74,16 +115,29 @@ static long owner_of(const char *name) {
   return pid > 0 ? pid : 0;
 }
 
-int qk_shm_sweep(void) {
+static bool is_live(const qk_shm_space_t *space, const char *name) {
+  for (const qk_link_t *l = space->live.next; l != &space->live; l = l->next)
+    if (strcmp(QK_HOLDER(l, qk_shm_t, link)->name + 1, name) == 0) return true;
+  return false;
+}
+
+/* Whether nobody will want the object any more. */
+static bool is_left_over(const qk_shm_space_t *space, const char *name) {
+  uint64_t number;
+  const long pid = owner_of(name);
+  if (is_of(space, name, &number)) return !is_live(space, name);
+  return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+int qk_shm_sweep(const qk_shm_space_t *space) {
   DIR *dir = opendir(SHM_DIR);
   if (!dir) return 0;
   int removed = 0;
   for (struct dirent *entry; (entry = readdir(dir));) {
-    long pid = owner_of(entry->d_name);
     struct stat st;
-    if (pid == 0 || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (st.st_uid != geteuid() || kill((pid_t)pid, 0) == 0 || errno != ESRCH) continue;
-    removed += unlinkat(dirfd(dir), entry->d_name, 0) == 0;
+    if (!is_left_over(space, entry->d_name)) continue;
+    if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (st.st_uid == geteuid()) removed += unlinkat(dirfd(dir), entry->d_name, 0) == 0;
   }
   closedir(dir);
   return removed;

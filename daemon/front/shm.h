@@ -1,34 +1,56 @@
 /*
- * shm.h: POSIX shared-memory objects that carry fields between front and engine. Made and removed
- * by the front, named to the engine. Names are /quarkd-<pid>-<number>, mode 0600; their pages are
- * reserved when they are made, so that a full /dev/shm is an error here and not a SIGBUS later.
+ * shm.h: POSIX shared-memory objects that carry fields between front and engine. Made and removed by
+ * the front, named to the engine. Mode 0600; their pages are reserved when they are made, so that a
+ * full /dev/shm is an error here and not a SIGBUS later.
+ *
+ * A space is a set of names: /quarkd-<pid>-<number> of a front without a state folder, whose objects go with
+ * the process (or are swept by the next front), and /quarkd-s<hash>-<number> of a state folder, whose objects a
+ * later front adopts by name.
  */
 #ifndef QK_FRONT_SHM_H
 #define QK_FRONT_SHM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/base/err.h"
+#include "daemon/front/list.h"
 #include "proto/limits.h"
+
+typedef struct qk_shm_space {
+  char prefix[32];
+  uint64_t next;  /* number of the next object */
+  bool leave;     /* objects stay when they are destroyed: for the next front */
+  qk_link_t live; /* what has been made or adopted and not destroyed */
+} qk_shm_space_t;
 
 typedef struct qk_shm {
   char name[QK_SHM_NAME_MAX];
   uint8_t *data;
   size_t bytes;
+  qk_shm_space_t *space;
+  qk_link_t link;
 } qk_shm_t;
 
-/* Zero-filled, mapped for reading and writing. number: unique in this process.
+/* state: absolute path of the state folder, or NULL. The space must stay where it is. */
+void qk_shm_space_init(qk_shm_space_t *space, const char *state);
+
+/* Zero-filled, mapped for reading and writing.
  * Errors: QK_NO_MEMORY (also where /dev/shm is full), QK_IO_ERROR. */
-qk_status_t qk_shm_create(uint64_t number, size_t bytes, qk_shm_t **shm, qk_err_t *err);
-/* Unmaps and unlinks. NULL-safe. */
+qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
+/* One that an earlier front of this space has left; numbers go on above it.
+ * Errors: QK_NOT_FOUND (no such object of this space, of these bytes and of this user), QK_NO_MEMORY. */
+qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
+                         qk_err_t *err);
+/* Unmaps, and unlinks where the space does not leave them. NULL-safe. */
 void qk_shm_destroy(qk_shm_t *shm);
 
 /* Bytes that could be made now. */
 int64_t qk_shm_free_bytes(void);
 
-/* Removes what front processes of this user that are no more have left behind; returns how
- * many. */
-int qk_shm_sweep(void);
+/* Removes what fronts without a state folder that are no more have left behind, and what is in this space and not live;
+ * returns how many. Of this user only. */
+int qk_shm_sweep(const qk_shm_space_t *space);
 
 #endif

@@ -514,7 +514,8 @@ qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *se
   w->dir = dir;
   w->events = events;
   w->arg = arg;
-  qk_status_t status = qk_runtime_checkpoint(settings->mg_checkpoint, w->checkpoint, err);
+  qk_status_t status =
+      qk_runtime_checkpoint(settings->mg_checkpoint, settings->state, w->checkpoint, err);
   if (status != QK_OK) {
     qk_free(w);
     return status;

@@ -36,18 +36,19 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
   qk_err_t err = {0};
   qk_job_t *job;
   qk_rhs_t *ready, *failed;
-  uint64_t number = 0;
+  qk_shm_space_t space;
+  qk_shm_space_init(&space, NULL);
   s.request = 1;
   s.nrhs = 3;
   s.dtype = QUARK__DTYPE__DTYPE_F32;
   s.tol = 0.5;
   s.sink = QUARK__SINK__SINK_NONE;
-  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget};
+  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget, .space = &space};
   promise(qk_job_create(&s, &terms, &job, &err) == QK_OK);
   for (int i = 0; i < 2; i++) { /* the second time it is a repetition, or still wrong */
     uint64_t before = job->upload_next;
     err = (qk_err_t){0};
-    qk_status_t status = qk_job_upload(job, frame, payload, &number, 0, &ready, &failed, &err);
+    qk_status_t status = qk_job_upload(job, frame, payload, 0, &ready, &failed, &err);
     promise(status == QK_OK || (err.text[0] && !ready && job->upload_next == before));
     promise(job->upload_next >= before && job->upload_next <= job->upload_until);
     promise(!ready || (ready->source && ready->source->bytes == FIELD));

@@ -5,7 +5,7 @@ is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solutio
 seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
-digest by generation (change). FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
+digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -35,7 +35,7 @@ def correlators(contraction, a, b, t_extent):
 
 class FakeEngine:
     def __init__(self, endpoint):
-        self.generation = int(endpoint.rsplit('-', 1)[1])
+        self.generation = int(endpoint.rsplit('-', 1)[1]) + int(os.environ.get('FAKE_BEFORE', '0'))
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.connect(endpoint)
         self.held = {}
@@ -155,7 +155,7 @@ class FakeEngine:
 
     def contract(self, contract):
         action = contract.contraction.channel[0].source
-        if action == HOLD:  # until the next CANCEL of a slot
+        if action == HOLD or (action == HOLD_ONCE and self.generation == 1):  # until the next CANCEL of a slot
             self.contract_held = contract
         elif action == DIE:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -21,6 +21,8 @@ typedef struct fake_script {
   atomic_int hold;          /* right-hand sides never end, unless cancelled */
   atomic_int drop_upload;   /* after so many chunks of upload all connections break, once */
   atomic_int drop_download; /* likewise of download */
+  atomic_int
+      remake; /* a broken connection loses all solutions: others are made, every bit another one */
   atomic_int forget;        /* a broken connection ends the session, too */
   atomic_int corrupt_field; /* the last chunk of a download has a wrong field checksum */
   atomic_int corrupt_chunk; /* a chunk of a download has a wrong checksum */

@@ -77,16 +77,16 @@ Test(settings, hands_words_of_multigrid_on) {
 Test(runtime, finds_a_place_for_the_checkpoint) {
   char path[QK_PATH_MAX + 1], want[QK_PATH_MAX + 1], folder[] = "/tmp/qk-state-XXXXXX";
   qk_err_t err = {0};
-  cr_assert_eq(qk_runtime_checkpoint("off", path, &err), QK_OK);
+  cr_assert_eq(qk_runtime_checkpoint("off", NULL, path, &err), QK_OK);
   cr_expect_str_eq(path, "");
-  cr_assert_eq(qk_runtime_checkpoint("/a/b", path, &err), QK_OK);
+  cr_assert_eq(qk_runtime_checkpoint("/a/b", NULL, path, &err), QK_OK);
   cr_expect_str_eq(path, "/a/b");
-  cr_assert_eq(qk_runtime_checkpoint("b", path, &err), QK_OK);
+  cr_assert_eq(qk_runtime_checkpoint("b", NULL, path, &err), QK_OK);
   cr_expect(path[0] == '/' && strcmp(strrchr(path, '/'), "/b") == 0);
   cr_assert_not_null(mkdtemp(folder));
   unsetenv("STATE_DIRECTORY");
   setenv("XDG_STATE_HOME", folder, 1);
-  cr_assert_eq(qk_runtime_checkpoint("auto", path, &err), QK_OK);
+  cr_assert_eq(qk_runtime_checkpoint("auto", NULL, path, &err), QK_OK);
   snprintf(want, sizeof want, "%s/quarkd/multigrid", folder);
   cr_expect_str_eq(path, want);
   *strrchr(want, '/') = '\0';
@@ -94,7 +94,7 @@ Test(runtime, finds_a_place_for_the_checkpoint) {
   rmdir(folder);
   setenv("XDG_STATE_HOME", "/proc/no", 1);
   setenv("HOME", "/proc/no", 1);
-  cr_assert_eq(qk_runtime_checkpoint("auto", path, &err), QK_OK);
+  cr_assert_eq(qk_runtime_checkpoint("auto", NULL, path, &err), QK_OK);
   cr_expect_str_eq(path, "");
 }
 

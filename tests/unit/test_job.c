@@ -13,14 +13,16 @@ static const uint32_t DIMS[4] = {4, 6, 8, 10};
 enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
 
 static uint8_t field[FIELD];
-static uint64_t number;
+static qk_shm_space_t space;
 static qk_budget_t budget;
 static qk_terms_t terms;
 
 static void setup(void) {
   for (size_t i = 0; i < sizeof field; i++) field[i] = (uint8_t)(i * 13 + i / 1000);
   budget = (qk_budget_t){.limit = 64 << 20, .what = "max-memory"};
-  terms = (qk_terms_t){.dims = DIMS, .kappa = 0.125, .budget = &budget, .keep = 100};
+  qk_shm_space_init(&space, NULL);
+  terms =
+      (qk_terms_t){.dims = DIMS, .kappa = 0.125, .budget = &budget, .space = &space, .keep = 100};
 }
 
 static Quark__Submit submit_of(uint32_t nrhs) {
@@ -54,7 +56,7 @@ static qk_status_t chunk(qk_job_t *job, uint32_t rhs, uint64_t offset, uint32_t 
                   .field_bytes = FIELD,
                   .offset = offset};
   if (qk_frame_is_last(&f)) f.field_checksum = qk_checksum(field, FIELD);
-  return qk_job_upload(job, &f, field + offset, &number, 0, ready, &failed, &err);
+  return qk_job_upload(job, &f, field + offset, 0, ready, &failed, &err);
 }
 
 static int shm_objects(void) {
@@ -144,14 +146,14 @@ Test(job, refuses_a_field_of_another_size_or_checksum) {
   qk_err_t err = {0};
   qk_frame_t f = {
       .kind = QK_FRAME_UPLOAD, .request = 1, .chunk_bytes = 100, .field_bytes = FIELD + 1};
-  cr_assert_eq(qk_job_upload(job, &f, field, &number, 0, &ready, &failed, &err), QK_BAD_PROTOCOL);
+  cr_assert_eq(qk_job_upload(job, &f, field, 0, &ready, &failed, &err), QK_BAD_PROTOCOL);
   f = (qk_frame_t){.kind = QK_FRAME_UPLOAD,
                    .request = 1,
                    .chunk_bytes = FIELD,
                    .field_bytes = FIELD,
                    .field_checksum = qk_checksum(field, FIELD) + 1};
   err = (qk_err_t){0};
-  cr_assert_eq(qk_job_upload(job, &f, field, &number, 0, &ready, &failed, &err), QK_BAD_CHECKSUM);
+  cr_assert_eq(qk_job_upload(job, &f, field, 0, &ready, &failed, &err), QK_BAD_CHECKSUM);
   cr_assert_null(ready);
   qk_job_destroy(job);
   check_nothing_is_left();
@@ -187,7 +189,7 @@ static qk_rhs_t *solved(qk_job_t *job) {
   qk_err_t err = {0};
   const qk_outcome_t good = {.status = QK_OK, .written = true};
   cr_assert_eq(chunk(job, 0, 0, FIELD, &ready), QK_OK);
-  cr_assert_eq(qk_shm_create(number++, FIELD, &rhs->solution, &err), QK_OK);
+  cr_assert_eq(qk_shm_create(&space, FIELD, &rhs->solution, &err), QK_OK);
   memcpy(rhs->solution->data, field, FIELD);
   rhs->state = QK_RHS_RUNNING;
   job->running++;
@@ -292,7 +294,7 @@ static qk_job_t *keep(keeper_t *k, uint32_t nrhs, uint64_t request) {
 static void solve(qk_rhs_t *rhs, double now) {
   qk_err_t err = {0};
   const qk_outcome_t good = {.status = QK_OK, .written = true};
-  cr_assert_eq(qk_shm_create(number++, rhs->job->field_bytes, &rhs->solution, &err), QK_OK);
+  cr_assert_eq(qk_shm_create(&space, rhs->job->field_bytes, &rhs->solution, &err), QK_OK);
   rhs->state = QK_RHS_RUNNING;
   rhs->job->running++;
   qk_rhs_end(rhs, &good, now);

@@ -535,6 +535,26 @@ Test(libquark, a_download_survives_a_connection_broken_later) {
   cr_expect_geq(fake.hellos, 2);
 }
 
+/* What came of the old one is not mixed with the new one. */
+Test(libquark, a_solution_that_is_made_again_is_downloaded_from_its_beginning) {
+  fake.script.drop_download = 3;
+  fake.script.remake = 1;
+  quark_connection_t *conn = connect_to(NULL);
+  uint8_t *stream = make_stream(), *x = malloc(FIELD);
+  const uint64_t request = submit(conn, NRHS);
+  quark_result_t result;
+  quark_error_t err = {0};
+  upload(conn, request, stream, FIELD);
+  for (uint32_t i = 0; i < NRHS; i++)
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, &err), QUARK_OK, "%s", err.text);
+  cr_assert_eq(quark_download(conn, request, 0, x, FIELD, &err), QUARK_OK, "%s", err.text);
+  for (size_t i = 0; i < FIELD; i++) x[i] ^= 0xff;
+  cr_expect_eq(memcmp(x, stream, FIELD), 0);
+  quark_close(conn);
+  free(x);
+  free(stream);
+}
+
 Test(libquark, a_session_that_is_lost_ends_its_requests_as_retryable) {
   fake.script.hold = 1;
   fake.script.forget = 1;

@@ -1,0 +1,107 @@
+/*
+ * journal.h: what the front has promised, on disk, for the front that comes after it: sessions, requests, right-hand sides and
+ * how they ended (SQLite in WAL mode, DIR/journal.db). Fields are not in it: journal rows name shared-memory objects (shm.h), which
+ * outlive the process but not the machine, and files of the spool (spool.h), which outlive both.
+ *
+ * Memory is the truth, the journal its mirror. Whoever changes a job marks it; qk_journal_commit writes all that is marked in one
+ * transaction. What clients are told waits for that (outbox.h): they never hear of what is not in the journal. A commit
+ * that fails leaves all marks, and the next one tries again.
+ *
+ * Sync     a transaction with new requests or newly spooled fields is brought to the disk before commit returns; others are safe
+ *          against the end of the process at once, against that of the machine soon after.
+ * Times    are wall-clock seconds in the file, seconds of the loop's clock in memory.
+ * Journals that are NULL take marks and forget them. One thread.
+ */
+#ifndef QK_FRONT_JOURNAL_H
+#define QK_FRONT_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+#include "daemon/front/list.h"
+#include "daemon/front/spool.h"
+#include "proto/limits.h"
+#include "proto/quark.pb-c.h"
+
+typedef struct qk_journal qk_journal_t;
+struct qk_job;
+struct qk_rhs;
+
+/* The journal's part of a job. */
+typedef struct qk_entry {
+  qk_journal_t *journal; /* NULL: none */
+  int64_t id;
+  qk_link_t marked;
+  bool changed;     /* the row of the job itself */
+  uint32_t spooled; /* right-hand sides that have been written into the spool */
+  uint8_t *message; /* the packed request until it has been written; then NULL */
+  size_t message_bytes;
+} qk_entry_t;
+
+/* Opens or makes DIR/journal.db; dir must be locked by the caller. spool is borrowed: files that no row names any more are removed
+ * from it. now: seconds of the loop's clock.
+ * Errors: QK_IO_ERROR, QK_BAD_FORMAT (of another version, or no journal), QK_NO_MEMORY. */
+qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, double now, qk_journal_t **journal,
+                            qk_err_t *err);
+/* Commits nothing. Jobs that are left may still be marked. NULL-safe. */
+void qk_journal_close(qk_journal_t *journal);
+/* From now on nothing is recorded: memory is taken down while what is promised stays. NULL-safe. */
+void qk_journal_seal(qk_journal_t *journal);
+
+/* A new job; message: what it was made of. QK_NO_MEMORY. */
+qk_status_t qk_journal_enter(qk_journal_t *journal, struct qk_job *job,
+                             const ProtobufCMessage *message, qk_err_t *err);
+void qk_journal_mark_job(struct qk_job *job);
+void qk_journal_mark_rhs(struct qk_rhs *rhs);
+/* The job is about to be destroyed. */
+void qk_journal_drop_job(struct qk_job *job);
+void qk_journal_drop_session(qk_journal_t *journal, const uint8_t client_id[QK_CLIENT_ID]);
+
+/* The next commit is to be on the disk when it returns, whatever is in it. */
+void qk_journal_sync(qk_journal_t *journal);
+/* Whether all that was marked is in the file. True for NULL. */
+bool qk_journal_clean(const qk_journal_t *journal);
+/* QK_IO_ERROR with the cause; once a commit has failed, tries no more than twice a second. */
+qk_status_t qk_journal_commit(qk_journal_t *journal, double now, qk_err_t *err);
+/* Why the last commit failed; NULL where it did not. */
+const char *qk_journal_trouble(const qk_journal_t *journal);
+
+/* Named values: of the setup that the requests were made for. Written at once. */
+qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
+                                qk_err_t *err);
+/* False where there is none. */
+bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
+
+/* ---- reading, before anything is marked ---- */
+
+typedef struct qk_session_row {
+  uint8_t client_id[QK_CLIENT_ID];
+  char user[QK_USER_MAX + 1];
+  uint64_t newest;
+} qk_session_row_t;
+
+typedef struct qk_job_row {
+  int64_t id;
+  uint8_t client_id[QK_CLIENT_ID];
+  bool contraction, forgotten;
+  const uint8_t *message;
+  size_t message_bytes;
+  double accepted_at, deadline; /* of the loop's clock; deadline 0: none */
+  uint64_t upload_next;
+} qk_job_row_t;
+
+/* rhs: as it was recorded; source and solution name shared memory and are "" where there was none. */
+typedef void qk_session_row_fn(void *arg, const qk_session_row_t *row);
+typedef void qk_job_row_fn(void *arg, const qk_job_row_t *row);
+typedef void qk_rhs_row_fn(void *arg, const struct qk_rhs *rhs, const char *source,
+                           const char *solution);
+
+/* In the order of their coming. QK_IO_ERROR. */
+qk_status_t qk_journal_each_session(qk_journal_t *journal, qk_session_row_fn *fn, void *arg,
+                                    qk_err_t *err);
+qk_status_t qk_journal_each_job(qk_journal_t *journal, qk_job_row_fn *fn, void *arg, qk_err_t *err);
+qk_status_t qk_journal_each_rhs(qk_journal_t *journal, int64_t job, qk_rhs_row_fn *fn, void *arg,
+                                qk_err_t *err);
+
+#endif

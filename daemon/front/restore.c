@@ -1,0 +1,385 @@
+#include "daemon/front/restore.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+
+enum { OPERATOR_MAX = 400, DIMS_MAX = 64 };
+
+static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline that is over */
+
+/* ---- what requests were made for ----------------------------------------------------------- */
+
+static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
+  int n = snprintf(text, OPERATOR_MAX, "kappa %.17g csw %.17g boundary", s->kappa, s->csw);
+  for (int i = 0; i < 8; i++)
+    n += snprintf(text + n, OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
+}
+
+void qk_restore_note_setup(qk_server_t *server) {
+  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  char operator[OPERATOR_MAX], lattice[DIMS_MAX];
+  qk_err_t err = {0};
+  describe_operator(server->settings, operator);
+  snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", e->dims[0], e->dims[1], e->dims[2],
+           e->dims[3], (unsigned long long)e->digest);
+  if (qk_journal_put_note(server->journal, "operator", operator, & err) != QK_OK ||
+      qk_journal_put_note(server->journal, "lattice", lattice, &err) != QK_OK)
+    qk_error("journal", "%s", err.text);
+}
+
+/* The lattice that requests in the journal are for; false where there is none. */
+static bool read_lattice(qk_journal_t *journal, uint32_t dims[4], uint64_t *digest) {
+  char lattice[DIMS_MAX];
+  unsigned long long d;
+  if (!qk_journal_note(journal, "lattice", lattice, sizeof lattice) ||
+      sscanf(lattice, "%u %u %u %u %llx", &dims[0], &dims[1], &dims[2], &dims[3], &d) != 5)
+    return false;
+  *digest = d;
+  return true;
+}
+
+bool qk_restore_changed(const qk_server_t *server) {
+  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  uint32_t dims[4];
+  uint64_t digest;
+  return server->journal && read_lattice(server->journal, dims, &digest) &&
+         (memcmp(dims, e->dims, sizeof dims) != 0 || digest != e->digest);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static const qk_outcome_t GONE = {.status = QK_EXPIRED,
+                                  .text = "its solution went with the machine"};
+
+typedef struct scene {
+  qk_server_t *server;
+  uint32_t dims[4];
+  double now;
+  qk_job_t *job; /* whose rows are read */
+  int64_t jobs, rhs, again, lost;
+} scene_t;
+
+static void on_session(void *arg, const qk_session_row_t *row) {
+  scene_t *scene = arg;
+  qk_session_t *session;
+  qk_err_t err = {0};
+  if (qk_session_create(&scene->server->sessions, &scene->server->sched, row->client_id, row->user,
+                        scene->now, &session, &err) != QK_OK) {
+    qk_warn("journal", "a session is lost: %s", err.text);
+    return;
+  }
+  session->newest = row->newest;
+  qk_server_limit(scene->server, session);
+}
+
+static bool is_upload(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+}
+
+/* The uploaded field from shared memory, or else from the spool. */
+static bool find_source(const scene_t *scene, qk_rhs_t *rhs, const char *name) {
+  const qk_job_t *job = rhs->job;
+  qk_err_t absent = {0}, err = {0};
+  if (qk_shm_adopt(job->space, name, job->field_bytes, &rhs->source, &absent) == QK_OK) return true;
+  if (!rhs->spooled || qk_shm_create(job->space, job->field_bytes, &rhs->source, &err) != QK_OK)
+    return false;
+  if (qk_spool_read(scene->server->spool, job->entry.id, rhs->index, rhs->checksum,
+                    rhs->source->data, job->field_bytes, &err) == QK_OK)
+    return true;
+  qk_warn("journal", "request %llu, rhs %u: %s", (unsigned long long)job->request, rhs->index,
+          err.text);
+  qk_shm_destroy(rhs->source);
+  rhs->source = NULL;
+  rhs->spooled = false;
+  return false;
+}
+
+/* Has not ended: an upload without its bytes goes back to uploading. */
+static void restore_open(const scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state,
+                         const char *source) {
+  if (!is_upload(rhs->job)) return;
+  const bool found = find_source(scene, rhs, source);
+  if (state != QK_RHS_UPLOADING && found) rhs->state = QK_RHS_QUEUED;
+}
+
+/* Its solution went with the machine. True where it will be made again. */
+static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
+  if (state == QK_RHS_ACKED) return false;
+  if (is_upload(rhs->job) && !find_source(scene, rhs, source)) return false;
+  rhs->state = QK_RHS_QUEUED;
+  rhs->attempt++;
+  scene->again++;
+  return true;
+}
+
+static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const char *solution) {
+  scene_t *scene = arg;
+  qk_job_t *job = scene->job;
+  if (row->index >= job->nrhs) return;
+  qk_rhs_t *rhs = &job->rhs[row->index];
+  qk_outcome_t outcome = row->outcome;
+  qk_err_t err = {0};
+  rhs->losses = row->losses;
+  rhs->attempt = row->attempt;
+  rhs->checksum = row->checksum;
+  rhs->spooled = row->spooled;
+  job->entry.spooled += row->spooled;
+  if (row->state < QK_RHS_ENDED) {
+    restore_open(scene, rhs, row->state, source);
+    return;
+  }
+  const bool had = outcome.written && solution[0];
+  if (had && qk_shm_adopt(job->space, solution, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+    if (make_again(scene, rhs, row->state, source)) return;
+    scene->lost++;
+    outcome.written = false;
+    if (row->state == QK_RHS_ENDED) outcome = GONE;
+  }
+  qk_rhs_end(rhs, &outcome, scene->now);
+  if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
+}
+
+/* Where the upload goes on: before the first field of which nothing is here. */
+static void restore_upload(qk_job_t *job, uint64_t next) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const uint64_t begin = i * job->field_bytes;
+    if (job->rhs[i].state == QK_RHS_UPLOADING && !job->rhs[i].source && begin < next) next = begin;
+  }
+  qk_job_resume_upload(job, next);
+}
+
+static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
+                          qk_job_t **job, qk_err_t *err) {
+  const qk_server_t *server = scene->server;
+  const qk_terms_t terms = {.dims = scene->dims,
+                            .kappa = server->settings->kappa,
+                            .now = row->accepted_at,
+                            .budget = qk_sched_user_memory(session->user),
+                            .space = (qk_shm_space_t *)&server->space,
+                            .client_id = session->client_id,
+                            .user = session->user,
+                            .keep = server->settings->keep_time,
+                            .again = true};
+  qk_status_t status = QK_BAD_FORMAT;
+  if (row->contraction) {
+    Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
+    if (m && qk_job_check_contract(m, scene->dims, err) == QK_OK)
+      status = qk_job_create_contract(m, &terms, job, err);
+    if (m) quark__contract__free_unpacked(m, NULL);
+  } else {
+    Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
+    if (m && qk_job_check(m, scene->dims, err) == QK_OK)
+      status = qk_job_create(m, &terms, job, err);
+    if (m) quark__submit__free_unpacked(m, NULL);
+  }
+  return status;
+}
+
+/* All that has not ended ends with this. */
+static void give_up(qk_server_t *server, qk_job_t *job, const qk_err_t *why) {
+  qk_outcome_t outcome = {.status = why->code};
+  snprintf(outcome.text, sizeof outcome.text, "%.150s", why->text);
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].state < QK_RHS_ENDED) qk_rhs_end(&job->rhs[i], &outcome, qk_server_now(server));
+}
+
+/* It is as it was: what waits is queued. */
+static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
+  qk_server_t *server = scene->server;
+  qk_err_t err = {0};
+  qk_server_adopt(session, job);
+  if (qk_keep_bind(session, job, &err) != QK_OK) give_up(server, job, &err);
+  *qk_sched_user_open(job->user) += job->nrhs - job->ended;
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
+  scene->jobs++;
+  scene->rhs += job->nrhs - job->ended;
+}
+
+static void on_job(void *arg, const qk_job_row_t *row) {
+  scene_t *scene = arg;
+  qk_server_t *server = scene->server;
+  qk_session_t *session = qk_session_by_id(&server->sessions, row->client_id);
+  qk_job_t *job = NULL;
+  qk_err_t err = {0};
+  if (!session || remake(scene, session, row, &job, &err) != QK_OK) {
+    qk_warn("journal", "request %lld is lost: %s", (long long)row->id,
+            err.text[0] ? err.text : "it cannot be read");
+    return;
+  }
+  job->entry.id = row->id;
+  if (job->deadline > 0) job->deadline = row->deadline > PASSED ? row->deadline : PASSED;
+  scene->job = job;
+  if (qk_journal_each_rhs(server->journal, row->id, on_rhs, scene, &err) != QK_OK)
+    qk_warn("journal", "%s", err.text);
+  if (is_upload(job)) restore_upload(job, row->upload_next);
+  job->entry.journal = server->journal;
+  job->forgotten = row->forgotten;
+  enter(scene, session, job);
+}
+
+static bool is_over(const qk_job_t *job) {
+  return job->forgotten || (job->acked == job->nrhs && qk_keep_count(job) == 0);
+}
+
+/* Requests that were forgotten, but held by others: those are there now. */
+static void forget_again(qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
+      next = l->next;
+      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      if (is_over(job)) qk_dispatch_forget(server, job);
+    }
+  }
+}
+
+static bool is_known(void *arg, int64_t id) {
+  const qk_server_t *server = arg;
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
+      if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
+  }
+  for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+    if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
+  return false;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
+  char before[OPERATOR_MAX], now[OPERATOR_MAX];
+  describe_operator(server->settings, now);
+  if (!qk_journal_note(server->journal, "operator", before, sizeof before) ||
+      strcmp(before, now) == 0)
+    return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "state = %s holds requests for another operator (%.60s...): serve that one, or "
+                 "take another folder",
+                 server->settings->state, before);
+}
+
+static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
+  scene_t scene = {.server = server, .now = qk_server_now(server)};
+  uint64_t digest;
+  if (!read_lattice(server->journal, scene.dims, &digest)) return QK_OK; /* it is new */
+  qk_status_t status = qk_journal_each_session(server->journal, on_session, &scene, err);
+  if (status == QK_OK) status = qk_journal_each_job(server->journal, on_job, &scene, err);
+  if (status == QK_OK && scene.jobs > 0) status = check_operator(server, err);
+  if (status != QK_OK) return status;
+  forget_again(server);
+  if (scene.jobs > 0)
+    qk_info("journal",
+            "%lld requests are back with %lld right-hand sides to solve; %lld solutions are made "
+            "again, %lld are lost",
+            (long long)scene.jobs, (long long)scene.rhs, (long long)scene.again,
+            (long long)scene.lost);
+  return QK_OK;
+}
+
+qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err) {
+  char dir[QK_PATH_MAX + 1];
+  const char *state = server->settings->state;
+  qk_status_t status = QK_OK;
+  server->lock = -1;
+  if (state) status = qk_runtime_lock(state, dir, &server->lock, err);
+  qk_shm_space_init(&server->space, state && status == QK_OK ? dir : NULL);
+  if (state && status == QK_OK) status = qk_spool_open(&server->loop, dir, &server->spool, err);
+  if (state && status == QK_OK)
+    status = qk_journal_open(dir, server->spool, qk_server_now(server), &server->journal, err);
+  if (state && status == QK_OK) status = restore(server, err);
+  if (status != QK_OK) {
+    server->space.leave = true;
+    qk_journal_seal(server->journal);
+    return status;
+  }
+  int swept = qk_shm_sweep(&server->space);
+  if (swept > 0)
+    qk_warn("server", "removed %d shared-memory objects of a front that is gone", swept);
+  if (server->spool) qk_spool_sweep(server->spool, is_known, server);
+  return QK_OK;
+}
+
+/* ---- spooling ------------------------------------------------------------------------------ */
+
+static void on_spooled(void *arg, qk_status_t status, const char *text) {
+  qk_rhs_t *rhs = arg;
+  rhs->spooling = NULL;
+  if (status != QK_OK) {
+    qk_log(QK_LOG_WARN, "spool", rhs->job->name, "rhs %u would not outlive the machine: %s",
+           rhs->index, text);
+    return;
+  }
+  rhs->spooled = true;
+  rhs->job->entry.spooled++;
+  qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
+  qk_journal_mark_rhs(rhs);
+  qk_journal_sync(rhs->job->entry.journal);
+}
+
+void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs) {
+  qk_err_t err = {0};
+  if (!server->spool || rhs->spooled) return;
+  if (qk_spool_write(server->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
+                     &rhs->spooling, &err) != QK_OK)
+    on_spooled(rhs, err.code, err.text);
+}
+
+/* Bytes that accepted uploads will still take of the disk. */
+static int64_t promised_bytes(const qk_server_t *server) {
+  int64_t bytes = 0;
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
+      if (is_upload(job) && job->ended < job->nrhs)
+        bytes += (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes);
+    }
+  }
+  return bytes;
+}
+
+qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
+                             int64_t field_bytes, qk_err_t *err) {
+  const char *trouble = qk_journal_trouble(server->journal);
+  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
+  if (!server->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
+    return QK_OK;
+  const long long need = submit->nrhs * field_bytes,
+                  room = qk_spool_free_bytes(server->spool) - promised_bytes(server);
+  if (need <= room) return QK_OK;
+  return qk_fail(err, QK_BUSY, "uploads of %lld bytes: the state folder has room for %lld", need,
+                 room > 0 ? room : 0);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+bool qk_restore_needed(const qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
+      if (job->acked < job->nrhs) return true;
+    }
+  }
+  return false;
+}
+
+void qk_restore_seal(qk_server_t *server, bool leave) {
+  qk_err_t err = {0};
+  if (qk_journal_commit(server->journal, qk_server_now(server), &err) != QK_OK)
+    qk_error("journal", "%s", err.text);
+  if (!leave) return;
+  server->space.leave = true;
+  qk_journal_seal(server->journal);
+}
+
+void qk_restore_close(qk_server_t *server) {
+  qk_journal_close(server->journal);
+  qk_spool_close(server->spool);
+  if (server->lock >= 0) close(server->lock);
+}

@@ -1,0 +1,36 @@
+/*
+ * restore.h: what goes into the state folder and what comes back out of it (`--state`): the folder's lock, the journal, the spool,
+ * and the requests of the front before.
+ *
+ *   DIR/lock        held while a front lives          DIR/journal.db   journal.h
+ *   DIR/multigrid   checkpoint of multigrid           DIR/spool/       spool.h
+ *
+ * A request comes back as it was, but for what was in slots, which is queued again, and for what went with the machine: a
+ * solution that is not in shared memory any more is made again where its source still is; an upload goes on, or, where
+ * its bytes are lost, begins anew with that right-hand side.
+ */
+#ifndef QK_FRONT_RESTORE_H
+#define QK_FRONT_RESTORE_H
+
+#include "daemon/front/server.h"
+
+/* Nothing without --state. Errors: QK_BUSY (another front holds the folder), QK_IO_ERROR, QK_BAD_FORMAT,
+ * QK_BAD_ARGUMENT (its requests are for another operator), QK_NO_MEMORY. */
+qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err);
+/* What the engine has loaded is what requests are for from now on. */
+void qk_restore_note_setup(qk_server_t *server);
+/* Whether the engine has loaded another configuration than the one that requests in the journal are for. */
+bool qk_restore_changed(const qk_server_t *server);
+/* An upload is complete: it goes into the spool, in the background. */
+void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs);
+/* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the cause. */
+qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
+                             int64_t field_bytes, qk_err_t *err);
+/* Whether requests are left that the next front should go on with. */
+bool qk_restore_needed(const qk_server_t *server);
+/* Ends the recording; what is promised stays where `leave` says so. */
+void qk_restore_seal(qk_server_t *server, bool leave);
+/* After all jobs and the loop have gone. */
+void qk_restore_close(qk_server_t *server);
+
+#endif

@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+"""What outlives the front in its state folder, when it is killed, stopped, or its machine ends: test_front_state.py QUARKD"""
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+import tap  # noqa: E402
+
+try:
+    import numpy as np
+    from front_case import Case, fake, field
+    from front_driver import MIB, STATUS, Client, checksum, frame, UPLOAD, qk
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+LATER = {'FAKE_BEFORE': '1'}  # the engines of a second front are not the first
+
+
+class State:
+    """A state folder."""
+
+    def __init__(self, case):
+        self.case, self.dir = case, tempfile.mkdtemp(prefix='qk-state-')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end_the_machine()
+        shutil.rmtree(self.dir)
+
+    def daemon(self, *options, **more):
+        return self.case.daemon('--state', self.dir, *options, **more)
+
+    def end_the_machine(self):
+        """What is in memory is gone. Fronts of other folders have names of their own."""
+        for path in self.memory():
+            os.unlink(path)
+
+    def memory(self):
+        return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(self.dir).encode()))
+
+    def spool(self):
+        return sorted(os.listdir(os.path.join(self.dir, 'spool')))
+
+    def journal(self):
+        return sqlite3.connect(os.path.join(self.dir, 'journal.db'))
+
+    def rows(self, table):
+        with contextlib.closing(self.journal()) as db:
+            return db.execute('SELECT count(*) FROM ' + table).fetchone()[0]
+
+    def is_empty(self):
+        left = self.rows('job'), self.rows('rhs'), self.spool(), self.memory()
+        assert left == (0, 0, [], []), left
+
+
+def kill(daemon):
+    """As the kernel does it. The answer to a status says that the journal has what clients were told."""
+    daemon.status()
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+def spooled(daemon, count):
+    daemon.log('is on the disk', count)
+
+
+def once_more(client, nrhs, request, **more):
+    """The request is there, and tells its results (again) after ACCEPTED."""
+    client.submit(nrhs, request=request, expect=None, **more)
+    accepted = client.expect('accepted', skip=('progress', 'credit', 'result'))
+    assert accepted.repeated_submit
+    return accepted
+
+
+def again(daemon, client, nrhs, **more):
+    """A new connection of that client that submits its latest request once more."""
+    c = Client(daemon, client.client_id)
+    assert c.welcome.resumed
+    return c, once_more(c, nrhs, client.request, **more)
+
+
+def results_of(client, request, count):
+    """Of this request only."""
+    found = {}
+    while len(found) < count:
+        r = client.expect('result')
+        if r.request == request:
+            found[r.rhs] = r
+    return [found[i] for i in sorted(found)]
+
+
+def check(client, results, fields):
+    for r, b in zip(results, fields):
+        assert r.status == 0 and np.array_equal(client.fetch(r), 2 * b), r
+
+
+@tap.test
+def what_was_accepted_comes_back_after_a_kill(case):
+    """Solved and fetched, solved, in a slot, in the queue."""
+    with State(case) as state:
+        fields = [field() for _ in range(5)]
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            accepted = c.submit(2)
+            c.upload(accepted, fields[:2])
+            done = c.results(2)
+            c.ack(1, 0)
+            held = c.submit(3, max_iter=fake.HOLD_ONCE)
+            c.upload(held, fields[2:])
+            d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 2)
+            kill(d)
+        with state.daemon('--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
+            assert c2.welcome.resumed
+            once_more(c2, 2, 1)
+            r, = results_of(c2, 1, 1)
+            assert (r.rhs, r.iterations, r.seconds, r.attempt) == (1, done[1].iterations, done[1].seconds, 0), r
+            assert np.array_equal(c2.fetch(r), 2 * fields[1])
+            once_more(c2, 3, 2, max_iter=fake.HOLD_ONCE)
+            check(c2, results_of(c2, 2, 3), fields[2:])
+            c2.ack(1)
+            c2.ack(2)
+            s = d.status_when(lambda s: s.counters.requests == 0)
+            assert s.memory_used == 0 and s.counters.converged == 3, s
+            assert c2.submit(2, request=2, expect='rejected').status == STATUS['EXPIRED']
+            assert d.terminate() == 0
+            state.is_empty()
+
+
+@tap.test
+def an_upload_goes_on_where_it_was(case):
+    with State(case) as state:
+        with state.daemon(dims='8x8x8x16') as d, Client(d) as c:
+            fields = [field(8192) for _ in range(2)]
+            accepted = c.submit(2)
+            data = fields[0].tobytes()
+            c.data.send(frame(UPLOAD, 1, 0, data[:MIB], len(data), 0))
+            d.status_when(lambda s: s.counters.bytes_in == MIB)
+            kill(d)
+        with state.daemon(dims='8x8x8x16') as d:
+            c, accepted = again(d, c, 2)
+            assert accepted.upload_next == MIB and accepted.upload_until > MIB, accepted
+            c.upload(accepted, fields, begin=MIB)
+            check(c, c.results(2), fields)
+            c.close()
+
+
+@tap.test
+def uploads_outlive_the_machine(case):
+    """One field is complete and on the disk, one was solved, one has half arrived: only that one is sent again."""
+    with State(case) as state:
+        fields = [field() for _ in range(3)]
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            accepted = c.submit(1)
+            c.upload(accepted, fields[:1])
+            first = c.expect('result')
+            held = c.submit(2, max_iter=fake.HOLD_ONCE)
+            data = fields[2].tobytes()
+            c.upload(held, fields[1:2])
+            c.data.send(frame(UPLOAD, 2, 1, data[:1000], len(data), 0))
+            d.status_when(lambda s: s.counters.bytes_in == 2 * len(data) + 1000)
+            spooled(d, 2)
+            kill(d)
+        state.end_the_machine()
+        with state.daemon('--slots', '1', env=LATER) as d:
+            c, accepted = again(d, c, 2, max_iter=fake.HOLD_ONCE)
+            assert accepted.upload_next == accepted.field_bytes
+            c.upload(accepted, fields[1:], begin=accepted.field_bytes)
+            check(c, results_of(c, 2, 2), fields[1:])
+            once_more(c, 1, 1)
+            r, = results_of(c, 1, 1)
+            assert (first.attempt, r.attempt) == (0, 1)
+            check(c, [r], fields[:1])
+            for k in (1, 2):
+                c.ack(k)
+            d.status_when(lambda s: s.counters.requests == 0)
+            c.close()
+            assert d.terminate() == 0
+            state.is_empty()
+
+
+@tap.test
+def generated_sources_are_solved_again(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(3, source=qk.SOURCE_Z2)
+            c.results(3)
+            c.ack(1, 0)
+            kill(d)
+        state.end_the_machine()
+        with state.daemon(env=LATER) as d:
+            c, _ = again(d, c, 3, source=qk.SOURCE_Z2)
+            results = c.results(2)
+            assert [(r.rhs, r.attempt) for r in results] == [(1, 1), (2, 1)], results
+            assert [c.fetch(r)[0] for r in results] == [1, 2]
+            c.close()
+
+
+@tap.test
+def a_damaged_spool_is_not_believed(case):
+    """Cut short, and one bit wrong: both have to be sent again."""
+    with State(case) as state:
+        fields = [field() for _ in range(3)]
+        with state.daemon() as d, Client(d) as c:
+            c.upload(c.submit(3, max_iter=fake.HOLD), fields)
+            spooled(d, 3)
+            kill(d)
+        state.end_the_machine()
+        names = state.spool()
+        assert len(names) == 3
+        with open(os.path.join(state.dir, 'spool', names[1]), 'r+b') as f:
+            f.truncate(1000)
+        with open(os.path.join(state.dir, 'spool', names[2]), 'r+b') as f:
+            f.seek(5000)
+            byte = f.read(1)
+            f.seek(5000)
+            f.write(bytes([byte[0] ^ 1]))
+        with state.daemon() as d:
+            assert d.log('rhs 1: .*has 1000 bytes of') and d.log('rhs 2: .*its checksum is not')
+            c, accepted = again(d, c, 3, max_iter=fake.HOLD)
+            assert accepted.upload_next == accepted.field_bytes
+            c.close()
+
+
+@tap.test
+def kept_solutions_and_contractions_survive_a_kill(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            kept = c.keep()
+            c.ack(kept)
+            c.contract(kept, source=fake.HOLD_ONCE)
+            d.status_when(lambda s: s.counters.running == 1)
+            kill(d)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            c2.request = c.request
+            c2.contract(kept, request=c.request, source=fake.HOLD_ONCE, expect=None)
+            c2.expect('accepted', skip=('progress', 'result'))
+            r, = results_of(c2, c.request, 1)
+            assert r.status == 0, r
+            want = fake.correlators(qk.Contraction(channel=[qk.Channel(kind=qk.CHANNEL_MESON)]), [[i + 1] for i in range(12)], [], 4)
+            assert np.array_equal(c2.fetch(r), want)
+            c2.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=kept, rhs=4, gamma=2)])
+            assert c2.fetch(c2.expect('result'))[0] == 3 * 5
+            c2.send(release=qk.Release(request=kept))
+            s = d.status_when(lambda s: s.counters.kept == 0)
+            assert s.counters.requests == 2, s
+
+
+@tap.test
+def what_used_kept_solutions_says_that_they_are_gone(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            kept = c.keep()
+            c.ack(kept)
+            c.contract(kept, source=fake.HOLD_ONCE)
+            d.status_when(lambda s: s.counters.running == 1)
+            kill(d)
+        state.end_the_machine()
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            c2.contract(kept, request=c.request, source=fake.HOLD_ONCE, expect=None)
+            c2.expect('accepted', skip=('progress', 'result'))
+            r, = results_of(c2, c.request, 1)
+            assert r.status == STATUS['NOT_FOUND'] and 'has expired' in r.text, r
+
+
+@tap.test
+def a_request_that_was_released_while_it_was_used_is_not_found_again(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            kept = c.keep()
+            c.ack(kept)
+            c.contract(kept, source=fake.HOLD_ONCE)
+            d.status_when(lambda s: s.counters.running == 1)
+            c.send(release=qk.Release(request=kept))
+            c.ping()
+            kill(d)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            c2.contract(kept, request=c.request, source=fake.HOLD_ONCE, expect=None)
+            c2.expect('accepted', skip=('progress', 'result'))
+            r, = results_of(c2, c.request, 1)
+            assert r.status == 0, r
+            c2.fetch(r)
+            c2.request = c.request
+            refused = c2.contract(kept, expect='rejected')
+            assert refused.status == STATUS['NOT_FOUND'], refused
+            c2.ack(c.request)
+            s = d.status_when(lambda s: s.counters.requests == 0)
+            assert s.memory_used == 0, s
+
+
+@tap.test
+def who_has_killed_an_engine_is_remembered(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.DIE)
+            assert d.log('engine lost')
+            kill(d)
+        with state.daemon() as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.DIE)
+            r = c.expect('result')
+            assert r.status == STATUS['ENGINE_LOST'] and '2 engines' in r.text, r
+            assert len([line for line in d.lines if 'engine lost' in line]) == 1
+            c.close()
+
+
+@tap.test
+def deadlines_go_on_while_the_front_is_away(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, deadline_ms=1)
+            c.request += 1
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE, deadline_ms=10**8, request=2)
+            kill(d)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            once_more(c2, 1, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, deadline_ms=1)
+            assert results_of(c2, 1, 1)[0].status == STATUS['DEADLINE']
+            once_more(c2, 1, 2, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE, deadline_ms=10**8)
+            assert results_of(c2, 2, 1)[0].status == 0
+
+
+@tap.test
+def a_front_that_is_stopped_leaves_its_work_to_the_next(case):
+    """SIGTERM, and the time to drain is not enough: the client is not told that all is over."""
+    with State(case) as state:
+        with state.daemon('--drain-timeout', '0.1') as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+            d.status_when(lambda s: s.counters.running == 1)
+            d.process.send_signal(signal.SIGTERM)
+            assert d.process.wait(20) == 75
+            while c.control.poll(0):
+                assert c.receive()[0] == 'progress'
+        with state.daemon(env=LATER) as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+            assert c.expect('result').status == 0
+            c.close()
+
+
+@tap.test
+def the_setup_may_be_refused_once(case):
+    """A file that is not there for a moment costs no request."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+            kill(d)
+        with state.daemon(env={'FAKE_LOAD': 'refuse'}, wait=None) as d:
+            assert d.process.wait(20) == 65
+        with state.daemon(env=LATER) as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+            assert c.expect('result').status == 0
+            c.close()
+
+
+@tap.test
+def another_configuration_ends_what_waited(case):
+    with State(case) as state:
+        with state.daemon(env={'FAKE_LOAD': 'change'}) as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+            kill(d)
+        with state.daemon(env={'FAKE_LOAD': 'change', 'FAKE_BEFORE': '1'}) as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+            r = c.expect('result')
+            assert r.status == STATUS['ENGINE_LOST'] and 'configuration has changed' in r.text, r
+            c.close()
+
+
+@tap.test
+def one_front_has_the_folder_and_one_operator(case):
+    with State(case) as state:
+        common = ['--gauge', 'fake', '--backend', 'cpu', '--listen', 'tcp://127.0.0.1:0', '--state', state.dir]
+        with state.daemon() as d, Client(d) as c:
+            r = case.run('--mass', '0.1', *common)
+            assert r.returncode == 69 and 'another quarkd holds it (process %d)' % d.process.pid in r.stderr, r.stderr
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+            kill(d)
+        before = state.rows('job')
+        r = case.run('--mass', '0.2', *common)
+        assert r.returncode == 78 and 'another operator' in r.stderr, r.stderr
+        assert state.rows('job') == before == 1
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', '/proc/nowhere')
+        assert r.returncode == 69 and '/proc/nowhere' in r.stderr, r.stderr
+
+
+@tap.test
+def a_journal_of_another_version_is_left_alone(case):
+    with State(case) as state:
+        with state.daemon() as d:
+            assert d.terminate() == 0
+        with contextlib.closing(state.journal()) as db, db:
+            db.execute("UPDATE note SET value='99' WHERE key='version'")
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
+        assert r.returncode == 69 and 'version 99' in r.stderr, r.stderr
+        with open(os.path.join(state.dir, 'journal.db'), 'wb') as f:
+            f.write(b'this is no database' * 1000)
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
+        assert r.returncode == 69 and 'journal' in r.stderr, r.stderr
+
+
+@tap.test
+def every_write_can_fail_once(case):
+    """Journal and spool: clients wait, or are asked to come again; nothing is lost."""
+    for n in range(1, 9):
+        with State(case) as state:
+            b = field()
+            with state.daemon(env={'QK_FAULTS': 'write:%d' % n}) as d, Client(d) as c:
+                while True:
+                    c.request += 1
+                    c.submit(1, request=c.request, expect=None)
+                    name, reply = c.receive()
+                    if name == 'accepted':
+                        break
+                    assert reply.status == STATUS['BUSY'] and 'journal' in reply.text, reply
+                c.upload(reply, [b])
+                check(c, [c.expect('result')], [b])
+                c.ack(c.request)
+                s = d.status_when(lambda s: s.counters.requests == 0)
+                assert s.memory_used == 0
+                assert d.terminate() == 0
+            with state.daemon() as d, Client(d, c.client_id) as c:  # where the last write failed there is something left
+                c.send(goodbye=qk.Goodbye())
+                d.status_when(lambda s: s.counters.sessions == 0)
+                assert d.terminate() == 0
+            state.is_empty()
+
+
+@tap.test
+def while_the_journal_cannot_be_written_nothing_is_promised(case):
+    with State(case) as state:
+        with state.daemon(env={'QK_FAULTS': 'write:2+'}) as d, Client(d) as c, Client(d) as other:
+            c.submit(1, source=qk.SOURCE_Z2, expect=None)
+            c.expect('accepted')
+            assert d.log('it cannot be written, no new work is taken')
+            refused = other.submit(1, source=qk.SOURCE_Z2, expect='rejected')
+            assert refused.status == STATUS['BUSY'] and 'journal' in refused.text and refused.retry_after_ms > 0, refused
+            assert not c.control.poll(0) or c.receive()[0] == 'progress'
+            d.process.kill()
+            d.process.wait()
+        with state.daemon(env=LATER) as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2)
+            assert c.expect('result').status == 0
+            c.close()
+
+
+@tap.test
+def a_full_disk_refuses_uploads(case):
+    """On a file system of 2 MiB; where such a one cannot be mounted the test says so."""
+    with State(case) as state:
+        small = os.path.join(state.dir, 'small')
+        os.mkdir(small)
+        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=2m', 'none', small], capture_output=True, text=True)
+        if mount.returncode != 0:
+            raise tap.Skip('no right to mount a file system: ' + mount.stderr.strip())
+        try:
+            with case.daemon('--state', small) as d, Client(d) as c:
+                refused = c.submit(60, expect='rejected')
+                assert refused.status == STATUS['BUSY'] and 'the state folder has room for' in refused.text, refused
+                fields = [field() for _ in range(4)]
+                for (r, x), b in zip(c.solve(fields), fields):
+                    assert r.status == 0 and np.array_equal(x, 2 * b)
+                assert d.terminate() == 0
+        finally:
+            subprocess.run(['umount', small], check=True)
+
+
+if __name__ == '__main__':
+    tap.run(Case(sys.argv[1]))
