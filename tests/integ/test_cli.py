@@ -365,6 +365,25 @@ def a_killed_engine_is_a_delay(case):
 
 
 @tap.test
+def a_killed_daemon_is_a_delay(case):
+    """With a state folder; the next one comes back at the same endpoint."""
+    with tempfile.TemporaryDirectory() as state:
+        with case.daemon('--state', state) as d:
+            d.expected = -signal.SIGKILL
+            stuck = Stuck(d)
+            d.process.kill()
+            d.process.wait()
+            again = case.daemon('--state', state, '--listen=' + d.endpoint, '--listen-data=tcp://127.0.0.1:0')
+            with again as d2:
+                code, out, err = stuck.finish()
+                assert code == 0 and os.path.exists(d.path('p.h5')), (code, out, err, d2.log)
+                done = d2.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('q.h5'), '--json')
+                assert done.code == 0, done
+                x, y = read_field(d.path('p.h5')), read_field(d.path('q.h5'))
+                assert np.max(np.abs(x - y)) <= 1e-8 * np.max(np.abs(y))
+
+
+@tap.test
 def ctrl_c_leaves_nothing_behind(case):
     with case.daemon() as d:
         stuck = Stuck(d)
