@@ -79,6 +79,13 @@ static qk_status_t check_keep_time(const qk_server_t *server, const Quark__Submi
                  (unsigned long long)submit->keep_ms, limit);
 }
 
+static qk_status_t check_detach(const qk_server_t *server, uint64_t detach_ms, qk_err_t *err) {
+  const double limit = server->settings->detach_time * 1e3;
+  if ((double)detach_ms <= limit) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "detach_ms = %llu is over the limit of %.0f (--detach-time)",
+                 (unsigned long long)detach_ms, limit);
+}
+
 static void reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
                    const qk_err_t *err) {
   server->count.rejected++;
@@ -88,16 +95,15 @@ static void reject(qk_server_t *server, const qk_session_t *session, uint64_t re
 }
 
 /* Ties the new job to what it refers to and lets it in; or destroys it. */
-static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job,
-                         const ProtobufCMessage *message, qk_err_t *err) {
+static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_err_t *err) {
   qk_status_t status = qk_keep_bind(session, job, err);
-  if (status == QK_OK) status = qk_journal_enter(server->journal, job, message, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
   }
   server->count.accepted++;
   *qk_sched_user_open(job->user) += job->nrhs;
+  qk_journal_enter(server->journal, job);
   qk_server_adopt(session, job);
   if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
@@ -111,6 +117,10 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
   return QK_OK;
 }
 
+void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
+  if (qk_reply_attached(server, session, job)) repeat_results(server, session, job);
+}
+
 void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
   qk_err_t err = {0};
   qk_job_t *job = NULL;
@@ -119,12 +129,13 @@ void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Su
   const qk_terms_t terms = terms_of(server, session);
   if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
+  if (err.code == QK_OK) check_detach(server, submit->detach_ms, &err);
   if (err.code == QK_OK) check_user(server, session, submit->nrhs, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost(submit, terms.dims), &err);
   if (err.code == QK_OK)
     qk_restore_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
   if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
-  if (err.code == QK_OK) enter(server, session, job, &submit->base, &err);
+  if (err.code == QK_OK) enter(server, session, job, &err);
   if (err.code != QK_OK) reject(server, session, submit->request, &err);
 }
 
@@ -136,10 +147,11 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session,
   if (err.code == QK_OK) check_state(server, session, contract->request, &err);
   const qk_terms_t terms = terms_of(server, session);
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
+  if (err.code == QK_OK) check_detach(server, contract->detach_ms, &err);
   if (err.code == QK_OK) check_user(server, session, 1, &err);
   if (err.code == QK_OK) check_shm(server, qk_job_cost_contract(contract, terms.dims), &err);
   if (err.code == QK_OK) qk_restore_check(server, NULL, 0, &err);
   if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
-  if (err.code == QK_OK) enter(server, session, job, &contract->base, &err);
+  if (err.code == QK_OK) enter(server, session, job, &err);
   if (err.code != QK_OK) reject(server, session, contract->request, &err);
 }

@@ -55,6 +55,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
   }
   qk_server_limit(server, session);
   session->control = *peer;
+  session->away = false;
   session->seen = qk_server_now(server);
   printable(hello->user, user, sizeof user);
   printable(hello->program, program, sizeof program);
@@ -138,6 +139,18 @@ static void on_release(qk_server_t *server, qk_session_t *session, const Quark__
   qk_dispatch_forget(server, job);
 }
 
+static void on_attach(qk_server_t *server, qk_session_t *session, const Quark__Attach *attach) {
+  qk_job_t *job = qk_session_job(session, attach->request);
+  qk_err_t err = {0};
+  if (job) {
+    qk_admit_attach(server, session, job);
+    return;
+  }
+  qk_fail(&err, QK_NOT_FOUND, "request %llu is not here: released, expired or never accepted",
+          (unsigned long long)attach->request);
+  complain(server, session, attach->request, &err);
+}
+
 static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__Cancel *cancel) {
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, cancel->request);
@@ -186,12 +199,15 @@ static void on_session_message(qk_server_t *server, qk_session_t *session,
   case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
     on_release(server, session, m->release);
     break;
+  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
+    on_attach(server, session, m->attach);
+    break;
   case QUARK__CLIENT_MESSAGE__BODY_PING:
     qk_reply_pong(server, &session->control);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
     qk_log(QK_LOG_INFO, "session", session->name, "closed by the client");
-    session->doomed = true;
+    qk_server_part(server, session);
     break;
   default:
     break; /* HELLO, STATUS, SHUTDOWN do not come here */

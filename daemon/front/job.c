@@ -35,14 +35,16 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
 
 static int64_t overhead(const Quark__Submit *submit) {
   return (int64_t)(sizeof(qk_job_t) + submit->nrhs * sizeof(qk_rhs_t) +
-                   submit->n_column * sizeof(Quark__Column));
+                   submit->n_column * sizeof(Quark__Column) +
+                   protobuf_c_message_get_packed_size(&submit->base));
 }
 
 static int64_t overhead_contract(const Quark__Contract *contract) {
   const Quark__Contraction *c = contract->contraction;
   return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *c +
                    c->n_channel * (sizeof(Quark__Channel) + sizeof(Quark__Channel *)) +
-                   (c->n_momentum + c->n_origin) * sizeof(int32_t));
+                   (c->n_momentum + c->n_origin) * sizeof(int32_t) +
+                   protobuf_c_message_get_packed_size(&contract->base));
 }
 
 uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
@@ -84,6 +86,12 @@ uint64_t qk_job_digest(const ProtobufCMessage *message) {
   uint64_t digest = packed ? qk_checksum(packed, bytes) : 0;
   free(packed);
   return digest;
+}
+
+static bool copy_message(qk_job_t *job, const ProtobufCMessage *message) {
+  job->message = qk_control_pack(message, &job->message_bytes);
+  if (job->message) job->digest = qk_checksum(job->message, job->message_bytes);
+  return job->message;
 }
 
 /* A job with its right-hand sides in their first state, not charged yet; NULL without memory. */
@@ -128,6 +136,7 @@ static void release_memory(qk_job_t *job) {
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
   if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
   qk_free(job->column);
+  free(job->message);
   qk_free(job);
 }
 
@@ -167,13 +176,13 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   if (status != QK_OK) return status;
   qk_job_t *job = allocate(submit->nrhs, submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
                            submit->sink, terms);
-  if (!job || !copy_source(job, submit)) {
+  if (!job || !copy_source(job, submit) || !copy_message(job, &submit->base)) {
     if (job) release_memory(job);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides",
                    submit->nrhs);
   }
   job->request = submit->request;
-  job->digest = qk_job_digest(&submit->base);
+  job->detach = (double)submit->detach_ms * 1e-3;
   job->field_bytes = bytes;
   job->overhead = overhead(submit);
   job->dtype = submit->dtype;
@@ -202,12 +211,12 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   if (status != QK_OK) return status;
   qk_job_t *job = allocate(1, false, QUARK__SINK__SINK_DOWNLOAD, terms);
   if (job) job->contraction = (Quark__Contraction *)qk_control_copy(&contract->contraction->base);
-  if (!job || !job->contraction) {
+  if (!job || !job->contraction || !copy_message(job, &contract->base)) {
     if (job) release_memory(job);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a contraction");
   }
   job->request = contract->request;
-  job->digest = qk_job_digest(&contract->base);
+  job->detach = (double)contract->detach_ms * 1e-3;
   job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
   job->overhead = overhead_contract(contract);
   job->accepted_at = terms->now;
@@ -216,6 +225,14 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   qk_budget_charge(job->budget, cost);
   *out = job;
   return QK_OK;
+}
+
+bool qk_job_detach_over(const qk_job_t *job, double now) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const qk_rhs_state_t state = job->rhs[i].state;
+    if (state == QK_RHS_QUEUED || state == QK_RHS_RUNNING) return false;
+  }
+  return now - job->used_at > job->detach;
 }
 
 void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept) {
@@ -307,6 +324,7 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
                    f->rhs, (unsigned long long)qk_field_hash_digest(job->hash),
                    (unsigned long long)f->field_checksum);
   job->upload_next = end;
+  job->used_at = now;
   qk_journal_mark_job(job);
 
   qk_rhs_t *rhs = &job->rhs[f->rhs];

@@ -89,9 +89,13 @@ struct qk_job {
   int64_t overhead;      /* bytes charged besides fields */
   qk_sched_user_t *user; /* whose it is; held */
   int holds;             /* RHS that use solutions of this job and have not ended */
-  double keep, used_at;  /* SINK_KEEP: seconds after the last use; its time */
-  char name[40];         /* for the log: client id and request number */
+  double detach;         /* seconds that it outlives its client, once it has ended; 0: does not */
+  double keep,
+      used_at;   /* SINK_KEEP: seconds after the last use; the time of that, or of an upload */
+  char name[40]; /* for the log: client id and request number */
   uint64_t request;
+  uint8_t *message; /* packed, as it came */
+  size_t message_bytes;
   uint64_t digest; /* of the message: tells a repetition from another request of the same number */
   uint32_t nrhs;
   uint64_t field_bytes;
@@ -152,6 +156,8 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
 void qk_job_destroy(qk_job_t *job);
 /* Destroys a forgotten job of which nothing runs and which nobody holds. */
 void qk_job_settle(qk_job_t *job);
+/* Whether nothing of it is queued or runs, and its time without a client is over. */
+bool qk_job_detach_over(const qk_job_t *job, double now);
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 

@@ -2,7 +2,6 @@
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,7 +10,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/job.h"
-#include "proto/control.h"
 
 static const char VERSION[] = "1";
 static const double RETRY = 0.5; /* seconds between commits while they fail */
@@ -198,16 +196,11 @@ void qk_journal_seal(qk_journal_t *j) {
 
 /* ---- marks --------------------------------------------------------------------------------- */
 
-qk_status_t qk_journal_enter(qk_journal_t *j, qk_job_t *job, const ProtobufCMessage *message,
-                             qk_err_t *err) {
-  if (!j) return QK_OK;
-  qk_entry_t *e = &job->entry;
-  e->message = qk_control_pack(message, &e->message_bytes);
-  if (!e->message) return qk_fail(err, QK_NO_MEMORY, "no memory for a request in the journal");
-  e->journal = j;
-  e->id = ++j->last_id;
+void qk_journal_enter(qk_journal_t *j, qk_job_t *job) {
+  if (!j) return;
+  job->entry.journal = j;
+  job->entry.id = ++j->last_id;
   qk_journal_mark_job(job);
-  return QK_OK;
 }
 
 static void mark(qk_job_t *job) {
@@ -240,10 +233,7 @@ static void add_gone(qk_journal_t *j, const gone_t *what) {
 void qk_journal_drop_job(qk_job_t *job) {
   qk_entry_t *e = &job->entry;
   qk_link_remove(&e->marked);
-  const bool written = !e->message;
-  free(e->message);
-  e->message = NULL;
-  if (!e->journal || e->journal->sealed || !written) return;
+  if (!e->journal || e->journal->sealed || !e->written) return;
   const bool spooled = job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction;
   add_gone(e->journal, &(gone_t){.job = e->id, .nrhs = spooled ? job->nrhs : 0});
 }
@@ -268,7 +258,7 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_int64(s, 1, e->id);
   sqlite3_bind_blob(s, 2, job->client_id, QK_CLIENT_ID, SQLITE_STATIC);
   sqlite3_bind_int(s, 3, job->contraction != NULL);
-  sqlite3_bind_blob64(s, 4, e->message, e->message_bytes, SQLITE_STATIC);
+  sqlite3_bind_blob64(s, 4, job->message, job->message_bytes, SQLITE_STATIC);
   sqlite3_bind_double(s, 5, job->accepted_at + j->wall);
   sqlite3_bind_double(s, 6, job->deadline > 0 ? job->deadline + j->wall : 0);
   sqlite3_bind_int64(s, 7, (int64_t)job->upload_next);
@@ -309,8 +299,8 @@ static bool write_rhs(qk_journal_t *j, const qk_rhs_t *rhs) {
 }
 
 static bool write_marked(qk_journal_t *j, const qk_job_t *job) {
-  if (job->entry.message && !write_new(j, job)) return false;
-  if (!job->entry.message && job->entry.changed && !write_job(j, job)) return false;
+  if (!job->entry.written && !write_new(j, job)) return false;
+  if (job->entry.written && job->entry.changed && !write_job(j, job)) return false;
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].marked && !write_rhs(j, &job->rhs[i])) return false;
   return true;
@@ -339,8 +329,7 @@ static void settle(qk_journal_t *j) {
   while (!qk_link_alone(&j->marked)) {
     qk_job_t *job = QK_HOLDER(j->marked.next, qk_job_t, entry.marked);
     qk_link_remove(&job->entry.marked);
-    free(job->entry.message);
-    job->entry.message = NULL;
+    job->entry.written = true;
     job->entry.changed = false;
     for (uint32_t i = 0; i < job->nrhs; i++) {
       qk_rhs_t *rhs = &job->rhs[i];
@@ -367,7 +356,7 @@ const char *qk_journal_trouble(const qk_journal_t *j) {
 /* Whether the end of the machine must not undo what is to be written. */
 static bool needs_sync(const qk_journal_t *j) {
   for (const qk_link_t *l = j->marked.next; l != &j->marked; l = l->next)
-    if (QK_HOLDER(l, const qk_job_t, entry.marked)->entry.message) return true;
+    if (!QK_HOLDER(l, const qk_job_t, entry.marked)->entry.written) return true;
   return j->sync;
 }
 

@@ -33,10 +33,9 @@ typedef struct qk_entry {
   qk_journal_t *journal; /* NULL: none */
   int64_t id;
   qk_link_t marked;
+  bool written;     /* there is a row */
   bool changed;     /* the row of the job itself */
   uint32_t spooled; /* right-hand sides that have been written into the spool */
-  uint8_t *message; /* the packed request until it has been written; then NULL */
-  size_t message_bytes;
 } qk_entry_t;
 
 /* Opens or makes DIR/journal.db; dir must be locked by the caller. spool is borrowed: files that no row names any more are removed
@@ -49,9 +48,8 @@ void qk_journal_close(qk_journal_t *journal);
 /* From now on nothing is recorded: memory is taken down while what is promised stays. NULL-safe. */
 void qk_journal_seal(qk_journal_t *journal);
 
-/* A new job; message: what it was made of. QK_NO_MEMORY. */
-qk_status_t qk_journal_enter(qk_journal_t *journal, struct qk_job *job,
-                             const ProtobufCMessage *message, qk_err_t *err);
+/* A new job. */
+void qk_journal_enter(qk_journal_t *journal, struct qk_job *job);
 void qk_journal_mark_job(struct qk_job *job);
 void qk_journal_mark_rhs(struct qk_rhs *rhs);
 /* The job is about to be destroyed. */

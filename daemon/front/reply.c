@@ -86,15 +86,39 @@ void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool res
   qk_reply_send(server, &session->control, &m);
 }
 
+static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool repeated) {
+  quark__accepted__init(accepted);
+  accepted->request = job->request;
+  accepted->field_bytes = job->field_bytes;
+  accepted->upload_next = job->upload_next;
+  accepted->upload_until = job->upload_until;
+  accepted->repeated_submit = repeated;
+}
+
+bool qk_reply_attached(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Attached attached = QUARK__ATTACHED__INIT;
+  Quark__Accepted accepted;
+  set_accepted(&accepted, job, true);
+  attached.accepted = &accepted;
+  if (job->contraction)
+    attached.contract = quark__contract__unpack(NULL, job->message_bytes, job->message);
+  else
+    attached.submit = quark__submit__unpack(NULL, job->message_bytes, job->message);
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_ATTACHED;
+  m.attached = &attached;
+  const bool said = (attached.contract || attached.submit) &&
+                    qk_reply_send(server, &session->control, &m) == QK_SENT;
+  if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
+  if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
+  return said;
+}
+
 void qk_reply_accepted(qk_server_t *server, qk_session_t *session, const qk_job_t *job,
                        bool repeated) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
-  Quark__Accepted accepted = QUARK__ACCEPTED__INIT;
-  accepted.request = job->request;
-  accepted.field_bytes = job->field_bytes;
-  accepted.upload_next = job->upload_next;
-  accepted.upload_until = job->upload_until;
-  accepted.repeated_submit = repeated;
+  Quark__Accepted accepted;
+  set_accepted(&accepted, job, repeated);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ACCEPTED;
   m.accepted = &accepted;
   qk_reply_send(server, &session->control, &m);

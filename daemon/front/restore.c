@@ -211,6 +211,7 @@ static void on_job(void *arg, const qk_job_row_t *row) {
     return;
   }
   job->entry.id = row->id;
+  job->entry.written = true;
   if (job->deadline > 0) job->deadline = row->deadline > PASSED ? row->deadline : PASSED;
   scene->job = job;
   if (qk_journal_each_rhs(server->journal, row->id, on_rhs, scene, &err) != QK_OK)

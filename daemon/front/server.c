@@ -1,6 +1,7 @@
 #include "daemon/front/server.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,17 @@ void qk_server_adopt(qk_session_t *session, qk_job_t *job) {
   snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
 }
 
+void qk_server_part(qk_server_t *server, qk_session_t *session) {
+  for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
+    next = l->next;
+    qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+    if (job->detach == 0) qk_dispatch_forget(server, job);
+  }
+  session->away = true;
+  session->control.bytes = session->data.bytes = 0;
+  if (qk_link_alone(&session->jobs)) session->doomed = true;
+}
+
 static void drop(qk_server_t *server, qk_session_t *session) {
   qk_journal_drop_session(server->journal, session->client_id);
   while (!qk_link_alone(&session->jobs))
@@ -82,7 +94,7 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
     qk_rhs_t *rhs = &job->rhs[i];
     if (job->deadline > 0 && now >= job->deadline) qk_dispatch_cancel(server, rhs, QK_DEADLINE, "");
     if (job->sink == QUARK__SINK__SINK_DOWNLOAD && rhs->solution && rhs->state == QK_RHS_ENDED &&
-        now - rhs->ended_at > server->settings->keep)
+        now - rhs->ended_at > fmax(job->detach, server->settings->keep))
       qk_rhs_drop_solution(rhs);
   }
   if (job->progress_due && job->running > 0 && now >= job->progress_at) {
@@ -90,16 +102,22 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
     job->progress_due = false;
     job->progress_at = now + QK_PROGRESS_MS * 1e-3;
   }
-  if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+  if (session->away && qk_job_detach_over(job, now)) {
+    qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
+    qk_dispatch_forget(server, job);
+    if (qk_link_alone(&session->jobs)) session->doomed = true;
+  } else if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) {
+    qk_dispatch_expire(server, job);
+  }
 }
 
 static void tick_sessions(qk_server_t *server, double now) {
   for (int i = 0; i < server->sessions.count; i++) {
     qk_session_t *session = server->sessions.at[i];
-    if (!session->doomed && now - session->seen > server->settings->lease) {
+    if (!session->doomed && !session->away && now - session->seen > server->settings->lease) {
       qk_log(QK_LOG_INFO, "session", session->name, "lease expired");
       qk_reply_error(server, &session->control, QK_EXPIRED, "the lease has expired", true, 0);
-      session->doomed = true;
+      qk_server_part(server, session);
     }
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
@@ -113,6 +131,7 @@ static bool idle(const qk_server_t *server) {
     const qk_session_t *session = server->sessions.at[i];
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      if (session->away && server->journal && job->ended == job->nrhs) continue; /* it stays */
       if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
     }
   }

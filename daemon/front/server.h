@@ -90,6 +90,8 @@ void qk_server_stop(qk_server_t *server, int exit_code);
 void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text);
 /* Sets what the session's user may use. */
 void qk_server_limit(qk_server_t *server, qk_session_t *session);
+/* The client has gone: its session ends, but for requests that outlive it. */
+void qk_server_part(qk_server_t *server, qk_session_t *session);
 /* The job belongs to the session now. */
 void qk_server_adopt(qk_session_t *session, qk_job_t *job);
 /* Tells the client why and drops its session at the end of this turn. */
@@ -114,6 +116,7 @@ void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
 /* ---- admit.c ---- */
 void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit);
 void qk_admit_contract(qk_server_t *server, qk_session_t *session, const Quark__Contract *contract);
+void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t *job);
 
 /* ---- dispatch.c ---- */
 extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
@@ -146,6 +149,8 @@ void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t stat
 void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed);
 void qk_reply_accepted(qk_server_t *server, qk_session_t *session, const qk_job_t *job,
                        bool repeated);
+/* False: it could not be said. */
+bool qk_reply_attached(qk_server_t *server, qk_session_t *session, const qk_job_t *job);
 void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t request,
                        const qk_err_t *err);
 void qk_reply_credit(qk_server_t *server, qk_session_t *session, const qk_job_t *job);

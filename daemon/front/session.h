@@ -25,6 +25,7 @@ typedef struct qk_session {
   uint64_t newest; /* greatest request number accepted */
   qk_link_t jobs;
   int njobs;
+  bool away;   /* its client has gone: only what outlives it is here */
   bool doomed; /* to be dropped at the end of this turn of the loop */
 } qk_session_t;
 

@@ -77,6 +77,9 @@ static const qk_config_row_t ROWS[] = {
      "how long a solution waits to be fetched"},
     {"keep-time", QK_CONFIG_DOUBLE, AT(keep_time), "3600", 0.1, 31536000, "SECONDS",
      "how long solutions kept by handle stay after their last use; a client may ask for less"},
+    {"detach-time", QK_CONFIG_DOUBLE, AT(detach_time), "604800", 0, 31536000, "SECONDS",
+     "limit of what a client may ask for: how long a request that has ended waits for it, once it "
+     "has gone"},
     {"keep-memory", QK_CONFIG_SIZE, AT(keep_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of what one user may keep by handle; 0 is three quarters of --max-memory"},
     {"user-memory", QK_CONFIG_SIZE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",

@@ -25,7 +25,7 @@ typedef struct qk_settings {
   int64_t keep_memory; /* of one user; 0: three quarters of max_memory */
   int64_t user_memory; /* 0: no limit but max_memory */
   int64_t user_rhs;    /* 0: no limit */
-  double lease, keep, keep_time, drain_timeout, engine_timeout; /* seconds */
+  double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout; /* seconds */
   int log_level;
   /* made from them */
   int dims[4]; /* zeros: not given */
