@@ -8,6 +8,7 @@
  *   connection.c  connect, close, the thread's loop
  *   session.c     HELLO, WELCOME, BIND, reconnection; hands every other message on
  *   request.c     submit, contract, wait, ack, cancel, release
+ *   attach.c      attach
  *   pack.c        SUBMIT and CONTRACT as bytes
  *   event.c       events
  *   transfer.c    uploads and downloads
@@ -80,6 +81,8 @@ typedef struct request {
   bool keep;     /* its solutions stay with the daemon until it is released */
   bool released; /* by the user: acknowledged as it ends, then freed */
   rhs_t *rhs;
+  quark_attached_t *attached; /* NULL: submitted by this connection */
+  quark_column_t *column;     /* of attached */
   upload_t up;
   download_t *downloads;
 } request_t;
@@ -163,6 +166,9 @@ request_t *quark__request_find_locked(quark_connection_t *conn, uint64_t number)
 /* A call ends with this where the connection is dead. */
 quark_code_t quark__check_alive_locked(const quark_connection_t *conn, quark_error_t *err);
 void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accepted *m);
+void quark__request_attached_locked(quark_connection_t *conn, const Quark__Attached *m);
+/* An ERROR about it: the answer to ATTACH. */
+void quark__request_refused_locked(request_t *r, quark_code_t code, const char *text);
 void quark__request_rejected_locked(quark_connection_t *conn, const Quark__Rejected *m);
 void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progress *m);
 void quark__request_result_locked(quark_connection_t *conn, const Quark__Result *m);
@@ -170,6 +176,9 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
 void quark__request_fail_locked(request_t *request, quark_code_t code, const char *text);
 /* After the session was opened (again). */
 void quark__request_resume_locked(quark_connection_t *conn, request_t *request);
+/* Sends a new packed request, which it takes, and waits for the answer; what: its message. */
+quark_code_t quark__request_ask_locked(quark_connection_t *conn, request_t *r, const char *what,
+                                       uint64_t *request, uint64_t *bytes, quark_error_t *err);
 void quark__request_free(request_t *request);
 bool quark__event_waits_locked(const quark_connection_t *conn);
 

@@ -87,6 +87,8 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, size_t *by
   submit.smear = smearing_of(&p->smear, &smear);
   submit.has_keep_ms = p->keep_ms > 0;
   submit.keep_ms = p->keep_ms;
+  submit.has_detach_ms = p->detach_ms > 0;
+  submit.detach_ms = p->detach_ms;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   message.submit = &submit;
   packed = qk_control_pack(&message.base, bytes);
@@ -136,6 +138,8 @@ uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *c, siz
   contract.deadline_ms = c->deadline_ms;
   contract.has_priority = true;
   contract.priority = (uint32_t)c->priority;
+  contract.has_detach_ms = c->detach_ms > 0;
+  contract.detach_ms = c->detach_ms;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
   message.contract = &contract;
   packed = qk_control_pack(&message.base, bytes);

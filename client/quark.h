@@ -205,6 +205,9 @@ typedef struct quark_params {
    * client, until quark_release or expiry; they can be downloaded before quark_ack. */
   bool keep;
   uint64_t keep_ms; /* expiry after the last use. 0, the default: the daemon's limit */
+  /* The request outlives the connection: it is solved, and waits so long for somebody with this client id to attach to it. 0, the
+   * default: it ends with the connection. */
+  uint64_t detach_ms;
 } quark_params_t;
 
 QUARK_API void quark_params_init(quark_params_t *params);
@@ -285,7 +288,8 @@ typedef struct quark_contraction {
   int32_t origin[4];            /* x, y, z, t of the source */
   quark_smearing_t sink;        /* of both propagators at x */
   uint64_t deadline_ms;
-  int priority; /* as in quark_params_t */
+  int priority;       /* as in quark_params_t */
+  uint64_t detach_ms; /* likewise */
 } quark_contraction_t;
 
 /* No channels, zero momentum alone, the origin at 0 0 0 0, no smearing, no deadline. */
@@ -297,6 +301,22 @@ QUARK_API void quark_contraction_init(quark_contraction_t *contraction);
 QUARK_API quark_code_t quark_contract(quark_connection_t *conn,
                                       const quark_contraction_t *contraction, uint64_t *request,
                                       uint64_t *bytes, quark_error_t *err);
+
+/* ---- requests of an earlier connection ---- */
+
+typedef struct quark_attached {
+  bool contraction;      /* then params is unused but for nrhs */
+  quark_params_t params; /* as it was submitted; column stays valid until quark_release */
+  uint64_t bytes;        /* of one solution */
+  uint64_t
+      uploaded; /* bytes of the right-hand sides that arrived: what is missing cannot be sent any more */
+} quark_attached_t;
+
+/* Takes over a request that an earlier connection with this client id has submitted; then it is like one of our own:
+ * quark_wait, quark_download, quark_cancel, quark_ack, quark_release. QUARK_NOT_FOUND: released, expired, or never
+ * accepted; QUARK_BAD_ARGUMENT: one of this connection; QUARK_TIMEOUT. */
+QUARK_API quark_code_t quark_attach(quark_connection_t *conn, uint64_t request,
+                                    quark_attached_t *attached, quark_error_t *err);
 
 /* ---- events, for programs with a loop of their own ---- */
 

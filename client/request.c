@@ -28,6 +28,8 @@ void quark__request_free(request_t *request) {
   quark__upload_fini(&request->up);
   free(request->submit);
   free(request->rhs);
+  free(request->attached);
+  free(request->column);
   free(request);
 }
 
@@ -113,7 +115,8 @@ void quark__request_fail_locked(request_t *request, quark_code_t code, const cha
 void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accepted *m) {
   request_t *r = quark__request_find_locked(conn, m->request);
   if (!r || r->state == REQUEST_REJECTED) return;
-  const bool first = r->state == REQUEST_SUBMITTED, uploads = m->upload_until > 0;
+  const bool first = r->state == REQUEST_SUBMITTED;
+  const bool uploads = m->upload_until > 0 && !r->attached;
   r->state = REQUEST_ACCEPTED;
   r->field_bytes = m->field_bytes;
   if (!first) quark__download_resume_locked(conn, r);
@@ -201,7 +204,8 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
 void quark__request_resume_locked(quark_connection_t *conn, request_t *request) {
   if (request->state == REQUEST_REJECTED) return;
   request->up.until = 0; /* nothing is sent before ACCEPTED says where to go on */
-  bool open = request->ended < request->nrhs || request->downloads;
+  bool open =
+      request->state == REQUEST_SUBMITTED || request->ended < request->nrhs || request->downloads;
   for (uint32_t i = 0; i < request->nrhs; i++)
     open |= request->rhs[i].result.bytes > 0 && !request->rhs[i].acked;
   if (open) quark__post_bytes_locked(conn, request->submit, request->submit_bytes, NULL);
@@ -276,7 +280,7 @@ static quark_code_t add_request(quark_connection_t *conn, request_t *r, quark_er
   request_t **end = &conn->requests;
   while (*end) end = &(*end)->next;
   *end = r;
-  conn->last_request = r->number;
+  if (r->number > conn->last_request) conn->last_request = r->number;
   return QUARK_OK;
 }
 
@@ -298,9 +302,8 @@ static void release(quark_connection_t *conn, request_t *r) {
   if (r->ended == r->nrhs) remove_request(conn, r);
 }
 
-/* Sends a new packed request, which it takes, and waits for the answer; what: its message. */
-static quark_code_t ask(quark_connection_t *conn, request_t *r, const char *what, uint64_t *request,
-                        uint64_t *bytes, quark_error_t *err) {
+quark_code_t quark__request_ask_locked(quark_connection_t *conn, request_t *r, const char *what,
+                                       uint64_t *request, uint64_t *bytes, quark_error_t *err) {
   if (!r || !r->submit) {
     quark__request_free(r);
     return quark__fail(err, QUARK_NO_MEMORY, "no memory for a %s", what);
@@ -337,7 +340,7 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
       r->keep = params->keep;
       r->submit = quark__pack_submit(r->number, params, &r->submit_bytes);
     }
-    code = ask(conn, r, "SUBMIT", request, field_bytes, err);
+    code = quark__request_ask_locked(conn, r, "SUBMIT", request, field_bytes, err);
   }
   pthread_mutex_unlock(&conn->lock);
   return code;
@@ -351,7 +354,7 @@ quark_code_t quark_contract(quark_connection_t *conn, const quark_contraction_t 
   if (code == QUARK_OK) {
     request_t *r = new_request(conn, 1);
     if (r) r->submit = quark__pack_contract(r->number, contraction, &r->submit_bytes);
-    code = ask(conn, r, "CONTRACT", request, bytes, err);
+    code = quark__request_ask_locked(conn, r, "CONTRACT", request, bytes, err);
   }
   pthread_mutex_unlock(&conn->lock);
   return code;
@@ -388,6 +391,12 @@ quark_code_t quark_wait(quark_connection_t *conn, uint64_t request, uint32_t rhs
   }
   pthread_mutex_unlock(&conn->lock);
   return code;
+}
+
+void quark__request_refused_locked(request_t *r, quark_code_t code, const char *text) {
+  if (r->state != REQUEST_SUBMITTED || !r->attached) return;
+  r->state = REQUEST_REJECTED;
+  quark__fail(&r->error, code, "%s", text);
 }
 
 static quark_code_t ack(quark_connection_t *conn, request_t *r, int32_t rhs, quark_error_t *err) {

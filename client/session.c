@@ -119,7 +119,9 @@ static void error(quark_connection_t *conn, const Quark__Error *m) {
     quark__fail(&conn->last_error, code, "%s", m->text);
     conn->last_error_request = m->request;
     request_t *r = quark__request_find_locked(conn, m->request);
-    if (r) quark__download_fail_locked(r, code, m->text);
+    if (!r) return;
+    quark__request_refused_locked(r, code, m->text);
+    quark__download_fail_locked(r, code, m->text);
   }
 }
 
@@ -131,6 +133,9 @@ void quark__session_message_locked(quark_connection_t *conn, const Quark__Server
     break;
   case QUARK__SERVER_MESSAGE__BODY_ACCEPTED:
     quark__request_accepted_locked(conn, m->accepted);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_ATTACHED:
+    quark__request_attached_locked(conn, m->attached);
     break;
   case QUARK__SERVER_MESSAGE__BODY_REJECTED:
     quark__request_rejected_locked(conn, m->rejected);

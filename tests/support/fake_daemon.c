@@ -162,6 +162,23 @@ static void bad_session(state_t *s, const Quark__ClientMessage *m) {
     reply_error(s, QK_NOT_FOUND, "say HELLO", 1, 0);
 }
 
+static void attach(state_t *s, uint64_t number) {
+  if (number != s->number || number == 0) {
+    reply_error(s, QK_NOT_FOUND, "request is not here", 0, number);
+    return;
+  }
+  Quark__Accepted a = QUARK__ACCEPTED__INIT;
+  a.request = number;
+  a.field_bytes = s->field_bytes;
+  a.upload_next = s->arrived;
+  a.upload_until = s->credit;
+  a.repeated_submit = 1;
+  REPLY(s, ATTACHED, attached, Quark__Attached, QUARK__ATTACHED__INIT, b->accepted = &a;
+        b->submit = s->d->last->submit);
+  for (uint32_t i = 0; i < s->nrhs; i++)
+    if (s->ended[i]) send_result(s, i, (uint32_t)s->ended[i] - 1);
+}
+
 static void grant(state_t *s, const Quark__Grant *m) {
   if (m->request != s->number || m->rhs >= s->nrhs || s->ended[m->rhs] != 1 + QK_OK) {
     reply_error(s, QK_NOT_FOUND, "no such solution", 0, m->request);
@@ -248,6 +265,10 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     d->contracts++;
     remember(d, m);
     submit(s, m->contract->request, 1, 0);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
+    d->attaches++;
+    attach(s, m->attach->request);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
     d->releases++;

@@ -33,7 +33,8 @@ typedef struct fake_script {
 
 typedef struct fake_daemon {
   fake_script_t script;
-  atomic_int hellos, submits, contracts, acks, cancels, releases, goodbyes, pings, violations;
+  atomic_int hellos, submits, contracts, attaches, acks, cancels, releases, goodbyes, pings,
+      violations;
   atomic_ullong uploaded; /* bytes of the request's stream */
   Quark__ClientMessage
       *last; /* the latest SUBMIT or CONTRACT; the test reads it after the answer */

@@ -1,0 +1,122 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/quark.h"
+#include "tests/support/fake_daemon.h"
+
+enum { FIELD = 3 * 1024 * 1024 + 4096, NRHS = 2 };
+
+static fake_daemon_t fake;
+
+static void setup(void) {
+  fake_daemon_start(&fake, FIELD);
+}
+
+static void teardown(void) {
+  fake_daemon_stop(&fake);
+}
+
+TestSuite(libquark_attach, .init = setup, .fini = teardown, .timeout = 60);
+
+static quark_connection_t *connect_as(const uint8_t id[16]) {
+  quark_connection_t *conn;
+  quark_options_t o;
+  quark_error_t err;
+  quark_options_init(&o);
+  o.client_id = id;
+  o.keep_session = true;
+  cr_assert_eq(quark_connect(fake.endpoint, &o, &conn, &err), QUARK_OK, "%s", err.text);
+  return conn;
+}
+
+static const quark_column_t COLUMNS[NRHS] = {{.t = 3, .px = 1, .seed = 77, .spin = -1},
+                                             {.t = 4, .t_every = 2, .seed = 78, .colour = 2}};
+
+/* Two noise sources of a client that leaves. */
+static uint64_t leave_a_request(const uint8_t id[16]) {
+  quark_connection_t *conn = connect_as(id);
+  quark_params_t p;
+  uint64_t request;
+  quark_params_init(&p);
+  p.nrhs = NRHS;
+  p.source = QUARK_Z4;
+  p.column = COLUMNS;
+  p.tol = 1e-5;
+  p.dtype = QUARK_F32;
+  p.basis = QUARK_UKQCD;
+  p.normalisation = QUARK_KAPPA;
+  p.priority = 6;
+  p.detach_ms = 5000;
+  p.smear = (quark_smearing_t){
+      .alpha = 0.25, .steps = 7, .links = QUARK_STOUT, .link_param = {0.1}, .link_steps = 3};
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  cr_expect_eq(fake.last->submit->detach_ms, 5000);
+  quark_close(conn);
+  return request;
+}
+
+static void check_params(const quark_params_t *p) {
+  cr_expect(p->nrhs == NRHS && p->source == QUARK_Z4 && p->tol == 1e-5 && p->dtype == QUARK_F32);
+  cr_expect(p->basis == QUARK_UKQCD && p->normalisation == QUARK_KAPPA && p->priority == 6);
+  cr_expect(p->detach_ms == 5000 && !p->keep && !p->discard);
+  cr_expect(p->smear.alpha == 0.25 && p->smear.steps == 7 && p->smear.links == QUARK_STOUT);
+  cr_expect(p->smear.link_param[0] == 0.1 && p->smear.link_steps == 3 && !p->smear.link_all);
+  cr_assert_not_null(p->column);
+  for (int i = 0; i < NRHS; i++) {
+    const quark_column_t *c = &p->column[i], *want = &COLUMNS[i];
+    cr_expect(c->t == want->t && c->px == want->px && c->seed == want->seed);
+    cr_expect(c->spin == want->spin && c->colour == want->colour && c->t_every == want->t_every);
+  }
+}
+
+static void fetch(quark_connection_t *conn, uint64_t request) {
+  uint8_t *x = malloc(FIELD);
+  quark_result_t result;
+  quark_error_t err;
+  for (uint32_t i = 0; i < NRHS; i++) {
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(result.iterations, 7u + i);
+    cr_assert_eq(quark_download(conn, request, i, x, FIELD, &err), QUARK_OK, "%s", err.text);
+  }
+  free(x);
+}
+
+Test(libquark_attach, a_request_of_an_earlier_connection_is_like_ones_own) {
+  const uint8_t id[16] = "earlier and now";
+  const uint64_t request = leave_a_request(id);
+  quark_connection_t *conn = connect_as(id);
+  quark_attached_t a;
+  quark_error_t err;
+  cr_assert_eq(quark_attach(conn, request, &a, &err), QUARK_OK, "%s", err.text);
+  cr_expect(!a.contraction && a.bytes == FIELD && a.uploaded == 0);
+  check_params(&a.params);
+  cr_expect_eq(quark_attach(conn, request, &a, &err), QUARK_BAD_ARGUMENT);
+  fetch(conn, request);
+  cr_expect_eq(quark_release(conn, request, NULL), QUARK_OK);
+  quark_close(conn);
+  cr_expect_gt(fake.acks, 0);
+}
+
+Test(libquark_attach, an_attached_request_survives_a_broken_connection) {
+  const uint8_t id[16] = "earlier and now";
+  const uint64_t request = leave_a_request(id);
+  fake.script.drop_download = 5;
+  quark_connection_t *conn = connect_as(id);
+  quark_attached_t a;
+  cr_assert_eq(quark_attach(conn, request, &a, NULL), QUARK_OK);
+  fetch(conn, request);
+  cr_expect_eq(fake.attaches, 2, "asked again after the break: %d", fake.attaches);
+  quark_close(conn);
+}
+
+Test(libquark_attach, what_is_not_there_is_refused) {
+  const uint8_t id[16] = "earlier and now";
+  quark_connection_t *conn = connect_as(id);
+  quark_attached_t a;
+  quark_error_t err;
+  cr_expect_eq(quark_attach(conn, 12345, &a, &err), QUARK_NOT_FOUND, "%s", err.text);
+  cr_expect_not_null(strstr(err.text, "is not here"), "%s", err.text);
+  cr_expect_eq(quark_attach(conn, 12345, &a, &err), QUARK_NOT_FOUND);
+  quark_close(conn);
+}
