@@ -1,7 +1,10 @@
 /*
- * log.h: the one way to write to the log (stderr). One line a message: UTC time, level,
+ * log.h: the one way to write to the log (stderr). One line a message of at most 2 KiB: UTC time, level,
  * program[rank], subsystem, job id where there is one, then the exact cause in lower case.
  * Thread-safe.
+ *
+ * As JSON a line is one object with always the same keys: time (RFC 3339, milliseconds), level, program, rank (or
+ * null), subsystem, job (or null), text. It is valid UTF-8 whatever the text quotes.
  */
 #ifndef QK_BASE_LOG_H
 #define QK_BASE_LOG_H
@@ -12,8 +15,16 @@ extern "C" {
 
 typedef enum qk_level { QK_LOG_ERROR, QK_LOG_WARN, QK_LOG_INFO, QK_LOG_DEBUG } qk_level_t;
 
-/* program: shown in each line, copied; rank < 0 shows none. */
+typedef enum qk_log_format { QK_LOG_TEXT, QK_LOG_JSON } qk_log_format_t;
+
+/* program: shown in each line, its first 40 bytes, copied; rank < 0 shows none. */
 void qk_log_init(const char *program, int rank, qk_level_t level);
+
+/* The form of all lines from now on; before threads start. Text at first. */
+void qk_log_use(qk_log_format_t format);
+const char *qk_log_format_name(qk_log_format_t format);
+/* "text" or "json"; returns 0, or -1 for another word. */
+int qk_log_parse_format(const char *word, qk_log_format_t *format);
 
 /* "error", "warn", "info" or "debug"; returns 0, or -1 for another word. */
 int qk_log_parse_level(const char *word, qk_level_t *level);

@@ -27,9 +27,10 @@ typedef struct options {
   const char *comm;
   int silence_ms;
   qk_level_t level;
+  qk_log_format_t format;
 } options_t;
 
-enum { KEY_FRONT = 256, KEY_COMM, KEY_SILENCE, KEY_LOG_LEVEL };
+enum { KEY_FRONT = 256, KEY_COMM, KEY_SILENCE, KEY_LOG_LEVEL, KEY_LOG_FORMAT };
 
 static const struct argp_option option_table[] = {
     {"front", KEY_FRONT, "ENDPOINT", 0, "ZeroMQ endpoint of quarkd, as in ipc:///run/quarkd/engine",
@@ -39,6 +40,7 @@ static const struct argp_option option_table[] = {
     {"silence", KEY_SILENCE, "MS", 0, "leave when the front has been silent for so long (30000)",
      0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warn, info (default) or debug", 0},
+    {"log-format", KEY_LOG_FORMAT, "FORMAT", 0, "text (default) or json: one object a line", 0},
     {0},
 };
 
@@ -67,6 +69,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
   case KEY_LOG_LEVEL:
     if (qk_log_parse_level(arg, &options->level) != 0)
       argp_error(state, "--log-level=%s: error, warn, info or debug", arg);
+    return 0;
+  case KEY_LOG_FORMAT:
+    if (qk_log_parse_format(arg, &options->format) != 0)
+      argp_error(state, "--log-format=%s: text or json", arg);
     return 0;
   case ARGP_KEY_END:
     if (options->front == NULL) argp_error(state, "--front is missing");
@@ -115,6 +121,7 @@ int main(int argc, char **argv) {
   argp_err_exit_status = EX_USAGE;
   argp_parse(&argp, argc, argv, 0, NULL, &options);
   qk_log_init("engine", -1, options.level);
+  qk_log_use(options.format);
   qk_channel_block_signals();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 

@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
     return exit_code;
   }
   qk_log_init("quarkd", -1, (qk_level_t)settings.log_level);
+  qk_log_use((qk_log_format_t)settings.log_format);
   signal(SIGPIPE, SIG_IGN);
   calm_openmp();
   qk_server_t *server = qk_malloc(sizeof *server);

@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 
 struct qk_process {
@@ -14,6 +16,8 @@ struct qk_process {
   bool running;
   qk_exit_fn *exited;
   void *arg;
+  bool json;     /* every line of ours is an object */
+  size_t filled; /* bytes of a line that has not ended */
   char buffer[4096];
 };
 
@@ -33,21 +37,49 @@ static void on_exit_of_child(uv_process_t *child, int64_t code, int sig) {
   if (p->exited) p->exited(p->arg, how);
 }
 
+/* ---- its stderr ---------------------------------------------------------------------------- */
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
   (void)suggested;
   qk_process_t *p = handle->data;
-  *buf = uv_buf_init(p->buffer, sizeof p->buffer);
+  *buf = uv_buf_init(p->buffer + p->filled, (unsigned)(sizeof p->buffer - p->filled));
+}
+
+/* What is no line of qk_log, such as the words of mpirun, of a library or of the system. */
+static bool foreign(const char *line, size_t n) {
+  static const char begin[] = "{\"time\":\"";
+  return n <= strlen(begin) || memcmp(line, begin, strlen(begin)) != 0 || line[n - 1] != '}';
+}
+
+/* Whole lines, so that ours do not come in between; n without the newline. */
+static void pass_on(const qk_process_t *p, char *line, size_t n) {
+  if (p->json && foreign(line, n)) {
+    if (n > 0) qk_warn("engine", "%.*s", (int)n, line);
+    return;
+  }
+  const struct iovec parts[] = {{line, n}, {"\n", 1}};
+  ssize_t written = writev(STDERR_FILENO, parts, 2);
+  (void)written; /* there is nowhere to report to */
 }
 
 static void on_stderr(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  qk_process_t *p = stream->data;
+  (void)buf;
   if (n < 0) {
     uv_read_stop(stream);
+    if (p->filled > 0) pass_on(p, p->buffer, p->filled);
+    p->filled = 0;
     return;
   }
-  for (ssize_t done = 0, w; done < n; done += w) {
-    w = write(STDERR_FILENO, buf->base + done, (size_t)(n - done));
-    if (w <= 0) return;
+  char *line = p->buffer, *end = p->buffer + p->filled + n;
+  for (char *next; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1)
+    pass_on(p, line, (size_t)(next - line));
+  if (line == p->buffer && end == p->buffer + sizeof p->buffer) {
+    pass_on(p, line, sizeof p->buffer);
+    line = end;
   }
+  p->filled = (size_t)(end - line);
+  memmove(p->buffer, line, p->filled);
 }
 
 static void close_handles(qk_process_t *p) {
@@ -55,10 +87,11 @@ static void close_handles(qk_process_t *p) {
   uv_close((uv_handle_t *)&p->err, on_closed);
 }
 
-qk_status_t qk_process_spawn(qk_loop_t *loop, char *const argv[], qk_exit_fn *exited, void *arg,
-                             qk_process_t **out, qk_err_t *err) {
+qk_status_t qk_process_spawn(qk_loop_t *loop, char *const argv[], bool json, qk_exit_fn *exited,
+                             void *arg, qk_process_t **out, qk_err_t *err) {
   qk_process_t *p = qk_calloc(1, sizeof *p);
   if (!p) return qk_fail(err, QK_NO_MEMORY, "no memory for a process");
+  p->json = json;
   p->exited = exited;
   p->arg = arg;
   p->child.data = p->err.data = p;

@@ -90,6 +90,8 @@ static const qk_config_row_t ROWS[] = {
      "limit for finishing accepted work at the end"},
     {"log-level", QK_CONFIG_CHOICE, AT(log_level), "info", 0, 0, "error|warn|info|debug",
      "least important message that is logged"},
+    {"log-format", QK_CONFIG_CHOICE, AT(log_format), "text", 0, 0, "text|json",
+     "form of a line of the log; json: one object a line"},
 };
 
 static const char *const SOLVERS[] = {"auto", "mg", "bicgstab", "cg", "gcr"};

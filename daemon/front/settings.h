@@ -26,7 +26,7 @@ typedef struct qk_settings {
   int64_t user_memory; /* 0: no limit but max_memory */
   int64_t user_rhs;    /* 0: no limit */
   double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout; /* seconds */
-  int log_level;
+  int log_level, log_format;
   /* made from them */
   int dims[4]; /* zeros: not given */
   int grid[4]; /* zeros: chosen by the engine */

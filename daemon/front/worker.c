@@ -422,6 +422,7 @@ static int split(char *text, char **argv, int max) {
 }
 
 static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
+  const qk_log_format_t format = (qk_log_format_t)w->settings->log_format;
   char ranks[24], mpirun[512], *argv[ARGS_MAX];
   int n = 0;
   w->generation++;
@@ -437,8 +438,11 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
   argv[n++] = (char *)w->program;
   argv[n++] = "--front";
   argv[n++] = w->endpoint;
+  argv[n++] = "--log-format";
+  argv[n++] = (char *)qk_log_format_name(format);
   argv[n] = NULL;
-  s = qk_process_spawn(w->loop, argv, on_exit_of_engine, w, &w->process, err);
+  s = qk_process_spawn(w->loop, argv, format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
+                       err);
   if (s != QK_OK) close_socket(w);
   return s;
 }

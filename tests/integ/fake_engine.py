@@ -6,6 +6,7 @@ seed in the first number, and alpha of a smearing in the second, for generated o
 contraction's first channel is its action in the same way; its numbers are `correlators`.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
+FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -191,4 +192,5 @@ class FakeEngine:
 
 if __name__ == '__main__':
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: goes with the front
+    os.write(2, os.environ.get('FAKE_SAYS', '').encode())
     FakeEngine(sys.argv[sys.argv.index('--front') + 1]).run()

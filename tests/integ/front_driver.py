@@ -69,7 +69,7 @@ class Daemon:
         self.reader.start()
         self.context = zmq.Context()
         self.endpoint = None
-        if m := self.log(r'listening on (\S+), data on (\S+)'):
+        if m := self.log(r'listening on (\S+), data on ([^\s"]+)'):
             self.endpoint, self.data_endpoint = m[1], m[2]
         if wait:
             assert self.log(wait), 'quarkd has ended: ' + ''.join(self.lines[-5:])

@@ -1,9 +1,11 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/utf8.h"
 
 /* What qk_log wrote to stderr since redirection, as one string. */
 static void captured(char *out, size_t size) {
@@ -60,6 +62,92 @@ Test(log, long_messages_are_cut_and_keep_their_newline, .init = cr_redirect_stde
   size_t n = strlen(text);
   cr_expect_eq(n, 2047, "%zu", n);
   cr_expect_eq(text[n - 1], '\n');
+}
+
+/* One line as JSON; what comes before the text is checked and left out. */
+static json_t *logged(const char *job, const char *format, const char *argument) {
+  char line[4096];
+  json_error_t error;
+  qk_log_init("quarkd", -1, QK_LOG_INFO);
+  qk_log_use(QK_LOG_JSON);
+  qk_log(QK_LOG_WARN, "session", job, format, argument);
+  fclose(stderr);
+  captured(line, sizeof line);
+  cr_expect_lt(strlen(line), 2049);
+  cr_assert_eq(strchr(line, '\n'), line + strlen(line) - 1, "%s", line);
+  json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+  cr_assert_not_null(object, "%s: %s", error.text, line);
+  cr_assert_eq(json_object_size(object), 7);
+  return object;
+}
+
+static const char *member(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+Test(log, json_lines_have_stable_keys, .init = cr_redirect_stderr) {
+  json_t *o = logged("c0ffee/17", "user %s", "ann");
+  int y, mo, d, h, mi, s, ms, end = 0;
+  sscanf(member(o, "time"), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &y, &mo, &d, &h, &mi, &s, &ms, &end);
+  cr_expect_eq(end, 24, "%s", member(o, "time"));
+  cr_expect_str_eq(member(o, "level"), "warn");
+  cr_expect_str_eq(member(o, "program"), "quarkd");
+  cr_expect(json_is_null(json_object_get(o, "rank")));
+  cr_expect_str_eq(member(o, "subsystem"), "session");
+  cr_expect_str_eq(member(o, "job"), "c0ffee/17");
+  cr_expect_str_eq(member(o, "text"), "user ann");
+  json_decref(o);
+}
+
+Test(log, json_escapes_what_a_peer_said, .init = cr_redirect_stderr) {
+  json_t *o =
+      logged(NULL, "%s", "a\"}\n{\\ \x1b[31m \xc3\xa9 \xff \xed\xa0\x80 \xf0\x9f\x98\x80 \xe2\x82");
+  cr_expect(json_is_null(json_object_get(o, "job")));
+  cr_expect_str_eq(member(o, "text"),
+                   "a\"}\n{\\ \x1b[31m \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
+                   "\xf0\x9f\x98\x80 \xef\xbf\xbd\xef\xbf\xbd");
+  json_decref(o);
+}
+
+/* Whatever the text consists of: an escape is not cut, nor is a character. */
+Test(log, json_lines_are_cut_whole, .init = cr_redirect_stderr) {
+  static const char *const parts[] = {"m", "\"", "\x01", "\xff", "\xc3\xa9", "\xf0\x9f\x98\x80"};
+  for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
+    for (size_t shift = 0; shift < 4; shift++) {
+      char big[6000];
+      memset(big, 'x', shift);
+      size_t n = shift;
+      for (; n + 8 < sizeof big; n += strlen(parts[p])) strcpy(big + n, parts[p]);
+      qk_log_init("engine", 12, QK_LOG_INFO);
+      qk_log_use(QK_LOG_JSON);
+      qk_info("load", "%s", big);
+    }
+  fclose(stderr);
+  FILE *err = cr_get_redirected_stderr();
+  char line[4096];
+  int lines = 0;
+  for (; fgets(line, sizeof line, err); lines++) {
+    json_t *o = json_loads(line, 0, NULL);
+    cr_assert(o && strlen(line) <= 2048 && strlen(line) > 1900, "%zu: %s", strlen(line), line);
+    cr_expect_eq(json_integer_value(json_object_get(o, "rank")), 12);
+    json_decref(o);
+  }
+  cr_expect_eq(lines, 24);
+}
+
+Test(log, parses_format_words) {
+  qk_log_format_t format = QK_LOG_TEXT;
+  cr_expect_eq(qk_log_parse_format("json", &format), 0);
+  cr_expect_eq(format, QK_LOG_JSON);
+  cr_expect_str_eq(qk_log_format_name(format), "json");
+  cr_expect_eq(qk_log_parse_format("xml", &format), -1);
+}
+
+Test(utf8, cleans_what_is_no_text) {
+  char text[] = "caf\xc3\xa9 \x1b[2J\x7f \xc2\x9b \xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 "
+                "\xe2\x82\xac \xf0\x9f\x98\x80 \xe2\x82";
+  qk_utf8_clean(text);
+  cr_expect_str_eq(text, "caf\xc3\xa9 ?[2J? ?? ?? ??? ???? \xe2\x82\xac \xf0\x9f\x98\x80 ??");
 }
 
 Test(log, parses_level_words) {
