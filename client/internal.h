@@ -125,10 +125,11 @@ struct quark_connection {
   request_t *requests;
   uint64_t last_request;
 
-  uint64_t sessions;           /* times the session was opened */
-  uint64_t reports, shutdowns; /* answers so far */
-  uint64_t pings, pongs;       /* since HELLO */
+  uint64_t sessions;                       /* times the session was opened */
+  uint64_t reports, activities, shutdowns; /* answers so far; activities: of the reports */
+  uint64_t pings, pongs;                   /* since HELLO */
   quark_report_t report;
+  quark_activity_t activity;
   quark_error_t last_error; /* the latest ERROR about a request */
   uint64_t last_error_request;
 };
@@ -200,6 +201,6 @@ void quark__download_restart_locked(quark_connection_t *conn, request_t *request
 void quark__download_fail_locked(request_t *request, quark_code_t code, const char *text);
 
 /* report.c */
-void quark__report_read(quark_report_t *report, const Quark__StatusReport *m);
+void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);
 
 #endif

@@ -428,6 +428,36 @@ typedef struct quark_report {
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
                                     quark_error_t *err);
 
+enum { QUARK_SLOTS = 65, QUARK_USERS = 256 };
+
+/* A right-hand side that is being solved, or a contraction. Texts are UTF-8 without control characters. */
+typedef struct quark_slot {
+  bool contraction; /* needs no slot; iterations, residual and tol mean nothing */
+  uint32_t slot;
+  char job[48], user[72]; /* job: begin of the client id, request, as in the daemon's log */
+  uint32_t rhs;
+  uint64_t iterations;
+  double residual, tol; /* relative; the solver's estimate, 1 before the first */
+  double seconds;       /* since it got the slot */
+} quark_slot_t;
+
+typedef struct quark_user {
+  char name[72];
+  uint64_t queued, memory; /* right-hand sides and contractions; bytes of its requests */
+  uint32_t running;
+  double work; /* applications of the operator given so far, expected ones of what runs */
+} quark_user_t;
+
+typedef struct quark_activity {
+  uint32_t slots, users, users_left_out;
+  quark_slot_t slot[QUARK_SLOTS];
+  quark_user_t user[QUARK_USERS]; /* who runs the most first, then who waits the most */
+} quark_activity_t;
+
+/* quark_status, with what goes on at this moment. */
+QUARK_API quark_code_t quark_activity(quark_connection_t *conn, quark_report_t *report,
+                                      quark_activity_t *activity, quark_error_t *err);
+
 /* now false: the daemon finishes what it has accepted, then leaves. */
 QUARK_API quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *err);
 

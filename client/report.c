@@ -90,7 +90,7 @@ static void read_engine(quark_report_t *report, const Quark__EngineReport *m) {
   if (m->memory) read_memory(&report->engine.memory, m->memory);
 }
 
-void quark__report_read(quark_report_t *report, const Quark__StatusReport *m) {
+static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   memset(report, 0, sizeof *report);
   report->state = (quark_state_t)m->state;
   COPY(report->version, m->version);
@@ -114,6 +114,43 @@ void quark__report_read(quark_report_t *report, const Quark__StatusReport *m) {
 #undef COUNTER
 }
 
+static void read_slot(quark_slot_t *slot, const Quark__SlotReport *m) {
+  slot->contraction = !m->has_slot;
+  slot->slot = m->slot;
+  COPY(slot->job, m->job);
+  COPY(slot->user, m->user);
+  slot->rhs = m->rhs;
+  slot->iterations = m->iterations;
+  slot->residual = m->residual;
+  slot->tol = m->tol;
+  slot->seconds = m->seconds;
+}
+
+static void read_user(quark_user_t *user, const Quark__UserReport *m) {
+  COPY(user->name, m->name);
+  user->queued = m->queued;
+  user->running = m->running;
+  user->work = m->work;
+  user->memory = m->memory;
+}
+
+static void read_activity(quark_activity_t *activity, const Quark__ActivityReport *m) {
+  memset(activity, 0, sizeof *activity);
+  activity->slots = (uint32_t)(m->n_slot < QUARK_SLOTS ? m->n_slot : QUARK_SLOTS);
+  activity->users = (uint32_t)(m->n_user < QUARK_USERS ? m->n_user : QUARK_USERS);
+  activity->users_left_out = m->users_left_out + (uint32_t)(m->n_user - activity->users);
+  for (uint32_t i = 0; i < activity->slots; i++) read_slot(&activity->slot[i], m->slot[i]);
+  for (uint32_t i = 0; i < activity->users; i++) read_user(&activity->user[i], m->user[i]);
+}
+
+void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
+  read_report(&conn->report, m);
+  conn->reports++;
+  if (!m->activity) return;
+  read_activity(&conn->activity, m->activity);
+  conn->activities++;
+}
+
 /* Sends a message, again after each reconnection, until its answers, counted by *answers, become more. */
 static quark_code_t ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                const uint64_t *answers, const char *what, quark_error_t *err) {
@@ -133,16 +170,30 @@ static quark_code_t ask_locked(quark_connection_t *conn, const Quark__ClientMess
   }
 }
 
-quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report, quark_error_t *err) {
+/* activity may be NULL: a plain one. */
+static quark_code_t ask_status(quark_connection_t *conn, quark_report_t *report,
+                               quark_activity_t *activity, quark_error_t *err) {
   Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
+  request.has_activity = request.activity = activity != NULL;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
   message.status = &request;
   pthread_mutex_lock(&conn->lock);
-  const quark_code_t code = ask_locked(conn, &message, &conn->reports, "STATUS", err);
+  const quark_code_t code =
+      ask_locked(conn, &message, activity ? &conn->activities : &conn->reports, "STATUS", err);
   if (code == QUARK_OK) *report = conn->report;
+  if (code == QUARK_OK && activity) *activity = conn->activity;
   pthread_mutex_unlock(&conn->lock);
   return code;
+}
+
+quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report, quark_error_t *err) {
+  return ask_status(conn, report, NULL, err);
+}
+
+quark_code_t quark_activity(quark_connection_t *conn, quark_report_t *report,
+                            quark_activity_t *activity, quark_error_t *err) {
+  return ask_status(conn, report, activity, err);
 }
 
 quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *err) {

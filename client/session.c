@@ -154,8 +154,7 @@ void quark__session_message_locked(quark_connection_t *conn, const Quark__Server
     error(conn, m->error);
     break;
   case QUARK__SERVER_MESSAGE__BODY_STATUS:
-    quark__report_read(&conn->report, m->status);
-    conn->reports++;
+    quark__report_read_locked(conn, m->status);
     break;
   case QUARK__SERVER_MESSAGE__BODY_SHUTDOWN:
     conn->shutdowns++;

@@ -26,6 +26,7 @@ enum {
   QK_PRIORITY_DEFAULT = 4,
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
+  QK_USERS_SHOWN = 256,         /* users in a STATUS report */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_SLOTS_CHOSEN = 16,         /* most slots of an engine that may choose */
   QK_PROPAGATOR_COLUMNS = 12,   /* right-hand sides of a propagator: spin, colour */

@@ -231,7 +231,7 @@ static void handle(qk_server_t *server, const qk_peer_t *peer, const void *data,
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO)
     on_hello(server, peer, session, m->hello);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_STATUS)
-    qk_report_send(server, peer);
+    qk_report_send(server, peer, m->status->activity);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN)
     on_shutdown(server, peer, m->shutdown);
   else if (session)

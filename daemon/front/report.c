@@ -1,5 +1,11 @@
+#include "daemon/front/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/base/mem.h"
+#include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
 #include "daemon/front/server.h"
 
@@ -105,32 +111,130 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->dropped = c->dropped;
 }
 
-void qk_report_send(qk_server_t *server, const qk_peer_t *peer) {
-  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
-  Quark__StatusReport report = QUARK__STATUS_REPORT__INIT;
-  Quark__SetupReport setup = QUARK__SETUP_REPORT__INIT;
-  Quark__EngineReport engine = QUARK__ENGINE_REPORT__INIT;
-  Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
-  fill_setup(server, &setup);
-  fill_engine(server, &engine);
-  qk_report_counters(server, &counters);
-  report.state = state_of(server);
-  report.version = (char *)qk_version();
-  report.pid = (uint64_t)getpid();
-  report.uptime = qk_server_now(server) - server->started;
+/* ---- what goes on --------------------------------------------------------------------------- */
+
+/* A name that a peer gave, in the report's keeping. */
+static char *keep_name(qk_report_t *r, const char *name) {
+  char *kept = r->name[r->names++];
+  snprintf(kept, sizeof r->name[0], "%s", name);
+  qk_utf8_clean(kept);
+  return kept;
+}
+
+static void fill_slots(const qk_server_t *server, qk_report_t *r) {
+  const double now = qk_server_now(server);
+  r->activity.slot = r->slot_list;
+  for (int k = 0; k < QK_PLACES; k++) {
+    const qk_rhs_t *rhs = server->slot[k].rhs;
+    if (!rhs) continue;
+    Quark__SlotReport *s = &r->slot[r->activity.n_slot];
+    quark__slot_report__init(s);
+    s->has_slot = k != QK_CONTRACT_PLACE;
+    s->slot = (uint32_t)k;
+    s->job = rhs->job->name;
+    s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
+    s->rhs = rhs->index;
+    s->iterations = rhs->iterations;
+    s->residual = rhs->residual;
+    s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
+    s->seconds = now - rhs->started_at;
+    r->slot_list[r->activity.n_slot++] = s;
+  }
+}
+
+typedef struct user_count {
+  const qk_sched_user_t *user;
+  int64_t queued;
+  uint32_t running;
+} user_count_t;
+
+static user_count_t count_user(const qk_server_t *server, const qk_sched_user_t *user) {
+  user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
+  for (int k = 0; k < QK_PLACES; k++)
+    c.running += server->slot[k].rhs && server->slot[k].rhs->job->user == user;
+  for (qk_link_t *l = server->suspects.next; l != &server->suspects; l = l->next)
+    c.queued += QK_HOLDER(l, qk_rhs_t, queue.link)->job->user == user;
+  return c;
+}
+
+static int busier_first(const void *a, const void *b) {
+  const user_count_t *x = a, *y = b;
+  const double more = qk_sched_user_given(y->user) - qk_sched_user_given(x->user);
+  if (x->running != y->running) return x->running < y->running ? 1 : -1;
+  if (x->queued != y->queued) return x->queued < y->queued ? 1 : -1;
+  return (more > 0) - (more < 0);
+}
+
+static void fill_users(const qk_server_t *server, qk_report_t *r) {
+  size_t n = 0, i = 0;
+  r->activity.user = r->user_list;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) n++;
+  user_count_t *count = qk_calloc(n ? n : 1, sizeof *count);
+  r->activity.users_left_out = (uint32_t)n;
+  r->activity.has_users_left_out = true;
+  if (!count) return;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));)
+    count[i++] = count_user(server, u);
+  qsort(count, n, sizeof *count, busier_first);
+  for (i = 0; i < n && i < QK_USERS_SHOWN; i++) {
+    Quark__UserReport *u = &r->user[i];
+    quark__user_report__init(u);
+    u->name = keep_name(r, qk_sched_user_name(count[i].user));
+    u->queued = (uint64_t)count[i].queued;
+    u->running = count[i].running;
+    u->work = qk_sched_user_given(count[i].user);
+    u->memory = (uint64_t)qk_sched_user_memory((qk_sched_user_t *)count[i].user)->used;
+    r->user_list[r->activity.n_user++] = u;
+    r->activity.users_left_out--;
+  }
+  qk_free(count);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
+  Quark__StatusReport *status = &r->status;
+  quark__status_report__init(status);
+  quark__setup_report__init(&r->setup);
+  quark__engine_report__init(&r->engine);
+  quark__counter_report__init(&r->counters);
+  quark__activity_report__init(&r->activity);
+  r->names = 0;
+  fill_setup(server, &r->setup);
+  fill_engine(server, &r->engine);
+  qk_report_counters(server, &r->counters);
+  status->state = state_of(server);
+  status->version = (char *)qk_version();
+  status->pid = (uint64_t)getpid();
+  status->uptime = qk_server_now(server) - server->started;
   if (qk_worker_state(server->worker) == QK_WORKER_LOADING) {
     const qk_engine_info_t *e = qk_worker_info(server->worker);
-    report.phase = (char *)e->phase;
-    report.has_done = report.has_total = true;
-    report.done = e->done;
-    report.total = e->total;
+    status->phase = (char *)e->phase;
+    status->has_done = status->has_total = true;
+    status->done = e->done;
+    status->total = e->total;
   }
-  report.setup = &setup;
-  report.engine = &engine;
-  report.counters = &counters;
-  report.memory_used = (uint64_t)server->budget.used;
-  report.memory_limit = (uint64_t)server->budget.limit;
+  status->setup = &r->setup;
+  status->engine = &r->engine;
+  status->counters = &r->counters;
+  status->memory_used = (uint64_t)server->budget.used;
+  status->memory_limit = (uint64_t)server->budget.limit;
+  if (!activity) return;
+  fill_slots(server, r);
+  fill_users(server, r);
+  status->activity = &r->activity;
+}
+
+void qk_report_send(qk_server_t *server, const qk_peer_t *peer, bool activity) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  qk_report_t report;
+  Quark__ActivityReport *a = &report.activity;
+  qk_report_make(server, activity, &report);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
-  m.status = &report;
+  m.status = &report.status;
+  while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
+    a->n_user--;
+    a->users_left_out++;
+  }
   qk_reply_send(server, peer, &m);
 }

@@ -9,9 +9,11 @@ struct qk_sched_user {
   qk_link_t all, ring;
   qk_link_t items[QK_PRIORITY_MAX + 1];
   int holds;
-  double work; /* given, or expected of what is out */
+  double
+      work; /* what turns go by: given, or expected of what is out, and what others were given in its absence */
+  double given; /* alone what it was given */
   qk_budget_t memory, kept;
-  int64_t open;
+  int64_t open, length;
   char name[QK_USER_MAX + 1];
 };
 
@@ -67,10 +69,21 @@ qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user) {
   return &user->kept;
 }
 
+const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user) {
+  const qk_link_t *next = user ? user->all.next : sched->users.next;
+  return next == &sched->users ? NULL : QK_HOLDER(next, qk_sched_user_t, all);
+}
+
+int64_t qk_sched_user_queued(const qk_sched_user_t *user) {
+  return user->length;
+}
+
+double qk_sched_user_given(const qk_sched_user_t *user) {
+  return user->given;
+}
+
 static bool waits(const qk_sched_user_t *user) {
-  for (int p = 0; p <= QK_PRIORITY_MAX; p++)
-    if (!qk_link_alone(&user->items[p])) return true;
-  return false;
+  return user->length > 0;
 }
 
 void qk_sched_user_release(qk_sched_user_t *user) {
@@ -105,6 +118,7 @@ void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *it
   while (after != list && overtakes(item, item_of(after))) after = after->prev;
   qk_list_append(after->next, &item->link);
   sched->length++;
+  user->length++;
   if (!qk_link_alone(&user->ring)) return;
   qk_list_append(&sched->ring, &user->ring);
   if (user->work < sched->level) user->work = sched->level;
@@ -146,6 +160,7 @@ qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now) {
   qk_sched_item_t *item = best_of(user, now);
   if (sched->level < user->work) sched->level = user->work;
   user->work += item->cost;
+  user->given += item->cost;
   qk_list_append(&sched->ring, &user->ring); /* who is level goes behind the others */
   qk_sched_remove(sched, item);
   return item;
@@ -155,9 +170,11 @@ void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
   if (qk_link_alone(&item->link)) return;
   qk_link_remove(&item->link);
   sched->length--;
+  item->user->length--;
   if (!waits(item->user)) qk_link_remove(&item->user->ring);
 }
 
 void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
   user->work += cost - item->cost;
+  user->given += cost - item->cost;
 }

@@ -57,6 +57,12 @@ qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user);
 qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user);
 int64_t *qk_sched_user_open(qk_sched_user_t *user);
 
+/* Of all users the one after `user`, the first after NULL; NULL: there are no more. */
+const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user);
+int64_t qk_sched_user_queued(const qk_sched_user_t *user);
+/* Cost of what it was given so far: settled, or else expected. */
+double qk_sched_user_given(const qk_sched_user_t *user);
+
 void qk_sched_item_init(qk_sched_item_t *item);
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
 /* What pop would take; NULL where nothing is queued. */

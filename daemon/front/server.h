@@ -4,7 +4,7 @@
  *   server.c    life and death: sockets, turns of the loop, ticks, draining
  *   control.c   messages of clients        data.c      chunks in and out
  *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
- *   reply.c     messages to clients        report.c    STATUS
+ *   reply.c     messages to clients        report.h    STATUS
  *   pages.c     what HTTP shows        restore.c   what outlives the front
  */
 #ifndef QK_FRONT_SERVER_H
@@ -17,14 +17,12 @@
 #include "daemon/front/metrics.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/outbox.h"
+#include "daemon/front/report.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
-
-/* Places in the engine: its slots, and the one of the contraction that it works on. */
-enum { QK_CONTRACT_PLACE = QK_SLOTS_MAX, QK_PLACES };
 
 /* The right-hand side in a slot; rhs NULL: the slot is free. */
 typedef struct qk_slot_use {
@@ -159,10 +157,6 @@ void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_
 void qk_reply_result(qk_server_t *server, qk_session_t *session, const qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
-
-/* ---- report.c ---- */
-void qk_report_counters(const qk_server_t *server, Quark__CounterReport *report);
-void qk_report_send(qk_server_t *server, const qk_peer_t *peer);
 
 /* ---- pages.c ---- */
 qk_page_t qk_pages_show(void *server, const char *path);

@@ -6,7 +6,7 @@ seed in the first number, and alpha of a smearing in the second, for generated o
 contraction's first channel is its action in the same way; its numbers are `correlators`.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
-FAKE_SAYS is written to stderr at the start.
+FAKE_BULK is how many bytes its plan of memory has. FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -65,12 +65,15 @@ class FakeEngine:
                                         checkpoint=load.checkpoint or None, checkpoint_writing=how == 'save')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
+        if 'FAKE_BULK' in os.environ:  # a report that leaves little room
+            share = qk.MemoryShare(name='m' * int(os.environ['FAKE_BULK']), bytes=1)
+            more['memory'] = qk.MemoryReport(share=[share], serving=5, setup=7, free=9)
         self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
                                  format='fake', plaquette=0.5, unitarity=0, slots=load.slots or 16,
                                  solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
                                  digest=self.generation if how == 'change' else 7,
                                  device_bytes=1, host_bytes=2, seconds=0.1, **more))
-        if more:
+        if 'multigrid' in more:
             if how == 'save':
                 with open(os.environ['FAKE_GO'], encoding='utf-8'):
                     pass

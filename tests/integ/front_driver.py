@@ -136,11 +136,11 @@ class Daemon:
         with Client(self, hello=False) as c:
             return c.status()
 
-    def status_when(self, condition):
+    def status_when(self, condition, **asked):
         """The first report that fulfils the condition: asks again and again."""
         with Client(self, hello=False) as c:
             for _ in range(20000):
-                report = c.status()
+                report = c.status(**asked)
                 if condition(report):
                     return report
                 c.control.poll(5)
@@ -215,8 +215,8 @@ class Client:
         if token is None:
             assert self.chunk()['kind'] == BOUND
 
-    def status(self):
-        self.send(status=qk.StatusRequest())
+    def status(self, **asked):
+        self.send(status=qk.StatusRequest(**asked))
         return self.expect('status', skip=('progress', 'credit', 'result'))
 
     def ping(self):

@@ -12,6 +12,7 @@ import tap  # noqa: E402
 
 try:
     import numpy as np
+    import zmq
     from front_case import Case, check_solves, fake, field
     from front_driver import MIB, STATUS, UPLOAD, Client, checksum, frame, qk
 except (ImportError, OSError) as e:
@@ -483,6 +484,45 @@ def an_engine_that_does_not_stop_is_killed(case):
             raise AssertionError('the engine lives on')
         except ProcessLookupError:
             pass
+
+
+@tap.test
+def status_tells_what_goes_on_where_it_is_asked(case):
+    with case.daemon('--slots', '3') as d, Client(d, user='ann') as a, Client(d, user='\x1b[2Jbob\u2603') as b, Client(d, user='idle'):
+        a.submit(5, source=qk.SOURCE_POINT, max_iter=fake.PROGRESS, tol=1e-6)
+        b.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        report = d.status_when(lambda s: len(s.activity.slot) == 3 and any(x.iterations == 49 for x in s.activity.slot), activity=True)
+        slots, users = report.activity.slot, {u.name: u for u in report.activity.user}
+        assert [x.slot for x in slots] == [0, 1, 2] and all(x.job.endswith('/1') and 0 <= x.seconds < 20 for x in slots)
+        one = next(x for x in slots if x.iterations == 49)
+        assert one.user == 'ann' and one.tol == 1e-6 and one.residual == 1 / 50, one
+        assert set(users) == {'ann', '?[2Jbob\u2603', 'idle'} and users['idle'].work == 0, users
+        assert sum(u.running for u in users.values()) == 3 and sum(u.queued for u in users.values()) == 4
+        assert users['ann'].memory > users['idle'].memory == 0 and users['ann'].work > 0
+        assert report.activity.user[2].name == 'idle' and report.activity.users_left_out == 0
+        assert not d.status().HasField('activity')
+
+
+@tap.test
+def status_of_very_many_users_fits_into_a_message(case):
+    def join(d, n):
+        """n clients with names of the greatest length, that stay."""
+        for i in range(n):
+            s = d.context.socket(zmq.DEALER)
+            s.setsockopt(zmq.LINGER, 0)
+            s.connect(d.endpoint)
+            hello = qk.Hello(version=1, client_id=os.urandom(16), user='%064d' % i)
+            s.send(qk.ClientMessage(hello=hello).SerializeToString())
+            assert s.poll(20000)
+            yield s
+    for bulk, shown in (('0', range(256, 257)), ('50000', range(50, 200))):
+        with case.daemon(env={'FAKE_BULK': bulk}) as d:
+            held = list(join(d, 300))
+            activity = d.status_when(lambda s: True, activity=True).activity
+            assert len(activity.user) in shown, len(activity.user)
+            assert activity.users_left_out == 300 - len(activity.user), activity.users_left_out
+            for s in held:
+                s.close()
 
 
 @tap.test

@@ -199,10 +199,14 @@ static void cancel(state_t *s, const Quark__Cancel *m) {
     if (m->n_rhs == 0 || m->rhs[0] == i) end_rhs(s, i, QK_CANCELLED);
 }
 
-static void report(state_t *s) {
+static void report(state_t *s, bool activity) {
   Quark__SetupReport setup = QUARK__SETUP_REPORT__INIT;
   Quark__EngineReport engine = QUARK__ENGINE_REPORT__INIT;
   Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
+  Quark__ActivityReport now = QUARK__ACTIVITY_REPORT__INIT;
+  Quark__SlotReport slot[2] = {QUARK__SLOT_REPORT__INIT, QUARK__SLOT_REPORT__INIT};
+  Quark__SlotReport *slots[] = {&slot[0], &slot[1]};
+  Quark__UserReport user = QUARK__USER_REPORT__INIT, *users[300];
   uint32_t dims[4] = {4, 6, 8, 10};
   setup.name = "default";
   setup.gauge = "a gauge field";
@@ -237,9 +241,35 @@ static void report(state_t *s) {
   counters.kept = 12;
   counters.kept_bytes = 1ull << 40;
   counters.contracted = 5;
+  slot[0] = (Quark__SlotReport){.base = slot[0].base,
+                                .has_slot = 1,
+                                .slot = 5,
+                                .job = "c0ffee/7",
+                                .user = "ann",
+                                .rhs = 3,
+                                .iterations = 12,
+                                .residual = 1e-3,
+                                .tol = 1e-9,
+                                .seconds = 0.5};
+  slot[1].job = slot[1].user = "";
+  user.name =
+      "a name that is longer than any that the library has room for, which is cut where it ends";
+  user.queued = 4;
+  user.running = 1;
+  user.work = 1e6;
+  user.memory = 1ull << 33;
+  for (int i = 0; i < 300; i++) users[i] = &user;
+  now = (Quark__ActivityReport){.base = now.base,
+                                .n_slot = 2,
+                                .slot = slots,
+                                .n_user = 300,
+                                .user = users,
+                                .has_users_left_out = 1,
+                                .users_left_out = 11};
   REPLY(s, STATUS, status, Quark__StatusReport, QUARK__STATUS_REPORT__INIT,
         b->state = QUARK__SERVER_STATE__STATE_READY;
-        b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters);
+        b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters;
+        b->activity = activity ? &now : NULL);
 }
 
 static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
@@ -287,7 +317,7 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     if ((fatal = atomic_exchange(&d->script.fatal, 0)))
       reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
     else
-      report(s);
+      report(s, m->status->activity);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN:
     REPLY(s, SHUTDOWN, shutdown, Quark__ShutdownReply, QUARK__SHUTDOWN_REPLY__INIT,

@@ -133,6 +133,27 @@ Test(libquark, status_tells_what_the_daemon_says) {
   quark_close(conn);
 }
 
+Test(libquark, activity_tells_of_slots_and_users) {
+  quark_connection_t *conn = connect_to(NULL);
+  quark_report_t report;
+  quark_activity_t activity;
+  cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  cr_assert_eq(quark_activity(conn, &report, &activity, NULL), QUARK_OK);
+  cr_expect_eq(report.counters.converged, 17);
+  cr_assert_eq(activity.slots, 2);
+  const quark_slot_t *s = activity.slot;
+  cr_expect(s[0].slot == 5 && !s[0].contraction && s[0].rhs == 3 && s[0].iterations == 12);
+  cr_expect(s[0].residual == 1e-3 && s[0].tol == 1e-9 && s[0].seconds == 0.5);
+  cr_expect_str_eq(s[0].job, "c0ffee/7");
+  cr_expect_str_eq(s[0].user, "ann");
+  cr_expect(s[1].contraction);
+  cr_expect(activity.users == QUARK_USERS && activity.users_left_out == 300 - QUARK_USERS + 11);
+  const quark_user_t *u = &activity.user[QUARK_USERS - 1];
+  cr_expect(u->queued == 4 && u->running == 1 && u->work == 1e6 && u->memory == 1ull << 33);
+  cr_expect_eq(strlen(u->name), sizeof u->name - 1, "cut");
+  quark_close(conn);
+}
+
 Test(libquark, a_close_says_goodbye_unless_the_session_is_kept) {
   quark_options_t o;
   quark_options_init(&o);

@@ -209,6 +209,35 @@ Test(sched, deadlines_go_first_and_in_order) {
   qk_sched_user_release(u);
 }
 
+Test(sched, counts_what_each_user_has_and_was_given) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[6];
+  qk_sched_init(&s);
+  cr_expect_null(qk_sched_user_after(&s, NULL));
+  qk_sched_user_hold(&s, "a", &a);
+  for (int i = 0; i < 3; i++) push(&s, a, &item[i], 0, i);
+  item_t *x = next(&s);
+  cr_expect(qk_sched_user_queued(a) == 2 && qk_sched_user_given(a) == 1);
+  qk_sched_settle(a, &x->queue, 7);
+  cr_expect_eq(qk_sched_user_given(a), 7);
+  next(&s);
+  qk_sched_user_hold(&s, "b", &b);
+  for (int i = 3; i < 6; i++) push(&s, b, &item[i], 1, i);
+  next(&s);
+  cr_expect_eq(qk_sched_user_given(b), 1, "not what others were given before");
+  qk_sched_remove(&s, &item[2].queue);
+  qk_sched_remove(&s, &item[2].queue);
+  cr_expect(qk_sched_user_queued(a) == 0 && qk_sched_user_queued(b) == 2);
+  cr_expect_eq(qk_sched_user_after(&s, NULL), a);
+  cr_expect_eq(qk_sched_user_after(&s, a), b);
+  cr_expect_null(qk_sched_user_after(&s, b));
+  cr_expect_str_eq(qk_sched_user_name(b), "b");
+  while (next(&s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
 Test(sched, one_name_is_one_user) {
   qk_sched_t s;
   qk_sched_user_t *a, *again, *b;
