@@ -64,6 +64,8 @@ int ctl_exit_code(quark_code_t code);
 
 /* A JSON number, null where x is not finite. */
 json_t *ctl_number(double x);
+/* The object that `quarkctl status --json` prints. */
+json_t *ctl_status_json(const quark_report_t *report);
 /* Prints and releases object: the only thing on stdout. */
 int ctl_print(json_t *object);
 
@@ -75,6 +77,6 @@ bool ctl_interrupted(void);
 
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_correlator, ctl_cancel,
-    ctl_shutdown, ctl_workflow;
+    ctl_shutdown, ctl_workflow, ctl_top;
 
 #endif

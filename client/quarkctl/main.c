@@ -8,6 +8,7 @@ static const struct {
   ctl_command_fn *run;
 } commands[] = {
     {"status", "wait until the daemon is ready and say how it is", ctl_status},
+    {"top", "show what the daemon does, again and again", ctl_top},
     {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
     {"sequential", "solve through a propagator, with a gamma matrix at its end", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},

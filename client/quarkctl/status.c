@@ -116,14 +116,14 @@ static json_t *counters_json(const quark_report_t *r) {
   return object;
 }
 
-static int print_json(const quark_report_t *r) {
-  return ctl_print(json_pack(
-      "{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}}", "state",
-      quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version, "pid",
-      (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "phase", "name", r->phase, "done",
-      (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup", setup_json(r),
-      "engine", engine_json(r), "counters", counters_json(r), "memory", "used",
-      (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit));
+json_t *ctl_status_json(const quark_report_t *r) {
+  return json_pack("{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}}",
+                   "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
+                   r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "phase",
+                   "name", r->phase, "done", (json_int_t)r->phase_done, "total",
+                   (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
+                   "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used,
+                   "limit", (json_int_t)r->memory_limit);
 }
 
 /* "1" or "exp(2 pi i 0.25)" */
@@ -253,7 +253,7 @@ int ctl_status(int argc, char **argv) {
   code = ctl_report(&o.common, conn, o.any, &report);
   quark_close(conn);
   if (code) return code;
-  if (o.common.json) return print_json(&report);
+  if (o.common.json) return ctl_print(ctl_status_json(&report));
   print_text(&report);
   return 0;
 }
