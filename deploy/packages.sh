@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the Debian 12 / Ubuntu 24.04 packages the project needs.
-# usage: deploy/packages.sh SET...   sets: build test lint plot
+# usage: deploy/packages.sh SET...   sets: build test lint plot web
 set -euo pipefail
 
 declare -A packages=(
@@ -11,6 +11,7 @@ declare -A packages=(
     python3-protobuf binutils librandom123-dev"
   [lint]="clang-14 libomp-14-dev clang-format-14 clang-tidy-14 shellcheck mandoc"
   [plot]="gnuplot-nox"
+  [web]="chromium chromium-driver"
 )
 
 wanted=()

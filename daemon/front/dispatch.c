@@ -172,6 +172,10 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   qk_metrics_phase(&server->metrics, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
+  if (k != QK_CONTRACT_PLACE) {
+    qk_curve_clear(&server->curve[k]);
+    qk_curve_add(&server->curve[k], 0, 1);
+  }
   job->running++;
   job->progress_due = !job->contraction;
   return true;
@@ -322,6 +326,7 @@ static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
   if (!slot->rhs || slot->ticket != p->ticket) return;
   slot->rhs->iterations = p->iterations;
   slot->rhs->residual = p->residual;
+  qk_curve_add(&server->curve[p->slot], p->iterations, p->residual);
   slot->rhs->job->progress_due = true;
 }
 

@@ -24,7 +24,7 @@ struct qk_http {
 };
 
 static enum MHD_Result answer(struct MHD_Connection *connection, qk_page_t page) {
-  if (!page.body) page = (qk_page_t){500, "text/plain", strdup("no memory\n")};
+  if (!page.body) page = (qk_page_t){500, "text/plain", strdup("no memory\n"), NULL};
   if (!page.body) return MHD_NO;
   struct MHD_Response *response =
       MHD_create_response_from_buffer(strlen(page.body), page.body, MHD_RESPMEM_MUST_FREE);
@@ -34,6 +34,10 @@ static enum MHD_Result answer(struct MHD_Connection *connection, qk_page_t page)
   }
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
   MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+  MHD_add_response_header(response, "Content-Security-Policy",
+                          page.policy ? page.policy : "default-src 'none'; frame-ancestors 'none'");
+  MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
   enum MHD_Result result = MHD_queue_response(connection, page.code, response);
   MHD_destroy_response(response);
   return result;
@@ -55,7 +59,7 @@ static enum MHD_Result handle(void *self, struct MHD_Connection *connection, con
     return MHD_YES;
   }
   if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-    return answer(connection, (qk_page_t){405, "text/plain", strdup("GET and HEAD alone\n")});
+    return answer(connection, (qk_page_t){405, "text/plain", strdup("GET and HEAD alone\n"), NULL});
   return answer(connection, h->page(h->arg, url));
 }
 

@@ -11,9 +11,10 @@
 typedef struct qk_http qk_http_t;
 
 typedef struct qk_page {
-  unsigned code;    /* 200, 404, 503 ... */
-  const char *type; /* "text/plain; ..." */
-  char *body;       /* malloc'd, taken; NULL: 500 */
+  unsigned code;      /* 200, 404, 503 ... */
+  const char *type;   /* "text/plain; ..." */
+  char *body;         /* malloc'd, taken; NULL: 500 */
+  const char *policy; /* Content-Security-Policy; NULL: nothing may be loaded or run */
 } qk_page_t;
 
 /* Called on the loop. */

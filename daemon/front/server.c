@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/runtime.h"
+#include "daemon/front/watch.h"
 
 enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };
 enum { CONTROL_RCVHWM = 64, CONTROL_SNDHWM = 16384, DATA_HWM = 16 }; /* messages of one peer */
@@ -164,6 +165,7 @@ static void on_tick(uv_timer_t *timer) {
   double now = qk_server_now(server);
   qk_worker_tick(server->worker, now);
   tell_systemd(server, now);
+  if (server->http) qk_watch_tick(server, now);
   if (server->stopping) return;
   tick_sessions(server, now);
   if (!server->draining) return;
@@ -352,6 +354,7 @@ static void close_all(qk_server_t *server) {
   qk_outbox_flush(&server->outbox, NULL, NULL);
   qk_worker_destroy(server->worker);
   qk_http_close(server->http);
+  qk_watch_fini(server);
   if (server->loop_ready) {
     qk_loop_detach(&server->control_sock, NULL);
     qk_loop_detach(&server->data_sock, NULL);

@@ -5,13 +5,15 @@
  *   control.c   messages of clients        data.c      chunks in and out
  *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
  *   reply.c     messages to clients        report.h    STATUS
- *   pages.c     what HTTP shows        restore.c   what outlives the front
+ *   pages.c     what HTTP shows            watch.h     the page's numbers
+ *   restore.c   what outlives the front
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
 
 #include <zmq.h>
 
+#include "daemon/front/history.h"
 #include "daemon/front/http.h"
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
@@ -59,7 +61,11 @@ typedef struct qk_server {
   qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   qk_metrics_t metrics;
-  qk_http_t *http; /* NULL: none */
+  qk_http_t *http;                /* NULL: none */
+  qk_curve_t curve[QK_SLOTS_MAX]; /* of what is in the slots */
+  qk_history_t history;           /* where there is HTTP */
+  char *watched;                  /* the last /status.json; NULL: none was asked for */
+  double watched_at;
   qk_notify_t notify;
   uint64_t ticket;
   int lock; /* of the state folder; -1: none */

@@ -62,7 +62,8 @@ static const qk_config_row_t ROWS[] = {
     {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
      "data endpoint; without it the next port, or a free one where --listen asks for one"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
-     "address of /metrics, /healthz and /readyz; port 0 takes a free one; without it none"},
+     "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
+     "it none"},
     {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
      "file that the control endpoint is written to once it is open"},
     {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """What quarkd shows over HTTP, with the engine that only pretends: test_front_http.py QUARKD"""
+import base64
+import hashlib
 import http.client
+import json
+import math
 import os
 import re
 import socket
@@ -114,6 +118,61 @@ def a_solver_that_makes_no_step_is_not_ready(case):
             assert len(texts) < 2000, texts[-1]
             time.sleep(0.01)
         assert texts[0] == 'ready\n', texts[0]
+
+
+def fetch(d, path):
+    """(headers, body)"""
+    c = http.client.HTTPConnection('127.0.0.1', port_of(d), timeout=30)
+    c.request('GET', path)
+    r = c.getresponse()
+    body = r.read().decode()
+    c.close()
+    assert r.status == 200, (r.status, body)
+    return r.headers, body
+
+
+@tap.test
+def status_json_has_curves_and_history(case):
+    with case.daemon(*HTTP, '--slots', '3') as d, Client(d, user='<script>"\x7f\x1b') as c:
+        check_solves(c, 4)
+        c.submit(5, source=qk.SOURCE_POINT, max_iter=fake.PROGRESS, tol=1e-6)
+        d.status_when(lambda s: sum(x.iterations == 49 for x in s.activity.slot) == 3, activity=True)
+        headers, body = fetch(d, '/status.json')
+        o = json.loads(body)
+        assert headers['Content-Type'] == 'application/json' and o['state'] == 'STATE_READY', headers
+        assert [s['slot'] for s in o['activity']['slot']] == [0, 1, 2] and o['counters']['queued'] == 2, o
+        assert o['activity']['user'][0]['name'] == '<script>"??', o['activity']
+        for curve in o['curves']:  # residual 1 / (i + 1), begun with 1 at 0
+            assert [i for i, _ in curve] == [0] + list(range(50)), curve
+            assert all(abs(r + math.log10(i + 1)) < 1e-6 for i, r in curve), curve
+        while len(o['history']['rows']) < 2:
+            time.sleep(0.02)
+            o = json.loads(fetch(d, '/status.json')[1])
+        row = dict(zip(o['history']['columns'], o['history']['rows'][-1]))
+        assert row['solved'] == 4 and row['bytes_in'] == 4 * 256 * 24 * 8 and row['slots'] > 0 and -4 < row['time'] <= 0, row
+        c.send(cancel=qk.Cancel(request=2))
+        c.results(5)
+        while o['curves'] or o['activity']['slot']:  # it may be half a second old
+            time.sleep(0.02)
+            o = json.loads(fetch(d, '/status.json')[1])
+
+
+@tap.test
+def the_page_takes_nothing_from_elsewhere(case):
+    with case.daemon(*HTTP) as d:
+        headers, body = fetch(d, '/')
+        assert headers['Content-Type'].startswith('text/html'), headers
+        policy = dict(p.split(' ', 1) for p in headers['Content-Security-Policy'].split('; '))
+        for part in ('script', 'style'):
+            (inline,) = re.findall('<%s>(.*?)</%s>' % (part, part), body, re.DOTALL)
+            digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+            assert policy[part + '-src'] == "'sha256-%s'" % digest, policy
+        assert policy['default-src'] == "'none'" and policy['connect-src'] == "'self'" and policy['frame-ancestors'] == "'none'"
+        assert headers['X-Content-Type-Options'] == 'nosniff'
+        assert set(re.findall(r'https?://[^\'"]+', body)) == {'http://www.w3.org/1999/xhtml', 'http://www.w3.org/2000/svg'}  # names of kinds
+        for word in ('innerHTML', 'insertAdjacentHTML', 'document.write', 'eval('):
+            assert word not in body, word
+        assert fetch(d, '/metrics')[0]['Content-Security-Policy'].startswith("default-src 'none'")
 
 
 @tap.test
