@@ -7,7 +7,9 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
+import subprocess
 import sys
 import time
 
@@ -15,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import tap  # noqa: E402
 
 try:
+    import yaml
     from front_case import Case, check_solves, fake
     from front_driver import Client, qk
 except (ImportError, OSError) as e:
@@ -173,6 +176,63 @@ def the_page_takes_nothing_from_elsewhere(case):
         for word in ('innerHTML', 'insertAdjacentHTML', 'document.write', 'eval('):
             assert word not in body, word
         assert fetch(d, '/metrics')[0]['Content-Security-Policy'].startswith("default-src 'none'")
+
+
+DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'deploy')
+
+
+def expect_known(expression, samples):
+    """Every metric that the expression names is there, with the labels that it is chosen by."""
+    for name, labels in re.findall(r'quarkd_(\w+)(?:\{([^}]*)\})?', expression):
+        of_name = [s for s in samples if s.split('{')[0] == name]
+        assert of_name, '%s: no metric of that name' % name
+        for label, value in re.findall(r'(\w+)=~?"([^"]*)"', labels):
+            assert label == 'instance' or any('%s="%s"' % (label, value) in s for s in of_name), (name, label, value)
+    for label in re.findall(r'by \(([^)]*)\)', expression):
+        for word in re.split(', *', label):
+            assert word == 'instance' or any(word + '="' in s for s in samples), (expression, word)
+
+
+@tap.test
+def the_dashboard_names_metrics_that_exist(case):
+    with open(os.path.join(DEPLOY, 'grafana.json'), encoding='utf-8') as f:
+        board = json.load(f)
+    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off') as d:
+        samples = list(metrics(d))
+    source = {'type': 'prometheus', 'uid': '${datasource}'}
+    names = {v['name'] for v in board['templating']['list']}
+    assert names == {'datasource', 'instance'} and board['schemaVersion'] >= 39
+    places = set()
+    for panel in board['panels']:
+        p = panel['gridPos']
+        cells = {(x, y) for x in range(p['x'], p['x'] + p['w']) for y in range(p['y'], p['y'] + p['h'])}
+        assert not cells & places and p['x'] + p['w'] <= 24, panel['title']
+        places |= cells
+        assert panel['targets'] and panel['datasource'] == source and panel['description'], panel['title']
+        for target in panel['targets']:
+            assert target['datasource'] == source and 'quarkd_' in target['expr'] and '$instance' in target['expr'], target
+            expect_known(target['expr'], samples)
+    assert len({p['id'] for p in board['panels']}) == len(board['panels']) > 10
+    shown = set(re.findall(r'quarkd_(\w+?)(?:_bucket|_sum|_count)?\b', json.dumps(board)))
+    there = {re.sub('_(bucket|sum|count)$', '', s.split('{')[0]) for s in samples}
+    assert there <= shown, there - shown  # a metric that nobody sees
+
+
+@tap.test
+def the_alerts_name_metrics_that_exist(case):
+    path = os.path.join(DEPLOY, 'alerts.yml')
+    with open(path, encoding='utf-8') as f:
+        rules = [rule for group in yaml.safe_load(f)['groups'] for rule in group['rules']]
+    with case.daemon(*HTTP, '--solver', 'mg', '--mg-checkpoint', 'off') as d:
+        samples = list(metrics(d))
+    assert len(rules) > 5 and len({r['alert'] for r in rules}) == len(rules)
+    for rule in rules:
+        assert set(rule) <= {'alert', 'expr', 'for', 'labels', 'annotations'} and rule['labels']['severity'], rule
+        assert set(rule['annotations']) == {'summary', 'description'}, rule
+        expect_known(rule['expr'], samples)
+    if shutil.which('promtool'):
+        done = subprocess.run(['promtool', 'check', 'rules', path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
 
 
 @tap.test
