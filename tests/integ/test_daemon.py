@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """quarkd with the real engine, judged by the numpy oracle: test_daemon.py QUARKD QUARK_ENGINE QUARK_GAUGE [RANKS]"""
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
@@ -60,6 +62,25 @@ def solutions_solve_the_equation(case):
         s = d.status_when(lambda s: s.counters.requests == 0)
         assert list(s.setup.dims) == list(DIMS) and s.engine.ranks == int(case.ranks) and s.memory_used == 0
         assert d.terminate() == 0
+
+
+@tap.test
+def the_log_of_all_processes_is_json(case):
+    with case.daemon('--log-format', 'json', '--solver', 'auto') as d, Client(d) as c:
+        c.solve([case.noise(1)], tol=1e-8)
+        os.kill(d.status().engine.pid, signal.SIGKILL)
+        d.log('ready: ', 2)
+        c.solve([case.noise(2)], tol=1e-8)
+        c.send(goodbye=qk.Goodbye())
+        assert d.terminate() == 0
+        d.reader.join()
+        lines = [json.loads(line) for line in d.lines]
+    assert all(list(o) == ['time', 'level', 'program', 'rank', 'subsystem', 'job', 'text'] for o in lines)
+    ours = [o for o in lines if o['program'] == 'engine']
+    assert ours and {o['rank'] for o in ours} <= {None, *range(int(case.ranks))}, ours
+    # mpirun has something to say of a rank that was killed; a single engine says nothing that is not its own
+    said = [o['text'] for o in lines if o['program'] == 'quarkd' and o['subsystem'] == 'engine']
+    assert case.ranks != '1' or not said, said
 
 
 @tap.test
@@ -195,6 +216,21 @@ def a_killed_engine_comes_back(case):
         s = d.status_when(lambda s: s.counters.requests == 0)
         assert s.engine.restarts == 1 and s.memory_used == 0 and s.state == qk.STATE_READY
         assert d.terminate() == 0
+
+
+@tap.test
+def status_follows_a_solve(case):
+    """Residuals of what is in the slots, as the engine reports them, in STATUS and in the curves of the page."""
+    with case.daemon('--http', '127.0.0.1:0', '--slots', '2', gauge=LONG) as d, Client(d) as c:
+        c.submit(2, source=qk.SOURCE_Z4, tol=1e-100, max_iter=10 ** 8, column=[noise_column(k) for k in range(2)])
+        s = d.status_when(lambda s: any(x.iterations > 0 and 0 < x.residual != 1 for x in s.activity.slot), activity=True)
+        assert [x.slot for x in s.activity.slot] == [0, 1] and s.activity.user[0].running == 2, s.activity
+        port = d.log(r'over HTTP on 127\.0\.0\.1:(\d+)')[1]
+        with urllib.request.urlopen('http://127.0.0.1:%s/status.json' % port, timeout=30) as answer:
+            curves = json.load(answer)['curves']
+        assert any(len(curve) > 1 and curve[0] == [0, 0] and curve[-1][0] > 0 for curve in curves), curves
+        c.send(cancel=qk.Cancel(request=1))
+        c.results(2)
 
 
 @tap.test
