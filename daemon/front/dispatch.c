@@ -5,6 +5,8 @@
 #include "daemon/base/assert.h"
 #include "daemon/front/restore.h"
 
+enum { FIXED = 1 }; /* --batching */
+
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_session_t *session = rhs->job->session;
@@ -184,6 +186,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
 void qk_dispatch_feed(qk_server_t *server) {
   int place;
   if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
+  if (server->settings->batching == FIXED && qk_dispatch_running(server) > 0) return;
   for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
     take(server, rhs);
     if (!start(server, place, rhs)) return;

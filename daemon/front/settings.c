@@ -34,6 +34,8 @@ static const qk_config_row_t ROWS[] = {
     {"lone-solver", QK_CONFIG_CHOICE, AT(lone), "yes", 0, 0, "yes|no",
      "a right-hand side that is alone is solved outside of the block, sooner; no: with the same "
      "bits whatever else runs"},
+    {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
+     "a free slot is filled at once; fixed: only when all slots have ended, for comparison"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
      "reals that the inner iteration stores for a link"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},

@@ -15,6 +15,7 @@ typedef struct qk_settings {
   const char *gauge, *dims_text, *boundary_text, *grid_text;
   double mass, kappa, csw;
   int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
+  int batching;                                            /* 0 is continuous */
   int64_t slots, ranks;                                    /* slots 0: chosen by the engine */
   const char *mg[QK_MG_KEY_COUNT];                         /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint;

@@ -255,6 +255,40 @@ def refused(reply, status, *words):
 
 
 @tap.test
+def a_free_slot_is_filled_at_once_unless_batches_are_fixed(case):
+    point = dict(source=qk.SOURCE_POINT, sink=qk.SINK_NONE, max_iter=fake.HOLD)
+    for batching, queued in (('continuous', 2), ('fixed', 3)):
+        with case.daemon('--slots', '3', '--batching', batching) as d, Client(d) as c:
+            c.submit(3, **point)
+            c.submit(3, **point)
+            d.status_when(lambda s: (s.counters.running, s.counters.queued) == (3, 3))
+            c.send(cancel=qk.Cancel(request=1, rhs=[0]))
+            assert c.expect('result').status == STATUS['CANCELLED']
+            left = c.status().counters
+            assert (left.running, left.queued) == (5 - queued, queued), (batching, left)
+            c.send(cancel=qk.Cancel(request=1))
+            c.results(2)
+            d.status_when(lambda s: (s.counters.running, s.counters.queued) == (3, 0))
+    assert case.run('--gauge', 'x', '--mass', '0.1', '--batching', 'sometimes').returncode == 64
+
+
+@tap.test
+def one_of_another_user_gets_the_next_free_slot(case):
+    """However much one user has in the queue, another waits for a single slot to end."""
+    many = dict(source=qk.SOURCE_POINT, sink=qk.SINK_NONE, max_iter=fake.HOLD)
+    with case.daemon('--slots', '4') as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
+        a.submit(1000, **many)
+        d.status_when(lambda s: (s.counters.running, s.counters.queued) == (4, 996))
+        b.submit(1, source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
+        d.status_when(lambda s: s.counters.queued == 997)
+        a.send(cancel=qk.Cancel(request=1, rhs=[2]))
+        assert b.expect('result').status == 0
+        assert a.expect('result').status == STATUS['CANCELLED']
+        s = d.status_when(lambda s: s.counters.running == 4)
+        assert (s.counters.queued, s.counters.converged, s.counters.cancelled) == (995, 1, 1), s.counters
+
+
+@tap.test
 def a_user_has_so_many_right_hand_sides(case):
     point = dict(source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
     with case.daemon('--user-rhs', '5', '--slots', '1') as d, Client(d, user='ada') as a, Client(d, user='ada') as same, \
