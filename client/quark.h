@@ -224,6 +224,7 @@ typedef struct quark_result {
   double seconds;                    /* in the solver */
   uint64_t bytes;                    /* of the solution that can be downloaded; 0: there is none */
   double norm_b, norm_x;             /* NaN: not known */
+  double queue_seconds; /* from its last byte, or from acceptance, to a slot; NaN: not known */
 } quark_result_t;
 
 /* *field_bytes (may be NULL): of one right-hand side and of one solution. Refusals of the daemon
@@ -423,6 +424,11 @@ typedef struct quark_report {
     uint64_t contracted;              /* since the start */
   } counters;
   uint64_t memory_used, memory_limit; /* for uploads and results, bytes */
+  /* Since the start, of the seconds in which right-hand sides waited for slots: slot-seconds in the solver, taken with
+   * source or solution on the way, and empty. NaN: not known. */
+  struct {
+    double saturated, solving, moving, idle;
+  } occupancy;
 } quark_report_t;
 
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,

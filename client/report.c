@@ -103,6 +103,11 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   report->memory_limit = m->memory_limit;
   read_setup(report, m->setup);
   read_engine(report, m->engine);
+  const Quark__OccupancyReport *o = m->occupancy;
+  report->occupancy.saturated = o ? o->saturated : NAN;
+  report->occupancy.solving = o ? o->solving : NAN;
+  report->occupancy.moving = o ? o->moving : NAN;
+  report->occupancy.idle = o ? o->idle : NAN;
   const Quark__CounterReport *c = m->counters;
 #define COUNTER(name) report->counters.name = c->name
   COUNTER(sessions), COUNTER(requests), COUNTER(queued), COUNTER(running), COUNTER(held),

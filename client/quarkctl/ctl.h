@@ -53,6 +53,11 @@ int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_ses
 int ctl_report(const ctl_common_t *common, quark_connection_t *conn, bool any,
                quark_report_t *report);
 
+/* How slots were used while right-hand sides waited: share that was solving, NaN where none waited; as an object; as a line. */
+double ctl_occupancy(const quark_report_t *report);
+json_t *ctl_occupancy_json(const quark_report_t *report);
+void ctl_occupancy_print(const quark_report_t *report);
+
 /* ---- errors and output ---- */
 
 /* "quarkctl: ...\n" on stderr. */

@@ -116,14 +116,22 @@ static json_t *counters_json(const quark_report_t *r) {
   return object;
 }
 
+json_t *ctl_occupancy_json(const quark_report_t *r) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "saturated_seconds",
+                   ctl_number(r->occupancy.saturated), "solving_slot_seconds",
+                   ctl_number(r->occupancy.solving), "moving_slot_seconds",
+                   ctl_number(r->occupancy.moving), "idle_slot_seconds",
+                   ctl_number(r->occupancy.idle), "occupancy", ctl_number(ctl_occupancy(r)));
+}
+
 json_t *ctl_status_json(const quark_report_t *r) {
-  return json_pack("{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}}",
+  return json_pack("{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}",
                    "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
                    r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "phase",
                    "name", r->phase, "done", (json_int_t)r->phase_done, "total",
                    (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
                    "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used,
-                   "limit", (json_int_t)r->memory_limit);
+                   "limit", (json_int_t)r->memory_limit, "occupancy", ctl_occupancy_json(r));
 }
 
 /* "1" or "exp(2 pi i 0.25)" */
@@ -212,6 +220,20 @@ static void print_plan(const quark_memory_plan_t *plan) {
          (double)plan->free / 1048576);
 }
 
+double ctl_occupancy(const quark_report_t *r) {
+  return r->occupancy.solving / (r->occupancy.solving + r->occupancy.moving + r->occupancy.idle);
+}
+
+void ctl_occupancy_print(const quark_report_t *r) {
+  const double all = r->occupancy.solving + r->occupancy.moving + r->occupancy.idle;
+  if (!(all > 0)) return;
+  printf("occupancy   %.1f %% of slots solving, %.1f %% moving data, %.1f %% empty, in %.1f s with "
+         "right-hand "
+         "sides waiting\n",
+         100 * r->occupancy.solving / all, 100 * r->occupancy.moving / all,
+         100 * r->occupancy.idle / all, r->occupancy.saturated);
+}
+
 static void print_text(const quark_report_t *r) {
   printf("state       %s", quark_state_name(r->state));
   if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
@@ -224,6 +246,7 @@ static void print_text(const quark_report_t *r) {
   if (*r->engine.last_error) printf("last error  %s\n", r->engine.last_error);
   printf("slots       %u of %u busy   queued %" PRIu64 "   results held %" PRIu64 "\n",
          r->engine.slots_busy, r->engine.slots, r->counters.queued, r->counters.held);
+  ctl_occupancy_print(r);
   printf("solved      %" PRIu64 " converged   %" PRIu64 " failed   %" PRIu64 " cancelled\n",
          r->counters.converged, r->counters.failed, r->counters.cancelled);
   printf("kept        %" PRIu64 " solutions   %.1f MiB   %" PRIu64 " contractions made\n",

@@ -170,6 +170,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   server->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_server_now(server);
+  server->slot[k].filled = qk_occupancy_clock(&server->occupancy, rhs->started_at);
   if (!busy) server->busy_since = rhs->started_at;
   qk_metrics_phase(&server->metrics, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
@@ -183,14 +184,22 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   return true;
 }
 
-void qk_dispatch_feed(qk_server_t *server) {
+static void fill_slots(qk_server_t *server) {
   int place;
-  if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
   if (server->settings->batching == FIXED && qk_dispatch_running(server) > 0) return;
   for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
     take(server, rhs);
     if (!start(server, place, rhs)) return;
   }
+}
+
+void qk_dispatch_feed(qk_server_t *server) {
+  const bool ready = qk_worker_state(server->worker) == QK_WORKER_READY;
+  if (ready) fill_slots(server);
+  const bool waits = server->sched.length > 0 || !qk_link_alone(&server->suspects);
+  int empty = (int)qk_worker_info(server->worker)->slots;
+  for (int k = 0; k < QK_SLOTS_MAX; k++) empty -= server->slot[k].rhs != NULL;
+  qk_occupancy_set(&server->occupancy, qk_server_now(server), ready && waits, empty);
 }
 
 static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {
@@ -244,8 +253,12 @@ static void measure(qk_server_t *server, const qk_rhs_t *rhs) {
 /* The slot is free again; a job that only waited for it goes. */
 static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) {
   qk_rhs_t *rhs = server->slot[k].rhs;
+  const double now = qk_server_now(server);
+  if (k != QK_CONTRACT_PLACE)
+    qk_occupancy_leave(&server->occupancy, now, server->slot[k].filled, now - rhs->started_at,
+                       outcome->seconds);
   server->slot[k] = (qk_slot_use_t){0};
-  qk_rhs_end(rhs, outcome, qk_server_now(server));
+  qk_rhs_end(rhs, outcome, now);
   measure(server, rhs);
   settle(server, rhs);
   qk_dispatch_ended(server, rhs);

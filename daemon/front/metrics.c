@@ -98,6 +98,14 @@ static void write_engine(FILE *out, const qk_server_t *server) {
   head(out, "engine_memory_bytes", "gauge", "What the engine holds.");
   fprintf(out, "quarkd_engine_memory_bytes{where=\"device\"} %" PRIu64 "\n", e->device_bytes);
   fprintf(out, "quarkd_engine_memory_bytes{where=\"host\"} %" PRIu64 "\n", e->host_bytes);
+  const qk_occupancy_t *o = &server->occupancy;
+  head(out, "saturated_seconds_total", "counter",
+       "Time in which right-hand sides waited for slots.");
+  fprintf(out, "quarkd_saturated_seconds_total %.17g\n", o->saturated);
+  head(out, "slot_seconds_total", "counter", "Slots in that time.");
+  fprintf(out, "quarkd_slot_seconds_total{state=\"solving\"} %.17g\n", o->solving);
+  fprintf(out, "quarkd_slot_seconds_total{state=\"moving\"} %.17g\n", o->moving);
+  fprintf(out, "quarkd_slot_seconds_total{state=\"idle\"} %.17g\n", o->idle);
   gauge(out, "load_seconds", "From LOAD to READY.", e->load_seconds);
   if (!e->multigrid) return;
   gauge(out, "multigrid_setup_seconds", "Setup or restore of multigrid.", e->multigrid->seconds);

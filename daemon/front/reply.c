@@ -190,6 +190,8 @@ void qk_reply_result(qk_server_t *server, qk_session_t *session, const qk_rhs_t 
   result.norm_x = o->norm_x;
   result.has_attempt = rhs->attempt > 0;
   result.attempt = rhs->attempt;
+  result.has_queue_seconds = rhs->started_at > 0;
+  result.queue_seconds = rhs->started_at - rhs->queue.since;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
   if (qk_reply_send(server, &session->control, &m) == QK_SENT_FULL)

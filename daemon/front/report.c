@@ -199,6 +199,7 @@ void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
   quark__engine_report__init(&r->engine);
   quark__counter_report__init(&r->counters);
   quark__activity_report__init(&r->activity);
+  quark__occupancy_report__init(&r->occupancy);
   r->names = 0;
   fill_setup(server, &r->setup);
   fill_engine(server, &r->engine);
@@ -219,6 +220,12 @@ void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
   status->counters = &r->counters;
   status->memory_used = (uint64_t)server->budget.used;
   status->memory_limit = (uint64_t)server->budget.limit;
+  const qk_occupancy_t *o = &server->occupancy;
+  r->occupancy.saturated = o->saturated;
+  r->occupancy.solving = o->solving;
+  r->occupancy.moving = o->moving;
+  r->occupancy.idle = o->idle;
+  status->occupancy = &r->occupancy;
   if (!activity) return;
   fill_slots(server, r);
   fill_users(server, r);

@@ -18,6 +18,7 @@ typedef struct qk_report {
   Quark__EngineReport engine;
   Quark__CounterReport counters;
   Quark__ActivityReport activity;
+  Quark__OccupancyReport occupancy;
   Quark__SlotReport slot[QK_PLACES], *slot_list[QK_PLACES];
   Quark__UserReport user[QK_USERS_SHOWN], *user_list[QK_USERS_SHOWN];
   char name[QK_PLACES + QK_USERS_SHOWN][QK_USER_MAX + 1];

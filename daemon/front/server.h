@@ -18,6 +18,7 @@
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
 #include "daemon/front/notify.h"
+#include "daemon/front/occupancy.h"
 #include "daemon/front/outbox.h"
 #include "daemon/front/report.h"
 #include "daemon/front/runtime.h"
@@ -30,6 +31,7 @@ enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
 typedef struct qk_slot_use {
   qk_rhs_t *rhs;
   uint64_t ticket;
+  double filled; /* by the clock of qk_occupancy_t */
 } qk_slot_use_t;
 
 typedef struct qk_counters {
@@ -61,6 +63,7 @@ typedef struct qk_server {
   qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   qk_metrics_t metrics;
+  qk_occupancy_t occupancy;
   qk_http_t *http;                /* NULL: none */
   qk_curve_t curve[QK_SLOTS_MAX]; /* of what is in the slots */
   qk_history_t history;           /* where there is HTTP */
@@ -127,7 +130,7 @@ extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
 /* Right-hand sides in slots, and contractions. */
 int qk_dispatch_running(const qk_server_t *server);
-/* Fills free slots. */
+/* Fills free slots, and notes how many are left empty while something waits. */
 void qk_dispatch_feed(qk_server_t *server);
 /* Ends rhs with that status: at once, or at the engine's next check point where it is in a
  * slot. */

@@ -93,6 +93,21 @@ def metrics_count_what_happened(case):
 
 
 @tap.test
+def metrics_tell_what_slots_do_while_something_waits(case):
+    with case.daemon(*HTTP, '--slots', '2', '--batching', 'fixed') as d, Client(d) as c:
+        check_solves(c, 1)
+        assert sum(v for k, v in metrics(d).items() if k.startswith('slot_seconds_total') and 'idle' in k) == 0
+        c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.occupancy.saturated > 0.005)
+        c.send(cancel=qk.Cancel(request=2, rhs=[0]))
+        c.results(1)
+        d.status_when(lambda s: s.occupancy.idle > 0.01)
+        v = metrics(d)
+        assert v['saturated_seconds_total'] >= v['slot_seconds_total{state="idle"}'] > 0
+        assert v['slot_seconds_total{state="moving"}'] + v['slot_seconds_total{state="solving"}'] > 0
+
+
+@tap.test
 def readiness_is_that_of_the_service(case):
     with case.daemon(*HTTP, env={'FAKE_LOAD': 'mute'}, wait=None) as d:
         status, text = get(d, '/readyz')

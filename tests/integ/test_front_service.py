@@ -261,11 +261,16 @@ def a_free_slot_is_filled_at_once_unless_batches_are_fixed(case):
         with case.daemon('--slots', '3', '--batching', batching) as d, Client(d) as c:
             c.submit(3, **point)
             c.submit(3, **point)
-            d.status_when(lambda s: (s.counters.running, s.counters.queued) == (3, 3))
+            d.status_when(lambda s: (s.counters.running, s.counters.queued) == (3, 3) and s.occupancy.saturated > 0.005)
             c.send(cancel=qk.Cancel(request=1, rhs=[0]))
             assert c.expect('result').status == STATUS['CANCELLED']
-            left = c.status().counters
-            assert (left.running, left.queued) == (5 - queued, queued), (batching, left)
+            s = c.status()
+            assert (s.counters.running, s.counters.queued) == (5 - queued, queued), (batching, s.counters)
+            assert s.occupancy.saturated > 0 and s.occupancy.moving + s.occupancy.solving > 0
+            if batching == 'fixed':  # a slot is empty, and something waits
+                d.status_when(lambda s: s.occupancy.idle > 0.02)
+            else:
+                assert s.occupancy.idle == 0
             c.send(cancel=qk.Cancel(request=1))
             c.results(2)
             d.status_when(lambda s: (s.counters.running, s.counters.queued) == (3, 0))
