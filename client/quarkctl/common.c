@@ -150,19 +150,30 @@ bool ctl_interrupted(void) {
 
 /* ---- the daemon ---- */
 
-int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_session,
-                quark_connection_t **conn) {
-  quark_options_t o;
+static int reach(const ctl_common_t *common, quark_options_t *o, quark_connection_t **conn) {
   quark_error_t err;
-  quark_options_init(&o);
-  if (!isnan(common->timeout)) o.timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
-  o.program = "quarkctl";
-  o.client_id = client;
-  o.keep_session = keep_session;
-  const quark_code_t code = quark_connect(common->endpoint, &o, conn, &err);
+  if (!isnan(common->timeout)) o->timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
+  o->program = "quarkctl";
+  const quark_code_t code = quark_connect(common->endpoint, o, conn, &err);
   if (code == QUARK_OK) return 0;
   ctl_fail(&err);
   return code == QUARK_BAD_ARGUMENT ? EXIT_CONFIG : ctl_exit_code(code);
+}
+
+int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_session,
+                quark_connection_t **conn) {
+  quark_options_t o;
+  quark_options_init(&o);
+  o.client_id = client;
+  o.keep_session = keep_session;
+  return reach(common, &o, conn);
+}
+
+int ctl_connect_as(const ctl_common_t *common, const char *user, quark_connection_t **conn) {
+  quark_options_t o;
+  quark_options_init(&o);
+  o.user = user;
+  return reach(common, &o, conn);
 }
 
 static void print_not_ready(const quark_report_t *r) {

@@ -49,6 +49,8 @@ void ctl_client(const struct argp_state *state, const char *text,
 /* client: NULL or 16 bytes of an id. */
 int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_session,
                 quark_connection_t **conn);
+/* user: whose queue the work goes to; NULL: that of this process. */
+int ctl_connect_as(const ctl_common_t *common, const char *user, quark_connection_t **conn);
 /* Waits until the daemon is ready (any: does not) and says how it is. */
 int ctl_report(const ctl_common_t *common, quark_connection_t *conn, bool any,
                quark_report_t *report);
@@ -82,6 +84,6 @@ bool ctl_interrupted(void);
 
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_correlator, ctl_cancel,
-    ctl_shutdown, ctl_workflow, ctl_top;
+    ctl_shutdown, ctl_workflow, ctl_top, ctl_bench;
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     {"correlator", "hadron correlators, by the daemon or of a propagator file", ctl_correlator},
     {"workflow", "correlators of many configurations, quarks and sources, with resume",
      ctl_workflow},
+    {"bench", "put a load on the daemon and measure", ctl_bench},
     {"cancel", "end requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
 };

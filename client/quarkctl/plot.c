@@ -91,11 +91,20 @@ static void write_plot(FILE *to, int n, const ctl_curve_t *curves, bool mass) {
   fputc('\n', to);
 }
 
-static void write_script(FILE *to, const char *title, int n, const ctl_curve_t *curves) {
+typedef struct curves {
+  const char *title;
+  int n;
+  const ctl_curve_t *at;
+} curves_t;
+
+static void write_curves(FILE *to, const void *arg) {
+  const curves_t *all = arg;
+  const int n = all->n;
+  const ctl_curve_t *curves = all->at;
   fputs("set terminal pngcairo size 900,900 noenhanced font 'sans,11'\n", to);
   for (int i = 0; i < n; i++) write_data(to, i, &curves[i]);
   fputs("set datafile missing 'nan'\nset multiplot layout 2,1 title ", to);
-  write_quoted(to, title);
+  write_quoted(to, all->title);
   fprintf(to,
           "\nset grid\nset key outside\nset xlabel 't'\nset lmargin 12\nset xrange [-0.5:%g]\n"
           "set logscale y\nset format y '%%.0e'\nset ylabel 'C(t)'\n",
@@ -129,8 +138,7 @@ static pid_t start_gnuplot(int picture, int *input) {
   return pid;
 }
 
-static qk_status_t draw(int picture, const char *title, int n, const ctl_curve_t *curves,
-                        qk_err_t *err) {
+static qk_status_t draw(int picture, ctl_script_fn *script, const void *arg, qk_err_t *err) {
   int input, status;
   const pid_t pid = start_gnuplot(picture, &input);
   if (pid < 0) return qk_fail(err, QK_IO_ERROR, "gnuplot cannot be started: %s", strerror(errno));
@@ -138,7 +146,7 @@ static qk_status_t draw(int picture, const char *title, int n, const ctl_curve_t
   sigaction(SIGPIPE, &ignore, &before);
   FILE *to = fdopen(input, "w");
   if (to) {
-    write_script(to, title, n, curves);
+    script(to, arg);
     fclose(to);
   } else
     close(input);
@@ -153,6 +161,12 @@ static qk_status_t draw(int picture, const char *title, int n, const ctl_curve_t
 
 qk_status_t ctl_plot_png(const char *path, const char *title, int n, const ctl_curve_t *curves,
                          qk_err_t *err) {
+  const curves_t all = {title, n, curves};
+  return ctl_plot_script(path, write_curves, &all, err);
+}
+
+qk_status_t ctl_plot_script(const char *path, ctl_script_fn *script, const void *arg,
+                            qk_err_t *err) {
   char *part;
   if (asprintf(&part, "%s.%ld.part", path, (long)getpid()) < 0)
     return qk_fail(err, QK_NO_MEMORY, "no memory for a name");
@@ -162,7 +176,7 @@ qk_status_t ctl_plot_png(const char *path, const char *title, int n, const ctl_c
     status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
     goto out;
   }
-  status = draw(picture, title, n, curves, err);
+  status = draw(picture, script, arg, err);
   if (close(picture) != 0 && status == QK_OK)
     status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
   if (status == QK_OK && rename(part, path) != 0)

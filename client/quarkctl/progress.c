@@ -39,6 +39,15 @@ void ctl_progress_show(ctl_progress_t *progress, const quark_event_t *event) {
   fflush(stderr);
 }
 
+void ctl_progress_line(ctl_progress_t *progress, const char *text) {
+  const double now = ctl_seconds();
+  if (!progress->shown || now - progress->last < (progress->terminal ? LEAST_INTERVAL : 1)) return;
+  progress->last = now;
+  fprintf(stderr, "%s%s%s", progress->terminal ? "\r\033[K" : "", text,
+          progress->terminal ? "" : "\n");
+  fflush(stderr);
+}
+
 void ctl_progress_end(ctl_progress_t *progress) {
   if (progress->shown && progress->terminal) fputc('\n', stderr);
 }

@@ -62,6 +62,8 @@ double ctl_seconds(void); /* a monotonic clock */
 void ctl_progress_begin(ctl_progress_t *progress, int64_t total, bool wanted);
 /* event: a PROGRESS or RESULT that has come */
 void ctl_progress_show(ctl_progress_t *progress, const quark_event_t *event);
+/* Any other text, in its place. */
+void ctl_progress_line(ctl_progress_t *progress, const char *text);
 void ctl_progress_end(ctl_progress_t *progress);
 
 #endif
