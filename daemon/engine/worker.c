@@ -11,7 +11,7 @@
 #include "daemon/engine/slots.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000, MORE_MS = 20 };
+enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -25,6 +25,9 @@ typedef struct worker {
   double last_heartbeat;
   double last_progress[QK_SLOTS_MAX], last_news;
   double more_until;     /* rank 0: fills that were announced are waited for until then */
+  int queued;            /* rank 0: right-hand sides that take the next free slots */
+  int refills;           /* rank 0: fills of slots that have just become free, waited for ... */
+  double refill_until;   /* ... until then: a step without them costs as much */
   qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
   double wanted_since;   /* ... and since when fills wait for that */
   qk_fill_t waiting[QK_SLOTS_MAX];
@@ -64,6 +67,7 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
     status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
   if (status != QK_OK)
     return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
   w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
   if (w->wanted != QK_MG_KEEP)
     w->waiting[w->nwaiting++] = fill;
@@ -183,20 +187,29 @@ static void settle_remedy(worker_t *w) {
   w->nwaiting = 0;
 }
 
+static bool lacks_refills(const worker_t *w) {
+  return w->turn.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
+         qk_now_ms() < w->refill_until;
+}
+
 /* Fills w->turn; waits as long as there is nothing to do. */
 static qk_status_t next_turn(worker_t *w) {
   memset(&w->turn.head, 0, sizeof w->turn.head);
   settle_remedy(w);
   if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
-  bool more = false;
+  bool more = false, refill = lacks_refills(w);
   for (;;) {
-    double until = more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS;
+    double until = refill ? w->refill_until
+                   : more ? w->more_until
+                          : w->last_heartbeat + QK_HEARTBEAT_MS;
     double wait = until - qk_now_ms();
-    if (!running(w) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
+    if ((refill || !running(w)) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
     qk_status_t status = hear_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
-    if (running(w) || w->turn.head.kind != QK_TURN_WORK) return QK_OK;
+    refill = lacks_refills(w);
+    if (w->turn.head.kind != QK_TURN_WORK || (running(w) && !refill)) return QK_OK;
+    if (refill) continue;
     more = w->turn.head.nfill > 0 && qk_now_ms() < w->more_until;
     if (!more && (saving(w) || w->turn.head.nfill > 0)) return QK_OK;
   }
@@ -303,6 +316,13 @@ static qk_status_t tell_memory(worker_t *w) {
   return status == QK_OK ? beat(w) : status;
 }
 
+/* The front has been told of n slots that are free. */
+static void expect_refills(worker_t *w, int n) {
+  w->refills = n < w->queued ? n : w->queued;
+  w->queued -= w->refills;
+  w->refill_until = qk_now_ms() + REFILL_MS;
+}
+
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SLOTS_MAX];
   int n = 0;
@@ -318,6 +338,7 @@ static qk_status_t work(worker_t *w) {
     status = qk_report_slot_done(w->channel, &result[i]);
     watch(w, &result[i]);
   }
+  expect_refills(w, n);
   if (status == QK_OK && n > 0) status = tell_multigrid(w);
   if (status == QK_OK) status = look_after_checkpoint(w);
   return status == QK_OK ? tell_slots(w) : status;

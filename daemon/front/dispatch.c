@@ -116,7 +116,9 @@ static bool hand_over(qk_server_t *server, int k, uint64_t ticket, const qk_rhs_
   if (rhs->job->contraction) return qk_worker_contract(server->worker, ticket, rhs);
   const qk_rhs_t *after = next(server, &place);
   const bool more = after && place != QK_CONTRACT_PLACE;
-  return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more);
+  const bool refills = server->settings->batching != FIXED;
+  return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more,
+                        refills ? (uint32_t)server->sched.length : 0);
 }
 
 /* Out of the queue it is in. */

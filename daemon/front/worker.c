@@ -191,8 +191,8 @@ static void send_load(qk_worker_t *w) {
   send_message(w, &m);
 }
 
-bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
-                    bool more) {
+bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+                    uint32_t queued) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
@@ -214,6 +214,8 @@ bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs
   fill.tol = job->tol;
   fill.max_iter = job->max_iter;
   fill.has_more = fill.more = more;
+  fill.has_queued = queued > 0;
+  fill.queued = queued;
   m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL;
   m.fill = &fill;
   return send_message(w, &m);

@@ -78,10 +78,11 @@ bool qk_worker_saving(const qk_worker_t *worker);
 void qk_worker_tick(qk_worker_t *worker, double now);
 void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
 
-/* READY only. more: another one follows at once. False where the message did not go out: nothing happened, try again
+/* READY only. more: another one follows at once; queued: so many come
+ * as soon as slots are free. False where the message did not go out: nothing happened, try again
  * later. */
 bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
-                    bool more);
+                    bool more, uint32_t queued);
 /* rhs: of a contraction. */
 bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
 bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);

@@ -244,6 +244,44 @@ def what_is_announced_is_waited_for(case):
             assert np.abs(one.read() - alone).max() < 1e-10 * np.abs(alone).max()
 
 
+def steps_until(e, ticket, then=lambda end: None):
+    """Steps of the solver before the slot of that ticket ends as the last one; `then` hears of those that end before."""
+    steps = None
+    while True:
+        name, body = e.receive(heartbeats=True)
+        if name == 'heartbeat':
+            steps = body.steps
+        elif name == 'slot_done' and body.ticket == ticket():
+            return steps
+        elif name == 'slot_done':
+            then(body)
+
+
+@tap.test
+def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
+    """The engine waits for what the front has in its queue, and not for ever where it does not come."""
+    with case.loaded(slots=2) as e, Vector(case.shape, data=case.random(31)) as source:
+        begin = lambda slot, n, **more: e.fill(slot, 1e-30, max_iter=n, shm_in=source.name, **more)
+        before, total = 0, {}
+        for n in (8, 80):
+            ticket = begin(0, n)
+            total[n] = steps_until(e, lambda: ticket) - before
+            before += total[n]
+        for attempt in range(20):  # we, too, must be in time
+            later = []
+            first = begin(0, 8, more=True)
+            begin(1, 40, queued=1)
+            after = steps_until(e, lambda: later[0] if later else None,
+                                lambda end: later.append(begin(0, 80)) if end.ticket == first else None)
+            together, before = after - before, after
+            if together == total[8] + total[80]:
+                break
+        assert together == total[8] + total[80], (attempt, together, total)
+        first = begin(0, 8, more=True)
+        second = begin(1, 40, queued=7)
+        assert set(e.done(2)) == {first, second}
+
+
 # ---- what goes wrong with one right-hand side -----------------------------------------------------
 
 
