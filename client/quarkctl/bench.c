@@ -9,7 +9,7 @@
 #include "client/quarkctl/benchreport.h"
 #include "client/quarkctl/solving.h"
 
-enum { CLOSED_CLIENTS = 4, OPEN_CLIENTS = 32, SECONDS = 30, LOOK_MS = 50 };
+enum { USER_MAX = 48, CLOSED_CLIENTS = 4, OPEN_CLIENTS = 32, SECONDS = 30, LOOK_MS = 50 };
 
 typedef struct options {
   ctl_common_t common;
@@ -31,6 +31,7 @@ enum {
   OPT_DTYPE,
   OPT_PRIORITY,
   OPT_MAX_ITER,
+  OPT_USER,
   OPT_USERS,
   OPT_DURATION,
   OPT_REQUESTS,
@@ -58,8 +59,9 @@ static const struct argp_option argp_options[] = {
     {"priority", OPT_PRIORITY, "N", 0, "0 to 9 (4)", 1},
     {"max-iter", OPT_MAX_ITER, "N", 0,
      "iterations after which a right-hand side is given up (10000)", 1},
-    {"users", OPT_USERS, "N", 0, "users bench-0, bench-1, ..., whose the clients are by turns (1)",
-     1},
+    {"user", OPT_USER, "NAME", 0, "whose queue the work goes to (that of this process)", 1},
+    {"users", OPT_USERS, "N", 0,
+     "users NAME-0, NAME-1, ... (bench-0, ...), whose the clients are by turns (1)", 1},
     {"duration", OPT_DURATION, "SECONDS", 0,
      "how long to measure (30, or without end where --requests is given)", 1},
     {"requests", OPT_REQUESTS, "N", 0, "how many requests to measure", 1},
@@ -178,6 +180,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_MAX_ITER:
     l->max_iter = ctl_integer(state, "max-iter", arg, 1, 1000000000);
+    return 0;
+  case OPT_USER:
+    if (strlen(arg) > USER_MAX) argp_error(state, "--user=%s: at most %d bytes", arg, USER_MAX);
+    l->user = arg;
     return 0;
   case OPT_USERS:
     l->users = ctl_integer(state, "users", arg, 1, CTL_LOAD_CLIENTS);

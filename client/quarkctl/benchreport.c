@@ -187,7 +187,7 @@ static int print_latencies(const ctl_bench_t *b) {
   if (code == 0) code = print_spread("  elsewhere", &o->rhs, elsewhere, ALL_USERS);
   for (int u = 0; code == 0 && b->options->users > 1 && u < (int)b->options->users; u++) {
     char name[32];
-    snprintf(name, sizeof name, "rhs of bench-%d", u);
+    snprintf(name, sizeof name, "  of user %d", u);
     code = print_spread(name, &o->rhs, latency, u);
   }
   return code;
@@ -310,18 +310,20 @@ int ctl_bench_json(const ctl_bench_t *b) {
 
 /* ---- picture --------------------------------------------------------------------------------- */
 
-enum { BINS = 60 };
+enum { MOST_BINS = 60, FEWEST_BINS = 5, SAMPLES_A_BIN = 10 };
 
 static void write_rates(FILE *to, const ctl_bench_t *b) {
-  uint64_t count[BINS] = {0};
-  const double width = seconds_of(b) / BINS;
+  uint64_t count[MOST_BINS] = {0};
+  const int bins =
+      (int)fmin(MOST_BINS, fmax(FEWEST_BINS, (double)b->outcome->rhs.count / SAMPLES_A_BIN));
+  const double width = seconds_of(b) / bins;
   for (size_t i = 0; i < b->outcome->rhs.count; i++) {
     const ctl_sample_t *s = &b->outcome->rhs.at[i];
     const double bin = (s->ended - b->from) / width;
-    if (bin >= 0 && bin < BINS) count[(int)bin]++;
+    if (bin >= 0 && bin < bins) count[(int)bin]++;
   }
   fputs("$rate << EOD\n", to);
-  for (int i = 0; i < BINS; i++)
+  for (int i = 0; i < bins; i++)
     fprintf(to, "%g %g\n", (i + 0.5) * width, (double)count[i] / width);
   fputs("EOD\n", to);
 }

@@ -409,11 +409,11 @@ static int connect_clients(ctl_load_t *load, const ctl_common_t *common) {
   const ctl_load_options_t *o = load->options;
   for (uint64_t i = 0; i < o->clients; i++) {
     client_t *c = &load->client[i];
-    char user[32];
+    char user[64];
     c->load = load;
     c->user = (uint32_t)(i % o->users);
-    snprintf(user, sizeof user, "bench-%u", c->user);
-    const int code = ctl_connect_as(common, o->users > 1 ? user : NULL, &c->conn);
+    snprintf(user, sizeof user, "%s-%u", o->user ? o->user : "bench", c->user);
+    const int code = ctl_connect_as(common, o->users > 1 ? user : o->user, &c->conn);
     if (code) return code;
     load->count++;
     if (ctl_interrupted()) return EXIT_AGAIN;

@@ -33,6 +33,7 @@ typedef struct ctl_load_options {
   int priority;
   uint64_t max_iter;
   bool discard, verify;
+  const char *user; /* of several users the beginning of their names; NULL: that of this process */
 } ctl_load_options_t;
 
 /* One request of the load. */

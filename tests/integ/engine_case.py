@@ -47,9 +47,9 @@ class Case:
             raise
         return engine
 
-    def endless(self):
+    def endless(self, **load):
         """Loaded so that no solve ends: GCR stagnates where M is as indefinite as here."""
-        return self.loaded(mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
+        return self.loaded(mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE', **load)
 
     def random(self, seed):
         return np.random.default_rng(seed).normal(size=self.shape + (2,)) @ np.array([1, 1j])

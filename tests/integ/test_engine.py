@@ -260,14 +260,14 @@ def steps_until(e, ticket, then=lambda end: None):
 @tap.test
 def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
     """The engine waits for what the front has in its queue, and not for ever where it does not come."""
-    with case.loaded(slots=2) as e, Vector(case.shape, data=case.random(31)) as source:
-        begin = lambda slot, n, **more: e.fill(slot, 1e-30, max_iter=n, shm_in=source.name, **more)
+    with case.endless(slots=2) as e, Vector(case.shape, data=case.random(31)) as source:
+        begin = lambda slot, n, **more: e.fill(slot, 1e-10, max_iter=n, shm_in=source.name, **more)
         before, total = 0, {}
         for n in (8, 80):
             ticket = begin(0, n)
             total[n] = steps_until(e, lambda: ticket) - before
             before += total[n]
-        for attempt in range(20):  # we, too, must be in time
+        for _ in range(20):  # we, too, must be in time
             later = []
             first = begin(0, 8, more=True)
             begin(1, 40, queued=1)
@@ -276,7 +276,7 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
             together, before = after - before, after
             if together == total[8] + total[80]:
                 break
-        assert together == total[8] + total[80], (attempt, together, total)
+        assert together == total[8] + total[80], (together, total)
         first = begin(0, 8, more=True)
         second = begin(1, 40, queued=7)
         assert set(e.done(2)) == {first, second}
