@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""quarkd under load, measured by quarkctl bench: continuous beside fixed batches, occupancy, fairness, a lone request.
+
+usage: bench_service.py BUILD [OPTION...]
+
+The ratio by processor time compares what a right-hand side costs the engine: on the CPU backend it means something also
+where other programs use the cores.
+
+Starts two daemons, one with --batching continuous and one with fixed, and gives both the same requests by turns, --repeat
+times. Prints tables; nothing passes or fails. Needs only what the build has made (ninja -C BUILD).
+"""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+UNIFORM, SLOPPY = '1e-4,1e-6,1e-8,1e-10', '1e-4,1e-4,1e-4,1e-10'
+
+
+class Daemon:
+    def __init__(self, o, folder, batching):
+        self.o, self.endpoint_file = o, os.path.join(folder, batching)
+        program = lambda *path: os.path.join(o.build, *path)
+        self.ctl = program('client', 'quarkctl')
+        env = dict(os.environ, XDG_STATE_HOME=folder, OMP_WAIT_POLICY='passive')
+        command = [program('daemon', 'front', 'quarkd'), '--engine=' + program('daemon', 'engine', 'quark-engine'),
+                   '--gauge=' + o.gauge, '--kappa=%r' % o.kappa, '--csw=%r' % o.csw, '--backend=' + o.backend,
+                   '--slots=%d' % o.slots, '--batching=' + batching, '--listen=tcp://127.0.0.1:0', '--log-level=warn',
+                   '--endpoint-file=' + self.endpoint_file, '--mg-checkpoint=off', *o.quarkd]
+        self.process = subprocess.Popen(command, env=env)
+        while not os.path.exists(self.endpoint_file):
+            if self.process.poll() is not None:
+                sys.exit('quarkd has left with %d' % self.process.returncode)
+            time.sleep(0.05)
+        with open(self.endpoint_file, encoding='utf-8') as f:
+            self.endpoint = f.read().strip()
+        self.status = self.quarkctl('status', '--json')
+
+    def start(self, *args):
+        return subprocess.Popen([self.ctl, *map(str, args), '--endpoint=' + self.endpoint], stdout=subprocess.PIPE, text=True)
+
+    def quarkctl(self, *args):
+        out = self.start(*args).communicate()[0]
+        return json.loads(out) if out else sys.exit('quarkctl %s printed nothing' % ' '.join(map(str, args)))
+
+    def bench(self, *args):
+        return self.quarkctl('bench', '--json', *args)
+
+    def spent(self):
+        """(processor seconds of the engine, right-hand sides that converged), since the start."""
+        with open('/proc/%d/stat' % self.status['engine']['pid'], encoding='ascii') as f:
+            ticks = f.read().rsplit(')', 1)[1].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'), self.quarkctl('status', '--json')['counters']['converged']
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def heading(*names):
+    print('\n| ' + ' | '.join(names) + ' |\n|' + ' --- |' * len(names))
+
+
+def row(*values):
+    print('| ' + ' | '.join(v if isinstance(v, str) else '%.3g' % v for v in values) + ' |', flush=True)
+
+
+def batches(o, daemons):
+    """The same load on both daemons, and the ratio of what ended in the same time."""
+    cases = [('saturated, tol ' + mix, ['--clients=%d' % (3 * o.slots), '--tol=' + mix]) for mix in (UNIFORM, SLOPPY)]
+    capacity = {}
+    heading('load', 'run', 'continuous, RHS/s', 'fixed, RHS/s', 'ratio', 'ratio by processor time', 'occupancy continuous', 'fixed')
+    for name, load in cases:
+        for run in range(o.repeat):
+            capacity[name] = compare(o, daemons, name, run, load)
+    for (name, _), mix in zip(cases, (UNIFORM, SLOPPY)):  # 2.5 right-hand sides a request on average
+        arrivals = ['--rate=%.3g' % (0.9 * capacity[name] / 2.5), '--rhs=1:4', '--clients=%d' % (8 * o.slots), '--tol=' + mix]
+        for run in range(o.repeat):
+            compare(o, daemons, 'arrivals at 0.9 of that, tol ' + mix, run, arrivals)
+        pause = o.slots / capacity[name]
+        clients = ['--clients=%d' % o.slots, '--think=%.3g' % (pause / 2), '--tol=' + mix]
+        for run in range(o.repeat):
+            compare(o, daemons, '%d clients that pause %.2g s, tol %s' % (o.slots, pause / 2, mix), run, clients)
+
+
+def compare(o, daemons, name, run, load):
+    window = ['--duration=%g' % o.seconds, '--warmup=%g' % (o.seconds / 6), '--seed=%d' % (run + 1), '--source=' + o.source]
+    got, cost = [], []
+    for d in daemons:
+        seconds, solved = d.spent()
+        got.append(d.bench(*window, *load))
+        now = d.spent()
+        cost.append((now[0] - seconds) / (now[1] - solved))
+    rate = [g['per_second']['rhs'] for g in got]
+    share = ['%.1f %%' % (100 * g['occupancy']['occupancy']) if g['occupancy']['occupancy'] is not None else '-' for g in got]
+    row(name, str(run + 1), rate[0], rate[1], '%.2f' % (rate[0] / rate[1]), '%.2f' % (cost[1] / cost[0]), *share)
+    return rate[0]
+
+
+def fairness(o, d):
+    """One user with a thousand right-hand sides in the queue; another submits one now and then."""
+    heading('run', 'queued by the other user', 'solve of one of its RHS, mean / max, s', "single RHS's wait for a slot, mean / max, s")
+    for run in range(o.repeat):
+        many = d.start('bench', '--json', '--user=ada', '--clients=1', '--requests=1', '--rhs=1000', '--sink=none',
+                       '--duration=%g' % (3 * o.seconds), '--tol=' + UNIFORM, '--seed=%d' % (run + 1))
+        while d.quarkctl('status', '--json')['counters']['queued'] < 500:
+            time.sleep(0.1)
+        queued = d.quarkctl('status', '--json')['counters']['queued']
+        one = d.bench('--user=bob', '--clients=1', '--requests=10', '--think=%g' % (o.seconds / 60), '--seed=%d' % run)
+        many.send_signal(signal.SIGINT)
+        theirs = json.loads(many.communicate()[0])['latency']['solver']
+        mine = one['latency']['queue']
+        row(str(run + 1), str(queued), '%.3g / %.3g' % (theirs['mean'], theirs['max']), '%.3g / %.3g' % (mine['mean'], mine['max']))
+
+
+def lone(o, d):
+    """What a request takes above the engine's own time where nothing else runs."""
+    heading('lone request', 'run', 'latency, median, s', 'of it in the solver', 'above it: median / 90 %, ms')
+    for name, source, sink in (('noise, no solution', 'z2', 'none'), ('noise, solution fetched', 'z2', 'download'),
+                               ('uploaded, solution fetched', 'upload', 'download')):
+        for run in range(o.repeat):
+            r = d.bench('--clients=1', '--requests=20', '--source=' + source, '--sink=' + sink, '--seed=%d' % (run + 1))['latency']
+            above = r['elsewhere']
+            row(name, str(run + 1), r['rhs']['p50'], r['solver']['p50'], '%.2g / %.2g' % (1e3 * above['p50'], 1e3 * above['p90']))
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('build')
+    p.add_argument('--gauge', default='builtin:weak:8x8x8x16:1')
+    p.add_argument('--kappa', type=float, default=0.13)
+    p.add_argument('--csw', type=float, default=1.0)
+    p.add_argument('--backend', default='cpu')
+    p.add_argument('--slots', type=int, default=8)
+    p.add_argument('--seconds', type=float, default=20, help='of each measurement')
+    p.add_argument('--repeat', type=int, default=2)
+    p.add_argument('--source', default='z2', help='as quarkctl bench has it')
+    p.add_argument('--only', choices=['batches', 'fairness', 'lone'])
+    p.add_argument('--quarkd', action='append', default=[], metavar='OPTION', help='more options of quarkd')
+    return p.parse_args()
+
+
+def main():
+    o = options()
+    with tempfile.TemporaryDirectory() as folder:
+        daemons = []
+        try:
+            daemons = [Daemon(o, folder, b) for b in (('continuous', 'fixed') if o.only in (None, 'batches') else ('continuous',))]
+            s = daemons[0].status
+            print('%s, %s, %s, %d slots, %s' % ('x'.join(map(str, s['setup']['dims'])), s['setup']['solver'], s['engine']['device'],
+                                                s['engine']['slots'], s['engine']['backend']))
+            if o.only in (None, 'batches'):
+                batches(o, daemons)
+            if o.only in (None, 'fairness'):
+                fairness(o, daemons[0])
+            if o.only in (None, 'lone'):
+                lone(o, daemons[0])
+        finally:
+            for d in daemons:
+                d.stop()
+
+
+main()
