@@ -15,7 +15,7 @@ typedef struct options {
   ctl_common_t common;
   ctl_load_options_t load;
   const char *plot;
-  bool progress, list;
+  bool progress, list, cut;
 } options_t;
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -36,6 +36,7 @@ enum {
   OPT_DURATION,
   OPT_REQUESTS,
   OPT_WARMUP,
+  OPT_CUT,
   OPT_SEED,
   OPT_VERIFY,
   OPT_PLOT,
@@ -66,6 +67,7 @@ static const struct argp_option argp_options[] = {
      "how long to measure (30, or without end where --requests is given)", 1},
     {"requests", OPT_REQUESTS, "N", 0, "how many requests to measure", 1},
     {"warmup", OPT_WARMUP, "SECONDS", 0, "load before anything is measured (0)", 1},
+    {"cut", OPT_CUT, 0, 0, "give up what is under way when the time is over", 1},
     {"seed", OPT_SEED, "N", 0, "of the requests; the same makes the same ones (1)", 1},
     {"verify", OPT_VERIFY, 0, 0,
      "check the norm of every solution, and solve some uploads a second time", 1},
@@ -197,6 +199,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_WARMUP:
     l->warmup = ctl_real(state, "warmup", arg, 0, 1e6);
     return 0;
+  case OPT_CUT:
+    o->cut = true;
+    return 0;
   case OPT_SEED:
     l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
     return 0;
@@ -283,6 +288,7 @@ static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load,
     if (code == 0 && !over && now >= b->until) {
       over = true;
       code = ask(conn, after);
+      if (o->cut) ctl_load_stop(load, true);
     }
     if (ctl_interrupted() && !b->interrupted) {
       b->interrupted = true;

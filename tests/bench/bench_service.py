@@ -3,8 +3,8 @@
 
 usage: bench_service.py BUILD [OPTION...]
 
-The ratio by processor time compares what a right-hand side costs the engine: on the CPU backend it means something also
-where other programs use the cores.
+The ratio by processor time compares what the same requests cost the engine: on the CPU backend it means something also
+where other programs use the cores, most with OMP_NUM_THREADS=1.
 
 Starts two daemons, one with --batching continuous and one with fixed, and gives both the same requests by turns, --repeat
 times. Prints tables; nothing passes or fails. Needs only what the build has made (ninja -C BUILD).
@@ -51,10 +51,10 @@ class Daemon:
         return self.quarkctl('bench', '--json', *args)
 
     def spent(self):
-        """(processor seconds of the engine, right-hand sides that converged), since the start."""
+        """Processor seconds of the engine since its start."""
         with open('/proc/%d/stat' % self.status['engine']['pid'], encoding='ascii') as f:
             ticks = f.read().rsplit(')', 1)[1].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'), self.quarkctl('status', '--json')['counters']['converged']
+        return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -69,36 +69,37 @@ def row(*values):
     print('| ' + ' | '.join(v if isinstance(v, str) else '%.3g' % v for v in values) + ' |', flush=True)
 
 
-def batches(o, daemons):
-    """The same load on both daemons, and the ratio of what ended in the same time."""
-    cases = [('saturated, tol ' + mix, ['--clients=%d' % (3 * o.slots), '--tol=' + mix]) for mix in (UNIFORM, SLOPPY)]
-    capacity = {}
-    heading('load', 'run', 'continuous, RHS/s', 'fixed, RHS/s', 'ratio', 'ratio by processor time', 'occupancy continuous', 'fixed')
-    for name, load in cases:
+def saturated(o, daemons):
+    """More clients than slots, so that something always waits."""
+    for mix in (UNIFORM, SLOPPY):
         for run in range(o.repeat):
-            capacity[name] = compare(o, daemons, name, run, load)
-    for (name, _), mix in zip(cases, (UNIFORM, SLOPPY)):  # 2.5 right-hand sides a request on average
-        arrivals = ['--rate=%.3g' % (0.9 * capacity[name] / 2.5), '--rhs=1:4', '--clients=%d' % (8 * o.slots), '--tol=' + mix]
-        for run in range(o.repeat):
-            compare(o, daemons, 'arrivals at 0.9 of that, tol ' + mix, run, arrivals)
-        pause = o.slots / capacity[name]
-        clients = ['--clients=%d' % o.slots, '--think=%.3g' % (pause / 2), '--tol=' + mix]
-        for run in range(o.repeat):
-            compare(o, daemons, '%d clients that pause %.2g s, tol %s' % (o.slots, pause / 2, mix), run, clients)
+            compare(o, daemons, 'saturated, tol ' + mix, run, ['--clients=%d' % (2 * o.slots), '--tol=' + mix])
 
 
-def compare(o, daemons, name, run, load):
-    window = ['--duration=%g' % o.seconds, '--warmup=%g' % (o.seconds / 6), '--seed=%d' % (run + 1), '--source=' + o.source]
+def staggered(o, daemons):
+    """Arrivals that do not wait for each other, in requests of one to four, and clients that pause."""
+    for mix in (UNIFORM, SLOPPY):
+        found = daemons[0].bench('--clients=%d' % (2 * o.slots), '--tol=' + mix, '--requests=%d' % (o.requests // 2), '--source=' + o.source)
+        rate = found['per_second']['rhs'] / 2.5  # right-hand sides of a request
+        pause = found['latency']['solver']['mean'] / 2
+        for run in range(o.repeat):
+            compare(o, daemons, 'arrivals at 0.9 of the most, tol ' + mix, run,
+                    ['--rate=%.3g' % (0.9 * rate), '--rhs=1:4', '--clients=%d' % (4 * o.slots), '--tol=' + mix], 2.5)
+        for run in range(o.repeat):
+            compare(o, daemons, '%d clients that pause half a solve, tol %s' % (o.slots, mix), run,
+                    ['--clients=%d' % o.slots, '--think=%.3g' % pause, '--tol=' + mix])
+
+
+def compare(o, daemons, name, run, load, each=1):
+    """The same requests, from the first to the last, on both daemons."""
     got, cost = [], []
     for d in daemons:
-        seconds, solved = d.spent()
-        got.append(d.bench(*window, *load))
-        now = d.spent()
-        cost.append((now[0] - seconds) / (now[1] - solved))
+        before = d.spent()
+        got.append(d.bench('--requests=%d' % (o.requests / each), '--seed=%d' % (run + 1), '--source=' + o.source, *load))
+        cost.append(d.spent() - before)
     rate = [g['per_second']['rhs'] for g in got]
     share = ['%.1f %%' % (100 * g['occupancy']['occupancy']) if g['occupancy']['occupancy'] is not None else '-' for g in got]
-    row(name, str(run + 1), rate[0], rate[1], '%.2f' % (rate[0] / rate[1]), '%.2f' % (cost[1] / cost[0]), *share)
-    return rate[0]
+    row(name, str(run + 1), *rate, '%.2f' % (rate[0] / rate[1]), '%.2f' % (cost[1] / cost[0]), *share)
 
 
 def fairness(o, d):
@@ -106,11 +107,11 @@ def fairness(o, d):
     heading('run', 'queued by the other user', 'solve of one of its RHS, mean / max, s', "single RHS's wait for a slot, mean / max, s")
     for run in range(o.repeat):
         many = d.start('bench', '--json', '--user=ada', '--clients=1', '--requests=1', '--rhs=1000', '--sink=none',
-                       '--duration=%g' % (3 * o.seconds), '--tol=' + UNIFORM, '--seed=%d' % (run + 1))
+                       '--duration=3600', '--tol=' + UNIFORM, '--seed=%d' % (run + 1))
         while d.quarkctl('status', '--json')['counters']['queued'] < 500:
             time.sleep(0.1)
         queued = d.quarkctl('status', '--json')['counters']['queued']
-        one = d.bench('--user=bob', '--clients=1', '--requests=10', '--think=%g' % (o.seconds / 60), '--seed=%d' % run)
+        one = d.bench('--user=bob', '--clients=1', '--requests=10', '--think=0.2', '--tol=1e-4', '--seed=%d' % run)
         many.send_signal(signal.SIGINT)
         theirs = json.loads(many.communicate()[0])['latency']['solver']
         mine = one['latency']['queue']
@@ -136,10 +137,10 @@ def options():
     p.add_argument('--csw', type=float, default=1.0)
     p.add_argument('--backend', default='cpu')
     p.add_argument('--slots', type=int, default=8)
-    p.add_argument('--seconds', type=float, default=20, help='of each measurement')
+    p.add_argument('--requests', type=int, default=64, help='right-hand sides of each measurement')
     p.add_argument('--repeat', type=int, default=2)
     p.add_argument('--source', default='z2', help='as quarkctl bench has it')
-    p.add_argument('--only', choices=['batches', 'fairness', 'lone'])
+    p.add_argument('--only', choices=['saturated', 'staggered', 'fairness', 'lone'])
     p.add_argument('--quarkd', action='append', default=[], metavar='OPTION', help='more options of quarkd')
     return p.parse_args()
 
@@ -149,12 +150,17 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         daemons = []
         try:
-            daemons = [Daemon(o, folder, b) for b in (('continuous', 'fixed') if o.only in (None, 'batches') else ('continuous',))]
+            both = o.only in (None, 'saturated', 'staggered')
+            daemons = [Daemon(o, folder, b) for b in (('continuous', 'fixed') if both else ('continuous',))]
             s = daemons[0].status
             print('%s, %s, %s, %d slots, %s' % ('x'.join(map(str, s['setup']['dims'])), s['setup']['solver'], s['engine']['device'],
                                                 s['engine']['slots'], s['engine']['backend']))
-            if o.only in (None, 'batches'):
-                batches(o, daemons)
+            if both:
+                heading('load', 'run', 'continuous, RHS/s', 'fixed, RHS/s', 'ratio', 'ratio by processor time', 'occupancy continuous', 'fixed')
+            if o.only in (None, 'saturated'):
+                saturated(o, daemons)
+            if o.only in (None, 'staggered'):
+                staggered(o, daemons)
             if o.only in (None, 'fairness'):
                 fairness(o, daemons[0])
             if o.only in (None, 'lone'):

@@ -143,6 +143,9 @@ def warm_up_and_duration_bound_what_is_measured(case):
         solved = d.ctl('status', '--json').json['counters']['converged']
         assert 0 < j['rhs']['done'] < solved, (j['rhs'], solved)
         assert j['latency']['rhs']['samples'] <= solved
+        j = bench(d, '--duration=0.5', '--rate=3000', '--clients=20', '--cut', '--tol=1e-12')
+        assert j['requests']['abandoned'] > 0 and j['rhs']['failed'] == {}, j
+        assert d.ctl('status', '--json').json['counters']['requests'] == 0
 
 
 @tap.test
