@@ -151,10 +151,10 @@ enum { STATUSES = 32 };
 static void print_load(const ctl_bench_t *b) {
   const ctl_load_options_t *o = b->options;
   if (o->rate > 0)
-    printf("load         open loop, %g requests/s, at most %" PRIu64 " at a time", o->rate,
+    printf("load        open loop, %g requests/s, at most %" PRIu64 " at a time", o->rate,
            o->clients);
   else
-    printf("load         closed loop, %" PRIu64 " clients", o->clients);
+    printf("load        closed loop, %" PRIu64 " clients", o->clients);
   if (o->think > 0) printf(", thinking %g s%s", o->think, o->think_fixed ? "" : " on average");
   if (o->users > 1) printf(", %" PRIu64 " users", o->users);
   printf("; %u", o->rhs_min);
@@ -198,18 +198,18 @@ static void print_mishaps(const ctl_bench_t *b) {
   status_count_t failed[STATUSES];
   const int n = count_failed(&o->rhs, failed, STATUSES);
   if (o->rejected + o->retried + o->abandoned > 0)
-    printf("requests     %" PRIu64 " rejected, %" PRIu64 " abandoned; %" PRIu64
+    printf("requests    %" PRIu64 " rejected, %" PRIu64 " abandoned; %" PRIu64
            " times the daemon was full and asked again\n",
            o->rejected, o->abandoned, o->retried);
   if (o->late > 0)
-    printf("late         %" PRIu64 " requests found no client free: --clients is more than %" PRIu64
-           " for this rate\n",
+    printf("late        %" PRIu64
+           " requests found no client free: this rate needs more than --clients=%" PRIu64 "\n",
            o->late, b->options->clients);
   for (int i = 0; i < n; i++)
-    printf("failed       %" PRIu64 " right-hand sides: %s\n", failed[i].count,
+    printf("failed      %" PRIu64 " right-hand sides: %s\n", failed[i].count,
            quark_code_name(failed[i].status));
   if (o->norms > 0)
-    printf("verified     %" PRIu64 " norms, off by %.1e at most; %" PRIu64
+    printf("verified    %" PRIu64 " norms, off by %.1e at most; %" PRIu64
            " second solves, off by %.1e at most; %" PRIu64 " wrong\n",
            o->norms, o->worst_norm, o->solves, o->worst_solve, o->wrong);
 }
@@ -219,14 +219,14 @@ int ctl_bench_text(const ctl_bench_t *b) {
   const quark_report_t daemon = difference(b);
   const double seconds = seconds_of(b);
   print_load(b);
-  printf("measured     %.1f s%s: %" PRIu64 " requests, %" PRIu64 " right-hand sides, %" PRIu64
+  printf("measured    %.1f s%s: %" PRIu64 " requests, %" PRIu64 " right-hand sides, %" PRIu64
          " converged\n",
          seconds, b->interrupted ? ", interrupted" : "", t.requests, t.rhs, t.converged);
-  printf("throughput   %.3f RHS/s   %.2f MB/s in   %.2f MB/s out   %.1f iterations each\n",
+  printf("throughput  %.3f RHS/s   %.2f MB/s in   %.2f MB/s out   %.1f iterations each\n",
          (double)t.rhs / seconds, megabytes(daemon.counters.bytes_in, seconds),
          megabytes(daemon.counters.bytes_out, seconds),
          t.rhs ? (double)t.iterations / (double)t.rhs : 0);
-  printf("solver       %.1f of %.1f slot-seconds (%u slots): %.1f %%\n", t.solver, capacity(b),
+  printf("solver      %.1f of %.1f slot-seconds (%u slots): %.1f %%\n", t.solver, capacity(b),
          b->after->engine.slots, 100 * t.solver / capacity(b));
   ctl_occupancy_print(&daemon);
   print_mishaps(b);
