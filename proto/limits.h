@@ -12,6 +12,7 @@ enum {
   QK_CHUNK_MAX = 1024 * 1024, /* payload of one data message */
   QK_FRAME_HEADER = 64,       /* header of one data message */
   QK_FRAME_MAX = QK_FRAME_HEADER + QK_CHUNK_MAX,
+  QK_CURVE_EXTRA = 64, /* by which a message may be longer where it is encrypted */
 
   QK_CLIENT_ID = 16,      /* client id, and session token */
   QK_USER_MAX = 64,       /* user name in HELLO */
@@ -27,6 +28,7 @@ enum {
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
   QK_USERS_SHOWN = 256,         /* users in a STATUS report */
+  QK_CLIENTS_MAX = 1024,        /* authorised keys */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_SLOTS_CHOSEN = 16,         /* most slots of an engine that may choose */
   QK_PROPAGATOR_COLUMNS = 12,   /* right-hand sides of a propagator: spin, colour */

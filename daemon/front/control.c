@@ -32,10 +32,11 @@ static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
   return QK_OK;
 }
 
-static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *mine,
-                     const Quark__Hello *hello) {
+static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                     qk_session_t *mine, const Quark__Hello *hello) {
   qk_err_t err = {0};
   char user[QK_USER_MAX + 1], program[QK_PROGRAM_MAX + 1];
+  const char *claimed = hello->user ? hello->user : "", *name = who->user ? who->user : claimed;
   qk_session_t *session = NULL;
   bool resumed = true;
   if (check_hello(hello, &err) == QK_OK) {
@@ -44,8 +45,11 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
       qk_server_doom(server, mine, QK_BAD_PROTOCOL, "HELLO of another client on this connection");
     if (!session) {
       resumed = false;
-      qk_session_create(&server->sessions, &server->sched, hello->client_id.data,
-                        hello->user ? hello->user : "", qk_server_now(server), &session, &err);
+      qk_session_create(&server->sessions, &server->sched, hello->client_id.data, name,
+                        qk_server_now(server), &session, &err);
+    } else if (!qk_session_is_of(session, who->user)) {
+      qk_fail(&err, QK_DENIED, "this client id is of another user");
+      session = NULL;
     }
   }
   if (!session) {
@@ -57,7 +61,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, qk_session_t *m
   session->control = *peer;
   session->away = false;
   session->seen = qk_server_now(server);
-  printable(hello->user, user, sizeof user);
+  printable(name, user, sizeof user);
   printable(hello->program, program, sizeof program);
   qk_log(QK_LOG_INFO, "session", session->name, "%s: user %s, program %s",
          resumed ? "resumed" : "opened", user, program);
@@ -176,6 +180,64 @@ static void on_shutdown(qk_server_t *server, const qk_peer_t *peer,
     qk_server_drain(server);
 }
 
+/* ---- roles --------------------------------------------------------------------------------- */
+
+/* What a message needs; of one about a request, its number. */
+static qk_role_t role_for(const Quark__ClientMessage *m, uint64_t *request) {
+  *request = 0;
+  switch (m->body_case) {
+  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
+    *request = m->submit->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
+    *request = m->contract->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
+    *request = m->grant->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_ACK:
+    *request = m->ack->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
+    *request = m->cancel->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
+    *request = m->release->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
+    *request = m->attach->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_HELLO:
+  case QUARK__CLIENT_MESSAGE__BODY_STATUS:
+  case QUARK__CLIENT_MESSAGE__BODY_PING:
+  case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
+    return QK_ROLE_READ;
+  default:
+    return QK_ROLE_OPERATE;
+  }
+}
+
+/* True: the message is over the role of its sender, who has been told. */
+static bool denied(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                   const Quark__ClientMessage *m) {
+  qk_err_t err = {0};
+  uint64_t request;
+  const qk_role_t needed = role_for(m, &request);
+  if (who->role >= needed) return false;
+  const ProtobufCFieldDescriptor *body =
+      protobuf_c_message_descriptor_get_field(m->base.descriptor, m->body_case);
+  qk_fail(&err, QK_DENIED, "%s needs the role %s: this key has the role %s", body->name,
+          qk_role_name(needed), qk_role_name(who->role));
+  server->count.denied++;
+  qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
+  if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT)
+    qk_reply_rejected(server, peer, request, &err);
+  else
+    qk_reply_error(server, peer, err.code, err.text, false, request);
+  return true;
+}
+
 /* ---- socket -------------------------------------------------------------------------------- */
 
 static void on_session_message(qk_server_t *server, qk_session_t *session,
@@ -214,22 +276,22 @@ static void on_session_message(qk_server_t *server, qk_session_t *session,
   }
 }
 
-static void handle(qk_server_t *server, const qk_peer_t *peer, const void *data, size_t bytes) {
-  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
-  Quark__ClientMessage *m = qk_control_unpack_client(data, bytes);
-  if (session) session->seen = qk_server_now(server);
-  if (!m) {
-    const char *text = "control message that cannot be read";
-    if (session) {
-      qk_server_doom(server, session, QK_BAD_PROTOCOL, text);
-    } else {
-      server->count.dropped++;
-      qk_reply_error(server, peer, QK_BAD_PROTOCOL, text, true, 0);
-    }
+/* Nothing more is heard from this peer. */
+static void refuse(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
+                   qk_status_t status, const char *text) {
+  if (session) {
+    qk_server_doom(server, session, status, text);
     return;
   }
+  server->count.dropped++;
+  qk_reply_error(server, peer, status, text, true, 0);
+}
+
+static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                   qk_session_t *session, const Quark__ClientMessage *m) {
+  if (denied(server, peer, who, m)) return;
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO)
-    on_hello(server, peer, session, m->hello);
+    on_hello(server, peer, who, session, m->hello);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_STATUS)
     qk_report_send(server, peer, m->status->activity);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN)
@@ -238,6 +300,25 @@ static void handle(qk_server_t *server, const qk_peer_t *peer, const void *data,
     on_session_message(server, session, m);
   else
     qk_reply_error(server, peer, QK_NOT_FOUND, "no session on this connection: say HELLO", true, 0);
+}
+
+static void take(qk_server_t *server, const qk_peer_t *peer, zmq_msg_t *msg, size_t bytes) {
+  qk_who_t who;
+  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
+  if (!qk_zap_who(server->zap, msg, &who)) {
+    refuse(server, peer, session, QK_DENIED, "this key is not authorised any more");
+    return;
+  }
+  if (session && !qk_session_is_of(session, who.user)) {
+    refuse(server, peer, session, QK_DENIED, "this key is of another user now");
+    return;
+  }
+  Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);
+  if (session) session->seen = qk_server_now(server);
+  if (m)
+    handle(server, peer, &who, session, m);
+  else
+    refuse(server, peer, session, QK_BAD_PROTOCOL, "control message that cannot be read");
   quark__client_message__free_unpacked(m, NULL);
 }
 
@@ -249,7 +330,7 @@ void qk_control_readable(void *arg) {
     bool whole;
     zmq_msg_init(&msg);
     if (!qk_server_receive(server->control, &peer, &msg, &whole)) return;
-    handle(server, &peer, zmq_msg_data(&msg), whole ? zmq_msg_size(&msg) : 0);
+    take(server, &peer, &msg, whole ? zmq_msg_size(&msg) : 0);
     zmq_msg_close(&msg);
   }
 }

@@ -67,10 +67,11 @@ bool qk_data_send(qk_server_t *server) {
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-static void bind_session(qk_server_t *server, const qk_peer_t *peer, qk_session_t *bound,
-                         const uint8_t *payload) {
+static void bind_session(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                         qk_session_t *bound, const uint8_t *payload) {
   qk_session_t *session = qk_session_by_id(&server->sessions, payload);
-  if (!session || memcmp(session->token, payload + QK_CLIENT_ID, QK_CLIENT_ID) != 0) {
+  if (!session || !qk_session_is_of(session, who->user) ||
+      memcmp(session->token, payload + QK_CLIENT_ID, QK_CLIENT_ID) != 0) {
     server->count.dropped++;
     return;
   }
@@ -116,15 +117,16 @@ static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t 
   if (qk_job_raise_credit(job)) qk_reply_credit(server, session, job);
 }
 
-static void handle(qk_server_t *server, const qk_peer_t *peer, const void *message, size_t bytes) {
+static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                   const void *message, size_t bytes) {
   qk_frame_t frame;
   qk_frame_fault_t fault;
   const uint8_t *payload;
   qk_session_t *session = qk_session_by_data(&server->sessions, peer);
   qk_status_t s = qk_frame_decode(message, bytes, &frame, &payload, &fault);
   if (s == QK_OK && frame.kind == QK_FRAME_BIND) {
-    bind_session(server, peer, session, payload);
-  } else if (!session) {
+    bind_session(server, peer, who, session, payload);
+  } else if (!session || !qk_session_is_of(session, who->user)) {
     server->count.dropped++;
   } else if (s != QK_OK) {
     char text[160];
@@ -134,6 +136,10 @@ static void handle(qk_server_t *server, const qk_peer_t *peer, const void *messa
   } else if (frame.kind != QK_FRAME_UPLOAD) {
     qk_server_doom(server, session, QK_BAD_PROTOCOL,
                    "data message of a kind that only servers send");
+  } else if (who->role < QK_ROLE_SUBMIT) {
+    server->count.denied++;
+    qk_reply_error(server, &session->control, QK_DENIED, "an upload needs the role submit", false,
+                   frame.request);
   } else {
     session->seen = qk_server_now(server);
     upload(server, session, &frame, payload);
@@ -145,11 +151,15 @@ void qk_data_readable(void *arg) {
   for (int i = 0; i < QK_CHUNKS_A_TURN; i++) {
     qk_peer_t peer;
     zmq_msg_t msg;
+    qk_who_t who;
     bool whole;
     zmq_msg_init(&msg);
     if (!qk_server_receive(server->data, &peer, &msg, &whole)) return;
     /* parts beyond the first have been thrown away: an empty message is as wrong */
-    handle(server, &peer, zmq_msg_data(&msg), whole ? zmq_msg_size(&msg) : 0);
+    if (qk_zap_who(server->zap, &msg, &who))
+      handle(server, &peer, &who, zmq_msg_data(&msg), whole ? zmq_msg_size(&msg) : 0);
+    else
+      server->count.dropped++;
     zmq_msg_close(&msg);
   }
 }

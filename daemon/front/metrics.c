@@ -76,6 +76,8 @@ static void write_service(FILE *out, const qk_server_t *server) {
   counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
   counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
   counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);
+  counter(out, "messages_denied_total", "Messages over the role of their sender.", c.denied);
+  counter(out, "connections_refused_total", "Connections whose key is not authorised.", c.refused);
   head(out, "rhs_ended_total", "counter", "Right-hand sides that have ended.");
   fprintf(out, "quarkd_rhs_ended_total{how=\"converged\"} %" PRIu64 "\n", c.converged);
   fprintf(out, "quarkd_rhs_ended_total{how=\"failed\"} %" PRIu64 "\n", c.failed);

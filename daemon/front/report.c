@@ -109,6 +109,9 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->bytes_in = c->bytes_in;
   r->bytes_out = c->bytes_out;
   r->dropped = c->dropped;
+  r->has_denied = r->has_refused = true;
+  r->denied = c->denied;
+  r->refused = qk_zap_refused(server->zap);
 }
 
 /* ---- what goes on --------------------------------------------------------------------------- */

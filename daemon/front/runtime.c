@@ -61,6 +61,13 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
   return QK_OK;
 }
 
+bool qk_runtime_local(const char *endpoint) {
+  static const char *const local[] = {"ipc://", "tcp://127.", "tcp://[::1]:", "tcp://[::ffff:127."};
+  for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+    if (strncmp(endpoint, local[i], strlen(local[i])) == 0) return true;
+  return false;
+}
+
 void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]) {
   static const char *const any[] = {"tcp://0.0.0.0:", "tcp://[::]:"};
   for (size_t i = 0; i < sizeof any / sizeof any[0]; i++) {

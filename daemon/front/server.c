@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -234,11 +235,29 @@ static void on_signal(uv_signal_t *handle, int sig) {
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
+/* Peers on ipc are this user and root: by the mode of the file, and by who they are, which abstract names rely on. */
+static qk_status_t bind_ipc(void *socket, const char *endpoint, int *failed, qk_err_t *err) {
+  const uid_t root = 0, self = geteuid();
+  const bool filtered = zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &root, sizeof root) == 0 &&
+                        zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &self, sizeof self) == 0;
+  if (!filtered && endpoint[6] == '@')
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "listening on %s: this libzmq cannot tell peers apart: use a path", endpoint);
+  const mode_t mask = umask(0177);
+  *failed = zmq_bind(socket, endpoint);
+  umask(mask);
+  return QK_OK;
+}
+
 static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, size_t size,
                                qk_err_t *err) {
-  int v6 = strchr(endpoint, '[') != NULL;
+  int v6 = strchr(endpoint, '[') != NULL, failed = 0;
   zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof v6);
-  if (zmq_bind(socket, endpoint) != 0) {
+  if (strncmp(endpoint, "ipc://", 6) != 0)
+    failed = zmq_bind(socket, endpoint);
+  else if (bind_ipc(socket, endpoint, &failed, err) != QK_OK)
+    return err->code;
+  if (failed) {
     int e = zmq_errno();
     qk_status_t s =
         e == EADDRINUSE || e == EADDRNOTAVAIL || e == ENODEV ? QK_BUSY : QK_BAD_ARGUMENT;
@@ -249,11 +268,13 @@ static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, s
   return QK_OK;
 }
 
-static void *open_router(void *zmq, int64_t max_bytes, int rcvhwm, int sndhwm) {
+static qk_status_t open_router(qk_server_t *server, int64_t max_bytes, int rcvhwm, int sndhwm,
+                               void **out, qk_err_t *err) {
   /* TTL above 65 s overflows in 4.3.4 */
   int one = 1, linger = LINGER_MS, ivl = 5000, timeout = 30000, ttl = 60000;
-  void *s = zmq_socket(zmq, ZMQ_ROUTER);
-  if (!s) return NULL;
+  void *s = *out = zmq_socket(server->zmq, ZMQ_ROUTER);
+  if (!s) return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
+  if (server->zap) max_bytes += QK_CURVE_EXTRA;
   zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
   zmq_setsockopt(s, ZMQ_RCVHWM, &rcvhwm, sizeof rcvhwm);
   zmq_setsockopt(s, ZMQ_SNDHWM, &sndhwm, sizeof sndhwm);
@@ -262,17 +283,31 @@ static void *open_router(void *zmq, int64_t max_bytes, int rcvhwm, int sndhwm) {
   zmq_setsockopt(s, ZMQ_HEARTBEAT_IVL, &ivl, sizeof ivl);
   zmq_setsockopt(s, ZMQ_HEARTBEAT_TIMEOUT, &timeout, sizeof timeout);
   zmq_setsockopt(s, ZMQ_HEARTBEAT_TTL, &ttl, sizeof ttl);
-  return s;
+  return server->zap ? qk_zap_guard(server->zap, s, err) : QK_OK;
+}
+
+static void warn_of_strangers(const qk_server_t *server, const char *endpoint) {
+  if (server->zap || qk_runtime_local(endpoint)) return;
+  qk_warn(
+      "server",
+      "%s can be reached from other machines: whoever reaches it can use and stop this daemon and "
+      "read results on "
+      "their way; set curve-key and curve-clients, or listen on 127.0.0.1 and let ssh forward it",
+      endpoint);
 }
 
 static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
   const qk_settings_t *s = server->settings;
   char control[QK_ENDPOINT_MAX], data[QK_ENDPOINT_MAX], real[QK_ENDPOINT_MAX];
-  server->control = open_router(server->zmq, QK_CONTROL_MAX, CONTROL_RCVHWM, CONTROL_SNDHWM);
-  server->data = open_router(server->zmq, QK_FRAME_MAX, DATA_HWM, DATA_HWM);
-  if (!server->control || !server->data)
-    return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
   qk_status_t status = qk_runtime_endpoints(s->listen, s->listen_data, control, data, err);
+  if (status == QK_OK && s->curve_key)
+    status =
+        qk_zap_open(&server->loop, server->zmq, s->curve_key, s->curve_clients, &server->zap, err);
+  if (status == QK_OK)
+    status =
+        open_router(server, QK_CONTROL_MAX, CONTROL_RCVHWM, CONTROL_SNDHWM, &server->control, err);
+  if (status == QK_OK)
+    status = open_router(server, QK_FRAME_MAX, DATA_HWM, DATA_HWM, &server->data, err);
   if (status == QK_OK) status = bind_socket(server->control, control, real, sizeof real, err);
   if (status == QK_OK)
     status =
@@ -284,6 +319,8 @@ static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
     status = qk_loop_attach(&server->loop, &server->data_sock, server->data, qk_data_readable,
                             server, err);
   if (status != QK_OK) return status;
+  warn_of_strangers(server, real);
+  warn_of_strangers(server, server->data_endpoint);
   qk_runtime_any_host(server->data_endpoint);
   qk_info("server", "listening on %s, data on %s", real, server->data_endpoint);
   server->announced = true;
@@ -361,6 +398,7 @@ static void close_all(qk_server_t *server) {
   }
   if (server->control) zmq_close(server->control);
   if (server->data) zmq_close(server->data);
+  qk_zap_close(server->zap);
   if (server->loop_ready) qk_loop_fini(&server->loop);
   qk_restore_close(server);
   if (server->zmq) zmq_ctx_term(server->zmq);

@@ -6,7 +6,7 @@
  *   admit.c     SUBMIT and CONTRACT        dispatch.c  right-hand sides to slots and back
  *   reply.c     messages to clients        report.h    STATUS
  *   pages.c     what HTTP shows            watch.h     the page's numbers
- *   restore.c   what outlives the front
+ *   restore.c   what outlives the front    zap.h       who clients are
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
@@ -24,6 +24,7 @@
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
 #include "daemon/front/worker.h"
+#include "daemon/front/zap.h"
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
 
@@ -38,6 +39,7 @@ typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
   uint64_t redone; /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
+  uint64_t denied; /* messages over the role of their sender */
 } qk_counters_t;
 
 typedef struct qk_server {
@@ -52,6 +54,7 @@ typedef struct qk_server {
   bool announced; /* endpoint file and pid file are ours */
   void *zmq, *control, *data;
   qk_zsock_t control_sock, data_sock;
+  qk_zap_t *zap; /* NULL: everybody who can connect is trusted */
   qk_worker_t *worker;
   qk_sessions_t sessions;
   qk_link_t orphans;   /* jobs without a session, waiting for their slots and holders */

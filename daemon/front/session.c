@@ -48,6 +48,10 @@ void qk_session_destroy(qk_sessions_t *sessions, qk_session_t *session) {
   qk_free(session);
 }
 
+bool qk_session_is_of(const qk_session_t *session, const char *user) {
+  return !user || strcmp(qk_sched_user_name(session->user), user) == 0;
+}
+
 qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *client_id) {
   for (int i = 0; i < sessions->count; i++) {
     qk_session_t *s = sessions->at[i];

@@ -40,6 +40,9 @@ qk_status_t qk_session_create(qk_sessions_t *sessions, qk_sched_t *sched, const 
 /* Has no jobs any more. */
 void qk_session_destroy(qk_sessions_t *sessions, qk_session_t *session);
 
+/* user: as verified; NULL: nobody verifies users, and whoever knows the client id has the session. */
+bool qk_session_is_of(const qk_session_t *session, const char *user);
+
 /* NULL where there is none (or it is doomed). */
 qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *client_id);
 qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer);

@@ -63,6 +63,11 @@ static const qk_config_row_t ROWS[] = {
      "control endpoint; port 0 takes a free one"},
     {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
      "data endpoint; without it the next port, or a free one where --listen asks for one"},
+    {"curve-key", QK_CONFIG_STRING, AT(curve_key), NULL, 0, 0, "FILE",
+     "secret key of the daemon (quarkctl keygen): tcp is encrypted, and open to --curve-clients "
+     "only"},
+    {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
+     "folder with a file for each authorised client: key, user, role"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
      "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
      "it none"},
@@ -171,9 +176,20 @@ static qk_status_t check_mass(qk_settings_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
+static qk_status_t check_curve(const qk_settings_t *s, qk_err_t *err) {
+  if (!s->curve_key != !s->curve_clients)
+    return qk_fail(err, QK_BAD_ARGUMENT, "curve-key and curve-clients are needed together");
+  if (s->curve_key && (strncmp(s->listen, "ipc://", 6) == 0 ||
+                       (s->listen_data && strncmp(s->listen_data, "ipc://", 6) == 0)))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "curve-key is for tcp endpoints: ipc:// is guarded by the mode of its file");
+  return QK_OK;
+}
+
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   qk_status_t status = check_mass(s, err);
+  if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
   if (status == QK_OK && s->dims_text) status = parse_extents("dims", s->dims_text, s->dims, err);
   if (status == QK_OK && s->grid_text) status = parse_extents("grid", s->grid_text, s->grid, err);

@@ -68,7 +68,7 @@ class Daemon:
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
         self.context = zmq.Context()
-        self.endpoint = None
+        self.endpoint = self.curve = None
         if m := self.log(r'listening on (\S+), data on ([^\s"]+)'):
             self.endpoint, self.data_endpoint = m[1], m[2]
         if wait:
@@ -148,10 +148,12 @@ class Daemon:
 
 
 class Client:
-    """One client id with its two sockets."""
+    """One client id with its two sockets. curve: the public key of the server, public and secret key of the client, as
+    daemon.curve where it is None."""
 
-    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True):
+    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None):
         self.daemon = daemon
+        self.curve = daemon.curve if curve is None else curve
         self.client_id = client_id or os.urandom(16)
         self.request = 0
         self.control = self._socket()
@@ -167,6 +169,8 @@ class Client:
     def _socket(self):
         s = self.daemon.context.socket(zmq.DEALER)
         s.setsockopt(zmq.LINGER, 0)
+        if self.curve:
+            s.curve_serverkey, s.curve_publickey, s.curve_secretkey = self.curve
         return s
 
     def __enter__(self):

@@ -164,3 +164,15 @@ Test(runtime, names_any_host) {
   cr_assert_str_eq(b, "tcp://*:17");
   cr_assert_str_eq(c, "tcp://127.0.0.1:17");
 }
+
+Test(runtime, knows_what_other_machines_can_reach) {
+  static const char *const local[] = {"ipc:///tmp/q",         "ipc://@q",
+                                      "tcp://127.0.0.1:5555", "tcp://127.1.2.3:1",
+                                      "tcp://[::1]:5555",     "tcp://[::ffff:127.0.0.1]:1"};
+  static const char *const open[] = {"tcp://0.0.0.0:5555", "tcp://[::]:5555", "tcp://192.168.1.1:1",
+                                     "tcp://128.0.0.1:1", "tcp://[fe80::1]:1"};
+  for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+    cr_expect(qk_runtime_local(local[i]), "%s", local[i]);
+  for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+    cr_expect_not(qk_runtime_local(open[i]), "%s", open[i]);
+}
