@@ -17,7 +17,10 @@ enum {
   HEARTBEAT_TIMEOUT = 20000,
   GOODBYE_LINGER = 1000,
   TICK_MS = 200,
-  BURST = 16
+  BURST = 16,
+  EVENTS = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+           ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
 };
 
 void quark__wake(quark_connection_t *conn) {
@@ -89,14 +92,15 @@ static void *open_socket(quark_connection_t *conn, const char *endpoint, int64_t
                          const char *monitor_name, void **monitor) {
   void *socket = zmq_socket(conn->zmq, ZMQ_DEALER), *pair = NULL;
   if (!socket) return NULL;
+  if (*conn->server_key) max_bytes += QK_CURVE_EXTRA;
   const bool ok =
+      quark__curve_guard(conn, socket) &&
       zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes) == 0 &&
       set_int(socket, ZMQ_LINGER, 0) && set_int(socket, ZMQ_SNDHWM, hwm) &&
       set_int(socket, ZMQ_RCVHWM, hwm) && set_int(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_IVL) &&
       set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT) &&
       set_int(socket, ZMQ_RECONNECT_IVL, 100) && set_int(socket, ZMQ_RECONNECT_IVL_MAX, 2000) &&
-      zmq_socket_monitor(socket, monitor_name,
-                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) == 0 &&
+      zmq_socket_monitor(socket, monitor_name, EVENTS) == 0 &&
       (pair = zmq_socket(conn->zmq, ZMQ_PAIR)) != NULL && set_int(pair, ZMQ_LINGER, 0) &&
       zmq_connect(pair, monitor_name) == 0 && zmq_connect(socket, endpoint) == 0;
   if (ok) {
@@ -128,30 +132,38 @@ bool quark__open_data(quark_connection_t *conn, const char *endpoint) {
 }
 
 /* The next event of a monitor; 0: none. */
-static uint16_t monitor_event(void *monitor) {
+static uint16_t monitor_event(void *monitor, uint32_t *value) {
   uint8_t head[16] = {0};
   uint16_t event = 0;
   char address[256];
-  if (!monitor || zmq_recv(monitor, head, sizeof head, ZMQ_DONTWAIT) < 2) return 0;
+  if (!monitor || zmq_recv(monitor, head, sizeof head, ZMQ_DONTWAIT) < 6) return 0;
   memcpy(&event, head, sizeof event);
+  memcpy(value, head + sizeof event, sizeof *value);
   zmq_recv(monitor, address, sizeof address, ZMQ_DONTWAIT);
   return event;
 }
 
 static void read_monitors(quark_connection_t *conn) {
   uint16_t event;
-  while ((event = monitor_event(conn->control_monitor))) {
+  uint32_t value;
+  while ((event = monitor_event(conn->control_monitor, &value))) {
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
       quark__session_connected_locked(conn);
-    else
+    else if (event == ZMQ_EVENT_DISCONNECTED)
       quark__session_lost_locked(conn);
+    else
+      quark__curve_failed_locked(conn, event, value);
   }
-  while ((event = monitor_event(conn->data_monitor)))
-    if (event == ZMQ_EVENT_DISCONNECTED) {
-      if (conn->state == SESSION_OPEN || conn->state == SESSION_BINDING)
-        quark__session_connected_locked(conn);
-      return; /* the session starts over, with another data socket */
+  while ((event = monitor_event(conn->data_monitor, &value))) {
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) continue;
+    if (event != ZMQ_EVENT_DISCONNECTED) {
+      quark__curve_failed_locked(conn, event, value);
+      continue;
     }
+    if (conn->state == SESSION_OPEN || conn->state == SESSION_BINDING)
+      quark__session_connected_locked(conn);
+    return; /* the session starts over, with another data socket */
+  }
 }
 
 static void read_control(quark_connection_t *conn) {
@@ -288,6 +300,7 @@ static void destroy(quark_connection_t *conn) {
   free(conn->endpoint);
   free(conn->user);
   free(conn->program);
+  explicit_bzero(conn->secret_key, sizeof conn->secret_key);
   free(conn);
 }
 
@@ -330,7 +343,8 @@ quark_code_t quark_connect(const char *endpoint, const quark_options_t *options,
   quark_options_init(&defaults);
   quark_connection_t *c = create(endpoint, options ? options : &defaults);
   if (!c) return quark__fail(err, QUARK_NO_MEMORY, "no memory or descriptors for a connection");
-  quark_code_t code;
+  quark_code_t code = quark__curve_init(c, options ? options : &defaults, err);
+  if (code != QUARK_OK) goto fail;
   c->zmq = zmq_ctx_new();
   if (c->zmq)
     c->control =
@@ -354,8 +368,8 @@ quark_code_t quark_connect(const char *endpoint, const quark_options_t *options,
   if (c->state == SESSION_DEAD)
     code = quark__hand_on(err, &c->death);
   else if (!open)
-    code =
-        quark__fail(err, QUARK_TIMEOUT, "no answer from %s within %u ms", endpoint, c->timeout_ms);
+    code = quark__fail(err, QUARK_TIMEOUT, "no answer from %s within %u ms%s", endpoint,
+                       c->timeout_ms, c->broken_handshakes ? ": the handshake breaks off" : "");
   pthread_mutex_unlock(&c->lock);
   if (!open) {
     quark_close(c);

@@ -6,6 +6,7 @@
  * which the thread broadcasts after everything it has done.
  *
  *   connection.c  connect, close, the thread's loop
+ *   curve.c       keys, and why a handshake fails
  *   session.c     HELLO, WELCOME, BIND, reconnection; hands every other message on
  *   request.c     submit, contract, wait, ack, cancel, release
  *   attach.c      attach
@@ -25,6 +26,7 @@
 #include "client/quark.h"
 #include "proto/control.h"
 #include "proto/frame.h"
+#include "proto/key.h"
 #include "proto/limits.h"
 
 enum {
@@ -132,6 +134,10 @@ struct quark_connection {
   quark_activity_t activity;
   quark_error_t last_error; /* the latest ERROR about a request */
   uint64_t last_error_request;
+  uint64_t refusals; /* errors about no request so far */
+
+  char server_key[QK_KEY_TEXT], public_key[QK_KEY_TEXT], secret_key[QK_KEY_TEXT]; /* "": no CURVE */
+  int broken_handshakes;                                                          /* in a row */
 };
 
 int64_t quark__now_ms(void);
@@ -153,6 +159,14 @@ quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *d
 void quark__update_events_locked(quark_connection_t *conn);
 /* A data socket connected to endpoint, with its monitor, instead of the one there is. */
 bool quark__open_data(quark_connection_t *conn, const char *endpoint);
+
+/* curve.c */
+quark_code_t quark__curve_init(quark_connection_t *conn, const quark_options_t *options,
+                               quark_error_t *err);
+/* True where there are no keys. */
+bool quark__curve_guard(const quark_connection_t *conn, void *socket);
+/* A handshake has failed: event and value are those of the socket's monitor. */
+void quark__curve_failed_locked(quark_connection_t *conn, uint16_t event, uint32_t value);
 
 /* session.c: on the connection's thread */
 void quark__session_connected_locked(quark_connection_t *conn);

@@ -116,13 +116,16 @@ typedef struct quark_options {
   bool keep_session;   /* quark_close leaves the session with all requests to its lease */
   const char *user;    /* whose queue the work goes to; NULL: the user of this process */
   const char *program; /* for the daemon's log; NULL: "libquark" */
+  /* CURVE, for daemons that want it: both or neither. Copied. */
+  const char *server_key; /* the daemon's public key, 40 characters of Z85 */
+  const char *key_file;   /* the client's secret key, as quarkctl keygen makes it; mode 0600 */
 } quark_options_t;
 
 QUARK_API void quark_options_init(quark_options_t *options);
 
 /* endpoint: "tcp://127.0.0.1:5555". options NULL: the defaults. Returns when the daemon has
- * answered. QUARK_TIMEOUT, QUARK_BAD_ARGUMENT (endpoint), QUARK_UNSUPPORTED (another protocol
- * version), QUARK_BUSY. */
+ * answered. QUARK_TIMEOUT, QUARK_BAD_ARGUMENT (endpoint, keys), QUARK_UNSUPPORTED (another protocol
+ * version; libzmq without CURVE), QUARK_DENIED (the keys are not those of daemon and client), QUARK_BUSY. */
 QUARK_API quark_code_t quark_connect(const char *endpoint, const quark_options_t *options,
                                      quark_connection_t **conn, quark_error_t *err);
 /* NULL-safe. The daemon drops what is left of the session, unless keep_session. */
@@ -422,6 +425,7 @@ typedef struct quark_report {
         bytes_in, bytes_out, dropped; /* since the start */
     uint64_t kept, kept_bytes;        /* now: solutions kept by handle */
     uint64_t contracted;              /* since the start */
+    uint64_t denied, refused;         /* messages over a role, connections with an unknown key */
   } counters;
   uint64_t memory_used, memory_limit; /* for uploads and results, bytes */
   /* Since the start, of the seconds in which right-hand sides waited for slots: slot-seconds in the solver, taken with

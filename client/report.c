@@ -115,7 +115,7 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
       COUNTER(iterations);
   COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
-  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted);
+  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused);
 #undef COUNTER
 }
 
@@ -159,13 +159,14 @@ void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusRepo
 /* Sends a message, again after each reconnection, until its answers, counted by *answers, become more. */
 static quark_code_t ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                const uint64_t *answers, const char *what, quark_error_t *err) {
-  const uint64_t before = *answers;
+  const uint64_t before = *answers, refusals = conn->refusals;
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
   uint64_t asked_in = conn->sessions - 1;
   for (;;) {
     quark_code_t code = quark__check_alive_locked(conn, err);
     if (code != QUARK_OK) return code;
     if (*answers != before) return QUARK_OK;
+    if (conn->refusals != refusals) return quark__hand_on(err, &conn->last_error);
     if (asked_in != conn->sessions && (code = quark__post_locked(conn, message, err)) != QUARK_OK)
       return code;
     asked_in = conn->sessions;

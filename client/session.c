@@ -17,6 +17,7 @@ static void send_now(quark_connection_t *conn, const Quark__ClientMessage *messa
 
 void quark__session_connected_locked(quark_connection_t *conn) {
   if (conn->state == SESSION_DEAD) return;
+  conn->broken_handshakes = 0;
   Quark__Hello hello = QUARK__HELLO__INIT;
   hello.version = QK_PROTOCOL_VERSION;
   hello.client_id.data = conn->client_id;
@@ -122,6 +123,9 @@ static void error(quark_connection_t *conn, const Quark__Error *m) {
     if (!r) return;
     quark__request_refused_locked(r, code, m->text);
     quark__download_fail_locked(r, code, m->text);
+  } else {
+    quark__fail(&conn->last_error, code, "%s", m->text);
+    conn->refusals++;
   }
 }
 

@@ -14,11 +14,14 @@ enum { REACH_SECONDS = 10, READY_SECONDS = 300, LOOK_MS = 200 };
 
 /* ---- options ---- */
 
-enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON };
+enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON, OPT_SERVER_KEY, OPT_KEY };
 
 static const struct argp_option options[] = {
     {"endpoint", OPT_ENDPOINT, "ENDPOINT", 0,
      "of the daemon (QUARKD_ENDPOINT, or tcp://127.0.0.1:5555)", 90},
+    {"server-key", OPT_SERVER_KEY, "KEY", 0,
+     "public key of a daemon that has one, or the file of it (QUARKD_SERVER_KEY)", 90},
+    {"key", OPT_KEY, "FILE", 0, "own secret key, made by keygen (QUARKD_KEY)", 90},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0,
      "patience with a daemon that is absent (default 10), not ready or full (default 300)", 90},
     {"json", OPT_JSON, 0, 0, "print one JSON object", 90},
@@ -31,6 +34,12 @@ static error_t parse_common(int key, char *arg, struct argp_state *state) {
   case OPT_ENDPOINT:
     common->endpoint = arg;
     common->has_endpoint = true;
+    return 0;
+  case OPT_SERVER_KEY:
+    common->server_key = arg;
+    return 0;
+  case OPT_KEY:
+    common->key = arg;
     return 0;
   case OPT_TIMEOUT:
     common->timeout = ctl_real(state, "timeout", arg, 0, 1e6);
@@ -45,9 +54,17 @@ static error_t parse_common(int key, char *arg, struct argp_state *state) {
 
 const struct argp ctl_common_argp = {.options = options, .parser = parse_common};
 
+/* NULL where it is not set, or empty. */
+static const char *environment(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
 void ctl_common_init(ctl_common_t *common) {
-  const char *endpoint = getenv("QUARKD_ENDPOINT");
-  *common = (ctl_common_t){.endpoint = endpoint && *endpoint ? endpoint : "tcp://127.0.0.1:5555",
+  const char *endpoint = environment("QUARKD_ENDPOINT");
+  *common = (ctl_common_t){.endpoint = endpoint ? endpoint : "tcp://127.0.0.1:5555",
+                           .server_key = environment("QUARKD_SERVER_KEY"),
+                           .key = environment("QUARKD_KEY"),
                            .timeout = NAN};
 }
 
@@ -152,12 +169,16 @@ bool ctl_interrupted(void) {
 
 static int reach(const ctl_common_t *common, quark_options_t *o, quark_connection_t **conn) {
   quark_error_t err;
+  char server_key[QK_KEY_TEXT];
+  if (common->server_key && !ctl_server_key(common->server_key, server_key)) return EXIT_CONFIG;
+  o->server_key = common->server_key ? server_key : NULL;
+  o->key_file = common->key;
   if (!isnan(common->timeout)) o->timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
   o->program = "quarkctl";
   const quark_code_t code = quark_connect(common->endpoint, o, conn, &err);
   if (code == QUARK_OK) return 0;
   ctl_fail(&err);
-  return code == QUARK_BAD_ARGUMENT ? EXIT_CONFIG : ctl_exit_code(code);
+  return code == QUARK_BAD_ARGUMENT || code == QUARK_DENIED ? EXIT_CONFIG : ctl_exit_code(code);
 }
 
 int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_session,

@@ -2,7 +2,7 @@
  * ctl.h: what the commands of quarkctl share.
  *
  * Exit codes   0; 64 usage; 65 bad data, or right-hand sides that did not reach their tolerance; 69 the
- *              daemon is not there; 75 try again later; 78 the endpoint is no endpoint.
+ *              daemon is not there; 75 try again later; 78 the endpoint is no endpoint, or keys are wrong.
  * Output       Results on stdout, as text or (--json) one object; everything else on stderr.
  * Errors       Commands return exit codes and have printed the reason.
  */
@@ -15,6 +15,7 @@
 
 #include "client/h5file.h"
 #include "client/quark.h"
+#include "proto/key.h"
 
 enum { EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_AGAIN = 75, EXIT_CONFIG = 78 };
 
@@ -23,6 +24,8 @@ enum { EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_AGAIN = 75, 
 typedef struct ctl_common {
   const char *endpoint;
   bool has_endpoint; /* given on the command line */
+  const char *server_key,
+      *key; /* CURVE: public key of the daemon or its file, own key file; NULL: none */
   double
       timeout; /* seconds that are spent on reaching the daemon and on its becoming ready; NaN: not given */
   bool json;
@@ -46,6 +49,9 @@ void ctl_client(const struct argp_state *state, const char *text,
 
 /* ---- the daemon ---- */
 
+/* The daemon's public key: text itself, or from the file of that name that keygen has made. False: the reason
+ * is printed. */
+bool ctl_server_key(const char *text, char key[QK_KEY_TEXT]);
 /* client: NULL or 16 bytes of an id. */
 int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_session,
                 quark_connection_t **conn);
@@ -84,6 +90,6 @@ bool ctl_interrupted(void);
 
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_correlator, ctl_cancel,
-    ctl_shutdown, ctl_workflow, ctl_top, ctl_bench;
+    ctl_shutdown, ctl_workflow, ctl_top, ctl_bench, ctl_keygen;
 
 #endif

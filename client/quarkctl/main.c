@@ -18,6 +18,7 @@ static const struct {
     {"bench", "put a load on the daemon and measure", ctl_bench},
     {"cancel", "end requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
+    {"keygen", "make a pair of keys", ctl_keygen},
 };
 enum { NCOMMAND = sizeof commands / sizeof commands[0] };
 
@@ -27,6 +28,9 @@ static void print_usage(FILE *to) {
     fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
   fputs("\nOptions of every command:\n"
         "  --endpoint=ENDPOINT   default: QUARKD_ENDPOINT, or tcp://127.0.0.1:5555\n"
+        "  --server-key=KEY      public key of a daemon that has one, or its file: default "
+        "QUARKD_SERVER_KEY\n"
+        "  --key=FILE            own secret key for it: default QUARKD_KEY\n"
         "  --timeout=SECONDS     patience with a daemon that is absent, loading or full\n"
         "  --json                one JSON object on stdout\n"
         "  --help                also of each command\n",

@@ -346,6 +346,7 @@ static int run_with_own_daemon(run_t *run, int first, int end) {
   int code = start_daemon(run, &run->item[first], &daemon);
   if (code) return code;
   common.endpoint = daemon.endpoint;
+  common.server_key = common.key = NULL; /* those of other daemons */
   code = ctl_connect(&common, NULL, false, &conn);
   if (code == 0) code = ctl_report(&common, conn, false, &report);
   if (code == 0)

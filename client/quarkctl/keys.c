@@ -1,0 +1,137 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "client/quarkctl/ctl.h"
+#include "proto/limits.h"
+
+/* ---- a public key -------------------------------------------------------------------------- */
+
+static int take_key(void *arg, const char *section, const char *name, const char *value) {
+  (void)section;
+  if (strcmp(name, "key") == 0 && qk_key_valid(value)) memcpy(arg, value, QK_KEY_TEXT);
+  return 1;
+}
+
+bool ctl_server_key(const char *text, char key[QK_KEY_TEXT]) {
+  key[0] = '\0';
+  if (qk_key_valid(text)) {
+    memcpy(key, text, QK_KEY_TEXT);
+    return true;
+  }
+  if (ini_parse(text, take_key, key) < 0)
+    ctl_complain("--server-key: neither %d characters of Z85 nor a file that can be read: %s",
+                 QK_KEY_TEXT - 1, strerror(errno));
+  else if (!key[0])
+    ctl_complain("--server-key=%s: no public key in it: the file NAME.pub of keygen is needed",
+                 text);
+  return key[0] != '\0';
+}
+
+/* ---- keygen -------------------------------------------------------------------------------- */
+
+typedef struct options {
+  const char *file, *user, *role;
+} options_t;
+
+enum { OPT_USER = 0x200, OPT_ROLE };
+
+static const struct argp_option keygen_options[] = {
+    {"user", OPT_USER, "NAME", 0, "whose key it is (default: who makes it)", 1},
+    {"role", OPT_ROLE, "ROLE", 0, "read, submit (default) or operate", 1},
+    {0},
+};
+
+static bool is_name(const char *text) {
+  for (const char *p = text; *p; p++)
+    if (*p <= ' ' || *p > '~') return false;
+  return *text && strlen(text) <= QK_USER_MAX;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  switch (key) {
+  case OPT_USER:
+    if (!is_name(arg))
+      argp_error(state, "--user=%s: 1 to %d printable characters without blanks", arg, QK_USER_MAX);
+    o->user = arg;
+    return 0;
+  case OPT_ROLE:
+    if (strcmp(arg, "read") != 0 && strcmp(arg, "submit") != 0 && strcmp(arg, "operate") != 0)
+      argp_error(state, "--role=%s: must be read, submit or operate", arg);
+    o->role = arg;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (o->file) argp_usage(state);
+    o->file = arg;
+    return 0;
+  case ARGP_KEY_END:
+    if (!o->file) argp_usage(state);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* What is there is never replaced: somebody may rely on it. */
+static bool write_file(const char *path, mode_t mode, const char *text) {
+  const size_t bytes = strlen(text);
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  const bool written = fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes && fsync(fd) == 0;
+  const int cause = errno;
+  if (fd >= 0) close(fd);
+  if (written) return true;
+  if (fd >= 0) unlink(path);
+  ctl_complain("%s: %s", path, strerror(cause));
+  return false;
+}
+
+static int make_pair(const options_t *o, const char *public_file) {
+  char public[QK_KEY_TEXT], secret[QK_KEY_TEXT], line[QK_KEY_TEXT + 1], text[256];
+  if (!zmq_has("curve") || zmq_curve_keypair(public, secret) != 0) {
+    ctl_complain("this libzmq was built without CURVE");
+    return EXIT_UNAVAILABLE;
+  }
+  snprintf(line, sizeof line, "%s\n", secret);
+  snprintf(text, sizeof text, "key = %s\nuser = %s\nrole = %s\n", public, o->user, o->role);
+  const bool first = write_file(o->file, 0600, line);
+  const bool both = first && write_file(public_file, 0644, text);
+  if (first && !both) unlink(o->file);
+  explicit_bzero(secret, sizeof secret);
+  explicit_bzero(line, sizeof line);
+  if (!both) return EXIT_DATA;
+  printf("%s: secret key, for --key or --curve-key\n%s: public key, to hand out\n", o->file,
+         public_file);
+  return 0;
+}
+
+int ctl_keygen(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = keygen_options,
+      .parser = parse,
+      .args_doc = "FILE",
+      .doc = "Makes a pair of keys: the secret one in FILE, for its owner alone, and the public "
+             "one in FILE.pub, "
+             "which goes into the folder of quarkd --curve-clients, or to --server-key where it is "
+             "the daemon's.",
+  };
+  options_t o = {.role = "submit"};
+  char *public_file;
+  ctl_parse(&argp, argc, argv, &o);
+  const struct passwd *pw = o.user ? NULL : getpwuid(geteuid());
+  if (!o.user) o.user = pw ? pw->pw_name : "";
+  if (!is_name(o.user)) {
+    ctl_complain("this user has no name: --user is needed");
+    return EXIT_USAGE;
+  }
+  if (asprintf(&public_file, "%s.pub", o.file) < 0) return EXIT_AGAIN;
+  const int code = make_pair(&o, public_file);
+  free(public_file);
+  return code;
+}
