@@ -15,6 +15,13 @@ qk_status_t qk_fail(qk_err_t *err, qk_status_t code, const char *fmt, ...) {
   return code;
 }
 
+void qk_err_quote(const char *text, char *out, size_t size) {
+  size_t i = 0;
+  for (; text && text[i] && i + 1 < size; i++)
+    out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+  out[i] = '\0';
+}
+
 void qk_err_prefix(qk_err_t *err, const char *fmt, ...) {
   if (err == NULL || err->code == QK_OK) return;
   char text[sizeof err->text];

@@ -8,6 +8,8 @@
 #ifndef QK_BASE_ERR_H
 #define QK_BASE_ERR_H
 
+#include <stddef.h>
+
 #include "proto/status.h"
 
 #ifdef __cplusplus
@@ -23,6 +25,9 @@ typedef struct qk_err {
  * works. An error already there is kept: the first cause wins. */
 __attribute__((format(printf, 3, 4))) qk_status_t qk_fail(qk_err_t *err, qk_status_t code,
                                                           const char *fmt, ...);
+
+/* What a peer said, as it may stand in an error or the log: what is not printable ASCII becomes '?'. NULL is "". */
+void qk_err_quote(const char *text, char *out, size_t size);
 
 /* Puts "prefix: " before the text, for callers that know the file or object it is about. */
 __attribute__((format(printf, 2, 3))) void qk_err_prefix(qk_err_t *err, const char *fmt, ...);

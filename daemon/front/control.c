@@ -6,14 +6,6 @@
 #include "daemon/front/server.h"
 #include "proto/control.h"
 
-/* Text of a peer, for the log. */
-static void printable(const char *text, char *out, size_t size) {
-  size_t i = 0;
-  for (; text && text[i] && i + 1 < size; i++)
-    out[i] = text[i] > ' ' && text[i] < 127 ? text[i] : '?';
-  out[i] = '\0';
-}
-
 /* ---- session ------------------------------------------------------------------------------- */
 
 static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
@@ -61,8 +53,8 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t 
   session->control = *peer;
   session->away = false;
   session->seen = qk_server_now(server);
-  printable(name, user, sizeof user);
-  printable(hello->program, program, sizeof program);
+  qk_err_quote(name, user, sizeof user);
+  qk_err_quote(hello->program, program, sizeof program);
   qk_log(QK_LOG_INFO, "session", session->name, "%s: user %s, program %s",
          resumed ? "resumed" : "opened", user, program);
   qk_reply_welcome(server, session, resumed);

@@ -29,6 +29,14 @@ Test(err, prefix_goes_before_and_never_overflows) {
   cr_expect_eq(strncmp(full.text, "f: xxx", 6), 0);
 }
 
+Test(err, quotes_a_peer_without_what_a_terminal_would_obey) {
+  char text[8];
+  qk_err_quote("a b~\n\xd9\x1b[2J", text, sizeof text);
+  cr_expect_str_eq(text, "a b~???");
+  qk_err_quote(NULL, text, sizeof text);
+  cr_expect_str_eq(text, "");
+}
+
 Test(status, every_row_has_name_text_and_range) {
 #define X(name, number, retryable, text)                                                           \
   cr_expect_str_eq(qk_status_name(QK_##name), #name);                                              \
