@@ -63,7 +63,7 @@ class Daemon:
         command += ['--engine', self._program(engine)] if engine else []
         command += ['--dims', dims] if dims else []
         self.process = subprocess.Popen(command + list(options), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        env=self.environment, text=True)
+                                        env=self.environment, text=True, errors='surrogateescape')
         self.lines, self.ended, self.news = [], False, threading.Condition()
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
