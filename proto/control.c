@@ -1,5 +1,6 @@
 #include "proto/control.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "proto/limits.h"
@@ -23,9 +24,38 @@ ProtobufCMessage *qk_control_copy(const ProtobufCMessage *message) {
   return copy;
 }
 
+static void forget_unknown(ProtobufCMessage *message);
+
+static void forget_in_field(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+  char *base = (char *)message;
+  const void *quantifier = base + field->quantifier_offset, *at = base + field->offset;
+  if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+    ProtobufCMessage *const *list = *(ProtobufCMessage *const *const *)at;
+    for (size_t i = 0; i < *(const size_t *)quantifier; i++) forget_unknown(list[i]);
+    return;
+  }
+  const bool other =
+      (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const uint32_t *)quantifier != field->id;
+  if (!other) forget_unknown(*(ProtobufCMessage *const *)at);
+}
+
+/* Fields of another version are kept by protobuf-c, and would go on to the engine, uncounted. Types do not nest in
+ * themselves, so the depth is bounded. */
+static void forget_unknown(ProtobufCMessage *message) {
+  if (!message) return;
+  for (unsigned i = 0; i < message->n_unknown_fields; i++) free(message->unknown_fields[i].data);
+  free(message->unknown_fields);
+  message->unknown_fields = NULL;
+  message->n_unknown_fields = 0;
+  const ProtobufCMessageDescriptor *type = message->descriptor;
+  for (unsigned i = 0; i < type->n_fields; i++)
+    if (type->fields[i].type == PROTOBUF_C_TYPE_MESSAGE) forget_in_field(message, &type->fields[i]);
+}
+
 Quark__ClientMessage *qk_control_unpack_client(const void *data, size_t bytes) {
   if (bytes > QK_CONTROL_MAX) return NULL;
   Quark__ClientMessage *m = quark__client_message__unpack(NULL, bytes, data);
+  if (m) forget_unknown(&m->base);
   if (m && m->body_case != QUARK__CLIENT_MESSAGE__BODY__NOT_SET) return m;
   quark__client_message__free_unpacked(m, NULL);
   return NULL;

@@ -5,7 +5,7 @@
  * pack returns bytes of malloc that the caller frees, NULL (with *bytes = 0) without memory or
  * where the message is over QK_CONTROL_MAX. unpack returns NULL for bytes that are over the
  * limit, are no such message, or hold no body that this version knows; free with the generated
- * ..__free_unpacked(m, NULL).
+ * ..__free_unpacked(m, NULL). From messages of clients fields that this version does not know are taken away, at any depth.
  */
 #ifndef QK_PROTO_CONTROL_H
 #define QK_PROTO_CONTROL_H

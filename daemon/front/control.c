@@ -79,6 +79,12 @@ static qk_job_t *find_job(qk_server_t *server, qk_session_t *session, uint64_t r
   return job;
 }
 
+static qk_status_t check_count(size_t n, qk_err_t *err) {
+  if (n <= QK_REQUEST_RHS_MAX) return QK_OK;
+  return qk_fail(err, QK_TOO_LARGE, "%zu right-hand sides are named: the limit is %d", n,
+                 QK_REQUEST_RHS_MAX);
+}
+
 static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err) {
   if (rhs < job->nrhs) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u of a request of %u", rhs, job->nrhs);
@@ -111,6 +117,10 @@ static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack 
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, ack->request);
   if (!job) return;
+  if (check_count(ack->n_rhs, &err) != QK_OK) {
+    complain(server, session, ack->request, &err);
+    return;
+  }
   for (size_t i = 0; i < ack->n_rhs; i++) {
     if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
     qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
@@ -151,6 +161,10 @@ static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__C
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, cancel->request);
   if (!job) return;
+  if (check_count(cancel->n_rhs, &err) != QK_OK) {
+    complain(server, session, cancel->request, &err);
+    return;
+  }
   for (size_t i = 0; i < cancel->n_rhs; i++) {
     if (check_index(job, cancel->rhs[i], &err) != QK_OK) {
       complain(server, session, cancel->request, &err);

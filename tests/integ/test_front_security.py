@@ -373,6 +373,38 @@ def ipc_sockets_are_for_their_user(case):
             c.expect('shutdown')
 
 
+# ---- bounds -----------------------------------------------------------------------------------------
+
+@tap.test
+def what_nobody_understands_goes_nowhere(case):
+    """With it a message to the engine would be over its limit, and stand in the way of all others."""
+    def padded(message, size):
+        return message.SerializeToString() + b'\xc2\x3e' + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14]) + bytes(size)
+    with case.daemon('--slots', '1') as d, Client(d, user='eve') as eve, Client(d, user='ada') as c:
+        small = qk.Submit(request=1, nrhs=1, dtype=qk.DTYPE_F64, tol=1e-8, source=qk.SOURCE_POINT, sink=qk.SINK_DOWNLOAD, column=[qk.Column()])
+        smear = padded(qk.Smearing(alpha=0.25, steps=3), 64 * 1024 - 47)
+        small.smear.CopyFrom(qk.Smearing.FromString(smear))
+        message = qk.ClientMessage(submit=small).SerializeToString()
+        assert 64 * 1024 - 20 < len(message) <= 64 * 1024, len(message)
+        eve.control.send(message)
+        eve.expect('accepted')
+        result = eve.expect('result')
+        assert result.status == 0 and eve.fetch(result)[1] == 0.25
+        check_solves(c)
+
+
+@tap.test
+def lists_have_an_end(case):
+    with case.daemon() as d, Client(d) as c:
+        c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        for message in (dict(ack=qk.Ack(request=1, rhs=[0] * 1025)), dict(cancel=qk.Cancel(request=1, rhs=[0] * 1025))):
+            c.send(**message)
+            e = c.error('TOO_LARGE', fatal=False)
+            assert e.request == 1 and '1025' in e.text and '1024' in e.text
+        c.send(cancel=qk.Cancel(request=1, rhs=[0] * 1024))
+        assert c.expect('result').status == STATUS['CANCELLED']
+
+
 # ---- libquark and quarkctl --------------------------------------------------------------------------
 
 class Tool:

@@ -95,3 +95,41 @@ Test(control, refuses_a_body_it_does_not_know) {
   cr_assert_null(qk_control_unpack_front(unknown, sizeof unknown));
   cr_assert_null(qk_control_unpack_engine(unknown, sizeof unknown));
 }
+
+Test(control, forgets_fields_of_another_version) {
+  ProtobufCMessageUnknownField unknown = {.tag = 1000,
+                                          .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                          .len = 4,
+                                          .data = (uint8_t *)"\3abc"};
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  Quark__Column column = QUARK__COLUMN__INIT, *columns[2] = {&column, &column};
+  Quark__Submit submit = QUARK__SUBMIT__INIT;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  ProtobufCMessage *const with[] = {&smear.base, &column.base, &submit.base, &m.base};
+  for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
+    with[i]->n_unknown_fields = 1;
+    with[i]->unknown_fields = &unknown;
+  }
+  smear.alpha = 0.25;
+  submit.request = 9;
+  submit.dtype = QUARK__DTYPE__DTYPE_F64;
+  submit.sink = QUARK__SINK__SINK_NONE;
+  submit.smear = &smear;
+  submit.column = columns;
+  submit.n_column = 2;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
+  m.submit = &submit;
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&m.base, &bytes);
+  cr_assert_not_null(data);
+  Quark__ClientMessage *got = qk_control_unpack_client(data, bytes);
+  cr_assert_not_null(got);
+  cr_assert(got->submit->request == 9 && got->submit->smear->alpha == 0.25);
+  cr_assert_eq(got->submit->n_column, 2);
+  cr_expect_eq(got->base.n_unknown_fields, 0);
+  cr_expect_eq(got->submit->base.n_unknown_fields, 0);
+  cr_expect_eq(got->submit->smear->base.n_unknown_fields, 0);
+  cr_expect_eq(got->submit->column[1]->base.n_unknown_fields, 0);
+  quark__client_message__free_unpacked(got, NULL);
+  free(data);
+}
