@@ -13,6 +13,7 @@ import os
 import random
 import re
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
@@ -99,6 +100,9 @@ class Peer:
         assert not self.judged or m.request in self.who.asked, 'ACCEPTED of a request that was not made: %s' % m
         self.requests[m.request] = [self.fuzz.made.get((self.who.id, m.request), 1), m.field_bytes, m.upload_next, m.upload_until]
 
+    def on_attached(self, m):
+        self.on_accepted(m.accepted)
+
     def on_credit(self, m):
         if m.request in self.requests:
             self.requests[m.request][3] = m.until
@@ -169,6 +173,8 @@ class Peer:
         s.max_iter = r.choice([100] * 12 + [fake.HOLD, fake.PROGRESS, fake.OVERSTATE, fake.STALE_TICKET, fake.ODD_STATUS])
         if s.max_iter in (fake.HOLD, fake.PROGRESS) or r.random() < 0.1:
             s.deadline_ms = r.choice([1, 30, 200])
+        if r.random() < 0.1:
+            s.detach_ms = r.choice([1, 100, 500, 2 ** 64 - 1])
         if r.random() < self.fuzz.kill:
             s.max_iter = r.choice([fake.DIE, fake.GARBAGE, fake.NO_SUCH_SLOT, fake.FATAL])
         if source != qk.SOURCE_UPLOAD:
@@ -200,6 +206,11 @@ class Peer:
     def again(self):
         if self.who.id in self.fuzz.last:
             self.ask(*self.fuzz.last[self.who.id])
+
+    def attach(self):
+        request = self.number()
+        self.who.asked[request] = self.who.asked.get(request, 0) + 1
+        self.send(attach=qk.Attach(request=request))
 
     def upload(self):
         """The next chunks of a request, as credit allows."""
@@ -302,7 +313,7 @@ class Peer:
             data[at:at + cut] = self.rng.randbytes(self.rng.choice([0, 1, 1, 5]))
         try:  # it may be a request of another number now
             m = qk.ClientMessage.FromString(bytes(data))
-            for body in (m.submit, m.contract):
+            for body in (m.submit, m.contract, m.attach):
                 if body.request:
                     self.who.asked[body.request] = self.who.asked.get(body.request, 0) + 1
             if m.HasField('shutdown'):
@@ -312,7 +323,7 @@ class Peer:
         self._post(self.control, bytes(data))
 
 
-VALID = {'submit': 14, 'upload': 30, 'grant': 14, 'ack': 12, 'cancel': 4, 'again': 3, 'release': 2, 'contract': 4, 'status': 1, 'ping': 2,
+VALID = {'submit': 14, 'upload': 30, 'grant': 14, 'ack': 12, 'cancel': 4, 'again': 3, 'attach': 2, 'release': 2, 'contract': 4, 'status': 1, 'ping': 2,
          'hello': 2, 'bind': 2, 'goodbye': 0.3}
 INVALID = {'bad_hello': 0.3, 'stolen_hello': 0.3, 'bad_bind': 0.4, 'bad_frame': 0.5, 'noise': 0.4, 'mutant': 2}
 ACTIONS = {**VALID, **INVALID}
@@ -375,7 +386,8 @@ class Fuzz:
                 peer.listen()
             self.honest.control.poll(20)
         self.honest.upload(reply, fields)
-        for _, result in [self.hear(('result',)) for _ in fields]:
+        for _ in fields:
+            _, result = self.hear(('result',))  # fetched at once: results are kept for a second here
             # the engine may have been killed twice over it, by others
             assert result.status in (0, STATUS['ENGINE_LOST']), result
             if result.status == 0:
@@ -414,9 +426,9 @@ def accepted_by_log(daemon):
     return sum(int(m[1] or 1) for m in sizes if m)
 
 
-def session(case, kill):
+def session(case, kill, *options):
     print('# seed %d, %g s' % (case.seed, case.seconds), flush=True)
-    with case.daemon(*OPTIONS, dims=DIMS) as d:
+    with case.daemon(*OPTIONS, *options, dims=DIMS) as d:
         fuzz = Fuzz(d, case.seed, kill)
         try:
             steps = fuzz.run(case.seconds)
@@ -428,7 +440,7 @@ def session(case, kill):
             print('# %d steps, %d right-hand sides accepted, %d of them by the honest client, %d requests refused, %d peers dropped, '
                   '%d engines lost' % (steps, accepted, fuzz.solved, c.rejected, c.dropped, s.engine.restarts), flush=True)
             assert ended == accepted, (ended, accepted, c)
-            assert fuzz.solved > 0 and c.dropped > 0 and c.rejected > 0
+            assert fuzz.solved > 0 and c.dropped > 0 and c.rejected > 0 and (s.engine.restarts > 0) == (kill > 0)
             assert d.terminate() == 0
         except BaseException:
             print('# seed %d; the last lines of the log:' % case.seed)
@@ -447,7 +459,13 @@ def random_sessions_leave_nothing_behind(case):
 
 @tap.test
 def random_sessions_with_engines_that_die(case):
-    session(case, kill=0.005)
+    session(case, kill=0.03)
+
+
+@tap.test
+def random_sessions_with_a_journal(case):
+    with tempfile.TemporaryDirectory() as folder:
+        session(case, 0, '--state', folder)
 
 
 if __name__ == '__main__':
