@@ -434,7 +434,7 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
     snprintf(mpirun, sizeof mpirun, "%s", w->settings->mpirun);
     snprintf(ranks, sizeof ranks, "%lld", (long long)w->settings->ranks);
     n = split(mpirun, argv, ARGS_MAX - 8);
-    argv[n++] = "-np";
+    argv[n++] = "-n"; /* as srun and every mpiexec have it */
     argv[n++] = ranks;
   }
   argv[n++] = (char *)w->program;
