@@ -401,7 +401,8 @@ typedef struct quark_report {
   quark_state_t state;
   char version[32];
   uint64_t pid;
-  double uptime; /* seconds */
+  double uptime;        /* seconds */
+  double walltime_left; /* seconds until the daemon has to end; NaN: it has no end */
   char phase[64];
   uint64_t phase_done, phase_total;
   struct {

@@ -96,6 +96,7 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   COPY(report->version, m->version);
   report->pid = m->pid;
   report->uptime = m->uptime;
+  report->walltime_left = m->has_walltime_left ? m->walltime_left : NAN;
   COPY(report->phase, m->phase);
   report->phase_done = m->done;
   report->phase_total = m->total;

@@ -125,13 +125,14 @@ json_t *ctl_occupancy_json(const quark_report_t *r) {
 }
 
 json_t *ctl_status_json(const quark_report_t *r) {
-  return json_pack("{s:s, s:b, s:s, s:I, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}",
-                   "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
-                   r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "phase",
-                   "name", r->phase, "done", (json_int_t)r->phase_done, "total",
-                   (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
-                   "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used,
-                   "limit", (json_int_t)r->memory_limit, "occupancy", ctl_occupancy_json(r));
+  return json_pack(
+      "{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}", "state",
+      quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version, "pid",
+      (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "walltime_left",
+      ctl_number(r->walltime_left), "phase", "name", r->phase, "done", (json_int_t)r->phase_done,
+      "total", (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
+      "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used, "limit",
+      (json_int_t)r->memory_limit, "occupancy", ctl_occupancy_json(r));
 }
 
 /* "1" or "exp(2 pi i 0.25)" */
@@ -237,7 +238,9 @@ void ctl_occupancy_print(const quark_report_t *r) {
 static void print_text(const quark_report_t *r) {
   printf("state       %s", quark_state_name(r->state));
   if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
-  printf("\ndaemon      %s   pid %" PRIu64 "   up %.0f s\n", r->version, r->pid, r->uptime);
+  printf("\ndaemon      %s   pid %" PRIu64 "   up %.0f s", r->version, r->pid, r->uptime);
+  if (!isnan(r->walltime_left)) printf("   walltime left %.0f s", r->walltime_left);
+  printf("\n");
   print_setup(r);
   print_multigrid(&r->setup.mg);
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,

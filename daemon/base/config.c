@@ -27,14 +27,20 @@ struct qk_config {
   const qk_config_row_t *rows;
   int nrows;
   char *values;
+  const char *file; /* of --config; NULL: none */
   qk_config_state_t *state;
 };
+
+static qk_config_type_t type_of(const qk_config_row_t *row) {
+  return (qk_config_type_t)(row->type & ~QK_CONFIG_LIVE);
+}
 
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static int row_by_key(const qk_config_t *config, const char *key) {
   for (int i = 0; i < config->nrows; i++) {
-    if (config->rows[i].type != QK_CONFIG_GROUP && strcmp(config->rows[i].key, key) == 0) return i;
+    if (type_of(&config->rows[i]) != QK_CONFIG_GROUP && strcmp(config->rows[i].key, key) == 0)
+      return i;
   }
   return -1;
 }
@@ -113,18 +119,18 @@ static qk_status_t set_number(const qk_config_row_t *row, void *value, const cha
                               const char *text, qk_err_t *err) {
   int64_t integer = 0;
   double real = 0;
-  bool ok = row->type == QK_CONFIG_DOUBLE
+  bool ok = type_of(row) == QK_CONFIG_DOUBLE
                 ? parse_double(text, &real)
-                : parse_integer(text, row->type == QK_CONFIG_SIZE, &integer);
+                : parse_integer(text, type_of(row) == QK_CONFIG_SIZE, &integer);
   if (!ok) {
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": not %s", where, row->key, text,
-                   row->type == QK_CONFIG_DOUBLE ? "a finite number"
-                   : row->type == QK_CONFIG_SIZE ? "a size in bytes (suffix K, M, G, T)"
-                                                 : "an integer");
+                   type_of(row) == QK_CONFIG_DOUBLE ? "a finite number"
+                   : type_of(row) == QK_CONFIG_SIZE ? "a size in bytes (suffix K, M, G, T)"
+                                                    : "an integer");
   }
-  const double v = row->type == QK_CONFIG_DOUBLE ? real : (double)integer;
+  const double v = type_of(row) == QK_CONFIG_DOUBLE ? real : (double)integer;
   if (row->min < row->max && (v < row->min || v > row->max)) return outside(row, where, text, err);
-  if (row->type == QK_CONFIG_DOUBLE) {
+  if (type_of(row) == QK_CONFIG_DOUBLE) {
     memcpy(value, &real, sizeof real);
   } else {
     memcpy(value, &integer, sizeof integer);
@@ -136,13 +142,13 @@ static qk_status_t set_word(const qk_config_row_t *row, void *value, const char 
                             const char *text, qk_err_t *err) {
   bool flag;
   int index = 0;
-  bool ok = row->type == QK_CONFIG_BOOL ? parse_bool(text, &flag)
-                                        : (index = parse_choice(text, row->form)) >= 0;
+  bool ok = type_of(row) == QK_CONFIG_BOOL ? parse_bool(text, &flag)
+                                           : (index = parse_choice(text, row->form)) >= 0;
   if (!ok) {
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": must be %s", where, row->key, text,
-                   row->type == QK_CONFIG_BOOL ? "yes or no" : row->form);
+                   type_of(row) == QK_CONFIG_BOOL ? "yes or no" : row->form);
   }
-  if (row->type == QK_CONFIG_BOOL) {
+  if (type_of(row) == QK_CONFIG_BOOL) {
     memcpy(value, &flag, sizeof flag);
   } else {
     memcpy(value, &index, sizeof index);
@@ -154,7 +160,7 @@ static qk_status_t set_row(qk_config_t *config, int i, const char *where, const 
                            qk_err_t *err) {
   const qk_config_row_t *row = &config->rows[i];
   void *value = config->values + row->offset;
-  switch (row->type) {
+  switch (type_of(row)) {
   case QK_CONFIG_STRING:
     return set_string(config, i, where, text, err);
   case QK_CONFIG_BOOL:
@@ -183,13 +189,16 @@ bool qk_config_given(const qk_config_t *config, const char *key) {
 
 static void describe(const qk_config_row_t *row, char *out, size_t size) {
   int n = snprintf(out, size, "%s", row->help);
-  char note[96] = "";
-  const bool bounded = row->min < row->max && row->type != QK_CONFIG_STRING;
+  char note[128] = "";
+  const bool bounded = row->min < row->max && type_of(row) != QK_CONFIG_STRING;
   if (bounded) snprintf(note, sizeof note, "%.9g .. %.9g", row->min, row->max);
   if (row->initial != NULL && *row->initial != '\0') {
     snprintf(note + strlen(note), sizeof note - strlen(note), "%sdefault %.40s",
              bounded ? "; " : "", row->initial);
   }
+  if (row->type & QK_CONFIG_LIVE)
+    snprintf(note + strlen(note), sizeof note - strlen(note), "%sreread on SIGHUP",
+             *note ? "; " : "");
   if (*note != '\0' && n > 0 && (size_t)n < size)
     snprintf(out + n, size - (size_t)n, " (%s)", note);
 }
@@ -199,7 +208,7 @@ qk_status_t qk_config_create(const char *program, const char *about, const qk_co
   qk_status_t status = QK_NO_MEMORY;
   qk_config_t *c = qk_calloc(1, sizeof *c);
   if (c == NULL) goto fail_memory;
-  *c = (qk_config_t){program, about, rows, nrows, values, NULL};
+  *c = (qk_config_t){program, about, rows, nrows, values, NULL, NULL};
   c->state = qk_calloc((size_t)nrows, sizeof *c->state);
   if (c->state == NULL) goto fail_memory;
   for (int i = 0; i < nrows; i++) {
@@ -288,7 +297,6 @@ enum { KEY_CONFIG = 1000001, KEY_HELP, KEY_HELP_MAN, KEY_VERSION, COMMON_OPTIONS
 
 typedef struct qk_config_line {
   qk_config_t *config;
-  const char *file;
   bool done;
 } qk_config_line_t;
 
@@ -297,7 +305,7 @@ static error_t take_flag(int key, char *arg, struct argp_state *state) {
   qk_config_t *config = line->config;
   switch (key) {
   case KEY_CONFIG:
-    line->file = arg;
+    config->file = arg;
     return 0;
   case KEY_HELP:
     argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
@@ -327,7 +335,7 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
     struct argp_option *option = &options[n++];
-    if (row->type == QK_CONFIG_GROUP) {
+    if (type_of(row) == QK_CONFIG_GROUP) {
       *option = (struct argp_option){.doc = row->help, .group = ++group};
       continue;
     }
@@ -336,7 +344,7 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
                                    .arg = row->form != NULL ? row->form : "VALUE",
                                    .doc = config->state[i].help,
                                    .group = group};
-    if (row->type == QK_CONFIG_BOOL) {
+    if (type_of(row) == QK_CONFIG_BOOL) {
       option->flags = OPTION_ARG_OPTIONAL;
       option->arg = "yes|no";
     }
@@ -372,14 +380,14 @@ bool qk_config_parse(qk_config_t *config, int argc, char **argv, int *exit_code)
     goto done;
   }
   fill_options(config, options);
-  qk_config_line_t line = {config, NULL, false};
+  qk_config_line_t line = {config, false};
   const struct argp argp = {options, take_flag, NULL, config->about, NULL, NULL, NULL};
   if (argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &line) != 0) goto done;
   if (line.done) {
     *exit_code = 0;
     goto done;
   }
-  if (line.file != NULL && qk_config_read_file(config, line.file, &err) != QK_OK) {
+  if (config->file != NULL && qk_config_read_file(config, config->file, &err) != QK_OK) {
     *exit_code = EXIT_BAD_CONFIG;
     goto done;
   }
@@ -392,18 +400,98 @@ done:
   return go_on;
 }
 
+/* ---- again ----------------------------------------------------------------------------------- */
+
+qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t **out,
+                            qk_err_t *err) {
+  qk_config_t *fresh = NULL;
+  qk_status_t status = qk_config_create(config->program, config->about, config->rows, config->nrows,
+                                        values, &fresh, err);
+  if (status != QK_OK) return status;
+  fresh->file = config->file;
+  for (int i = 0; i < config->nrows; i++) fresh->state[i].flag = config->state[i].flag;
+  if (fresh->file != NULL) status = qk_config_read_file(fresh, fresh->file, err);
+  if (status == QK_OK) status = apply_flags(fresh, err);
+  if (status != QK_OK) {
+    qk_config_destroy(fresh);
+    return status;
+  }
+  *out = fresh;
+  return QK_OK;
+}
+
+/* The value as it would be written. */
+static void show(const qk_config_row_t *row, const void *value, char *out, size_t size) {
+  const char *string, *word = row->form;
+  int64_t integer;
+  double real;
+  bool flag;
+  int index;
+  switch (type_of(row)) {
+  case QK_CONFIG_STRING:
+    memcpy(&string, value, sizeof string);
+    snprintf(out, size, "%s", string != NULL ? string : "");
+    return;
+  case QK_CONFIG_DOUBLE:
+    memcpy(&real, value, sizeof real);
+    snprintf(out, size, "%.12g", real);
+    return;
+  case QK_CONFIG_BOOL:
+    memcpy(&flag, value, sizeof flag);
+    snprintf(out, size, "%s", flag ? "yes" : "no");
+    return;
+  case QK_CONFIG_CHOICE:
+    memcpy(&index, value, sizeof index);
+    while (index-- > 0) word = strchr(word, '|') + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(word, "|"), word);
+    return;
+  default:
+    memcpy(&integer, value, sizeof integer);
+    snprintf(out, size, "%lld", (long long)integer);
+  }
+}
+
+/* The strings, which belong to the states, change places with the values. */
+static void take_over(qk_config_t *config, qk_config_t *fresh, int i) {
+  static const size_t bytes[] = {
+      [QK_CONFIG_INT] = sizeof(int64_t),   [QK_CONFIG_SIZE] = sizeof(int64_t),
+      [QK_CONFIG_DOUBLE] = sizeof(double), [QK_CONFIG_STRING] = sizeof(char *),
+      [QK_CONFIG_BOOL] = sizeof(bool),     [QK_CONFIG_CHOICE] = sizeof(int)};
+  const qk_config_row_t *row = &config->rows[i];
+  char *string = config->state[i].string;
+  config->state[i].string = fresh->state[i].string;
+  fresh->state[i].string = string;
+  config->state[i].given = fresh->state[i].given;
+  memcpy(config->values + row->offset, fresh->values + row->offset, bytes[type_of(row)]);
+}
+
+void qk_config_adopt(qk_config_t *config, qk_config_t *fresh, qk_config_change_fn tell, void *arg) {
+  char old[STRING_MAX + 1], now[STRING_MAX + 1];
+  for (int i = 0; i < config->nrows; i++) {
+    const qk_config_row_t *row = &config->rows[i];
+    const bool given = config->state[i].given || fresh->state[i].given;
+    if (type_of(row) == QK_CONFIG_GROUP || !given) continue;
+    show(row, config->values + row->offset, old, sizeof old);
+    show(row, fresh->values + row->offset, now, sizeof now);
+    if (row->type & QK_CONFIG_LIVE) take_over(config, fresh, i);
+    if (strcmp(old, now) != 0) tell(arg, row, old, now);
+  }
+}
+
+/* ---- man page -------------------------------------------------------------------------------- */
+
 void qk_config_print_man(const qk_config_t *config, FILE *out) {
   bool open = false;
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
-    if (row->type == QK_CONFIG_GROUP) {
+    if (type_of(row) == QK_CONFIG_GROUP) {
       fprintf(out, "%s.Ss %s\n", open ? ".El\n" : "", row->help);
       open = false;
       continue;
     }
     if (!open) fputs(".Bl -tag -width Ds\n", out);
     open = true;
-    if (row->type == QK_CONFIG_BOOL) {
+    if (type_of(row) == QK_CONFIG_BOOL) {
       fprintf(out, ".It Fl -%s Ns Op = Ns Cm yes Ns | Ns Cm no\n", row->key);
     } else {
       fprintf(out, ".It Fl -%s Ns = Ns Ar %s\n", row->key, row->form != NULL ? row->form : "VALUE");

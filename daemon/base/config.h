@@ -13,7 +13,8 @@
  * max; of a STRING the length in bytes (at most 4095 without). A value outside is refused, never
  * clamped. File         INI: `key = value`, comments after ';' or '#', optionally under [program].
  * Lines up to QK_CONFIG_LINE bytes. Errors       name the place (file:line or flag), key, value and
- * limit. Threads      one thread; not collective.
+ * limit. Rereading    settings whose type has QK_CONFIG_LIVE can change while the program runs: qk_config_again reads file
+ * and flags once more, qk_config_adopt takes over what may change. Threads      one thread; not collective.
  */
 #ifndef QK_BASE_CONFIG_H
 #define QK_BASE_CONFIG_H
@@ -38,12 +39,13 @@ typedef enum qk_config_type {
   QK_CONFIG_STRING,
   QK_CONFIG_BOOL,
   QK_CONFIG_CHOICE,
-  QK_CONFIG_GROUP /* not a setting: `help` is the title of the rows that follow */
+  QK_CONFIG_GROUP,       /* not a setting: `help` is the title of the rows that follow */
+  QK_CONFIG_LIVE = 0x100 /* with one of the others: can change while the program runs */
 } qk_config_type_t;
 
 typedef struct qk_config_row {
-  const char *key; /* "max-memory": flag --max-memory, key max-memory */
-  qk_config_type_t type;
+  const char *key;     /* "max-memory": flag --max-memory, key max-memory */
+  int type;            /* qk_config_type_t, with QK_CONFIG_LIVE or without */
   size_t offset;       /* offsetof the value in the caller's struct */
   const char *initial; /* default as it would be written; NULL: zero, or NULL for a STRING */
   double min, max;
@@ -73,6 +75,19 @@ qk_status_t qk_config_read_file(qk_config_t *config, const char *path, qk_err_t 
 
 /* Whether the file or the command line gave the key (false: it holds its default). */
 bool qk_config_given(const qk_config_t *config, const char *key);
+
+/* Makes *fresh, with the rows, flags and file of config, as the file is now; values: a struct like the first one, for
+ * the new values. Errors: those of the file, QK_NO_MEMORY; config is unchanged. */
+qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t **fresh,
+                            qk_err_t *err);
+
+/* A setting that another source gives now, with both values as they would be written ("" for a STRING that is not
+ * given). It has been taken over where row->type has QK_CONFIG_LIVE. */
+typedef void (*qk_config_change_fn)(void *arg, const qk_config_row_t *row, const char *old,
+                                    const char *now);
+/* Takes the live settings over from fresh, which is fit for nothing but destroy after that; tells of each setting that
+ * differs. */
+void qk_config_adopt(qk_config_t *config, qk_config_t *fresh, qk_config_change_fn tell, void *arg);
 
 /* The option list as mdoc, for man pages (also by the hidden flag --help-man). */
 void qk_config_print_man(const qk_config_t *config, FILE *out);

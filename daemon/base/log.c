@@ -24,6 +24,10 @@ static _Atomic int threshold = QK_LOG_INFO;
 void qk_log_init(const char *program, int rank, qk_level_t level) {
   snprintf(source, sizeof source, "%s", program);
   source_rank = rank;
+  qk_log_set_level(level);
+}
+
+void qk_log_set_level(qk_level_t level) {
   atomic_store(&threshold, (int)level);
 }
 

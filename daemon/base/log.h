@@ -19,6 +19,8 @@ typedef enum qk_log_format { QK_LOG_TEXT, QK_LOG_JSON } qk_log_format_t;
 
 /* program: shown in each line, its first 40 bytes, copied; rank < 0 shows none. */
 void qk_log_init(const char *program, int rank, qk_level_t level);
+/* From now on. */
+void qk_log_set_level(qk_level_t level);
 
 /* The form of all lines from now on; before threads start. Text at first. */
 void qk_log_use(qk_log_format_t format);

@@ -94,15 +94,26 @@ static void reject(qk_server_t *server, const qk_session_t *session, uint64_t re
   qk_reply_rejected(server, &session->control, request, err);
 }
 
+/* What would be cut off by the end of the walltime is not begun. */
+static qk_status_t check_walltime(const qk_server_t *server, const qk_job_t *job, qk_err_t *err) {
+  const double left = qk_server_left(server), expected = qk_dispatch_expect(server, job);
+  if (expected <= left) return QK_OK;
+  return qk_fail(err, QK_SHUTTING_DOWN,
+                 "about %.0f s are needed, with what waits, and %.0f s are left of the walltime: "
+                 "submit it again after the restart",
+                 expected, left);
+}
+
 /* Ties the new job to what it refers to and lets it in; or destroys it. */
 static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_err_t *err) {
-  qk_status_t status = qk_keep_bind(session, job, err);
+  qk_status_t status = check_walltime(server, job, err);
+  if (status == QK_OK) status = qk_keep_bind(session, job, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
   }
   server->count.accepted++;
-  *qk_sched_user_open(job->user) += job->nrhs;
+  qk_dispatch_open(server, job);
   qk_journal_enter(server->journal, job);
   qk_server_adopt(session, job);
   if (job->contraction)

@@ -49,7 +49,7 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t 
     qk_reply_error(server, peer, err.code, err.text, true, 0);
     return;
   }
-  qk_server_limit(server, session);
+  qk_limits_session(server, session);
   session->control = *peer;
   session->away = false;
   session->seen = qk_server_now(server);

@@ -7,10 +7,42 @@
 
 enum { FIXED = 1 }; /* --batching */
 
+/* ---- what work costs ----------------------------------------------------------------------- */
+
+/* Digits asked for, at least one; a contraction is taken for a solve to six. */
+static double digits(const qk_job_t *job) {
+  return job->contraction ? 6 : fmax(1, -log10(job->tol));
+}
+
+/* Applications that a right-hand side of the job is expected to take. */
+static double expected_cost(const qk_server_t *server, const qk_job_t *job) {
+  return digits(job) * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
+}
+
+static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
+  const double lately = (double)rhs->outcome.applications / digits(rhs->job);
+  const double weight = server->cost_per_digit > 0 ? 0.1 : 1;
+  server->cost_per_digit += weight * (lately - server->cost_per_digit);
+}
+
+void qk_dispatch_open(qk_server_t *server, const qk_job_t *job) {
+  *qk_sched_user_open(job->user) += job->nrhs - job->ended;
+  server->open_digits += (job->nrhs - job->ended) * digits(job);
+}
+
+double qk_dispatch_expect(const qk_server_t *server, const qk_job_t *job) {
+  const double asked = server->open_digits + job->nrhs * digits(job);
+  return qk_pace_expect(&server->pace, asked * server->cost_per_digit, expected_cost(server, job),
+                        (int)qk_worker_info(server->worker)->slots);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
 void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_session_t *session = rhs->job->session;
   --*qk_sched_user_open(rhs->job->user);
+  server->open_digits -= digits(rhs->job);
   server->count.iterations += o->iterations;
   server->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
@@ -36,23 +68,7 @@ static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const ch
   qk_dispatch_ended(server, rhs);
 }
 
-/* ---- who goes next, at what price ---------------------------------------------------------- */
-
-/* Digits asked for, at least one; a contraction is taken for a solve to six. */
-static double digits(const qk_rhs_t *rhs) {
-  return rhs->job->contraction ? 6 : fmax(1, -log10(rhs->job->tol));
-}
-
-/* Applications that rhs is expected to take. */
-static double expected_cost(const qk_server_t *server, const qk_rhs_t *rhs) {
-  return digits(rhs) * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
-}
-
-static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
-  const double lately = (double)rhs->outcome.applications / digits(rhs);
-  const double weight = server->cost_per_digit > 0 ? 0.1 : 1;
-  server->cost_per_digit += weight * (lately - server->cost_per_digit);
-}
+/* ---- who goes next -------------------------------------------------------------------------- */
 
 /* What rhs took, instead of what was expected when it went; nothing where the engine was lost. */
 static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
@@ -71,7 +87,7 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   }
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
-  rhs->queue.cost = expected_cost(server, rhs);
+  rhs->queue.cost = expected_cost(server, rhs->job);
   if (rhs->losses > 0) {
     qk_list_append(&server->suspects, &rhs->queue.link);
     return;
@@ -247,6 +263,7 @@ void qk_dispatch_expire(qk_server_t *server, qk_job_t *job) {
 
 static void measure(qk_server_t *server, const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
+  qk_pace_add(&server->pace, (double)o->applications, rhs->ended_at - rhs->started_at);
   qk_metrics_phase(&server->metrics, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
   if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
     qk_metrics_solved(&server->metrics, o);

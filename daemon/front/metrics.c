@@ -1,6 +1,7 @@
 #include "daemon/front/metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,9 @@ static void write_service(FILE *out, const qk_server_t *server) {
   Quark__CounterReport c = QUARK__COUNTER_REPORT__INIT;
   qk_report_counters(server, &c);
   gauge(out, "up_seconds", "Time since the start.", qk_server_now(server) - server->started);
+  if (isfinite(qk_server_left(server)))
+    gauge(out, "walltime_left_seconds", "Time until the walltime ends.",
+          fmax(0, qk_server_left(server)));
   gauge(out, "ready", "1 where work can be done.",
         qk_worker_state(server->worker) == QK_WORKER_READY);
   gauge(out, "sessions", "Clients.", (double)c.sessions);

@@ -77,7 +77,7 @@ void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool res
   welcome.token.data = (uint8_t *)session->token;
   welcome.token.len = sizeof session->token;
   welcome.data_endpoint = server->data_endpoint;
-  welcome.lease_ms = (uint32_t)(server->settings->lease * 1e3);
+  welcome.lease_ms = (uint32_t)(session->lease * 1e3);
   welcome.max_chunk = QK_CHUNK_MAX;
   welcome.max_rhs = QK_REQUEST_RHS_MAX;
   welcome.resumed = resumed;

@@ -1,5 +1,6 @@
 #include "daemon/front/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -211,6 +212,8 @@ void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
   status->version = (char *)qk_version();
   status->pid = (uint64_t)getpid();
   status->uptime = qk_server_now(server) - server->started;
+  status->has_walltime_left = isfinite(qk_server_left(server));
+  status->walltime_left = fmax(0, qk_server_left(server));
   if (qk_worker_state(server->worker) == QK_WORKER_LOADING) {
     const qk_engine_info_t *e = qk_worker_info(server->worker);
     status->phase = (char *)e->phase;

@@ -72,7 +72,7 @@ static void on_session(void *arg, const qk_session_row_t *row) {
     return;
   }
   session->newest = row->newest;
-  qk_server_limit(scene->server, session);
+  qk_limits_session(scene->server, session);
 }
 
 static bool is_upload(const qk_job_t *job) {
@@ -192,7 +192,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_err_t err = {0};
   qk_server_adopt(session, job);
   if (qk_keep_bind(session, job, &err) != QK_OK) give_up(server, job, &err);
-  *qk_sched_user_open(job->user) += job->nrhs - job->ended;
+  qk_dispatch_open(server, job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
   scene->jobs++;

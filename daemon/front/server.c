@@ -22,6 +22,11 @@ double qk_server_now(const qk_server_t *server) {
   return qk_loop_seconds(&server->loop);
 }
 
+double qk_server_left(const qk_server_t *server) {
+  const double walltime = server->settings->walltime;
+  return walltime > 0 ? server->started + walltime - qk_server_now(server) : INFINITY;
+}
+
 bool qk_server_receive(void *socket, qk_peer_t *peer, zmq_msg_t *msg, bool *whole) {
   if (zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) return false;
   peer->bytes = (uint8_t)zmq_msg_size(msg);
@@ -49,13 +54,6 @@ void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t stat
   server->count.dropped++;
   qk_reply_error(server, &session->control, status, text, true, 0);
   session->doomed = true;
-}
-
-void qk_server_limit(qk_server_t *server, qk_session_t *session) {
-  qk_budget_t *memory = qk_sched_user_memory(session->user);
-  qk_sched_user_kept(session->user)->limit = server->keep_memory;
-  memory->limit = server->settings->user_memory ? server->settings->user_memory : INT64_MAX;
-  memory->above = &server->budget;
 }
 
 void qk_server_adopt(qk_session_t *session, qk_job_t *job) {
@@ -116,7 +114,7 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
 static void tick_sessions(qk_server_t *server, double now) {
   for (int i = 0; i < server->sessions.count; i++) {
     qk_session_t *session = server->sessions.at[i];
-    if (!session->doomed && !session->away && now - session->seen > server->settings->lease) {
+    if (!session->doomed && !session->away && now - session->seen > session->lease) {
       qk_log(QK_LOG_INFO, "session", session->name, "lease expired");
       qk_reply_error(server, &session->control, QK_EXPIRED, "the lease has expired", true, 0);
       qk_server_part(server, session);
@@ -161,6 +159,13 @@ static void tell_systemd(qk_server_t *server, double now) {
                  status, now);
 }
 
+static void drain_in_time(qk_server_t *server) {
+  const double left = qk_server_left(server);
+  if (left > server->settings->drain_timeout) return;
+  qk_info("server", "%.0f s are left of the walltime", left);
+  qk_server_drain(server);
+}
+
 static void on_tick(uv_timer_t *timer) {
   qk_server_t *server = timer->data;
   double now = qk_server_now(server);
@@ -169,15 +174,15 @@ static void on_tick(uv_timer_t *timer) {
   if (server->http) qk_watch_tick(server, now);
   if (server->stopping) return;
   tick_sessions(server, now);
+  if (!server->draining) drain_in_time(server);
   if (!server->draining) return;
   const bool finished = idle(server), saving = qk_worker_saving(server->worker);
   if (finished && !saving) {
     qk_info("server", "all work is finished");
     qk_server_stop(server, 0);
   } else if (now >= server->drain_until) {
-    qk_warn("server", "%s after %.0f s",
-            finished ? "the checkpoint of multigrid is not written" : "work is left",
-            server->settings->drain_timeout);
+    qk_warn("server", "%s in time",
+            finished ? "the checkpoint of multigrid is not written" : "work is not finished");
     qk_server_stop(server, finished ? 0 : EXIT_TRY_AGAIN);
   }
 }
@@ -209,7 +214,8 @@ void qk_server_drain(qk_server_t *server) {
   }
   qk_info("server", "draining: no new work is taken");
   server->draining = true;
-  server->drain_until = qk_server_now(server) + server->settings->drain_timeout;
+  server->drain_until =
+      qk_server_now(server) + fmin(server->settings->drain_timeout, qk_server_left(server));
 }
 
 void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text) {
@@ -228,9 +234,16 @@ void qk_server_stop(qk_server_t *server, int exit_code) {
   qk_server_fail(server, exit_code, QK_SHUTTING_DOWN, "the daemon is leaving");
 }
 
+static const int SIGNALS[QK_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+
+/* A batch system sends SIGUSR1 ahead of the end, maybe more than once: it never stops what is draining. */
 static void on_signal(uv_signal_t *handle, int sig) {
+  qk_server_t *server = handle->data;
   qk_info("server", "%s", strsignal(sig));
-  qk_server_drain(handle->data);
+  if (sig == SIGHUP)
+    qk_limits_reread(server);
+  else if (sig != SIGUSR1 || !server->draining)
+    qk_server_drain(server);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */
@@ -351,22 +364,20 @@ static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
   server->loop_ready = true;
   uv_timer_init(&server->loop.uv, &server->tick);
   uv_timer_init(&server->loop.uv, &server->retry);
-  uv_signal_init(&server->loop.uv, &server->sigterm);
-  uv_signal_init(&server->loop.uv, &server->sigint);
-  server->tick.data = server->retry.data = server->sigterm.data = server->sigint.data = server;
+  server->tick.data = server->retry.data = server;
   uv_timer_start(&server->tick, on_tick, 0, TICK_MS);
-  uv_signal_start(&server->sigterm, on_signal, SIGTERM);
-  uv_signal_start(&server->sigint, on_signal, SIGINT);
+  for (int i = 0; i < QK_SIGNALS; i++) {
+    uv_signal_init(&server->loop.uv, &server->signal[i]);
+    server->signal[i].data = server;
+    uv_signal_start(&server->signal[i], on_signal, SIGNALS[i]);
+  }
   server->started = qk_server_now(server);
   return QK_OK;
 }
 
 static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   server->budget.what = "max-memory";
-  server->budget.limit =
-      server->settings->max_memory ? server->settings->max_memory : qk_shm_free_bytes() / 2;
-  server->keep_memory =
-      server->settings->keep_memory ? server->settings->keep_memory : server->budget.limit / 4 * 3;
+  qk_limits_memory(server);
   qk_status_t s = qk_runtime_engine_path(server->settings->engine, server->program,
                                          sizeof server->program, err);
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
@@ -407,7 +418,7 @@ static void close_all(qk_server_t *server) {
   if (server->announced && server->settings->pidfile) unlink(server->settings->pidfile);
 }
 
-int qk_server_run(qk_server_t *server, const qk_settings_t *settings) {
+int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_err_t err = {0};
   *server = (qk_server_t){.settings = settings, .lock = -1};
   qk_outbox_init(&server->outbox);

@@ -7,6 +7,7 @@
  *   reply.c     messages to clients        report.h    STATUS
  *   pages.c     what HTTP shows            watch.h     the page's numbers
  *   restore.c   what outlives the front    zap.h       who clients are
+ *   limits.c    what settings limit, and SIGHUP
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
@@ -20,6 +21,7 @@
 #include "daemon/front/notify.h"
 #include "daemon/front/occupancy.h"
 #include "daemon/front/outbox.h"
+#include "daemon/front/pace.h"
 #include "daemon/front/report.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
@@ -27,6 +29,9 @@
 #include "daemon/front/zap.h"
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
+
+/* Signals that are handled: see SIGNALS in server.c. */
+enum { QK_SIGNALS = 4 };
 
 /* The right-hand side in a slot; rhs NULL: the slot is free. */
 typedef struct qk_slot_use {
@@ -43,13 +48,13 @@ typedef struct qk_counters {
 } qk_counters_t;
 
 typedef struct qk_server {
-  const qk_settings_t *settings;
+  qk_settings_t *settings;
   char program[4096]; /* quark-engine */
   char dir[108];      /* private directory for ipc sockets */
   char data_endpoint[QK_ENDPOINT_MAX];
   qk_loop_t loop;
   uv_timer_t tick, retry;
-  uv_signal_t sigterm, sigint;
+  uv_signal_t signal[QK_SIGNALS];
   bool loop_ready;
   bool announced; /* endpoint file and pid file are ours */
   void *zmq, *control, *data;
@@ -62,7 +67,6 @@ typedef struct qk_server {
   qk_sched_t sched;
   qk_link_t suspects; /* right-hand sides that were in slots when an engine was lost */
   qk_budget_t budget;
-  int64_t keep_memory; /* bytes that one user may keep by handle */
   qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   qk_metrics_t metrics;
@@ -80,6 +84,8 @@ typedef struct qk_server {
   qk_journal_t *journal;
   qk_outbox_t outbox;
   double cost_per_digit; /* applications that right-hand sides took lately */
+  double open_digits;    /* that right-hand sides which have not ended were asked for */
+  qk_pace_t pace;
   double started, drain_until;
   double busy_since; /* when the first slot was filled after none was in use */
   bool send_blocked; /* downloads wait for `retry`: the socket was full */
@@ -87,19 +93,19 @@ typedef struct qk_server {
   int exit_code;
 } qk_server_t;
 
-/* Opens the endpoints, starts the engine, serves until it is told to leave. The return value
- * is the exit code: 0, 65 (the gauge file was refused), 69 (no engine, endpoint or device),
+/* Opens the endpoints, starts the engine, serves until it is told to leave. settings are read again on SIGHUP. The return
+ * value is the exit code: 0, 65 (the gauge file was refused), 69 (no engine, endpoint or device),
  * 75, 78. */
-int qk_server_run(qk_server_t *server, const qk_settings_t *settings);
+int qk_server_run(qk_server_t *server, qk_settings_t *settings);
 
 double qk_server_now(const qk_server_t *server);
+/* Seconds until the walltime ends; INFINITY where there is none. */
+double qk_server_left(const qk_server_t *server);
 /* Refuse new work, finish, leave; or leave at once. Called twice, the second means at once. */
 void qk_server_drain(qk_server_t *server);
 void qk_server_stop(qk_server_t *server, int exit_code);
 /* Leaves because of an error: clients are told this instead of SHUTTING_DOWN. */
 void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text);
-/* Sets what the session's user may use. */
-void qk_server_limit(qk_server_t *server, qk_session_t *session);
 /* The client has gone: its session ends, but for requests that outlive it. */
 void qk_server_part(qk_server_t *server, qk_session_t *session);
 /* The job belongs to the session now. */
@@ -130,6 +136,10 @@ void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t 
 
 /* ---- dispatch.c ---- */
 extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
+/* Counts the right-hand sides of a job that is new, or back, which have not ended. */
+void qk_dispatch_open(qk_server_t *server, const qk_job_t *job);
+/* Seconds until all that is open, and this job, will be done; 0 where nothing has been measured. */
+double qk_dispatch_expect(const qk_server_t *server, const qk_job_t *job);
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
 /* Right-hand sides in slots, and contractions. */
 int qk_dispatch_running(const qk_server_t *server);
@@ -169,6 +179,14 @@ void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_
 void qk_reply_result(qk_server_t *server, qk_session_t *session, const qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
+
+/* ---- limits.c ---- */
+/* Memory for uploads and results as settings have it. */
+void qk_limits_memory(qk_server_t *server);
+/* What this session and its user may have, from now on. */
+void qk_limits_session(qk_server_t *server, qk_session_t *session);
+/* Reads the settings again, tells what has changed, and lets that take effect which can. */
+void qk_limits_reread(qk_server_t *server);
 
 /* ---- pages.c ---- */
 qk_page_t qk_pages_show(void *server, const char *path);

@@ -21,6 +21,7 @@ typedef struct qk_session {
   char name[12]; /* for the log: the first bytes of the client id */
   qk_peer_t control, data;
   qk_sched_user_t *user;
+  double lease;    /* seconds, as the client was told */
   double seen;     /* of the loop's clock: last message on either channel */
   uint64_t newest; /* greatest request number accepted */
   qk_link_t jobs;

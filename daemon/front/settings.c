@@ -1,5 +1,6 @@
 #include "daemon/front/settings.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #define AT(member) offsetof(qk_settings_t, member)
 
-enum { EXIT_USAGE = 64, EXIT_CONFIG = 78 };
+enum { EXIT_USAGE = 64, EXIT_CONFIG = 78, WALLTIME_MAX = 365 * 86400 };
 
 static const qk_config_row_t ROWS[] = {
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Lattice and operator"},
@@ -56,8 +57,8 @@ static const qk_config_row_t ROWS[] = {
      "command that starts several ranks, with its options"},
     {"engine", QK_CONFIG_STRING, AT(engine), NULL, 0, 0, "PATH",
      "quark-engine program; without it the one beside this program"},
-    {"engine-timeout", QK_CONFIG_DOUBLE, AT(engine_timeout), "120", 1, 86400, "SECONDS",
-     "an engine silent for so long is restarted"},
+    {"engine-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(engine_timeout), "120", 1, 86400,
+     "SECONDS", "an engine silent for so long is restarted"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service"},
     {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 0, 0, "ENDPOINT",
      "control endpoint; port 0 takes a free one"},
@@ -77,27 +78,32 @@ static const qk_config_row_t ROWS[] = {
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
      "folder that keeps accepted requests and their results over a restart; without it they end "
      "with the daemon"},
-    {"max-memory", QK_CONFIG_SIZE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
+    {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of uploads and results together; 0 is half of what is free in /dev/shm"},
-    {"lease", QK_CONFIG_DOUBLE, AT(lease), "60", 0.1, 86400, "SECONDS",
+    {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
      "a client silent for so long is dropped with its requests"},
-    {"keep", QK_CONFIG_DOUBLE, AT(keep), "3600", 0.1, 31536000, "SECONDS",
+    {"keep", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep), "3600", 0.1, 31536000, "SECONDS",
      "how long a solution waits to be fetched"},
-    {"keep-time", QK_CONFIG_DOUBLE, AT(keep_time), "3600", 0.1, 31536000, "SECONDS",
+    {"keep-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep_time), "3600", 0.1, 31536000,
+     "SECONDS",
      "how long solutions kept by handle stay after their last use; a client may ask for less"},
-    {"detach-time", QK_CONFIG_DOUBLE, AT(detach_time), "604800", 0, 31536000, "SECONDS",
+    {"detach-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(detach_time), "604800", 0, 31536000,
+     "SECONDS",
      "limit of what a client may ask for: how long a request that has ended waits for it, once it "
      "has gone"},
-    {"keep-memory", QK_CONFIG_SIZE, AT(keep_memory), "0", 0, 1ll << 50, "BYTES",
+    {"keep-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(keep_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of what one user may keep by handle; 0 is three quarters of --max-memory"},
-    {"user-memory", QK_CONFIG_SIZE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
+    {"user-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of uploads and results of one user together; 0: none but --max-memory"},
-    {"user-rhs", QK_CONFIG_INT, AT(user_rhs), "0", 0, 1 << 30, "N",
+    {"user-rhs", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_rhs), "0", 0, 1 << 30, "N",
      "right-hand sides of one user that may wait or run; 0: any number"},
-    {"drain-timeout", QK_CONFIG_DOUBLE, AT(drain_timeout), "600", 0, 31536000, "SECONDS",
-     "limit for finishing accepted work at the end"},
-    {"log-level", QK_CONFIG_CHOICE, AT(log_level), "info", 0, 0, "error|warn|info|debug",
-     "least important message that is logged"},
+    {"drain-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(drain_timeout), "600", 0, 31536000,
+     "SECONDS", "limit for finishing accepted work at the end"},
+    {"walltime", QK_CONFIG_STRING, AT(walltime_text), "0", 0, 0, "TIME",
+     "time from the start until a batch system ends quarkd: seconds, or [[D-]HH:]MM:SS; it drains "
+     "--drain-timeout before, and refuses what cannot be done by then; 0: no end"},
+    {"log-level", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(log_level), "info", 0, 0,
+     "error|warn|info|debug", "least important message that is logged"},
     {"log-format", QK_CONFIG_CHOICE, AT(log_format), "text", 0, 0, "text|json",
      "form of a line of the log; json: one object a line"},
 };
@@ -148,6 +154,28 @@ qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t 
   return QK_OK;
 }
 
+qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err) {
+  const bool days = strchr(text, '-') != NULL;
+  const char *p = text;
+  double total = 0;
+  int n = 0;
+  for (bool more = true; more && n < 4; n++) {
+    const int base = days && n == 1 ? 24 : 60;
+    char *end;
+    const long v = isdigit((unsigned char)*p) ? strtol(p, &end, 10) : -1;
+    if (v < 0 || (n > 0 && v >= base)) break;
+    total = total * base + (double)v;
+    more = *end == (days && n == 0 ? '-' : ':');
+    p = more ? end + 1 : end;
+    if (!more && *end == '\0' && days == (n == 3) && total <= WALLTIME_MAX) {
+      *seconds = total;
+      return QK_OK;
+    }
+  }
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "walltime = %.40s: seconds, or [[D-]HH:]MM:SS, up to 365 days are needed", text);
+}
+
 static qk_status_t parse_extents(const char *key, const char *text, int out[4], qk_err_t *err) {
   int v[4], end = -1;
   int n = sscanf(text, "%6dx%6dx%6dx%6d%n", &v[0], &v[1], &v[2], &v[3], &end);
@@ -186,11 +214,22 @@ static qk_status_t check_curve(const qk_settings_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
+static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
+  qk_status_t status = qk_settings_walltime(s->walltime_text, &s->walltime, err);
+  if (status == QK_OK && s->walltime > 0 && s->walltime <= s->drain_timeout)
+    return qk_fail(
+        err, QK_BAD_ARGUMENT,
+        "walltime = %s is not longer than drain-timeout = %.0f s: nothing would be served",
+        s->walltime_text, s->drain_timeout);
+  return status;
+}
+
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   qk_status_t status = check_mass(s, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
+  if (status == QK_OK) status = check_walltime(s, err);
   if (status == QK_OK && s->dims_text) status = parse_extents("dims", s->dims_text, s->dims, err);
   if (status == QK_OK && s->grid_text) status = parse_extents("grid", s->grid_text, s->grid, err);
   if (status == QK_OK && s->grid_text) {
@@ -220,6 +259,16 @@ bool qk_settings_parse(qk_settings_t *s, int argc, char **argv, int *exit_code) 
   }
   s->link_reals = LINK_REALS[s->link_reals_choice];
   return true;
+}
+
+qk_status_t qk_settings_reread(qk_settings_t *s, qk_config_change_fn tell, void *arg,
+                               qk_err_t *err) {
+  qk_settings_t fresh = {0};
+  qk_status_t status = qk_config_again(s->config, &fresh, &fresh.config, err);
+  if (status == QK_OK) status = check(&fresh, err);
+  if (status == QK_OK) qk_config_adopt(s->config, fresh.config, tell, arg);
+  qk_settings_fini(&fresh);
+  return status;
 }
 
 void qk_settings_fini(qk_settings_t *s) {

@@ -12,7 +12,7 @@
 
 typedef struct qk_settings {
   /* as given */
-  const char *gauge, *dims_text, *boundary_text, *grid_text;
+  const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text;
   double mass, kappa, csw;
   int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
   int batching;                                            /* 0 is continuous */
@@ -33,17 +33,25 @@ typedef struct qk_settings {
   int dims[4]; /* zeros: not given */
   int grid[4]; /* zeros: chosen by the engine */
   double boundary[8];
-  int link_reals; /* 0: chosen by the engine */
+  int link_reals;  /* 0: chosen by the engine */
+  double walltime; /* seconds from the start of quarkd; 0: none */
   qk_config_t *config;
 } qk_settings_t;
 
 /* As qk_config_parse: false to leave with *exit_code (0, 64, 78). */
 bool qk_settings_parse(qk_settings_t *settings, int argc, char **argv, int *exit_code);
+/* Reads file and command line again and takes over what can change while quarkd runs (QK_CONFIG_LIVE in the table); tells
+ * of each setting that differs. Errors: as at the start; nothing has changed then. */
+qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell, void *arg,
+                               qk_err_t *err);
 void qk_settings_fini(qk_settings_t *settings);
 
 /* "x,y,z,t" of 1, -1, or A pi (the phase exp(i pi A)); or "periodic", or "antiperiodic" (in t).
  * Into (re, im) for each direction. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err);
+
+/* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
 
 const char *qk_settings_solver(const qk_settings_t *settings);
 const char *qk_settings_precision(const qk_settings_t *settings);

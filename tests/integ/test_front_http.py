@@ -108,6 +108,14 @@ def metrics_tell_what_slots_do_while_something_waits(case):
 
 
 @tap.test
+def the_walltime_is_there_where_there_is_one(case):
+    with case.daemon(*HTTP) as d:
+        assert 'walltime_left_seconds' not in metrics(d)
+    with case.daemon(*HTTP, '--walltime', '1:00:00') as d:
+        assert 3000 < metrics(d)['walltime_left_seconds'] <= 3600
+
+
+@tap.test
 def readiness_is_that_of_the_service(case):
     with case.daemon(*HTTP, env={'FAKE_LOAD': 'mute'}, wait=None) as d:
         status, text = get(d, '/readyz')

@@ -22,15 +22,17 @@ static const qk_config_row_t rows[] = {
     {NULL, QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Physics:"},
     {"kappa", QK_CONFIG_DOUBLE, AT(kappa), "0.12", 0.01, 0.25, "NUMBER", "hopping parameter"},
     {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", 0, 0, "NUMBER", "clover coefficient"},
-    {"gauge", QK_CONFIG_STRING, AT(gauge), NULL, 0, 0, "FILE", "gauge configuration"},
+    {"gauge", QK_CONFIG_STRING | QK_CONFIG_LIVE, AT(gauge), NULL, 0, 0, "FILE",
+     "gauge configuration"},
     {NULL, QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service:"},
     {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 6, 40, "ENDPOINT",
      "where to listen"},
     {"slots", QK_CONFIG_INT, AT(slots), "12", 1, 64, "COUNT", "right-hand sides at once"},
-    {"max-memory", QK_CONFIG_SIZE, AT(memory), "4G", 1 << 20, 1e15, "BYTES",
+    {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(memory), "4G", 1 << 20, 1e15, "BYTES",
      "host memory for requests"},
     {"verbose", QK_CONFIG_BOOL, AT(verbose), NULL, 0, 0, NULL, "say more"},
-    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "where kernels run"},
+    {"backend", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(backend), "auto", 0, 0, "auto|cuda|cpu",
+     "where kernels run"},
 };
 enum { NROWS = sizeof rows / sizeof rows[0] };
 
@@ -200,7 +202,69 @@ Test(config, man_page_lists_every_key) {
     snprintf(needle, sizeof needle, ".It Fl -%s ", rows[i].key);
     cr_expect_not_null(strstr(text, needle), "%s", needle);
   }
+  cr_expect_not_null(strstr(text, "(default auto; reread on SIGHUP)"), "%s", text);
   free(text);
+}
+
+static char told[1024];
+
+static void note(void *arg, const qk_config_row_t *row, const char *old, const char *now) {
+  (void)arg;
+  size_t n = strlen(told);
+  snprintf(told + n, sizeof told - n, "%s %s>%s;", row->key, old, now);
+}
+
+/* Reads the file as it is now; what has been told. */
+static const char *again(const char *text) {
+  settings_t now = {0};
+  qk_config_t *fresh = NULL;
+  qk_err_t err = {0};
+  FILE *out = fopen(path, "w");
+  fputs(text, out);
+  fclose(out);
+  told[0] = '\0';
+  cr_assert_eq(qk_config_again(config, &now, &fresh, &err), QK_OK, "%s", err.text);
+  qk_config_adopt(config, fresh, note, NULL);
+  qk_config_destroy(fresh);
+  return told;
+}
+
+Test(config, what_is_live_changes_when_it_is_read_again) {
+  char arg[64];
+  int code = -1;
+  write_file("kappa = 0.13\ngauge = a\n");
+  snprintf(arg, sizeof arg, "--config=%s", path);
+  cr_assert(parse(&code, arg, "--slots=24", NULL));
+  cr_expect_str_eq(again("kappa = 0.13\ngauge = a\nslots = 3\n"), "");
+  cr_expect_str_eq(
+      again("kappa = 0.14\nmax-memory = 2M\nbackend = cpu\nverbose = yes\n"),
+      "kappa 0.13>0.14;gauge a>;max-memory 4294967296>2097152;verbose no>yes;backend auto>cpu;");
+  cr_expect(set.kappa == 0.13 && !set.verbose && set.slots == 24);
+  cr_expect(set.memory == 2 << 20 && set.backend == 2);
+  cr_expect_null(set.gauge);
+  cr_expect_str_eq(again("gauge = b\nkappa = 0.13\n"),
+                   "gauge >b;max-memory 2097152>4294967296;backend cpu>auto;");
+  cr_expect_str_eq(set.gauge, "b");
+}
+
+Test(config, a_file_that_has_become_bad_changes_nothing) {
+  char arg[64];
+  int code = -1;
+  write_file("gauge = a\n");
+  snprintf(arg, sizeof arg, "--config=%s", path);
+  cr_assert(parse(&code, arg, NULL, NULL));
+  const int64_t before = qk_mem_bytes();
+  settings_t now = {0};
+  qk_config_t *fresh = NULL;
+  qk_err_t err = {0};
+  FILE *out = fopen(path, "w");
+  fputs("gauge = b\nslots = 99\n", out);
+  fclose(out);
+  cr_expect_eq(qk_config_again(config, &now, &fresh, &err), QK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(err.text, ":2: slots = 99"), "%s", err.text);
+  cr_expect_null(fresh);
+  cr_expect_str_eq(set.gauge, "a");
+  cr_expect_eq(qk_mem_bytes(), before);
 }
 
 Test(config, illegal_defaults_are_refused) {

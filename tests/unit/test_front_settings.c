@@ -40,6 +40,54 @@ Test(settings, refuses_other_boundaries) {
   cr_assert_eq(z[0], 7);
 }
 
+Test(settings, reads_the_walltime_as_batch_systems_write_it) {
+  static const struct {
+    const char *text;
+    double seconds;
+  } good[] = {{"0", 0},
+              {"90", 90},
+              {"12:34", 754},
+              {"100:00", 6000},
+              {"1:02:03", 3723},
+              {"47:00:00", 169200},
+              {"2-03:04:05", 183845},
+              {"0-00:00:59", 59},
+              {"365-00:00:00", 31536000}};
+  static const char *const bad[] = {"",
+                                    "-1",
+                                    "1.5",
+                                    "12:60",
+                                    "1:60:00",
+                                    "1-24:00:00",
+                                    "1-00:00",
+                                    "1-2",
+                                    "1:2:3:4",
+                                    "1:",
+                                    ":1",
+                                    " 1",
+                                    "1 ",
+                                    "1h",
+                                    "UNLIMITED",
+                                    "365-00:00:01",
+                                    "99999999999999999999",
+                                    "1-2-03:04",
+                                    "+5",
+                                    "1:+5",
+                                    "1-2:3:4:5"};
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    qk_err_t err = {0};
+    double seconds = -1;
+    cr_expect_eq(qk_settings_walltime(good[i].text, &seconds, &err), QK_OK, "%s", good[i].text);
+    cr_expect_eq(seconds, good[i].seconds, "%s", good[i].text);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    qk_err_t err = {0};
+    double seconds = -1;
+    cr_expect_eq(qk_settings_walltime(bad[i], &seconds, &err), QK_BAD_ARGUMENT, "%s", bad[i]);
+    cr_expect_eq(seconds, -1);
+  }
+}
+
 static int parse(qk_settings_t *s, int argc, const char **argv) {
   int code = -1;
   bool ok = qk_settings_parse(s, argc, (char **)argv, &code);
@@ -111,6 +159,8 @@ Test(settings, refuses_with_the_exit_code_of_usage) {
       {"quarkd", "--gauge=x", "--mass=1", "--grid=2x1x1x1"},
       {"quarkd", "--gauge=x", "--mass=1", "--boundary=1,1"},
       {"quarkd", "--gauge=x", "--mass=1", "--slots=65"},
+      {"quarkd", "--gauge=x", "--mass=1", "--walltime=1h"},
+      {"quarkd", "--gauge=x", "--mass=1", "--walltime=10:00"}, /* drain-timeout */
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     qk_settings_t s;
