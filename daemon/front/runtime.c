@@ -68,15 +68,24 @@ bool qk_runtime_local(const char *endpoint) {
   return false;
 }
 
-void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]) {
+static void name_any_host(char endpoint[QK_ENDPOINT_MAX], const char *name) {
   static const char *const any[] = {"tcp://0.0.0.0:", "tcp://[::]:"};
   for (size_t i = 0; i < sizeof any / sizeof any[0]; i++) {
     if (strncmp(endpoint, any[i], strlen(any[i])) != 0) continue;
     char port[16];
     snprintf(port, sizeof port, "%s", endpoint + strlen(any[i]));
-    snprintf(endpoint, QK_ENDPOINT_MAX, "tcp://*:%s", port);
+    snprintf(endpoint, QK_ENDPOINT_MAX, "tcp://%s:%s", name, port);
     return;
   }
+}
+
+void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]) {
+  name_any_host(endpoint, "*");
+}
+
+void qk_runtime_this_host(char endpoint[QK_ENDPOINT_MAX]) {
+  char name[HOST_NAME_MAX + 1];
+  if (gethostname(name, sizeof name) == 0) name_any_host(endpoint, name);
 }
 
 qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, qk_err_t *err) {

@@ -21,6 +21,8 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
                                  qk_err_t *err);
 /* Whether only processes of this machine can reach a bound endpoint: ipc, or tcp on the loopback. Pure. */
 bool qk_runtime_local(const char *endpoint);
+/* A host of 0.0.0.0 or [::] becomes the name of this machine, for clients elsewhere, in place. */
+void qk_runtime_this_host(char endpoint[QK_ENDPOINT_MAX]);
 /* A host of 0.0.0.0 or [::] becomes "*" in place. Pure. */
 void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]);
 

@@ -336,6 +336,7 @@ static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
   warn_of_strangers(server, server->data_endpoint);
   qk_runtime_any_host(server->data_endpoint);
   qk_info("server", "listening on %s, data on %s", real, server->data_endpoint);
+  qk_runtime_this_host(real);
   server->announced = true;
   if (s->pidfile) {
     char pid[24];

@@ -73,7 +73,8 @@ static const qk_config_row_t ROWS[] = {
      "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
      "it none"},
     {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
-     "file that the control endpoint is written to once it is open"},
+     "file that the control endpoint is written to once it is open, with the name of this machine "
+     "where --listen has *"},
     {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
      "folder that keeps accepted requests and their results over a restart; without it they end "

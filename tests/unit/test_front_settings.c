@@ -226,3 +226,14 @@ Test(runtime, knows_what_other_machines_can_reach) {
   for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
     cr_expect_not(qk_runtime_local(open[i]), "%s", open[i]);
 }
+
+Test(runtime, tells_others_the_name_of_this_machine) {
+  char a[QK_ENDPOINT_MAX] = "tcp://0.0.0.0:17", b[QK_ENDPOINT_MAX] = "tcp://10.1.2.3:17", name[100],
+       want[150];
+  cr_assert_eq(gethostname(name, sizeof name), 0);
+  snprintf(want, sizeof want, "tcp://%s:17", name);
+  qk_runtime_this_host(a);
+  qk_runtime_this_host(b);
+  cr_assert_str_eq(a, want);
+  cr_assert_str_eq(b, "tcp://10.1.2.3:17");
+}
