@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the Debian 12 / Ubuntu 24.04 packages the project needs.
-# usage: deploy/packages.sh SET...   sets: build test lint plot web
+# usage: deploy/packages.sh SET...   sets: build test lint plot web bundle
 set -euo pipefail
 
 declare -A packages=(
@@ -8,10 +8,11 @@ declare -A packages=(
     libzmq3-dev libuv1-dev libmicrohttpd-dev libsystemd-dev libsqlite3-dev libxxhash-dev zlib1g-dev libjansson-dev libinih-dev
     libhdf5-dev liblapack-dev libopenmpi-dev openmpi-bin"
   [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
-    python3-protobuf python3-yaml binutils librandom123-dev"
+    python3-protobuf python3-yaml binutils librandom123-dev patchelf"
   [lint]="clang-14 libomp-14-dev clang-format-14 clang-tidy-14 shellcheck mandoc"
   [plot]="gnuplot-nox"
   [web]="chromium chromium-driver"
+  [bundle]="patchelf xz-utils"
 )
 
 wanted=()
