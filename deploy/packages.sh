@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the Debian 12 / Ubuntu 24.04 packages the project needs.
-# usage: deploy/packages.sh SET...   sets: build test lint plot web bundle
+# usage: deploy/packages.sh [--list] SET...   sets: build test lint plot web bundle runtime; --list: only print their names
 set -euo pipefail
 
 declare -A packages=(
@@ -13,8 +13,15 @@ declare -A packages=(
   [plot]="gnuplot-nox"
   [web]="chromium chromium-driver"
   [bundle]="patchelf xz-utils"
+  [runtime]="libprotobuf-c1 libzmq5 libuv1 libmicrohttpd12 libsystemd0 libsqlite3-0 libxxhash0 zlib1g libjansson4 libinih1
+    libhdf5-103-1 liblapack3 libopenmpi3 openmpi-bin libgomp1 libstdc++6"
 )
 
+list=
+if [ "${1:-}" = --list ]; then
+  list=yes
+  shift
+fi
 wanted=()
 for set in "$@"; do
   if [ -z "${packages[$set]:-}" ]; then
@@ -24,6 +31,11 @@ for set in "$@"; do
   read -r -d '' -a names <<<"${packages[$set]}" || true
   wanted+=("${names[@]}")
 done
+
+if [ -n "$list" ]; then
+  printf '%s\n' "${wanted[@]}"
+  exit 0
+fi
 
 missing=()
 for package in "${wanted[@]}"; do

@@ -116,6 +116,16 @@ def the_walltime_is_there_where_there_is_one(case):
 
 
 @tap.test
+def a_container_asks_whether_it_is_healthy(case):
+    healthy = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../deploy/healthy')
+    with case.daemon(*HTTP) as d:
+        address = '127.0.0.1:%d' % port_of(d)
+        assert subprocess.run([healthy, address], timeout=60).returncode == 0
+        d.terminate()
+    assert subprocess.run([healthy, address], stderr=subprocess.DEVNULL, timeout=60).returncode != 0
+
+
+@tap.test
 def readiness_is_that_of_the_service(case):
     with case.daemon(*HTTP, env={'FAKE_LOAD': 'mute'}, wait=None) as d:
         status, text = get(d, '/readyz')
