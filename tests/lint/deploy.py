@@ -91,7 +91,7 @@ def steps(text):
 def recipes_name_only_what_is_there(source, build):
     prefix = '/usr/local/'
     destined = {re.sub(r'^.*?/(?=(bin|libexec)/)', prefix, path) for path in installed(build).values()}
-    helpers = {prefix + 'libexec/quarkd/' + name for name in ('image', 'packages.sh', 'healthy')}  # `image build` puts them there
+    scripts = {prefix + 'libexec/quarkd/' + name for name in ('image', 'packages.sh', 'healthy')}  # `image build` puts them there
     for recipe in ('deploy/Containerfile', 'deploy/quarkd.def'):
         with open(os.path.join(source, recipe), encoding='utf-8') as f:
             text = f.read()
@@ -102,7 +102,7 @@ def recipes_name_only_what_is_there(source, build):
         for path in re.findall(r'/src/([\w/.-]+)', body):
             assert os.access(os.path.join(source, path), os.X_OK), path
         for path in re.findall(r'(?<!image)/usr/local/(?:bin|libexec)/[\w/.-]+', body):
-            assert path in destined | helpers, path
+            assert path in destined | scripts, path
         for program in re.findall(r'"(quark\w+)"|(?:exec|&&|^ +) ?(quark[\w-]+) ', body):
             name = program[0] or program[1]
             assert prefix + 'bin/' + name in destined, name
