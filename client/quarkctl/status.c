@@ -126,9 +126,9 @@ json_t *ctl_occupancy_json(const quark_report_t *r) {
 
 json_t *ctl_status_json(const quark_report_t *r) {
   return json_pack(
-      "{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}", "state",
-      quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version, "pid",
-      (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "walltime_left",
+      "{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}",
+      "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version,
+      "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "walltime_left",
       ctl_number(r->walltime_left), "phase", "name", r->phase, "done", (json_int_t)r->phase_done,
       "total", (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
       "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used, "limit",
