@@ -37,6 +37,10 @@ enum {
   QK_SMEAR_STEPS_MAX = 1000,    /* Gaussian smearing */
   QK_LINK_STEPS_MAX = 100,      /* link smearing */
 
+  QK_LOCAL_MAX = 256,   /* one message of the local socket */
+  QK_LOCAL_PEERS = 256, /* connections of the local socket */
+  QK_LOCAL_PUTS = 8,    /* fields that a client has handed over and that have not arrived */
+
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
   QK_HEARTBEAT_MS = 1000,              /* engine heartbeat, and front ping */

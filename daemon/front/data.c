@@ -93,6 +93,16 @@ static void bind_session(qk_server_t *server, const qk_peer_t *peer, const qk_wh
   }
 }
 
+void qk_data_arrived(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
+                     qk_rhs_t *failed, bool tell) {
+  if (ready) {
+    qk_dispatch_queue(server, ready);
+    qk_restore_spool(server, ready);
+  }
+  if (failed) qk_dispatch_ended(server, failed);
+  if (qk_job_raise_credit(job) || tell) qk_reply_credit(server, session, job);
+}
+
 static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t *frame,
                    const uint8_t *payload) {
   qk_err_t err = {0};
@@ -109,12 +119,7 @@ static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t 
     return;
   }
   server->count.bytes_in += frame->chunk_bytes;
-  if (ready) {
-    qk_dispatch_queue(server, ready);
-    qk_restore_spool(server, ready);
-  }
-  if (failed) qk_dispatch_ended(server, failed);
-  if (qk_job_raise_credit(job)) qk_reply_credit(server, session, job);
+  qk_data_arrived(server, session, job, ready, failed, false);
 }
 
 static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,

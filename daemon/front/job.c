@@ -309,6 +309,19 @@ static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_
   return QK_OK;
 }
 
+static void end_without_memory(qk_rhs_t *rhs, const char *why, double now) {
+  qk_outcome_t outcome = {.status = QK_NO_MEMORY};
+  snprintf(outcome.text, sizeof outcome.text, "%.150s", why);
+  qk_rhs_end(rhs, &outcome, now);
+}
+
+/* All of its source is here. */
+static void complete(qk_rhs_t *rhs, uint64_t checksum) {
+  rhs->state = QK_RHS_QUEUED;
+  rhs->checksum = checksum;
+  qk_journal_mark_rhs(rhs);
+}
+
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload, double now,
                           qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err) {
   *ready = *failed = NULL;
@@ -334,21 +347,60 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
     s = qk_shm_create(job->space, job->field_bytes, &rhs->source, &why);
     qk_journal_mark_rhs(rhs);
     if (s != QK_OK) {
-      qk_outcome_t outcome = {.status = QK_NO_MEMORY};
-      snprintf(outcome.text, sizeof outcome.text, "%.150s", why.text);
-      qk_rhs_end(rhs, &outcome, now);
+      end_without_memory(rhs, why.text, now);
       *failed = rhs;
       return QK_OK;
     }
   }
   memcpy(rhs->source->data + f->offset, payload, f->chunk_bytes);
   if (last) {
-    rhs->state = QK_RHS_QUEUED;
-    rhs->checksum = f->field_checksum;
-    qk_journal_mark_rhs(rhs);
+    complete(rhs, f->field_checksum);
     *ready = rhs;
   }
   return QK_OK;
+}
+
+/* Moves the upload to the end of the field; false where it is there already. */
+static bool pass_field(qk_job_t *job, uint32_t rhs) {
+  const uint64_t end = (rhs + 1) * job->field_bytes;
+  if (end <= job->upload_next) return false;
+  job->upload_next = end;
+  qk_journal_mark_job(job);
+  return job->rhs[rhs].state == QK_RHS_UPLOADING;
+}
+
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk_err_t *err) {
+  const uint64_t next = job->upload_next / job->field_bytes;
+  if (job->contraction || job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || rhs >= job->nrhs)
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: no upload is due", rhs,
+                   job->nrhs);
+  if (rhs > next)
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %llu is next", rhs,
+                   (unsigned long long)next);
+  *wanted = rhs == next && job->rhs[rhs].state == QK_RHS_UPLOADING;
+  return QK_OK;
+}
+
+void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksum,
+                qk_rhs_t **ready) {
+  qk_rhs_t *rhs = &job->rhs[index];
+  *ready = NULL;
+  if (!pass_field(job, index)) {
+    qk_shm_destroy(field);
+    return;
+  }
+  qk_shm_destroy(rhs->source); /* what had come of it in chunks */
+  rhs->source = field;
+  complete(rhs, checksum);
+  *ready = rhs;
+}
+
+void qk_job_put_failed(qk_job_t *job, uint32_t index, const char *why, double now,
+                       qk_rhs_t **failed) {
+  *failed = NULL;
+  if (!pass_field(job, index)) return;
+  *failed = &job->rhs[index];
+  end_without_memory(*failed, why, now);
 }
 
 /* ---- results ------------------------------------------------------------------------------- */

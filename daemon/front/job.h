@@ -166,6 +166,14 @@ uint64_t qk_job_digest(const ProtobufCMessage *message);
  * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
                           double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
+/* A whole field that comes at once. *wanted: false where it is here already or its RHS has ended. QK_BAD_PROTOCOL: it is not
+ * the one that is next. */
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk_err_t *err);
+/* Takes the field, which has passed the check and may have been overtaken since then; checksum: of its bytes. *ready as in
+ * qk_job_upload. */
+void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
+/* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in qk_job_upload. */
+void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
 /* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up to there are in its source. */
 void qk_job_resume_upload(qk_job_t *job, uint64_t next);
 /* Moves the upload credit up; true where it is worth telling. */

@@ -5,6 +5,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/version.h"
+#include "daemon/front/local.h"
 #include "daemon/front/server.h"
 #include "proto/control.h"
 
@@ -81,6 +82,7 @@ void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool res
   welcome.max_chunk = QK_CHUNK_MAX;
   welcome.max_rhs = QK_REQUEST_RHS_MAX;
   welcome.resumed = resumed;
+  welcome.local_path = (char *)qk_local_path(server->local);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_WELCOME;
   m.welcome = &welcome;
   qk_reply_send(server, &session->control, &m);
@@ -143,6 +145,8 @@ void qk_reply_credit(qk_server_t *server, qk_session_t *session, const qk_job_t 
   Quark__Credit credit = QUARK__CREDIT__INIT;
   credit.request = job->request;
   credit.until = job->upload_until;
+  credit.has_next = true;
+  credit.next = job->upload_next;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_CREDIT;
   m.credit = &credit;
   qk_reply_send(server, &session->control, &m);

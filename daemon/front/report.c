@@ -108,6 +108,8 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->iterations = c->iterations;
   r->applications = c->applications;
   r->bytes_in = c->bytes_in;
+  r->has_bytes_local = true;
+  r->bytes_local = c->bytes_local;
   r->bytes_out = c->bytes_out;
   r->dropped = c->dropped;
   r->has_denied = r->has_refused = true;

@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/local.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/watch.h"
@@ -72,11 +73,13 @@ void qk_server_part(qk_server_t *server, qk_session_t *session) {
   }
   session->away = true;
   session->control.bytes = session->data.bytes = 0;
+  qk_local_drop(server->local, session->client_id);
   if (qk_link_alone(&session->jobs)) session->doomed = true;
 }
 
 static void drop(qk_server_t *server, qk_session_t *session) {
   qk_journal_drop_session(server->journal, session->client_id);
+  qk_local_drop(server->local, session->client_id);
   while (!qk_link_alone(&session->jobs))
     qk_dispatch_forget(server, QK_HOLDER(session->jobs.next, qk_job_t, link));
   qk_session_destroy(&server->sessions, session);
@@ -172,6 +175,7 @@ static void on_tick(uv_timer_t *timer) {
   qk_worker_tick(server->worker, now);
   tell_systemd(server, now);
   if (server->http) qk_watch_tick(server, now);
+  qk_local_tick(server->local, now);
   if (server->stopping) return;
   tick_sessions(server, now);
   if (!server->draining) drain_in_time(server);
@@ -390,6 +394,7 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   s = qk_worker_create(&server->loop, server->zmq, server->settings, server->program, server->dir,
                        &QK_SERVER_WORKER_EVENTS, server, &server->worker, err);
   if (s == QK_OK) s = open_endpoints(server, err);
+  if (s == QK_OK && server->settings->local == 0) s = qk_local_open(server, &server->local, err);
   return s == QK_OK ? open_http(server, err) : s;
 }
 
@@ -404,6 +409,7 @@ static void close_all(qk_server_t *server) {
   qk_worker_destroy(server->worker);
   qk_http_close(server->http);
   qk_watch_fini(server);
+  qk_local_close(server->local);
   if (server->loop_ready) {
     qk_loop_detach(&server->control_sock, NULL);
     qk_loop_detach(&server->data_sock, NULL);

@@ -8,6 +8,7 @@
  *   pages.c     what HTTP shows            watch.h     the page's numbers
  *   restore.c   what outlives the front    zap.h       who clients are
  *   limits.c    what settings limit, and SIGHUP
+ *   local.h     whole fields, to and from clients on this machine
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
@@ -44,7 +45,8 @@ typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
   uint64_t redone; /* put back into the queue when an engine was lost */
   uint64_t iterations, applications, bytes_in, bytes_out, dropped;
-  uint64_t denied; /* messages over the role of their sender */
+  uint64_t denied;      /* messages over the role of their sender */
+  uint64_t bytes_local; /* of bytes_in and bytes_out */
 } qk_counters_t;
 
 typedef struct qk_server {
@@ -72,6 +74,7 @@ typedef struct qk_server {
   qk_metrics_t metrics;
   qk_occupancy_t occupancy;
   qk_http_t *http;                /* NULL: none */
+  struct qk_local *local;         /* local.h; NULL: none */
   qk_curve_t curve[QK_SLOTS_MAX]; /* of what is in the slots */
   qk_history_t history;           /* where there is HTTP */
   char *watched;                  /* the last /status.json; NULL: none was asked for */
@@ -126,6 +129,10 @@ void qk_control_readable(void *server);
 void qk_data_readable(void *server);
 /* Sends some chunks; true while there are more that could go now. */
 bool qk_data_send(qk_server_t *server);
+/* A part of the job's upload has come: what is complete is queued and spooled, what has failed is told, and the credit
+ * raised; told in any case where `tell`. ready, failed: NULL or of qk_job_upload, qk_job_put. */
+void qk_data_arrived(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
+                     qk_rhs_t *failed, bool tell);
 /* Puts rhs into the list of downloads where there is something to send. */
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
 

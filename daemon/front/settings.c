@@ -69,6 +69,8 @@ static const qk_config_row_t ROWS[] = {
      "only"},
     {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
      "folder with a file for each authorised client: key, user, role"},
+    {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "yes|no",
+     "clients of this user on this machine may hand over fields in shared memory"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
      "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
      "it none"},

@@ -23,6 +23,7 @@ typedef struct qk_settings {
   const char *state; /* NULL: nothing outlives the daemon */
   const char *listen, *listen_data, *http, *endpoint_file, *pidfile; /* http: NULL is none */
   const char *curve_key, *curve_clients;                             /* both or neither */
+  int local;                                                         /* 0 is yes */
   int64_t max_memory;  /* 0: half of what is free in /dev/shm */
   int64_t keep_memory; /* of one user; 0: three quarters of max_memory */
   int64_t user_memory; /* 0: no limit but max_memory */

@@ -47,12 +47,16 @@ static qk_status_t map(qk_shm_space_t *space, const char *name, int fd, size_t b
   return QK_OK;
 }
 
-qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
+/* reserve: with its pages. */
+static qk_status_t create(qk_shm_space_t *space, size_t bytes, bool reserve, qk_shm_t **shm,
+                          qk_err_t *err) {
   char name[QK_SHM_NAME_MAX];
   snprintf(name, sizeof name, "/%s%llu", space->prefix, (unsigned long long)space->next++);
   const int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return qk_fail(err, QK_IO_ERROR, "shm_open %s: %s", name, strerror(errno));
-  const int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : posix_fallocate(fd, 0, (off_t)bytes);
+  int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : 0;
+  if (e == 0 && reserve) e = posix_fallocate(fd, 0, (off_t)bytes);
+  if (e == 0 && !reserve && ftruncate(fd, (off_t)bytes) != 0) e = errno;
   qk_status_t s;
   if (e != 0)
     s = qk_fail(err, e == ENOSPC || e == EFBIG ? QK_NO_MEMORY : QK_IO_ERROR,
@@ -62,6 +66,32 @@ qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, q
   if (s != QK_OK) shm_unlink(name);
   close(fd);
   return s;
+}
+
+qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
+  return create(space, bytes, true, shm, err);
+}
+
+qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
+  return create(space, bytes, false, shm, err);
+}
+
+int qk_shm_open(const qk_shm_t *shm, int flags) {
+  return shm_open(shm->name, flags | O_CLOEXEC, 0);
+}
+
+qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, qk_err_t *err) {
+  while (bytes > 0) {
+    const ssize_t n = pwrite(fd, data, bytes, (off_t)offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      return qk_fail(err, n == 0 || errno == ENOSPC ? QK_NO_MEMORY : QK_IO_ERROR,
+                     "shared memory at byte %zu: %s", offset, n == 0 ? "full" : strerror(errno));
+    data = (const char *)data + n;
+    offset += (size_t)n;
+    bytes -= (size_t)n;
+  }
+  return QK_OK;
 }
 
 /* Whether the name, without its slash, is one of the space. */

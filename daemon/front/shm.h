@@ -39,6 +39,12 @@ void qk_shm_space_init(qk_shm_space_t *space, const char *state);
 /* Zero-filled, mapped for reading and writing.
  * Errors: QK_NO_MEMORY (also where /dev/shm is full), QK_IO_ERROR. */
 qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
+/* The same without its pages: until qk_shm_write has written all of it nothing may be read or written. */
+qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
+/* For qk_shm_write; -1 with errno. The caller closes it. Any thread. */
+int qk_shm_open(const qk_shm_t *shm, int flags);
+/* Writes through a descriptor, which makes the pages. Any thread. QK_NO_MEMORY: /dev/shm is full. */
+qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, qk_err_t *err);
 /* One that an earlier front of this space has left; numbers go on above it.
  * Errors: QK_NOT_FOUND (no such object of this space, of these bytes and of this user), QK_NO_MEMORY. */
 qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,

@@ -1,0 +1,31 @@
+/*
+ * local.h: whole fields by descriptor, to and from clients on this machine (PROTOCOL.md, section 14): a SOCK_SEQPACKET socket in
+ * the private folder, beside the two of ZeroMQ and on the same loop.
+ *
+ * Trust     Only processes of this user, and of root, are let in. What comes is a sealed memfd that its client may still write to:
+ *           libuv's threads read it by pread into a segment of the front's space, one field of a connection at a time, and make
+ *           the checksum of what they have read. Nothing of it is ever mapped. Reading from a connection pauses meanwhile, so
+ *           that one that sends faster than its fields are copied waits.
+ *           Roles are not asked for again: the token came by a connection that had one, and who runs as this user has its keys.
+ * Offences  close the connection and nothing else: the client goes on with the data socket.
+ */
+#ifndef QK_FRONT_LOCAL_H
+#define QK_FRONT_LOCAL_H
+
+#include "daemon/front/server.h"
+
+typedef struct qk_local qk_local_t;
+
+/* Opens the socket in server->dir. QK_IO_ERROR, QK_NO_MEMORY. */
+qk_status_t qk_local_open(qk_server_t *server, qk_local_t **local, qk_err_t *err);
+/* Before the loop ends, which waits for copies under way. NULL-safe, so are all below. */
+void qk_local_close(qk_local_t *local);
+
+/* What WELCOME names; NULL where there is none. */
+const char *qk_local_path(const qk_local_t *local);
+/* The session is no more: neither is its connection. */
+void qk_local_drop(qk_local_t *local, const uint8_t *client_id);
+/* Closes connections that do not say who they are. */
+void qk_local_tick(qk_local_t *local, double now);
+
+#endif
