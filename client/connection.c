@@ -204,16 +204,18 @@ static void read_data(quark_connection_t *conn) {
 }
 
 /* Waits without the lock until a socket or the user has something to do. */
-static void poll_sockets(quark_connection_t *conn, bool data_full) {
+static void poll_sockets(quark_connection_t *conn, bool data_full, bool local_full) {
   const bool control_full = conn->state == SESSION_OPEN && conn->out;
-  zmq_pollitem_t item[5] = {
+  zmq_pollitem_t item[6] = {
       {.fd = conn->wake, .events = ZMQ_POLLIN},
       {.socket = conn->control, .events = (short)(ZMQ_POLLIN | (control_full ? ZMQ_POLLOUT : 0))},
       {.socket = conn->control_monitor, .events = ZMQ_POLLIN},
       {.socket = conn->data, .events = (short)(ZMQ_POLLIN | (data_full ? ZMQ_POLLOUT : 0))},
       {.socket = conn->data_monitor, .events = ZMQ_POLLIN},
+      {.fd = conn->local, .events = (short)(ZMQ_POLLIN | (local_full ? ZMQ_POLLOUT : 0))},
   };
-  const int n_items = conn->state == SESSION_DEAD ? 1 : conn->data ? 5 : 3;
+  const int n_data = conn->local < 0 ? 5 : 6;
+  const int n_items = conn->state == SESSION_DEAD ? 1 : conn->data ? n_data : 3;
   pthread_mutex_unlock(&conn->lock);
   zmq_poll(item, n_items, TICK_MS);
   pthread_mutex_lock(&conn->lock);
@@ -245,12 +247,14 @@ static void *run(void *arg) {
   while (!conn->stop) {
     flush_control(conn);
     const bool data_full = conn->state == SESSION_OPEN && !quark__upload_send_locked(conn);
+    const bool local_full = !quark__local_send_locked(conn);
     quark__update_events_locked(conn);
     pthread_cond_broadcast(&conn->changed);
-    poll_sockets(conn, data_full);
+    poll_sockets(conn, data_full, local_full);
     if (conn->state == SESSION_DEAD) continue;
     read_control(conn);
     read_data(conn);
+    quark__local_read_locked(conn);
     read_monitors(conn);
     quark__session_tick_locked(conn);
   }
@@ -260,7 +264,7 @@ static void *run(void *arg) {
 }
 
 void quark_options_init(quark_options_t *options) {
-  *options = (quark_options_t){.timeout_ms = 10000, .reconnect_ms = 30000};
+  *options = (quark_options_t){.timeout_ms = 10000, .reconnect_ms = 30000, .local = true};
 }
 
 static bool init_identity(quark_connection_t *conn, const quark_options_t *options) {
@@ -282,6 +286,7 @@ static bool init_identity(quark_connection_t *conn, const quark_options_t *optio
 static void destroy(quark_connection_t *conn) {
   close_socket(&conn->control, &conn->control_monitor);
   close_socket(&conn->data, &conn->data_monitor);
+  if (conn->local >= 0) close(conn->local);
   if (conn->zmq) zmq_ctx_term(conn->zmq);
   while (conn->requests) {
     request_t *next = conn->requests->next;
@@ -317,6 +322,8 @@ static quark_connection_t *create(const char *endpoint, const quark_options_t *o
   conn->timeout_ms = options->timeout_ms;
   conn->reconnect_ms = options->reconnect_ms;
   conn->keep_session = options->keep_session;
+  conn->try_local = options->local;
+  conn->local = -1;
   conn->seeking_since = conn->last_heard = quark__now_ms();
   conn->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   conn->events = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -13,6 +13,7 @@
  *   pack.c        SUBMIT and CONTRACT as bytes
  *   event.c       events
  *   transfer.c    uploads and downloads
+ *   local.c       the same by descriptors, where the daemon is on this machine
  *   report.c      status and shutdown
  *   words.c       names of codes, bases, states
  *
@@ -42,6 +43,12 @@ typedef struct rhs {
   quark_result_t result;
 } rhs_t;
 
+typedef enum download_way {
+  DOWNLOAD_CHUNKS, /* by GRANT */
+  DOWNLOAD_ASK,    /* a descriptor is to be asked for */
+  DOWNLOAD_ASKED
+} download_way_t;
+
 /* A download in progress; on the stack of the thread that waits for it. */
 typedef struct download {
   struct download *next;
@@ -49,15 +56,22 @@ typedef struct download {
   uint8_t *buffer;
   uint64_t bytes, received, granted;
   qk_field_hash_t *hash;
+  download_way_t way;
+  int fd; /* of the whole solution, once it is done; -1: it is in the buffer */
   bool done;
   quark_code_t code;
   quark_error_t error;
 } download_t;
 
-/* The upload stream: bytes [written - size of the ring, written) are in the ring. */
+/* The upload stream: bytes [written - capacity, written) are in the ring, on the heap or, shared, in a sealed memfd. That one
+ * holds whole fields, and all of those of which a part has not arrived. */
 typedef struct upload {
-  uint8_t *ring; /* NULL: nothing is uploaded */
-  uint64_t capacity, total, written, sent, until;
+  uint64_t capacity; /* of the ring; 0: nothing is uploaded */
+  uint8_t *ring;
+  bool shared;
+  int fd;
+  uint64_t total, written, sent, until;
+  uint64_t taken;        /* the daemon has said that it is there up to here */
   qk_field_hash_t *hash; /* of the field being written */
 } upload_t;
 
@@ -115,6 +129,8 @@ struct quark_connection {
   uint32_t timeout_ms, reconnect_ms, lease_ms, max_rhs;
   bool keep_session;
 
+  bool try_local;
+  int local; /* the socket for descriptors; -1: none */
   void *zmq, *control, *control_monitor, *data, *data_monitor;
   uint32_t data_sockets; /* made so far: names the monitors */
   session_state_t state;
@@ -203,7 +219,8 @@ uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *contra
                               size_t *bytes);
 
 /* transfer.c */
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes);
+/* shared: in a memfd, where there can be one. */
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, bool shared);
 void quark__upload_fini(upload_t *up);
 /* Sends what may be sent; false: the socket takes no more now. */
 bool quark__upload_send_locked(quark_connection_t *conn);
@@ -213,6 +230,24 @@ void quark__download_resume_locked(quark_connection_t *conn, request_t *request)
 /* There is another solution now: from its beginning. */
 void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs);
 void quark__download_fail_locked(request_t *request, quark_code_t code, const char *text);
+
+/* A descriptor of the whole solution, which it takes, ends the download. */
+void quark__download_shared_locked(request_t *request, download_t *download, int fd);
+/* Downloads that wait for descriptors go on by chunks. */
+void quark__download_by_chunks_locked(quark_connection_t *conn, request_t *request);
+
+/* local.c */
+/* Connects to the socket that WELCOME named (NULL: none); without success data go by chunks. */
+void quark__local_open_locked(quark_connection_t *conn, const char *path);
+/* What was under way goes on by chunks. */
+void quark__local_close_locked(quark_connection_t *conn);
+/* A memfd whose size is sealed; -1: none. */
+int quark__local_memory(uint64_t bytes);
+/* Whether the next field of the upload goes by descriptor. */
+bool quark__local_takes(const quark_connection_t *conn, const request_t *request);
+/* Sends what may be sent, from any thread; false: the socket takes no more now. */
+bool quark__local_send_locked(quark_connection_t *conn);
+void quark__local_read_locked(quark_connection_t *conn);
 
 /* report.c */
 void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);

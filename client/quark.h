@@ -119,6 +119,9 @@ typedef struct quark_options {
   /* CURVE, for daemons that want it: both or neither. Copied. */
   const char *server_key; /* the daemon's public key, 40 characters of Z85 */
   const char *key_file;   /* the client's secret key, as quarkctl keygen makes it; mode 0600 */
+  /* Hand over fields in shared memory where the daemon is on this machine, runs as this user (or this process as root) and
+   * allows it; else, or false, they go by socket. Default true */
+  bool local;
 } quark_options_t;
 
 QUARK_API void quark_options_init(quark_options_t *options);
@@ -133,6 +136,9 @@ QUARK_API void quark_close(quark_connection_t *conn);
 /* Whether the daemon had a session of this client id before quark_connect. */
 QUARK_API bool quark_resumed(const quark_connection_t *conn);
 QUARK_API void quark_client_id(const quark_connection_t *conn, uint8_t id[QUARK_CLIENT_ID_BYTES]);
+
+/* Whether fields go by shared memory at the moment. */
+QUARK_API bool quark_local(quark_connection_t *conn);
 
 /* ---- requests ---- */
 
@@ -427,6 +433,7 @@ typedef struct quark_report {
     uint64_t kept, kept_bytes;        /* now: solutions kept by handle */
     uint64_t contracted;              /* since the start */
     uint64_t denied, refused;         /* messages over a role, connections with an unknown key */
+    uint64_t bytes_local;             /* of bytes_in and bytes_out: by shared memory */
   } counters;
   uint64_t memory_used, memory_limit; /* for uploads and results, bytes */
   /* Since the start, of the seconds in which right-hand sides waited for slots: slot-seconds in the solver, taken with

@@ -116,7 +116,8 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
       COUNTER(iterations);
   COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
-  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused);
+  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused),
+      COUNTER(bytes_local);
 #undef COUNTER
 }
 

@@ -121,19 +121,19 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   r->field_bytes = m->field_bytes;
   if (!first) quark__download_resume_locked(conn, r);
   if (r->ended == r->nrhs) return;
-  if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes)) {
+  if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes, conn->local >= 0)) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
     post_cancel(conn, r->number, QUARK_ALL, NULL);
     return;
   }
-  if (r->up.ring) {
+  if (r->up.capacity > 0) {
     if (m->upload_next > r->up.written || r->up.written - m->upload_next > r->up.capacity) {
       quark__request_fail_locked(r, QUARK_ENGINE_LOST,
                                  "a part of the upload was lost with the connection: submit again");
       post_cancel(conn, r->number, QUARK_ALL, NULL);
       return;
     }
-    r->up.sent = m->upload_next;
+    r->up.sent = r->up.taken = m->upload_next;
     r->up.until = m->upload_until;
   }
   if (r->cancel_all) post_cancel(conn, r->number, QUARK_ALL, NULL);

@@ -30,17 +30,20 @@ void quark__session_connected_locked(quark_connection_t *conn) {
   send_now(conn, &message);
   if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
   conn->state = SESSION_GREETING;
+  quark__local_close_locked(conn);
 }
 
 void quark__session_lost_locked(quark_connection_t *conn) {
   if (conn->state == SESSION_DEAD) return;
   if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
   conn->state = SESSION_SEEKING;
+  quark__local_close_locked(conn);
 }
 
 void quark__session_die_locked(quark_connection_t *conn, quark_code_t code, const char *text) {
   if (conn->state == SESSION_DEAD) return;
   conn->state = SESSION_DEAD;
+  quark__local_close_locked(conn);
   quark__fail(&conn->death, code, "%s", text);
   for (request_t *r = conn->requests; r; r = r->next) quark__request_fail_locked(r, code, text);
 }
@@ -88,6 +91,7 @@ static void welcome(quark_connection_t *conn, const Quark__Welcome *m) {
   if (endpoint && quark__open_data(conn, endpoint)) {
     send_bind(conn);
     conn->state = SESSION_BINDING;
+    quark__local_open_locked(conn, m->local_path);
   } else
     quark__session_die_locked(conn, QUARK_IO_ERROR, "no data connection to the daemon");
   free(endpoint);
@@ -147,6 +151,7 @@ void quark__session_message_locked(quark_connection_t *conn, const Quark__Server
   case QUARK__SERVER_MESSAGE__BODY_CREDIT:
     r = quark__request_find_locked(conn, m->credit->request);
     if (r && m->credit->until > r->up.until) r->up.until = m->credit->until;
+    if (r && m->credit->next > r->up.taken) r->up.taken = m->credit->next;
     break;
   case QUARK__SERVER_MESSAGE__BODY_PROGRESS:
     quark__request_progress_locked(conn, m->progress);

@@ -1,8 +1,10 @@
 #include "client/internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zmq.h>
 
 enum { BURST = 16 /* chunks sent before answers are looked at */ };
@@ -13,48 +15,102 @@ static uint64_t least(uint64_t a, uint64_t b) {
 
 /* ---- uploads ---- */
 
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes) {
+/* Room for two whole fields and for what chunks may need, in whole fields. */
+static uint64_t shared_capacity(uint64_t field_bytes) {
+  return ((RING_BYTES + field_bytes - 1) / field_bytes + 2) * field_bytes;
+}
+
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, bool shared) {
   uint64_t total;
-  if (field_bytes == 0 || __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total)) return false;
-  up->capacity = least(total, RING_BYTES);
+  if (field_bytes == 0 || field_bytes > INT64_MAX / 4 ||
+      __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total))
+    return false;
+  memset(up, 0, sizeof *up);
   up->total = total;
-  up->written = up->sent = up->until = 0;
-  up->ring = malloc(up->capacity);
+  if (shared) {
+    up->capacity = least(total, shared_capacity(field_bytes));
+    up->fd = quark__local_memory(up->capacity);
+    up->shared = up->fd >= 0;
+  }
+  if (!up->shared) {
+    up->capacity = least(total, RING_BYTES);
+    up->ring = malloc(up->capacity);
+  }
   up->hash = qk_field_hash_create();
-  if (up->ring && up->hash) return true;
+  if ((up->shared || up->ring) && up->hash) return true;
   quark__upload_fini(up);
   return false;
 }
 
 void quark__upload_fini(upload_t *up) {
+  if (up->shared) close(up->fd);
   free(up->ring);
   qk_field_hash_destroy(up->hash);
   memset(up, 0, sizeof *up);
 }
 
-/* The daemon has everything up to QK_UPLOAD_WINDOW before what was sent: what is older can go. */
-static uint64_t ring_space(const upload_t *up) {
-  const uint64_t safe =
-      up->capacity < up->total && up->sent > QK_UPLOAD_WINDOW ? up->sent - QK_UPLOAD_WINDOW : 0;
+/* By chunks the daemon has everything up to QK_UPLOAD_WINDOW before what was sent: what is older can go. */
+static uint64_t ring_space(const request_t *r) {
+  const upload_t *up = &r->up;
+  uint64_t safe = 0;
+  if (up->shared)
+    safe = up->taken / r->field_bytes * r->field_bytes;
+  else if (up->capacity < up->total && up->sent > QK_UPLOAD_WINDOW)
+    safe = up->sent - QK_UPLOAD_WINDOW;
   return up->capacity - (up->written - safe);
 }
 
-static void ring_write(request_t *r, const uint8_t *data, uint64_t bytes) {
-  upload_t *up = &r->up;
-  const uint64_t at = up->written % up->capacity, head = least(bytes, up->capacity - at);
-  memcpy(up->ring + at, data, head);
-  memcpy(up->ring, data + head, bytes - head);
-  qk_field_hash_update(up->hash, data, bytes);
-  up->written += bytes;
-  if (up->written % r->field_bytes != 0) return;
-  r->rhs[up->written / r->field_bytes - 1].upload_checksum = qk_field_hash_digest(up->hash);
-  qk_field_hash_init(up->hash);
+/* All bytes at that place of the descriptor. */
+static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    const ssize_t n = pwrite(fd, data, bytes, (off_t)at);
+    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
+    if (n < 0) continue;
+    data += n;
+    at += (uint64_t)n;
+    bytes -= (uint64_t)n;
+  }
+  return true;
 }
 
-static void ring_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes) {
+static bool read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    const ssize_t n = pread(fd, data, bytes, (off_t)at);
+    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
+    if (n < 0) continue;
+    data += n;
+    at += (uint64_t)n;
+    bytes -= (uint64_t)n;
+  }
+  return true;
+}
+
+/* False, with nothing changed, where there is no memory. */
+static bool ring_write(request_t *r, const uint8_t *data, uint64_t bytes) {
+  upload_t *up = &r->up;
+  const uint64_t at = up->written % up->capacity, head = least(bytes, up->capacity - at);
+  if (up->shared) {
+    if (!write_at(up->fd, data, head, at) || !write_at(up->fd, data + head, bytes - head, 0))
+      return false;
+  } else {
+    memcpy(up->ring + at, data, head);
+    memcpy(up->ring, data + head, bytes - head);
+  }
+  qk_field_hash_update(up->hash, data, bytes);
+  up->written += bytes;
+  if (up->written % r->field_bytes != 0) return true;
+  r->rhs[up->written / r->field_bytes - 1].upload_checksum = qk_field_hash_digest(up->hash);
+  qk_field_hash_init(up->hash);
+  return true;
+}
+
+static bool ring_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes) {
   const uint64_t at = position % up->capacity, head = least(bytes, up->capacity - at);
+  if (up->shared)
+    return read_at(up->fd, out, head, at) && read_at(up->fd, out + head, bytes - head, 0);
   memcpy(out, up->ring + at, head);
   memcpy(out + head, up->ring, bytes - head);
+  return true;
 }
 
 /* Bytes of the next chunk that may be sent now; 0: none. Chunks are as large as the field and the credit allow. */
@@ -70,7 +126,6 @@ static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
   zmq_msg_t msg;
   if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + (size_t)bytes) != 0) return false;
   uint8_t *data = zmq_msg_data(&msg);
-  ring_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes);
   qk_frame_t frame = {.kind = QK_FRAME_UPLOAD,
                       .request = r->number,
                       .rhs = (uint32_t)(r->up.sent / r->field_bytes),
@@ -79,7 +134,8 @@ static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
                       .offset = r->up.sent % r->field_bytes};
   if (qk_frame_is_last(&frame)) frame.field_checksum = r->rhs[frame.rhs].upload_checksum;
   qk_frame_fault_t fault;
-  if (qk_frame_encode(&frame, data + QK_FRAME_HEADER, data, &fault) != QK_OK ||
+  if (!ring_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes) ||
+      qk_frame_encode(&frame, data + QK_FRAME_HEADER, data, &fault) != QK_OK ||
       zmq_msg_send(&msg, conn->data, ZMQ_DONTWAIT) < 0) {
     zmq_msg_close(&msg);
     return false;
@@ -92,7 +148,8 @@ bool quark__upload_send_locked(quark_connection_t *conn) {
   int sent = 0;
   for (request_t *r = conn->requests; r; r = r->next) {
     uint32_t bytes;
-    while (r->state == REQUEST_ACCEPTED && r->up.ring && (bytes = next_chunk(r)) > 0)
+    while (r->state == REQUEST_ACCEPTED && r->up.capacity > 0 && !quark__local_takes(conn, r) &&
+           (bytes = next_chunk(r)) > 0)
       if (sent++ == BURST || !send_chunk(conn, r, bytes)) return false;
   }
   return true;
@@ -105,7 +162,7 @@ static quark_code_t find_upload(quark_connection_t *conn, uint64_t number, uint6
   request_t *r = quark__request_find_locked(conn, number);
   if (!r || r->released)
     return quark__fail(err, QUARK_NOT_FOUND, "no request %llu", (unsigned long long)number);
-  if (r->ended < r->nrhs && (!r->up.ring || bytes > r->up.total - r->up.written))
+  if (r->ended < r->nrhs && (r->up.capacity == 0 || bytes > r->up.total - r->up.written))
     return quark__fail(err, QUARK_BAD_ARGUMENT, "bytes = %llu: request %llu takes %llu more",
                        (unsigned long long)bytes, (unsigned long long)number,
                        (unsigned long long)(r->up.total - r->up.written));
@@ -123,12 +180,15 @@ quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void
   while ((code = find_upload(conn, request, bytes, &r, err)) == QUARK_OK && bytes > 0 &&
          r->ended < r->nrhs) {
     const uint64_t field_left = r->field_bytes - r->up.written % r->field_bytes;
-    const uint64_t n = least(least(bytes, ring_space(&r->up)), least(field_left, QK_CHUNK_MAX));
+    const uint64_t n = least(least(bytes, ring_space(r)), least(field_left, QK_CHUNK_MAX));
     if (n > 0) {
-      ring_write(r, from, n);
+      if (!ring_write(r, from, n)) {
+        code = quark__fail(err, QUARK_NO_MEMORY, "no shared memory for an upload");
+        break;
+      }
       from += n;
       bytes -= n;
-      quark__wake(conn);
+      if (!quark__local_takes(conn, r) || !quark__local_send_locked(conn)) quark__wake(conn);
       deadline = quark__now_ms() + conn->timeout_ms;
     } else if (!quark__wait_locked(conn, deadline)) {
       code =
@@ -145,6 +205,7 @@ quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void
 
 static quark_code_t post_grant(quark_connection_t *conn, uint64_t request, download_t *d,
                                bool from_here, quark_error_t *err) {
+  d->way = DOWNLOAD_CHUNKS;
   d->granted = least(d->bytes, d->received + DOWNLOAD_WINDOW);
   Quark__Grant grant = QUARK__GRANT__INIT;
   grant.request = request;
@@ -177,14 +238,36 @@ void quark__download_fail_locked(request_t *request, quark_code_t code, const ch
   while (request->downloads) end_download(request, request->downloads, code, text);
 }
 
+/* From where it stands: whole by descriptor, else the rest by chunks. */
+static quark_code_t begin_download(quark_connection_t *conn, uint64_t request, download_t *d,
+                                   quark_error_t *err) {
+  if (conn->local < 0 || d->received > 0) return post_grant(conn, request, d, true, err);
+  d->way = DOWNLOAD_ASK;
+  return QUARK_OK;
+}
+
 void quark__download_resume_locked(quark_connection_t *conn, request_t *request) {
   for (download_t *d = request->downloads; d; d = d->next)
-    post_grant(conn, request->number, d, true, NULL);
+    begin_download(conn, request->number, d, NULL);
+}
+
+void quark__download_shared_locked(request_t *request, download_t *d, int fd) {
+  d->fd = fd;
+  end_download(request, d, QUARK_OK, NULL);
+}
+
+/* Without a session GRANTs follow when there is one again. */
+void quark__download_by_chunks_locked(quark_connection_t *conn, request_t *request) {
+  for (download_t *d = request->downloads; d; d = d->next) {
+    if (d->way == DOWNLOAD_CHUNKS) continue;
+    d->way = DOWNLOAD_CHUNKS;
+    if (conn->state == SESSION_OPEN) post_grant(conn, request->number, d, true, NULL);
+  }
 }
 
 void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs) {
   for (download_t *d = request->downloads; d; d = d->next) {
-    if (d->rhs != rhs) continue;
+    if (d->rhs != rhs || d->way != DOWNLOAD_CHUNKS) continue;
     d->received = 0;
     qk_field_hash_init(d->hash);
     post_grant(conn, request->number, d, true, NULL);
@@ -197,7 +280,9 @@ void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *fr
   download_t *d = r ? r->downloads : NULL;
   while (d && d->rhs != frame->rhs) d = d->next;
   /* Of an earlier attempt: the one that is wanted follows. */
-  if (!d || frame->field_bytes != d->bytes || frame->offset != d->received) return;
+  if (!d || d->way != DOWNLOAD_CHUNKS || frame->field_bytes != d->bytes ||
+      frame->offset != d->received)
+    return;
   memcpy(d->buffer + d->received, payload, frame->chunk_bytes);
   qk_field_hash_update(d->hash, payload, frame->chunk_bytes);
   d->received += frame->chunk_bytes;
@@ -255,18 +340,23 @@ static quark_code_t wait_download(quark_connection_t *conn, uint64_t request, do
 
 quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs, void *buffer,
                             size_t bytes, quark_error_t *err) {
-  download_t d = {.rhs = rhs, .buffer = buffer, .bytes = bytes, .hash = qk_field_hash_create()};
+  download_t d = {
+      .rhs = rhs, .buffer = buffer, .bytes = bytes, .fd = -1, .hash = qk_field_hash_create()};
   if (!d.hash) return quark__fail(err, QUARK_NO_MEMORY, "no memory for a checksum");
   pthread_mutex_lock(&conn->lock);
   request_t *r = quark__request_find_locked(conn, request);
   quark_code_t code = check_download(conn, r, rhs, bytes, err);
-  if (code == QUARK_OK) code = post_grant(conn, request, &d, true, err);
+  if (code == QUARK_OK) code = begin_download(conn, request, &d, err);
   if (code == QUARK_OK) {
     d.next = r->downloads;
     r->downloads = &d;
+    if (!quark__local_send_locked(conn)) quark__wake(conn);
     code = wait_download(conn, request, &d, err);
   }
   pthread_mutex_unlock(&conn->lock);
+  if (d.fd >= 0 && !read_at(d.fd, buffer, bytes, 0))
+    code = quark__fail(err, QUARK_IO_ERROR, "the solution in shared memory cannot be read");
+  if (d.fd >= 0) close(d.fd);
   qk_field_hash_destroy(d.hash);
   return code;
 }

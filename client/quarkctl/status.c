@@ -111,7 +111,8 @@ static json_t *counters_json(const quark_report_t *r) {
   COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
       COUNTER(iterations);
   COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
-  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused);
+  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused),
+      COUNTER(bytes_local);
 #undef COUNTER
   return object;
 }

@@ -1,9 +1,15 @@
 #include "tests/support/fake_daemon.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include "proto/control.h"
@@ -32,6 +38,8 @@ struct fake_state {
   uint8_t *stream;
   uint64_t granted[8], sent[8];
   int ended[8], upload_chunks, download_chunks;
+  struct sockaddr_un local_address;
+  int local_listen, local; /* -1: none */
 };
 typedef struct fake_state state_t;
 
@@ -53,7 +61,13 @@ static void bind_sockets(state_t *s) {
   s->control_peer.bytes = s->data_peer.bytes = 0;
 }
 
+static void drop_local(state_t *s) {
+  if (s->local >= 0) close(s->local);
+  s->local = -1;
+}
+
 static void break_connections(state_t *s) {
+  drop_local(s);
   zmq_close(s->control);
   zmq_close(s->data);
   bind_sockets(s);
@@ -96,7 +110,8 @@ static void hello(state_t *s, int resumed) {
         b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)token;
         b->token.len = sizeof token; b->data_endpoint = s->data_endpoint;
         b->lease_ms = (uint32_t)s->d->script.lease_ms; b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8;
-        b->resumed = resumed);
+        b->resumed = resumed;
+        b->local_path = s->d->script.local ? s->local_address.sun_path : NULL);
 }
 
 static void send_result(state_t *s, uint32_t rhs, uint32_t status) {
@@ -371,6 +386,11 @@ static void send_data(state_t *s, qk_frame_t *frame, const uint8_t *payload) {
   free(message);
 }
 
+static void reply_credit(state_t *s) {
+  REPLY(s, CREDIT, credit, Quark__Credit, QUARK__CREDIT__INIT, b->request = s->number;
+        b->until = s->credit; b->has_next = 1; b->next = s->arrived);
+}
+
 static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload) {
   fake_daemon_t *d = s->d;
   const uint64_t at = f->rhs * s->field_bytes + f->offset, end = at + f->chunk_bytes;
@@ -393,8 +413,114 @@ static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload
     return;
   }
   give_credit(s);
-  REPLY(s, CREDIT, credit, Quark__Credit, QUARK__CREDIT__INIT, b->request = s->number;
-        b->until = s->credit);
+  reply_credit(s);
+}
+
+/* ---- the local socket ---- */
+
+static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
+  fake_daemon_t *d = s->d;
+  if (++d->puts == d->script.drop_put) {
+    drop_local(s);
+    return;
+  }
+  uint8_t *field = s->stream + m->rhs * s->field_bytes;
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+  if (m->request != s->number || m->rhs != s->arrived / s->field_bytes ||
+      (fcntl(fd, F_GET_SEALS) & seals) != seals ||
+      pread(fd, field, s->field_bytes, (off_t)m->offset) != (ssize_t)s->field_bytes ||
+      qk_checksum(field, s->field_bytes) != m->checksum) {
+    d->violations++;
+    return;
+  }
+  s->arrived = d->uploaded = (m->rhs + 1) * s->field_bytes;
+  if (!d->script.hold) end_rhs(s, m->rhs, QK_OK);
+  give_credit(s);
+  reply_credit(s);
+}
+
+static void local_fetch(state_t *s, const Quark__LocalFetch *m) {
+  Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))] = {0};
+  uint8_t data[QK_LOCAL_MAX];
+  if (++s->d->fetches == s->d->script.drop_fetch) {
+    drop_local(s);
+    return;
+  }
+  solution.request = m->request;
+  solution.rhs = m->rhs;
+  solution.bytes = s->d->script.empty_fetch ? 0 : s->field_bytes;
+  struct iovec part = {data, protobuf_c_message_pack(&solution.base, data)};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  const int fd = memfd_create("solution", MFD_CLOEXEC);
+  cr_assert_eq(pwrite(fd, s->stream + m->rhs * s->field_bytes, s->field_bytes, 0),
+               (ssize_t)s->field_bytes);
+  if (solution.bytes > 0) {
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    *c = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  }
+  sendmsg(s->local, &message, MSG_NOSIGNAL);
+  close(fd);
+}
+
+static void local_message(state_t *s, const Quark__LocalRequest *m, int fd) {
+  if (m->body_case == QUARK__LOCAL_REQUEST__BODY_BIND) {
+    s->d->binds++;
+    if (memcmp(m->bind->token.data, token, sizeof token) != 0) s->d->violations++;
+  } else if (m->body_case == QUARK__LOCAL_REQUEST__BODY_PUT)
+    local_put(s, m->put, fd);
+  else
+    local_fetch(s, m->fetch);
+}
+
+static void read_local(state_t *s) {
+  uint8_t data[QK_LOCAL_MAX];
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))];
+  struct iovec part = {data, sizeof data};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
+  const int connection = accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (connection >= 0) {
+    drop_local(s);
+    s->local = connection;
+  }
+  if (s->local < 0) return;
+  const ssize_t n = recvmsg(s->local, &message, MSG_CMSG_CLOEXEC);
+  if (n < 0) return;
+  int fd = -1;
+  const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+  if (c) memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  Quark__LocalRequest *m = n > 0 ? quark__local_request__unpack(NULL, (size_t)n, data) : NULL;
+  if (m) {
+    local_message(s, m, fd);
+    quark__local_request__free_unpacked(m, NULL);
+  } else
+    drop_local(s);
+  if (fd >= 0) close(fd);
+}
+
+static void open_local(state_t *s) {
+  char dir[] = "/tmp/qk-fake-XXXXXX";
+  cr_assert(mkdtemp(dir) != NULL);
+  s->local = -1;
+  s->local_address.sun_family = AF_UNIX;
+  snprintf(s->local_address.sun_path, sizeof s->local_address.sun_path, "%s/local", dir);
+  s->local_listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  cr_assert_eq(bind(s->local_listen, (struct sockaddr *)&s->local_address, sizeof s->local_address),
+               0);
+  cr_assert_eq(listen(s->local_listen, 4), 0);
+}
+
+static void close_local(state_t *s) {
+  char *path = s->local_address.sun_path;
+  drop_local(s);
+  close(s->local_listen);
+  unlink(path);
+  *strrchr(path, '/') = '\0';
+  rmdir(path);
 }
 
 static void read_data(state_t *s) {
@@ -447,11 +573,14 @@ static void *serve(void *arg) {
   state_t *s = arg;
   while (!s->stop) {
     const int more = send_download(s);
-    zmq_pollitem_t item[2] = {{.socket = s->control, .events = ZMQ_POLLIN},
-                              {.socket = s->data, .events = ZMQ_POLLIN}};
-    zmq_poll(item, 2, more ? 0 : 10);
+    zmq_pollitem_t item[4] = {{.socket = s->control, .events = ZMQ_POLLIN},
+                              {.socket = s->data, .events = ZMQ_POLLIN},
+                              {.fd = s->local_listen, .events = ZMQ_POLLIN},
+                              {.fd = s->local, .events = ZMQ_POLLIN}};
+    zmq_poll(item, s->local < 0 ? 3 : 4, more ? 0 : 10);
     read_control(s);
     read_data(s);
+    read_local(s);
   }
   zmq_close(s->control);
   zmq_close(s->data);
@@ -467,6 +596,7 @@ void fake_daemon_start(fake_daemon_t *d, uint64_t field_bytes) {
   s->field_bytes = field_bytes;
   s->zmq = zmq_ctx_new();
   bind_sockets(s);
+  open_local(s);
   cr_assert_eq(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
@@ -474,6 +604,7 @@ void fake_daemon_stop(fake_daemon_t *d) {
   state_t *s = d->state;
   s->stop = 1;
   pthread_join(s->thread, NULL);
+  close_local(s);
   zmq_ctx_term(s->zmq);
   if (d->last) quark__client_message__free_unpacked(d->last, NULL);
   free(s->stream);

@@ -29,13 +29,18 @@ typedef struct fake_script {
   atomic_int credit_chunks; /* upload credit beyond what has arrived, in chunks of 1 MiB */
   atomic_int fatal;         /* the next STATUS gets this fatal error, once */
   atomic_int lease_ms;
+  atomic_int local;       /* has a local socket */
+  atomic_int drop_put;    /* it closes its connection at the n-th PUT, once */
+  atomic_int drop_fetch;  /* likewise at the n-th FETCH */
+  atomic_int empty_fetch; /* FETCH gets no descriptor */
 } fake_script_t;
 
 typedef struct fake_daemon {
   fake_script_t script;
   atomic_int hellos, submits, contracts, attaches, acks, cancels, releases, goodbyes, pings,
       violations;
-  atomic_ullong uploaded; /* bytes of the request's stream */
+  atomic_int binds, puts, fetches; /* of the local socket */
+  atomic_ullong uploaded;          /* bytes of the request's stream */
   Quark__ClientMessage
       *last; /* the latest SUBMIT or CONTRACT; the test reads it after the answer */
   char endpoint[96];

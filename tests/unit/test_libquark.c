@@ -557,6 +557,88 @@ Test(libquark, a_download_survives_a_connection_broken_later) {
 }
 
 /* What came of the old one is not mixed with the new one. */
+/* ---- the local socket ---- */
+
+Test(libquark, fields_go_by_descriptor_where_the_daemon_is_here) {
+  fake.script.local = 1;
+  round_trip((size_t)NRHS * FIELD);
+  cr_expect_eq(fake.binds, 1);
+  cr_expect_eq(fake.puts, NRHS);
+  cr_expect_eq(fake.fetches, NRHS);
+}
+
+Test(libquark, odd_pieces_make_whole_fields) {
+  fake.script.local = 1;
+  round_trip(777777);
+  cr_expect_eq(fake.puts, NRHS);
+}
+
+Test(libquark, who_wants_no_shared_memory_gets_none) {
+  fake.script.local = 1;
+  quark_options_t o;
+  quark_options_init(&o);
+  o.local = false;
+  quark_connection_t *conn = connect_to(&o);
+  cr_expect_not(quark_local(conn));
+  quark_close(conn);
+  cr_expect_eq(fake.binds, 0);
+}
+
+/* More fields than the ring has room for. */
+static void long_trip(void) {
+  enum { N = 8 };
+  quark_connection_t *conn = connect_to(NULL);
+  cr_expect(quark_local(conn));
+  uint8_t *stream = make_stream(), *x = malloc(FIELD);
+  quark_error_t err = {0};
+  quark_result_t result;
+  const uint64_t request = submit(conn, N);
+  for (size_t i = 0; i < N; i++)
+    cr_assert_eq(quark_upload(conn, request, stream + i * MIB, FIELD, &err), QUARK_OK, "%s",
+                 err.text);
+  for (uint32_t i = 0; i < N; i++) {
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, &err), QUARK_OK, "%s", err.text);
+    cr_assert_eq(quark_download(conn, request, i, x, FIELD, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(memcmp(x, stream + (size_t)i * MIB, FIELD), 0, "right-hand side %u", i);
+  }
+  quark_close(conn);
+  free(stream);
+  free(x);
+}
+
+Test(libquark, a_local_connection_that_breaks_in_an_upload_is_done_without) {
+  for (int n = 1; n <= 8; n++) {
+    fake.script.local = 1;
+    fake.script.drop_put = n;
+    long_trip();
+    cr_expect_eq(fake.puts, n, "the rest goes by chunks");
+    teardown();
+    setup();
+  }
+}
+
+Test(libquark, a_local_connection_that_breaks_in_a_download_is_done_without) {
+  fake.script.local = 1;
+  fake.script.drop_fetch = 2;
+  round_trip(MIB);
+  cr_expect_eq(fake.fetches, 2);
+}
+
+Test(libquark, what_cannot_be_had_by_descriptor_comes_by_chunks) {
+  fake.script.local = fake.script.empty_fetch = 1;
+  round_trip(MIB);
+  cr_expect_eq(fake.fetches, NRHS);
+}
+
+Test(libquark, after_a_broken_connection_fields_go_by_descriptor_again) {
+  fake.script.local = 1;
+  fake.script.drop_fetch = 1;
+  fake.script.drop_download = 3;
+  round_trip((size_t)NRHS * FIELD);
+  cr_expect_eq(fake.binds, 2);
+  cr_expect_geq(fake.fetches, NRHS);
+}
+
 Test(libquark, a_solution_that_is_made_again_is_downloaded_from_its_beginning) {
   fake.script.drop_download = 3;
   fake.script.remake = 1;
