@@ -202,6 +202,21 @@ def solve_answers_what_h5py_wrote(case):
 
 
 @tap.test
+def fields_go_by_shared_memory_where_the_daemon_allows_it(case):
+    b, x = random_sources(2), {}
+    for local in ('yes', 'no'):
+        with case.daemon('--local=' + local) as d:
+            write_sources(d.path('b.h5'), b)
+            done = d.ctl('solve', '--in', d.path('b.h5'), '--out', d.path('x.h5'), '--tol=1e-12', '--json')
+            assert done.code == 0, done
+            x[local] = read_field(d.path('x.h5'))
+            c = d.ctl('status', '--json').json['counters']
+            assert c['bytes_in'] == c['bytes_out'] == b.nbytes
+            assert c['bytes_local'] == (2 * b.nbytes if local == 'yes' else 0), c
+    assert np.allclose(x['yes'], x['no'], rtol=0, atol=1e-11 * np.abs(x['no']).max())
+
+
+@tap.test
 def solve_keeps_the_precision_of_the_file_unless_told(case):
     with case.daemon() as d:
         write_sources(d.path('b.h5'), random_sources(1, np.complex64))
