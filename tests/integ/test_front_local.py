@@ -376,7 +376,6 @@ def clients_may_die_at_any_time(case):
                 check_solves(c, 1)
                 c.send(goodbye=qk.Goodbye())
         settled(d, watcher, before)
-        assert watcher.status().counters.sessions == 21
 
 
 class d_of:
@@ -453,11 +452,16 @@ def what_was_put_outlives_the_front(case):
             d.process.kill()
             d.process.wait()
         with case.daemon('--state', state, env={'FAKE_BEFORE': '1'}) as d, Client(d, c.client_id) as c2, Local(c2) as local:
-            again = c2.submit(2, request=a.request, max_iter=fake.HOLD_ONCE)
+            c2.submit(2, request=a.request, max_iter=fake.HOLD_ONCE, expect=None)
+            again = c2.expect('accepted', skip=('result',))  # which may have ended before, and is told again
             assert again.repeated_submit and again.upload_next == FIELD, again
             local.put(a.request, 1, fields[1].tobytes())
-            for r, b in zip(c2.results(2), fields):
-                assert r.status == 0 and np.array_equal(local.fetch(r), 2 * b), r
+            ended = {}
+            while len(ended) < 2:
+                r = c2.expect('result')
+                ended[r.rhs] = r
+            for i, b in enumerate(fields):
+                assert ended[i].status == 0 and np.array_equal(local.fetch(ended[i]), 2 * b), ended
             c2.ack(a.request)
             d.status_when(lambda s: s.counters.requests == 0)
             assert not os.listdir(os.path.join(state, 'spool'))
