@@ -76,16 +76,16 @@ def nobody_waits_for_ever(case):
     """The time runs from the end of the last right-hand side; an upload that does not go on is no longer waited for, either."""
     with case.daemon() as d:
         with Client(d) as c:
-            c.submit(1, source=qk.SOURCE_Z2, detach_ms=1)
             c.submit(1, detach_ms=1)
             c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, detach_ms=1)
+            c.submit(1, source=qk.SOURCE_Z2, detach_ms=1)
             d.status_when(lambda s: s.counters.running == 1 and s.counters.held == 1)
             c.send(goodbye=qk.Goodbye())
         s = d.status_when(lambda s: s.counters.requests == 1)
         assert s.counters.running == 1 and d.log('nobody came for it')
         with Client(d, c.client_id) as c2:
-            assert attached(c2, 3).submit.max_iter == fake.HOLD
-            c2.send(cancel=qk.Cancel(request=3))
+            assert attached(c2, 2).submit.max_iter == fake.HOLD
+            c2.send(cancel=qk.Cancel(request=2))
             assert c2.expect('result').status == STATUS['CANCELLED']
             c2.send(goodbye=qk.Goodbye())
         s = d.status_when(lambda s: s.counters.sessions == 0)

@@ -484,5 +484,5 @@ def a_reader_is_told_at_once_that_it_may_not_submit(case):
 
 if __name__ == '__main__':
     the_case = Case(sys.argv[1])
-    the_case.quarkctl = sys.argv[2]
+    the_case.quarkctl = os.path.abspath(sys.argv[2])
     tap.run(the_case)

@@ -183,4 +183,4 @@ def quarkds_refusals_end_the_job(case):
 
 
 if __name__ == '__main__':
-    tap.run(Case(*sys.argv[1:]))
+    tap.run(Case(*map(os.path.abspath, sys.argv[1:])))

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ Test(libquark_attach, a_request_of_an_earlier_connection_is_like_ones_own) {
   fetch(conn, request);
   cr_expect_eq(quark_release(conn, request, NULL), QUARK_OK);
   quark_close(conn);
-  cr_expect_gt(fake.acks, 0);
+  while (fake.acks == 0) sched_yield(); /* the daemon hears of it a little later */
 }
 
 Test(libquark_attach, an_attached_request_survives_a_broken_connection) {
