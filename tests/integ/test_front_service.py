@@ -346,6 +346,29 @@ def a_silent_client_is_dropped_with_its_requests(case):
 
 
 @tap.test
+def a_client_that_dies_leaves_nothing_wherever_it_was(case):
+    """Uploading, queued, solving, downloading, all at once: nobody says goodbye."""
+    with case.daemon('--lease', '0.5', '--slots', '1') as d:
+        c = Client(d)
+        done = c.submit(1, source=qk.SOURCE_POINT)
+        r = c.expect('result')
+        c.send(grant=qk.Grant(request=done.request, rhs=0, until=1000))
+        assert c.chunk()['chunk_bytes'] == 1000 < r.bytes
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        c.submit(1, source=qk.SOURCE_POINT)
+        upload = c.submit(2)
+        c.data.send(frame(UPLOAD, upload.request, 0, b'x' * 1000, upload.field_bytes, 0))
+        s = d.status_when(lambda s: s.counters.bytes_in == 1000)
+        assert (s.counters.running, s.counters.queued, s.counters.held) == (1, 1, 1) and s.memory_used > 0, s
+        c.close()
+        s = d.status_when(lambda s: s.counters.sessions == 0 and s.counters.running == 0)
+        assert s.memory_used == 0 and s.counters.requests == 0, s
+        with Client(d) as other:
+            check_solves(other)
+
+
+@tap.test
 def goodbye_frees_everything(case):
     with case.daemon() as d, Client(d) as c:
         c.submit(3, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
