@@ -140,7 +140,7 @@ fi
 mg_ranks=$(program mg_ranks)
 if [ "$gpus" -gt 1 ] && [ -n "$mg_ranks" ] && command -v mpirun >/dev/null; then
   check_all 'multigrid on several GPUs' "$QK_PYTHON" "$source_root/tests/ranks/mg.py" "$mg_ranks" \
-    builtin:weak:8x8x8x16:4 1x1x1x2 1x1x2x1
+    builtin:weak:8x8x16x16:4 1x1x1x2 1x1x2x1
 else
   note 'multigrid on several GPUs' skipped 0
 fi
@@ -209,7 +209,12 @@ if [ -n "$sanitizer" ]; then
     if [ -n "$bench_blas" ] && [ $tool != initcheck ]; then
       check "$tool bench_blas" "${run[@]}" "$bench_blas" "${small[@]}"
     fi
-    if [ -n "$bench_mg" ] && [ $tool != initcheck ]; then
+    # racecheck of a whole solve takes minutes on the smallest lattice.
+    if [ -n "$bench_mg" ] && [ $tool = racecheck ]; then
+      for batch in 1 3; do
+        check "$tool bench_mg $batch" "${run[@]}" "$bench_mg" --gauge builtin:weak:4x4x4x8:1 --tol 1e-2 --batch $batch
+      done
+    elif [ -n "$bench_mg" ] && [ $tool = memcheck ]; then
       check "$tool bench_mg" "${run[@]}" "$bench_mg" --gauge builtin:weak:8x8x8x8:1 --kappa 0.12 --csw 1 \
         --tol 1e-3 --batch 1,3,12 --mg mg-levels=3 --mg mg-blocks=2x2x2x2 --mg mg-vectors=24,24 \
         --mg mg-setup-iterations=2 --mg mg-setup-passes=none
