@@ -167,15 +167,15 @@ bool ctl_interrupted(void) {
 
 /* ---- the daemon ---- */
 
-static int reach(const ctl_common_t *common, quark_options_t *o, quark_connection_t **conn) {
+static int reach(const ctl_common_t *common, quark_options_t o, quark_connection_t **conn) {
   quark_error_t err;
   char server_key[QK_KEY_TEXT];
   if (common->server_key && !ctl_server_key(common->server_key, server_key)) return EXIT_CONFIG;
-  o->server_key = common->server_key ? server_key : NULL;
-  o->key_file = common->key;
-  if (!isnan(common->timeout)) o->timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
-  o->program = "quarkctl";
-  const quark_code_t code = quark_connect(common->endpoint, o, conn, &err);
+  o.server_key = common->server_key ? server_key : NULL;
+  o.key_file = common->key;
+  if (!isnan(common->timeout)) o.timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
+  o.program = "quarkctl";
+  const quark_code_t code = quark_connect(common->endpoint, &o, conn, &err);
   if (code == QUARK_OK) return 0;
   ctl_fail(&err);
   return code == QUARK_BAD_ARGUMENT || code == QUARK_DENIED ? EXIT_CONFIG : ctl_exit_code(code);
@@ -187,14 +187,14 @@ int ctl_connect(const ctl_common_t *common, const uint8_t *client, bool keep_ses
   quark_options_init(&o);
   o.client_id = client;
   o.keep_session = keep_session;
-  return reach(common, &o, conn);
+  return reach(common, o, conn);
 }
 
 int ctl_connect_as(const ctl_common_t *common, const char *user, quark_connection_t **conn) {
   quark_options_t o;
   quark_options_init(&o);
   o.user = user;
-  return reach(common, &o, conn);
+  return reach(common, o, conn);
 }
 
 static void print_not_ready(const quark_report_t *r) {
