@@ -373,7 +373,7 @@ def another_configuration_ends_what_waited(case):
 @tap.test
 def one_front_has_the_folder_and_one_operator(case):
     with State(case) as state:
-        common = ['--gauge', 'fake', '--backend', 'cpu', '--listen', 'tcp://127.0.0.1:0', '--state', state.dir]
+        common = ['--gauge', 'fake', '--engine', '/bin/true', '--backend', 'cpu', '--listen', 'tcp://127.0.0.1:0', '--state', state.dir]
         with state.daemon() as d, Client(d) as c:
             r = case.run('--mass', '0.1', *common)
             assert r.returncode == 69 and 'another quarkd holds it (process %d)' % d.process.pid in r.stderr, r.stderr
@@ -383,7 +383,7 @@ def one_front_has_the_folder_and_one_operator(case):
         r = case.run('--mass', '0.2', *common)
         assert r.returncode == 78 and 'another operator' in r.stderr, r.stderr
         assert state.rows('job') == before == 1
-        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', '/proc/nowhere')
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--engine', '/bin/true', '--state', '/proc/nowhere')
         assert r.returncode == 69 and '/proc/nowhere' in r.stderr, r.stderr
 
 
@@ -394,11 +394,11 @@ def a_journal_of_another_version_is_left_alone(case):
             assert d.terminate() == 0
         with contextlib.closing(state.journal()) as db, db:
             db.execute("UPDATE note SET value='99' WHERE key='version'")
-        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--engine', '/bin/true', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
         assert r.returncode == 69 and 'version 99' in r.stderr, r.stderr
         with open(os.path.join(state.dir, 'journal.db'), 'wb') as f:
             f.write(b'this is no database' * 1000)
-        r = case.run('--mass', '0.1', '--gauge', 'fake', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
+        r = case.run('--mass', '0.1', '--gauge', 'fake', '--engine', '/bin/true', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
         assert r.returncode == 69 and 'journal' in r.stderr, r.stderr
 
 
