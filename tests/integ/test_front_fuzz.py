@@ -471,5 +471,5 @@ def random_sessions_with_a_journal(case):
 if __name__ == '__main__':
     the_case = Case(sys.argv[1])
     the_case.seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    the_case.seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 15
+    the_case.seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 6
     tap.run(the_case)
