@@ -20,12 +20,12 @@ static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
 
 void qk_restore_note_setup(qk_server_t *server) {
   const qk_engine_info_t *e = qk_worker_info(server->worker);
-  char operator[OPERATOR_MAX], lattice[DIMS_MAX];
+  char op[OPERATOR_MAX], lattice[DIMS_MAX];
   qk_err_t err = {0};
-  describe_operator(server->settings, operator);
+  describe_operator(server->settings, op);
   snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", e->dims[0], e->dims[1], e->dims[2],
            e->dims[3], (unsigned long long)e->digest);
-  if (qk_journal_put_note(server->journal, "operator", operator, & err) != QK_OK ||
+  if (qk_journal_put_note(server->journal, "operator", op, &err) != QK_OK ||
       qk_journal_put_note(server->journal, "lattice", lattice, &err) != QK_OK)
     qk_error("journal", "%s", err.text);
 }

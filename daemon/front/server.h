@@ -190,7 +190,7 @@ void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
 /* ---- limits.c ---- */
 /* Memory for uploads and results as settings have it. */
 void qk_limits_memory(qk_server_t *server);
-/* What this session and its user may have, from now on. */
+/* What a client and its user may have, from now on. */
 void qk_limits_session(qk_server_t *server, qk_session_t *session);
 /* Reads the settings again, tells what has changed, and lets that take effect which can. */
 void qk_limits_reread(qk_server_t *server);
