@@ -94,6 +94,7 @@ static bool find_source(const scene_t *scene, qk_rhs_t *rhs, const char *name) {
   qk_shm_destroy(rhs->source);
   rhs->source = NULL;
   rhs->spooled = false;
+  rhs->job->entry.spooled--;
   return false;
 }
 

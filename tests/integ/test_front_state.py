@@ -226,6 +226,11 @@ def a_damaged_spool_is_not_believed(case):
             assert d.log('rhs 1: .*has 1000 bytes of') and d.log('rhs 2: .*its checksum is not')
             c, accepted = again(d, c, 3, max_iter=fake.HOLD)
             assert accepted.upload_next == accepted.field_bytes
+            c.upload(accepted, fields, begin=accepted.field_bytes)
+            spooled(d, 2)
+            d.status()
+            c.request = 1
+            c.submit(1)  # the disk is not taken for fuller than it is
             c.close()
 
 
