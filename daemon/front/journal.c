@@ -238,6 +238,10 @@ void qk_journal_drop_job(qk_job_t *job) {
   add_gone(e->journal, &(gone_t){.job = e->id, .nrhs = spooled ? job->nrhs : 0});
 }
 
+void qk_journal_drop_row(qk_journal_t *j, int64_t id) {
+  add_gone(j, &(gone_t){.job = id}); /* files of the spool are swept */
+}
+
 void qk_journal_drop_session(qk_journal_t *j, const uint8_t client_id[QK_CLIENT_ID]) {
   if (!j || j->sealed) return;
   gone_t g = {.session = true};

@@ -54,6 +54,8 @@ void qk_journal_mark_job(struct qk_job *job);
 void qk_journal_mark_rhs(struct qk_rhs *rhs);
 /* The job is about to be destroyed. */
 void qk_journal_drop_job(struct qk_job *job);
+/* A row that no job was made of. */
+void qk_journal_drop_row(qk_journal_t *journal, int64_t id);
 void qk_journal_drop_session(qk_journal_t *journal, const uint8_t client_id[QK_CLIENT_ID]);
 
 /* The next commit is to be on the disk when it returns, whatever is in it. */

@@ -206,7 +206,11 @@ static void on_job(void *arg, const qk_job_row_t *row) {
   qk_session_t *session = qk_session_by_id(&server->sessions, row->client_id);
   qk_job_t *job = NULL;
   qk_err_t err = {0};
-  if (!session || remake(scene, session, row, &job, &err) != QK_OK) {
+  if (!session) { /* its client left while it was in a slot */
+    qk_journal_drop_row(server->journal, row->id);
+    return;
+  }
+  if (remake(scene, session, row, &job, &err) != QK_OK) {
     qk_warn("journal", "request %lld is lost: %s", (long long)row->id,
             err.text[0] ? err.text : "it cannot be read");
     return;

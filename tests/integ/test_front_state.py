@@ -301,6 +301,22 @@ def a_request_that_was_released_while_it_was_used_is_not_found_again(case):
 
 
 @tap.test
+def what_was_in_a_slot_of_a_client_that_left_is_gone(case):
+    """The slot was still the engine's when the front was killed."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.DEAF)
+            d.status_when(lambda s: s.counters.running == 1)
+            c.send(goodbye=qk.Goodbye())
+            d.status_when(lambda s: s.counters.sessions == 0)
+            kill(d)
+        assert state.rows('job') == 1
+        with state.daemon(env=LATER) as d:
+            assert d.terminate() == 0
+        state.is_empty()
+
+
+@tap.test
 def who_has_killed_an_engine_is_remembered(case):
     with State(case) as state:
         with state.daemon() as d, Client(d) as c:
