@@ -145,6 +145,23 @@ qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
   return column(ctx, "column", &args->lat, &args->field, args->rhs);
 }
 
+qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args) {
+  const char *call = "column_copy";
+  const qk_spinor_t *to = &args->to, *from = &args->from;
+  qk_status_t status = spinor(ctx, call, 0, to);
+  if (status == QK_OK) status = spinor(ctx, call, 1, from);
+  if (status != QK_OK) return status;
+  if (from->subset != to->subset || from->nsites != to->nsites || from->ncomp != to->ncomp)
+    return BAD("%s: field 1: subset, nsites, ncomp = %d, %lld, %d: %d, %lld, %d as the first", call,
+               (int)from->subset, (long long)from->nsites, from->ncomp, (int)to->subset,
+               (long long)to->nsites, to->ncomp);
+  if (args->to_rhs < 0 || args->to_rhs >= to->nrhs)
+    return BAD("%s: to_rhs = %d: 0 to %d", call, args->to_rhs, to->nrhs - 1);
+  if (args->from_rhs < 0 || args->from_rhs >= from->nrhs)
+    return BAD("%s: from_rhs = %d: 0 to %d", call, args->from_rhs, from->nrhs - 1);
+  return QK_OK;
+}
+
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
   qk_status_t status = column(ctx, "source", &args->lat, &args->field, args->rhs);
   if (status != QK_OK) return status;

@@ -19,6 +19,7 @@ qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
 qk_status_t space_step(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args);
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
 qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);
 qk_status_t contract(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);

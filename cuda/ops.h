@@ -233,6 +233,14 @@ typedef struct qk_column_args {
   double factor;
 } qk_column_args_t;
 
+/* One column of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`. Same subset, sites and
+ * ncomp; any precisions and tile shapes. */
+typedef struct qk_column_copy_args {
+  qk_spinor_t to, from;
+  int32_t to_rhs, from_rhs;
+  int32_t add;
+} qk_column_copy_args_t;
+
 /* A source written into one column (others untouched), in the internal basis (DeGrand-Rossi).
  *   POINT  1 at `site`, spin, colour
  *   WALL   1 at each site of time slice site[3], spin, colour
@@ -341,6 +349,7 @@ typedef struct qk_ops {
   qk_status_t (*space_step)(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
   qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
   qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
+  qk_status_t (*column_copy)(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args);
   qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
   qk_status_t (*noise)(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);
   qk_status_t (*contract)(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);

@@ -57,6 +57,7 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.space_step = guarded<space_step>::call;
   t.column_import = guarded<column_import>::call;
   t.column_export = guarded<column_export>::call;
+  t.column_copy = guarded<column_copy>::call;
   t.source = guarded<source>::call;
   t.noise = guarded<noise>::call;
   t.contract = guarded<contract>::call;

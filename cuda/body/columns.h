@@ -1,5 +1,6 @@
 /*
- * columns.h: one column of a block, site by site: import from and export to wire order, and sources.
+ * columns.h: one column of a block, site by site: import from and export to wire order, copies between blocks,
+ * and sources.
  *
  * A site is named by its local lexicographic index n (x fastest, then y, z, t), the order of the wire.
  * Values are made in double and rounded once to the field's precision. Conventions: cuda/ops.h.
@@ -25,13 +26,33 @@ QK_HD void coordinates_of(const int l[4], int64_t n, int x[4]) {
   }
 }
 
+/* Where column rhs of a site, by its place in the field, stands. */
+QK_HD spot column_at(int ntile, int rhs, int64_t site) {
+  if (ntile == 0) return {site / QK_TILE, (int)(site % QK_TILE)};
+  return {site * ntile + rhs / QK_TILE, rhs % QK_TILE};
+}
+
 /* Where column rhs of local site x stands in a full field. */
 template <class S>
 QK_HD spot column_spot(const qk_lattice_t &lat, const spinor<S> &f, int rhs, const int x[4]) {
   const int parity = (x[0] + x[1] + x[2] + x[3]) & 1;
   const int64_t site = (int64_t)parity * lat.vcb + cb_of(lat, x);
-  if (f.ntile == 0) return {site / QK_TILE, (int)(site % QK_TILE)};
-  return {site * f.ntile + rhs / QK_TILE, rhs % QK_TILE};
+  return column_at(f.ntile, rhs, site);
+}
+
+/* What the largest of n reals is, and the reals in its units. */
+template <int N> QK_HD float take_scale(float *v) {
+  constexpr float least = 1.17549435e-38f;
+  float top = 0;
+  QK_UNROLL
+  for (int c = 0; c < N; c++) {
+    const float a = v[c] < 0 ? -v[c] : v[c];
+    top = a > top ? a : top;
+  }
+  const float inverse = top < least ? 0 : 1 / top;
+  QK_UNROLL
+  for (int c = 0; c < N; c++) v[c] *= inverse;
+  return top < least ? 0 : top;
 }
 
 template <class S> QK_HD void load_one(const spinor<S> &f, spot at, double *v) {
@@ -44,24 +65,11 @@ template <class S> QK_HD void load_one(const spinor<S> &f, spot at, double *v) {
 
 template <class S> QK_HD void store_one(const spinor<S> &f, spot at, const double *v) {
   S *p = f.data + at.tile * (QK_TILE * QK_SPINOR_REALS);
-  float inverse = 1;
-  if constexpr (storage<S>::scaled) {
-    constexpr float least = 1.17549435e-38f;
-    float top = 0;
-    for (int c = 0; c < QK_SPINOR_REALS; c++) {
-      const float a = v[c] < 0 ? (float)-v[c] : (float)v[c];
-      top = a > top ? a : top;
-    }
-    inverse = top < least ? 0 : 1 / top;
-    f.scale[at.tile * QK_TILE + at.lane] = top < least ? 0 : top;
-  }
-  for (int c = 0; c < QK_SPINOR_REALS; c++) {
-    S &to = p[inner<S, QK_SPINOR_REALS>(c, at.lane)];
-    if constexpr (storage<S>::scaled)
-      narrow((float)v[c] * inverse, to);
-    else
-      narrow(v[c], to);
-  }
+  real<S> w[QK_SPINOR_REALS];
+  for (int c = 0; c < QK_SPINOR_REALS; c++) w[c] = (real<S>)v[c];
+  if constexpr (storage<S>::scaled)
+    f.scale[at.tile * QK_TILE + at.lane] = take_scale<QK_SPINOR_REALS>(w);
+  for (int c = 0; c < QK_SPINOR_REALS; c++) narrow(w[c], p[inner<S, QK_SPINOR_REALS>(c, at.lane)]);
 }
 
 /* out = factor * basis in, on the spin index; in and out may not be the same. */
@@ -106,6 +114,74 @@ QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n)
     else
       ((float *)a.wire)[n * QK_SPINOR_REALS + c] = (float)out[c];
 }
+
+/* ---- columns between blocks ---- */
+
+/* A tile is made of pieces of eight reals a site, as far as a multiple of eight goes. */
+enum { QK_COLUMN_PIECE = 8 };
+
+/* Piece k of a lane, without the scale of half precision. */
+template <class S> QK_HD void load_eight(const S *tile, int k, int lane, real<S> *v) {
+  const S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+#ifdef __CUDACC__
+  load_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+#else
+  for (int c = 0; c < QK_COLUMN_PIECE; c++) v[c] = widen(p[c * QK_TILE + lane]);
+#endif
+}
+template <class S> QK_HD void store_eight(S *tile, int k, int lane, const real<S> *v) {
+  S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+#ifdef __CUDACC__
+  store_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+#else
+  for (int c = 0; c < QK_COLUMN_PIECE; c++) narrow(v[c], p[c * QK_TILE + lane]);
+#endif
+}
+
+template <class S> QK_HD real<S> lane_scale([[maybe_unused]] const spinor<S> &f, spot at) {
+  if constexpr (storage<S>::scaled) return f.scale[at.tile * QK_TILE + at.lane];
+  return 1;
+}
+
+/* P pieces from k on. */
+template <int P, class To, class From>
+QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &from, spot here,
+                       int words, int k, bool add) {
+  To *t = to.data + there.tile * words;
+  const From *f = from.data + here.tile * words;
+  real<To> w[P * QK_COLUMN_PIECE];
+  real<From> v[P * QK_COLUMN_PIECE];
+  const real<From> scale = lane_scale(from, here);
+  const real<To> own = add ? lane_scale(to, there) : 1;
+  QK_UNROLL
+  for (int i = 0; i < P; i++) {
+    load_eight(f, k + i, here.lane, v + i * QK_COLUMN_PIECE);
+    if (add) load_eight(t, k + i, there.lane, w + i * QK_COLUMN_PIECE);
+  }
+  QK_UNROLL
+  for (int c = 0; c < P * QK_COLUMN_PIECE; c++) {
+    const real<To> value = (real<To>)(scale * v[c]);
+    w[c] = add ? own * w[c] + value : value;
+  }
+  if constexpr (storage<To>::scaled)
+    to.scale[there.tile * QK_TILE + there.lane] = take_scale<P * QK_COLUMN_PIECE>(w);
+  QK_UNROLL
+  for (int i = 0; i < P; i++) store_eight(t, k + i, there.lane, w + i * QK_COLUMN_PIECE);
+}
+
+template <class To, class From>
+QK_HD void copy_column_site(const qk_column_copy_args_t &a, const spinor<To> &to,
+                            const spinor<From> &from, int64_t site) {
+  const spot there = column_at(to.ntile, a.to_rhs, site);
+  const spot here = column_at(from.ntile, a.from_rhs, site);
+  const int words = QK_TILE * 2 * a.to.ncomp, pieces = 2 * a.to.ncomp / QK_COLUMN_PIECE;
+  if constexpr (storage<To>::scaled || storage<From>::scaled)
+    copy_pieces<3>(to, there, from, here, words, 0, a.add != 0);
+  else
+    for (int k = 0; k < pieces; k++) copy_pieces<1>(to, there, from, here, words, k, a.add != 0);
+}
+
+/* ---- sources ---- */
 
 QK_HD void noise_component(const qk_source_args_t &a, uint64_t site, int c, double *v) {
   uint32_t words[4] = {(uint32_t)site, (uint32_t)(site >> 32), (uint32_t)c / 4, 0};

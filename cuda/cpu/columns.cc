@@ -10,10 +10,13 @@ namespace {
 /* Lattices up to this many sites are done before threads would have met. */
 constexpr int64_t small = 1024;
 
-template <class F> void for_sites(const qk_lattice_t &lat, const F &body) {
-  const int64_t n = 2 * (int64_t)lat.vcb;
+template <class F> void for_indices(int64_t n, const F &body) {
 #pragma omp parallel for schedule(static) if (n > small)
   for (int64_t i = 0; i < n; i++) body(i);
+}
+
+template <class F> void for_sites(const qk_lattice_t &lat, const F &body) {
+  for_indices(2 * (int64_t)lat.vcb, body);
 }
 
 /* Calls body with the field in its storage type. */
@@ -43,6 +46,17 @@ qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   if (status != QK_OK) return status;
   with_field(a->field,
              [=](auto f) { for_sites(a->lat, [=](int64_t n) { export_site(*a, f, n); }); });
+  return QK_OK;
+}
+
+qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
+  qk_status_t status = qk_args_column_copy(ctx, a);
+  if (status != QK_OK) return status;
+  with_field(a->to, [=](auto to) {
+    with_field(a->from, [=](auto from) {
+      for_indices(a->to.nsites, [=](int64_t n) { copy_column_site(*a, to, from, n); });
+    });
+  });
   return QK_OK;
 }
 

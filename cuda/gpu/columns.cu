@@ -26,6 +26,23 @@ __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sit
   if (n < sites) source_site(a, f, n);
 }
 
+template <class To, class From>
+__global__ void copy_kernel(const qk_column_copy_args_t a, spinor<To> to, spinor<From> from) {
+  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (n < a.to.nsites) copy_column_site(a, to, from, n);
+}
+
+template <class To, class From>
+void copy_launch(cudaStream_t stream, const qk_column_copy_args_t &a) {
+  const unsigned blocks = (unsigned)((a.to.nsites + threads - 1) / threads);
+  copy_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<To>(a.to), spinor_of<From>(a.from));
+}
+template <class To> void copy_from(cudaStream_t stream, const qk_column_copy_args_t &a) {
+  if (a.from.prec == QK_DOUBLE) return copy_launch<To, double>(stream, a);
+  if (a.from.prec == QK_SINGLE) return copy_launch<To, float>(stream, a);
+  copy_launch<To, half>(stream, a);
+}
+
 template <class S>
 __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites) {
   const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
@@ -65,6 +82,19 @@ qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   if (status != QK_OK) return status;
   LAUNCH(export_kernel, ctx, a);
   return qk_gpu_launched(ctx, "column_export");
+}
+
+qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
+  const qk_status_t status = qk_args_column_copy(ctx, a);
+  if (status != QK_OK) return status;
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  if (a->to.prec == QK_DOUBLE)
+    copy_from<double>(stream, *a);
+  else if (a->to.prec == QK_SINGLE)
+    copy_from<float>(stream, *a);
+  else
+    copy_from<half>(stream, *a);
+  return qk_gpu_launched(ctx, "column_copy");
 }
 
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {

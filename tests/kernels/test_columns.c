@@ -384,3 +384,87 @@ Test(source, misfits_are_refused_by_name) {
   block_free(&kit, &b);
   kit_close(&kit);
 }
+
+/* ---- copies between blocks ---- */
+
+static void copies_between(const kit_t *kit, cut_t to_cut, cut_t from_cut) {
+  const double tolerance = fmax(blas_tolerance(to_cut.prec), blas_tolerance(from_cut.prec));
+  block_t to = block_make(kit, to_cut, 1), from = block_make(kit, from_cut, 2);
+  qk_column_copy_args_t copy = {
+      .to = to.v, .from = from.v, .to_rhs = to_cut.nrhs - 1, .from_rhs = from_cut.nrhs / 2};
+  double complex *expected = kit_vector(kit);
+  memcpy(expected, to.x[copy.to_rhs], kit_components(kit) * sizeof *expected);
+  for (copy.add = 0; copy.add < 2; copy.add++) {
+    const double complex *x = from.x[copy.from_rhs];
+    for (size_t i = 0; i < kit_components(kit); i++)
+      if (component_in(kit, to_cut.subset, i)) expected[i] = copy.add ? expected[i] + x[i] : x[i];
+    kit_must(kit, kit->ops->column_copy(kit->ctx, &copy), "column_copy");
+    double complex *now = block_get(kit, &to, copy.to_rhs);
+    cr_expect_lt(block_off(kit, now, expected), tolerance,
+                 "add = %d, from %d columns, prec %d, to %s", copy.add, from_cut.nrhs,
+                 (int)from_cut.prec, cut_text(to_cut));
+    free(now);
+  }
+  for (int other = 0; other < copy.to_rhs; other++) {
+    double complex *y = block_get(kit, &to, other);
+    cr_expect_arr_eq(y, to.x[other], kit_components(kit) * sizeof *y, "%s: column %d was touched",
+                     cut_text(to_cut), other);
+    free(y);
+  }
+  free(expected);
+  block_free(kit, &from);
+  block_free(kit, &to);
+}
+
+static void copies(const kit_t *kit) {
+  for (int i = 0; i < ncuts; i++)
+    for (int j = 0; j < ncuts; j++)
+      if (cuts[i].subset == cuts[j].subset && cut_exists(kit, cuts[i]) && cut_exists(kit, cuts[j]))
+        copies_between(kit, cuts[i], cuts[j]);
+}
+
+Test(column, copies_between_blocks_of_any_precision_and_shape) {
+  each_ncomp(copies);
+}
+
+Test(column, copies_what_is_not_a_number_and_zeros) {
+  kit_t kit;
+  block_kit_open(&kit);
+  double complex *x = kit_vector(&kit);
+  block_t from = block_make(&kit, (cut_t){QK_DOUBLE, 1, true, QK_FULL}, 2);
+  block_t to = block_make(&kit, (cut_t){QK_HALF, 5, false, QK_FULL}, 1);
+  x[12] = NAN;
+  x[24] = INFINITY;
+  x[36] = 1e-30;
+  block_set(&kit, &from, 0, x);
+  qk_column_copy_args_t copy = {.to = to.v, .from = from.v, .to_rhs = 3};
+  kit_must(&kit, kit.ops->column_copy(kit.ctx, &copy), "column_copy");
+  double complex *now = block_get(&kit, &to, 3);
+  cr_expect(!isfinite(cabs(now[12])) && !isfinite(cabs(now[24])));
+  cr_expect_float_eq(creal(now[36]), 1e-30, 1e-33);
+  cr_expect(now[0] == 0 && now[48] == 0);
+  free(now);
+  free(x);
+  block_free(&kit, &from);
+  block_free(&kit, &to);
+  kit_close(&kit);
+}
+
+Test(column, copies_refuse_what_does_not_fit) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t a = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
+  block_t b = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_EVEN}, 1);
+  qk_column_copy_args_t copy = {.to = a.v, .from = b.v};
+  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "subset"), "%s", kit.ops->last_error(kit.ctx));
+  copy = (qk_column_copy_args_t){.to = a.v, .from = a.v, .to_rhs = 2};
+  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "to_rhs = 2: 0 to 1"));
+  copy = (qk_column_copy_args_t){.to = a.v, .from = a.v, .from_rhs = -1};
+  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "from_rhs = -1: 0 to 1"));
+  block_free(&kit, &a);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
