@@ -30,12 +30,15 @@ enum {
   QK_USERS_SHOWN = 256,         /* users in a STATUS report */
   QK_CLIENTS_MAX = 1024,        /* authorised keys */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
-  QK_SLOTS_CHOSEN = 16,         /* most slots of an engine that may choose */
-  QK_PROPAGATOR_COLUMNS = 12,   /* right-hand sides of a propagator: spin, colour */
-  QK_MOMENTA_MAX = 128,         /* of a contraction */
-  QK_CHANNELS_MAX = 512,        /* of a contraction */
-  QK_SMEAR_STEPS_MAX = 1000,    /* Gaussian smearing */
-  QK_LINK_STEPS_MAX = 100,      /* link smearing */
+  QK_STAGING_MAX = 4, /* sources, and solutions, that an engine has on their way beside its slots */
+  QK_SEATS_MAX =
+      QK_SLOTS_MAX + 2 * QK_STAGING_MAX, /* right-hand sides that an engine has at a time */
+  QK_SLOTS_CHOSEN = 16,                  /* most slots of an engine that may choose */
+  QK_PROPAGATOR_COLUMNS = 12,            /* right-hand sides of a propagator: spin, colour */
+  QK_MOMENTA_MAX = 128,                  /* of a contraction */
+  QK_CHANNELS_MAX = 512,                 /* of a contraction */
+  QK_SMEAR_STEPS_MAX = 1000,             /* Gaussian smearing */
+  QK_LINK_STEPS_MAX = 100,               /* link smearing */
 
   QK_LOCAL_MAX = 256,   /* one message of the local socket */
   QK_LOCAL_PEERS = 256, /* connections of the local socket */

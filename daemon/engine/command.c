@@ -113,9 +113,12 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
     return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
   if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
+  if (m->staging > QK_STAGING_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
   l.nslot = (int32_t)m->slots;
   l.link_reals = (int32_t)m->link_reals;
   l.lone = m->lone;
+  l.staging = (int32_t)m->staging;
 
   status = copy_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
   if (status == QK_OK) status = copy_text("backend", m->backend, l.backend, sizeof l.backend, err);

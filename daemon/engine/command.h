@@ -33,6 +33,7 @@ typedef struct qk_load {
   int32_t nslot;      /* 0: chosen */
   int32_t link_reals; /* 0: chosen */
   bool lone;          /* what is alone has a solver of one column */
+  int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
   qk_mg_params_t mg;
   char checkpoint[QK_PATH_MAX + 1]; /* "": none */
 } qk_load_t;
@@ -87,8 +88,8 @@ typedef struct qk_turn {
   } head;
   qk_load_t load;
   qk_correlate_t correlate;
-  qk_fill_t fill[QK_SLOTS_MAX];
-  int32_t cancel[QK_SLOTS_MAX]; /* slots */
+  qk_fill_t fill[QK_SEATS_MAX];
+  int32_t cancel[QK_SEATS_MAX]; /* slots */
 } qk_turn_t;
 
 /* idle: no rank has running slots, and the others may sleep while they wait. Collective. */

@@ -114,7 +114,7 @@ static qk_status_t run_outer(const qk_mg_making_t *m, qk_solver_t *solver) {
   qk_mg_t *mg = m->mg;
   const qk_device_t *dev = &mg->level[0].dev;
   qk_noise_args_t noise = {.lat = dev->geom->lat,
-                           .field = qk_solver_rhs(solver)->v,
+                           .field = qk_solver_rhs(solver, 0)->v,
                            .rhs = -1,
                            .seed = mg->params.seed + 104729};
   qk_status_t status = dev->ops->noise(dev->ctx, &noise);

@@ -68,20 +68,20 @@ static int method_fields(const qk_plan_input_t *in) {
   return strcmp(in->method, "cg") == 0 ? 3 : 4;
 }
 
-/* Source and solution; those of even sites twice, for recomputations once more; one residual; an odd half of each
- * precision inside the operator. */
+/* In double for each slot source, solution and half a right-hand side, and for one of them, while it begins or ends, one
+ * field, two halves and an odd half inside the operator; in the inner precision the block. */
 static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
-  const int64_t full = field(in->geom, QK_DOUBLE, nslot, QK_FULL);
-  const int64_t half = field(in->geom, QK_DOUBLE, nslot, QK_EVEN);
+  const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
   const bool adjoint = strcmp(in->method, "cg") == 0;
-  int64_t bytes = 3 * full + 5 * half + (2 + method_fields(in)) * inner;
-  if (in->inner != QK_DOUBLE) bytes += inner;
+  int64_t bytes = nslot * (2 * full + half) + full + 3 * half;
+  bytes += (3 + method_fields(in)) * inner;
   if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
     bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
   }
-  return bytes + (adjoint && in->inner != QK_DOUBLE ? inner : 0);
+  return bytes + (adjoint ? inner : 0);
 }
 
 /* ---- multigrid --------------------------------------------------------------------------------------- */
@@ -208,11 +208,12 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
 /* ---- the whole --------------------------------------------------------------------------------------- */
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
-  *plan = (qk_plan_t){.nslot = in->nslot, .lone = in->lone && in->nslot > 1};
+  *plan =
+      (qk_plan_t){.nslot = in->nslot, .staging = in->staging, .lone = in->lone && in->nslot > 1};
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
   if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
-  plan->share[QK_PLAN_TRANSFER] = in->geom->local_volume * WIRE_SITE_BYTES;
+  plan->share[QK_PLAN_TRANSFER] = (1 + 2 * in->staging) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
   if (in->mg != NULL) add_multigrid(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
@@ -259,6 +260,10 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   if (in.nslot == 0) in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
+  if (made.setup > free && in.staging > 0) {
+    in.staging = 0;
+    qk_plan_make(&in, &made);
+  }
   if (made.setup > free && in.lone) {
     in.lone = false;
     qk_plan_make(&in, &made);

@@ -18,7 +18,7 @@ typedef enum qk_plan_share {
   QK_PLAN_CYCLE,        /* fields of one application of multigrid */
   QK_PLAN_SOLVER,       /* sources, solutions, directions, and work fields */
   QK_PLAN_LONE,         /* both once more for a right-hand side that is alone */
-  QK_PLAN_TRANSFER,     /* one right-hand side on its way in or out */
+  QK_PLAN_TRANSFER,     /* right-hand sides on their way in or out */
   QK_PLAN_SHARES
 } qk_plan_share_t;
 
@@ -28,13 +28,14 @@ typedef struct qk_plan_input {
   qk_wilson_params_t op;
   const char *method; /* of the outer solver */
   qk_prec_t inner;
-  int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
-  bool lone;                /* with several slots, a solver of one column beside them */
+  int nslot, gcr_keep; /* gcr_keep: of gcr, not 0 */
+  bool lone;           /* with several slots, a solver of one column beside them */
+  int staging;         /* sources, and as many solutions, that are on their way beside the slots */
   const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
 } qk_plan_input_t;
 
 typedef struct qk_plan {
-  int nslot;
+  int nslot, staging;
   bool lone;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
@@ -46,7 +47,7 @@ const char *qk_plan_name(qk_plan_share_t share);
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit into
- * `free` bytes; without the lone solver where that is in the way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
+ * `free` bytes; without staging and then without the lone solver where those are in the way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
 /* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from `given`: where they do
  * not fit and `given` leaves the number of vectors of level 0 open, with QK_MG_VECTORS_FEW. */

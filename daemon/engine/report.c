@@ -164,6 +164,8 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, doub
   body.digest = setup->check.digest;
   body.unitarity = setup->check.unitarity;
   body.slots = (uint32_t)setup->nslot;
+  body.has_seats = true;
+  body.seats = (uint32_t)qk_setup_seats(setup);
   body.device_bytes = (uint64_t)setup->device_bytes;
   body.host_bytes = (uint64_t)setup->host_bytes;
   body.seconds = seconds;

@@ -132,6 +132,14 @@ static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
   return QK_OK;
 }
 
+/* How many sources, and solutions, wait beside the slots: fewer where they are large. */
+static int staging(const loading_t *in, const qk_setup_t *s) {
+  const int64_t room = (int64_t)2 << 30,
+                bytes = s->geom.local_volume * 24 * (int64_t)sizeof(double);
+  const int64_t most = bytes < room ? room / bytes : 1;
+  return most < in->load->staging ? (int)most : in->load->staging;
+}
+
 static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op) {
   const bool mg = wants_multigrid(s);
   const qk_plan_input_t input = {.ops = s->ops,
@@ -141,6 +149,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
                                  .gcr_keep = directions(s),
+                                 .staging = staging(in, s),
                                  .lone = in->load->lone,
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);

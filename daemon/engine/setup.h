@@ -45,6 +45,11 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
                             void *arg, qk_setup_t **setup, qk_err_t *err);
 void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
 
+/* Right-hand sides that it takes at a time: those in slots, and those on their way. */
+static inline int qk_setup_seats(const qk_setup_t *setup) {
+  return setup->nslot + 2 * setup->plan.staging;
+}
+
 /* Puts words to a status that came without, or with its general sentence alone: those of the device
  * where it has any. Returns status. */
 qk_status_t qk_setup_explain(const qk_setup_t *setup, qk_status_t status, qk_err_t *err);

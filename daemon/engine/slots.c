@@ -6,20 +6,36 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/source.h"
+#include "daemon/engine/stage.h"
+
+typedef enum slot_state {
+  FREE,
+  WAITING, /* for its source, or for a column */
+  SOLVING, /* in a column, until its solution has been taken out of it */
+  LEAVING, /* its solution is on the way */
+  ENDED    /* result is complete */
+} slot_state_t;
 
 typedef struct slot {
-  bool busy;
-  qk_solver_t *solver; /* where it is, of a busy one */
-  int column;
+  slot_state_t state;
   qk_fill_t fill;
-  qk_segment_t out; /* open from fill to retire where the fill has a shm_out */
+  qk_segment_t out; /* open from fill on where the fill has a shm_out */
+  qk_berth_t
+      *berth; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
+  qk_solver_t *solver; /* SOLVING */
+  int column;          /* SOLVING */
+  qk_result_t result;  /* LEAVING, ENDED */
 } slot_t;
 
 struct qk_slots {
   qk_setup_t *setup;
   qk_port_t *port;
-  double *norms; /* device, [nslot][2] */
-  slot_t slot[QK_SLOTS_MAX];
+  qk_stage_t *stage;
+  double *norms;             /* device, [nslot][2] */
+  int waiting[QK_SEATS_MAX]; /* slots in the order in which they came */
+  int nwaiting;
+  uint64_t steps;
+  slot_t slot[QK_SEATS_MAX];
 };
 
 static bool loses_process(qk_status_t status) {
@@ -42,10 +58,12 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
   }
   s->setup = setup;
   s->port = port;
-  for (int i = 0; i < QK_SLOTS_MAX; i++) s->slot[i].out.fd = -1;
+  for (int i = 0; i < QK_SEATS_MAX; i++) s->slot[i].out.fd = -1;
   status =
       setup->ops->alloc(setup->ctx, (size_t)setup->nslot * 2 * sizeof(double), (void **)&s->norms);
   status = qk_comm_agree(setup->geom.comm, explain(s, status, err), err);
+  if (status == QK_OK)
+    status = qk_stage_create(setup, port->wire, setup->plan.staging, &s->stage, err);
   if (status != QK_OK) {
     qk_slots_destroy(s);
     return status;
@@ -57,18 +75,49 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
 void qk_slots_destroy(qk_slots_t *slots) {
   if (slots == NULL) return;
   const qk_setup_t *s = slots->setup;
-  for (int i = 0; i < QK_SLOTS_MAX; i++) qk_segment_close(&slots->slot[i].out);
+  qk_stage_destroy(slots->stage);
+  for (int i = 0; i < QK_SEATS_MAX; i++) qk_segment_close(&slots->slot[i].out);
   if (slots->norms != NULL) s->ops->free(s->ctx, slots->norms);
   qk_free(slots);
 }
 
+/* ---- queries --------------------------------------------------------------------------------------- */
+
+int qk_slots_count(const qk_slots_t *slots) {
+  return qk_setup_seats(slots->setup);
+}
+
+static int count(const qk_slots_t *slots, slot_state_t state) {
+  int n = 0;
+  for (int i = 0; i < qk_slots_count(slots); i++) n += slots->slot[i].state == state;
+  return n;
+}
+
 int qk_slots_running(const qk_slots_t *slots) {
+  return qk_slots_count(slots) - count(slots, FREE);
+}
+
+bool qk_slots_solving(const qk_slots_t *slots) {
   const qk_setup_t *s = slots->setup;
-  return qk_solver_running(s->solver) + (s->lone ? qk_solver_running(s->lone) : 0);
+  return qk_solver_running(s->solver) + (s->lone ? qk_solver_running(s->lone) : 0) > 0;
+}
+
+uint64_t qk_slots_steps(const qk_slots_t *slots) {
+  return slots->steps;
+}
+
+static bool column_is_free(const qk_slots_t *slots, int column) {
+  return qk_solver_slot(slots->setup->solver, column)->state == QK_SLOT_FREE;
+}
+
+int qk_slots_hungry(const qk_slots_t *slots) {
+  int n = -slots->nwaiting;
+  for (int c = 0; c < slots->setup->nslot; c++) n += column_is_free(slots, c);
+  return n > 0 ? n : 0;
 }
 
 bool qk_slots_busy(const qk_slots_t *slots, int slot) {
-  return slots->slot[slot].busy;
+  return slots->slot[slot].state != FREE;
 }
 
 uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot) {
@@ -76,148 +125,308 @@ uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot) {
 }
 
 const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot) {
-  return qk_solver_slot(slots->slot[slot].solver, slots->slot[slot].column);
+  const slot_t *s = &slots->slot[slot];
+  return s->state == SOLVING ? qk_solver_slot(s->solver, s->column) : NULL;
 }
 
-/* ---- in ------------------------------------------------------------------------------------------ */
+/* ---- in: sources ------------------------------------------------------------------------------------- */
 
-/* Opens the segments of the solutions. */
-static qk_status_t open_outputs(qk_slots_t *slots, int n, const qk_fill_t fill[],
-                                qk_err_t verdict[], qk_err_t *err) {
-  for (int i = 0; i < n; i++) {
-    slot_t *to = &slots->slot[fill[i].slot];
-    QK_ASSERT(!to->busy);
-    verdict[i] = (qk_err_t){0};
-    if (fill[i].shm_out[0] == '\0') continue;
-    qk_status_t opened = qk_segment_open(slots->port->wire, fill[i].shm_out, fill[i].is_double,
-                                         true, &to->out, &verdict[i]);
-    if (!loses_process(opened)) continue;
-    *err = verdict[i];
-    return opened;
+static void leave_queue(qk_slots_t *slots, int slot) {
+  int n = 0;
+  for (int i = 0; i < slots->nwaiting; i++)
+    if (slots->waiting[i] != slot) slots->waiting[n++] = slots->waiting[i];
+  slots->nwaiting = n;
+}
+
+/* A slot ends that was not solved. */
+static void refuse(qk_slots_t *slots, int i, const qk_err_t *err) {
+  slot_t *slot = &slots->slot[i];
+  if (slot->state == WAITING) leave_queue(slots, i);
+  qk_stage_drop(slots->stage, slot->berth);
+  slot->berth = NULL;
+  qk_segment_close(&slot->out);
+  slot->result =
+      (qk_result_t){.slot = i, .ticket = slot->fill.ticket, .refused = true, .err = *err};
+  slot->state = ENDED;
+}
+
+/* Sources that are taken as they come. */
+static bool is_staged(const qk_slots_t *slots, const slot_t *slot) {
+  return qk_stage_exists(slots->stage) && slot->fill.upload && slot->fill.smear.steps == 0;
+}
+
+static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
+  for (int k = 0; k < slots->nwaiting; k++) {
+    const int i = slots->waiting[k];
+    slot_t *slot = &slots->slot[i];
+    qk_err_t verdict = {0};
+    if (slot->berth != NULL || !is_staged(slots, slot)) continue;
+    qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.is_double,
+                                       &slot->berth, &verdict, err);
+    if (status != QK_OK) return status;
+    if (verdict.code == QK_OK) continue;
+    refuse(slots, i, &verdict);
+    k--;
   }
   return QK_OK;
 }
 
-qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_err_t verdict[],
-                          qk_err_t *err) {
+/* ---- in: columns ------------------------------------------------------------------------------------- */
+
+/* Slots that take columns together. */
+typedef struct group {
+  int n, slot[QK_SLOTS_MAX], column[QK_SLOTS_MAX];
+  qk_solver_t *solver;
+  qk_err_t verdict[QK_SLOTS_MAX];
+} group_t;
+
+/* Whether sources are coming that those that are there could start together with: nothing is lost while none is solved. */
+static bool others_come(const qk_slots_t *slots) {
+  if (qk_slots_solving(slots)) return false;
+  for (int k = 0; k < slots->nwaiting; k++) {
+    const qk_berth_t *berth = slots->slot[slots->waiting[k]].berth;
+    if (berth != NULL && !qk_berth_settled(berth)) return true;
+  }
+  return false;
+}
+
+static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
+  if (!is_staged(slots, slot)) return true;
+  return slot->berth != NULL && qk_berth_settled(slot->berth) && !others_come(slots);
+}
+
+/* Those that are ready, into the solver for one where nothing else is there, or into free columns of the block. */
+static void choose(const qk_slots_t *slots, group_t *group) {
   const qk_setup_t *s = slots->setup;
-  const bool lone = s->lone != NULL && n == 1 && qk_slots_running(slots) == 0;
-  qk_solver_t *solver = lone ? s->lone : s->solver;
-  int column[QK_SLOTS_MAX], taken[QK_SLOTS_MAX], ntaken = 0;
-  double tol[QK_SLOTS_MAX];
-  int64_t max_iter[QK_SLOTS_MAX];
-  for (int i = 0; i < n; i++) column[i] = lone ? 0 : fill[i].slot;
-  qk_status_t status = open_outputs(slots, n, fill, verdict, err);
-  if (status == QK_OK)
-    status = qk_source_make(slots->port, qk_solver_rhs(solver), n, fill, column, verdict, err);
-  if (status != QK_OK) return status;
-  for (int i = 0; i < n; i++) {
-    slot_t *to = &slots->slot[fill[i].slot];
-    if (verdict[i].code != QK_OK) {
-      qk_segment_close(&to->out);
+  *group = (group_t){.solver = s->solver};
+  int column = 0;
+  for (int k = 0; k < slots->nwaiting; k++) {
+    if (!is_ready(slots, &slots->slot[slots->waiting[k]])) continue;
+    while (column < s->nslot && !column_is_free(slots, column)) column++;
+    if (column == s->nslot) break;
+    group->slot[group->n] = slots->waiting[k];
+    group->column[group->n++] = column++;
+  }
+  if (s->lone != NULL && slots->nwaiting == 1 && group->n == 1 && count(slots, SOLVING) == 0) {
+    group->solver = s->lone;
+    group->column[0] = 0;
+  }
+}
+
+/* Sources that were staged are imported, the others made. */
+static qk_status_t make_sources(qk_slots_t *slots, group_t *group, qk_err_t *err) {
+  const qk_fill_t *fill[QK_SLOTS_MAX];
+  qk_field_t *field[QK_SLOTS_MAX];
+  qk_err_t verdict[QK_SLOTS_MAX] = {0};
+  int made[QK_SLOTS_MAX], n = 0;
+  for (int k = 0; k < group->n; k++) {
+    slot_t *slot = &slots->slot[group->slot[k]];
+    qk_field_t *b = qk_solver_rhs(group->solver, group->column[k]);
+    if (slot->berth == NULL) {
+      fill[n] = &slot->fill;
+      field[n] = b;
+      made[n++] = k;
       continue;
     }
-    to->fill = fill[i];
-    to->busy = true;
-    to->solver = solver;
-    to->column = taken[ntaken] = column[i];
-    tol[ntaken] = fill[i].tol;
-    max_iter[ntaken++] = fill[i].max_iter;
+    double basis[4][4][2];
+    qk_basis_import(slot->fill.basis, basis);
+    qk_status_t status =
+        qk_stage_import(slots->stage, slot->berth, basis, b, &group->verdict[k], err);
+    slot->berth = NULL;
+    if (status != QK_OK) return status;
   }
-  if (ntaken == 0) return QK_OK;
-  return explain(slots, qk_solver_fill_many(solver, taken, ntaken, tol, max_iter), err);
+  qk_status_t status = qk_source_make(slots->port, n, fill, field, verdict, err);
+  for (int i = 0; i < n; i++) group->verdict[made[i]] = verdict[i];
+  return status;
+}
+
+static qk_status_t take_columns(qk_slots_t *slots, qk_err_t *err) {
+  group_t group;
+  int column[QK_SLOTS_MAX], n = 0;
+  double tol[QK_SLOTS_MAX];
+  int64_t max_iter[QK_SLOTS_MAX];
+  choose(slots, &group);
+  if (group.n == 0) return QK_OK;
+  qk_status_t status = make_sources(slots, &group, err);
+  if (status != QK_OK) return status;
+  for (int k = 0; k < group.n; k++) {
+    slot_t *slot = &slots->slot[group.slot[k]];
+    if (group.verdict[k].code != QK_OK) {
+      refuse(slots, group.slot[k], &group.verdict[k]);
+      continue;
+    }
+    leave_queue(slots, group.slot[k]);
+    slot->state = SOLVING;
+    slot->solver = group.solver;
+    slot->column = column[n] = group.column[k];
+    tol[n] = slot->fill.tol;
+    max_iter[n++] = slot->fill.max_iter;
+  }
+  if (n == 0) return QK_OK;
+  return explain(slots, qk_solver_fill_many(group.solver, column, n, tol, max_iter), err);
+}
+
+static qk_status_t feed(qk_slots_t *slots, qk_err_t *err) {
+  qk_status_t status = begin_loads(slots, err);
+  return status == QK_OK ? take_columns(slots, err) : status;
+}
+
+qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_err_t *err) {
+  for (int k = 0; k < n; k++) {
+    slot_t *slot = &slots->slot[fill[k].slot];
+    qk_err_t verdict = {0};
+    QK_ASSERT(slot->state == FREE);
+    slot->fill = fill[k];
+    qk_status_t status = QK_OK;
+    if (fill[k].shm_out[0] != '\0')
+      status = qk_segment_open(slots->port->wire, fill[k].shm_out, fill[k].is_double, true,
+                               &slot->out, &verdict);
+    if (loses_process(status)) {
+      *err = verdict;
+      return status;
+    }
+    if (status != QK_OK) {
+      refuse(slots, fill[k].slot, &verdict);
+      continue;
+    }
+    slot->state = WAITING;
+    slots->waiting[slots->nwaiting++] = fill[k].slot;
+  }
+  return feed(slots, err);
 }
 
 /* ---- between ------------------------------------------------------------------------------------- */
 
-void qk_slots_cancel(qk_slots_t *slots, int slot) {
-  if (!slots->slot[slot].busy) return; /* its fill was refused */
-  qk_solver_cancel(slots->slot[slot].solver, slots->slot[slot].column);
+void qk_slots_cancel(qk_slots_t *slots, int i) {
+  const slot_t *slot = &slots->slot[i];
+  const qk_err_t cancelled = {.code = QK_CANCELLED};
+  if (slot->state == WAITING) refuse(slots, i, &cancelled);
+  if (slot->state == SOLVING) qk_solver_cancel(slot->solver, slot->column);
 }
 
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
-  qk_status_t status = s->lone ? qk_solver_step(s->lone) : QK_OK;
+  qk_status_t status = qk_stage_poll(slots->stage, err);
+  if (status == QK_OK) status = feed(slots, err);
+  if (status != QK_OK) return status;
+  slots->steps += qk_slots_solving(slots);
+  if (s->lone) status = qk_solver_step(s->lone);
   if (status == QK_OK) status = qk_solver_step(s->solver);
   return explain(slots, status, err);
 }
 
 /* ---- out ----------------------------------------------------------------------------------------- */
 
-/* |x|^2 of all columns in one pass. */
-static qk_status_t solution_norms(qk_slots_t *slots, qk_solver_t *solver, double norm2[][2],
-                                  qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
-  const qk_spinor_t x = qk_solver_solution(solver)->v;
-  size_t bytes = (size_t)x.nrhs * sizeof norm2[0];
-  qk_blas_args_t args = {.f = {x}, .red = slots->norms};
-  qk_status_t status = s->ops->blas(s->ctx, QK_BLAS_NORM2, &args);
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, norm2, slots->norms, bytes, QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
-  status = explain(slots, status, err);
-  if (status != QK_OK) return status;
-  return explain(slots, qk_comm_sum(s->geom.comm, norm2[0], 2 * x.nrhs), err);
-}
-
 static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
 }
 
-static qk_status_t retire(qk_slots_t *slots, int i, double norm2_x, qk_result_t *result) {
-  slot_t *slot = &slots->slot[i];
-  const qk_slot_t *state = qk_slots_state(slots, i);
-  *result = (qk_result_t){.slot = i,
-                          .ticket = slot->fill.ticket,
-                          .tol = slot->fill.tol,
-                          .true_residual = state->residual,
-                          .norm_b = state->norm_b,
-                          .norm_x = has_solution(state->status) ? sqrt(norm2_x) : 0,
-                          .iterations = state->iterations,
-                          .applications = state->applications,
-                          .seconds = state->seconds};
-  if (slot->fill.shm_out[0] != '\0' && has_solution(state->status)) {
-    double basis[4][4][2];
-    qk_basis_export(slot->fill.basis, basis);
-    qk_status_t status =
-        qk_port_write(slots->port, &slot->out, basis, slot->fill.factor,
-                      qk_solver_solution(slot->solver), slot->column, &result->err);
-    if (loses_process(status)) return status;
-    result->written = status == QK_OK;
+/* |x|^2 of n slots. */
+static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, double norm2[][2],
+                                  qk_err_t *err) {
+  const qk_setup_t *s = slots->setup;
+  qk_status_t status = QK_OK;
+  for (int k = 0; k < n && status == QK_OK; k++) {
+    const slot_t *slot = &slots->slot[ended[k]];
+    qk_blas_args_t args = {.f = {qk_solver_solution(slot->solver, slot->column)->v},
+                           .red = slots->norms + 2 * k};
+    status = s->ops->blas(s->ctx, QK_BLAS_NORM2, &args);
   }
-  if (result->err.code == QK_OK) result->err.code = state->status;
-  qk_segment_close(&slot->out);
-  qk_solver_clear(slot->solver, slot->column);
-  slot->busy = false;
-  return QK_OK;
+  if (status == QK_OK)
+    status =
+        s->ops->copy(s->ctx, norm2, slots->norms, (size_t)n * sizeof norm2[0], QK_COPY_TO_HOST, 0);
+  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
+  status = explain(slots, status, err);
+  if (status != QK_OK) return status;
+  return explain(slots, qk_comm_sum(s->geom.comm, norm2[0], 2 * n), err);
 }
 
-/* Those of one solver; results are added. */
-static qk_status_t retire_from(qk_slots_t *slots, qk_solver_t *solver, qk_result_t result[], int *n,
-                               qk_err_t *err) {
-  double norm2[QK_SLOTS_MAX][2];
-  int ended[QK_SLOTS_MAX], count = 0;
-  for (int i = 0; i < slots->setup->nslot; i++) {
-    const slot_t *slot = &slots->slot[i];
-    if (slot->busy && slot->solver == solver && qk_slots_state(slots, i)->state == QK_SLOT_ENDED)
-      ended[count++] = i;
+static qk_result_t result_of(const qk_slots_t *slots, int i, double norm2_x) {
+  const slot_t *slot = &slots->slot[i];
+  const qk_slot_t *state = qk_slots_state(slots, i);
+  return (qk_result_t){.slot = i,
+                       .ticket = slot->fill.ticket,
+                       .err = {.code = state->status},
+                       .tol = slot->fill.tol,
+                       .true_residual = state->residual,
+                       .norm_b = state->norm_b,
+                       .norm_x = has_solution(state->status) ? sqrt(norm2_x) : 0,
+                       .iterations = state->iterations,
+                       .applications = state->applications,
+                       .seconds = state->seconds};
+}
+
+/* The solution has been written, or could not be. */
+static void end(slot_t *slot, bool written, const qk_err_t *why) {
+  if (why->code == QK_OK)
+    slot->result.written = written;
+  else
+    slot->result.err = *why;
+  qk_segment_close(&slot->out);
+  slot->state = ENDED;
+}
+
+/* The solution leaves the column, which is free then. */
+static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) {
+  const qk_field_t *x = qk_solver_solution(slot->solver, slot->column);
+  const bool written = slot->fill.shm_out[0] != '\0' && has_solution(slot->result.err.code);
+  double basis[4][4][2];
+  qk_err_t why = {0};
+  qk_status_t status = QK_OK;
+  qk_basis_export(slot->fill.basis, basis);
+  if (written && qk_stage_exists(slots->stage)) {
+    status =
+        qk_stage_store(slots->stage, &slot->out, basis, slot->fill.factor, x, &slot->berth, err);
+    slot->state = LEAVING;
+  } else {
+    if (written)
+      status = qk_port_write(slots->port, &slot->out, basis, slot->fill.factor, x, 0, &why);
+    if (loses_process(status)) *err = why;
+    end(slot, written, &why);
+    status = loses_process(status) ? status : QK_OK;
   }
-  if (count == 0) return QK_OK;
-  qk_status_t status = solution_norms(slots, solver, norm2, err);
-  for (int k = 0; k < count && status == QK_OK; k++) {
-    const int i = ended[k];
-    status = retire(slots, i, norm2[slots->slot[i].column][0], &result[*n]);
-    if (status == QK_OK)
-      ++*n;
-    else
-      *err = result[*n].err;
+  qk_solver_clear(slot->solver, slot->column);
+  return status;
+}
+
+static bool needs_berth(const qk_slots_t *slots, const slot_t *slot) {
+  return slot->fill.shm_out[0] != '\0' && qk_stage_exists(slots->stage);
+}
+
+/* Columns that have ended, as far as their solutions can leave. */
+static qk_status_t clear_columns(qk_slots_t *slots, qk_err_t *err) {
+  double norm2[QK_SLOTS_MAX][2];
+  int ended[QK_SLOTS_MAX], n = 0, room = qk_stage_room(slots->stage);
+  for (int i = 0; i < qk_slots_count(slots) && n < slots->setup->nslot; i++) {
+    const qk_slot_t *state = qk_slots_state(slots, i);
+    if (state == NULL || state->state != QK_SLOT_ENDED) continue;
+    if (needs_berth(slots, &slots->slot[i]) && room-- <= 0) continue;
+    ended[n++] = i;
+  }
+  if (n == 0) return QK_OK;
+  qk_status_t status = solution_norms(slots, ended, n, norm2, err);
+  for (int k = 0; k < n && status == QK_OK; k++) {
+    slot_t *slot = &slots->slot[ended[k]];
+    slot->result = result_of(slots, ended[k], norm2[k][0]);
+    status = leave_column(slots, slot, err);
   }
   return status;
 }
 
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
   *n = 0;
-  qk_status_t status = s->lone ? retire_from(slots, s->lone, result, n, err) : QK_OK;
-  return status == QK_OK ? retire_from(slots, s->solver, result, n, err) : status;
+  qk_status_t status = clear_columns(slots, err);
+  for (int i = 0; i < qk_slots_count(slots) && status == QK_OK; i++) {
+    slot_t *slot = &slots->slot[i];
+    if (slot->state == LEAVING && qk_berth_settled(slot->berth)) {
+      qk_err_t why;
+      qk_stage_stored(slots->stage, slot->berth, &why);
+      slot->berth = NULL;
+      end(slot, true, &why);
+    }
+    if (slot->state != ENDED) continue;
+    result[(*n)++] = slot->result;
+    slot->state = FREE;
+  }
+  return status;
 }

@@ -29,6 +29,14 @@ qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
   return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
 }
 
+static qk_status_t move_scalars(qk_solver_t *s, double *at, int n, qk_copy_t kind) {
+  double *host = s->scalar_host + (at - s->scalar);
+  bool out = kind == QK_COPY_TO_HOST;
+  qk_status_t status =
+      s->dev->ops->copy(s->dev->ctx, out ? host : at, out ? at : host, scalar_bytes(s, n), kind, 0);
+  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
+}
+
 qk_status_t qk_solver_scalars(qk_solver_t *s, int n) {
   void *device = NULL, *host = NULL;
   size_t bytes = scalar_bytes(s, QK_SOLVER_OWN + n);
@@ -40,15 +48,7 @@ qk_status_t qk_solver_scalars(qk_solver_t *s, int n) {
   s->scalar_host = host;
   s->nscalar = n;
   memset(host, 0, bytes);
-  return qk_solver_store(s);
-}
-
-static qk_status_t move_scalars(qk_solver_t *s, double *at, int n, qk_copy_t kind) {
-  double *host = s->scalar_host + (at - s->scalar);
-  bool out = kind == QK_COPY_TO_HOST;
-  qk_status_t status =
-      s->dev->ops->copy(s->dev->ctx, out ? host : at, out ? at : host, scalar_bytes(s, n), kind, 0);
-  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
+  return move_scalars(s, s->scalar, QK_SOLVER_OWN + n, QK_COPY_TO_DEVICE);
 }
 
 qk_status_t qk_solver_fetch(qk_solver_t *s) {
@@ -67,10 +67,8 @@ qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n) {
   return status ? status : move_scalars(s, red, n, QK_COPY_TO_DEVICE);
 }
 
-qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
-  qk_status_t status =
-      qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {v}, .red = s->scalar});
-  if (!status) status = move_scalars(s, s->scalar, 1, QK_COPY_TO_HOST);
+qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2) {
+  qk_status_t status = move_scalars(s, s->scalar, 1, QK_COPY_TO_HOST);
   if (!status && qk_comm_size(s->dev->geom->comm) > 1)
     status = qk_comm_sum(s->dev->geom->comm, s->scalar_host, 2 * s->nslot);
   if (status) return status;
@@ -78,20 +76,18 @@ qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
   return QK_OK;
 }
 
-qk_status_t qk_solver_scale(qk_solver_t *s, qk_spinor_t f, const int *exponent,
-                            const uint8_t *mask) {
-  size_t offset = (size_t)s->nslot * 2;
-  bool needed = false;
-  for (int i = 0; i < s->nslot; i++) {
-    s->scalar_host[offset + 2 * i] = ldexp(1, exponent[i]);
-    s->scalar_host[offset + 2 * i + 1] = 0;
-    needed = needed || exponent[i] != 0;
-  }
-  if (!needed) return QK_OK;
-  qk_status_t status = move_scalars(s, s->scalar + offset, 1, QK_COPY_TO_DEVICE);
-  if (status) return status;
-  return qk_solver_blas(s, QK_BLAS_SCALE,
-                        &(qk_blas_args_t){.f = {f}, .c = {s->scalar + offset}, .mask = mask});
+qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
+  qk_status_t status =
+      qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {v}, .red = s->scalar});
+  return status ? status : qk_solver_norms(s, norm2);
+}
+
+qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device) {
+  const size_t at = ((size_t)s->nslot + (size_t)i) * 2;
+  s->scalar_host[at] = value;
+  s->scalar_host[at + 1] = 0;
+  *device = s->scalar + at;
+  return move_scalars(s, s->scalar + (size_t)s->nslot * 2, 1, QK_COPY_TO_DEVICE);
 }
 
 static qk_status_t upload(qk_solver_t *s, int at) {
@@ -148,14 +144,6 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   return QK_OK;
 }
 
-static qk_status_t create_system(qk_solver_t *s) {
-  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->b);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_FULL, &s->x);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->bhat);
-  if (!status) status = qk_field_create(s->dev, QK_DOUBLE, s->nslot, QK_EVEN, &s->xe);
-  return status;
-}
-
 static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
   qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
@@ -167,7 +155,6 @@ static qk_status_t create_recursion(qk_solver_t *s) {
   bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
   if (!status)
     status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
-  if (!status && s->params.deflation) status = qk_deflation_prepare(s->params.deflation, s->nslot);
   return status ? status : s->method->create(s);
 }
 
@@ -182,7 +169,7 @@ qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_p
   if (status) goto fail;
   s->trace = qk_calloc((size_t)s->check * s->nslot, sizeof *s->trace);
   status = s->trace ? QK_OK : QK_NO_MEMORY;
-  if (!status && system) status = create_system(s);
+  if (!status && system) status = qk_system_create(s);
   if (!status) status = create_recursion(s);
   status = qk_comm_agree(s->dev->geom->comm, status, err);
   if (status) {
@@ -211,10 +198,7 @@ void qk_solver_destroy(qk_solver_t *s) {
   if (s->scalar) ops->free(s->dev->ctx, s->scalar);
   qk_field_destroy(s->xi);
   qk_field_destroy(s->r);
-  qk_field_destroy(s->xe);
-  qk_field_destroy(s->bhat);
-  qk_field_destroy(s->x);
-  qk_field_destroy(s->b);
+  qk_system_destroy(s);
   if (s->mask_host) ops->free_host(s->dev->ctx, s->mask_host);
   if (s->mask) ops->free(s->dev->ctx, s->mask);
   qk_free(s->trace);
@@ -223,11 +207,11 @@ void qk_solver_destroy(qk_solver_t *s) {
 
 /* ---- slots ---------------------------------------------------------------------------------------------- */
 
-qk_field_t *qk_solver_rhs(qk_solver_t *s) {
-  return s->b;
+qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
+  return s->system[slot].b;
 }
-const qk_field_t *qk_solver_solution(qk_solver_t *s) {
-  return s->x;
+const qk_field_t *qk_solver_solution(qk_solver_t *s, int slot) {
+  return s->system[slot].x;
 }
 const qk_slot_t *qk_solver_slot(const qk_solver_t *s, int slot) {
   return &s->slot[slot];
@@ -280,40 +264,17 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
   }
 }
 
-/* Columns of slots that ended at once: zero source, zero solution. */
-static qk_status_t clear_columns(qk_solver_t *s, const uint8_t *mask) {
+qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask) {
   const uint8_t *on;
   qk_status_t status = qk_solver_upload_mask(s, mask, &on);
-  const qk_field_t *field[] = {s->b, s->x, s->xe};
-  for (int i = 0; i < 3 && !status; i++)
-    status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {field[i]->v}, .mask = on});
-  return status;
+  return status ? status
+                : qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
 }
 
-/* bhat, xe = 0, r = bhat and xi = 0 for new slots. */
 static qk_status_t begin_slots(qk_solver_t *s, const uint8_t *mask) {
-  int down[QK_MAX_RHS];
   double norm2[QK_MAX_RHS];
-  const uint8_t *on;
-  qk_field_t *t;
-  for (int i = 0; i < s->nslot; i++) down[i] = mask[i] ? -s->w[i].exponent : 0;
-  qk_status_t status = qk_solver_scale(s, s->b->v, down, NULL);
-  if (!status) status = qk_solver_upload_mask(s, mask, &on);
-  if (!status) status = qk_work_reserve(s->work, QK_DOUBLE, s->nslot, QK_EVEN, &t);
-  if (status) return status;
-  status = s->op->ops->prepare_eo(s->op, t, s->b);
-  if (!status)
-    status =
-        qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {s->bhat->v, t->v}, .mask = on});
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {s->r->v, t->v}, .mask = on});
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xe->v}, .mask = on});
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
-  if (!status) status = qk_solver_guess(s, t, on);
-  if (!status) status = qk_solver_norm2(s, t->v, norm2);
-  qk_work_release(s->work, t);
+  qk_status_t status = qk_system_begin(s, mask, norm2);
+  if (!status) status = qk_solver_clear_correction(s, mask);
   if (status) return status;
   for (int i = 0; i < s->nslot; i++) {
     if (!mask[i]) continue;
@@ -335,14 +296,14 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
     mask[k] = 1;
   }
   double norm2[QK_MAX_RHS];
-  qk_status_t status = s->failed ? s->failed : qk_solver_norm2(s, s->b->v, norm2);
+  qk_status_t status = s->failed ? s->failed : qk_system_source_norms(s, mask, norm2);
   if (status) return status;
   for (int i = 0; i < n; i++) {
     s->slot[slot[i]].tol = tol[i];
     s->slot[slot[i]].max_iter = max_iter[i];
   }
   take_slots(s, mask, empty, norm2);
-  if (memchr(empty, 1, sizeof empty)) status = clear_columns(s, empty);
+  if (memchr(empty, 1, sizeof empty)) status = qk_system_clear(s, empty);
   if (!status && memchr(mask, 1, sizeof mask)) status = begin_slots(s, mask);
   return status ? status : qk_solver_set_running(s);
 }

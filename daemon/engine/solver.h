@@ -1,14 +1,14 @@
 /*
  * solver.h: Krylov solvers that work on slots.
  *
- * A solver owns a batch of nslot slots, one column of its block fields each. fill() gives a slot a
+ * A solver owns a batch of nslot slots, one column of the block that it iterates on each. fill() gives a slot a
  * right-hand side with its own tolerance and limits; step() moves all running slots on by one check
  * interval; a slot that has ended can be read, cleared and filled again while the others run. What a
  * slot holds, even NaN, changes no bit of the others.
  *
- * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system;
- * solution and residual are kept in double and replaced per slot when the residual has fallen by
- * params.reliable (reliable updates). Convergence is |b - M x| <= tol |b| of the full operator, in
+ * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system, with all slots in
+ * one block; source, solution and residual are kept in double, in fields of each slot's own, and brought up to date
+ * when the residual has fallen by params.reliable (reliable updates). Convergence is |b - M x| <= tol |b| of the full operator, in
  * double; nothing else is called converged. Calls are collective.
  */
 #ifndef QK_ENGINE_SOLVER_H
@@ -59,18 +59,17 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
                              qk_solver_t **solver, qk_err_t *err);
 void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 
-/* The block that right-hand sides are written into before fill (full, double, nslot columns): import
- * or generate into column `slot` of it while that slot is free. fill() may scale the column by a power
- * of two (undone in the solution); it is needed until the slot is cleared. */
-qk_field_t *qk_solver_rhs(qk_solver_t *solver);
-/* Where solutions stand from the end of a slot until it is cleared (full, double, nslot columns). */
-const qk_field_t *qk_solver_solution(qk_solver_t *solver);
+/* The field that the right-hand side of a slot is written into before fill (full, double, one column), while the slot is
+ * free. fill() may scale it by a power of two (undone in the solution); it is needed until the slot is cleared. */
+qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
+/* Where the solution of a slot stands from its end until it is cleared (full, double, one column). */
+const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
 
-/* Column `slot` of rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with NAN_INPUT.
+/* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with NAN_INPUT.
  * tol > 0; max_iter >= 1 is looked at every `check` iterations. QK_BAD_ARGUMENT (also for a slot that is
  * not free) changes nothing. */
 qk_status_t qk_solver_fill(qk_solver_t *solver, int slot, double tol, int64_t max_iter);
-/* Several slots at once: one pass over the fields. */
+/* Several slots at once. */
 qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, const double *tol,
                                 const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */

@@ -1,9 +1,10 @@
 /*
  * solver_impl.h: what solver.c and the Krylov methods share. Private to the solvers.
  *
- * solver.c owns the slots, the double-precision solution and residual, and all decisions; a method owns
- * the recursion. A method sees the system Mhat xi = r in the inner precision, even sites: it reduces r
- * and accumulates xi. Both are replaced by solver.c between two runs, for some slots.
+ * solver.c and solver_step.c own the slots and all decisions, solver_system.c the double-precision source, solution
+ * and residual of each slot; a method owns the recursion. A method sees the system Mhat xi = r in the inner
+ * precision, even sites, all slots as columns of one block: it reduces r and accumulates xi. Columns of both are
+ * replaced between two runs, for some slots.
  *
  * Independence of slots: whatever a method or solver.c does to a slot depends on that slot's numbers and
  * on the number of its own iterations alone; block-wide passes over other slots leave their bits alone.
@@ -55,6 +56,14 @@ typedef struct qk_slot_work {
   double filled_at;      /* monotonic seconds */
 } qk_slot_work_t;
 
+/* The system of a slot, in double, one column. */
+typedef struct qk_system {
+  qk_field_t *b; /* full */
+  qk_field_t *
+      x; /* full: the solution once the slot has ended; before, its even half is what r belongs to */
+  qk_field_t *bhat; /* even: of Mhat x_e = bhat */
+} qk_system_t;
+
 struct qk_solver {
   qk_operator_t *op;
   qk_work_t *work;
@@ -65,9 +74,8 @@ struct qk_solver {
   int nslot, check;
   int refresh; /* iterations after which r is recomputed in double */
 
-  qk_field_t *b, *x;     /* full, double */
-  qk_field_t *bhat, *xe; /* even, double */
-  qk_field_t *r, *xi;    /* even, inner precision; xi: see wide_solution */
+  qk_system_t system[QK_MAX_RHS];
+  qk_field_t *r, *xi; /* even, inner precision; xi: see wide_solution */
 
   int nscalar;                  /* of the method; solver.c has QK_SOLVER_OWN more before them */
   double *scalar, *scalar_host; /* device, pinned host */
@@ -122,19 +130,45 @@ static inline qk_status_t qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op,
 /* |v|^2 of all slots, over the ranks. Waits. */
 qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2);
 
-/* f *= 2^exponent[slot] for the slots of the mask (NULL: all). */
-qk_status_t qk_solver_scale(qk_solver_t *s, qk_spinor_t f, const int *exponent,
-                            const uint8_t *mask);
+/* Sums over the ranks of what was written for some slots to s->scalar + 2 * slot: norms. Waits. */
+qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2);
+
+/* A real factor for slot i alone, on the device until the next one. */
+qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device);
+
+/* xi = 0 for the slots of the mask. */
+qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask);
 
 /* After the states of slots have changed. */
 qk_status_t qk_solver_set_running(qk_solver_t *s);
 
 void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status);
 
-/* x += what deflation makes of r = bhat - Mhat x, and r anew; double, all columns. Nothing without deflation. */
-qk_status_t qk_solver_deflate(qk_solver_t *s, qk_field_t *x, qk_field_t *r);
-/* The same from x = 0 for new slots: xe, r and t, which is bhat on entry, their residual. */
-qk_status_t qk_solver_guess(qk_solver_t *s, qk_field_t *t, const uint8_t *mask);
+/* ---- solver_system.c. norm2: [nslot], of the slots of the mask alone; those of the others mean nothing. ---- */
+
+qk_status_t qk_system_create(qk_solver_t *s);
+void qk_system_destroy(qk_solver_t *s);
+
+/* |b|^2. */
+qk_status_t qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *norm2);
+/* x = 0. */
+qk_status_t qk_system_clear(qk_solver_t *s, const uint8_t *mask);
+/* b in the units of s->w, bhat, and x = 0 or what deflation makes of it; r, and |r|^2. xi is the caller's. */
+qk_status_t qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
+
+typedef struct qk_update {
+  double norm;   /* of bhat - Mhat (x_e + xi) */
+  bool taken;    /* xi is part of x_e now */
+  bool rejected; /* it would have made the residual larger: r belongs to x_e without it */
+} qk_update_t;
+
+/* x_e += xi of one slot where that is an improvement (add; without: xi is left out of it), and r = bhat - Mhat x_e in
+ * double. */
+qk_status_t qk_system_update(qk_solver_t *s, int i, bool add, qk_update_t *result);
+/* x from x_e, and |b - M x|^2, in the units of s->w. */
+qk_status_t qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
+/* x in the units of the source. */
+qk_status_t qk_system_rescale(qk_solver_t *s, int i);
 
 /* The end of the slots in `mask`: solution and true residual of the full operator. Slots whose residual
  * is good end with OK; others end with what is in `otherwise`, or go on with a tighter target where that

@@ -83,110 +83,56 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   plan->fresh[i] = plan->act[i] && (lost || s->broken[i] || (stuck && !reached));
 }
 
-static qk_status_t masked(qk_solver_t *s, qk_blas_op_t op, const qk_field_t *f0,
-                          const qk_field_t *f1, const uint8_t *mask) {
-  const uint8_t *on;
-  if (!any(mask)) return QK_OK;
-  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
-  if (status) return status;
-  qk_blas_args_t args = {.f = {f0->v}, .mask = on};
-  if (f1) args.f[1] = f1->v;
-  return qk_solver_blas(s, op, &args);
-}
-
-/* bhat - Mhat x in double. */
-static qk_status_t residual(qk_solver_t *s, qk_field_t *r, const qk_field_t *x) {
-  return s->op->ops->apply_eo(s->op, r, x, false, s->bhat);
-}
-
-/* Brings the books of a slot up to date after r was recomputed; norm: of the residual of xe + xi. */
-static void account(qk_solver_t *s, int i, bool taken, double norm, const plan_t *plan) {
+/* Brings the books of a slot up to date after r was recomputed. */
+static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan_t *plan) {
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
   const bool paid = s->params.precond.apply != NULL; /* an update is a whole run then */
-  const bool gained = taken && norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
-  slot->applications += (plan->add[i] && !taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
+  const bool gained =
+      update->taken && update->norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
+  slot->applications += (plan->add[i] && !update->taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
   if (gained)
     w->stalls = 0;
-  else if (!taken || !plan->due[i] || paid)
+  else if (!update->taken || !plan->due[i] || paid)
     w->stalls++;
   if (gained) w->breakdown = false;
-  if (taken) w->best = norm;
+  if (update->taken) w->best = update->norm;
   w->lowest = w->best;
   w->lowest_at = w->recomputed_at = slot->iterations;
 }
 
 /* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
 static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
-  uint8_t take[QK_MAX_RHS] = {0}, keep[QK_MAX_RHS] = {0}, reject[QK_MAX_RHS] = {0};
-  double norm2[QK_MAX_RHS];
-  qk_field_t *x, *r = NULL;
-  qk_status_t status = qk_work_reserve(s->work, QK_DOUBLE, s->nslot, QK_EVEN, &x);
-  if (status) return status;
-  status = qk_work_reserve(s->work, QK_DOUBLE, s->nslot, QK_EVEN, &r);
-  if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {x->v, s->xe->v}});
-  if (!status) status = qk_solver_gather(s, plan->add);
-  if (!status) status = masked(s, QK_BLAS_ADD, x, s->xi, plan->add);
-  if (!status) status = residual(s, r, x);
-  if (!status) status = qk_solver_deflate(s, x, r);
-  if (!status) status = qk_solver_norm2(s, r->v, norm2);
-  if (status) goto done;
-  for (int i = 0; i < s->nslot; i++) {
+  qk_status_t status = qk_solver_gather(s, plan->add);
+  for (int i = 0; i < s->nslot && !status; i++) {
+    qk_update_t update;
     if (!plan->act[i]) continue;
-    double norm = sqrt(norm2[i]);
-    bool moved = plan->add[i] || s->params.deflation; /* x is not xe */
-    take[i] = moved && norm < s->w[i].best;
-    reject[i] = moved && !take[i];
-    keep[i] = !reject[i];
-    if (reject[i] || norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
-    account(s, i, take[i], norm, plan);
+    status = qk_system_update(s, i, plan->add[i], &update);
+    if (status) break;
+    if (update.rejected || update.norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
+    account(s, i, &update, plan);
   }
-  status = masked(s, QK_BLAS_COPY, s->xe, x, take);
-  if (!status) status = masked(s, QK_BLAS_COPY, s->r, r, keep);
-  if (!status && any(reject)) {
-    status = residual(s, r, s->xe);
-    if (!status) status = masked(s, QK_BLAS_COPY, s->r, r, reject);
-  }
-  if (!status) status = masked(s, QK_BLAS_ZERO, s->xi, NULL, plan->act);
-done:
-  qk_work_release(s->work, r);
-  qk_work_release(s->work, x);
-  return status;
-}
-
-/* The full solution of all slots from xe and b; |b - M x|^2; then x in the units of the source. */
-static qk_status_t solutions(qk_solver_t *s, double *norm2) {
-  qk_field_t *r;
-  qk_status_t status = qk_work_reserve(s->work, QK_DOUBLE, s->nslot, QK_FULL, &r);
-  if (status) return status;
-  status = s->op->ops->reconstruct_eo(s->op, s->x, s->xe, s->b);
-  if (!status) status = s->op->ops->apply(s->op, r, s->x, false, s->b, -1);
-  if (!status) status = qk_solver_norm2(s, r->v, norm2);
-  qk_work_release(s->work, r);
-  if (status) return status;
-  int up[QK_MAX_RHS];
-  for (int i = 0; i < s->nslot; i++) up[i] = s->w[i].exponent;
-  return qk_solver_scale(s, s->x->v, up, NULL);
+  return status ? status : qk_solver_clear_correction(s, plan->act);
 }
 
 qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
   double norm2[QK_MAX_RHS];
-  qk_status_t status = solutions(s, norm2);
-  if (status) return status;
-  for (int i = 0; i < s->nslot; i++) {
+  qk_status_t status = qk_system_reconstruct(s, mask, norm2);
+  for (int i = 0; i < s->nslot && !status; i++) {
     if (!mask[i]) continue;
     qk_slot_t *slot = &s->slot[i];
     qk_slot_work_t *w = &s->w[i];
     slot->applications++;
     slot->residual = sqrt(norm2[i]) / w->norm_b;
-    if (slot->residual <= slot->tol)
-      qk_solver_end_slot(s, i, QK_OK);
-    else if (otherwise[i] || !isfinite(slot->residual))
-      qk_solver_end_slot(s, i, otherwise[i] ? otherwise[i] : QK_BREAKDOWN);
-    else
+    const bool good = slot->residual <= slot->tol;
+    if (!good && !otherwise[i] && isfinite(slot->residual)) {
       w->target = 0.9 * w->best * slot->tol / slot->residual;
+      continue;
+    }
+    status = qk_system_rescale(s, i);
+    qk_solver_end_slot(s, i, good ? QK_OK : otherwise[i] ? otherwise[i] : QK_BREAKDOWN);
   }
-  return QK_OK;
+  return status;
 }
 
 /* Slots that have reached their target, or must end without. */

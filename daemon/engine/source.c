@@ -90,19 +90,20 @@ static void refuse(const group_t *group, const qk_err_t *reason, qk_err_t verdic
 }
 
 /* block has a column for each source of the group. */
-static qk_status_t smear_into(qk_port_t *port, qk_field_t *block, const qk_field_t *rhs,
-                              const group_t *group, const qk_fill_t fill[], const int column[],
+static qk_status_t smear_into(qk_port_t *port, qk_field_t *block, const group_t *group,
+                              const qk_fill_t *const fill[], qk_field_t *const field[],
                               qk_err_t verdict[], qk_err_t *err) {
   qk_setup_t *s = port->setup;
   double one[4][4][2];
   qk_err_t reason = {0};
   for (int k = 0; k < group->n; k++) {
     int i = group->index[k];
-    if (!loses_process(make_one(port, &fill[i], block, k, &verdict[i]))) continue;
+    if (!loses_process(make_one(port, fill[i], block, k, &verdict[i]))) continue;
     *err = verdict[i];
     return verdict[i].code;
   }
-  qk_status_t status = qk_smear_cache_apply(s->smear, &fill[group->index[0]].smear, block, &reason);
+  qk_status_t status =
+      qk_smear_cache_apply(s->smear, &fill[group->index[0]]->smear, block, &reason);
   qk_setup_explain(s, status, &reason);
   if (status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY) {
     qk_err_prefix(&reason, "smearing");
@@ -112,15 +113,15 @@ static qk_status_t smear_into(qk_port_t *port, qk_field_t *block, const qk_field
   qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (int k = 0; k < group->n && status == QK_OK; k++)
     if (verdict[group->index[k]].code == QK_OK)
-      status = qk_port_move(port, one, block, k, rhs, column[group->index[k]]);
+      status = qk_port_move(port, one, block, k, field[group->index[k]], 0);
   *err = reason;
   return qk_setup_explain(s, status, err);
 }
 
 /* The block has one shape whatever is in it, so that the same work fields serve every group. */
-static qk_status_t make_smeared(qk_port_t *port, const qk_field_t *rhs, const group_t *group,
-                                const qk_fill_t fill[], const int column[], qk_err_t verdict[],
-                                qk_err_t *err) {
+static qk_status_t make_smeared(qk_port_t *port, const group_t *group,
+                                const qk_fill_t *const fill[], qk_field_t *const field[],
+                                qk_err_t verdict[], qk_err_t *err) {
   const qk_setup_t *s = port->setup;
   int nrhs = s->nslot < QK_TILE ? s->nslot : QK_TILE;
   qk_field_t *block = NULL;
@@ -128,7 +129,7 @@ static qk_status_t make_smeared(qk_port_t *port, const qk_field_t *rhs, const gr
   qk_status_t status = qk_field_create(&s->dev, QK_DOUBLE, nrhs, QK_FULL, &block);
   status = qk_comm_agree(s->geom.comm, qk_setup_explain(s, status, &reason), &reason);
   if (status == QK_OK)
-    status = smear_into(port, block, rhs, group, fill, column, verdict, err);
+    status = smear_into(port, block, group, fill, field, verdict, err);
   else if (status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY) {
     qk_err_prefix(&reason, "smearing");
     refuse(group, &reason, verdict);
@@ -139,26 +140,26 @@ static qk_status_t make_smeared(qk_port_t *port, const qk_field_t *rhs, const gr
   return status;
 }
 
-qk_status_t qk_source_make(qk_port_t *port, const qk_field_t *rhs, int n, const qk_fill_t fill[],
-                           const int column[], qk_err_t verdict[], qk_err_t *err) {
+qk_status_t qk_source_make(qk_port_t *port, int n, const qk_fill_t *const fill[],
+                           qk_field_t *const field[], qk_err_t verdict[], qk_err_t *err) {
   bool made[QK_SLOTS_MAX];
   for (int i = 0; i < n; i++) {
     made[i] = verdict[i].code != QK_OK;
-    if (made[i] || fill[i].smear.steps > 0) continue;
+    if (made[i] || fill[i]->smear.steps > 0) continue;
     made[i] = true;
-    if (!loses_process(make_one(port, &fill[i], rhs, column[i], &verdict[i]))) continue;
+    if (!loses_process(make_one(port, fill[i], field[i], 0, &verdict[i]))) continue;
     *err = verdict[i];
     return verdict[i].code;
   }
   for (int i = 0; i < n; i++) {
     group_t group = {0};
     for (int k = i; k < n && group.n < QK_TILE; k++) {
-      if (made[k] || !qk_smearing_equal(&fill[k].smear, &fill[i].smear)) continue;
+      if (made[k] || !qk_smearing_equal(&fill[k]->smear, &fill[i]->smear)) continue;
       made[k] = true;
       group.index[group.n++] = k;
     }
     if (group.n == 0) continue;
-    qk_status_t status = make_smeared(port, rhs, &group, fill, column, verdict, err);
+    qk_status_t status = make_smeared(port, &group, fill, field, verdict, err);
     if (status != QK_OK) return status;
   }
   return QK_OK;

@@ -14,6 +14,7 @@ enum { REALS_PER_SITE = 24, TAG_PART = 900 };
 struct qk_wire {
   const qk_geom_t *geom;
   bool reaches;     /* this rank is on the host of rank 0 */
+  bool local;       /* all are */
   uint64_t *remote; /* [ranks]: 1 for those that are not */
 };
 
@@ -44,6 +45,8 @@ qk_status_t qk_wire_create(const qk_geom_t *geom, qk_wire_t **wire, qk_err_t *er
     qk_fail(err, status, "the ranks could not exchange their hosts");
     goto free_memory;
   }
+  w->local = true;
+  for (int i = 0; i < size; i++) w->local = w->local && remote[i] == 0;
   *wire = w;
   return QK_OK;
 
@@ -57,6 +60,10 @@ void qk_wire_destroy(qk_wire_t *wire) {
   if (wire == NULL) return;
   qk_free(wire->remote);
   qk_free(wire);
+}
+
+bool qk_wire_is_local(const qk_wire_t *wire) {
+  return wire->local;
 }
 
 static qk_status_t open_here(const char *name, const char *what, int64_t want, bool writable,
@@ -109,32 +116,57 @@ static qk_status_t move_bytes(int fd, char *buf, size_t bytes, off_t at, bool wr
   return QK_OK;
 }
 
-/* The part of the rank at coord, in the longest runs of sites that stand together: directions up to
- * the first one that is split. */
-static qk_status_t move_part(const qk_geom_t *geom, const int coord[4], const qk_segment_t *segment,
-                             char *part, bool write, qk_err_t *err) {
-  const int32_t *l = geom->lat.l;
-  int last = 0;
-  int64_t run = l[0];
-  while (last < 3 && geom->grid[last] == 1) run *= l[++last];
-  size_t bytes = (size_t)run * site_bytes(segment->is_double);
+/* A piece: the longest run of sites that stand together in the object and in a part, a time slice at most: directions
+ * up to the first one that is split. */
+typedef struct run {
+  int last; /* the direction that it ends with */
+  int64_t sites;
+} run_t;
 
-  for (int64_t i = 0; i * run < geom->local_volume; i++) {
-    int64_t rest = i, site = 0, stride = 1;
-    for (int mu = 0; mu < 4; mu++) {
-      int64_t x = (int64_t)coord[mu] * l[mu];
-      if (mu > last) {
-        x += rest % l[mu];
-        rest /= l[mu];
-      }
-      site += x * stride;
-      stride *= geom->global[mu];
+static run_t run_of(const qk_geom_t *geom) {
+  run_t run = {.sites = geom->lat.l[0]};
+  while (run.last < 2 && geom->grid[run.last] == 1) run.sites *= geom->lat.l[++run.last];
+  return run;
+}
+
+int64_t qk_wire_pieces(const qk_wire_t *wire) {
+  return wire->geom->local_volume / run_of(wire->geom).sites;
+}
+
+/* Piece i of the part of the rank at coord. */
+static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
+                              const qk_segment_t *segment, int64_t i, char *part, bool write,
+                              qk_err_t *err) {
+  const int32_t *l = geom->lat.l;
+  const run_t run = run_of(geom);
+  const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
+  int64_t rest = i, site = 0, stride = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    int64_t x = (int64_t)coord[mu] * l[mu];
+    if (mu > run.last) {
+      x += rest % l[mu];
+      rest /= l[mu];
     }
-    off_t at = site * (off_t)site_bytes(segment->is_double);
-    qk_status_t status = move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
-    if (status != QK_OK) return status;
+    site += x * stride;
+    stride *= geom->global[mu];
   }
-  return QK_OK;
+  off_t at = site * (off_t)site_bytes(segment->is_double);
+  return move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
+}
+
+qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
+                                  void *part, bool write, qk_err_t *err) {
+  return move_piece(wire->geom, wire->geom->coord, segment, piece, part, write, err);
+}
+
+/* The part of the rank at coord. */
+static qk_status_t move_part(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment,
+                             char *part, bool write, qk_err_t *err) {
+  const int64_t n = qk_wire_pieces(wire);
+  qk_status_t status = QK_OK;
+  for (int64_t i = 0; i < n && status == QK_OK; i++)
+    status = move_piece(wire->geom, coord, segment, i, part, write, err);
+  return status;
 }
 
 /* Rank 0 on behalf of the ranks of other hosts, one after the other through its own part. A
@@ -151,7 +183,7 @@ static qk_status_t relay(const qk_wire_t *wire, const qk_segment_t *segment, cha
     qk_status_t sent = QK_OK;
     if (write) sent = qk_comm_recv(comm, part, bytes, rank, TAG_PART);
     if (sent != QK_OK) return qk_fail(err, sent, "no part of a solution from rank %d", rank);
-    if (status == QK_OK) status = move_part(wire->geom, coord, segment, part, write, err);
+    if (status == QK_OK) status = move_part(wire, coord, segment, part, write, err);
     if (!write) sent = qk_comm_send(comm, part, bytes, rank, TAG_PART);
     if (sent != QK_OK) return qk_fail(err, sent, "no part of a source to rank %d", rank);
   }
@@ -167,7 +199,7 @@ qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *
     status = qk_comm_recv(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
     if (status != QK_OK) qk_fail(err, status, "no part of a source from rank 0");
   } else if (status == QK_OK) {
-    status = move_part(wire->geom, wire->geom->coord, segment, part, false, err);
+    status = move_part(wire, wire->geom->coord, segment, part, false, err);
   }
   return qk_comm_agree(comm, status, err);
 }
@@ -177,7 +209,7 @@ qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void 
   qk_comm_t *comm = wire->geom->comm;
   qk_status_t status = QK_OK;
   if (wire->reaches) {
-    status = move_part(wire->geom, wire->geom->coord, segment, part, true, err);
+    status = move_part(wire, wire->geom->coord, segment, part, true, err);
   } else {
     status = qk_comm_send(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
     if (status != QK_OK) qk_fail(err, status, "no part of a solution to rank 0");

@@ -35,6 +35,14 @@ void qk_segment_close(qk_segment_t *segment); /* not collective; a closed one st
 /* Bytes of a part. */
 size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double);
 
+/* A part moves in pieces, each of its own bytes: qk_wire_pieces of them. Not collective, from any thread; on ranks
+ * that reach the object. */
+int64_t qk_wire_pieces(const qk_wire_t *wire);
+qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
+                                  void *part, bool write, qk_err_t *err);
+/* Whether all ranks reach the objects: the same on all of them. */
+bool qk_wire_is_local(const qk_wire_t *wire);
+
 qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *part,
                             qk_err_t *err);
 /* part is used as work space and does not keep its contents on rank 0. */

@@ -1,5 +1,6 @@
 #include "daemon/engine/worker.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -11,7 +12,7 @@
 #include "daemon/engine/slots.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20 };
+enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -21,22 +22,25 @@ typedef struct worker {
   qk_slots_t *slots;
   qk_turn_t turn;
   qk_status_t stop; /* why a turn of kind STOP stops */
-  uint64_t steps;
   double last_heartbeat;
-  double last_progress[QK_SLOTS_MAX], last_news;
+  double last_progress[QK_SEATS_MAX], last_news;
   double more_until;     /* rank 0: fills that were announced are waited for until then */
   int queued;            /* rank 0: right-hand sides that take the next free slots */
   int refills;           /* rank 0: fills of slots that have just become free, waited for ... */
   double refill_until;   /* ... until then: a step without them costs as much */
   qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
   double wanted_since;   /* ... and since when fills wait for that */
-  qk_fill_t waiting[QK_SLOTS_MAX];
+  qk_fill_t waiting[QK_SEATS_MAX];
   int nwaiting;
   qk_err_t *err;
 } worker_t;
 
 static bool running(const worker_t *w) {
   return w->setup != NULL && qk_slots_running(w->slots) > 0;
+}
+
+static bool solving(const worker_t *w) {
+  return w->setup != NULL && qk_slots_solving(w->slots);
 }
 
 /* A checkpoint is being written, which turns look after. */
@@ -62,7 +66,7 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
   if (w->setup == NULL)
     status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
   else
-    status = qk_fill_parse(message, w->setup->nslot, &fill, &err);
+    status = qk_fill_parse(message, qk_slots_count(w->slots), &fill, &err);
   if (status == QK_OK && slot_is_taken(w, fill.slot))
     status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
   if (status != QK_OK)
@@ -88,7 +92,7 @@ static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
 
 /* A ticket may have ended already, or stand in a fill of this very turn. */
 static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
-  if (w->setup == NULL || message->slot >= (uint32_t)w->setup->nslot) return QK_OK;
+  if (w->setup == NULL || message->slot >= (uint32_t)qk_slots_count(w->slots)) return QK_OK;
   int slot = (int)message->slot;
   if (forget_waiting(w, slot, message->ticket)) {
     qk_err_t err = {.code = QK_CANCELLED};
@@ -165,7 +169,7 @@ static qk_status_t beat(worker_t *w) {
   double now = qk_now_ms();
   if (now - w->last_heartbeat < QK_HEARTBEAT_MS) return QK_OK;
   w->last_heartbeat = now;
-  return qk_report_heartbeat(w->channel, w->steps, w->setup != NULL ? w->setup->device_bytes : 0,
+  return qk_report_heartbeat(w->channel, w->slots != NULL ? qk_slots_steps(w->slots) : 0, w->setup != NULL ? w->setup->device_bytes : 0,
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
 
@@ -189,7 +193,14 @@ static void settle_remedy(worker_t *w) {
 
 static bool lacks_refills(const worker_t *w) {
   return w->turn.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
-         qk_now_ms() < w->refill_until;
+         qk_now_ms() < w->refill_until && w->turn.head.nfill < qk_slots_hungry(w->slots);
+}
+
+/* Milliseconds that rank 0 may wait for messages before the next turn. */
+static double patience(const worker_t *w, bool refill, bool more) {
+  if (refill) return w->refill_until - qk_now_ms();
+  if (running(w)) return solving(w) ? 0 : TRANSFER_MS;
+  return (more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS) - qk_now_ms();
 }
 
 /* Fills w->turn; waits as long as there is nothing to do. */
@@ -199,11 +210,8 @@ static qk_status_t next_turn(worker_t *w) {
   if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
   bool more = false, refill = lacks_refills(w);
   for (;;) {
-    double until = refill ? w->refill_until
-                   : more ? w->more_until
-                          : w->last_heartbeat + QK_HEARTBEAT_MS;
-    double wait = until - qk_now_ms();
-    if ((refill || !running(w)) && wait > 0) qk_channel_wait(w->channel, (int)wait + 1);
+    const double wait = patience(w, refill, more);
+    if (wait > 0) qk_channel_wait(w->channel, (int)ceil(wait));
     qk_status_t status = hear_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
@@ -250,34 +258,31 @@ static qk_status_t load(worker_t *w) {
 }
 
 static qk_status_t fill(worker_t *w) {
-  qk_err_t verdict[QK_SLOTS_MAX];
-  int n = w->turn.head.nfill;
-  qk_status_t status = qk_slots_fill(w->slots, n, w->turn.fill, verdict, w->err);
-  for (int i = 0; i < n && status == QK_OK; i++) {
-    const qk_fill_t *f = &w->turn.fill[i];
-    w->last_progress[f->slot] = qk_now_ms();
-    if (verdict[i].code != QK_OK)
-      status = qk_report_slot_refused(w->channel, (uint32_t)f->slot, f->ticket, &verdict[i]);
-  }
-  return status;
+  for (int i = 0; i < w->turn.head.nfill; i++) w->last_progress[w->turn.fill[i].slot] = qk_now_ms();
+  return qk_slots_fill(w->slots, w->turn.head.nfill, w->turn.fill, w->err);
 }
 
 static qk_status_t tell_slots(worker_t *w) {
   double now = qk_now_ms();
   qk_status_t status = QK_OK;
-  for (int i = 0; i < w->setup->nslot && status == QK_OK; i++) {
-    if (!qk_slots_busy(w->slots, i) || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
+  for (int i = 0; i < qk_slots_count(w->slots) && status == QK_OK; i++) {
+    const qk_slot_t *state = qk_slots_state(w->slots, i);
+    if (state == NULL || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
     w->last_progress[i] = now;
-    status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i),
-                                     qk_slots_state(w->slots, i));
+    status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i), state);
   }
   return status;
+}
+
+static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
+  return r->refused ? qk_report_slot_refused(w->channel, (uint32_t)r->slot, r->ticket, &r->err)
+                    : qk_report_slot_done(w->channel, r);
 }
 
 /* Rank 0 decides. */
 static void watch(worker_t *w, const qk_result_t *result) {
   qk_mg_host_t *mg = w->setup->mg;
-  if (mg == NULL || w->channel == NULL) return;
+  if (mg == NULL || w->channel == NULL || result->refused) return;
   qk_mg_remedy_t remedy = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
                                           result->tol, result->true_residual);
   if (remedy == QK_MG_KEEP || w->wanted != QK_MG_KEEP) return;
@@ -324,18 +329,15 @@ static void expect_refills(worker_t *w, int n) {
 }
 
 static qk_status_t work(worker_t *w) {
-  qk_result_t result[QK_SLOTS_MAX];
+  qk_result_t result[QK_SEATS_MAX];
   int n = 0;
   qk_status_t status = fill(w);
   for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
-  if (status == QK_OK && running(w)) {
-    status = qk_slots_step(w->slots, w->err);
-    w->steps++;
-  }
+  if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
   if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
   for (int i = 0; i < n && status == QK_OK; i++) {
-    status = qk_report_slot_done(w->channel, &result[i]);
+    status = tell_result(w, &result[i]);
     watch(w, &result[i]);
   }
   expect_refills(w, n);

@@ -100,7 +100,8 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
 static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
   if (server->slot[QK_CONTRACT_PLACE].rhs) return -1;
   if (rhs->job->contraction) return QK_CONTRACT_PLACE;
-  const int n = (int)qk_worker_info(server->worker)->slots;
+  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  const int n = (int)(server->settings->batching == FIXED ? e->slots : e->seats);
   for (int k = 0; k < n; k++)
     if (!server->slot[k].rhs) return k;
   return -1;
@@ -188,7 +189,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   server->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_server_now(server);
-  server->slot[k].filled = qk_occupancy_clock(&server->occupancy, rhs->started_at);
+  server->slot[k].filled = qk_occupancy_mark(&server->occupancy, rhs->started_at);
   if (!busy) server->busy_since = rhs->started_at;
   qk_metrics_phase(&server->metrics, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
@@ -211,13 +212,23 @@ static void fill_slots(qk_server_t *server) {
   }
 }
 
+static int seats_taken(const qk_server_t *server) {
+  int n = 0;
+  for (int k = 0; k < QK_SEATS_MAX; k++) n += server->slot[k].rhs != NULL;
+  return n;
+}
+
 void qk_dispatch_feed(qk_server_t *server) {
   const bool ready = qk_worker_state(server->worker) == QK_WORKER_READY;
   if (ready) fill_slots(server);
   const bool waits = server->sched.length > 0 || !qk_link_alone(&server->suspects);
-  int empty = (int)qk_worker_info(server->worker)->slots;
-  for (int k = 0; k < QK_SLOTS_MAX; k++) empty -= server->slot[k].rhs != NULL;
-  qk_occupancy_set(&server->occupancy, qk_server_now(server), ready && waits, empty);
+  qk_occupancy_set(&server->occupancy, qk_server_now(server), ready && waits,
+                   (int)qk_worker_info(server->worker)->slots, seats_taken(server));
+}
+
+int qk_dispatch_slots_busy(const qk_server_t *server) {
+  const int slots = (int)qk_worker_info(server->worker)->slots, taken = seats_taken(server);
+  return taken < slots ? taken : slots;
 }
 
 static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {

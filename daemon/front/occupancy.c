@@ -2,25 +2,33 @@
 
 #include <math.h>
 
-double qk_occupancy_clock(qk_occupancy_t *o, double now) {
-  if (o->waits) {
-    o->saturated += now - o->at;
-    o->idle += o->empty * (now - o->at);
-  }
+static void account(qk_occupancy_t *o, double now) {
+  const double dt = now - o->at;
   o->at = now;
-  return o->saturated;
+  if (!o->waits) return;
+  o->saturated += dt;
+  o->idle += fmax(0, o->slots - o->there) * dt;
+  o->shared += o->there > o->slots ? dt * o->slots / o->there : dt;
 }
 
-void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int empty) {
-  qk_occupancy_clock(o, now);
+qk_occupancy_mark_t qk_occupancy_mark(qk_occupancy_t *o, double now) {
+  account(o, now);
+  return (qk_occupancy_mark_t){o->saturated, o->shared};
+}
+
+void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int slots, int there) {
+  account(o, now);
   o->waits = waits;
-  o->empty = empty;
+  o->slots = slots;
+  o->there = there;
 }
 
-void qk_occupancy_leave(qk_occupancy_t *o, double now, double filled, double seconds,
+void qk_occupancy_leave(qk_occupancy_t *o, double now, qk_occupancy_mark_t came, double seconds,
                         double solver_seconds) {
-  const double saturated = qk_occupancy_clock(o, now) - filled;
-  const double share = seconds > 0 ? fmin(1, fmax(0, solver_seconds / seconds)) : 0;
-  o->solving += share * saturated;
-  o->moving += (1 - share) * saturated;
+  account(o, now);
+  const double part = seconds > 0 ? (o->saturated - came.saturated) / seconds : 0;
+  const double solving = part * fmin(seconds, fmax(0, solver_seconds));
+  o->solving += solving;
+  o->balance += o->shared - came.shared - solving;
+  o->moving = fmax(o->moving, o->balance);
 }

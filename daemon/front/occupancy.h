@@ -4,12 +4,13 @@
  * The front is saturated while something is queued and an engine is there. Slot-seconds of that time are told apart:
  *
  *   solving  the engine iterates on a right-hand side (by its own clock)
- *   moving   a right-hand side is in the slot, and its message, its source or its solution on the way
+ *   moving   right-hand sides are there, but messages, sources or solutions on the way
  *   idle     the slot is empty
  *
- * Occupancy is solving / (solving + moving + idle). Solving and moving are added when a slot is left, idle as time
- * goes by; none ever falls. What is in a slot for longer than the saturation is counted by the part that saturation is
- * of it. Pure: times are the caller's seconds and must not fall.
+ * Occupancy is solving / (solving + moving + idle). The engine may have more right-hand sides than slots; each has
+ * an equal share of the slots then, and what they are solved for less than that, all together, is moving. Solving and moving are added
+ * when a right-hand side leaves, idle as time goes by; none ever falls. What is there for longer than the saturation is
+ * counted by the part that saturation is of it. Pure: times are the caller's seconds and must not fall.
  */
 #ifndef QK_FRONT_OCCUPANCY_H
 #define QK_FRONT_OCCUPANCY_H
@@ -19,18 +20,24 @@
 typedef struct qk_occupancy {
   double saturated;             /* seconds */
   double solving, moving, idle; /* slot-seconds */
-  double at;                    /* when `waits` and `empty` were set, or accounted for */
+  double shared;  /* slot-seconds of each right-hand side that has been there from the start */
+  double balance; /* of shares that were not solved in; moving is the most that it was */
+  double at;      /* when the rest was set, or accounted for */
   bool waits;
-  int empty;
+  int slots, there;
 } qk_occupancy_t;
 
-/* From now on: whether the front is saturated, and how many slots are empty. */
-void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int empty);
-/* Seconds of saturation up to now; to be kept when a slot is filled. */
-double qk_occupancy_clock(qk_occupancy_t *o, double now);
-/* A slot is left that was filled when the clock showed `filled`, `seconds` ago; the engine solved in it for
- * `solver_seconds`. */
-void qk_occupancy_leave(qk_occupancy_t *o, double now, double filled, double seconds,
+/* Clocks when a right-hand side came. */
+typedef struct qk_occupancy_mark {
+  double saturated, shared;
+} qk_occupancy_mark_t;
+
+/* From now on: whether the front is saturated, and how many slots and right-hand sides the engine has. */
+void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int slots, int there);
+/* To be kept while a right-hand side is there. */
+qk_occupancy_mark_t qk_occupancy_mark(qk_occupancy_t *o, double now);
+/* One leaves that came at the mark, `seconds` ago; the engine solved it for `solver_seconds`. */
+void qk_occupancy_leave(qk_occupancy_t *o, double now, qk_occupancy_mark_t came, double seconds,
                         double solver_seconds);
 
 #endif

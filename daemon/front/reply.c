@@ -155,13 +155,13 @@ void qk_reply_credit(qk_server_t *server, qk_session_t *session, const qk_job_t 
 void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Progress progress = QUARK__PROGRESS__INIT;
-  Quark__RhsProgress running[QK_SLOTS_MAX], *list[QK_SLOTS_MAX];
+  Quark__RhsProgress running[QK_SEATS_MAX], *list[QK_SEATS_MAX];
   progress.request = job->request;
   progress.ended = job->ended;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     progress.queued += rhs->state == QK_RHS_QUEUED;
-    if (rhs->state != QK_RHS_RUNNING || progress.n_running == QK_SLOTS_MAX) continue;
+    if (rhs->state != QK_RHS_RUNNING || progress.n_running == QK_SEATS_MAX) continue;
     Quark__RhsProgress *r = &running[progress.n_running];
     quark__rhs_progress__init(r);
     r->rhs = i;

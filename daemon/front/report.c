@@ -61,7 +61,7 @@ static void fill_engine(const qk_server_t *server, Quark__EngineReport *r) {
   r->has_pid = r->has_ranks = alive;
   r->pid = e->pid;
   r->ranks = e->ranks;
-  for (int k = 0; k < QK_SLOTS_MAX; k++) r->slots_busy += server->slot[k].rhs != NULL;
+  r->slots_busy = (uint32_t)qk_dispatch_slots_busy(server);
   if (state != QK_WORKER_READY) return;
   r->backend = (char *)e->backend;
   r->device = (char *)e->device;

@@ -9,7 +9,7 @@
 struct qk_server;
 
 /* Places in the engine: its slots, and the one of the contraction that it works on. */
-enum { QK_CONTRACT_PLACE = QK_SLOTS_MAX, QK_PLACES };
+enum { QK_CONTRACT_PLACE = QK_SEATS_MAX, QK_PLACES };
 
 /* The root is `status`. Points into the server: good until the loop goes on. */
 typedef struct qk_report {

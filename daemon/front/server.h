@@ -38,7 +38,7 @@ enum { QK_SIGNALS = 4 };
 typedef struct qk_slot_use {
   qk_rhs_t *rhs;
   uint64_t ticket;
-  double filled; /* by the clock of qk_occupancy_t */
+  qk_occupancy_mark_t filled;
 } qk_slot_use_t;
 
 typedef struct qk_counters {
@@ -75,7 +75,7 @@ typedef struct qk_server {
   qk_occupancy_t occupancy;
   qk_http_t *http;                /* NULL: none */
   struct qk_local *local;         /* local.h; NULL: none */
-  qk_curve_t curve[QK_SLOTS_MAX]; /* of what is in the slots */
+  qk_curve_t curve[QK_SEATS_MAX]; /* of what is in the slots */
   qk_history_t history;           /* where there is HTTP */
   char *watched;                  /* the last /status.json; NULL: none was asked for */
   double watched_at;
@@ -150,6 +150,8 @@ double qk_dispatch_expect(const qk_server_t *server, const qk_job_t *job);
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
 /* Right-hand sides in slots, and contractions. */
 int qk_dispatch_running(const qk_server_t *server);
+/* Slots that are solved in, or about to be. */
+int qk_dispatch_slots_busy(const qk_server_t *server);
 /* Fills free slots, and notes how many are left empty while something waits. */
 void qk_dispatch_feed(qk_server_t *server);
 /* Ends rhs with that status: at once, or at the engine's next check point where it is in a

@@ -15,9 +15,10 @@ typedef struct qk_settings {
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text;
   double mass, kappa, csw;
   int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
-  int batching;                                            /* 0 is continuous */
-  int64_t slots, ranks;                                    /* slots 0: chosen by the engine */
-  const char *mg[QK_MG_KEY_COUNT];                         /* words of mg_keys.h; NULL: not given */
+  int64_t staging;
+  int batching;                    /* 0 is continuous */
+  int64_t slots, ranks;            /* slots 0: chosen by the engine */
+  const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint;
   const char *mpirun, *engine;
   const char *state; /* NULL: nothing outlives the daemon */

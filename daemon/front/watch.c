@@ -17,8 +17,8 @@ void qk_watch_tick(qk_server_t *server, double now) {
                         .bytes_in = server->count.bytes_in,
                         .bytes_out = server->count.bytes_out,
                         .slots = e->slots,
+                        .busy = qk_dispatch_slots_busy(server),
                         .queued = (double)server->sched.length};
-  for (int k = 0; k < QK_SLOTS_MAX; k++) sample.busy += server->slot[k].rhs != NULL;
   qk_history_see(&server->history, &sample);
 }
 

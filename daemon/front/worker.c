@@ -183,6 +183,8 @@ static void send_load(qk_worker_t *w) {
   load.link_reals = (uint32_t)s->link_reals;
   load.has_lone = true;
   load.lone = s->lone == 0;
+  load.has_staging = true;
+  load.staging = (uint32_t)s->staging;
   load.n_multigrid = list_multigrid(s, setting, settings);
   load.multigrid = settings;
   load.checkpoint = w->checkpoint[0] ? w->checkpoint : NULL;
@@ -292,6 +294,8 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
     if (volume < 1 || volume > INT32_MAX) return "READY with extents out of range";
   }
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
+  if (r->has_seats && (r->seats < r->slots || r->seats > QK_SEATS_MAX))
+    return "READY with a number of seats out of range";
   bool changed = info->loaded &&
                  (memcmp(info->dims, r->dims, sizeof info->dims) != 0 || info->digest != r->digest);
   memcpy(info->dims, r->dims, sizeof info->dims);
@@ -301,6 +305,7 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   snprintf(info->format, sizeof info->format, "%s", r->format);
   info->ranks = r->ranks;
   info->slots = r->slots;
+  info->seats = r->has_seats ? r->seats : r->slots;
   info->plaquette = r->plaquette;
   info->digest = r->digest;
   info->unitarity = r->unitarity;
@@ -350,12 +355,12 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
     return on_load_failed(w, m->load_failed);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
-    if (!ready || m->slot_progress->slot >= w->info.slots)
+    if (!ready || m->slot_progress->slot >= w->info.seats)
       return "progress of a slot that is not there";
     w->events->progress(w->arg, m->slot_progress);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (!ready || m->slot_done->slot >= w->info.slots) return "result of a slot that is not there";
+    if (!ready || m->slot_done->slot >= w->info.seats) return "result of a slot that is not there";
     w->events->done(w->arg, m->slot_done);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:

@@ -33,7 +33,8 @@ typedef enum qk_worker_state {
 typedef struct qk_engine_info {
   bool loaded; /* was READY at least once: dims to load_seconds are known */
   uint64_t pid;
-  uint32_t ranks, grid[4], dims[4], slots;
+  uint32_t ranks, grid[4], dims[4], slots,
+      seats; /* seats: 0 .. seats-1 can be filled, slots of them are solved at a time */
   char backend[32], device[128], format[64], phase[64], solver[32];
   uint64_t done, total; /* of phase */
   double plaquette, unitarity, load_seconds;

@@ -82,13 +82,13 @@ static void print_solved(qk_rig_t *rig, const char *method, qk_prec_t inner, int
       rig_point(rig, i % 4, i % 3, v);
     else
       rig_random(rig, 20 + (uint64_t)i, v);
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
   for (int i = 0; i < nslot; i++) rig_must(qk_solver_fill(solver, i, 1e-12, 5000), "fill", NULL);
   rig_run(solver);
   for (int i = 0; i < nslot; i++) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
-    rig_export(rig, qk_solver_solution(solver), i, v);
+    rig_export(rig, qk_solver_solution(solver, i), 0, v);
     snprintf(what, sizeof what, "norm2_x_%s_%d_%d", method, (int)inner, i);
     line(rig, what, s->status == QK_OK ? rig_norm2(rig, v) : NAN);
   }

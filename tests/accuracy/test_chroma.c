@@ -70,7 +70,7 @@ static qk_field_t *solve(qk_rig_t *rig) {
   qk_solver_t *solver = rig_solver(rig, "bicgstab", QK_DOUBLE, 12);
   for (int i = 0; i < 12; i++) {
     rig_point(rig, i / 3, i % 3, v);
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
     slot[i] = i;
     tol[i] = 1e-11;
     limit[i] = 5000;
@@ -79,13 +79,14 @@ static qk_field_t *solve(qk_rig_t *rig) {
   rig_must(qk_gaugefield_import(links, rig->links), "links", NULL);
   rig_must(qk_link_smear_apply(links, &ape, &err), "APE", &err);
   rig_must(qk_gauss_create(&rig->dev, rig->work, links, &gauss, &err), "gauss", &err);
-  rig_must(qk_gauss_apply(gauss, qk_solver_rhs(solver), -1, STEPS), "gauss", NULL);
+  for (int i = 0; i < 12; i++)
+    rig_must(qk_gauss_apply(gauss, qk_solver_rhs(solver, i), -1, STEPS), "gauss", NULL);
   rig_must(qk_solver_fill_many(solver, slot, 12, tol, limit), "fill", NULL);
   rig_run(solver);
   rig_must(qk_field_create(&rig->dev, QK_DOUBLE, 12, QK_FULL, &s), "propagator", NULL);
   for (int i = 0; i < 12; i++) {
     cr_assert(qk_solver_slot(solver, i)->status == QK_OK);
-    rig_export(rig, qk_solver_solution(solver), i, v);
+    rig_export(rig, qk_solver_solution(solver, i), 0, v);
     rig_import(rig, s, i, v);
   }
   qk_gauss_destroy(gauss);

@@ -32,8 +32,7 @@ static qk_field_t *solve(qk_rig_t *rig, const int x0[4], double tol) {
   qk_field_t *s;
   for (int i = 0; i < 12; i++) {
     qk_source_args_t source = {.lat = rig->geom.lat,
-                               .field = qk_solver_rhs(solver)->v,
-                               .rhs = i,
+                               .field = qk_solver_rhs(solver, i)->v,
                                .kind = QK_SOURCE_POINT,
                                .spin = i / 3,
                                .colour = i % 3};
@@ -50,7 +49,7 @@ static qk_field_t *solve(qk_rig_t *rig, const int x0[4], double tol) {
     const qk_slot_t *end = qk_solver_slot(solver, i);
     cr_assert(end->status == QK_OK, "column %d: %s, %g", i, qk_status_name(end->status),
               end->residual);
-    rig_export(rig, qk_solver_solution(solver), i, v);
+    rig_export(rig, qk_solver_solution(solver, i), 0, v);
     rig_import(rig, s, i, v);
   }
   qk_solver_destroy(solver);

@@ -26,7 +26,7 @@ static price_t solve_propagator(qk_rig_t *rig, const char *method, qk_prec_t inn
   count[0] = count[1] = count[2] = 0;
   for (int i = 0; i < COLUMNS; i++) {
     rig_point(rig, i / 3, i % 3, v);
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
   for (int i = 0; i < COLUMNS; i++) rig_must(qk_solver_fill(solver, i, 1e-12, 5000), "fill", NULL);
   rig_run(solver);

@@ -116,7 +116,7 @@ static void import_sources(qk_rig_t *rig, qk_solver_t *solver) {
       size_t spin = k % 24 / 6;
       v[k] = k % 2 ? 0 : spin == 1 || spin == 2 ? 1 : -1;
     }
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
   qk_free(v);
 }
@@ -130,7 +130,7 @@ static void check_solutions(qk_rig_t *rig, qk_solver_t *solver, const json_t *en
   rig_run(solver);
   for (int i = 0; i < 13; i++) {
     cr_expect(qk_solver_slot(solver, i)->status == QK_OK);
-    rig_export(rig, qk_solver_solution(solver), i, v);
+    rig_export(rig, qk_solver_solution(solver, i), 0, v);
     for (size_t k = 0; i < 12 && k < rig_reals(rig); k++) pion[k / slice] += v[k] * v[k];
   }
   expect_relative("norm of the solution", sqrt(rig_norm2(rig, v)),

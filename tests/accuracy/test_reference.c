@@ -107,7 +107,7 @@ static void check_solved(qk_rig_t *rig, const json_t *c, qk_prec_t inner) {
       rig_point(rig, i / 3, i % 3, v);
     else
       make_ones(rig, v);
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
   cr_assert(qk_solver_fill_many(solver, slot, 13, tol, limit) == QK_OK);
   rig_run(solver);
@@ -116,7 +116,7 @@ static void check_solved(qk_rig_t *rig, const json_t *c, qk_prec_t inner) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
     cr_expect(s->status == QK_OK && s->residual <= 1e-12, "column %d: %s, %g", i,
               qk_status_name(s->status), s->residual);
-    rig_export(rig, qk_solver_solution(solver), i, v);
+    rig_export(rig, qk_solver_solution(solver, i), 0, v);
     for (size_t k = 0; i < 12 && k < rig_reals(rig); k++) pion[k / slice] += v[k] * v[k];
   }
   double sum[2] = {0, 0};

@@ -171,11 +171,10 @@ static void import_sources(qk_rig_t *rig, const options_t *o, qk_solver_t *solve
   for (int i = 0; i < n; i++) {
     if (o->point) {
       rig_point(rig, i / 3 % 4, i % 3, v);
-      rig_import(rig, qk_solver_rhs(solver), i, v);
+      rig_import(rig, qk_solver_rhs(solver, i), 0, v);
     } else {
       qk_source_args_t a = {.lat = rig->geom.lat,
-                            .field = qk_solver_rhs(solver)->v,
-                            .rhs = i,
+                            .field = qk_solver_rhs(solver, i)->v,
                             .kind = QK_SOURCE_Z4,
                             .site = {0, 0, 0, -1},
                             .spin = -1,
@@ -233,9 +232,9 @@ static void show_cost(const char *what, int n, const cost_t *c, double reference
 static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) {
   cost_t c = solve(rig, o, solver, 1, o->tol);
   double *x = rig_vector(rig), *better = rig_vector(rig);
-  rig_export(rig, qk_solver_solution(solver), 0, x);
+  rig_export(rig, qk_solver_solution(solver, 0), 0, x);
   cost_t d = solve(rig, o, solver, 1, o->tol * 1e-4);
-  rig_export(rig, qk_solver_solution(solver), 0, better);
+  rig_export(rig, qk_solver_solution(solver, 0), 0, better);
   printf("residual %.2e (%.2e), relative error %.2e: error / residual %.1f\n", c.residual,
          d.residual, rig_distance(rig, x, better), rig_distance(rig, x, better) / c.residual);
   qk_free(x);

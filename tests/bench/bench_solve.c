@@ -67,7 +67,7 @@ static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_
   int64_t before = rig->op->applications[inner];
   for (int i = 0; i < n; i++) {
     rig_point(rig, i / 3 % 4, i % 3, v);
-    rig_import(rig, qk_solver_rhs(solver), i, v);
+    rig_import(rig, qk_solver_rhs(solver, i), 0, v);
   }
   for (int i = 0; i < n; i++) rig_must(qk_solver_fill(solver, i, o->tol, 20000), "fill", NULL);
   rig_run(solver);

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
@@ -260,7 +261,7 @@ def steps_until(e, ticket, then=lambda end: None):
 @tap.test
 def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
     """The engine waits for what the front has in its queue, and not for ever where it does not come."""
-    with case.endless(slots=2) as e, Vector(case.shape, data=case.random(31)) as source:
+    with case.endless(slots=2, staging=0) as e, Vector(case.shape, data=case.random(31)) as source:
         begin = lambda slot, n, **more: e.fill(slot, 1e-10, max_iter=n, shm_in=source.name, **more)
         before, total = 0, {}
         for n in (8, 80):
@@ -282,6 +283,47 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
         assert set(e.done(2)) == {first, second}
 
 
+@tap.test
+def more_than_slots_wait_with_their_sources(case):
+    """Staged: sources come and solutions leave beside the slots, and every one gets its own."""
+    with case.loaded(slots=2) as e:
+        n = e.facts.seats
+        assert n > e.facts.slots == 2
+        b = [case.random(200 + k) for k in range(n)]
+        alone = [e.solve(x)[0] for x in b]
+        dtypes = [qk.DTYPE_F32 if k == 3 else qk.DTYPE_F64 for k in range(n)]
+        for bad, cancelled in ((n, n), (5, 6)):
+            with ExitStack() as stack:
+                hold = lambda *arguments: stack.enter_context(Vector(case.shape, *arguments))
+                sources = [hold(d, x) for d, x in zip(dtypes, b)]
+                sinks = [hold(d) for d in dtypes]
+                if bad < n:
+                    sources[bad] = stack.enter_context(Vector(case.shape, bytes=100))
+                tickets = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], more=k < n - 1)
+                           for k in range(n)]
+                if cancelled < n:
+                    e.send(cancel=pb.CancelSlot(slot=cancelled, ticket=tickets[cancelled]))
+                ends = e.done(n)
+                for k, t in enumerate(tickets):
+                    wanted = BAD_ARGUMENT if k == bad else CANCELLED if k == cancelled else OK
+                    assert ends[t].status == wanted and ends[t].written == (wanted == OK), (k, ends[t])
+                    if wanted == OK and k != 3:
+                        assert np.array_equal(sinks[k].read(), alone[k]), k
+                    elif wanted == OK:
+                        assert np.abs(sinks[k].read() - alone[k]).max() < 1e-6 * np.abs(alone[k]).max()
+
+
+@tap.test
+def without_staging_there_are_as_many_as_slots(case):
+    b = case.random(210)
+    with case.loaded(slots=2, staging=0) as e:
+        assert e.facts.seats == e.facts.slots == 2
+        plain, end = e.solve(b, slot=1)
+    with case.loaded(slots=2) as e:
+        staged, other = e.solve(b, slot=1)
+    assert end.status == other.status == OK and np.array_equal(plain, staged)
+
+
 # ---- what goes wrong with one right-hand side -----------------------------------------------------
 
 
@@ -296,7 +338,7 @@ def bad_fills_touch_nobody(case):
             bad = [dict(slot=1, shm_in='/no-such-object'), dict(slot=1, shm_in=short.name),
                    dict(slot=1, shm_in=source.name, shm_out=short.name), dict(slot=1),
                    dict(slot=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(slot=1, shm_in='/' + 'x' * 100),
-                   dict(slot=2, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
+                   dict(slot=e.facts.seats, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
                    dict(slot=1, shm_in=source.name, tol=float('nan')), dict(slot=1, shm_in=source.name, max_iter=0),
                    dict(slot=1, shm_in=source.name, factor=0.0), dict(slot=1, source=qk.SOURCE_POINT),
                    dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(x=4)),

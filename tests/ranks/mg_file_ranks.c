@@ -36,7 +36,7 @@ static void save(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *id
 static int64_t iterations(qk_rig_t *rig, const mg_rig_t *m) {
   double *v = rig_vector(rig);
   rig_random(rig, 7, v);
-  rig_import(rig, qk_solver_rhs(m->solver), 0, v);
+  rig_import(rig, qk_solver_rhs(m->solver, 0), 0, v);
   qk_free(v);
   rig_must(qk_solver_fill(m->solver, 0, 1e-9, 200), "fill", NULL);
   rig_run(m->solver);

@@ -82,7 +82,7 @@ static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
   mg_rig_slots(rig, &m, QK_SINGLE, 1, 0);
   for (int i = 0; i < 2; i++) {
     rig_random(rig, 3 + (uint64_t)i, v);
-    rig_import(rig, qk_solver_rhs(m.solver), 0, v);
+    rig_import(rig, qk_solver_rhs(m.solver, 0), 0, v);
     rig_must(qk_solver_fill(m.solver, 0, 1e-10, 500), "fill", NULL);
     rig_run(m.solver);
     const qk_slot_t *s = qk_solver_slot(m.solver, 0);

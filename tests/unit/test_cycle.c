@@ -40,7 +40,7 @@ static qk_mg_params_t small_params(int nlevel) {
 static void fill_slot(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed) {
   double *v = rig_vector(rig);
   rig_random(rig, seed, v);
-  rig_import(rig, qk_solver_rhs(solver), slot, v);
+  rig_import(rig, qk_solver_rhs(solver, slot), 0, v);
   qk_free(v);
   rig_must(qk_solver_fill(solver, slot, tol, 10000), "fill", NULL);
 }
@@ -58,7 +58,7 @@ static void solve(const qk_rig_t *rig, qk_solver_t *solver, int n) {
 
 static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
   double *v = rig_vector(rig);
-  rig_export(rig, qk_solver_solution(solver), slot, v);
+  rig_export(rig, qk_solver_solution(solver, slot), 0, v);
   return v;
 }
 

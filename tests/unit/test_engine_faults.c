@@ -24,7 +24,7 @@ static qk_status_t life(qk_rig_t *rig, const void *method) {
   if (!status) status = qk_wilson_create(&rig->dev, work, rig->links, &wilson, &op, &err);
   if (!status) status = qk_solver_create(op, work, &params, &solver, &err);
   for (int i = 0; !status && i < 2; i++) {
-    qk_source_args_t s = {.lat = rig->geom.lat, .field = qk_solver_rhs(solver)->v, .rhs = i};
+    qk_source_args_t s = {.lat = rig->geom.lat, .field = qk_solver_rhs(solver, i)->v};
     s.colour = i;
     status = rig->dev.ops->source(rig->dev.ctx, &s);
   }

@@ -352,11 +352,11 @@ static int64_t iterations(qk_rig_t *rig, const char *method, qk_prec_t inner, qk
   for (int slot = 0; slot < 2; slot++) {
     double *b = rig_vector(rig), *x = rig_vector(rig), *mx = rig_vector(rig);
     rig_random(rig, (uint64_t)slot + 7, b);
-    rig_import(rig, qk_solver_rhs(solver), slot, b);
+    rig_import(rig, qk_solver_rhs(solver, slot), 0, b);
     rig_must(qk_solver_fill(solver, slot, 1e-10, 5000), "fill", NULL);
     rig_run(solver);
     cr_expect_eq(qk_solver_slot(solver, slot)->status, QK_OK);
-    rig_export(rig, qk_solver_solution(solver), slot, x);
+    rig_export(rig, qk_solver_solution(solver, slot), 0, x);
     rig_apply(rig, x, false, mx);
     cr_expect_lt(rig_distance(rig, mx, b), 1.01e-10, "%s, slot %d", method, slot);
     sum += qk_solver_slot(solver, slot)->iterations;
@@ -410,13 +410,13 @@ Test(deflation, keeps_slots_apart) {
     for (int slot = 0; slot < 3; slot++) {
       rig_random(&rig, (uint64_t)slot + 3, b);
       if (bad && slot == 1) b[5] = NAN;
-      rig_import(&rig, qk_solver_rhs(solver), slot, b);
+      rig_import(&rig, qk_solver_rhs(solver, slot), 0, b);
       rig_must(qk_solver_fill(solver, slot, 1e-8, 2000), "fill", NULL);
     }
     rig_run(solver);
     cr_expect_eq(qk_solver_slot(solver, 1)->status, bad ? QK_NAN_INPUT : QK_OK);
     x[bad] = rig_vector(&rig);
-    rig_export(&rig, qk_solver_solution(solver), 2, x[bad]);
+    rig_export(&rig, qk_solver_solution(solver, 2), 0, x[bad]);
     qk_solver_destroy(solver);
   }
   cr_expect_eq(memcmp(x[0], x[1], rig_reals(&rig) * sizeof *b), 0);

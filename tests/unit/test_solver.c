@@ -20,13 +20,13 @@ static void source(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t 
   double *v = rig_vector(rig);
   rig_random(rig, seed, v);
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] *= factor;
-  rig_import(rig, qk_solver_rhs(solver), slot, v);
+  rig_import(rig, qk_solver_rhs(solver, slot), 0, v);
   qk_free(v);
 }
 
 static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
   double *v = rig_vector(rig);
-  rig_export(rig, qk_solver_solution(solver), slot, v);
+  rig_export(rig, qk_solver_solution(solver, slot), 0, v);
   return v;
 }
 
@@ -181,7 +181,7 @@ static void poison(qk_rig_t *rig, qk_solver_t *solver, double value) {
   double *v = rig_vector(rig);
   rig_random(rig, 3, v);
   v[17] = value;
-  rig_import(rig, qk_solver_rhs(solver), 3, v);
+  rig_import(rig, qk_solver_rhs(solver, 3), 0, v);
   qk_free(v);
   fill(solver, 3, 1e-10, 1000);
   const qk_slot_t *s = qk_solver_slot(solver, 3);
@@ -211,7 +211,7 @@ static void with_nan_residual(qk_rig_t *rig, qk_solver_t *solver) {
   source(rig, solver, 3, 99, 1);
   fill(solver, 3, 1e-10, 1000);
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] = NAN;
-  rig_import(rig, qk_solver_rhs(solver), 3,
+  rig_import(rig, qk_solver_rhs(solver, 3), 0,
              v); /* behind its back: every true residual is NaN now */
   qk_free(v);
 }
@@ -243,7 +243,7 @@ Test(solver, nan_in_the_recursion_leaves_the_others_bit_identical) {
 static void with_zero_mode(qk_rig_t *rig, qk_solver_t *solver) {
   double *v = rig_vector(rig);
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] = 1;
-  rig_import(rig, qk_solver_rhs(solver), 3, v);
+  rig_import(rig, qk_solver_rhs(solver, 3), 0, v);
   qk_free(v);
   fill(solver, 3, 1e-10, 1000);
 }
@@ -257,7 +257,7 @@ static void wave(qk_rig_t *rig, qk_solver_t *solver, int slot, int direction) {
     int x = (int)(i / 24) / stride[direction] % l[direction];
     v[i] = cos(M_PI / 2 * x + 0.3 * (double)(i % 24));
   }
-  rig_import(rig, qk_solver_rhs(solver), slot, v);
+  rig_import(rig, qk_solver_rhs(solver, slot), 0, v);
   qk_free(v);
 }
 

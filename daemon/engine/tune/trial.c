@@ -49,8 +49,7 @@ static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver) {
   const qk_device_t *dev = t->op->dev;
   for (int i = 0; i < t->nrhs; i++) {
     qk_source_args_t a = {.lat = dev->geom->lat,
-                          .field = qk_solver_rhs(solver)->v,
-                          .rhs = i,
+                          .field = qk_solver_rhs(solver, i)->v,
                           .kind = QK_SOURCE_Z4,
                           .site = {0, 0, 0, -1},
                           .spin = -1,

@@ -1,0 +1,261 @@
+#include "daemon/engine/stage.h"
+
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/mover.h"
+
+enum { THREADS = 4, BERTHS_MAX = 2 * QK_STAGING_MAX };
+
+typedef enum berth_state {
+  FREE,
+  MOVING,  /* between shared and pinned memory */
+  COPYING, /* between pinned memory and the device */
+  SETTLED
+} berth_state_t;
+
+struct qk_berth {
+  berth_state_t state;
+  bool out, dropped;
+  void *host, *device; /* a local vector in double each */
+  qk_move_t move;
+  qk_err_t err; /* SETTLED: what has gone wrong */
+};
+
+struct qk_stage {
+  qk_setup_t *setup;
+  qk_wire_t *wire;
+  qk_mover_t *mover;
+  int n; /* the first half in, the second out */
+  qk_berth_t berth[BERTHS_MAX];
+};
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static qk_status_t make_berths(qk_stage_t *stage) {
+  const qk_setup_t *s = stage->setup;
+  const size_t bytes = qk_wire_part_bytes(stage->wire, true);
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    b->out = i >= stage->n / 2;
+    b->move.segment.fd = -1;
+    status = s->ops->alloc_host(s->ctx, bytes, &b->host);
+    if (status == QK_OK) status = s->ops->alloc(s->ctx, bytes, &b->device);
+  }
+  return status;
+}
+
+qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_stage_t **stage,
+                            qk_err_t *err) {
+  qk_stage_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for berths");
+  QK_ASSERT(depth >= 0 && depth <= QK_STAGING_MAX);
+  if (s != NULL) {
+    s->setup = setup;
+    s->wire = wire;
+    if (qk_wire_is_local(wire)) s->n = 2 * depth;
+    status = qk_setup_explain(setup, make_berths(s), err);
+    if (status == QK_OK && s->n > 0) status = qk_mover_create(wire, THREADS, &s->mover, err);
+  }
+  status = qk_comm_agree(setup->geom.comm, status, err);
+  if (status != QK_OK) {
+    qk_stage_destroy(s);
+    return status;
+  }
+  *stage = s;
+  return QK_OK;
+}
+
+void qk_stage_destroy(qk_stage_t *stage) {
+  if (stage == NULL) return;
+  const qk_setup_t *s = stage->setup;
+  qk_mover_destroy(stage->mover);
+  for (int i = 0; i < stage->n; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    qk_segment_close(&b->move.segment);
+    if (b->device != NULL) s->ops->free(s->ctx, b->device);
+    if (b->host != NULL) s->ops->free_host(s->ctx, b->host);
+  }
+  qk_free(stage);
+}
+
+/* ---- queries ------------------------------------------------------------------------------------------- */
+
+static qk_berth_t *find_free(const qk_stage_t *stage, bool out) {
+  for (int i = 0; i < stage->n; i++) {
+    const qk_berth_t *b = &stage->berth[i];
+    if (b->out == out && b->state == FREE) return (qk_berth_t *)b;
+  }
+  return NULL;
+}
+
+bool qk_stage_exists(const qk_stage_t *stage) {
+  return stage->n > 0;
+}
+
+int qk_stage_room(const qk_stage_t *stage) {
+  int n = 0;
+  for (int i = 0; i < stage->n; i++) n += stage->berth[i].out && stage->berth[i].state == FREE;
+  return n;
+}
+
+bool qk_berth_settled(const qk_berth_t *berth) {
+  return berth->state == SETTLED;
+}
+
+/* ---- moving on ----------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
+  return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
+}
+
+static void start_move(qk_stage_t *stage, qk_berth_t *b) {
+  b->state = MOVING;
+  b->move.part = b->host;
+  b->move.write = b->out;
+  qk_mover_start(stage->mover, &b->move);
+}
+
+static void make_free(qk_berth_t *b) {
+  qk_segment_close(&b->move.segment);
+  b->state = FREE;
+  b->dropped = false;
+  b->err = (qk_err_t){0};
+}
+
+static void settle(qk_berth_t *b) {
+  b->state = SETTLED;
+  if (b->dropped) make_free(b);
+}
+
+/* Copies on queue 1 were begun before the last interval of the solver: to wait for them takes no time. */
+static qk_status_t end_copies(qk_stage_t *stage) {
+  const qk_setup_t *s = stage->setup;
+  bool any = false;
+  for (int i = 0; i < stage->n; i++) any = any || stage->berth[i].state == COPYING;
+  if (!any) return QK_OK;
+  qk_status_t status = s->ops->queue_sync(s->ctx, 1);
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    if (b->state != COPYING) continue;
+    if (b->out)
+      start_move(stage, b);
+    else
+      settle(b);
+  }
+  return status;
+}
+
+/* late[i]: on how many ranks berth i is on the move. */
+static qk_status_t find_late(qk_stage_t *stage, uint64_t late[], bool *any) {
+  qk_comm_t *comm = stage->setup->geom.comm;
+  *any = false;
+  for (int i = 0; i < stage->n; i++) {
+    const qk_berth_t *b = &stage->berth[i];
+    late[i] = b->state == MOVING && !qk_mover_done(stage->mover, &b->move);
+    *any = *any || b->state == MOVING;
+  }
+  return *any && qk_comm_size(comm) > 1 ? qk_comm_sum_u64(comm, late, stage->n) : QK_OK;
+}
+
+static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
+  const qk_setup_t *s = stage->setup;
+  b->err = b->move.err;
+  qk_status_t status = qk_comm_agree(s->geom.comm, b->err.code, &b->err);
+  if (status >= QK_DEVICE_MEMORY) return status;
+  if (b->out || b->err.code != QK_OK) {
+    settle(b);
+    return QK_OK;
+  }
+  b->state = COPYING;
+  return s->ops->copy(s->ctx, b->device, b->host, bytes_of(stage, b), QK_COPY_TO_DEVICE, 1);
+}
+
+qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
+  uint64_t late[BERTHS_MAX];
+  bool any;
+  qk_status_t status = end_copies(stage);
+  if (status == QK_OK) status = find_late(stage, late, &any);
+  for (int i = 0; i < stage->n && status == QK_OK && any; i++)
+    if (stage->berth[i].state == MOVING && late[i] == 0) status = end_move(stage, &stage->berth[i]);
+  return qk_setup_explain(stage->setup, status, err);
+}
+
+/* ---- in ------------------------------------------------------------------------------------------------ */
+
+qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
+                          qk_err_t *verdict, qk_err_t *err) {
+  const qk_setup_t *s = stage->setup;
+  qk_berth_t *b = find_free(stage, false);
+  *berth = NULL;
+  if (b == NULL) return QK_OK;
+  qk_status_t status =
+      qk_segment_open(stage->wire, name, is_double, false, &b->move.segment, verdict);
+  if (status >= QK_DEVICE_MEMORY) *err = *verdict;
+  if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
+  /* whoever had the berth before has been read from the device */
+  status = s->ops->queue_sync(s->ctx, 0);
+  if (status != QK_OK) return qk_setup_explain(s, status, err);
+  start_move(stage, b);
+  *berth = b;
+  return QK_OK;
+}
+
+static qk_column_args_t column_args(const qk_stage_t *stage, const qk_berth_t *b,
+                                    const double matrix[4][4][2], double factor,
+                                    const qk_field_t *field) {
+  qk_column_args_t args = {.lat = stage->setup->geom.lat,
+                           .field = field->v,
+                           .is_double = b->move.segment.is_double,
+                           .wire = b->device,
+                           .factor = factor};
+  memcpy(args.basis, matrix, sizeof args.basis);
+  return args;
+}
+
+qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double matrix[4][4][2],
+                            const qk_field_t *field, qk_err_t *verdict, qk_err_t *err) {
+  const qk_setup_t *s = stage->setup;
+  QK_ASSERT(berth->state == SETTLED && !berth->out);
+  *verdict = berth->err;
+  const qk_column_args_t args = column_args(stage, berth, matrix, 1, field);
+  make_free(berth);
+  if (verdict->code != QK_OK) return QK_OK;
+  return qk_setup_explain(s, s->ops->column_import(s->ctx, &args), err);
+}
+
+void qk_stage_drop(qk_stage_t *stage, qk_berth_t *berth) {
+  (void)stage;
+  if (berth == NULL) return;
+  berth->dropped = true;
+  if (berth->state == SETTLED) make_free(berth);
+}
+
+/* ---- out ----------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
+                           double factor, const qk_field_t *field, qk_berth_t **berth,
+                           qk_err_t *err) {
+  const qk_setup_t *s = stage->setup;
+  qk_berth_t *b = find_free(stage, true);
+  QK_ASSERT(b != NULL);
+  b->move.segment = *segment;
+  segment->fd = -1;
+  const qk_column_args_t args = column_args(stage, b, matrix, factor, field);
+  qk_status_t status = s->ops->column_export(s->ctx, &args);
+  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
+  if (status == QK_OK)
+    status = s->ops->copy(s->ctx, b->host, b->device, bytes_of(stage, b), QK_COPY_TO_HOST, 1);
+  b->state = COPYING;
+  *berth = b;
+  return qk_setup_explain(s, status, err);
+}
+
+void qk_stage_stored(qk_stage_t *stage, qk_berth_t *berth, qk_err_t *verdict) {
+  (void)stage;
+  QK_ASSERT(berth->state == SETTLED && berth->out);
+  *verdict = berth->err;
+  make_free(berth);
+}

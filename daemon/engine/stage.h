@@ -1,0 +1,52 @@
+/*
+ * stage.h: sources and solutions on their way between the front's shared memory and the device, while the solver
+ * iterates: the next sources are there before a slot is free, the last solutions leave while it is taken again.
+ *
+ * Each has a berth: a vector in wire order in pinned host memory and one on the device. Threads move the one to and
+ * from shared memory (mover.h), queue 1 copies between the two. There are `depth` berths in and as many out.
+ *
+ * All calls but the queries are collective and do not wait for transfers. Errors that concern one vector, the same on
+ * all ranks, are in `verdict`; a status other than QK_OK means that the process cannot go on.
+ */
+#ifndef QK_ENGINE_STAGE_H
+#define QK_ENGINE_STAGE_H
+
+#include "daemon/engine/setup.h"
+#include "daemon/engine/wire.h"
+
+typedef struct qk_stage qk_stage_t;
+typedef struct qk_berth qk_berth_t;
+
+/* Depth 0, or ranks on other hosts than rank 0: no berths. Borrows setup and wire. */
+qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_stage_t **stage,
+                            qk_err_t *err);
+void qk_stage_destroy(qk_stage_t *stage); /* NULL-safe */
+
+/* Whether there are berths at all, and how many of those out are free. */
+bool qk_stage_exists(const qk_stage_t *stage);
+int qk_stage_room(const qk_stage_t *stage);
+/* Whether the vector has come, or gone, or failed to. */
+bool qk_berth_settled(const qk_berth_t *berth);
+
+/* Everything moves on as far as it can without waiting. */
+qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err);
+
+/* The vector of the object of that name begins to come. *berth NULL: all are taken, or the verdict says why not. */
+qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
+                          qk_err_t *verdict, qk_err_t *err);
+/* field (full, one column) = matrix times the vector of a settled berth, which is free then. */
+qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double matrix[4][4][2],
+                            const qk_field_t *field, qk_err_t *verdict, qk_err_t *err);
+
+/* factor times matrix times field begins to go to the segment, which the berth takes over. There must be room. field
+ * may be overwritten by what is called on queue 0 later. */
+qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
+                           double factor, const qk_field_t *field, qk_berth_t **berth,
+                           qk_err_t *err);
+/* The verdict on a settled berth out, which is free then. */
+void qk_stage_stored(qk_stage_t *stage, qk_berth_t *berth, qk_err_t *verdict);
+
+/* The berth in is free when its vector has come: nobody wants it. NULL-safe. */
+void qk_stage_drop(qk_stage_t *stage, qk_berth_t *berth);
+
+#endif
