@@ -1,12 +1,13 @@
 #include "daemon/engine/stage.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/mover.h"
 
-enum { THREADS = 4, BERTHS_MAX = 2 * QK_STAGING_MAX };
+enum { THREADS_MAX = 8, BERTHS_MAX = 2 * QK_STAGING_MAX };
 
 typedef enum berth_state {
   FREE,
@@ -47,6 +48,14 @@ static qk_status_t make_berths(qk_stage_t *stage) {
   return status;
 }
 
+/* Half of what this rank may run on. */
+static int threads(const qk_comm_t *comm) {
+  cpu_set_t cpus;
+  const int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const int share = n / (2 * qk_comm_local_size(comm));
+  return share < 1 ? 1 : share > THREADS_MAX ? THREADS_MAX : share;
+}
+
 qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_stage_t **stage,
                             qk_err_t *err) {
   qk_stage_t *s = qk_calloc(1, sizeof *s);
@@ -57,7 +66,8 @@ qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_st
     s->wire = wire;
     if (qk_wire_is_local(wire)) s->n = 2 * depth;
     status = qk_setup_explain(setup, make_berths(s), err);
-    if (status == QK_OK && s->n > 0) status = qk_mover_create(wire, THREADS, &s->mover, err);
+    if (status == QK_OK && s->n > 0)
+      status = qk_mover_create(wire, threads(setup->geom.comm), &s->mover, err);
   }
   status = qk_comm_agree(setup->geom.comm, status, err);
   if (status != QK_OK) {

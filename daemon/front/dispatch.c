@@ -171,7 +171,7 @@ static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
-      qk_shm_create(job->space, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+      qk_shm_create_bare(job->space, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     end(server, rhs, QK_NO_MEMORY, err.text);
     settle(server, rhs);
     return true;

@@ -389,6 +389,7 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   if (s == QK_OK) s = open_loop(server, err);
   if (s == QK_OK) s = qk_restore_open(server, err);
   if (s != QK_OK) return s;
+  server->space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
   s = qk_worker_create(&server->loop, server->zmq, server->settings, server->program, server->dir,

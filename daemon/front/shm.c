@@ -17,6 +17,7 @@
 #include "proto/frame.h"
 
 static const char SHM_DIR[] = "/dev/shm";
+static const size_t LARGE = 4 << 20;
 
 void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
   *space = (qk_shm_space_t){.next = 0};
@@ -122,11 +123,29 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
   return s;
 }
 
+static void give_back(uv_work_t *work) {
+  const qk_shm_t *shm = work->data;
+  munmap(shm->data, shm->bytes);
+  shm_unlink(shm->name);
+}
+
+static void after_giving_back(uv_work_t *work, int cancelled) {
+  (void)cancelled;
+  qk_free(work->data);
+}
+
 void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
-  munmap(shm->data, shm->bytes);
-  if (!shm->space->leave) shm_unlink(shm->name);
+  qk_shm_space_t *space = shm->space;
   qk_link_remove(&shm->link);
+  shm->work.data = shm;
+  if (space->leave)
+    munmap(shm->data, shm->bytes);
+  else if (space->loop && shm->bytes >= LARGE &&
+           uv_queue_work(space->loop, &shm->work, give_back, after_giving_back) == 0)
+    return;
+  else
+    give_back(&shm->work);
   qk_free(shm);
 }
 

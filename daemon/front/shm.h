@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "daemon/base/err.h"
 #include "daemon/front/list.h"
@@ -20,8 +21,10 @@
 
 typedef struct qk_shm_space {
   char prefix[32];
-  uint64_t next;  /* number of the next object */
-  bool leave;     /* objects stay when they are destroyed: for the next front */
+  uint64_t next; /* number of the next object */
+  bool leave;    /* objects stay when they are destroyed: for the next front */
+  uv_loop_t *
+      loop; /* whose threads give pages back, which takes as long as making them; NULL: the caller */
   qk_link_t live; /* what has been made or adopted and not destroyed */
 } qk_shm_space_t;
 
@@ -31,6 +34,7 @@ typedef struct qk_shm {
   size_t bytes;
   qk_shm_space_t *space;
   qk_link_t link;
+  uv_work_t work; /* giving it back */
 } qk_shm_t;
 
 /* state: absolute path of the state folder, or NULL. The space must stay where it is. */

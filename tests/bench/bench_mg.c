@@ -16,11 +16,11 @@
 #include "daemon/engine/mg_text.h"
 #include "tests/support/mg_rig.h"
 
-enum { PLAIN = 256, POINT, ERRORS, KEEP, OUTER, NEXT, MOST_SETS = 16 };
+enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, OUTER, NEXT, MOST_SETS = 16 };
 
 typedef struct options {
   const char *gauge;
-  double kappa[8], csw, tol;
+  double kappa[8], csw, tol, seconds;
   int nkappa, batch[8], nbatch, plain, point, errors, keep;
   qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
   qk_mg_params_t mg[MOST_SETS];
@@ -38,6 +38,8 @@ static const struct argp_option table[] = {
     {"point", POINT, 0, 0, "point sources instead of random ones", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (10)", 0},
+    {"seconds", SECONDS, "S", 0,
+     "solve again and again for so long: the mean of the second half (once)", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
     {"mg", 'm', "KEY=VALUE", 0, "a parameter of multigrid as quarkd has it: mg-vectors=24,32", 0},
     {"next", NEXT, 0, 0, "another set of parameters follows, from the defaults", 0},
@@ -111,6 +113,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     break;
   case KEEP:
     o->keep = (int)v[0];
+    break;
+  case SECONDS:
+    o->seconds = v[0];
     break;
   case OUTER:
     o->outer = precision_of(arg, state);
@@ -251,6 +256,20 @@ static double plain(qk_rig_t *rig, const options_t *o, int n) {
   return c.seconds;
 }
 
+/* Seconds a RHS once the device is warm: under load its clock falls for minutes. */
+static double sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
+  const double start = now();
+  double sum = 0;
+  int count = 0;
+  while (now() - start < o->seconds) {
+    const bool late = now() - start > o->seconds / 2;
+    const cost_t c = solve(rig, o, solver, n, o->tol);
+    if (late) sum += c.seconds;
+    count += late;
+  }
+  return sum / count;
+}
+
 static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
   double level[QK_MG_LEVELS_MAX] = {0};
   mg_rig_t m = {.mg = mg};
@@ -259,6 +278,7 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
   qk_solver_t *solver = m.solver;
   solve(rig, o, solver, n, 1e-3);
   cost_t c = solve(rig, o, solver, n, o->tol);
+  if (o->seconds > 0) c.seconds = sustained(rig, o, solver, n);
   show_cost("multigrid", n, &c, reference);
   qk_cycle_time(cycle, true, level);
   double total = n * solve(rig, o, solver, n, o->tol).seconds;
