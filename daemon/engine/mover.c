@@ -16,31 +16,46 @@ struct qk_mover {
   pthread_t thread[THREADS_MAX];
 };
 
-/* The next piece of the oldest move; waits for one. NULL: stop. */
-static qk_move_t *take(qk_mover_t *m, int64_t *piece) {
+/* Pieces that a thread takes on. */
+typedef struct share {
+  qk_move_t *move;
+  int64_t first, count;
+} share_t;
+
+/* What the oldest move has to do: all of it where it writes, as the kernel lets one thread at a time write to an
+ * object, else one piece. Waits for something to do. False: stop. */
+static bool take(qk_mover_t *m, share_t *share) {
   while (!m->first && !m->stop) pthread_cond_wait(&m->work, &m->lock);
-  if (m->stop) return NULL;
+  if (m->stop) return false;
   qk_move_t *move = m->first;
-  *piece = move->piece++;
-  if (move->piece == qk_wire_pieces(m->wire)) {
+  const int64_t pieces = qk_wire_pieces(m->wire);
+  *share = (share_t){move, move->piece, move->write ? pieces : 1};
+  move->piece += share->count;
+  if (move->piece == pieces) {
     m->first = move->next;
     if (!m->first) m->last = &m->first;
   }
-  return move;
+  return true;
+}
+
+static void carry_out(const qk_mover_t *m, const share_t *share, qk_err_t *err) {
+  const qk_move_t *move = share->move;
+  for (int64_t i = 0; i < share->count && err->code == QK_OK; i++)
+    qk_segment_move_piece(m->wire, &move->segment, share->first + i, move->part, move->write, err);
 }
 
 static void *work(void *arg) {
   qk_mover_t *m = arg;
-  int64_t piece;
+  share_t share;
   pthread_mutex_lock(&m->lock);
-  for (qk_move_t *move; (move = take(m, &piece));) {
-    const bool lost = move->err.code != QK_OK;
+  while (take(m, &share)) {
+    const bool lost = share.move->err.code != QK_OK;
     qk_err_t err = {0};
     pthread_mutex_unlock(&m->lock);
-    if (!lost) qk_segment_move_piece(m->wire, &move->segment, piece, move->part, move->write, &err);
+    if (!lost) carry_out(m, &share, &err);
     pthread_mutex_lock(&m->lock);
-    if (err.code != QK_OK && move->err.code == QK_OK) move->err = err;
-    move->left--;
+    if (err.code != QK_OK && share.move->err.code == QK_OK) share.move->err = err;
+    share.move->left -= share.count;
   }
   pthread_mutex_unlock(&m->lock);
   return NULL;
