@@ -8,6 +8,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/lastwords.h"
 
 struct qk_process {
   uv_process_t child;
@@ -16,7 +17,8 @@ struct qk_process {
   bool running;
   qk_exit_fn *exited;
   void *arg;
-  bool json;     /* every line of ours is an object */
+  bool json; /* every line of ours is an object */
+  qk_last_words_t last;
   size_t filled; /* bytes of a line that has not ended */
   char buffer[4096];
 };
@@ -24,17 +26,6 @@ struct qk_process {
 static void on_closed(uv_handle_t *handle) {
   qk_process_t *p = handle->data;
   if (--p->open == 0) qk_free(p);
-}
-
-static void on_exit_of_child(uv_process_t *child, int64_t code, int sig) {
-  qk_process_t *p = child->data;
-  char how[96];
-  if (sig != 0)
-    snprintf(how, sizeof how, "signal %d (%s)", sig, strsignal(sig));
-  else
-    snprintf(how, sizeof how, "exit code %lld", (long long)code);
-  p->running = false;
-  if (p->exited) p->exited(p->arg, how);
 }
 
 /* ---- its stderr ---------------------------------------------------------------------------- */
@@ -52,7 +43,8 @@ static bool foreign(const char *line, size_t n) {
 }
 
 /* Whole lines, so that ours do not come in between; n without the newline. */
-static void pass_on(const qk_process_t *p, char *line, size_t n) {
+static void pass_on(qk_process_t *p, char *line, size_t n) {
+  qk_last_words_hear(&p->last, line, n);
   if (p->json && foreign(line, n)) {
     if (n > 0) qk_warn("engine", "%.*s", (int)n, line);
     return;
@@ -62,15 +54,8 @@ static void pass_on(const qk_process_t *p, char *line, size_t n) {
   (void)written; /* there is nowhere to report to */
 }
 
-static void on_stderr(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
-  qk_process_t *p = stream->data;
-  (void)buf;
-  if (n < 0) {
-    uv_read_stop(stream);
-    if (p->filled > 0) pass_on(p, p->buffer, p->filled);
-    p->filled = 0;
-    return;
-  }
+/* n bytes more are in the buffer. */
+static void take(qk_process_t *p, size_t n) {
   char *line = p->buffer, *end = p->buffer + p->filled + n;
   for (char *next; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1)
     pass_on(p, line, (size_t)(next - line));
@@ -80,6 +65,45 @@ static void on_stderr(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   }
   p->filled = (size_t)(end - line);
   memmove(p->buffer, line, p->filled);
+}
+
+static void end_line(qk_process_t *p) {
+  if (p->filled > 0) pass_on(p, p->buffer, p->filled);
+  p->filled = 0;
+}
+
+static void on_stderr(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  qk_process_t *p = stream->data;
+  (void)buf;
+  if (n >= 0) {
+    take(p, (size_t)n);
+  } else {
+    uv_read_stop(stream);
+    end_line(p);
+  }
+}
+
+/* What is still in the pipe when the process has ended. */
+static void hear_the_rest(qk_process_t *p) {
+  uv_os_fd_t fd;
+  ssize_t n;
+  if (uv_fileno((uv_handle_t *)&p->err, &fd) != 0) return;
+  while ((n = read(fd, p->buffer + p->filled, sizeof p->buffer - p->filled)) > 0)
+    take(p, (size_t)n);
+  end_line(p);
+}
+
+static void on_exit_of_child(uv_process_t *child, int64_t code, int sig) {
+  qk_process_t *p = child->data;
+  char how[96 + QK_LAST_WORDS_MAX];
+  hear_the_rest(p);
+  const char *last = qk_last_words_tell(&p->last), *colon = last[0] ? ": " : "";
+  if (sig != 0)
+    snprintf(how, sizeof how, "signal %d (%s)%s%s", sig, strsignal(sig), colon, last);
+  else
+    snprintf(how, sizeof how, "exit code %lld%s%s", (long long)code, colon, last);
+  p->running = false;
+  if (p->exited) p->exited(p->arg, how);
 }
 
 static void close_handles(qk_process_t *p) {

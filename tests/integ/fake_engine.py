@@ -109,6 +109,8 @@ class FakeEngine:
         if action in (HOLD, DEAF) or (action == HOLD_ONCE and self.generation == 1):
             self.held[fill.slot] = fill
         elif action == DIE:
+            print('2026-01-02T03:04:05.678Z error quark assert: x.c:7: assertion failed', file=sys.stderr)
+            print('2026-01-02T03:04:05.679Z info quark worker: goes on\n-----', file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         elif action == STALL:
             threading.Event().wait()

@@ -1,0 +1,42 @@
+/* What an engine said last before it ended. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/front/lastwords.h"
+
+static void hear(qk_last_words_t *words, const char *line) {
+  qk_last_words_hear(words, line, strlen(line));
+}
+
+Test(last_words, an_error_tells_more_than_what_comes_after_it) {
+  qk_last_words_t w = {0};
+  cr_expect_str_eq(qk_last_words_tell(&w), "");
+  hear(&w, "malloc(): corrupted top size");
+  cr_expect_str_eq(qk_last_words_tell(&w), "malloc(): corrupted top size");
+  hear(&w, "2026-11-22T10:07:12.580Z error quark[3] assert: work.c:102: assertion failed: top");
+  hear(&w, "2026-11-22T10:07:12.581Z info quark worker: on its way");
+  hear(&w, "mpirun noticed that process rank 3 exited on signal 6");
+  hear(&w, "-----------------------------------");
+  hear(&w, "");
+  cr_expect_str_eq(qk_last_words_tell(&w), "assert: work.c:102: assertion failed: top");
+}
+
+Test(last_words, json_lines_are_read_too) {
+  qk_last_words_t w = {0};
+  hear(&w, "{\"time\":\"2026-11-22T10:07:12.581Z\",\"level\":\"info\",\"program\":\"quark\","
+           "\"rank\":null,\"subsystem\":\"worker\",\"job\":null,\"text\":\"ready\"}");
+  cr_expect_str_eq(qk_last_words_tell(&w), "");
+  hear(&w, "{\"time\":\"2026-11-22T10:07:12.581Z\",\"level\":\"error\",\"program\":\"quark\","
+           "\"rank\":null,\"subsystem\":\"worker\",\"job\":null,\"text\":\"cudaMalloc: lost\"}");
+  cr_expect_str_eq(qk_last_words_tell(&w), "cudaMalloc: lost");
+}
+
+Test(last_words, are_short_and_printable) {
+  qk_last_words_t w = {0};
+  char line[2000];
+  memset(line, 'a', sizeof line);
+  line[1] = '\x1b';
+  qk_last_words_hear(&w, line, sizeof line);
+  cr_expect_eq(strlen(qk_last_words_tell(&w)), QK_LAST_WORDS_MAX - 1);
+  cr_expect_eq(qk_last_words_tell(&w)[1], '?');
+}
