@@ -200,7 +200,7 @@ def noise_column(seed):
 
 @tap.test
 def a_killed_engine_comes_back(case):
-    with case.daemon('--slots', '2', gauge=LONG) as d, Client(d) as c:
+    with case.daemon('--slots', '2', '--staging', '0', gauge=LONG) as d, Client(d) as c:
         c.submit(3, source=qk.SOURCE_Z4, tol=1e-100, max_iter=10 ** 8, column=[noise_column(k) for k in range(3)])
         s = d.status_when(lambda s: s.counters.running == 2 and s.counters.queued == 1)
         os.kill(s.engine.pid, signal.SIGKILL)
