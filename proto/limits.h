@@ -29,6 +29,7 @@ enum {
   QK_SESSIONS_MAX = 1024,       /* clients at a time */
   QK_USERS_SHOWN = 256,         /* users in a STATUS report */
   QK_CLIENTS_MAX = 1024,        /* authorised keys */
+  QK_SETUPS_MAX = 8,            /* setups of a daemon */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_STAGING_MAX = 4, /* sources, and solutions, that an engine has on their way beside its slots */
   QK_SEATS_MAX =

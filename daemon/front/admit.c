@@ -26,13 +26,13 @@ static bool repeated(qk_server_t *server, qk_session_t *session, uint64_t reques
 
 /* What does not depend on the request itself. */
 static qk_status_t check_state(const qk_server_t *server, const qk_session_t *session,
-                               uint64_t request, qk_err_t *err) {
+                               uint64_t request, const qk_mount_t *mount, qk_err_t *err) {
   if (request > 0 && request <= session->newest)
     return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
                    (unsigned long long)request, (unsigned long long)session->newest);
   if (server->draining || server->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
-  if (qk_worker_state(server->worker) != QK_WORKER_READY)
+  if (qk_worker_state(mount->worker) != QK_WORKER_READY)
     return qk_fail(err, QK_NOT_READY, "no setup is loaded yet");
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
     return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
@@ -60,9 +60,10 @@ static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *
                  (long long)room);
 }
 
-static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session) {
-  return (qk_terms_t){.dims = qk_worker_info(server->worker)->dims,
-                      .kappa = server->settings->kappa,
+static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
+  return (qk_terms_t){.mount = mount,
+                      .dims = qk_worker_info(mount->worker)->dims,
+                      .kappa = mount->settings.kappa,
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &server->space,
@@ -96,7 +97,7 @@ static void reject(qk_server_t *server, const qk_session_t *session, uint64_t re
 
 /* What would be cut off by the end of the walltime is not begun. */
 static qk_status_t check_walltime(const qk_server_t *server, const qk_job_t *job, qk_err_t *err) {
-  const double left = qk_server_left(server), expected = qk_dispatch_expect(server, job);
+  const double left = qk_server_left(server), expected = qk_dispatch_expect(job);
   if (expected <= left) return QK_OK;
   return qk_fail(err, QK_SHUTTING_DOWN,
                  "about %.0f s are needed, with what waits, and %.0f s are left of the walltime: "
@@ -113,7 +114,7 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
     return status;
   }
   server->count.accepted++;
-  qk_dispatch_open(server, job);
+  qk_dispatch_open(job);
   qk_journal_enter(server->journal, job);
   qk_server_adopt(session, job);
   if (job->contraction)
@@ -135,9 +136,10 @@ void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t 
 void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
   qk_err_t err = {0};
   qk_job_t *job = NULL;
+  qk_mount_t *mount = server->primary;
   if (repeated(server, session, submit->request, &submit->base, &err)) return;
-  if (err.code == QK_OK) check_state(server, session, submit->request, &err);
-  const qk_terms_t terms = terms_of(server, session);
+  if (err.code == QK_OK) check_state(server, session, submit->request, mount, &err);
+  const qk_terms_t terms = terms_of(server, session, mount);
   if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
   if (err.code == QK_OK) check_detach(server, submit->detach_ms, &err);
@@ -154,9 +156,10 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session,
                        const Quark__Contract *contract) {
   qk_err_t err = {0};
   qk_job_t *job = NULL;
+  qk_mount_t *mount = server->primary;
   if (repeated(server, session, contract->request, &contract->base, &err)) return;
-  if (err.code == QK_OK) check_state(server, session, contract->request, &err);
-  const qk_terms_t terms = terms_of(server, session);
+  if (err.code == QK_OK) check_state(server, session, contract->request, mount, &err);
+  const qk_terms_t terms = terms_of(server, session, mount);
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
   if (err.code == QK_OK) check_detach(server, contract->detach_ms, &err);
   if (err.code == QK_OK) check_user(server, session, 1, &err);

@@ -15,25 +15,28 @@ static double digits(const qk_job_t *job) {
 }
 
 /* Applications that a right-hand side of the job is expected to take. */
-static double expected_cost(const qk_server_t *server, const qk_job_t *job) {
-  return digits(job) * (server->cost_per_digit > 0 ? server->cost_per_digit : 1);
+static double expected_cost(const qk_job_t *job) {
+  const double per_digit = job->mount->cost_per_digit;
+  return digits(job) * (per_digit > 0 ? per_digit : 1);
 }
 
-static void learn_cost(qk_server_t *server, const qk_rhs_t *rhs) {
+static void learn_cost(const qk_rhs_t *rhs) {
+  qk_mount_t *mount = rhs->job->mount;
   const double lately = (double)rhs->outcome.applications / digits(rhs->job);
-  const double weight = server->cost_per_digit > 0 ? 0.1 : 1;
-  server->cost_per_digit += weight * (lately - server->cost_per_digit);
+  const double weight = mount->cost_per_digit > 0 ? 0.1 : 1;
+  mount->cost_per_digit += weight * (lately - mount->cost_per_digit);
 }
 
-void qk_dispatch_open(qk_server_t *server, const qk_job_t *job) {
+void qk_dispatch_open(const qk_job_t *job) {
   *qk_sched_user_open(job->user) += job->nrhs - job->ended;
-  server->open_digits += (job->nrhs - job->ended) * digits(job);
+  job->mount->open_digits += (job->nrhs - job->ended) * digits(job);
 }
 
-double qk_dispatch_expect(const qk_server_t *server, const qk_job_t *job) {
-  const double asked = server->open_digits + job->nrhs * digits(job);
-  return qk_pace_expect(&server->pace, asked * server->cost_per_digit, expected_cost(server, job),
-                        (int)qk_worker_info(server->worker)->slots);
+double qk_dispatch_expect(const qk_job_t *job) {
+  const qk_mount_t *mount = job->mount;
+  const double asked = mount->open_digits + job->nrhs * digits(job);
+  return qk_pace_expect(&mount->pace, asked * mount->cost_per_digit, expected_cost(job),
+                        (int)qk_worker_info(mount->worker)->slots);
 }
 
 /* ---- ends ---------------------------------------------------------------------------------- */
@@ -42,7 +45,7 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_session_t *session = rhs->job->session;
   --*qk_sched_user_open(rhs->job->user);
-  server->open_digits -= digits(rhs->job);
+  rhs->job->mount->open_digits -= digits(rhs->job);
   server->count.iterations += o->iterations;
   server->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
@@ -71,9 +74,9 @@ static void end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const ch
 /* ---- who goes next -------------------------------------------------------------------------- */
 
 /* What rhs took, instead of what was expected when it went; nothing where the engine was lost. */
-static void settle(qk_server_t *server, const qk_rhs_t *rhs) {
+static void settle(const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
-  if (!rhs->job->contraction && o->status == QK_OK && o->applications > 0) learn_cost(server, rhs);
+  if (!rhs->job->contraction && o->status == QK_OK && o->applications > 0) learn_cost(rhs);
   if (rhs->job->contraction && o->status == QK_OK) return;
   qk_sched_settle(rhs->job->user, &rhs->queue, (double)o->applications);
 }
@@ -85,11 +88,12 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
     if (rhs->source)
       qk_metrics_phase(&server->metrics, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
+  rhs->queue.lane = rhs->job->mount->lane;
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
-  rhs->queue.cost = expected_cost(server, rhs->job);
+  rhs->queue.cost = expected_cost(rhs->job);
   if (rhs->losses > 0) {
-    qk_list_append(&server->suspects, &rhs->queue.link);
+    qk_list_append(&rhs->job->mount->suspects, &rhs->queue.link);
     return;
   }
   qk_sched_push(&server->sched, rhs->job->user, &rhs->queue);
@@ -97,45 +101,47 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
 
 /* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
  * later, so nothing is sent behind one. */
-static int place_for(const qk_server_t *server, const qk_rhs_t *rhs) {
-  if (server->slot[QK_CONTRACT_PLACE].rhs) return -1;
+static int place_for(const qk_rhs_t *rhs) {
+  const qk_mount_t *mount = rhs->job->mount;
+  if (mount->slot[QK_CONTRACT_PLACE].rhs) return -1;
   if (rhs->job->contraction) return QK_CONTRACT_PLACE;
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
-  const int n = (int)(server->settings->batching == FIXED ? e->slots : e->seats);
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  const int n = (int)(mount->settings.batching == FIXED ? e->slots : e->seats);
   for (int k = 0; k < n; k++)
-    if (!server->slot[k].rhs) return k;
+    if (!mount->slot[k].rhs) return k;
   return -1;
 }
 
-static bool suspect_runs(const qk_server_t *server) {
+static bool suspect_runs(const qk_mount_t *mount) {
   for (int k = 0; k < QK_PLACES; k++)
-    if (server->slot[k].rhs && server->slot[k].rhs->losses > 0) return true;
+    if (mount->slot[k].rhs && mount->slot[k].rhs->losses > 0) return true;
   return false;
 }
 
 /* Who goes next, and where; NULL: nobody now. Of those that were in slots of a lost engine one at a time: if the next engine
  * is lost, too, it is clear over whom. */
-static qk_rhs_t *next(qk_server_t *server, int *place) {
-  if (!qk_link_alone(&server->suspects) && !suspect_runs(server)) {
-    qk_rhs_t *suspect = QK_HOLDER(server->suspects.next, qk_rhs_t, queue.link);
-    *place = place_for(server, suspect);
+static qk_rhs_t *next(const qk_mount_t *mount, int *place) {
+  if (!qk_link_alone(&mount->suspects) && !suspect_runs(mount)) {
+    qk_rhs_t *suspect = QK_HOLDER(mount->suspects.next, qk_rhs_t, queue.link);
+    *place = place_for(suspect);
     if (*place >= 0) return suspect;
   }
-  qk_sched_item_t *first = qk_sched_first(&server->sched, qk_server_now(server));
+  qk_sched_item_t *first =
+      qk_sched_first(&mount->server->sched, mount->lane, qk_server_now(mount->server));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
-  *place = place_for(server, rhs);
+  *place = place_for(rhs);
   return *place < 0 ? NULL : rhs;
 }
 
-static bool hand_over(qk_server_t *server, int k, uint64_t ticket, const qk_rhs_t *rhs) {
+static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_rhs_t *rhs) {
   int place;
-  if (rhs->job->contraction) return qk_worker_contract(server->worker, ticket, rhs);
-  const qk_rhs_t *after = next(server, &place);
+  if (rhs->job->contraction) return qk_worker_contract(mount->worker, ticket, rhs);
+  const qk_rhs_t *after = next(mount, &place);
   const bool more = after && place != QK_CONTRACT_PLACE;
-  const bool refills = server->settings->batching != FIXED;
-  return qk_worker_fill(server->worker, (uint32_t)k, ticket, rhs, more,
-                        refills ? (uint32_t)server->sched.length : 0);
+  const bool refills = mount->settings.batching != FIXED;
+  return qk_worker_fill(mount->worker, (uint32_t)k, ticket, rhs, more,
+                        refills ? (uint32_t)mount->server->sched.lane[mount->lane].length : 0);
 }
 
 /* Out of the queue it is in. */
@@ -151,7 +157,7 @@ static void take(qk_server_t *server, qk_rhs_t *rhs) {
   if (rhs->losses > 0)
     unqueue(server, rhs);
   else
-    qk_sched_pop(&server->sched, qk_server_now(server));
+    qk_sched_pop(&server->sched, rhs->queue.lane, qk_server_now(server));
 }
 
 /* Into the queue again. */
@@ -162,78 +168,70 @@ static void put_back(qk_server_t *server, qk_rhs_t *rhs) {
 
 int qk_dispatch_running(const qk_server_t *server) {
   int n = 0;
-  for (int k = 0; k < QK_PLACES; k++) n += server->slot[k].rhs != NULL;
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m]) n += qk_mount_running(server->mount[m]);
   return n;
 }
 
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. */
-static bool start(qk_server_t *server, int k, qk_rhs_t *rhs) {
+static bool start(qk_mount_t *mount, int k, qk_rhs_t *rhs) {
+  qk_server_t *server = mount->server;
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
       qk_shm_create_bare(job->space, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     end(server, rhs, QK_NO_MEMORY, err.text);
-    settle(server, rhs);
+    settle(rhs);
     return true;
   }
-  const uint64_t ticket = server->ticket + 1;
-  const bool busy = qk_dispatch_running(server) > 0;
-  server->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
-  if (!hand_over(server, k, ticket, rhs)) {
-    server->slot[k] = (qk_slot_use_t){0};
+  const uint64_t ticket = mount->ticket + 1;
+  const bool busy = qk_mount_running(mount) > 0;
+  mount->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
+  if (!hand_over(mount, k, ticket, rhs)) {
+    mount->slot[k] = (qk_slot_use_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     put_back(server, rhs);
     return false;
   }
-  server->ticket = ticket;
+  mount->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_server_now(server);
-  server->slot[k].filled = qk_occupancy_mark(&server->occupancy, rhs->started_at);
-  if (!busy) server->busy_since = rhs->started_at;
+  mount->slot[k].filled = qk_occupancy_mark(&mount->occupancy, rhs->started_at);
+  if (!busy) mount->busy_since = rhs->started_at;
   qk_metrics_phase(&server->metrics, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
   if (k != QK_CONTRACT_PLACE) {
-    qk_curve_clear(&server->curve[k]);
-    qk_curve_add(&server->curve[k], 0, 1);
+    qk_curve_clear(&mount->curve[k]);
+    qk_curve_add(&mount->curve[k], 0, 1);
   }
   job->running++;
   job->progress_due = !job->contraction;
   return true;
 }
 
-static void fill_slots(qk_server_t *server) {
+static void fill_slots(qk_mount_t *mount) {
   int place;
-  if (server->settings->batching == FIXED && qk_dispatch_running(server) > 0) return;
-  for (qk_rhs_t *rhs; (rhs = next(server, &place));) {
-    take(server, rhs);
-    if (!start(server, place, rhs)) return;
+  if (mount->settings.batching == FIXED && qk_mount_running(mount) > 0) return;
+  for (qk_rhs_t *rhs; (rhs = next(mount, &place));) {
+    take(mount->server, rhs);
+    if (!start(mount, place, rhs)) return;
   }
 }
 
-static int seats_taken(const qk_server_t *server) {
-  int n = 0;
-  for (int k = 0; k < QK_SEATS_MAX; k++) n += server->slot[k].rhs != NULL;
-  return n;
+void qk_dispatch_feed(qk_mount_t *mount) {
+  const bool ready = qk_worker_state(mount->worker) == QK_WORKER_READY;
+  if (ready) fill_slots(mount);
+  const bool waits =
+      mount->server->sched.lane[mount->lane].length > 0 || !qk_link_alone(&mount->suspects);
+  qk_occupancy_set(&mount->occupancy, qk_server_now(mount->server), ready && waits,
+                   (int)qk_worker_info(mount->worker)->slots, qk_mount_seated(mount));
 }
 
-void qk_dispatch_feed(qk_server_t *server) {
-  const bool ready = qk_worker_state(server->worker) == QK_WORKER_READY;
-  if (ready) fill_slots(server);
-  const bool waits = server->sched.length > 0 || !qk_link_alone(&server->suspects);
-  qk_occupancy_set(&server->occupancy, qk_server_now(server), ready && waits,
-                   (int)qk_worker_info(server->worker)->slots, seats_taken(server));
-}
-
-int qk_dispatch_slots_busy(const qk_server_t *server) {
-  const int slots = (int)qk_worker_info(server->worker)->slots, taken = seats_taken(server);
-  return taken < slots ? taken : slots;
-}
-
-static int slot_of(const qk_server_t *server, const qk_rhs_t *rhs) {
+static int slot_of(const qk_rhs_t *rhs) {
   for (int k = 0; k < QK_PLACES; k++)
-    if (server->slot[k].rhs == rhs) return k;
+    if (rhs->job->mount->slot[k].rhs == rhs) return k;
   return -1;
 }
 
@@ -242,15 +240,16 @@ void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict,
   if (rhs->state != QK_RHS_RUNNING) {
     unqueue(server, rhs);
     end(server, rhs, verdict, text);
-    if (rhs->losses > 0) settle(server, rhs); /* it has paid already */
+    if (rhs->losses > 0) settle(rhs); /* it has paid already */
     return;
   }
   if (rhs->verdict != QK_OK) return;
-  int k = slot_of(server, rhs);
+  const qk_mount_t *mount = rhs->job->mount;
+  const int k = slot_of(rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_PLACE) return; /* its result will be thrown away */
-  qk_worker_cancel(server->worker, (uint32_t)k, server->slot[k].ticket);
+  qk_worker_cancel(mount->worker, (uint32_t)k, mount->slot[k].ticket);
 }
 
 void qk_dispatch_forget(qk_server_t *server, qk_job_t *job) {
@@ -272,82 +271,92 @@ void qk_dispatch_expire(qk_server_t *server, qk_job_t *job) {
   if (job->acked == job->nrhs) qk_dispatch_forget(server, job);
 }
 
-static void measure(qk_server_t *server, const qk_rhs_t *rhs) {
+static void measure(const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
-  qk_pace_add(&server->pace, (double)o->applications, rhs->ended_at - rhs->started_at);
-  qk_metrics_phase(&server->metrics, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
+  qk_mount_t *mount = rhs->job->mount;
+  qk_metrics_t *metrics = &mount->server->metrics;
+  qk_pace_add(&mount->pace, (double)o->applications, rhs->ended_at - rhs->started_at);
+  qk_metrics_phase(metrics, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
   if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
-    qk_metrics_solved(&server->metrics, o);
+    qk_metrics_solved(metrics, o);
 }
 
 /* The slot is free again; a job that only waited for it goes. */
-static void leave_slot(qk_server_t *server, int k, const qk_outcome_t *outcome) {
-  qk_rhs_t *rhs = server->slot[k].rhs;
-  const double now = qk_server_now(server);
+static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
+  qk_rhs_t *rhs = mount->slot[k].rhs;
+  const double now = qk_server_now(mount->server);
   if (k != QK_CONTRACT_PLACE)
-    qk_occupancy_leave(&server->occupancy, now, server->slot[k].filled, now - rhs->started_at,
+    qk_occupancy_leave(&mount->occupancy, now, mount->slot[k].filled, now - rhs->started_at,
                        outcome->seconds);
-  server->slot[k] = (qk_slot_use_t){0};
+  mount->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, now);
-  measure(server, rhs);
-  settle(server, rhs);
-  qk_dispatch_ended(server, rhs);
+  measure(rhs);
+  settle(rhs);
+  qk_dispatch_ended(mount->server, rhs);
   qk_job_settle(rhs->job);
 }
 
 /* ---- events of the engine ------------------------------------------------------------------ */
 
-static void fail_queued(qk_server_t *server, const char *why) {
+static void fail_queued(qk_mount_t *mount, const char *why) {
+  qk_server_t *server = mount->server;
   const double now = qk_server_now(server);
-  while (!qk_link_alone(&server->suspects)) {
-    qk_rhs_t *rhs = QK_HOLDER(server->suspects.next, qk_rhs_t, queue.link);
+  while (!qk_link_alone(&mount->suspects)) {
+    qk_rhs_t *rhs = QK_HOLDER(mount->suspects.next, qk_rhs_t, queue.link);
     unqueue(server, rhs);
     end(server, rhs, QK_ENGINE_LOST, why);
-    settle(server, rhs);
+    settle(rhs);
   }
-  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, now));) {
+  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, mount->lane, now));) {
     qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
     end(server, rhs, QK_ENGINE_LOST, why);
-    settle(server, rhs);
+    settle(rhs);
   }
 }
 
-static void fail_uploading(qk_server_t *server, const char *why) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
-    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
-      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      for (uint32_t k = 0; k < job->nrhs; k++)
-        if (job->rhs[k].state == QK_RHS_UPLOADING) end(server, &job->rhs[k], QK_ENGINE_LOST, why);
-    }
-  }
-}
-
-/* Solutions on one configuration are nothing to go on with on another. */
-static void expire_kept(qk_server_t *server) {
+/* Calls `each` for the jobs of the setup that belong to sessions; it may forget the job. */
+static void each_job(qk_mount_t *mount, void (*each)(qk_server_t *server, qk_job_t *job, void *arg),
+                     void *arg) {
+  qk_server_t *server = mount->server;
   for (int i = 0; i < server->sessions.count; i++) {
     qk_session_t *session = server->sessions.at[i];
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
       next = l->next;
-      if (qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+      if (job->mount == mount) each(server, job, arg);
     }
   }
 }
 
+static void fail_uploading(qk_server_t *server, qk_job_t *job, void *why) {
+  for (uint32_t k = 0; k < job->nrhs; k++)
+    if (job->rhs[k].state == QK_RHS_UPLOADING) end(server, &job->rhs[k], QK_ENGINE_LOST, why);
+}
+
+/* Ends all that has no slot. */
+static void fail_waiting(qk_mount_t *mount, const char *why) {
+  fail_queued(mount, why);
+  each_job(mount, fail_uploading, (void *)why);
+}
+
+static void expire_kept(qk_server_t *server, qk_job_t *job, void *unused) {
+  (void)unused;
+  if (qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+}
+
 static void on_ready(void *arg, bool changed) {
-  qk_server_t *server = arg;
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  qk_mount_t *mount = arg;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   qk_info("worker", "ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s", e->dims[0],
           e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend, e->device, e->slots,
           e->load_seconds);
-  changed = changed || qk_restore_changed(server);
-  qk_restore_note_setup(server);
+  changed = changed || qk_restore_changed(mount);
+  memcpy(mount->dims, e->dims, sizeof mount->dims);
+  qk_restore_note_setup(mount);
   if (!changed) return;
   qk_warn("worker", "the gauge configuration is not the one loaded before");
-  fail_queued(server, "the gauge configuration has changed");
-  fail_uploading(server, "the gauge configuration has changed");
-  expire_kept(server);
+  fail_waiting(mount, "the gauge configuration has changed");
+  each_job(mount, expire_kept, NULL); /* nothing to go on with on another configuration */
 }
 
 static int exit_code_of(qk_status_t status) {
@@ -357,28 +366,25 @@ static int exit_code_of(qk_status_t status) {
 }
 
 static void on_refused(void *arg, qk_status_t status, const char *text) {
-  qk_server_t *server = arg;
+  qk_mount_t *mount = arg;
   qk_error("worker", "setup refused: %s: %s", qk_status_name(status), text);
-  if (!server->journal) { /* else the next front goes on */
-    fail_queued(server, text);
-    fail_uploading(server, text);
-  }
-  qk_server_fail(server, exit_code_of(status), status, text);
+  if (!mount->server->journal) fail_waiting(mount, text); /* else the next front goes on */
+  qk_server_fail(mount->server, exit_code_of(status), status, text);
 }
 
 static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
-  qk_server_t *server = arg;
-  qk_slot_use_t *slot = &server->slot[p->slot];
+  qk_mount_t *mount = arg;
+  qk_slot_use_t *slot = &mount->slot[p->slot];
   if (!slot->rhs || slot->ticket != p->ticket) return;
   slot->rhs->iterations = p->iterations;
   slot->rhs->residual = p->residual;
-  qk_curve_add(&server->curve[p->slot], p->iterations, p->residual);
+  qk_curve_add(&mount->curve[p->slot], p->iterations, p->residual);
   slot->rhs->job->progress_due = true;
 }
 
 static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
-  qk_server_t *server = arg;
-  qk_slot_use_t *slot = &server->slot[d->slot];
+  qk_mount_t *mount = arg;
+  qk_slot_use_t *slot = &mount->slot[d->slot];
   if (!slot->rhs || slot->ticket != d->ticket) return;
   qk_rhs_t *rhs = slot->rhs;
   qk_outcome_t o = {.status = (qk_status_t)d->status,
@@ -394,25 +400,25 @@ static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
   if (o.status == QK_CANCELLED && rhs->verdict != QK_OK) o.status = rhs->verdict;
   o.written = d->written && rhs->solution &&
               (o.status == QK_OK || o.status == QK_NOT_CONVERGED || o.status == QK_BREAKDOWN);
-  leave_slot(server, (int)d->slot, &o);
+  leave_slot(mount, (int)d->slot, &o);
 }
 
 static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
-  qk_server_t *server = arg;
-  const qk_slot_use_t *place = &server->slot[QK_CONTRACT_PLACE];
+  qk_mount_t *mount = arg;
+  const qk_slot_use_t *place = &mount->slot[QK_CONTRACT_PLACE];
   if (!place->rhs || place->ticket != c->ticket) return;
   qk_outcome_t o = {.status = (qk_status_t)c->status, .seconds = c->seconds};
   snprintf(o.text, sizeof o.text, "%s", c->text ? c->text : "");
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
   if (place->rhs->verdict != QK_OK) o.status = place->rhs->verdict;
   o.written = o.status == QK_OK;
-  leave_slot(server, QK_CONTRACT_PLACE, &o);
+  leave_slot(mount, QK_CONTRACT_PLACE, &o);
 }
 
-void qk_dispatch_abandon(qk_server_t *server) {
+void qk_dispatch_abandon(qk_mount_t *mount) {
   const qk_outcome_t outcome = {.status = QK_SHUTTING_DOWN};
   for (int k = 0; k < QK_PLACES; k++)
-    if (server->slot[k].rhs) leave_slot(server, k, &outcome);
+    if (mount->slot[k].rhs) leave_slot(mount, k, &outcome);
 }
 
 enum {
@@ -422,8 +428,8 @@ enum {
 
 /* What was in a slot when the engine was lost waits for the next one; a second loss, which met no other suspect, is its
  * doing. */
-static void survive(qk_server_t *server, int k, const char *why) {
-  qk_rhs_t *rhs = server->slot[k].rhs;
+static void survive(qk_mount_t *mount, int k, const char *why) {
+  qk_rhs_t *rhs = mount->slot[k].rhs;
   qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};
   if (o.status == QK_OK && ++rhs->losses >= LOSSES_MAX) {
     o.status = QK_ENGINE_LOST;
@@ -431,32 +437,32 @@ static void survive(qk_server_t *server, int k, const char *why) {
     qk_log(QK_LOG_WARN, "dispatch", rhs->job->name, "rhs %u: not tried again", rhs->index);
   }
   if (o.status != QK_OK) {
-    leave_slot(server, k, &o);
+    leave_slot(mount, k, &o);
     return;
   }
-  server->slot[k] = (qk_slot_use_t){0};
-  server->count.redone++;
+  mount->slot[k] = (qk_slot_use_t){0};
+  mount->server->count.redone++;
   qk_rhs_again(rhs);
   qk_journal_mark_rhs(rhs);
-  put_back(server, rhs);
+  put_back(mount->server, rhs);
 }
 
 static void on_lost(void *arg, const char *why, int failures) {
-  qk_server_t *server = arg;
+  qk_mount_t *mount = arg;
   for (int k = 0; k < QK_PLACES; k++)
-    if (server->slot[k].rhs) survive(server, k, why);
+    if (mount->slot[k].rhs) survive(mount, k, why);
   if (failures < HOPELESS) return;
-  const bool never = !qk_worker_info(server->worker)->loaded;
-  if (!never || !server->journal) fail_queued(server, why);
+  const bool never = !qk_worker_info(mount->worker)->loaded;
+  if (!never || !mount->server->journal) fail_queued(mount, why);
   if (never) {
     qk_error("worker", "%d engines in a row did not start", failures);
-    qk_server_fail(server, 69, QK_ENGINE_LOST, why);
+    qk_server_fail(mount->server, 69, QK_ENGINE_LOST, why);
   }
 }
 
 static void on_stopped(void *arg) {
-  qk_server_t *server = arg;
-  qk_loop_stop(&server->loop);
+  qk_mount_t *mount = arg;
+  qk_loop_stop(&mount->server->loop);
 }
 
 const qk_worker_events_t QK_SERVER_WORKER_EVENTS = {.ready = on_ready,

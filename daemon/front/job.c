@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/mount.h"
 #include "proto/control.h"
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -106,6 +107,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->link);
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
+  job->mount = qk_mount_hold(terms->mount);
   job->budget = terms->budget;
   job->space = terms->space;
   job->user = terms->user;
@@ -131,6 +133,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
 static void release_memory(qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
   qk_journal_drop_job(job);
+  qk_mount_release(job->mount);
   qk_sched_user_release(job->user);
   qk_field_hash_destroy(job->hash);
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);

@@ -47,6 +47,7 @@ typedef struct qk_outcome {
   bool written; /* the solution segment holds a solution */
 } qk_outcome_t;
 
+struct qk_mount;
 typedef struct qk_job qk_job_t;
 typedef struct qk_rhs qk_rhs_t;
 
@@ -79,9 +80,10 @@ struct qk_rhs {
 };
 
 struct qk_job {
-  qk_link_t link; /* among the jobs of its session, or among the orphans */
-  void *session;  /* NULL for an orphan */
-  bool forgotten; /* freed as soon as nothing runs and nobody holds it */
+  qk_link_t link;         /* among the jobs of its session, or among the orphans */
+  void *session;          /* NULL for an orphan */
+  struct qk_mount *mount; /* the setup that it is for; held */
+  bool forgotten;         /* freed as soon as nothing runs and nobody holds it */
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
@@ -133,6 +135,7 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dim
 
 /* What a job is made on. */
 typedef struct qk_terms {
+  struct qk_mount *mount; /* held by the job; NULL: none */
   const uint32_t *dims;
   double kappa; /* for the normalisation */
   double now;   /* seconds */

@@ -46,5 +46,7 @@ void qk_limits_reread(qk_server_t *server) {
   if (changed == 0) qk_info("settings", "read again: nothing has changed");
   qk_log_set_level((qk_level_t)s->log_level);
   if (s->max_memory != max_memory) qk_limits_memory(server);
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m]) server->mount[m]->settings.engine_timeout = s->engine_timeout;
   for (int i = 0; i < server->sessions.count; i++) limit_user(server, server->sessions.at[i]->user);
 }

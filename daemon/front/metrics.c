@@ -67,7 +67,7 @@ static void write_service(FILE *out, const qk_server_t *server) {
     gauge(out, "walltime_left_seconds", "Time until the walltime ends.",
           fmax(0, qk_server_left(server)));
   gauge(out, "ready", "1 where work can be done.",
-        qk_worker_state(server->worker) == QK_WORKER_READY);
+        qk_worker_state(server->primary->worker) == QK_WORKER_READY);
   gauge(out, "sessions", "Clients.", (double)c.sessions);
   gauge(out, "requests", "Requests that are not forgotten.", (double)c.requests);
   gauge(out, "rhs_queued", "Right-hand sides that wait for a slot.", (double)c.queued);
@@ -94,9 +94,10 @@ static void write_service(FILE *out, const qk_server_t *server) {
 }
 
 static void write_engine(FILE *out, const qk_server_t *server) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  const qk_mount_t *mount = server->primary;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   counter(out, "engine_restarts_total", "Engines that were lost and started again.",
-          (uint64_t)qk_worker_restarts(server->worker));
+          (uint64_t)qk_worker_restarts(mount->worker));
   counter(out, "engine_steps_total", "Outer steps of the engine that runs.", e->steps);
   counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
           server->count.redone);
@@ -104,7 +105,7 @@ static void write_engine(FILE *out, const qk_server_t *server) {
   head(out, "engine_memory_bytes", "gauge", "What the engine holds.");
   fprintf(out, "quarkd_engine_memory_bytes{where=\"device\"} %" PRIu64 "\n", e->device_bytes);
   fprintf(out, "quarkd_engine_memory_bytes{where=\"host\"} %" PRIu64 "\n", e->host_bytes);
-  const qk_occupancy_t *o = &server->occupancy;
+  const qk_occupancy_t *o = &mount->occupancy;
   head(out, "saturated_seconds_total", "counter",
        "Time in which right-hand sides waited for slots.");
   fprintf(out, "quarkd_saturated_seconds_total %.17g\n", o->saturated);
@@ -139,8 +140,7 @@ char *qk_metrics_text(const qk_server_t *server) {
   if (!out) return NULL;
   head(out, "info", "gauge", "Version and solver.");
   fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
-          qk_worker_info(server->worker)->loaded ? qk_worker_info(server->worker)->solver
-                                                 : qk_settings_solver(server->settings));
+          qk_mount_solver(server->primary));
   write_service(out, server);
   write_engine(out, server);
   write_histograms(out, &server->metrics);

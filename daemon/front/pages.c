@@ -30,14 +30,15 @@ static qk_page_t plain(unsigned code, char *text) {
 
 /* Ready: work would be accepted now, and what is accepted gets on. */
 static qk_page_t readiness(const qk_server_t *server) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
-  const double still = qk_server_now(server) - fmax(e->stepped_at, server->busy_since);
+  const qk_mount_t *mount = server->primary;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  const double still = qk_server_now(server) - fmax(e->stepped_at, mount->busy_since);
   const double late = fmin(LATE, server->settings->engine_timeout / 2);
-  const char *last = qk_worker_last_error(server->worker);
+  const char *last = qk_worker_last_error(mount->worker);
   if (server->draining || server->stopping) return plain(503, text_of("draining\n"));
-  if (qk_worker_state(server->worker) != QK_WORKER_READY)
+  if (qk_worker_state(mount->worker) != QK_WORKER_READY)
     return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
-  if (qk_dispatch_running(server) > 0 && still > late)
+  if (qk_mount_running(mount) > 0 && still > late)
     return plain(503, text_of("no step of the solver for %.0f s\n", still));
   return plain(200, text_of("ready\n"));
 }

@@ -10,33 +10,34 @@
 #include "daemon/base/version.h"
 #include "daemon/front/server.h"
 
-static Quark__ServerState state_of(const qk_server_t *server) {
+static Quark__ServerState state_of(const qk_mount_t *mount) {
+  const qk_server_t *server = mount->server;
   if (server->draining || server->stopping) return QUARK__SERVER_STATE__STATE_DRAINING;
-  switch (qk_worker_state(server->worker)) {
+  switch (qk_worker_state(mount->worker)) {
   case QK_WORKER_READY:
     return QUARK__SERVER_STATE__STATE_READY;
   case QK_WORKER_LOADING:
-    if (!qk_worker_info(server->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+    if (!qk_worker_info(mount->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
     break;
   default:
     break;
   }
-  return qk_worker_restarts(server->worker) > 0 || qk_worker_info(server->worker)->loaded
+  return qk_worker_restarts(mount->worker) > 0 || qk_worker_info(mount->worker)->loaded
              ? QUARK__SERVER_STATE__STATE_RESTARTING
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
 
-static void fill_setup(const qk_server_t *server, Quark__SetupReport *r) {
-  const qk_settings_t *s = server->settings;
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
-  r->name = "default";
+static void fill_setup(const qk_mount_t *mount, Quark__SetupReport *r) {
+  const qk_settings_t *s = &mount->settings;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  r->name = (char *)mount->name;
   r->gauge = (char *)s->gauge;
   r->mass = s->mass;
   r->kappa = s->kappa;
   r->csw = s->csw;
   r->n_boundary = 8;
   r->boundary = (double *)s->boundary;
-  r->solver = (char *)(e->loaded ? e->solver : qk_settings_solver(s));
+  r->solver = (char *)qk_mount_solver(mount);
   r->precision = (char *)qk_settings_precision(s);
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)s->link_reals;
   if (!e->loaded) return;
@@ -51,17 +52,17 @@ static void fill_setup(const qk_server_t *server, Quark__SetupReport *r) {
   r->multigrid = e->multigrid;
 }
 
-static void fill_engine(const qk_server_t *server, Quark__EngineReport *r) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
-  qk_worker_state_t state = qk_worker_state(server->worker);
-  const char *last = qk_worker_last_error(server->worker);
+static void fill_engine(const qk_mount_t *mount, Quark__EngineReport *r) {
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  qk_worker_state_t state = qk_worker_state(mount->worker);
+  const char *last = qk_worker_last_error(mount->worker);
   bool alive = state == QK_WORKER_LOADING || state == QK_WORKER_READY;
-  r->restarts = (uint32_t)qk_worker_restarts(server->worker);
+  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
   r->last_error = last[0] ? (char *)last : NULL;
   r->has_pid = r->has_ranks = alive;
   r->pid = e->pid;
   r->ranks = e->ranks;
-  r->slots_busy = (uint32_t)qk_dispatch_slots_busy(server);
+  r->slots_busy = (uint32_t)qk_mount_busy(mount);
   if (state != QK_WORKER_READY) return;
   r->backend = (char *)e->backend;
   r->device = (char *)e->device;
@@ -80,6 +81,15 @@ static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
   r->kept_bytes += n * job->field_bytes;
 }
 
+/* Of all users where `user` is NULL. */
+static uint64_t count_suspects(const qk_mount_t *mount, const qk_sched_user_t *user) {
+  uint64_t n = 0;
+  if (!mount) return 0;
+  for (qk_link_t *l = mount->suspects.next; l != &mount->suspects; l = l->next)
+    n += !user || QK_HOLDER(l, qk_rhs_t, queue.link)->job->user == user;
+  return n;
+}
+
 void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   const qk_counters_t *c = &server->count;
   r->sessions = (uint64_t)server->sessions.count;
@@ -96,7 +106,7 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
     count_kept(QK_HOLDER(l, qk_job_t, link), r);
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)server->sched.length;
-  for (qk_link_t *l = server->suspects.next; l != &server->suspects; l = l->next) r->queued++;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_suspects(server->mount[m], NULL);
   r->running = (uint64_t)qk_dispatch_running(server);
   r->accepted = c->accepted;
   r->rejected = c->rejected;
@@ -127,25 +137,29 @@ static char *keep_name(qk_report_t *r, const char *name) {
   return kept;
 }
 
+static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
+  const qk_rhs_t *rhs = mount->slot[k].rhs;
+  const size_t n = r->activity.n_slot;
+  if (!rhs || n == QK_SLOTS_SHOWN) return;
+  Quark__SlotReport *s = &r->slot[n];
+  quark__slot_report__init(s);
+  s->has_slot = k != QK_CONTRACT_PLACE;
+  s->slot = (uint32_t)k;
+  s->job = rhs->job->name;
+  s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
+  s->rhs = rhs->index;
+  s->iterations = rhs->iterations;
+  s->residual = rhs->residual;
+  s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
+  s->seconds = qk_server_now(mount->server) - rhs->started_at;
+  r->curve[n] = s->has_slot ? &mount->curve[k] : NULL;
+  r->slot_list[r->activity.n_slot++] = s;
+}
+
 static void fill_slots(const qk_server_t *server, qk_report_t *r) {
-  const double now = qk_server_now(server);
   r->activity.slot = r->slot_list;
-  for (int k = 0; k < QK_PLACES; k++) {
-    const qk_rhs_t *rhs = server->slot[k].rhs;
-    if (!rhs) continue;
-    Quark__SlotReport *s = &r->slot[r->activity.n_slot];
-    quark__slot_report__init(s);
-    s->has_slot = k != QK_CONTRACT_PLACE;
-    s->slot = (uint32_t)k;
-    s->job = rhs->job->name;
-    s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
-    s->rhs = rhs->index;
-    s->iterations = rhs->iterations;
-    s->residual = rhs->residual;
-    s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
-    s->seconds = now - rhs->started_at;
-    r->slot_list[r->activity.n_slot++] = s;
-  }
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    for (int k = 0; k < QK_PLACES && server->mount[m]; k++) add_slot(server->mount[m], k, r);
 }
 
 typedef struct user_count {
@@ -156,10 +170,12 @@ typedef struct user_count {
 
 static user_count_t count_user(const qk_server_t *server, const qk_sched_user_t *user) {
   user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
-  for (int k = 0; k < QK_PLACES; k++)
-    c.running += server->slot[k].rhs && server->slot[k].rhs->job->user == user;
-  for (qk_link_t *l = server->suspects.next; l != &server->suspects; l = l->next)
-    c.queued += QK_HOLDER(l, qk_rhs_t, queue.link)->job->user == user;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    c.queued += (int64_t)count_suspects(mount, user);
+    for (int k = 0; k < QK_PLACES && mount; k++)
+      c.running += mount->slot[k].rhs && mount->slot[k].rhs->job->user == user;
+  }
   return c;
 }
 
@@ -198,7 +214,8 @@ static void fill_users(const qk_server_t *server, qk_report_t *r) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
+void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
+  const qk_server_t *server = mount->server;
   Quark__StatusReport *status = &r->status;
   quark__status_report__init(status);
   quark__setup_report__init(&r->setup);
@@ -207,17 +224,17 @@ void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
   quark__activity_report__init(&r->activity);
   quark__occupancy_report__init(&r->occupancy);
   r->names = 0;
-  fill_setup(server, &r->setup);
-  fill_engine(server, &r->engine);
+  fill_setup(mount, &r->setup);
+  fill_engine(mount, &r->engine);
   qk_report_counters(server, &r->counters);
-  status->state = state_of(server);
+  status->state = state_of(mount);
   status->version = (char *)qk_version();
   status->pid = (uint64_t)getpid();
   status->uptime = qk_server_now(server) - server->started;
   status->has_walltime_left = isfinite(qk_server_left(server));
   status->walltime_left = fmax(0, qk_server_left(server));
-  if (qk_worker_state(server->worker) == QK_WORKER_LOADING) {
-    const qk_engine_info_t *e = qk_worker_info(server->worker);
+  if (qk_worker_state(mount->worker) == QK_WORKER_LOADING) {
+    const qk_engine_info_t *e = qk_worker_info(mount->worker);
     status->phase = (char *)e->phase;
     status->has_done = status->has_total = true;
     status->done = e->done;
@@ -228,7 +245,7 @@ void qk_report_make(const qk_server_t *server, bool activity, qk_report_t *r) {
   status->counters = &r->counters;
   status->memory_used = (uint64_t)server->budget.used;
   status->memory_limit = (uint64_t)server->budget.limit;
-  const qk_occupancy_t *o = &server->occupancy;
+  const qk_occupancy_t *o = &mount->occupancy;
   r->occupancy.saturated = o->saturated;
   r->occupancy.solving = o->solving;
   r->occupancy.moving = o->moving;
@@ -244,7 +261,7 @@ void qk_report_send(qk_server_t *server, const qk_peer_t *peer, bool activity) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   qk_report_t report;
   Quark__ActivityReport *a = &report.activity;
-  qk_report_make(server, activity, &report);
+  qk_report_make(server->primary, activity, &report);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
   m.status = &report.status;
   while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {

@@ -18,15 +18,16 @@ static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
     n += snprintf(text + n, OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
 }
 
-void qk_restore_note_setup(qk_server_t *server) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
+void qk_restore_note_setup(const qk_mount_t *mount) {
+  qk_journal_t *journal = mount->server->journal;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   char op[OPERATOR_MAX], lattice[DIMS_MAX];
   qk_err_t err = {0};
-  describe_operator(server->settings, op);
+  describe_operator(&mount->settings, op);
   snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", e->dims[0], e->dims[1], e->dims[2],
            e->dims[3], (unsigned long long)e->digest);
-  if (qk_journal_put_note(server->journal, "operator", op, &err) != QK_OK ||
-      qk_journal_put_note(server->journal, "lattice", lattice, &err) != QK_OK)
+  if (qk_journal_put_note(journal, "operator", op, &err) != QK_OK ||
+      qk_journal_put_note(journal, "lattice", lattice, &err) != QK_OK)
     qk_error("journal", "%s", err.text);
 }
 
@@ -41,11 +42,12 @@ static bool read_lattice(qk_journal_t *journal, uint32_t dims[4], uint64_t *dige
   return true;
 }
 
-bool qk_restore_changed(const qk_server_t *server) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
+bool qk_restore_changed(const qk_mount_t *mount) {
+  qk_journal_t *journal = mount->server->journal;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   uint32_t dims[4];
   uint64_t digest;
-  return server->journal && read_lattice(server->journal, dims, &digest) &&
+  return journal && read_lattice(journal, dims, &digest) &&
          (memcmp(dims, e->dims, sizeof dims) != 0 || digest != e->digest);
 }
 
@@ -155,8 +157,9 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
 static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_server_t *server = scene->server;
-  const qk_terms_t terms = {.dims = scene->dims,
-                            .kappa = server->settings->kappa,
+  const qk_terms_t terms = {.mount = server->primary,
+                            .dims = scene->dims,
+                            .kappa = server->primary->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&server->space,
@@ -193,7 +196,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_err_t err = {0};
   qk_server_adopt(session, job);
   if (qk_keep_bind(session, job, &err) != QK_OK) give_up(server, job, &err);
-  qk_dispatch_open(server, job);
+  qk_dispatch_open(job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
   scene->jobs++;

@@ -18,9 +18,9 @@
  * QK_BAD_ARGUMENT (its requests are for another operator), QK_NO_MEMORY. */
 qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err);
 /* What the engine has loaded is what requests are for from now on. */
-void qk_restore_note_setup(qk_server_t *server);
+void qk_restore_note_setup(const qk_mount_t *mount);
 /* Whether the engine has loaded another configuration than the one that requests in the journal are for. */
-bool qk_restore_changed(const qk_server_t *server);
+bool qk_restore_changed(const qk_mount_t *mount);
 /* An upload is complete: it goes into the spool, in the background. */
 void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs);
 /* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the cause. */

@@ -5,23 +5,30 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 
-struct qk_sched_user {
-  qk_link_t all, ring;
+/* What a user has in one lane. */
+typedef struct place {
+  qk_link_t ring;
   qk_link_t items[QK_PRIORITY_MAX + 1];
-  int holds;
+  qk_sched_user_t *user;
+  int64_t length;
   double
       work; /* what turns go by: given, or expected of what is out, and what others were given in its absence */
-  double given; /* alone what it was given */
+} place_t;
+
+struct qk_sched_user {
+  qk_link_t all;
+  place_t place[QK_SETUPS_MAX];
+  int holds;
+  double given; /* in all lanes */
   qk_budget_t memory, kept;
   int64_t open, length;
   char name[QK_USER_MAX + 1];
 };
 
 void qk_sched_init(qk_sched_t *sched) {
+  *sched = (qk_sched_t){0};
   qk_link_init(&sched->users);
-  qk_link_init(&sched->ring);
-  sched->length = 0;
-  sched->level = 0;
+  for (int k = 0; k < QK_SETUPS_MAX; k++) qk_link_init(&sched->lane[k].ring);
 }
 
 /* ---- users --------------------------------------------------------------------------------- */
@@ -39,8 +46,12 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   QK_ASSERT(strlen(name) < sizeof user->name);
   strcpy(user->name, name);
   qk_link_init(&user->all);
-  qk_link_init(&user->ring);
-  for (int p = 0; p <= QK_PRIORITY_MAX; p++) qk_link_init(&user->items[p]);
+  for (int k = 0; k < QK_SETUPS_MAX; k++) {
+    place_t *place = &user->place[k];
+    place->user = user;
+    qk_link_init(&place->ring);
+    for (int p = 0; p <= QK_PRIORITY_MAX; p++) qk_link_init(&place->items[p]);
+  }
   qk_list_append(&sched->users, &user->all);
   user->memory = (qk_budget_t){.what = "user-memory"};
   user->kept = (qk_budget_t){.what = "keep-memory of a user", .advice = "release kept requests"};
@@ -82,15 +93,10 @@ double qk_sched_user_given(const qk_sched_user_t *user) {
   return user->given;
 }
 
-static bool waits(const qk_sched_user_t *user) {
-  return user->length > 0;
-}
-
 void qk_sched_user_release(qk_sched_user_t *user) {
   if (!user || --user->holds > 0) return;
-  QK_ASSERT(!waits(user));
+  QK_ASSERT(user->length == 0);
   qk_link_remove(&user->all);
-  qk_link_remove(&user->ring);
   qk_free(user);
 }
 
@@ -113,24 +119,28 @@ static bool overtakes(const qk_sched_item_t *a, const qk_sched_item_t *b) {
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
   QK_ASSERT(qk_link_alone(&item->link));
   QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
+  QK_ASSERT(item->lane >= 0 && item->lane < QK_SETUPS_MAX);
+  qk_lane_t *lane = &sched->lane[item->lane];
+  place_t *place = &user->place[item->lane];
   item->user = user;
-  qk_link_t *list = &user->items[item->priority], *after = list->prev;
+  qk_link_t *list = &place->items[item->priority], *after = list->prev;
   while (after != list && overtakes(item, item_of(after))) after = after->prev;
   qk_list_append(after->next, &item->link);
   sched->length++;
+  lane->length++;
   user->length++;
-  if (!qk_link_alone(&user->ring)) return;
-  qk_list_append(&sched->ring, &user->ring);
-  if (user->work < sched->level) user->work = sched->level;
+  if (place->length++ > 0) return;
+  qk_list_append(&lane->ring, &place->ring);
+  if (place->work < lane->level) place->work = lane->level;
 }
 
 /* The next item of a user, or NULL. */
-static qk_sched_item_t *best_of(const qk_sched_user_t *user, double now) {
+static qk_sched_item_t *best_of(const place_t *place, double now) {
   qk_sched_item_t *best = NULL;
   double most = 0;
   for (int p = QK_PRIORITY_MAX; p >= 0; p--) {
-    if (qk_link_alone(&user->items[p])) continue;
-    qk_sched_item_t *item = item_of(user->items[p].next);
+    if (qk_link_alone(&place->items[p])) continue;
+    qk_sched_item_t *item = item_of(place->items[p].next);
     const double rank = p + (now - item->since) / QK_SCHED_AGE;
     if (best && rank <= most) continue;
     best = item;
@@ -140,28 +150,29 @@ static qk_sched_item_t *best_of(const qk_sched_user_t *user, double now) {
 }
 
 /* Whose turn it is; NULL: nobody's. */
-static qk_sched_user_t *turn(const qk_sched_t *sched) {
-  qk_sched_user_t *least = NULL;
-  for (qk_link_t *l = sched->ring.next; l != &sched->ring; l = l->next) {
-    qk_sched_user_t *user = QK_HOLDER(l, qk_sched_user_t, ring);
-    if (!least || user->work < least->work) least = user;
+static place_t *turn(const qk_lane_t *lane) {
+  place_t *least = NULL;
+  for (qk_link_t *l = lane->ring.next; l != &lane->ring; l = l->next) {
+    place_t *place = QK_HOLDER(l, place_t, ring);
+    if (!least || place->work < least->work) least = place;
   }
   return least;
 }
 
-qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, double now) {
-  const qk_sched_user_t *user = turn(sched);
-  return user ? best_of(user, now) : NULL;
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now) {
+  const place_t *place = turn(&sched->lane[lane]);
+  return place ? best_of(place, now) : NULL;
 }
 
-qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now) {
-  qk_sched_user_t *user = turn(sched);
-  if (!user) return NULL;
-  qk_sched_item_t *item = best_of(user, now);
-  if (sched->level < user->work) sched->level = user->work;
-  user->work += item->cost;
-  user->given += item->cost;
-  qk_list_append(&sched->ring, &user->ring); /* who is level goes behind the others */
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int k, double now) {
+  qk_lane_t *lane = &sched->lane[k];
+  place_t *place = turn(lane);
+  if (!place) return NULL;
+  qk_sched_item_t *item = best_of(place, now);
+  if (lane->level < place->work) lane->level = place->work;
+  place->work += item->cost;
+  place->user->given += item->cost;
+  qk_list_append(&lane->ring, &place->ring); /* who is level goes behind the others */
   qk_sched_remove(sched, item);
   return item;
 }
@@ -169,12 +180,14 @@ qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now) {
 void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
   if (qk_link_alone(&item->link)) return;
   qk_link_remove(&item->link);
+  place_t *place = &item->user->place[item->lane];
   sched->length--;
+  sched->lane[item->lane].length--;
   item->user->length--;
-  if (!waits(item->user)) qk_link_remove(&item->user->ring);
+  if (--place->length == 0) qk_link_remove(&place->ring);
 }
 
 void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
-  user->work += cost - item->cost;
+  user->place[item->lane].work += cost - item->cost;
   user->given += cost - item->cost;
 }

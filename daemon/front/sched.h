@@ -10,6 +10,9 @@
  *          waited. Of one priority those with a deadline go first, the earliest before the others; the rest in the
  *          order of their coming.
  *
+ * Lanes    There is a queue for each lane (a setup with its engine), and users take their turns in each by themselves: what one is
+ *          given in one lane does not count in another.
+ *
  * Pure policy: no clock, no I/O; times are the caller's. A user exists while somebody holds it, so that a push cannot
  * fail. Items stand in the caller's structs, queued at most once.
  */
@@ -29,17 +32,23 @@ typedef struct qk_sched_user qk_sched_user_t;
 typedef struct qk_sched_item {
   qk_link_t link;
   qk_sched_user_t *user; /* while it is queued */
+  int lane;              /* 0 .. QK_SETUPS_MAX - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */
   double since;          /* seconds: when it came */
   double deadline;       /* seconds; 0: none */
   double cost;           /* expected; of any unit, the same for all */
 } qk_sched_item_t;
 
+typedef struct qk_lane {
+  qk_link_t ring; /* users that have items, in the order of their turns where they are level */
+  int64_t length; /* items queued */
+  double level;   /* work of the user served last, before its turn */
+} qk_lane_t;
+
 typedef struct qk_sched {
   qk_link_t users; /* all */
-  qk_link_t ring;  /* those that have items, in the order of their turns where they are level */
-  int64_t length;  /* items queued */
-  double level;    /* work of the user served last, before its turn */
+  qk_lane_t lane[QK_SETUPS_MAX];
+  int64_t length; /* items queued in all lanes */
 } qk_sched_t;
 
 void qk_sched_init(qk_sched_t *sched);
@@ -65,10 +74,10 @@ double qk_sched_user_given(const qk_sched_user_t *user);
 
 void qk_sched_item_init(qk_sched_item_t *item);
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
-/* What pop would take; NULL where nothing is queued. */
-qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, double now);
-/* NULL where nothing is queued. The user is charged with the item's cost. */
-qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, double now);
+/* What pop would take; NULL where nothing is queued in that lane. */
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now);
+/* NULL where nothing is queued in that lane. The user is charged with the item's cost. */
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int lane, double now);
 /* No effect on an item that is not queued. */
 void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item);
 /* An item that was popped has cost this instead of item->cost. */

@@ -142,8 +142,8 @@ static bool idle(const qk_server_t *server) {
 }
 
 static void tell_systemd(qk_server_t *server, double now) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
-  const qk_worker_state_t state = qk_worker_state(server->worker);
+  const qk_engine_info_t *e = qk_worker_info(server->primary->worker);
+  const qk_worker_state_t state = qk_worker_state(server->primary->worker);
   char status[128];
   if (server->draining || server->stopping)
     snprintf(status, sizeof status, "draining");
@@ -169,10 +169,21 @@ static void drain_in_time(qk_server_t *server) {
   qk_server_drain(server);
 }
 
+static void tick_mounts(qk_server_t *server, double now) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m]) qk_worker_tick(server->mount[m]->worker, now);
+}
+
+static bool saving(const qk_server_t *server) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m] && qk_worker_saving(server->mount[m]->worker)) return true;
+  return false;
+}
+
 static void on_tick(uv_timer_t *timer) {
   qk_server_t *server = timer->data;
   double now = qk_server_now(server);
-  qk_worker_tick(server->worker, now);
+  tick_mounts(server, now);
   tell_systemd(server, now);
   if (server->http) qk_watch_tick(server, now);
   qk_local_tick(server->local, now);
@@ -180,8 +191,8 @@ static void on_tick(uv_timer_t *timer) {
   tick_sessions(server, now);
   if (!server->draining) drain_in_time(server);
   if (!server->draining) return;
-  const bool finished = idle(server), saving = qk_worker_saving(server->worker);
-  if (finished && !saving) {
+  const bool finished = idle(server);
+  if (finished && !saving(server)) {
     qk_info("server", "all work is finished");
     qk_server_stop(server, 0);
   } else if (now >= server->drain_until) {
@@ -194,7 +205,8 @@ static void on_tick(uv_timer_t *timer) {
 static bool on_turn(void *arg) {
   qk_server_t *server = arg;
   reap(server);
-  if (!server->stopping) qk_dispatch_feed(server);
+  for (int m = 0; m < QK_SETUPS_MAX && !server->stopping; m++)
+    if (server->mount[m]) qk_dispatch_feed(server->mount[m]);
   const bool told = qk_reply_waiting(server);
   return told && !server->stopping ? qk_data_send(server) : false;
 }
@@ -231,7 +243,8 @@ void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, cons
     if (server->journal && !qk_link_alone(&session->jobs)) continue; /* the next front goes on */
     qk_reply_error(server, &session->control, status, text, true, 0);
   }
-  qk_worker_stop(server->worker, qk_server_now(server));
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m]) qk_worker_stop(server->mount[m]->worker, qk_server_now(server));
 }
 
 void qk_server_stop(qk_server_t *server, int exit_code) {
@@ -387,13 +400,18 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
                                          sizeof server->program, err);
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_loop(server, err);
-  if (s == QK_OK) s = qk_restore_open(server, err);
+  if (s == QK_OK)
+    s = qk_mount_create(server, "default", 0, server->settings, &server->mount[0], err);
+  if (s != QK_OK) return s;
+  server->primary = server->mount[0];
+  s = qk_restore_open(server, err);
   if (s != QK_OK) return s;
   server->space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
-  s = qk_worker_create(&server->loop, server->zmq, server->settings, server->program, server->dir,
-                       &QK_SERVER_WORKER_EVENTS, server, &server->worker, err);
+  s = qk_worker_create(&server->loop, server->zmq, &server->primary->settings, server->program,
+                       server->dir, &QK_SERVER_WORKER_EVENTS, server->primary,
+                       &server->primary->worker, err);
   if (s == QK_OK) s = open_endpoints(server, err);
   if (s == QK_OK && server->settings->local == 0) s = qk_local_open(server, &server->local, err);
   return s == QK_OK ? open_http(server, err) : s;
@@ -404,10 +422,11 @@ static void close_all(qk_server_t *server) {
   if (leave) qk_info("server", "requests stay in %s for the next start", server->settings->state);
   if (server->journal) qk_restore_seal(server, leave);
   for (int i = server->sessions.count - 1; i >= 0; i--) drop(server, server->sessions.at[i]);
-  qk_dispatch_abandon(server);
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m]) qk_dispatch_abandon(server->mount[m]);
   if (server->journal) qk_restore_seal(server, false);
   qk_outbox_flush(&server->outbox, NULL, NULL);
-  qk_worker_destroy(server->worker);
+  for (int m = 0; m < QK_SETUPS_MAX; m++) qk_mount_release(server->mount[m]);
   qk_http_close(server->http);
   qk_watch_fini(server);
   qk_local_close(server->local);
@@ -432,7 +451,6 @@ int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_outbox_init(&server->outbox);
   qk_link_init(&server->orphans);
   qk_link_init(&server->downloads);
-  qk_link_init(&server->suspects);
   qk_sched_init(&server->sched);
   qk_notify_init(&server->notify);
   if (open_all(server, &err) == QK_OK) {

@@ -15,31 +15,21 @@
 
 #include <zmq.h>
 
-#include "daemon/front/history.h"
 #include "daemon/front/http.h"
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
+#include "daemon/front/mount.h"
 #include "daemon/front/notify.h"
-#include "daemon/front/occupancy.h"
 #include "daemon/front/outbox.h"
-#include "daemon/front/pace.h"
 #include "daemon/front/report.h"
 #include "daemon/front/runtime.h"
 #include "daemon/front/session.h"
-#include "daemon/front/worker.h"
 #include "daemon/front/zap.h"
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
 
 /* Signals that are handled: see SIGNALS in server.c. */
 enum { QK_SIGNALS = 4 };
-
-/* The right-hand side in a slot; rhs NULL: the slot is free. */
-typedef struct qk_slot_use {
-  qk_rhs_t *rhs;
-  uint64_t ticket;
-  qk_occupancy_mark_t filled;
-} qk_slot_use_t;
 
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
@@ -61,36 +51,28 @@ typedef struct qk_server {
   bool announced; /* endpoint file and pid file are ours */
   void *zmq, *control, *data;
   qk_zsock_t control_sock, data_sock;
-  qk_zap_t *zap; /* NULL: everybody who can connect is trusted */
-  qk_worker_t *worker;
+  qk_zap_t *zap;                    /* NULL: everybody who can connect is trusted */
+  qk_mount_t *mount[QK_SETUPS_MAX]; /* by lane; NULL: free */
+  qk_mount_t *primary;              /* of them the one that requests without a name are for */
   qk_sessions_t sessions;
   qk_link_t orphans;   /* jobs without a session, waiting for their slots and holders */
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
   qk_sched_t sched;
-  qk_link_t suspects; /* right-hand sides that were in slots when an engine was lost */
   qk_budget_t budget;
-  qk_slot_use_t slot[QK_PLACES];
   qk_counters_t count;
   qk_metrics_t metrics;
-  qk_occupancy_t occupancy;
-  qk_http_t *http;                /* NULL: none */
-  struct qk_local *local;         /* local.h; NULL: none */
-  qk_curve_t curve[QK_SEATS_MAX]; /* of what is in the slots */
-  qk_history_t history;           /* where there is HTTP */
-  char *watched;                  /* the last /status.json; NULL: none was asked for */
+  qk_http_t *http;        /* NULL: none */
+  struct qk_local *local; /* local.h; NULL: none */
+  qk_history_t history;   /* where there is HTTP */
+  char *watched;          /* the last /status.json; NULL: none was asked for */
   double watched_at;
   qk_notify_t notify;
-  uint64_t ticket;
   int lock; /* of the state folder; -1: none */
   qk_shm_space_t space;
   qk_spool_t *spool; /* NULL without --state, so is the journal */
   qk_journal_t *journal;
   qk_outbox_t outbox;
-  double cost_per_digit; /* applications that right-hand sides took lately */
-  double open_digits;    /* that right-hand sides which have not ended were asked for */
-  qk_pace_t pace;
   double started, drain_until;
-  double busy_since; /* when the first slot was filled after none was in use */
   bool send_blocked; /* downloads wait for `retry`: the socket was full */
   bool draining, stopping;
   int exit_code;
@@ -144,16 +126,14 @@ void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t 
 /* ---- dispatch.c ---- */
 extern const qk_worker_events_t QK_SERVER_WORKER_EVENTS;
 /* Counts the right-hand sides of a job that is new, or back, which have not ended. */
-void qk_dispatch_open(qk_server_t *server, const qk_job_t *job);
-/* Seconds until all that is open, and this job, will be done; 0 where nothing has been measured. */
-double qk_dispatch_expect(const qk_server_t *server, const qk_job_t *job);
+void qk_dispatch_open(const qk_job_t *job);
+/* Seconds until all that is open for its setup, and this job, will be done; 0 where nothing has been measured. */
+double qk_dispatch_expect(const qk_job_t *job);
 void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs);
-/* Right-hand sides in slots, and contractions. */
+/* Right-hand sides in slots of all engines, and contractions. */
 int qk_dispatch_running(const qk_server_t *server);
-/* Slots that are solved in, or about to be. */
-int qk_dispatch_slots_busy(const qk_server_t *server);
-/* Fills free slots, and notes how many are left empty while something waits. */
-void qk_dispatch_feed(qk_server_t *server);
+/* Fills free slots of the setup's engine, and notes how many are left empty while something waits. */
+void qk_dispatch_feed(qk_mount_t *mount);
 /* Ends rhs with that status: at once, or at the engine's next check point where it is in a
  * slot. */
 void qk_dispatch_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text);
@@ -166,7 +146,7 @@ void qk_dispatch_expire(qk_server_t *server, qk_job_t *job);
 
 /* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is
  * gone. */
-void qk_dispatch_abandon(qk_server_t *server);
+void qk_dispatch_abandon(qk_mount_t *mount);
 
 /* ---- reply.c ---- */
 typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;

@@ -10,15 +10,17 @@
 static const double FRESH = 0.5; /* seconds */
 
 void qk_watch_tick(qk_server_t *server, double now) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
   qk_sample_t sample = {.time = now,
                         .solved = server->count.converged,
                         .iterations = server->count.iterations,
                         .bytes_in = server->count.bytes_in,
                         .bytes_out = server->count.bytes_out,
-                        .slots = e->slots,
-                        .busy = qk_dispatch_slots_busy(server),
                         .queued = (double)server->sched.length};
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    if (!server->mount[m]) continue;
+    sample.slots += qk_worker_info(server->mount[m]->worker)->slots;
+    sample.busy += qk_mount_busy(server->mount[m]);
+  }
   qk_history_see(&server->history, &sample);
 }
 
@@ -48,14 +50,11 @@ static json_t *history_json(const qk_history_t *history, double now) {
 
 static char *make_json(const qk_server_t *server) {
   qk_report_t report;
-  qk_report_make(server, true, &report);
+  qk_report_make(server->primary, true, &report);
   json_t *root = qk_json_message(&report.status.base);
   json_t *curves = json_array();
-  for (size_t i = 0; i < report.activity.n_slot; i++) {
-    const Quark__SlotReport *slot = report.activity.slot[i];
-    json_array_append_new(curves,
-                          slot->has_slot ? curve_json(&server->curve[slot->slot]) : json_array());
-  }
+  for (size_t i = 0; i < report.activity.n_slot; i++)
+    json_array_append_new(curves, report.curve[i] ? curve_json(report.curve[i]) : json_array());
   json_object_set_new(root, "curves", curves);
   json_object_set_new(root, "history", history_json(&server->history, qk_server_now(server)));
   char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));

@@ -15,7 +15,7 @@ typedef struct item {
 } item_t;
 
 static item_t *next_at(qk_sched_t *s, double now) {
-  qk_sched_item_t *first = qk_sched_first(s, now), *got = qk_sched_pop(s, now);
+  qk_sched_item_t *first = qk_sched_first(s, 0, now), *got = qk_sched_pop(s, 0, now);
   cr_assert_eq(first, got, "first is what pop takes");
   return got ? QK_HOLDER(got, item_t, queue) : NULL;
 }
@@ -104,6 +104,34 @@ Test(sched, shares_work_and_not_requests) {
   cr_expect_float_eq(work[0], work[1], 11, "%g and %g", work[0], work[1]);
   while (next(&s)) continue;
   for (int k = 0; k < 2; k++) qk_sched_user_release(u[k]);
+}
+
+Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
+  qk_sched_t s;
+  qk_sched_user_t *a, *b;
+  item_t item[100], other[2];
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &a);
+  qk_sched_user_hold(&s, "b", &b);
+  for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
+  for (int i = 0; i < 50; i++) next(&s);
+  for (int k = 0; k < 2; k++) {
+    init(&other[k], k, k);
+    other[k].queue.lane = QK_SETUPS_MAX - 1;
+    qk_sched_push(&s, k == 0 ? a : b, &other[k].queue);
+  }
+  cr_assert_eq(s.length, 52);
+  cr_assert_eq(s.lane[QK_SETUPS_MAX - 1].length, 2);
+  cr_assert_null(qk_sched_first(&s, 1, 0), "a lane in which nothing is");
+  for (int k = 0; k < 2; k++)
+    cr_assert_eq(qk_sched_pop(&s, QK_SETUPS_MAX - 1, 0), &other[k].queue,
+                 "in the order of their coming");
+  cr_assert_eq(qk_sched_user_queued(a), 50);
+  cr_assert_eq(qk_sched_user_given(a), 51);
+  cr_assert_eq(qk_sched_user_given(b), 1);
+  while (next(&s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
 }
 
 /* Of the next n turns those of user 1. */
