@@ -14,13 +14,14 @@ enum {
   QK_FRAME_MAX = QK_FRAME_HEADER + QK_CHUNK_MAX,
   QK_CURVE_EXTRA = 64, /* by which a message may be longer where it is encrypted */
 
-  QK_CLIENT_ID = 16,      /* client id, and session token */
-  QK_USER_MAX = 64,       /* user name in HELLO */
-  QK_PROGRAM_MAX = 128,   /* program name in HELLO */
-  QK_SETUP_NAME_MAX = 64, /* setup name in SUBMIT */
-  QK_TEXT_MAX = 512,      /* sentence in REJECTED, RESULT, ERROR */
-  QK_PATH_MAX = 4096,     /* gauge path in LOAD */
-  QK_SHM_NAME_MAX = 64,   /* shared-memory name in FILL */
+  QK_CLIENT_ID = 16,         /* client id, and session token */
+  QK_USER_MAX = 64,          /* user name in HELLO */
+  QK_PROGRAM_MAX = 128,      /* program name in HELLO */
+  QK_SETUP_NAME_MAX = 64,    /* name of a setup */
+  QK_SETUP_GAUGE_MAX = 1023, /* gauge in LOAD of a client */
+  QK_TEXT_MAX = 512,         /* sentence in REJECTED, RESULT, ERROR */
+  QK_PATH_MAX = 4096,        /* gauge path in LOAD */
+  QK_SHM_NAME_MAX = 64,      /* shared-memory name in FILL */
 
   QK_REQUEST_RHS_MAX = 1024, /* right-hand sides of one request */
   QK_PRIORITY_MAX = 9,       /* of a request; the greater goes first */

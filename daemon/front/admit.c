@@ -3,6 +3,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/restore.h"
+#include "daemon/front/setups.h"
 
 static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
@@ -32,8 +33,7 @@ static qk_status_t check_state(const qk_server_t *server, const qk_session_t *se
                    (unsigned long long)request, (unsigned long long)session->newest);
   if (server->draining || server->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
-  if (qk_worker_state(mount->worker) != QK_WORKER_READY)
-    return qk_fail(err, QK_NOT_READY, "no setup is loaded yet");
+  if (qk_setups_check(mount, err) != QK_OK) return err->code;
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
     return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
                    QK_CLIENT_REQUESTS_MAX);
@@ -62,7 +62,7 @@ static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *
 
 static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
   return (qk_terms_t){.mount = mount,
-                      .dims = qk_worker_info(mount->worker)->dims,
+                      .dims = mount->dims,
                       .kappa = mount->settings.kappa,
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),
@@ -136,10 +136,10 @@ void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t 
 void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
   qk_err_t err = {0};
   qk_job_t *job = NULL;
-  qk_mount_t *mount = server->primary;
   if (repeated(server, session, submit->request, &submit->base, &err)) return;
+  qk_mount_t *mount = qk_setups_find(server, submit->setup, &err);
   if (err.code == QK_OK) check_state(server, session, submit->request, mount, &err);
-  const qk_terms_t terms = terms_of(server, session, mount);
+  const qk_terms_t terms = mount ? terms_of(server, session, mount) : (qk_terms_t){0};
   if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
   if (err.code == QK_OK) check_detach(server, submit->detach_ms, &err);
@@ -152,12 +152,19 @@ void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Su
   if (err.code != QK_OK) reject(server, session, submit->request, &err);
 }
 
+/* Where a contraction is made: with the setup of its propagator a. */
+static qk_mount_t *mount_for(const qk_server_t *server, const qk_session_t *session,
+                             uint64_t request_a) {
+  const qk_job_t *a = qk_session_job(session, request_a);
+  return a ? a->mount : server->primary;
+}
+
 void qk_admit_contract(qk_server_t *server, qk_session_t *session,
                        const Quark__Contract *contract) {
   qk_err_t err = {0};
   qk_job_t *job = NULL;
-  qk_mount_t *mount = server->primary;
   if (repeated(server, session, contract->request, &contract->base, &err)) return;
+  qk_mount_t *mount = mount_for(server, session, contract->contraction->request_a);
   if (err.code == QK_OK) check_state(server, session, contract->request, mount, &err);
   const qk_terms_t terms = terms_of(server, session, mount);
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);

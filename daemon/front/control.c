@@ -3,7 +3,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/server.h"
+#include "daemon/front/setups.h"
 #include "proto/control.h"
 
 /* ---- session ------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ static void on_session_message(qk_server_t *server, qk_session_t *session,
     qk_server_part(server, session);
     break;
   default:
-    break; /* HELLO, STATUS, SHUTDOWN do not come here */
+    break; /* those that need no session do not come here */
   }
 }
 
@@ -299,9 +299,15 @@ static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *w
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO)
     on_hello(server, peer, who, session, m->hello);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_STATUS)
-    qk_report_send(server, peer, m->status->activity);
+    qk_report_send(server, peer, m->status);
   else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN)
     on_shutdown(server, peer, m->shutdown);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_LOAD)
+    qk_setups_load(server, peer, m->load);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_DROP)
+    qk_setups_drop(server, peer, m->drop);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT)
+    qk_setups_make_default(server, peer, m->make_default);
   else if (session)
     on_session_message(server, session, m);
   else

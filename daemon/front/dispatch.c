@@ -4,6 +4,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/front/restore.h"
+#include "daemon/front/setups.h"
 
 enum { FIXED = 1 }; /* --batching */
 
@@ -29,6 +30,7 @@ static void learn_cost(const qk_rhs_t *rhs) {
 
 void qk_dispatch_open(const qk_job_t *job) {
   *qk_sched_user_open(job->user) += job->nrhs - job->ended;
+  job->mount->open += job->nrhs - job->ended;
   job->mount->open_digits += (job->nrhs - job->ended) * digits(job);
 }
 
@@ -45,6 +47,8 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_session_t *session = rhs->job->session;
   --*qk_sched_user_open(rhs->job->user);
+  rhs->job->mount->open--;
+  rhs->job->mount->used_at = qk_server_now(server);
   rhs->job->mount->open_digits -= digits(rhs->job);
   server->count.iterations += o->iterations;
   server->count.applications += o->applications;
@@ -339,24 +343,40 @@ static void fail_waiting(qk_mount_t *mount, const char *why) {
   each_job(mount, fail_uploading, (void *)why);
 }
 
+static void cancel_open(qk_server_t *server, qk_job_t *job, void *why) {
+  for (uint32_t k = 0; k < job->nrhs; k++)
+    qk_dispatch_cancel(server, &job->rhs[k], QK_CANCELLED, why);
+}
+
+void qk_dispatch_cancel_all(qk_mount_t *mount, const char *why) {
+  each_job(mount, cancel_open, (void *)why);
+}
+
 static void expire_kept(qk_server_t *server, qk_job_t *job, void *unused) {
   (void)unused;
   if (qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
 }
 
-static void on_ready(void *arg, bool changed) {
+void qk_dispatch_expire_all(qk_mount_t *mount) {
+  each_job(mount, expire_kept, NULL);
+}
+
+static void on_ready(void *arg) {
   qk_mount_t *mount = arg;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  qk_info("worker", "ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s", e->dims[0],
-          e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend, e->device, e->slots,
-          e->load_seconds);
-  changed = changed || qk_restore_changed(mount);
+  qk_info("worker", "%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
+          mount->name, e->dims[0], e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend,
+          e->device, e->slots, e->load_seconds);
+  const bool changed = mount->dims[0] > 0 && (memcmp(mount->dims, e->dims, sizeof e->dims) != 0 ||
+                                              mount->digest != e->digest);
   memcpy(mount->dims, e->dims, sizeof mount->dims);
+  mount->digest = e->digest;
   qk_restore_note_setup(mount);
+  qk_setups_ready(mount);
   if (!changed) return;
-  qk_warn("worker", "the gauge configuration is not the one loaded before");
+  qk_warn("worker", "%s: the gauge configuration is not the one loaded before", mount->name);
   fail_waiting(mount, "the gauge configuration has changed");
-  each_job(mount, expire_kept, NULL); /* nothing to go on with on another configuration */
+  qk_dispatch_expire_all(mount); /* nothing to go on with on another configuration */
 }
 
 static int exit_code_of(qk_status_t status) {
@@ -367,7 +387,13 @@ static int exit_code_of(qk_status_t status) {
 
 static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_mount_t *mount = arg;
-  qk_error("worker", "setup refused: %s: %s", qk_status_name(status), text);
+  if (qk_setups_make_room(mount, status)) return;
+  qk_error("worker", "%s: setup refused: %s: %s", mount->name, qk_status_name(status), text);
+  if (mount != mount->server->primary) {
+    fail_waiting(mount, text);
+    qk_setups_fail(mount, status, text);
+    return;
+  }
   if (!mount->server->journal) fail_waiting(mount, text); /* else the next front goes on */
   qk_server_fail(mount->server, exit_code_of(status), status, text);
 }
@@ -453,16 +479,21 @@ static void on_lost(void *arg, const char *why, int failures) {
     if (mount->slot[k].rhs) survive(mount, k, why);
   if (failures < HOPELESS) return;
   const bool never = !qk_worker_info(mount->worker)->loaded;
+  if (never && mount != mount->server->primary) {
+    fail_waiting(mount, why);
+    qk_setups_fail(mount, QK_ENGINE_LOST, why);
+    return;
+  }
   if (!never || !mount->server->journal) fail_queued(mount, why);
   if (never) {
-    qk_error("worker", "%d engines in a row did not start", failures);
+    qk_error("worker", "%s: %d engines in a row did not start", mount->name, failures);
     qk_server_fail(mount->server, 69, QK_ENGINE_LOST, why);
   }
 }
 
 static void on_stopped(void *arg) {
-  qk_mount_t *mount = arg;
-  qk_loop_stop(&mount->server->loop);
+  qk_server_t *server = ((qk_mount_t *)arg)->server;
+  if (server->stopping && qk_setups_stopped(server)) qk_loop_stop(&server->loop);
 }
 
 const qk_worker_events_t QK_SERVER_WORKER_EVENTS = {.ready = on_ready,

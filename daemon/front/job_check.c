@@ -168,11 +168,6 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
 qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_t *err) {
   qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
   if (status != QK_OK) return status;
-  if (s->setup && strcmp(s->setup, "default") != 0) {
-    char name[QK_SETUP_NAME_MAX + 1];
-    qk_err_quote(s->setup, name, sizeof name);
-    return qk_fail(err, QK_NOT_FOUND, "setup \"%s\": only \"default\" is there", name);
-  }
   status = check_enums(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_smearing(s->smear, "smear", err);

@@ -9,9 +9,9 @@
 #include "daemon/base/fault.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/job.h"
+#include "daemon/front/mount.h"
 
-static const char VERSION[] = "1";
+static const char VERSION[] = "2";
 static const double RETRY = 0.5; /* seconds between commits while they fail */
 
 static const char SCHEMA[] =
@@ -21,7 +21,10 @@ static const char SCHEMA[] =
     " newest INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS job(id INTEGER PRIMARY KEY, client BLOB NOT NULL,"
     " contraction INTEGER NOT NULL, message BLOB NOT NULL, accepted REAL NOT NULL,"
-    " deadline REAL NOT NULL, upload_next INTEGER NOT NULL, forgotten INTEGER NOT NULL);"
+    " deadline REAL NOT NULL, upload_next INTEGER NOT NULL, forgotten INTEGER NOT NULL,"
+    " setup INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE IF NOT EXISTS setup(id INTEGER PRIMARY KEY, load BLOB NOT NULL,"
+    " lattice TEXT NOT NULL, dropped INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS rhs(job INTEGER, number INTEGER, state INTEGER, source TEXT,"
     " solution TEXT, spooled INTEGER, checksum INTEGER, losses INTEGER, attempt INTEGER,"
     " status INTEGER, text TEXT, true_residual REAL, seconds REAL, norm_b REAL, norm_x REAL,"
@@ -41,6 +44,11 @@ enum {
   ALL_SESSIONS,
   ALL_JOBS,
   ALL_RHS,
+  ADD_SETUP,
+  NOTE_SETUP,
+  END_SETUP,
+  DROP_SETUP,
+  ALL_SETUPS,
   N_SQL
 };
 
@@ -50,18 +58,23 @@ static const char *const SQL[N_SQL] = {
     [PUT_SESSION] = "INSERT INTO session VALUES(?,?,?) ON CONFLICT(client) DO UPDATE SET"
                     " newest=max(newest, excluded.newest)",
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
-    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?)",
+    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?)",
     [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=? WHERE id=?",
     [PUT_RHS] = "INSERT OR REPLACE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [DROP_JOB] = "DELETE FROM job WHERE id=?",
     [DROP_RHS] = "DELETE FROM rhs WHERE job=?",
     [ALL_SESSIONS] = "SELECT client, user, newest FROM session",
     [ALL_JOBS] = "SELECT id, client, contraction, message, accepted, deadline, upload_next,"
-                 " forgotten FROM job ORDER BY id",
+                 " forgotten, setup FROM job ORDER BY id",
     [ALL_RHS] =
         "SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
         " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written"
         " FROM rhs WHERE job=? ORDER BY number",
+    [ADD_SETUP] = "INSERT INTO setup VALUES(?,?,'',0)",
+    [NOTE_SETUP] = "UPDATE setup SET lattice=? WHERE id=?",
+    [END_SETUP] = "UPDATE setup SET dropped=1 WHERE id=?",
+    [DROP_SETUP] = "DELETE FROM setup WHERE id=?",
+    [ALL_SETUPS] = "SELECT id, load, lattice, dropped FROM setup ORDER BY id",
 };
 
 /* Something that is to go with the next commit. */
@@ -78,7 +91,7 @@ struct qk_journal {
   sqlite3_stmt *stmt[N_SQL];
   qk_spool_t *spool;
   double wall; /* wall clock minus the loop's clock, seconds */
-  int64_t last_id;
+  int64_t last_id, last_setup;
   qk_link_t marked;
   gone_t *gone;
   bool sealed, sync;
@@ -122,6 +135,25 @@ static bool client_of(sqlite3_stmt *s, int i, uint8_t client_id[QK_CLIENT_ID]) {
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
+/* Of version 1, which knew no setups but the one of the command line. */
+static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
+  return execute(j,
+                 "BEGIN IMMEDIATE;"
+                 "ALTER TABLE job ADD COLUMN setup INTEGER NOT NULL DEFAULT 0;"
+                 "UPDATE note SET value='2' WHERE key='version'; COMMIT",
+                 err);
+}
+
+static bool is_of_version(sqlite3 *db, const char *version) {
+  sqlite3_stmt *s = NULL;
+  const bool is = sqlite3_prepare_v2(db, "SELECT 1 FROM note WHERE key='version' AND value=?", -1,
+                                     &s, NULL) == SQLITE_OK &&
+                  sqlite3_bind_text(s, 1, version, -1, SQLITE_STATIC) == SQLITE_OK &&
+                  sqlite3_step(s) == SQLITE_ROW;
+  sqlite3_finalize(s);
+  return is;
+}
+
 static qk_status_t check_version(qk_journal_t *j, const char *path, qk_err_t *err) {
   char version[16];
   if (!qk_journal_note(j, "version", version, sizeof version))
@@ -139,11 +171,11 @@ static qk_status_t prepare(qk_journal_t *j, qk_err_t *err) {
   return QK_OK;
 }
 
-static int64_t last_id(sqlite3 *db) {
+/* select: the greatest id there is. */
+static int64_t last_id(sqlite3 *db, const char *select) {
   sqlite3_stmt *s = NULL;
   int64_t id = 0;
-  if (sqlite3_prepare_v2(db, "SELECT max(id) FROM job", -1, &s, NULL) == SQLITE_OK &&
-      sqlite3_step(s) == SQLITE_ROW)
+  if (sqlite3_prepare_v2(db, select, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
     id = sqlite3_column_int64(s, 0);
   sqlite3_finalize(s);
   return id;
@@ -163,13 +195,16 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, double now, qk_j
   qk_link_init(&j->marked);
   if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
     status = fail(j, path, err);
-  else if ((status = execute(j, SCHEMA, err)) == QK_OK && (status = prepare(j, err)) == QK_OK)
-    status = check_version(j, path, err);
+  else if ((status = execute(j, SCHEMA, err)) == QK_OK && is_of_version(j->db, "1"))
+    status = upgrade(j, err);
+  if (status == QK_OK) status = prepare(j, err);
+  if (status == QK_OK) status = check_version(j, path, err);
   if (status != QK_OK) {
     qk_journal_close(j);
     return status;
   }
-  j->last_id = last_id(j->db);
+  j->last_id = last_id(j->db, "SELECT max(id) FROM job");
+  j->last_setup = last_id(j->db, "SELECT max(id) FROM setup");
   *journal = j;
   return QK_OK;
 }
@@ -267,6 +302,7 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_double(s, 6, job->deadline > 0 ? job->deadline + j->wall : 0);
   sqlite3_bind_int64(s, 7, (int64_t)job->upload_next);
   sqlite3_bind_int(s, 8, job->forgotten);
+  sqlite3_bind_int64(s, 9, job->mount->id);
   return run(j, ADD_JOB);
 }
 
@@ -399,6 +435,40 @@ qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *va
   return run(j, PUT_NOTE) ? QK_OK : fail(j, key, err);
 }
 
+/* ---- setups -------------------------------------------------------------------------------- */
+
+qk_status_t qk_journal_add_setup(qk_journal_t *j, const uint8_t *load, size_t bytes, int64_t *id,
+                                 qk_err_t *err) {
+  if (!j) return QK_OK;
+  sqlite3_exec(j->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+  sqlite3_bind_int64(j->stmt[ADD_SETUP], 1, j->last_setup + 1);
+  sqlite3_bind_blob64(j->stmt[ADD_SETUP], 2, load, bytes, SQLITE_STATIC);
+  if (!run(j, ADD_SETUP)) return fail(j, "setup", err);
+  *id = ++j->last_setup;
+  return QK_OK;
+}
+
+qk_status_t qk_journal_note_setup(qk_journal_t *j, int64_t id, const char *lattice, qk_err_t *err) {
+  if (!j) return QK_OK;
+  bind_text(j->stmt[NOTE_SETUP], 1, lattice);
+  sqlite3_bind_int64(j->stmt[NOTE_SETUP], 2, id);
+  return run(j, NOTE_SETUP) ? QK_OK : fail(j, "setup", err);
+}
+
+static qk_status_t change_setup(qk_journal_t *j, int k, int64_t id, qk_err_t *err) {
+  if (!j) return QK_OK;
+  sqlite3_bind_int64(j->stmt[k], 1, id);
+  return run(j, k) ? QK_OK : fail(j, "setup", err);
+}
+
+qk_status_t qk_journal_end_setup(qk_journal_t *j, int64_t id, qk_err_t *err) {
+  return change_setup(j, END_SETUP, id, err);
+}
+
+qk_status_t qk_journal_drop_setup(qk_journal_t *j, int64_t id, qk_err_t *err) {
+  return change_setup(j, DROP_SETUP, id, err);
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 bool qk_journal_note(qk_journal_t *j, const char *key, char *value, size_t size) {
@@ -413,6 +483,20 @@ bool qk_journal_note(qk_journal_t *j, const char *key, char *value, size_t size)
 static qk_status_t end_of(qk_journal_t *j, int k, int rc, qk_err_t *err) {
   sqlite3_reset(j->stmt[k]);
   return rc == SQLITE_DONE ? QK_OK : fail(j, "reading", err);
+}
+
+qk_status_t qk_journal_each_setup(qk_journal_t *j, qk_setup_row_fn *fn, void *arg, qk_err_t *err) {
+  sqlite3_stmt *s = j->stmt[ALL_SETUPS];
+  int rc;
+  while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+    const qk_setup_row_t row = {.id = sqlite3_column_int64(s, 0),
+                                .load = sqlite3_column_blob(s, 1),
+                                .load_bytes = (size_t)sqlite3_column_bytes(s, 1),
+                                .lattice = text_of(s, 2),
+                                .dropped = sqlite3_column_int(s, 3)};
+    fn(arg, &row);
+  }
+  return end_of(j, ALL_SETUPS, rc, err);
 }
 
 qk_status_t qk_journal_each_session(qk_journal_t *j, qk_session_row_fn *fn, void *arg,
@@ -440,7 +524,8 @@ qk_status_t qk_journal_each_job(qk_journal_t *j, qk_job_row_fn *fn, void *arg, q
                         .accepted_at = sqlite3_column_double(s, 4) - j->wall,
                         .deadline = deadline > 0 ? deadline - j->wall : 0,
                         .upload_next = (uint64_t)sqlite3_column_int64(s, 6),
-                        .forgotten = sqlite3_column_int(s, 7)};
+                        .forgotten = sqlite3_column_int(s, 7),
+                        .setup = sqlite3_column_int64(s, 8)};
     if (client_of(s, 1, row.client_id)) fn(arg, &row);
   }
   return end_of(j, ALL_JOBS, rc, err);

@@ -73,6 +73,17 @@ qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const ch
 /* False where there is none. */
 bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
 
+/* Setups that were loaded beside the one of the command line: written at once. An id is not used again while a request
+ * that was for it is there. QK_IO_ERROR. */
+qk_status_t qk_journal_add_setup(qk_journal_t *journal, const uint8_t *load, size_t bytes,
+                                 int64_t *id, qk_err_t *err);
+qk_status_t qk_journal_note_setup(qk_journal_t *journal, int64_t id, const char *lattice,
+                                  qk_err_t *err);
+/* It is not to be loaded again, but for what is open; the row stays for the requests that were for it. */
+qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+/* No request is for it any more. */
+qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+
 /* ---- reading, before anything is marked ---- */
 
 typedef struct qk_session_row {
@@ -81,8 +92,16 @@ typedef struct qk_session_row {
   uint64_t newest;
 } qk_session_row_t;
 
-typedef struct qk_job_row {
+typedef struct qk_setup_row {
   int64_t id;
+  const uint8_t *load; /* packed LOAD */
+  size_t load_bytes;
+  const char *lattice; /* "": it was never loaded */
+  bool dropped;
+} qk_setup_row_t;
+
+typedef struct qk_job_row {
+  int64_t id, setup;
   uint8_t client_id[QK_CLIENT_ID];
   bool contraction, forgotten;
   const uint8_t *message;
@@ -92,12 +111,15 @@ typedef struct qk_job_row {
 } qk_job_row_t;
 
 /* rhs: as it was recorded; source and solution name shared memory and are "" where there was none. */
+typedef void qk_setup_row_fn(void *arg, const qk_setup_row_t *row);
 typedef void qk_session_row_fn(void *arg, const qk_session_row_t *row);
 typedef void qk_job_row_fn(void *arg, const qk_job_row_t *row);
 typedef void qk_rhs_row_fn(void *arg, const struct qk_rhs *rhs, const char *source,
                            const char *solution);
 
 /* In the order of their coming. QK_IO_ERROR. */
+qk_status_t qk_journal_each_setup(qk_journal_t *journal, qk_setup_row_fn *fn, void *arg,
+                                  qk_err_t *err);
 qk_status_t qk_journal_each_session(qk_journal_t *journal, qk_session_row_fn *fn, void *arg,
                                     qk_err_t *err);
 qk_status_t qk_journal_each_job(qk_journal_t *journal, qk_job_row_fn *fn, void *arg, qk_err_t *err);

@@ -2,9 +2,12 @@
 
 #include <stdio.h>
 
-/* Solution rhs of a kept request; what and i name the reference in errors. */
-static qk_status_t find(const qk_session_t *session, uint64_t request, uint32_t rhs,
-                        Quark__Basis basis, const char *what, qk_rhs_t **kept, qk_err_t *err) {
+#include "daemon/front/mount.h"
+
+/* Solution rhs of a kept request, for the job `user`; what names the reference in errors. */
+static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint64_t request,
+                        uint32_t rhs, Quark__Basis basis, const char *what, qk_rhs_t **kept,
+                        qk_err_t *err) {
   const unsigned long long number = request;
   qk_job_t *job = qk_session_job(session, request);
   if (!job)
@@ -14,6 +17,10 @@ static qk_status_t find(const qk_session_t *session, uint64_t request, uint32_t 
   if (job->sink != QUARK__SINK__SINK_KEEP)
     return qk_fail(err, QK_NOT_FOUND, "%s: request %llu was submitted without SINK_KEEP", what,
                    number);
+  if (!qk_mount_alike(job->mount, user->mount))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "%s: request %llu is of another gauge configuration (setup %s) than setup %s",
+                   what, number, job->mount->name, user->mount->name);
   if (rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: rhs = %u of request %llu, which has 0 .. %u", what,
                    rhs, number, job->nrhs - 1);
@@ -40,7 +47,8 @@ static qk_status_t bind_propagator(const qk_session_t *session, qk_rhs_t *rhs, i
   qk_rhs_t *kept = NULL;
   qk_status_t status = QK_OK;
   for (uint32_t k = QK_PROPAGATOR_COLUMNS; k-- > 0 && status == QK_OK;)
-    status = find(session, request, first + k, QUARK__BASIS__BASIS_DEGRAND_ROSSI, what, &kept, err);
+    status = find(session, rhs->job, request, first + k, QUARK__BASIS__BASIS_DEGRAND_ROSSI, what,
+                  &kept, err);
   if (status == QK_OK) qk_rhs_use(rhs, i, kept);
   return status;
 }
@@ -53,7 +61,7 @@ static qk_status_t bind_columns(const qk_session_t *session, qk_job_t *job, qk_e
     char what[32];
     qk_rhs_t *kept;
     snprintf(what, sizeof what, "column %u", i);
-    status = find(session, c->request, c->rhs, job->basis, what, &kept, err);
+    status = find(session, job, c->request, c->rhs, job->basis, what, &kept, err);
     if (status == QK_OK) qk_rhs_use(&job->rhs[i], 0, kept);
   }
   return status;

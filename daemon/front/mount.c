@@ -1,16 +1,20 @@
 #include "daemon/front/mount.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/front/server.h"
 
-qk_status_t qk_mount_create(struct qk_server *server, const char *name, int lane,
+qk_status_t qk_mount_create(struct qk_server *server, const char *name,
                             const qk_settings_t *settings, qk_mount_t **out, qk_err_t *err) {
   qk_mount_t *mount = qk_calloc(1, sizeof *mount);
   if (!mount) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   mount->server = server;
   snprintf(mount->name, sizeof mount->name, "%s", name);
-  mount->lane = lane;
+  mount->lane = -1;
+  mount->used_at = qk_server_now(server);
   mount->holds = 1;
   mount->settings = *settings;
   qk_link_init(&mount->suspects);
@@ -26,7 +30,16 @@ qk_mount_t *qk_mount_hold(qk_mount_t *mount) {
 void qk_mount_release(qk_mount_t *mount) {
   if (!mount || --mount->holds > 0) return;
   qk_worker_destroy(mount->worker);
+  free(mount->load);
   qk_free(mount);
+}
+
+bool qk_mount_serves(const qk_mount_t *mount) {
+  return mount->failed == QK_OK && !mount->dropping && !mount->ending;
+}
+
+bool qk_mount_alike(const qk_mount_t *a, const qk_mount_t *b) {
+  return !a || !b || (a->digest == b->digest && memcmp(a->dims, b->dims, sizeof a->dims) == 0);
 }
 
 const char *qk_mount_solver(const qk_mount_t *mount) {

@@ -29,13 +29,28 @@ typedef struct qk_slot_use {
 typedef struct qk_mount {
   struct qk_server *server;
   char name[QK_SETUP_NAME_MAX + 1];
-  int lane; /* of the scheduler, and place in the server's table */
+  int lane;              /* of the scheduler, and place in the server's table; -1: in none */
+  struct qk_mount *next; /* for whoever holds it while it is in none */
   int holds;
-  qk_settings_t
-      settings;     /* the daemon's, with what is special to this setup; strings are borrowed */
-  uint32_t dims[4]; /* as it was loaded first; zeros before */
+  int64_t id;                  /* in the journal; 0: the one that quarkd was started with */
+  qk_settings_t settings;      /* the daemon's, with what is special to this setup */
+  char gauge[QK_PATH_MAX + 1]; /* of settings, where it is no other's */
+  uint8_t *load;               /* packed LOAD; NULL: it is that of the command line */
+  size_t load_bytes;
+  uint32_t dims[4]; /* as it was loaded, by this front or the one before; zeros: never */
+  uint64_t digest;  /* likewise */
   qk_worker_t *worker;
-  qk_link_t suspects; /* right-hand sides that were in slots when an engine was lost */
+  bool started;      /* the engine may run */
+  bool again;        /* it was refused for want of memory, and will try again */
+  bool make_default; /* as soon as it is ready */
+  bool dropping;     /* takes nothing new; goes when nothing is open */
+  bool ending;       /* its engine leaves; then it goes */
+  qk_status_t
+      failed; /* not QK_OK: it was refused, or no engine starts; listed until something takes its place */
+  char text[QK_TEXT_MAX]; /* why */
+  int64_t open;           /* right-hand sides that have not ended */
+  double used_at;         /* when the last of them ended, or it was loaded */
+  qk_link_t suspects;     /* right-hand sides that were in slots when an engine was lost */
   qk_slot_use_t slot[QK_PLACES];
   qk_curve_t curve[QK_SEATS_MAX]; /* of what is in the slots */
   qk_occupancy_t occupancy;
@@ -46,13 +61,17 @@ typedef struct qk_mount {
   double busy_since; /* when the first slot was filled after none was in use */
 } qk_mount_t;
 
-/* settings are copied; held once, by the caller. QK_NO_MEMORY. */
-qk_status_t qk_mount_create(struct qk_server *server, const char *name, int lane,
+/* settings are copied, their strings borrowed. Held once, by the caller. QK_NO_MEMORY. */
+qk_status_t qk_mount_create(struct qk_server *server, const char *name,
                             const qk_settings_t *settings, qk_mount_t **mount, qk_err_t *err);
 /* NULL-safe, both. */
 qk_mount_t *qk_mount_hold(qk_mount_t *mount);
 void qk_mount_release(qk_mount_t *mount);
 
+/* Whether it takes work, now or once its engine is back. */
+bool qk_mount_serves(const qk_mount_t *mount);
+/* Whether both have the same gauge configuration; true where one of them is NULL. */
+bool qk_mount_alike(const qk_mount_t *a, const qk_mount_t *b);
 /* As the engine chose it, once that is known. */
 const char *qk_mount_solver(const qk_mount_t *mount);
 /* Right-hand sides that the engine has; slots that are solved in, or about to be; what it has, with the contraction. */

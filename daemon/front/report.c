@@ -8,11 +8,13 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
-#include "daemon/front/server.h"
+#include "daemon/front/setups.h"
 
 static Quark__ServerState state_of(const qk_mount_t *mount) {
   const qk_server_t *server = mount->server;
-  if (server->draining || server->stopping) return QUARK__SERVER_STATE__STATE_DRAINING;
+  if (mount->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
+  if (server->draining || server->stopping || !qk_mount_serves(mount))
+    return QUARK__SERVER_STATE__STATE_DRAINING;
   switch (qk_worker_state(mount->worker)) {
   case QK_WORKER_READY:
     return QUARK__SERVER_STATE__STATE_READY;
@@ -127,6 +129,72 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->refused = qk_zap_refused(server->zap);
 }
 
+/* ---- setups -------------------------------------------------------------------------------- */
+
+static void fill_progress(const qk_mount_t *mount, Quark__SetupState *r) {
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  if (qk_worker_state(mount->worker) != QK_WORKER_LOADING) return;
+  r->phase = (char *)e->phase;
+  r->has_done = r->has_total = true;
+  r->done = e->done;
+  r->total = e->total;
+}
+
+static void fill_state(const qk_mount_t *mount, Quark__SetupState *r) {
+  const qk_server_t *server = mount->server;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  quark__setup_state__init(r);
+  r->name = (char *)mount->name;
+  r->state = state_of(mount);
+  r->is_default = mount == server->primary;
+  r->gauge = (char *)mount->settings.gauge;
+  r->kappa = mount->settings.kappa;
+  r->csw = mount->settings.csw;
+  r->solver = (char *)qk_mount_solver(mount);
+  r->slots_busy = (uint32_t)qk_mount_busy(mount);
+  r->queued = (uint64_t)server->sched.lane[mount->lane].length + count_suspects(mount, NULL);
+  r->open = (uint64_t)mount->open;
+  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
+  r->idle = mount->open > 0 ? 0 : qk_server_now(server) - mount->used_at;
+  if (mount->failed != QK_OK) {
+    r->has_status = true;
+    r->status = (uint32_t)mount->failed;
+    r->text = (char *)mount->text;
+  }
+  fill_progress(mount, r);
+  if (!e->loaded) return;
+  r->n_dims = 4;
+  r->dims = (uint32_t *)e->dims;
+  r->has_digest = r->has_plaquette = r->has_slots = true;
+  r->digest = e->digest;
+  r->plaquette = e->plaquette;
+  r->slots = e->slots;
+  r->has_device_bytes = qk_worker_state(mount->worker) == QK_WORKER_READY;
+  r->device_bytes = e->device_bytes;
+}
+
+static void fill_states(const qk_server_t *server, qk_report_t *r) {
+  r->status.setups = r->setup_list;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    if (!mount || (mount->failed != QK_OK && mount->ending)) continue;
+    Quark__SetupState *state = &r->setup_state[r->status.n_setups];
+    fill_state(mount, state);
+    r->setup_list[r->status.n_setups++] = state;
+  }
+}
+
+void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
+  Quark__SetupState state;
+  fill_state(mount, &state);
+  reply.setup = &state;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
+  m.setup = &reply;
+  qk_reply_send(mount->server, peer, &m);
+}
+
 /* ---- what goes on --------------------------------------------------------------------------- */
 
 /* A name that a peer gave, in the report's keeping. */
@@ -150,6 +218,7 @@ static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
   s->rhs = rhs->index;
   s->iterations = rhs->iterations;
   s->residual = rhs->residual;
+  s->setup = (char *)mount->name;
   s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
   s->seconds = qk_server_now(mount->server) - rhs->started_at;
   r->curve[n] = s->has_slot ? &mount->curve[k] : NULL;
@@ -251,17 +320,25 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   r->occupancy.moving = o->moving;
   r->occupancy.idle = o->idle;
   status->occupancy = &r->occupancy;
+  fill_states(server, r);
   if (!activity) return;
   fill_slots(server, r);
   fill_users(server, r);
   status->activity = &r->activity;
 }
 
-void qk_report_send(qk_server_t *server, const qk_peer_t *peer, bool activity) {
+void qk_report_send(qk_server_t *server, const qk_peer_t *peer,
+                    const Quark__StatusRequest *request) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   qk_report_t report;
   Quark__ActivityReport *a = &report.activity;
-  qk_report_make(server->primary, activity, &report);
+  qk_err_t err = {0};
+  const qk_mount_t *mount = qk_setups_find(server, request->setup, &err);
+  if (!mount) {
+    qk_reply_error(server, peer, err.code, err.text, false, 0);
+    return;
+  }
+  qk_report_make(mount, request->activity, &report);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
   m.status = &report.status;
   while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {

@@ -24,12 +24,16 @@ typedef struct qk_report {
   Quark__UserReport user[QK_USERS_SHOWN], *user_list[QK_USERS_SHOWN];
   char name[QK_SLOTS_SHOWN + QK_USERS_SHOWN][QK_USER_MAX + 1];
   int names;
+  Quark__SetupState setup_state[QK_SETUPS_MAX], *setup_list[QK_SETUPS_MAX];
 } qk_report_t;
 
 /* Of that setup and of the daemon. activity: with slots and users, QK_USERS_SHOWN of them at most. */
 void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report);
 void qk_report_counters(const struct qk_server *server, Quark__CounterReport *report);
 /* Users for whom a message has no room are left out, and counted. */
-void qk_report_send(struct qk_server *server, const qk_peer_t *peer, bool activity);
+void qk_report_send(struct qk_server *server, const qk_peer_t *peer,
+                    const Quark__StatusRequest *request);
+/* The answer to what changes a setup. */
+void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer);
 
 #endif

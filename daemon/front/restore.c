@@ -1,10 +1,12 @@
 #include "daemon/front/restore.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/setups.h"
 
 enum { OPERATOR_MAX = 400, DIMS_MAX = 64 };
 
@@ -18,37 +20,51 @@ static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
     n += snprintf(text + n, OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
 }
 
+static void tell(qk_status_t status, const qk_err_t *err) {
+  if (status != QK_OK) qk_error("journal", "%s", err->text);
+}
+
 void qk_restore_note_setup(const qk_mount_t *mount) {
   qk_journal_t *journal = mount->server->journal;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   char op[OPERATOR_MAX], lattice[DIMS_MAX];
   qk_err_t err = {0};
+  const uint32_t *dims = mount->dims;
+  snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", dims[0], dims[1], dims[2], dims[3],
+           (unsigned long long)mount->digest);
+  if (mount->id > 0) {
+    tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
+    return;
+  }
   describe_operator(&mount->settings, op);
-  snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", e->dims[0], e->dims[1], e->dims[2],
-           e->dims[3], (unsigned long long)e->digest);
-  if (qk_journal_put_note(journal, "operator", op, &err) != QK_OK ||
-      qk_journal_put_note(journal, "lattice", lattice, &err) != QK_OK)
-    qk_error("journal", "%s", err.text);
+  tell(qk_journal_put_note(journal, "operator", op, &err), &err);
+  tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
 }
 
-/* The lattice that requests in the journal are for; false where there is none. */
-static bool read_lattice(qk_journal_t *journal, uint32_t dims[4], uint64_t *digest) {
-  char lattice[DIMS_MAX];
-  unsigned long long d;
-  if (!qk_journal_note(journal, "lattice", lattice, sizeof lattice) ||
-      sscanf(lattice, "%u %u %u %u %llx", &dims[0], &dims[1], &dims[2], &dims[3], &d) != 5)
+qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err) {
+  return qk_journal_add_setup(mount->server->journal, mount->load, mount->load_bytes, &mount->id,
+                              err);
+}
+
+void qk_restore_drop_setup(const qk_mount_t *mount) {
+  qk_err_t err = {0};
+  tell(qk_journal_end_setup(mount->server->journal, mount->id, &err), &err);
+}
+
+void qk_restore_note_default(const qk_mount_t *mount) {
+  char id[24];
+  qk_err_t err = {0};
+  snprintf(id, sizeof id, "%lld", (long long)mount->id);
+  tell(qk_journal_put_note(mount->server->journal, "default", id, &err), &err);
+}
+
+/* False where it was never loaded. */
+static bool read_lattice(const char *lattice, qk_mount_t *mount) {
+  uint32_t *dims = mount->dims;
+  unsigned long long digest;
+  if (sscanf(lattice, "%u %u %u %u %llx", &dims[0], &dims[1], &dims[2], &dims[3], &digest) != 5)
     return false;
-  *digest = d;
+  mount->digest = digest;
   return true;
-}
-
-bool qk_restore_changed(const qk_mount_t *mount) {
-  qk_journal_t *journal = mount->server->journal;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  uint32_t dims[4];
-  uint64_t digest;
-  return journal && read_lattice(journal, dims, &digest) &&
-         (memcmp(dims, e->dims, sizeof dims) != 0 || digest != e->digest);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -58,11 +74,55 @@ static const qk_outcome_t GONE = {.status = QK_EXPIRED,
 
 typedef struct scene {
   qk_server_t *server;
-  uint32_t dims[4];
   double now;
-  qk_job_t *job; /* whose rows are read */
-  int64_t jobs, rhs, again, lost;
+  qk_mount_t *away;                    /* setups that were dropped */
+  qk_job_t *job;                       /* whose rows are read */
+  int64_t jobs, own, rhs, again, lost; /* own: jobs for the setup of the command line */
 } scene_t;
+
+static void on_setup(void *arg, const qk_setup_row_t *row) {
+  scene_t *scene = arg;
+  qk_err_t err = {0};
+  qk_mount_t *mount = qk_setups_bring_back(scene->server, row, &err);
+  if (mount) read_lattice(row->lattice, mount);
+  if (mount && row->dropped) {
+    mount->next = scene->away;
+    scene->away = mount;
+  } else if (!mount || qk_setups_place(mount, &err) != QK_OK) {
+    qk_warn("journal", "setup %lld is lost: %s", (long long)row->id, err.text);
+    qk_mount_release(mount);
+  }
+}
+
+/* Those that were dropped are only there for their requests. */
+static void put_away(scene_t *scene) {
+  for (qk_mount_t *mount; (mount = scene->away) != NULL;) {
+    qk_err_t err = {0};
+    scene->away = mount->next;
+    if (mount->lane >= 0) continue;
+    if (mount->holds == 1)
+      tell(qk_journal_drop_setup(scene->server->journal, mount->id, &err), &err);
+    qk_mount_release(mount);
+  }
+}
+
+static void choose_default(qk_server_t *server) {
+  char id[24];
+  if (!qk_journal_note(server->journal, "default", id, sizeof id)) return;
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m] && server->mount[m]->id == strtoll(id, NULL, 10))
+      server->primary = server->mount[m];
+}
+
+static qk_mount_t *mount_of(const scene_t *scene, int64_t id) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    qk_mount_t *mount = scene->server->mount[m];
+    if (mount && mount->id == id) return mount;
+  }
+  qk_mount_t *mount = scene->away;
+  while (mount && mount->id != id) mount = mount->next;
+  return mount;
+}
 
 static void on_session(void *arg, const qk_session_row_t *row) {
   scene_t *scene = arg;
@@ -157,9 +217,12 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
 static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_server_t *server = scene->server;
-  const qk_terms_t terms = {.mount = server->primary,
-                            .dims = scene->dims,
-                            .kappa = server->primary->settings.kappa,
+  qk_mount_t *mount = mount_of(scene, row->setup);
+  if (!mount || mount->dims[0] == 0)
+    return qk_fail(err, QK_NOT_FOUND, "its setup is not there any more");
+  const qk_terms_t terms = {.mount = mount,
+                            .dims = mount->dims,
+                            .kappa = mount->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&server->space,
@@ -170,12 +233,12 @@ static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_ro
   qk_status_t status = QK_BAD_FORMAT;
   if (row->contraction) {
     Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check_contract(m, scene->dims, err) == QK_OK)
+    if (m && qk_job_check_contract(m, mount->dims, err) == QK_OK)
       status = qk_job_create_contract(m, &terms, job, err);
     if (m) quark__contract__free_unpacked(m, NULL);
   } else {
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check(m, scene->dims, err) == QK_OK)
+    if (m && qk_job_check(m, mount->dims, err) == QK_OK)
       status = qk_job_create(m, &terms, job, err);
     if (m) quark__submit__free_unpacked(m, NULL);
   }
@@ -195,11 +258,15 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_server_t *server = scene->server;
   qk_err_t err = {0};
   qk_server_adopt(session, job);
-  if (qk_keep_bind(session, job, &err) != QK_OK) give_up(server, job, &err);
+  if (qk_keep_bind(session, job, &err) != QK_OK ||
+      (job->ended < job->nrhs && job->mount->lane < 0 &&
+       qk_setups_place(job->mount, &err) != QK_OK))
+    give_up(server, job, &err);
   qk_dispatch_open(job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
   scene->jobs++;
+  scene->own += job->mount->id == 0;
   scene->rhs += job->nrhs - job->ended;
 }
 
@@ -274,13 +341,17 @@ static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
 
 static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
   scene_t scene = {.server = server, .now = qk_server_now(server)};
-  uint64_t digest;
-  if (!read_lattice(server->journal, scene.dims, &digest)) return QK_OK; /* it is new */
-  qk_status_t status = qk_journal_each_session(server->journal, on_session, &scene, err);
+  char lattice[DIMS_MAX];
+  if (qk_journal_note(server->journal, "lattice", lattice, sizeof lattice))
+    read_lattice(lattice, server->primary);
+  qk_status_t status = qk_journal_each_setup(server->journal, on_setup, &scene, err);
+  if (status == QK_OK) choose_default(server);
+  if (status == QK_OK) status = qk_journal_each_session(server->journal, on_session, &scene, err);
   if (status == QK_OK) status = qk_journal_each_job(server->journal, on_job, &scene, err);
-  if (status == QK_OK && scene.jobs > 0) status = check_operator(server, err);
+  if (status == QK_OK && scene.own > 0) status = check_operator(server, err);
+  if (status == QK_OK) forget_again(server);
+  put_away(&scene);
   if (status != QK_OK) return status;
-  forget_again(server);
   if (scene.jobs > 0)
     qk_info("journal",
             "%lld requests are back with %lld right-hand sides to solve; %lld solutions are made "

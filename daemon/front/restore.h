@@ -5,7 +5,7 @@
  *   DIR/lock        held while a front lives          DIR/journal.db   journal.h
  *   DIR/multigrid   checkpoint of multigrid           DIR/spool/       spool.h
  *
- * A request comes back as it was, but for what was in slots, which is queued again, and for what went with the machine: a
+ * Setups that clients have loaded come back with the requests for them, and so does the choice of the default. A request comes back as it was, but for what was in slots, which is queued again, and for what went with the machine: a
  * solution that is not in shared memory any more is made again where its source still is; an upload goes on, or, where
  * its bytes are lost, begins anew with that right-hand side.
  */
@@ -17,10 +17,13 @@
 /* Nothing without --state. Errors: QK_BUSY (another front holds the folder), QK_IO_ERROR, QK_BAD_FORMAT,
  * QK_BAD_ARGUMENT (its requests are for another operator), QK_NO_MEMORY. */
 qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err);
-/* What the engine has loaded is what requests are for from now on. */
+/* What the setup's engine has loaded is what its requests are for from now on. */
 void qk_restore_note_setup(const qk_mount_t *mount);
-/* Whether the engine has loaded another configuration than the one that requests in the journal are for. */
-bool qk_restore_changed(const qk_mount_t *mount);
+/* A new setup is there for the next front, too. QK_IO_ERROR. */
+qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err);
+/* It is not any more, but for what is open. */
+void qk_restore_drop_setup(const qk_mount_t *mount);
+void qk_restore_note_default(const qk_mount_t *mount);
 /* An upload is complete: it goes into the spool, in the background. */
 void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs);
 /* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the cause. */

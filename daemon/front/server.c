@@ -13,6 +13,7 @@
 #include "daemon/front/local.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/runtime.h"
+#include "daemon/front/setups.h"
 #include "daemon/front/watch.h"
 
 enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };
@@ -169,21 +170,10 @@ static void drain_in_time(qk_server_t *server) {
   qk_server_drain(server);
 }
 
-static void tick_mounts(qk_server_t *server, double now) {
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m]) qk_worker_tick(server->mount[m]->worker, now);
-}
-
-static bool saving(const qk_server_t *server) {
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m] && qk_worker_saving(server->mount[m]->worker)) return true;
-  return false;
-}
-
 static void on_tick(uv_timer_t *timer) {
   qk_server_t *server = timer->data;
   double now = qk_server_now(server);
-  tick_mounts(server, now);
+  qk_setups_tick(server, now);
   tell_systemd(server, now);
   if (server->http) qk_watch_tick(server, now);
   qk_local_tick(server->local, now);
@@ -192,7 +182,7 @@ static void on_tick(uv_timer_t *timer) {
   if (!server->draining) drain_in_time(server);
   if (!server->draining) return;
   const bool finished = idle(server);
-  if (finished && !saving(server)) {
+  if (finished && !qk_setups_saving(server)) {
     qk_info("server", "all work is finished");
     qk_server_stop(server, 0);
   } else if (now >= server->drain_until) {
@@ -205,6 +195,7 @@ static void on_tick(uv_timer_t *timer) {
 static bool on_turn(void *arg) {
   qk_server_t *server = arg;
   reap(server);
+  qk_setups_reap(server);
   for (int m = 0; m < QK_SETUPS_MAX && !server->stopping; m++)
     if (server->mount[m]) qk_dispatch_feed(server->mount[m]);
   const bool told = qk_reply_waiting(server);
@@ -243,8 +234,7 @@ void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, cons
     if (server->journal && !qk_link_alone(&session->jobs)) continue; /* the next front goes on */
     qk_reply_error(server, &session->control, status, text, true, 0);
   }
-  for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m]) qk_worker_stop(server->mount[m]->worker, qk_server_now(server));
+  qk_setups_stop(server);
 }
 
 void qk_server_stop(qk_server_t *server, int exit_code) {
@@ -400,18 +390,13 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
                                          sizeof server->program, err);
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_loop(server, err);
-  if (s == QK_OK)
-    s = qk_mount_create(server, "default", 0, server->settings, &server->mount[0], err);
-  if (s != QK_OK) return s;
-  server->primary = server->mount[0];
-  s = qk_restore_open(server, err);
+  if (s == QK_OK) s = qk_setups_open(server, err);
+  if (s == QK_OK) s = qk_restore_open(server, err);
   if (s != QK_OK) return s;
   server->space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
-  s = qk_worker_create(&server->loop, server->zmq, &server->primary->settings, server->program,
-                       server->dir, &QK_SERVER_WORKER_EVENTS, server->primary,
-                       &server->primary->worker, err);
+  s = qk_setups_start(server, err);
   if (s == QK_OK) s = open_endpoints(server, err);
   if (s == QK_OK && server->settings->local == 0) s = qk_local_open(server, &server->local, err);
   return s == QK_OK ? open_http(server, err) : s;
@@ -426,7 +411,7 @@ static void close_all(qk_server_t *server) {
     if (server->mount[m]) qk_dispatch_abandon(server->mount[m]);
   if (server->journal) qk_restore_seal(server, false);
   qk_outbox_flush(&server->outbox, NULL, NULL);
-  for (int m = 0; m < QK_SETUPS_MAX; m++) qk_mount_release(server->mount[m]);
+  qk_setups_close(server);
   qk_http_close(server->http);
   qk_watch_fini(server);
   qk_local_close(server->local);

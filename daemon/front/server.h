@@ -8,6 +8,7 @@
  *   pages.c     what HTTP shows            watch.h     the page's numbers
  *   restore.c   what outlives the front    zap.h       who clients are
  *   limits.c    what settings limit, and SIGHUP
+ *   setups.h    which setups there are, LOAD and DROP
  *   local.h     whole fields, to and from clients on this machine
  */
 #ifndef QK_FRONT_SERVER_H
@@ -54,6 +55,7 @@ typedef struct qk_server {
   qk_zap_t *zap;                    /* NULL: everybody who can connect is trusted */
   qk_mount_t *mount[QK_SETUPS_MAX]; /* by lane; NULL: free */
   qk_mount_t *primary;              /* of them the one that requests without a name are for */
+  int mounts;                       /* made so far */
   qk_sessions_t sessions;
   qk_link_t orphans;   /* jobs without a session, waiting for their slots and holders */
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
@@ -143,6 +145,10 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs);
 void qk_dispatch_forget(qk_server_t *server, qk_job_t *job);
 /* Frees the solutions of a kept job that nobody holds; forgets it where its client is done with it. */
 void qk_dispatch_expire(qk_server_t *server, qk_job_t *job);
+
+/* Cancels all that is open for the setup; expires all that is kept of it. */
+void qk_dispatch_cancel_all(qk_mount_t *mount, const char *why);
+void qk_dispatch_expire_all(qk_mount_t *mount);
 
 /* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is
  * gone. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/load.h"
+
 #define AT(member) offsetof(qk_settings_t, member)
 
 enum { EXIT_USAGE = 64, EXIT_CONFIG = 78, WALLTIME_MAX = 365 * 86400 };
@@ -62,6 +64,14 @@ static const qk_config_row_t ROWS[] = {
      "quark-engine program; without it the one beside this program"},
     {"engine-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(engine_timeout), "120", 1, 86400,
      "SECONDS", "an engine silent for so long is restarted"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Setups"},
+    {"setup-name", QK_CONFIG_STRING, AT(setup_name), "main", 1, QK_SETUP_NAME_MAX, "NAME",
+     "name of the setup that quarkd starts with"},
+    {"max-setups", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_setups), "4", 1, QK_SETUPS_MAX, "N",
+     "setups at a time; over it the one that was idle the longest makes room for another"},
+    {"gauge-roots", QK_CONFIG_STRING, AT(gauge_roots), NULL, 0, 0, "DIR[:DIR...]",
+     "folders below which clients may name gauge files to load; without it the one that --gauge is "
+     "in"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service"},
     {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 0, 0, "ENDPOINT",
      "control endpoint; port 0 takes a free one"},
@@ -127,6 +137,30 @@ const char *qk_settings_precision(const qk_settings_t *s) {
 }
 const char *qk_settings_backend(const qk_settings_t *s) {
   return BACKENDS[s->backend];
+}
+
+/* Which of n words it is. */
+static qk_status_t find_word(const char *key, const char *name, const char *const *word, int n,
+                             int *found, qk_err_t *err) {
+  char list[80] = "", quoted[32];
+  for (int i = 0; i < n; i++) {
+    if (strcmp(name, word[i]) == 0) {
+      *found = i;
+      return QK_OK;
+    }
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", word[i]);
+  }
+  qk_err_quote(name, quoted, sizeof quoted);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": one of %s is needed", key, quoted, list);
+}
+
+qk_status_t qk_settings_set_solver(qk_settings_t *s, const char *name, qk_err_t *err) {
+  return find_word("solver", name, SOLVERS, sizeof SOLVERS / sizeof *SOLVERS, &s->solver, err);
+}
+
+qk_status_t qk_settings_set_precision(qk_settings_t *s, const char *name, qk_err_t *err) {
+  return find_word("precision", name, PRECISIONS, sizeof PRECISIONS / sizeof *PRECISIONS,
+                   &s->precision, err);
 }
 
 /* One entry of --boundary, up to a comma or the end. */
@@ -233,6 +267,7 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   qk_status_t status = check_mass(s, err);
+  if (status == QK_OK) status = qk_load_check_name("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
   if (status == QK_OK) status = check_walltime(s, err);

@@ -25,10 +25,13 @@ typedef struct qk_settings {
   const char *listen, *listen_data, *http, *endpoint_file, *pidfile; /* http: NULL is none */
   const char *curve_key, *curve_clients;                             /* both or neither */
   int local;                                                         /* 0 is yes */
-  int64_t max_memory;  /* 0: half of what is free in /dev/shm */
-  int64_t keep_memory; /* of one user; 0: three quarters of max_memory */
-  int64_t user_memory; /* 0: no limit but max_memory */
-  int64_t user_rhs;    /* 0: no limit */
+  const char *setup_name; /* of the setup that quarkd starts with */
+  int64_t max_setups;
+  const char *gauge_roots; /* NULL: the folder of gauge */
+  int64_t max_memory;      /* 0: half of what is free in /dev/shm */
+  int64_t keep_memory;     /* of one user; 0: three quarters of max_memory */
+  int64_t user_memory;     /* 0: no limit but max_memory */
+  int64_t user_rhs;        /* 0: no limit */
   double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout; /* seconds */
   int log_level, log_format;
   /* made from them */
@@ -58,5 +61,8 @@ qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *er
 const char *qk_settings_solver(const qk_settings_t *settings);
 const char *qk_settings_precision(const qk_settings_t *settings);
 const char *qk_settings_backend(const qk_settings_t *settings);
+/* By name. QK_BAD_ARGUMENT names those that are there. */
+qk_status_t qk_settings_set_solver(qk_settings_t *settings, const char *name, qk_err_t *err);
+qk_status_t qk_settings_set_precision(qk_settings_t *settings, const char *name, qk_err_t *err);
 
 #endif

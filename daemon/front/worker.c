@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -18,10 +19,8 @@ enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64 };
 static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
 
 struct qk_worker {
-  qk_loop_t *loop;
-  void *zmq;
+  qk_worker_site_t site;
   const qk_settings_t *settings;
-  const char *program, *dir;
   const qk_worker_events_t *events;
   void *arg;
   qk_worker_state_t state;
@@ -35,10 +34,11 @@ struct qk_worker {
   char endpoint[144];
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   char last_error[256];
+  char label[QK_SETUP_NAME_MAX + 3]; /* opens messages: "" or "NAME: " */
 };
 
 static double now_of(const qk_worker_t *w) {
-  return qk_loop_seconds(w->loop);
+  return qk_loop_seconds(w->site.loop);
 }
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *w) {
@@ -83,15 +83,16 @@ static void on_readable(void *arg);
 static qk_status_t open_socket(qk_worker_t *w, qk_err_t *err) {
   int linger = 0;
   int64_t max = QK_CONTROL_MAX;
-  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%d", w->dir, w->generation);
+  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%d-%d", w->site.dir, w->site.number,
+           w->generation);
   w->sock = qk_calloc(1, sizeof *w->sock);
   if (!w->sock) return qk_fail(err, QK_NO_MEMORY, "no memory for a socket");
-  w->socket = zmq_socket(w->zmq, ZMQ_DEALER);
+  w->socket = zmq_socket(w->site.zmq, ZMQ_DEALER);
   if (!w->socket) goto fail;
   zmq_setsockopt(w->socket, ZMQ_LINGER, &linger, sizeof linger);
   zmq_setsockopt(w->socket, ZMQ_MAXMSGSIZE, &max, sizeof max);
   if (zmq_bind(w->socket, w->endpoint) != 0) goto fail;
-  if (qk_loop_attach(w->loop, w->sock, w->socket, on_readable, w, err) != QK_OK) goto fail;
+  if (qk_loop_attach(w->site.loop, w->sock, w->socket, on_readable, w, err) != QK_OK) goto fail;
   w->sock->poll.data = w->sock;
   return QK_OK;
 
@@ -128,7 +129,7 @@ static void lose(qk_worker_t *w, const char *why) {
   w->failures++;
   w->state = QK_WORKER_DOWN;
   w->start_at = now_of(w) + pause;
-  qk_error("worker", "engine lost: %s; starting it again in %.1f s", why, pause);
+  qk_error("worker", "%sengine lost: %s; starting it again in %.1f s", w->label, why, pause);
   w->events->lost(w->arg, why, w->failures);
 }
 
@@ -296,8 +297,6 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
   if (r->has_seats && (r->seats < r->slots || r->seats > QK_SEATS_MAX))
     return "READY with a number of seats out of range";
-  bool changed = info->loaded &&
-                 (memcmp(info->dims, r->dims, sizeof info->dims) != 0 || info->digest != r->digest);
   memcpy(info->dims, r->dims, sizeof info->dims);
   memcpy(info->grid, r->grid, sizeof info->grid);
   snprintf(info->backend, sizeof info->backend, "%s", r->backend);
@@ -320,7 +319,7 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   info->loaded = true;
   w->failures = 0;
   w->state = QK_WORKER_READY;
-  w->events->ready(w->arg, changed);
+  w->events->ready(w->arg);
   return NULL;
 }
 
@@ -442,13 +441,13 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
     argv[n++] = "-n"; /* as srun and every mpiexec have it */
     argv[n++] = ranks;
   }
-  argv[n++] = (char *)w->program;
+  argv[n++] = (char *)w->site.program;
   argv[n++] = "--front";
   argv[n++] = w->endpoint;
   argv[n++] = "--log-format";
   argv[n++] = (char *)qk_log_format_name(format);
   argv[n] = NULL;
-  s = qk_process_spawn(w->loop, argv, format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
+  s = qk_process_spawn(w->site.loop, argv, format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
                        err);
   if (s != QK_OK) close_socket(w);
   return s;
@@ -463,7 +462,7 @@ static void try_start(qk_worker_t *w, double now) {
   if (start(w, &err) != QK_OK)
     lose(w, err.text);
   else
-    qk_info("worker", "engine started");
+    qk_info("worker", "%sengine started", w->label);
 }
 
 void qk_worker_tick(qk_worker_t *w, double now) {
@@ -492,6 +491,12 @@ void qk_worker_tick(qk_worker_t *w, double now) {
   }
 }
 
+void qk_worker_load_again(qk_worker_t *w) {
+  if (w->state != QK_WORKER_REFUSED) return;
+  w->state = QK_WORKER_LOADING;
+  send_load(w);
+}
+
 bool qk_worker_saving(const qk_worker_t *w) {
   return w->state == QK_WORKER_READY && w->info.multigrid && w->info.multigrid->checkpoint_writing;
 }
@@ -513,24 +518,32 @@ void qk_worker_stop(qk_worker_t *w, double now) {
   if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
-qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,
-                             const char *program, const char *dir, const qk_worker_events_t *events,
-                             void *arg, qk_worker_t **out, qk_err_t *err) {
+/* Files of setups beside the daemon's own have their names; a folder is for all. */
+static void name_checkpoint(qk_worker_t *w) {
+  struct stat st;
+  const size_t n = strlen(w->checkpoint), room = sizeof w->checkpoint - n;
+  if (n == 0 || !w->site.setup[0] || (stat(w->checkpoint, &st) == 0 && S_ISDIR(st.st_mode))) return;
+  if ((size_t)snprintf(w->checkpoint + n, room, "-%s", w->site.setup) >= room)
+    w->checkpoint[0] = '\0';
+}
+
+qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
+                             const qk_worker_events_t *events, void *arg, qk_worker_t **out,
+                             qk_err_t *err) {
   qk_worker_t *w = qk_calloc(1, sizeof *w);
   if (!w) return qk_fail(err, QK_NO_MEMORY, "no memory for the engine's supervisor");
-  w->loop = loop;
-  w->zmq = zmq;
+  w->site = *site;
   w->settings = settings;
-  w->program = program;
-  w->dir = dir;
   w->events = events;
   w->arg = arg;
+  if (site->setup[0]) snprintf(w->label, sizeof w->label, "%s: ", site->setup);
   qk_status_t status =
       qk_runtime_checkpoint(settings->mg_checkpoint, settings->state, w->checkpoint, err);
   if (status != QK_OK) {
     qk_free(w);
     return status;
   }
+  name_checkpoint(w);
   *out = w;
   return QK_OK;
 }

@@ -47,8 +47,7 @@ typedef struct qk_engine_info {
 } qk_engine_info_t;
 
 typedef struct qk_worker_events {
-  /* changed: dims or digest are not those of the engine before. */
-  void (*ready)(void *arg, bool changed);
+  void (*ready)(void *arg);
   void (*refused)(void *arg, qk_status_t status, const char *text);
   void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
   void (*done)(void *arg, const Quark__Engine__SlotDone *done);
@@ -60,11 +59,21 @@ typedef struct qk_worker_events {
 
 typedef struct qk_worker qk_worker_t;
 
-/* settings and events are borrowed; program: path of quark-engine; dir: private directory for
- * the sockets. */
-qk_status_t qk_worker_create(qk_loop_t *loop, void *zmq, const qk_settings_t *settings,
-                             const char *program, const char *dir, const qk_worker_events_t *events,
-                             void *arg, qk_worker_t **worker, qk_err_t *err);
+/* Where an engine is started; borrowed. */
+typedef struct qk_worker_site {
+  qk_loop_t *loop;
+  void *zmq;
+  const char *program; /* path of quark-engine */
+  const char *dir;     /* private directory for the sockets */
+  const char *
+      setup; /* name of the setup, in the log and in the name of its checkpoint; "": it is the daemon's own */
+  int number; /* of no other engine's supervisor before: in the names of sockets */
+} qk_worker_site_t;
+
+/* settings and events are borrowed. */
+qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
+                             const qk_worker_events_t *events, void *arg, qk_worker_t **worker,
+                             qk_err_t *err);
 void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
@@ -78,6 +87,9 @@ bool qk_worker_saving(const qk_worker_t *worker);
 /* To be called a few times a second: starts, pings, times out. */
 void qk_worker_tick(qk_worker_t *worker, double now);
 void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
+
+/* REFUSED only: the same LOAD once more. */
+void qk_worker_load_again(qk_worker_t *worker);
 
 /* READY only. more: another one follows at once; queued: so many come
  * as soon as slots are free. False where the message did not go out: nothing happened, try again

@@ -4,6 +4,8 @@ It speaks engine.proto and does with each right-hand side what its max_iter says
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
 seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
+With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, wait=FIFO (until it is
+written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_SAYS is written to stderr at the start.
@@ -49,7 +51,17 @@ class FakeEngine:
         how = os.environ.get('FAKE_LOAD', 'ok')
         if how == 'mute':
             threading.Event().wait()
+        words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
+        self.csw = load.csw
         self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
+        if 'wait' in words:
+            with open(words['wait'], encoding='utf-8'):
+                pass
+        if 'die' in words:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if 'refuse' in words or not self.finds_room():
+            self.send(load_failed=pb.LoadFailed(status=int(words.get('refuse', 300)), text='as %s wants' % load.gauge))
+            return
         if how == 'refuse':
             with open(os.environ.get('FAKE_GO', os.devnull), encoding='utf-8'):
                 pass
@@ -71,7 +83,7 @@ class FakeEngine:
         self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
                                  format='fake', plaquette=0.5, unitarity=0, slots=load.slots or 16,
                                  solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
-                                 digest=self.generation if how == 'change' else 7,
+                                 digest=self.generation if how == 'change' else int(words.get('digest', 7)),
                                  device_bytes=1, host_bytes=2, seconds=0.1, **more))
         if 'multigrid' in more:
             if how == 'save':
@@ -81,6 +93,16 @@ class FakeEngine:
             report.refined = 1
             report.checkpoint_written = True
             self.send(multigrid=pb.MultigridNews(multigrid=report))
+
+    def finds_room(self):
+        folder = os.environ.get('FAKE_ROOM')
+        if not folder:
+            return True
+        inside = [p for p in os.listdir(folder) if os.path.exists('/proc/' + p)]
+        if len(inside) >= int(os.environ['FAKE_ENGINES']):
+            return False
+        open(os.path.join(folder, str(os.getpid())), 'w', encoding='utf-8').close()
+        return True
 
     def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None):
         self.send(slot_done=pb.SlotDone(
@@ -93,7 +115,7 @@ class FakeEngine:
         if fill.source == qk.SOURCE_SEQUENTIAL:
             x = (fill.column.gamma + 1) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.in_dtype]).astype(REAL[fill.dtype])
         elif fill.HasField('shm_in'):
-            x = 2 * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
+            x = (2 + self.csw) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.dtype])
         else:
             x = np.zeros(count, REAL[fill.dtype])
             x[0] = fill.column.seed

@@ -1,13 +1,18 @@
 """What the tests of quarkd with the engine that only pretends have in common."""
+import contextlib
+import glob
 import os
+import shutil
+import sqlite3
 import subprocess
+import tempfile
 
 import engine_driver
 
 os.environ['QK_PROTO_PY'] = engine_driver.GENERATED.name
 
 import numpy as np               # noqa: E402
-from front_driver import Daemon  # noqa: E402
+from front_driver import Daemon, checksum  # noqa: E402
 import fake_engine as fake       # noqa: E402,F401
 
 FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fake_engine.py')
@@ -34,3 +39,62 @@ def check_solves(client, n=2):
     fields = [field() for _ in range(n)]
     for (result, x), b in zip(client.solve(fields), fields):
         assert result.status == 0 and np.array_equal(x, 2 * b), result
+
+
+# ---- fronts that follow each other
+
+LATER = {'FAKE_BEFORE': '1'}  # the engines of a second front are not the first
+
+
+class State:
+    """A state folder."""
+
+    def __init__(self, case):
+        self.case, self.dir = case, tempfile.mkdtemp(prefix='qk-state-')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end_the_machine()
+        shutil.rmtree(self.dir)
+
+    def daemon(self, *options, **more):
+        return self.case.daemon('--state', self.dir, *options, **more)
+
+    def end_the_machine(self):
+        """What is in memory is gone. Fronts of other folders have names of their own."""
+        for path in self.memory():
+            os.unlink(path)
+
+    def memory(self):
+        return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(self.dir).encode()))
+
+    def spool(self):
+        return sorted(os.listdir(os.path.join(self.dir, 'spool')))
+
+    def journal(self):
+        return sqlite3.connect(os.path.join(self.dir, 'journal.db'))
+
+    def rows(self, table):
+        with contextlib.closing(self.journal()) as db:
+            return db.execute('SELECT count(*) FROM ' + table).fetchone()[0]
+
+    def is_empty(self):
+        left = self.rows('job'), self.rows('rhs'), self.spool(), self.memory()
+        assert left == (0, 0, [], []), left
+
+
+def kill(daemon):
+    """As the kernel does it. The answer to a status says that the journal has what clients were told."""
+    daemon.status()
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+def once_more(client, nrhs, request, **more):
+    """The request is there, and tells its results (again) after ACCEPTED."""
+    client.submit(nrhs, request=request, expect=None, **more)
+    accepted = client.expect('accepted', skip=('progress', 'credit', 'result'))
+    assert accepted.repeated_submit
+    return accepted

@@ -132,9 +132,9 @@ class Daemon:
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
-    def status(self):
+    def status(self, **asked):
         with Client(self, hello=False) as c:
-            return c.status()
+            return c.status(**asked)
 
     def status_when(self, condition, **asked):
         """The first report that fulfils the condition: asks again and again."""

@@ -1,84 +1,24 @@
 #!/usr/bin/env python3
 """What outlives the front in its state folder, when it is killed, stopped, or its machine ends: test_front_state.py QUARKD"""
 import contextlib
-import glob
 import os
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 import tap  # noqa: E402
 
 try:
     import numpy as np
-    from front_case import Case, fake, field
-    from front_driver import MIB, STATUS, Client, checksum, frame, UPLOAD, qk
+    from front_case import LATER, Case, State, fake, field, kill, once_more
+    from front_driver import MIB, STATUS, Client, frame, UPLOAD, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
-
-LATER = {'FAKE_BEFORE': '1'}  # the engines of a second front are not the first
-
-
-class State:
-    """A state folder."""
-
-    def __init__(self, case):
-        self.case, self.dir = case, tempfile.mkdtemp(prefix='qk-state-')
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end_the_machine()
-        shutil.rmtree(self.dir)
-
-    def daemon(self, *options, **more):
-        return self.case.daemon('--state', self.dir, *options, **more)
-
-    def end_the_machine(self):
-        """What is in memory is gone. Fronts of other folders have names of their own."""
-        for path in self.memory():
-            os.unlink(path)
-
-    def memory(self):
-        return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(self.dir).encode()))
-
-    def spool(self):
-        return sorted(os.listdir(os.path.join(self.dir, 'spool')))
-
-    def journal(self):
-        return sqlite3.connect(os.path.join(self.dir, 'journal.db'))
-
-    def rows(self, table):
-        with contextlib.closing(self.journal()) as db:
-            return db.execute('SELECT count(*) FROM ' + table).fetchone()[0]
-
-    def is_empty(self):
-        left = self.rows('job'), self.rows('rhs'), self.spool(), self.memory()
-        assert left == (0, 0, [], []), left
-
-
-def kill(daemon):
-    """As the kernel does it. The answer to a status says that the journal has what clients were told."""
-    daemon.status()
-    daemon.process.kill()
-    daemon.process.wait()
 
 
 def spooled(daemon, count):
     daemon.log('is on the disk', count)
-
-
-def once_more(client, nrhs, request, **more):
-    """The request is there, and tells its results (again) after ACCEPTED."""
-    client.submit(nrhs, request=request, expect=None, **more)
-    accepted = client.expect('accepted', skip=('progress', 'credit', 'result'))
-    assert accepted.repeated_submit
-    return accepted
 
 
 def again(daemon, client, nrhs, **more):

@@ -1,0 +1,52 @@
+/*
+ * setups.h: the daemon's setups: which there are, which come and which go. The default serves requests that name none; it
+ * cannot be dropped, and quarkd ends where its gauge file is refused. Another that is refused is listed with the
+ * reason until its place is needed; nobody else notices.
+ *
+ * Room     Over --max-setups, or where an engine finds too little memory, the setup that was idle the longest goes first: one
+ *          that is not the default, with nothing open and nothing kept. The new engine starts, or tries again, when the old
+ *          one has gone. Where there is none to go the LOAD is refused.
+ */
+#ifndef QK_FRONT_SETUPS_H
+#define QK_FRONT_SETUPS_H
+
+#include "daemon/front/server.h"
+
+/* The setup that quarkd was started with, without its engine. */
+qk_status_t qk_setups_open(qk_server_t *server, qk_err_t *err);
+/* One of the front before, in no place of the table; the caller holds it. NULL: it cannot be made, *err says why. */
+qk_mount_t *qk_setups_bring_back(qk_server_t *server, const qk_setup_row_t *row, qk_err_t *err);
+/* Into the table, which takes the caller's hold. QK_BUSY: it is full. */
+qk_status_t qk_setups_place(qk_mount_t *mount, qk_err_t *err);
+/* Supervisors for all that are in the table. */
+qk_status_t qk_setups_start(qk_server_t *server, qk_err_t *err);
+/* Lets go of all, engines included. */
+void qk_setups_close(qk_server_t *server);
+
+/* By name; NULL or "default": the default. QK_NOT_FOUND lists those that are there. */
+qk_mount_t *qk_setups_find(const qk_server_t *server, const char *name, qk_err_t *err);
+/* Whether it takes work at this moment: QK_NOT_READY, or QK_NOT_FOUND for one that will not again. */
+qk_status_t qk_setups_check(const qk_mount_t *mount, qk_err_t *err);
+
+/* Messages of clients. */
+void qk_setups_load(qk_server_t *server, const qk_peer_t *peer, const Quark__Load *load);
+void qk_setups_drop(qk_server_t *server, const qk_peer_t *peer, const Quark__Drop *drop);
+void qk_setups_make_default(qk_server_t *server, const qk_peer_t *peer,
+                            const Quark__MakeDefault *message);
+
+/* Events of engines. */
+void qk_setups_ready(qk_mount_t *mount);
+/* It was refused with this status. True: for want of memory, and there will be room. */
+bool qk_setups_make_room(qk_mount_t *mount, qk_status_t status);
+/* It is not the default, nothing of it is open. */
+void qk_setups_fail(qk_mount_t *mount, qk_status_t status, const char *text);
+
+void qk_setups_tick(qk_server_t *server, double now);
+/* At the end of a turn: those whose engines have left go. */
+void qk_setups_reap(qk_server_t *server);
+void qk_setups_stop(qk_server_t *server);
+/* Whether no engine is left. */
+bool qk_setups_stopped(const qk_server_t *server);
+bool qk_setups_saving(const qk_server_t *server);
+
+#endif
