@@ -272,6 +272,7 @@ static bool init_identity(quark_connection_t *conn, const quark_options_t *optio
   char buffer[1024];
   if (!options->user) getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &pw);
   conn->user = strndup(options->user ? options->user : pw ? pw->pw_name : "", QK_USER_MAX);
+  conn->setup = options->setup ? strdup(options->setup) : NULL;
   conn->program = strndup(options->program ? options->program : "libquark", QK_PROGRAM_MAX);
   if (!options->client_id)
     return getrandom(conn->client_id, sizeof conn->client_id, 0) == (ssize_t)sizeof conn->client_id;
@@ -305,6 +306,7 @@ static void destroy(quark_connection_t *conn) {
   free(conn->endpoint);
   free(conn->user);
   free(conn->program);
+  free(conn->setup);
   explicit_bzero(conn->secret_key, sizeof conn->secret_key);
   free(conn);
 }
@@ -329,7 +331,7 @@ static quark_connection_t *create(const char *endpoint, const quark_options_t *o
   conn->events = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   conn->endpoint = strdup(endpoint);
   if (conn->wake >= 0 && conn->events >= 0 && conn->endpoint && init_identity(conn, options) &&
-      conn->user && conn->program)
+      conn->user && conn->program && (conn->setup || !options->setup))
     return conn;
   destroy(conn);
   return NULL;

@@ -15,6 +15,7 @@
  *   transfer.c    uploads and downloads
  *   local.c       the same by descriptors, where the daemon is on this machine
  *   report.c      status and shutdown
+ *   setups.c      setups: list, load, drop
  *   words.c       names of codes, bases, states
  *
  * Functions named quark__..._locked are called with the mutex held.
@@ -125,6 +126,7 @@ struct quark_connection {
   int wake, events; /* eventfds */
 
   char *endpoint, *user, *program;
+  char *setup; /* NULL: the daemon's default */
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
   uint32_t timeout_ms, reconnect_ms, lease_ms, max_rhs;
   bool keep_session;
@@ -148,6 +150,9 @@ struct quark_connection {
   uint64_t pings, pongs;                   /* since HELLO */
   quark_report_t report;
   quark_activity_t activity;
+  quark_setup_t setups[QUARK_SETUPS]; /* of the latest report */
+  uint32_t nsetups;
+  uint64_t setup_replies;   /* so far */
   quark_error_t last_error; /* the latest ERROR about a request */
   uint64_t last_error_request;
   uint64_t refusals; /* errors about no request so far */
@@ -214,7 +219,8 @@ void quark__request_free(request_t *request);
 bool quark__event_waits_locked(const quark_connection_t *conn);
 
 /* pack.c: bytes of malloc; NULL without memory, or where the message is over QK_CONTROL_MAX */
-uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *params, size_t *bytes);
+uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *params, const char *setup,
+                            size_t *bytes);
 uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *contraction,
                               size_t *bytes);
 
@@ -249,7 +255,13 @@ bool quark__local_takes(const quark_connection_t *conn, const request_t *request
 bool quark__local_send_locked(quark_connection_t *conn);
 void quark__local_read_locked(quark_connection_t *conn);
 
+/* setups.c */
+void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);
+
 /* report.c */
+/* Sends a message, again after each reconnection, until its answers, counted by *answers, become more. */
+quark_code_t quark__ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                               const uint64_t *answers, const char *what, quark_error_t *err);
 void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);
 
 #endif

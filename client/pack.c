@@ -55,7 +55,8 @@ static Quark__Sink sink_of(const quark_params_t *p) {
   return p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
 }
 
-uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, size_t *bytes) {
+uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char *setup,
+                            size_t *bytes) {
   const size_t n = p->source == QUARK_UPLOAD ? 0 : p->nrhs;
   Quark__Column *column = calloc(n ? n : 1, sizeof *column),
                 **list = calloc(n ? n : 1, sizeof *list);
@@ -69,7 +70,7 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, size_t *by
     list[i] = &column[i];
   }
   submit.request = number;
-  submit.setup = (char *)(uintptr_t)p->setup;
+  submit.setup = (char *)(uintptr_t)(p->setup ? p->setup : setup);
   submit.nrhs = p->nrhs;
   submit.dtype = (Quark__Dtype)p->dtype;
   submit.has_basis = submit.has_normalisation = submit.has_max_iter = submit.has_deadline_ms = true;

@@ -122,6 +122,9 @@ typedef struct quark_options {
   /* Hand over fields in shared memory where the daemon is on this machine, runs as this user (or this process as root) and
    * allows it; else, or false, they go by socket. Default true */
   bool local;
+  /* The setup that submissions and reports are about where nothing else is said; NULL: whichever is the daemon's default.
+   * Copied. */
+  const char *setup;
 } quark_options_t;
 
 QUARK_API void quark_options_init(quark_options_t *options);
@@ -197,7 +200,7 @@ typedef struct quark_smearing {
 } quark_smearing_t;
 
 typedef struct quark_params {
-  const char *setup; /* NULL: the daemon's default */
+  const char *setup; /* NULL: that of the connection's options */
   uint32_t nrhs;
   quark_dtype_t dtype;                 /* of uploads and downloads. Default QUARK_F64 */
   quark_basis_t basis;                 /* of sources and solutions. Default QUARK_DEGRAND_ROSSI */
@@ -361,7 +364,8 @@ typedef enum quark_state {
   QUARK_LOADING = 1,
   QUARK_READY = 2,
   QUARK_RESTARTING = 3, /* the engine was lost and is coming back */
-  QUARK_DRAINING = 4    /* finishing accepted work, then leaving */
+  QUARK_DRAINING = 4,   /* finishing accepted work, then leaving */
+  QUARK_FAILED = 5      /* of a setup that is not the default: it could not be loaded */
 } quark_state_t;
 
 /* "starting", "loading", ... Static storage. */
@@ -412,7 +416,7 @@ typedef struct quark_report {
   char phase[64];
   uint64_t phase_done, phase_total;
   struct {
-    char name[64], gauge[1024], format[64], solver[32], precision[16];
+    char name[72], gauge[1024], format[64], solver[32], precision[16];
     double mass, kappa, csw, boundary[8]; /* phases of x, y, z, t as re, im */
     uint32_t link_reals, dims[4];         /* x, y, z, t */
     double plaquette, unitarity, load_seconds;
@@ -446,12 +450,13 @@ typedef struct quark_report {
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
                                     quark_error_t *err);
 
-enum { QUARK_SLOTS = 65, QUARK_USERS = 256 };
+enum { QUARK_SLOTS = 130, QUARK_USERS = 256 };
 
 /* A right-hand side that is being solved, or a contraction. Texts are UTF-8 without control characters. */
 typedef struct quark_slot {
   bool contraction; /* needs no slot; iterations, residual and tol mean nothing */
   uint32_t slot;
+  char setup[72];
   char job[48], user[72]; /* job: begin of the client id, request, as in the daemon's log */
   uint32_t rhs;
   uint64_t iterations;
@@ -475,6 +480,60 @@ typedef struct quark_activity {
 /* quark_status, with what goes on at this moment. */
 QUARK_API quark_code_t quark_activity(quark_connection_t *conn, quark_report_t *report,
                                       quark_activity_t *activity, quark_error_t *err);
+
+/* ---- setups of the daemon; all but quark_setups need the role operate ---- */
+
+/* Another configuration or operator, loaded beside those that are there. What is not said is as quarkd was started. */
+typedef struct quark_load {
+  const char *name;
+  const char *gauge;    /* path below one of the daemon's roots, or builtin:...; NULL: not said */
+  uint32_t dims[4];     /* for files that do not state them; 0: not said */
+  double kappa, mass;   /* at most one of them; NaN: not said */
+  double csw;           /* NaN: not said */
+  const char *boundary; /* "1,1,1,-1", "0,0,0,0.5pi", "antiperiodic", ...; NULL: not said */
+  const char *solver, *precision; /* NULL: not said */
+  int slots;                      /* 0: chosen; negative: not said */
+  bool make_default;              /* as soon as it is ready */
+} quark_load_t;
+
+/* Nothing is said but a name, which is NULL. */
+QUARK_API void quark_load_init(quark_load_t *load);
+
+/* Numbers that are not known are NaN or 0, texts empty. */
+typedef struct quark_setup {
+  char name[72], gauge[1024], solver[32];
+  quark_state_t state;
+  bool is_default;
+  char phase[64]; /* QUARK_LOADING: what is going on, with phase_done of phase_total */
+  uint64_t phase_done, phase_total;
+  quark_code_t code; /* QUARK_FAILED: why */
+  char text[512];
+  double kappa, csw, plaquette;
+  uint32_t dims[4];
+  uint64_t digest;
+  uint32_t slots, slots_busy, restarts;
+  uint64_t queued, open; /* right-hand sides that wait for a slot; that have not ended */
+  uint64_t device_bytes;
+  double idle; /* seconds since something was open; 0: something is */
+} quark_setup_t;
+
+enum { QUARK_SETUPS = 8 };
+
+QUARK_API quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
+                                    uint32_t *count, quark_error_t *err);
+
+/* Returns when the daemon has begun; what comes of it is in quark_setups. The same load again does nothing. Refused:
+ * QUARK_BAD_ARGUMENT, QUARK_NOT_FOUND (no such file below the roots), QUARK_BUSY (as many setups as there may be,
+ * and none is idle), QUARK_DENIED, ... */
+QUARK_API quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *load,
+                                  quark_error_t *err);
+/* Nothing more is submitted to the setup; what was (now: cancelled) ends, then it goes. Returns when the daemon has begun.
+ * The default cannot be dropped. */
+QUARK_API quark_code_t quark_drop(quark_connection_t *conn, const char *name, bool now,
+                                  quark_error_t *err);
+/* The setup, which is ready, serves from now on what names none. */
+QUARK_API quark_code_t quark_make_default(quark_connection_t *conn, const char *name,
+                                          quark_error_t *err);
 
 /* now false: the daemon finishes what it has accepted, then leaves. */
 QUARK_API quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *err);

@@ -123,6 +123,7 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
 
 static void read_slot(quark_slot_t *slot, const Quark__SlotReport *m) {
   slot->contraction = !m->has_slot;
+  COPY(slot->setup, m->setup);
   slot->slot = m->slot;
   COPY(slot->job, m->job);
   COPY(slot->user, m->user);
@@ -152,14 +153,14 @@ static void read_activity(quark_activity_t *activity, const Quark__ActivityRepor
 
 void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
   read_report(&conn->report, m);
+  quark__setups_read_locked(conn, m);
   conn->reports++;
   if (!m->activity) return;
   read_activity(&conn->activity, m->activity);
   conn->activities++;
 }
 
-/* Sends a message, again after each reconnection, until its answers, counted by *answers, become more. */
-static quark_code_t ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+quark_code_t quark__ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                const uint64_t *answers, const char *what, quark_error_t *err) {
   const uint64_t before = *answers, refusals = conn->refusals;
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
@@ -183,12 +184,13 @@ static quark_code_t ask_status(quark_connection_t *conn, quark_report_t *report,
                                quark_activity_t *activity, quark_error_t *err) {
   Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
   request.has_activity = request.activity = activity != NULL;
+  request.setup = conn->setup;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
   message.status = &request;
   pthread_mutex_lock(&conn->lock);
-  const quark_code_t code =
-      ask_locked(conn, &message, activity ? &conn->activities : &conn->reports, "STATUS", err);
+  const quark_code_t code = quark__ask_locked(
+      conn, &message, activity ? &conn->activities : &conn->reports, "STATUS", err);
   if (code == QUARK_OK) *report = conn->report;
   if (code == QUARK_OK && activity) *activity = conn->activity;
   pthread_mutex_unlock(&conn->lock);
@@ -213,7 +215,7 @@ quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *e
   message.shutdown = &request;
   pthread_mutex_lock(&conn->lock);
   const uint64_t before = conn->shutdowns;
-  quark_code_t code = ask_locked(conn, &message, &conn->shutdowns, "SHUTDOWN", err);
+  quark_code_t code = quark__ask_locked(conn, &message, &conn->shutdowns, "SHUTDOWN", err);
   if (conn->shutdowns != before)
     code = QUARK_OK; /* the session may have ended right after the answer */
   pthread_mutex_unlock(&conn->lock);

@@ -339,7 +339,7 @@ quark_code_t quark_submit(quark_connection_t *conn, const quark_params_t *params
     request_t *r = new_request(conn, params->nrhs);
     if (r) {
       r->keep = params->keep;
-      r->submit = quark__pack_submit(r->number, params, &r->submit_bytes);
+      r->submit = quark__pack_submit(r->number, params, conn->setup, &r->submit_bytes);
     }
     code = quark__request_ask_locked(conn, r, "SUBMIT", request, field_bytes, err);
   }

@@ -165,6 +165,9 @@ void quark__session_message_locked(quark_connection_t *conn, const Quark__Server
   case QUARK__SERVER_MESSAGE__BODY_STATUS:
     quark__report_read_locked(conn, m->status);
     break;
+  case QUARK__SERVER_MESSAGE__BODY_SETUP:
+    conn->setup_replies++;
+    break;
   case QUARK__SERVER_MESSAGE__BODY_SHUTDOWN:
     conn->shutdowns++;
     break;

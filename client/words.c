@@ -19,10 +19,11 @@ _Static_assert((int)QUARK_SEQUENTIAL == (int)QUARK__SOURCE_KIND__SOURCE_SEQUENTI
 _Static_assert((int)QUARK_HYP == (int)QUARK__LINK_SMEAR__LINK_SMEAR_HYP, "link smearings agree");
 _Static_assert((int)QUARK_DELTA == (int)QUARK__CHANNEL_KIND__CHANNEL_DELTA, "channels agree");
 _Static_assert((int)QUARK_F64 == (int)QUARK__DTYPE__DTYPE_F64, "dtypes agree");
-_Static_assert((int)QUARK_DRAINING == (int)QUARK__SERVER_STATE__STATE_DRAINING, "states agree");
+_Static_assert((int)QUARK_FAILED == (int)QUARK__SERVER_STATE__STATE_FAILED, "states agree");
 
 static const char *const bases[] = {"degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"};
-static const char *const states[] = {"starting", "loading", "ready", "restarting", "draining"};
+static const char *const states[] = {"starting",   "loading",  "ready",
+                                     "restarting", "draining", "failed"};
 
 const char *quark_code_name(quark_code_t code) {
   return qk_status_name((qk_status_t)code);

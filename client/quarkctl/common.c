@@ -14,7 +14,7 @@ enum { REACH_SECONDS = 10, READY_SECONDS = 300, LOOK_MS = 200 };
 
 /* ---- options ---- */
 
-enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON, OPT_SERVER_KEY, OPT_KEY };
+enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON, OPT_SERVER_KEY, OPT_KEY, OPT_SETUP };
 
 static const struct argp_option options[] = {
     {"endpoint", OPT_ENDPOINT, "ENDPOINT", 0,
@@ -24,6 +24,8 @@ static const struct argp_option options[] = {
     {"key", OPT_KEY, "FILE", 0, "own secret key, made by keygen (QUARKD_KEY)", 90},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0,
      "patience with a daemon that is absent (default 10), not ready or full (default 300)", 90},
+    {"setup", OPT_SETUP, "NAME", 0, "which of the daemon's setups (its default)",
+     90},
     {"json", OPT_JSON, 0, 0, "print one JSON object", 90},
     {0},
 };
@@ -43,6 +45,9 @@ static error_t parse_common(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_TIMEOUT:
     common->timeout = ctl_real(state, "timeout", arg, 0, 1e6);
+    return 0;
+  case OPT_SETUP:
+    common->setup = arg;
     return 0;
   case OPT_JSON:
     common->json = true;
@@ -175,6 +180,7 @@ static int reach(const ctl_common_t *common, quark_options_t o, quark_connection
   o.key_file = common->key;
   if (!isnan(common->timeout)) o.timeout_ms = (uint32_t)fmin(common->timeout * 1000, 4e9);
   o.program = "quarkctl";
+  o.setup = common->setup;
   const quark_code_t code = quark_connect(common->endpoint, &o, conn, &err);
   if (code == QUARK_OK) return 0;
   ctl_fail(&err);

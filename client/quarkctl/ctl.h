@@ -28,6 +28,7 @@ typedef struct ctl_common {
       *key; /* CURVE: public key of the daemon or its file, own key file; NULL: none */
   double
       timeout; /* seconds that are spent on reaching the daemon and on its becoming ready; NaN: not given */
+  const char *setup; /* NULL: the daemon's default */
   bool json;
 } ctl_common_t;
 
@@ -77,6 +78,9 @@ int ctl_exit_code(quark_code_t code);
 
 /* A JSON number, null where x is not finite. */
 json_t *ctl_number(double x);
+/* A table of setups, and the same as a list. */
+void ctl_setups_print(const quark_setup_t *setup, uint32_t count);
+json_t *ctl_setups_json(const quark_setup_t *setup, uint32_t count);
 /* The object that `quarkctl status --json` prints. */
 json_t *ctl_status_json(const quark_report_t *report);
 /* Prints and releases object: the only thing on stdout. */
@@ -90,6 +94,6 @@ bool ctl_interrupted(void);
 
 typedef int ctl_command_fn(int argc, char **argv);
 ctl_command_fn ctl_status, ctl_propagator, ctl_sequential, ctl_solve, ctl_correlator, ctl_cancel,
-    ctl_shutdown, ctl_workflow, ctl_top, ctl_bench, ctl_keygen;
+    ctl_shutdown, ctl_load, ctl_drop, ctl_default, ctl_workflow, ctl_top, ctl_bench, ctl_keygen;
 
 #endif

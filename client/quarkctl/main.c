@@ -16,6 +16,9 @@ static const struct {
     {"workflow", "correlators of many configurations, quarks and sources, with resume",
      ctl_workflow},
     {"bench", "put a load on the daemon and measure", ctl_bench},
+    {"load", "load another setup beside those that are there", ctl_load},
+    {"drop", "end a setup", ctl_drop},
+    {"default", "choose the setup for those who name none", ctl_default},
     {"cancel", "end requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
     {"keygen", "make a pair of keys", ctl_keygen},
@@ -31,6 +34,7 @@ static void print_usage(FILE *to) {
         "  --server-key=KEY      public key of a daemon that has one, or its file: default "
         "QUARKD_SERVER_KEY\n"
         "  --key=FILE            own secret key for it: default QUARKD_KEY\n"
+        "  --setup=NAME          which of the daemon's setups: its default\n"
         "  --timeout=SECONDS     patience with a daemon that is absent, loading or full\n"
         "  --json                one JSON object on stdout\n"
         "  --help                also of each command\n",

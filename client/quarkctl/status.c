@@ -145,6 +145,7 @@ static void print_phase(const double z[2]) {
 }
 
 static void print_setup(const quark_report_t *r) {
+  printf("setup       %s\n", r->setup.name);
   printf("gauge       %s\n", r->setup.gauge);
   if (r->setup.dims[0]) {
     printf("lattice     %u x %u x %u x %u   (%s)\n", r->setup.dims[0], r->setup.dims[1],
@@ -277,10 +278,19 @@ int ctl_status(int argc, char **argv) {
   quark_report_t report;
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
+  quark_setup_t setup[QUARK_SETUPS];
+  uint32_t count = 0;
+  quark_error_t err;
   code = ctl_report(&o.common, conn, o.any, &report);
+  if (code == 0 && quark_setups(conn, setup, &count, &err) != QUARK_OK) code = ctl_fail(&err);
   quark_close(conn);
   if (code) return code;
-  if (o.common.json) return ctl_print(ctl_status_json(&report));
+  if (o.common.json) {
+    json_t *object = ctl_status_json(&report);
+    json_object_set_new(object, "setups", ctl_setups_json(setup, count));
+    return ctl_print(object);
+  }
   print_text(&report);
+  if (count > 1) ctl_setups_print(setup, count);
   return 0;
 }

@@ -119,6 +119,7 @@ static quark_code_t ask(watch_t *w, quark_error_t *err) {
   o.timeout_ms = ANSWER_MS;
   o.reconnect_ms = ANSWER_MS;
   o.program = "quarkctl top";
+  o.setup = w->options->common.setup;
   quark_code_t code = QUARK_OK;
   if (!w->conn) code = quark_connect(w->options->common.endpoint, &o, &w->conn, err);
   if (code != QUARK_OK) return code;

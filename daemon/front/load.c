@@ -98,22 +98,6 @@ static qk_status_t set_mass(const Quark__Load *load, qk_settings_t *s, qk_err_t 
   return status;
 }
 
-static qk_status_t set_boundary(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
-  if (load->n_boundary == 0) return QK_OK;
-  if (load->n_boundary != 8)
-    return qk_fail(err, QK_BAD_ARGUMENT, "boundary of %zu numbers: 8 are needed", load->n_boundary);
-  for (int mu = 0; mu < 4; mu++) {
-    const double re = load->boundary[2 * mu], im = load->boundary[2 * mu + 1];
-    if (!(fabs(hypot(re, im) - 1) <= 1e-12))
-      return qk_fail(err, QK_BAD_ARGUMENT,
-                     "boundary of direction %d is %g + %g i: of modulus 1 "
-                     "it must be",
-                     mu, re, im);
-  }
-  memcpy(s->boundary, load->boundary, sizeof s->boundary);
-  return QK_OK;
-}
-
 static qk_status_t set_dims(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
   if (load->gauge) memset(s->dims, 0, sizeof s->dims); /* those were of the daemon's own file */
   if (load->n_dims == 0) return QK_OK;
@@ -164,7 +148,9 @@ qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base,
   if (status == QK_OK) status = set_mass(load, &s, err);
   if (status == QK_OK && load->has_csw) status = check_range("csw", load->csw, 1e3, err);
   if (load->has_csw) s.csw = load->csw;
-  if (status == QK_OK) status = set_boundary(load, &s, err);
+  if (status == QK_OK && load->boundary)
+    status = qk_settings_boundary(load->boundary, s.boundary, err);
+  if (load->boundary) s.boundary_text = load->boundary;
   if (status == QK_OK) status = set_dims(load, &s, err);
   if (status == QK_OK) status = set_solver(load, &s, err);
   if (status == QK_OK) status = set_gauge(load, trusted, gauge, &s, err);
@@ -183,7 +169,6 @@ uint8_t *qk_load_pack(const Quark__Load *load, const qk_settings_t *s, size_t *b
   whole.mass = s->mass;
   whole.has_csw = true;
   whole.csw = s->csw;
-  whole.n_boundary = 8;
-  whole.boundary = (double *)s->boundary;
+  whole.boundary = (char *)s->boundary_text;
   return qk_control_pack(&whole.base, bytes);
 }

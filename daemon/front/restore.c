@@ -41,6 +41,7 @@ void qk_restore_note_setup(const qk_mount_t *mount) {
 }
 
 qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err) {
+  if (!mount->load) return QK_OK; /* it is there always */
   return qk_journal_add_setup(mount->server->journal, mount->load, mount->load_bytes, &mount->id,
                               err);
 }
@@ -76,6 +77,7 @@ typedef struct scene {
   qk_server_t *server;
   double now;
   qk_mount_t *away;                    /* setups that were dropped */
+  qk_err_t err;                        /* a setup that cannot be made */
   qk_job_t *job;                       /* whose rows are read */
   int64_t jobs, own, rhs, again, lost; /* own: jobs for the setup of the command line */
 } scene_t;
@@ -89,7 +91,8 @@ static void on_setup(void *arg, const qk_setup_row_t *row) {
     mount->next = scene->away;
     scene->away = mount;
   } else if (!mount || qk_setups_place(mount, &err) != QK_OK) {
-    qk_warn("journal", "setup %lld is lost: %s", (long long)row->id, err.text);
+    qk_err_prefix(&err, "state = %s: a setup that it holds", scene->server->settings->state);
+    scene->err = err;
     qk_mount_release(mount);
   }
 }
@@ -345,6 +348,10 @@ static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
   if (qk_journal_note(server->journal, "lattice", lattice, sizeof lattice))
     read_lattice(lattice, server->primary);
   qk_status_t status = qk_journal_each_setup(server->journal, on_setup, &scene, err);
+  if (status == QK_OK && scene.err.code != QK_OK) {
+    *err = scene.err;
+    status = err->code;
+  }
   if (status == QK_OK) choose_default(server);
   if (status == QK_OK) status = qk_journal_each_session(server->journal, on_session, &scene, err);
   if (status == QK_OK) status = qk_journal_each_job(server->journal, on_job, &scene, err);

@@ -73,25 +73,43 @@ static void displace(qk_mount_t *mount) {
   qk_mount_release(mount);
 }
 
+/* That of the command line. */
+static qk_status_t make_own(qk_server_t *server, qk_mount_t **mount, qk_err_t *err) {
+  return qk_mount_create(server, server->settings->setup_name, server->settings, mount, err);
+}
+
 qk_status_t qk_setups_open(qk_server_t *server, qk_err_t *err) {
-  qk_status_t status = qk_mount_create(server, server->settings->setup_name, server->settings,
-                                       &server->primary, err);
+  qk_status_t status = make_own(server, &server->primary, err);
   return status == QK_OK ? qk_setups_place(server->primary, err) : status;
 }
 
-/* A setup as the message says, in no place and without its engine. */
+/* Whether it says nothing but a name. */
+static bool says_nothing(const Quark__Load *l) {
+  return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
+         !l->boundary && !l->solver && !l->precision && !l->has_slots;
+}
+
+/* A setup as the message says, in no place and without its engine. The name of the command line's stands for that alone, as the next
+ * front will have it under that name again. */
 static qk_status_t make(qk_server_t *server, const Quark__Load *load, bool trusted,
                         qk_mount_t **out, qk_err_t *err) {
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
   qk_mount_t *mount;
   qk_status_t status = qk_load_settings(load, server->settings, trusted, gauge, &settings, err);
-  if (status == QK_OK) status = qk_mount_create(server, load->name, &settings, &mount, err);
+  if (status != QK_OK) return status;
+  if (strcmp(load->name, server->settings->setup_name) == 0) {
+    if (says_nothing(load)) return make_own(server, out, err);
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "setup %s is that of the command line: it is loaded by its name alone",
+                   load->name);
+  }
+  status = qk_mount_create(server, load->name, &settings, &mount, err);
   if (status != QK_OK) return status;
   snprintf(mount->gauge, sizeof mount->gauge, "%s", settings.gauge);
   mount->settings.gauge = mount->gauge;
-  mount->make_default = load->make_default;
-  mount->load = qk_load_pack(load, &mount->settings, &mount->load_bytes);
+  mount->load = qk_load_pack(load, &settings, &mount->load_bytes);
+  mount->settings.boundary_text = NULL; /* it is the message's */
   if (!mount->load) {
     qk_mount_release(mount);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
@@ -107,10 +125,7 @@ qk_mount_t *qk_setups_bring_back(qk_server_t *server, const qk_setup_row_t *row,
     qk_fail(err, QK_BAD_FORMAT, "it cannot be read");
     return NULL;
   }
-  if (!row->dropped && named(server, load->name))
-    qk_fail(err, QK_BAD_ARGUMENT, "another one has its name, %s", load->name);
-  else
-    make(server, load, true, &mount, err);
+  if (make(server, load, true, &mount, err) == QK_OK) mount->make_default = load->make_default;
   quark__load__free_unpacked(load, NULL);
   if (!mount) return NULL;
   mount->id = row->id;
@@ -292,8 +307,8 @@ static bool is_repeated(const qk_mount_t *mount, const Quark__Load *load) {
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
   size_t bytes;
-  if (!mount->load ||
-      qk_load_settings(load, mount->server->settings, false, gauge, &settings, NULL) != QK_OK)
+  if (!mount->load) return says_nothing(load);
+  if (qk_load_settings(load, mount->server->settings, false, gauge, &settings, NULL) != QK_OK)
     return false;
   uint8_t *packed = qk_load_pack(load, &settings, &bytes);
   const bool same = packed && bytes == mount->load_bytes && memcmp(packed, mount->load, bytes) == 0;
@@ -323,6 +338,7 @@ static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mou
   if (before && !before->ending) end(before);
   status = make(server, load, false, mount, err);
   if (status != QK_OK) return status;
+  (*mount)->make_default = load->make_default;
   status = start(*mount, err);
   if (status == QK_OK) status = qk_restore_add_setup(*mount, err);
   if (status == QK_OK) status = qk_setups_place(*mount, err);
@@ -331,8 +347,8 @@ static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mou
     qk_mount_release(*mount);
     return status;
   }
-  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", (*mount)->name, (*mount)->gauge,
-          (*mount)->settings.kappa, (*mount)->settings.csw);
+  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", (*mount)->name,
+          (*mount)->settings.gauge, (*mount)->settings.kappa, (*mount)->settings.csw);
   return QK_OK;
 }
 

@@ -113,12 +113,13 @@ def what_is_not_said_is_as_the_daemon_was_started(case):
         c.expect('setup')
         s = wait_for(d, 'same', qk.STATE_READY)
         assert (s.kappa, s.csw, list(s.dims), s.slots, s.gauge) == (1 / 8.5, 0.5, [4, 4, 4, 8], 3, FAKE), s
-        c.send(load=qk.Load(name='other', gauge=FAKE, mass=-0.5, boundary=[1, 0, 1, 0, 1, 0, 0, 1], slots=5, solver='cg', precision='half'))
+        c.send(load=qk.Load(name='other', gauge=FAKE, mass=-0.5, boundary='1,-1,1,0.5pi', slots=5, solver='cg', precision='half'))
         c.expect('setup')
         s = wait_for(d, 'other', qk.STATE_READY)
         assert (s.kappa, s.csw, list(s.dims), s.slots, s.solver) == (1 / 7, 0.5, [4, 4, 4, 4], 5, 'cg'), s
         report = d.status(setup='other')
-        assert (report.setup.mass, report.setup.precision, list(report.setup.boundary)) == (-0.5, 'half', [1, 0, 1, 0, 1, 0, 0, 1])
+        assert (report.setup.mass, report.setup.precision, np.round(report.setup.boundary, 15).tolist()) == \
+            (-0.5, 'half', [1, 0, -1, 0, 1, 0, 0, 1])
 
 
 @tap.test
@@ -177,8 +178,8 @@ def what_a_load_may_say_is_checked(case):
         wrong = [(dict(name='default'), 'stands for'), (dict(name=''), 'letters'), (dict(name='-x'), 'letters'), (dict(name='../x'), 'letters'),
                  (dict(name='x' * 65), 'letters'), (dict(name='a', kappa=0.1, mass=0.1), 'both'), (dict(name='a', kappa=0), 'kappa = 0'),
                  (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', mass=-4), 'infinite'), (dict(name='a', mass=1e7), '1e+06'),
-                 (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary=[1, 0]), '8 are needed'),
-                 (dict(name='a', boundary=[2, 0] * 4), 'modulus'), (dict(name='a', dims=[4, 4]), '4 are needed'),
+                 (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary='1,1,1'), 'four of'),
+                 (dict(name='a', boundary='2,1,1,1'), 'four of'), (dict(name='a', dims=[4, 4]), '4 are needed'),
                  (dict(name='a', dims=[4, 4, 4, 0]), 'extent 0'), (dict(name='a', solver='magic'), 'one of auto, mg'),
                  (dict(name='a', precision='quarter'), 'one of double'), (dict(name='a', gauge='x' * 1024), '1024 bytes')]
         for fields, text in wrong:
@@ -186,6 +187,8 @@ def what_a_load_may_say_is_checked(case):
         assert '65 is over the limit of 64' in refused(c, 'TOO_LARGE', load=qk.Load(name='a', slots=65))
         text = refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', gauge=FAKE))
         assert 'main is there already' in text, text
+        c.send(load=qk.Load(name='main'))
+        assert c.expect('setup').setup.is_default
         assert 'there are main' in refused(c, 'NOT_FOUND', drop=qk.Drop(name='nobody'))
         assert 'there are main' in refused(c, 'NOT_FOUND', make_default=qk.MakeDefault(name='nobody'))
         assert 'there are main' in refused(c, 'NOT_FOUND', status=qk.StatusRequest(setup='nobody'))
@@ -283,6 +286,35 @@ def the_default_is_a_choice(case):
         check(c, 3)
         assert 'is the default' in refused(c, 'BAD_ARGUMENT', drop=qk.Drop(name='default'))
         assert d.terminate() == 0
+
+
+@tap.test
+def the_setup_of_the_command_line_comes_back_by_its_name(case):
+    with case.daemon() as d, Client(d) as c:
+        load(c, 'second', make_default=True)
+        d.status_when(lambda s: s.setup.name == 'second')
+        drop(c, 'main')
+        wait_for(d, 'main', None)
+        assert 'by its name alone' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', gauge=FAKE))
+        c.send(load=qk.Load(name='main'))
+        c.expect('setup')
+        wait_for(d, 'main', qk.STATE_READY)
+        check(c, 2, setup='main')
+        check(c, 3)
+
+
+@tap.test
+def a_name_that_the_state_folder_has_for_another_setup_is_refused(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            load_and_wait(d, c, 'heavy')
+            c.close()
+            kill(d)
+        with state.daemon('--setup-name', 'heavy', wait=None) as d:
+            assert d.process.wait() == 78
+            assert any('a setup that it holds' in line for line in d.lines), d.lines
+        with state.daemon() as d:
+            wait_for(d, 'heavy', qk.STATE_READY)
 
 
 @tap.test
