@@ -70,8 +70,6 @@ static void write_service(FILE *out, const qk_server_t *server) {
         qk_worker_state(server->primary->worker) == QK_WORKER_READY);
   gauge(out, "sessions", "Clients.", (double)c.sessions);
   gauge(out, "requests", "Requests that are not forgotten.", (double)c.requests);
-  gauge(out, "rhs_queued", "Right-hand sides that wait for a slot.", (double)c.queued);
-  gauge(out, "rhs_running", "Right-hand sides in slots, and contractions.", (double)c.running);
   gauge(out, "rhs_held", "Results that are not acknowledged.", (double)c.held);
   gauge(out, "memory_used_bytes", "Shared memory of uploads and results.",
         (double)server->budget.used);
@@ -87,37 +85,85 @@ static void write_service(FILE *out, const qk_server_t *server) {
   fprintf(out, "quarkd_rhs_ended_total{how=\"failed\"} %" PRIu64 "\n", c.failed);
   fprintf(out, "quarkd_rhs_ended_total{how=\"cancelled\"} %" PRIu64 "\n", c.cancelled);
   fprintf(out, "quarkd_rhs_ended_total{how=\"contracted\"} %" PRIu64 "\n", c.contracted);
+  counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
+          server->count.redone);
   counter(out, "iterations_total", "Iterations of all right-hand sides.", c.iterations);
   counter(out, "applications_total", "Applications of the operator.", c.applications);
   counter(out, "bytes_in_total", "Bytes of fields that came in.", c.bytes_in);
   counter(out, "bytes_out_total", "Bytes of fields that went out.", c.bytes_out);
 }
 
-static void write_engine(FILE *out, const qk_server_t *server) {
-  const qk_mount_t *mount = server->primary;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  counter(out, "engine_restarts_total", "Engines that were lost and started again.",
-          (uint64_t)qk_worker_restarts(mount->worker));
-  counter(out, "engine_steps_total", "Outer steps of the engine that runs.", e->steps);
-  counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
-          server->count.redone);
-  gauge(out, "slots", "Right-hand sides solved at a time.", e->slots);
-  head(out, "engine_memory_bytes", "gauge", "What the engine holds.");
-  fprintf(out, "quarkd_engine_memory_bytes{where=\"device\"} %" PRIu64 "\n", e->device_bytes);
-  fprintf(out, "quarkd_engine_memory_bytes{where=\"host\"} %" PRIu64 "\n", e->host_bytes);
-  const qk_occupancy_t *o = &mount->occupancy;
-  head(out, "saturated_seconds_total", "counter",
-       "Time in which right-hand sides waited for slots.");
-  fprintf(out, "quarkd_saturated_seconds_total %.17g\n", o->saturated);
-  head(out, "slot_seconds_total", "counter", "Slots in that time.");
-  fprintf(out, "quarkd_slot_seconds_total{state=\"solving\"} %.17g\n", o->solving);
-  fprintf(out, "quarkd_slot_seconds_total{state=\"moving\"} %.17g\n", o->moving);
-  fprintf(out, "quarkd_slot_seconds_total{state=\"idle\"} %.17g\n", o->idle);
-  gauge(out, "load_seconds", "From LOAD to READY.", e->load_seconds);
-  if (!e->multigrid) return;
-  gauge(out, "multigrid_setup_seconds", "Setup or restore of multigrid.", e->multigrid->seconds);
-  counter(out, "multigrid_refined_total", "Refinements while serving.", e->multigrid->refined);
-  counter(out, "multigrid_rebuilt_total", "Setups made anew while serving.", e->multigrid->rebuilt);
+/* ---- of each setup ------------------------------------------------------------------------- */
+
+static const qk_engine_info_t *engine(const qk_mount_t *m) {
+  return qk_worker_info(m->worker);
+}
+static const Quark__MultigridReport *multigrid(const qk_mount_t *m) {
+  return engine(m)->multigrid;
+}
+
+/* The value of a family; NaN where this setup has none. */
+#define VALUE(name, value)                                                                         \
+  static double name(const qk_mount_t *m) {                                                        \
+    return (double)(value);                                                                        \
+  }
+VALUE(is_ready, qk_mount_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
+VALUE(is_default, m == m->server->primary)
+VALUE(queued, qk_report_queued(m))
+VALUE(running, qk_mount_running(m))
+VALUE(restarts, qk_worker_restarts(m->worker))
+VALUE(steps, engine(m)->steps)
+VALUE(slots, engine(m)->slots)
+VALUE(device_bytes, engine(m)->device_bytes)
+VALUE(host_bytes, engine(m)->host_bytes)
+VALUE(saturated, m->occupancy.saturated)
+VALUE(solving, m->occupancy.solving)
+VALUE(moving, m->occupancy.moving)
+VALUE(idle, m->occupancy.idle)
+VALUE(load_seconds, engine(m)->load_seconds)
+VALUE(mg_seconds, multigrid(m) ? multigrid(m)->seconds : NAN)
+VALUE(mg_refined, multigrid(m) ? multigrid(m)->refined : NAN)
+VALUE(mg_rebuilt, multigrid(m) ? multigrid(m)->rebuilt : NAN)
+#undef VALUE
+
+/* Samples of one name stand together; the first has its head. */
+static const struct {
+  const char *name, *label, *type, *help;
+  double (*value)(const qk_mount_t *mount);
+} FAMILIES[] = {
+    {"setup_ready", "", "gauge", "1 where the setup takes work.", is_ready},
+    {"setup_default", "", "gauge", "1 for the setup of requests that name none.", is_default},
+    {"rhs_queued", "", "gauge", "Right-hand sides that wait for a slot.", queued},
+    {"rhs_running", "", "gauge", "Right-hand sides in slots, and contractions.", running},
+    {"engine_restarts_total", "", "counter", "Engines that were lost and started again.", restarts},
+    {"engine_steps_total", "", "counter", "Outer steps of the engine that runs.", steps},
+    {"slots", "", "gauge", "Right-hand sides solved at a time.", slots},
+    {"engine_memory_bytes", ",where=\"device\"", "gauge", "What the engine holds.", device_bytes},
+    {"engine_memory_bytes", ",where=\"host\"", "gauge", NULL, host_bytes},
+    {"saturated_seconds_total", "", "counter", "Time in which right-hand sides waited for slots.",
+     saturated},
+    {"slot_seconds_total", ",state=\"solving\"", "counter", "Slots in that time.", solving},
+    {"slot_seconds_total", ",state=\"moving\"", "counter", NULL, moving},
+    {"slot_seconds_total", ",state=\"idle\"", "counter", NULL, idle},
+    {"load_seconds", "", "gauge", "From LOAD to READY.", load_seconds},
+    {"multigrid_setup_seconds", "", "gauge", "Setup or restore of multigrid.", mg_seconds},
+    {"multigrid_refined_total", "", "counter", "Refinements while serving.", mg_refined},
+    {"multigrid_rebuilt_total", "", "counter", "Setups made anew while serving.", mg_rebuilt},
+};
+
+static void write_setups(FILE *out, const qk_server_t *server) {
+  for (int i = 0; i < COUNT(FAMILIES); i++) {
+    bool headed = FAMILIES[i].help == NULL;
+    for (int k = 0; k < QK_SETUPS_MAX; k++) {
+      const qk_mount_t *mount = server->mount[k];
+      const double value = mount ? FAMILIES[i].value(mount) : NAN;
+      if (isnan(value)) continue;
+      if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
+      headed = true;
+      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, mount->name,
+              FAMILIES[i].label, value);
+    }
+  }
 }
 
 static void write_histograms(FILE *out, const qk_metrics_t *m) {
@@ -142,7 +188,7 @@ char *qk_metrics_text(const qk_server_t *server) {
   fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
           qk_mount_solver(server->primary));
   write_service(out, server);
-  write_engine(out, server);
+  write_setups(out, server);
   write_histograms(out, &server->metrics);
   if (fclose(out) == 0) return text;
   free(text);

@@ -92,6 +92,10 @@ static uint64_t count_suspects(const qk_mount_t *mount, const qk_sched_user_t *u
   return n;
 }
 
+uint64_t qk_report_queued(const qk_mount_t *mount) {
+  return (uint64_t)mount->server->sched.lane[mount->lane].length + count_suspects(mount, NULL);
+}
+
 void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   const qk_counters_t *c = &server->count;
   r->sessions = (uint64_t)server->sessions.count;
@@ -152,7 +156,7 @@ static void fill_state(const qk_mount_t *mount, Quark__SetupState *r) {
   r->csw = mount->settings.csw;
   r->solver = (char *)qk_mount_solver(mount);
   r->slots_busy = (uint32_t)qk_mount_busy(mount);
-  r->queued = (uint64_t)server->sched.lane[mount->lane].length + count_suspects(mount, NULL);
+  r->queued = qk_report_queued(mount);
   r->open = (uint64_t)mount->open;
   r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
   r->idle = mount->open > 0 ? 0 : qk_server_now(server) - mount->used_at;

@@ -29,6 +29,8 @@ typedef struct qk_report {
 
 /* Of that setup and of the daemon. activity: with slots and users, QK_USERS_SHOWN of them at most. */
 void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report);
+/* Right-hand sides and contractions that wait for a slot of the setup. */
+uint64_t qk_report_queued(const qk_mount_t *mount);
 void qk_report_counters(const struct qk_server *server, Quark__CounterReport *report);
 /* Users for whom a message has no room are left out, and counted. */
 void qk_report_send(struct qk_server *server, const qk_peer_t *peer,

@@ -72,12 +72,12 @@ def expect_histogram(values, name, labels, count):
 def metrics_count_what_happened(case):
     with case.daemon(*HTTP) as d, Client(d) as c:
         before = metrics(d)
-        assert before['ready'] == 1 and before['rhs_ended_total{how="converged"}'] == 0 and before['slots'] == 16
+        assert before['ready'] == 1 and before['rhs_ended_total{how="converged"}'] == 0 and before['slots{setup="main"}'] == 16
         check_solves(c, 5)
         c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
         d.status_when(lambda s: s.counters.running == 2)
         during = metrics(d)
-        assert during['rhs_running'] == 2 and during['requests'] == 1 and during['sessions'] == 1
+        assert during['rhs_running{setup="main"}'] == 2 and during['requests'] == 1 and during['sessions'] == 1
         assert during['memory_used_bytes'] > 0
         c.send(cancel=qk.Cancel(request=2))
         c.results(2)
@@ -103,8 +103,8 @@ def metrics_tell_what_slots_do_while_something_waits(case):
         c.results(1)
         d.status_when(lambda s: s.occupancy.idle > 0.01)
         v = metrics(d)
-        assert v['saturated_seconds_total'] >= v['slot_seconds_total{state="idle"}'] > 0
-        assert v['slot_seconds_total{state="moving"}'] + v['slot_seconds_total{state="solving"}'] > 0
+        assert v['saturated_seconds_total{setup="main"}'] >= v['slot_seconds_total{setup="main",state="idle"}'] > 0
+        assert v['slot_seconds_total{setup="main",state="moving"}'] + v['slot_seconds_total{setup="main",state="solving"}'] > 0
 
 
 @tap.test
