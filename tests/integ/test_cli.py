@@ -17,7 +17,7 @@ from cli_case import (AGAIN, CONFIG, CSW, DATA, DIMS, GAUGE, HERE, KAPPA, SHAPE,
 from daemon import LIMIT, Daemon  # noqa: E402
 
 CLIENT = '00112233445566778899aabbccddeeff'
-COMMANDS = ('status', 'top', 'propagator', 'sequential', 'solve', 'correlator', 'workflow', 'cancel', 'shutdown')
+COMMANDS = ('status', 'load', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'correlator', 'workflow', 'cancel', 'shutdown')
 
 
 # ---- without a daemon -----------------------------------------------------------------------------

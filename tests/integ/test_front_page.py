@@ -141,6 +141,23 @@ def names_of_others_are_text_and_nothing_else_runs(browser, case):
 
 
 @tap.test
+def lists_setups_where_there_are_several(browser, case):
+    with case.daemon('--http', '127.0.0.1:0', '--slots', '4') as d, Client(d) as c:
+        browser.open(d)
+        browser.wait_for('document.getElementById("state").textContent === "ready"')
+        assert browser.ask('document.getElementById("setups-row").hidden')
+        for name, gauge in (('heavy', 'builtin:fake'), ('bad', 'builtin:fake:refuse=104')):
+            c.send(load=qk.Load(name=name, gauge=gauge, kappa=0.12))
+            c.expect('setup')
+        browser.wait_for('document.querySelectorAll("#setups tbody tr").length === 3 && '
+                         '!document.getElementById("setups").innerText.includes("ing")')
+        rows = {r[0]: r for r in browser.rows('setups')}
+        assert rows['main'][1] == 'ready, default' and rows['heavy'][1:3] == ['ready', '0.12'], rows
+        assert rows['bad'][1] == 'failed: as builtin:fake:refuse=104 wants', rows
+        assert '0 of 8' in browser.ask('document.getElementById("tiles").innerText')
+
+
+@tap.test
 def says_when_there_is_no_answer(browser, case):
     with case.daemon('--http', '127.0.0.1:0') as d:
         browser.open(d)
