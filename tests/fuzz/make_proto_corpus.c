@@ -179,6 +179,23 @@ static void save_requests(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
   m.contract = &contract;
   save_client("legal-contract", &m);
+
+  uint32_t dims[4] = {4, 4, 4, 8};
+  Quark__Load load = QUARK__LOAD__INIT;
+  load.name = "heavy";
+  load.gauge = "cfg.lime";
+  load.dims = dims;
+  load.n_dims = 4;
+  load.has_kappa = load.has_csw = load.has_slots = 1;
+  load.kappa = 0.12;
+  load.csw = 1.5;
+  load.slots = 8;
+  load.boundary = "1,1,1,0.5pi";
+  load.solver = "mg";
+  load.precision = "half";
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+  m.load = &load;
+  save_client("legal-load", &m);
 }
 
 static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {

@@ -28,6 +28,7 @@ except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
 DIMS, SITES, PEERS = '4x4x4x4', 256, 8
+SETUPS = ('main', 'default', 'a', 'b', 'c', 'd', 'e')
 BIG = (0, 1, 2, 63, 64, 1023, 1024, 1025, 2 ** 31 - 1, 2 ** 32 - 1, 2 ** 63, 2 ** 64 - 1)
 OPTIONS = ('--slots', '3', '--lease', '2', '--keep', '1', '--keep-time', '1', '--max-memory', '16M', '--user-memory', '6M', '--user-rhs',
            '40')
@@ -184,6 +185,8 @@ class Peer:
         if r.random() < 0.05:
             setattr(s, *r.choice([('tol', float('nan')), ('tol', 2), ('max_iter', 0), ('max_iter', 2 ** 63), ('keep_ms', 2 ** 63),
                                   ('priority', 10), ('deadline_ms', 2 ** 64 - 1), ('setup', 'x' * 70)]))
+        if r.random() < 0.2:
+            s.setup = r.choice(SETUPS)
         self.ask(s.request, nrhs, 'submit', s)
 
     def contract(self):
@@ -258,6 +261,20 @@ class Peer:
     def status(self):
         self.send(status=qk.StatusRequest())
 
+    def load(self):
+        r = self.rng
+        m = qk.Load(name=r.choice(SETUPS), gauge='builtin:fake' + r.choice(['', '', ':refuse=104', ':digest=8', ':die']))
+        if r.random() < 0.3:
+            setattr(m, *r.choice([('kappa', 0), ('mass', float('nan')), ('csw', 1e9), ('boundary', 'x'), ('solver', 'y'), ('slots', 2 ** 32 - 1),
+                                  ('name', '../x'), ('name', 'x' * 70), ('gauge', '/etc/passwd'), ('gauge', 'z' * 5000)]))
+        self.send(load=m)
+
+    def drop(self):
+        self.send(drop=qk.Drop(name=self.rng.choice(SETUPS), now=self.rng.random() < 0.5))
+
+    def make_default(self):
+        self.send(make_default=qk.MakeDefault(name=self.rng.choice(['main', 'nobody', '\n'])))
+
     def ping(self):
         self.send(ping=qk.Ping())
 
@@ -324,7 +341,7 @@ class Peer:
 
 
 VALID = {'submit': 14, 'upload': 30, 'grant': 14, 'ack': 12, 'cancel': 4, 'again': 3, 'attach': 2, 'release': 2, 'contract': 4, 'status': 1, 'ping': 2,
-         'hello': 2, 'bind': 2, 'goodbye': 0.3}
+         'hello': 2, 'bind': 2, 'goodbye': 0.3, 'load': 0.15, 'drop': 0.1, 'make_default': 0.1}
 INVALID = {'bad_hello': 0.3, 'stolen_hello': 0.3, 'bad_bind': 0.4, 'bad_frame': 0.5, 'noise': 0.4, 'mutant': 2}
 ACTIONS = {**VALID, **INVALID}
 

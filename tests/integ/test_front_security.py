@@ -286,9 +286,22 @@ def submitters_work_and_operators_may_end_it(case):
         for now in (False, True):
             c.send(shutdown=qk.Shutdown(now=now))
             c.error('DENIED', fatal=False)
+        setups = {'load': qk.Load(name='heavy', gauge='builtin:fake'), 'drop': qk.Drop(name='heavy'),
+                  'make_default': qk.MakeDefault(name='heavy')}
+        for name, message in setups.items():
+            c.send(**{name: message})
+            text = c.error('DENIED', fatal=False).text
+            assert text.startswith(name + ' needs the role operate'), text
         check_solves(c)
+        assert len(c.status().setups) == 1
         with Client(d, curve=keys.add('root', 'operate')) as root:
             check_solves(root)
+            root.send(load=setups['load'])
+            root.expect('setup')
+            d.status_when(lambda s: all(x.state == qk.STATE_READY for x in s.setups))
+            check_solves(c)
+            root.send(drop=setups['drop'])
+            root.expect('setup')
             root.send(shutdown=qk.Shutdown(now=True))
             assert root.expect('shutdown').now
             assert d.wait() == 0

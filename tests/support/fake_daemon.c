@@ -214,7 +214,43 @@ static void cancel(state_t *s, const Quark__Cancel *m) {
     if (m->n_rhs == 0 || m->rhs[0] == i) end_rhs(s, i, QK_CANCELLED);
 }
 
+/* Of a setup that loads, and of one that was refused. */
+static void make_setups(Quark__SetupState setup[2]) {
+  static uint32_t dims[4] = {4, 6, 8, 10};
+  for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
+  setup[0].name = "first";
+  setup[0].state = QUARK__SERVER_STATE__STATE_LOADING;
+  setup[0].is_default = 1;
+  setup[0].gauge = "a gauge field";
+  setup[0].solver = setup[1].solver = "mg";
+  setup[0].kappa = 0.125;
+  setup[0].queued = 3;
+  setup[0].phase = "read";
+  setup[0].has_done = setup[0].has_total = setup[1].has_status = 1;
+  setup[0].done = 1;
+  setup[0].total = 2;
+  setup[0].dims = dims;
+  setup[0].n_dims = 4;
+  setup[1].name = "second";
+  setup[1].state = QUARK__SERVER_STATE__STATE_FAILED;
+  setup[1].gauge = "another";
+  setup[1].status = QK_BAD_CHECKSUM;
+  setup[1].text = "the wrong sum";
+}
+
+static void setup_reply(state_t *s, const char *name) {
+  Quark__SetupState setup[2];
+  make_setups(setup);
+  setup[0].name = (char *)name;
+  if (s->d->script.reject)
+    reply_error(s, (uint32_t)s->d->script.reject, "as the test wants", 0, 0);
+  else
+    REPLY(s, SETUP, setup, Quark__SetupReply, QUARK__SETUP_REPLY__INIT, b->setup = &setup[0]);
+}
+
 static void report(state_t *s, bool activity) {
+  Quark__SetupState state[2], *states[2] = {&state[0], &state[1]};
+  make_setups(state);
   Quark__SetupReport setup = QUARK__SETUP_REPORT__INIT;
   Quark__EngineReport engine = QUARK__ENGINE_REPORT__INIT;
   Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
@@ -284,7 +320,7 @@ static void report(state_t *s, bool activity) {
   REPLY(s, STATUS, status, Quark__StatusReport, QUARK__STATUS_REPORT__INIT,
         b->state = QUARK__SERVER_STATE__STATE_READY;
         b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters;
-        b->activity = activity ? &now : NULL);
+        b->activity = activity ? &now : NULL; b->setups = states; b->n_setups = 2);
 }
 
 static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
@@ -331,8 +367,23 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
   case QUARK__CLIENT_MESSAGE__BODY_STATUS:
     if ((fatal = atomic_exchange(&d->script.fatal, 0)))
       reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
-    else
+    else {
+      if (m->status->setup) remember(d, m);
       report(s, m->status->activity);
+    }
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_LOAD:
+    d->loads++;
+    remember(d, m);
+    setup_reply(s, m->load->name);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_DROP:
+    d->drops += m->drop->now ? 100 : 1;
+    setup_reply(s, m->drop->name);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT:
+    d->defaults++;
+    setup_reply(s, m->make_default->name);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN:
     REPLY(s, SHUTDOWN, shutdown, Quark__ShutdownReply, QUARK__SHUTDOWN_REPLY__INIT,

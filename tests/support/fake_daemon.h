@@ -37,12 +37,13 @@ typedef struct fake_script {
 
 typedef struct fake_daemon {
   fake_script_t script;
+  atomic_int loads, drops, defaults;
   atomic_int hellos, submits, contracts, attaches, acks, cancels, releases, goodbyes, pings,
       violations;
   atomic_int binds, puts, fetches; /* of the local socket */
   atomic_ullong uploaded;          /* bytes of the request's stream */
   Quark__ClientMessage
-      *last; /* the latest SUBMIT or CONTRACT; the test reads it after the answer */
+      *last; /* the latest SUBMIT, CONTRACT, LOAD or STATUS; the test reads it after the answer */
   char endpoint[96];
   struct fake_state *state;
 } fake_daemon_t;

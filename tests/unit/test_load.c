@@ -1,0 +1,165 @@
+/* What a LOAD may say, and which files it may name. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/front/load.h"
+
+static char folder[] = "/tmp/qk-load-XXXXXX";
+
+static qk_settings_t base(void) {
+  return (qk_settings_t){.gauge = "builtin:weak:4x4x4x4:1",
+                         .boundary_text = "1,1,1,-1",
+                         .mass = 0.1,
+                         .kappa = 1 / 8.2,
+                         .csw = 1.5,
+                         .boundary = {1, 0, 1, 0, 1, 0, -1, 0},
+                         .dims = {4, 4, 4, 4},
+                         .slots = 3};
+}
+
+static const char *path(const char *name) {
+  static char text[8][128];
+  static int n;
+  char *p = text[n++ % 8];
+  snprintf(p, sizeof text[0], "%s/%s", folder, name);
+  return p;
+}
+
+static void touch(const char *name) {
+  FILE *f = fopen(path(name), "w");
+  cr_assert(f);
+  fclose(f);
+}
+
+static void make_folder(void) {
+  cr_assert(mkdtemp(folder));
+  cr_assert_eq(mkdir(path("root"), 0700) | mkdir(path("rooted"), 0700), 0);
+  touch("root/cfg");
+  touch("rooted/secret");
+  cr_assert_eq(symlink("cfg", path("root/in")) | symlink("../rooted/secret", path("root/out")), 0);
+}
+
+static void remove_folder(void) {
+  static const char *const names[] = {"root/cfg", "root/in", "root/out", "rooted/secret"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(path(names[i]));
+  rmdir(path("root"));
+  rmdir(path("rooted"));
+  rmdir(folder);
+}
+
+Test(load, files_lie_below_a_root, .init = make_folder, .fini = remove_folder) {
+  char found[QK_PATH_MAX + 1], roots[300];
+  qk_err_t err = {0};
+  snprintf(roots, sizeof roots, "/nowhere:%s::", path("root"));
+  const char *const good[] = {"cfg", "in", "./cfg", "../root/cfg", path("root/in")};
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    cr_expect_eq(qk_load_find(roots, good[i], found, &err), QK_OK, "%s: %s", good[i], err.text);
+    cr_expect(strstr(found, "/root/cfg"), "%s", found);
+  }
+  const char *const bad[] = {"out",
+                             path("root/out"),
+                             "../rooted/secret",
+                             path("rooted/secret"),
+                             "",
+                             ".",
+                             "missing",
+                             "/dev/null",
+                             "cfg/",
+                             "\n"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    err = (qk_err_t){0};
+    cr_expect_eq(qk_load_find(roots, bad[i], found, &err), QK_NOT_FOUND, "%s", bad[i]);
+    cr_expect(strstr(err.text, "there is no such file below /nowhere:"), "%s", err.text);
+  }
+  cr_expect_eq(qk_load_find("", path("root/cfg"), found, NULL), QK_NOT_FOUND);
+  cr_expect_eq(qk_load_find("/", path("root/cfg"), found, NULL), QK_OK, "all of the machine");
+}
+
+Test(load, what_is_not_said_is_the_daemons) {
+  const qk_settings_t b = base();
+  qk_settings_t s;
+  char gauge[QK_PATH_MAX + 1];
+  Quark__Load load = QUARK__LOAD__INIT;
+  load.name = "heavy";
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect_eq(memcmp(&s, &b, sizeof s), 0);
+  load.has_kappa = true;
+  load.kappa = 0.125;
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect(s.kappa == 0.125 && s.mass == 0 && s.csw == 1.5 && s.dims[0] == 4 && s.slots == 3);
+  load.gauge = "builtin:weak:8x8x8x8:2";
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect_str_eq(s.gauge, "builtin:weak:8x8x8x8:2");
+  cr_expect(s.gauge == gauge && s.dims[0] == 0, "extents were of the daemon's own file");
+}
+
+Test(load, a_packed_load_means_the_same_to_any_daemon) {
+  const qk_settings_t b = base();
+  qk_settings_t other = base(), s, again;
+  char gauge[QK_PATH_MAX + 1], gauge_again[QK_PATH_MAX + 1];
+  Quark__Load load = QUARK__LOAD__INIT;
+  size_t bytes;
+  load.name = "heavy";
+  load.has_kappa = true;
+  load.kappa = 0.12;
+  load.boundary = "periodic";
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  uint8_t *packed = qk_load_pack(&load, &s, &bytes);
+  Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
+  cr_assert(read);
+  other.gauge = "/some/where/else";
+  other.csw = 7;
+  other.dims[3] = 64;
+  cr_assert_eq(qk_load_settings(read, &other, true, gauge_again, &again, NULL), QK_OK);
+  cr_expect_str_eq(again.gauge, b.gauge);
+  cr_expect(again.kappa == s.kappa && again.mass == s.mass && again.csw == 1.5);
+  cr_expect_eq(memcmp(again.boundary, s.boundary, sizeof s.boundary), 0);
+  cr_expect_eq(memcmp(again.dims, s.dims, sizeof s.dims), 0);
+  quark__load__free_unpacked(read, NULL);
+  free(packed);
+}
+
+#define REFUSED(status, ...)                                                                       \
+  do {                                                                                             \
+    const qk_settings_t b = base();                                                                \
+    qk_settings_t s = {.slots = 77};                                                               \
+    char gauge[QK_PATH_MAX + 1];                                                                   \
+    qk_err_t err = {0};                                                                            \
+    Quark__Load load = QUARK__LOAD__INIT;                                                          \
+    load.name = "heavy";                                                                           \
+    __VA_ARGS__;                                                                                   \
+    cr_expect_eq(qk_load_settings(&load, &b, false, gauge, &s, &err), status, "%s: %s",            \
+                 #__VA_ARGS__, err.text);                                                          \
+    cr_expect_eq(s.slots, 77, "nothing has changed");                                              \
+  } while (0)
+
+Test(load, refuses_each_illegal_field) {
+  uint32_t dims[4] = {4, 4, 4, 0};
+  char text[QK_SETUP_GAUGE_MAX + 2];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  REFUSED(QK_BAD_ARGUMENT, load.name = "");
+  REFUSED(QK_BAD_ARGUMENT, load.name = "default");
+  REFUSED(QK_BAD_ARGUMENT, load.name = ".hidden");
+  REFUSED(QK_BAD_ARGUMENT, load.name = "a/b");
+  REFUSED(QK_BAD_ARGUMENT, load.name = text);
+  REFUSED(QK_BAD_ARGUMENT, load.has_mass = load.has_kappa = true; load.kappa = 1);
+  REFUSED(QK_BAD_ARGUMENT, load.has_kappa = true);
+  REFUSED(QK_BAD_ARGUMENT, load.has_kappa = true; load.kappa = NAN);
+  REFUSED(QK_BAD_ARGUMENT, load.has_mass = true; load.mass = -4);
+  REFUSED(QK_BAD_ARGUMENT, load.has_mass = true; load.mass = -INFINITY);
+  REFUSED(QK_BAD_ARGUMENT, load.has_csw = true; load.csw = 1001);
+  REFUSED(QK_BAD_ARGUMENT, load.boundary = "1,1,1,2");
+  REFUSED(QK_BAD_ARGUMENT, load.dims = dims; load.n_dims = 3);
+  REFUSED(QK_BAD_ARGUMENT, load.dims = dims; load.n_dims = 4);
+  REFUSED(QK_BAD_ARGUMENT, load.solver = "");
+  REFUSED(QK_BAD_ARGUMENT, load.precision = "triple");
+  REFUSED(QK_TOO_LARGE, load.has_slots = true; load.slots = QK_SLOTS_MAX + 1);
+  REFUSED(QK_BAD_ARGUMENT, load.gauge = text);
+  REFUSED(QK_NOT_FOUND, load.gauge = "/etc/passwd");
+}
