@@ -450,7 +450,7 @@ typedef struct quark_report {
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
                                     quark_error_t *err);
 
-enum { QUARK_SLOTS = 130, QUARK_USERS = 256 };
+enum { QUARK_SLOTS = 146, QUARK_USERS = 256 };
 
 /* A right-hand side that is being solved, or a contraction. Texts are UTF-8 without control characters. */
 typedef struct quark_slot {

@@ -24,8 +24,7 @@ static const struct argp_option options[] = {
     {"key", OPT_KEY, "FILE", 0, "own secret key, made by keygen (QUARKD_KEY)", 90},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0,
      "patience with a daemon that is absent (default 10), not ready or full (default 300)", 90},
-    {"setup", OPT_SETUP, "NAME", 0, "which of the daemon's setups (its default)",
-     90},
+    {"setup", OPT_SETUP, "NAME", 0, "which of the daemon's setups (its default)", 90},
     {"json", OPT_JSON, 0, 0, "print one JSON object", 90},
     {0},
 };

@@ -156,7 +156,7 @@ static void write_setups(FILE *out, const qk_server_t *server) {
     bool headed = FAMILIES[i].help == NULL;
     for (int k = 0; k < QK_SETUPS_MAX; k++) {
       const qk_mount_t *mount = server->mount[k];
-      const double value = mount ? FAMILIES[i].value(mount) : NAN;
+      const double value = mount && !mount->ending ? FAMILIES[i].value(mount) : NAN;
       if (isnan(value)) continue;
       if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
       headed = true;

@@ -125,7 +125,8 @@ qk_mount_t *qk_setups_bring_back(qk_server_t *server, const qk_setup_row_t *row,
     qk_fail(err, QK_BAD_FORMAT, "it cannot be read");
     return NULL;
   }
-  if (make(server, load, true, &mount, err) == QK_OK) mount->make_default = load->make_default;
+  if (make(server, load, true, &mount, err) == QK_OK)
+    mount->make_default = load->make_default && !*row->lattice;
   quark__load__free_unpacked(load, NULL);
   if (!mount) return NULL;
   mount->id = row->id;
@@ -302,18 +303,35 @@ static void refuse(qk_server_t *server, const qk_peer_t *peer, const char *what,
   qk_reply_error(server, peer, err->code, err->text, false, 0);
 }
 
-/* The same LOAD again. */
+/* The same LOAD again, but for who is to be the default. */
 static bool is_repeated(const qk_mount_t *mount, const Quark__Load *load) {
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
   size_t bytes;
   if (!mount->load) return says_nothing(load);
-  if (qk_load_settings(load, mount->server->settings, false, gauge, &settings, NULL) != QK_OK)
+  Quark__Load *before = quark__load__unpack(NULL, mount->load_bytes, mount->load), now = *load;
+  if (!before) return false;
+  now.has_make_default = before->has_make_default;
+  now.make_default = before->make_default;
+  quark__load__free_unpacked(before, NULL);
+  if (qk_load_settings(&now, mount->server->settings, false, gauge, &settings, NULL) != QK_OK)
     return false;
-  uint8_t *packed = qk_load_pack(load, &settings, &bytes);
+  uint8_t *packed = qk_load_pack(&now, &settings, &bytes);
   const bool same = packed && bytes == mount->load_bytes && memcmp(packed, mount->load, bytes) == 0;
   free(packed);
   return same;
+}
+
+/* A LOAD of a setup that is there. */
+static qk_status_t load_again(qk_mount_t *mount, const Quark__Load *load, qk_err_t *err) {
+  if (mount->dropping)
+    return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", mount->name);
+  if (!is_repeated(mount, load))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "setup %s is there already, with other parameters: drop it first", mount->name);
+  if (load->make_default) mount->make_default = true;
+  if (mount->make_default && qk_worker_state(mount->worker) == QK_WORKER_READY) use(mount);
+  return QK_OK;
 }
 
 static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mount_t **mount,
@@ -323,13 +341,9 @@ static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mou
   qk_settings_t settings;
   if (server->draining || server->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
-  if (before && before->dropping)
-    return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", before->name);
   if (before && before->failed == QK_OK) {
     *mount = before;
-    if (is_repeated(before, load)) return QK_OK;
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "setup %s is there already, with other parameters: drop it first", before->name);
+    return load_again(before, load, err);
   }
   /* what is wrong with it must not cost another setup its place */
   qk_status_t status = qk_load_settings(load, server->settings, false, gauge, &settings, err);

@@ -17,7 +17,7 @@ void qk_watch_tick(qk_server_t *server, double now) {
                         .bytes_out = server->count.bytes_out,
                         .queued = (double)server->sched.length};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    if (!server->mount[m]) continue;
+    if (!server->mount[m] || server->mount[m]->failed != QK_OK) continue;
     sample.slots += qk_worker_info(server->mount[m]->worker)->slots;
     sample.busy += qk_mount_busy(server->mount[m]);
   }

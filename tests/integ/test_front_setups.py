@@ -164,12 +164,15 @@ def a_loading_setup_is_not_ready(case):
         r = c.submit(setup='slow', expect='rejected')
         assert r.status == STATUS['NOT_READY'] and r.retry_after_ms > 0 and 'slow' in r.text, r
         assert load(c, 'slow', gauge=FAKE + ':wait=' + go).state == qk.STATE_LOADING  # the same again
+        refused(c, 'NOT_READY', make_default=qk.MakeDefault(name='slow'))
         assert 'other parameters' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='slow', gauge=FAKE))
         check_solves(c)
         with open(go, 'w', encoding='utf-8'):
             pass
         wait_for(d, 'slow', qk.STATE_READY)
         check(c, 3, setup='slow')
+        assert not setups(d)['slow'].is_default
+        assert load(c, 'slow', gauge=FAKE + ':wait=' + go, make_default=True).is_default  # nothing else of it is new
 
 
 @tap.test
@@ -458,6 +461,31 @@ def setups_come_back_with_their_requests_after_a_kill(case):
             assert d.terminate() == 0
         assert state.rows('setup') == 1
         state.is_empty()
+
+
+@tap.test
+def a_load_goes_on_after_a_kill(case):
+    """It becomes the default as was asked for; that it was so once is no reason later."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            go = os.path.join(state.dir, 'go')
+            os.mkfifo(go)
+            load(c, 'next', gauge=FAKE + ':wait=' + go, make_default=True)
+            d.status_when(lambda s: any(x.phase == 'read' for x in s.setups))
+            kill(d)
+        with state.daemon(wait=None) as d, Client(d) as c:
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            d.status_when(lambda s: s.setup.name == 'next')
+            wait_for(d, 'main', qk.STATE_READY)
+            c.send(make_default=qk.MakeDefault(name='main'))
+            c.expect('setup')
+            kill(d)
+        with state.daemon() as d:
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            wait_for(d, 'next', qk.STATE_READY)
+            assert setups(d)['main'].is_default
 
 
 @tap.test
