@@ -55,8 +55,8 @@ enum {
 static const char *const SQL[N_SQL] = {
     [PUT_NOTE] = "INSERT OR REPLACE INTO note VALUES(?,?)",
     [GET_NOTE] = "SELECT value FROM note WHERE key=?",
-    [PUT_SESSION] = "INSERT INTO session VALUES(?,?,?) ON CONFLICT(client) DO UPDATE SET"
-                    " newest=max(newest, excluded.newest)",
+    [PUT_SESSION] = ("INSERT INTO session VALUES(?,?,?) ON CONFLICT(client) DO UPDATE SET"
+                     " newest=max(newest, excluded.newest)"),
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
     [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?)",
     [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=? WHERE id=?",
@@ -64,12 +64,12 @@ static const char *const SQL[N_SQL] = {
     [DROP_JOB] = "DELETE FROM job WHERE id=?",
     [DROP_RHS] = "DELETE FROM rhs WHERE job=?",
     [ALL_SESSIONS] = "SELECT client, user, newest FROM session",
-    [ALL_JOBS] = "SELECT id, client, contraction, message, accepted, deadline, upload_next,"
-                 " forgotten, setup FROM job ORDER BY id",
+    [ALL_JOBS] = ("SELECT id, client, contraction, message, accepted, deadline, upload_next,"
+                  " forgotten, setup FROM job ORDER BY id"),
     [ALL_RHS] =
-        "SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
-        " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written"
-        " FROM rhs WHERE job=? ORDER BY number",
+        ("SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
+         " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written"
+         " FROM rhs WHERE job=? ORDER BY number"),
     [ADD_SETUP] = "INSERT INTO setup VALUES(?,?,'',0)",
     [NOTE_SETUP] = "UPDATE setup SET lattice=? WHERE id=?",
     [END_SETUP] = "UPDATE setup SET dropped=1 WHERE id=?",
