@@ -4,7 +4,7 @@ It speaks engine.proto and does with each right-hand side what its max_iter says
 is "solved" at once: x = 2 b for uploads, x = (gamma + 1) times the kept solution for sequential sources, zeros but for the
 seed in the first number, and alpha of a smearing in the second, for generated ones. The gamma matrix at the source of a
 contraction's first channel is its action in the same way; its numbers are `correlators`.
-With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, wait=FIFO (until it is
+With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
@@ -59,6 +59,9 @@ class FakeEngine:
                 pass
         if 'die' in words:
             os.kill(os.getpid(), signal.SIGKILL)
+        if not os.path.exists(words.get('needs', '/')):
+            self.send(load_failed=pb.LoadFailed(status=113, text=words['needs'] + ': no such file'))
+            return
         if 'refuse' in words or not self.finds_room():
             self.send(load_failed=pb.LoadFailed(status=int(words.get('refuse', 300)), text='as %s wants' % load.gauge))
             return

@@ -464,6 +464,37 @@ def setups_come_back_with_their_requests_after_a_kill(case):
 
 
 @tap.test
+def what_waits_for_a_setup_that_cannot_come_back_is_told(case):
+    with State(case) as state:
+        file = os.path.join(state.dir, 'cfg')
+        gauge = FAKE + ':needs=' + file
+        open(file, 'w', encoding='utf-8').close()
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            load_and_wait(d, c, 'heavy', gauge=gauge)
+            c.upload(c.submit(2, setup='heavy', max_iter=fake.HOLD), [field(), field()])
+            c.submit(1, setup='heavy')  # nothing of it has come
+            d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 1)
+            kill(d)
+        os.unlink(file)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            s = wait_for(d, 'heavy', qk.STATE_FAILED)
+            assert s.status == STATUS['IO_ERROR'] and file in s.text, s
+            once_more(c2, 2, 1, setup='heavy', max_iter=fake.HOLD)
+            for r in results_of(c2, 1, 2):
+                assert r.status == STATUS['ENGINE_LOST'] and file in r.text, r
+            once_more(c2, 1, 2, setup='heavy')
+            assert results_of(c2, 2, 1)[0].status == STATUS['ENGINE_LOST']
+            for request in (1, 2):
+                c2.ack(request)
+            c2.request = 2
+            check_solves(c2)
+            open(file, 'w', encoding='utf-8').close()
+            load_and_wait(d, c2, 'heavy', gauge=gauge)
+            check(c2, 3, setup='heavy')
+            assert d.terminate() == 0
+
+
+@tap.test
 def a_load_goes_on_after_a_kill(case):
     """It becomes the default as was asked for; that it was so once is no reason later."""
     with State(case) as state:
