@@ -126,11 +126,20 @@ static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+/* It is shown to clients and logged. */
+static qk_status_t check_text(const char *gauge, qk_err_t *err) {
+  for (const char *p = gauge; *p; p++)
+    if (*p < ' ' || *p > '~')
+      return qk_fail(err, QK_BAD_ARGUMENT, "gauge: printable ASCII is needed");
+  return QK_OK;
+}
+
 static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[QK_PATH_MAX + 1],
                              qk_settings_t *s, qk_err_t *err) {
   char roots[PATH_MAX];
-  qk_status_t status = QK_OK;
   if (!load->gauge) return QK_OK;
+  qk_status_t status = check_text(load->gauge, err);
+  if (status != QK_OK) return status;
   find_roots(s, roots);
   if (trusted || (strncmp(load->gauge, BUILTIN, strlen(BUILTIN)) == 0 &&
                   strlen(load->gauge) <= QK_SETUP_GAUGE_MAX))

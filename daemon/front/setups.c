@@ -172,13 +172,14 @@ static bool keeps_something(const qk_mount_t *mount) {
   return false;
 }
 
-/* Lets the one go that was idle the longest; false: there is none. */
-static bool evict(qk_server_t *server) {
+/* Lets the one go that was idle the longest, but not `other`; false: there is none. */
+static bool evict(qk_server_t *server, const qk_mount_t *other) {
   qk_mount_t *oldest = NULL;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_mount_t *mount = server->mount[m];
-    if (!mount || mount == server->primary || !qk_mount_serves(mount) || mount->open > 0) continue;
-    if (!qk_worker_info(mount->worker)->loaded || keeps_something(mount)) continue;
+    if (!mount || mount == server->primary || mount == other || !qk_mount_serves(mount)) continue;
+    if (!qk_worker_info(mount->worker)->loaded || mount->open > 0 || keeps_something(mount))
+      continue;
     if (!oldest || mount->used_at < oldest->used_at) oldest = mount;
   }
   if (!oldest) return false;
@@ -203,7 +204,7 @@ static qk_status_t make_place(qk_server_t *server, qk_err_t *err) {
     const qk_mount_t *mount = server->mount[m];
     n += mount && mount->failed == QK_OK && !mount->ending;
   }
-  if (n >= most && !evict(server))
+  if (n >= most && !evict(server, NULL))
     return qk_fail(err, QK_BUSY,
                    "%d setups of %d (max-setups) are there, and none but the default is idle: drop "
                    "one",
@@ -215,7 +216,7 @@ static qk_status_t make_place(qk_server_t *server, qk_err_t *err) {
 
 bool qk_setups_make_room(qk_mount_t *mount, qk_status_t status) {
   if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  mount->again = evict(mount->server);
+  mount->again = evict(mount->server, mount);
   return mount->again;
 }
 
@@ -334,40 +335,37 @@ static qk_status_t load_again(qk_mount_t *mount, const Quark__Load *load, qk_err
   return QK_OK;
 }
 
-static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mount_t **mount,
+static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mount_t **out,
                             qk_err_t *err) {
-  qk_mount_t *before = named(server, load->name);
-  char gauge[QK_PATH_MAX + 1];
-  qk_settings_t settings;
+  qk_mount_t *before = named(server, load->name), *mount;
   if (server->draining || server->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
   if (before && before->failed == QK_OK) {
-    *mount = before;
+    *out = before;
     return load_again(before, load, err);
   }
-  /* what is wrong with it must not cost another setup its place */
-  qk_status_t status = qk_load_settings(load, server->settings, false, gauge, &settings, err);
+  /* made first: what is wrong with it must not cost another setup its place */
+  qk_status_t status = make(server, load, false, &mount, err);
+  if (status != QK_OK) return status;
+  status = start(mount, err);
   if (status == QK_OK) status = make_place(server, err);
-  if (status != QK_OK) return status;
-  if (before && !before->ending) end(before);
-  status = make(server, load, false, mount, err);
-  if (status != QK_OK) return status;
-  (*mount)->make_default = load->make_default;
-  status = start(*mount, err);
-  if (status == QK_OK) status = qk_restore_add_setup(*mount, err);
-  if (status == QK_OK) status = qk_setups_place(*mount, err);
+  if (status == QK_OK) status = qk_restore_add_setup(mount, err);
+  if (status == QK_OK) status = qk_setups_place(mount, err);
   if (status != QK_OK) {
-    qk_restore_drop_setup(*mount);
-    qk_mount_release(*mount);
+    qk_restore_drop_setup(mount);
+    qk_mount_release(mount);
     return status;
   }
-  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", (*mount)->name,
-          (*mount)->settings.gauge, (*mount)->settings.kappa, (*mount)->settings.csw);
+  if (before) end(before);
+  mount->make_default = load->make_default;
+  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", mount->name, mount->settings.gauge,
+          mount->settings.kappa, mount->settings.csw);
+  *out = mount;
   return QK_OK;
 }
 
 void qk_setups_load(qk_server_t *server, const qk_peer_t *peer, const Quark__Load *load) {
-  qk_mount_t *mount;
+  qk_mount_t *mount = NULL;
   qk_err_t err = {0};
   if (load_new(server, load, &mount, &err) == QK_OK)
     qk_report_send_setup(mount, peer);

@@ -358,7 +358,9 @@ def over_the_limit_the_one_that_was_idle_the_longest_goes(case):
         c.send(release=qk.Release(request=kept))
         load_and_wait(d, c, 'd')
         assert set(setups(d)) == {'main', 'a', 'd'}
-        assert 'magic' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='e', gauge=FAKE, solver='magic'))
+        for wrong in (dict(name='e', gauge=FAKE, solver='magic'), dict(name='e', gauge='builtin:\x1b')):
+            refused(c, 'BAD_ARGUMENT', load=qk.Load(**wrong))
+        assert set(setups(d)) == {'main', 'a', 'd'}  # what is wrong costs nobody a place
         c.send(cancel=qk.Cancel(request=held))
         c.expect('result')
         load(c, 'bad', gauge=FAKE + ':refuse=104')
@@ -383,6 +385,25 @@ def an_idle_setup_makes_room_in_memory(case):
         load_and_wait(d, c, 'c')
         assert set(setups(d)) == {'main', 'c'}
         check(c, 3, setup='c')
+
+
+@tap.test
+def a_setup_does_not_make_room_for_itself(case):
+    with tempfile.TemporaryDirectory() as room, case.daemon(env={'FAKE_ROOM': room, 'FAKE_ENGINES': '2'}) as d, Client(d) as c:
+        load_and_wait(d, c, 'a')
+        pid = d.status(setup='a').engine.pid
+        other = subprocess.Popen(['sleep', '60'])  # another program takes the memory as soon as it is free
+        with open(os.path.join(room, str(other.pid)), 'w', encoding='utf-8'):
+            pass
+        try:
+            os.kill(pid, signal.SIGKILL)
+            s = wait_for(d, 'a', qk.STATE_FAILED)
+            assert s.status == STATUS['DEVICE_MEMORY'], s
+        finally:
+            other.kill()
+            other.wait()
+        load_and_wait(d, c, 'a')
+        check(c, 3, setup='a')
 
 
 @tap.test

@@ -161,5 +161,6 @@ Test(load, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, load.precision = "triple");
   REFUSED(QK_TOO_LARGE, load.has_slots = true; load.slots = QK_SLOTS_MAX + 1);
   REFUSED(QK_BAD_ARGUMENT, load.gauge = text);
+  REFUSED(QK_BAD_ARGUMENT, load.gauge = "builtin:weak:\x1b[2J");
   REFUSED(QK_NOT_FOUND, load.gauge = "/etc/passwd");
 }
