@@ -205,7 +205,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option load_options[] = {
     {"gauge", OPT_GAUGE, "FILE", 0,
-     "gauge file on the daemon's side, below one of its --gauge-roots, or builtin:...", 1},
+     "gauge file on the daemon's side, below one of its gauge roots, or builtin:...", 1},
     {"dims", OPT_DIMS, "XxYxZxT", 0, "lattice extents, for files that do not state them", 1},
     {"kappa", OPT_KAPPA, "K", 0, "hopping parameter", 1},
     {"mass", OPT_MASS, "M", 0, "bare mass, instead of kappa", 1},
