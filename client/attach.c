@@ -44,7 +44,15 @@ static quark_smearing_t smearing_of(const Quark__Smearing *m) {
   return s;
 }
 
-static bool read_submit(quark_attached_t *a, quark_column_t **column, const Quark__Submit *m) {
+/* *path holds the name. False without memory. */
+static bool read_file(const Quark__File *m, char **path, quark_file_t *file) {
+  if (!m) return true;
+  *path = strdup(m->path);
+  *file = (quark_file_t){.path = *path, .offset = m->offset, .size = m->size};
+  return *path != NULL;
+}
+
+static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *m) {
   quark_params_t *p = &a->params;
   quark_params_init(p);
   p->nrhs = m->nrhs;
@@ -61,11 +69,14 @@ static bool read_submit(quark_attached_t *a, quark_column_t **column, const Quar
   p->keep_ms = m->keep_ms;
   p->detach_ms = m->detach_ms;
   p->smear = smearing_of(m->smear);
+  if (!read_file(m->source_file, &r->paths[0], &p->source_file) ||
+      !read_file(m->sink_file, &r->paths[1], &p->sink_file))
+    return false;
   if (m->n_column == 0) return true;
-  *column = calloc(m->n_column, sizeof **column);
-  if (!*column) return false;
-  for (size_t i = 0; i < m->n_column; i++) (*column)[i] = column_of(m->column[i]);
-  p->column = *column;
+  r->column = calloc(m->n_column, sizeof *r->column);
+  if (!r->column) return false;
+  for (size_t i = 0; i < m->n_column; i++) r->column[i] = column_of(m->column[i]);
+  p->column = r->column;
   return true;
 }
 
@@ -80,7 +91,7 @@ void quark__request_attached_locked(quark_connection_t *conn, const Quark__Attac
     a->uploaded = m->accepted->upload_next;
     a->params.nrhs = nrhs;
     r->rhs = nrhs <= QK_REQUEST_RHS_MAX ? calloc(nrhs, sizeof *r->rhs) : NULL;
-    if (!r->rhs || (m->submit && !read_submit(a, &r->column, m->submit))) {
+    if (!r->rhs || (m->submit && !read_submit(a, r, m->submit))) {
       quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for a request");
       return;
     }

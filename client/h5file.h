@@ -52,7 +52,7 @@ typedef struct qk_h5column {
   double true_residual; /* |b - M x| / |b| in double; NaN in a file of sources */
   int64_t iterations;
   double seconds;
-  char source[16];      /* "point", "wall", "z2", "z4", "upload", "sequential" */
+  char source[16];      /* "point", "wall", "z2", "z4", "upload", "sequential", "file" */
   int32_t site[4];      /* x, y, z, t of a source; -1 where it has none */
   int32_t spin, colour; /* -1: not of a single component */
   uint64_t seed;

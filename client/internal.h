@@ -100,6 +100,7 @@ typedef struct request {
   rhs_t *rhs;
   quark_attached_t *attached; /* NULL: submitted by this connection */
   quark_column_t *column;     /* of attached */
+  char *paths[2];             /* likewise */
   upload_t up;
   download_t *downloads;
 } request_t;

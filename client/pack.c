@@ -51,17 +51,31 @@ static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t
 }
 
 static Quark__Sink sink_of(const quark_params_t *p) {
+  if (p->sink_file.path) return QUARK__SINK__SINK_FILE;
   if (p->keep) return QUARK__SINK__SINK_KEEP;
   return p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
 }
 
+/* NULL: there is none. The path stays the user's. */
+static Quark__File *file_of(const quark_file_t *file, Quark__File *m) {
+  if (!file->path) return NULL;
+  quark__file__init(m);
+  m->path = (char *)(uintptr_t)file->path;
+  m->has_offset = file->offset > 0;
+  m->offset = file->offset;
+  m->has_size = file->size > 0;
+  m->size = file->size;
+  return m;
+}
+
 uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char *setup,
                             size_t *bytes) {
-  const size_t n = p->source == QUARK_UPLOAD ? 0 : p->nrhs;
+  const size_t n = p->source == QUARK_UPLOAD || p->source == QUARK_FILE ? 0 : p->nrhs;
   Quark__Column *column = calloc(n ? n : 1, sizeof *column),
                 **list = calloc(n ? n : 1, sizeof *list);
   Quark__Submit submit = QUARK__SUBMIT__INIT;
   Quark__Smearing smear;
+  Quark__File from, to;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   uint8_t *packed = NULL;
   if (!column || !list) goto out;
@@ -90,6 +104,8 @@ uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char
   submit.keep_ms = p->keep_ms;
   submit.has_detach_ms = p->detach_ms > 0;
   submit.detach_ms = p->detach_ms;
+  if (p->source == QUARK_FILE) submit.source_file = file_of(&p->source_file, &from);
+  submit.sink_file = file_of(&p->sink_file, &to);
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   message.submit = &submit;
   packed = qk_control_pack(&message.base, bytes);

@@ -7,6 +7,7 @@
  *   quark_connect
  *     quark_submit            the daemon has taken the request
  *     quark_upload ...        the bytes of all RHS, one after the other (uploaded sources only)
+ *     quark_flush             the daemon has them (only for those who will leave)
  *     quark_wait              for each RHS: how it ended
  *     quark_download          its solution
  *     quark_contract          correlators of solutions that the daemon keeps: another request
@@ -162,7 +163,8 @@ typedef enum quark_source {
   QUARK_WALL = 2,
   QUARK_Z2 = 3,
   QUARK_Z4 = 4,
-  QUARK_SEQUENTIAL = 5 /* through a kept solution */
+  QUARK_SEQUENTIAL = 5, /* through a kept solution */
+  QUARK_FILE = 6        /* of a file that the daemon opens */
 } quark_source_t;
 
 /* "degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"; NULL for others. Static storage. */
@@ -199,6 +201,13 @@ typedef struct quark_smearing {
   bool link_all; /* APE, stout: time-like links and staples too */
 } quark_smearing_t;
 
+/* A file that the daemon opens, below one of its --file-roots: all right-hand sides of the request, one after the other. */
+typedef struct quark_file {
+  const char *path; /* absolute; NULL: none. Read during quark_submit */
+  uint64_t offset;  /* of the first */
+  uint64_t size;    /* source: that the file must have; 0: it ends with the last */
+} quark_file_t;
+
 typedef struct quark_params {
   const char *setup; /* NULL: that of the connection's options */
   uint32_t nrhs;
@@ -220,6 +229,11 @@ typedef struct quark_params {
   /* The request outlives the connection: it is solved, and waits so long for somebody with this client id to attach to it. 0, the
    * default: it ends with the connection. */
   uint64_t detach_ms;
+  quark_file_t source_file; /* QUARK_FILE */
+  /* Solutions are written there and cannot be downloaded; a right-hand side without one is zeros. Nothing is replaced. Results
+   * come when all have ended and the file is complete; QUARK_NOT_FOUND, _DENIED, _IO_ERROR and _BAD_ARGUMENT tell what is wrong with a
+   * file. */
+  quark_file_t sink_file;
 } quark_params_t;
 
 QUARK_API void quark_params_init(quark_params_t *params);
@@ -251,6 +265,10 @@ QUARK_API quark_code_t quark_submit(quark_connection_t *conn, const quark_params
  * field_bytes in all), QUARK_NOT_FOUND (request). */
 QUARK_API quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
                                     size_t bytes, quark_error_t *err);
+
+/* Waits until the daemon has the right-hand sides that were uploaded whole: a detached request then needs its client no more.
+ * QUARK_NOT_FOUND, QUARK_TIMEOUT. */
+QUARK_API quark_code_t quark_flush(quark_connection_t *conn, uint64_t request, quark_error_t *err);
 
 /* How `rhs` ended; waits at most timeout_ms for it (0: looks; negative: for ever). QUARK_TIMEOUT:
  * it has not ended. */

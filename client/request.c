@@ -30,6 +30,8 @@ void quark__request_free(request_t *request) {
   free(request->rhs);
   free(request->attached);
   free(request->column);
+  free(request->paths[0]);
+  free(request->paths[1]);
   free(request);
 }
 
@@ -232,7 +234,12 @@ static quark_code_t check_params(const quark_connection_t *conn, const quark_par
   if (p->nrhs < 1 || p->nrhs > conn->max_rhs)
     return quark__fail(err, p->nrhs ? QUARK_TOO_LARGE : QUARK_BAD_ARGUMENT,
                        "nrhs = %u: a request has 1 to %u right-hand sides", p->nrhs, conn->max_rhs);
-  if (p->source != QUARK_UPLOAD && !p->column)
+  if (p->source == QUARK_FILE && !p->source_file.path)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "source_file.path = NULL: QUARK_FILE needs one");
+  if (p->sink_file.path && (p->keep || p->discard))
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "sink_file: solutions that go to a file cannot be kept or discarded");
+  if (p->source != QUARK_UPLOAD && p->source != QUARK_FILE && !p->column)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "column = NULL: a generated source needs %u",
                        p->nrhs);
   if (p->keep && p->discard)

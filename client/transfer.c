@@ -201,6 +201,34 @@ quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void
   return code;
 }
 
+/* Whether the daemon has the whole fields that were written. */
+static bool has_arrived(const request_t *r) {
+  return r->ended == r->nrhs || r->up.capacity == 0 ||
+         r->up.taken >= r->up.written / r->field_bytes * r->field_bytes;
+}
+
+quark_code_t quark_flush(quark_connection_t *conn, uint64_t request, quark_error_t *err) {
+  int64_t deadline = quark__now_ms() + conn->timeout_ms;
+  uint64_t taken = 0;
+  const request_t *r;
+  quark_code_t code;
+  pthread_mutex_lock(&conn->lock);
+  while ((code = quark__check_alive_locked(conn, err)) == QUARK_OK) {
+    r = quark__request_find_locked(conn, request);
+    if (!r || r->released)
+      code = quark__fail(err, QUARK_NOT_FOUND, "no request %llu", (unsigned long long)request);
+    if (code != QUARK_OK || has_arrived(r)) break;
+    if (r->up.taken > taken) deadline = quark__now_ms() + conn->timeout_ms;
+    taken = r->up.taken;
+    if (quark__wait_locked(conn, deadline)) continue;
+    code = quark__fail(err, QUARK_TIMEOUT, "the daemon has taken nothing of request %llu for %u ms",
+                       (unsigned long long)request, conn->timeout_ms);
+    break;
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
 /* ---- downloads ---- */
 
 static quark_code_t post_grant(quark_connection_t *conn, uint64_t request, download_t *d,

@@ -14,8 +14,7 @@ QK_STATUS_TABLE(X)
 _Static_assert((int)QUARK_OPENQCD == (int)QUARK__BASIS__BASIS_OPENQCD, "bases agree");
 _Static_assert((int)QUARK_KAPPA == (int)QUARK__NORMALISATION__NORMALISATION_KAPPA,
                "normalisations agree");
-_Static_assert((int)QUARK_SEQUENTIAL == (int)QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL,
-               "sources agree");
+_Static_assert((int)QUARK_FILE == (int)QUARK__SOURCE_KIND__SOURCE_FILE, "sources agree");
 _Static_assert((int)QUARK_HYP == (int)QUARK__LINK_SMEAR__LINK_SMEAR_HYP, "link smearings agree");
 _Static_assert((int)QUARK_DELTA == (int)QUARK__CHANNEL_KIND__CHANNEL_DELTA, "channels agree");
 _Static_assert((int)QUARK_F64 == (int)QUARK__DTYPE__DTYPE_F64, "dtypes agree");

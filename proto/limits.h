@@ -42,6 +42,11 @@ enum {
   QK_SMEAR_STEPS_MAX = 1000,             /* Gaussian smearing */
   QK_LINK_STEPS_MAX = 100,               /* link smearing */
 
+  QK_FILE_NAME_MAX = 1023, /* path in SUBMIT */
+  QK_FILE_LAST_MAX = 200,  /* its last part: room for that of a temporary name */
+  QK_FILE_ROOTS_MAX = 16,  /* folders that such paths may be in */
+  QK_FILE_TASKS = 2,       /* of them at a time that are read or written */
+
   QK_LOCAL_MAX = 256,   /* one message of the local socket */
   QK_LOCAL_PEERS = 256, /* connections of the local socket */
   QK_LOCAL_PUTS = 8,    /* fields that a client has handed over and that have not arrived */
@@ -55,6 +60,7 @@ enum {
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
 #define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */
 #define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */
+#define QK_FILE_BYTES_MAX (1ull << 60)    /* offset in a file */
 #define QK_DEADLINE_MS_MAX 31536000000ull /* deadline: a year */
 
 #endif

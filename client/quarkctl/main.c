@@ -12,6 +12,7 @@ static const struct {
     {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
     {"sequential", "solve through a propagator, with a gamma matrix at its end", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},
+    {"fetch", "get the solutions of a command that was detached", ctl_fetch},
     {"correlator", "hadron correlators, by the daemon or of a propagator file", ctl_correlator},
     {"workflow", "correlators of many configurations, quarks and sources, with resume",
      ctl_workflow},

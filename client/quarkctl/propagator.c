@@ -65,6 +65,7 @@ int ctl_propagator(int argc, char **argv) {
   };
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
+  o.solve.can_detach = o.solve.can_file = true;
   ctl_parse(&argp, argc, argv, &o);
   ctl_work_t work;
   quark_column_t *column = NULL;

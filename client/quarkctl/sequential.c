@@ -105,6 +105,7 @@ static int keep_first(const options_t *o, ctl_work_t *work, const quark_column_t
     return EXIT_AGAIN;
   }
   params.source = o->source.kind;
+  params.sink_file.path = NULL; /* this one stays with the daemon */
   ctl_catch_signals();
   ctl_progress_begin(&progress, work->nrhs, o->solve.progress);
   const int code = ctl_keep(work->conn, &params, work->nrhs, columns,
@@ -150,6 +151,7 @@ int ctl_sequential(int argc, char **argv) {
   };
   options_t o = {.sink = {.gamma = 15}};
   ctl_solve_options_init(&o.solve);
+  o.solve.can_file = true;
   ctl_parse(&argp, argc, argv, &o);
   ctl_work_t work;
   quark_column_t *columns = NULL;

@@ -2,15 +2,20 @@
 
 #include "client/quarkctl/solving.h"
 
-enum { OPT_IN = 0x200, OPT_DATASET };
+enum { OPT_IN = 0x200, OPT_DATASET, OPT_SOURCE };
 
 typedef struct options {
   ctl_solve_options_t solve;
-  const char *in, *dataset;
+  const char *in, *dataset, *text;
+  qk_filespec_t source; /* path "": from `in` */
 } options_t;
 
 static const struct argp_option argp_options[] = {
-    {"in", OPT_IN, "FILE", 0, "HDF5 file with right-hand sides (required)", 1},
+    {"in", OPT_IN, "FILE", 0, "HDF5 file with right-hand sides (this or --source)", 1},
+    {"source", OPT_SOURCE, "FILE", 0,
+     "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields there, as they are on "
+     "the wire",
+     1},
     {"dataset", OPT_DATASET, "NAME", 0,
      "where they are in it (field, or the only one of that shape)", 1},
     {0},
@@ -25,6 +30,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_IN:
     o->in = arg;
     return 0;
+  case OPT_SOURCE:
+    ctl_filespec(state, "source", arg, true, &o->source);
+    o->text = arg;
+    return 0;
   case OPT_DATASET:
     o->dataset = arg;
     return 0;
@@ -32,7 +41,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     argp_usage(state);
     return 0;
   case ARGP_KEY_END:
-    if (!o->in) argp_error(state, "--in is required");
+    if (!o->in == !o->text) argp_error(state, "--in or --source is required");
+    if (o->text && o->dataset) argp_error(state, "--dataset is for --in");
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -71,12 +81,29 @@ static int check_dims(const options_t *o, const qk_h5file_t *in, const quark_rep
   return 0;
 }
 
+static void take_input(const options_t *o, ctl_work_t *work) {
+  const qk_filespec_t *file = &o->source;
+  work->kind = "solution";
+  work->source = o->in ? o->in : o->text;
+  work->params.source = QUARK_UPLOAD;
+  work->nrhs = file->nrhs ? file->nrhs : 1;
+  if (o->in) {
+    work->nrhs = qk_h5file_nrhs(work->in);
+    return;
+  }
+  work->params.source = QUARK_FILE;
+  work->params.source_file =
+      (quark_file_t){.path = file->path, .offset = file->offset, .size = file->size};
+  work->whole = true;
+}
+
 int ctl_solve(int argc, char **argv) {
   static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = argp_options,
       .parser = parse,
-      .doc = "Solves M x = b for every right-hand side b in a file.\v"
+      .doc = "Solves M x = b for every right-hand side b in a file, of this program or of the "
+             "daemon.\v"
              "Exit codes: 65 a bad file, or a right-hand side did not reach the tolerance, 69 no "
              "daemon, 75 try again "
              "later.",
@@ -84,11 +111,12 @@ int ctl_solve(int argc, char **argv) {
   };
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
+  o.solve.can_detach = o.solve.can_file = true;
   ctl_parse(&argp, argc, argv, &o);
   qk_h5file_t *in = NULL;
   qk_err_t err = {0};
-  if (qk_h5file_open(o.in, o.dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
-  int code = settle(&o, in, &o.solve.params);
+  if (o.in && qk_h5file_open(o.in, o.dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);
+  int code = in ? settle(&o, in, &o.solve.params) : 0;
   if (code) {
     qk_h5file_close(in);
     return code;
@@ -96,12 +124,9 @@ int ctl_solve(int argc, char **argv) {
   ctl_work_t work;
   code = ctl_work_begin(&work, &o.solve);
   work.in = in;
-  if (code == 0) code = check_dims(&o, in, &work.report);
+  if (code == 0 && in) code = check_dims(&o, in, &work.report);
   if (code == 0) {
-    work.nrhs = qk_h5file_nrhs(in);
-    work.kind = "solution";
-    work.source = o.in;
-    work.params.source = QUARK_UPLOAD;
+    take_input(&o, &work);
     code = ctl_work_run(&work);
   }
   ctl_work_end(&work);

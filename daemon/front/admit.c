@@ -2,10 +2,18 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/filing.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/setups.h"
 
+static void end_filing(qk_job_t *job) {
+  qk_filing_destroy(job->filing);
+}
+
+const qk_ties_t QK_SERVER_TIES = {.end = end_filing, .drop = qk_spill_forget};
+
 static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
+  if (!qk_filing_told(job)) return;
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
     if (job->rhs[i].state == QK_RHS_ENDED) qk_reply_result(server, session, &job->rhs[i]);
 }
@@ -67,6 +75,8 @@ static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &server->space,
+                      .ties = &QK_SERVER_TIES,
+                      .spill = server->spill,
                       .client_id = session->client_id,
                       .user = session->user,
                       .keep = server->settings->keep_time};
@@ -87,8 +97,10 @@ static qk_status_t check_detach(const qk_server_t *server, uint64_t detach_ms, q
                  (unsigned long long)detach_ms, limit);
 }
 
+/* bytes: what it would have taken; 0: not known. */
 static void reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
-                   const qk_err_t *err) {
+                   int64_t bytes, const qk_err_t *err) {
+  if (err->code == QK_BUSY && bytes > 0) qk_spill_make_room(server->spill, session, bytes);
   server->count.rejected++;
   qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
          (unsigned long long)request, qk_status_name(err->code), err->text);
@@ -126,6 +138,7 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
   qk_reply_accepted(server, session, job, false);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
+  qk_filing_begin(job);
   return QK_OK;
 }
 
@@ -141,15 +154,20 @@ void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Su
   if (err.code == QK_OK) check_state(server, session, submit->request, mount, &err);
   const qk_terms_t terms = mount ? terms_of(server, session, mount) : (qk_terms_t){0};
   if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
+  const int64_t cost = err.code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
+  if (err.code == QK_OK)
+    qk_filing_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
   if (err.code == QK_OK) check_keep_time(server, submit, &err);
   if (err.code == QK_OK) check_detach(server, submit->detach_ms, &err);
   if (err.code == QK_OK) check_user(server, session, submit->nrhs, &err);
-  if (err.code == QK_OK) check_shm(server, qk_job_cost(submit, terms.dims), &err);
+  if (err.code == QK_OK) check_shm(server, cost, &err);
   if (err.code == QK_OK)
     qk_restore_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
   if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
+  if (err.code == QK_OK && qk_filing_create(server, job, submit, &err) != QK_OK)
+    qk_job_destroy(job);
   if (err.code == QK_OK) enter(server, session, job, &err);
-  if (err.code != QK_OK) reject(server, session, submit->request, &err);
+  if (err.code != QK_OK) reject(server, session, submit->request, cost, &err);
 }
 
 /* Where a contraction is made: with the setup of its propagator a. */
@@ -168,11 +186,12 @@ void qk_admit_contract(qk_server_t *server, qk_session_t *session,
   if (err.code == QK_OK) check_state(server, session, contract->request, mount, &err);
   const qk_terms_t terms = terms_of(server, session, mount);
   if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
+  const int64_t cost = err.code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
   if (err.code == QK_OK) check_detach(server, contract->detach_ms, &err);
   if (err.code == QK_OK) check_user(server, session, 1, &err);
-  if (err.code == QK_OK) check_shm(server, qk_job_cost_contract(contract, terms.dims), &err);
+  if (err.code == QK_OK) check_shm(server, cost, &err);
   if (err.code == QK_OK) qk_restore_check(server, NULL, 0, &err);
   if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
   if (err.code == QK_OK) enter(server, session, job, &err);
-  if (err.code != QK_OK) reject(server, session, contract->request, &err);
+  if (err.code != QK_OK) reject(server, session, contract->request, cost, &err);
 }

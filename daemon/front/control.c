@@ -3,6 +3,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/filing.h"
 #include "daemon/front/setups.h"
 #include "proto/control.h"
 
@@ -99,7 +100,8 @@ static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Gr
     if (rhs->state == QK_RHS_ACKED) return;
     job->used_at = qk_server_now(server);
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
-    if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution)
+    if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
+        !rhs->spilled)
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
               job->sink == QUARK__SINK__SINK_KEEP ? job->keep : server->settings->keep);
     if (err.code == QK_OK) qk_data_offer(server, rhs);
@@ -124,12 +126,12 @@ static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack 
   for (size_t i = 0; i < ack->n_rhs; i++) {
     if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
     qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
-    if (rhs->state == QK_RHS_ENDED)
+    if (rhs->state == QK_RHS_ENDED && qk_filing_told(job))
       acknowledge(server, rhs);
     else if (rhs->state != QK_RHS_ACKED)
       qk_fail(&err, QK_BAD_ARGUMENT, "rhs %u has not ended", ack->rhs[i]);
   }
-  for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0; i++)
+  for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
     if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(server, &job->rhs[i]);
   if (err.code != QK_OK) complain(server, session, ack->request, &err);
   if (job->acked == job->nrhs && qk_keep_count(job) == 0) {

@@ -119,7 +119,7 @@ static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t 
     return;
   }
   server->count.bytes_in += frame->chunk_bytes;
-  qk_data_arrived(server, session, job, ready, failed, false);
+  qk_data_arrived(server, session, job, ready, failed, qk_frame_is_last(frame));
 }
 
 static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/filing.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/setups.h"
 
@@ -64,7 +65,8 @@ void qk_dispatch_ended(qk_server_t *server, qk_rhs_t *rhs) {
   qk_log(QK_LOG_DEBUG, "dispatch", rhs->job->name, "rhs %u: %s, residual %.3g, %llu iterations",
          rhs->index, qk_status_name(o->status), o->true_residual,
          (unsigned long long)o->iterations);
-  if (session) qk_reply_result(server, session, rhs);
+  if (session && qk_filing_told(rhs->job)) qk_reply_result(server, session, rhs);
+  qk_filing_ended(rhs->job);
   qk_data_offer(server, rhs);
 }
 

@@ -18,7 +18,7 @@ static void free_source(qk_rhs_t *rhs) {
   rhs->charged_source = false;
 }
 
-void qk_rhs_drop_solution(qk_rhs_t *rhs) {
+void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
   qk_shm_destroy(rhs->solution);
   rhs->solution = NULL;
@@ -31,7 +31,13 @@ void qk_rhs_drop_solution(qk_rhs_t *rhs) {
       qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
   }
   rhs->charged_solution = false;
+  rhs->hashed = 0;
   qk_journal_mark_rhs(rhs);
+}
+
+void qk_rhs_drop_solution(qk_rhs_t *rhs) {
+  if (rhs->job->ties) rhs->job->ties->drop(rhs);
+  qk_rhs_unload(rhs);
 }
 
 static int64_t overhead(const Quark__Submit *submit) {
@@ -65,12 +71,17 @@ static uint64_t correlator_bytes(const Quark__Contraction *c, const uint32_t dim
 }
 
 static bool has_solutions(Quark__Sink sink) {
-  return sink == QUARK__SINK__SINK_DOWNLOAD || sink == QUARK__SINK__SINK_KEEP;
+  return sink != QUARK__SINK__SINK_NONE;
+}
+
+/* Whether its fields come from outside. */
+static bool has_sources(Quark__SourceKind source) {
+  return source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || source == QUARK__SOURCE_KIND__SOURCE_FILE;
 }
 
 int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
   int64_t fields = 0;
-  if (submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD) fields += submit->nrhs;
+  if (has_sources(submit->source)) fields += submit->nrhs;
   if (has_solutions(submit->sink)) fields += submit->nrhs;
   return fields * (int64_t)qk_job_field_bytes(submit, dims) + overhead(submit);
 }
@@ -110,6 +121,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->mount = qk_mount_hold(terms->mount);
   job->budget = terms->budget;
   job->space = terms->space;
+  job->ties = terms->ties;
+  job->spill = terms->spill;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
   job->nrhs = nrhs;
@@ -132,6 +145,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
 /* The memory of a job alone: nothing of it is charged. */
 static void release_memory(qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
+  if (job->ties) job->ties->end(job);
   qk_journal_drop_job(job);
   qk_mount_release(job->mount);
   qk_sched_user_release(job->user);
@@ -177,8 +191,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
   const int64_t cost = qk_job_cost(submit, terms->dims), kept = keep ? submit->nrhs * bytes : 0;
   qk_status_t status = check_room(terms, cost, kept, err);
   if (status != QK_OK) return status;
-  qk_job_t *job = allocate(submit->nrhs, submit->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
-                           submit->sink, terms);
+  qk_job_t *job = allocate(submit->nrhs, has_sources(submit->source), submit->sink, terms);
   if (!job || !copy_source(job, submit) || !copy_message(job, &submit->base)) {
     if (job) release_memory(job);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides",
@@ -372,6 +385,13 @@ static bool pass_field(qk_job_t *job, uint32_t rhs) {
   return job->rhs[rhs].state == QK_RHS_UPLOADING;
 }
 
+void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
+  QK_ASSERT(rhs->state == QK_RHS_UPLOADING && !rhs->source);
+  rhs->source = field;
+  rhs->job->used_at = now;
+  complete(rhs, 0);
+}
+
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk_err_t *err) {
   const uint64_t next = job->upload_next / job->field_bytes;
   if (job->contraction || job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || rhs >= job->nrhs)
@@ -440,8 +460,9 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
 }
 
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {
-  return rhs->state == QK_RHS_ENDED && rhs->outcome.written && rhs->solution ? rhs->job->field_bytes
-                                                                             : 0;
+  const bool there =
+      rhs->state == QK_RHS_ENDED && rhs->outcome.written && (rhs->solution || rhs->spilled);
+  return there && rhs->job->sink != QUARK__SINK__SINK_FILE ? rhs->job->field_bytes : 0;
 }
 
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err) {
@@ -461,7 +482,7 @@ qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk
 }
 
 bool qk_rhs_sendable(const qk_rhs_t *rhs) {
-  return rhs->sent < rhs->granted && qk_rhs_bytes(rhs) > 0;
+  return rhs->sent < rhs->granted && rhs->solution && qk_rhs_bytes(rhs) > 0;
 }
 
 qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data) {

@@ -27,6 +27,7 @@
 #include "daemon/front/list.h"
 #include "daemon/front/sched.h"
 #include "daemon/front/shm.h"
+#include "daemon/front/spill.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
 
@@ -49,7 +50,14 @@ typedef struct qk_outcome {
 
 struct qk_mount;
 typedef struct qk_job qk_job_t;
+typedef struct qk_filing qk_filing_t; /* filing.h */
 typedef struct qk_rhs qk_rhs_t;
+
+/* What others have tied to jobs and lets go with them. */
+typedef struct qk_ties {
+  void (*end)(qk_job_t *job);  /* it is about to be destroyed */
+  void (*drop)(qk_rhs_t *rhs); /* so is its solution */
+} qk_ties_t;
 
 struct qk_rhs {
   qk_sched_item_t queue; /* in the scheduler while QUEUED */
@@ -68,6 +76,8 @@ struct qk_rhs {
   bool marked;  /* for the journal */
   bool spooled; /* an upload: it is in the spool */
   qk_spool_task_t *spooling; /* NULL: it is not being written there */
+  bool spilled;              /* its solution is on the disk; solution NULL: only there */
+  qk_spill_task_t *moving;   /* NULL: the solution is on its way neither to the disk nor back */
   uint64_t checksum;         /* of an upload that is complete */
   uint32_t attempt;          /* times that a solution was made again after its RESULT: 0 at first */
   uint64_t iterations;       /* while running */
@@ -88,6 +98,8 @@ struct qk_job {
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
   qk_shm_space_t *space; /* of its fields */
+  const qk_ties_t *ties; /* NULL: there are none */
+  qk_spill_t *spill;     /* where its solutions may go; NULL: nowhere */
   int64_t overhead;      /* bytes charged besides fields */
   qk_sched_user_t *user; /* whose it is; held */
   int holds;             /* RHS that use solutions of this job and have not ended */
@@ -111,6 +123,7 @@ struct qk_job {
   Quark__Column *column;           /* [nrhs] of generated sources */
   Quark__Smearing *smear;          /* of the source; NULL: none */
   Quark__Contraction *contraction; /* NULL: solves */
+  qk_filing_t *filing;             /* NULL: neither source nor solutions are files */
   double accepted_at;              /* seconds of the loop's clock */
   double deadline;                 /* likewise; 0: none */
   int priority;                    /* 0 .. QK_PRIORITY_MAX */
@@ -141,6 +154,8 @@ typedef struct qk_terms {
   double now;   /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
+  const qk_ties_t *ties;    /* NULL: none */
+  qk_spill_t *spill;        /* likewise */
   const uint8_t *client_id; /* NULL: zeros */
   bool again;               /* it was accepted before: there may be less room than it takes */
   qk_sched_user_t
@@ -177,6 +192,8 @@ qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk
 void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
 /* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in qk_job_upload. */
 void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
+/* The source, which has been read from a file: UPLOADING to QUEUED. Takes the field. */
+void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now);
 /* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up to there are in its source. */
 void qk_job_resume_upload(qk_job_t *job, uint64_t next);
 /* Moves the upload credit up; true where it is worth telling. */
@@ -187,6 +204,8 @@ bool qk_job_raise_credit(qk_job_t *job);
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
 /* RUNNING to QUEUED, as if it had never been in a slot. */
 void qk_rhs_again(qk_rhs_t *rhs);
+/* The solution, which is on the disk, leaves memory. */
+void qk_rhs_unload(qk_rhs_t *rhs);
 /* Frees the solution of an ended RHS; the RESULT stays. */
 void qk_rhs_drop_solution(qk_rhs_t *rhs);
 /* rhs is made of this kept solution from now on, uses[i], until it ends. */

@@ -129,11 +129,11 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d is outside 0 .. 3", s->basis);
   if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_KAPPA)
     return qk_fail(err, QK_BAD_ARGUMENT, "normalisation = %d is outside 0 .. 1", s->normalisation);
-  if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
-    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 5", s->source);
-  if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_KEEP)
-    return qk_fail(err, QK_BAD_ARGUMENT, "sink = %d: 1 (download), 2 (none) and 3 (keep) are known",
-                   s->sink);
+  if ((int)s->source < 0 || s->source > QUARK__SOURCE_KIND__SOURCE_FILE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 6", s->source);
+  if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_FILE)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "sink = %d: 1 (download), 2 (none), 3 (keep) and 4 (file) are known", s->sink);
   return QK_OK;
 }
 
@@ -172,7 +172,9 @@ qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_smearing(s->smear, "smear", err);
   if (status != QK_OK) return status;
-  size_t columns = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ? 0 : s->nrhs;
+  const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
+                      s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+  size_t columns = fields ? 0 : s->nrhs;
   if (s->n_column != columns)
     return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns where this source needs %zu", s->n_column,
                    columns);

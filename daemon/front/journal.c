@@ -322,7 +322,7 @@ static bool write_rhs(qk_journal_t *j, const qk_rhs_t *rhs) {
   sqlite3_bind_int(s, 3, rhs->state);
   bind_text(s, 4, rhs->source ? rhs->source->name : "");
   bind_text(s, 5, rhs->solution && rhs->state >= QK_RHS_ENDED ? rhs->solution->name : "");
-  sqlite3_bind_int(s, 6, rhs->spooled);
+  sqlite3_bind_int(s, 6, rhs->spooled | rhs->spilled << 1);
   sqlite3_bind_int64(s, 7, (int64_t)rhs->checksum);
   sqlite3_bind_int(s, 8, rhs->losses);
   sqlite3_bind_int64(s, 9, rhs->attempt);
@@ -537,9 +537,11 @@ qk_status_t qk_journal_each_rhs(qk_journal_t *j, int64_t job, qk_rhs_row_fn *fn,
   int rc;
   sqlite3_bind_int64(s, 1, job);
   while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+    const int files = sqlite3_column_int(s, 4);
     qk_rhs_t rhs = {.index = (uint32_t)sqlite3_column_int64(s, 0),
                     .state = (qk_rhs_state_t)sqlite3_column_int(s, 1),
-                    .spooled = sqlite3_column_int(s, 4),
+                    .spooled = files & 1,
+                    .spilled = files & 2,
                     .checksum = (uint64_t)sqlite3_column_int64(s, 5),
                     .losses = sqlite3_column_int(s, 6),
                     .attempt = (uint32_t)sqlite3_column_int64(s, 7)};

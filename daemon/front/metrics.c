@@ -75,6 +75,8 @@ static void write_service(FILE *out, const qk_server_t *server) {
         (double)server->budget.used);
   gauge(out, "memory_limit_bytes", "Its limit.", (double)server->budget.limit);
   gauge(out, "kept_bytes", "Solutions kept by handle.", (double)c.kept_bytes);
+  gauge(out, "spilled_bytes", "Solutions that wait on the disk.",
+        (double)qk_spill_bytes(server->spill));
   counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
   counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
   counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);

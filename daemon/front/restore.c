@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/filing.h"
 #include "daemon/front/setups.h"
 
 enum { OPERATOR_MAX = 400, DIMS_MAX = 64 };
@@ -144,6 +145,10 @@ static bool is_upload(const qk_job_t *job) {
   return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
 }
 
+static bool is_file(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+}
+
 /* The uploaded field from shared memory, or else from the spool. */
 static bool find_source(const scene_t *scene, qk_rhs_t *rhs, const char *name) {
   const qk_job_t *job = rhs->job;
@@ -163,10 +168,10 @@ static bool find_source(const scene_t *scene, qk_rhs_t *rhs, const char *name) {
   return false;
 }
 
-/* Has not ended: an upload without its bytes goes back to uploading. */
+/* Has not ended: an upload without its bytes goes back to uploading, a file is read again. */
 static void restore_open(const scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state,
                          const char *source) {
-  if (!is_upload(rhs->job)) return;
+  if (!is_upload(rhs->job) && !is_file(rhs->job)) return;
   const bool found = find_source(scene, rhs, source);
   if (state != QK_RHS_UPLOADING && found) rhs->state = QK_RHS_QUEUED;
 }
@@ -174,8 +179,9 @@ static void restore_open(const scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t sta
 /* Its solution went with the machine. True where it will be made again. */
 static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
   if (state == QK_RHS_ACKED) return false;
-  if (is_upload(rhs->job) && !find_source(scene, rhs, source)) return false;
-  rhs->state = QK_RHS_QUEUED;
+  const bool found = !(is_upload(rhs->job) || is_file(rhs->job)) || find_source(scene, rhs, source);
+  if (!found && is_upload(rhs->job)) return false;
+  rhs->state = found ? QK_RHS_QUEUED : QK_RHS_UPLOADING;
   rhs->attempt++;
   scene->again++;
   return true;
@@ -197,14 +203,17 @@ static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const cha
     restore_open(scene, rhs, row->state, source);
     return;
   }
-  const bool had = outcome.written && solution[0];
-  if (had && qk_shm_adopt(job->space, solution, job->field_bytes, &rhs->solution, &err) != QK_OK) {
+  const bool spilled = outcome.written && row->spilled && qk_spill_restore(job->spill, rhs);
+  const bool had = outcome.written && (solution[0] || row->spilled);
+  if (had && qk_shm_adopt(job->space, solution, job->field_bytes, &rhs->solution, &err) != QK_OK &&
+      !spilled) {
     if (make_again(scene, rhs, row->state, source)) return;
     scene->lost++;
     outcome.written = false;
     if (row->state == QK_RHS_ENDED) outcome = GONE;
   }
   qk_rhs_end(rhs, &outcome, scene->now);
+  if (spilled && !rhs->solution) qk_rhs_unload(rhs);
   if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
 }
 
@@ -217,7 +226,7 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
   qk_job_resume_upload(job, next);
 }
 
-static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
+static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_server_t *server = scene->server;
   qk_mount_t *mount = mount_of(scene, row->setup);
@@ -229,6 +238,8 @@ static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_ro
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&server->space,
+                            .ties = &QK_SERVER_TIES,
+                            .spill = server->spill,
                             .client_id = session->client_id,
                             .user = session->user,
                             .keep = server->settings->keep_time,
@@ -243,6 +254,8 @@ static qk_status_t remake(scene_t *scene, qk_session_t *session, const qk_job_ro
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
     if (m && qk_job_check(m, mount->dims, err) == QK_OK)
       status = qk_job_create(m, &terms, job, err);
+    if (status == QK_OK && (status = qk_filing_create(scene->server, *job, m, err)) != QK_OK)
+      qk_job_destroy(*job);
     if (m) quark__submit__free_unpacked(m, NULL);
   }
   return status;
@@ -268,6 +281,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_dispatch_open(job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
+  qk_filing_begin(job);
   scene->jobs++;
   scene->own += job->mount->id == 0;
   scene->rhs += job->nrhs - job->ended;
@@ -378,6 +392,7 @@ qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err) {
   if (state && status == QK_OK) status = qk_spool_open(&server->loop, dir, &server->spool, err);
   if (state && status == QK_OK)
     status = qk_journal_open(dir, server->spool, qk_server_now(server), &server->journal, err);
+  if (state && status == QK_OK) status = qk_spill_open(server, &server->spill, err);
   if (state && status == QK_OK) status = restore(server, err);
   if (status != QK_OK) {
     server->space.leave = true;
@@ -467,6 +482,7 @@ void qk_restore_seal(qk_server_t *server, bool leave) {
 
 void qk_restore_close(qk_server_t *server) {
   qk_journal_close(server->journal);
+  qk_spill_close(server->spill);
   qk_spool_close(server->spool);
   if (server->lock >= 0) close(server->lock);
 }

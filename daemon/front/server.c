@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/filing.h"
 #include "daemon/front/local.h"
 #include "daemon/front/restore.h"
 #include "daemon/front/runtime.h"
@@ -97,16 +98,18 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (job->deadline > 0 && now >= job->deadline) qk_dispatch_cancel(server, rhs, QK_DEADLINE, "");
-    if (job->sink == QUARK__SINK__SINK_DOWNLOAD && rhs->solution && rhs->state == QK_RHS_ENDED &&
+    if (job->sink == QUARK__SINK__SINK_DOWNLOAD && (rhs->solution || rhs->spilled) &&
+        rhs->state == QK_RHS_ENDED &&
         now - rhs->ended_at > fmax(job->detach, server->settings->keep))
       qk_rhs_drop_solution(rhs);
   }
+  qk_filing_tick(job);
   if (job->progress_due && job->running > 0 && now >= job->progress_at) {
     qk_reply_progress(server, session, job);
     job->progress_due = false;
     job->progress_at = now + QK_PROGRESS_MS * 1e-3;
   }
-  if (session->away && qk_job_detach_over(job, now)) {
+  if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
     qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
     qk_dispatch_forget(server, job);
     if (qk_link_alone(&session->jobs)) session->doomed = true;
@@ -135,7 +138,8 @@ static bool idle(const qk_server_t *server) {
     const qk_session_t *session = server->sessions.at[i];
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      if (session->away && server->journal && job->ended == job->nrhs) continue; /* it stays */
+      if (session->away && server->journal && job->ended == job->nrhs && !qk_filing_busy(job))
+        continue;                               /* it stays */
       if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
     }
   }
@@ -179,6 +183,7 @@ static void on_tick(uv_timer_t *timer) {
   qk_local_tick(server->local, now);
   if (server->stopping) return;
   tick_sessions(server, now);
+  qk_spill_tick(server->spill);
   if (!server->draining) drain_in_time(server);
   if (!server->draining) return;
   const bool finished = idle(server);
@@ -391,6 +396,8 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_loop(server, err);
   if (s == QK_OK) s = qk_setups_open(server, err);
+  if (s == QK_OK)
+    s = qk_files_open(&server->loop, server->settings->file_roots, &server->files, err);
   if (s == QK_OK) s = qk_restore_open(server, err);
   if (s != QK_OK) return s;
   server->space.loop = &server->loop.uv;
@@ -424,6 +431,7 @@ static void close_all(qk_server_t *server) {
   qk_zap_close(server->zap);
   if (server->loop_ready) qk_loop_fini(&server->loop);
   qk_restore_close(server);
+  qk_files_close(server->files);
   if (server->zmq) zmq_ctx_term(server->zmq);
   if (server->dir[0]) rmdir(server->dir);
   if (server->announced && server->settings->endpoint_file) unlink(server->settings->endpoint_file);

@@ -10,12 +10,14 @@
  *   limits.c    what settings limit, and SIGHUP
  *   setups.h    which setups there are, LOAD and DROP
  *   local.h     whole fields, to and from clients on this machine
+ *   filing.h    sources and solutions that are files
  */
 #ifndef QK_FRONT_SERVER_H
 #define QK_FRONT_SERVER_H
 
 #include <zmq.h>
 
+#include "daemon/front/files.h"
 #include "daemon/front/http.h"
 #include "daemon/front/keep.h"
 #include "daemon/front/metrics.h"
@@ -73,6 +75,8 @@ typedef struct qk_server {
   qk_shm_space_t space;
   qk_spool_t *spool; /* NULL without --state, so is the journal */
   qk_journal_t *journal;
+  qk_spill_t *spill; /* likewise */
+  qk_files_t *files;
   qk_outbox_t outbox;
   double started, drain_until;
   bool send_blocked; /* downloads wait for `retry`: the socket was full */
@@ -121,6 +125,8 @@ void qk_data_arrived(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
 
 /* ---- admit.c ---- */
+/* Of all jobs. */
+extern const qk_ties_t QK_SERVER_TIES;
 void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit);
 void qk_admit_contract(qk_server_t *server, qk_session_t *session, const Quark__Contract *contract);
 void qk_admit_attach(qk_server_t *server, qk_session_t *session, const qk_job_t *job);

@@ -94,6 +94,9 @@ static const qk_config_row_t ROWS[] = {
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
      "folder that keeps accepted requests and their results over a restart; without it they end "
      "with the daemon"},
+    {"file-roots", QK_CONFIG_STRING, AT(file_roots), NULL, 0, 0, "DIR[:DIR...]",
+     "folders in which clients may name files, of right-hand sides to read and of solutions to "
+     "write; without it none"},
     {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of uploads and results together; 0 is half of what is free in /dev/shm"},
     {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
@@ -111,6 +114,9 @@ static const qk_config_row_t ROWS[] = {
      "limit of what one user may keep by handle; 0 is three quarters of --max-memory"},
     {"user-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
      "limit of uploads and results of one user together; 0: none but --max-memory"},
+    {"spill", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(spill), "0", 0, 1ll << 50, "BYTES",
+     "limit of solutions that wait in the state folder in place of memory, as their clients are "
+     "away or slow and others have no room; 0: none do"},
     {"user-rhs", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_rhs), "0", 0, 1 << 30, "N",
      "right-hand sides of one user that may wait or run; 0: any number"},
     {"drain-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(drain_timeout), "600", 0, 31536000,
@@ -266,6 +272,7 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
 
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
+  if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
   qk_status_t status = check_mass(s, err);
   if (status == QK_OK) status = qk_load_check_name("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);

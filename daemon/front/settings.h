@@ -21,7 +21,8 @@ typedef struct qk_settings {
   const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
   const char *mg_checkpoint;
   const char *mpirun, *engine;
-  const char *state; /* NULL: nothing outlives the daemon */
+  const char *file_roots; /* NULL: no files of clients */
+  const char *state;      /* NULL: nothing outlives the daemon */
   const char *listen, *listen_data, *http, *endpoint_file, *pidfile; /* http: NULL is none */
   const char *curve_key, *curve_clients;                             /* both or neither */
   int local;                                                         /* 0 is yes */
@@ -31,6 +32,7 @@ typedef struct qk_settings {
   int64_t max_memory;      /* 0: half of what is free in /dev/shm */
   int64_t keep_memory;     /* of one user; 0: three quarters of max_memory */
   int64_t user_memory;     /* 0: no limit but max_memory */
+  int64_t spill;           /* bytes; 0: nothing leaves memory */
   int64_t user_rhs;        /* 0: no limit */
   double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout; /* seconds */
   int log_level, log_format;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
-#include "daemon/base/file.h"
 #include "daemon/base/mem.h"
 #include "proto/frame.h"
 
@@ -31,7 +30,7 @@ struct qk_spool_task {
   qk_err_t err;
 };
 
-static void path_of(const qk_spool_t *spool, int64_t job, uint32_t index, char path[QK_FILE_PATH]) {
+void qk_spool_path(const qk_spool_t *spool, int64_t job, uint32_t index, char path[QK_FILE_PATH]) {
   snprintf(path, QK_FILE_PATH, "%s/%lld-%u", spool->dir, (long long)job, index);
 }
 
@@ -99,7 +98,7 @@ qk_status_t qk_spool_write(qk_spool_t *spool, int64_t job, uint32_t index, const
     qk_free(t);
     return qk_fail(err, QK_IO_ERROR, "%s: %s", field->name, strerror(e));
   }
-  path_of(spool, job, index, t->path);
+  qk_spool_path(spool, job, index, t->path);
   t->bytes = field->bytes;
   t->done = done;
   t->arg = arg;
@@ -131,7 +130,7 @@ static ssize_t read_all(int fd, void *data, size_t bytes) {
 qk_status_t qk_spool_read(const qk_spool_t *spool, int64_t job, uint32_t index, uint64_t checksum,
                           void *data, size_t bytes, qk_err_t *err) {
   char path[QK_FILE_PATH];
-  path_of(spool, job, index, path);
+  qk_spool_path(spool, job, index, path);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
   const ssize_t got = qk_fault(QK_FAULT_READ) ? -1 : read_all(fd, data, bytes);
@@ -149,7 +148,7 @@ qk_status_t qk_spool_read(const qk_spool_t *spool, int64_t job, uint32_t index, 
 void qk_spool_remove(const qk_spool_t *spool, int64_t job, uint32_t index) {
   char path[QK_FILE_PATH];
   if (!spool) return;
-  path_of(spool, job, index, path);
+  qk_spool_path(spool, job, index, path);
   unlink(path);
 }
 

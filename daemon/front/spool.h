@@ -5,6 +5,7 @@
 #ifndef QK_FRONT_SPOOL_H
 #define QK_FRONT_SPOOL_H
 
+#include "daemon/base/file.h"
 #include "daemon/front/loop.h"
 #include "daemon/front/shm.h"
 
@@ -33,6 +34,8 @@ qk_status_t qk_spool_read(const qk_spool_t *spool, int64_t job, uint32_t index, 
 void qk_spool_remove(const qk_spool_t *spool, int64_t job, uint32_t index);
 /* Removes the files of jobs for which `known` says false; returns how many. */
 int qk_spool_sweep(const qk_spool_t *spool, bool (*known)(void *arg, int64_t job), void *arg);
+/* Where the file of (job, index) is, or would be. */
+void qk_spool_path(const qk_spool_t *spool, int64_t job, uint32_t index, char path[QK_FILE_PATH]);
 /* Bytes that could be written now. */
 int64_t qk_spool_free_bytes(const qk_spool_t *spool);
 

@@ -201,7 +201,8 @@ bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
   fill.slot = slot;
   fill.ticket = ticket;
-  fill.source = job->source;
+  fill.source = job->source == QUARK__SOURCE_KIND__SOURCE_FILE ? QUARK__SOURCE_KIND__SOURCE_UPLOAD
+                                                               : job->source;
   fill.column = job->column ? &job->column[rhs->index] : NULL;
   fill.smear = job->smear;
   fill.shm_in = rhs->source ? rhs->source->name : NULL;

@@ -157,6 +157,19 @@ static void save_requests(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
   m.submit = &submit;
   save_client("legal-submit", &m);
+  Quark__File from = QUARK__FILE__INIT, to = QUARK__FILE__INIT;
+  from.path = "/data/b.raw";
+  to.path = "/data/x.raw";
+  from.has_offset = from.has_size = 1;
+  from.offset = 64;
+  from.size = 1 << 20;
+  submit.source = QUARK__SOURCE_KIND__SOURCE_FILE;
+  submit.sink = QUARK__SINK__SINK_FILE;
+  submit.n_column = 0;
+  submit.keep_ms = 0;
+  submit.source_file = &from;
+  submit.sink_file = &to;
+  save_client("legal-submit-files", &m);
 
   Quark__Channel meson = QUARK__CHANNEL__INIT, delta = QUARK__CHANNEL__INIT;
   Quark__Channel *channel[2] = {&meson, &delta};

@@ -247,7 +247,7 @@ class Client:
             request = self.request
         body = dict(request=request, nrhs=nrhs, dtype=qk.DTYPE_F64, tol=1e-8, source=qk.SOURCE_UPLOAD, sink=qk.SINK_DOWNLOAD)
         body.update(more)
-        if 'column' not in body and body['source'] != qk.SOURCE_UPLOAD:
+        if 'column' not in body and body['source'] not in (qk.SOURCE_UPLOAD, qk.SOURCE_FILE):
             body['column'] = [qk.Column(seed=i) for i in range(nrhs)]
         self.send(submit=qk.Submit(**body))
         return self.expect(expect) if expect else None

@@ -17,7 +17,7 @@ from cli_case import (AGAIN, CONFIG, CSW, DATA, DIMS, GAUGE, HERE, KAPPA, SHAPE,
 from daemon import LIMIT, Daemon  # noqa: E402
 
 CLIENT = '00112233445566778899aabbccddeeff'
-COMMANDS = ('status', 'load', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'correlator', 'workflow', 'cancel', 'shutdown')
+COMMANDS = ('status', 'load', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'fetch', 'correlator', 'workflow', 'cancel', 'shutdown')
 
 
 # ---- without a daemon -----------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def wrong_usage_exits_64_and_names_the_option(case):
                        (('propagator', '--source=wall:1', '--dtype=f16', '--out=p.h5'), 'f16'),
                        (('propagator', '--source=wall:1', '--basis=chiral', '--out=p.h5'), 'chiral'),
                        (('propagator', '--source=wall:1'), '--out'), (('status', 'extra'), 'Usage'),
-                       (('correlator',), 'Usage'), (('correlator', '--channel=rho', 'p.h5'), 'rho'),
+                       (('correlator',), 'Usage'), (('fetch',), 'ticket'), (('correlator', '--channel=rho', 'p.h5'), 'rho'),
                        (('cancel',), '--client'), (('cancel', '--client=12'), '32 hexadecimal digits'),
                        (('status', '--timeout=-1'), '--timeout=-1')):
         done = case.ctl(*args)

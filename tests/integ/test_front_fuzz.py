@@ -9,6 +9,7 @@ them an honest client works all the time. Judged by
   - the daemon: alive, no word of a sanitizer, nothing left behind, exit code 0.
 Prints the seed; the same seed does the same things, though not with the same timing.
 """
+import contextlib
 import os
 import random
 import re
@@ -159,6 +160,18 @@ class Peer:
         return qk.Smearing(alpha=r.choice([0.5, 2, -1 / 6, float('nan')]), steps=r.choice([0, 3, 1001]), links=links,
                            link_param=[0.1] * r.randrange(4), link_steps=r.choice([1, 101]))
 
+    def file(self, kind):
+        """Of all kinds, below the root and elsewhere; sources are most often as long as one right-hand side."""
+        r, root = self.rng, self.fuzz.root
+        names = ['one', 'one', 'half', 'link', 'none', 'in', '../x', '', '\x01', 'n\u00e4chste', 'x' * 300]
+        outputs = ['%d' % r.randrange(20), 'in/%d' % r.randrange(20), 'link/y']
+        f = qk.File(path=r.choice([root] * 20 + ['', '/etc', root + '2']) + '/' + r.choice(names + 9 * outputs if kind else names))
+        if r.random() < 0.1:
+            f.offset = r.choice([1, 64, 2 ** 60, 2 ** 64 - 1])
+        if r.random() < 0.1:
+            f.size = r.choice(BIG)
+        return f
+
     def next_number(self):
         if self.rng.random() < 0.98:
             self.who.newest += self.rng.choice([1, 1, 1, 5])
@@ -180,6 +193,13 @@ class Peer:
             s.max_iter = r.choice([fake.DIE, fake.GARBAGE, fake.NO_SUCH_SLOT, fake.FATAL])
         if source != qk.SOURCE_UPLOAD:
             s.column.extend(self.column(source) for _ in range(min(nrhs, 20)))
+        if r.random() < 0.1:
+            s.source = qk.SOURCE_FILE
+            s.source_file.CopyFrom(self.file(0))
+            del s.column[:]
+        if r.random() < 0.1:
+            s.sink = qk.SINK_FILE
+            s.sink_file.CopyFrom(self.file(1))
         if r.random() < 0.1:
             s.smear.CopyFrom(self.smearing())
         if r.random() < 0.05:
@@ -347,9 +367,10 @@ ACTIONS = {**VALID, **INVALID}
 
 
 class Fuzz:
-    def __init__(self, daemon, seed, kill):
+    def __init__(self, daemon, seed, kill, root):
         self.daemon, self.rng, self.kill = daemon, random.Random(seed), kill
         self.made, self.last, self.peers, self.sums = {}, {}, [], {}
+        self.root = root
         self.zeros = bytes(MIB)
         self.honest = Client(daemon, user='honest')
         self.solved = 0
@@ -443,10 +464,24 @@ def accepted_by_log(daemon):
     return sum(int(m[1] or 1) for m in sizes if m)
 
 
+@contextlib.contextmanager
+def root_of_files():
+    """A root with sources, a link that leads out of it, and a folder beside it that nothing is to get into."""
+    with tempfile.TemporaryDirectory() as top:
+        root = os.path.join(os.path.realpath(top), 'root')
+        for folder in (root, root + '/in', root + '2'):
+            os.mkdir(folder)
+        os.symlink(root + '2', root + '/link')
+        for name, size in (('one', SITES * 12 * 16), ('half', SITES * 12 * 8)):
+            with open(os.path.join(root, name), 'wb') as f:
+                f.write(bytes(size))
+        yield root
+
+
 def session(case, kill, *options):
     print('# seed %d, %g s' % (case.seed, case.seconds), flush=True)
-    with case.daemon(*OPTIONS, *options, dims=DIMS) as d:
-        fuzz = Fuzz(d, case.seed, kill)
+    with root_of_files() as root, case.daemon(*OPTIONS, '--file-roots', root, *options, dims=DIMS) as d:
+        fuzz = Fuzz(d, case.seed, kill, root)
         try:
             steps = fuzz.run(case.seconds)
             fuzz.leave()
@@ -459,6 +494,8 @@ def session(case, kill, *options):
             assert ended == accepted, (ended, accepted, c)
             assert fuzz.solved > 0 and c.dropped > 0 and c.rejected > 0 and (s.engine.restarts > 0) == (kill > 0)
             assert d.terminate() == 0
+            left = [n for folder in (root, root + '/in') for n in os.listdir(folder) if '.quarkd-' in n]
+            assert not left and os.listdir(root + '2') == [], left
         except BaseException:
             print('# seed %d; the last lines of the log:' % case.seed)
             for line in d.lines[-20:]:
@@ -482,7 +519,7 @@ def random_sessions_with_engines_that_die(case):
 @tap.test
 def random_sessions_with_a_journal(case):
     with tempfile.TemporaryDirectory() as folder:
-        session(case, 0, '--state', folder)
+        session(case, 0, '--state', folder, '--spill', '2M')
 
 
 if __name__ == '__main__':

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "client/filespec.h"
 #include "client/scan.h"
 #include "client/smearing.h"
 #include "client/source.h"
@@ -219,6 +221,48 @@ Test(smearing, what_is_no_smearing_is_refused_with_its_text) {
     cr_expect_eq(qk_smearing_parse_links(links[i], &s, &err), QK_BAD_ARGUMENT, "\"%s\"", links[i]);
     cr_expect(strstr(err.text, links[i]) && s.link_steps == 77, "\"%s\"", err.text);
   }
+}
+
+/* ---- files of the daemon ---- */
+
+Test(filespec, takes_the_path_up_to_the_first_key) {
+  qk_filespec_t f;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_filespec_parse("file:/a,b/c", true, &f, &err), QK_OK);
+  cr_expect(strcmp(f.path, "/a,b/c") == 0 && f.offset == 0 && f.size == 0 && f.nrhs == 0);
+  cr_assert_eq(qk_filespec_parse("file:/a,nrhs=3,offset=7,size=99", true, &f, &err), QK_OK);
+  cr_expect(strcmp(f.path, "/a") == 0 && f.offset == 7 && f.size == 99 && f.nrhs == 3);
+  cr_assert_eq(qk_filespec_parse("file:b,offset=1", false, &f, &err), QK_OK);
+  char folder[4096];
+  cr_assert_not_null(getcwd(folder, sizeof folder));
+  cr_expect(strncmp(f.path, folder, strlen(folder)) == 0 && f.offset == 1);
+  cr_expect_str_eq(f.path + strlen(folder), "/b");
+}
+
+Test(filespec, refuses_what_it_does_not_know) {
+  const char *const wrong[] = {"",
+                               "/a",
+                               "file:",
+                               "file:,offset=1",
+                               "file:/a,offset=",
+                               "file:/a,offset=x",
+                               "file:/a,nrhs=0",
+                               "file:/a,nrhs=1025",
+                               "file:/a,size=0",
+                               "file:/a,offset=1,x"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    qk_filespec_t f;
+    qk_err_t err = {0};
+    cr_expect_eq(qk_filespec_parse(wrong[i], true, &f, &err), QK_BAD_ARGUMENT, "%s", wrong[i]);
+    cr_expect(strstr(err.text, wrong[i]) && strstr(err.text, "file:PATH"), "%s", err.text);
+  }
+  qk_filespec_t f;
+  qk_err_t err = {0};
+  cr_expect_eq(qk_filespec_parse("file:/a,nrhs=2", false, &f, &err), QK_BAD_ARGUMENT);
+  char longest[QK_FILE_NAME_MAX + 16] = "file:/";
+  memset(longest + 6, 'x', QK_FILE_NAME_MAX);
+  err = (qk_err_t){0};
+  cr_expect_eq(qk_filespec_parse(longest, true, &f, &err), QK_TOO_LARGE);
 }
 
 /* ---- steps ---- */

@@ -22,6 +22,9 @@ Test(job_check, admits_each_legal_request) {
   qk_err_t err = {0};
   Quark__Submit s = submit_of(QK_REQUEST_RHS_MAX);
   cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  s.source = QUARK__SOURCE_KIND__SOURCE_FILE;
+  s.sink = QUARK__SINK__SINK_FILE;
+  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
   Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
   s = submit_of(2);
   s.column = columns;
@@ -108,10 +111,11 @@ Test(job_check, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, s.max_iter = QK_ITERATIONS_MAX + 1);
   REFUSED(QK_BAD_ARGUMENT, s.deadline_ms = QK_DEADLINE_MS_MAX + 1);
   REFUSED(QK_BAD_ARGUMENT, s.priority = QK_PRIORITY_MAX + 1);
-  REFUSED(QK_BAD_ARGUMENT, s.source = 6);
+  REFUSED(QK_BAD_ARGUMENT, s.source = 7);
   REFUSED(QK_BAD_ARGUMENT, s.sink = 0);
-  REFUSED(QK_BAD_ARGUMENT, s.sink = 4);
+  REFUSED(QK_BAD_ARGUMENT, s.sink = 5);
   REFUSED(QK_BAD_ARGUMENT, s.n_column = 1); /* of an upload */
+  REFUSED(QK_BAD_ARGUMENT, (s.n_column = 2, s.source = QUARK__SOURCE_KIND__SOURCE_FILE));
   REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 1));
   REFUSED(QK_BAD_ARGUMENT, (POINT, s.n_column = 3));
   REFUSED(QK_BAD_ARGUMENT, (POINT, c.x = 4));

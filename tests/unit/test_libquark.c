@@ -527,6 +527,12 @@ Test(libquark, wrong_contractions_are_refused_here) {
   quark_params_init(&p);
   p.keep = p.discard = true;
   cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  quark_params_init(&p);
+  p.source = QUARK_FILE;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  p.source_file.path = p.sink_file.path = "/data/b";
+  p.keep = true;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
   cr_expect_eq(fake.contracts + fake.submits, 0);
   fake.script.reject = QUARK_NOT_FOUND;
   c = contraction_of(99);

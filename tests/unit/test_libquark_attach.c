@@ -121,3 +121,71 @@ Test(libquark_attach, what_is_not_there_is_refused) {
   cr_expect_eq(quark_attach(conn, 12345, &a, &err), QUARK_NOT_FOUND);
   quark_close(conn);
 }
+
+Test(libquark_attach, flush_returns_when_the_daemon_has_everything) {
+  const uint8_t id[16] = "earlier and now";
+  quark_connection_t *conn = connect_as(id);
+  uint8_t *b = calloc(1, FIELD);
+  quark_params_t p;
+  quark_error_t err;
+  uint64_t request;
+  quark_params_init(&p);
+  p.nrhs = NRHS;
+  p.detach_ms = 5000;
+  fake.script.hold = 1;
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  cr_expect_eq(quark_flush(conn, request, &err), QUARK_OK, "nothing was uploaded yet");
+  for (unsigned i = 1; i <= NRHS; i++) {
+    cr_assert_eq(quark_upload(conn, request, b, FIELD, &err), QUARK_OK, "%s", err.text);
+    cr_assert_eq(quark_flush(conn, request, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(fake.uploaded, i * (unsigned long long)FIELD);
+  }
+  cr_expect_eq(quark_flush(conn, request + 1, &err), QUARK_NOT_FOUND);
+  free(b);
+  quark_close(conn);
+}
+
+Test(libquark_attach, flush_goes_on_after_a_broken_connection) {
+  const uint8_t id[16] = "earlier and now";
+  fake.script.drop_upload = 2;
+  quark_connection_t *conn = connect_as(id);
+  uint8_t *b = calloc(1, FIELD);
+  quark_params_t p;
+  quark_error_t err;
+  uint64_t request;
+  quark_params_init(&p);
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  cr_assert_eq(quark_upload(conn, request, b, FIELD, &err), QUARK_OK, "%s", err.text);
+  cr_assert_eq(quark_flush(conn, request, &err), QUARK_OK, "%s", err.text);
+  cr_expect_eq(fake.uploaded, FIELD);
+  cr_expect_gt(fake.hellos, 1);
+  free(b);
+  quark_close(conn);
+}
+
+Test(libquark_attach, files_are_named_again) {
+  const uint8_t id[16] = "earlier and now";
+  quark_connection_t *conn = connect_as(id);
+  quark_params_t p;
+  quark_attached_t a;
+  quark_error_t err;
+  uint64_t request;
+  quark_params_init(&p);
+  p.nrhs = NRHS;
+  p.source = QUARK_FILE;
+  p.source_file = (quark_file_t){.path = "/data/b.raw", .offset = 64, .size = 1000};
+  p.sink_file.path = "/data/x.raw";
+  p.detach_ms = 5000;
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  const Quark__Submit *s = fake.last->submit;
+  cr_expect(s->source == QUARK__SOURCE_KIND__SOURCE_FILE && s->sink == QUARK__SINK__SINK_FILE);
+  cr_expect(s->n_column == 0 && s->source_file->size == 1000 && !s->sink_file->has_size);
+  quark_close(conn);
+  conn = connect_as(id);
+  cr_assert_eq(quark_attach(conn, request, &a, &err), QUARK_OK, "%s", err.text);
+  cr_expect_str_eq(a.params.source_file.path, "/data/b.raw");
+  cr_expect_str_eq(a.params.sink_file.path, "/data/x.raw");
+  cr_expect(a.params.source == QUARK_FILE && a.params.source_file.offset == 64 &&
+            a.params.source_file.size == 1000 && a.params.sink_file.offset == 0 && !a.params.keep);
+  quark_close(conn);
+}

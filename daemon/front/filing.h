@@ -1,0 +1,35 @@
+/*
+ * filing.h: requests whose sources or solutions are files (SOURCE_FILE, SINK_FILE): what is read and written for them, and when.
+ *
+ * Source   right-hand sides are UPLOADING until they have been read, one after the other; what is wrong with the file ends all that
+ *          have not been.
+ * Sink     solutions are written as right-hand sides end, and stay in shared memory. When all have ended the file is published;
+ *          nobody is told how they ended before that: if it fails, none of them has a solution. So a front that takes over finds
+ *          either everything that it needs to write the file again, or that it was told.
+ */
+#ifndef QK_FRONT_FILING_H
+#define QK_FRONT_FILING_H
+
+#include "daemon/front/server.h"
+
+/* What does not depend on the disk; field_bytes: of a right-hand side. */
+qk_status_t qk_filing_check(const qk_server_t *server, const Quark__Submit *submit,
+                            uint64_t field_bytes, qk_err_t *err);
+/* Gives the job what it needs where it has files; submit has passed the check. QK_NO_MEMORY. */
+qk_status_t qk_filing_create(qk_server_t *server, qk_job_t *job, const Quark__Submit *submit,
+                             qk_err_t *err);
+/* The job is in its session, new or from the journal. */
+void qk_filing_begin(qk_job_t *job);
+/* One of its right-hand sides has ended. */
+void qk_filing_ended(qk_job_t *job);
+/* Now and then. */
+void qk_filing_tick(qk_job_t *job);
+
+/* Whether its client may hear of results: the output is there, or none was asked for. */
+bool qk_filing_told(const qk_job_t *job);
+/* Whether a file is still read or written for it. */
+bool qk_filing_busy(const qk_job_t *job);
+/* What was under way is forgotten, and an output that has no name yet goes. NULL-safe; of QK_SERVER_TIES. */
+void qk_filing_destroy(qk_filing_t *filing);
+
+#endif
