@@ -6,11 +6,16 @@
 #include "daemon/front/restore.h"
 #include "daemon/front/setups.h"
 
-static void end_filing(qk_job_t *job) {
-  qk_filing_destroy(job->filing);
+static void begin_job(qk_job_t *job) {
+  qk_mount_hold(job->mount);
 }
 
-const qk_ties_t QK_SERVER_TIES = {.end = end_filing, .drop = qk_spill_forget};
+static void end_job(qk_job_t *job) {
+  qk_filing_destroy(job->filing);
+  qk_mount_release(job->mount);
+}
+
+const qk_ties_t QK_SERVER_TIES = {.begin = begin_job, .end = end_job, .drop = qk_spill_forget};
 
 static void repeat_results(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
   if (!qk_filing_told(job)) return;

@@ -6,7 +6,6 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/mount.h"
 #include "proto/control.h"
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -118,10 +117,11 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->link);
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
-  job->mount = qk_mount_hold(terms->mount);
+  job->mount = terms->mount;
   job->budget = terms->budget;
   job->space = terms->space;
   job->ties = terms->ties;
+  if (job->ties) job->ties->begin(job);
   job->spill = terms->spill;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
@@ -147,7 +147,6 @@ static void release_memory(qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
   if (job->ties) job->ties->end(job);
   qk_journal_drop_job(job);
-  qk_mount_release(job->mount);
   qk_sched_user_release(job->user);
   qk_field_hash_destroy(job->hash);
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);

@@ -55,8 +55,9 @@ typedef struct qk_rhs qk_rhs_t;
 
 /* What others have tied to jobs and lets go with them. */
 typedef struct qk_ties {
-  void (*end)(qk_job_t *job);  /* it is about to be destroyed */
-  void (*drop)(qk_rhs_t *rhs); /* so is its solution */
+  void (*begin)(qk_job_t *job); /* it has a mount now */
+  void (*end)(qk_job_t *job);   /* it is about to be destroyed */
+  void (*drop)(qk_rhs_t *rhs);  /* so is its solution */
 } qk_ties_t;
 
 struct qk_rhs {
