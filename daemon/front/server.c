@@ -56,6 +56,7 @@ void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t stat
   qk_log(QK_LOG_WARN, "session", session->name, "dropped: %s", text);
   server->count.dropped++;
   qk_reply_error(server, &session->control, status, text, true, 0);
+  session->control.bytes = 0; /* which another session may use before this one is gone */
   session->doomed = true;
 }
 

@@ -1,0 +1,136 @@
+/*
+ * make_session_corpus.c: sessions for fuzz_session: what goes well, and each kind of event that does not. The bytes are those that
+ * fuzz_session.c, session_client.c and session_engine.c read.
+ *
+ * usage: make_session_corpus FOLDER   makes FOLDER/... and prints the names
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* Of an action's first byte: who, and whether it is one turn with the next. */
+enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
+
+/* One action a line; a letter is a client: C0 .. C2. */
+#define C0(...) CLIENT, 0 | __VA_ARGS__
+#define C1(...) CLIENT, 64 | __VA_ARGS__
+#define C2(...) CLIENT, 128 | __VA_ARGS__
+#define HELLO 0, 0
+#define SUBMIT(kind, much, twist) 1, kind, much, 0, twist
+#define AGAIN 3
+#define CONTRACT(which, how) 4, which, how
+#define BIND 5, 0
+#define UPLOAD(job, how) 6, job, how
+#define GRANT(job, how) 9, job, how
+#define ACK(job, how) 10, job, how
+#define CANCEL(job, how) 11, job, how
+#define RELEASE(job) 12, job, 0
+#define ATTACH(job) 13, job, 0
+#define PING 14, 0
+#define STATUS 14, 101
+#define GOODBYE 14, 200
+#define SHUTDOWN(now) 14, 250 + (now)
+#define PASS(how) TIME, how
+#define LIVE HELP, HELP /* HELLO and READY of the engine */
+#define DONE(how, status) ENGINE, 0, how, status
+#define PROGRESS ENGINE, 5, 9
+#define CONTRACTED ENGINE, 6, 0
+#define FATAL ENGINE, 13, 1
+#define REFUSED ENGINE, 13, 4
+#define EXIT ENGINE, 14, 0
+#define MULTIGRID(saving) ENGINE, 12, saving
+
+/* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is 100 right-hand sides. */
+enum { UP = 0, POINT = 1, WALL = 2, Z4 = 4, SEQ = 5, DOWNLOAD = 0, NONE = 8, KEEP = 16, F64 = 128 };
+enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
+
+static const char *folder;
+
+static void save(const char *name, const uint8_t *bytes, size_t n) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) {
+    perror(path);
+    exit(1);
+  }
+  printf("%s\n", path);
+}
+
+/* The first byte: bits of the settings. */
+#define SESSION(name, ...)                                                                         \
+  do {                                                                                             \
+    static const uint8_t bytes[] = {__VA_ARGS__, HELP};                                            \
+    save(name, bytes, sizeof bytes);                                                               \
+  } while (0)
+
+static void save_good(void) {
+  SESSION("upload", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(0, 0)),
+          C0(UPLOAD(0, 0)), PROGRESS, PASS(3), DONE(0, 0), DONE(0, 3), C0(GRANT(0, 0)),
+          C0(GRANT(0, 1)), C0(ACK(0, 0)), C0(STATUS), C0(GOODBYE));
+  SESSION("chunks", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP | F64 | NONE, ONE, 0)),
+          C0(UPLOAD(0, 3)), C0(UPLOAD(0, 7)), C0(UPLOAD(0, 0)), HELP, C0(ACK(0, 0)));
+  SESSION("points", 3, LIVE, C1(HELLO), C1(SUBMIT(POINT | NONE, TWELVE, 0)), HELP, HELP, HELP, HELP,
+          C1(AGAIN), HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C1(ACK(0, 0)), WORLD, 176);
+  SESSION("kept", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,
+          HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP,
+          C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), HELP, HELP, CONTRACTED, C0(ACK(0, 0)),
+          C0(CONTRACT(0, 8)), C0(SUBMIT(POINT, TWO, 0)), C0(RELEASE(0)), CONTRACTED,
+          C0(GRANT(0, 0)));
+  SESSION("users", 6, LIVE, C0(HELLO), C1(0, 2), C2(0, 3), C0(SUBMIT(Z4, TWELVE, 0)),
+          C1(SUBMIT(WALL, TWELVE, 9)), C2(SUBMIT(POINT, TWO, 0)), HELP, HELP, HELP, HELP,
+          C0(STATUS), WORLD, 176, WORLD, 177, C1(GOODBYE));
+  SESSION("detached", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 13)), C0(GOODBYE), HELP, C0(HELLO),
+          C0(ATTACH(0)), HELP, PASS(15), PASS(15), PASS(15));
+}
+
+static void save_bad(void) {
+  SESSION("cancelled", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), C0(CANCEL(0, 2)),
+          C0(CANCEL(0, 0)), DONE(0, 5), DONE(0, 0), C0(ACK(0, 0)));
+  SESSION("deadline", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 21)), PASS(8 + 2), PASS(2),
+          DONE(0, 5), HELP);
+  SESSION("lease", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), PASS(8 + 6), PASS(8 + 6), HELP);
+  SESSION("silent", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), PASS(6), PASS(16), C0(PING));
+  SESSION("lost", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), EXIT, PASS(3), LIVE, DONE(0, 0),
+          EXIT, PASS(4), LIVE, FATAL, PASS(20), PASS(5), LIVE, HELP, C0(ACK(0, 0)));
+  SESSION("hopeless", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), EXIT, PASS(4), EXIT, PASS(4),
+          EXIT, PASS(4), EXIT, PASS(4), LIVE);
+  SESSION("refused", 2, C0(HELLO), HELP, REFUSED, PASS(16));
+  SESSION("changed", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)),
+          C0(SUBMIT(POINT | KEEP, TWO, 0)), HELP, HELP, EXIT, PASS(3), ENGINE, 8, 0, ENGINE, 9, 192,
+          C0(UPLOAD(0, 0)));
+  SESSION("wrong", 2, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(0, 240)),
+          C0(HELLO), C0(5, 250), C0(SUBMIT(POINT, TWO, 1)), C0(SUBMIT(POINT, TWO, 3)),
+          C0(15, 8, 4, 1, 2, 3, 4), C1(15, 1, 2, 1, 2));
+  SESSION("taken", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), C2(0, 240), HELP, C0(PING),
+          C1(0, 240), HELP);
+  /* Another client on the same connection, and results of both, in one turn. */
+  SESSION("doomed", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, ONE, 0)), C1(HELLO),
+          C1(SUBMIT(POINT, ONE, 0)), JOINED, 0, 240, JOINED + ENGINE, 0, 0, 0, DONE(0, 0));
+  SESSION("inexact", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWO, 0)), DONE(3, 0), DONE(4, 0),
+          C0(ACK(0, 2)), C0(SUBMIT(SEQ, ONE, 0)));
+  SESSION("expired", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWO, 0)), HELP, HELP, PASS(8 + 5),
+          C0(PING), PASS(8 + 5), C0(PING), PASS(8 + 5), C0(SUBMIT(SEQ, ONE, 0)), HELP,
+          C0(GRANT(0, 0)));
+  SESSION("full", 0, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, HUNDRED, 0)),
+          C0(SUBMIT(POINT, FORTY, 0)), WORLD, 161, C0(UPLOAD(0, 0)), C0(SUBMIT(POINT, TWO, 0)),
+          WORLD, 160, HELP);
+  SESSION("deaf", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), WORLD, 2, DONE(0, 0),
+          C0(ACK(0, 0)));
+  SESSION("drained", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), MULTIGRID(1), C0(SHUTDOWN(0)),
+          C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, C0(ACK(0, 0)), PASS(8), MULTIGRID(0), PASS(8));
+  SESSION("stopped", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), WORLD, 250, WORLD, 250, PASS(3),
+          EXIT);
+  SESSION("walltime", 18, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), DONE(200, 0), PASS(15),
+          C0(HELLO), C0(SUBMIT(POINT, HUNDRED, 0)), C0(SHUTDOWN(1)));
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 64;
+  folder = argv[1];
+  mkdir(folder, 0777);
+  save_good();
+  save_bad();
+  return 0;
+}

@@ -1,0 +1,203 @@
+/* world_zmq.c: libzmq as the front uses it; sockets are lists in memory. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "tests/fuzz/world.h"
+
+enum { PEER_ID = 5 };
+
+typedef struct part {
+  uint8_t *data;
+  size_t bytes;
+  bool more;
+} part_t;
+_Static_assert(sizeof(part_t) <= sizeof(zmq_msg_t), "a message has room for a part");
+
+typedef struct letter {
+  qk_link_t link;
+  part_t part;
+} letter_t;
+
+typedef struct mailbox {
+  world_channel_t channel;
+  qk_link_t letters;
+  int to;      /* peer of the message that is being sent */
+  bool opened; /* its first part has been */
+} mailbox_t;
+
+static mailbox_t *mailbox[3]; /* of the world's channels */
+
+static part_t *part_of(zmq_msg_t *msg) {
+  return (part_t *)(void *)msg;
+}
+
+static part_t copy_of(const void *data, size_t bytes, bool more) {
+  part_t part = {malloc(bytes + (bytes == 0)), bytes, more};
+  QK_ASSERT(part.data);
+  if (bytes > 0) memcpy(part.data, data, bytes);
+  return part;
+}
+
+static void post(mailbox_t *box, const void *data, size_t bytes, bool more) {
+  letter_t *l = calloc(1, sizeof *l);
+  QK_ASSERT(l);
+  l->part = copy_of(data, bytes, more);
+  qk_link_init(&l->link);
+  qk_list_append(&box->letters, &l->link);
+}
+
+static bool fetch(mailbox_t *box, part_t *part) {
+  if (qk_link_alone(&box->letters)) return false;
+  letter_t *l = QK_HOLDER(box->letters.next, letter_t, link);
+  *part = l->part;
+  qk_link_remove(&l->link);
+  free(l);
+  return true;
+}
+
+void world_say(world_channel_t channel, int peer, const void *data, size_t bytes, int parts) {
+  mailbox_t *box = mailbox[channel];
+  const uint8_t id[PEER_ID] = {0, 1, 2, 3, (uint8_t)peer};
+  if (!box) return;
+  if (channel != WORLD_ENGINE) post(box, id, sizeof id, parts > 0);
+  for (int i = 0; i < parts; i++) post(box, data, bytes, i + 1 < parts);
+}
+
+bool world_readable(const void *socket) {
+  const mailbox_t *box = socket;
+  return !qk_link_alone(&box->letters);
+}
+
+void *zmq_ctx_new(void) {
+  return mailbox;
+}
+
+int zmq_ctx_term(void *context) {
+  (void)context;
+  for (int i = 0; i < 3; i++) QK_ASSERT(!mailbox[i]);
+  return 0;
+}
+
+/* The first ROUTER is that for control, the other one that for data. */
+void *zmq_socket(void *context, int type) {
+  (void)context;
+  mailbox_t *box = calloc(1, sizeof *box);
+  QK_ASSERT(box);
+  box->channel = type == ZMQ_DEALER               ? WORLD_ENGINE
+                 : mailbox[WORLD_CONTROL] == NULL ? WORLD_CONTROL
+                                                  : WORLD_DATA;
+  QK_ASSERT(!mailbox[box->channel]);
+  qk_link_init(&box->letters);
+  mailbox[box->channel] = box;
+  return box;
+}
+
+int zmq_close(void *socket) {
+  mailbox_t *box = socket;
+  for (part_t part; fetch(box, &part);) free(part.data);
+  mailbox[box->channel] = NULL;
+  free(box);
+  return 0;
+}
+
+int zmq_setsockopt(void *socket, int option, const void *value, size_t bytes) {
+  (void)socket, (void)option, (void)value, (void)bytes;
+  return 0;
+}
+
+int zmq_getsockopt(void *socket, int option, void *value, size_t *bytes) {
+  (void)socket;
+  QK_ASSERT(option == ZMQ_LAST_ENDPOINT);
+  snprintf(value, *bytes, "inproc://front");
+  return 0;
+}
+
+int zmq_bind(void *socket, const char *endpoint) {
+  (void)socket, (void)endpoint;
+  return 0;
+}
+
+int zmq_errno(void) {
+  return errno;
+}
+
+const char *zmq_strerror(int e) {
+  return strerror(e);
+}
+
+/* As a ROUTER with ZMQ_ROUTER_MANDATORY: the first part names the peer and fails where it cannot be reached. */
+int zmq_send(void *socket, const void *data, size_t bytes, int flags) {
+  mailbox_t *box = socket;
+  const uint8_t *id = data;
+  if (box->channel != WORLD_ENGINE && !box->opened) {
+    QK_ASSERT(flags & ZMQ_SNDMORE && bytes == PEER_ID);
+    errno = takes(box->channel, id[PEER_ID - 1]);
+    if (errno != 0) return -1;
+    box->to = id[PEER_ID - 1];
+    box->opened = true;
+    return (int)bytes;
+  }
+  if (box->channel == WORLD_ENGINE && (errno = takes(WORLD_ENGINE, 0)) != 0) return -1;
+  QK_ASSERT(!(flags & ZMQ_SNDMORE));
+  box->opened = false;
+  hears(box->channel, box->to, data, bytes);
+  return (int)bytes;
+}
+
+int zmq_msg_init(zmq_msg_t *msg) {
+  *part_of(msg) = (part_t){0};
+  return 0;
+}
+
+int zmq_msg_init_size(zmq_msg_t *msg, size_t bytes) {
+  *part_of(msg) = (part_t){malloc(bytes + (bytes == 0)), bytes, false};
+  return part_of(msg)->data ? 0 : -1;
+}
+
+int zmq_msg_close(zmq_msg_t *msg) {
+  free(part_of(msg)->data);
+  part_of(msg)->data = NULL;
+  return 0;
+}
+
+int zmq_msg_send(zmq_msg_t *msg, void *socket, int flags) {
+  const int sent = zmq_send(socket, part_of(msg)->data, part_of(msg)->bytes, flags);
+  if (sent >= 0) zmq_msg_close(msg);
+  return sent;
+}
+
+int zmq_msg_recv(zmq_msg_t *msg, void *socket, int flags) {
+  part_t part;
+  QK_ASSERT(flags & ZMQ_DONTWAIT);
+  if (!fetch(socket, &part)) {
+    errno = EAGAIN;
+    return -1;
+  }
+  zmq_msg_close(msg);
+  *part_of(msg) = part;
+  return (int)part.bytes;
+}
+
+int zmq_recv(void *socket, void *data, size_t bytes, int flags) {
+  part_t part;
+  (void)data, (void)bytes;
+  QK_ASSERT(flags & ZMQ_DONTWAIT);
+  if (!fetch(socket, &part)) return -1;
+  free(part.data);
+  return (int)part.bytes;
+}
+
+void *zmq_msg_data(zmq_msg_t *msg) {
+  return part_of(msg)->data;
+}
+
+size_t zmq_msg_size(const zmq_msg_t *msg) {
+  return part_of((zmq_msg_t *)msg)->bytes;
+}
+
+int zmq_msg_more(const zmq_msg_t *msg) {
+  return part_of((zmq_msg_t *)msg)->more;
+}
