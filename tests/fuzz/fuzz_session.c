@@ -15,8 +15,8 @@
 #include "tests/fuzz/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-void __real_qk_dispatch_open(qk_server_t *server, const qk_job_t *job);
-void __wrap_qk_dispatch_open(qk_server_t *server, const qk_job_t *job);
+void __real_qk_dispatch_open(const qk_job_t *job);
+void __wrap_qk_dispatch_open(const qk_job_t *job);
 
 enum { ACTIONS = 400, PATIENCE = 4000 };
 
@@ -28,9 +28,9 @@ static bool repeats; /* somebody asks for results that were told before */
 
 /* ---- what the world asks --------------------------------------------------------------------- */
 
-void __wrap_qk_dispatch_open(qk_server_t *s, const qk_job_t *job) {
+void __wrap_qk_dispatch_open(const qk_job_t *job) {
   check_accepted(job->nrhs - job->ended);
-  __real_qk_dispatch_open(s, job);
+  __real_qk_dispatch_open(job);
 }
 
 int takes(world_channel_t channel, int peer) {
@@ -124,7 +124,7 @@ static void leave(void) {
     const bool busy = engine_helps(&server);
     turn();
     if (!busy && server.sessions.count == 0 && qk_link_alone(&server.orphans)) break;
-    if (!busy || qk_worker_state(server.worker) != QK_WORKER_READY) world_pass(10);
+    if (!busy || qk_worker_state(server.primary->worker) != QK_WORKER_READY) world_pass(10);
     engine_heartbeat();
   }
   if (!world_stopped()) check_empty(&server);
@@ -151,6 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .mg_checkpoint = "off",
                             .listen = "inproc",
                             .local = 1,
+                            .setup_name = "main",
+                            .max_setups = 1,
                             .ranks = 1,
                             .batching = how & 1,
                             .max_memory = how & 2 ? 64 << 20 : 256 << 10,

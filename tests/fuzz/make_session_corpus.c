@@ -28,7 +28,7 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define RELEASE(job) 12, job, 0
 #define ATTACH(job) 13, job, 0
 #define PING 14, 0
-#define STATUS 14, 101
+#define STATUS 14, 121
 #define GOODBYE 14, 200
 #define SHUTDOWN(now) 14, 250 + (now)
 #define PASS(how) TIME, how

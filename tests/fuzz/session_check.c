@@ -192,18 +192,19 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
 }
 
 static void check_slots(const qk_server_t *server) {
-  const qk_engine_info_t *e = qk_worker_info(server->worker);
+  const qk_mount_t *mount = server->primary;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
   for (int k = 0; k < QK_PLACES; k++) {
-    const qk_slot_use_t *slot = &server->slot[k];
+    const qk_slot_use_t *slot = &mount->slot[k];
     if (!slot->rhs) continue;
-    QK_ASSERT(qk_worker_state(server->worker) == QK_WORKER_READY || server->stopping);
+    QK_ASSERT(qk_worker_state(mount->worker) == QK_WORKER_READY || server->stopping);
     QK_ASSERT(k < (int)e->seats || k == QK_CONTRACT_PLACE);
     QK_ASSERT((k == QK_CONTRACT_PLACE) == (slot->rhs->job->contraction != NULL));
     QK_ASSERT(slot->rhs->state == QK_RHS_RUNNING);
-    QK_ASSERT(slot->ticket > 0 && slot->ticket <= server->ticket);
+    QK_ASSERT(slot->ticket > 0 && slot->ticket <= mount->ticket);
     for (int i = 0; i < k; i++)
-      QK_ASSERT(server->slot[i].rhs != slot->rhs &&
-                (!server->slot[i].rhs || server->slot[i].ticket != slot->ticket));
+      QK_ASSERT(mount->slot[i].rhs != slot->rhs &&
+                (!mount->slot[i].rhs || mount->slot[i].ticket != slot->ticket));
   }
 }
 
@@ -223,12 +224,13 @@ void check_state(const qk_server_t *server, int64_t fields) {
   QK_ASSERT(server->budget.used == sum.budget && sum.budget <= server->budget.limit);
   QK_ASSERT(fields == sum.fields && fields <= sum.budget);
   QK_ASSERT(server->sched.length == sum.plain_queued);
-  QK_ASSERT(length(&server->suspects) == sum.queued - sum.plain_queued);
+  QK_ASSERT(length(&server->primary->suspects) == sum.queued - sum.plain_queued);
   QK_ASSERT(length(&server->downloads) == sum.sending);
   QK_ASSERT(qk_dispatch_running(server) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
+  QK_ASSERT(server->primary->open == sum.open && server->primary->holds == 1 + sum.jobs);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
-  QK_ASSERT(sum.open > 0 || fabs(server->open_digits) < 1e-6);
+  QK_ASSERT(sum.open > 0 || fabs(server->primary->open_digits) < 1e-6);
   check_users(server, &sum);
   check_slots(server);
 }
@@ -242,6 +244,6 @@ void check_empty(const qk_server_t *server) {
 
 void check_over(const qk_server_t *server) {
   check_empty(server);
-  QK_ASSERT(qk_link_alone(&server->suspects) && qk_link_alone(&server->downloads));
+  QK_ASSERT(qk_link_alone(&server->downloads));
   QK_ASSERT(qk_mem_bytes() == 0);
 }

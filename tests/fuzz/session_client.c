@@ -136,7 +136,7 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->setup = "another";
     break;
   case 17:
-    s->setup = "default";
+    s->setup = "main";
     break;
   case 18:
     s->has_basis = true;
@@ -285,9 +285,19 @@ static void plain(int peer, uint8_t how) {
   Quark__StatusRequest status = QUARK__STATUS_REQUEST__INIT;
   Quark__Shutdown shutdown = QUARK__SHUTDOWN__INIT;
   Quark__Goodbye goodbye = QUARK__GOODBYE__INIT;
+  Quark__Load load = QUARK__LOAD__INIT;
+  Quark__Drop drop = QUARK__DROP__INIT;
+  load.name = how % 2 ? "main" : "another"; /* there is room for one */
+  drop.name = load.name;
   if (how < 100) {
     m.body_case = QUARK__CLIENT_MESSAGE__BODY_PING;
     m.ping = &ping;
+  } else if (how < 110) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+    m.load = &load;
+  } else if (how < 120) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
+    m.drop = &drop;
   } else if (how < 200) {
     status.has_activity = true;
     status.activity = how % 2;

@@ -257,7 +257,7 @@ void engine_acts(tape_t *tape) {
 }
 
 bool engine_helps(const qk_server_t *server) {
-  const qk_worker_state_t state = qk_worker_state(server->worker);
+  const qk_worker_state_t state = qk_worker_state(server->primary->worker);
   if (world_engine_killed()) world_engine_exits();
   if (state == QK_WORKER_STARTING) hello(0);
   if (state == QK_WORKER_LOADING) ready(8);
@@ -269,7 +269,8 @@ bool engine_helps(const qk_server_t *server) {
 }
 
 void engine_check(const qk_server_t *server) {
-  if (qk_worker_state(server->worker) != QK_WORKER_READY) return;
+  const qk_slot_use_t *slot = server->primary->slot;
+  if (qk_worker_state(server->primary->worker) != QK_WORKER_READY) return;
   for (int k = 0; k < QK_PLACES; k++)
-    QK_ASSERT(engine.slot[k] == (server->slot[k].rhs ? server->slot[k].ticket : 0));
+    QK_ASSERT(engine.slot[k] == (slot[k].rhs ? slot[k].ticket : 0));
 }
