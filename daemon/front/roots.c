@@ -49,9 +49,10 @@ static qk_status_t add(qk_roots_t *roots, char *dir, qk_err_t *err) {
   for (size_t n = strlen(dir); n > 0 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
   if (dir[0] != '/')
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: \"%s\" is no absolute path below /", dir);
-  if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
-    return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: %s", dir,
-                   errno && !S_ISDIR(st.st_mode) ? strerror(errno) : "no folder");
+  if (stat(dir, &st) != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: %s", dir, strerror(errno));
+  if (!S_ISDIR(st.st_mode))
+    return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: no folder", dir);
   if (roots->count == QK_FILE_ROOTS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: more than %d folders", QK_FILE_ROOTS_MAX);
   roots->at[roots->count++] = dir;
