@@ -108,4 +108,4 @@ def a_full_disk_is_told(case):
             subprocess.run(['umount', folder], check=True, timeout=LIMIT)
 
 
-tap.run(Case(*sys.argv[1:]))
+tap.run(Case(*map(os.path.abspath, sys.argv[1:])))
