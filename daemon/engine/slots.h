@@ -46,10 +46,10 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
 
 int qk_slots_count(const qk_slots_t *slots);
-int qk_slots_running(const qk_slots_t *slots);  /* that are not free */
-bool qk_slots_solving(const qk_slots_t *slots); /* whether the next step iterates */
+int qk_slots_running(const qk_slots_t *slots);    /* that are not free */
+bool qk_slots_solving(const qk_slots_t *slots);   /* whether the next step iterates */
 uint64_t qk_slots_steps(const qk_slots_t *slots); /* that have iterated, since the start */
-int qk_slots_hungry(const qk_slots_t *slots);   /* columns that nothing waits for */
+int qk_slots_hungry(const qk_slots_t *slots);     /* columns that nothing waits for */
 bool qk_slots_busy(const qk_slots_t *slots, int slot);
 /* Of a slot that is being solved; else NULL. */
 const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot);

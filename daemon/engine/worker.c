@@ -169,7 +169,8 @@ static qk_status_t beat(worker_t *w) {
   double now = qk_now_ms();
   if (now - w->last_heartbeat < QK_HEARTBEAT_MS) return QK_OK;
   w->last_heartbeat = now;
-  return qk_report_heartbeat(w->channel, w->slots != NULL ? qk_slots_steps(w->slots) : 0, w->setup != NULL ? w->setup->device_bytes : 0,
+  return qk_report_heartbeat(w->channel, w->slots != NULL ? qk_slots_steps(w->slots) : 0,
+                             w->setup != NULL ? w->setup->device_bytes : 0,
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
 

@@ -51,8 +51,7 @@ static qk_status_t add(qk_roots_t *roots, char *dir, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: \"%s\" is no absolute path below /", dir);
   if (stat(dir, &st) != 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: %s", dir, strerror(errno));
-  if (!S_ISDIR(st.st_mode))
-    return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: no folder", dir);
+  if (!S_ISDIR(st.st_mode)) return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: no folder", dir);
   if (roots->count == QK_FILE_ROOTS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: more than %d folders", QK_FILE_ROOTS_MAX);
   roots->at[roots->count++] = dir;
