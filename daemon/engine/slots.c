@@ -142,7 +142,7 @@ static void leave_queue(qk_slots_t *slots, int slot) {
 static void refuse(qk_slots_t *slots, int i, const qk_err_t *err) {
   slot_t *slot = &slots->slot[i];
   if (slot->state == WAITING) leave_queue(slots, i);
-  qk_stage_drop(slots->stage, slot->berth);
+  qk_berth_drop(slot->berth);
   slot->berth = NULL;
   qk_segment_close(&slot->out);
   slot->result =
@@ -420,7 +420,7 @@ qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_
     slot_t *slot = &slots->slot[i];
     if (slot->state == LEAVING && qk_berth_settled(slot->berth)) {
       qk_err_t why;
-      qk_stage_stored(slots->stage, slot->berth, &why);
+      qk_berth_stored(slot->berth, &why);
       slot->berth = NULL;
       end(slot, true, &why);
     }

@@ -236,8 +236,7 @@ qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double m
   return qk_setup_explain(s, s->ops->column_import(s->ctx, &args), err);
 }
 
-void qk_stage_drop(qk_stage_t *stage, qk_berth_t *berth) {
-  (void)stage;
+void qk_berth_drop(qk_berth_t *berth) {
   if (berth == NULL) return;
   berth->dropped = true;
   if (berth->state == SETTLED) make_free(berth);
@@ -263,8 +262,7 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   return qk_setup_explain(s, status, err);
 }
 
-void qk_stage_stored(qk_stage_t *stage, qk_berth_t *berth, qk_err_t *verdict) {
-  (void)stage;
+void qk_berth_stored(qk_berth_t *berth, qk_err_t *verdict) {
   QK_ASSERT(berth->state == SETTLED && berth->out);
   *verdict = berth->err;
   make_free(berth);

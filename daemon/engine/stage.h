@@ -44,9 +44,9 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
                            double factor, const qk_field_t *field, qk_berth_t **berth,
                            qk_err_t *err);
 /* The verdict on a settled berth out, which is free then. */
-void qk_stage_stored(qk_stage_t *stage, qk_berth_t *berth, qk_err_t *verdict);
+void qk_berth_stored(qk_berth_t *berth, qk_err_t *verdict);
 
 /* The berth in is free when its vector has come: nobody wants it. NULL-safe. */
-void qk_stage_drop(qk_stage_t *stage, qk_berth_t *berth);
+void qk_berth_drop(qk_berth_t *berth);
 
 #endif

@@ -35,17 +35,22 @@ uint64_t lq_submit(quark_connection_t *conn, uint32_t nrhs) {
   return request;
 }
 
-uint64_t lq_submit_points(quark_connection_t *conn, uint32_t nrhs) {
+uint64_t lq_submit_generated(quark_connection_t *conn, quark_params_t *p) {
   const quark_column_t column[8] = {{0}};
-  quark_params_t p;
   quark_error_t err = {0};
   uint64_t request = 0;
+  cr_assert(p->nrhs <= 8);
+  p->column = column;
+  cr_assert_eq(quark_submit(conn, p, &request, NULL, &err), QUARK_OK, "%s", err.text);
+  return request;
+}
+
+uint64_t lq_submit_points(quark_connection_t *conn, uint32_t nrhs) {
+  quark_params_t p;
   quark_params_init(&p);
   p.nrhs = nrhs;
   p.source = QUARK_POINT;
-  p.column = column;
-  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
-  return request;
+  return lq_submit_generated(conn, &p);
 }
 
 /* All right-hand sides: no two of their chunks are equal. */

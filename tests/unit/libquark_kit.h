@@ -21,6 +21,8 @@ quark_connection_t *lq_connect(const quark_options_t *options);
 /* Uploads are to follow; point sources. The request. */
 uint64_t lq_submit(quark_connection_t *conn, uint32_t nrhs);
 uint64_t lq_submit_points(quark_connection_t *conn, uint32_t nrhs);
+/* With columns of zeros, of which there are eight at most. */
+uint64_t lq_submit_generated(quark_connection_t *conn, quark_params_t *p);
 /* LQ_NRHS right-hand sides, no two chunks of which are equal; malloc'd. */
 uint8_t *lq_stream(void);
 void lq_upload(quark_connection_t *conn, uint64_t request, const uint8_t *stream, size_t piece);

@@ -7,18 +7,13 @@
 /* ---- kept solutions and contractions ---- */
 
 static uint64_t submit_kept(quark_connection_t *conn, uint32_t nrhs) {
-  const quark_column_t column[8] = {{0}};
   quark_params_t p;
-  quark_error_t err = {0};
-  uint64_t request = 0;
   quark_params_init(&p);
   p.nrhs = nrhs;
   p.source = QUARK_WALL;
-  p.column = column;
   p.keep = true;
   p.keep_ms = 5000;
-  cr_assert_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_OK, "%s", err.text);
-  return request;
+  return lq_submit_generated(conn, &p);
 }
 
 /* Both contractions of the tests below. */
