@@ -208,12 +208,15 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
 /* ---- the whole --------------------------------------------------------------------------------------- */
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
-  *plan =
-      (qk_plan_t){.nslot = in->nslot, .staging = in->staging, .lone = in->lone && in->nslot > 1};
+  const int half = (in->nslot + 1) / 2;
+  *plan = (qk_plan_t){.nslot = in->nslot,
+                      .staging = in->staging < half ? in->staging : half,
+                      .lone = in->lone && in->nslot > 1};
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
   if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
-  plan->share[QK_PLAN_TRANSFER] = (1 + 2 * in->staging) * in->geom->local_volume * WIRE_SITE_BYTES;
+  plan->share[QK_PLAN_TRANSFER] =
+      (1 + 2 * plan->staging) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
   if (in->mg != NULL) add_multigrid(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
@@ -257,11 +260,15 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
                         qk_err_t *err) {
   qk_plan_input_t in = *input;
   qk_plan_t made;
-  if (in.nslot == 0) in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
+  if (in.nslot == 0) {
+    in.staging /= 2; /* a slot is worth more than the last berths */
+    in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
+    in.staging = input->staging;
+  }
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
-  if (made.setup > free && in.staging > 0) {
-    in.staging = 0;
+  while (made.setup > free && in.staging > 0) {
+    in.staging = made.staging / 2;
     qk_plan_make(&in, &made);
   }
   if (made.setup > free && in.lone) {

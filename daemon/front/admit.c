@@ -67,7 +67,7 @@ static qk_status_t check_user(const qk_server_t *server, const qk_session_t *ses
 }
 
 static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *err) {
-  const int64_t room = qk_shm_free_bytes();
+  const int64_t room = qk_shm_free_bytes(&server->space);
   if (cost > server->budget.limit || cost <= room) return QK_OK;
   return qk_fail(err, QK_BUSY, "request of %lld bytes: /dev/shm has %lld", (long long)cost,
                  (long long)room);

@@ -5,7 +5,7 @@
 void qk_limits_memory(qk_server_t *server) {
   const qk_settings_t *s = server->settings;
   server->budget.limit =
-      s->max_memory ? s->max_memory : (qk_shm_free_bytes() + server->budget.used) / 2;
+      s->max_memory ? s->max_memory : (qk_shm_free_bytes(&server->space) + server->budget.used) / 2;
 }
 
 static int64_t keep_memory(const qk_server_t *server) {

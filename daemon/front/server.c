@@ -185,6 +185,7 @@ static void on_tick(uv_timer_t *timer) {
   if (server->stopping) return;
   tick_sessions(server, now);
   qk_spill_tick(server->spill);
+  qk_shm_tick(&server->space);
   if (!server->draining) drain_in_time(server);
   if (!server->draining) return;
   const bool finished = idle(server);
@@ -430,6 +431,7 @@ static void close_all(qk_server_t *server) {
   if (server->control) zmq_close(server->control);
   if (server->data) zmq_close(server->data);
   qk_zap_close(server->zap);
+  qk_shm_space_close(&server->space);
   if (server->loop_ready) qk_loop_fini(&server->loop);
   qk_restore_close(server);
   qk_files_close(server->files);
@@ -447,6 +449,7 @@ int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_link_init(&server->downloads);
   qk_sched_init(&server->sched);
   qk_notify_init(&server->notify);
+  qk_shm_space_init(&server->space, NULL);
   if (open_all(server, &err) == QK_OK) {
     qk_loop_run(&server->loop);
   } else {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,12 @@
 
 static const char SHM_DIR[] = "/dev/shm";
 static const size_t LARGE = 4 << 20;
+static const uint64_t SPARE_MS = 10000;
 
 void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
   *space = (qk_shm_space_t){.next = 0};
   qk_link_init(&space->live);
+  qk_link_init(&space->spare);
   if (state)
     snprintf(space->prefix, sizeof space->prefix, "quarkd-s%016llx-",
              (unsigned long long)qk_checksum(state, strlen(state)));
@@ -48,11 +51,115 @@ static qk_status_t map(qk_shm_space_t *space, const char *name, int fd, size_t b
   return QK_OK;
 }
 
+/* ---- spare objects ------------------------------------------------------------------------- */
+
+/* Off the list of spare ones. */
+static qk_shm_t *take_off(qk_shm_t *shm) {
+  qk_link_remove(&shm->link);
+  shm->space->spare_bytes -= (int64_t)shm->bytes;
+  return shm;
+}
+
+static void unlink_spare(uv_work_t *work) {
+  const qk_shm_t *shm = work->data;
+  shm_unlink(shm->name);
+}
+
+static void after_unlinking(uv_work_t *work, int cancelled) {
+  (void)cancelled;
+  qk_free(work->data);
+}
+
+/* The oldest one goes: at once, or on a thread. */
+static int64_t drop_oldest(qk_shm_space_t *space, bool at_once) {
+  qk_shm_t *shm = take_off(QK_HOLDER(space->spare.next, qk_shm_t, link));
+  const int64_t bytes = (int64_t)shm->bytes;
+  if (!at_once && uv_queue_work(space->loop, &shm->work, unlink_spare, after_unlinking) == 0)
+    return bytes;
+  unlink_spare(&shm->work);
+  qk_free(shm);
+  return bytes;
+}
+
+/* As many bytes of them as there are and as are asked for. */
+static void drop_spare(qk_shm_space_t *space, int64_t bytes, bool at_once) {
+  while (bytes > 0 && !qk_link_alone(&space->spare)) bytes -= drop_oldest(space, at_once);
+}
+
+/* Makes a spare object one of that name. False: there is none of these bytes. */
+static bool take_spare(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **out,
+                       qk_err_t *err) {
+  qk_link_t *l = space->spare.next;
+  while (l != &space->spare && QK_HOLDER(l, qk_shm_t, link)->bytes != bytes) l = l->next;
+  if (l == &space->spare) return false;
+  qk_shm_t *shm = take_off(QK_HOLDER(l, qk_shm_t, link));
+  char from[PATH_MAX], to[PATH_MAX];
+  snprintf(from, sizeof from, "%s%s", SHM_DIR, shm->name);
+  snprintf(to, sizeof to, "%s%s", SHM_DIR, name);
+  /* Whoever knows the old name, as the journal may, must not find what is written now. */
+  const bool renamed = rename(from, to) == 0;
+  const int fd = renamed ? shm_open(name, O_RDWR | O_CLOEXEC, 0) : -1;
+  const bool taken = fd >= 0 && map(space, name + 1, fd, bytes, out, err) == QK_OK;
+  if (!taken) shm_unlink(renamed ? name : shm->name);
+  if (fd >= 0) close(fd);
+  qk_free(shm);
+  return taken;
+}
+
+/* Whether nobody else has it open or mapped, and all its pages are there. */
+static bool is_sound(const qk_shm_t *shm) {
+  struct stat st;
+  const int fd = qk_shm_open(shm, O_RDWR);
+  if (fd < 0) return false;
+  const bool sound = fstat(fd, &st) == 0 && (size_t)st.st_blocks * 512 >= shm->bytes &&
+                     fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+  if (sound) fcntl(fd, F_SETLEASE, F_UNLCK);
+  close(fd);
+  return sound;
+}
+
+static void give_back(uv_work_t *work) {
+  qk_shm_t *shm = work->data;
+  munmap(shm->data, shm->bytes);
+  shm->sound = is_sound(shm);
+  if (!shm->sound) shm_unlink(shm->name);
+}
+
+static void after_giving_back(uv_work_t *work, int cancelled) {
+  qk_shm_t *shm = work->data;
+  qk_shm_space_t *space = shm->space;
+  (void)cancelled;
+  if (shm->sound && !space->closing) {
+    shm->since = uv_now(space->loop);
+    qk_list_append(&space->spare, &shm->link);
+    space->spare_bytes += (int64_t)shm->bytes;
+    return;
+  }
+  if (shm->sound) shm_unlink(shm->name);
+  qk_free(shm);
+}
+
+void qk_shm_tick(qk_shm_space_t *space) {
+  const uint64_t now = uv_now(space->loop);
+  while (!qk_link_alone(&space->spare) &&
+         now - QK_HOLDER(space->spare.next, qk_shm_t, link)->since > SPARE_MS)
+    drop_oldest(space, false);
+}
+
+void qk_shm_space_close(qk_shm_space_t *space) {
+  space->closing = true;
+  drop_spare(space, INT64_MAX, true);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
 /* reserve: with its pages. */
 static qk_status_t create(qk_shm_space_t *space, size_t bytes, bool reserve, qk_shm_t **shm,
                           qk_err_t *err) {
   char name[QK_SHM_NAME_MAX];
   snprintf(name, sizeof name, "/%s%llu", space->prefix, (unsigned long long)space->next++);
+  if (take_spare(space, name, bytes, shm, err)) return QK_OK;
+  drop_spare(space, (int64_t)bytes, reserve);
   const int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return qk_fail(err, QK_IO_ERROR, "shm_open %s: %s", name, strerror(errno));
   int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : 0;
@@ -123,36 +230,23 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
   return s;
 }
 
-static void give_back(uv_work_t *work) {
-  const qk_shm_t *shm = work->data;
-  munmap(shm->data, shm->bytes);
-  shm_unlink(shm->name);
-}
-
-static void after_giving_back(uv_work_t *work, int cancelled) {
-  (void)cancelled;
-  qk_free(work->data);
-}
-
 void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
   qk_shm_space_t *space = shm->space;
   qk_link_remove(&shm->link);
   shm->work.data = shm;
-  if (space->leave)
-    munmap(shm->data, shm->bytes);
-  else if (space->loop && shm->bytes >= LARGE &&
-           uv_queue_work(space->loop, &shm->work, give_back, after_giving_back) == 0)
+  if (!space->leave && space->loop && shm->bytes >= LARGE &&
+      uv_queue_work(space->loop, &shm->work, give_back, after_giving_back) == 0)
     return;
-  else
-    give_back(&shm->work);
+  munmap(shm->data, shm->bytes);
+  if (!space->leave) shm_unlink(shm->name);
   qk_free(shm);
 }
 
-int64_t qk_shm_free_bytes(void) {
+int64_t qk_shm_free_bytes(const qk_shm_space_t *space) {
   struct statvfs v;
   if (statvfs(SHM_DIR, &v) != 0) return 0;
-  return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+  return (int64_t)v.f_bavail * (int64_t)v.f_frsize + space->spare_bytes;
 }
 
 /* The owner's process id of one of our names, 0 for other names. */

@@ -6,6 +6,12 @@
  * A space is a set of names: /quarkd-<pid>-<number> of a front without a state folder, whose objects go with
  * the process (or are swept by the next front), and /quarkd-s<hash>-<number> of a state folder, whose objects a
  * later front adopts by name.
+ *
+ * To make the pages of a field and to give them back takes longer than to fill them. So large objects of a space with
+ * a loop are spared when they are destroyed, for whoever creates one of the same size next, under another name: for
+ * 10 s, where all their pages are there, and where nobody else has the object open or mapped (a client whose
+ * solution it was), which a write lease tells: fcntl(2), F_SETLEASE. Spare objects take no more memory than the space
+ * had before: to make a new one costs as many bytes of them.
  */
 #ifndef QK_FRONT_SHM_H
 #define QK_FRONT_SHM_H
@@ -25,7 +31,10 @@ typedef struct qk_shm_space {
   bool leave;    /* objects stay when they are destroyed: for the next front */
   uv_loop_t *
       loop; /* whose threads give pages back, which takes as long as making them; NULL: the caller */
-  qk_link_t live; /* what has been made or adopted and not destroyed */
+  qk_link_t live;  /* what has been made or adopted and not destroyed */
+  qk_link_t spare; /* what has been destroyed and can be made again, oldest first */
+  int64_t spare_bytes;
+  bool closing;
 } qk_shm_space_t;
 
 typedef struct qk_shm {
@@ -35,12 +44,19 @@ typedef struct qk_shm {
   qk_shm_space_t *space;
   qk_link_t link;
   uv_work_t work; /* giving it back */
+  bool sound;     /* given back: nobody has it and its pages are there */
+  uint64_t since; /* spare: ms of the loop's clock */
 } qk_shm_t;
 
 /* state: absolute path of the state folder, or NULL. The space must stay where it is. */
 void qk_shm_space_init(qk_shm_space_t *space, const char *state);
 
-/* Zero-filled, mapped for reading and writing.
+/* Before the loop ends: spare objects go, and there will be none. */
+void qk_shm_space_close(qk_shm_space_t *space);
+/* A few times a second, where there is a loop. */
+void qk_shm_tick(qk_shm_space_t *space);
+
+/* Mapped for reading and writing, of any content.
  * Errors: QK_NO_MEMORY (also where /dev/shm is full), QK_IO_ERROR. */
 qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
 /* The same without its pages: until qk_shm_write has written all of it nothing may be read or written. */
@@ -53,11 +69,11 @@ qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, 
  * Errors: QK_NOT_FOUND (no such object of this space, of these bytes and of this user), QK_NO_MEMORY. */
 qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
                          qk_err_t *err);
-/* Unmaps, and unlinks where the space does not leave them. NULL-safe. */
+/* Unmaps, and spares or unlinks where the space does not leave them. NULL-safe. */
 void qk_shm_destroy(qk_shm_t *shm);
 
 /* Bytes that could be made now. */
-int64_t qk_shm_free_bytes(void);
+int64_t qk_shm_free_bytes(const qk_shm_space_t *space);
 
 /* Removes what fronts without a state folder that are no more have left behind, and what is in this space and not live;
  * returns how many. Of this user only. */

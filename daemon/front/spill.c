@@ -253,7 +253,7 @@ void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t 
   if (!spill) return;
   const qk_server_t *server = spill->server;
   const qk_budget_t *all = &server->budget, *own = qk_sched_user_memory(session->user);
-  const int64_t limit = server->settings->spill, shm = qk_shm_free_bytes();
+  const int64_t limit = server->settings->spill, shm = qk_shm_free_bytes(&server->space);
   const bool only_own = bytes <= all->limit - all->used && bytes <= shm;
   int64_t room = only_own ? own->limit - own->used : all->limit - all->used;
   if (!only_own && shm < room) room = shm;

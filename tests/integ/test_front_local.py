@@ -147,6 +147,36 @@ def fields_go_by_descriptor_both_ways(case):
 
 
 @tap.test
+def memory_of_large_fields_is_used_again_but_not_under_a_client(case):
+    sites = 16 * 16 * 16 * 8
+    with case.daemon(dims='16x16x16x8') as d, Client(d) as c, Local(c) as local:
+        held, inodes = [], []
+        for turn in range(6):
+            b = field(sites)
+            a = c.submit(1)
+            local.put(a.request, 0, b.tobytes())
+            r, = c.results(1)
+            local.send(fetch=qk.LocalFetch(request=r.request, rhs=0))
+            _, (fd,), _, _ = socket.recv_fds(local.socket, 256, 4)
+            inodes.append(os.fstat(fd).st_ino)
+            assert os.pread(fd, 16 * 12 * sites, 0) == (2 * b).tobytes(), turn
+            if turn < 2:
+                held.append((fd, 2 * b))
+            else:
+                os.close(fd)
+            c.ack(a.request)
+            c.ping()
+        for fd, x in held:
+            assert os.pread(fd, 16 * 12 * sites, 0) == x.tobytes()
+            os.close(fd)
+        assert not set(inodes[:2]) & set(inodes[2:]), inodes
+        d.terminate()
+        assert not [name for name in os.listdir('/dev/shm') if name.startswith('quarkd-%d-' % d.process.pid)]
+    if len(set(inodes)) == len(inodes):
+        raise tap.Skip('no leases on /dev/shm: nothing is used again')
+
+
+@tap.test
 def the_daemon_may_have_no_local_socket(case):
     with case.daemon('--local', 'no') as d, Client(d) as c:
         assert not c.welcome.HasField('local_path')

@@ -260,7 +260,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
   cr_expect(plan.lone && plan.staging == 4);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
-  cr_expect(plan.lone && plan.staging == 0 && plan.nslot == 16);
+  cr_expect(plan.lone && plan.staging == 2 && plan.nslot == 16);
   in.staging = 0;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);

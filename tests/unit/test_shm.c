@@ -1,0 +1,173 @@
+/* Objects of shared memory that are made again. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/front/shm.h"
+
+enum { LARGE = 8 << 20, SMALL = 4096 };
+
+static uv_loop_t loop;
+static qk_shm_space_t space;
+
+static void begin(void) {
+  cr_assert_eq(uv_loop_init(&loop), 0);
+  qk_shm_space_init(&space, NULL);
+  space.loop = &loop;
+}
+
+static void end(void) {
+  qk_shm_space_close(&space);
+  cr_expect_eq(uv_loop_close(&loop), 0);
+  cr_expect_eq(space.spare_bytes, 0);
+}
+
+TestSuite(shm, .init = begin, .fini = end);
+
+static qk_shm_t *make(size_t bytes) {
+  qk_shm_t *shm = NULL;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_shm_create(&space, bytes, &shm, &err), QK_OK, "%s", err.text);
+  return shm;
+}
+
+static ino_t inode_of(const char *name) {
+  struct stat st;
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "/dev/shm%s", name);
+  return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Until the threads are done. */
+static void settle(void) {
+  uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+/* Destroys it; its inode. */
+static ino_t give_back(qk_shm_t *shm) {
+  const ino_t inode = inode_of(shm->name);
+  qk_shm_destroy(shm);
+  settle();
+  return inode;
+}
+
+/* Some file systems of containers have no leases: nothing is spared there. */
+static void need_leases(void) {
+  qk_shm_t *shm = make(LARGE);
+  const int fd = qk_shm_open(shm, O_RDWR);
+  munmap(shm->data, shm->bytes);
+  const bool leases = fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+  shm->data = mmap(NULL, shm->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  give_back(shm);
+  qk_shm_space_close(&space);
+  space.closing = false;
+  if (!leases) cr_skip_test("no leases on /dev/shm");
+}
+
+Test(shm, one_that_nobody_has_is_made_again_under_another_name) {
+  need_leases();
+  char old[QK_SHM_NAME_MAX];
+  qk_shm_t *first = make(LARGE);
+  memcpy(old, first->name, sizeof old);
+  const ino_t inode = give_back(first);
+  cr_expect_eq(space.spare_bytes, LARGE);
+  qk_shm_t *second = make(LARGE);
+  cr_expect_eq(inode_of(second->name), inode);
+  cr_expect(strcmp(second->name, old) != 0 && inode_of(old) == 0);
+  cr_expect_eq(space.spare_bytes, 0);
+  second->data[LARGE - 1] = 7;
+  const int fd = qk_shm_open(second, O_RDONLY);
+  uint8_t last = 0;
+  cr_expect(pread(fd, &last, 1, LARGE - 1) == 1 && last == 7);
+  close(fd);
+  give_back(second);
+}
+
+Test(shm, one_that_somebody_has_open_or_mapped_is_not) {
+  for (int mapped = 0; mapped < 2; mapped++) {
+    qk_shm_t *shm = make(LARGE);
+    shm->data[5] = 9;
+    int fd = qk_shm_open(shm, O_RDONLY);
+    const uint8_t *view = mmap(NULL, LARGE, PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped) close(fd);
+    const ino_t inode = give_back(shm);
+    qk_shm_t *next = make(LARGE);
+    cr_expect_neq(inode_of(next->name), inode);
+    next->data[5] = 1;
+    cr_expect_eq(view[5], 9);
+    munmap((void *)view, LARGE);
+    if (!mapped) close(fd);
+    qk_shm_destroy(next);
+    settle();
+    qk_shm_space_close(&space);
+    space.closing = false;
+  }
+}
+
+Test(shm, one_without_all_its_pages_is_not) {
+  qk_shm_t *shm = NULL;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_shm_create_bare(&space, LARGE, &shm, &err), QK_OK);
+  const int fd = qk_shm_open(shm, O_RDWR);
+  cr_expect_eq(qk_shm_write(fd, "x", 1, LARGE - 1, &err), QK_OK);
+  close(fd);
+  give_back(shm);
+  cr_expect_eq(space.spare_bytes, 0);
+}
+
+Test(shm, small_ones_are_not) {
+  const ino_t inode = give_back(make(SMALL));
+  cr_expect_neq(inode, 0);
+  cr_expect_eq(space.spare_bytes, 0);
+}
+
+Test(shm, a_new_one_costs_as_many_bytes_of_spare_ones) {
+  need_leases();
+  qk_shm_t *first = make(LARGE), *second = make(LARGE), *third = make(LARGE);
+  const int64_t free_bytes = qk_shm_free_bytes(&space);
+  give_back(first);
+  give_back(second);
+  give_back(third);
+  cr_expect_eq(space.spare_bytes, 3 * LARGE);
+  cr_expect_geq(qk_shm_free_bytes(&space), free_bytes);
+  qk_shm_t *other = make(LARGE + 4096);
+  cr_expect_eq(space.spare_bytes, LARGE, "%lld", (long long)space.spare_bytes);
+  give_back(other);
+}
+
+Test(shm, spare_ones_go_with_time_and_with_the_space) {
+  need_leases();
+  char name[QK_SHM_NAME_MAX];
+  qk_shm_t *shm = make(LARGE);
+  memcpy(name, shm->name, sizeof name);
+  give_back(shm);
+  qk_shm_tick(&space);
+  cr_expect_eq(space.spare_bytes, LARGE);
+  QK_HOLDER(space.spare.next, qk_shm_t, link)->since -= 10001;
+  qk_shm_tick(&space);
+  settle();
+  cr_expect(space.spare_bytes == 0 && inode_of(name) == 0);
+  shm = make(LARGE);
+  memcpy(name, shm->name, sizeof name);
+  qk_shm_destroy(shm); /* on its way when the space closes */
+  qk_shm_space_close(&space);
+  settle();
+  cr_expect(space.spare_bytes == 0 && inode_of(name) == 0);
+  space.closing = false;
+}
+
+Test(shm, what_stays_for_the_next_front_is_not_spared) {
+  qk_shm_t *shm = make(LARGE);
+  char name[QK_SHM_NAME_MAX];
+  memcpy(name, shm->name, sizeof name);
+  space.leave = true;
+  give_back(shm);
+  cr_expect(space.spare_bytes == 0 && inode_of(name) != 0);
+  shm_unlink(name);
+}
