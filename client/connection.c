@@ -257,6 +257,7 @@ static void *run(void *arg) {
     quark__local_read_locked(conn);
     read_monitors(conn);
     quark__session_tick_locked(conn);
+    quark__local_tick_locked(conn);
   }
   say_goodbye(conn);
   pthread_mutex_unlock(&conn->lock);
@@ -288,6 +289,7 @@ static void destroy(quark_connection_t *conn) {
   close_socket(&conn->control, &conn->control_monitor);
   close_socket(&conn->data, &conn->data_monitor);
   if (conn->local >= 0) close(conn->local);
+  if (conn->spare.fd >= 0) close(conn->spare.fd);
   if (conn->zmq) zmq_ctx_term(conn->zmq);
   while (conn->requests) {
     request_t *next = conn->requests->next;
@@ -325,7 +327,7 @@ static quark_connection_t *create(const char *endpoint, const quark_options_t *o
   conn->reconnect_ms = options->reconnect_ms;
   conn->keep_session = options->keep_session;
   conn->try_local = options->local;
-  conn->local = -1;
+  conn->local = conn->spare.fd = -1;
   conn->seeking_since = conn->last_heard = quark__now_ms();
   conn->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   conn->events = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

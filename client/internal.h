@@ -134,6 +134,11 @@ struct quark_connection {
 
   bool try_local;
   int local; /* the socket for descriptors; -1: none */
+  struct {
+    int fd; /* -1: none */
+    uint64_t bytes;
+    int64_t since; /* ms */
+  } spare; /* memory of an upload that is over, for the next one: its pages take longer to make than to fill */
   void *zmq, *control, *control_monitor, *data, *data_monitor;
   uint32_t data_sockets; /* made so far: names the monitors */
   session_state_t state;
@@ -227,7 +232,8 @@ uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *contra
 
 /* transfer.c */
 /* shared: in a memfd, where there can be one. */
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, bool shared);
+bool quark__upload_init_locked(quark_connection_t *conn, upload_t *up, uint32_t nrhs,
+                               uint64_t field_bytes);
 void quark__upload_fini(upload_t *up);
 /* Sends what may be sent; false: the socket takes no more now. */
 bool quark__upload_send_locked(quark_connection_t *conn);
@@ -248,8 +254,11 @@ void quark__download_by_chunks_locked(quark_connection_t *conn, request_t *reque
 void quark__local_open_locked(quark_connection_t *conn, const char *path);
 /* What was under way goes on by chunks. */
 void quark__local_close_locked(quark_connection_t *conn);
-/* A memfd whose size is sealed; -1: none. */
-int quark__local_memory(uint64_t bytes);
+/* A memfd whose size is sealed, the spare one where it has these bytes; -1: none. */
+int quark__local_memory_locked(quark_connection_t *conn, uint64_t bytes);
+/* Takes the memfd of an upload that is over, where the daemon has done with it, for the next 10 s. */
+void quark__local_spare_locked(quark_connection_t *conn, upload_t *upload);
+void quark__local_tick_locked(quark_connection_t *conn);
 /* Whether the next field of the upload goes by descriptor. */
 bool quark__local_takes(const quark_connection_t *conn, const request_t *request);
 /* Sends what may be sent, from any thread; false: the socket takes no more now. */

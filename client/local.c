@@ -10,6 +10,8 @@
 
 #include "client/internal.h"
 
+static const int64_t SPARE_MS = 10000;
+
 /* ---- the connection ---- */
 
 /* With a descriptor where fd is not -1. */
@@ -83,7 +85,31 @@ bool quark_local(quark_connection_t *conn) {
 
 /* ---- out ---- */
 
-int quark__local_memory(uint64_t bytes) {
+static void drop_spare(quark_connection_t *conn) {
+  if (conn->spare.fd >= 0) close(conn->spare.fd);
+  conn->spare.fd = -1;
+}
+
+void quark__local_spare_locked(quark_connection_t *conn, upload_t *up) {
+  if (!up->shared || up->taken < up->sent) return; /* the daemon still reads it */
+  drop_spare(conn);
+  conn->spare.fd = up->fd;
+  conn->spare.bytes = up->capacity;
+  conn->spare.since = quark__now_ms();
+  up->shared = false;
+}
+
+void quark__local_tick_locked(quark_connection_t *conn) {
+  if (quark__now_ms() - conn->spare.since > SPARE_MS) drop_spare(conn);
+}
+
+int quark__local_memory_locked(quark_connection_t *conn, uint64_t bytes) {
+  if (conn->spare.fd >= 0 && conn->spare.bytes == bytes) {
+    const int spare = conn->spare.fd;
+    conn->spare.fd = -1;
+    return spare;
+  }
+  drop_spare(conn);
   const int fd = memfd_create("quark-upload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
   if (ftruncate(fd, (off_t)bytes) == 0 &&

@@ -123,7 +123,7 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   r->field_bytes = m->field_bytes;
   if (!first) quark__download_resume_locked(conn, r);
   if (r->ended == r->nrhs) return;
-  if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes, conn->local >= 0)) {
+  if (first && uploads && !quark__upload_init_locked(conn, &r->up, r->nrhs, m->field_bytes)) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
     post_cancel(conn, r->number, QUARK_ALL, NULL);
     return;
@@ -200,6 +200,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
   uint32_t index = m->rhs;
   if (rhs->acked) post_ack(conn, r->number, &index, 1, NULL); /* the first one may have been lost */
   if (r->ended < r->nrhs) return;
+  quark__local_spare_locked(conn, &r->up);
   quark__upload_fini(&r->up);
   if (r->released) remove_request(conn, r);
 }

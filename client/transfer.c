@@ -20,16 +20,17 @@ static uint64_t shared_capacity(uint64_t field_bytes) {
   return ((RING_BYTES + field_bytes - 1) / field_bytes + 2) * field_bytes;
 }
 
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, bool shared) {
+bool quark__upload_init_locked(quark_connection_t *conn, upload_t *up, uint32_t nrhs,
+                               uint64_t field_bytes) {
   uint64_t total;
   if (field_bytes == 0 || field_bytes > INT64_MAX / 4 ||
       __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total))
     return false;
   memset(up, 0, sizeof *up);
   up->total = total;
-  if (shared) {
+  if (conn->local >= 0) {
     up->capacity = least(total, shared_capacity(field_bytes));
-    up->fd = quark__local_memory(up->capacity);
+    up->fd = quark__local_memory_locked(conn, up->capacity);
     up->shared = up->fd >= 0;
   }
   if (!up->shared) {

@@ -7,7 +7,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/mover.h"
 
-enum { THREADS_MAX = 8, BERTHS_MAX = 2 * QK_STAGING_MAX };
+enum { THREADS_MAX = 8, BERTHS_MAX = 2 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
 
 typedef enum berth_state {
   FREE,
@@ -121,6 +121,20 @@ static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
   return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
 }
 
+/* In pieces: a device makes copies one by one, and the few numbers that the solver waits for in every iteration must not
+ * stand behind whole fields. */
+static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b, qk_copy_t kind) {
+  const qk_setup_t *s = stage->setup;
+  const size_t bytes = bytes_of(stage, b);
+  char *to = b->out ? b->host : b->device, *from = b->out ? b->device : b->host;
+  qk_status_t status = QK_OK;
+  for (size_t at = 0; at < bytes && status == QK_OK; at += PIECE_BYTES) {
+    const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+    status = s->ops->copy(s->ctx, to + at, from + at, n, kind, 1);
+  }
+  return status;
+}
+
 static void start_move(qk_stage_t *stage, qk_berth_t *b) {
   b->state = MOVING;
   b->move.part = b->host;
@@ -180,7 +194,7 @@ static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
     return QK_OK;
   }
   b->state = COPYING;
-  return s->ops->copy(s->ctx, b->device, b->host, bytes_of(stage, b), QK_COPY_TO_DEVICE, 1);
+  return copy(stage, b, QK_COPY_TO_DEVICE);
 }
 
 qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
@@ -255,8 +269,7 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   const qk_column_args_t args = column_args(stage, b, matrix, factor, field);
   qk_status_t status = s->ops->column_export(s->ctx, &args);
   if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, b->host, b->device, bytes_of(stage, b), QK_COPY_TO_HOST, 1);
+  if (status == QK_OK) status = copy(stage, b, QK_COPY_TO_HOST);
   b->state = COPYING;
   *berth = b;
   return qk_setup_explain(s, status, err);
