@@ -97,6 +97,7 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   rhs->queue.lane = rhs->job->mount->lane;
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
+  rhs->queue.came = rhs->job->accepted_at;
   rhs->queue.cost = expected_cost(rhs->job);
   if (rhs->losses > 0) {
     qk_list_append(&rhs->job->mount->suspects, &rhs->queue.link);

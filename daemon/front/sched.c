@@ -113,7 +113,9 @@ void qk_sched_item_init(qk_sched_item_t *item) {
 
 /* Whether a goes before b, which came earlier. */
 static bool overtakes(const qk_sched_item_t *a, const qk_sched_item_t *b) {
-  return a->deadline > 0 && (b->deadline == 0 || a->deadline < b->deadline);
+  if (a->deadline != b->deadline)
+    return a->deadline > 0 && (b->deadline == 0 || a->deadline < b->deadline);
+  return a->came < b->came;
 }
 
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {

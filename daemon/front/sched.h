@@ -8,7 +8,8 @@
  *          it gives a turn.)
  * Within   a user the highest priority goes first; the head of each priority gains one for every QK_SCHED_AGE that it has
  *          waited. Of one priority those with a deadline go first, the earliest before the others; the rest in the
- *          order of their coming.
+ *          order in which their requests came, so that one request ends and its client sends the next one while
+ *          others are served, instead of all ending together.
  *
  * Lanes    There is a queue for each lane (a setup with its engine), and users take their turns in each by themselves: what one is
  *          given in one lane does not count in another.
@@ -35,6 +36,7 @@ typedef struct qk_sched_item {
   int lane;              /* 0 .. QK_SETUPS_MAX - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */
   double since;          /* seconds: when it came */
+  double came;           /* seconds: when its request came */
   double deadline;       /* seconds; 0: none */
   double cost;           /* expected; of any unit, the same for all */
 } qk_sched_item_t;

@@ -237,6 +237,24 @@ Test(sched, deadlines_go_first_and_in_order) {
   qk_sched_user_release(u);
 }
 
+Test(sched, requests_go_in_the_order_in_which_they_came) {
+  qk_sched_t s;
+  qk_sched_user_t *u;
+  item_t item[6];
+  static const double came[6] = {2, 1, 3, 1, 2, 1};
+  static const int order[6] = {1, 3, 5, 0, 4, 2};
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &u);
+  for (int i = 0; i < 6; i++) {
+    init(&item[i], 0, i);
+    item[i].queue.since = 10 + i;
+    item[i].queue.came = came[i];
+    qk_sched_push(&s, u, &item[i].queue);
+  }
+  for (int i = 0; i < 6; i++) cr_expect_eq(next(&s), &item[order[i]], "at %d", i);
+  qk_sched_user_release(u);
+}
+
 Test(sched, counts_what_each_user_has_and_was_given) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
