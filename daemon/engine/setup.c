@@ -116,11 +116,6 @@ static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params
   s->link_reals = params->link_reals[load->inner];
 }
 
-/* Directions of GCR. */
-static int directions(const qk_setup_t *s) {
-  return wants_multigrid(s) ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
-}
-
 /* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share
  * its memory. */
 static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
@@ -148,7 +143,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .method = mg ? "gcr" : s->solver_name,
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
-                                 .gcr_keep = directions(s),
+                                 .gcr_keep = QK_GCR_KEEP,
                                  .staging = staging(in, s),
                                  .lone = in->load->lone,
                                  .mg = mg ? &s->mg_params : NULL};
@@ -175,7 +170,7 @@ static qk_status_t build_solver(qk_setup_t *s, bool lone, qk_solver_t **solver, 
   qk_solver_params_t params = {.method = s->solver_name,
                                .inner = s->inner,
                                .nslot = lone ? 1 : s->nslot,
-                               .gcr_keep = directions(s)};
+                               .gcr_keep = QK_GCR_KEEP};
   if (s->mg != NULL) {
     params.method = "gcr";
     params.check = 1;

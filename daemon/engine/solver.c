@@ -136,7 +136,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
-  if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
+  if (p->gcr_keep == 0) p->gcr_keep = QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
   s->nslot = p->nslot;

@@ -41,8 +41,8 @@ typedef struct qk_precond {
   int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 
-/* Directions of a run of GCR, without and with a preconditioner. */
-enum { QK_GCR_KEEP = 8, QK_GCR_KEEP_PRECONDITIONED = 10 };
+/* Directions of a run of GCR. */
+enum { QK_GCR_KEEP = 8 };
 
 typedef struct qk_solver_params {
   const char *method;   /* "bicgstab", "cg" (normal equations), "gcr" */
@@ -50,7 +50,7 @@ typedef struct qk_solver_params {
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
   int check;            /* iterations per step; 0: default (with a preconditioner 1) */
-  int gcr_keep;         /* directions of a run of gcr; 0: QK_GCR_KEEP... */
+  int gcr_keep;         /* directions of a run of gcr; 0: QK_GCR_KEEP */
   qk_precond_t precond; /* apply NULL: none; gcr only */
   qk_deflation_t *deflation; /* borrowed; NULL: none. Used at the start and at each update */
 } qk_solver_params_t;

@@ -37,7 +37,7 @@ static const struct argp_option table[] = {
      0},
     {"point", POINT, 0, 0, "point sources instead of random ones", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
-    {"keep", KEEP, "N", 0, "directions of the outer GCR (10)", 0},
+    {"keep", KEEP, "N", 0, "directions of the outer GCR (8)", 0},
     {"seconds", SECONDS, "S", 0,
      "solve again and again for so long: the mean of the second half (once)", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
