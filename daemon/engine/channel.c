@@ -14,11 +14,15 @@
 
 enum { LINGER_MS = 1000 };
 
+static const char MONITOR[] = "inproc://monitor";
+
 struct qk_channel {
   void *context, *socket;
-  int signal_fd, silence_ms;
+  void *monitor; /* NULL: no other front will come */
+  int signal_fd, silence_ms, grace_ms;
   bool terminated;
-  double heard; /* qk_now_ms of the last message */
+  double heard;  /* qk_now_ms of the last message, or of the coming of a front */
+  double absent; /* since when there is no front; 0: there is one */
 };
 
 double qk_now_ms(void) {
@@ -39,8 +43,22 @@ static bool set_option(void *socket, int option, int value) {
   return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
-qk_status_t qk_channel_open(const char *endpoint, int silence_ms, qk_channel_t **channel,
-                            qk_err_t *err) {
+/* Tells when the front goes and another one comes. */
+static bool open_monitor(qk_channel_t *c) {
+  const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED;
+  if (zmq_socket_monitor(c->socket, MONITOR, events) != 0) return false;
+  c->monitor = zmq_socket(c->context, ZMQ_PAIR);
+  return c->monitor != NULL && zmq_connect(c->monitor, MONITOR) == 0;
+}
+
+static void close_sockets(qk_channel_t *c) {
+  if (c->socket != NULL) zmq_close(c->socket);
+  if (c->monitor != NULL) zmq_close(c->monitor);
+  if (c->context != NULL) zmq_ctx_term(c->context);
+}
+
+qk_status_t qk_channel_open(const char *endpoint, int silence_ms, int grace_ms,
+                            qk_channel_t **channel, qk_err_t *err) {
   qk_status_t status = QK_IO_ERROR;
   sigset_t set;
   sigemptyset(&set);
@@ -56,7 +74,7 @@ qk_status_t qk_channel_open(const char *endpoint, int silence_ms, qk_channel_t *
   c->context = zmq_ctx_new();
   c->socket = c->context != NULL ? zmq_socket(c->context, ZMQ_DEALER) : NULL;
   if (c->socket == NULL || !set_option(c->socket, ZMQ_LINGER, LINGER_MS) ||
-      !set_option(c->socket, ZMQ_SNDTIMEO, silence_ms)) {
+      !set_option(c->socket, ZMQ_SNDTIMEO, silence_ms) || (grace_ms > 0 && !open_monitor(c))) {
     qk_fail(err, status, "zmq: %s", zmq_strerror(zmq_errno()));
     goto close_socket;
   }
@@ -66,13 +84,13 @@ qk_status_t qk_channel_open(const char *endpoint, int silence_ms, qk_channel_t *
     goto close_socket;
   }
   c->silence_ms = silence_ms;
+  c->grace_ms = grace_ms;
   c->heard = qk_now_ms();
   *channel = c;
   return QK_OK;
 
 close_socket:
-  if (c->socket != NULL) zmq_close(c->socket);
-  if (c->context != NULL) zmq_ctx_term(c->context);
+  close_sockets(c);
   close(c->signal_fd);
 free_memory:
   qk_free(c);
@@ -81,8 +99,7 @@ free_memory:
 
 void qk_channel_close(qk_channel_t *channel) {
   if (channel == NULL) return;
-  zmq_close(channel->socket);
-  zmq_ctx_term(channel->context);
+  close_sockets(channel);
   close(channel->signal_fd);
   qk_free(channel);
 }
@@ -115,12 +132,35 @@ Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel) {
   return message;
 }
 
-bool qk_channel_is_silent(const qk_channel_t *channel) {
-  return qk_now_ms() - channel->heard > channel->silence_ms;
+/* Events that have come: each is a number of 16 bits, and what else there is to say. */
+static void look_for_front(qk_channel_t *c) {
+  zmq_msg_t part;
+  if (c->monitor == NULL) return;
+  zmq_msg_init(&part);
+  for (bool first = true; zmq_msg_recv(&part, c->monitor, ZMQ_DONTWAIT) >= 0;
+       first = !zmq_msg_more(&part)) {
+    uint16_t event;
+    if (!first || zmq_msg_size(&part) < sizeof event) continue;
+    memcpy(&event, zmq_msg_data(&part), sizeof event);
+    c->heard = qk_now_ms();
+    c->absent = event == ZMQ_EVENT_DISCONNECTED ? c->heard : 0;
+    if (c->absent > 0)
+      qk_warn("channel", "the front has gone: waiting %g s for another one", 1e-3 * c->grace_ms);
+  }
+  zmq_msg_close(&part);
+}
+
+bool qk_channel_is_silent(qk_channel_t *channel) {
+  look_for_front(channel);
+  const double now = qk_now_ms();
+  return channel->absent > 0 ? now - channel->absent > channel->grace_ms
+                             : now - channel->heard > channel->silence_ms;
 }
 
 qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message) {
   size_t bytes;
+  look_for_front(channel);
+  if (channel->absent > 0) return QK_OK;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (data == NULL) {
     qk_error("channel", "no memory for a message, or too long a one");

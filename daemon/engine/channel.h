@@ -18,9 +18,11 @@ typedef struct qk_channel qk_channel_t;
  * interrupt at the terminal means. */
 void qk_channel_block_signals(void);
 
-/* Connects. silence_ms: how long the front may say nothing, or take no message. Errors: QK_BAD_ARGUMENT for an endpoint that is none, QK_IO_ERROR, QK_NO_MEMORY. */
-qk_status_t qk_channel_open(const char *endpoint, int silence_ms, qk_channel_t **channel,
-                            qk_err_t *err);
+/* Connects. silence_ms: how long the front may say nothing, or take no message. grace_ms: how long there may be no front at the other
+ * end of the connection, where another may come (0: none will, and silence is all that counts). What is sent meanwhile reaches nobody.
+ * Errors: QK_BAD_ARGUMENT for an endpoint that is none, QK_IO_ERROR, QK_NO_MEMORY. */
+qk_status_t qk_channel_open(const char *endpoint, int silence_ms, int grace_ms,
+                            qk_channel_t **channel, qk_err_t *err);
 /* Waits up to a second for messages on their way out. NULL-safe. */
 void qk_channel_close(qk_channel_t *channel);
 
@@ -30,10 +32,10 @@ bool qk_channel_terminated(qk_channel_t *channel);
 /* The next message, or NULL when there is none; the caller frees it. What is no message is logged
  * and skipped. */
 Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel);
-/* Whether the front has not been heard for silence_ms. */
-bool qk_channel_is_silent(const qk_channel_t *channel);
+/* Whether the front has not been heard for silence_ms, or has gone and none has come for grace_ms. */
+bool qk_channel_is_silent(qk_channel_t *channel);
 
-/* Queues a message. QK_IO_ERROR when the front takes none for silence_ms. */
+/* Queues a message, where there is a front. QK_IO_ERROR when the front takes none for silence_ms. */
 qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message);
 
 /* Milliseconds on a clock that only goes forward. */

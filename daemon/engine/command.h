@@ -71,21 +71,24 @@ typedef struct qk_correlate {
 } qk_correlate_t;
 
 /* A turn of CONTRACT is one of WORK with correlators before it, one of MEND one of WORK with multigrid mended
- * before it. */
+ * before it. ADOPT: another front is there, and nothing of what the one before asked for goes on. */
 typedef enum qk_turn_kind {
   QK_TURN_WORK,
   QK_TURN_LOAD,
   QK_TURN_CONTRACT,
   QK_TURN_MEND,
+  QK_TURN_ADOPT,
   QK_TURN_STOP
 } qk_turn_kind_t;
 
+typedef struct qk_turn_head {
+  qk_turn_kind_t kind;
+  qk_mg_remedy_t remedy; /* MEND */
+  int32_t nfill, ncancel;
+} qk_turn_head_t;
+
 typedef struct qk_turn {
-  struct {
-    qk_turn_kind_t kind;
-    qk_mg_remedy_t remedy; /* MEND */
-    int32_t nfill, ncancel;
-  } head;
+  qk_turn_head_t head;
   qk_load_t load;
   qk_correlate_t correlate;
   qk_fill_t fill[QK_SEATS_MAX];

@@ -1,12 +1,11 @@
 #include "daemon/engine/launch.h"
 
 #include <omp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool launched_by_mpi(void) {
+bool qk_launch_by_mpi(void) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
     if (getenv(variables[i]) != NULL) return true;
@@ -15,7 +14,7 @@ static bool launched_by_mpi(void) {
 
 qk_status_t qk_launch_comm(const char *kind, int *argc, char ***argv, qk_comm_t **comm,
                            qk_err_t *err) {
-  bool mpi = strcmp(kind, "mpi") == 0 || (strcmp(kind, "auto") == 0 && launched_by_mpi());
+  bool mpi = strcmp(kind, "mpi") == 0 || (strcmp(kind, "auto") == 0 && qk_launch_by_mpi());
   return mpi ? qk_comm_mpi_create(argc, argv, comm, err) : qk_comm_self_create(comm, err);
 }
 

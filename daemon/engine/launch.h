@@ -4,8 +4,13 @@
 #ifndef QK_ENGINE_LAUNCH_H
 #define QK_ENGINE_LAUNCH_H
 
+#include <stdbool.h>
+
 #include "cuda/ops.h"
 #include "daemon/comm/comm.h"
+
+/* Whether mpirun or srun has started this process. */
+bool qk_launch_by_mpi(void);
 
 /* kind: "self", "mpi", or "auto": MPI where a launcher of MPI programs started this process. argc and
  * argv may lose arguments of MPI. Errors: QK_COMM_ERROR, QK_UNSUPPORTED. Collective. */

@@ -25,12 +25,12 @@
 typedef struct options {
   const char *front;
   const char *comm;
-  int silence_ms;
+  int silence_ms, grace_ms;
   qk_level_t level;
   qk_log_format_t format;
 } options_t;
 
-enum { KEY_FRONT = 256, KEY_COMM, KEY_SILENCE, KEY_LOG_LEVEL, KEY_LOG_FORMAT };
+enum { KEY_FRONT = 256, KEY_COMM, KEY_SILENCE, KEY_GRACE, KEY_LOG_LEVEL, KEY_LOG_FORMAT };
 
 static const struct argp_option option_table[] = {
     {"front", KEY_FRONT, "ENDPOINT", 0, "ZeroMQ endpoint of quarkd, as in ipc:///run/quarkd/engine",
@@ -39,16 +39,18 @@ static const struct argp_option option_table[] = {
      "self: one rank; mpi: as many as were started; auto (default): mpi under mpirun or srun", 0},
     {"silence", KEY_SILENCE, "MS", 0, "leave when the front has been silent for so long (30000)",
      0},
+    {"grace", KEY_GRACE, "MS", 0,
+     "when the front has gone, wait so long for another one that takes over (0: end with it)", 0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warn, info (default) or debug", 0},
     {"log-format", KEY_LOG_FORMAT, "FORMAT", 0, "text (default) or json: one object a line", 0},
     {0},
 };
 
-static int parse_ms(const char *text, struct argp_state *state) {
+static int parse_ms(const char *option, const char *text, int least, struct argp_state *state) {
   char *end;
   long ms = strtol(text, &end, 10);
-  if (end == text || *end != '\0' || ms < 1 || ms > INT_MAX)
-    argp_error(state, "--silence=%s: milliseconds, at least 1", text);
+  if (end == text || *end != '\0' || ms < least || ms > INT_MAX)
+    argp_error(state, "--%s=%s: milliseconds, at least %d", option, text, least);
   return (int)ms;
 }
 
@@ -64,7 +66,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     options->comm = arg;
     return 0;
   case KEY_SILENCE:
-    options->silence_ms = parse_ms(arg, state);
+    options->silence_ms = parse_ms("silence", arg, 1, state);
+    return 0;
+  case KEY_GRACE:
+    options->grace_ms = parse_ms("grace", arg, 0, state);
     return 0;
   case KEY_LOG_LEVEL:
     if (qk_log_parse_level(arg, &options->level) != 0)
@@ -93,7 +98,8 @@ static int serve(const options_t *options, qk_comm_t *comm) {
   qk_err_t err = {0};
   qk_status_t status = QK_OK;
   if (qk_comm_rank(comm) == 0)
-    status = qk_channel_open(options->front, options->silence_ms, &channel, &err);
+    status =
+        qk_channel_open(options->front, options->silence_ms, options->grace_ms, &channel, &err);
   status = qk_comm_agree(comm, status, &err);
   if (status != QK_OK) {
     qk_error("main", "%s", err.text);
@@ -123,7 +129,8 @@ int main(int argc, char **argv) {
   qk_log_init("engine", -1, options.level);
   qk_log_use(options.format);
   qk_channel_block_signals();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* who has started a rank is mpirun, which is to outlive the front, too */
+  if (options.grace_ms == 0 || qk_launch_by_mpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
 
   qk_status_t status = qk_launch_comm(options.comm, &argc, &argv, &comm, &err);
   if (status != QK_OK) {

@@ -16,11 +16,14 @@ static qk_status_t send_if(qk_channel_t *channel, const Quark__Engine__EngineMes
   return channel == NULL ? QK_OK : qk_channel_send(channel, message);
 }
 
-qk_status_t qk_report_hello(qk_channel_t *channel, int ranks) {
+qk_status_t qk_report_hello(qk_channel_t *channel, int ranks, const uint64_t *nonce, bool loaded) {
   Quark__Engine__EngineHello body = QUARK__ENGINE__ENGINE_HELLO__INIT;
   body.version = QK_PROTOCOL_VERSION;
   body.pid = (uint64_t)getpid();
   body.ranks = (uint32_t)ranks;
+  body.has_nonce = nonce != NULL;
+  body.nonce = nonce != NULL ? *nonce : 0;
+  body.has_loaded = body.loaded = loaded;
   return send_if(channel, &ENVELOPE(HELLO, hello, &body));
 }
 

@@ -9,7 +9,8 @@
 #include "daemon/engine/setup.h"
 #include "daemon/engine/slots.h"
 
-qk_status_t qk_report_hello(qk_channel_t *channel, int ranks);
+/* nonce: of ADOPT; NULL: the engine has just started. */
+qk_status_t qk_report_hello(qk_channel_t *channel, int ranks, const uint64_t *nonce, bool loaded);
 qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, int64_t done,
                                     int64_t total);
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds);

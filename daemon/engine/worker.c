@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
@@ -22,6 +23,8 @@ typedef struct worker {
   qk_slots_t *slots;
   qk_turn_t turn;
   qk_status_t stop; /* why a turn of kind STOP stops */
+  uint64_t nonce;   /* rank 0: of ADOPT */
+  double seconds;   /* that the setup took */
   double last_heartbeat;
   double last_progress[QK_SEATS_MAX], last_news;
   double more_until;     /* rank 0: fills that were announced are waited for until then */
@@ -129,6 +132,14 @@ static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *mes
   return QK_OK;
 }
 
+/* What the front before has said in this very turn is forgotten, too. */
+static void hear_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
+  w->nonce = message->nonce;
+  w->nwaiting = w->queued = w->refills = 0;
+  w->more_until = 0;
+  w->turn.head = (qk_turn_head_t){.kind = QK_TURN_ADOPT};
+}
+
 static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
   switch (message->body_case) {
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD:
@@ -139,6 +150,9 @@ static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message)
     return hear_contract(w, message->contract);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
     return hear_cancel(w, message->cancel);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
+    hear_adopt(w, message->adopt);
+    return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
     w->turn.head.kind = QK_TURN_STOP;
     return QK_OK;
@@ -243,9 +257,9 @@ static qk_status_t load(worker_t *w) {
     w->setup = setup;
     status = qk_setup_count_memory(setup);
     if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
-    double seconds = 1e-3 * (qk_now_ms() - start);
-    qk_info("worker", "ready on %s after %.2f s", setup->device.name, seconds);
-    return qk_report_ready(w->channel, setup, seconds);
+    w->seconds = 1e-3 * (qk_now_ms() - start);
+    qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
+    return qk_report_ready(w->channel, setup, w->seconds);
   }
   qk_port_destroy(w->port);
   w->port = NULL;
@@ -362,8 +376,34 @@ static qk_status_t contract(worker_t *w) {
   return qk_report_contracted(w->channel, what->ticket, &verdict, 1e-3 * (qk_now_ms() - start));
 }
 
+/* All slots end, and nobody is told: objects of the front before are not written to any more. */
+static qk_status_t clear_slots(worker_t *w) {
+  qk_result_t result[QK_SEATS_MAX];
+  const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
+  int n;
+  qk_status_t status = QK_OK;
+  for (int i = 0; running(w) && i < qk_slots_count(w->slots); i++)
+    if (qk_slots_busy(w->slots, i)) qk_slots_cancel(w->slots, i);
+  while (status == QK_OK && running(w)) {
+    if (!solving(w)) nanosleep(&pause, NULL);
+    status = qk_slots_step(w->slots, w->err);
+    if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  }
+  return status;
+}
+
+static qk_status_t adopt(worker_t *w) {
+  const bool loaded = w->setup != NULL;
+  qk_status_t status = clear_slots(w);
+  if (status == QK_OK)
+    status = qk_report_hello(w->channel, qk_comm_size(w->comm), &w->nonce, loaded);
+  if (status != QK_OK || !loaded) return status;
+  return qk_report_ready(w->channel, w->setup, w->seconds);
+}
+
 static qk_status_t carry_out(worker_t *w) {
   if (w->turn.head.kind == QK_TURN_LOAD) return load(w);
+  if (w->turn.head.kind == QK_TURN_ADOPT) return adopt(w);
   qk_status_t status = QK_OK;
   if (w->turn.head.kind == QK_TURN_CONTRACT) status = contract(w);
   if (w->turn.head.kind == QK_TURN_MEND) status = mend(w);
@@ -371,7 +411,7 @@ static qk_status_t carry_out(worker_t *w) {
 }
 
 static qk_status_t run(worker_t *w) {
-  qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm));
+  qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm), NULL, false);
   while (status == QK_OK) {
     bool idle = !running(w);
     if (w->channel != NULL) status = next_turn(w);

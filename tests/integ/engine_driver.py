@@ -58,11 +58,8 @@ class Engine:
         """env: of all ranks; last_env: of the last one alone."""
         self.dir = tempfile.mkdtemp(prefix='qk-engine-')
         self.context = zmq.Context()
-        self.socket = self.context.socket(zmq.DEALER)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.setsockopt(zmq.SNDTIMEO, int(1e3 * TIMEOUT))
         self.endpoint = 'ipc://%s/front' % self.dir
-        self.socket.bind(self.endpoint)
+        self.bind()
         command = [binary, '--front', self.endpoint, '--log-level', 'warn', *options]
         if ranks > 1:
             last = 'test $OMPI_COMM_WORLD_RANK -lt %d || export %s; exec "$@"' % (
@@ -89,6 +86,17 @@ class Engine:
         self.socket.close()
         self.context.term()
         shutil.rmtree(self.dir)
+
+    def bind(self):
+        self.socket = self.context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.SNDTIMEO, int(1e3 * TIMEOUT))
+        self.socket.bind(self.endpoint)
+
+    def rebind(self):
+        """Another front in place of the first."""
+        self.socket.close()
+        self.bind()
 
     # ---- messages
 

@@ -513,6 +513,52 @@ def a_silent_front_is_left(case):
 
 
 @tap.test
+def another_front_takes_over(case):
+    """All slots end, and nobody hears of it: HELLO with the nonce, READY as before, and slots are free. Once more without a setup."""
+    with case.start(options=['--grace', '60000']) as e:
+        e.send(adopt=pb.Adopt(nonce=1 << 63))
+        hello = e.expect('hello')
+        assert (hello.nonce, hello.loaded, hello.pid, hello.ranks) == (1 << 63, False, e.hello.pid, case.ranks), hello
+        assert not e.hello.HasField('nonce')
+        e.load(GAUGE, mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE', staging=1)
+        facts = e.ready()
+        noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
+        for slot in range(facts.seats):
+            e.fill(slot, **noise)
+        e.expect('slot_progress')
+        e.fill(0, **noise)  # refused, before ADOPT is looked at
+        e.send(adopt=pb.Adopt(nonce=7))
+        hello = e.expect('hello', skip=('slot_progress', 'slot_done'))
+        assert (hello.nonce, hello.loaded) == (7, True), hello
+        again = e.expect('ready')
+        assert (again.digest, again.seconds, again.slots, again.seats) == (facts.digest, facts.seconds, facts.slots, facts.seats)
+        with Vector(case.shape) as sink:
+            ticket = e.fill(0, shm_out=sink.name, **noise)
+            assert e.expect('slot_progress').ticket == ticket
+            e.send(cancel=pb.CancelSlot(slot=0, ticket=ticket))
+            assert e.done()[ticket].status == CANCELLED
+        assert e.stop() == 0
+
+
+@tap.test
+def waits_for_another_front(case):
+    """The first one goes while slots run; another binds the endpoint. Where nobody comes it leaves."""
+    with case.start(options=['--grace', '3000']) as e:
+        e.load(GAUGE, mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
+        e.ready()
+        e.fill(0, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
+        e.expect('slot_progress')
+        for nonce in (5, 6):
+            e.rebind()
+            e.send(adopt=pb.Adopt(nonce=nonce))
+            while (hello := e.expect('hello', skip=('slot_progress', 'slot_done', 'ready'))).nonce != nonce:
+                pass
+            e.ready()
+        e.socket.close()
+        assert e.wait() == 69
+
+
+@tap.test
 def dies_with_its_parent(case):
     """A shell stands in for quarkd, which starts the engine; it is killed with no chance to clean up."""
     if case.ranks > 1:
