@@ -34,6 +34,8 @@ static const char SCHEMA[] =
 enum {
   PUT_NOTE,
   GET_NOTE,
+  DROP_NOTE,
+  ALL_NOTES,
   PUT_SESSION,
   DROP_SESSION,
   ADD_JOB,
@@ -55,6 +57,8 @@ enum {
 static const char *const SQL[N_SQL] = {
     [PUT_NOTE] = "INSERT OR REPLACE INTO note VALUES(?,?)",
     [GET_NOTE] = "SELECT value FROM note WHERE key=?",
+    [DROP_NOTE] = "DELETE FROM note WHERE key=?",
+    [ALL_NOTES] = "SELECT key, value FROM note WHERE substr(key, 1, length(?1))=?1 ORDER BY key",
     [PUT_SESSION] = ("INSERT INTO session VALUES(?,?,?) ON CONFLICT(client) DO UPDATE SET"
                      " newest=max(newest, excluded.newest)"),
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
@@ -430,9 +434,10 @@ qk_status_t qk_journal_commit(qk_journal_t *j, double now, qk_err_t *err) {
 qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *value,
                                 qk_err_t *err) {
   if (!j) return QK_OK;
-  bind_text(j->stmt[PUT_NOTE], 1, key);
-  bind_text(j->stmt[PUT_NOTE], 2, value);
-  return run(j, PUT_NOTE) ? QK_OK : fail(j, key, err);
+  const int k = value ? PUT_NOTE : DROP_NOTE;
+  bind_text(j->stmt[k], 1, key);
+  if (value) bind_text(j->stmt[k], 2, value);
+  return run(j, k) ? QK_OK : fail(j, key, err);
 }
 
 /* ---- setups -------------------------------------------------------------------------------- */
@@ -483,6 +488,16 @@ bool qk_journal_note(qk_journal_t *j, const char *key, char *value, size_t size)
 static qk_status_t end_of(qk_journal_t *j, int k, int rc, qk_err_t *err) {
   sqlite3_reset(j->stmt[k]);
   return rc == SQLITE_DONE ? QK_OK : fail(j, "reading", err);
+}
+
+qk_status_t qk_journal_each_note(qk_journal_t *j, const char *prefix, qk_note_fn *fn, void *arg,
+                                 qk_err_t *err) {
+  if (!j) return QK_OK;
+  sqlite3_stmt *s = j->stmt[ALL_NOTES];
+  int rc;
+  bind_text(s, 1, prefix);
+  while ((rc = sqlite3_step(s)) == SQLITE_ROW) fn(arg, text_of(s, 0), text_of(s, 1));
+  return end_of(j, ALL_NOTES, rc, err);
 }
 
 qk_status_t qk_journal_each_setup(qk_journal_t *j, qk_setup_row_fn *fn, void *arg, qk_err_t *err) {

@@ -67,7 +67,7 @@ qk_status_t qk_journal_commit(qk_journal_t *journal, double now, qk_err_t *err);
 /* Why the last commit failed; NULL where it did not. */
 const char *qk_journal_trouble(const qk_journal_t *journal);
 
-/* Named values: of the setup that the requests were made for. Written at once. */
+/* Named values: of the setup that the requests were made for, of engines. Written at once; value NULL: there is none any more. */
 qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
                                 qk_err_t *err);
 /* False where there is none. */
@@ -111,12 +111,16 @@ typedef struct qk_job_row {
 } qk_job_row_t;
 
 /* rhs: as it was recorded; source and solution name shared memory and are "" where there was none. */
+typedef void qk_note_fn(void *arg, const char *key, const char *value);
 typedef void qk_setup_row_fn(void *arg, const qk_setup_row_t *row);
 typedef void qk_session_row_fn(void *arg, const qk_session_row_t *row);
 typedef void qk_job_row_fn(void *arg, const qk_job_row_t *row);
 typedef void qk_rhs_row_fn(void *arg, const struct qk_rhs *rhs, const char *source,
                            const char *solution);
 
+/* Notes whose key begins with prefix. QK_IO_ERROR. */
+qk_status_t qk_journal_each_note(qk_journal_t *journal, const char *prefix, qk_note_fn *fn,
+                                 void *arg, qk_err_t *err);
 /* In the order of their coming. QK_IO_ERROR. */
 qk_status_t qk_journal_each_setup(qk_journal_t *journal, qk_setup_row_fn *fn, void *arg,
                                   qk_err_t *err);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 20, PORT_MAX = 65535 };
+enum { IPC_PATH_MAX = 107, SOCKET_NAME_MAX = 32, PORT_MAX = 65535 };
 
 /* tcp://...: with another colon. */
 static bool names_port(const char *endpoint) {

@@ -395,7 +395,6 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   qk_limits_memory(server);
   qk_status_t s = qk_runtime_engine_path(server->settings->engine, server->program,
                                          sizeof server->program, err);
-  if (s == QK_OK) s = qk_runtime_dir(server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_loop(server, err);
   if (s == QK_OK) s = qk_setups_open(server, err);
   if (s == QK_OK)
@@ -405,10 +404,12 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   server->space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
-  s = qk_setups_start(server, err);
+  s = qk_legacy_dir(server->journal, server->dir, sizeof server->dir, err);
   if (s == QK_OK) s = open_endpoints(server, err);
   if (s == QK_OK && server->settings->local == 0) s = qk_local_open(server, &server->local, err);
-  return s == QK_OK ? open_http(server, err) : s;
+  if (s == QK_OK) s = open_http(server, err);
+  /* last: who cannot serve leaves engines that wait for a front alone */
+  return s == QK_OK ? qk_setups_start(server, err) : s;
 }
 
 static void close_all(qk_server_t *server) {

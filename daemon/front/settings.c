@@ -64,6 +64,10 @@ static const qk_config_row_t ROWS[] = {
      "quark-engine program; without it the one beside this program"},
     {"engine-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(engine_timeout), "120", 1, 86400,
      "SECONDS", "an engine silent for so long is restarted"},
+    {"engine-grace", QK_CONFIG_DOUBLE, AT(engine_grace), "30", 0, 86400, "SECONDS",
+     "with --state: when quarkd was killed its engine waits so long for the next quarkd, which "
+     "goes on with "
+     "it and loads nothing; 0: the engine ends with quarkd"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Setups"},
     {"setup-name", QK_CONFIG_STRING, AT(setup_name), "main", 1, QK_SETUP_NAME_MAX, "NAME",
      "name of the setup that quarkd starts with"},

@@ -34,7 +34,8 @@ typedef struct qk_settings {
   int64_t user_memory;     /* 0: no limit but max_memory */
   int64_t spill;           /* bytes; 0: nothing leaves memory */
   int64_t user_rhs;        /* 0: no limit */
-  double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout; /* seconds */
+  double lease, keep, keep_time, detach_time, drain_timeout, engine_timeout,
+      engine_grace; /* seconds */
   int log_level, log_format;
   /* made from them */
   int dims[4]; /* zeros: not given */

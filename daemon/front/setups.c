@@ -141,15 +141,32 @@ static qk_status_t start(qk_mount_t *mount, qk_err_t *err) {
                                  .program = server->program,
                                  .dir = server->dir,
                                  .setup = mount->load ? mount->name : "",
-                                 .number = server->mounts++};
+                                 .number = server->mounts++,
+                                 .id = &mount->id,
+                                 .journal = server->journal};
   return qk_worker_create(&site, &mount->settings, &QK_SERVER_WORKER_EVENTS, mount, &mount->worker,
                           err);
 }
 
+static qk_mount_t *with_id(const qk_server_t *server, int64_t id) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m] && server->mount[m]->id == id) return server->mount[m];
+  return NULL;
+}
+
 qk_status_t qk_setups_start(qk_server_t *server, qk_err_t *err) {
+  qk_legacy_t left[QK_LEGACIES_MAX];
   qk_status_t status = QK_OK;
+  const int n = qk_legacy_list(server->journal, left);
   for (int m = 0; m < QK_SETUPS_MAX && status == QK_OK; m++)
     if (server->mount[m]) status = start(server->mount[m], err);
+  for (int i = 0; i < n && status == QK_OK; i++) {
+    const qk_mount_t *mount = with_id(server, left[i].setup);
+    if (mount)
+      qk_worker_take_over(mount->worker, &left[i]);
+    else
+      qk_legacy_end(server->journal, &left[i]);
+  }
   return status;
 }
 

@@ -18,7 +18,7 @@ qk_status_t qk_setups_open(qk_server_t *server, qk_err_t *err);
 qk_mount_t *qk_setups_bring_back(qk_server_t *server, const qk_setup_row_t *row, qk_err_t *err);
 /* Into the table, which takes the caller's hold. QK_BUSY: it is full. */
 qk_status_t qk_setups_place(qk_mount_t *mount, qk_err_t *err);
-/* Supervisors for all that are in the table. */
+/* Supervisors for all that are in the table. They take over what engines the front before has left; those of other setups are ended. */
 qk_status_t qk_setups_start(qk_server_t *server, qk_err_t *err);
 /* Lets go of all, engines included. */
 void qk_setups_close(qk_server_t *server);

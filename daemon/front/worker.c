@@ -10,11 +10,13 @@
 #include <zmq.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/front/command.h"
+#include "daemon/front/orders.h"
 #include "daemon/front/process.h"
 #include "daemon/front/runtime.h"
 #include "proto/control.h"
 
-enum { ARGS_MAX = 64, MESSAGES_A_TURN = 64 };
+enum { MESSAGES_A_TURN = 64 };
 
 static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
 
@@ -29,9 +31,14 @@ struct qk_worker {
   void *socket;
   qk_zsock_t *sock; /* of its own, as it outlives a detach by one turn of the loop */
   int generation, failures;
+  uint64_t fingerprint; /* of the engine */
+  bool adopting,
+      asked;         /* it is one of the front before, and has not answered ADOPT; ADOPT is out */
+  uint64_t nonce;    /* of ADOPT */
+  double adopted_at; /* when that began */
   double heard, ping_at, start_at;
   double kill_at; /* 0: not waiting for the process to end */
-  char endpoint[144];
+  char endpoint[QK_SOCKET_MAX];
   char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
   char last_error[256];
   char label[QK_SETUP_NAME_MAX + 3]; /* opens messages: "" or "NAME: " */
@@ -39,6 +46,10 @@ struct qk_worker {
 
 static double now_of(const qk_worker_t *w) {
   return qk_loop_seconds(w->site.loop);
+}
+
+static bool logs_json(const qk_worker_t *w) {
+  return w->settings->log_format == QK_LOG_JSON;
 }
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *w) {
@@ -56,11 +67,9 @@ const char *qk_worker_last_error(const qk_worker_t *w) {
 
 /* ---- socket -------------------------------------------------------------------------------- */
 
-static bool send_message(qk_worker_t *w, Quark__Engine__FrontMessage *m) {
-  size_t bytes;
-  uint8_t *data = qk_control_pack(&m->base, &bytes);
-  if (!data) return false;
-  bool sent = w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
+/* Takes data. */
+static bool send_message(qk_worker_t *w, uint8_t *data, size_t bytes) {
+  const bool sent = data && w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
   free(data);
   return sent;
 }
@@ -69,22 +78,25 @@ static void free_sock(uv_handle_t *handle) {
   qk_free(handle->data);
 }
 
+static void remove_socket(const qk_worker_t *w) {
+  unlink(w->endpoint + strlen("ipc://"));
+}
+
 static void close_socket(qk_worker_t *w) {
   if (!w->socket) return;
   qk_loop_detach(w->sock, free_sock);
   zmq_close(w->socket);
-  unlink(w->endpoint + strlen("ipc://")); /* libzmq leaves it */
+  remove_socket(w); /* libzmq leaves it */
   w->socket = NULL;
   w->sock = NULL;
 }
 
 static void on_readable(void *arg);
 
+/* At w->endpoint. */
 static qk_status_t open_socket(qk_worker_t *w, qk_err_t *err) {
   int linger = 0;
   int64_t max = QK_CONTROL_MAX;
-  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%d-%d", w->site.dir, w->site.number,
-           w->generation);
   w->sock = qk_calloc(1, sizeof *w->sock);
   if (!w->sock) return qk_fail(err, QK_NO_MEMORY, "no memory for a socket");
   w->socket = zmq_socket(w->site.zmq, ZMQ_DEALER);
@@ -116,12 +128,18 @@ static void end_process(qk_worker_t *w) {
 
 static void lose(qk_worker_t *w, const char *why) {
   if (w->state == QK_WORKER_DOWN || w->state == QK_WORKER_STOPPED) return;
-  bool stopping = w->state == QK_WORKER_STOPPING;
+  const bool stopping = w->state == QK_WORKER_STOPPING, adopting = w->adopting;
   close_socket(w);
   end_process(w);
+  w->adopting = false;
   if (stopping) {
     w->state = QK_WORKER_STOPPED;
     w->events->stopped(w->arg);
+    return;
+  }
+  if (adopting) { /* nothing is lost with it */
+    qk_warn("worker", "%sthe engine of the front before is not adopted: %s", w->label, why);
+    w->state = QK_WORKER_DOWN;
     return;
   }
   snprintf(w->last_error, sizeof w->last_error, "%s", why);
@@ -135,143 +153,41 @@ static void lose(qk_worker_t *w, const char *why) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-/* The settings of multigrid that were given; room for QK_MG_KEY_COUNT. */
-static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *setting,
-                             Quark__Engine__Setting **list) {
-  static const char *const keys[] = {
-#define X(name, key, form, help) key,
-      QK_MG_KEYS(X)
-#undef X
-  };
-  size_t n = 0;
-  for (int k = 0; k < QK_MG_KEY_COUNT; k++) {
-    if (s->mg[k] == NULL) continue;
-    setting[n] = (Quark__Engine__Setting)QUARK__ENGINE__SETTING__INIT;
-    setting[n].key = (char *)keys[k];
-    setting[n].value = (char *)s->mg[k];
-    list[n] = &setting[n];
-    n++;
-  }
-  return n;
-}
-
 static void send_load(qk_worker_t *w) {
-  static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
-                                                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE,
-                                                   QUARK__ENGINE__PRECISION__PRECISION_HALF};
-  const qk_settings_t *s = w->settings;
-  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-  Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
-  Quark__Engine__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
-  uint32_t dims[4], grid[4];
-  for (int mu = 0; mu < 4; mu++) {
-    dims[mu] = (uint32_t)s->dims[mu];
-    grid[mu] = (uint32_t)s->grid[mu];
-  }
-  load.gauge = (char *)s->gauge;
-  load.n_dims = s->dims[0] > 0 ? 4 : 0;
-  load.dims = dims;
-  load.mass = s->mass;
-  load.csw = s->csw;
-  load.n_boundary = 8;
-  load.boundary = (double *)s->boundary;
-  load.n_grid = s->grid[0] > 0 ? 4 : 0;
-  load.grid = grid;
-  load.backend = (char *)qk_settings_backend(s);
-  load.solver = (char *)qk_settings_solver(s);
-  load.inner = inner[s->precision];
-  load.slots = (uint32_t)s->slots;
-  load.link_reals = (uint32_t)s->link_reals;
-  load.has_lone = true;
-  load.lone = s->lone == 0;
-  load.has_staging = true;
-  load.staging = (uint32_t)s->staging;
-  load.n_multigrid = list_multigrid(s, setting, settings);
-  load.multigrid = settings;
-  load.checkpoint = w->checkpoint[0] ? w->checkpoint : NULL;
-  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD;
-  m.load = &load;
-  send_message(w, &m);
+  size_t bytes;
+  uint8_t *load = qk_order_load(w->settings, w->checkpoint, &bytes);
+  send_message(w, load, bytes);
 }
 
 bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
                     uint32_t queued) {
-  const qk_job_t *job = rhs->job;
-  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-  Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
-  fill.slot = slot;
-  fill.ticket = ticket;
-  fill.source = job->source == QUARK__SOURCE_KIND__SOURCE_FILE ? QUARK__SOURCE_KIND__SOURCE_UPLOAD
-                                                               : job->source;
-  fill.column = job->column ? &job->column[rhs->index] : NULL;
-  fill.smear = job->smear;
-  fill.shm_in = rhs->source ? rhs->source->name : NULL;
-  if (rhs->uses[0]) {
-    fill.shm_in = rhs->uses[0]->solution->name;
-    fill.has_in_dtype = true;
-    fill.in_dtype = rhs->uses[0]->job->dtype;
-  }
-  fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
-  fill.dtype = job->dtype;
-  fill.basis = job->basis;
-  fill.factor = job->factor;
-  fill.tol = job->tol;
-  fill.max_iter = job->max_iter;
-  fill.has_more = fill.more = more;
-  fill.has_queued = queued > 0;
-  fill.queued = queued;
-  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL;
-  m.fill = &fill;
-  return send_message(w, &m);
-}
-
-/* Names of the segments of a propagator whose first column is given. */
-static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
-  for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
+  size_t bytes;
+  uint8_t *fill = qk_order_fill(slot, ticket, rhs, more, queued, &bytes);
+  return send_message(w, fill, bytes);
 }
 
 bool qk_worker_contract(qk_worker_t *w, uint64_t ticket, const qk_rhs_t *rhs) {
-  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-  Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
-  char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
-  contract.ticket = ticket;
-  contract.contraction = rhs->job->contraction;
-  name_columns(rhs->uses[0], a);
-  contract.shm_a = a;
-  contract.n_shm_a = QK_PROPAGATOR_COLUMNS;
-  contract.dtype_a = rhs->uses[0]->job->dtype;
-  if (rhs->uses[1]) {
-    name_columns(rhs->uses[1], b);
-    contract.shm_b = b;
-    contract.n_shm_b = QK_PROPAGATOR_COLUMNS;
-    contract.has_dtype_b = true;
-    contract.dtype_b = rhs->uses[1]->job->dtype;
-  }
-  contract.shm_out = rhs->solution->name;
-  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT;
-  m.contract = &contract;
-  return send_message(w, &m);
+  size_t bytes;
+  uint8_t *contract = qk_order_contract(ticket, rhs, &bytes);
+  return send_message(w, contract, bytes);
 }
 
 bool qk_worker_cancel(qk_worker_t *w, uint32_t slot, uint64_t ticket) {
-  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-  Quark__Engine__CancelSlot cancel = QUARK__ENGINE__CANCEL_SLOT__INIT;
-  cancel.slot = slot;
-  cancel.ticket = ticket;
-  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL;
-  m.cancel = &cancel;
-  return send_message(w, &m);
+  size_t bytes;
+  uint8_t *cancel = qk_order_cancel(slot, ticket, &bytes);
+  return send_message(w, cancel, bytes);
 }
 
 static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *hello) {
-  if (w->state != QK_WORKER_STARTING) return "a second HELLO";
+  if (w->state != QK_WORKER_STARTING && !w->adopting) return "a second HELLO";
   if (hello->version != QK_PROTOCOL_VERSION) return "it speaks another version of the protocol";
   w->info.pid = hello->pid;
   w->info.ranks = hello->ranks;
   w->info.done = w->info.total = 0;
   w->info.phase[0] = '\0';
   w->state = QK_WORKER_LOADING;
-  send_load(w);
+  if (!w->adopting || !hello->loaded) send_load(w);
+  w->adopting = false;
   return NULL;
 }
 
@@ -338,17 +254,39 @@ static void on_heartbeat(qk_worker_t *w, const Quark__Engine__Heartbeat *h) {
   if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
 }
 
+static void on_load_progress(qk_worker_t *w, const Quark__Engine__LoadProgress *p) {
+  snprintf(w->info.phase, sizeof w->info.phase, "%s", p->phase);
+  w->info.done = p->done;
+  w->info.total = p->total;
+}
+
+/* Until the engine answers ADOPT what comes was meant for the front before. */
+static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
+  if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS)
+    on_load_progress(w, m->load_progress);
+  if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL) return m->fatal->text;
+  if (m->body_case != QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO || !m->hello->has_nonce ||
+      m->hello->nonce != w->nonce)
+    return NULL;
+  const char *fault = on_hello(w, m->hello);
+  if (!fault) w->generation = 1;
+  if (!fault && m->hello->loaded)
+    qk_info("worker", "%sengine adopted: no reload, %.3f s", w->label, now_of(w) - w->adopted_at);
+  else if (!fault)
+    qk_info("worker", "%sengine adopted: nothing is loaded yet", w->label);
+  return fault;
+}
+
 /* What was wrong with the message, or NULL. */
 static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
   bool ready = w->state == QK_WORKER_READY;
   w->heard = now_of(w);
+  if (w->adopting) return on_early_message(w, m);
   switch (m->body_case) {
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO:
     return on_hello(w, m->hello);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS:
-    snprintf(w->info.phase, sizeof w->info.phase, "%s", m->load_progress->phase);
-    w->info.done = m->load_progress->done;
-    w->info.total = m->load_progress->total;
+    on_load_progress(w, m->load_progress);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
     return on_ready(w, m->ready);
@@ -412,45 +350,47 @@ static void on_readable(void *arg) {
 
 /* ---- process ------------------------------------------------------------------------------- */
 
+static void forget_process(const qk_worker_t *w) {
+  if (w->site.journal) qk_legacy_forget(w->site.journal, *w->site.id);
+}
+
 static void on_exit_of_engine(void *arg, const char *how) {
   qk_worker_t *w = arg;
   w->kill_at = 0;
+  forget_process(w);
   receive(w, QK_SLOTS_MAX * 4); /* its last words */
   lose(w, how);
 }
 
-/* Splits the mpirun command at blanks into argv; returns how many. */
-static int split(char *text, char **argv, int max) {
-  int n = 0;
-  char *save;
-  for (char *p = strtok_r(text, " ", &save); p && n < max; p = strtok_r(NULL, " ", &save))
-    argv[n++] = p;
-  return n;
+/* Of an engine that the next front may take over. */
+static void note_process(qk_worker_t *w) {
+  qk_err_t err = {0};
+  qk_legacy_t legacy = {.setup = *w->site.id, .fingerprint = w->fingerprint};
+  snprintf(legacy.endpoint, sizeof legacy.endpoint, "%s", w->endpoint);
+  if (qk_procid_of(qk_process_pid(w->process), &legacy.process, &err) == QK_OK)
+    qk_legacy_note(w->site.journal, &legacy);
+  else
+    qk_warn("worker", "%sthe next front will not know of this engine: %s", w->label, err.text);
 }
 
 static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
-  const qk_log_format_t format = (qk_log_format_t)w->settings->log_format;
-  char ranks[24], mpirun[512], *argv[ARGS_MAX];
-  int n = 0;
+  const bool lasts = qk_command_lasts(w->settings);
+  char fifo[QK_SOCKET_MAX];
+  qk_command_t command;
   w->generation++;
+  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%ld-%d-%d", w->site.dir,
+           (long)getpid(), w->site.number, w->generation);
   qk_status_t s = open_socket(w, err);
   if (s != QK_OK) return s;
-  if (w->settings->ranks > 1) {
-    snprintf(mpirun, sizeof mpirun, "%s", w->settings->mpirun);
-    snprintf(ranks, sizeof ranks, "%lld", (long long)w->settings->ranks);
-    n = split(mpirun, argv, ARGS_MAX - 8);
-    argv[n++] = "-n"; /* as srun and every mpiexec have it */
-    argv[n++] = ranks;
-  }
-  argv[n++] = (char *)w->site.program;
-  argv[n++] = "--front";
-  argv[n++] = w->endpoint;
-  argv[n++] = "--log-format";
-  argv[n++] = (char *)qk_log_format_name(format);
-  argv[n] = NULL;
-  s = qk_process_spawn(w->site.loop, argv, format == QK_LOG_JSON, on_exit_of_engine, w, &w->process,
-                       err);
-  if (s != QK_OK) close_socket(w);
+  qk_legacy_fifo(w->endpoint, fifo);
+  qk_command_make(w->settings, w->site.program, w->endpoint, &command);
+  w->fingerprint = qk_command_fingerprint(w->settings, w->site.program, w->checkpoint);
+  s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL, logs_json(w),
+                       on_exit_of_engine, w, &w->process, err);
+  if (s != QK_OK)
+    close_socket(w);
+  else if (lasts)
+    note_process(w);
   return s;
 }
 
@@ -464,6 +404,44 @@ static void try_start(qk_worker_t *w, double now) {
     lose(w, err.text);
   else
     qk_info("worker", "%sengine started", w->label);
+}
+
+/* ---- taking over --------------------------------------------------------------------------- */
+
+/* Why the engine cannot stand in for one that would be started now; NULL: it can. */
+static const char *misfit(const qk_worker_t *w, const qk_legacy_t *legacy) {
+  const char *path = legacy->endpoint + strlen("ipc://"), *dir = w->site.dir;
+  if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
+    return "its sockets are in a folder that is not ours any more";
+  if (!qk_command_lasts(w->settings)) return "engine-grace is 0 now";
+  if (legacy->fingerprint == 0 ||
+      legacy->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
+    return "it was started for something else, or files have changed";
+  return NULL;
+}
+
+void qk_worker_take_over(qk_worker_t *w, const qk_legacy_t *legacy) {
+  qk_err_t err = {0};
+  char fifo[QK_SOCKET_MAX];
+  qk_legacy_fifo(legacy->endpoint, fifo);
+  snprintf(w->endpoint, sizeof w->endpoint, "%s", legacy->endpoint);
+  w->heard = w->ping_at = w->adopted_at = now_of(w);
+  if (qk_process_adopt(w->site.loop, &legacy->process, fifo, logs_json(w), on_exit_of_engine, w,
+                       &w->process, &err) != QK_OK) {
+    remove_socket(w);
+    forget_process(w);
+    qk_info("worker", "%sthe engine of the front before is gone: %s", w->label, err.text);
+    return;
+  }
+  const char *why = misfit(w, legacy);
+  w->adopting = true;
+  w->state = QK_WORKER_LOADING;
+  w->fingerprint = legacy->fingerprint;
+  w->nonce = uv_hrtime();
+  snprintf(w->info.phase, sizeof w->info.phase, "adoption");
+  if (!why && open_socket(w, &err) == QK_OK) return;
+  remove_socket(w);
+  lose(w, why ? why : err.text);
 }
 
 void qk_worker_tick(qk_worker_t *w, double now) {
@@ -482,12 +460,14 @@ void qk_worker_tick(qk_worker_t *w, double now) {
     lose(w, why);
     return;
   }
+  size_t bytes;
+  if (w->adopting && !w->asked) { /* as soon as the engine has connected again */
+    uint8_t *adopt = qk_order_adopt(w->nonce, &bytes);
+    w->asked = send_message(w, adopt, bytes);
+  }
   if (now >= w->ping_at) {
-    Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-    Quark__Engine__FrontPing ping = QUARK__ENGINE__FRONT_PING__INIT;
-    m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_PING;
-    m.ping = &ping;
-    if (w->state != QK_WORKER_STARTING) send_message(w, &m);
+    uint8_t *ping = w->state != QK_WORKER_STARTING ? qk_order_ping(&bytes) : NULL;
+    send_message(w, ping, bytes);
     w->ping_at = now + QK_HEARTBEAT_MS * 1e-3;
   }
 }
@@ -509,11 +489,9 @@ void qk_worker_stop(qk_worker_t *w, double now) {
     w->events->stopped(w->arg);
     return;
   }
-  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
-  Quark__Engine__Stop stop = QUARK__ENGINE__STOP__INIT;
-  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP;
-  m.stop = &stop;
-  bool told = w->state == QK_WORKER_READY && send_message(w, &m);
+  size_t bytes;
+  uint8_t *stop = w->state == QK_WORKER_READY ? qk_order_stop(&bytes) : NULL;
+  const bool told = stop && send_message(w, stop, bytes);
   w->state = QK_WORKER_STOPPING;
   w->kill_at = now + KILL_AFTER;
   if (!told) end_process(w); /* busy loading: it would not listen */
@@ -552,6 +530,7 @@ qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *
 void qk_worker_destroy(qk_worker_t *w) {
   if (!w) return;
   close_socket(w);
+  if (qk_process_running(w->process)) forget_process(w);
   qk_process_release(w->process);
   keep_multigrid(&w->info, NULL);
   keep_memory(&w->info, NULL);

@@ -5,6 +5,7 @@
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
  *     ^________________|___________________|_________________|   lost: ended, nonsense, silent
  *   LOADING --LOAD_FAILED--> REFUSED, until it is stopped or lost
+ *   DOWN --take over--> LOADING --HELLO, READY--> READY: an engine that an earlier front has left (ADOPT)
  *   any --stop--> STOPPING --> STOPPED
  *
  * A new process is started only when the old one has been reaped, after a pause that doubles from
@@ -15,6 +16,7 @@
 #define QK_FRONT_WORKER_H
 
 #include "daemon/front/job.h"
+#include "daemon/front/legacy.h"
 #include "daemon/front/loop.h"
 #include "daemon/front/settings.h"
 #include "proto/engine.pb-c.h"
@@ -67,7 +69,9 @@ typedef struct qk_worker_site {
   const char *dir;     /* private directory for the sockets */
   const char *
       setup; /* name of the setup, in the log and in the name of its checkpoint; "": it is the daemon's own */
-  int number; /* of no other engine's supervisor before: in the names of sockets */
+  int number;            /* of no other engine's supervisor before: in the names of sockets */
+  const int64_t *id;     /* of the setup in the journal, when an engine is started */
+  qk_journal_t *journal; /* for the next front; NULL: none will come */
 } qk_worker_site_t;
 
 /* settings and events are borrowed. */
@@ -75,6 +79,10 @@ qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *
                              const qk_worker_events_t *events, void *arg, qk_worker_t **worker,
                              qk_err_t *err);
 void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
+
+/* Before the first tick: the engine that the front before has left for this setup is adopted, or ended where it is not what would be
+ * started now. A new one is started only where it has gone. */
+void qk_worker_take_over(qk_worker_t *worker, const qk_legacy_t *legacy);
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
 const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);

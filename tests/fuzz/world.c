@@ -205,15 +205,27 @@ struct qk_process {
   bool running, killed;
 };
 
-qk_status_t qk_process_spawn(qk_loop_t *loop, char *const argv[], bool json, qk_exit_fn *exited,
-                             void *arg, qk_process_t **process, qk_err_t *err) {
+qk_status_t qk_process_spawn(qk_loop_t *loop, char *const argv[], const char *fifo, bool json,
+                             qk_exit_fn *exited, void *arg, qk_process_t **process, qk_err_t *err) {
   (void)loop, (void)argv, (void)json, (void)err;
-  QK_ASSERT(!world.process);
+  QK_ASSERT(!world.process && !fifo);
   qk_process_t *p = calloc(1, sizeof *p);
   QK_ASSERT(p);
   *p = (qk_process_t){.exited = exited, .arg = arg, .running = true};
   *process = world.process = p;
   return QK_OK;
+}
+
+/* No front before this one has left an engine. */
+qk_status_t qk_process_adopt(qk_loop_t *loop, const qk_procid_t *id, const char *fifo, bool json,
+                             qk_exit_fn *exited, void *arg, qk_process_t **process, qk_err_t *err) {
+  (void)loop, (void)fifo, (void)json, (void)exited, (void)arg, (void)process;
+  return qk_fail(err, QK_NOT_FOUND, "process %ld", (long)id->pid);
+}
+
+pid_t qk_process_pid(const qk_process_t *process) {
+  (void)process;
+  return 0;
 }
 
 bool qk_process_running(const qk_process_t *process) {

@@ -8,7 +8,8 @@ With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what it
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
 digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
-FAKE_BULK is how many bytes its plan of memory has. FAKE_SAYS is written to stderr at the start.
+FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
+version (HELLO of another one), die, or fatal (FATAL in place of HELLO). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
@@ -16,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import numpy as np
 import zmq
@@ -36,13 +38,23 @@ def correlators(contraction, a, b, t_extent):
     return np.arange(count) + 1000 * (sum(x[0] for x in a) + 100 * sum(x[0] for x in b)) + 0j
 
 
+def lives(pid):
+    """A zombie does not."""
+    try:
+        with open('/proc/%s/stat' % pid, encoding='utf-8') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
 class FakeEngine:
     def __init__(self, endpoint):
         self.generation = int(endpoint.rsplit('-', 1)[1]) + int(os.environ.get('FAKE_BEFORE', '0'))
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.connect(endpoint)
         self.held = {}
-        self.contract_held = None
+        self.contract_held = self.loaded = None
+        self.heard = time.monotonic()
 
     def send(self, **body):
         self.socket.send(pb.EngineMessage(**body).SerializeToString())
@@ -83,11 +95,12 @@ class FakeEngine:
         if 'FAKE_BULK' in os.environ:  # a report that leaves little room
             share = qk.MemoryShare(name='m' * int(os.environ['FAKE_BULK']), bytes=1)
             more['memory'] = qk.MemoryReport(share=[share], serving=5, setup=7, free=9)
-        self.send(ready=pb.Ready(backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims,
-                                 format='fake', plaquette=0.5, unitarity=0, slots=load.slots or 16,
-                                 solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
-                                 digest=self.generation if how == 'change' else int(words.get('digest', 7)),
-                                 device_bytes=1, host_bytes=2, seconds=0.1, **more))
+        self.loaded = dict(ready=pb.Ready(
+            backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims, format='fake', plaquette=0.5, unitarity=0,
+            slots=load.slots or 16, solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
+            digest=self.generation if how == 'change' else int(words.get('digest', 7)), device_bytes=1, host_bytes=2, seconds=0.1,
+            **more))
+        self.send(**self.loaded)
         if 'multigrid' in more:
             if how == 'save':
                 with open(os.environ['FAKE_GO'], encoding='utf-8'):
@@ -101,7 +114,7 @@ class FakeEngine:
         folder = os.environ.get('FAKE_ROOM')
         if not folder:
             return True
-        inside = [p for p in os.listdir(folder) if os.path.exists('/proc/' + p)]
+        inside = [p for p in os.listdir(folder) if lives(p)]
         if len(inside) >= int(os.environ['FAKE_ENGINES']):
             return False
         open(os.path.join(folder, str(os.getpid())), 'w', encoding='utf-8').close()
@@ -200,12 +213,36 @@ class FakeEngine:
         else:
             self.contracted(contract)
 
+    def adopt(self, adopt):
+        """What the front before was told last comes first, and must not count."""
+        how = os.environ['FAKE_ADOPT']
+        print('fake engine: adopted', file=sys.stderr, flush=True)
+        for fill in self.held.values():
+            self.done(fill)
+        if self.loaded:
+            self.send(**self.loaded)
+        self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1, nonce=adopt.nonce + 1))
+        self.held, self.contract_held = {}, None
+        self.generation += 1
+        if how == 'die':
+            self.fill(pb.Fill(max_iter=DIE))
+        if how == 'mute':
+            threading.Event().wait()
+        if how == 'fatal':
+            self.send(fatal=pb.Fatal(status=301, text='the fake device has fallen off'))
+            return
+        self.send(hello=pb.EngineHello(version=2 if how == 'version' else 1, pid=os.getpid(), ranks=1, nonce=adopt.nonce,
+                                       loaded=bool(self.loaded)))
+        if self.loaded:
+            self.send(**self.loaded)
+
     def run(self):
         self.send(hello=pb.EngineHello(version=1, pid=os.getpid(), ranks=1))
-        while True:
+        while time.monotonic() - self.heard < 60:
             if not self.socket.poll(500):
                 self.send(heartbeat=pb.Heartbeat(steps=0))
                 continue
+            self.heard = time.monotonic()
             m = pb.FrontMessage.FromString(self.socket.recv())
             body = m.WhichOneof('body')
             if body == 'load':
@@ -216,11 +253,14 @@ class FakeEngine:
                 self.contract(m.contract)
             elif body == 'cancel':
                 self.cancel(m.cancel)
+            elif body == 'adopt':
+                self.adopt(m.adopt)
             elif body == 'stop':
                 return
 
 
 if __name__ == '__main__':
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: goes with the front
+    if 'FAKE_ADOPT' not in os.environ:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: goes with the front
     os.write(2, os.environ.get('FAKE_SAYS', '').encode())
     FakeEngine(sys.argv[sys.argv.index('--front') + 1]).run()

@@ -2,7 +2,9 @@
 import contextlib
 import glob
 import os
+import select
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -12,7 +14,7 @@ import engine_driver
 os.environ['QK_PROTO_PY'] = engine_driver.GENERATED.name
 
 import numpy as np               # noqa: E402
-from front_driver import Daemon, checksum  # noqa: E402
+from front_driver import TIMEOUT, Daemon, checksum, program  # noqa: E402
 import fake_engine as fake       # noqa: E402,F401
 
 FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fake_engine.py')
@@ -25,6 +27,10 @@ class Case:
 
     def daemon(self, *options, **more):
         return Daemon(self.binary, *options, **{'engine': FAKE, **more})
+
+    def lasting_engine(self, folder):
+        """The same program for all fronts."""
+        return program(FAKE, folder)
 
     def run(self, *options):
         return subprocess.run([self.binary, *options], capture_output=True, text=True, timeout=60)
@@ -62,6 +68,24 @@ class State:
     def daemon(self, *options, **more):
         return self.case.daemon('--state', self.dir, *options, **more)
 
+    @contextlib.contextmanager
+    def fronts(self, **env):
+        """Makes fronts whose private folder outlives them (below .run), as their engines do (.engines()); none may be left in the end."""
+        with tempfile.TemporaryDirectory(prefix='qk-run-') as run, tempfile.TemporaryDirectory() as folder:
+            env = {'XDG_RUNTIME_DIR': run, 'FAKE_ADOPT': 'yes', **env}
+            engine = self.case.lasting_engine(folder)
+
+            def front(*options, **more):
+                return self.daemon(*options, **{'engine': engine, **more, 'env': {**env, **more.get('env', {})}})
+            front.run, front.engines = run, lambda: engines_in(run)
+            try:
+                yield front
+                left = front.engines(), os.listdir(run)
+            finally:
+                for pid in front.engines():
+                    os.kill(pid, signal.SIGKILL)
+            assert left == ([], []), left
+
     def end_the_machine(self):
         """What is in memory is gone. Fronts of other folders have names of their own."""
         for path in self.memory():
@@ -83,6 +107,26 @@ class State:
     def is_empty(self):
         left = self.rows('job'), self.rows('rhs'), self.spool(), self.memory()
         assert left == (0, 0, [], []), left
+
+
+def engines_in(run):
+    """Engines, and what starts ranks, whose sockets are below the folder run."""
+    found = []
+    for path in glob.glob('/proc/[0-9]*/cmdline'):
+        with contextlib.suppress(OSError), open(path, 'rb') as f:
+            words = f.read().decode(errors='replace').split('\0')
+            if any(w.startswith('ipc://%s/' % run) for w in words) and '--front' in words:
+                found.append(int(path.split('/')[2]))
+    return sorted(found)
+
+
+def gone(pid):
+    """Waits until the process has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        fd = os.pidfd_open(pid)
+        ended = select.select([fd], [], [], TIMEOUT)[0]
+        os.close(fd)
+        assert ended, 'process %d lives on' % pid
 
 
 def kill(daemon):

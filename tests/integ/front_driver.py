@@ -47,20 +47,31 @@ def frame(kind, request=0, rhs=0, payload=b'', field_bytes=0, offset=0, field_ch
     return header + struct.pack('<Q', checksum(right if keep_header_checksum else header)) + payload
 
 
+def program(engine, folder):
+    """A script is run by the interpreter that runs us: a program in the folder does that."""
+    if not engine.endswith('.py'):
+        return engine
+    path = os.path.join(folder, 'engine')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('#!/bin/sh\nexec "%s" "%s" "$@"\n' % (sys.executable, engine))
+    os.chmod(path, 0o755)
+    return path
+
+
 class Daemon:
     """One quarkd, from start to end; a context manager that leaves no process behind."""
 
     def __init__(self, binary, *options, engine=None, gauge='fake', mass='0.1', dims=None, env=None, wait='ready: '):
         self.dir = tempfile.mkdtemp(prefix='qk-front-')
-        self.environment = dict(os.environ, QK_PROTO_PY=engine_driver.GENERATED.name, XDG_RUNTIME_DIR=self.dir,
-                                XDG_STATE_HOME=self.dir, **(env or {}))
+        self.environment = {**os.environ, 'QK_PROTO_PY': engine_driver.GENERATED.name, 'XDG_RUNTIME_DIR': self.dir,
+                            'XDG_STATE_HOME': self.dir, **(env or {})}
         # what a sanitizer keeps aside is no growth
         self.environment['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':quarantine_size_mb=1'
         command = [binary, '--gauge', gauge, '--mass', mass, '--backend', 'cpu', '--solver', 'bicgstab']
         command += [] if '--config' in options else ['--log-level', 'debug']
         if not any(o.startswith('--listen') for o in options):
             command += ['--listen', 'tcp://127.0.0.1:0']
-        command += ['--engine', self._program(engine)] if engine else []
+        command += ['--engine', program(engine, self.dir)] if engine else []
         command += ['--dims', dims] if dims else []
         self.process = subprocess.Popen(command + list(options), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         env=self.environment, text=True, errors='surrogateescape')
@@ -73,16 +84,6 @@ class Daemon:
             self.endpoint, self.data_endpoint = m[1], m[2]
         if wait:
             assert self.log(wait), 'quarkd has ended: ' + ''.join(self.lines[-5:])
-
-    def _program(self, engine):
-        """A script is run by the interpreter that runs us."""
-        if not engine.endswith('.py'):
-            return engine
-        path = os.path.join(self.dir, 'engine')
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write('#!/bin/sh\nexec "%s" "%s" "$@"\n' % (sys.executable, engine))
-        os.chmod(path, 0o755)
-        return path
 
     def _read(self):
         for line in self.process.stderr:

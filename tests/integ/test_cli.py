@@ -390,6 +390,7 @@ def a_killed_daemon_is_a_delay(case):
             d.process.wait()
             again = case.daemon('--state', state, '--listen=' + d.endpoint, '--listen-data=tcp://127.0.0.1:0')
             with again as d2:
+                stuck.proceed()  # its engine is the next daemon's
                 code, out, err = stuck.finish()
                 assert code == 0 and os.path.exists(d.path('p.h5')), (code, out, err, d2.log)
                 done = d2.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('q.h5'), '--json')
