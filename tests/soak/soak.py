@@ -5,10 +5,10 @@
 
 Clients are quarkctl processes: they solve for uploaded fields and point sources of mixed number and tolerance. Meanwhile, at random
 times, clients are killed, interrupted, or stopped for a while (slow readers), the engine is killed, the daemon is killed and
-started again on its state folder, and strangers send rubbish to both ports. Whatever a client reports as solved is judged
+started again on its state folder, where it takes over the engine that it finds, and strangers send rubbish to both ports. Whatever a client reports as solved is judged
 by tests/ref: the true residual of every right-hand side, from the file with the source and the file with the solution. A client
 that nobody killed must succeed; where a right-hand side was in two engines that were lost it may be told to try again, and does.
-In the end no memory, request or session may be left. The seed decides what happens and in which order; when depends on the machine.
+In the end no memory, request, session or engine may be left. The seed decides what happens and in which order; when depends on the machine.
 """
 import argparse
 import glob
@@ -64,7 +64,9 @@ class Service:
         self.command = [options.quarkd, '--gauge', os.path.join(folder, 'weak.lime'), '--kappa', str(KAPPA), '--csw', str(CSW),
                         '--backend', 'cpu', '--listen', self.endpoint, '--state', os.path.join(folder, 'state'), '--lease', '20']
         self.log = open(os.path.join(folder, 'quarkd.log'), 'w', encoding='utf-8')
-        self.environment = dict(os.environ, OMP_WAIT_POLICY='passive')
+        self.run = os.path.join(folder, 'run')  # of private folders
+        os.mkdir(self.run, 0o700)
+        self.environment = dict(os.environ, OMP_WAIT_POLICY='passive', XDG_RUNTIME_DIR=self.run)
         self.resident = []
         self.start()
 
@@ -101,6 +103,10 @@ class Service:
                 os.kill(s['engine']['pid'], signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+    def adoptions(self):
+        with open(self.log.name, encoding='utf-8') as f:
+            return sum('engine adopted' in line for line in f)
 
     def measure(self):
         """Resident bytes of the daemon."""
@@ -254,7 +260,7 @@ def mishaps(lab, service, workers, counts):
     rng = random.Random(lab.options.seed)
     stranger = Stranger(service.port, rng)
     kinds = ['kill', 'interrupt', 'stall', 'stranger', 'engine', 'daemon']
-    weights = [6, 4, 6, 6, 2, 1]
+    weights = [6, 4, 6, 6, 2, 3]
     end = time.monotonic() + lab.options.seconds
     while time.monotonic() < end and not lab.over.is_set():
         lab.over.wait(rng.uniform(0.5, 1.5))
@@ -289,6 +295,7 @@ def table(lab, service, counts, seconds):
             ('largest residual / tolerance', '%.3f' % lab.worst),
             ('clients killed, interrupted', '%d, %d' % (c['killed'], c['interrupted'])),
             ('told to try again', c['again'])]
+    rows.append(('engines adopted', service.adoptions()))
     rows += [('mishaps: ' + k, n) for k, n in sorted(counts.items())]
     if service.resident:
         rows.append(('resident MB of quarkd: least, most', '%.1f, %.1f' % (min(service.resident) / 1e6, max(service.resident) / 1e6)))
@@ -306,7 +313,7 @@ def check_end(lab, service, state):
     if code != 0:
         lab.fault('quarkd left with %d' % code)
     left = [n for n in glob.glob('/dev/shm/quarkd-*') if re.search(r'quarkd-%d-' % service.process.pid, n)]
-    left += glob.glob(os.path.join(state, 'spool', '*'))
+    left += glob.glob(os.path.join(state, 'spool', '*')) + glob.glob(os.path.join(service.run, '*'))
     if left:
         lab.fault('left behind: %s' % left)
     return s
