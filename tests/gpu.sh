@@ -20,7 +20,7 @@ for arg; do
     *) build=$(cd "$arg" && pwd) || exit 64 ;;
   esac
 done
-export QK_BACKEND=cuda QK_SOURCE_ROOT=$source_root QK_DATA=${QK_DATA:-$source_root/../shared/data}
+export QK_BACKEND=cuda QK_LARGE=1 QK_SOURCE_ROOT=$source_root QK_DATA=${QK_DATA:-$source_root/../shared/data}
 if [ -z "${QK_PYTHON:-}" ]; then
   for python in /usr/bin/python3 python3; do
     if "$python" -c 'import numpy, scipy' 2>/dev/null; then

@@ -11,14 +11,14 @@
 #include "daemon/base/mem.h"
 #include "tests/support/rig.h"
 
-enum { COLUMNS = 12 };
+enum { COLUMNS = 8 }; /* one tile */
 
 typedef struct price {
   int64_t columns; /* applications charged to the columns */
   int64_t blocks;  /* applications to the whole block */
 } price_t;
 
-static price_t solve_propagator(qk_rig_t *rig, const char *method, qk_prec_t inner) {
+static price_t solve_columns(qk_rig_t *rig, const char *method, qk_prec_t inner) {
   price_t price = {0};
   double *v = rig_vector(rig);
   qk_solver_t *solver = rig_solver(rig, method, inner, COLUMNS);
@@ -54,7 +54,7 @@ static void compare(const char *file, double mass, double csw, const char *metho
   rig_open(&rig, NULL, path, NULL);
   rig_operator(&rig, mass, csw, -1);
   for (int p = 0; p < 3; p++) {
-    price[p] = solve_propagator(&rig, method, (qk_prec_t)p);
+    price[p] = solve_columns(&rig, method, (qk_prec_t)p);
     double columns = (double)price[p].columns / (double)price[0].columns;
     double blocks = (double)price[p].blocks / (double)price[0].blocks;
     fprintf(stderr,

@@ -153,6 +153,22 @@ static bool same_bits(const void *a, const void *b, size_t bytes) {
   return memcmp(a, b, bytes) == 0;
 }
 
+/* The columns in keep have the bits that they had before the call, fields and results. */
+static void expect_untouched(const kit_t *kit, call_t *a, const uint8_t *keep) {
+  for (int rhs = 0; rhs < a->cut.nrhs; rhs++) {
+    if (!keep[rhs]) continue;
+    for (int i = 0; i < a->n.fields; i++) {
+      double complex *now = block_get(kit, &a->f[i], rhs);
+      cr_expect(same_bits(now, a->f[i].x[rhs], kit_components(kit) * sizeof *now),
+                "masked: %s, %s: field %d of rhs %d", a->n.name, cut_text(a->cut), i, rhs);
+      free(now);
+    }
+    for (int k = 0; k < a->n.reductions; k++)
+      cr_expect(a->red[k * a->cut.nrhs + rhs] == untouched, "masked: %s, %s: result %d of rhs %d",
+                a->n.name, cut_text(a->cut), k, rhs);
+  }
+}
+
 /* The columns in keep have the same bits in both calls, fields and results. */
 static void expect_same_lanes(const kit_t *kit, const char *what, call_t *a, const call_t *b,
                               const uint8_t *keep) {
@@ -213,14 +229,12 @@ static void check_masks(const kit_t *kit) {
         mask[rhs] = rhs % 3 == 1 || rhs == 8;
         other[rhs] = !mask[rhs];
       }
-      call_t before = call_make(kit, (qk_blas_op_t)op, cut),
-             all = call_make(kit, (qk_blas_op_t)op, cut);
+      call_t all = call_make(kit, (qk_blas_op_t)op, cut);
       call_t some = call_make(kit, (qk_blas_op_t)op, cut);
       kit_must(kit, call_run(kit, &all, NULL), all.n.name);
       kit_must(kit, call_run(kit, &some, mask), some.n.name);
       expect_same_lanes(kit, "not masked", &some, &all, mask);
-      expect_same_lanes(kit, "masked", &some, &before, other);
-      call_free(kit, &before);
+      expect_untouched(kit, &some, other);
       call_free(kit, &all);
       call_free(kit, &some);
     }

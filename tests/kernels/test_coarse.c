@@ -144,12 +144,13 @@ static void plain(const problem_t *p, const qk_coarse_args_t *a, const double co
   free(own);
 }
 
-/* All columns of `out` against plain loops; what is not of the parity must be as it was. */
-static void check(const problem_t *p, const qk_coarse_args_t *a, const mg_block_t *far,
-                  const char *what) {
+/* Columns of `out`, each `step`-th and the last, against plain loops; what is not of the parity must be as it was. */
+static void check_some(const problem_t *p, const qk_coarse_args_t *a, const mg_block_t *far,
+                       const char *what, int step) {
   const size_t size = kit_components(&p->kit);
   double complex *got = kit_vector(&p->kit), *want = kit_vector(&p->kit);
   for (int rhs = 0; rhs < a->out.nrhs; rhs++) {
+    if (rhs % step != 0 && rhs + 1 < a->out.nrhs) continue;
     const double complex *in = p->in.x[rhs];
     memcpy(want, p->out.x[rhs], size * sizeof *want);
     plain(p, a, in, far ? far->x[rhs] : in, p->z.x[rhs], p->x.x[rhs], want);
@@ -160,6 +161,11 @@ static void check(const problem_t *p, const qk_coarse_args_t *a, const mg_block_
   }
   free(got);
   free(want);
+}
+
+static void check(const problem_t *p, const qk_coarse_args_t *a, const mg_block_t *far,
+                  const char *what) {
+  check_some(p, a, far, what, 1);
 }
 
 /* The fields' numbers before the next call. */
@@ -207,7 +213,7 @@ Test(coarse, agrees_with_plain_loops_on_many_sites) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     problem_t p = problem_open(&kit, cases[i].dims, whole, cases[i].shape);
     run(&p, &p.args);
-    check(&p, &p.args, NULL, text(cases[i].shape));
+    check_some(&p, &p.args, NULL, text(cases[i].shape), 3); /* some of each tile */
     problem_close(&p);
   }
   kit_close(&kit);

@@ -64,29 +64,22 @@ static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
 
 /* ---- convergence ------------------------------------------------------------------------------------- */
 
-Test(cycle, beats_bicgstab_near_criticality) {
-  qk_rig_t rig;
-  mg_rig_t m;
-  open_thermal(&rig);
-  const qk_mg_params_t params = {.nlevel = 2};
-  mg_rig_open(&rig, &params, QK_SINGLE, 1, &m);
-  qk_solver_t *plain = rig_solver(&rig, "bicgstab", QK_SINGLE, 1);
-  solve(&rig, m.solver, 1);
-  solve(&rig, plain, 1);
-  const qk_slot_t *a = qk_solver_slot(m.solver, 0), *b = qk_solver_slot(plain, 0);
+/* The solution of column 0, in slot 0, is found by BiCGStab with four times the work. */
+static void expect_better_than_bicgstab(qk_rig_t *rig, mg_rig_t *m) {
+  qk_solver_t *plain = rig_solver(rig, "bicgstab", QK_SINGLE, 1);
+  solve(rig, plain, 1);
+  const qk_slot_t *a = qk_solver_slot(m->solver, 0), *b = qk_solver_slot(plain, 0);
   cr_expect(a->iterations <= 25, "%ld iterations", (long)a->iterations);
   cr_expect(4 * a->applications <= b->applications, "%ld applications, bicgstab %ld",
             (long)a->applications, (long)b->applications);
-  double *x = solution(&rig, m.solver, 0), *y = solution(&rig, plain, 0);
-  cr_expect(rig_distance(&rig, x, y) < 1e-7, "off by %g", rig_distance(&rig, x, y));
+  double *x = solution(rig, m->solver, 0), *y = solution(rig, plain, 0);
+  cr_expect(rig_distance(rig, x, y) < 1e-7, "off by %g", rig_distance(rig, x, y));
   qk_free(y);
   qk_free(x);
   qk_solver_destroy(plain);
-  mg_rig_close(&m);
-  rig_close(&rig);
 }
 
-Test(cycle, a_block_is_solved_like_each_column_alone) {
+Test(cycle, near_criticality_columns_go_as_alone_and_better_than_by_bicgstab) {
   enum { N = 9 };
   qk_rig_t rig;
   mg_rig_t m;
@@ -101,7 +94,7 @@ Test(cycle, a_block_is_solved_like_each_column_alone) {
     iterations[i] = qk_solver_slot(m.solver, i)->iterations;
   }
   mg_rig_slots(&rig, &m, QK_SINGLE, 1, 0);
-  for (int i = 0; i < N; i++) {
+  for (int i = 0; i < N; i += 4) { /* in two tiles */
     fill_slot(&rig, m.solver, 0, 100 + (uint64_t)i);
     rig_run(m.solver);
     const qk_slot_t *s = qk_solver_slot(m.solver, 0);
@@ -110,10 +103,11 @@ Test(cycle, a_block_is_solved_like_each_column_alone) {
               (long)iterations[i], (long)s->iterations);
     cr_expect(rig_distance(&rig, x[i], y) < 1e-7, "column %d: off by %g", i,
               rig_distance(&rig, x[i], y));
-    qk_solver_clear(m.solver, 0);
     qk_free(y);
-    qk_free(x[i]);
+    if (i == 0) expect_better_than_bicgstab(&rig, &m);
+    qk_solver_clear(m.solver, 0);
   }
+  for (int i = 0; i < N; i++) qk_free(x[i]);
   mg_rig_close(&m);
   rig_close(&rig);
 }
@@ -166,8 +160,8 @@ Test(cycle, every_kind_converges) {
       {"outer double", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_SINGLE, QK_DOUBLE},
       {"outer half", QK_SMOOTHER_MR, 2, 2, {4, 8}, -1, QK_HALF, QK_HALF},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int nlevel = 2; nlevel <= 3; nlevel++) expect_solves(&cases[i], nlevel);
+  expect_solves(&cases[0], 2);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_solves(&cases[i], 3);
 }
 
 Test(cycle, several_serve_one_hierarchy) {

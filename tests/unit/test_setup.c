@@ -121,9 +121,9 @@ Test(setup, memory_is_as_planned) {
 }
 
 Test(setup, memory_of_multigrid_is_as_planned) {
-  qk_load_t load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_SINGLE, 8);
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 8);
   expect_as_planned(&load);
-  load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_HALF, 1);
+  load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_HALF, 1);
   load.mg.level[0].smoother.kind = QK_SMOOTHER_CAGCR;
   load.mg.level[0].smoother_prec = QK_HALF;
   load.mg.level[0].prolongator = load.mg.level[1].store = QK_HALF;
@@ -131,7 +131,7 @@ Test(setup, memory_of_multigrid_is_as_planned) {
 }
 
 Test(setup, memory_of_three_levels_is_as_planned) {
-  qk_load_t load = a_load("builtin:weak:8x8x8x16:1", "mg", QK_SINGLE, 3);
+  qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 3);
   static const int block[4] = {2, 2, 2, 2};
   load.mg.nlevel = 3;
   for (int l = 0; l < 2; l++) {
