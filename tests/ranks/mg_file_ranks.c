@@ -11,12 +11,12 @@
 #include "daemon/engine/mg_file.h"
 #include "tests/support/mg_rig.h"
 
-static const char *lattice = "builtin:weak:16x8x8x16:3";
+static const char *lattice = "builtin:weak:16x4x4x16:3";
 
 static qk_mg_params_t parameters(void) {
   qk_mg_params_t p = {.nlevel = 3, .deflate = 8};
   for (int l = 0; l < 2; l++) {
-    for (int mu = 0; mu < 4; mu++) p.level[l].block[mu] = 2;
+    for (int mu = 0; mu < 4; mu++) p.level[l].block[mu] = l == 0 || mu == 0 || mu == 3 ? 2 : 1;
     p.level[l].nvec = l == 0 ? 6 : 8;
     p.level[l].setup_iterations = 20;
     p.level[l].setup_passes = -1;
