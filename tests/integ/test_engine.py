@@ -2,6 +2,7 @@
 
 Solutions are judged by the numpy oracle: b - M x is computed here.
 """
+import itertools
 import os
 import select
 import signal
@@ -128,12 +129,12 @@ def solves_a_batch_of_uploads(case):
 
 @tap.test
 def every_solver_and_precision_solves(case):
-    b = case.random(1)
-    for solver in 'bicgstab', 'cg', 'gcr':
-        for inner in 'DOUBLE', 'SINGLE', 'HALF':
-            with case.loaded(slots=1, solver=solver, inner='PRECISION_' + inner, link_reals=12) as e:
-                x, end = e.solve(b, tol=1e-11)
-                assert end.status == OK and case.residual(x, b) <= 1e-11, (solver, inner, end)
+    b, solvers, precisions = case.random(1), ('bicgstab', 'cg', 'gcr'), ('DOUBLE', 'SINGLE', 'HALF')
+    # on several ranks each of them once
+    for solver, inner in itertools.product(solvers, precisions) if case.ranks == 1 else zip(solvers, precisions):
+        with case.loaded(slots=1, solver=solver, inner='PRECISION_' + inner, link_reals=12) as e:
+            x, end = e.solve(b, tol=1e-11)
+            assert end.status == OK and case.residual(x, b) <= 1e-11, (solver, inner, end)
 
 
 @tap.test
@@ -444,7 +445,7 @@ def no_device_memory_fails_the_load_alone(case):
 def a_lost_device_is_fatal(case):
     """Wherever the device fails, the engine says so and leaves with 70; of several ranks another one may end it before rank 0
     has spoken."""
-    for n in (1, 7, 60, 300, 700):
+    for n in (1, 7, 60, 300, 700) if case.ranks == 1 else (7, 300):
         with case.start(env={'QK_FAULTS': 'device-call:%d' % n}) as e:
             e.load(GAUGE)
             try:

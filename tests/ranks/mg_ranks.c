@@ -12,7 +12,7 @@
 static const qk_mg_params_t params = {
     .nlevel = 3,
     .level = {{.block = {2, 2, 2, 2}, .nvec = 8, .setup_iterations = 20, .setup_passes = 1},
-              {.block = {1, 2, 2, 1}, .nvec = 8, .setup_iterations = 20, .iterations = 4},
+              {.block = {1, 2, 1, 1}, .nvec = 8, .setup_iterations = 20, .iterations = 4},
               {.iterations = 8}}};
 
 static qk_field_t *field(const qk_mg_level_t *level, int nrhs, qk_subset_t subset) {
