@@ -31,7 +31,8 @@ def a_detached_request_is_solved_and_waits_for_its_client(case):
         for silent in (False, True):
             c = Client(d)
             c.submit(2, source=qk.SOURCE_Z2, detach_ms=HOUR, tol=1e-3)
-            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
+            c.expect('accepted', skip=('progress', 'credit', 'result'))
             before = d.status_when(lambda s: s.counters.running == 1 and s.counters.held == 2)
             if silent:
                 c.error('EXPIRED')

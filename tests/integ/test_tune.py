@@ -49,7 +49,7 @@ def trials(done):
 
 @tap.test
 def the_table_has_the_best_trial_first(case):
-    done = case.good(*QUICK, '--budget=10', '--out=' + case.config, GAUGE)
+    done = case.good(*QUICK, '--budget=4', '--out=' + case.config, GAUGE)
     head, *rows = done.stdout.splitlines()
     tried = trials(done)
     assert head.split() == 'changed last s per RHS iterations setup s device GB'.split(), head
@@ -87,7 +87,7 @@ def a_result_with_a_wrong_key_is_refused(case):
 
 @tap.test
 def json_holds_every_trial(case):
-    done = case.good(*QUICK, '--budget=4', '--json', '--out=' + case.config, GAUGE)
+    done = case.good(*QUICK, '--budget=2', '--json', '--out=' + case.config, GAUGE)
     report = json.loads(done.stdout)
     tried = report['trials']
     assert report['gauge'] == GAUGE and report['kappa'] == 0.12 and report['slots'] == 2 and report['tol'] == 1e-8

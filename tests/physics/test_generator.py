@@ -39,7 +39,7 @@ def plaquettes_on_two_to_the_four_are_those_of_gaugefields_jl(program):
 @tap.test
 def plaquette_at_beta_5_7_is_the_published_one(program):
     want, want_error = [p[3:5] for p in published.PLAQUETTES if p[:2] == ('wilson', 5.7)][0]
-    mean, error = plaquette(program, '8x8x8x8', 'wilson', 5.7, 40, 120)
+    mean, error = plaquette(program, '8x8x8x8', 'wilson', 5.7, 30, 80)
     assert error < 0.0015 and distance(mean, error, want, want_error) < 3, (mean, error)
 
 
