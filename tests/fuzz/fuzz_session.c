@@ -1,7 +1,7 @@
 /*
- * Whole sessions: the bytes are what three clients and an engine do, in any order, right and wrong, and how time passes. All of the
- * front runs but for what world.h stands for. After each turn session_check.h looks at the front; in the end everybody
- * leaves, and nothing may be held.
+ * Whole sessions: the bytes are what three clients and engines do, in any order, right and wrong, and how time passes. All of the
+ * front runs but for what world.h stands for. After each turn session_check.h looks at the front. With a state folder a front may end
+ * at any time, and another one goes on where session_promise.h says. In the end everybody leaves, and nothing may be held.
  */
 #include <errno.h>
 #include <signal.h>
@@ -9,22 +9,29 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/restore.h"
 #include "proto/control.h"
 #include "tests/fuzz/session_check.h"
 #include "tests/fuzz/session_client.h"
+#include "tests/fuzz/session_promise.h"
 #include "tests/fuzz/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __real_qk_dispatch_open(const qk_job_t *job);
 void __wrap_qk_dispatch_open(const qk_job_t *job);
 
-enum { ACTIONS = 400, PATIENCE = 4000 };
+enum { ACTIONS = 400, FRONTS = 6, PATIENCE = 4000 };
 
 static qk_server_t server;
 static tape_t tape;
 static int mood[256]; /* of peers of clients: 0, EAGAIN, EHOSTUNREACH */
 static int engine_mood;
-static bool repeats; /* somebody asks for results that were told before */
+static bool repeats;      /* somebody asks for results that were told before */
+static int actions;       /* so far */
+static bool dead;         /* the front: nobody hears what it says while it is taken down */
+static bool served;       /* it has come to its loop */
+static bool loses_memory; /* with this front */
+static bool forgetful; /* solutions that the journal knew of may have gone with the front before */
 
 /* ---- what the world asks --------------------------------------------------------------------- */
 
@@ -34,12 +41,19 @@ void __wrap_qk_dispatch_open(const qk_job_t *job) {
 }
 
 int takes(world_channel_t channel, int peer) {
-  return channel == WORLD_ENGINE ? engine_mood : mood[peer];
+  if (dead) return 0;
+  if (channel != WORLD_ENGINE) return mood[peer];
+  return engine_is_ready(peer) ? engine_mood : 0;
+}
+
+void starts(int engine) {
+  engine_starts(engine);
 }
 
 void hears(world_channel_t channel, int peer, const uint8_t *data, size_t bytes) {
+  if (dead) return;
   if (channel == WORLD_ENGINE) {
-    engine_hears(data, bytes);
+    engine_hears(peer, data, bytes);
   } else if (channel == WORLD_DATA) {
     qk_frame_t frame;
     qk_frame_fault_t fault;
@@ -59,18 +73,18 @@ void hears(world_channel_t channel, int peer, const uint8_t *data, size_t bytes)
 
 static void turn(void) {
   world_turn();
-  check_state(&server, world_fields());
-  engine_check(&server);
-  repeats = false;
+  check_state(&server, world_fields(), world_disk_busy());
+  engines_check(&server);
+  if (qk_journal_clean(server.journal)) repeats = false; /* else they still wait for it */
 }
 
 static void pass(uint8_t how) {
   static const double seconds[] = {0.1, 0.1, 0.5, 1, 5, 15, 31, 100};
   if (how & 8) {
-    engine_heartbeat();
+    engines_beat();
     turn();
   }
-  if (how & 16 && world_engine_killed()) world_engine_exits();
+  if (how & 16) engines_exit(true);
   world_pass(seconds[how % 8]);
 }
 
@@ -92,55 +106,109 @@ static void look(uint8_t how) {
   free(page.body);
 }
 
+/* A crash, before or behind the messages of a turn, or in place of what it says; with the machine, or alone. */
+static void crash(uint8_t how) {
+  if (!server.journal || server.stopping) return;
+  dead = true;
+  if (how % 4 == 1) world_turn();
+  if (qk_journal_clean(server.journal))
+    promise_note(&server);
+  else if (!qk_journal_trouble(server.journal)) /* else it is as when the disk broke */
+    promise_nothing();
+  if (how % 4 == 2) world_receive();
+  forgetful = how & 4 || !qk_journal_clean(server.journal); /* which frees what is acknowledged */
+  server.space.leave = true;
+  qk_journal_seal(server.journal);
+  qk_server_stop(&server, 0);
+  engines_exit(false);
+  QK_ASSERT(world_stopped());
+  loses_memory = how & 4;
+}
+
+static void break_disk(bool broken) {
+  if (broken && server.journal && qk_journal_clean(server.journal)) promise_note(&server);
+  world_disk_broken(broken);
+}
+
 static void act(uint8_t what) {
-  const uint8_t how = what % 16;
+  const uint8_t how = what % 16, whom = what / 16 % 4;
   if (how < 9) {
     if (client_acts(&server, &tape)) repeats = true;
   } else if (how < 13) {
-    engine_acts(&tape);
+    engine_acts(whom, &tape);
   } else if (how == 13) {
     pass(tape_byte(&tape));
   } else if (how == 14) {
     const uint8_t more = tape_byte(&tape);
     if (more < 160) change_mood(more);
     if (more >= 160 && more < 176) world_fill_memory(more % 2);
-    if (more >= 176 && more < 250) look(more);
+    if (more >= 176 && more < 200) look(more);
+    if (more >= 200 && more < 210) world_disk_slow(more % 2);
+    if (more >= 210 && more < 220) break_disk(more % 2);
+    if (more >= 220 && more < 250) crash(more - 220);
     if (more == 250) world_signal(SIGTERM);
     if (more == 251) world_signal(SIGUSR1);
   } else {
-    engine_helps(&server);
+    engines_help(&server);
   }
-  if (what < 192) turn(); /* else it is one turn with what follows */
+  if (what < 192 && !dead) turn(); /* else it is one turn with what follows */
 }
 
 /* Everybody leaves, what was accepted ends, and nothing is left. */
 static void leave(void) {
   memset(mood, 0, sizeof mood);
   engine_mood = 0;
+  world_disk_slow(false);
+  world_disk_broken(false);
+  turn();
+  world_pass(1); /* the journal tries again */
   turn();
   for (int i = 0; i < CLIENTS; i++) client_leaves(&server, i);
   turn();
   for (int i = 0; i < PATIENCE && !world_stopped(); i++) {
-    const bool busy = engine_helps(&server);
+    const bool busy = engines_help(&server);
     turn();
     if (!busy && server.sessions.count == 0 && qk_link_alone(&server.orphans)) break;
-    if (!busy || qk_worker_state(server.primary->worker) != QK_WORKER_READY) world_pass(10);
-    engine_heartbeat();
+    world_pass(busy && qk_worker_state(server.primary->worker) == QK_WORKER_READY ? 0.1 : 10);
+    engines_beat();
   }
   if (!world_stopped()) check_empty(&server);
 }
 
 void play(void) {
+  served = true;
+  promise_check(&server, forgetful);
+  forgetful = false;
   world_pass(0);
-  for (int i = 0; i < ACTIONS && tape.at < tape.end && !world_stopped(); i++) act(tape_byte(&tape));
-  if (world_stopped()) return;
-  turn();
-  if (server.stopping) return;
-  if (tape.end[-1] % 4 != 3) leave();
-  if (world_stopped()) return;
-  qk_server_stop(&server, 0);
-  world_engine_exits();
-  QK_ASSERT(world_stopped());
+  for (; actions < ACTIONS && tape.at < tape.end && !world_stopped(); actions++)
+    act(tape_byte(&tape));
+  if (dead) return;
+  if (!world_stopped()) turn();
+  if (!server.stopping && tape.end[-1] % 4 != 3) leave();
+  if (!world_stopped()) {
+    qk_server_stop(&server, 0);
+    engines_exit(false);
+    QK_ASSERT(world_stopped());
+  }
+  forgetful = qk_journal_trouble(server.journal);
+  if (forgetful) return;
+  promise_nothing();
+  if (server.journal && (server.exit_code != 0 || qk_restore_needed(&server)))
+    promise_note(&server);
+}
+
+/* Front after front, where there is a state folder. */
+static void run(qk_settings_t *settings) {
+  for (int i = 0; i < FRONTS; i++) {
+    dead = served = loses_memory = false;
+    check_front();
+    qk_server_run(&server, settings);
+    QK_ASSERT(served);
+    check_over(&server);
+    QK_ASSERT(world_fields() == 0);
+    if (!settings->state || tape.at == tape.end) return;
+    if (loses_memory) world_forget_memory();
+  }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -152,7 +220,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .listen = "inproc",
                             .local = 1,
                             .setup_name = "main",
-                            .max_setups = 1,
+                            .max_setups = how & 64 ? 3 : 1,
+                            .gauge_roots = "/dev/null",
+                            .state = how & 128 ? world_disk_folder() : NULL,
+                            .spill = 1 << 20,
                             .ranks = 1,
                             .batching = how & 1,
                             .max_memory = how & 2 ? 64 << 20 : 256 << 10,
@@ -169,12 +240,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memset(mood, 0, sizeof mood);
   engine_mood = 0;
   repeats = false;
+  actions = 0;
+  forgetful = false;
   world_begin();
-  engine_begin();
+  engines_begin();
   check_begin();
+  promise_nothing();
   clients_begin();
-  qk_server_run(&server, &settings);
-  check_over(&server);
-  QK_ASSERT(world_fields() == 0);
+  run(&settings);
   return 0;
 }

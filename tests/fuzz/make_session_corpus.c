@@ -18,6 +18,10 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define C2(...) CLIENT, 128 | __VA_ARGS__
 #define HELLO 0, 0
 #define SUBMIT(kind, much, twist) 1, kind, much, 0, twist
+#define SUBMIT_TO(setup, kind, much) 1, kind, much, setup, 0
+#define LOAD(setup, how) 2, setup, how
+#define DROP(setup, now) 2, 64 + (setup), now
+#define USE(setup) 2, 160 + (setup), 0
 #define AGAIN 3
 #define CONTRACT(which, how) 4, which, how
 #define BIND 5, 0
@@ -32,7 +36,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define GOODBYE 14, 200
 #define SHUTDOWN(now) 14, 250 + (now)
 #define PASS(how) TIME, how
-#define LIVE HELP, HELP /* HELLO and READY of the engine */
+#define LIVE HELP, HELP /* HELLO and READY of the engines */
+#define START PASS(1), LIVE
 #define DONE(how, status) ENGINE, 0, how, status
 #define PROGRESS ENGINE, 5, 9
 #define CONTRACTED ENGINE, 6, 0
@@ -40,7 +45,15 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define REFUSED ENGINE, 13, 4
 #define EXIT ENGINE, 14, 0
 #define MULTIGRID(saving) ENGINE, 12, saving
+#define OF(n, ...) 16 * (n) + __VA_ARGS__ /* the n-th engine, for any of these */
+#define SLOW(yes) WORLD, 200 + (yes)
+#define BROKEN(yes) WORLD, 210 + (yes)
+#define CRASH(how) WORLD, 220 + (how)
 
+/* Of the settings, and names of setups; how of LOAD: 1 has another mass, 9 another configuration. */
+enum { SETUPS = 64, STATE = 128, SECOND = 1, THIRD = 2, MAIN = 3, FOURTH = 5, DEFAULT = 16 };
+/* How of CRASH: its last turn is not heard; it does not get to the end of its last turn; with the machine. */
+enum { UNHEARD = 1, CUT = 2, MACHINE = 4 };
 /* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is 100 right-hand sides. */
 enum { UP = 0, POINT = 1, WALL = 2, Z4 = 4, SEQ = 5, DOWNLOAD = 0, NONE = 8, KEEP = 16, F64 = 128 };
 enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
@@ -126,11 +139,73 @@ static void save_bad(void) {
           C0(HELLO), C0(SUBMIT(POINT, HUNDRED, 0)), C0(SHUTDOWN(1)));
 }
 
+static void save_setups(void) {
+  SESSION("two", 2 | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND, 1)), START,
+          C0(SUBMIT_TO(SECOND, POINT, TWO)), C0(SUBMIT_TO(MAIN, POINT, TWO)), HELP, HELP,
+          C0(ACK(0, 0)), C0(DROP(SECOND, 0)), HELP, PASS(1), HELP, C0(STATUS));
+  SESSION("default", 2 | SETUPS, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)),
+          C0(LOAD(SECOND + DEFAULT, 9)), START, C0(SUBMIT(POINT, TWO, 0)), C0(DROP(MAIN, 1)), HELP,
+          HELP, PASS(1), HELP, C1(LOAD(MAIN, 0)), START, C1(USE(MAIN)), C1(USE(FOURTH)));
+  SESSION("masses", 2 | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND, 1)), START,
+          C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP,
+          HELP, HELP, HELP, C0(SUBMIT_TO(SECOND, SEQ | KEEP, TWO)), HELP, HELP, C0(CONTRACT(0, 1)),
+          CONTRACTED, C0(DROP(SECOND, 0)), PASS(1));
+  SESSION("room", 2 | SETUPS, LIVE, C0(LOAD(SECOND, 1)), START, C0(LOAD(THIRD, 1)), START,
+          C0(LOAD(FOURTH, 1)), PASS(1), HELP, START, C0(HELLO), C0(SUBMIT_TO(THIRD, POINT, FORTY)),
+          C0(LOAD(SECOND, 1)), START);
+  SESSION("cramped", 2 | SETUPS, LIVE, C0(LOAD(SECOND, 1)), START, C0(LOAD(THIRD, 1)), PASS(1),
+          HELP, OF(2, ENGINE), 13, 8, HELP, PASS(1), HELP, HELP, PASS(1), LIVE);
+  SESSION("unwanted", 2 | SETUPS, LIVE, C0(LOAD(SECOND, 1)), PASS(1), HELP, OF(1, REFUSED),
+          C0(LOAD(SECOND, 1)), PASS(1), OF(1, EXIT), PASS(4), OF(1, EXIT), PASS(4), OF(1, EXIT),
+          PASS(4), C0(HELLO), C0(SUBMIT_TO(SECOND, POINT, TWO)), C0(DROP(SECOND, 0)), PASS(1));
+  SESSION("second-lost", 2 | SETUPS, LIVE, C0(LOAD(SECOND, 1)), START, C0(HELLO),
+          C0(SUBMIT_TO(SECOND, POINT, FORTY)), C0(SUBMIT(POINT, FORTY, 0)), OF(1, EXIT), PASS(3),
+          START, HELP, HELP, C0(DROP(SECOND, 1)), HELP, PASS(1));
+}
+
+static void save_states(void) {
+  SESSION("crash", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(0, 0)),
+          C0(SUBMIT(POINT, FORTY, 0)), HELP, CRASH(0), LIVE, C0(HELLO), C0(ATTACH(0)), C0(BIND),
+          C0(UPLOAD(0, 0)), HELP, HELP, HELP, C0(ACK(0, 0)), C0(GRANT(1, 0)));
+  SESSION("crash-unheard", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)),
+          JOINED + DONE(0, 0), CRASH(UNHEARD), LIVE, C0(HELLO), C0(AGAIN), HELP, CRASH(CUT),
+          C0(HELLO), C0(ATTACH(0)), C0(ACK(0, 0)));
+  SESSION("crash-cut", 2 | STATE, LIVE, C0(HELLO), JOINED, 1, POINT, FORTY, 0, 0, CRASH(CUT), LIVE,
+          C0(HELLO), C0(AGAIN), HELP);
+  SESSION("machine", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(0, 0)),
+          C0(UPLOAD(0, 0)), C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, PASS(1), CRASH(MACHINE), LIVE,
+          C0(HELLO), C0(ATTACH(0)), HELP, HELP, C0(GRANT(0, 0)), C0(ACK(0, 0)));
+  SESSION("slow-disk", 2 | STATE, LIVE, SLOW(1), C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)),
+          C0(UPLOAD(0, 0)), C0(CANCEL(0, 0)), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(1, 0)), SLOW(0),
+          SLOW(1), C0(UPLOAD(1, 0)), HELP, CRASH(0), LIVE, SLOW(0));
+  SESSION("broken-disk", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWELVE, 0)), BROKEN(1),
+          DONE(0, 0), C0(SUBMIT(POINT, TWO, 0)), PASS(3), BROKEN(0), PASS(3), BROKEN(1), DONE(0, 0),
+          CRASH(0), BROKEN(0), LIVE, C0(HELLO), C0(ATTACH(0)));
+  SESSION("spilled", 0 | STATE, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(POINT, TWELVE, 13)), HELP,
+          HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C0(GOODBYE), C1(HELLO),
+          C1(SUBMIT(POINT, FORTY, 0)), PASS(1), PASS(1), C1(AGAIN), HELP, C0(HELLO), C0(BIND),
+          C0(GRANT(0, 0)), PASS(1), PASS(1), C0(GRANT(0, 1)), CRASH(0), LIVE, C0(HELLO), C0(BIND),
+          C0(GRANT(0, 2)), PASS(1), C0(ACK(0, 0)));
+  SESSION("setups", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND + DEFAULT, 1)), START,
+          C0(LOAD(THIRD, 9)), START, C0(SUBMIT(POINT, FORTY, 0)), C0(SUBMIT_TO(THIRD, POINT, TWO)),
+          HELP, C0(DROP(THIRD, 0)), CRASH(0), PASS(1), LIVE, HELP, HELP, C0(HELLO), C0(ATTACH(0)),
+          C0(ATTACH(1)), C0(ACK(1, 0)), PASS(1), CRASH(0), PASS(1), LIVE);
+  SESSION("kept-state", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 0)), HELP, HELP,
+          HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, HELP, C0(ACK(0, 0)),
+          C0(SUBMIT(SEQ | KEEP, TWO, 0)), C0(CONTRACT(0, 1)), C0(RELEASE(0)), CRASH(0), LIVE, HELP,
+          CRASH(MACHINE), LIVE, C0(HELLO), C0(ATTACH(0)));
+  SESSION("refused-state", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), EXIT, PASS(4),
+          HELP, REFUSED, LIVE, C0(HELLO), C0(ATTACH(0)), C0(SHUTDOWN(1)), LIVE, C0(HELLO),
+          C0(AGAIN));
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 64;
   folder = argv[1];
   mkdir(folder, 0777);
   save_good();
   save_bad();
+  save_setups();
+  save_states();
   return 0;
 }

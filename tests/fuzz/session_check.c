@@ -7,31 +7,49 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 
-enum { TOLD = 1 << 14 };
+enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
+
+/* A session, which may go on in the next front under another token. */
+typedef struct life {
+  uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
+} life_t;
 
 /* A RESULT that was sent, or was not expected to be. */
 typedef struct told {
-  uint8_t token[QK_CLIENT_ID];
+  int life;
   uint64_t request;
   uint32_t rhs, status;
   bool used;
 } told_t;
 
+static life_t life[LIVES];
+static int nlives;
 static told_t told[TOLD];
 static int ntold, mark[TOLD];
 static uint64_t accepted;
 static bool lossy;
 
-/* What the jobs add up to. */
+/* What the jobs for a setup add up to. */
+typedef struct load {
+  const qk_mount_t *mount;
+  int64_t jobs, open, suspects;
+} load_t;
+
+/* What all jobs add up to. */
 typedef struct sums {
-  int64_t jobs, budget, fields, open, queued, running, sending, holds, uses, plain_queued;
+  int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued;
+  load_t load[MOUNTS];
+  int loads;
 } sums_t;
 
 void check_begin(void) {
   for (int i = 0; i < ntold; i++) told[mark[i]].used = false;
-  ntold = 0;
-  accepted = 0;
+  ntold = nlives = 0;
   lossy = false;
+}
+
+void check_front(void) {
+  accepted = 0;
 }
 
 void check_accepted(uint32_t nrhs) {
@@ -44,29 +62,48 @@ void check_lossy(void) {
 
 /* ---- results --------------------------------------------------------------------------------- */
 
+/* -1: there are too many. */
+static int life_of(const qk_session_t *session) {
+  int i = nlives - 1;
+  while (i >= 0 && memcmp(life[i].token, session->token, QK_CLIENT_ID) != 0) i--;
+  if (i >= 0 || nlives == LIVES) return i;
+  memcpy(life[nlives].client_id, session->client_id, QK_CLIENT_ID);
+  memcpy(life[nlives].token, session->token, QK_CLIENT_ID);
+  return nlives++;
+}
+
+int check_life(const qk_session_t *session) {
+  return life_of(session);
+}
+
+void check_goes_on(int i, const qk_session_t *session) {
+  if (i >= 0) memcpy(life[i].token, session->token, QK_CLIENT_ID);
+}
+
+void check_untold(void) {
+  for (int i = 0; i < ntold; i++) told[mark[i]].status = UINT32_MAX;
+}
+
 /* Its place in the table, new where it is not there; NULL: the table is full. */
 static told_t *find(const qk_session_t *session, uint64_t request, uint32_t rhs) {
-  uint64_t key;
-  memcpy(&key, session->token, sizeof key);
-  key = (key + request * 1031 + rhs) * 0x9e3779b97f4a7c15u;
-  for (size_t i = key >> 50;; i = (i + 1) % TOLD) {
+  const int of = life_of(session);
+  const uint64_t key = ((uint64_t)of * 65537 + request * 1031 + rhs) * 0x9e3779b97f4a7c15u;
+  for (size_t i = key >> 50; of >= 0; i = (i + 1) % TOLD) {
     told_t *t = &told[i];
     if (!t->used && ntold == TOLD / 2) return NULL;
     if (!t->used) {
-      *t = (told_t){.request = request, .rhs = rhs, .status = UINT32_MAX, .used = true};
-      memcpy(t->token, session->token, sizeof t->token);
+      *t = (told_t){.life = of, .request = request, .rhs = rhs, .status = UINT32_MAX, .used = true};
       mark[ntold++] = (int)i;
       return t;
     }
-    if (t->request == request && t->rhs == rhs &&
-        memcmp(t->token, session->token, sizeof t->token) == 0)
-      return t;
+    if (t->life == of && t->request == request && t->rhs == rhs) return t;
   }
+  return NULL;
 }
 
 static const qk_rhs_t *ended_rhs(const qk_session_t *session, const Quark__Result *r) {
   const qk_job_t *job = qk_session_job(session, r->request);
-  if (!job || r->rhs >= job->nrhs || job->rhs[r->rhs].state != QK_RHS_ENDED) return NULL;
+  if (!job || r->rhs >= job->nrhs || job->rhs[r->rhs].state < QK_RHS_ENDED) return NULL;
   return &job->rhs[r->rhs];
 }
 
@@ -79,6 +116,7 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
         session->control.id[session->control.bytes - 1] == peer)
       rhs = ended_rhs(session, result);
   }
+  if (!rhs && server->journal) return; /* released while its RESULT waited for the journal */
   QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
   QK_ASSERT(result->status != QK_OK || rhs->job->contraction ||
             rhs->outcome.true_residual <= rhs->job->tol);
@@ -96,7 +134,8 @@ static void check_results(const qk_session_t *session, const qk_job_t *job) {
     const bool ended = rhs->state >= QK_RHS_ENDED;
     told_t *t = find(session, job->request, i);
     if (!t) return;
-    if (session->away && ended) t->status = (uint32_t)rhs->outcome.status; /* who should hear it? */
+    if (session->control.bytes == 0 && ended)
+      t->status = (uint32_t)rhs->outcome.status; /* who should hear it? */
     if (ended && !lossy) QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
     if (!ended) QK_ASSERT(t->status == UINT32_MAX);
   }
@@ -109,6 +148,7 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   const bool queued = rhs->state == QK_RHS_QUEUED, running = rhs->state == QK_RHS_RUNNING;
   QK_ASSERT(qk_link_alone(&rhs->queue.link) == !queued);
   QK_ASSERT(qk_link_alone(&rhs->send) || rhs->solution);
+  QK_ASSERT(!rhs->spilled || rhs->outcome.written);
   if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
     QK_ASSERT(rhs->source);
   if (rhs->state >= QK_RHS_ENDED) {
@@ -122,6 +162,7 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->budget +=
       (int64_t)((uint64_t)(rhs->charged_source + rhs->charged_solution) * job->field_bytes);
   sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
+  sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
   sum->queued += queued;
   sum->plain_queued += queued && rhs->losses == 0;
   sum->running += running;
@@ -129,7 +170,16 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
 }
 
+static load_t *load_of(sums_t *sum, const qk_mount_t *mount) {
+  int i = 0;
+  while (i < sum->loads && sum->load[i].mount != mount) i++;
+  QK_ASSERT(i < MOUNTS);
+  if (i == sum->loads) sum->load[sum->loads++] = (load_t){.mount = mount};
+  return &sum->load[i];
+}
+
 static void check_job(const qk_job_t *job, sums_t *sum) {
+  load_t *load = load_of(sum, job->mount);
   uint32_t running = 0, ended = 0, acked = 0;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
@@ -138,17 +188,19 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     running += rhs->state == QK_RHS_RUNNING;
     ended += rhs->state >= QK_RHS_ENDED;
     acked += rhs->state == QK_RHS_ACKED;
+    load->suspects += rhs->state == QK_RHS_QUEUED && rhs->losses > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
   QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);
-  sum->jobs++;
+  load->jobs++;
+  load->open += job->nrhs - ended;
   sum->budget += job->overhead;
   sum->open += job->nrhs - ended;
   sum->holds += job->holds;
 }
 
-static void check_session(const qk_session_t *session, sums_t *sum) {
+static void check_session(const qk_session_t *session, bool settled, sums_t *sum) {
   int n = 0;
   QK_ASSERT(!session->away || session->control.bytes == 0);
   for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next, n++) {
@@ -158,7 +210,7 @@ static void check_session(const qk_session_t *session, sums_t *sum) {
     QK_ASSERT(qk_session_job(session, job->request) == job);
     QK_ASSERT(!session->away || job->detach > 0);
     check_job(job, sum);
-    if (!session->doomed) check_results(session, job);
+    if (settled && !session->doomed) check_results(session, job);
   }
   QK_ASSERT(n == session->njobs && n <= QK_CLIENT_REQUESTS_MAX);
 }
@@ -175,12 +227,14 @@ static int64_t length(const qk_link_t *list) {
 }
 
 static void check_users(const qk_server_t *server, const sums_t *sum) {
+  const bool spills =
+      qk_spill_bytes(server->spill) > 0; /* what comes back does not wait for room */
   int64_t open = 0, queued = 0, memory = 0;
   for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) {
     qk_sched_user_t *user = (qk_sched_user_t *)u;
     const qk_budget_t *budget = qk_sched_user_memory(user), *kept = qk_sched_user_kept(user);
     QK_ASSERT(*qk_sched_user_open(user) >= 0 && qk_sched_user_queued(user) >= 0);
-    QK_ASSERT(budget->used >= 0 && budget->used <= budget->limit);
+    QK_ASSERT(budget->used >= 0 && (spills || budget->used <= budget->limit));
     QK_ASSERT(kept->used >= 0 && kept->used <= kept->limit);
     open += *qk_sched_user_open(user);
     queued += qk_sched_user_queued(user);
@@ -190,8 +244,7 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
   QK_ASSERT(memory == server->budget.used);
 }
 
-static void check_slots(const qk_server_t *server) {
-  const qk_mount_t *mount = server->primary;
+static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   for (int k = 0; k < QK_PLACES; k++) {
     const qk_slot_use_t *slot = &mount->slot[k];
@@ -207,31 +260,56 @@ static void check_slots(const qk_server_t *server) {
   }
 }
 
+static void check_mounts(const qk_server_t *server, sums_t *sum) {
+  int serving = 0;
+  QK_ASSERT(server->primary == server->mount[server->primary->lane]);
+  QK_ASSERT(qk_mount_serves(server->primary) || server->stopping);
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    if (!mount) continue;
+    QK_ASSERT(mount->lane == m);
+    load_of(sum, mount);
+    check_slots(server, mount);
+    serving += mount->failed == QK_OK && !mount->ending;
+  }
+  QK_ASSERT(serving <= server->settings->max_setups || server->journal);
+  for (int i = 0; i < sum->loads; i++) {
+    const load_t *load = &sum->load[i];
+    const qk_mount_t *mount = load->mount;
+    QK_ASSERT(mount->open == load->open && length(&mount->suspects) == load->suspects);
+    QK_ASSERT(mount->holds == load->jobs + (mount->lane >= 0));
+    QK_ASSERT(mount->lane >= 0 || load->open == 0);
+    QK_ASSERT(load->open > 0 || fabs(mount->open_digits) < 1e-6);
+  }
+}
+
 static uint64_t ended(const qk_server_t *server) {
   const qk_counters_t *c = &server->count;
   return c->converged + c->contracted + c->cancelled + c->failed;
 }
 
-void check_state(const qk_server_t *server, int64_t fields) {
-  sums_t sum = {0};
-  for (int i = 0; i < server->sessions.count; i++) check_session(server->sessions.at[i], &sum);
+void check_state(const qk_server_t *server, int64_t fields, bool moving) {
+  static sums_t sum;
+  const bool settled = qk_journal_clean(server->journal);
+  sum = (sums_t){0};
+  for (int i = 0; i < server->sessions.count; i++)
+    check_session(server->sessions.at[i], settled, &sum);
   for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next) {
     const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
     QK_ASSERT(!job->session && job->forgotten && (job->running > 0 || job->holds > 0));
     check_job(job, &sum);
   }
-  QK_ASSERT(server->budget.used == sum.budget && sum.budget <= server->budget.limit);
-  QK_ASSERT(fields == sum.fields && fields <= sum.budget);
+  QK_ASSERT(server->budget.used == sum.budget);
+  QK_ASSERT(sum.budget <= server->budget.limit || qk_spill_bytes(server->spill) > 0);
+  QK_ASSERT(fields == sum.fields + sum.coming || (moving && fields > sum.fields));
+  QK_ASSERT(sum.fields <= sum.budget);
   QK_ASSERT(server->sched.length == sum.plain_queued);
-  QK_ASSERT(length(&server->primary->suspects) == sum.queued - sum.plain_queued);
   QK_ASSERT(length(&server->downloads) == sum.sending);
   QK_ASSERT(qk_dispatch_running(server) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
-  QK_ASSERT(server->primary->open == sum.open && server->primary->holds == 1 + sum.jobs);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
-  QK_ASSERT(sum.open > 0 || fabs(server->primary->open_digits) < 1e-6);
+  check_mounts(server, &sum);
   check_users(server, &sum);
-  check_slots(server);
 }
 
 void check_empty(const qk_server_t *server) {

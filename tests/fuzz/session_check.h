@@ -8,14 +8,21 @@
 #include "daemon/front/server.h"
 
 void check_begin(void);
+/* Another front. */
+void check_front(void);
 /* Right-hand sides that were accepted from now on. */
 void check_accepted(uint32_t nrhs);
 /* A RESULT is on its way to that peer. repeats: results may be told again now. */
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats);
 /* Messages may have been lost: from now on what was not told is not missed. */
 void check_lossy(void);
-/* Counts, budgets, queues, slots. */
-void check_state(const qk_server_t *server, int64_t fields);
+/* Nobody remembers what was told. */
+void check_untold(void);
+/* What stands for a session, and goes on in the next front as another one; -1: nothing. */
+int check_life(const qk_session_t *session);
+void check_goes_on(int life, const qk_session_t *session);
+/* Counts, budgets, queues, slots. moving: threads hold fields, too. */
+void check_state(const qk_server_t *server, int64_t fields, bool moving);
 /* Everybody has gone, and nothing runs. */
 void check_empty(const qk_server_t *server);
 /* The front has left. */

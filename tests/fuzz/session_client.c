@@ -133,10 +133,11 @@ static void twist(Quark__Submit *s, uint8_t how) {
     s->detach_ms = 50000;
     break;
   case 16:
-    s->setup = "another";
+    s->setup = "no such";
     break;
   case 17:
-    s->setup = "main";
+    s->has_max_iter = true;
+    s->max_iter = 1000000001;
     break;
   case 18:
     s->has_basis = true;
@@ -158,6 +159,13 @@ static void twist(Quark__Submit *s, uint8_t how) {
   }
 }
 
+/* NULL: the default. */
+static char *setup_name(uint8_t how) {
+  static char *const name[] = {NULL,      "second", "third",  "main",
+                               "default", "fourth", "second", NULL};
+  return name[how % 8];
+}
+
 static void submit(const qk_session_t *session, int i, tape_t *tape) {
   static const uint32_t counts[] = {1, 2, 3, 12, 12, 24, 5, 12, 1, 4, 7, 40, 100, 1024};
   static Quark__Column column[QK_REQUEST_RHS_MAX];
@@ -168,6 +176,7 @@ static void submit(const qk_session_t *session, int i, tape_t *tape) {
   Quark__Smearing smear = QUARK__SMEARING__INIT;
   const qk_job_t *kept = job_of(session, much / 16);
   s.request = next_request(session, number);
+  s.setup = setup_name(number);
   s.nrhs = counts[much % 14];
   s.dtype = kind & 128 ? QUARK__DTYPE__DTYPE_F64 : QUARK__DTYPE__DTYPE_F32;
   s.tol = 1e-6;
@@ -285,22 +294,13 @@ static void plain(int peer, uint8_t how) {
   Quark__StatusRequest status = QUARK__STATUS_REQUEST__INIT;
   Quark__Shutdown shutdown = QUARK__SHUTDOWN__INIT;
   Quark__Goodbye goodbye = QUARK__GOODBYE__INIT;
-  Quark__Load load = QUARK__LOAD__INIT;
-  Quark__Drop drop = QUARK__DROP__INIT;
-  load.name = how % 2 ? "main" : "another"; /* there is room for one */
-  drop.name = load.name;
   if (how < 100) {
     m.body_case = QUARK__CLIENT_MESSAGE__BODY_PING;
     m.ping = &ping;
-  } else if (how < 110) {
-    m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
-    m.load = &load;
-  } else if (how < 120) {
-    m.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
-    m.drop = &drop;
   } else if (how < 200) {
     status.has_activity = true;
     status.activity = how % 2;
+    status.setup = setup_name(how / 2);
     m.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
     m.status = &status;
   } else if (how < 250) {
@@ -313,6 +313,50 @@ static void plain(int peer, uint8_t how) {
     m.shutdown = &shutdown;
   }
   say(peer, &m);
+}
+
+/* ---- setups ---------------------------------------------------------------------------------- */
+
+static void load(int peer, uint8_t which, uint8_t how) {
+  static char *const gauge[] = {NULL, NULL, "builtin:unit", "nowhere"};
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Load l = QUARK__LOAD__INIT;
+  uint32_t dims[4] = {2, 2, 2, 4};
+  l.name = which < 250 ? setup_name(which) : ".hidden";
+  if (!l.name) l.name = "fifth";
+  l.has_kappa = how % 4 != 0;
+  l.kappa = how % 4 == 3 ? 0.2 : 0.12;
+  l.has_mass = how == 255;
+  l.gauge = gauge[how / 4 % 4];
+  l.n_dims = how >= 250 ? 3 : how >= 200 ? 4 : 0;
+  l.dims = dims;
+  l.has_make_default = true;
+  l.make_default = which & 16;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+  m.load = &l;
+  say(peer, &m);
+}
+
+/* LOAD, DROP, MAKE_DEFAULT. */
+static void about_setup(int peer, tape_t *tape) {
+  const uint8_t which = tape_byte(tape), how = tape_byte(tape);
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Drop drop = QUARK__DROP__INIT;
+  Quark__MakeDefault use = QUARK__MAKE_DEFAULT__INIT;
+  drop.name = use.name = setup_name(which) ? setup_name(which) : "fifth";
+  drop.has_now = true;
+  drop.now = how % 2;
+  if (which < 64 || which >= 250) {
+    load(peer, which, how);
+  } else if (which < 160) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
+    m.drop = &drop;
+    say(peer, &m);
+  } else {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT;
+    m.make_default = &use;
+    say(peer, &m);
+  }
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -370,7 +414,7 @@ static void raw(int i, tape_t *tape) {
   const size_t n = tape_byte(tape);
   for (size_t k = 0; k < n; k++) bytes[k] = tape_byte(tape);
   if (how % 4 == 0)
-    engine_says(bytes, n, 1 + how / 128);
+    engine_says(i, bytes, n, 1 + how / 128);
   else if (how % 4 == 1)
     world_say(WORLD_DATA, CLIENT_PEER_DATA + i, bytes, n, how / 64);
   else
@@ -389,9 +433,11 @@ bool client_acts(const qk_server_t *server, tape_t *tape) {
     hello(i, tape_byte(tape));
     return false;
   case 1:
-  case 2:
     submit(session, i, tape);
     return true;
+  case 2:
+    about_setup(i, tape);
+    return false;
   case 3:
     if (client[i].last) world_say(WORLD_CONTROL, i, client[i].last, client[i].bytes, 1);
     return true;

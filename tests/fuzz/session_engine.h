@@ -1,6 +1,6 @@
 /*
- * session_engine.h: a pretend engine for the fuzzer of whole sessions. It keeps what was given to it, and says what it is told to,
- * right or wrong.
+ * session_engine.h: pretend engines for the fuzzer of whole sessions. They keep what was given to them, and say what they are told
+ * to, right or wrong. "The n-th" is of those that speak, counted round.
  */
 #ifndef QK_FUZZ_SESSION_ENGINE_H
 #define QK_FUZZ_SESSION_ENGINE_H
@@ -16,16 +16,22 @@ static inline uint8_t tape_byte(tape_t *tape) {
   return tape->at < tape->end ? *tape->at++ : 0;
 }
 
-void engine_begin(void);
-void engine_hears(const uint8_t *data, size_t bytes);
-/* One message, or an end of the process. */
-void engine_acts(tape_t *tape);
+void engines_begin(void);
+/* A process with nothing said. */
+void engine_starts(int engine);
+bool engine_is_ready(int engine);
+void engine_hears(int engine, const uint8_t *data, size_t bytes);
+/* The n-th says one message, or ends. */
+void engine_acts(int n, tape_t *tape);
 /* Any bytes. */
-void engine_says(const void *data, size_t bytes, int parts);
-void engine_heartbeat(void);
-/* Brings what there is to READY, or finishes what it has; false: nothing is left to do. */
-bool engine_helps(const qk_server_t *server);
-/* Front and engine agree on what is in slots. */
-void engine_check(const qk_server_t *server);
+void engine_says(int n, const void *data, size_t bytes, int parts);
+/* A heartbeat of all. */
+void engines_beat(void);
+/* All end, or those that were told to by a signal. */
+void engines_exit(bool killed);
+/* Each comes one step nearer to READY, or finishes something that it has; false: nothing is left to do. */
+bool engines_help(const qk_server_t *server);
+/* Front and engines agree on what is in slots. */
+void engines_check(const qk_server_t *server);
 
 #endif

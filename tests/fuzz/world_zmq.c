@@ -24,11 +24,13 @@ typedef struct letter {
 typedef struct mailbox {
   world_channel_t channel;
   qk_link_t letters;
-  int to;      /* peer of the message that is being sent */
+  int to;      /* peer of the message that is being sent; number of the engine */
   bool opened; /* its first part has been */
 } mailbox_t;
 
-static mailbox_t *mailbox[3]; /* of the world's channels */
+static mailbox_t *router[2]; /* WORLD_CONTROL, WORLD_DATA */
+static mailbox_t *dealer[WORLD_ENGINES];
+static int unbound; /* dealers that have no endpoint yet */
 
 static part_t *part_of(zmq_msg_t *msg) {
   return (part_t *)(void *)msg;
@@ -59,7 +61,7 @@ static bool fetch(mailbox_t *box, part_t *part) {
 }
 
 void world_say(world_channel_t channel, int peer, const void *data, size_t bytes, int parts) {
-  mailbox_t *box = mailbox[channel];
+  mailbox_t *box = channel == WORLD_ENGINE ? dealer[peer] : router[channel];
   const uint8_t id[PEER_ID] = {0, 1, 2, 3, (uint8_t)peer};
   if (!box) return;
   if (channel != WORLD_ENGINE) post(box, id, sizeof id, parts > 0);
@@ -72,12 +74,13 @@ bool world_readable(const void *socket) {
 }
 
 void *zmq_ctx_new(void) {
-  return mailbox;
+  return router;
 }
 
 int zmq_ctx_term(void *context) {
   (void)context;
-  for (int i = 0; i < 3; i++) QK_ASSERT(!mailbox[i]);
+  QK_ASSERT(!router[0] && !router[1] && unbound == 0);
+  for (int e = 0; e < WORLD_ENGINES; e++) QK_ASSERT(!dealer[e]);
   return 0;
 }
 
@@ -86,19 +89,30 @@ void *zmq_socket(void *context, int type) {
   (void)context;
   mailbox_t *box = calloc(1, sizeof *box);
   QK_ASSERT(box);
-  box->channel = type == ZMQ_DEALER               ? WORLD_ENGINE
-                 : mailbox[WORLD_CONTROL] == NULL ? WORLD_CONTROL
-                                                  : WORLD_DATA;
-  QK_ASSERT(!mailbox[box->channel]);
   qk_link_init(&box->letters);
-  mailbox[box->channel] = box;
+  box->to = -1;
+  if (type == ZMQ_DEALER) {
+    box->channel = WORLD_ENGINE;
+    unbound++;
+    return box;
+  }
+  box->channel = router[WORLD_CONTROL] == NULL ? WORLD_CONTROL : WORLD_DATA;
+  QK_ASSERT(!router[box->channel]);
+  router[box->channel] = box;
   return box;
 }
 
 int zmq_close(void *socket) {
   mailbox_t *box = socket;
   for (part_t part; fetch(box, &part);) free(part.data);
-  mailbox[box->channel] = NULL;
+  if (box->channel != WORLD_ENGINE) {
+    router[box->channel] = NULL;
+  } else if (box->to < 0) {
+    unbound--;
+  } else {
+    dealer[box->to] = NULL;
+    world_engine_hang_up(box->to);
+  }
   free(box);
   return 0;
 }
@@ -116,7 +130,13 @@ int zmq_getsockopt(void *socket, int option, void *value, size_t *bytes) {
 }
 
 int zmq_bind(void *socket, const char *endpoint) {
-  (void)socket, (void)endpoint;
+  mailbox_t *box = socket;
+  if (box->channel != WORLD_ENGINE) return 0;
+  QK_ASSERT(box->to < 0);
+  box->to = world_engine_number(endpoint);
+  QK_ASSERT(!dealer[box->to]);
+  dealer[box->to] = box;
+  unbound--;
   return 0;
 }
 
@@ -140,7 +160,7 @@ int zmq_send(void *socket, const void *data, size_t bytes, int flags) {
     box->opened = true;
     return (int)bytes;
   }
-  if (box->channel == WORLD_ENGINE && (errno = takes(WORLD_ENGINE, 0)) != 0) return -1;
+  if (box->channel == WORLD_ENGINE && (errno = takes(WORLD_ENGINE, box->to)) != 0) return -1;
   QK_ASSERT(!(flags & ZMQ_SNDMORE));
   box->opened = false;
   hears(box->channel, box->to, data, bytes);
