@@ -139,6 +139,14 @@ static int print_json(const ctl_outcome_t *o, double seconds) {
                              ctl_number(seconds), "rhs", rhs));
 }
 
+/* Three digits or more, of milliseconds below a second. */
+static void print_seconds(double seconds) {
+  if (seconds < 1)
+    printf("%.3g ms", seconds * 1e3);
+  else
+    printf("%.*f s", seconds < 100 ? 2 : 0, seconds);
+}
+
 static void print_text(const ctl_outcome_t *o, double seconds) {
   const ctl_work_t *work = o->work;
   int64_t converged = 0, iterations = 0;
@@ -154,8 +162,9 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
              quark_code_name(r->status), r->true_residual, (unsigned long long)r->iterations,
              *r->text ? ": " : "", r->text);
   }
-  printf("%lld of %lld converged, largest residual %.3g, %lld iterations, %.2f s",
-         (long long)converged, (long long)work->nrhs, worst, (long long)iterations, seconds);
+  printf("%lld of %lld converged, largest residual %.3g, %lld iterations, ", (long long)converged,
+         (long long)work->nrhs, worst, (long long)iterations);
+  print_seconds(seconds);
   printf(o->any_solution ? ", written to %s\n" : ", nothing to write\n", out_of(work));
 }
 

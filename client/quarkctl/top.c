@@ -91,6 +91,7 @@ static int print_json(const ctl_top_t *top) {
                                   ctl_number(r->solves), "iterations", ctl_number(r->iterations),
                                   "bytes_in", ctl_number(r->bytes_in), "bytes_out",
                                   ctl_number(r->bytes_out)));
+    json_object_set_new(object, "setups", ctl_setups_json(top->setup, top->setups));
     json_object_set_new(object, "slots", slots_json(&top->activity));
     json_object_set_new(object, "users", users_json(&top->activity));
     json_object_set_new(object, "users_left_out", json_integer(top->activity.users_left_out));
@@ -124,6 +125,7 @@ static quark_code_t ask(watch_t *w, quark_error_t *err) {
   if (!w->conn) code = quark_connect(w->options->common.endpoint, &o, &w->conn, err);
   if (code != QUARK_OK) return code;
   code = quark_activity(w->conn, &w->top.report, &w->top.activity, err);
+  if (code == QUARK_OK) code = quark_setups(w->conn, w->top.setup, &w->top.setups, err);
   if (code == QUARK_OK) return code;
   quark_close(w->conn);
   w->conn = NULL;

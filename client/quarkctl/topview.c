@@ -149,6 +149,32 @@ static void say_load(page_t *page, const ctl_top_t *top) {
 
 /* ---- tables ---- */
 
+/* What a setup is, or why it does not serve. */
+static const char *remark(char out[LINE], const quark_setup_t *s) {
+  if (s->state == QUARK_FAILED)
+    snprintf(out, LINE, "%s: %s", quark_code_name(s->code), s->text);
+  else if (*s->phase && s->phase_total > 0)
+    snprintf(out, LINE, "%s: %" PRIu64 " of %" PRIu64, s->phase, s->phase_done, s->phase_total);
+  else
+    snprintf(out, LINE, "kappa %.10g   csw %.10g   %.900s", s->kappa, s->csw, s->gauge);
+  return out;
+}
+
+static void say_setup_line(page_t *page, const quark_setup_t *s) {
+  char name[LINE], what[LINE];
+  say(page, "%c%s %-9s %8s %4u of %-4u %8" PRIu64 " %8" PRIu64 " %8u   %s",
+      s->is_default ? '*' : ' ', column(name, s->name, 17), quark_state_name(s->state), s->solver,
+      s->slots_busy, s->slots, s->queued, s->open, s->restarts, remark(what, s));
+}
+
+/* Only where there is a choice. */
+static void say_setups(page_t *page, const ctl_top_t *top) {
+  if (top->setups < 2) return;
+  say(page, "%s", "");
+  say(page, " SETUP             STATE       SOLVER        SLOTS   QUEUED     OPEN RESTARTS");
+  for (uint32_t i = 0; i < top->setups; i++) say_setup_line(page, &top->setup[i]);
+}
+
 static void say_slot(page_t *page, const quark_slot_t *s) {
   char job[LINE], user[LINE], line[LINE];
   column(job, s->job, 18);
@@ -203,6 +229,7 @@ char *ctl_top_text(const ctl_top_t *top, int rows, int columns) {
   if (*top->report.engine.last_error && top->report.state != QUARK_READY)
     say(&page, "engine   %s", top->report.engine.last_error);
   if (*top->notice) say(&page, "%s", top->notice);
+  if (!top->lost) say_setups(&page, top);
   if (!top->lost) say_tables(&page, &top->activity);
   if (fclose(page.out) == 0) return text;
   free(text);

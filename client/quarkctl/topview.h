@@ -20,6 +20,8 @@ typedef struct ctl_top {
   const char *endpoint;
   quark_report_t report;
   quark_activity_t activity;
+  quark_setup_t setup[QUARK_SETUPS];
+  uint32_t setups;
   ctl_rates_t rates;
   int restarts;      /* daemons that took the place of another */
   char notice[1024]; /* "": none */

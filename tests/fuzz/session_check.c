@@ -127,8 +127,8 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   t->status = result->status;
 }
 
-/* Exactly what has ended was told. */
-static void check_results(const qk_session_t *session, const qk_job_t *job) {
+/* Exactly what has ended was told; settled: what is known is in the journal. */
+static void check_results(const qk_session_t *session, const qk_job_t *job, bool settled) {
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     const bool ended = rhs->state >= QK_RHS_ENDED;
@@ -136,7 +136,7 @@ static void check_results(const qk_session_t *session, const qk_job_t *job) {
     if (!t) return;
     if (session->control.bytes == 0 && ended)
       t->status = (uint32_t)rhs->outcome.status; /* who should hear it? */
-    if (ended && !lossy) QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
+    if (ended && settled && !lossy) QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
     if (!ended) QK_ASSERT(t->status == UINT32_MAX);
   }
 }
@@ -210,7 +210,7 @@ static void check_session(const qk_session_t *session, bool settled, sums_t *sum
     QK_ASSERT(qk_session_job(session, job->request) == job);
     QK_ASSERT(!session->away || job->detach > 0);
     check_job(job, sum);
-    if (settled && !session->doomed) check_results(session, job);
+    if (!session->doomed) check_results(session, job, settled);
   }
   QK_ASSERT(n == session->njobs && n <= QK_CLIENT_REQUESTS_MAX);
 }

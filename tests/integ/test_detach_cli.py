@@ -1,6 +1,7 @@
 """quarkctl --detach and fetch, with the real daemon: test_detach_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -94,7 +95,8 @@ def the_line_that_is_printed_can_be_kept_by_a_script(case):
         done = d.ctl('fetch', other)
         assert done.code == USAGE and '--out' in done.err, done
         done = d.ctl('fetch', other, '--out', out)
-        assert done.code == 0 and 'written to ' + out in done.out and not os.path.exists(other), done
+        took = re.search(r' iterations, ([\d.]+) (ms|s), written to %s$' % re.escape(out), done.out.strip())
+        assert done.code == 0 and took and float(took[1]) > 0 and not os.path.exists(other), done
 
 
 @tap.test

@@ -111,6 +111,26 @@ def one_look_shows_slots_and_users(case):
 
 
 @tap.test
+def setups_have_a_line_each_where_there_are_several(case):
+    with case.daemon('--slots', '4') as d, Client(d, user='ann') as c:
+        assert 'SETUP' not in top(d)
+        for name, gauge in (('heavy', 'builtin:fake'), ('bad', 'builtin:fake:refuse=104')):
+            c.send(load=qk.Load(name=name, gauge=gauge, kappa=0.12))
+            c.expect('setup')
+        d.status_when(lambda s: {t.name: t.state for t in s.setups} ==
+                      {'main': qk.STATE_READY, 'heavy': qk.STATE_READY, 'bad': qk.STATE_FAILED})
+        c.submit(7, source=qk.SOURCE_POINT, max_iter=fake.HOLD, setup='heavy')
+        d.status_when(lambda s: [t.queued for t in s.setups if t.name == 'heavy'] == [3])
+        text = top(d)
+        assert re.search(r'^ SETUP +STATE +SOLVER +SLOTS +QUEUED +OPEN +RESTARTS$', text, re.MULTILINE), text
+        assert re.search(r'^\*main +ready +\w+ +0 of 4 +0 +0 +0   kappa ', text, re.MULTILINE), text
+        assert re.search(r'^ heavy +ready +\w+ +4 of 4 +3 +7 +0   kappa 0.12   csw ', text, re.MULTILINE), text
+        assert re.search(r'^ bad +failed .* BAD_CHECKSUM: as builtin:fake:refuse=104 wants$', text, re.MULTILINE), text
+        rows = {s['name']: s for s in json.loads(top(d, '--once', '--json'))['setups']}
+        assert rows['heavy']['queued'] == 3 and rows['main']['default'] and rows['bad']['error'] == 'BAD_CHECKSUM', rows
+
+
+@tap.test
 def json_is_an_object_for_each_look_with_rates_between(case):
     with case.daemon() as d, Client(d) as c:
         check_solves(c, 2)
