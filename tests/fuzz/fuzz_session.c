@@ -75,7 +75,7 @@ static void turn(void) {
   world_turn();
   check_state(&server, world_fields(), world_disk_busy());
   engines_check(&server);
-  if (qk_journal_clean(server.journal)) repeats = false; /* else they still wait for it */
+  if (qk_journal_clean(server.journal) && !world_waiting()) repeats = false;
 }
 
 static void pass(uint8_t how) {
@@ -86,6 +86,7 @@ static void pass(uint8_t how) {
   }
   if (how & 16) engines_exit(true);
   world_pass(seconds[how % 8]);
+  check_unheard(&server);
 }
 
 static void change_mood(uint8_t how) {
@@ -180,6 +181,7 @@ void play(void) {
   promise_check(&server, forgetful);
   forgetful = false;
   world_pass(0);
+  check_unheard(&server);
   for (; actions < ACTIONS && tape.at < tape.end && !world_stopped(); actions++)
     act(tape_byte(&tape));
   if (dead) return;

@@ -132,12 +132,25 @@ static void check_results(const qk_session_t *session, const qk_job_t *job, bool
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     const bool ended = rhs->state >= QK_RHS_ENDED;
-    told_t *t = find(session, job->request, i);
+    const told_t *t = find(session, job->request, i);
     if (!t) return;
-    if (session->control.bytes == 0 && ended)
-      t->status = (uint32_t)rhs->outcome.status; /* who should hear it? */
     if (ended && settled && !lossy) QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
     if (!ended) QK_ASSERT(t->status == UINT32_MAX);
+  }
+}
+
+static void note_unheard(const qk_session_t *session, const qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    told_t *t = find(session, job->request, i);
+    if (t && job->rhs[i].state >= QK_RHS_ENDED) t->status = (uint32_t)job->rhs[i].outcome.status;
+  }
+}
+
+void check_unheard(const qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+      if (session->control.bytes == 0) note_unheard(session, QK_HOLDER(l, const qk_job_t, link));
   }
 }
 
@@ -292,6 +305,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   static sums_t sum;
   const bool settled = qk_journal_clean(server->journal);
   sum = (sums_t){0};
+  check_unheard(server);
   for (int i = 0; i < server->sessions.count; i++)
     check_session(server->sessions.at[i], settled, &sum);
   for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next) {

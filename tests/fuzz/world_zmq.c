@@ -73,6 +73,10 @@ bool world_readable(const void *socket) {
   return !qk_link_alone(&box->letters);
 }
 
+bool world_waiting(void) {
+  return router[WORLD_CONTROL] && world_readable(router[WORLD_CONTROL]);
+}
+
 void *zmq_ctx_new(void) {
   return router;
 }

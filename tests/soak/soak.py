@@ -3,12 +3,14 @@
 
     soak.py QUARKD QUARKCTL QUARK_GAUGE [--clients 32] [--seconds 600] [--dims 8x8x8x16] [--seed N]
 
-Clients are quarkctl processes: they solve for uploaded fields and point sources of mixed number and tolerance. Meanwhile, at random
-times, clients are killed, interrupted, or stopped for a while (slow readers), the engine is killed, the daemon is killed and
-started again on its state folder, where it takes over the engine that it finds, and strangers send rubbish to both ports. Whatever a client reports as solved is judged
+Clients are quarkctl processes: they solve for uploaded fields and point sources of mixed number and tolerance, with the daemon's own
+setup or one of another mass, which come and go: somebody loads and drops them. Meanwhile, at random times, clients are killed,
+interrupted, or stopped for a while (slow readers), engines are killed, the daemon is killed and started again on its state folder,
+where it takes over the engines that it finds, and strangers send rubbish to both ports. Whatever a client reports as solved is judged
 by tests/ref: the true residual of every right-hand side, from the file with the source and the file with the solution. A client
-that nobody killed must succeed; where a right-hand side was in two engines that were lost it may be told to try again, and does.
-In the end no memory, request, session or engine may be left. The seed decides what happens and in which order; when depends on the machine.
+that nobody killed must succeed, but where its setup is dropped; where a right-hand side was in two engines that were lost it may be
+told to try again, and does. In the end no memory, request, session or engine may be left. The seed decides what happens and in which
+order; when depends on the machine.
 """
 import argparse
 import glob
@@ -35,9 +37,9 @@ except ImportError as missing:
     print('1..0 # SKIP %s' % missing)
     sys.exit(0)
 
-KAPPA, CSW = 0.12, 1.3
+KAPPA, CSW = {'main': 0.12, 'heavy': 0.115, 'heavier': 0.11}, 1.3  # of setups
 TOLERANCES = (1e-4, 1e-6, 1e-8, 1e-10)
-AGAIN = 75
+DATA, AGAIN = 65, 75
 PATIENCE = 120  # seconds for any single step
 
 
@@ -61,7 +63,7 @@ class Service:
         self.port = free_ports()
         self.endpoint = 'tcp://127.0.0.1:%d' % self.port
         self.quarkctl = options.quarkctl
-        self.command = [options.quarkd, '--gauge', os.path.join(folder, 'weak.lime'), '--kappa', str(KAPPA), '--csw', str(CSW),
+        self.command = [options.quarkd, '--gauge', os.path.join(folder, 'weak.lime'), '--kappa', str(KAPPA['main']), '--csw', str(CSW),
                         '--backend', 'cpu', '--listen', self.endpoint, '--state', os.path.join(folder, 'state'), '--lease', '20']
         self.log = open(os.path.join(folder, 'quarkd.log'), 'w', encoding='utf-8')
         self.run = os.path.join(folder, 'run')  # of private folders
@@ -77,9 +79,9 @@ class Service:
         return subprocess.run([self.quarkctl, *args, '--endpoint', self.endpoint], capture_output=True, text=True, timeout=PATIENCE,
                               check=False)
 
-    def status(self):
-        """As a dict; None where nobody answers just now."""
-        done = self.ctl('status', '--any', '--json')
+    def status(self, setup='main'):
+        """As a dict; None where nobody answers just now, or there is no such setup."""
+        done = self.ctl('status', '--any', '--json', '--setup', setup)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait(self, condition, what):
@@ -96,8 +98,8 @@ class Service:
         self.process.wait()
         self.start()
 
-    def kill_engine(self):
-        s = self.status()
+    def kill_engine(self, setup):
+        s = self.status(setup)
         if s and s['engine'].get('pid'):
             try:
                 os.kill(s['engine']['pid'], signal.SIGKILL)
@@ -130,10 +132,11 @@ class Lab:
         subprocess.run([options.quark_gauge, 'convert', 'builtin:weak:%s:1' % options.dims, path], check=True,
                        stdout=subprocess.DEVNULL)
         links, _ = ref.load_any(path)
-        self.op = ref.WilsonClover(links, 1 / (2 * KAPPA) - 4, CSW)
+        self.op = {name: ref.WilsonClover(links, 1 / (2 * kappa) - 4, CSW) for name, kappa in KAPPA.items()}
         self.dims = [int(n) for n in options.dims.split('x')]
         self.lock, self.over = threading.Lock(), threading.Event()
-        self.count = dict(requests=0, rhs=0, killed=0, interrupted=0, again=0)
+        self.count = dict(requests=0, rhs=0, rhs_of_others=0, killed=0, interrupted=0, again=0, dropped_under=0, loads=0, drops=0)
+        self.loaded, self.changes = {'main'}, dict.fromkeys(KAPPA, 0)
         self.worst = 0.0
         self.faults = []
 
@@ -142,17 +145,51 @@ class Lab:
             for key, n in more.items():
                 self.count[key] += n
 
+    def change(self, name, loaded):
+        """The setup of that name comes or goes; loaded: those that requests can be for."""
+        with self.lock:
+            self.loaded = loaded
+            self.changes[name] += 1
+
     def fault(self, text):
         with self.lock:
             self.faults.append(text)
         self.over.set()
 
-    def judge(self, name, x, b, tol):
-        r = np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
+    def judge(self, name, setup, x, b, tol):
+        r = np.linalg.norm(b - self.op[setup].apply(x)) / np.linalg.norm(b)
         with self.lock:
             self.worst = max(self.worst, r / tol)
         if not r <= tol:
             self.fault('%s: residual %g where %g was asked for' % (name, r, tol))
+
+
+class Curator(threading.Thread):
+    """Loads setups of other masses and drops them."""
+
+    def __init__(self, lab, service):
+        super().__init__(name='curator')
+        self.lab, self.service = lab, service
+        self.rng = random.Random('%d/setups' % lab.options.seed)
+
+    def run(self):
+        try:
+            while not self.lab.over.wait(self.rng.uniform(0.5, 4)):
+                self.change(self.rng.choice([name for name in KAPPA if name != 'main']), self.rng.random() < 0.5)
+        except Exception as e:
+            self.lab.fault('%s: %r' % (self.name, e))
+
+    def change(self, name, now):
+        """It is there or not, whatever becomes of the command: the daemon may be killed under it."""
+        drops = name in self.lab.loaded
+        self.lab.change(name, self.lab.loaded - {name})
+        if drops:
+            done = self.service.ctl('drop', name, *['--now'] * now)
+        else:
+            done = self.service.ctl('load', name, '--kappa', str(KAPPA[name]))
+        self.lab.add(**{'drops' if drops else 'loads': done.returncode == 0})
+        s = self.service.wait(lambda s: True, 'the daemon tells of its setups')
+        self.lab.change(name, {t['name'] for t in s['setups'] if t['state'] in ('loading', 'ready')})
 
 
 class Worker(threading.Thread):
@@ -174,7 +211,8 @@ class Worker(threading.Thread):
             self.lab.fault('%s: %r' % (self.name, e))
 
     def request(self):
-        tol = self.rng.choice(TOLERANCES)
+        tol, setup = self.rng.choice(TOLERANCES), self.rng.choice(('main', *KAPPA))
+        changes, setup = self.lab.changes[setup], setup if setup in self.lab.loaded else 'main'
         if self.rng.random() < 0.25:
             site = [self.rng.randrange(n) for n in self.lab.dims]
             work = ['propagator', '--source', 'point:%d,%d,%d,%d' % tuple(site)]
@@ -186,14 +224,16 @@ class Worker(threading.Thread):
             work = ['solve', '--in', self.input]
         code = AGAIN
         while code == AGAIN and not self.doom:
-            code, err = self.quarkctl(*work, '--tol', repr(tol), '--priority', str(self.rng.randrange(10)))
+            code, err = self.quarkctl(*work, '--tol', repr(tol), '--priority', str(self.rng.randrange(10)), '--setup', setup)
             self.lab.add(again=code == AGAIN and not self.doom)
         if self.doom:
             self.lab.add(**{self.doom: 1})
+        elif code == DATA and setup != 'main' and self.lab.changes[setup] != changes:
+            self.lab.add(dropped_under=1)
         elif code != 0:
-            self.lab.fault('%s: %s left with %d: %s' % (self.name, ' '.join(work), code, err))
+            self.lab.fault('%s: %s with %s left with %d: %s' % (self.name, ' '.join(work), setup, code, err))
         else:
-            self.check(b, tol)
+            self.check(setup, b, tol)
         self.doom = None
 
     def quarkctl(self, *args):
@@ -212,14 +252,14 @@ class Worker(threading.Thread):
             b[(k,) + tuple(reversed(site)) + (k // 3, k % 3)] = 1
         return b
 
-    def check(self, b, tol):
+    def check(self, setup, b, tol):
         with h5py.File(self.output, 'r') as f:
             x = f['field'][...]
         if x.shape != b.shape:
             self.lab.fault('%s: %s solutions for %s' % (self.name, x.shape, b.shape))
         for i, (one, source) in enumerate(zip(x, b)):
-            self.lab.judge('%s, rhs %d' % (self.name, i), one, source, tol)
-        self.lab.add(requests=1, rhs=len(b))
+            self.lab.judge('%s, %s, rhs %d' % (self.name, setup, i), setup, one, source, tol)
+        self.lab.add(requests=1, rhs=len(b), rhs_of_others=0 if setup == 'main' else len(b))
         os.unlink(self.output)
 
     def strike(self, sig, doom):
@@ -273,7 +313,7 @@ def mishaps(lab, service, workers, counts):
         elif what == 'stall':
             worker.stall(rng.uniform(1, 4))
         elif what == 'engine':
-            service.kill_engine()
+            service.kill_engine(rng.choice(list(KAPPA)))
         elif what == 'daemon':
             service.kill()
         else:
@@ -294,8 +334,9 @@ def table(lab, service, counts, seconds):
             ('RHS a second', '%.1f' % (c['rhs'] / seconds)),
             ('largest residual / tolerance', '%.3f' % lab.worst),
             ('clients killed, interrupted', '%d, %d' % (c['killed'], c['interrupted'])),
-            ('told to try again', c['again'])]
-    rows.append(('engines adopted', service.adoptions()))
+            ('told to try again', c['again']), ('engines adopted', service.adoptions()),
+            ('setups loaded, dropped', '%d, %d' % (c['loads'], c['drops'])),
+            ('right-hand sides of these', c['rhs_of_others']), ('dropped under a client', c['dropped_under'])]
     rows += [('mishaps: ' + k, n) for k, n in sorted(counts.items())]
     if service.resident:
         rows.append(('resident MB of quarkd: least, most', '%.1f, %.1f' % (min(service.resident) / 1e6, max(service.resident) / 1e6)))
@@ -327,11 +368,11 @@ def soak(options):
         begun = time.monotonic()
         try:
             service.wait(lambda s: s['ready'], 'the daemon is ready')
-            workers = [Worker(lab, service, n) for n in range(options.clients)]
-            for w in workers:
+            workers, curator = [Worker(lab, service, n) for n in range(options.clients)], Curator(lab, service)
+            for w in (*workers, curator):
                 w.start()
             mishaps(lab, service, workers, counts)
-            for w in workers:
+            for w in (*workers, curator):
                 w.join(PATIENCE * 2)
                 if w.is_alive():
                     lab.fault('%s hangs' % w.name)
