@@ -344,6 +344,16 @@ static bool is_known(void *arg, int64_t id) {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
+/* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs. */
+static qk_status_t number_fields(qk_server_t *server, qk_err_t *err) {
+  char front[24] = "0";
+  qk_journal_note(server->journal, "front", front, sizeof front);
+  const uint64_t number = strtoull(front, NULL, 10) + 1;
+  server->space.next = number << 32;
+  snprintf(front, sizeof front, "%llu", (unsigned long long)number);
+  return qk_journal_put_note(server->journal, "front", front, err);
+}
+
 static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
   char before[OPERATOR_MAX], now[OPERATOR_MAX];
   describe_operator(server->settings, now);
@@ -392,6 +402,7 @@ qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err) {
   if (state && status == QK_OK) status = qk_spool_open(&server->loop, dir, &server->spool, err);
   if (state && status == QK_OK)
     status = qk_journal_open(dir, server->spool, qk_server_now(server), &server->journal, err);
+  if (state && status == QK_OK) status = number_fields(server, err);
   if (state && status == QK_OK) status = qk_spill_open(server, &server->spill, err);
   if (state && status == QK_OK) status = restore(server, err);
   if (status != QK_OK) {

@@ -5,7 +5,7 @@
  *
  * A space is a set of names: /quarkd-<pid>-<number> of a front without a state folder, whose objects go with
  * the process (or are swept by the next front), and /quarkd-s<hash>-<number> of a state folder, whose objects a
- * later front adopts by name.
+ * later front adopts by name. There each front begins with a number above those of all before it (restore.c).
  *
  * To make the pages of a field and to give them back takes longer than to fill them. So large objects of a space with
  * a loop are spared when they are destroyed, for whoever creates one of the same size next, under another name: for
@@ -66,7 +66,7 @@ qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **s
 int qk_shm_open(const qk_shm_t *shm, int flags);
 /* Writes through a descriptor, which makes the pages. Any thread. QK_NO_MEMORY: /dev/shm is full. */
 qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, qk_err_t *err);
-/* One that an earlier front of this space has left; numbers go on above it.
+/* One that an earlier front of this space has left; numbers stay above it.
  * Errors: QK_NOT_FOUND (no such object of this space, of these bytes and of this user), QK_NO_MEMORY. */
 qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
                          qk_err_t *err);

@@ -127,6 +127,28 @@ def uploads_outlive_the_machine(case):
 
 
 @tap.test
+def what_is_made_again_is_not_mistaken_for_what_was_there(case):
+    """Solved; gone with the machine and in a slot again, when the next front is killed, too."""
+    with State(case) as state:
+        b = field()
+        with state.daemon(env=LATER) as d, Client(d) as c:
+            accepted = c.submit(1, max_iter=fake.HOLD_ONCE)
+            c.upload(accepted, [b])
+            assert c.expect('result').attempt == 0
+            kill(d)
+        state.end_the_machine()
+        with state.daemon() as d:
+            d.status_when(lambda s: s.counters.running == 1)
+            kill(d)
+        with state.daemon(env=LATER) as d:
+            c, _ = again(d, c, 1, max_iter=fake.HOLD_ONCE)
+            r, = c.results(1)
+            assert r.attempt == 1
+            check(c, [r], [b])
+            c.close()
+
+
+@tap.test
 def generated_sources_are_solved_again(case):
     with State(case) as state:
         with state.daemon() as d, Client(d) as c:
