@@ -1,6 +1,7 @@
 #include "tests/fuzz/session_engine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ typedef struct engine {
   bool stopped;             /* it has been told to leave */
   uint64_t slot[QK_PLACES]; /* tickets; 0: free */
   double tol[QK_PLACES];
+  char out[QK_PLACES][QK_SHM_NAME_MAX]; /* where the solution goes; "": nowhere */
 } engine_t;
 
 static engine_t engines[WORLD_ENGINES];
@@ -53,6 +55,7 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
   engine->slot[fill->slot] = fill->ticket;
   engine->tol[fill->slot] = fill->tol;
+  snprintf(engine->out[fill->slot], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }
 
 void engine_hears(int e, const uint8_t *data, size_t bytes) {
@@ -89,9 +92,11 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
     engine->refused = true;
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (m->slot_done->slot < QK_SEATS_MAX &&
-        engine->slot[m->slot_done->slot] == m->slot_done->ticket)
+    if (m->slot_done->slot < QK_SEATS_MAX && m->slot_done->ticket > 0 &&
+        engine->slot[m->slot_done->slot] == m->slot_done->ticket) {
       engine->slot[m->slot_done->slot] = 0;
+      world_stamp(engine->out[m->slot_done->slot]);
+    }
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
     if (engine->slot[QK_CONTRACT_PLACE] == m->contracted->ticket)

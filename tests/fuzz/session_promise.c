@@ -14,16 +14,26 @@ typedef struct promise {
   uint64_t request, digest;
   int64_t setup;
   uint32_t nrhs;
-  bool acked;          /* it was there for what it keeps */
-  const uint32_t *end; /* [nrhs] status, or OPEN */
+  bool acked;            /* it was there for what it keeps */
+  const uint32_t *end;   /* [nrhs] status, or OPEN */
+  const uint64_t *stamp; /* [nrhs] of solutions; 0: there is none in memory */
 } promise_t;
 
 static promise_t promises[JOBS];
 static uint32_t ends[ENDS];
+static uint64_t stamps[ENDS];
 static int count, nends;
 
 void promise_nothing(void) {
   count = nends = 0;
+}
+
+/* What an engine has written first of all (world_stamp). */
+static uint64_t stamp_of(const qk_rhs_t *rhs) {
+  uint64_t stamp = 0;
+  if (rhs->state >= QK_RHS_ENDED && rhs->solution)
+    memcpy(&stamp, rhs->solution->data, sizeof stamp);
+  return stamp;
 }
 
 static void add(const qk_job_t *job, int life) {
@@ -35,10 +45,12 @@ static void add(const qk_job_t *job, int life) {
                    .setup = job->mount->id,
                    .nrhs = job->nrhs,
                    .acked = job->acked == job->nrhs,
-                   .end = &ends[nends]};
+                   .end = &ends[nends],
+                   .stamp = &stamps[nends]};
   memcpy(p->client_id, job->client_id, QK_CLIENT_ID);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
+    stamps[nends] = stamp_of(rhs);
     ends[nends++] = rhs->state >= QK_RHS_ENDED ? (uint32_t)rhs->outcome.status : OPEN;
   }
 }
@@ -57,9 +69,12 @@ void promise_note(const qk_server_t *server) {
 static void check(const promise_t *p, const qk_job_t *job, bool forgetful) {
   if (!job && p->acked && forgetful) return;
   QK_ASSERT(job && job->nrhs == p->nrhs && job->digest == p->digest && job->mount->id == p->setup);
-  for (uint32_t i = 0; i < p->nrhs && !forgetful; i++) {
+  for (uint32_t i = 0; i < p->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
+    const uint64_t stamp = stamp_of(rhs);
     if (p->end[i] == OPEN) continue;
+    QK_ASSERT(stamp == 0 || stamp == p->stamp[i]);
+    if (forgetful) continue;
     QK_ASSERT(rhs->state >= QK_RHS_ENDED && (uint32_t)rhs->outcome.status == p->end[i]);
   }
 }

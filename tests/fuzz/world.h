@@ -63,5 +63,7 @@ void world_forget_memory(void);
 /* Bytes of shared memory that a front has; from now on, whether there is room for more. */
 int64_t world_fields(void);
 void world_fill_memory(bool full);
+/* Writes into the object of that name, where there is one, what no other has. */
+void world_stamp(const char *name);
 
 #endif

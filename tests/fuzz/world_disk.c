@@ -36,6 +36,7 @@ typedef struct object {
 
 static struct {
   int64_t fields;
+  uint64_t stamp; /* the last one */
   bool full, slow, broken;
   struct {
     uv_work_t *work;
@@ -211,14 +212,26 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
   return QK_OK;
 }
 
+/* NULL: there is none. */
+static const object_t *find_live(const char *name) {
+  for (const qk_link_t *l = disk.space->live.next; l != &disk.space->live; l = l->next)
+    if (strcmp(QK_HOLDER(l, const qk_shm_t, link)->name, name) == 0)
+      return (const object_t *)QK_HOLDER(l, const qk_shm_t, link);
+  return NULL;
+}
+
 int shm_open(const char *name, int flags, mode_t mode) {
   (void)flags, (void)mode;
-  for (const qk_link_t *l = disk.space->live.next; l != &disk.space->live; l = l->next) {
-    const object_t *o = (const object_t *)QK_HOLDER(l, const qk_shm_t, link);
-    if (o->fd >= 0 && strcmp(o->shm.name, name) == 0) return fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
-  }
+  const object_t *o = find_live(name);
+  if (o && o->fd >= 0) return fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
   errno = ENOENT;
   return -1;
+}
+
+void world_stamp(const char *name) {
+  const object_t *o = find_live(name);
+  disk.stamp++;
+  if (o) memcpy(o->shm.data, &disk.stamp, sizeof disk.stamp);
 }
 
 int qk_shm_open(const qk_shm_t *shm, int flags) {
