@@ -31,6 +31,7 @@ static int actions;       /* so far */
 static bool dead;         /* the front: nobody hears what it says while it is taken down */
 static bool served;       /* it has come to its loop */
 static bool loses_memory; /* with this front */
+static bool stale;        /* what is promised was noted while the disk could still be written */
 static bool forgetful; /* solutions that the journal knew of may have gone with the front before */
 
 /* ---- what the world asks --------------------------------------------------------------------- */
@@ -112,7 +113,8 @@ static void crash(uint8_t how) {
   if (!server.journal || server.stopping) return;
   dead = true;
   if (how % 4 == 1) world_turn();
-  if (qk_journal_clean(server.journal))
+  stale = !qk_journal_clean(server.journal);
+  if (!stale)
     promise_note(&server);
   else if (!qk_journal_trouble(server.journal)) /* else it is as when the disk broke */
     promise_nothing();
@@ -178,8 +180,8 @@ static void leave(void) {
 
 void play(void) {
   served = true;
-  promise_check(&server, forgetful);
-  forgetful = false;
+  promise_check(&server, forgetful, stale);
+  forgetful = stale = false;
   world_pass(0);
   check_unheard(&server);
   for (; actions < ACTIONS && tape.at < tape.end && !world_stopped(); actions++)
@@ -192,8 +194,8 @@ void play(void) {
     engines_exit(false);
     QK_ASSERT(world_stopped());
   }
-  forgetful = qk_journal_trouble(server.journal);
-  if (forgetful) return;
+  forgetful = stale = qk_journal_trouble(server.journal);
+  if (stale) return;
   promise_nothing();
   if (server.journal && (server.exit_code != 0 || qk_restore_needed(&server)))
     promise_note(&server);
@@ -243,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   engine_mood = 0;
   repeats = false;
   actions = 0;
-  forgetful = false;
+  forgetful = stale = false;
   world_begin();
   engines_begin();
   check_begin();

@@ -175,6 +175,8 @@ static void save_states(void) {
   SESSION("machine", 2 | STATE, LIVE, C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(0, 0)),
           C0(UPLOAD(0, 0)), C0(SUBMIT(POINT, TWO, 0)), HELP, HELP, PASS(1), CRASH(MACHINE), LIVE,
           C0(HELLO), C0(ATTACH(0)), HELP, HELP, C0(GRANT(0, 0)), C0(ACK(0, 0)));
+  SESSION("machine-and-crash", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWELVE, 0)), HELP, HELP,
+          HELP, CRASH(MACHINE), LIVE, HELP, CRASH(0), LIVE, C0(HELLO), C0(ATTACH(0)));
   SESSION("slow-disk", 2 | STATE, LIVE, SLOW(1), C0(HELLO), C0(BIND), C0(SUBMIT(UP, TWO, 0)),
           C0(UPLOAD(0, 0)), C0(CANCEL(0, 0)), C0(SUBMIT(UP, TWO, 0)), C0(UPLOAD(1, 0)), SLOW(0),
           SLOW(1), C0(UPLOAD(1, 0)), HELP, CRASH(0), LIVE, SLOW(0));

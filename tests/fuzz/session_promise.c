@@ -66,27 +66,30 @@ void promise_note(const qk_server_t *server) {
   }
 }
 
-static void check(const promise_t *p, const qk_job_t *job, bool forgetful) {
+static void check(const promise_t *p, const qk_job_t *job, bool forgetful, bool stale) {
   if (!job && p->acked && forgetful) return;
   QK_ASSERT(job && job->nrhs == p->nrhs && job->digest == p->digest && job->mount->id == p->setup);
   for (uint32_t i = 0; i < p->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
-    const uint64_t stamp = stamp_of(rhs);
-    if (p->end[i] == OPEN) continue;
-    QK_ASSERT(stamp == 0 || stamp == p->stamp[i]);
+    const bool ended = rhs->state >= QK_RHS_ENDED;
+    if (p->end[i] == OPEN) {
+      QK_ASSERT(!ended || rhs->outcome.status != QK_OK || stale);
+      continue;
+    }
+    QK_ASSERT(!ended || !rhs->solution || stamp_of(rhs) == p->stamp[i]);
     if (forgetful) continue;
-    QK_ASSERT(rhs->state >= QK_RHS_ENDED && (uint32_t)rhs->outcome.status == p->end[i]);
+    QK_ASSERT(ended && (uint32_t)rhs->outcome.status == p->end[i]);
   }
 }
 
-void promise_check(const qk_server_t *server, bool forgetful) {
+void promise_check(const qk_server_t *server, bool forgetful, bool stale) {
   if (forgetful) check_untold();
   for (int i = 0; i < count; i++) {
     const promise_t *p = &promises[i];
     const qk_session_t *session = qk_session_by_id(&server->sessions, p->client_id);
     QK_ASSERT(session);
     check_goes_on(p->life, session);
-    check(p, qk_session_job(session, p->request), forgetful);
+    check(p, qk_session_job(session, p->request), forgetful, stale);
   }
   promise_nothing();
 }

@@ -10,7 +10,8 @@
 void promise_note(const qk_server_t *server);
 /* Nothing is promised any more. */
 void promise_nothing(void);
-/* The next front has it all: sessions go on. forgetful: solutions may have gone, and are made again. */
-void promise_check(const qk_server_t *server, bool forgetful);
+/* The next front has it all: sessions go on. forgetful: solutions may have gone, and are made again; stale: more may have been promised
+ * since. */
+void promise_check(const qk_server_t *server, bool forgetful, bool stale);
 
 #endif
