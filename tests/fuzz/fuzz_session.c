@@ -169,6 +169,7 @@ static void leave(void) {
   for (int i = 0; i < CLIENTS; i++) client_leaves(&server, i);
   turn();
   for (int i = 0; i < PATIENCE && !world_stopped(); i++) {
+    engines_finish();
     const bool busy = engines_help(&server);
     turn();
     if (!busy && server.sessions.count == 0 && qk_link_alone(&server.orphans)) break;

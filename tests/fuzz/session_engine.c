@@ -346,6 +346,11 @@ static bool help(int e) {
   return true;
 }
 
+void engines_finish(void) {
+  for (int e = 0; e < WORLD_ENGINES; e++)
+    while (speaks(e) && taken(&engines[e], 0) >= 0) slot_done(e, 0, 0, 0);
+}
+
 bool engines_help(const qk_server_t *server) {
   bool busy = false;
   engines_exit(true);

@@ -31,6 +31,8 @@ void engines_beat(void);
 void engines_exit(bool killed);
 /* Each comes one step nearer to READY, or finishes something that it has; false: nothing is left to do. */
 bool engines_help(const qk_server_t *server);
+/* All that is in slots is solved. */
+void engines_finish(void);
 /* Front and engines agree on what is in slots. */
 void engines_check(const qk_server_t *server);
 
