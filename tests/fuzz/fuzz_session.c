@@ -73,6 +73,7 @@ void hears(world_channel_t channel, int peer, const uint8_t *data, size_t bytes)
 /* ---- the session ----------------------------------------------------------------------------- */
 
 static void turn(void) {
+  check_unheard(&server); /* before a client comes back */
   world_turn();
   check_state(&server, world_fields(), world_disk_busy());
   engines_check(&server);
@@ -87,7 +88,6 @@ static void pass(uint8_t how) {
   }
   if (how & 16) engines_exit(true);
   world_pass(seconds[how % 8]);
-  check_unheard(&server);
 }
 
 static void change_mood(uint8_t how) {
@@ -184,7 +184,6 @@ void play(void) {
   promise_check(&server, forgetful, stale);
   forgetful = stale = false;
   world_pass(0);
-  check_unheard(&server);
   for (; actions < ACTIONS && tape.at < tape.end && !world_stopped(); actions++)
     act(tape_byte(&tape));
   if (dead) return;

@@ -16,7 +16,7 @@ void check_accepted(uint32_t nrhs);
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats);
 /* Messages may have been lost: from now on what was not told is not missed. */
 void check_lossy(void);
-/* What has ended without a client who could hear of it counts as told; by check_state, and when time has passed. */
+/* What has ended without a client who could hear of it counts as told. */
 void check_unheard(const qk_server_t *server);
 /* Nobody remembers what was told. */
 void check_untold(void);
