@@ -217,8 +217,10 @@ static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const cha
   if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
 }
 
-/* Where the upload goes on: before the first field of which nothing is here. */
+/* Where the upload goes on: before the first field of which nothing is here; behind one that has ended while it came. */
 static void restore_upload(qk_job_t *job, uint64_t next) {
+  const uint64_t part = next % job->field_bytes;
+  if (part > 0 && !job->rhs[next / job->field_bytes].source) next += job->field_bytes - part;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const uint64_t begin = i * job->field_bytes;
     if (job->rhs[i].state == QK_RHS_UPLOADING && !job->rhs[i].source && begin < next) next = begin;

@@ -93,6 +93,29 @@ def an_upload_goes_on_where_it_was(case):
 
 
 @tap.test
+def an_upload_goes_on_behind_what_has_ended(case):
+    """Cancelled when a part of it had come."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            fields = [field() for _ in range(2)]
+            c.submit(2)
+            data = fields[0].tobytes()
+            c.data.send(frame(UPLOAD, 1, 0, data[:1000], len(data), 0))
+            d.status_when(lambda s: s.counters.bytes_in == 1000)
+            c.send(cancel=qk.Cancel(request=1, rhs=[0]))
+            assert c.expect('result').status == STATUS['CANCELLED']
+            kill(d)
+        with state.daemon() as d:
+            c, accepted = again(d, c, 2)
+            assert accepted.upload_next == accepted.field_bytes
+            c.upload(accepted, fields, begin=accepted.field_bytes)
+            gone, solved = results_of(c, 1, 2)
+            assert gone.status == STATUS['CANCELLED']
+            check(c, [solved], fields[1:])
+            c.close()
+
+
+@tap.test
 def uploads_outlive_the_machine(case):
     """One field is complete and on the disk, one was solved, one has half arrived: only that one is sent again."""
     with State(case) as state:
