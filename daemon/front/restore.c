@@ -346,7 +346,8 @@ static bool is_known(void *arg, int64_t id) {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs. */
+/* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs;
+ * so may the engine of the front before. */
 static qk_status_t number_fields(qk_server_t *server, qk_err_t *err) {
   char front[24] = "0";
   qk_journal_note(server->journal, "front", front, sizeof front);

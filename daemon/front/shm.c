@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
@@ -26,15 +25,11 @@ void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
   *space = (qk_shm_space_t){.next = 0};
   qk_link_init(&space->live);
   qk_link_init(&space->spare);
-  if (state) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    space->next = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+  if (state)
     snprintf(space->prefix, sizeof space->prefix, "quarkd-s%016llx-",
              (unsigned long long)qk_checksum(state, strlen(state)));
-  } else {
+  else
     snprintf(space->prefix, sizeof space->prefix, "quarkd-%ld-", (long)getpid());
-  }
 }
 
 /* Maps what fd is and gives it to the space; name without its slash. */

@@ -48,8 +48,7 @@ typedef struct qk_shm {
   uint64_t since; /* spare: ms of the loop's clock */
 } qk_shm_t;
 
-/* state: absolute path of the state folder, or NULL; numbers begin above those of fronts before, whose engine may still know their
- * objects by name. The space must stay where it is. */
+/* state: absolute path of the state folder, or NULL. The space must stay where it is. */
 void qk_shm_space_init(qk_shm_space_t *space, const char *state);
 
 /* Before the loop ends: spare objects go, and there will be none. */
