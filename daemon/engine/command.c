@@ -217,6 +217,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
   qk_status_t status = QK_OK;
   qk_fill_t f = {.ticket = m->ticket,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
+                 .ahead = m->ahead,
                  .basis = (qk_basis_t)m->basis,
                  .factor = m->factor,
                  .tol = m->tol};

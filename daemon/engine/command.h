@@ -55,6 +55,7 @@ typedef struct qk_fill {
   qk_basis_t basis;
   double factor, tol;
   int64_t max_iter;
+  bool ahead; /* of others that wait */
 } qk_fill_t;
 
 typedef struct qk_correlate {

@@ -155,12 +155,35 @@ static bool is_staged(const qk_slots_t *slots, const slot_t *slot) {
   return qk_stage_exists(slots->stage) && slot->fill.upload && slot->fill.smear.steps == 0;
 }
 
+/* Behind those that wait, or ahead of them. */
+static void enter_queue(qk_slots_t *slots, int slot) {
+  int at = slots->nwaiting++;
+  while (slots->slot[slot].fill.ahead && at > 0 &&
+         !slots->slot[slots->waiting[at - 1]].fill.ahead) {
+    slots->waiting[at] = slots->waiting[at - 1];
+    at--;
+  }
+  slots->waiting[at] = slot;
+}
+
+/* The last one that waits with its source here, and is not ahead of others, gives its berth up and loads again later. */
+static void make_berth(qk_slots_t *slots) {
+  for (int k = slots->nwaiting - 1; k >= 0; k--) {
+    slot_t *slot = &slots->slot[slots->waiting[k]];
+    if (slot->fill.ahead || slot->berth == NULL || !qk_berth_settled(slot->berth)) continue;
+    qk_berth_drop(slot->berth);
+    slot->berth = NULL;
+    return;
+  }
+}
+
 static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
   for (int k = 0; k < slots->nwaiting; k++) {
     const int i = slots->waiting[k];
     slot_t *slot = &slots->slot[i];
     qk_err_t verdict = {0};
     if (slot->berth != NULL || !is_staged(slots, slot)) continue;
+    if (slot->fill.ahead && !qk_stage_has_free(slots->stage)) make_berth(slots);
     qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.is_double,
                                        &slot->berth, &verdict, err);
     if (status != QK_OK) return status;
@@ -201,11 +224,16 @@ static void choose(const qk_slots_t *slots, group_t *group) {
   *group = (group_t){.solver = s->solver};
   int column = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
-    if (!is_ready(slots, &slots->slot[slots->waiting[k]])) continue;
+    const slot_t *slot = &slots->slot[slots->waiting[k]];
+    const bool ready = is_ready(slots, slot);
+    if (!ready && !slot->fill.ahead) continue;
     while (column < s->nslot && !column_is_free(slots, column)) column++;
     if (column == s->nslot) break;
-    group->slot[group->n] = slots->waiting[k];
-    group->column[group->n++] = column++;
+    if (ready) {
+      group->slot[group->n] = slots->waiting[k];
+      group->column[group->n++] = column;
+    }
+    column++; /* or kept for the one that is ahead */
   }
   if (s->lone != NULL && slots->nwaiting == 1 && group->n == 1 && count(slots, SOLVING) == 0) {
     group->solver = s->lone;
@@ -290,7 +318,7 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
       continue;
     }
     slot->state = WAITING;
-    slots->waiting[slots->nwaiting++] = fill[k].slot;
+    enter_queue(slots, fill[k].slot);
   }
   return feed(slots, err);
 }

@@ -105,6 +105,10 @@ bool qk_stage_exists(const qk_stage_t *stage) {
   return stage->n > 0;
 }
 
+bool qk_stage_has_free(const qk_stage_t *stage) {
+  return find_free(stage, false) != NULL;
+}
+
 int qk_stage_room(const qk_stage_t *stage) {
   int n = 0;
   for (int i = 0; i < stage->n; i++) n += stage->berth[i].out && stage->berth[i].state == FREE;

@@ -106,17 +106,29 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
   qk_sched_push(&server->sched, rhs->job->user, &rhs->queue);
 }
 
+/* Whether the user has another right-hand side in the engine. */
+static bool is_seated(const qk_rhs_t *rhs) {
+  const qk_slot_use_t *slot = rhs->job->mount->slot;
+  for (int k = 0; k < QK_SEATS_MAX; k++)
+    if (slot[k].rhs && slot[k].rhs != rhs && slot[k].rhs->job->user == rhs->job->user) return true;
+  return false;
+}
+
 /* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
- * later, so nothing is sent behind one. */
+ * later, so nothing is sent behind one. The last seat behind the slots is for who has none. */
 static int place_for(const qk_rhs_t *rhs) {
   const qk_mount_t *mount = rhs->job->mount;
   if (mount->slot[QK_CONTRACT_PLACE].rhs) return -1;
   if (rhs->job->contraction) return QK_CONTRACT_PLACE;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   const int n = (int)(mount->settings.batching == FIXED ? e->slots : e->seats);
-  for (int k = 0; k < n; k++)
-    if (!mount->slot[k].rhs) return k;
-  return -1;
+  int place = -1, nfree = 0;
+  for (int k = n - 1; k >= 0; k--) {
+    if (mount->slot[k].rhs) continue;
+    place = k;
+    nfree++;
+  }
+  return nfree == 1 && n > (int)e->slots && is_seated(rhs) ? -1 : place;
 }
 
 static bool suspect_runs(const qk_mount_t *mount) {
@@ -147,7 +159,7 @@ static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_
   const qk_rhs_t *after = next(mount, &place);
   const bool more = after && place != QK_CONTRACT_PLACE;
   const bool refills = mount->settings.batching != FIXED;
-  return qk_worker_fill(mount->worker, (uint32_t)k, ticket, rhs, more,
+  return qk_worker_fill(mount->worker, (uint32_t)k, ticket, rhs, more, !is_seated(rhs),
                         refills ? (uint32_t)mount->server->sched.lane[mount->lane].length : 0);
 }
 

@@ -69,7 +69,7 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, size_t *b
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
@@ -92,6 +92,7 @@ uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool
   fill.tol = job->tol;
   fill.max_iter = job->max_iter;
   fill.has_more = fill.more = more;
+  fill.has_ahead = fill.ahead = ahead;
   fill.has_queued = queued > 0;
   fill.queued = queued;
   return pack(&ENVELOPE(FILL, fill, &fill), bytes);

@@ -10,8 +10,8 @@
 
 /* checkpoint: of multigrid; "": none. */
 uint8_t *qk_order_load(const qk_settings_t *settings, const char *checkpoint, size_t *bytes);
-/* more: another one follows at once; queued: so many come as soon as slots are free. */
-uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+/* more: another one follows at once; ahead: before others that wait in the engine; queued: so many come as soon as slots are free. */
+uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes);
 /* rhs: of a contraction. */
 uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes);

@@ -153,16 +153,16 @@ static void lose(qk_worker_t *w, const char *why) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static void send_load(qk_worker_t *w) {
+static bool send_load(qk_worker_t *w) {
   size_t bytes;
   uint8_t *load = qk_order_load(w->settings, w->checkpoint, &bytes);
-  send_message(w, load, bytes);
+  return send_message(w, load, bytes);
 }
 
 bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
-                    uint32_t queued) {
+                    bool ahead, uint32_t queued) {
   size_t bytes;
-  uint8_t *fill = qk_order_fill(slot, ticket, rhs, more, queued, &bytes);
+  uint8_t *fill = qk_order_fill(slot, ticket, rhs, more, ahead, queued, &bytes);
   return send_message(w, fill, bytes);
 }
 
@@ -186,9 +186,9 @@ static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *he
   w->info.done = w->info.total = 0;
   w->info.phase[0] = '\0';
   w->state = QK_WORKER_LOADING;
-  if (!w->adopting || !hello->loaded) send_load(w);
+  const bool told = (w->adopting && hello->loaded) || send_load(w);
   w->adopting = false;
-  return NULL;
+  return told ? NULL : "it takes no LOAD";
 }
 
 /* Copies take the place of what was there before. */
@@ -475,7 +475,7 @@ void qk_worker_tick(qk_worker_t *w, double now) {
 void qk_worker_load_again(qk_worker_t *w) {
   if (w->state != QK_WORKER_REFUSED) return;
   w->state = QK_WORKER_LOADING;
-  send_load(w);
+  if (!send_load(w)) lose(w, "it takes no LOAD");
 }
 
 bool qk_worker_saving(const qk_worker_t *w) {

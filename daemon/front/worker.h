@@ -99,11 +99,11 @@ void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() *
 /* REFUSED only: the same LOAD once more. */
 void qk_worker_load_again(qk_worker_t *worker);
 
-/* READY only. more: another one follows at once; queued: so many come
+/* READY only. more: another one follows at once; ahead: before others that wait in the engine; queued: so many come
  * as soon as slots are free. False where the message did not go out: nothing happened, try again
  * later. */
 bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
-                    bool more, uint32_t queued);
+                    bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */
 bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
 bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);

@@ -97,7 +97,7 @@ class FakeEngine:
             more['memory'] = qk.MemoryReport(share=[share], serving=5, setup=7, free=9)
         self.loaded = dict(ready=pb.Ready(
             backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims, format='fake', plaquette=0.5, unitarity=0,
-            slots=load.slots or 16, solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
+            slots=load.slots or 16, seats=int(os.environ.get('FAKE_SEATS', load.slots or 16)), solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
             digest=self.generation if how == 'change' else int(words.get('digest', 7)), device_bytes=1, host_bytes=2, seconds=0.1,
             **more))
         self.send(**self.loaded)
@@ -137,6 +137,7 @@ class FakeEngine:
             x[0] = fill.column.seed
             x[1] = fill.smear.alpha if fill.HasField('smear') else 0
             x[2] = fill.more
+            x[3] = fill.ahead
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -287,9 +288,9 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
 @tap.test
 def more_than_slots_wait_with_their_sources(case):
     """Staged: sources come and solutions leave beside the slots, and every one gets its own."""
-    with case.loaded(slots=2) as e:
+    with case.loaded(slots=5) as e:
         n = e.facts.seats
-        assert n > e.facts.slots == 2
+        assert n > e.facts.slots == 5
         b = [case.random(200 + k) for k in range(n)]
         alone = [e.solve(x)[0] for x in b]
         dtypes = [qk.DTYPE_F32 if k == 3 else qk.DTYPE_F64 for k in range(n)]
@@ -312,6 +313,29 @@ def more_than_slots_wait_with_their_sources(case):
                         assert np.array_equal(sinks[k].read(), alone[k]), k
                     elif wanted == OK:
                         assert np.abs(sinks[k].read() - alone[k]).max() < 1e-6 * np.abs(alone[k]).max()
+
+
+@tap.test
+def who_is_ahead_gets_the_next_slot(case):
+    """Also where another's source has the only berth."""
+    noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1))
+    with case.endless(slots=2) as e, Vector(case.shape, data=case.random(33)) as source:
+        assert e.facts.seats == 4
+        begin = lambda slot, **more: e.fill(slot, 1e-13, max_iter=10**9, **more)
+        for what in (noise, dict(shm_in=source.name)):
+            tickets = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]
+            time.sleep(0.2)
+            tickets.append(begin(3, ahead=True, **what))
+            time.sleep(0.2)
+            e.send(cancel=pb.CancelSlot(slot=0, ticket=tickets[0]))
+            assert e.done()[tickets[0]].status == CANCELLED
+            name, body = e.receive()
+            while body.ticket not in tickets[2:]:
+                name, body = e.receive()
+            assert body.ticket == tickets[3]
+            for slot in (1, 2, 3):
+                e.send(cancel=pb.CancelSlot(slot=slot, ticket=tickets[slot]))
+            assert len(e.done(3 - (name == 'slot_done'))) == 3 - (name == 'slot_done')
 
 
 @tap.test

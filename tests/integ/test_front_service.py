@@ -294,6 +294,22 @@ def one_of_another_user_gets_the_next_free_slot(case):
 
 
 @tap.test
+def the_last_seat_behind_the_slots_is_for_who_has_none(case):
+    """And goes ahead of what waits in the engine."""
+    point = dict(source=qk.SOURCE_POINT)
+    with case.daemon('--slots', '2', env={'FAKE_SEATS': '6'}) as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
+        a.submit(1000, max_iter=fake.HOLD, sink=qk.SINK_NONE, **point)
+        d.status_when(lambda s: (s.counters.running, s.counters.queued) == (5, 995))
+        b.submit(1, **point)
+        r, = b.results(1)
+        assert r.status == 0 and b.fetch(r)[3] != 0
+        a.submit(1, priority=9, **point)
+        a.send(cancel=qk.Cancel(request=1, rhs=[0]))
+        done = [x for x in a.results(2) if x.request == 2]
+        assert done[0].status == 0 and a.fetch(done[0])[3] == 0
+
+
+@tap.test
 def a_user_has_so_many_right_hand_sides(case):
     point = dict(source=qk.SOURCE_POINT, sink=qk.SINK_NONE)
     with case.daemon('--user-rhs', '5', '--slots', '1') as d, Client(d, user='ada') as a, Client(d, user='ada') as same, \
