@@ -86,21 +86,15 @@ static void drop_spare(qk_shm_space_t *space, int64_t bytes, bool at_once) {
   while (bytes > 0 && !qk_link_alone(&space->spare)) bytes -= drop_oldest(space, at_once);
 }
 
-/* Makes a spare object one of that name. False: there is none of these bytes. */
-static bool take_spare(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **out,
-                       qk_err_t *err) {
+/* False: there is none of these bytes. */
+static bool take_spare(qk_shm_space_t *space, size_t bytes, qk_shm_t **out, qk_err_t *err) {
   qk_link_t *l = space->spare.next;
   while (l != &space->spare && QK_HOLDER(l, qk_shm_t, link)->bytes != bytes) l = l->next;
   if (l == &space->spare) return false;
   qk_shm_t *shm = take_off(QK_HOLDER(l, qk_shm_t, link));
-  char from[PATH_MAX], to[PATH_MAX];
-  snprintf(from, sizeof from, "%s%s", SHM_DIR, shm->name);
-  snprintf(to, sizeof to, "%s%s", SHM_DIR, name);
-  /* Whoever knows the old name, as the journal may, must not find what is written now. */
-  const bool renamed = rename(from, to) == 0;
-  const int fd = renamed ? shm_open(name, O_RDWR | O_CLOEXEC, 0) : -1;
-  const bool taken = fd >= 0 && map(space, name + 1, fd, bytes, out, err) == QK_OK;
-  if (!taken) shm_unlink(renamed ? name : shm->name);
+  const int fd = qk_shm_open(shm, O_RDWR);
+  const bool taken = fd >= 0 && map(space, shm->name + 1, fd, bytes, out, err) == QK_OK;
+  if (!taken) shm_unlink(shm->name);
   if (fd >= 0) close(fd);
   qk_free(shm);
   return taken;
@@ -111,17 +105,28 @@ static bool is_sound(const qk_shm_t *shm) {
   struct stat st;
   const int fd = qk_shm_open(shm, O_RDWR);
   if (fd < 0) return false;
+  /* who opens it just then waits until the lease is over, and we get a signal: not SIGIO, which would end us */
   const bool sound = fstat(fd, &st) == 0 && (size_t)st.st_blocks * 512 >= shm->bytes &&
-                     fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+                     fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
   if (sound) fcntl(fd, F_SETLEASE, F_UNLCK);
   close(fd);
   return sound;
 }
 
+/* Whoever knows the name, as the journal or an engine that is being killed may, finds nothing from now on. */
+static bool rename_to_spare(qk_shm_t *shm) {
+  char from[PATH_MAX], to[PATH_MAX];
+  snprintf(from, sizeof from, "%s%s", SHM_DIR, shm->name);
+  snprintf(to, sizeof to, "%s%s", SHM_DIR, shm->spare_name);
+  if (rename(from, to) != 0) return false;
+  memcpy(shm->name, shm->spare_name, sizeof shm->name);
+  return true;
+}
+
 static void give_back(uv_work_t *work) {
   qk_shm_t *shm = work->data;
   munmap(shm->data, shm->bytes);
-  shm->sound = is_sound(shm);
+  shm->sound = rename_to_spare(shm) && is_sound(shm);
   if (!shm->sound) shm_unlink(shm->name);
 }
 
@@ -153,13 +158,17 @@ void qk_shm_space_close(qk_shm_space_t *space) {
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+static void new_name(qk_shm_space_t *space, char name[QK_SHM_NAME_MAX]) {
+  snprintf(name, QK_SHM_NAME_MAX, "/%s%llu", space->prefix, (unsigned long long)space->next++);
+}
+
 /* reserve: with its pages. */
 static qk_status_t create(qk_shm_space_t *space, size_t bytes, bool reserve, qk_shm_t **shm,
                           qk_err_t *err) {
   char name[QK_SHM_NAME_MAX];
-  snprintf(name, sizeof name, "/%s%llu", space->prefix, (unsigned long long)space->next++);
-  if (take_spare(space, name, bytes, shm, err)) return QK_OK;
-  drop_spare(space, (int64_t)bytes, reserve);
+  if (take_spare(space, bytes, shm, err)) return QK_OK;
+  new_name(space, name);
+  if (bytes >= LARGE) drop_spare(space, (int64_t)bytes, reserve);
   const int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return qk_fail(err, QK_IO_ERROR, "shm_open %s: %s", name, strerror(errno));
   int e = qk_fault(QK_FAULT_ALLOC) ? ENOSPC : 0;
@@ -235,6 +244,7 @@ void qk_shm_destroy(qk_shm_t *shm) {
   qk_shm_space_t *space = shm->space;
   qk_link_remove(&shm->link);
   shm->work.data = shm;
+  new_name(space, shm->spare_name);
   if (!space->leave && space->loop && shm->bytes >= LARGE &&
       uv_queue_work(space->loop, &shm->work, give_back, after_giving_back) == 0)
     return;

@@ -11,7 +11,7 @@
  * a loop are spared when they are destroyed, for whoever creates one of the same size next, under another name: for
  * 10 s, where all their pages are there, and where nobody else has the object open or mapped (a client whose
  * solution it was), which a write lease tells: fcntl(2), F_SETLEASE. Spare objects take no more memory than the space
- * had before: to make a new one costs as many bytes of them.
+ * had before: to make a new large one costs as many bytes of them.
  */
 #ifndef QK_FRONT_SHM_H
 #define QK_FRONT_SHM_H
@@ -44,6 +44,7 @@ typedef struct qk_shm {
   qk_shm_space_t *space;
   qk_link_t link;
   uv_work_t work; /* giving it back */
+  char spare_name[QK_SHM_NAME_MAX];
   bool sound;     /* given back: nobody has it and its pages are there */
   uint64_t since; /* spare: ms of the loop's clock */
 } qk_shm_t;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -121,10 +122,39 @@ Test(shm, one_without_all_its_pages_is_not) {
   cr_expect_eq(space.spare_bytes, 0);
 }
 
-Test(shm, small_ones_are_not) {
+Test(shm, small_ones_are_not_and_cost_none) {
+  need_leases();
+  give_back(make(LARGE));
   const ino_t inode = give_back(make(SMALL));
   cr_expect_neq(inode, 0);
-  cr_expect_eq(space.spare_bytes, 0);
+  cr_expect_eq(space.spare_bytes, LARGE);
+}
+
+static _Atomic(bool) over;
+
+/* Opens it as often as can be. */
+static void *intrude(void *name) {
+  while (!over) {
+    const int fd = shm_open(name, O_RDONLY, 0);
+    if (fd >= 0) close(fd);
+  }
+  return NULL;
+}
+
+/* Whoever opens an object while it has a lease gets it, and the holder a signal. */
+Test(shm, who_opens_one_that_is_given_back_does_no_harm) {
+  need_leases();
+  pthread_t thread[2];
+  for (int i = 0; i < 200; i++) {
+    char name[QK_SHM_NAME_MAX];
+    qk_shm_t *shm = make(LARGE);
+    memcpy(name, shm->name, sizeof name);
+    over = false;
+    for (int k = 0; k < 2; k++) cr_assert_eq(pthread_create(&thread[k], NULL, intrude, name), 0);
+    give_back(shm);
+    over = true;
+    for (int k = 0; k < 2; k++) pthread_join(thread[k], NULL);
+  }
 }
 
 Test(shm, a_new_one_costs_as_many_bytes_of_spare_ones) {
