@@ -113,7 +113,6 @@ static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, 
   if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
     qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
     qk_dispatch_forget(server, job);
-    if (qk_link_alone(&session->jobs)) session->doomed = true;
   } else if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) {
     qk_dispatch_expire(server, job);
   }
@@ -131,6 +130,7 @@ static void tick_sessions(qk_server_t *server, double now) {
       next = l->next;
       tick_job(server, session, QK_HOLDER(l, qk_job_t, link), now);
     }
+    if (session->away && qk_link_alone(&session->jobs)) session->doomed = true;
   }
 }
 

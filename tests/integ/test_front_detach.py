@@ -94,6 +94,18 @@ def nobody_waits_for_ever(case):
 
 
 @tap.test
+def a_session_goes_with_what_was_kept(case):
+    """All acknowledged, kept by handle, and nobody used it for the keep time: that was all its session was there for."""
+    with case.daemon('--keep-time', '1') as d:
+        with Client(d) as c:
+            c.ack(c.keep(detach_ms=HOUR))
+            d.status_when(lambda s: s.counters.held == 0)
+            c.send(goodbye=qk.Goodbye())
+        assert d.log('what it kept has expired')
+        d.status_when(lambda s: s.counters.sessions == 0)
+
+
+@tap.test
 def the_time_has_a_limit(case):
     with case.daemon('--detach-time', '10') as d, Client(d) as c:
         refused = c.submit(1, source=qk.SOURCE_Z2, detach_ms=10001, expect='rejected')
