@@ -9,52 +9,23 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
+sys.path[:0] = [os.path.join(HERE, '..', 'support')]
 import tap  # noqa: E402
 
 try:
-    import subprocess
-
-    import numpy as np
-    import ref_dirac as ref
+    from daemon_case import GAUGE, DaemonCase
     from front_case import State, fake, gone, kill, once_more
-    from front_driver import Client, Daemon, qk
+    from front_driver import Client, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
-DIMS, MASS, CSW = (4, 4, 8, 8), 0.1, 1.2
-GAUGE = 'builtin:weak:%dx%dx%dx%d:7' % DIMS
 LARGE = 'builtin:weak:12x12x12x16:7'  # solves that can be met under way
 SLOW = 'builtin:weak:8x8x8x8:7'       # a setup of multigrid that can
 
 
-class Case:
-    def __init__(self, quarkd, engine, quark_gauge, ranks='1'):
-        self.binary, self.engine, self.quark_gauge, self.ranks = quarkd, engine, quark_gauge, ranks
-        with tempfile.TemporaryDirectory() as folder:
-            self.links, _ = ref.load_any(self.convert(GAUGE, folder))
-        self.op = ref.WilsonClover(self.links, MASS, CSW, (1, 1, 1, -1))
-        self.shape = self.op.shape
-
-    def convert(self, gauge, folder):
-        path = os.path.join(folder, 'weak.lime')
-        subprocess.run([self.quark_gauge, 'convert', gauge, path], check=True, stdout=subprocess.DEVNULL)
-        return path
-
+class Case(DaemonCase):
     def lasting_engine(self, _):
         return self.engine
-
-    def daemon(self, *options, **more):
-        more = {'gauge': GAUGE, 'mass': str(MASS), **more}
-        return Daemon(self.binary, '--csw', str(CSW), '--ranks', self.ranks, *options, **more)
-
-    def residual(self, x, b):
-        x, b = x.reshape(self.shape), b.reshape(self.shape)
-        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
-
-    def noise(self, seed):
-        n = int(np.prod(self.shape))
-        return np.random.default_rng(seed).standard_normal(2 * n).view(complex)
 
 
 def check_solve(case, client, seed=1):

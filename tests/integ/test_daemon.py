@@ -2,7 +2,6 @@
 """quarkd with the real engine, judged by the numpy oracle: test_daemon.py QUARKD QUARK_ENGINE QUARK_GAUGE [RANKS]"""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -16,38 +15,11 @@ try:
 
     import contract_ref
     import numpy as np
-    import ref_dirac as ref
     import smear_ref
-    from front_driver import STATUS, Client, Daemon, qk
+    from daemon_case import DIMS, MASS, DaemonCase
+    from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
-
-DIMS, MASS, CSW = (4, 4, 8, 8), 0.1, 1.2
-GAUGE = 'builtin:weak:%dx%dx%dx%d:7' % DIMS
-
-
-class Case:
-    def __init__(self, quarkd, engine, quark_gauge, ranks='1'):
-        self.binary, self.engine, self.ranks = quarkd, engine, ranks
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, 'weak.lime')
-            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
-            self.links, _ = ref.load_any(path)
-        self.op = ref.WilsonClover(self.links, MASS, CSW, (1, 1, 1, -1))
-        self.shape = self.op.shape
-
-    def daemon(self, *options, **more):
-        more = dict(dict(engine=self.engine, gauge=GAUGE, mass=str(MASS)), **more)
-        return Daemon(self.binary, '--csw', str(CSW), '--ranks', self.ranks, *options, **more)
-
-    def residual(self, x, b):
-        x, b = x.reshape(self.shape), b.reshape(self.shape)
-        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)
-
-    def noise(self, seed):
-        n = int(np.prod(self.shape))
-        return np.random.default_rng(seed).standard_normal(2 * n).view(complex)
-
 
 @tap.test
 def solutions_solve_the_equation(case):
@@ -279,4 +251,4 @@ def a_bad_gauge_file_is_refused_with_65(case):
 
 
 if __name__ == '__main__':
-    tap.run(Case(*sys.argv[1:]))
+    tap.run(DaemonCase(*sys.argv[1:]))
