@@ -140,11 +140,19 @@ template <class R> struct multi_coefficients {
   cx<lanes<R>> k[QK_MULTI_MAX];
   lanes<R> on[QK_MULTI_MAX]; /* 1, or 0 where masked */
   bool any[QK_MULTI_MAX], all[QK_MULTI_MAX];
-  live_lanes live; /* a lane lives where any field does */
+  lanes<R> old;    /* 0 where y is fresh, else 1 */
+  bool fresh;      /* any */
+  live_lanes live; /* a lane lives where any field does, or y is fresh */
 
   multi_coefficients(const block_shape &b, const qk_multi_args_t *a, int tile)
-      : live(b, NULL, tile) {
+      : fresh(false), live(b, NULL, tile) {
     bool lane[QK_TILE] = {};
+    for (int l = 0; l < QK_TILE; l++) {
+      const int rhs = b.rhs(tile, l);
+      lane[l] = a->fresh != NULL && rhs < b.nrhs && a->fresh[rhs] != 0;
+      old[l] = !lane[l];
+      fresh = fresh || lane[l];
+    }
     for (int j = 0; j < a->n; j++) {
       const live_lanes now(b, a->mask == NULL ? NULL : a->mask + (int64_t)j * b.nrhs, tile);
       any[j] = now.any;
@@ -161,7 +169,7 @@ template <class R> struct multi_coefficients {
         set_lane<R>(k[j], l, dcx{a->sign * v.re, a->sign * v.im});
       }
     }
-    live.any = live.all = a->n > 0;
+    live.any = live.all = a->n > 0 || fresh;
     for (int l = 0; l < QK_TILE; l++) live.all = live.all && (live.lane[l] = lane[l]);
   }
 };
@@ -172,6 +180,7 @@ void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, c
   using V = lanes<real<S>>;
   V v[N];
   load_spinor<N>(y, at, v);
+  for (int c = 0; c < N && m.fresh; c++) v[c] = lanes_kept(m.old, v[c]);
   for (int j = 0; j < a->n; j++) {
     if (!m.any[j]) continue;
     V w[N];

@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(QK_THREADS)
 template <class S> struct multi_kernel_args {
   spinor<S> y, f[QK_MULTI_MAX];
   const double *c, *d;
-  const uint8_t *mask; /* [n][nrhs] */
+  const uint8_t *mask;  /* [n][nrhs] */
+  const uint8_t *fresh; /* [nrhs] */
   double sign;
   block_shape b;
   int n;
@@ -116,10 +117,11 @@ __global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kern
   __syncthreads();
   const thread_place me(a.b);
   const unsigned live = live_fields(a, me);
-  for (int64_t row = me.first; live != 0 && row < a.b.rows; row += me.step) {
+  const bool fresh = me.exists && a.fresh != nullptr && a.fresh[me.rhs] != 0;
+  for (int64_t row = me.first; (live != 0 || fresh) && row < a.b.rows; row += me.step) {
     const spot at = {a.b.index(row, me.tile), me.lane};
-    R v[N], w[N];
-    load_spinor<N>(a.y, at, v);
+    R v[N] = {}, w[N];
+    if (!fresh) load_spinor<N>(a.y, at, v);
     for (int k = 0; k < a.n; k++) {
       if (!(live >> k & 1)) continue;
       load_spinor<N>(a.f[k], at, w);
@@ -191,6 +193,7 @@ template <class S> multi_kernel_args<S> multi_args(const qk_multi_args_t *a, int
   k.c = a->c;
   k.d = a->d;
   if (a->mask != nullptr) k.mask = a->mask + (int64_t)first * k.b.nrhs;
+  k.fresh = a->fresh;
   k.sign = a->sign;
   k.n = n;
   return k;
@@ -212,7 +215,7 @@ template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_mult
 }
 
 template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
-  if (a->n == 0) return QK_OK;
+  if (a->n == 0 && a->fresh == nullptr) return QK_OK;
   const multi_kernel_args<S> k = multi_args<S>(a, 0, a->n);
   const dim3 grid(blocks_for(k.b), k.b.ntile);
   multi_axpy_kernel<S, row_reals<S>><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);

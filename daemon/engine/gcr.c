@@ -24,6 +24,7 @@ typedef struct gcr {
   int keep;
   int head;              /* entry of the next direction */
   int run[QK_MAX_RHS];   /* directions that a slot has made in this run */
+  bool none[QK_MAX_RHS]; /* xi of the slot is 0, whatever stands there */
   int older[QK_GCR_MAX]; /* how many directions each entry was made orthogonal to */
   qk_field_t *z[QK_GCR_MAX], *w[QK_GCR_MAX];
   uint8_t *valid, *valid_host; /* [check + 1][keep + 1][nslot] */
@@ -94,6 +95,13 @@ static qk_status_t gcr_start(qk_solver_t *s, const uint8_t *mask) {
   return QK_OK;
 }
 
+static qk_status_t gcr_clear(qk_solver_t *s, const uint8_t *mask) {
+  gcr_t *m = s->method_state;
+  for (int i = 0; i < s->nslot; i++)
+    if (mask[i]) m->none[i] = true;
+  return QK_OK;
+}
+
 /* ---- the end of a run ------------------------------------------------------------------------------------ */
 
 static double complex scalar(const qk_solver_t *s, int k, int slot) {
@@ -132,17 +140,23 @@ static void weigh(qk_solver_t *s, int slot, int n) {
   }
 }
 
-/* xi += sum over the last n directions, oldest first. */
-static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid) {
+/* xi += sum over the last n directions, oldest first; of fresh slots xi = that. */
+static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid,
+                                  const uint8_t *fresh) {
   const gcr_t *m = s->method_state;
-  qk_multi_args_t add = {
-      .n = n, .y = s->xi->v, .c = qk_scalar(s, scalar_y(m, 0)), .mask = valid, .sign = 1};
+  qk_multi_args_t add = {.n = n,
+                         .y = s->xi->v,
+                         .c = qk_scalar(s, scalar_y(m, 0)),
+                         .mask = valid,
+                         .fresh = fresh,
+                         .sign = 1};
   for (int k = 0; k < n; k++) add.f[k] = m->z[entry_of(m, n - k)]->v;
   if (s->xi->v.prec == s->params.inner) return s->dev->ops->multi_axpy(s->dev->ctx, &add);
 
   qk_field_t *t;
   qk_status_t status = qk_work_reserve(s->work, s->xi->v.prec, s->nslot, QK_EVEN, &t);
   if (status) return status;
+  status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = fresh});
   for (int k = 0; k < n && !status; k++) {
     const uint8_t *on = valid + (size_t)k * s->nslot;
     qk_blas_args_t widen = {.f = {t->v, add.f[k]}, .mask = on};
@@ -154,27 +168,38 @@ static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid) {
   return status;
 }
 
+/* Which of the last n directions belong to the slots of the mask, oldest first, and then whose xi is 0. */
+static void list_gathered(const qk_solver_t *s, const uint8_t *mask, int n, uint8_t *byte) {
+  const gcr_t *m = s->method_state;
+  for (int k = 0; k < n; k++)
+    for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->run[i] >= n - k;
+  for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->none[i];
+}
+
 static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
   gcr_t *m = s->method_state;
   int n = 0;
-  for (int i = 0; i < s->nslot; i++)
-    if (mask[i] && m->run[i] > n) n = m->run[i];
-  if (n == 0) return QK_OK;
+  bool none = false;
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    if (m->run[i] > n) n = m->run[i];
+    none = none || m->none[i];
+  }
+  if (n == 0 && !none) return QK_OK;
   qk_status_t status = qk_solver_fetch(s);
   if (status) return status;
-  uint8_t *byte = m->valid_host + valid_rows(s, s->check);
-  for (int k = 0; k < n; k++)
-    for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->run[i] >= n - k;
+  const size_t at = valid_rows(s, s->check), rows = (size_t)n * s->nslot;
+  list_gathered(s, mask, n, m->valid_host + at);
   for (int i = 0; i < s->nslot; i++) {
     if (!mask[i]) continue;
     weigh(s, i, n);
     m->run[i] = 0;
+    m->none[i] = false;
   }
-  uint8_t *valid = m->valid + valid_rows(s, s->check);
-  status = s->dev->ops->copy(s->dev->ctx, valid, m->valid_host + valid_rows(s, s->check),
-                             (size_t)n * s->nslot, QK_COPY_TO_DEVICE, 0);
+  status = s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, rows + s->nslot,
+                             QK_COPY_TO_DEVICE, 0);
   if (!status) status = qk_solver_store(s);
-  return status ? status : add_directions(s, n, valid);
+  return status ? status : add_directions(s, n, m->valid + at, m->valid + at + rows);
 }
 
 /* Runs that have as many directions as are kept. */
@@ -292,6 +317,7 @@ const qk_method_t qk_method_gcr = {.name = "gcr",
                                    .create = gcr_create,
                                    .destroy = gcr_destroy,
                                    .start = gcr_start,
+                                   .clear = gcr_clear,
                                    .replaced = gcr_start,
                                    .gather = gcr_gather,
                                    .iterate = gcr_iterate};

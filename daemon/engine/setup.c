@@ -143,7 +143,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .method = mg ? "gcr" : s->solver_name,
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
-                                 .gcr_keep = QK_GCR_KEEP,
+                                 .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
                                  .staging = staging(in, s),
                                  .lone = in->load->lone,
                                  .mg = mg ? &s->mg_params : NULL};
@@ -167,10 +167,8 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
 /* ---- from links to solver ---------------------------------------------------------------------------- */
 
 static qk_status_t build_solver(qk_setup_t *s, bool lone, qk_solver_t **solver, qk_err_t *err) {
-  qk_solver_params_t params = {.method = s->solver_name,
-                               .inner = s->inner,
-                               .nslot = lone ? 1 : s->nslot,
-                               .gcr_keep = QK_GCR_KEEP};
+  qk_solver_params_t params = {
+      .method = s->solver_name, .inner = s->inner, .nslot = lone ? 1 : s->nslot};
   if (s->mg != NULL) {
     params.method = "gcr";
     params.check = 1;

@@ -334,13 +334,17 @@ void qk_slots_cancel(qk_slots_t *slots, int i) {
 
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
-  qk_status_t status = qk_stage_poll(slots->stage, err);
+  /* copies are waited for behind the iteration that they ran beside */
+  const bool beside = qk_slots_solving(slots);
+  qk_status_t status = beside ? QK_OK : qk_stage_poll(slots->stage, err);
   if (status == QK_OK) status = feed(slots, err);
+  if (status == QK_OK) status = qk_stage_copy(slots->stage, err);
   if (status != QK_OK) return status;
   slots->steps += qk_slots_solving(slots);
   if (s->lone) status = qk_solver_step(s->lone);
   if (status == QK_OK) status = qk_solver_step(s->solver);
-  return explain(slots, status, err);
+  status = explain(slots, status, err);
+  return status == QK_OK && beside ? qk_stage_poll(slots->stage, err) : status;
 }
 
 /* ---- out ----------------------------------------------------------------------------------------- */

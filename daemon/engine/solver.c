@@ -136,7 +136,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
-  if (p->gcr_keep == 0) p->gcr_keep = QK_GCR_KEEP;
+  if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
   s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
   s->nslot = p->nslot;
@@ -266,6 +266,7 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
 
 qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask) {
   const uint8_t *on;
+  if (s->method->clear) return s->method->clear(s, mask);
   qk_status_t status = qk_solver_upload_mask(s, mask, &on);
   return status ? status
                 : qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});

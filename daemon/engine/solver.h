@@ -41,8 +41,9 @@ typedef struct qk_precond {
   int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 
-/* Directions of a run of GCR. */
-enum { QK_GCR_KEEP = 8 };
+/* Directions of a run of GCR. With a preconditioner: one pass of eight fields has the inner products of a new one with
+ * those before it and r. */
+enum { QK_GCR_KEEP = 8, QK_GCR_KEEP_PRECONDITIONED = 7 };
 
 typedef struct qk_solver_params {
   const char *method;   /* "bicgstab", "cg" (normal equations), "gcr" */
@@ -50,7 +51,7 @@ typedef struct qk_solver_params {
   int nslot;            /* 1 .. QK_MAX_RHS */
   double reliable;      /* residual drop that triggers an update; 0: default of the precision */
   int check;            /* iterations per step; 0: default (with a preconditioner 1) */
-  int gcr_keep;         /* directions of a run of gcr; 0: QK_GCR_KEEP */
+  int gcr_keep;         /* directions of a run of gcr; 0: the above */
   qk_precond_t precond; /* apply NULL: none; gcr only */
   qk_deflation_t *deflation; /* borrowed; NULL: none. Used at the start and at each update */
 } qk_solver_params_t;

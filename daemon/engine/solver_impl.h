@@ -27,6 +27,8 @@ typedef struct qk_method {
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
   /* Slots of the mask begin anew from r (xi = 0): search directions are forgotten. */
   qk_status_t (*start)(qk_solver_t *s, const uint8_t *mask);
+  /* xi = 0, for the slots of the mask. NULL: by a pass over xi. */
+  qk_status_t (*clear)(qk_solver_t *s, const uint8_t *mask);
   /* r of these slots was recomputed: nearly the same vector, directions are kept. */
   qk_status_t (*replaced)(qk_solver_t *s, const uint8_t *mask);
   /* xi takes in what the method has put off, for the slots of the mask; before r is recomputed, and when a slot ends.

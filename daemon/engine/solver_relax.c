@@ -22,8 +22,7 @@ static qk_status_t renew(relaxation_t *a, const uint8_t *mask) {
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_COPY,
                             &(qk_blas_args_t){.f = {s->r->v, a->scratch->v}, .mask = on});
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
+  if (!status) status = qk_solver_clear_correction(s, mask);
   for (int i = 0; !status && i < s->nslot; i++)
     if (mask[i]) a->last[i] = a->now[i] = sqrt(norm2[i]);
   return status;

@@ -11,8 +11,9 @@ enum { THREADS_MAX = 8, BERTHS_MAX = 2 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 }
 
 typedef enum berth_state {
   FREE,
-  MOVING,  /* between shared and pinned memory */
-  COPYING, /* between pinned memory and the device */
+  MOVING,   /* between shared and pinned memory */
+  STANDING, /* where its copy begins: in pinned memory, or on the device */
+  COPYING,  /* between the two */
   SETTLED
 } berth_state_t;
 
@@ -127,9 +128,10 @@ static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
 
 /* In pieces: a device makes copies one by one, and the few numbers that the solver waits for in every iteration must not
  * stand behind whole fields. */
-static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b, qk_copy_t kind) {
+static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
   const qk_setup_t *s = stage->setup;
   const size_t bytes = bytes_of(stage, b);
+  const qk_copy_t kind = b->out ? QK_COPY_TO_HOST : QK_COPY_TO_DEVICE;
   char *to = b->out ? b->host : b->device, *from = b->out ? b->device : b->host;
   qk_status_t status = QK_OK;
   for (size_t at = 0; at < bytes && status == QK_OK; at += PIECE_BYTES) {
@@ -158,7 +160,7 @@ static void settle(qk_berth_t *b) {
   if (b->dropped) make_free(b);
 }
 
-/* Copies on queue 1 were begun before the last interval of the solver: to wait for them takes no time. */
+/* Copies on queue 1 were begun before the last interval of the solver, where it runs: to wait for them takes no time. */
 static qk_status_t end_copies(qk_stage_t *stage) {
   const qk_setup_t *s = stage->setup;
   bool any = false;
@@ -197,8 +199,8 @@ static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
     settle(b);
     return QK_OK;
   }
-  b->state = COPYING;
-  return copy(stage, b, QK_COPY_TO_DEVICE);
+  b->state = STANDING;
+  return QK_OK;
 }
 
 qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
@@ -209,6 +211,21 @@ qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
   for (int i = 0; i < stage->n && status == QK_OK && any; i++)
     if (stage->berth[i].state == MOVING && late[i] == 0) status = end_move(stage, &stage->berth[i]);
   return qk_setup_explain(stage->setup, status, err);
+}
+
+qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
+  const qk_setup_t *s = stage->setup;
+  qk_status_t status = QK_OK;
+  bool waits = false;
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    if (b->state != STANDING) continue;
+    if (b->out && !waits) status = s->ops->queue_wait(s->ctx, 1, 0);
+    waits = waits || b->out;
+    if (status == QK_OK) status = copy(stage, b);
+    b->state = COPYING;
+  }
+  return qk_setup_explain(s, status, err);
 }
 
 /* ---- in ------------------------------------------------------------------------------------------------ */
@@ -272,9 +289,7 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   segment->fd = -1;
   const qk_column_args_t args = column_args(stage, b, matrix, factor, field);
   qk_status_t status = s->ops->column_export(s->ctx, &args);
-  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
-  if (status == QK_OK) status = copy(stage, b, QK_COPY_TO_HOST);
-  b->state = COPYING;
+  b->state = STANDING;
   *berth = b;
   return qk_setup_explain(s, status, err);
 }

@@ -29,8 +29,11 @@ int qk_stage_room(const qk_stage_t *stage);
 /* Whether the vector has come, or gone, or failed to. */
 bool qk_berth_settled(const qk_berth_t *berth);
 
-/* Everything moves on as far as it can without waiting. */
+/* Everything moves on, to where copies between pinned memory and the device begin. Waits for the copies that have begun. */
 qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err);
+/* These copies begin: to be called where the solver is next, which they run beside. What starts and ends slots is many
+ * small copies, which would stand behind them. */
+qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 
 /* The vector of the object of that name begins to come. *berth NULL: all are taken, or the verdict says why not. */
 qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,

@@ -16,12 +16,12 @@
 #include "daemon/engine/mg_text.h"
 #include "tests/support/mg_rig.h"
 
-enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, OUTER, NEXT, MOST_SETS = 16 };
+enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, MOST_SETS = 16 };
 
 typedef struct options {
   const char *gauge;
   double kappa[8], csw, tol, seconds;
-  int nkappa, batch[8], nbatch, plain, point, errors, keep;
+  int nkappa, batch[8], nbatch, plain, point, errors, keep, stagger;
   qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
   qk_mg_params_t mg[MOST_SETS];
   int nset;
@@ -37,9 +37,11 @@ static const struct argp_option table[] = {
      0},
     {"point", POINT, 0, 0, "point sources instead of random ones", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
-    {"keep", KEEP, "N", 0, "directions of the outer GCR (8)", 0},
+    {"keep", KEEP, "N", 0, "directions of the outer GCR (7)", 0},
     {"seconds", SECONDS, "S", 0,
      "solve again and again for so long: the mean of the second half (once)", 0},
+    {"stagger", STAGGER, 0, 0,
+     "with --seconds: also with slots that begin at different times and are filled as they end", 0},
     {"outer", OUTER, "PRECISION", 0, "of the outer iteration: single (default), half or double", 0},
     {"mg", 'm', "KEY=VALUE", 0, "a parameter of multigrid as quarkd has it: mg-vectors=24,32", 0},
     {"next", NEXT, 0, 0, "another set of parameters follows, from the defaults", 0},
@@ -116,6 +118,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     break;
   case SECONDS:
     o->seconds = v[0];
+    break;
+  case STAGGER:
+    o->stagger = 1;
     break;
   case OUTER:
     o->outer = precision_of(arg, state);
@@ -270,6 +275,48 @@ static double sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   return sum / count;
 }
 
+/* Slot i ends in step (its place among the others) first, and is filled again with the same source whenever it has ended:
+ * what a service sees. Seconds a RHS, of the second half. */
+static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
+  cost_t c = {.least = INFINITY};
+  double late_since = 0, ended = 0;
+  for (int i = 0; i < n; i++) qk_solver_clear(solver, i);
+  import_sources(rig, o, solver, n);
+  const double start = now();
+  for (int step = 0; now() - start < o->seconds; step++) {
+    if (late_since == 0 && now() - start > o->seconds / 2) {
+      late_since = now();
+      c = (cost_t){.least = INFINITY};
+      ended = 0;
+    }
+    for (int i = 0; i < n; i++) {
+      const qk_slot_t *s = qk_solver_slot(solver, i);
+      if (s->state == QK_SLOT_ENDED) {
+        c.iterations += (double)s->iterations;
+        c.applications += (double)s->applications;
+        c.least = fmin(c.least, (double)s->iterations);
+        c.most = fmax(c.most, (double)s->iterations);
+        c.residual = fmax(c.residual, s->residual);
+        c.failed += s->status != QK_OK;
+        ended++;
+        qk_solver_clear(solver, i);
+      }
+      if (s->state == QK_SLOT_FREE && (step >= 7 * i % n))
+        rig_must(qk_solver_fill(solver, i, o->tol, 20000), "fill", NULL);
+    }
+    rig_must(qk_solver_step(solver), "step", NULL);
+  }
+  wait_for(rig);
+  c.seconds = (now() - late_since) / ended;
+  c.iterations /= ended;
+  c.applications /= ended;
+  for (int i = 0; i < n; i++) {
+    if (qk_solver_slot(solver, i)->state == QK_SLOT_RUNNING) qk_solver_cancel(solver, i);
+    qk_solver_clear(solver, i);
+  }
+  return c;
+}
+
 static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
   double level[QK_MG_LEVELS_MAX] = {0};
   mg_rig_t m = {.mg = mg};
@@ -280,6 +327,10 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
   cost_t c = solve(rig, o, solver, n, o->tol);
   if (o->seconds > 0) c.seconds = sustained(rig, o, solver, n);
   show_cost("multigrid", n, &c, reference);
+  if (o->stagger && o->seconds > 0) {
+    c = staggered(rig, o, solver, n);
+    show_cost("  staggered", n, &c, reference);
+  }
   qk_cycle_time(cycle, true, level);
   double total = n * solve(rig, o, solver, n, o->tol).seconds;
   qk_cycle_time(cycle, false, level);

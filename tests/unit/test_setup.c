@@ -249,7 +249,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
                         .method = "gcr",
                         .inner = QK_SINGLE,
                         .nslot = 16,
-                        .gcr_keep = QK_GCR_KEEP,
+                        .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
                         .lone = true,
                         .mg = &s->mg_params};
   qk_plan_t sixteen, plan;
@@ -294,7 +294,7 @@ Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
                         .method = "gcr",
                         .inner = QK_SINGLE,
                         .nslot = 1,
-                        .gcr_keep = QK_GCR_KEEP,
+                        .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
                         .mg = &mg};
   qk_plan_t more, plan;
   qk_err_t err = {0};
