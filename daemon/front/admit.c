@@ -76,6 +76,7 @@ static qk_status_t check_shm(const qk_server_t *server, int64_t cost, qk_err_t *
 static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
   return (qk_terms_t){.mount = mount,
                       .dims = mount->dims,
+                      .config = mount->digest,
                       .kappa = mount->settings.kappa,
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),

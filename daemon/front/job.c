@@ -118,6 +118,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
   job->mount = terms->mount;
+  memcpy(job->dims, terms->dims, sizeof job->dims);
+  job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
   job->ties = terms->ties;

@@ -94,6 +94,8 @@ struct qk_job {
   qk_link_t link;         /* among the jobs of its session, or among the orphans */
   void *session;          /* NULL for an orphan */
   struct qk_mount *mount; /* the setup that it is for; held */
+  uint32_t dims[4];       /* of what that had loaded when the job was accepted */
+  uint64_t config;        /* the digest of that gauge configuration */
   bool forgotten;         /* freed as soon as nothing runs and nobody holds it */
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
@@ -151,8 +153,9 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dim
 typedef struct qk_terms {
   struct qk_mount *mount; /* held by the job; NULL: none */
   const uint32_t *dims;
-  double kappa; /* for the normalisation */
-  double now;   /* seconds */
+  uint64_t config; /* digest of the gauge configuration */
+  double kappa;    /* for the normalisation */
+  double now;      /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
   const qk_ties_t *ties;    /* NULL: none */

@@ -11,7 +11,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/mount.h"
 
-static const char VERSION[] = "2";
+static const char VERSION[] = "3";
 static const double RETRY = 0.5; /* seconds between commits while they fail */
 
 static const char SCHEMA[] =
@@ -22,7 +22,7 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS job(id INTEGER PRIMARY KEY, client BLOB NOT NULL,"
     " contraction INTEGER NOT NULL, message BLOB NOT NULL, accepted REAL NOT NULL,"
     " deadline REAL NOT NULL, upload_next INTEGER NOT NULL, forgotten INTEGER NOT NULL,"
-    " setup INTEGER NOT NULL DEFAULT 0);"
+    " setup INTEGER NOT NULL DEFAULT 0, lattice TEXT NOT NULL DEFAULT '');"
     "CREATE TABLE IF NOT EXISTS setup(id INTEGER PRIMARY KEY, load BLOB NOT NULL,"
     " lattice TEXT NOT NULL, dropped INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS rhs(job INTEGER, number INTEGER, state INTEGER, source TEXT,"
@@ -62,14 +62,14 @@ static const char *const SQL[N_SQL] = {
     [PUT_SESSION] = ("INSERT INTO session VALUES(?,?,?) ON CONFLICT(client) DO UPDATE SET"
                      " newest=max(newest, excluded.newest)"),
     [DROP_SESSION] = "DELETE FROM session WHERE client=?",
-    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?)",
+    [ADD_JOB] = "INSERT INTO job VALUES(?,?,?,?,?,?,?,?,?,?)",
     [PUT_JOB] = "UPDATE job SET upload_next=?, forgotten=? WHERE id=?",
     [PUT_RHS] = "INSERT OR REPLACE INTO rhs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [DROP_JOB] = "DELETE FROM job WHERE id=?",
     [DROP_RHS] = "DELETE FROM rhs WHERE job=?",
     [ALL_SESSIONS] = "SELECT client, user, newest FROM session",
     [ALL_JOBS] = ("SELECT id, client, contraction, message, accepted, deadline, upload_next,"
-                  " forgotten, setup FROM job ORDER BY id"),
+                  " forgotten, setup, lattice FROM job ORDER BY id"),
     [ALL_RHS] =
         ("SELECT number, state, source, solution, spooled, checksum, losses, attempt, status,"
          " text, true_residual, seconds, norm_b, norm_x, iterations, applications, written"
@@ -139,15 +139,6 @@ static bool client_of(sqlite3_stmt *s, int i, uint8_t client_id[QK_CLIENT_ID]) {
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-/* Of version 1, which knew no setups but the one of the command line. */
-static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
-  return execute(j,
-                 "BEGIN IMMEDIATE;"
-                 "ALTER TABLE job ADD COLUMN setup INTEGER NOT NULL DEFAULT 0;"
-                 "UPDATE note SET value='2' WHERE key='version'; COMMIT",
-                 err);
-}
-
 static bool is_of_version(sqlite3 *db, const char *version) {
   sqlite3_stmt *s = NULL;
   const bool is = sqlite3_prepare_v2(db, "SELECT 1 FROM note WHERE key='version' AND value=?", -1,
@@ -156,6 +147,24 @@ static bool is_of_version(sqlite3 *db, const char *version) {
                   sqlite3_step(s) == SQLITE_ROW;
   sqlite3_finalize(s);
   return is;
+}
+
+/* Version 1 knew no setups but the one of the command line, version 2 not what requests were accepted on. */
+static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  if (is_of_version(j->db, "1"))
+    status = execute(j,
+                     "BEGIN IMMEDIATE;"
+                     "ALTER TABLE job ADD COLUMN setup INTEGER NOT NULL DEFAULT 0;"
+                     "UPDATE note SET value='2' WHERE key='version'; COMMIT",
+                     err);
+  if (status == QK_OK && is_of_version(j->db, "2"))
+    status = execute(j,
+                     "BEGIN IMMEDIATE;"
+                     "ALTER TABLE job ADD COLUMN lattice TEXT NOT NULL DEFAULT '';"
+                     "UPDATE note SET value='3' WHERE key='version'; COMMIT",
+                     err);
+  return status;
 }
 
 static qk_status_t check_version(qk_journal_t *j, const char *path, qk_err_t *err) {
@@ -199,7 +208,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, double now, qk_j
   qk_link_init(&j->marked);
   if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
     status = fail(j, path, err);
-  else if ((status = execute(j, SCHEMA, err)) == QK_OK && is_of_version(j->db, "1"))
+  else if ((status = execute(j, SCHEMA, err)) == QK_OK)
     status = upgrade(j, err);
   if (status == QK_OK) status = prepare(j, err);
   if (status == QK_OK) status = check_version(j, path, err);
@@ -290,8 +299,14 @@ void qk_journal_drop_session(qk_journal_t *j, const uint8_t client_id[QK_CLIENT_
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+void qk_journal_lattice(const uint32_t dims[4], uint64_t digest, char text[QK_LATTICE_MAX]) {
+  snprintf(text, QK_LATTICE_MAX, "%u %u %u %u %016llx", dims[0], dims[1], dims[2], dims[3],
+           (unsigned long long)digest);
+}
+
 static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   const qk_entry_t *e = &job->entry;
+  char lattice[QK_LATTICE_MAX];
   sqlite3_stmt *s = j->stmt[PUT_SESSION];
   sqlite3_bind_blob(s, 1, job->client_id, QK_CLIENT_ID, SQLITE_STATIC);
   bind_text(s, 2, qk_sched_user_name(job->user));
@@ -307,6 +322,8 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_int64(s, 7, (int64_t)job->upload_next);
   sqlite3_bind_int(s, 8, job->forgotten);
   sqlite3_bind_int64(s, 9, job->mount->id);
+  qk_journal_lattice(job->dims, job->config, lattice);
+  bind_text(s, 10, lattice);
   return run(j, ADD_JOB);
 }
 
@@ -540,7 +557,8 @@ qk_status_t qk_journal_each_job(qk_journal_t *j, qk_job_row_fn *fn, void *arg, q
                         .deadline = deadline > 0 ? deadline - j->wall : 0,
                         .upload_next = (uint64_t)sqlite3_column_int64(s, 6),
                         .forgotten = sqlite3_column_int(s, 7),
-                        .setup = sqlite3_column_int64(s, 8)};
+                        .setup = sqlite3_column_int64(s, 8),
+                        .lattice = text_of(s, 9)};
     if (client_of(s, 1, row.client_id)) fn(arg, &row);
   }
   return end_of(j, ALL_JOBS, rc, err);

@@ -84,6 +84,10 @@ qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *er
 /* No request is for it any more. */
 qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
 
+/* Extents, and the digest of the gauge configuration, as the journal writes them. */
+enum { QK_LATTICE_MAX = 64 };
+void qk_journal_lattice(const uint32_t dims[4], uint64_t digest, char text[QK_LATTICE_MAX]);
+
 /* ---- reading, before anything is marked ---- */
 
 typedef struct qk_session_row {
@@ -108,6 +112,7 @@ typedef struct qk_job_row {
   size_t message_bytes;
   double accepted_at, deadline; /* of the loop's clock; deadline 0: none */
   uint64_t upload_next;
+  const char *lattice; /* that it was accepted on; "": it was not noted */
 } qk_job_row_t;
 
 /* rhs: as it was recorded; source and solution name shared memory and are "" where there was none. */

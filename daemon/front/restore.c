@@ -9,7 +9,7 @@
 #include "daemon/front/filing.h"
 #include "daemon/front/setups.h"
 
-enum { OPERATOR_MAX = 400, DIMS_MAX = 64 };
+enum { OPERATOR_MAX = 400 };
 
 static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline that is over */
 
@@ -27,11 +27,9 @@ static void tell(qk_status_t status, const qk_err_t *err) {
 
 void qk_restore_note_setup(const qk_mount_t *mount) {
   qk_journal_t *journal = mount->server->journal;
-  char op[OPERATOR_MAX], lattice[DIMS_MAX];
+  char op[OPERATOR_MAX], lattice[QK_LATTICE_MAX];
   qk_err_t err = {0};
-  const uint32_t *dims = mount->dims;
-  snprintf(lattice, sizeof lattice, "%u %u %u %u %016llx", dims[0], dims[1], dims[2], dims[3],
-           (unsigned long long)mount->digest);
+  qk_journal_lattice(mount->dims, mount->digest, lattice);
   if (mount->id > 0) {
     tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
     return;
@@ -59,14 +57,13 @@ void qk_restore_note_default(const qk_mount_t *mount) {
   tell(qk_journal_put_note(mount->server->journal, "default", id, &err), &err);
 }
 
-/* False where it was never loaded. */
-static bool read_lattice(const char *lattice, qk_mount_t *mount) {
-  uint32_t *dims = mount->dims;
-  unsigned long long digest;
-  if (sscanf(lattice, "%u %u %u %u %llx", &dims[0], &dims[1], &dims[2], &dims[3], &digest) != 5)
-    return false;
-  mount->digest = digest;
-  return true;
+/* Nothing changes where it is empty. */
+static void read_lattice(const char *text, uint32_t dims[4], uint64_t *digest) {
+  uint32_t d[4];
+  unsigned long long n;
+  if (sscanf(text, "%u %u %u %u %llx", &d[0], &d[1], &d[2], &d[3], &n) != 5) return;
+  memcpy(dims, d, sizeof d);
+  *digest = n;
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -87,7 +84,7 @@ static void on_setup(void *arg, const qk_setup_row_t *row) {
   scene_t *scene = arg;
   qk_err_t err = {0};
   qk_mount_t *mount = qk_setups_bring_back(scene->server, row, &err);
-  if (mount) read_lattice(row->lattice, mount);
+  if (mount) read_lattice(row->lattice, mount->dims, &mount->digest);
   if (mount && row->dropped) {
     mount->next = scene->away;
     scene->away = mount;
@@ -176,9 +173,15 @@ static void restore_open(const scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t sta
   if (state != QK_RHS_UPLOADING && found) rhs->state = QK_RHS_QUEUED;
 }
 
+/* Whether it was accepted on another gauge configuration than the setup had last: nothing of it may be solved. */
+static bool is_of_another(const qk_job_t *job) {
+  const qk_mount_t *mount = job->mount;
+  return job->config != mount->digest || memcmp(job->dims, mount->dims, sizeof job->dims) != 0;
+}
+
 /* Its solution went with the machine. True where it will be made again. */
 static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
-  if (state == QK_RHS_ACKED) return false;
+  if (state == QK_RHS_ACKED || is_of_another(rhs->job)) return false;
   const bool found = !(is_upload(rhs->job) || is_file(rhs->job)) || find_source(scene, rhs, source);
   if (!found && is_upload(rhs->job)) return false;
   rhs->state = found ? QK_RHS_QUEUED : QK_RHS_UPLOADING;
@@ -234,8 +237,13 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   qk_mount_t *mount = mount_of(scene, row->setup);
   if (!mount || mount->dims[0] == 0)
     return qk_fail(err, QK_NOT_FOUND, "its setup is not there any more");
+  uint32_t dims[4];
+  uint64_t config = mount->digest;
+  memcpy(dims, mount->dims, sizeof dims);
+  read_lattice(row->lattice, dims, &config);
   const qk_terms_t terms = {.mount = mount,
-                            .dims = mount->dims,
+                            .dims = dims,
+                            .config = config,
                             .kappa = mount->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
@@ -249,13 +257,12 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   qk_status_t status = QK_BAD_FORMAT;
   if (row->contraction) {
     Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check_contract(m, mount->dims, err) == QK_OK)
+    if (m && qk_job_check_contract(m, dims, err) == QK_OK)
       status = qk_job_create_contract(m, &terms, job, err);
     if (m) quark__contract__free_unpacked(m, NULL);
   } else {
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check(m, mount->dims, err) == QK_OK)
-      status = qk_job_create(m, &terms, job, err);
+    if (m && qk_job_check(m, dims, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
     if (status == QK_OK && (status = qk_filing_create(scene->server, *job, m, err)) != QK_OK)
       qk_job_destroy(*job);
     if (m) quark__submit__free_unpacked(m, NULL);
@@ -275,8 +282,10 @@ static void give_up(qk_server_t *server, qk_job_t *job, const qk_err_t *why) {
 static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_server_t *server = scene->server;
   qk_err_t err = {0};
+  const bool other = is_of_another(job);
   qk_server_adopt(session, job);
-  if (qk_keep_bind(session, job, &err) != QK_OK ||
+  if (other) qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
+  if (other || qk_keep_bind(session, job, &err) != QK_OK ||
       (job->ended < job->nrhs && job->mount->lane < 0 &&
        qk_setups_place(job->mount, &err) != QK_OK))
     give_up(server, job, &err);
@@ -287,6 +296,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   scene->jobs++;
   scene->own += job->mount->id == 0;
   scene->rhs += job->nrhs - job->ended;
+  if (other && qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
 }
 
 static void on_job(void *arg, const qk_job_row_t *row) {
@@ -371,9 +381,9 @@ static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
 
 static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
   scene_t scene = {.server = server, .now = qk_server_now(server)};
-  char lattice[DIMS_MAX];
+  char lattice[QK_LATTICE_MAX];
   if (qk_journal_note(server->journal, "lattice", lattice, sizeof lattice))
-    read_lattice(lattice, server->primary);
+    read_lattice(lattice, server->primary->dims, &server->primary->digest);
   qk_status_t status = qk_journal_each_setup(server->journal, on_setup, &scene, err);
   if (status == QK_OK && scene.err.code != QK_OK) {
     *err = scene.err;

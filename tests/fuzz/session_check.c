@@ -12,6 +12,7 @@ enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
 /* A session, which may go on in the next front under another token. */
 typedef struct life {
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
+  uint32_t peers; /* bits: who has spoken for it at the end of some turn */
 } life_t;
 
 /* A RESULT that was sent, or was not expected to be. */
@@ -67,6 +68,7 @@ static int life_of(const qk_session_t *session) {
   int i = nlives - 1;
   while (i >= 0 && memcmp(life[i].token, session->token, QK_CLIENT_ID) != 0) i--;
   if (i >= 0 || nlives == LIVES) return i;
+  life[nlives].peers = 0;
   memcpy(life[nlives].client_id, session->client_id, QK_CLIENT_ID);
   memcpy(life[nlives].token, session->token, QK_CLIENT_ID);
   return nlives++;
@@ -107,16 +109,34 @@ static const qk_rhs_t *ended_rhs(const qk_session_t *session, const Quark__Resul
   return &job->rhs[r->rhs];
 }
 
+static int peer_of(const qk_session_t *session) {
+  return session->control.bytes > 0 ? session->control.id[session->control.bytes - 1] : -1;
+}
+
+/* A RESULT that waited for the journal, to a peer that somebody else speaks for by now: what it missed a client asks for. */
+static void note_missed(const qk_server_t *server, int peer, const Quark__Result *result) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    const qk_rhs_t *rhs = session->doomed ? NULL : ended_rhs(session, result);
+    const int of = life_of(session);
+    told_t *t = rhs ? find(session, result->request, result->rhs) : NULL;
+    if (t && of >= 0 && life[of].peers >> peer & 1 && t->status == UINT32_MAX &&
+        result->status == (uint32_t)rhs->outcome.status)
+      t->status = result->status;
+  }
+}
+
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats) {
   const qk_session_t *session = NULL;
   const qk_rhs_t *rhs = NULL;
   for (int i = 0; i < server->sessions.count && !rhs; i++) {
     session = server->sessions.at[i];
-    if (!session->doomed && session->control.bytes > 0 &&
-        session->control.id[session->control.bytes - 1] == peer)
-      rhs = ended_rhs(session, result);
+    if (!session->doomed && peer_of(session) == peer) rhs = ended_rhs(session, result);
   }
-  if (!rhs && server->journal) return; /* released while its RESULT waited for the journal */
+  if (!rhs && server->journal) { /* or it was released meanwhile */
+    note_missed(server, peer, result);
+    return;
+  }
   QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
   QK_ASSERT(result->status != QK_OK || rhs->job->contraction ||
             rhs->outcome.true_residual <= rhs->job->tol);
@@ -214,7 +234,9 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
 }
 
 static void check_session(const qk_session_t *session, bool settled, sums_t *sum) {
+  const int of = life_of(session), peer = peer_of(session);
   int n = 0;
+  if (of >= 0 && peer >= 0) life[of].peers |= 1u << peer;
   QK_ASSERT(!session->away || session->control.bytes == 0);
   for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next, n++) {
     const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);

@@ -158,6 +158,7 @@ def what_is_made_again_is_not_mistaken_for_what_was_there(case):
             accepted = c.submit(1, max_iter=fake.HOLD_ONCE)
             c.upload(accepted, [b])
             assert c.expect('result').attempt == 0
+            spooled(d, 1)
             kill(d)
         state.end_the_machine()
         with state.daemon() as d:
@@ -374,6 +375,46 @@ def another_configuration_ends_what_waited(case):
             r = c.expect('result')
             assert r.status == STATUS['ENGINE_LOST'] and 'configuration has changed' in r.text, r
             c.close()
+
+
+@tap.test
+def solutions_on_another_configuration_are_not_made_again(case):
+    """Solved and not fetched; the next engine loads another configuration, the front is killed, then the machine ends."""
+    with State(case) as state:
+        with state.daemon(env={'FAKE_LOAD': 'change'}) as d, Client(d) as c:
+            c.submit(2, source=qk.SOURCE_Z2)
+            c.results(2)
+            os.kill(d.status().engine.pid, signal.SIGKILL)
+            d.log('not the one loaded before')
+            kill(d)
+        for lost in (False, True):
+            if lost:
+                state.end_the_machine()
+            with state.daemon(env={'FAKE_LOAD': 'change', 'FAKE_BEFORE': '1'}) as d:
+                now, _ = again(d, c, 2, source=qk.SOURCE_Z2)
+                results = now.results(2)
+                assert [r.status for r in results] == 2 * [STATUS['EXPIRED'] if lost else 0], results
+                if not lost:
+                    assert [(now.fetch(r)[0], r.attempt) for r in results] == [(0, 0), (1, 0)]
+                kill(d)
+
+
+@tap.test
+def journals_of_versions_before_go_on(case):
+    for version, lacks in ((2, ('lattice',)), (1, ('lattice', 'setup'))):
+        with State(case) as state:
+            with state.daemon() as d, Client(d) as c:
+                c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+                d.status_when(lambda s: s.counters.running == 1)
+                kill(d)
+            with contextlib.closing(state.journal()) as db, db:
+                for column in lacks:
+                    db.execute('ALTER TABLE job DROP COLUMN ' + column)
+                db.execute("UPDATE note SET value=? WHERE key='version'", (str(version),))
+            with state.daemon(env=LATER) as d:
+                c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
+                assert c.expect('result').status == 0
+                c.close()
 
 
 @tap.test
