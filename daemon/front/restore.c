@@ -214,6 +214,7 @@ static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const cha
     scene->lost++;
     outcome.written = false;
     if (row->state == QK_RHS_ENDED) outcome = GONE;
+    rhs->marked = true; /* and stays so, whatever the next front finds */
   }
   qk_rhs_end(rhs, &outcome, scene->now);
   if (spilled && !rhs->solution) qk_rhs_unload(rhs);
@@ -322,6 +323,8 @@ static void on_job(void *arg, const qk_job_row_t *row) {
     qk_warn("journal", "%s", err.text);
   if (is_upload(job)) restore_upload(job, row->upload_next);
   job->entry.journal = server->journal;
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].marked) qk_journal_mark_rhs(&job->rhs[i]);
   job->forgotten = row->forgotten;
   enter(scene, session, job);
 }

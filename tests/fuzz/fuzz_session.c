@@ -205,7 +205,7 @@ void play(void) {
 static void run(qk_settings_t *settings) {
   for (int i = 0; i < FRONTS; i++) {
     dead = served = loses_memory = false;
-    check_front();
+    check_front(stale);
     qk_server_run(&server, settings);
     QK_ASSERT(served);
     check_over(&server);

@@ -8,8 +8,8 @@
 #include "daemon/front/server.h"
 
 void check_begin(void);
-/* Another front. */
-void check_front(void);
+/* Another front; stale: it knows an older state of the one before. */
+void check_front(bool stale);
 /* Right-hand sides that were accepted from now on. */
 void check_accepted(uint32_t nrhs);
 /* A RESULT is on its way to that peer. repeats: results may be told again now. */
