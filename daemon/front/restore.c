@@ -214,11 +214,11 @@ static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const cha
     scene->lost++;
     outcome.written = false;
     if (row->state == QK_RHS_ENDED) outcome = GONE;
-    rhs->marked = true; /* and stays so, whatever the next front finds */
   }
   qk_rhs_end(rhs, &outcome, scene->now);
   if (spilled && !rhs->solution) qk_rhs_unload(rhs);
   if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
+  rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
 }
 
 /* Where the upload goes on: before the first field of which nothing is here; behind one that has ended while it came. */
