@@ -217,6 +217,7 @@ static void on_rhs(void *arg, const qk_rhs_t *row, const char *source, const cha
   }
   qk_rhs_end(rhs, &outcome, scene->now);
   if (spilled && !rhs->solution) qk_rhs_unload(rhs);
+  if (!spilled && !rhs->solution) qk_rhs_drop_solution(rhs); /* as it was */
   if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
   rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
 }
