@@ -21,6 +21,7 @@ typedef struct told {
   uint64_t request;
   uint32_t rhs, status;
   bool used;
+  bool unheard; /* nobody was there: it may yet come, if it waits for the journal */
 } told_t;
 
 static life_t life[LIVES];
@@ -85,7 +86,10 @@ void check_goes_on(int i, const qk_session_t *session) {
 }
 
 void check_untold(void) {
-  for (int i = 0; i < ntold; i++) told[mark[i]].status = UINT32_MAX;
+  for (int i = 0; i < ntold; i++) {
+    told[mark[i]].status = UINT32_MAX;
+    told[mark[i]].unheard = false;
+  }
 }
 
 /* Its place in the table, new where it is not there; NULL: the table is full. */
@@ -145,8 +149,9 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->field_bytes);
   told_t *t = find(session, result->request, result->rhs);
   if (!t) return;
-  QK_ASSERT(t->status == UINT32_MAX || (repeats && t->status == result->status));
+  QK_ASSERT(t->status == UINT32_MAX || ((repeats || t->unheard) && t->status == result->status));
   t->status = result->status;
+  t->unheard = false;
 }
 
 /* Exactly what has ended was told; settled: what is known is in the journal. */
@@ -164,7 +169,9 @@ static void check_results(const qk_session_t *session, const qk_job_t *job, bool
 static void note_unheard(const qk_session_t *session, const qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) {
     told_t *t = find(session, job->request, i);
-    if (t && job->rhs[i].state >= QK_RHS_ENDED) t->status = (uint32_t)job->rhs[i].outcome.status;
+    if (!t || job->rhs[i].state < QK_RHS_ENDED) continue;
+    t->unheard = t->unheard || t->status == UINT32_MAX;
+    t->status = (uint32_t)job->rhs[i].outcome.status;
   }
 }
 
