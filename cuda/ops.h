@@ -171,11 +171,10 @@ typedef struct qk_multi_args {
   int32_t n; /* <= QK_MULTI_MAX */
   qk_spinor_t f[QK_MULTI_MAX];
   qk_spinor_t y;
-  const double *c;     /* [n][nrhs][2] */
-  const double *d;     /* [n][nrhs][2] or NULL */
-  const uint8_t *mask; /* [n][nrhs] or NULL; masked entries give red 0, add nothing */
-  const uint8_t
-      *fresh; /* [nrhs] or NULL; of these lanes multi_axpy takes y for 0, whatever it holds */
+  const double *c;      /* [n][nrhs][2] */
+  const double *d;      /* [n][nrhs][2] or NULL */
+  const uint8_t *mask;  /* [n][nrhs] or NULL; masked entries give red 0, add nothing */
+  const uint8_t *fresh; /* [nrhs] or NULL; multi_axpy takes y of these lanes for 0 */
   double sign;
   double *red; /* [n][nrhs][2] */
 } qk_multi_args_t;
