@@ -367,9 +367,12 @@ void qk_dispatch_cancel_all(qk_mount_t *mount, const char *why) {
   each_job(mount, cancel_open, (void *)why);
 }
 
+/* What requests for another setup use goes after them. */
 static void expire_kept(qk_server_t *server, qk_job_t *job, void *unused) {
   (void)unused;
-  if (qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+  if (qk_keep_count(job) == 0) return;
+  job->keep = 0;
+  if (job->holds == 0) qk_dispatch_expire(server, job);
 }
 
 void qk_dispatch_expire_all(qk_mount_t *mount) {

@@ -1,6 +1,7 @@
 #include "daemon/front/keep.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/front/mount.h"
 
@@ -17,7 +18,7 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
   if (job->sink != QUARK__SINK__SINK_KEEP)
     return qk_fail(err, QK_NOT_FOUND, "%s: request %llu was submitted without SINK_KEEP", what,
                    number);
-  if (!qk_mount_alike(job->mount, user->mount))
+  if (job->config != user->config || memcmp(job->dims, user->dims, sizeof job->dims) != 0)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "%s: request %llu is of another gauge configuration (setup %s) than setup %s",
                    what, number, job->mount->name, user->mount->name);

@@ -38,10 +38,6 @@ bool qk_mount_serves(const qk_mount_t *mount) {
   return mount->failed == QK_OK && !mount->dropping && !mount->ending;
 }
 
-bool qk_mount_alike(const qk_mount_t *a, const qk_mount_t *b) {
-  return !a || !b || (a->digest == b->digest && memcmp(a->dims, b->dims, sizeof a->dims) == 0);
-}
-
 const char *qk_mount_solver(const qk_mount_t *mount) {
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   return e->loaded ? e->solver : qk_settings_solver(&mount->settings);

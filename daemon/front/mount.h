@@ -70,8 +70,6 @@ void qk_mount_release(qk_mount_t *mount);
 
 /* Whether it takes work, now or once its engine is back. */
 bool qk_mount_serves(const qk_mount_t *mount);
-/* Whether both have the same gauge configuration; true where one of them is NULL. */
-bool qk_mount_alike(const qk_mount_t *a, const qk_mount_t *b);
 /* As the engine chose it, once that is known. */
 const char *qk_mount_solver(const qk_mount_t *mount);
 /* Right-hand sides that the engine has; slots that are solved in, or about to be; what it has, with the contraction. */

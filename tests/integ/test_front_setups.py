@@ -343,6 +343,24 @@ def kept_solutions_serve_setups_of_the_same_configuration(case):
 
 
 @tap.test
+def kept_solutions_that_are_used_outlive_their_setup(case):
+    """A request for another setup waits to use them when theirs is dropped."""
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        load_and_wait(d, c, 'heavy')
+        heavy = c.keep(setup='heavy')
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, setup='main')
+        held = c.request
+        c.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=heavy, rhs=1, gamma=5)], setup='main')
+        d.status_when(lambda s: s.counters.queued == 1)
+        drop(c, 'heavy')
+        wait_for(d, 'heavy', None)
+        assert d.status().counters.kept == 12
+        c.send(cancel=qk.Cancel(request=held))
+        assert results_of(c, held + 1, 1)[0].status == 0
+        d.status_when(lambda s: s.counters.kept == 0)
+
+
+@tap.test
 def over_the_limit_the_one_that_was_idle_the_longest_goes(case):
     with case.daemon('--max-setups', '3') as d, Client(d) as c:
         for name in 'ab':
@@ -559,19 +577,22 @@ def a_drop_goes_on_after_a_kill(case):
 
 
 @tap.test
-def a_journal_of_the_version_before_is_read(case):
-    with State(case) as state:
-        with state.daemon() as d, Client(d) as c:
-            c.upload(c.submit(1, max_iter=fake.HOLD_ONCE), [field()])
-            d.status_when(lambda s: s.counters.running == 1)
-            kill(d)
-        with contextlib.closing(state.journal()) as db:
-            db.executescript("ALTER TABLE job DROP COLUMN setup; DROP TABLE setup; UPDATE note SET value='1' WHERE key='version'")
-        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
-            once_more(c2, 1, 1, max_iter=fake.HOLD_ONCE)
-            assert results_of(c2, 1, 1)[0].status == 0
-            c2.ack(1)
-            load_and_wait(d, c2, 'heavy')
+def journals_of_versions_before_are_read(case):
+    drop_lattice = 'ALTER TABLE job DROP COLUMN lattice;'
+    drop_setups = 'ALTER TABLE job DROP COLUMN setup; DROP TABLE setup;'
+    for version, change in ((2, drop_lattice), (1, drop_lattice + drop_setups)):
+        with State(case) as state:
+            with state.daemon() as d, Client(d) as c:
+                c.upload(c.submit(1, max_iter=fake.HOLD_ONCE), [field()])
+                d.status_when(lambda s: s.counters.running == 1)
+                kill(d)
+            with contextlib.closing(state.journal()) as db:
+                db.executescript(change + "UPDATE note SET value='%d' WHERE key='version'" % version)
+            with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+                once_more(c2, 1, 1, max_iter=fake.HOLD_ONCE)
+                assert results_of(c2, 1, 1)[0].status == 0
+                c2.ack(1)
+                load_and_wait(d, c2, 'heavy')
 
 
 @tap.test

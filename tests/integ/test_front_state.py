@@ -436,24 +436,6 @@ def solutions_on_another_configuration_are_not_made_again(case):
 
 
 @tap.test
-def journals_of_versions_before_go_on(case):
-    for version, lacks in ((2, ('lattice',)), (1, ('lattice', 'setup'))):
-        with State(case) as state:
-            with state.daemon() as d, Client(d) as c:
-                c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
-                d.status_when(lambda s: s.counters.running == 1)
-                kill(d)
-            with contextlib.closing(state.journal()) as db, db:
-                for column in lacks:
-                    db.execute('ALTER TABLE job DROP COLUMN ' + column)
-                db.execute("UPDATE note SET value=? WHERE key='version'", (str(version),))
-            with state.daemon(env=LATER) as d:
-                c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.HOLD_ONCE)
-                assert c.expect('result').status == 0
-                c.close()
-
-
-@tap.test
 def one_front_has_the_folder_and_one_operator(case):
     with State(case) as state:
         common = ['--gauge', 'fake', '--engine', '/bin/true', '--backend', 'cpu', '--listen', 'tcp://127.0.0.1:0', '--state', state.dir]
