@@ -275,8 +275,8 @@ static double sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   return sum / count;
 }
 
-/* Slot i ends in step (its place among the others) first, and is filled again with the same source whenever it has ended:
- * what a service sees. Seconds a RHS, of the second half. */
+/* Slot i begins in step 7 i mod n, and is filled again with the same source whenever it has ended: what a service sees.
+ * Seconds a RHS, of the second half. */
 static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
   cost_t c = {.least = INFINITY};
   double late_since = 0, ended = 0;
@@ -301,7 +301,7 @@ static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
         ended++;
         qk_solver_clear(solver, i);
       }
-      if (s->state == QK_SLOT_FREE && (step >= 7 * i % n))
+      if (s->state == QK_SLOT_FREE && step >= 7 * i % n)
         rig_must(qk_solver_fill(solver, i, o->tol, 20000), "fill", NULL);
     }
     rig_must(qk_solver_step(solver), "step", NULL);
