@@ -1,6 +1,7 @@
 #include "cuda/args.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Number of fields, scalars and reductions of each operation, and its name. */
 static const struct blas_row {
@@ -142,6 +143,7 @@ static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_
 
 qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
   if (args->wire == NULL) return BAD("column: wire is missing");
+  if ((uintptr_t)args->wire % 16 != 0) return BAD("column: wire is not at a multiple of 16 bytes");
   return column(ctx, "column", &args->lat, &args->field, args->rhs);
 }
 

@@ -219,7 +219,8 @@ typedef struct qk_space_args {
 
 /* ---- columns: one RHS in wire order against one lane of a block ------------------------------------
  *
- * wire: device memory, [t][z][y][x][spin][colour] of the local lattice, complex float or double.
+ * wire: device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the local lattice, complex float or
+ * double.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.

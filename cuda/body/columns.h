@@ -55,12 +55,36 @@ template <int N> QK_HD float take_scale(float *v) {
   return top < least ? 0 : top;
 }
 
+/* A tile is made of pieces of eight reals a site, as far as a multiple of eight goes. */
+enum { QK_COLUMN_PIECE = 8 };
+
+/* Piece k of a lane, without the scale of half precision. */
+template <class S> QK_HD void load_eight(const S *tile, int k, int lane, real<S> *v) {
+  const S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+#ifdef __CUDACC__
+  load_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+#else
+  for (int c = 0; c < QK_COLUMN_PIECE; c++) v[c] = widen(p[c * QK_TILE + lane]);
+#endif
+}
+template <class S> QK_HD void store_eight(S *tile, int k, int lane, const real<S> *v) {
+  S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
+#ifdef __CUDACC__
+  store_lane<S, QK_COLUMN_PIECE>(p, lane, v);
+#else
+  for (int c = 0; c < QK_COLUMN_PIECE; c++) narrow(v[c], p[c * QK_TILE + lane]);
+#endif
+}
+
 template <class S> QK_HD void load_one(const spinor<S> &f, spot at, double *v) {
   const S *p = f.data + at.tile * (QK_TILE * QK_SPINOR_REALS);
   double scale = 1;
   if constexpr (storage<S>::scaled) scale = f.scale[at.tile * QK_TILE + at.lane];
-  for (int c = 0; c < QK_SPINOR_REALS; c++)
-    v[c] = scale * (double)widen(p[inner<S, QK_SPINOR_REALS>(c, at.lane)]);
+  real<S> w[QK_SPINOR_REALS];
+  QK_UNROLL
+  for (int k = 0; k < QK_SPINOR_REALS / QK_COLUMN_PIECE; k++)
+    load_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
+  for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = scale * (double)w[c];
 }
 
 template <class S> QK_HD void store_one(const spinor<S> &f, spot at, const double *v) {
@@ -69,7 +93,35 @@ template <class S> QK_HD void store_one(const spinor<S> &f, spot at, const doubl
   for (int c = 0; c < QK_SPINOR_REALS; c++) w[c] = (real<S>)v[c];
   if constexpr (storage<S>::scaled)
     f.scale[at.tile * QK_TILE + at.lane] = take_scale<QK_SPINOR_REALS>(w);
-  for (int c = 0; c < QK_SPINOR_REALS; c++) narrow(w[c], p[inner<S, QK_SPINOR_REALS>(c, at.lane)]);
+  QK_UNROLL
+  for (int k = 0; k < QK_SPINOR_REALS / QK_COLUMN_PIECE; k++)
+    store_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
+}
+
+/* A site in wire order. */
+template <class T> QK_HD void load_wire(const T *p, double *v) {
+#ifdef __CUDACC__
+  constexpr int W = 16 / (int)sizeof(T);
+  T w[QK_SPINOR_REALS];
+  QK_UNROLL
+  for (int c = 0; c < QK_SPINOR_REALS; c += W) load_piece<T, W, true>(p + c, w + c);
+#else
+  const T *w = p;
+#endif
+  QK_UNROLL
+  for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = (double)w[c];
+}
+template <class T> QK_HD void store_wire(T *p, const double *v) {
+  T w[QK_SPINOR_REALS];
+  QK_UNROLL
+  for (int c = 0; c < QK_SPINOR_REALS; c++) w[c] = (T)v[c];
+#ifdef __CUDACC__
+  constexpr int W = 16 / (int)sizeof(T);
+  QK_UNROLL
+  for (int c = 0; c < QK_SPINOR_REALS; c += W) store_piece<T, W>(p + c, w + c);
+#else
+  for (int c = 0; c < QK_SPINOR_REALS; c++) p[c] = w[c];
+#endif
 }
 
 /* out = factor * basis in, on the spin index; in and out may not be the same. */
@@ -93,9 +145,10 @@ template <class S>
 QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n) {
   double in[QK_SPINOR_REALS], out[QK_SPINOR_REALS];
   int x[4];
-  for (int c = 0; c < QK_SPINOR_REALS; c++)
-    in[c] = a.is_double ? ((const double *)a.wire)[n * QK_SPINOR_REALS + c]
-                        : (double)((const float *)a.wire)[n * QK_SPINOR_REALS + c];
+  if (a.is_double)
+    load_wire((const double *)a.wire + n * QK_SPINOR_REALS, in);
+  else
+    load_wire((const float *)a.wire + n * QK_SPINOR_REALS, in);
   coordinates_of(a.lat.l, n, x);
   change_basis(a.basis, a.factor, in, out);
   store_one(f, column_spot(a.lat, f, a.rhs, x), out);
@@ -108,35 +161,13 @@ QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n)
   coordinates_of(a.lat.l, n, x);
   load_one(f, column_spot(a.lat, f, a.rhs, x), in);
   change_basis(a.basis, a.factor, in, out);
-  for (int c = 0; c < QK_SPINOR_REALS; c++)
-    if (a.is_double)
-      ((double *)a.wire)[n * QK_SPINOR_REALS + c] = out[c];
-    else
-      ((float *)a.wire)[n * QK_SPINOR_REALS + c] = (float)out[c];
+  if (a.is_double)
+    store_wire((double *)a.wire + n * QK_SPINOR_REALS, out);
+  else
+    store_wire((float *)a.wire + n * QK_SPINOR_REALS, out);
 }
 
 /* ---- columns between blocks ---- */
-
-/* A tile is made of pieces of eight reals a site, as far as a multiple of eight goes. */
-enum { QK_COLUMN_PIECE = 8 };
-
-/* Piece k of a lane, without the scale of half precision. */
-template <class S> QK_HD void load_eight(const S *tile, int k, int lane, real<S> *v) {
-  const S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
-#ifdef __CUDACC__
-  load_lane<S, QK_COLUMN_PIECE>(p, lane, v);
-#else
-  for (int c = 0; c < QK_COLUMN_PIECE; c++) v[c] = widen(p[c * QK_TILE + lane]);
-#endif
-}
-template <class S> QK_HD void store_eight(S *tile, int k, int lane, const real<S> *v) {
-  S *p = tile + k * (QK_TILE * QK_COLUMN_PIECE);
-#ifdef __CUDACC__
-  store_lane<S, QK_COLUMN_PIECE>(p, lane, v);
-#else
-  for (int c = 0; c < QK_COLUMN_PIECE; c++) narrow(v[c], p[c * QK_TILE + lane]);
-#endif
-}
 
 template <class S> QK_HD real<S> lane_scale([[maybe_unused]] const spinor<S> &f, spot at) {
   if constexpr (storage<S>::scaled) return f.scale[at.tile * QK_TILE + at.lane];

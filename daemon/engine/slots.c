@@ -5,6 +5,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/abreast.h"
 #include "daemon/engine/source.h"
 #include "daemon/engine/stage.h"
 
@@ -31,7 +32,7 @@ struct qk_slots {
   qk_setup_t *setup;
   qk_port_t *port;
   qk_stage_t *stage;
-  double *norms;             /* device, [nslot][2] */
+  double *norms;             /* device, [nslot + 1][2] */
   int waiting[QK_SEATS_MAX]; /* slots in the order in which they came */
   int nwaiting;
   uint64_t steps;
@@ -59,8 +60,8 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
   s->setup = setup;
   s->port = port;
   for (int i = 0; i < QK_SEATS_MAX; i++) s->slot[i].out.fd = -1;
-  status =
-      setup->ops->alloc(setup->ctx, (size_t)setup->nslot * 2 * sizeof(double), (void **)&s->norms);
+  status = setup->ops->alloc(setup->ctx, (size_t)(setup->nslot + 1) * 2 * sizeof(double),
+                             (void **)&s->norms);
   status = qk_comm_agree(setup->geom.comm, explain(s, status, err), err);
   if (status == QK_OK)
     status = qk_stage_create(setup, port->wire, setup->plan.staging, &s->stage, err);
@@ -110,9 +111,14 @@ static bool column_is_free(const qk_slots_t *slots, int column) {
   return qk_solver_slot(slots->setup->solver, column)->state == QK_SLOT_FREE;
 }
 
-int qk_slots_hungry(const qk_slots_t *slots) {
-  int n = -slots->nwaiting;
+static int free_columns(const qk_slots_t *slots) {
+  int n = 0;
   for (int c = 0; c < slots->setup->nslot; c++) n += column_is_free(slots, c);
+  return n;
+}
+
+int qk_slots_hungry(const qk_slots_t *slots) {
+  const int n = free_columns(slots) - slots->nwaiting;
   return n > 0 ? n : 0;
 }
 
@@ -203,37 +209,61 @@ typedef struct group {
   qk_err_t verdict[QK_SLOTS_MAX];
 } group_t;
 
-/* Whether sources are coming that those that are there could start together with: nothing is lost while none is solved. */
-static bool others_come(const qk_slots_t *slots) {
-  if (qk_slots_solving(slots)) return false;
+/* How many sources are on their way. */
+static int coming(const qk_slots_t *slots) {
+  int n = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
     const qk_berth_t *berth = slots->slot[slots->waiting[k]].berth;
-    if (berth != NULL && !qk_berth_settled(berth)) return true;
+    n += berth != NULL && !qk_berth_settled(berth);
   }
-  return false;
+  return n;
 }
 
 static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
   if (!is_staged(slots, slot)) return true;
-  return slot->berth != NULL && qk_berth_settled(slot->berth) && !others_come(slots);
+  return slot->berth != NULL && qk_berth_settled(slot->berth);
+}
+
+/* Whether member k of those that are ready does better to wait. Nothing is lost while none is solved. */
+static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
+  const qk_setup_t *s = slots->setup;
+  const slot_t *slot = &slots->slot[ready->slot[k]];
+  if (!is_staged(slots, slot)) return false;
+  if (!qk_slots_solving(slots)) return coming(slots) > 0;
+  if (slot->fill.ahead) return false;
+  const qk_slot_t *column[QK_SLOTS_MAX];
+  qk_beginning_t b = {.column = ready->column[k],
+                      .tol = slot->fill.tol,
+                      .coming = coming(slots),
+                      .crowded = slots->nwaiting > free_columns(slots)};
+  for (int c = 0; c < s->nslot; c++) column[c] = qk_solver_slot(s->solver, c);
+  for (int j = 0; j < ready->n; j++)
+    b.beginning += ready->column[j] / QK_ABREAST == b.column / QK_ABREAST;
+  return qk_abreast_waits(column, s->nslot, &b);
 }
 
 /* Those that are ready, into the solver for one where nothing else is there, or into free columns of the block. */
 static void choose(const qk_slots_t *slots, group_t *group) {
   const qk_setup_t *s = slots->setup;
-  *group = (group_t){.solver = s->solver};
+  group_t ready = {.solver = s->solver};
   int column = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
     const slot_t *slot = &slots->slot[slots->waiting[k]];
-    const bool ready = is_ready(slots, slot);
-    if (!ready && !slot->fill.ahead) continue;
+    const bool settled = is_ready(slots, slot);
+    if (!settled && !slot->fill.ahead) continue;
     while (column < s->nslot && !column_is_free(slots, column)) column++;
     if (column == s->nslot) break;
-    if (ready) {
-      group->slot[group->n] = slots->waiting[k];
-      group->column[group->n++] = column;
+    if (settled) {
+      ready.slot[ready.n] = slots->waiting[k];
+      ready.column[ready.n++] = column;
     }
     column++; /* or kept for the one that is ahead */
+  }
+  *group = (group_t){.solver = s->solver};
+  for (int k = 0; k < ready.n; k++) {
+    if (waits(slots, &ready, k)) continue;
+    group->slot[group->n] = ready.slot[k];
+    group->column[group->n++] = ready.column[k];
   }
   if (s->lone != NULL && slots->nwaiting == 1 && group->n == 1 && count(slots, SOLVING) == 0) {
     group->solver = s->lone;
@@ -425,16 +455,34 @@ static bool needs_berth(const qk_slots_t *slots, const slot_t *slot) {
   return slot->fill.shm_out[0] != '\0' && qk_stage_exists(slots->stage);
 }
 
+/* Of those in columns [first, end) that have ended, those that can leave join the n that do. */
+static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, int end, int *room,
+                int leaving[], int n) {
+  int with[QK_ABREAST], nwith = 0;
+  for (int i = 0; i < qk_slots_count(slots); i++) {
+    const slot_t *slot = &slots->slot[i];
+    if (slot->state != SOLVING || slot->solver != solver) continue;
+    if (slot->column < first || slot->column >= end) continue;
+    if (qk_slots_state(slots, i)->state != QK_SLOT_ENDED) continue;
+    if (needs_berth(slots, slot))
+      with[nwith++] = i;
+    else
+      leaving[n++] = i;
+  }
+  nwith = qk_abreast_leave(nwith, *room, slots->setup->plan.staging);
+  for (int k = 0; k < nwith; k++) leaving[n++] = with[k];
+  *room -= nwith;
+  return n;
+}
+
 /* Columns that have ended, as far as their solutions can leave. */
 static qk_status_t clear_columns(qk_slots_t *slots, qk_err_t *err) {
-  double norm2[QK_SLOTS_MAX][2];
-  int ended[QK_SLOTS_MAX], n = 0, room = qk_stage_room(slots->stage);
-  for (int i = 0; i < qk_slots_count(slots) && n < slots->setup->nslot; i++) {
-    const qk_slot_t *state = qk_slots_state(slots, i);
-    if (state == NULL || state->state != QK_SLOT_ENDED) continue;
-    if (needs_berth(slots, &slots->slot[i]) && room-- <= 0) continue;
-    ended[n++] = i;
-  }
+  const qk_setup_t *s = slots->setup;
+  double norm2[QK_SLOTS_MAX + 1][2];
+  int ended[QK_SLOTS_MAX + 1], n = 0, room = qk_stage_room(slots->stage);
+  if (s->lone != NULL) n = join(slots, s->lone, 0, 1, &room, ended, n);
+  for (int c = 0; c < s->nslot; c += QK_ABREAST)
+    n = join(slots, s->solver, c, c + QK_ABREAST, &room, ended, n);
   if (n == 0) return QK_OK;
   qk_status_t status = solution_norms(slots, ended, n, norm2, err);
   for (int k = 0; k < n && status == QK_OK; k++) {

@@ -4,7 +4,8 @@
  * Sources come from source.h, solutions go to shared memory through a port. The solver knows columns, the
  * front knows slots and tickets; here they meet. There are more slots than columns where fields are staged (stage.h):
  * a right-hand side has its slot from fill to result, and a column of the solver only while it is solved. Those that
- * wait for one take it in the order in which they came, but for those whose source is still on its way.
+ * wait for one take it in the order in which they came, but for those whose source is still on its way, and for
+ * what does better to begin together (abreast.h).
  *
  * One that finds nothing else there goes to the setup's solver of one column, where there is one, and stays; what
  * comes meanwhile goes to the block. The front does not know: slots are slots.

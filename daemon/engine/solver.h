@@ -75,6 +75,7 @@ qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, con
                                 const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
+/* A free slot shows what it was last. */
 const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
 int qk_solver_running(const qk_solver_t *solver);
 /* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. A failing

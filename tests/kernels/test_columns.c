@@ -94,6 +94,19 @@ Test(column, float32_wire_is_the_rounded_float64_wire) {
   kit_close(&kit);
 }
 
+Test(column, wire_of_odd_addresses_is_refused) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 1, false, QK_FULL}, 1);
+  char *wire = kit_alloc(&kit, (kit_components(&kit) + 1) * sizeof(double complex));
+  qk_column_args_t c = column(&kit, &b, 0, (double *)(wire + 8), one);
+  cr_expect_eq(kit.ops->column_export(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "multiple of 16"));
+  kit_free(&kit, wire);
+  block_free(&kit, &b);
+  kit_close(&kit);
+}
+
 Test(column, nan_and_infinity_are_not_lost) {
   kit_t kit;
   block_kit_open(&kit);

@@ -1,8 +1,10 @@
 /* What LOAD makes of its choices: which solver, how many slots, how much memory; and multigrid mended. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
@@ -186,6 +188,88 @@ static void lone_and_block(const char *solver) {
 Test(setup, what_is_alone_is_not_solved_as_a_block) {
   lone_and_block("bicgstab");
   lone_and_block("mg");
+}
+
+/* A source of noise in shared memory, to be unlinked. */
+static qk_fill_t upload_for(int slot, const char *name, size_t sites) {
+  const size_t reals = 24 * sites;
+  double *v = malloc(reals * sizeof *v);
+  const int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+  cr_assert(v != NULL && fd >= 0);
+  uint64_t seed = 1;
+  for (size_t i = 0; i < reals; i++) {
+    seed = 6364136223846793005u * seed + 1442695040888963407u;
+    v[i] = (double)(seed >> 40) * 0x1p-23 - 1;
+  }
+  cr_assert_eq(pwrite(fd, v, reals * sizeof *v, 0), (ssize_t)(reals * sizeof *v));
+  close(fd);
+  free(v);
+  qk_fill_t fill = noise_for(slot, (uint64_t)slot + 1);
+  fill.upload = fill.is_double = true;
+  fill.basis = QK_BASIS_DEGRAND_ROSSI;
+  snprintf(fill.shm_in, sizeof fill.shm_in, "%s", name);
+  return fill;
+}
+
+static void step(loaded_t *l) {
+  qk_result_t result[QK_SEATS_MAX];
+  qk_err_t err = {0};
+  int ended;
+  cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
+}
+
+/* Steps until both slots are solved, which began together. */
+static void step_until_both(loaded_t *l, int i, int k) {
+  const qk_slot_t *a, *b;
+  do {
+    step(l);
+    a = qk_slots_state(l->slots, i);
+    b = qk_slots_state(l->slots, k);
+  } while (a == NULL || b == NULL);
+  cr_expect_eq(a->iterations, b->iterations, "slots %d and %d: iterations %d and %d", i, k,
+               (int)a->iterations, (int)b->iterations);
+}
+
+/* Slot 0 begins, then 1 and 2, whose sources come meanwhile; 3 and 4 wait until then. All are alike. False: 1 and 2 began
+ * more than a quarter of a solve after 0. */
+static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
+  fill_slots(l, 1, &fill[0]);
+  while (qk_slots_state(l->slots, 0) == NULL) step(l);
+  fill_slots(l, 2, &fill[1]);
+  step_until_both(l, 1, 2);
+  const int64_t apart =
+      qk_slots_state(l->slots, 0)->iterations - qk_slots_state(l->slots, 1)->iterations;
+  cr_expect_gt(apart, 0);
+  fill_slots(l, 2, &fill[3]);
+  return apart <= whole / 4;
+}
+
+Test(setup, uploads_begin_beside_each_other_at_the_same_time) {
+  qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
+  load.lone = false;
+  load.mass = 0.01;
+  loaded_t l = must_load(&load);
+  char name[QK_SHM_NAME_MAX + 1];
+  snprintf(name, sizeof name, "/qk-test-%ld-abreast", (long)getpid());
+  qk_fill_t fill[5];
+  for (int i = 0; i < 5; i++) fill[i] = upload_for(i, name, 4 * 4 * 4 * 8);
+  qk_result_t result[QK_SEATS_MAX] = {0};
+  for (int i = 0; i < 3; i++) fill_slots(&l, 1, &fill[i]);
+  run_slots(&l, result); /* each column has been used */
+  const int64_t whole = result[0].iterations;
+  cr_assert(result[0].err.code == QK_OK && result[2].iterations == whole && whole >= 40, "%d",
+            (int)whole);
+
+  bool near = false;
+  for (int attempt = 0; attempt < 50 && !near; attempt++) {
+    near = begin_apart(&l, fill, whole);
+    if (near) step_until_both(&l, 3, 4);
+    run_slots(&l, result);
+  }
+  cr_expect(near, "sources take more than %d iterations to come", (int)whole / 4);
+  shm_unlink(name);
+  close_load(&l);
 }
 
 Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
