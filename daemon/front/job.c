@@ -270,7 +270,7 @@ static void let_go(qk_rhs_t *rhs, double now) {
 }
 
 void qk_job_settle(qk_job_t *job) {
-  if (job->forgotten && job->running == 0 && job->holds == 0) qk_job_destroy(job);
+  if (job->forgotten && !job->session && job->running == 0 && job->holds == 0) qk_job_destroy(job);
 }
 
 void qk_job_destroy(qk_job_t *job) {

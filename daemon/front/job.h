@@ -96,7 +96,7 @@ struct qk_job {
   struct qk_mount *mount; /* the setup that it is for; held */
   uint32_t dims[4];       /* of what that had loaded when the job was accepted */
   uint64_t config;        /* the digest of that gauge configuration */
-  bool forgotten;         /* freed as soon as nothing runs and nobody holds it */
+  bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
@@ -176,7 +176,7 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
                                    qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
-/* Destroys a forgotten job of which nothing runs and which nobody holds. */
+/* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
 void qk_job_settle(qk_job_t *job);
 /* Whether nothing of it is queued or runs, and its time without a client is over. */
 bool qk_job_detach_over(const qk_job_t *job, double now);

@@ -286,11 +286,13 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_err_t err = {0};
   const bool other = is_of_another(job);
   qk_server_adopt(session, job);
-  if (other) qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
-  if (other || qk_keep_bind(session, job, &err) != QK_OK ||
-      (job->ended < job->nrhs && job->mount->lane < 0 &&
-       qk_setups_place(job->mount, &err) != QK_OK))
-    give_up(server, job, &err);
+  if (other)
+    qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
+  else if (qk_keep_bind(session, job, &err) != QK_OK)
+    err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
+  else if (job->ended < job->nrhs && job->mount->lane < 0)
+    qk_setups_place(job->mount, &err);
+  if (err.code != QK_OK) give_up(server, job, &err);
   qk_dispatch_open(job);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);

@@ -91,6 +91,13 @@ class State:
         for path in self.memory():
             os.unlink(path)
 
+    def lose(self, request, rhs):
+        """The solutions of these right-hand sides; requests of one client, none of which was forgotten."""
+        with contextlib.closing(self.journal()) as db:
+            names = dict(db.execute('SELECT number, solution FROM rhs WHERE job = ?', (request,)))
+        for i in rhs:
+            os.unlink('/dev/shm' + names[i])
+
     def memory(self):
         return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(self.dir).encode()))
 

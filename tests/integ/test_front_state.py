@@ -323,6 +323,34 @@ def a_request_that_was_released_while_it_was_used_is_not_found_again(case):
 
 
 @tap.test
+def a_request_that_was_released_while_it_was_used_may_be_made_again_in_part(case):
+    """What used it also used one that is gone, and ends; then nobody needs it."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            kept = c.keep(13)
+            gone = c.keep()
+            c.contract(kept, request_b=gone, source=fake.HOLD_ONCE)
+            d.status_when(lambda s: s.counters.running == 1)
+            c.send(release=qk.Release(request=kept))
+            c.ping()
+            kill(d)
+        state.lose(kept, [12])
+        state.lose(gone, [0])
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            c2.contract(kept, request=c.request, request_b=gone, source=fake.HOLD_ONCE, expect=None)
+            c2.expect('accepted', skip=('progress', 'result'))
+            r, = results_of(c2, c.request, 1)
+            assert r.status == STATUS['NOT_FOUND'] and 'wait for it' in r.text, r
+            c2.request = c.request
+            refused = c2.contract(kept, expect='rejected')
+            assert refused.status == STATUS['NOT_FOUND'], refused
+            d.status_when(lambda s: s.counters.kept == 12)
+            c2.ack(c.request)
+            c2.contract(gone, expect=None)
+            c2.expect('accepted', skip=('result',))
+
+
+@tap.test
 def what_was_in_a_slot_of_a_client_that_left_is_gone(case):
     """The slot was still the engine's when the front was killed."""
     with State(case) as state:
