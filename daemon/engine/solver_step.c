@@ -46,8 +46,8 @@ static void record(qk_solver_t *s, int i, double r) {
   slot->history[slot->nhistory++] = (float)slot->residual;
 }
 
-/* With a preconditioner iterations are few and dear, and what ends a slot are passes over the whole block: of several
- * slots those that were filled together end together, in iterations of their own that are multiples of PACE. */
+/* With a preconditioner iterations are few, and slots that were filled together do best to end together (abreast.h): in
+ * iterations of their own that are multiples of PACE. */
 static bool in_step(const qk_solver_t *s, const qk_slot_t *slot) {
   return s->nslot == 1 || !s->params.precond.apply || slot->iterations % PACE == 0;
 }
