@@ -428,6 +428,11 @@ static void end(slot_t *slot, bool written, const qk_err_t *why) {
   slot->state = ENDED;
 }
 
+/* Whether a column that ended so leaves through a berth. */
+static bool needs_berth(const qk_slots_t *slots, const slot_t *slot, qk_status_t status) {
+  return slot->fill.shm_out[0] != '\0' && has_solution(status) && qk_stage_exists(slots->stage);
+}
+
 /* The solution leaves the column, which is free then. */
 static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) {
   const qk_field_t *x = qk_solver_solution(slot->solver, slot->column);
@@ -436,7 +441,7 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
   qk_err_t why = {0};
   qk_status_t status = QK_OK;
   qk_basis_export(slot->fill.basis, basis);
-  if (written && qk_stage_exists(slots->stage)) {
+  if (needs_berth(slots, slot, slot->result.err.code)) {
     status =
         qk_stage_store(slots->stage, &slot->out, basis, slot->fill.factor, x, &slot->berth, err);
     slot->state = LEAVING;
@@ -451,20 +456,16 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
   return status;
 }
 
-static bool needs_berth(const qk_slots_t *slots, const slot_t *slot) {
-  return slot->fill.shm_out[0] != '\0' && qk_stage_exists(slots->stage);
-}
-
 /* Of those in columns [first, end) that have ended, those that can leave join the n that do. */
 static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, int end, int *room,
                 int leaving[], int n) {
   int with[QK_ABREAST], nwith = 0;
   for (int i = 0; i < qk_slots_count(slots); i++) {
     const slot_t *slot = &slots->slot[i];
-    if (slot->state != SOLVING || slot->solver != solver) continue;
+    const qk_slot_t *state = qk_slots_state(slots, i);
+    if (state == NULL || state->state != QK_SLOT_ENDED || slot->solver != solver) continue;
     if (slot->column < first || slot->column >= end) continue;
-    if (qk_slots_state(slots, i)->state != QK_SLOT_ENDED) continue;
-    if (needs_berth(slots, slot))
+    if (needs_berth(slots, slot, state->status))
       with[nwith++] = i;
     else
       leaving[n++] = i;

@@ -272,6 +272,32 @@ Test(setup, uploads_begin_beside_each_other_at_the_same_time) {
   close_load(&l);
 }
 
+Test(setup, what_was_cancelled_does_not_wait_for_others_to_leave) {
+  qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
+  load.lone = false;
+  loaded_t l = must_load(&load);
+  cr_assert_lt(l.setup->plan.staging, 3);
+  char name[QK_SHM_NAME_MAX + 1];
+  snprintf(name, sizeof name, "/qk-test-%ld-cancelled", (long)getpid());
+  qk_fill_t fill[3];
+  qk_result_t result[QK_SEATS_MAX];
+  qk_err_t err = {0};
+  int ended = 0;
+  for (int i = 0; i < 3; i++) {
+    fill[i] = upload_for(i, name, 4 * 4 * 4 * 8);
+    fill[i].upload = false;
+    snprintf(fill[i].shm_out, sizeof fill[i].shm_out, "%s", name);
+  }
+  fill_slots(&l, 3, fill);
+  step(&l);
+  for (int i = 0; i < 3; i++) qk_slots_cancel(l.slots, i);
+  cr_assert_eq(qk_slots_retire(l.slots, result, &ended, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(ended, 3);
+  for (int i = 0; i < ended; i++) cr_expect_eq(result[i].err.code, QK_CANCELLED);
+  shm_unlink(name);
+  close_load(&l);
+}
+
 Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
   static const struct {
     const char *gauge;
