@@ -459,7 +459,7 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
 /* Of those in columns [first, end) that have ended, those that can leave join the n that do. */
 static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, int end, int *room,
                 int leaving[], int n) {
-  int with[QK_ABREAST], nwith = 0;
+  int with[QK_ABREAST] = {0}, nwith = 0;
   for (int i = 0; i < qk_slots_count(slots); i++) {
     const slot_t *slot = &slots->slot[i];
     const qk_slot_t *state = qk_slots_state(slots, i);
