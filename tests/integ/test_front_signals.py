@@ -81,6 +81,7 @@ def sighup_changes_what_is_logged(case):
         assert d.log(' debug quarkd dispatch: job .*: rhs 1: OK')
         s.write(log_level='warn', slots=3)
         hang_up(d, 'slots: "3" instead of "0" needs a restart')
+        d.log('log-level: warn instead of debug')
         logged = len(d.lines)
         check_solves(c)
         assert len(d.lines) == logged, d.lines[logged:]
