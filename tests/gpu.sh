@@ -234,8 +234,8 @@ if [ -n "$sanitizer" ]; then
         "$path" --jobs 8
     fi
   done
-  # What the benchmarks do not call: links in and out, boxes of the border, sources and columns.
-  for name in test_gaugefield test_kernels_columns; do
+  # What the benchmarks do not call: links in and out, boxes of the border, sources and columns, sums into what is fresh.
+  for name in test_gaugefield test_kernels_columns test_kernels_multi; do
     path=$(program $name)
     if [ -n "$path" ]; then
       check "memcheck $name" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
