@@ -52,6 +52,11 @@ def check_solves(client, n=2):
 LATER = {'FAKE_BEFORE': '1'}  # the engines of a second front are not the first
 
 
+def memory_of(state):
+    """The objects in shared memory of fronts with that state folder."""
+    return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(state).encode()))
+
+
 class State:
     """A state folder."""
 
@@ -99,7 +104,7 @@ class State:
             os.unlink('/dev/shm' + names[i])
 
     def memory(self):
-        return glob.glob('/dev/shm/quarkd-s%016x-*' % checksum(os.path.realpath(self.dir).encode()))
+        return memory_of(self.dir)
 
     def spool(self):
         return sorted(os.listdir(os.path.join(self.dir, 'spool')))

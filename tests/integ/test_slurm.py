@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import tap  # noqa: E402
 
 try:
-    from front_case import FAKE, check_solves, fake
+    from front_case import FAKE, check_solves, fake, memory_of
     from front_driver import STATUS, Client, Daemon, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -65,8 +65,11 @@ class Case:
     @contextlib.contextmanager
     def job(self, *options, **env):
         job = Job(self, **env)
-        with job.folder, job.start(*options) as d:
-            yield job, d
+        with job.folder:
+            with job.start(*options) as d:
+                yield job, d
+            for path in memory_of(job.path('test.state')):  # work that is left in a folder that goes
+                os.unlink(path)
 
 
 def hold(d, c):
