@@ -22,6 +22,7 @@ typedef struct options {
 
 enum {
   OPT_CLIENTS = 0x200,
+  OPT_DEPTH,
   OPT_RATE,
   OPT_THINK,
   OPT_RHS,
@@ -45,7 +46,11 @@ enum {
 };
 
 static const struct argp_option argp_options[] = {
-    {"clients", OPT_CLIENTS, "N", 0, "clients, each with one request at a time (4; with --rate 32)",
+    {"clients", OPT_CLIENTS, "N", 0,
+     "clients, each with --depth requests at a time (4; with --rate 32)", 1},
+    {"depth", OPT_DEPTH, "N", 0,
+     "closed loop: requests that a client has under way, the next ones uploaded while the first is "
+     "solved (1)",
      1},
     {"rate", OPT_RATE, "R", 0,
      "open loop: R requests a second arrive at random, whatever the daemon does", 1},
@@ -138,6 +143,8 @@ static void finish(const struct argp_state *state, options_t *o) {
   ctl_load_options_t *l = &o->load;
   if (l->rate > 0 && l->think > 0)
     argp_error(state, "--think is for closed loops, --rate for open ones");
+  if (l->depth > 1 && (l->rate > 0 || l->think > 0 || l->verify))
+    argp_error(state, "--depth is for closed loops without --think and --verify");
   if (l->verify && l->discard) argp_error(state, "--verify needs solutions: --sink=none has none");
   if (l->clients == 0) l->clients = l->rate > 0 ? OPEN_CLIENTS : CLOSED_CLIENTS;
   if (l->users > l->clients)
@@ -155,6 +162,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_CLIENTS:
     l->clients = ctl_integer(state, "clients", arg, 1, CTL_LOAD_CLIENTS);
+    return 0;
+  case OPT_DEPTH:
+    l->depth = ctl_integer(state, "depth", arg, 1, CTL_LOAD_DEPTH);
     return 0;
   case OPT_RATE:
     l->rate = ctl_real(state, "rate", arg, 1e-6, 1e6);
@@ -371,6 +381,7 @@ int ctl_bench(int argc, char **argv) {
       .children = children,
   };
   options_t o = {.load = {.users = 1,
+                          .depth = 1,
                           .seed = 1,
                           .rhs_min = 1,
                           .rhs_max = 1,

@@ -155,6 +155,7 @@ static void print_load(const ctl_bench_t *b) {
            o->clients);
   else
     printf("load        closed loop, %" PRIu64 " clients", o->clients);
+  if (o->depth > 1) printf(" with %" PRIu64 " requests under way each", o->depth);
   if (o->think > 0) printf(", thinking %g s%s", o->think, o->think_fixed ? "" : " on average");
   if (o->users > 1) printf(", %" PRIu64 " users", o->users);
   printf("; %u", o->rhs_min);
@@ -248,11 +249,12 @@ static json_t *load_json(const ctl_load_options_t *o) {
   for (int i = 0; i < o->ntol; i++) json_array_append_new(tol, json_real(o->tol[i]));
   for (int i = 0; i < o->nsource; i++)
     json_array_append_new(source, json_string(ctl_bench_source(o->source[i])));
-  return json_pack("{s:s, s:I, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:I}", "loop",
-                   o->rate > 0 ? "open" : "closed", "clients", (json_int_t)o->clients, "users",
-                   (json_int_t)o->users, "rate", o->rate > 0 ? json_real(o->rate) : json_null(),
-                   "think", json_real(o->think), "rhs_min", (int)o->rhs_min, "rhs_max",
-                   (int)o->rhs_max, "tol", tol, "source", source, "seed", (json_int_t)o->seed);
+  return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:o, s:o, s:I}", "loop",
+                   o->rate > 0 ? "open" : "closed", "clients", (json_int_t)o->clients, "depth",
+                   (json_int_t)o->depth, "users", (json_int_t)o->users, "rate",
+                   o->rate > 0 ? json_real(o->rate) : json_null(), "think", json_real(o->think),
+                   "rhs_min", (int)o->rhs_min, "rhs_max", (int)o->rhs_max, "tol", tol, "source",
+                   source, "seed", (json_int_t)o->seed);
 }
 
 static json_t *failed_json(const ctl_samples_t *rhs) {

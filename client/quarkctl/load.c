@@ -212,19 +212,26 @@ static end_t upload(client_t *c, const ctl_load_request_t *r, uint64_t request) 
   return DONE;
 }
 
-/* The next result of the request, with its solution in `field`. */
-static end_t next_result(client_t *c, uint64_t request, void *field, quark_result_t *result) {
+/* The next result of any request. */
+static end_t next_result(client_t *c, quark_result_t *result) {
   quark_error_t err;
   quark_event_t event;
   do {
     if (c->load->now) return ABANDONED;
     if (quark_event_next(c->conn, LOOK_MS, &event, &err) != QUARK_OK) return lost(c, &err);
-  } while (event.kind != QUARK_EVENT_RESULT || event.result.request != request);
+  } while (event.kind != QUARK_EVENT_RESULT);
   *result = event.result;
-  if (result->bytes > 0 &&
-      quark_download(c->conn, request, result->rhs, field, c->load->field_bytes, &err) != QUARK_OK)
+  return DONE;
+}
+
+/* The solution of a result, where it has one. */
+static end_t fetch(client_t *c, const quark_result_t *result, void *field) {
+  quark_error_t err;
+  if (result->bytes > 0 && quark_download(c->conn, result->request, result->rhs, field,
+                                          c->load->field_bytes, &err) != QUARK_OK)
     return lost(c, &err);
-  if (quark_ack(c->conn, request, (int32_t)result->rhs, &err) != QUARK_OK) return lost(c, &err);
+  if (quark_ack(c->conn, result->request, (int32_t)result->rhs, &err) != QUARK_OK)
+    return lost(c, &err);
   return DONE;
 }
 
@@ -264,7 +271,8 @@ static end_t verify_again(client_t *c, const ctl_load_request_t *r) {
   end_t end = submit(c, &one, &request);
   if (end != DONE) return end == REJECTED ? DONE : end;
   end = upload(c, &one, request);
-  if (end == DONE) end = next_result(c, request, c->other, &result);
+  if (end == DONE) end = next_result(c, &result);
+  if (end == DONE) end = fetch(c, &result, c->other);
   quark_release(c->conn, request, NULL);
   if (end != DONE || result.status != QUARK_OK) return end;
   const double off = norm(c->load, c->field, c->other) / norm(c->load, c->field, NULL);
@@ -276,65 +284,109 @@ static end_t verify_again(client_t *c, const ctl_load_request_t *r) {
 
 /* ---- a client -------------------------------------------------------------------------------- */
 
-/* Results as they come. Where the request is to be solved again, the solution of its first right-hand side stays in
- * c->field; *again tells. */
-static end_t collect(client_t *c, const ctl_load_request_t *r, uint64_t request,
-                     const ctl_sample_t *begun, bool *again) {
-  end_t end = DONE;
-  for (uint32_t i = 0; i < r->nrhs && end == DONE; i++) {
-    quark_result_t result;
-    void *field = r->again && *again ? c->other : c->field;
-    end = next_result(c, request, field, &result);
-    if (end != DONE) break;
-    ctl_sample_t s = *begun;
-    s.ended = ctl_seconds();
-    s.queue = result.queue_seconds;
-    s.solver = result.seconds;
-    s.iterations = result.iterations;
-    s.status = result.status;
-    if (!add_sample(&c->got.rhs, &s))
-      return lost(c, &(quark_error_t){.code = QUARK_NO_MEMORY, .text = "no memory for a sample"});
-    c->load->ended++;
-    if (c->load->options->verify && result.bytes > 0 && result.status == QUARK_OK)
-      verify_norm(c, &result, field);
-    if (r->again && result.rhs == 0 && result.status == QUARK_OK) {
-      if (field == c->other) memcpy(c->field, c->other, c->load->field_bytes);
-      *again = true;
-    }
-  }
-  return end;
+/* A request that is under way. */
+typedef struct flight {
+  ctl_load_request_t r;
+  uint64_t request;
+  ctl_sample_t sample; /* of its right-hand sides, what is the same for all */
+  uint32_t ended;
+  bool first; /* c->field has the solution of the first right-hand side, which is solved again */
+} flight_t;
+
+typedef struct flights {
+  flight_t at[CTL_LOAD_DEPTH];
+  uint64_t count;
+} flights_t;
+
+static end_t take_off(client_t *c, flights_t *flights, const ctl_load_request_t *r, double begun) {
+  flight_t *f = &flights->at[flights->count];
+  *f = (flight_t){.r = *r,
+                  .sample = {.begun = begun,
+                             .queue = NAN,
+                             .solver = NAN,
+                             .user = c->user,
+                             .measured = begun >= c->load->measured_from}};
+  const end_t end = submit(c, r, &f->request);
+  if (end != DONE) return end;
+  flights->count++;
+  return upload(c, r, f->request);
 }
 
-static end_t serve(client_t *c, const ctl_load_request_t *r, double begun) {
-  ctl_sample_t s = {.begun = begun,
-                    .queue = NAN,
-                    .solver = NAN,
-                    .user = c->user,
-                    .measured = begun >= c->load->measured_from};
-  uint64_t request;
-  bool again = false;
-  end_t end = submit(c, r, &request);
-  if (end != DONE) return end;
-  end = upload(c, r, request);
-  if (end == DONE) end = collect(c, r, request, &s, &again);
-  quark_release(c->conn, request, NULL);
+static end_t no_sample(client_t *c) {
+  return lost(c, &(quark_error_t){.code = QUARK_NO_MEMORY, .text = "no memory for a sample"});
+}
+
+static end_t land(client_t *c, flights_t *flights, const flight_t *f) {
+  const flight_t done = *f;
+  ctl_sample_t s = done.sample;
+  quark_release(c->conn, done.request, NULL);
+  flights->at[f - flights->at] = flights->at[--flights->count];
   s.ended = ctl_seconds();
-  if (end == DONE && !add_sample(&c->got.requests, &s))
-    return lost(c, &(quark_error_t){.code = QUARK_NO_MEMORY, .text = "no memory for a sample"});
-  return end == DONE && again ? verify_again(c, r) : end;
+  if (!add_sample(&c->got.requests, &s)) return no_sample(c);
+  return done.first ? verify_again(c, &done.r) : DONE;
+}
+
+/* Of a right-hand side that has ended. */
+static end_t take_result(client_t *c, flight_t *f, const quark_result_t *result) {
+  void *field = f->first ? c->other : c->field;
+  ctl_sample_t s = f->sample;
+  const end_t end = fetch(c, result, field);
+  if (end != DONE) return end;
+  s.ended = ctl_seconds();
+  s.queue = result->queue_seconds;
+  s.solver = result->seconds;
+  s.iterations = result->iterations;
+  s.status = result->status;
+  if (!add_sample(&c->got.rhs, &s)) return no_sample(c);
+  c->load->ended++;
+  f->ended++;
+  if (c->load->options->verify && result->bytes > 0 && result->status == QUARK_OK)
+    verify_norm(c, result, field);
+  f->first = f->first || (f->r.again && result->rhs == 0 && result->status == QUARK_OK);
+  return DONE;
+}
+
+/* The next result of those under way. */
+static end_t collect(client_t *c, flights_t *flights) {
+  quark_result_t result;
+  uint64_t i = 0;
+  end_t end = next_result(c, &result);
+  if (end != DONE) return end;
+  while (i < flights->count && flights->at[i].request != result.request) i++;
+  if (i == flights->count) return DONE; /* of a request that was given up */
+  flight_t *f = &flights->at[i];
+  end = take_result(c, f, &result);
+  return end == DONE && f->ended == f->r.nrhs ? land(c, flights, f) : end;
+}
+
+/* Takes the next requests as far as they may be under way. */
+static end_t fill(client_t *c, flights_t *flights, bool *more) {
+  while (*more && flights->count < c->load->options->depth) {
+    ctl_load_request_t r;
+    double begun;
+    *more = take(c, &r, &begun) && (begun <= ctl_seconds() || sleep_until(c->load, begun));
+    if (!*more) return DONE;
+    const uint64_t before = flights->count;
+    const end_t end = take_off(c, flights, &r, begun);
+    c->got.rejected += end == REJECTED;
+    c->got.abandoned += end != REJECTED && flights->count == before;
+    if (end == LOST || c->load->now) return end;
+  }
+  return DONE;
 }
 
 static void *run(void *arg) {
   client_t *c = arg;
-  ctl_load_request_t r;
-  double begun;
+  flights_t flights = {.count = 0};
+  bool more = true;
   end_t end = DONE;
-  while (end != LOST && take(c, &r, &begun)) {
-    if (begun > ctl_seconds() && !sleep_until(c->load, begun)) break;
-    end = serve(c, &r, begun);
-    c->got.rejected += end == REJECTED;
-    c->got.abandoned += end == ABANDONED || end == LOST;
+  while (end == DONE) {
+    end = fill(c, &flights, &more);
+    if (end == DONE && flights.count == 0) break;
+    if (end == DONE) end = collect(c, &flights);
   }
+  for (uint64_t i = 0; i < flights.count; i++) quark_release(c->conn, flights.at[i].request, NULL);
+  c->got.abandoned += flights.count;
   c->load->running--;
   return NULL;
 }

@@ -2,8 +2,8 @@
  * load.h: a load for a daemon: requests made from a seed, clients that send them, and what came of each.
  *
  * Requests  are a function of the options and of their number: the same seed makes the same ones, whoever sends them and
- *           when. In a closed loop each client takes the next request when its last is done and it has thought; in an
- *           open loop requests arrive at random times (Poisson) that do not wait for the daemon, and the first free client
+ *           when. In a closed loop each client has `depth` requests under way and takes the next one when one of them is
+ *           done and it has thought; in an open loop requests arrive at random times (Poisson) that do not wait for the daemon, and the first free client
  *           takes the next.
  * Time      is that of ctl_seconds(). The latency of a request begins when it was to be sent: in an open loop at its
  *           arrival, whether or not a client was free then or the daemon took it.
@@ -15,10 +15,12 @@
 
 #include "client/quarkctl/ctl.h"
 
-enum { CTL_LOAD_MIX = 16, CTL_LOAD_CLIENTS = 512 };
+enum { CTL_LOAD_MIX = 16, CTL_LOAD_CLIENTS = 512, CTL_LOAD_DEPTH = 64 };
 
 typedef struct ctl_load_options {
   uint64_t clients, users, seed;
+  uint64_t
+      depth; /* requests that a client has under way; more than 1: without rate, think and verify */
   uint64_t requests; /* that are measured; 0: no limit */
   double duration;   /* seconds that are measured; 0: no limit */
   double warmup;     /* seconds before them */

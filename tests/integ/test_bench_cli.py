@@ -13,7 +13,7 @@ import tap  # noqa: E402
 from cli_case import AGAIN, DATA, UNAVAILABLE, USAGE, Case  # noqa: E402
 
 SPREAD = {'samples', 'mean', 'p50', 'p90', 'p99', 'max'}
-KEYS = {'load': {'loop', 'clients', 'users', 'rate', 'think', 'rhs_min', 'rhs_max', 'tol', 'source', 'seed'},
+KEYS = {'load': {'loop', 'clients', 'depth', 'users', 'rate', 'think', 'rhs_min', 'rhs_max', 'tol', 'source', 'seed'},
         'requests': {'done', 'rejected', 'retried', 'abandoned', 'late'}, 'rhs': {'done', 'converged', 'iterations', 'failed'},
         'per_second': {'rhs', 'megabytes_in', 'megabytes_out'},
         'latency': {'request', 'rhs', 'queue', 'solver', 'elsewhere', 'rhs_by_user'},
@@ -92,6 +92,24 @@ def a_closed_loop_sends_the_requests_of_its_seed(case):
         assert abs(j['solver']['capacity'] - 4 * seconds) < 1e-9
         o = j['occupancy']
         assert o['saturated_seconds'] <= seconds + 0.2 and 0 <= o['occupancy'] <= 1, o
+        assert d.ctl('status', '--json').json['counters']['requests'] == 0
+
+
+@tap.test
+def clients_can_have_several_requests_under_way(case):
+    wanted = plan(case, '--requests=30', '--seed=4', *MIX)
+    with case.daemon('--slots=4') as d:
+        j = bench(d, '--clients=2', '--depth=3', '--requests=30', '--seed=4', *MIX)
+        assert j['load']['depth'] == 3 and j['requests']['done'] == 30 and j['requests']['abandoned'] == 0, j
+        assert j['rhs']['done'] == j['rhs']['converged'] == sum(r['rhs'] for r in wanted)
+        check_spread(j['latency']['request'], 30)
+        p = d.start_ctl('bench', '--json', '--clients=2', '--depth=3', '--rhs=4', '--source=upload', '--duration=1000')
+        while d.ctl('status', '--json').json['counters']['requests'] < 6:
+            assert p.poll() is None, p.communicate()
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=60)
+        j = json.loads(out)
+        assert j['interrupted'] and 0 < j['requests']['abandoned'] <= 6, j['requests']
         assert d.ctl('status', '--json').json['counters']['requests'] == 0
 
 
@@ -195,7 +213,8 @@ def nobody_there_and_bad_options(case):
     assert r.code == UNAVAILABLE and r.out == '', r
     for args in (['--clients=0'], ['--clients=many'], ['--rhs=0'], ['--rhs=5:2'], ['--rhs=1:1025'], ['--tol=0'], ['--tol=1e-8,'],
                  ['--source=cloud'], ['--source='], ['--sink=sky'], ['--dtype=f16'], ['--priority=10'], ['--rate=0'],
-                 ['--rate=5', '--think=1'], ['--think=1:often'], ['--users=9', '--clients=4'], ['--duration=0'], ['--requests=0'],
+                 ['--rate=5', '--think=1'], ['--depth=0'], ['--depth=65'], ['--depth=2', '--rate=5'], ['--depth=2', '--verify'], ['--depth=2', '--think=1'],
+                 ['--think=1:often'], ['--users=9', '--clients=4'], ['--duration=0'], ['--requests=0'],
                  ['--warmup=-1'], ['--seed=-1'], ['--verify', '--sink=none'], ['--list'], ['--user=' + 'x' * 100], ['surplus'],
                  ['--tol=' + ','.join(['1e-8'] * 17)]):
         r = case.ctl('bench', *args)
