@@ -377,10 +377,14 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
   return QK_OK;
 }
 
-/* Moves the upload to the end of the field; false where it is there already. */
+uint32_t qk_job_next_put(const qk_job_t *job) {
+  return (uint32_t)(job->upload_next / job->field_bytes);
+}
+
+/* Moves the upload to the end of the field; false where it is there already, or has been taken back to before it. */
 static bool pass_field(qk_job_t *job, uint32_t rhs) {
   const uint64_t end = (rhs + 1) * job->field_bytes;
-  if (end <= job->upload_next) return false;
+  if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;
   job->upload_next = end;
   qk_journal_mark_job(job);
   return job->rhs[rhs].state == QK_RHS_UPLOADING;
@@ -393,14 +397,12 @@ void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
   complete(rhs, 0);
 }
 
-qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk_err_t *err) {
-  const uint64_t next = job->upload_next / job->field_bytes;
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
+                             qk_err_t *err) {
   if (job->contraction || job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: no upload is due", rhs,
                    job->nrhs);
-  if (rhs > next)
-    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %llu is next", rhs,
-                   (unsigned long long)next);
+  if (rhs > next) return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %u is next", rhs, next);
   *wanted = rhs == next && job->rhs[rhs].state == QK_RHS_UPLOADING;
   return QK_OK;
 }

@@ -188,9 +188,12 @@ uint64_t qk_job_digest(const ProtobufCMessage *message);
  * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
                           double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
-/* A whole field that comes at once. *wanted: false where it is here already or its RHS has ended. QK_BAD_PROTOCOL: it is not
- * the one that is next. */
-qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, bool *wanted, qk_err_t *err);
+/* The right-hand side that an upload of whole fields goes on with. */
+uint32_t qk_job_next_put(const qk_job_t *job);
+/* A whole field that comes at once; next: the one that is due behind those that are on their way. *wanted: false where it is
+ * here already or its RHS has ended. QK_BAD_PROTOCOL: it is behind the one that is due. */
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
+                             qk_err_t *err);
 /* Takes the field, which has passed the check and may have been overtaken since then; checksum: of its bytes. *ready as in
  * qk_job_upload. */
 void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);

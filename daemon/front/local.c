@@ -12,14 +12,10 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/copy.h"
 #include "proto/control.h"
 
-enum {
-  BACKLOG = 64,
-  MESSAGES_A_TURN = 16,
-  COPY_BYTES = 256 * 1024,
-  SEALS = F_SEAL_SHRINK | F_SEAL_GROW
-};
+enum { BACKLOG = 64, MESSAGES_A_TURN = 16, COPIES = 2 /* of a connection at a time */ };
 
 static const double BIND_SECONDS = 5; /* for a new connection to say who it is */
 
@@ -37,28 +33,27 @@ typedef struct peer {
   qk_link_t link;
   qk_local_t *local; /* not to be used once fd is -1 */
   uv_poll_t poll;
-  int fd;    /* -1: closed */
-  int holds; /* the poll handle, and a copy under way */
+  int fd;         /* -1: closed */
+  int holds;      /* the poll handle, and copies under way */
+  qk_link_t puts; /* in the order in which they came */
+  int nputs;
   double since;
   bool bound;
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
 } peer_t;
 
-/* A field on its way into the space. */
-typedef struct copy {
-  uv_work_t work;
+typedef enum put_state { WAITING, COPYING, DONE } put_state_t;
+
+/* A field that was handed over. */
+typedef struct put {
+  qk_link_t link;
   peer_t *peer;
   uint64_t request;
   uint32_t rhs;
-  qk_shm_t *field;
-  qk_field_hash_t *hash;
-  int from;
-  uint64_t offset;
-  uint64_t announced, checksum;
-  qk_status_t status;
-  qk_err_t err;
-  uint8_t buffer[COPY_BYTES];
-} copy_t;
+  bool wanted; /* else there is nothing to copy */
+  put_state_t state;
+  qk_copy_t copy;
+} put_t;
 
 /* ---- connections --------------------------------------------------------------------------- */
 
@@ -70,8 +65,36 @@ static void on_closed(uv_handle_t *poll) {
   let_go(poll->data);
 }
 
+static put_t *put_at(qk_link_t *link) {
+  return QK_HOLDER(link, put_t, link);
+}
+
+static void take_off(put_t *put) {
+  qk_link_remove(&put->link);
+  put->peer->nputs--;
+}
+
+static void free_put(put_t *put) {
+  qk_copy_fini(&put->copy);
+  qk_free(put);
+}
+
+static void drop_put(put_t *put) {
+  take_off(put);
+  free_put(put);
+}
+
+/* All but those that threads are at. */
+static void drop_puts(peer_t *peer) {
+  for (qk_link_t *l = peer->puts.next, *next; l != &peer->puts; l = next) {
+    next = l->next;
+    if (put_at(l)->state != COPYING) drop_put(put_at(l));
+  }
+}
+
 static void close_peer(peer_t *peer) {
   if (peer->fd < 0) return;
+  drop_puts(peer);
   qk_link_remove(&peer->link);
   peer->local->count--;
   uv_close((uv_handle_t *)&peer->poll, on_closed);
@@ -155,135 +178,127 @@ static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__Loc
 
 /* ---- fields that come ---------------------------------------------------------------------- */
 
-/* On a thread of libuv. */
-static void copy_field(uv_work_t *work) {
-  copy_t *c = work->data;
-  const size_t bytes = c->field->bytes;
-  const int to = qk_shm_open(c->field, O_RDWR);
-  qk_field_hash_init(c->hash);
-  if (to < 0) c->status = qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
-  for (size_t at = 0; at < bytes && c->status == QK_OK;) {
-    const size_t want = bytes - at < COPY_BYTES ? bytes - at : COPY_BYTES;
-    const ssize_t n = pread(c->from, c->buffer, want, (off_t)(c->offset + at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      c->status = qk_fail(&c->err, QK_BAD_PROTOCOL, "a descriptor of a field ends at byte %zu", at);
-      break;
-    }
-    qk_field_hash_update(c->hash, c->buffer, (size_t)n);
-    c->status = qk_shm_write(to, c->buffer, (size_t)n, at, &c->err);
-    at += (size_t)n;
-  }
-  c->checksum = qk_field_hash_digest(c->hash);
-  if (c->status == QK_OK && c->checksum != c->announced)
-    c->status = qk_fail(&c->err, QK_BAD_PROTOCOL, "the checksum of a field is %016llx, not %016llx",
-                        (unsigned long long)c->checksum, (unsigned long long)c->announced);
-  if (to >= 0) close(to);
+static void on_message(uv_poll_t *poll, int status, int events);
+
+/* One that hands over more fields than are copied waits. */
+static bool is_full(const peer_t *peer) {
+  return peer->nputs >= QK_LOCAL_PUTS;
 }
 
-/* Takes the field of c where it is still wanted. */
-static void deliver(copy_t *c, qk_session_t *session) {
-  qk_server_t *server = c->peer->local->server;
+static void read_on(peer_t *peer) {
+  if (!is_full(peer)) uv_poll_start(&peer->poll, UV_READABLE, on_message);
+}
+
+static qk_rhs_t *fail_put(qk_job_t *job, const put_t *put) {
+  qk_rhs_t *failed;
+  qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_server_now(put->peer->local->server),
+                    &failed);
+  return failed;
+}
+
+/* Takes the field where it is still wanted. */
+static void deliver(put_t *put) {
+  qk_server_t *server = put->peer->local->server;
+  qk_session_t *session = session_of(put->peer);
+  qk_job_t *job = session ? qk_session_job(session, put->request) : NULL;
   qk_rhs_t *ready = NULL, *failed = NULL;
-  qk_job_t *job = qk_session_job(session, c->request);
   if (!job) return;
-  if (c->status == QK_OK) {
-    server->count.bytes_in += job->field_bytes;
-    server->count.bytes_local += job->field_bytes;
-    qk_job_put(job, c->rhs, c->field, c->checksum, &ready);
-    c->field = NULL;
+  if (put->copy.err.code != QK_OK) {
+    failed = fail_put(job, put);
   } else {
-    qk_job_put_failed(job, c->rhs, c->err.text, qk_server_now(server), &failed);
+    if (put->copy.field) {
+      server->count.bytes_in += job->field_bytes;
+      server->count.bytes_local += job->field_bytes;
+    }
+    qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
+    put->copy.field = NULL;
   }
   qk_data_arrived(server, session, job, ready, failed, true);
 }
 
-static void free_copy(copy_t *c) {
-  close(c->from);
-  qk_shm_destroy(c->field);
-  qk_field_hash_destroy(c->hash);
-  qk_free(c);
-}
+static void go_on(peer_t *peer);
 
-static void on_message(uv_poll_t *poll, int status, int events);
-
-static void after_copy(uv_work_t *work, int cancelled) {
-  copy_t *c = work->data;
-  peer_t *peer = c->peer;
-  (void)cancelled;
-  if (peer->fd >= 0) {
-    qk_session_t *session = session_of(peer);
-    if (c->status == QK_BAD_PROTOCOL)
-      offend(peer, c->err.text);
-    else if (session)
-      deliver(c, session);
-  }
-  if (peer->fd >= 0) uv_poll_start(&peer->poll, UV_READABLE, on_message);
-  free_copy(c);
+static void after_copy(qk_copy_t *copy) {
+  put_t *put = QK_HOLDER(copy, put_t, copy);
+  peer_t *peer = put->peer;
+  put->state = DONE;
+  if (peer->fd >= 0)
+    go_on(peer);
+  else
+    drop_put(put);
   let_go(peer);
 }
 
-static qk_status_t check_descriptor(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err) {
-  struct stat st;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & SEALS) != SEALS)
-    return qk_fail(err, QK_BAD_PROTOCOL,
-                   "a descriptor that is no memfd sealed against shrinking and growing");
-  if (fstat(fd, &st) != 0 || st.st_size < 0 || bytes > (uint64_t)st.st_size ||
-      offset > (uint64_t)st.st_size - bytes)
-    return qk_fail(err, QK_BAD_PROTOCOL, "a descriptor of %lld bytes: %llu from %llu on are needed",
-                   (long long)st.st_size, (unsigned long long)bytes, (unsigned long long)offset);
-  return QK_OK;
+static void start_copy(put_t *put) {
+  peer_t *peer = put->peer;
+  const qk_session_t *session = session_of(peer);
+  const qk_job_t *job = session ? qk_session_job(session, put->request) : NULL;
+  put->state = DONE;
+  if (!put->wanted || !job) return;
+  if (qk_copy_start(&put->copy, peer->poll.loop, job->space, job->field_bytes, after_copy) != QK_OK)
+    return;
+  put->state = COPYING;
+  peer->holds++;
 }
 
-/* Begins to copy the field, and to pause the peer; takes fd on success. QK_NO_MEMORY. */
-static qk_status_t start_copy(peer_t *peer, const qk_job_t *job, const Quark__LocalPut *put, int fd,
-                              qk_err_t *err) {
-  copy_t *c = qk_malloc(sizeof *c);
-  if (!c) return qk_fail(err, QK_NO_MEMORY, "no memory to copy a right-hand side");
-  memset(c, 0, offsetof(copy_t, buffer));
-  c->hash = qk_field_hash_create();
-  if (!c->hash || qk_shm_create_bare(job->space, job->field_bytes, &c->field, err) != QK_OK) {
-    qk_field_hash_destroy(c->hash);
-    qk_free(c);
-    return qk_fail(err, QK_NO_MEMORY, "%s", err->text[0] ? err->text : "no memory for a checksum");
+/* Begins copies, and takes fields that are here, in the order in which they were handed over. */
+static void go_on(peer_t *peer) {
+  int copying = 0;
+  for (qk_link_t *l = peer->puts.next; l != &peer->puts && copying < COPIES; l = l->next) {
+    if (put_at(l)->state == WAITING) start_copy(put_at(l));
+    copying += put_at(l)->state == COPYING;
   }
-  c->peer = peer;
-  c->request = put->request;
-  c->rhs = put->rhs;
-  c->from = fd;
-  c->offset = put->offset;
-  c->announced = put->checksum;
-  c->work.data = c;
-  peer->holds++;
-  uv_poll_stop(&peer->poll);
-  uv_queue_work(peer->poll.loop, &c->work, copy_field, after_copy);
-  return QK_OK;
+  while (peer->fd >= 0 && !qk_link_alone(&peer->puts)) {
+    put_t *first = put_at(peer->puts.next);
+    if (first->state != DONE) break;
+    if (first->copy.err.code == QK_BAD_PROTOCOL) {
+      offend(peer, first->copy.err.text);
+      return;
+    }
+    take_off(first);
+    deliver(first); /* which may close the connection */
+    free_put(first);
+  }
+  if (peer->fd >= 0) read_on(peer);
+}
+
+/* Which field the job waits for behind those that were handed over. */
+static uint32_t next_put(const peer_t *peer, const qk_job_t *job) {
+  uint32_t next = qk_job_next_put(job);
+  for (const qk_link_t *l = peer->puts.next; l != &peer->puts; l = l->next) {
+    const put_t *put = QK_HOLDER(l, put_t, link);
+    next += put->request == job->request && put->rhs == next;
+  }
+  return next;
 }
 
 /* True where it has taken fd. */
-static bool on_put(peer_t *peer, qk_session_t *session, const Quark__LocalPut *put, int fd) {
-  qk_server_t *server = peer->local->server;
+static bool on_put(peer_t *peer, const qk_session_t *session, const Quark__LocalPut *m, int fd) {
   qk_err_t err = {0};
   bool wanted = false;
-  qk_rhs_t *ready = NULL, *failed = NULL;
-  qk_job_t *job = qk_session_job(session, put->request);
-  if (!job && put->request <= session->newest) return false; /* it is over */
+  const qk_job_t *job = qk_session_job(session, m->request);
+  if (!job && m->request <= session->newest) return false; /* it is over */
   if (!job)
     qk_fail(&err, QK_BAD_PROTOCOL, "a field of a request that was not accepted");
-  else if (qk_job_check_put(job, put->rhs, &wanted, &err) == QK_OK)
-    check_descriptor(fd, put->offset, job->field_bytes, &err);
-  if (err.code != QK_OK) {
-    offend(peer, err.text);
+  else if (qk_job_check_put(job, m->rhs, next_put(peer, job), &wanted, &err) == QK_OK)
+    qk_copy_check(fd, m->offset, job->field_bytes, &err);
+  put_t *put = err.code == QK_OK ? qk_calloc(1, sizeof *put) : NULL;
+  if (!put) {
+    offend(peer, err.code != QK_OK ? err.text : "no memory for a field");
     return false;
   }
-  if (wanted && start_copy(peer, job, put, fd, &err) == QK_OK) return true;
-  if (wanted)
-    qk_job_put_failed(job, put->rhs, err.text, qk_server_now(server), &failed);
-  else
-    qk_job_put(job, put->rhs, NULL, 0, &ready);
-  qk_data_arrived(server, session, job, ready, failed, true);
-  return false;
+  put->peer = peer;
+  put->request = m->request;
+  put->rhs = m->rhs;
+  put->wanted = wanted;
+  put->copy.from = fd;
+  put->copy.offset = m->offset;
+  put->copy.announced = m->checksum;
+  qk_link_init(&put->link);
+  qk_list_append(&peer->puts, &put->link);
+  peer->nputs++;
+  go_on(peer);
+  return true;
 }
 
 /* ---- the socket ---------------------------------------------------------------------------- */
@@ -332,6 +347,7 @@ static bool handle(peer_t *peer, const Quark__LocalRequest *m, const int *fd, in
   }
 }
 
+/* False: no more for now. */
 static bool read_message(peer_t *peer) {
   uint8_t data[QK_LOCAL_MAX];
   int fd[2], count;
@@ -348,7 +364,7 @@ static bool read_message(peer_t *peer) {
     close_peer(peer);
   if (m) quark__local_request__free_unpacked(m, NULL);
   for (int i = 0; i < count && !taken; i++) close(fd[i]);
-  return !taken;
+  return true;
 }
 
 static void on_message(uv_poll_t *poll, int status, int events) {
@@ -356,7 +372,8 @@ static void on_message(uv_poll_t *poll, int status, int events) {
   (void)events;
   if (status < 0) close_peer(peer);
   for (int i = 0; i < MESSAGES_A_TURN && peer->fd >= 0; i++)
-    if (!read_message(peer)) return;
+    if (is_full(peer) || !read_message(peer)) break;
+  if (peer->fd >= 0 && is_full(peer)) uv_poll_stop(&peer->poll);
 }
 
 static void add_peer(qk_local_t *local, int fd) {
@@ -377,9 +394,10 @@ static void add_peer(qk_local_t *local, int fd) {
   peer->since = qk_server_now(local->server);
   peer->poll.data = peer;
   qk_link_init(&peer->link);
+  qk_link_init(&peer->puts);
   qk_list_append(&local->peers, &peer->link);
   local->count++;
-  uv_poll_start(&peer->poll, UV_READABLE, on_message);
+  read_on(peer);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events) {

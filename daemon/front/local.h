@@ -3,9 +3,10 @@
  * the private folder, beside the two of ZeroMQ and on the same loop.
  *
  * Trust     Only processes of this user, and of root, are let in. What comes is a sealed memfd that its client may still write to:
- *           libuv's threads read it by pread into a segment of the front's space, one field of a connection at a time, and make
- *           the checksum of what they have read. Nothing of it is ever mapped. Reading from a connection pauses meanwhile, so
- *           that one that sends faster than its fields are copied waits.
+ *           libuv's threads copy it into a segment of the front's space (copy.h), two fields of a connection at a time, and
+ *           they are taken in the order in which they were handed over. Solutions are handed out meanwhile. A connection with
+ *           QK_LOCAL_PUTS fields that have not been taken is not read from, so that one that sends faster than its fields
+ *           are copied waits.
  *           Roles are not asked for again: the token came by a connection that had one, and who runs as this user has its keys.
  * Offences  close the connection and nothing else: the client goes on with the data socket.
  */

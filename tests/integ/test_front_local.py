@@ -177,6 +177,75 @@ def memory_of_large_fields_is_used_again_but_not_under_a_client(case):
 
 
 @tap.test
+def solutions_are_handed_out_while_fields_are_copied(case):
+    sites, puts = 16 * 16 * 16 * 8, 7
+    with case.daemon(dims='16x16x16x8') as d, Client(d) as c, Local(c) as local:
+        b = field(sites)
+        data = b.tobytes()
+        fd = memfd(data)
+        for _ in range(5):  # who is slow to ask may find everything done
+            one = c.submit(1)
+            local.put(one.request, 0, data, fd)
+            r, = c.results(1)
+            many = c.submit(puts)
+            d.process.send_signal(signal.SIGSTOP)  # all that follows is there at once
+            for i in range(puts):
+                local.put(many.request, i, data, fd)
+            local.send(fetch=qk.LocalFetch(request=r.request, rhs=0))
+            d.process.send_signal(signal.SIGCONT)
+            _, (solution,), _, _ = socket.recv_fds(local.socket, 256, 4)
+            c.ping()
+            arrived = max([0] + [e.next for name, e in c.later if name == 'credit' and e.request == many.request])
+            assert os.pread(solution, len(data), 0) == (2 * b).tobytes()
+            os.close(solution)
+            results = c.results(puts)
+            assert [x.status for x in results] == [0] * puts
+            assert np.array_equal(local.fetch(results[-1]), 2 * b)
+            c.ack(one.request)
+            c.ack(many.request)
+            if arrived < puts * len(data):
+                return
+        raise AssertionError('the solution came when all fields had been copied')
+
+
+@tap.test
+def fields_are_taken_in_the_order_in_which_they_were_handed_over(case):
+    """Small ones behind a large one that is being copied; what is wrong ends what is behind it."""
+    sites = 16 * 16 * 16 * 8
+    with case.daemon(dims='16x16x16x8') as d, Client(d) as c:
+        b = field(sites)
+        data = b.tobytes()
+        fd = memfd(data)
+        with Local(c) as local:
+            a = c.submit(20)
+            for i in range(20):  # more than are read ahead
+                local.put(a.request, i, data, fd)
+            results = c.results(20)
+            assert sorted((x.rhs, x.status) for x in results) == [(i, 0) for i in range(20)]
+            credits = [e.next for name, e in c.later if name == 'credit' and e.request == a.request]
+            assert credits == sorted(credits)
+            c.ack(a.request)
+        with Local(c) as local:
+            a = c.submit(4)
+            d.process.send_signal(signal.SIGSTOP)
+            for i in range(4):
+                local.put(a.request, i, data, fd, **({'checksum': 1} if i == 2 else {}))
+            d.process.send_signal(signal.SIGCONT)
+            assert local.is_closed()
+        assert d.log('connection closed: the checksum of a field is')
+        c.upload(a, [b] * 4, begin=2 * len(data))
+        assert sorted((x.rhs, x.status) for x in c.results(4)) == [(i, 0) for i in range(4)]
+        with Local(c) as local:
+            a = c.submit(3)
+            d.process.send_signal(signal.SIGSTOP)
+            for i in (0, 2):  # none may be left out
+                local.put(a.request, i, data, fd)
+            d.process.send_signal(signal.SIGCONT)
+            assert local.is_closed()
+        assert d.log('rhs = 2 where 1 is next')
+
+
+@tap.test
 def the_daemon_may_have_no_local_socket(case):
     with case.daemon('--local', 'no') as d, Client(d) as c:
         assert not c.welcome.HasField('local_path')
@@ -454,9 +523,10 @@ def any_allocation_can_fail(case):
                 try:
                     with Local(c) as local:
                         local.put(1, 0, b.tobytes())
-                        local.send(fetch=qk.LocalFetch(request=1, rhs=0))  # is read when the field has been
+                        local.send(fetch=qk.LocalFetch(request=1, rhs=0))  # is read behind the put
                         if not local.socket.recv(256):
                             raise BrokenPipeError
+                        credit_for(c, FIELD)
                 except (BrokenPipeError, ConnectionResetError):
                     c.upload(accepted[1], [b])
                 r = c.expect('result')
