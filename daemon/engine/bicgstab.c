@@ -135,7 +135,7 @@ static bool vanishes(const double c[2]) {
 static qk_status_t bicgstab_iterate(qk_solver_t *s) {
   qk_status_t status = QK_OK;
   for (int i = 0; i < s->check && !status; i++) status = bicgstab_iteration(s);
-  if (!status) status = qk_solver_fetch(s);
+  if (!status) status = qk_solver_await(s);
   if (status) return status;
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)

@@ -97,7 +97,7 @@ static qk_status_t cg_iterate(qk_solver_t *s) {
     if (!status) status = gradient(s, 1 - m->now);
     m->now = 1 - m->now;
   }
-  if (!status) status = qk_solver_fetch(s);
+  if (!status) status = qk_solver_await(s);
   if (status) return status;
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)

@@ -297,7 +297,7 @@ static qk_status_t gcr_iterate(qk_solver_t *s) {
     status = end_runs(s);
     if (!status) status = gcr_iteration(s, i);
   }
-  if (!status) status = qk_solver_fetch(s);
+  if (!status) status = qk_solver_await(s);
   if (status) return status;
   const int last = entry_of(m, 1);
   for (int slot = 0; slot < s->nslot; slot++) {

@@ -49,6 +49,19 @@ static qk_status_t explain(const qk_slots_t *slots, qk_status_t status, qk_err_t
   return qk_setup_explain(slots->setup, status, err);
 }
 
+/* What is beside the solver's iterations. */
+static qk_status_t begin_copies(void *self) {
+  const qk_slots_t *slots = self;
+  qk_err_t err;
+  return qk_stage_copy(slots->stage, &err);
+}
+
+static void set_beside(const qk_slots_t *slots, qk_beside_t beside) {
+  const qk_setup_t *s = slots->setup;
+  qk_solver_set_beside(s->solver, beside);
+  if (s->lone != NULL) qk_solver_set_beside(s->lone, beside);
+}
+
 qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) {
   qk_setup_t *setup = port->setup;
   qk_slots_t *s = qk_calloc(1, sizeof *s);
@@ -69,6 +82,7 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
     qk_slots_destroy(s);
     return status;
   }
+  set_beside(s, (qk_beside_t){begin_copies, s});
   *slots = s;
   return QK_OK;
 }
@@ -76,6 +90,7 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
 void qk_slots_destroy(qk_slots_t *slots) {
   if (slots == NULL) return;
   const qk_setup_t *s = slots->setup;
+  set_beside(slots, (qk_beside_t){NULL, NULL});
   qk_stage_destroy(slots->stage);
   for (int i = 0; i < QK_SEATS_MAX; i++) qk_segment_close(&slots->slot[i].out);
   if (slots->norms != NULL) s->ops->free(s->ctx, slots->norms);
@@ -362,19 +377,24 @@ void qk_slots_cancel(qk_slots_t *slots, int i) {
   if (slot->state == SOLVING) qk_solver_cancel(slot->solver, slot->column);
 }
 
+/* Whether the solver begins copies, when the device has its iterations: those of several ranks are given to it bit by bit,
+ * and are nearly over then. */
+static bool begins_copies(const qk_slots_t *slots) {
+  return qk_slots_solving(slots) && qk_comm_size(slots->setup->geom.comm) == 1;
+}
+
+/* Copies are waited for behind the iteration that they ran beside. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
-  /* copies are waited for behind the iteration that they ran beside */
-  const bool beside = qk_slots_solving(slots);
-  qk_status_t status = beside ? QK_OK : qk_stage_poll(slots->stage, err);
+  qk_status_t status = qk_slots_solving(slots) ? QK_OK : qk_stage_poll(slots->stage, err);
   if (status == QK_OK) status = feed(slots, err);
-  if (status == QK_OK) status = qk_stage_copy(slots->stage, err);
-  if (status != QK_OK) return status;
-  slots->steps += qk_slots_solving(slots);
+  if (status == QK_OK && !begins_copies(slots)) status = qk_stage_copy(slots->stage, err);
+  if (status != QK_OK || !qk_slots_solving(slots)) return status;
+  slots->steps++;
   if (s->lone) status = qk_solver_step(s->lone);
   if (status == QK_OK) status = qk_solver_step(s->solver);
   status = explain(slots, status, err);
-  return status == QK_OK && beside ? qk_stage_poll(slots->stage, err) : status;
+  return status == QK_OK ? qk_stage_poll(slots->stage, err) : status;
 }
 
 /* ---- out ----------------------------------------------------------------------------------------- */

@@ -55,6 +55,15 @@ qk_status_t qk_solver_fetch(qk_solver_t *s) {
   return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_HOST);
 }
 
+void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
+  s->beside = beside;
+}
+
+qk_status_t qk_solver_await(qk_solver_t *s) {
+  qk_status_t status = s->beside.begin ? s->beside.begin(s->beside.self) : QK_OK;
+  return status ? status : qk_solver_fetch(s);
+}
+
 qk_status_t qk_solver_store(qk_solver_t *s) {
   return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_DEVICE);
 }

@@ -75,6 +75,14 @@ qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, con
                                 const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
+/* What else is to run while a step does. begin is called when the device has been given the iterations of a step, before
+ * they are waited for: what it puts on queue 1 runs beside them and takes no time of the host that the device waits for.
+ * Another status than QK_OK is that of the step. */
+typedef struct qk_beside {
+  qk_status_t (*begin)(void *self); /* NULL: nothing */
+  void *self;
+} qk_beside_t;
+void qk_solver_set_beside(qk_solver_t *solver, qk_beside_t beside);
 /* A free slot shows what it was last. */
 const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
 int qk_solver_running(const qk_solver_t *solver);

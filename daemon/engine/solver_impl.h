@@ -35,7 +35,7 @@ typedef struct qk_method {
    * NULL: xi is always up to date. */
   qk_status_t (*gather)(qk_solver_t *s, const uint8_t *mask);
   /* s->check iterations of all running slots. Leaves s->trace[i][slot] = |r|^2 after iteration i and
-   * s->broken[slot]: the recursion cannot go on. */
+   * s->broken[slot]: the recursion cannot go on. Waits by qk_solver_await. */
   qk_status_t (*iterate)(qk_solver_t *s);
 } qk_method_t;
 
@@ -73,6 +73,7 @@ struct qk_solver {
   const qk_method_t *method;
   void *method_state;
   qk_solver_params_t params;
+  qk_beside_t beside;
   int nslot, check;
   int refresh; /* iterations after which r is recomputed in double */
 
@@ -116,6 +117,8 @@ static inline double *qk_scalar_host(const qk_solver_t *s, int k, int slot) {
 /* The whole block to the mirror (waits), and back. */
 qk_status_t qk_solver_fetch(qk_solver_t *s);
 qk_status_t qk_solver_store(qk_solver_t *s);
+/* The same as fetch at the end of iterations, with what runs beside them begun first. */
+qk_status_t qk_solver_await(qk_solver_t *s);
 
 /* Sums n scalars at `red` over the ranks. */
 qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n);

@@ -216,13 +216,10 @@ qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
   const qk_setup_t *s = stage->setup;
   qk_status_t status = QK_OK;
-  bool waits = false;
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
     if (b->state != STANDING) continue;
-    if (b->out && !waits) status = s->ops->queue_wait(s->ctx, 1, 0);
-    waits = waits || b->out;
-    if (status == QK_OK) status = copy(stage, b);
+    status = copy(stage, b);
     b->state = COPYING;
   }
   return qk_setup_explain(s, status, err);
@@ -289,6 +286,8 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   segment->fd = -1;
   const qk_column_args_t args = column_args(stage, b, matrix, factor, field);
   qk_status_t status = s->ops->column_export(s->ctx, &args);
+  /* what its copy waits for: not for what is put on queue 0 before the copy begins */
+  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
   b->state = STANDING;
   *berth = b;
   return qk_setup_explain(s, status, err);

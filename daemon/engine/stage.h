@@ -31,7 +31,7 @@ bool qk_berth_settled(const qk_berth_t *berth);
 
 /* Everything moves on, to where copies between pinned memory and the device begin. Waits for the copies that have begun. */
 qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err);
-/* These copies begin: to be called where the solver is next, which they run beside. What starts and ends slots is many
+/* These copies begin: to be called where the solver is at work, which they run beside. What starts and ends slots is many
  * small copies, which would stand behind them. */
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 
