@@ -76,7 +76,7 @@ note() { # name verdict seconds
 run_check() { # index name command...
   local i=$1 name=$2 start=$SECONDS status verdict=passed
   shift 2
-  timeout 300 "$@" >"$log/$i.out" 2>&1
+  timeout -k 10 300 "$@" >"$log/$i.out" 2>&1
   status=$?
   if [ $status -ne 0 ]; then
     verdict="FAILED ($status)"
@@ -275,10 +275,10 @@ if [ $quick = 0 ]; then
     if [ -n "$bench_solve" ]; then
       "$bench_solve" --gauge "$log/thermal.1000.lime" --kappa 0.1333 --csw 1.769 --batch 1,8,16 --methods bicgstab || failed=1
     fi
-    if [ -n "$bench_mg" ]; then timeout 120 "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
+    if [ -n "$bench_mg" ]; then timeout -k 10 120 "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
     bench_restart=$(program bench_restart)
     if [ -n "$bench_restart" ]; then
-      timeout 120 "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1
+      timeout -k 10 120 "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1
     fi
   fi
 fi
