@@ -189,13 +189,6 @@ static void read_on(peer_t *peer) {
   if (!is_full(peer)) uv_poll_start(&peer->poll, UV_READABLE, on_message);
 }
 
-static qk_rhs_t *fail_put(qk_job_t *job, const put_t *put) {
-  qk_rhs_t *failed;
-  qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_server_now(put->peer->local->server),
-                    &failed);
-  return failed;
-}
-
 /* Takes the field where it is still wanted. */
 static void deliver(put_t *put) {
   qk_server_t *server = put->peer->local->server;
@@ -204,7 +197,7 @@ static void deliver(put_t *put) {
   qk_rhs_t *ready = NULL, *failed = NULL;
   if (!job) return;
   if (put->copy.err.code != QK_OK) {
-    failed = fail_put(job, put);
+    qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_server_now(server), &failed);
   } else {
     if (put->copy.field) {
       server->count.bytes_in += job->field_bytes;

@@ -6,11 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/server.h"
+
+enum { DESCRIPTORS = 65536 };
 
 /* Idle OpenMP threads of a CPU engine spin for milliseconds by default, against each other where the
  * cores are shared; libgomp reads this before the engine's main. What the user has set stays. */
@@ -26,6 +29,14 @@ static void share_cores(void) {
   setenv("UV_THREADPOOL_SIZE", text, 0);
 }
 
+/* Shells and systemd begin with 1024, for the sake of programs that use select(). */
+static void raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS) return;
+  limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv) {
   int exit_code = 0;
   qk_settings_t settings;
@@ -38,6 +49,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   calm_openmp();
   share_cores();
+  raise_descriptors();
   qk_server_t *server = qk_malloc(sizeof *server);
   if (server) {
     exit_code = qk_server_run(server, &settings);

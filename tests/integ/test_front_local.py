@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import resource
 import signal
 import socket
 import stat
@@ -568,10 +569,21 @@ def what_was_put_outlives_the_front(case):
 
 
 @tap.test
+def the_front_takes_the_descriptors_that_it_may_have(case):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with case.daemon() as d:
+            most = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+            assert resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE) == (most, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@tap.test
 def the_front_runs_out_of_descriptors(case):
     """Connections beyond what there is wait or are closed; nobody who is served notices."""
     with case.daemon() as d, Client(d) as c, Local(c) as local:
-        import resource
         limit = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (descriptors(d) + 4, limit[1]))
         crowd = [Local(c, bind=False) for _ in range(20)]
