@@ -28,6 +28,8 @@
  *            (its lease, about a minute). After reconnect_ms without the daemon, or when it refuses
  *            the session, the connection is dead: all calls return the reason, and only quark_close
  *            is left.
+ * Throughput The daemon solves fastest while something waits for its slots: submit and upload the next
+ *            request before the last one has ended. quark_event_next tells of all of them.
  */
 #ifndef QUARK_H
 #define QUARK_H
