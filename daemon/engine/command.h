@@ -71,7 +71,7 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A turn of CONTRACT is one of WORK with correlators before it, one of MEND one of WORK with multigrid mended
+/* A turn of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with multigrid mended
  * before it. ADOPT: another front is there, and nothing of what the one before asked for goes on. */
 typedef enum qk_turn_kind {
   QK_TURN_WORK,

@@ -4,85 +4,196 @@
 
 #include "daemon/base/mem.h"
 
-typedef struct run {
+struct qk_correlator {
   qk_port_t *port;
-  const qk_correlate_t *what;
-  qk_tick_fn *tick;
-  void *arg;
+  qk_stage_t *stage;
+  qk_correlate_t what;
   qk_object_t out;
   double *numbers;
-  qk_field_t *a, *b; /* b NULL: a */
-  qk_err_t *err;
-} run_t;
+  qk_field_t *field[2]; /* propagators; the second NULL: the first */
+  int columns;          /* of them together */
+  int begun, here;      /* columns that have begun to come, and that are in their fields */
+  qk_berth_t *berth[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
+};
 
-static size_t result_bytes(const run_t *r) {
-  const qk_correlate_t *what = r->what;
+/* ---- begin and end ---------------------------------------------------------------------------------- */
+
+static size_t result_bytes(const qk_correlator_t *r) {
   size_t numbers = 0;
-  for (int i = 0; i < what->nchannel; i++)
-    numbers += (size_t)qk_channel_numbers(what->channel[i].kind);
-  return numbers * (size_t)what->nmom * (size_t)r->port->setup->geom.global[3] * 2 * sizeof(double);
+  for (int i = 0; i < r->what.nchannel; i++)
+    numbers += (size_t)qk_channel_numbers(r->what.channel[i].kind);
+  return numbers * (size_t)r->what.nmom * (size_t)r->port->setup->geom.global[3] * 2 *
+         sizeof(double);
 }
 
-static qk_status_t agree(const run_t *r, qk_status_t status) {
+static qk_status_t agree(const qk_correlator_t *r, qk_status_t status, qk_err_t *err) {
   const qk_setup_t *s = r->port->setup;
-  return qk_comm_agree(s->geom.comm, qk_setup_explain(s, status, r->err), r->err);
+  return qk_comm_agree(s->geom.comm, qk_setup_explain(s, status, err), err);
 }
 
-static qk_status_t open_result(run_t *r) {
-  size_t bytes = result_bytes(r);
-  qk_status_t status =
-      qk_object_open(r->port->wire, r->what->shm_out, (int64_t)bytes, &r->out, r->err);
+static bool has_two(const qk_correlate_t *what) {
+  return what->b[0][0] != '\0';
+}
+
+static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_prec_t prec =
+      what->a_double || (has_two(what) && what->b_double) ? QK_DOUBLE : QK_SINGLE;
+  const size_t bytes = result_bytes(r);
+  qk_status_t status = qk_object_open(r->port->wire, what->shm_out, (int64_t)bytes, &r->out, err);
   if (status != QK_OK) return status;
   r->numbers = qk_malloc(bytes);
   if (r->numbers == NULL)
-    status = qk_fail(r->err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
-  return agree(r, status);
-}
-
-static qk_status_t read_propagator(const run_t *r, const char names[][QK_SHM_NAME_MAX + 1],
-                                   bool is_double, qk_prec_t prec, qk_field_t **field) {
-  qk_setup_t *s = r->port->setup;
-  double one[4][4][2];
-  qk_status_t status =
-      agree(r, qk_field_create(&s->dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, field));
-  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  for (int k = 0; k < QK_PROPAGATOR_COLUMNS && status == QK_OK; k++) {
-    r->tick(r->arg);
-    status = qk_port_read(r->port, names[k], is_double, one, *field, k, r->err);
-  }
-  if (status == QK_OK && r->what->sink.steps > 0)
-    status = qk_smear_cache_apply(s->smear, &r->what->sink, *field, r->err);
-  r->tick(r->arg);
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
+  status = agree(r, status, err);
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
+    status = agree(
+        r,
+        qk_field_create(&r->port->setup->dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]),
+        err);
   return status;
 }
 
-static qk_status_t contract(run_t *r) {
-  const qk_correlate_t *what = r->what;
-  bool two = what->b[0][0] != '\0';
-  qk_prec_t prec = what->a_double || (two && what->b_double) ? QK_DOUBLE : QK_SINGLE;
-  qk_status_t status = open_result(r);
-  if (status == QK_OK) status = read_propagator(r, what->a, what->a_double, prec, &r->a);
-  if (status == QK_OK && two) status = read_propagator(r, what->b, what->b_double, prec, &r->b);
-  if (status != QK_OK) return status;
-
-  qk_contract_t c = {.a = r->a, .b = two ? r->b : r->a, .nmom = what->nmom, .mom = what->mom};
-  memcpy(c.origin, what->origin, sizeof c.origin);
-  memcpy(c.phase_t, r->port->setup->phase_t, sizeof c.phase_t);
-  status = qk_contract_run(&c, what->nchannel, what->channel, r->numbers, r->err);
-  return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, r->err) : status;
+static bool loses_process(qk_status_t status) {
+  return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR || status == QK_INTERNAL;
 }
 
-qk_status_t qk_correlate_run(qk_port_t *port, const qk_correlate_t *what, qk_tick_fn *tick,
-                             void *arg, qk_err_t *verdict, qk_err_t *err) {
-  run_t r = {.port = port, .what = what, .tick = tick, .arg = arg, .out.fd = -1, .err = verdict};
-  qk_status_t status = contract(&r);
-  qk_field_destroy(r.b);
-  qk_field_destroy(r.a);
-  qk_free(r.numbers);
-  qk_object_close(&r.out);
-  qk_setup_explain(port->setup, status, verdict);
+/* What a status means for the CONTRACT, or for the process. */
+static qk_status_t conclude(const qk_correlator_t *r, qk_status_t status, qk_err_t *verdict,
+                            qk_err_t *err) {
+  qk_setup_explain(r->port->setup, status, verdict);
   verdict->code = status;
-  if (status != QK_DEVICE_ERROR && status != QK_COMM_ERROR && status != QK_INTERNAL) return QK_OK;
+  if (!loses_process(status)) return QK_OK;
   *err = *verdict;
   return status;
+}
+
+qk_status_t qk_correlate_begin(qk_port_t *port, qk_stage_t *stage, const qk_correlate_t *what,
+                               qk_correlator_t **run, qk_err_t *verdict, qk_err_t *err) {
+  qk_correlator_t *r = qk_calloc(1, sizeof *r);
+  qk_status_t status = r ? QK_OK : qk_fail(verdict, QK_NO_MEMORY, "no memory for a contraction");
+  *run = NULL;
+  status = qk_comm_agree(port->setup->geom.comm, status, verdict);
+  if (status != QK_OK) {
+    qk_free(r);
+    if (loses_process(status)) *err = *verdict;
+    return loses_process(status) ? status : QK_OK;
+  }
+  r->port = port;
+  r->stage = stage;
+  r->what = *what;
+  r->out.fd = -1;
+  r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
+  status = make_room(r, verdict);
+  if (status == QK_OK) {
+    *run = r;
+    return QK_OK;
+  }
+  status = conclude(r, status, verdict, err);
+  qk_correlate_end(r);
+  return status;
+}
+
+void qk_correlate_end(qk_correlator_t *r) {
+  if (r == NULL) return;
+  for (int k = 0; k < r->columns; k++) qk_berth_drop(r->berth[k]);
+  qk_field_destroy(r->field[1]);
+  qk_field_destroy(r->field[0]);
+  qk_free(r->numbers);
+  qk_object_close(&r->out);
+  qk_free(r);
+}
+
+/* ---- columns ---------------------------------------------------------------------------------------- */
+
+typedef struct column {
+  const char *name;
+  bool is_double;
+  const qk_field_t *field;
+  int rhs;
+} column_t;
+
+static column_t column_of(const qk_correlator_t *r, int k) {
+  const int rhs = k % QK_PROPAGATOR_COLUMNS;
+  if (k < QK_PROPAGATOR_COLUMNS)
+    return (column_t){r->what.a[rhs], r->what.a_double, r->field[0], rhs};
+  return (column_t){r->what.b[rhs], r->what.b_double, r->field[1], rhs};
+}
+
+/* Of the berths half at most, so that sources come, too. */
+static int share(const qk_correlator_t *r) {
+  const int half = r->port->setup->plan.staging / 2;
+  return half > 1 ? half : 1;
+}
+
+/* Those that have come go into their fields, others begin to come. */
+static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t *err) {
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (int k = 0; k < r->begun && status == QK_OK && verdict->code == QK_OK; k++) {
+    if (r->berth[k] == NULL || !qk_berth_settled(r->berth[k])) continue;
+    const column_t c = column_of(r, k);
+    status = qk_stage_import(r->stage, r->berth[k], one, c.field, c.rhs, verdict, err);
+    r->berth[k] = NULL;
+    r->here++;
+  }
+  while (r->begun < r->columns && r->begun - r->here < share(r) && status == QK_OK &&
+         verdict->code == QK_OK) {
+    const column_t c = column_of(r, r->begun);
+    status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
+    if (r->berth[r->begun] == NULL) break;
+    r->begun++;
+  }
+  return status;
+}
+
+static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (; r->here < r->columns && status == QK_OK; r->here++) {
+    const column_t c = column_of(r, r->here);
+    tick(arg);
+    status = qk_port_read(r->port, c.name, c.is_double, one, c.field, c.rhs, err);
+  }
+  return status;
+}
+
+/* ---- step ------------------------------------------------------------------------------------------- */
+
+static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_setup_t *s = r->port->setup;
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < 2 && r->field[i] != NULL && what->sink.steps > 0 && status == QK_OK; i++) {
+    tick(arg);
+    status = qk_smear_cache_apply(s->smear, &what->sink, r->field[i], err);
+  }
+  if (status != QK_OK) return status;
+  tick(arg);
+  qk_contract_t c = {.a = r->field[0],
+                     .b = r->field[1] ? r->field[1] : r->field[0],
+                     .nmom = what->nmom,
+                     .mom = what->mom};
+  memcpy(c.origin, what->origin, sizeof c.origin);
+  memcpy(c.phase_t, s->phase_t, sizeof c.phase_t);
+  status = qk_contract_run(&c, what->nchannel, what->channel, r->numbers, err);
+  return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
+}
+
+qk_status_t qk_correlate_step(qk_correlator_t *r, qk_tick_fn *tick, void *arg, bool *over,
+                              qk_err_t *verdict, qk_err_t *err) {
+  qk_status_t status;
+  *over = true;
+  if (qk_stage_exists(r->stage)) {
+    status = take_columns(r, verdict, err);
+    if (status != QK_OK || verdict->code != QK_OK) return status;
+    *over = r->here == r->columns;
+    if (!*over) return QK_OK;
+  } else {
+    status = read_columns(r, tick, arg, verdict);
+    if (status != QK_OK) return conclude(r, status, verdict, err);
+  }
+  return conclude(r, contract(r, tick, arg, verdict), verdict, err);
 }

@@ -113,6 +113,10 @@ int qk_slots_running(const qk_slots_t *slots) {
   return qk_slots_count(slots) - count(slots, FREE);
 }
 
+qk_stage_t *qk_slots_stage(const qk_slots_t *slots) {
+  return slots->stage;
+}
+
 bool qk_slots_solving(const qk_slots_t *slots) {
   const qk_setup_t *s = slots->setup;
   return qk_solver_running(s->solver) + (s->lone ? qk_solver_running(s->lone) : 0) > 0;
@@ -304,7 +308,7 @@ static qk_status_t make_sources(qk_slots_t *slots, group_t *group, qk_err_t *err
     double basis[4][4][2];
     qk_basis_import(slot->fill.basis, basis);
     qk_status_t status =
-        qk_stage_import(slots->stage, slot->berth, basis, b, &group->verdict[k], err);
+        qk_stage_import(slots->stage, slot->berth, basis, b, 0, &group->verdict[k], err);
     slot->berth = NULL;
     if (status != QK_OK) return status;
   }

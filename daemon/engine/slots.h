@@ -17,6 +17,7 @@
 #define QK_ENGINE_SLOTS_H
 
 #include "daemon/engine/port.h"
+#include "daemon/engine/stage.h"
 
 typedef struct qk_slots qk_slots_t;
 
@@ -47,7 +48,9 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
 
 int qk_slots_count(const qk_slots_t *slots);
-int qk_slots_running(const qk_slots_t *slots);    /* that are not free */
+int qk_slots_running(const qk_slots_t *slots); /* that are not free */
+/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. */
+qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
 bool qk_slots_solving(const qk_slots_t *slots);   /* whether the next step iterates */
 uint64_t qk_slots_steps(const qk_slots_t *slots); /* that have iterated, since the start */
 int qk_slots_hungry(const qk_slots_t *slots);     /* columns that nothing waits for */

@@ -258,11 +258,12 @@ static qk_column_args_t column_args(const qk_stage_t *stage, const qk_berth_t *b
 }
 
 qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double matrix[4][4][2],
-                            const qk_field_t *field, qk_err_t *verdict, qk_err_t *err) {
+                            const qk_field_t *field, int rhs, qk_err_t *verdict, qk_err_t *err) {
   const qk_setup_t *s = stage->setup;
   QK_ASSERT(berth->state == SETTLED && !berth->out);
   *verdict = berth->err;
-  const qk_column_args_t args = column_args(stage, berth, matrix, 1, field);
+  qk_column_args_t args = column_args(stage, berth, matrix, 1, field);
+  args.rhs = rhs;
   make_free(berth);
   if (verdict->code != QK_OK) return QK_OK;
   return qk_setup_explain(s, s->ops->column_import(s->ctx, &args), err);

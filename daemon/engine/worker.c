@@ -21,6 +21,9 @@ typedef struct worker {
   qk_setup_t *setup;     /* NULL before LOAD */
   qk_port_t *port;
   qk_slots_t *slots;
+  qk_correlator_t *correlator; /* NULL: none is under way */
+  uint64_t contract_ticket;
+  double contract_since;
   qk_turn_t turn;
   qk_status_t stop; /* why a turn of kind STOP stops */
   uint64_t nonce;   /* rank 0: of ADOPT */
@@ -39,7 +42,7 @@ typedef struct worker {
 } worker_t;
 
 static bool running(const worker_t *w) {
-  return w->setup != NULL && qk_slots_running(w->slots) > 0;
+  return w->setup != NULL && (qk_slots_running(w->slots) > 0 || w->correlator != NULL);
 }
 
 static bool solving(const worker_t *w) {
@@ -125,6 +128,8 @@ static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *mes
   qk_status_t status = QK_OK;
   if (w->setup == NULL)
     status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
+  else if (w->correlator != NULL)
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
   else
     status = qk_correlate_parse(message, w->setup->geom.global, &w->turn.correlate, &err);
   if (status != QK_OK) return qk_report_contracted(w->channel, message->ticket, &err, 0);
@@ -343,6 +348,37 @@ static void expect_refills(worker_t *w, int n) {
   w->refill_until = qk_now_ms() + REFILL_MS;
 }
 
+static void keep_beating(void *arg) {
+  worker_t *w = arg;
+  if (w->channel != NULL) beat(w);
+}
+
+static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
+  qk_correlate_end(w->correlator);
+  w->correlator = NULL;
+  qk_status_t status = qk_setup_count_memory(w->setup);
+  if (status != QK_OK) return status;
+  return qk_report_contracted(w->channel, w->contract_ticket, verdict,
+                              1e-3 * (qk_now_ms() - w->contract_since));
+}
+
+static qk_status_t contract(worker_t *w) {
+  const qk_correlate_t *what = &w->turn.correlate;
+  qk_err_t verdict = {0};
+  w->contract_ticket = what->ticket;
+  w->contract_since = qk_now_ms();
+  qk_status_t status =
+      qk_correlate_begin(w->port, qk_slots_stage(w->slots), what, &w->correlator, &verdict, w->err);
+  return status == QK_OK && w->correlator == NULL ? tell_contracted(w, &verdict) : status;
+}
+
+static qk_status_t contract_on(worker_t *w) {
+  qk_err_t verdict = {0};
+  bool over;
+  qk_status_t status = qk_correlate_step(w->correlator, keep_beating, w, &over, &verdict, w->err);
+  return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
+}
+
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SEATS_MAX];
   int n = 0;
@@ -350,6 +386,7 @@ static qk_status_t work(worker_t *w) {
   for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
   if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  if (status == QK_OK && w->correlator != NULL) status = contract_on(w);
   if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
   for (int i = 0; i < n && status == QK_OK; i++) {
     status = tell_result(w, &result[i]);
@@ -361,27 +398,14 @@ static qk_status_t work(worker_t *w) {
   return status == QK_OK ? tell_slots(w) : status;
 }
 
-static void keep_beating(void *arg) {
-  worker_t *w = arg;
-  if (w->channel != NULL) beat(w);
-}
-
-static qk_status_t contract(worker_t *w) {
-  double start = qk_now_ms();
-  const qk_correlate_t *what = &w->turn.correlate;
-  qk_err_t verdict = {0};
-  qk_status_t status = qk_correlate_run(w->port, what, keep_beating, w, &verdict, w->err);
-  if (status == QK_OK) status = qk_setup_count_memory(w->setup);
-  if (status != QK_OK) return status;
-  return qk_report_contracted(w->channel, what->ticket, &verdict, 1e-3 * (qk_now_ms() - start));
-}
-
-/* All slots end, and nobody is told: objects of the front before are not written to any more. */
+/* All slots and a contraction end, and nobody is told: objects of the front before are not written to any more. */
 static qk_status_t clear_slots(worker_t *w) {
   qk_result_t result[QK_SEATS_MAX];
   const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
   int n;
   qk_status_t status = QK_OK;
+  qk_correlate_end(w->correlator);
+  w->correlator = NULL;
   for (int i = 0; running(w) && i < qk_slots_count(w->slots); i++)
     if (qk_slots_busy(w->slots, i)) qk_slots_cancel(w->slots, i);
   while (status == QK_OK && running(w)) {
@@ -435,6 +459,7 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     status = run(w);
     /* the ranks stop together, but not after an error */
     if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
+    qk_correlate_end(w->correlator);
     qk_slots_destroy(w->slots);
     qk_port_destroy(w->port);
     qk_setup_destroy(w->setup);

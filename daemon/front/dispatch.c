@@ -94,7 +94,8 @@ void qk_dispatch_queue(qk_server_t *server, qk_rhs_t *rhs) {
     if (rhs->source)
       qk_metrics_phase(&server->metrics, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
-  rhs->queue.lane = rhs->job->mount->lane;
+  rhs->queue.lane =
+      rhs->job->contraction ? qk_mount_contract_lane(rhs->job->mount) : rhs->job->mount->lane;
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.came = rhs->job->accepted_at;
@@ -114,12 +115,11 @@ static bool is_seated(const qk_rhs_t *rhs) {
   return false;
 }
 
-/* Where rhs can go; -1: nowhere now. The engine answers a contraction before it looks at what comes
- * later, so nothing is sent behind one. The last seat behind the slots is for who has none. */
+/* Where rhs can go; -1: nowhere now. An engine has one contraction at a time. The last seat behind the slots is for who
+ * has none. */
 static int place_for(const qk_rhs_t *rhs) {
   const qk_mount_t *mount = rhs->job->mount;
-  if (mount->slot[QK_CONTRACT_PLACE].rhs) return -1;
-  if (rhs->job->contraction) return QK_CONTRACT_PLACE;
+  if (rhs->job->contraction) return mount->slot[QK_CONTRACT_PLACE].rhs ? -1 : QK_CONTRACT_PLACE;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   const int n = (int)(mount->settings.batching == FIXED ? e->slots : e->seats);
   int place = -1, nfree = 0;
@@ -137,7 +137,17 @@ static bool suspect_runs(const qk_mount_t *mount) {
   return false;
 }
 
-/* Who goes next, and where; NULL: nobody now. Of those that were in slots of a lost engine one at a time: if the next engine
+/* The first of a lane, where there is a place for it; else NULL. */
+static qk_rhs_t *first_of(const qk_mount_t *mount, int lane, int *place) {
+  qk_sched_item_t *first =
+      qk_sched_first(&mount->server->sched, lane, qk_server_now(mount->server));
+  if (!first) return NULL;
+  qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
+  *place = place_for(rhs);
+  return *place < 0 ? NULL : rhs;
+}
+
+/* Who goes next, and where; NULL: nobody now. Contractions go behind what finds a slot. Of those that were in slots of a lost engine one at a time: if the next engine
  * is lost, too, it is clear over whom. */
 static qk_rhs_t *next(const qk_mount_t *mount, int *place) {
   if (!qk_link_alone(&mount->suspects) && !suspect_runs(mount)) {
@@ -145,12 +155,8 @@ static qk_rhs_t *next(const qk_mount_t *mount, int *place) {
     *place = place_for(suspect);
     if (*place >= 0) return suspect;
   }
-  qk_sched_item_t *first =
-      qk_sched_first(&mount->server->sched, mount->lane, qk_server_now(mount->server));
-  if (!first) return NULL;
-  qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
-  *place = place_for(rhs);
-  return *place < 0 ? NULL : rhs;
+  qk_rhs_t *rhs = first_of(mount, mount->lane, place);
+  return rhs ? rhs : first_of(mount, qk_mount_contract_lane(mount), place);
 }
 
 static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_rhs_t *rhs) {
@@ -317,20 +323,25 @@ static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
 
 /* ---- events of the engine ------------------------------------------------------------------ */
 
+static void fail_lane(qk_server_t *server, int lane, const char *why) {
+  const double now = qk_server_now(server);
+  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, lane, now));) {
+    qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
+    end(server, rhs, QK_ENGINE_LOST, why);
+    settle(rhs);
+  }
+}
+
 static void fail_queued(qk_mount_t *mount, const char *why) {
   qk_server_t *server = mount->server;
-  const double now = qk_server_now(server);
   while (!qk_link_alone(&mount->suspects)) {
     qk_rhs_t *rhs = QK_HOLDER(mount->suspects.next, qk_rhs_t, queue.link);
     unqueue(server, rhs);
     end(server, rhs, QK_ENGINE_LOST, why);
     settle(rhs);
   }
-  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, mount->lane, now));) {
-    qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
-    end(server, rhs, QK_ENGINE_LOST, why);
-    settle(rhs);
-  }
+  fail_lane(server, mount->lane, why);
+  fail_lane(server, qk_mount_contract_lane(mount), why);
 }
 
 /* Calls `each` for the jobs of the setup that belong to sessions; it may forget the job. */

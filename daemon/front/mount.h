@@ -29,7 +29,7 @@ typedef struct qk_slot_use {
 typedef struct qk_mount {
   struct qk_server *server;
   char name[QK_SETUP_NAME_MAX + 1];
-  int lane;              /* of the scheduler, and place in the server's table; -1: in none */
+  int lane; /* of the scheduler for slots, and place in the server's table; -1: in none */
   struct qk_mount *next; /* for whoever holds it while it is in none */
   int holds;
   int64_t id;                  /* in the journal; 0: the one that quarkd was started with */
@@ -60,6 +60,11 @@ typedef struct qk_mount {
   qk_pace_t pace;
   double busy_since; /* when the first slot was filled after none was in use */
 } qk_mount_t;
+
+/* The scheduler's lane for contractions. */
+static inline int qk_mount_contract_lane(const qk_mount_t *mount) {
+  return QK_SETUPS_MAX + mount->lane;
+}
 
 /* settings are copied, their strings borrowed. Held once, by the caller. QK_NO_MEMORY. */
 qk_status_t qk_mount_create(struct qk_server *server, const char *name,

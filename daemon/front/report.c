@@ -93,7 +93,9 @@ static uint64_t count_suspects(const qk_mount_t *mount, const qk_sched_user_t *u
 }
 
 uint64_t qk_report_queued(const qk_mount_t *mount) {
-  return (uint64_t)mount->server->sched.lane[mount->lane].length + count_suspects(mount, NULL);
+  const qk_lane_t *lane = mount->server->sched.lane;
+  return (uint64_t)(lane[mount->lane].length + lane[qk_mount_contract_lane(mount)].length) +
+         count_suspects(mount, NULL);
 }
 
 void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {

@@ -17,7 +17,7 @@ typedef struct place {
 
 struct qk_sched_user {
   qk_link_t all;
-  place_t place[QK_SETUPS_MAX];
+  place_t place[QK_LANES];
   int holds;
   double given; /* in all lanes */
   qk_budget_t memory, kept;
@@ -28,7 +28,7 @@ struct qk_sched_user {
 void qk_sched_init(qk_sched_t *sched) {
   *sched = (qk_sched_t){0};
   qk_link_init(&sched->users);
-  for (int k = 0; k < QK_SETUPS_MAX; k++) qk_link_init(&sched->lane[k].ring);
+  for (int k = 0; k < QK_LANES; k++) qk_link_init(&sched->lane[k].ring);
 }
 
 /* ---- users --------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   QK_ASSERT(strlen(name) < sizeof user->name);
   strcpy(user->name, name);
   qk_link_init(&user->all);
-  for (int k = 0; k < QK_SETUPS_MAX; k++) {
+  for (int k = 0; k < QK_LANES; k++) {
     place_t *place = &user->place[k];
     place->user = user;
     qk_link_init(&place->ring);
@@ -121,7 +121,7 @@ static bool overtakes(const qk_sched_item_t *a, const qk_sched_item_t *b) {
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
   QK_ASSERT(qk_link_alone(&item->link));
   QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
-  QK_ASSERT(item->lane >= 0 && item->lane < QK_SETUPS_MAX);
+  QK_ASSERT(item->lane >= 0 && item->lane < QK_LANES);
   qk_lane_t *lane = &sched->lane[item->lane];
   place_t *place = &user->place[item->lane];
   item->user = user;

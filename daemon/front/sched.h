@@ -11,8 +11,8 @@
  *          order in which their requests came, so that one request ends and its client sends the next one while
  *          others are served, instead of all ending together.
  *
- * Lanes    There is a queue for each lane (a setup with its engine), and users take their turns in each by themselves: what one is
- *          given in one lane does not count in another.
+ * Lanes    There is a queue for each lane (slots, or contractions, of a setup with its engine), and users take their turns in each
+ *          by themselves: what one is given in one lane does not count in another.
  *
  * Pure policy: no clock, no I/O; times are the caller's. A user exists while somebody holds it, so that a push cannot
  * fail. Items stand in the caller's structs, queued at most once.
@@ -27,13 +27,14 @@
 #include "proto/limits.h"
 
 #define QK_SCHED_AGE 60.0 /* seconds */
+enum { QK_LANES = 2 * QK_SETUPS_MAX };
 
 typedef struct qk_sched_user qk_sched_user_t;
 
 typedef struct qk_sched_item {
   qk_link_t link;
   qk_sched_user_t *user; /* while it is queued */
-  int lane;              /* 0 .. QK_SETUPS_MAX - 1 */
+  int lane;              /* 0 .. QK_LANES - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */
   double since;          /* seconds: when it came */
   double came;           /* seconds: when its request came */
@@ -49,7 +50,7 @@ typedef struct qk_lane {
 
 typedef struct qk_sched {
   qk_link_t users; /* all */
-  qk_lane_t lane[QK_SETUPS_MAX];
+  qk_lane_t lane[QK_LANES];
   int64_t length; /* items queued in all lanes */
 } qk_sched_t;
 

@@ -50,7 +50,7 @@ static int one_of(int n) {
 
 static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   QK_ASSERT(fill->slot < QK_SEATS_MAX && fill->ticket > 0);
-  QK_ASSERT(engine->slot[fill->slot] == 0 && engine->slot[QK_CONTRACT_PLACE] == 0);
+  QK_ASSERT(engine->slot[fill->slot] == 0);
   QK_ASSERT(fill->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->shm_in);
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
   engine->slot[fill->slot] = fill->ticket;

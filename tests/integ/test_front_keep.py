@@ -275,34 +275,53 @@ def the_same_contraction_again_is_executed_once(case):
 
 
 @tap.test
-def contractions_pass_full_slots_but_keep_their_turn(case):
+def contractions_do_not_wait_for_slots(case):
     with case.daemon('--slots', '1') as d, Client(d) as c:
         a = c.keep()
         hold = c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD).request
         d.status_when(lambda s: s.counters.running == 1)
-        c.contract(a)
-        assert c.expect('result').status == 0  # no slot is needed
         waiting = c.submit(1, source=qk.SOURCE_POINT).request
-        late = c.contract(a).request
-        c.ping()
-        assert d.status().counters.queued == 2  # behind a right-hand side that waits for the slot
+        d.status_when(lambda s: s.counters.queued == 1)
+        for _ in range(2):
+            c.contract(a)
+            r = c.expect('result')
+            assert r.status == 0 and r.request not in (hold, waiting), r
         c.send(cancel=qk.Cancel(request=hold))
-        assert [c.expect('result').request for _ in range(3)] == [hold, waiting, late]
+        assert [c.expect('result').request for _ in range(2)] == [hold, waiting]
 
 
 @tap.test
-def one_contraction_is_in_the_engine_at_a_time(case):
+def slots_do_not_wait_for_contractions_of_which_the_engine_has_one(case):
     with case.daemon('--slots', '2') as d, Client(d) as c:
         a = c.keep()
         hold = c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD).request
         d.status_when(lambda s: s.counters.running == 1)
         first, second = c.contract(a, source=fake.HOLD).request, c.contract(a).request
-        solve = c.submit(1, source=qk.SOURCE_POINT).request
-        s = d.status_when(lambda s: s.counters.running == 2)
-        assert s.counters.queued == 2 and s.engine.slots_busy == 1
+        d.status_when(lambda s: s.counters.running == 2)
+        solve = c.submit(3, source=qk.SOURCE_POINT).request
+        assert [c.expect('result').request for _ in range(3)] == [solve] * 3
+        s = d.status()
+        assert s.counters.queued == 1 and s.counters.running == 2 and s.engine.slots_busy == 1, s
         c.send(cancel=qk.Cancel(request=hold))  # lets the fake go on
-        ended = {c.expect('result').request for _ in range(4)}
-        assert ended == {hold, first, second, solve}
+        ended = [c.expect('result').request for _ in range(3)]
+        assert set(ended) == {hold, first, second} and ended.index(first) < ended.index(second), ended
+
+
+@tap.test
+def contractions_take_turns_between_users(case):
+    with case.daemon('--slots', '1') as d, Client(d, user='ada') as ada, Client(d, user='bob') as bob:
+        a, b = ada.keep(), bob.keep()
+        hold = ada.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD).request
+        d.status_when(lambda s: s.counters.running == 1)
+        ada.contract(a, source=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 2)
+        first, *_, last = [ada.contract(a).request for _ in range(4)]
+        other = bob.contract(b).request
+        d.status_when(lambda s: s.counters.queued == 5)
+        ada.send(cancel=qk.Cancel(request=hold))
+        assert bob.results(1)[0].status == 0 and len(ada.results(6)) == 6
+        ends = [d.log('job %s/%d: rhs 0: OK' % (c.client_id[:4].hex(), n)).string for c, n in ((ada, first), (bob, other), (ada, last))]
+        assert d.lines.index(ends[1]) < d.lines.index(ends[2]), ends
 
 
 @tap.test
