@@ -60,7 +60,11 @@ static const struct argp_option argp_options[] = {
     {"tol", OPT_TOL, "TOL[,TOL...]", 0, "tolerances, one for each request by chance (1e-8)", 1},
     {"source", OPT_SOURCE, "KIND[,KIND...]", 0,
      "point, wall, z2, z4, upload, one for each request by chance (z2)", 1},
-    {"sink", OPT_SINK, "download|none", 0, "what becomes of solutions (download)", 1},
+    {"sink", OPT_SINK, "download|none|correlator", 0,
+     "what becomes of solutions (download); correlator: the daemon keeps the 12 columns of a "
+     "request and makes "
+     "a pion correlator of them",
+     1},
     {"dtype", OPT_DTYPE, "f32|f64", 0, "precision on the wire (f64)", 1},
     {"priority", OPT_PRIORITY, "N", 0, "0 to 9 (4)", 1},
     {"max-iter", OPT_MAX_ITER, "N", 0,
@@ -131,6 +135,24 @@ static void parse_think(const struct argp_state *state, char *text, ctl_load_opt
   o->think_fixed = how != NULL;
 }
 
+static ctl_sink_t parse_sink(const struct argp_state *state, const char *text) {
+  static const char *const names[] = {"download", "none", "correlator"};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(text, names[i]) == 0) return (ctl_sink_t)i;
+  argp_error(state, "--sink=%s: must be download, none or correlator", text);
+  return CTL_SINK_DOWNLOAD;
+}
+
+/* A pion is made of a whole propagator. */
+static void check_correlator(const struct argp_state *state, const ctl_load_options_t *l) {
+  bool whole = l->rhs_min == CTL_LOAD_COLUMNS && l->rhs_max == CTL_LOAD_COLUMNS;
+  for (int i = 0; i < l->nsource; i++)
+    whole = whole && (l->source[i] == QUARK_POINT || l->source[i] == QUARK_WALL);
+  if (!whole)
+    argp_error(state, "--sink=correlator needs --rhs=%d and --source=point or wall",
+               CTL_LOAD_COLUMNS);
+}
+
 /* One of two words; true: the second. */
 static bool parse_either(const struct argp_state *state, const char *name, const char *text,
                          const char *first, const char *second) {
@@ -145,7 +167,9 @@ static void finish(const struct argp_state *state, options_t *o) {
     argp_error(state, "--think is for closed loops, --rate for open ones");
   if (l->depth > 1 && (l->rate > 0 || l->think > 0 || l->verify))
     argp_error(state, "--depth is for closed loops without --think and --verify");
-  if (l->verify && l->discard) argp_error(state, "--verify needs solutions: --sink=none has none");
+  if (l->verify && l->sink != CTL_SINK_DOWNLOAD)
+    argp_error(state, "--verify needs solutions: only --sink=download has them");
+  if (l->sink == CTL_SINK_CORRELATOR) check_correlator(state, l);
   if (l->clients == 0) l->clients = l->rate > 0 ? OPEN_CLIENTS : CLOSED_CLIENTS;
   if (l->users > l->clients)
     argp_error(state, "--users=%" PRIu64 ": there are %" PRIu64 " clients", l->users, l->clients);
@@ -182,7 +206,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     parse_list(state, "source", arg, take_source, l, &l->nsource);
     return 0;
   case OPT_SINK:
-    l->discard = parse_either(state, "sink", arg, "download", "none");
+    l->sink = parse_sink(state, arg);
     return 0;
   case OPT_DTYPE:
     l->dtype = parse_either(state, "dtype", arg, "f32", "f64") ? QUARK_F64 : QUARK_F32;
@@ -328,7 +352,7 @@ static void settle_end(ctl_bench_t *b) {
 /* The worst that has happened: what a second try can mend counts only where nothing else is wrong. */
 static int verdict(const ctl_load_outcome_t *o) {
   int code = 0;
-  if (o->wrong > 0) return EXIT_DATA;
+  if (o->wrong + o->spoilt > 0) return EXIT_DATA;
   for (size_t i = 0; i < o->rhs.count; i++) {
     const quark_code_t status = o->rhs.at[i].status;
     if (status != QUARK_OK && !quark_code_retryable(status)) return EXIT_DATA;

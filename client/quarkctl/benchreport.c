@@ -209,6 +209,9 @@ static void print_mishaps(const ctl_bench_t *b) {
   for (int i = 0; i < n; i++)
     printf("failed      %" PRIu64 " right-hand sides: %s\n", failed[i].count,
            quark_code_name(failed[i].status));
+  if (o->correlators + o->spoilt > 0)
+    printf("correlators %" PRIu64 " came, %" PRIu64 " could not be made\n", o->correlators,
+           o->spoilt);
   if (o->norms > 0)
     printf("verified    %" PRIu64 " norms, off by %.1e at most; %" PRIu64
            " second solves, off by %.1e at most; %" PRIu64 " wrong\n",
@@ -285,9 +288,10 @@ int ctl_bench_json(const ctl_bench_t *b) {
   const double seconds = seconds_of(b);
   const ctl_load_outcome_t *o = b->outcome;
   json_t *requests =
-      json_pack("{s:I, s:I, s:I, s:I, s:I}", "done", (json_int_t)t.requests, "rejected",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "done", (json_int_t)t.requests, "rejected",
                 (json_int_t)o->rejected, "retried", (json_int_t)o->retried, "abandoned",
-                (json_int_t)o->abandoned, "late", (json_int_t)o->late);
+                (json_int_t)o->abandoned, "late", (json_int_t)o->late, "correlators",
+                (json_int_t)o->correlators, "spoilt", (json_int_t)o->spoilt);
   json_t *rhs = json_pack("{s:I, s:I, s:I, s:o}", "done", (json_int_t)t.rhs, "converged",
                           (json_int_t)t.converged, "iterations", (json_int_t)t.iterations, "failed",
                           failed_json(&o->rhs));

@@ -132,7 +132,13 @@ static bool add_sample(ctl_samples_t *s, const ctl_sample_t *sample) {
 /* ---- one request ----------------------------------------------------------------------------- */
 
 static bool has_solutions(const ctl_load_t *load) {
-  return !load->options->discard;
+  return load->options->sink == CTL_SINK_DOWNLOAD;
+}
+
+/* Where the source of a request stands. */
+static void place_source(const ctl_load_t *load, const ctl_load_request_t *r, int32_t at[4]) {
+  for (int mu = 0; mu < 4; mu++)
+    at[mu] = (int32_t)(draw(r->seed, 0, (uint64_t)mu) % load->dims[mu]);
 }
 
 /* Columns of a generated source: spin and colour by turns, places and noise by the seed. */
@@ -140,8 +146,7 @@ static void make_columns(const ctl_load_t *load, const ctl_load_request_t *r,
                          quark_column_t *column) {
   const bool noise = r->source == QUARK_Z2 || r->source == QUARK_Z4;
   int32_t at[4];
-  for (int mu = 0; mu < 4; mu++)
-    at[mu] = (int32_t)(draw(r->seed, 0, (uint64_t)mu) % load->dims[mu]);
+  place_source(load, r, at);
   for (uint32_t i = 0; i < r->nrhs; i++) {
     column[i] = (quark_column_t){.t = noise ? -1 : at[3],
                                  .spin = noise ? -1 : (int32_t)(i / 3 % 4),
@@ -166,7 +171,22 @@ static end_t lost(client_t *c, const quark_error_t *err) {
   return LOST;
 }
 
-/* A daemon that is full is asked again when it says. */
+/* After a refusal: true where the daemon is full, and has been waited for as it says; else *end tells. */
+static bool ask_again(client_t *c, const quark_error_t *err, double give_up, end_t *end) {
+  const bool leaves = err->code == QUARK_TIMEOUT || err->code == QUARK_SHUTTING_DOWN ||
+                      err->code == QUARK_ENGINE_LOST;
+  const double pause = 1e-3 * (err->retry_after_ms ? err->retry_after_ms : RETRY_MS);
+  if (leaves)
+    *end = lost(c, err);
+  else if (!err->retryable || ctl_seconds() + pause > give_up)
+    *end = REJECTED;
+  else if (!sleep_until(c->load, ctl_seconds() + pause))
+    *end = ABANDONED;
+  else
+    c->got.retried++;
+  return *end == DONE;
+}
+
 static end_t submit(client_t *c, const ctl_load_request_t *r, uint64_t *request) {
   const ctl_load_options_t *o = c->load->options;
   quark_column_t *column = calloc(r->nrhs, sizeof *column);
@@ -182,22 +202,13 @@ static end_t submit(client_t *c, const ctl_load_request_t *r, uint64_t *request)
   p.priority = o->priority;
   p.source = r->source;
   p.column = r->source == QUARK_UPLOAD ? NULL : column;
-  p.discard = o->discard;
+  p.discard = o->sink == CTL_SINK_NONE;
+  p.keep = o->sink == CTL_SINK_CORRELATOR;
   const double give_up = ctl_seconds() + c->load->patience;
   end_t end = DONE;
-  while (end == DONE && quark_submit(c->conn, &p, request, NULL, &err) != QUARK_OK) {
-    const bool leaves = err.code == QUARK_TIMEOUT || err.code == QUARK_SHUTTING_DOWN ||
-                        err.code == QUARK_ENGINE_LOST;
-    const double pause = 1e-3 * (err.retry_after_ms ? err.retry_after_ms : RETRY_MS);
-    if (leaves)
-      end = lost(c, &err);
-    else if (!err.retryable || ctl_seconds() + pause > give_up)
-      end = REJECTED;
-    else if (!sleep_until(c->load, ctl_seconds() + pause))
-      end = ABANDONED;
-    else
-      c->got.retried++;
-  }
+  while (quark_submit(c->conn, &p, request, NULL, &err) != QUARK_OK &&
+         ask_again(c, &err, give_up, &end))
+    continue;
   free(column);
   return end;
 }
@@ -224,11 +235,12 @@ static end_t next_result(client_t *c, quark_result_t *result) {
   return DONE;
 }
 
-/* The solution of a result, where it has one. */
+/* The solution of a result, where it has one that is wanted. */
 static end_t fetch(client_t *c, const quark_result_t *result, void *field) {
   quark_error_t err;
-  if (result->bytes > 0 && quark_download(c->conn, result->request, result->rhs, field,
-                                          c->load->field_bytes, &err) != QUARK_OK)
+  if (has_solutions(c->load) && result->bytes > 0 &&
+      quark_download(c->conn, result->request, result->rhs, field, c->load->field_bytes, &err) !=
+          QUARK_OK)
     return lost(c, &err);
   if (quark_ack(c->conn, result->request, (int32_t)result->rhs, &err) != QUARK_OK)
     return lost(c, &err);
@@ -289,7 +301,9 @@ typedef struct flight {
   ctl_load_request_t r;
   uint64_t request;
   ctl_sample_t sample; /* of its right-hand sides, what is the same for all */
-  uint32_t ended;
+  uint32_t ended, failed;
+  uint64_t correlator,
+      bytes;  /* the contraction's request, 0: it has not been asked for; its result */
   bool first; /* c->field has the solution of the first right-hand side, which is solved again */
 } flight_t;
 
@@ -340,10 +354,54 @@ static end_t take_result(client_t *c, flight_t *f, const quark_result_t *result)
   if (!add_sample(&c->got.rhs, &s)) return no_sample(c);
   c->load->ended++;
   f->ended++;
+  f->failed += result->status != QUARK_OK;
   if (c->load->options->verify && result->bytes > 0 && result->status == QUARK_OK)
     verify_norm(c, result, field);
   f->first = f->first || (f->r.again && result->rhs == 0 && result->status == QUARK_OK);
   return DONE;
+}
+
+/* Asks for the correlator; the propagator stays with the daemon until that is made. */
+static end_t contract(client_t *c, flight_t *f) {
+  static const quark_channel_t pion = {.kind = QUARK_MESON, .sink = 15, .source = 15};
+  quark_contraction_t k;
+  quark_error_t err;
+  end_t end = DONE;
+  quark_contraction_init(&k);
+  k.request_a = f->request;
+  k.nchannel = 1;
+  k.channel = &pion;
+  k.priority = c->load->options->priority;
+  place_source(c->load, &f->r, k.origin);
+  const double give_up = ctl_seconds() + c->load->patience;
+  while (quark_contract(c->conn, &k, &f->correlator, &f->bytes, &err) != QUARK_OK &&
+         ask_again(c, &err, give_up, &end))
+    continue;
+  if (end == REJECTED) c->got.spoilt++;
+  quark_release(c->conn, f->request, NULL);
+  return end;
+}
+
+static end_t take_correlator(client_t *c, const flight_t *f, const quark_result_t *result) {
+  quark_error_t err = {.code = QUARK_NO_MEMORY, .text = "no memory for a correlator"};
+  void *numbers = malloc(f->bytes);
+  quark_code_t code = numbers ? QUARK_OK : err.code;
+  if (numbers && result->status == QUARK_OK)
+    code = quark_download(c->conn, f->correlator, 0, numbers, f->bytes, &err);
+  free(numbers);
+  if (code != QUARK_OK) return lost(c, &err);
+  c->got.correlators += result->status == QUARK_OK;
+  c->got.spoilt += result->status != QUARK_OK;
+  quark_release(c->conn, f->correlator, NULL);
+  return DONE;
+}
+
+/* All right-hand sides have ended: true where the correlator is to come. */
+static bool awaits_correlator(client_t *c, flight_t *f, end_t *end) {
+  if (c->load->options->sink != CTL_SINK_CORRELATOR || f->failed > 0) return false;
+  *end = contract(c, f);
+  if (*end == REJECTED) *end = DONE;
+  return f->correlator > 0;
 }
 
 /* The next result of those under way. */
@@ -352,11 +410,18 @@ static end_t collect(client_t *c, flights_t *flights) {
   uint64_t i = 0;
   end_t end = next_result(c, &result);
   if (end != DONE) return end;
-  while (i < flights->count && flights->at[i].request != result.request) i++;
+  while (i < flights->count && flights->at[i].request != result.request &&
+         flights->at[i].correlator != result.request)
+    i++;
   if (i == flights->count) return DONE; /* of a request that was given up */
   flight_t *f = &flights->at[i];
+  if (f->correlator == result.request) {
+    end = take_correlator(c, f, &result);
+    return end == DONE ? land(c, flights, f) : end;
+  }
   end = take_result(c, f, &result);
-  return end == DONE && f->ended == f->r.nrhs ? land(c, flights, f) : end;
+  if (end != DONE || f->ended < f->r.nrhs || awaits_correlator(c, f, &end)) return end;
+  return end == DONE ? land(c, flights, f) : end;
 }
 
 /* Takes the next requests as far as they may be under way. */
@@ -385,7 +450,10 @@ static void *run(void *arg) {
     if (end == DONE && flights.count == 0) break;
     if (end == DONE) end = collect(c, &flights);
   }
-  for (uint64_t i = 0; i < flights.count; i++) quark_release(c->conn, flights.at[i].request, NULL);
+  for (uint64_t i = 0; i < flights.count; i++) {
+    quark_release(c->conn, flights.at[i].request, NULL);
+    if (flights.at[i].correlator) quark_release(c->conn, flights.at[i].correlator, NULL);
+  }
   c->got.abandoned += flights.count;
   c->load->running--;
   return NULL;
@@ -543,6 +611,8 @@ static void join(ctl_load_outcome_t *to, ctl_load_outcome_t *from) {
   to->rejected += from->rejected;
   to->abandoned += from->abandoned;
   to->late += from->late;
+  to->correlators += from->correlators;
+  to->spoilt += from->spoilt;
   to->norms += from->norms;
   to->solves += from->solves;
   to->wrong += from->wrong;

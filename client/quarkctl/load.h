@@ -15,7 +15,11 @@
 
 #include "client/quarkctl/ctl.h"
 
-enum { CTL_LOAD_MIX = 16, CTL_LOAD_CLIENTS = 512, CTL_LOAD_DEPTH = 64 };
+enum { CTL_LOAD_MIX = 16, CTL_LOAD_CLIENTS = 512, CTL_LOAD_DEPTH = 64, CTL_LOAD_COLUMNS = 12 };
+
+/* What becomes of solutions. CORRELATOR: the daemon keeps the columns of a propagator, which a request is then, and makes a pion
+ * correlator of them; that is downloaded, and part of the request. */
+typedef enum ctl_sink { CTL_SINK_DOWNLOAD, CTL_SINK_NONE, CTL_SINK_CORRELATOR } ctl_sink_t;
 
 typedef struct ctl_load_options {
   uint64_t clients, users, seed;
@@ -34,7 +38,8 @@ typedef struct ctl_load_options {
   quark_dtype_t dtype;
   int priority;
   uint64_t max_iter;
-  bool discard, verify;
+  ctl_sink_t sink; /* CORRELATOR: points or walls in requests of CTL_LOAD_COLUMNS, without verify */
+  bool verify;
   const char *user; /* of several users the beginning of their names; NULL: that of this process */
 } ctl_load_options_t;
 
@@ -71,6 +76,7 @@ typedef struct ctl_load_outcome {
   ctl_samples_t rhs, requests;
   uint64_t retried, rejected, abandoned; /* submissions; requests; requests */
   uint64_t late;                         /* requests that found no client free when they arrived */
+  uint64_t correlators, spoilt;          /* that came, and that the daemon could not make */
   uint64_t norms, solves, wrong;         /* verified; of both those that were wrong */
   double worst_norm, worst_solve;        /* relative differences */
   quark_error_t lost;                    /* code QUARK_OK: no client lost its daemon */

@@ -14,7 +14,7 @@ from cli_case import AGAIN, DATA, UNAVAILABLE, USAGE, Case  # noqa: E402
 
 SPREAD = {'samples', 'mean', 'p50', 'p90', 'p99', 'max'}
 KEYS = {'load': {'loop', 'clients', 'depth', 'users', 'rate', 'think', 'rhs_min', 'rhs_max', 'tol', 'source', 'seed'},
-        'requests': {'done', 'rejected', 'retried', 'abandoned', 'late'}, 'rhs': {'done', 'converged', 'iterations', 'failed'},
+        'requests': {'done', 'rejected', 'retried', 'abandoned', 'late', 'correlators', 'spoilt'}, 'rhs': {'done', 'converged', 'iterations', 'failed'},
         'per_second': {'rhs', 'megabytes_in', 'megabytes_out'},
         'latency': {'request', 'rhs', 'queue', 'solver', 'elsewhere', 'rhs_by_user'},
         'solver': {'slots', 'slot_seconds', 'capacity', 'share'},
@@ -74,7 +74,7 @@ def a_closed_loop_sends_the_requests_of_its_seed(case):
         for name, keys in KEYS.items():
             assert set(j[name]) == keys, (name, set(j[name]))
         assert j['load']['loop'] == 'closed' and j['load']['rate'] is None and not j['interrupted']
-        assert j['requests'] == dict(done=30, rejected=0, retried=0, abandoned=0, late=0)
+        assert j['requests'] == dict(done=30, rejected=0, retried=0, abandoned=0, late=0, correlators=0, spoilt=0)
         assert j['rhs']['done'] == j['rhs']['converged'] == count and j['rhs']['failed'] == {}
         for name in ('rhs', 'queue', 'solver'):
             check_spread(j['latency'][name], count)
@@ -111,6 +111,18 @@ def clients_can_have_several_requests_under_way(case):
         j = json.loads(out)
         assert j['interrupted'] and 0 < j['requests']['abandoned'] <= 6, j['requests']
         assert d.ctl('status', '--json').json['counters']['requests'] == 0
+
+
+@tap.test
+def correlators_are_all_that_comes(case):
+    with case.daemon('--slots=4') as d:
+        j = bench(d, '--clients=2', '--depth=2', '--rhs=12', '--source=point,wall', '--sink=correlator', '--requests=6')
+        assert (j['requests']['done'], j['requests']['correlators'], j['requests']['spoilt']) == (6, 6, 0), j
+        assert j['rhs']['converged'] == 72 and j['per_second']['megabytes_out'] * j['seconds'] < 0.01, j
+        s = d.ctl('status', '--json').json['counters']
+        assert (s['contracted'], s['kept'], s['requests']) == (6, 0, 0), s
+        text = d.ctl('bench', '--rhs=12', '--source=point', '--sink=correlator', '--requests=1', '--max-iter=1')
+        assert text.code == DATA and 'correlators' not in text.out, text  # nothing to make them of
 
 
 @tap.test
@@ -213,7 +225,8 @@ def nobody_there_and_bad_options(case):
     assert r.code == UNAVAILABLE and r.out == '', r
     for args in (['--clients=0'], ['--clients=many'], ['--rhs=0'], ['--rhs=5:2'], ['--rhs=1:1025'], ['--tol=0'], ['--tol=1e-8,'],
                  ['--source=cloud'], ['--source='], ['--sink=sky'], ['--dtype=f16'], ['--priority=10'], ['--rate=0'],
-                 ['--rate=5', '--think=1'], ['--depth=0'], ['--depth=65'], ['--depth=2', '--rate=5'], ['--depth=2', '--verify'], ['--depth=2', '--think=1'],
+                 ['--rate=5', '--think=1'], ['--depth=0'], ['--sink=correlator'], ['--sink=correlator', '--rhs=12'], ['--sink=correlator', '--rhs=12', '--source=point', '--verify'],
+                  ['--depth=65'], ['--depth=2', '--rate=5'], ['--depth=2', '--verify'], ['--depth=2', '--think=1'],
                  ['--think=1:often'], ['--users=9', '--clients=4'], ['--duration=0'], ['--requests=0'],
                  ['--warmup=-1'], ['--seed=-1'], ['--verify', '--sink=none'], ['--list'], ['--user=' + 'x' * 100], ['surplus'],
                  ['--tol=' + ','.join(['1e-8'] * 17)]):
