@@ -47,7 +47,7 @@ typedef struct qk_fill {
   uint64_t seed;
   int32_t mom[3], t_every;
   int32_t gamma;       /* sequential: of gamma.h */
-  bool in_double;      /* shm_in */
+  bool in_double;      /* shm_in; of an upload as is_double */
   qk_smearing_t smear; /* of the source */
   char shm_in[QK_SHM_NAME_MAX + 1];
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */

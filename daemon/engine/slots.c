@@ -175,9 +175,9 @@ static void refuse(qk_slots_t *slots, int i, const qk_err_t *err) {
   slot->state = ENDED;
 }
 
-/* Sources that are taken as they come. */
+/* Sources that come, or are made of what comes. */
 static bool is_staged(const qk_slots_t *slots, const slot_t *slot) {
-  return qk_stage_exists(slots->stage) && slot->fill.upload && slot->fill.smear.steps == 0;
+  return qk_stage_exists(slots->stage) && slot->fill.shm_in[0] != '\0';
 }
 
 /* Behind those that wait, or ahead of them. */
@@ -209,7 +209,7 @@ static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
     qk_err_t verdict = {0};
     if (slot->berth != NULL || !is_staged(slots, slot)) continue;
     if (slot->fill.ahead && !qk_stage_has_free(slots->stage)) make_berth(slots);
-    qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.is_double,
+    qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.in_double,
                                        &slot->berth, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
@@ -290,31 +290,19 @@ static void choose(const qk_slots_t *slots, group_t *group) {
   }
 }
 
-/* Sources that were staged are imported, the others made. */
 static qk_status_t make_sources(qk_slots_t *slots, group_t *group, qk_err_t *err) {
   const qk_fill_t *fill[QK_SLOTS_MAX];
+  qk_berth_t *berth[QK_SLOTS_MAX];
   qk_field_t *field[QK_SLOTS_MAX];
-  qk_err_t verdict[QK_SLOTS_MAX] = {0};
-  int made[QK_SLOTS_MAX], n = 0;
   for (int k = 0; k < group->n; k++) {
     slot_t *slot = &slots->slot[group->slot[k]];
-    qk_field_t *b = qk_solver_rhs(group->solver, group->column[k]);
-    if (slot->berth == NULL) {
-      fill[n] = &slot->fill;
-      field[n] = b;
-      made[n++] = k;
-      continue;
-    }
-    double basis[4][4][2];
-    qk_basis_import(slot->fill.basis, basis);
-    qk_status_t status =
-        qk_stage_import(slots->stage, slot->berth, basis, b, 0, &group->verdict[k], err);
+    fill[k] = &slot->fill;
+    berth[k] = slot->berth;
+    field[k] = qk_solver_rhs(group->solver, group->column[k]);
     slot->berth = NULL;
-    if (status != QK_OK) return status;
   }
-  qk_status_t status = qk_source_make(slots->port, n, fill, field, verdict, err);
-  for (int i = 0; i < n; i++) group->verdict[made[i]] = verdict[i];
-  return status;
+  return qk_source_make(slots->port, slots->stage, group->n, fill, berth, field, group->verdict,
+                        err);
 }
 
 static qk_status_t take_columns(qk_slots_t *slots, qk_err_t *err) {

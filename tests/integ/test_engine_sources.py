@@ -212,6 +212,11 @@ def bad_sources_are_refused_by_name(case):
             t = e.fill(1, **fill)
             end = e.done()[t]
             assert end.status == BAD_ARGUMENT and words in end.text and not end.written, (fill, end)
+        for k in range(20):  # more than there are berths
+            t = e.fill(k % 2, **dict(sequential, column=qk.Column(t=8)))
+            assert e.done()[t].status == BAD_ARGUMENT
+        t = e.fill(1, **dict(sequential, column=qk.Column(gamma=15)))
+        assert e.done()[t].status == OK
         x, end = e.generate(case.shape, qk.SOURCE_WALL, column=wall, smear=smearing('gauss:0.1,1'), tol=TOL)
         check(case, end, x, smeared(case, bare(case, qk.SOURCE_WALL, wall), 'gauss:0.1,1'))
 

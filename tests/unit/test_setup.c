@@ -205,7 +205,7 @@ static qk_fill_t upload_for(int slot, const char *name, size_t sites) {
   close(fd);
   free(v);
   qk_fill_t fill = noise_for(slot, (uint64_t)slot + 1);
-  fill.upload = fill.is_double = true;
+  fill.upload = fill.is_double = fill.in_double = true;
   fill.basis = QK_BASIS_DEGRAND_ROSSI;
   snprintf(fill.shm_in, sizeof fill.shm_in, "%s", name);
   return fill;
