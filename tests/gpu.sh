@@ -81,7 +81,7 @@ run_check() { # index name command...
   if [ $status -ne 0 ]; then
     verdict="FAILED ($status)"
     printf -- '--- %s\n%s\n' "$name" "$(tail -n 40 "$log/$i.out")"
-  elif grep -q '^\[SKIP\]' "$log/$i.out"; then
+  elif grep -qE '^\[SKIP\]|Tested: 0 ' "$log/$i.out"; then
     verdict=skipped
   else
     verdict="passed $(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log/$i.out")"
