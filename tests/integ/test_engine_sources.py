@@ -336,6 +336,33 @@ def solves_go_on_beside_contractions(case):
 
 
 @tap.test
+def contractions_end_with_the_front_that_asked_for_them(case):
+    with case.start(options=['--grace', '60000']) as e, Propagator(case, 8) as p, out_vector(case, 1, 1) as out:
+        e.load(GAUGE, mass=0.2, csw=1)
+        e.ready()
+        quiet, _ = e.contract(p.vectors, out=out)
+        ended = 0
+        for nonce in range(1, 6):
+            with open(out.path, 'r+b') as f:
+                f.write(bytes(quiet.size * 16))
+            e.send(contract=pb.Contract(ticket=1000 + nonce, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
+                                        shm_out=out.name, contraction=qk.Contraction(
+                                            request_a=0, channel=[qk.Channel(kind=qk.CHANNEL_MESON)])))
+            e.send(adopt=pb.Adopt(nonce=nonce))
+            heard = [e.receive()]
+            while heard[-1][0] != 'hello':
+                heard.append(e.receive())
+            assert heard[-1][1].nonce == nonce
+            e.ready()
+            late = any(name == 'contracted' for name, _ in heard)  # ADOPT was too slow
+            assert late == out.read().any(), heard
+            ended += not late
+        assert ended > 0
+        again, end = e.contract(p.vectors, out=out)
+        assert end.status == OK and np.array_equal(again, quiet)
+
+
+@tap.test
 def bad_contractions_are_refused_by_name(case):
     with case.start() as e, Vector((1,)) as out:
         _, end = e.contract((), out=out)
