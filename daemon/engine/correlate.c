@@ -126,6 +126,11 @@ static int share(const qk_correlator_t *r) {
   return half > 1 ? half : 1;
 }
 
+int qk_correlate_wants(const qk_correlator_t *r) {
+  const int most = share(r) - (r->begun - r->here), more = r->columns - r->begun;
+  return more < most ? more : most;
+}
+
 /* Those that have come go into their fields, others begin to come. */
 static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t *err) {
   double one[4][4][2];
@@ -138,8 +143,7 @@ static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t 
     r->berth[k] = NULL;
     r->here++;
   }
-  while (r->begun < r->columns && r->begun - r->here < share(r) && status == QK_OK &&
-         verdict->code == QK_OK) {
+  while (qk_correlate_wants(r) > 0 && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
     status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
     if (r->berth[r->begun] == NULL) break;

@@ -25,6 +25,8 @@ qk_status_t qk_correlate_begin(qk_port_t *port, qk_stage_t *stage, const qk_corr
  * not: BAD_ARGUMENT (an object of the wrong name or size), IO_ERROR, DEVICE_MEMORY, NO_MEMORY. */
 qk_status_t qk_correlate_step(qk_correlator_t *run, qk_tick_fn *tick, void *arg, bool *over,
                               qk_err_t *verdict, qk_err_t *err);
+/* Berths that it would take now. */
+int qk_correlate_wants(const qk_correlator_t *run);
 /* At any time: columns on their way are forgotten. NULL-safe. */
 void qk_correlate_end(qk_correlator_t *run);
 

@@ -35,6 +35,7 @@ struct qk_slots {
   double *norms;             /* device, [nslot + 1][2] */
   int waiting[QK_SEATS_MAX]; /* slots in the order in which they came */
   int nwaiting;
+  int left; /* berths that are not for sources */
   uint64_t steps;
   slot_t slot[QK_SEATS_MAX];
 };
@@ -115,6 +116,10 @@ int qk_slots_running(const qk_slots_t *slots) {
 
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots) {
   return slots->stage;
+}
+
+void qk_slots_leave_berths(qk_slots_t *slots, int n) {
+  slots->left = n;
 }
 
 bool qk_slots_solving(const qk_slots_t *slots) {
@@ -202,13 +207,19 @@ static void make_berth(qk_slots_t *slots) {
   }
 }
 
+/* Whether there is a berth for the slot's source. */
+static bool has_berth(const qk_slots_t *slots, const slot_t *slot) {
+  return qk_stage_free(slots->stage) > (slot->fill.ahead ? 0 : slots->left);
+}
+
 static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
   for (int k = 0; k < slots->nwaiting; k++) {
     const int i = slots->waiting[k];
     slot_t *slot = &slots->slot[i];
     qk_err_t verdict = {0};
     if (slot->berth != NULL || !is_staged(slots, slot)) continue;
-    if (slot->fill.ahead && !qk_stage_has_free(slots->stage)) make_berth(slots);
+    if (slot->fill.ahead && !has_berth(slots, slot)) make_berth(slots);
+    if (!has_berth(slots, slot)) break;
     qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.in_double,
                                        &slot->berth, &verdict, err);
     if (status != QK_OK) return status;

@@ -44,13 +44,15 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
 void qk_slots_cancel(qk_slots_t *slots, int slot);
 /* Fields on their way move on, free columns are taken, and the solver runs for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
+/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. Sources leave so many of its berths
+ * free from now on, but for those that are ahead. */
+qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
+void qk_slots_leave_berths(qk_slots_t *slots, int n);
 /* Frees the slots that have ended: result[0..*n), of room for all slots. */
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
 
 int qk_slots_count(const qk_slots_t *slots);
-int qk_slots_running(const qk_slots_t *slots); /* that are not free */
-/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. */
-qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
+int qk_slots_running(const qk_slots_t *slots);    /* that are not free */
 bool qk_slots_solving(const qk_slots_t *slots);   /* whether the next step iterates */
 uint64_t qk_slots_steps(const qk_slots_t *slots); /* that have iterated, since the start */
 int qk_slots_hungry(const qk_slots_t *slots);     /* columns that nothing waits for */

@@ -106,14 +106,19 @@ bool qk_stage_exists(const qk_stage_t *stage) {
   return stage->n > 0;
 }
 
-bool qk_stage_has_free(const qk_stage_t *stage) {
-  return find_free(stage, false) != NULL;
+static int count_free(const qk_stage_t *stage, bool out) {
+  int n = 0;
+  for (int i = 0; i < stage->n; i++)
+    n += stage->berth[i].out == out && stage->berth[i].state == FREE;
+  return n;
+}
+
+int qk_stage_free(const qk_stage_t *stage) {
+  return count_free(stage, false);
 }
 
 int qk_stage_room(const qk_stage_t *stage) {
-  int n = 0;
-  for (int i = 0; i < stage->n; i++) n += stage->berth[i].out && stage->berth[i].state == FREE;
-  return n;
+  return count_free(stage, true);
 }
 
 bool qk_berth_settled(const qk_berth_t *berth) {

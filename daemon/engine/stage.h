@@ -22,9 +22,9 @@ qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_st
                             qk_err_t *err);
 void qk_stage_destroy(qk_stage_t *stage); /* NULL-safe */
 
-/* Whether there are berths at all, whether one of those in is free, and how many of those out are. */
+/* Whether there are berths at all, and how many of those in and of those out are free. */
 bool qk_stage_exists(const qk_stage_t *stage);
-bool qk_stage_has_free(const qk_stage_t *stage);
+int qk_stage_free(const qk_stage_t *stage);
 int qk_stage_room(const qk_stage_t *stage);
 /* Whether the vector has come, or gone, or failed to. */
 bool qk_berth_settled(const qk_berth_t *berth);

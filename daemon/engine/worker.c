@@ -382,6 +382,7 @@ static qk_status_t contract_on(worker_t *w) {
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SEATS_MAX];
   int n = 0;
+  qk_slots_leave_berths(w->slots, w->correlator != NULL ? qk_correlate_wants(w->correlator) : 0);
   qk_status_t status = fill(w);
   for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
   if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);

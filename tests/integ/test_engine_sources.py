@@ -336,6 +336,31 @@ def solves_go_on_beside_contractions(case):
 
 
 @tap.test
+def uploads_without_end_leave_contractions_a_way_in(case):
+    """There are always more that wait than berths."""
+    with case.endless(slots=2, staging=2) as e, Propagator(case, 8) as p, out_vector(case, 1, 1) as out, \
+            Vector(case.shape, data=case.random(9)) as source:
+        upload = dict(tol=1e-13, max_iter=300, shm_in=source.name, queued=100)
+        quiet, _ = e.contract(p.vectors, out=out)
+        for slot in range(e.facts.seats):
+            e.fill(slot, **upload)
+        e.tickets += 1
+        e.send(contract=pb.Contract(ticket=e.tickets, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
+                                    shm_out=out.name, contraction=qk.Contraction(
+                                        request_a=0, channel=[qk.Channel(kind=qk.CHANNEL_MESON)])))
+        ended = 0
+        while ended < 60:
+            name, body = e.receive()
+            if name == 'contracted':
+                assert body.status == OK and np.array_equal(out.read(), quiet)
+                return
+            if name == 'slot_done':
+                ended += 1
+                e.fill(body.slot, **upload)
+        raise AssertionError('60 right-hand sides came first')
+
+
+@tap.test
 def contractions_end_with_the_front_that_asked_for_them(case):
     with case.start(options=['--grace', '60000']) as e, Propagator(case, 8) as p, out_vector(case, 1, 1) as out:
         e.load(GAUGE, mass=0.2, csw=1)
