@@ -1,6 +1,7 @@
 /*
  * stage.h: sources and solutions on their way between the front's shared memory and the device, while the solver
- * iterates: the next sources are there before a slot is free, the last solutions leave while it is taken again.
+ * iterates: the next sources are there before a slot is free, the last solutions leave while it is taken again. What sequential
+ * sources and contractions are made of comes the same way.
  *
  * Each has a berth: a vector in wire order in pinned host memory and one on the device. Threads move the one to and
  * from shared memory (mover.h), queue 1 copies between the two. There are `depth` berths in and as many out.
