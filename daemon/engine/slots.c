@@ -53,7 +53,7 @@ static qk_status_t explain(const qk_slots_t *slots, qk_status_t status, qk_err_t
 /* What is beside the solver's iterations. */
 static qk_status_t begin_copies(void *self) {
   const qk_slots_t *slots = self;
-  qk_err_t err;
+  qk_err_t err = {0};
   return qk_stage_copy(slots->stage, &err);
 }
 
@@ -209,7 +209,7 @@ static void make_berth(qk_slots_t *slots) {
 
 /* Whether there is a berth for the slot's source. */
 static bool has_berth(const qk_slots_t *slots, const slot_t *slot) {
-  return qk_stage_free(slots->stage) > (slot->fill.ahead ? 0 : slots->left);
+  return qk_stage_vacant(slots->stage) > (slot->fill.ahead ? 0 : slots->left);
 }
 
 static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {

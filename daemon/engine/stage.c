@@ -113,7 +113,7 @@ static int count_free(const qk_stage_t *stage, bool out) {
   return n;
 }
 
-int qk_stage_free(const qk_stage_t *stage) {
+int qk_stage_vacant(const qk_stage_t *stage) {
   return count_free(stage, false);
 }
 

@@ -25,7 +25,7 @@ void qk_stage_destroy(qk_stage_t *stage); /* NULL-safe */
 
 /* Whether there are berths at all, and how many of those in and of those out are free. */
 bool qk_stage_exists(const qk_stage_t *stage);
-int qk_stage_free(const qk_stage_t *stage);
+int qk_stage_vacant(const qk_stage_t *stage);
 int qk_stage_room(const qk_stage_t *stage);
 /* Whether the vector has come, or gone, or failed to. */
 bool qk_berth_settled(const qk_berth_t *berth);

@@ -147,8 +147,8 @@ static qk_rhs_t *first_of(const qk_mount_t *mount, int lane, int *place) {
   return *place < 0 ? NULL : rhs;
 }
 
-/* Who goes next, and where; NULL: nobody now. Contractions go behind what finds a slot. Of those that were in slots of a lost engine one at a time: if the next engine
- * is lost, too, it is clear over whom. */
+/* Who goes next, and where; NULL: nobody now. Contractions go behind what finds a slot. Of those that were in slots of a lost
+ * engine one at a time: if the next engine is lost, too, it is clear over whom. */
 static qk_rhs_t *next(const qk_mount_t *mount, int *place) {
   if (!qk_link_alone(&mount->suspects) && !suspect_runs(mount)) {
     qk_rhs_t *suspect = QK_HOLDER(mount->suspects.next, qk_rhs_t, queue.link);
