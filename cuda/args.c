@@ -142,9 +142,19 @@ static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_
 }
 
 qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
-  if (args->wire == NULL) return BAD("column: wire is missing");
-  if ((uintptr_t)args->wire % 16 != 0) return BAD("column: wire is not at a multiple of 16 bytes");
-  return column(ctx, "column", &args->lat, &args->field, args->rhs);
+  if (args->n < 1 || args->n > QK_COLUMNS_MOST)
+    return BAD("column: n = %d: 1 to %d", args->n, QK_COLUMNS_MOST);
+  for (int k = 0; k < args->n; k++) {
+    if (args->wire[k] == NULL) return BAD("column: wire %d is missing", k);
+    if ((uintptr_t)args->wire[k] % 16 != 0)
+      return BAD("column: wire %d is not at a multiple of 16 bytes", k);
+  }
+  qk_status_t status = column(ctx, "column", &args->lat, &args->field, args->rhs);
+  if (status != QK_OK) return status;
+  if (args->rhs + args->n > args->field.nrhs)
+    return BAD("column: n = %d: 1 to %d from rhs = %d on", args->n, args->field.nrhs - args->rhs,
+               args->rhs);
+  return QK_OK;
 }
 
 qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args) {

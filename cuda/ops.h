@@ -217,20 +217,24 @@ typedef struct qk_space_args {
   const double *y; /* [n][nrhs][2] */
 } qk_space_args_t;
 
-/* ---- columns: one RHS in wire order against one lane of a block ------------------------------------
+/* ---- columns: RHS in wire order against lanes of a block ---------------------------------------------
  *
- * wire: device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the local lattice, complex float or
- * double.
+ * Columns rhs to rhs + n - 1 of the block, n up to QK_COLUMNS_MOST: those whose numbers stand beside each other cost little
+ * more than one of them.
+ * wire: of each column, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the local lattice, complex
+ * float or double.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.
  */
+enum { QK_COLUMNS_MOST = 4 };
+
 typedef struct qk_column_args {
   qk_lattice_t lat;
   qk_spinor_t field;
-  int32_t rhs;
+  int32_t rhs, n;
   int32_t is_double;
-  void *wire;
+  void *wire[QK_COLUMNS_MOST];
   double basis[4][4][2];
   double factor;
 } qk_column_args_t;

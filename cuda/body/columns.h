@@ -141,30 +141,35 @@ QK_HD void change_basis(const double basis[4][4][2], double factor, const double
     }
 }
 
+/* Column i % a.n of site i / a.n: neighbours have columns that stand beside each other. */
 template <class S>
-QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n) {
+QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t i) {
+  const int64_t n = i / a.n;
+  const int k = (int)(i % a.n);
   double in[QK_SPINOR_REALS], out[QK_SPINOR_REALS];
   int x[4];
   if (a.is_double)
-    load_wire((const double *)a.wire + n * QK_SPINOR_REALS, in);
+    load_wire((const double *)a.wire[k] + n * QK_SPINOR_REALS, in);
   else
-    load_wire((const float *)a.wire + n * QK_SPINOR_REALS, in);
+    load_wire((const float *)a.wire[k] + n * QK_SPINOR_REALS, in);
   coordinates_of(a.lat.l, n, x);
   change_basis(a.basis, a.factor, in, out);
-  store_one(f, column_spot(a.lat, f, a.rhs, x), out);
+  store_one(f, column_spot(a.lat, f, a.rhs + k, x), out);
 }
 
 template <class S>
-QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n) {
+QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t i) {
+  const int64_t n = i / a.n;
+  const int k = (int)(i % a.n);
   double in[QK_SPINOR_REALS], out[QK_SPINOR_REALS];
   int x[4];
   coordinates_of(a.lat.l, n, x);
-  load_one(f, column_spot(a.lat, f, a.rhs, x), in);
+  load_one(f, column_spot(a.lat, f, a.rhs + k, x), in);
   change_basis(a.basis, a.factor, in, out);
   if (a.is_double)
-    store_wire((double *)a.wire + n * QK_SPINOR_REALS, out);
+    store_wire((double *)a.wire[k] + n * QK_SPINOR_REALS, out);
   else
-    store_wire((float *)a.wire + n * QK_SPINOR_REALS, out);
+    store_wire((float *)a.wire[k] + n * QK_SPINOR_REALS, out);
 }
 
 /* ---- columns between blocks ---- */

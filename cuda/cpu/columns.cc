@@ -36,16 +36,18 @@ template <class F> void with_field(const qk_spinor_t &f, const F &body) {
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  with_field(a->field,
-             [=](auto f) { for_sites(a->lat, [=](int64_t n) { import_site(*a, f, n); }); });
+  with_field(a->field, [=](auto f) {
+    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) { import_site(*a, f, i); });
+  });
   return QK_OK;
 }
 
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  with_field(a->field,
-             [=](auto f) { for_sites(a->lat, [=](int64_t n) { export_site(*a, f, n); }); });
+  with_field(a->field, [=](auto f) {
+    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) { export_site(*a, f, i); });
+  });
   return QK_OK;
 }
 

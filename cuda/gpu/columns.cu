@@ -11,14 +11,14 @@ namespace {
 constexpr int threads = 128;
 
 template <class S>
-__global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t sites) {
-  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (n < sites) import_site(a, f, n);
+__global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
+  const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (i < n) import_site(a, f, i);
 }
 template <class S>
-__global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t sites) {
-  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (n < sites) export_site(a, f, n);
+__global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
+  const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (i < n) export_site(a, f, i);
 }
 template <class S>
 __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sites) {
@@ -49,21 +49,21 @@ __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites
   if (n < sites) noise_pair(a, f, n, (int)blockIdx.y);
 }
 
-/* Launches the kernel of the field's storage type over all local sites. */
-#define LAUNCH(kernel, ctx, a)                                                                     \
+/* Launches the kernel of the field's storage type over all local sites, n threads each. */
+#define LAUNCH(kernel, ctx, a, n)                                                                  \
   do {                                                                                             \
-    const int64_t sites = 2 * (int64_t)(a)->lat.vcb;                                               \
-    const unsigned blocks = (unsigned)((sites + threads - 1) / threads);                           \
+    const int64_t all = 2 * (int64_t)(a)->lat.vcb * (n);                                           \
+    const unsigned blocks = (unsigned)((all + threads - 1) / threads);                             \
     cudaStream_t stream = qk_gpu(ctx)->stream[0];                                                  \
     switch ((a)->field.prec) {                                                                     \
     case QK_DOUBLE:                                                                                \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<double>((a)->field), sites);          \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<double>((a)->field), all);            \
       break;                                                                                       \
     case QK_SINGLE:                                                                                \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<float>((a)->field), sites);           \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<float>((a)->field), all);             \
       break;                                                                                       \
     case QK_HALF:                                                                                  \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<half>((a)->field), sites);            \
+      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<half>((a)->field), all);              \
       break;                                                                                       \
     }                                                                                              \
   } while (0)
@@ -73,14 +73,14 @@ __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   const qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(import_kernel, ctx, a);
+  LAUNCH(import_kernel, ctx, a, a->n);
   return qk_gpu_launched(ctx, "column_import");
 }
 
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   const qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(export_kernel, ctx, a);
+  LAUNCH(export_kernel, ctx, a, a->n);
   return qk_gpu_launched(ctx, "column_export");
 }
 
@@ -100,7 +100,7 @@ qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
   const qk_status_t status = qk_args_source(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(source_kernel, ctx, a);
+  LAUNCH(source_kernel, ctx, a, 1);
   return qk_gpu_launched(ctx, "source");
 }
 

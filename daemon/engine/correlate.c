@@ -120,31 +120,50 @@ static column_t column_of(const qk_correlator_t *r, int k) {
   return (column_t){r->what.b[rhs], r->what.b_double, r->field[1], rhs};
 }
 
-/* Of the berths half at most, so that sources come, too. */
-static int share(const qk_correlator_t *r) {
-  const int half = r->port->setup->plan.staging / 2;
-  return half > 1 ? half : 1;
-}
-
+/* Half of the berths are for contractions where sources come, too. */
 int qk_correlate_wants(const qk_correlator_t *r) {
-  const int most = share(r) - (r->begun - r->here), more = r->columns - r->begun;
-  return more < most ? more : most;
+  const int half = (r->port->setup->plan.staging + 1) / 2;
+  const int most = half - (r->begun - r->here), more = r->columns - r->begun;
+  return most < 0 ? 0 : more < most ? more : most;
 }
 
-/* Those that have come go into their fields, others begin to come. */
+/* The columns that go into their fields together: as many as stand beside each other, or as there are berths for. */
+static int abreast(const qk_correlator_t *r) {
+  const int half = (r->port->setup->plan.staging + 1) / 2;
+  int n = QK_COLUMNS_MOST;
+  while (n > half) n /= 2;
+  return n;
+}
+
+static bool have_come(const qk_correlator_t *r, int first, int n) {
+  for (int k = first; k < first + n; k++)
+    if (r->berth[k] == NULL || !qk_berth_settled(r->berth[k])) return false;
+  return true;
+}
+
+/* Those that have come go into their fields. */
 static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t *err) {
+  const int n = abreast(r);
   double one[4][4][2];
   qk_status_t status = QK_OK;
   qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  for (int k = 0; k < r->begun && status == QK_OK && verdict->code == QK_OK; k++) {
-    if (r->berth[k] == NULL || !qk_berth_settled(r->berth[k])) continue;
+  for (int k = 0; k < r->columns && status == QK_OK && verdict->code == QK_OK; k += n) {
+    if (!have_come(r, k, n)) continue;
     const column_t c = column_of(r, k);
-    status = qk_stage_import(r->stage, r->berth[k], one, c.field, c.rhs, verdict, err);
-    r->berth[k] = NULL;
-    r->here++;
+    status = qk_stage_import(r->stage, n, r->berth + k, one, c.field, c.rhs, verdict, err);
+    for (int i = 0; i < n; i++) r->berth[k + i] = NULL;
+    r->here += n;
   }
-  while (qk_correlate_wants(r) > 0 && status == QK_OK && verdict->code == QK_OK) {
+  return status;
+}
+
+/* Others begin to come, in what is left to them and in berths that nobody else wants. */
+static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verdict,
+                                 qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
+    if (qk_correlate_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
     status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
     if (r->berth[r->begun] == NULL) break;
     r->begun++;
@@ -186,12 +205,13 @@ static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *ar
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
-qk_status_t qk_correlate_step(qk_correlator_t *r, qk_tick_fn *tick, void *arg, bool *over,
-                              qk_err_t *verdict, qk_err_t *err) {
+qk_status_t qk_correlate_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg,
+                              bool *over, qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
   *over = true;
   if (qk_stage_exists(r->stage)) {
     status = take_columns(r, verdict, err);
+    if (status == QK_OK && verdict->code == QK_OK) status = begin_columns(r, lacking, verdict, err);
     if (status != QK_OK || verdict->code != QK_OK) return status;
     *over = r->here == r->columns;
     if (!*over) return QK_OK;

@@ -41,8 +41,9 @@ static qk_column_args_t column_args(const qk_port_t *port, const qk_field_t *fie
   qk_column_args_t args = {.lat = port->setup->geom.lat,
                            .field = field->v,
                            .rhs = rhs,
+                           .n = 1,
                            .is_double = is_double,
-                           .wire = port->column,
+                           .wire = {port->column},
                            .factor = factor};
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;

@@ -185,6 +185,15 @@ static bool is_staged(const qk_slots_t *slots, const slot_t *slot) {
   return qk_stage_exists(slots->stage) && slot->fill.shm_in[0] != '\0';
 }
 
+int qk_slots_lacking(const qk_slots_t *slots) {
+  int n = 0;
+  for (int k = 0; k < slots->nwaiting; k++) {
+    const slot_t *slot = &slots->slot[slots->waiting[k]];
+    n += is_staged(slots, slot) && slot->berth == NULL;
+  }
+  return n;
+}
+
 /* Behind those that wait, or ahead of them. */
 static void enter_queue(qk_slots_t *slots, int slot) {
   int at = slots->nwaiting++;
@@ -258,8 +267,7 @@ static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
 static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
   const qk_setup_t *s = slots->setup;
   const slot_t *slot = &slots->slot[ready->slot[k]];
-  if (!is_staged(slots, slot)) return false;
-  if (!qk_slots_solving(slots)) return coming(slots) > 0;
+  if (!qk_slots_solving(slots)) return is_staged(slots, slot) && coming(slots) > 0;
   if (slot->fill.ahead) return false;
   const qk_slot_t *column[QK_SLOTS_MAX];
   qk_beginning_t b = {.column = ready->column[k],

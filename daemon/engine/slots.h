@@ -45,9 +45,10 @@ void qk_slots_cancel(qk_slots_t *slots, int slot);
 /* Fields on their way move on, free columns are taken, and the solver runs for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
 /* What steps poll and begin copies of; for whoever else has fields to move beside the slots. Sources leave so many of its berths
- * free from now on, but for those that are ahead. */
+ * free from now on, but for those that are ahead. Lacking: sources that have no berth and want one. */
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
 void qk_slots_leave_berths(qk_slots_t *slots, int n);
+int qk_slots_lacking(const qk_slots_t *slots);
 /* Frees the slots that have ended: result[0..*n), of room for all slots. */
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
 

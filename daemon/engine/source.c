@@ -58,7 +58,7 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   if (berth == NULL)
     return qk_port_read(s->port, fill->shm_in, fill->in_double, matrix, field, rhs, verdict);
   s->berth[i] = NULL;
-  qk_status_t status = qk_stage_import(s->stage, berth, matrix, field, rhs, verdict, &lost);
+  qk_status_t status = qk_stage_import(s->stage, 1, &berth, matrix, field, rhs, verdict, &lost);
   if (status == QK_OK) return verdict->code;
   *verdict = lost;
   return status;

@@ -250,26 +250,32 @@ qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, q
   return QK_OK;
 }
 
-static qk_column_args_t column_args(const qk_stage_t *stage, const qk_berth_t *b,
+static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_berth_t *const berth[],
                                     const double matrix[4][4][2], double factor,
                                     const qk_field_t *field) {
   qk_column_args_t args = {.lat = stage->setup->geom.lat,
                            .field = field->v,
-                           .is_double = b->move.segment.is_double,
-                           .wire = b->device,
+                           .n = n,
+                           .is_double = berth[0]->move.segment.is_double,
                            .factor = factor};
+  for (int k = 0; k < n; k++) args.wire[k] = berth[k]->device;
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
 }
 
-qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double matrix[4][4][2],
-                            const qk_field_t *field, int rhs, qk_err_t *verdict, qk_err_t *err) {
+qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
+                            const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                            qk_err_t *verdict, qk_err_t *err) {
   const qk_setup_t *s = stage->setup;
-  QK_ASSERT(berth->state == SETTLED && !berth->out);
-  *verdict = berth->err;
-  qk_column_args_t args = column_args(stage, berth, matrix, 1, field);
+  qk_column_args_t args = column_args(stage, n, berth, matrix, 1, field);
   args.rhs = rhs;
-  make_free(berth);
+  *verdict = (qk_err_t){0};
+  for (int k = 0; k < n; k++) {
+    QK_ASSERT(berth[k]->state == SETTLED && !berth[k]->out);
+    QK_ASSERT(berth[k]->err.code != QK_OK || berth[k]->move.segment.is_double == args.is_double);
+    if (verdict->code == QK_OK) *verdict = berth[k]->err;
+    make_free(berth[k]);
+  }
   if (verdict->code != QK_OK) return QK_OK;
   return qk_setup_explain(s, s->ops->column_import(s->ctx, &args), err);
 }
@@ -290,7 +296,7 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   QK_ASSERT(b != NULL);
   b->move.segment = *segment;
   segment->fd = -1;
-  const qk_column_args_t args = column_args(stage, b, matrix, factor, field);
+  const qk_column_args_t args = column_args(stage, 1, &b, matrix, factor, field);
   qk_status_t status = s->ops->column_export(s->ctx, &args);
   /* what its copy waits for: not for what is put on queue 0 before the copy begins */
   if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);

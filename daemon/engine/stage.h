@@ -39,9 +39,11 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 /* The vector of the object of that name begins to come. *berth NULL: all are taken, or the verdict says why not. */
 qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
                           qk_err_t *verdict, qk_err_t *err);
-/* Column rhs of the field (full) = matrix times the vector of a settled berth, which is free then. */
-qk_status_t qk_stage_import(qk_stage_t *stage, qk_berth_t *berth, const double matrix[4][4][2],
-                            const qk_field_t *field, int rhs, qk_err_t *verdict, qk_err_t *err);
+/* Columns rhs to rhs + n - 1 of the field (full) = matrix times the vectors of n <= QK_COLUMNS_MOST settled berths of one
+ * precision, which are free then. The verdict: of the first that did not come. */
+qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
+                            const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                            qk_err_t *verdict, qk_err_t *err);
 
 /* factor times matrix times field begins to go to the segment, which the berth takes over. There must be room. field
  * may be overwritten by what is called on queue 0 later. */

@@ -375,7 +375,8 @@ static qk_status_t contract(worker_t *w) {
 static qk_status_t contract_on(worker_t *w) {
   qk_err_t verdict = {0};
   bool over;
-  qk_status_t status = qk_correlate_step(w->correlator, keep_beating, w, &over, &verdict, w->err);
+  qk_status_t status = qk_correlate_step(w->correlator, qk_slots_lacking(w->slots), keep_beating, w,
+                                         &over, &verdict, w->err);
   return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
 }
 

@@ -21,7 +21,7 @@ typedef struct block {
   int nrhs;
   qk_spinor_t f[8];
   double *scalars, *red;
-  void *wire;
+  void *wire[QK_COLUMNS_MOST];
 } block_t;
 
 static void show(const bench_t *b, const settings_t *s, const block_t *k, const char *op,
@@ -95,12 +95,17 @@ static int passes_of(qk_blas_op_t op) {
 }
 
 static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
-  qk_column_args_t c = {
-      .lat = b->lat, .field = k->f[0], .is_double = 1, .wire = k->wire, .factor = 1};
-  for (int i = 0; i < 4; i++) c.basis[i][i][0] = 1;
+  qk_column_args_t c = {.lat = b->lat, .field = k->f[0], .n = 1, .is_double = 1, .factor = 1};
+  for (int i = 0; i < 4; i++) {
+    c.wire[i] = k->wire[i];
+    c.basis[i][i][0] = 1;
+  }
   const double wire = (double)b->volume * 24 * sizeof(double) / bench_field_bytes(&k->f[0]);
   show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
   show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
+  c.n = QK_COLUMNS_MOST;
+  if (k->nrhs >= c.n)
+    show(b, s, k, "import 4", 1 + wire, c.n, bench_measure(b, run_import, &c));
 }
 
 static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
@@ -142,7 +147,8 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   char list[64], *save = NULL;
   k.scalars = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
   k.red = bench_alloc(b, 15 * QK_MAX_RHS * 2 * sizeof(double));
-  k.wire = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
+  for (int i = 0; i < QK_COLUMNS_MOST; i++)
+    k.wire[i] = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
     if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
     if (prec == QK_HALF && s->ncomp != 12) continue;
@@ -161,7 +167,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   }
   b->ops->free(b->ctx, k.scalars);
   b->ops->free(b->ctx, k.red);
-  b->ops->free(b->ctx, k.wire);
+  for (int i = 0; i < QK_COLUMNS_MOST; i++) b->ops->free(b->ctx, k.wire[i]);
 }
 
 static const char usage[] =

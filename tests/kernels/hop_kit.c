@@ -240,8 +240,13 @@ static void get_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double c
 }
 
 static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
-  qk_column_args_t c = {
-      .lat = kit->lat, .field = *field, .rhs = rhs, .is_double = 1, .wire = wire, .factor = 1};
+  qk_column_args_t c = {.lat = kit->lat,
+                        .field = *field,
+                        .rhs = rhs,
+                        .n = 1,
+                        .is_double = 1,
+                        .wire = {wire},
+                        .factor = 1};
   for (int s = 0; s < 4; s++) c.basis[s][s][0] = 1;
   return c;
 }

@@ -9,8 +9,13 @@
 
 static qk_column_args_t column(const kit_t *kit, const block_t *b, int rhs, void *wire,
                                const double complex basis[4][4]) {
-  qk_column_args_t c = {
-      .lat = kit->lat, .field = b->field.v, .rhs = rhs, .is_double = 1, .wire = wire, .factor = 1};
+  qk_column_args_t c = {.lat = kit->lat,
+                        .field = b->field.v,
+                        .rhs = rhs,
+                        .n = 1,
+                        .is_double = 1,
+                        .wire = {wire},
+                        .factor = 1};
   memcpy(c.basis, basis, sizeof c.basis);
   return c;
 }
@@ -64,6 +69,89 @@ Test(column, import_and_export_turn_the_basis) {
   free(x);
   free(turned);
   free(now);
+  kit_close(&kit);
+}
+
+/* Columns from `first` on, as many as go with it: against those of one alone, bit by bit. */
+static void several_at(const kit_t *kit, cut_t cut, int first, bool is_double) {
+  block_t b = block_make(kit, cut, 1), alone = block_make(kit, cut, 1);
+  const int n = cut.nrhs - first < QK_COLUMNS_MOST ? cut.nrhs - first : QK_COLUMNS_MOST;
+  const size_t reals = 2 * kit_components(kit);
+  double *back[2] = {malloc(reals * sizeof(double)), malloc(reals * sizeof(double))};
+  double complex *x = kit_vector(kit);
+  qk_column_args_t c = column(kit, &b, first, NULL, mixing);
+  c.n = n;
+  c.is_double = is_double;
+  for (int k = 0; k < n; k++) {
+    kit_random(kit, 50 + (uint64_t)k, x);
+    c.wire[k] = device_scalars(kit, x, (int)kit_components(kit));
+    qk_column_args_t own = column(kit, &alone, first + k, c.wire[k], mixing);
+    own.is_double = is_double;
+    kit_must(kit, kit->ops->column_import(kit->ctx, &own), "import of one");
+  }
+  kit_must(kit, kit->ops->column_import(kit->ctx, &c), "import");
+  for (int rhs = 0; rhs < cut.nrhs; rhs++) {
+    double complex *y = block_get(kit, &b, rhs), *z = block_get(kit, &alone, rhs);
+    cr_expect_arr_eq(y, z, reals * sizeof(double), "%s: import of %d from %d on: column %d",
+                     cut_text(cut), n, first, rhs);
+    free(y);
+    free(z);
+  }
+  kit_must(kit, kit->ops->column_export(kit->ctx, &c), "export");
+  void *wire = kit_alloc(kit, reals * sizeof(double));
+  const size_t bytes = reals * (is_double ? sizeof(double) : sizeof(float));
+  for (int k = 0; k < n; k++) {
+    qk_column_args_t own = column(kit, &alone, first + k, wire, mixing);
+    own.is_double = is_double;
+    kit_must(kit, kit->ops->column_export(kit->ctx, &own), "export of one");
+    kit_must(kit, kit->ops->copy(kit->ctx, back[0], wire, bytes, QK_COPY_TO_HOST, 0), "copy");
+    kit_must(kit, kit->ops->copy(kit->ctx, back[1], c.wire[k], bytes, QK_COPY_TO_HOST, 0), "copy");
+    kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "sync");
+    cr_expect_arr_eq(back[0], back[1], bytes, "%s: export of %d from %d on: the %dth", cut_text(cut),
+                     n, first, k);
+    kit_free(kit, c.wire[k]);
+  }
+  kit_free(kit, wire);
+  free(back[0]);
+  free(back[1]);
+  free(x);
+  block_free(kit, &b);
+  block_free(kit, &alone);
+}
+
+Test(column, several_come_and_go_as_each_alone) {
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int i = 0; i < ncuts; i++)
+    if (cuts[i].subset == QK_FULL)
+      for (int first = 0; first < cuts[i].nrhs; first += 3)
+        for (int is_double = 0; is_double < 2; is_double++)
+          several_at(&kit, cuts[i], first, is_double != 0);
+  kit_close(&kit);
+}
+
+Test(column, more_than_there_are_is_refused) {
+  kit_t kit;
+  block_kit_open(&kit);
+  block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 3, false, QK_FULL}, 1);
+  void *wire = kit_alloc(&kit, kit_components(&kit) * sizeof(double complex));
+  qk_column_args_t c = column(&kit, &b, 1, wire, one);
+  c.wire[1] = c.wire[2] = wire;
+  c.n = 3;
+  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "n = 3: 1 to 2 from rhs = 1 on"), "%s",
+            kit.ops->last_error(kit.ctx));
+  c.n = 0;
+  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  c.n = QK_COLUMNS_MOST + 1;
+  cr_expect_eq(kit.ops->column_export(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "n = 5: 1 to 4"));
+  c.n = 2;
+  c.wire[1] = NULL;
+  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect(strstr(kit.ops->last_error(kit.ctx), "wire 1 is missing"));
+  kit_free(&kit, wire);
+  block_free(&kit, &b);
   kit_close(&kit);
 }
 

@@ -111,7 +111,8 @@ static qk_status_t use_everything(const kit_t *kit) {
                                    .spin = -1,
                                    .colour = -1};
   if (s == QK_OK) s = ops->source(ctx, &source);
-  qk_column_args_t column = {.lat = *lat, .field = f, .is_double = 1, .wire = wire, .factor = 1};
+  qk_column_args_t column = {
+      .lat = *lat, .field = f, .n = 1, .is_double = 1, .wire = {wire}, .factor = 1};
   if (s == QK_OK) s = ops->column_export(ctx, &column);
   if (s == QK_OK) s = ops->column_import(ctx, &column);
   const qk_blas_args_t blas = {.f = {f, f}, .red = red};

@@ -193,8 +193,9 @@ static qk_column_args_t column(const qk_rig_t *rig, const qk_field_t *field, int
   qk_column_args_t a = {.lat = rig->geom.lat,
                         .field = field->v,
                         .rhs = rhs,
+                        .n = 1,
                         .is_double = 1,
-                        .wire = wire,
+                        .wire = {wire},
                         .factor = 1};
   for (int s = 0; s < 4; s++) a.basis[s][s][0] = 1;
   return a;
