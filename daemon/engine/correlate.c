@@ -2,21 +2,73 @@
 
 #include <string.h>
 
+#include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 
 struct qk_correlator {
   qk_port_t *port;
   qk_stage_t *stage;
+  qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
+  bool busy;            /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
   double *numbers;
-  qk_field_t *field[2]; /* propagators; the second NULL: the first */
-  int columns;          /* of them together */
-  int begun, here;      /* columns that have begun to come, and that are in their fields */
+  int columns;     /* of its propagators together */
+  int begun, here; /* columns that have begun to come, and that are in their fields */
   qk_berth_t *berth[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
 };
 
-/* ---- begin and end ---------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_correlator_create(qk_port_t *port, qk_stage_t *stage, qk_correlator_t **correlator,
+                                 qk_err_t *err) {
+  qk_correlator_t *r = qk_calloc(1, sizeof *r);
+  qk_status_t status = r ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for contractions");
+  status = qk_comm_agree(port->setup->geom.comm, status, err);
+  if (status != QK_OK) {
+    qk_free(r);
+    return status;
+  }
+  r->port = port;
+  r->stage = stage;
+  r->out.fd = -1;
+  *correlator = r;
+  return QK_OK;
+}
+
+void qk_correlator_destroy(qk_correlator_t *r) {
+  if (r == NULL) return;
+  qk_correlator_drop(r);
+  qk_correlator_rest(r);
+  qk_free(r);
+}
+
+bool qk_correlator_busy(const qk_correlator_t *r) {
+  return r->busy;
+}
+
+void qk_correlator_drop(qk_correlator_t *r) {
+  for (int k = 0; k < r->columns; k++) {
+    qk_berth_drop(r->berth[k]);
+    r->berth[k] = NULL;
+  }
+  qk_free(r->numbers);
+  r->numbers = NULL;
+  qk_object_close(&r->out);
+  r->columns = r->begun = r->here = 0;
+  r->busy = false;
+}
+
+bool qk_correlator_rest(qk_correlator_t *r) {
+  const bool any = r->field[0] != NULL || r->field[1] != NULL;
+  for (int i = 1; i >= 0; i--) {
+    qk_field_destroy(r->field[i]);
+    r->field[i] = NULL;
+  }
+  return any;
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------ */
 
 static size_t result_bytes(const qk_correlator_t *r) {
   size_t numbers = 0;
@@ -35,6 +87,18 @@ static bool has_two(const qk_correlate_t *what) {
   return what->b[0][0] != '\0';
 }
 
+/* Fields of the precision, those that are there if they are. */
+static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err) {
+  const qk_device_t *dev = &r->port->setup->dev;
+  qk_status_t status = QK_OK;
+  if (r->field[0] != NULL && r->field[0]->v.prec != prec) qk_correlator_rest(r);
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
+    if (r->field[i] == NULL)
+      status = agree(
+          r, qk_field_create(dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]), err);
+  return status;
+}
+
 static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
   const qk_prec_t prec =
@@ -46,12 +110,7 @@ static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   if (r->numbers == NULL)
     status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
   status = agree(r, status, err);
-  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
-    status = agree(
-        r,
-        qk_field_create(&r->port->setup->dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]),
-        err);
-  return status;
+  return status == QK_OK ? make_fields(r, prec, err) : status;
 }
 
 static bool loses_process(qk_status_t status) {
@@ -68,40 +127,17 @@ static qk_status_t conclude(const qk_correlator_t *r, qk_status_t status, qk_err
   return status;
 }
 
-qk_status_t qk_correlate_begin(qk_port_t *port, qk_stage_t *stage, const qk_correlate_t *what,
-                               qk_correlator_t **run, qk_err_t *verdict, qk_err_t *err) {
-  qk_correlator_t *r = qk_calloc(1, sizeof *r);
-  qk_status_t status = r ? QK_OK : qk_fail(verdict, QK_NO_MEMORY, "no memory for a contraction");
-  *run = NULL;
-  status = qk_comm_agree(port->setup->geom.comm, status, verdict);
-  if (status != QK_OK) {
-    qk_free(r);
-    if (loses_process(status)) *err = *verdict;
-    return loses_process(status) ? status : QK_OK;
-  }
-  r->port = port;
-  r->stage = stage;
+qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, qk_err_t *verdict,
+                                qk_err_t *err) {
+  QK_ASSERT(!r->busy);
   r->what = *what;
-  r->out.fd = -1;
   r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
-  status = make_room(r, verdict);
-  if (status == QK_OK) {
-    *run = r;
-    return QK_OK;
-  }
-  status = conclude(r, status, verdict, err);
-  qk_correlate_end(r);
-  return status;
-}
-
-void qk_correlate_end(qk_correlator_t *r) {
-  if (r == NULL) return;
-  for (int k = 0; k < r->columns; k++) qk_berth_drop(r->berth[k]);
-  qk_field_destroy(r->field[1]);
-  qk_field_destroy(r->field[0]);
-  qk_free(r->numbers);
-  qk_object_close(&r->out);
-  qk_free(r);
+  qk_status_t status = make_room(r, verdict);
+  r->busy = status == QK_OK;
+  if (r->busy) return QK_OK;
+  qk_correlator_drop(r);
+  qk_correlator_rest(r);
+  return conclude(r, status, verdict, err);
 }
 
 /* ---- columns ---------------------------------------------------------------------------------------- */
@@ -121,7 +157,7 @@ static column_t column_of(const qk_correlator_t *r, int k) {
 }
 
 /* Half of the berths are for contractions where sources come, too. */
-int qk_correlate_wants(const qk_correlator_t *r) {
+int qk_correlator_wants(const qk_correlator_t *r) {
   const int half = (r->port->setup->plan.staging + 1) / 2;
   const int most = half - (r->begun - r->here), more = r->columns - r->begun;
   return most < 0 ? 0 : more < most ? more : most;
@@ -163,7 +199,7 @@ static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verd
   qk_status_t status = QK_OK;
   while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
-    if (qk_correlate_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
+    if (qk_correlator_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
     status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
     if (r->berth[r->begun] == NULL) break;
     r->begun++;
@@ -189,14 +225,14 @@ static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *ar
   const qk_correlate_t *what = &r->what;
   const qk_setup_t *s = r->port->setup;
   qk_status_t status = QK_OK;
-  for (int i = 0; i < 2 && r->field[i] != NULL && what->sink.steps > 0 && status == QK_OK; i++) {
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && what->sink.steps > 0; i++) {
     tick(arg);
     status = qk_smear_cache_apply(s->smear, &what->sink, r->field[i], err);
+    if (status != QK_OK) return status;
   }
-  if (status != QK_OK) return status;
   tick(arg);
   qk_contract_t c = {.a = r->field[0],
-                     .b = r->field[1] ? r->field[1] : r->field[0],
+                     .b = r->field[has_two(what) ? 1 : 0],
                      .nmom = what->nmom,
                      .mom = what->mom};
   memcpy(c.origin, what->origin, sizeof c.origin);
@@ -205,10 +241,9 @@ static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *ar
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
-qk_status_t qk_correlate_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg,
-                              bool *over, qk_err_t *verdict, qk_err_t *err) {
+static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg, bool *over,
+                        qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
-  *over = true;
   if (qk_stage_exists(r->stage)) {
     status = take_columns(r, verdict, err);
     if (status == QK_OK && verdict->code == QK_OK) status = begin_columns(r, lacking, verdict, err);
@@ -220,4 +255,12 @@ qk_status_t qk_correlate_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick,
     if (status != QK_OK) return conclude(r, status, verdict, err);
   }
   return conclude(r, contract(r, tick, arg, verdict), verdict, err);
+}
+
+qk_status_t qk_correlator_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg,
+                               bool *over, qk_err_t *verdict, qk_err_t *err) {
+  *over = true;
+  qk_status_t status = step(r, lacking, tick, arg, over, verdict, err);
+  if (*over) qk_correlator_drop(r);
+  return status;
 }

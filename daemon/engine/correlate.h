@@ -4,7 +4,7 @@
  *
  * Columns come as sources do, through berths (stage.h), beside the solver's iterations; smearing and contracting
  * take their turn between two of them. Without berths all of it is done in one step. The propagators stand on the device in
- * single where both came so, else in double, for as long as the CONTRACT is under way; slots are not touched. Collective.
+ * single where both came so, else in double; slots are not touched. All but the queries is collective.
  */
 #ifndef QK_ENGINE_CORRELATE_H
 #define QK_ENGINE_CORRELATE_H
@@ -14,20 +14,31 @@
 
 typedef void qk_tick_fn(void *arg);
 
-typedef struct qk_correlator qk_correlator_t; /* a CONTRACT under way */
+typedef struct qk_correlator qk_correlator_t; /* carries out one CONTRACT after the other */
 
-/* *run NULL: it has ended with the verdict, as below. Borrows port and stage. A status other than QK_OK, here and below: the
- * process cannot go on. */
-qk_status_t qk_correlate_begin(qk_port_t *port, qk_stage_t *stage, const qk_correlate_t *what,
-                               qk_correlator_t **run, qk_err_t *verdict, qk_err_t *err);
+/* Borrows port and stage. */
+qk_status_t qk_correlator_create(qk_port_t *port, qk_stage_t *stage, qk_correlator_t **correlator,
+                                 qk_err_t *err);
+void qk_correlator_destroy(qk_correlator_t *correlator); /* NULL-safe */
+
+/* Busy from then on, or it has ended with the verdict, as below. A status other than QK_OK, here and below: the process
+ * cannot go on. */
+qk_status_t qk_correlator_begin(qk_correlator_t *correlator, const qk_correlate_t *what,
+                                qk_err_t *verdict, qk_err_t *err);
 /* Moves on, and does not wait for columns that are on their way; the stage is the caller's to poll. lacking: how many sources
- * have no berth and want one. tick is called between parts that take long. Where *over, the verdict is QK_OK, and the object of what->shm_out holds the correlators, or says why
- * not: BAD_ARGUMENT (an object of the wrong name or size), IO_ERROR, DEVICE_MEMORY, NO_MEMORY. */
-qk_status_t qk_correlate_step(qk_correlator_t *run, int lacking, qk_tick_fn *tick, void *arg,
-                              bool *over, qk_err_t *verdict, qk_err_t *err);
+ * have no berth and want one. tick is called between parts that take long. Where *over it is not busy any more, the verdict is
+ * QK_OK, and the object of what->shm_out holds the correlators, or says why not: BAD_ARGUMENT (an object of the wrong
+ * name or size), IO_ERROR, DEVICE_MEMORY, NO_MEMORY. */
+qk_status_t qk_correlator_step(qk_correlator_t *correlator, int lacking, qk_tick_fn *tick, void *arg,
+                               bool *over, qk_err_t *verdict, qk_err_t *err);
+/* At any time: the CONTRACT under way is forgotten. */
+void qk_correlator_drop(qk_correlator_t *correlator);
+/* Gives back the device memory of propagators, which is kept for the next CONTRACT: making it anew stops the solver for
+ * milliseconds. Not while it is busy. False: there was none. */
+bool qk_correlator_rest(qk_correlator_t *correlator);
+
+bool qk_correlator_busy(const qk_correlator_t *correlator);
 /* Berths that sources have to leave it. */
-int qk_correlate_wants(const qk_correlator_t *run);
-/* At any time: columns on their way are forgotten. NULL-safe. */
-void qk_correlate_end(qk_correlator_t *run);
+int qk_correlator_wants(const qk_correlator_t *correlator);
 
 #endif

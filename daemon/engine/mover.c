@@ -10,7 +10,9 @@ struct qk_mover {
   const qk_wire_t *wire;
   pthread_mutex_t lock;
   pthread_cond_t work;
-  qk_move_t *first, **last; /* moves with pieces that nobody has begun */
+  struct {
+    qk_move_t *first, **last;
+  } line[2]; /* moves with pieces that nobody has begun: those that write, and those that read */
   bool stop;
   int nthread;
   pthread_t thread[THREADS_MAX];
@@ -23,17 +25,19 @@ typedef struct share {
 } share_t;
 
 /* What the oldest move has to do: all of it where it writes, as the kernel lets one thread at a time write to an
- * object, else one piece. Waits for something to do. False: stop. */
+ * object, else one piece. Who writes goes first: columns of the solver wait for that. Waits for something to do. False:
+ * stop. */
 static bool take(qk_mover_t *m, share_t *share) {
-  while (!m->first && !m->stop) pthread_cond_wait(&m->work, &m->lock);
+  while (!m->line[0].first && !m->line[1].first && !m->stop) pthread_cond_wait(&m->work, &m->lock);
   if (m->stop) return false;
-  qk_move_t *move = m->first;
+  const int k = m->line[0].first ? 0 : 1;
+  qk_move_t *move = m->line[k].first;
   const int64_t pieces = qk_wire_pieces(m->wire);
   *share = (share_t){move, move->piece, move->write ? pieces : 1};
   move->piece += share->count;
   if (move->piece == pieces) {
-    m->first = move->next;
-    if (!m->first) m->last = &m->first;
+    m->line[k].first = move->next;
+    if (!m->line[k].first) m->line[k].last = &m->line[k].first;
   }
   return true;
 }
@@ -65,7 +69,7 @@ qk_status_t qk_mover_create(const qk_wire_t *wire, int threads, qk_mover_t **mov
   qk_mover_t *m = qk_calloc(1, sizeof *m);
   if (!m) return qk_fail(err, QK_NO_MEMORY, "no memory for threads that move fields");
   m->wire = wire;
-  m->last = &m->first;
+  for (int k = 0; k < 2; k++) m->line[k].last = &m->line[k].first;
   pthread_mutex_init(&m->lock, NULL);
   pthread_cond_init(&m->work, NULL);
   while (m->nthread < threads && m->nthread < THREADS_MAX) {
@@ -97,8 +101,9 @@ void qk_mover_start(qk_mover_t *m, qk_move_t *move) {
   move->left = qk_wire_pieces(m->wire);
   move->err = (qk_err_t){0};
   pthread_mutex_lock(&m->lock);
-  *m->last = move;
-  m->last = &move->next;
+  const int k = move->write ? 0 : 1;
+  *m->line[k].last = move;
+  m->line[k].last = &move->next;
   pthread_cond_broadcast(&m->work);
   pthread_mutex_unlock(&m->lock);
 }

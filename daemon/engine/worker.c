@@ -13,7 +13,7 @@
 #include "daemon/engine/slots.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1 };
+enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -21,8 +21,9 @@ typedef struct worker {
   qk_setup_t *setup;     /* NULL before LOAD */
   qk_port_t *port;
   qk_slots_t *slots;
-  qk_correlator_t *correlator; /* NULL: none is under way */
+  qk_correlator_t *correlator;
   uint64_t contract_ticket;
+  uint64_t keep_until, smear_until; /* steps of slots: see rest() */
   double contract_since;
   qk_turn_t turn;
   qk_status_t stop; /* why a turn of kind STOP stops */
@@ -42,7 +43,7 @@ typedef struct worker {
 } worker_t;
 
 static bool running(const worker_t *w) {
-  return w->setup != NULL && (qk_slots_running(w->slots) > 0 || w->correlator != NULL);
+  return w->setup != NULL && (qk_slots_running(w->slots) > 0 || qk_correlator_busy(w->correlator));
 }
 
 static bool solving(const worker_t *w) {
@@ -128,7 +129,7 @@ static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *mes
   qk_status_t status = QK_OK;
   if (w->setup == NULL)
     status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
-  else if (w->correlator != NULL)
+  else if (qk_correlator_busy(w->correlator))
     status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
   else
     status = qk_correlate_parse(message, w->setup->geom.global, &w->turn.correlate, &err);
@@ -258,6 +259,8 @@ static qk_status_t load(worker_t *w) {
       qk_setup_create(w->comm, &w->turn.load, tell_progress, w->channel, &setup, &err);
   if (status == QK_OK) status = qk_port_create(setup, &w->port, &err);
   if (status == QK_OK) status = qk_slots_create(w->port, &w->slots, &err);
+  if (status == QK_OK)
+    status = qk_correlator_create(w->port, qk_slots_stage(w->slots), &w->correlator, &err);
   if (status == QK_OK) {
     w->setup = setup;
     status = qk_setup_count_memory(setup);
@@ -266,6 +269,8 @@ static qk_status_t load(worker_t *w) {
     qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
     return qk_report_ready(w->channel, setup, w->seconds);
   }
+  qk_slots_destroy(w->slots);
+  w->slots = NULL;
   qk_port_destroy(w->port);
   w->port = NULL;
   qk_setup_destroy(setup);
@@ -277,8 +282,22 @@ static qk_status_t load(worker_t *w) {
   return qk_report_load_failed(w->channel, &err);
 }
 
+/* Memory of contractions is kept for the next one while slots are solved: not for long, and not where it may be wanted for
+ * smearing. */
+static qk_status_t rest(worker_t *w) {
+  const uint64_t now = qk_slots_steps(w->slots);
+  if (qk_correlator_busy(w->correlator)) return QK_OK;
+  if (solving(w) && now < w->keep_until && now >= w->smear_until) return QK_OK;
+  return qk_correlator_rest(w->correlator) ? qk_setup_count_memory(w->setup) : QK_OK;
+}
+
 static qk_status_t fill(worker_t *w) {
-  for (int i = 0; i < w->turn.head.nfill; i++) w->last_progress[w->turn.fill[i].slot] = qk_now_ms();
+  for (int i = 0; i < w->turn.head.nfill; i++) {
+    w->last_progress[w->turn.fill[i].slot] = qk_now_ms();
+    if (w->turn.fill[i].smear.steps > 0) w->smear_until = qk_slots_steps(w->slots) + REST_STEPS;
+  }
+  qk_status_t status = rest(w);
+  if (status != QK_OK) return status;
   return qk_slots_fill(w->slots, w->turn.head.nfill, w->turn.fill, w->err);
 }
 
@@ -354,8 +373,7 @@ static void keep_beating(void *arg) {
 }
 
 static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
-  qk_correlate_end(w->correlator);
-  w->correlator = NULL;
+  w->keep_until = qk_slots_steps(w->slots) + REST_STEPS;
   qk_status_t status = qk_setup_count_memory(w->setup);
   if (status != QK_OK) return status;
   return qk_report_contracted(w->channel, w->contract_ticket, verdict,
@@ -367,28 +385,29 @@ static qk_status_t contract(worker_t *w) {
   qk_err_t verdict = {0};
   w->contract_ticket = what->ticket;
   w->contract_since = qk_now_ms();
-  qk_status_t status =
-      qk_correlate_begin(w->port, qk_slots_stage(w->slots), what, &w->correlator, &verdict, w->err);
-  return status == QK_OK && w->correlator == NULL ? tell_contracted(w, &verdict) : status;
+  qk_status_t status = qk_correlator_begin(w->correlator, what, &verdict, w->err);
+  if (status != QK_OK || qk_correlator_busy(w->correlator)) return status;
+  return tell_contracted(w, &verdict);
 }
 
 static qk_status_t contract_on(worker_t *w) {
   qk_err_t verdict = {0};
   bool over;
-  qk_status_t status = qk_correlate_step(w->correlator, qk_slots_lacking(w->slots), keep_beating, w,
-                                         &over, &verdict, w->err);
+  qk_status_t status = qk_correlator_step(w->correlator, qk_slots_lacking(w->slots), keep_beating,
+                                          w, &over, &verdict, w->err);
   return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
 }
 
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_SEATS_MAX];
   int n = 0;
-  qk_slots_leave_berths(w->slots, w->correlator != NULL ? qk_correlate_wants(w->correlator) : 0);
+  qk_slots_leave_berths(w->slots, qk_correlator_wants(w->correlator));
   qk_status_t status = fill(w);
   for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
   if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
-  if (status == QK_OK && w->correlator != NULL) status = contract_on(w);
+  if (status == QK_OK && qk_correlator_busy(w->correlator)) status = contract_on(w);
+  if (status == QK_OK) status = rest(w);
   if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
   for (int i = 0; i < n && status == QK_OK; i++) {
     status = tell_result(w, &result[i]);
@@ -406,8 +425,7 @@ static qk_status_t clear_slots(worker_t *w) {
   const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
   int n;
   qk_status_t status = QK_OK;
-  qk_correlate_end(w->correlator);
-  w->correlator = NULL;
+  if (w->correlator != NULL) qk_correlator_drop(w->correlator);
   for (int i = 0; running(w) && i < qk_slots_count(w->slots); i++)
     if (qk_slots_busy(w->slots, i)) qk_slots_cancel(w->slots, i);
   while (status == QK_OK && running(w)) {
@@ -461,7 +479,7 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     status = run(w);
     /* the ranks stop together, but not after an error */
     if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
-    qk_correlate_end(w->correlator);
+    qk_correlator_destroy(w->correlator);
     qk_slots_destroy(w->slots);
     qk_port_destroy(w->port);
     qk_setup_destroy(w->setup);

@@ -235,7 +235,8 @@ static void step_until_both(loaded_t *l, int i, int k) {
  * more than a quarter of a solve after 0. */
 static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
   fill_slots(l, 1, &fill[0]);
-  while (qk_slots_state(l->slots, 0) == NULL) step(l);
+  while (qk_slots_state(l->slots, 0) == NULL || qk_slots_state(l->slots, 0)->iterations == 0)
+    step(l);
   fill_slots(l, 2, &fill[1]);
   step_until_both(l, 1, 2);
   const int64_t apart =
@@ -245,30 +246,47 @@ static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
   return apart <= whole / 4;
 }
 
-Test(setup, uploads_begin_beside_each_other_at_the_same_time) {
-  qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
-  load.lone = false;
-  load.mass = 0.01;
-  loaded_t l = must_load(&load);
-  char name[QK_SHM_NAME_MAX + 1];
-  snprintf(name, sizeof name, "/qk-test-%ld-abreast", (long)getpid());
-  qk_fill_t fill[5];
-  for (int i = 0; i < 5; i++) fill[i] = upload_for(i, name, 4 * 4 * 4 * 8);
+/* Sources that are alike. */
+static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
   qk_result_t result[QK_SEATS_MAX] = {0};
-  for (int i = 0; i < 3; i++) fill_slots(&l, 1, &fill[i]);
-  run_slots(&l, result); /* each column has been used */
+  for (int i = 0; i < 3; i++) fill_slots(l, 1, &fill[i]);
+  run_slots(l, result); /* each column has been used */
   const int64_t whole = result[0].iterations;
   cr_assert(result[0].err.code == QK_OK && result[2].iterations == whole && whole >= 40, "%d",
             (int)whole);
 
   bool near = false;
   for (int attempt = 0; attempt < 50 && !near; attempt++) {
-    near = begin_apart(&l, fill, whole);
-    if (near) step_until_both(&l, 3, 4);
-    run_slots(&l, result);
+    near = begin_apart(l, fill, whole);
+    if (near) step_until_both(l, 3, 4);
+    run_slots(l, result);
   }
   cr_expect(near, "sources take more than %d iterations to come", (int)whole / 4);
+}
+
+static loaded_t load_three(void) {
+  qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
+  load.lone = false;
+  load.mass = 0.01;
+  return must_load(&load);
+}
+
+Test(setup, uploads_begin_beside_each_other_at_the_same_time) {
+  loaded_t l = load_three();
+  char name[QK_SHM_NAME_MAX + 1];
+  snprintf(name, sizeof name, "/qk-test-%ld-abreast", (long)getpid());
+  qk_fill_t fill[5];
+  for (int i = 0; i < 5; i++) fill[i] = upload_for(i, name, 4 * 4 * 4 * 8);
+  begin_beside_each_other(&l, fill);
   shm_unlink(name);
+  close_load(&l);
+}
+
+Test(setup, generated_sources_begin_beside_each_other_at_the_same_time) {
+  loaded_t l = load_three();
+  qk_fill_t fill[5];
+  for (int i = 0; i < 5; i++) fill[i] = noise_for(i, 1);
+  begin_beside_each_other(&l, fill);
   close_load(&l);
 }
 
