@@ -201,7 +201,8 @@ typedef struct cost {
   int failed;
 } cost_t;
 
-static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n, double tol) {
+/* For the sources that are there. */
+static cost_t solve_again(qk_rig_t *rig, qk_solver_t *solver, int n, double tol) {
   cost_t c = {.least = INFINITY};
   int slot[QK_MAX_RHS];
   double tols[QK_MAX_RHS];
@@ -212,8 +213,6 @@ static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int 
     most[i] = 20000;
     qk_solver_clear(solver, i);
   }
-  import_sources(rig, o, solver, n);
-  wait_for(rig);
   double start = now();
   rig_must(qk_solver_fill_many(solver, slot, n, tols, most), "fill", NULL);
   rig_run(solver);
@@ -229,6 +228,12 @@ static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int 
     c.failed += s->status != QK_OK;
   }
   return c;
+}
+
+static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n, double tol) {
+  import_sources(rig, o, solver, n);
+  wait_for(rig);
+  return solve_again(rig, solver, n, tol);
 }
 
 static void show_cost(const char *what, int n, const cost_t *c, double reference) {
@@ -261,14 +266,17 @@ static double plain(qk_rig_t *rig, const options_t *o, int n) {
   return c.seconds;
 }
 
-/* Seconds a RHS once the device is warm: under load its clock falls for minutes. */
+/* Seconds a RHS once the device is warm, of one batch right behind the other: where power is what limits it, rests between
+ * batches make it faster in them. */
 static double sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
+  import_sources(rig, o, solver, n);
+  wait_for(rig);
   const double start = now();
   double sum = 0;
   int count = 0;
   while (now() - start < o->seconds) {
     const bool late = now() - start > o->seconds / 2;
-    const cost_t c = solve(rig, o, solver, n, o->tol);
+    const cost_t c = solve_again(rig, solver, n, o->tol);
     if (late) sum += c.seconds;
     count += late;
   }
