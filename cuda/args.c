@@ -157,6 +157,23 @@ qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
   return QK_OK;
 }
 
+/* A block against fields of one column. */
+static qk_status_t several_columns(qk_ops_ctx_t *ctx, const char *call,
+                                   const qk_column_copy_args_t *args) {
+  const bool into = args->from.nrhs == 1;
+  const qk_spinor_t *block = into ? &args->to : &args->from, *lone = into ? &args->from : &args->to;
+  const int more = block->nrhs - (into ? args->to_rhs : args->from_rhs);
+  if (lone->nrhs != 1 || lone->ntile != 0 || lone->prec == QK_HALF)
+    return BAD("%s: field %d: nrhs, ntile, prec = %d, %d, %d: 1, 0, double (%d) or single (%d)",
+               call, into, lone->nrhs, lone->ntile, (int)lone->prec, QK_DOUBLE, QK_SINGLE);
+  if (args->n < 1 || args->n > QK_COLUMNS_MOST || args->n > more)
+    return BAD("%s: n = %d: 1 to %d", call, args->n,
+               more < QK_COLUMNS_MOST ? more : QK_COLUMNS_MOST);
+  for (int k = 0; k < args->n; k++)
+    if (args->lone[k] == NULL) return BAD("%s: lone[%d] is missing", call, k);
+  return QK_OK;
+}
+
 qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args) {
   const char *call = "column_copy";
   const qk_spinor_t *to = &args->to, *from = &args->from;
@@ -171,7 +188,7 @@ qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *
     return BAD("%s: to_rhs = %d: 0 to %d", call, args->to_rhs, to->nrhs - 1);
   if (args->from_rhs < 0 || args->from_rhs >= from->nrhs)
     return BAD("%s: from_rhs = %d: 0 to %d", call, args->from_rhs, from->nrhs - 1);
-  return QK_OK;
+  return args->n == 0 || args->n == 1 ? QK_OK : several_columns(ctx, call, args);
 }
 
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {

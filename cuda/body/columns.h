@@ -205,11 +205,27 @@ QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &fro
   for (int i = 0; i < P; i++) store_eight(t, k + i, there.lane, w + i * QK_COLUMN_PIECE);
 }
 
+/* Calls of copy_column_site. */
+inline int64_t copy_columns(const qk_column_copy_args_t &a) {
+  return a.to.nsites * (a.n > 1 ? a.n : 1);
+}
+
+/* Column i % n of site i / n. */
 template <class To, class From>
-QK_HD void copy_column_site(const qk_column_copy_args_t &a, const spinor<To> &to,
-                            const spinor<From> &from, int64_t site) {
-  const spot there = column_at(to.ntile, a.to_rhs, site);
-  const spot here = column_at(from.ntile, a.from_rhs, site);
+QK_HD void copy_column_site(const qk_column_copy_args_t &a, spinor<To> to, spinor<From> from,
+                            int64_t i) {
+  int64_t site = i;
+  int k = 0;
+  if (a.n > 1) {
+    site = i / a.n;
+    k = (int)(i % a.n);
+    if (from.ntile == 0)
+      from.data = (From *)a.lone[k];
+    else
+      to.data = (To *)a.lone[k];
+  }
+  const spot there = column_at(to.ntile, a.to_rhs + (to.ntile == 0 ? 0 : k), site);
+  const spot here = column_at(from.ntile, a.from_rhs + (from.ntile == 0 ? 0 : k), site);
   const int words = QK_TILE * 2 * a.to.ncomp, pieces = 2 * a.to.ncomp / QK_COLUMN_PIECE;
   if constexpr (storage<To>::scaled || storage<From>::scaled)
     copy_pieces<3>(to, there, from, here, words, 0, a.add != 0);

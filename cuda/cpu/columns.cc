@@ -56,7 +56,7 @@ qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
   if (status != QK_OK) return status;
   with_field(a->to, [=](auto to) {
     with_field(a->from, [=](auto from) {
-      for_indices(a->to.nsites, [=](int64_t n) { copy_column_site(*a, to, from, n); });
+      for_indices(copy_columns(*a), [=](int64_t i) { copy_column_site(*a, to, from, i); });
     });
   });
   return QK_OK;

@@ -10,13 +10,11 @@ namespace {
 
 constexpr int threads = 128;
 
-template <class S>
-__global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
+template <class S> __global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
   const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
   if (i < n) import_site(a, f, i);
 }
-template <class S>
-__global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
+template <class S> __global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
   const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
   if (i < n) export_site(a, f, i);
 }
@@ -27,15 +25,17 @@ __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sit
 }
 
 template <class To, class From>
-__global__ void copy_kernel(const qk_column_copy_args_t a, spinor<To> to, spinor<From> from) {
-  const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (n < a.to.nsites) copy_column_site(a, to, from, n);
+__global__ void copy_kernel(const qk_column_copy_args_t a, spinor<To> to, spinor<From> from,
+                            int64_t n) {
+  const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
+  if (i < n) copy_column_site(a, to, from, i);
 }
 
 template <class To, class From>
 void copy_launch(cudaStream_t stream, const qk_column_copy_args_t &a) {
-  const unsigned blocks = (unsigned)((a.to.nsites + threads - 1) / threads);
-  copy_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<To>(a.to), spinor_of<From>(a.from));
+  const int64_t n = copy_columns(a);
+  const unsigned blocks = (unsigned)((n + threads - 1) / threads);
+  copy_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<To>(a.to), spinor_of<From>(a.from), n);
 }
 template <class To> void copy_from(cudaStream_t stream, const qk_column_copy_args_t &a) {
   if (a.from.prec == QK_DOUBLE) return copy_launch<To, double>(stream, a);

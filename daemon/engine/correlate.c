@@ -94,8 +94,8 @@ static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err
   if (r->field[0] != NULL && r->field[0]->v.prec != prec) qk_correlator_rest(r);
   for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
     if (r->field[i] == NULL)
-      status = agree(
-          r, qk_field_create(dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]), err);
+      status =
+          agree(r, qk_field_create(dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]), err);
   return status;
 }
 
@@ -231,10 +231,8 @@ static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *ar
     if (status != QK_OK) return status;
   }
   tick(arg);
-  qk_contract_t c = {.a = r->field[0],
-                     .b = r->field[has_two(what) ? 1 : 0],
-                     .nmom = what->nmom,
-                     .mom = what->mom};
+  qk_contract_t c = {
+      .a = r->field[0], .b = r->field[has_two(what) ? 1 : 0], .nmom = what->nmom, .mom = what->mom};
   memcpy(c.origin, what->origin, sizeof c.origin);
   memcpy(c.phase_t, s->phase_t, sizeof c.phase_t);
   status = qk_contract_run(&c, what->nchannel, what->channel, r->numbers, err);

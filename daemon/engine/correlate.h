@@ -29,8 +29,8 @@ qk_status_t qk_correlator_begin(qk_correlator_t *correlator, const qk_correlate_
  * have no berth and want one. tick is called between parts that take long. Where *over it is not busy any more, the verdict is
  * QK_OK, and the object of what->shm_out holds the correlators, or says why not: BAD_ARGUMENT (an object of the wrong
  * name or size), IO_ERROR, DEVICE_MEMORY, NO_MEMORY. */
-qk_status_t qk_correlator_step(qk_correlator_t *correlator, int lacking, qk_tick_fn *tick, void *arg,
-                               bool *over, qk_err_t *verdict, qk_err_t *err);
+qk_status_t qk_correlator_step(qk_correlator_t *correlator, int lacking, qk_tick_fn *tick,
+                               void *arg, bool *over, qk_err_t *verdict, qk_err_t *err);
 /* At any time: the CONTRACT under way is forgotten. */
 void qk_correlator_drop(qk_correlator_t *correlator);
 /* Gives back the device memory of propagators, which is kept for the next CONTRACT: making it anew stops the solver for

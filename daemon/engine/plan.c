@@ -68,14 +68,15 @@ static int method_fields(const qk_plan_input_t *in) {
   return strcmp(in->method, "cg") == 0 ? 3 : 4;
 }
 
-/* In double for each slot source, solution and half a right-hand side, and for one of them, while it begins or ends, one
- * field, two halves and an odd half inside the operator; in the inner precision the block. */
+/* In double for each slot source, solution and half a right-hand side; while some begin or end, two halves for each column
+ * that stands beside others, one field, and an odd half inside the operator; in the inner precision the block. */
 static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
   const bool adjoint = strcmp(in->method, "cg") == 0;
-  int64_t bytes = nslot * (2 * full + half) + full + 3 * half;
+  const int beside = nslot < QK_COLUMNS_MOST ? nslot : QK_COLUMNS_MOST;
+  int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
   bytes += (3 + method_fields(in)) * inner;
   if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);

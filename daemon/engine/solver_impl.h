@@ -167,9 +167,10 @@ typedef struct qk_update {
   bool rejected; /* it would have made the residual larger: r belongs to x_e without it */
 } qk_update_t;
 
-/* x_e += xi of one slot where that is an improvement (add; without: xi is left out of it), and r = bhat - Mhat x_e in
- * double. */
-qk_status_t qk_system_update(qk_solver_t *s, int i, bool add, qk_update_t *result);
+/* x_e += xi of the slots of the mask where that is an improvement (add; without: xi is left out of it), and r = bhat - Mhat
+ * x_e in double. result: [nslot], of these slots. */
+qk_status_t qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
+                             qk_update_t result[]);
 /* x from x_e, and |b - M x|^2, in the units of s->w. */
 qk_status_t qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
 /* x in the units of the source. */

@@ -103,14 +103,13 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
 
 /* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
 static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
+  qk_update_t update[QK_MAX_RHS];
   qk_status_t status = qk_solver_gather(s, plan->add);
+  if (!status) status = qk_system_update(s, plan->act, plan->add, update);
   for (int i = 0; i < s->nslot && !status; i++) {
-    qk_update_t update;
     if (!plan->act[i]) continue;
-    status = qk_system_update(s, i, plan->add[i], &update);
-    if (status) break;
-    if (update.rejected || update.norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
-    account(s, i, &update, plan);
+    if (update[i].rejected || update[i].norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
+    account(s, i, &update[i], plan);
   }
   return status ? status : qk_solver_clear_correction(s, plan->act);
 }

@@ -41,15 +41,38 @@ static qk_status_t copy(const qk_solver_t *s, const qk_field_t *to, const qk_fie
   return qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {to->v, from->v}});
 }
 
-/* Column i of r = f. */
-static qk_status_t hand_over(const qk_solver_t *s, int i, const qk_field_t *f) {
-  qk_column_copy_args_t args = {.to = s->r->v, .from = f->v, .to_rhs = i};
+/* Slots whose columns stand beside each other in a block: they cost little more than one. */
+typedef struct run {
+  int first, n;
+} run_t;
+
+/* The next slots from `at` on that have the same mark, not 0. n = 0: there are none. */
+static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
+  while (at < s->nslot && !mark[at]) at++;
+  run_t run = {at, 0};
+  while (at < s->nslot && mark[at] == mark[run.first] &&
+         at / QK_COLUMNS_MOST == run.first / QK_COLUMNS_MOST)
+    at++;
+  run.n = at - run.first;
+  return run;
+}
+
+static run_t run_after(const qk_solver_t *s, const uint8_t *mark, run_t run) {
+  return next_run(s, mark, run.first + run.n);
+}
+
+/* Columns of r = f[]. */
+static qk_status_t hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
+  qk_column_copy_args_t args = {.to = s->r->v, .from = f[0]->v, .to_rhs = run.first, .n = run.n};
+  for (int k = 0; k < run.n; k++) args.lone[k] = f[k]->v.data;
   return s->dev->ops->column_copy(s->dev->ctx, &args);
 }
 
-/* f += column i of xi. */
-static qk_status_t add_correction(const qk_solver_t *s, int i, const qk_field_t *f) {
-  qk_column_copy_args_t args = {.to = f->v, .from = s->xi->v, .from_rhs = i, .add = 1};
+/* f[] += columns of xi. */
+static qk_status_t add_corrections(const qk_solver_t *s, run_t run, const qk_field_t f[]) {
+  qk_column_copy_args_t args = {
+      .to = f[0].v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
+  for (int k = 0; k < run.n; k++) args.lone[k] = f[k].v.data;
   return s->dev->ops->column_copy(s->dev->ctx, &args);
 }
 
@@ -104,23 +127,38 @@ qk_status_t qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
   return status;
 }
 
+/* x and r of bhat, r as a work field. */
+static qk_status_t begin_deflated(qk_solver_t *s, int i, qk_field_t *r) {
+  const qk_system_t *y = &s->system[i];
+  qk_field_t xe = even_of(y->x);
+  qk_status_t status = copy(s, r, y->bhat);
+  if (!status) status = deflate(s, i, &xe, r);
+  if (!status) status = hand_over(s, (run_t){i, 1}, &r);
+  return status ? status : norm2(s, i, r);
+}
+
 static qk_status_t begin(qk_solver_t *s, int i) {
-  qk_system_t *y = &s->system[i];
+  const qk_system_t *y = &s->system[i];
   qk_status_t status = scale(s, i, y->b, -s->w[i].exponent);
   if (!status) status = s->op->ops->prepare_eo(s->op, y->bhat, y->b);
   if (!status) status = zero(s, y->x);
-  if (status || !s->params.deflation) {
-    if (!status) status = hand_over(s, i, y->bhat);
-    return status ? status : norm2(s, i, y->bhat);
-  }
-  qk_field_t *r, xe = even_of(y->x);
+  if (status || !s->params.deflation) return status ? status : norm2(s, i, y->bhat);
+  qk_field_t *r;
   status = qk_work_reserve(s->work, QK_DOUBLE, 1, QK_EVEN, &r);
   if (status) return status;
-  status = copy(s, r, y->bhat);
-  if (!status) status = deflate(s, i, &xe, r);
-  if (!status) status = hand_over(s, i, r);
-  if (!status) status = norm2(s, i, r);
+  status = begin_deflated(s, i, r);
   qk_work_release(s->work, r);
+  return status;
+}
+
+/* r = bhat. */
+static qk_status_t begin_recursion(const qk_solver_t *s, const uint8_t *mask) {
+  qk_status_t status = QK_OK;
+  for (run_t run = next_run(s, mask, 0); run.n > 0 && !status; run = run_after(s, mask, run)) {
+    qk_field_t *bhat[QK_COLUMNS_MOST];
+    for (int k = 0; k < run.n; k++) bhat[k] = s->system[run.first + k].bhat;
+    status = hand_over(s, run, bhat);
+  }
   return status;
 }
 
@@ -128,38 +166,61 @@ qk_status_t qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *n2) {
   qk_status_t status = QK_OK;
   for (int i = 0; i < s->nslot && !status; i++)
     if (mask[i]) status = begin(s, i);
+  if (!status && !s->params.deflation) status = begin_recursion(s, mask);
   return status ? status : qk_solver_norms(s, n2);
 }
 
-/* With x and r as work fields. */
-static qk_status_t update(qk_solver_t *s, int i, bool add, qk_field_t *x, qk_field_t *r,
-                          qk_update_t *result) {
+/* With work fields: old, what x_e was, and r. */
+static qk_status_t update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
+                          qk_field_t *const r[], qk_update_t result[]) {
   double n2[QK_MAX_RHS];
-  qk_field_t xe = even_of(s->system[i].x);
-  const bool moved = add || s->params.deflation; /* x is not xe */
-  qk_status_t status = copy(s, x, &xe);
-  if (!status && add) status = add_correction(s, i, x);
-  if (!status) status = residual(s, i, r, x);
-  if (!status) status = deflate(s, i, x, r);
-  if (!status) status = norm2(s, i, r);
+  qk_field_t xe[QK_COLUMNS_MOST] = {{0}};
+  const bool moved = add || s->params.deflation;
+  qk_status_t status = QK_OK;
+  for (int k = 0; k < run.n && !status; k++) {
+    xe[k] = even_of(s->system[run.first + k].x);
+    if (moved) status = copy(s, old[k], &xe[k]);
+  }
+  if (!status && add) status = add_corrections(s, run, xe);
+  for (int k = 0; k < run.n && !status; k++) {
+    const int i = run.first + k;
+    status = residual(s, i, r[k], &xe[k]);
+    if (!status) status = deflate(s, i, &xe[k], r[k]);
+    if (!status) status = norm2(s, i, r[k]);
+  }
   if (!status) status = qk_solver_norms(s, n2);
-  if (status) return status;
-  result->norm = sqrt(n2[i]);
-  result->taken = moved && result->norm < s->w[i].best;
-  result->rejected = moved && !result->taken;
-  if (result->taken) status = copy(s, &xe, x);
-  if (result->rejected) status = residual(s, i, r, &xe);
-  return status ? status : hand_over(s, i, r);
+  for (int k = 0; k < run.n && !status; k++) {
+    const int i = run.first + k;
+    qk_update_t *u = &result[i];
+    u->norm = sqrt(n2[i]);
+    u->taken = moved && u->norm < s->w[i].best;
+    u->rejected = moved && !u->taken;
+    if (u->rejected) status = copy(s, &xe[k], old[k]);
+    if (u->rejected && !status) status = residual(s, i, r[k], &xe[k]);
+  }
+  return status ? status : hand_over(s, run, r);
 }
 
-qk_status_t qk_system_update(qk_solver_t *s, int i, bool add, qk_update_t *result) {
-  qk_field_t *x, *r = NULL;
-  qk_status_t status = qk_work_reserve(s->work, QK_DOUBLE, 1, QK_EVEN, &x);
-  if (status) return status;
-  status = qk_work_reserve(s->work, QK_DOUBLE, 1, QK_EVEN, &r);
-  if (!status) status = update(s, i, add, x, r, result);
-  qk_work_release(s->work, r);
-  qk_work_release(s->work, x);
+static qk_status_t update_run(qk_solver_t *s, run_t run, bool add, qk_update_t result[]) {
+  qk_field_t *work[2 * QK_COLUMNS_MOST];
+  qk_status_t status = QK_OK;
+  int n = 0;
+  while (n < 2 * run.n && !status) {
+    status = qk_work_reserve(s->work, QK_DOUBLE, 1, QK_EVEN, &work[n]);
+    n += !status;
+  }
+  if (!status) status = update(s, run, add, work, work + run.n, result);
+  while (n > 0) qk_work_release(s->work, work[--n]);
+  return status;
+}
+
+qk_status_t qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
+                             qk_update_t result[]) {
+  uint8_t mark[QK_MAX_RHS];
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < s->nslot; i++) mark[i] = !mask[i] ? 0 : add[i] ? 2 : 1;
+  for (run_t run = next_run(s, mark, 0); run.n > 0 && !status; run = run_after(s, mark, run))
+    status = update_run(s, run, mark[run.first] == 2, result);
   return status;
 }
 

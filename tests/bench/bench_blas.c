@@ -59,6 +59,10 @@ static void run_export(const bench_t *b, void *arg) {
   bench_must(b, b->ops->column_export(b->ctx, arg), "export");
 }
 
+static void run_copy(const bench_t *b, void *arg) {
+  bench_must(b, b->ops->column_copy(b->ctx, arg), "column_copy");
+}
+
 static const struct {
   const char *name;
   int fields;
@@ -104,8 +108,26 @@ static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
   show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
   show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
   c.n = QK_COLUMNS_MOST;
-  if (k->nrhs >= c.n)
-    show(b, s, k, "import 4", 1 + wire, c.n, bench_measure(b, run_import, &c));
+  if (k->nrhs >= c.n) show(b, s, k, "import 4", 1 + wire, c.n, bench_measure(b, run_import, &c));
+
+  /* against fields of one column in double, which take as much as a vector in wire order */
+  qk_column_copy_args_t copy = {.to = k->f[0],
+                                .from = {.data = k->wire[0],
+                                         .prec = QK_DOUBLE,
+                                         .subset = QK_FULL,
+                                         .ncomp = 12,
+                                         .nrhs = 1,
+                                         .nsites = b->volume}};
+  memcpy(copy.lone, k->wire, sizeof copy.lone);
+  show(b, s, k, "put", 1 + wire, 1, bench_measure(b, run_copy, &copy));
+  copy.n = QK_COLUMNS_MOST;
+  if (k->nrhs < copy.n) return;
+  show(b, s, k, "put 4", 1 + wire, copy.n, bench_measure(b, run_copy, &copy));
+  qk_column_copy_args_t back = copy;
+  back.to = copy.from;
+  back.from = copy.to;
+  back.add = 1;
+  show(b, s, k, "add 4", 1 + 2 * wire, copy.n, bench_measure(b, run_copy, &back));
 }
 
 static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {

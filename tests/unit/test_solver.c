@@ -501,6 +501,69 @@ static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, cons
                             &(qk_blas_args_t){.f = {z->v, r->v}, .mask = mask});
 }
 
+/* As identity; once, the direction before is spoilt behind the solver's back for one column: what it adds to the solution is
+ * no gain. */
+typedef struct spoiler {
+  qk_rig_t *rig;
+  qk_field_t *before;
+  const double *factor; /* device: of each column */
+  int calls, at;
+} spoiler_t;
+
+static qk_status_t spoil(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+  spoiler_t *s = self;
+  const qk_device_t *dev = &s->rig->dev;
+  if (++s->calls == s->at) {
+    const qk_blas_args_t scale = {.f = {s->before->v}, .c = {s->factor}};
+    rig_must(dev->ops->blas(dev->ctx, QK_BLAS_SCALE, &scale), "scale", NULL);
+  }
+  s->before = z;
+  return identity(s->rig, z, r, mask);
+}
+
+/* Iterations of three slots; at 0: nothing is spoilt. */
+static void run_spoilt(qk_rig_t *rig, const double *factor, int at, int64_t iterations[3]) {
+  spoiler_t spoiler = {.rig = rig, .factor = factor, .at = at};
+  qk_solver_t *solver;
+  qk_solver_params_t p = {.method = "gcr",
+                          .inner = QK_SINGLE,
+                          .nslot = 3,
+                          .check = 1,
+                          .gcr_keep = 6,
+                          .precond = {.apply = spoil, .self = &spoiler}};
+  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, NULL), "solver", NULL);
+  for (int i = 0; i < 3; i++) {
+    source(rig, solver, i, 5 + (uint64_t)i, 1);
+    fill(solver, i, 1e-10, 1000);
+  }
+  rig_run(solver);
+  for (int i = 0; i < 3; i++) {
+    expect_solved(rig, solver, i, 5 + (uint64_t)i, 1, "spoilt");
+    iterations[i] = qk_solver_slot(solver, i)->iterations;
+  }
+  qk_solver_destroy(solver);
+}
+
+Test(solver, correction_that_is_no_gain_is_taken_back) {
+  const double factors[3][2] = {{1, 0}, {1e6, 0}, {1, 0}};
+  int64_t clean[3], spoilt[3];
+  void *factor = NULL;
+  qk_rig_t rig;
+  open_smooth(&rig);
+  const qk_device_t *dev = &rig.dev;
+  rig_must(dev->ops->alloc(dev->ctx, sizeof factors, &factor), "factors", NULL);
+  rig_must(dev->ops->copy(dev->ctx, factor, factors, sizeof factors, QK_COPY_TO_DEVICE, 0),
+           "factors", NULL);
+  rig_must(dev->ops->queue_sync(dev->ctx, 0), "factors", NULL);
+  run_spoilt(&rig, factor, 0, clean);
+  run_spoilt(&rig, factor, 4, spoilt);
+  cr_expect(spoilt[0] == clean[0] && spoilt[2] == clean[2]);
+  cr_expect(spoilt[1] > clean[1] && spoilt[1] <= clean[1] + 6, "%d instead of %d iterations",
+            (int)spoilt[1], (int)clean[1]);
+  dev->ops->free(dev->ctx, factor);
+  rig_close(&rig);
+}
+
 /* Runs of one direction, most of which leave more than half of the residual. */
 Test(solver, slow_but_steady_runs_go_on_to_the_end) {
   qk_rig_t rig;
