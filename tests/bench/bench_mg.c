@@ -35,7 +35,8 @@ static const struct argp_option table[] = {
     {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
     {"plain", PLAIN, "PRECISION", 0, "BiCGStab beside it: single or half inside, double outside",
      0},
-    {"point", POINT, 0, 0, "point sources instead of random ones", 0},
+    {"point", POINT, 0, 0,
+     "point sources instead of random ones: propagators, each at another site", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (7)", 0},
     {"seconds", SECONDS, "S", 0,
@@ -176,24 +177,29 @@ static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
 
 /* ---- solves ----------------------------------------------------------------------------------------- */
 
-static void import_sources(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
-  double *v = rig_vector(rig);
+/* Sources of batch `batch`: noise that is the same in all of them, or with --point propagators one after the other, each at a
+ * site of its own. */
+static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n,
+                         int batch) {
+  static const int step[4] = {5, 7, 11, 13};
   for (int i = 0; i < n; i++) {
+    qk_source_args_t a = {.lat = rig->geom.lat,
+                          .field = qk_solver_rhs(solver, i)->v,
+                          .kind = QK_SOURCE_Z4,
+                          .site = {0, 0, 0, -1},
+                          .spin = -1,
+                          .colour = -1,
+                          .seed = 1000 + (uint64_t)i};
     if (o->point) {
-      rig_point(rig, i / 3 % 4, i % 3, v);
-      rig_import(rig, qk_solver_rhs(solver, i), 0, v);
-    } else {
-      qk_source_args_t a = {.lat = rig->geom.lat,
-                            .field = qk_solver_rhs(solver, i)->v,
-                            .kind = QK_SOURCE_Z4,
-                            .site = {0, 0, 0, -1},
-                            .spin = -1,
-                            .colour = -1,
-                            .seed = 1000 + (uint64_t)i};
-      rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
+      const int column = batch * n + i;
+      a.kind = QK_SOURCE_POINT;
+      a.spin = column / 3 % 4;
+      a.colour = column % 3;
+      for (int mu = 0; mu < 4; mu++) a.site[mu] = column / 12 * step[mu] % rig->geom.global[mu];
     }
+    rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
   }
-  qk_free(v);
+  wait_for(rig);
 }
 
 typedef struct cost {
@@ -231,8 +237,7 @@ static cost_t solve_again(qk_rig_t *rig, qk_solver_t *solver, int n, double tol)
 }
 
 static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n, double tol) {
-  import_sources(rig, o, solver, n);
-  wait_for(rig);
+  make_sources(rig, o, solver, n, 0);
   return solve_again(rig, solver, n, tol);
 }
 
@@ -266,21 +271,31 @@ static double plain(qk_rig_t *rig, const options_t *o, int n) {
   return c.seconds;
 }
 
-/* Seconds a RHS once the device is warm, of one batch right behind the other: where power is what limits it, rests between
+/* The mean of batches once the device is warm, one right behind the other: where power is what limits it, rests between
  * batches make it faster in them. */
-static double sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
-  import_sources(rig, o, solver, n);
-  wait_for(rig);
+static cost_t sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
   const double start = now();
-  double sum = 0;
-  int count = 0;
-  while (now() - start < o->seconds) {
+  cost_t sum = {.least = INFINITY};
+  int batch = 0, count = 0;
+  while (count == 0 || now() - start < o->seconds) {
     const bool late = now() - start > o->seconds / 2;
+    if (o->point || batch == 0) make_sources(rig, o, solver, n, batch);
     const cost_t c = solve_again(rig, solver, n, o->tol);
-    if (late) sum += c.seconds;
-    count += late;
+    batch++;
+    if (!late) continue;
+    count++;
+    sum.iterations += c.iterations;
+    sum.applications += c.applications;
+    sum.seconds += c.seconds;
+    sum.least = fmin(sum.least, c.least);
+    sum.most = fmax(sum.most, c.most);
+    sum.residual = fmax(sum.residual, c.residual);
+    sum.failed += c.failed;
   }
-  return sum / count;
+  sum.iterations /= count;
+  sum.applications /= count;
+  sum.seconds /= count;
+  return sum;
 }
 
 /* Slot i begins in step 7 i mod n, and is filled again with the same source whenever it has ended: what a service sees.
@@ -289,7 +304,7 @@ static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   cost_t c = {.least = INFINITY};
   double late_since = 0, ended = 0;
   for (int i = 0; i < n; i++) qk_solver_clear(solver, i);
-  import_sources(rig, o, solver, n);
+  make_sources(rig, o, solver, n, 0);
   const double start = now();
   for (int step = 0; now() - start < o->seconds; step++) {
     if (late_since == 0 && now() - start > o->seconds / 2) {
@@ -333,7 +348,7 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
   qk_solver_t *solver = m.solver;
   solve(rig, o, solver, n, 1e-3);
   cost_t c = solve(rig, o, solver, n, o->tol);
-  if (o->seconds > 0) c.seconds = sustained(rig, o, solver, n);
+  if (o->seconds > 0) c = sustained(rig, o, solver, n);
   show_cost("multigrid", n, &c, reference);
   if (o->stagger && o->seconds > 0) {
     c = staggered(rig, o, solver, n);
