@@ -173,7 +173,8 @@ class Engine:
             end = self.done()[ticket]
             return sink.read(), end
 
-    def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, **more):
+    def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, skip=('slot_progress',),
+                 **more):
         """Contracts propagators, given as lists of vectors; channels are (kind, sink, source). Returns
         (what stands in `out`, None after a failure; Contracted)."""
         contraction = dict(momentum=[], origin=[])
@@ -186,7 +187,7 @@ class Engine:
         for name, value in more.items():
             setattr(message, name, value)
         self.send(contract=message)
-        end = self.expect('contracted', skip=('slot_progress',))
+        end = self.expect('contracted', skip)
         assert end.ticket == self.tickets
         return (out.read() if end.status == 0 else None), end
 
