@@ -391,36 +391,37 @@ def contractions_end_with_the_front_that_asked_for_them(case):
 def device_memory_of_contractions_is_given_back(case):
     """At once where nothing is solved, else before long."""
     with case.endless() as e, Propagator(case, 8) as p, Propagator(case, 8, qk.DTYPE_F32) as q, out_vector(case, 1, 1) as out:
-        noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
+        noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13)
+        skip = 'slot_progress', 'slot_done'
 
         def held():
+            """Bytes, and whether the slot has ended meanwhile."""
+            ended = False
             name, body = e.receive(heartbeats=True)
             while name != 'heartbeat':
-                if name == 'slot_done':
-                    e.fill(0, **noise)
+                ended |= name == 'slot_done'
                 name, body = e.receive(heartbeats=True)
-            return body.device_bytes
+            return body.device_bytes, ended
 
         def contract_all():
-            f32, skip = dict(out=out, dtype_a=qk.DTYPE_F32), ('slot_progress', 'slot_done')
-            return [e.contract(p.vectors, out=out, skip=skip)[0], e.contract(q.vectors, **f32, skip=skip)[0],
+            return [e.contract(p.vectors, out=out, skip=skip)[0],
+                    e.contract(q.vectors, out=out, dtype_a=qk.DTYPE_F32, skip=skip)[0],
                     e.contract(p.vectors, p.vectors, out=out, skip=skip)[0], e.contract(p.vectors, out=out, skip=skip)[0]]
 
-        e.fill(0, **{**noise, 'max_iter': 100})  # work fields of the solver come now
+        e.fill(0, max_iter=100, **noise)  # work fields of the solver come now
         e.done()
         quiet = contract_all()
         assert all(np.array_equal(quiet[0], x) for x in quiet[2:])
-        idle = held()
+        before, _ = held()
         e.contract(p.vectors, out=out)
-        assert held() == idle
-        e.fill(0, **noise)
-        beside = held(), held()
-        assert beside[0] == beside[1], beside
-        assert all(np.array_equal(x, y) for x, y in zip(contract_all(), quiet))
-        for _ in range(20):
-            if held() == beside[0]:
-                return
-        raise AssertionError('%d bytes, %d before' % (held(), beside[0]))
+        assert held() == (before, False)
+        for _ in range(20):  # the slot must not end meanwhile
+            e.fill(0, max_iter=10**9, **noise)
+            assert all(np.array_equal(x, y) for x, y in zip(contract_all(), quiet))
+            beats = held(), held()
+            if not any(ended for _, ended in beats):
+                break
+        assert beats[1] == (before, False), (beats, before)
 
 
 @tap.test
