@@ -216,7 +216,7 @@ static qk_status_t update_run(qk_solver_t *s, run_t run, bool add, qk_update_t r
 
 qk_status_t qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
                              qk_update_t result[]) {
-  uint8_t mark[QK_MAX_RHS];
+  uint8_t mark[QK_MAX_RHS] = {0};
   qk_status_t status = QK_OK;
   for (int i = 0; i < s->nslot; i++) mark[i] = !mask[i] ? 0 : add[i] ? 2 : 1;
   for (run_t run = next_run(s, mark, 0); run.n > 0 && !status; run = run_after(s, mark, run))
