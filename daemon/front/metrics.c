@@ -114,6 +114,7 @@ VALUE(is_default, m == m->server->primary)
 VALUE(queued, qk_report_queued(m))
 VALUE(running, qk_mount_running(m))
 VALUE(restarts, qk_worker_restarts(m->worker))
+VALUE(adopted, qk_worker_adopted(m->worker))
 VALUE(steps, engine(m)->steps)
 VALUE(slots, engine(m)->slots)
 VALUE(device_bytes, engine(m)->device_bytes)
@@ -138,6 +139,8 @@ static const struct {
     {"rhs_queued", "", "gauge", "Right-hand sides that wait for a slot.", queued},
     {"rhs_running", "", "gauge", "Right-hand sides in slots, and contractions.", running},
     {"engine_restarts_total", "", "counter", "Engines that were lost and started again.", restarts},
+    {"engine_adopted", "", "gauge", "1 where a daemon before has left the engine that runs.",
+     adopted},
     {"engine_steps_total", "", "counter", "Outer steps of the engine that runs.", steps},
     {"slots", "", "gauge", "Right-hand sides solved at a time.", slots},
     {"engine_memory_bytes", ",where=\"device\"", "gauge", "What the engine holds.", device_bytes},

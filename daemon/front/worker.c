@@ -31,6 +31,7 @@ struct qk_worker {
   void *socket;
   qk_zsock_t *sock; /* of its own, as it outlives a detach by one turn of the loop */
   int generation, failures;
+  int adopted;          /* the generation that was taken over from the front before; 0: none */
   uint64_t fingerprint; /* of the engine */
   bool adopting,
       asked;         /* it is one of the front before, and has not answered ADOPT; ADOPT is out */
@@ -60,6 +61,9 @@ const qk_engine_info_t *qk_worker_info(const qk_worker_t *w) {
 }
 int qk_worker_restarts(const qk_worker_t *w) {
   return w->generation > 0 ? w->generation - 1 : 0;
+}
+bool qk_worker_adopted(const qk_worker_t *w) {
+  return w->adopted > 0 && w->adopted == w->generation;
 }
 const char *qk_worker_last_error(const qk_worker_t *w) {
   return w->last_error;
@@ -269,7 +273,7 @@ static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineM
       m->hello->nonce != w->nonce)
     return NULL;
   const char *fault = on_hello(w, m->hello);
-  if (!fault) w->generation = 1;
+  if (!fault) w->generation = w->adopted = 1;
   if (!fault && m->hello->loaded)
     qk_info("worker", "%sengine adopted: no reload, %.3f s", w->label, now_of(w) - w->adopted_at);
   else if (!fault)

@@ -87,6 +87,7 @@ void qk_worker_take_over(qk_worker_t *worker, const qk_legacy_t *legacy);
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
 const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
 int qk_worker_restarts(const qk_worker_t *worker);
+bool qk_worker_adopted(const qk_worker_t *worker); /* its engine is that of the front before */
 const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
 
 /* Whether the engine writes a checkpoint at the moment. */

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import signal
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,7 @@ import tap  # noqa: E402
 
 try:
     import yaml
-    from front_case import Case, check_solves, fake
+    from front_case import Case, State, check_solves, fake, kill
     from front_driver import Client, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
@@ -224,6 +225,21 @@ def expect_known(expression, samples):
     for label in re.findall(r'by \(([^)]*)\)', expression):
         for word in re.split(', *', label):
             assert word == 'instance' or any(word + '="' in s for s in samples), (expression, word)
+
+
+@tap.test
+def metrics_tell_of_an_engine_that_was_taken_over(case):
+    name = 'engine_adopted{setup="main"}'
+    with State(case) as state, state.fronts() as front:
+        with front(*HTTP) as d:
+            assert metrics(d)[name] == 0
+            kill(d)
+        with front(*HTTP) as d:
+            pid = d.status_when(lambda s: s.state == qk.STATE_READY).engine.pid
+            assert metrics(d)[name] == 1
+            os.kill(pid, signal.SIGKILL)
+            d.status_when(lambda s: s.state == qk.STATE_READY and s.engine.pid != pid)
+            assert metrics(d)[name] == 0
 
 
 @tap.test
