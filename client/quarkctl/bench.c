@@ -304,11 +304,12 @@ static int ask(quark_connection_t *conn, quark_report_t *report) {
   return quark_status(conn, report, &err) == QUARK_OK ? 0 : ctl_fail(&err);
 }
 
-/* Waits for the clients. The daemon is asked when measuring begins and when it ends. */
+/* Waits for the clients. The daemon is asked when measuring begins (before: what it said before there were clients, which is
+ * the same without warm-up) and when it ends. */
 static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load, ctl_bench_t *b,
                  quark_report_t *before, quark_report_t *after) {
   ctl_progress_t progress;
-  bool begun = false, over = false;
+  bool begun = o->load.warmup == 0, over = false;
   int code = 0;
   b->from = ctl_load_measured_from(load);
   b->until = o->load.duration > 0 ? b->from + o->load.duration : INFINITY;
@@ -374,14 +375,14 @@ static int report(const options_t *o, ctl_bench_t *b) {
 }
 
 static int run(const options_t *o) {
-  static quark_report_t now, before, after;
+  static quark_report_t before, after;
   quark_connection_t *conn = NULL;
   ctl_load_t *load;
   ctl_load_outcome_t outcome;
   ctl_catch_signals();
   int code = ctl_connect(&o->common, NULL, false, &conn);
-  if (code == 0) code = ctl_report(&o->common, conn, false, &now);
-  if (code == 0) code = ctl_load_begin(&o->common, &o->load, &now, &load);
+  if (code == 0) code = ctl_report(&o->common, conn, false, &before);
+  if (code == 0) code = ctl_load_begin(&o->common, &o->load, &before, &load);
   if (code == 0) {
     ctl_bench_t b = {.options = &o->load, .outcome = &outcome, .before = &before, .after = &after};
     code = watch(o, conn, load, &b, &before, &after);

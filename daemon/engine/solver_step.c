@@ -10,7 +10,6 @@
 
 enum {
   MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
-  PACE = 2,       /* see in_step */
   PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
 };
 static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
@@ -46,12 +45,6 @@ static void record(qk_solver_t *s, int i, double r) {
   slot->history[slot->nhistory++] = (float)slot->residual;
 }
 
-/* With a preconditioner iterations are few, and slots that were filled together do best to end together (abreast.h): in
- * iterations of their own that are multiples of PACE. */
-static bool in_step(const qk_solver_t *s, const qk_slot_t *slot) {
-  return s->nslot == 1 || !s->params.precond.apply || slot->iterations % PACE == 0;
-}
-
 static void judge(qk_solver_t *s, int i, plan_t *plan) {
   qk_slot_t *slot = &s->slot[i];
   qk_slot_work_t *w = &s->w[i];
@@ -71,7 +64,7 @@ static void judge(qk_solver_t *s, int i, plan_t *plan) {
   w->said = r;
 
   bool lost = !(r <= divergence * w->best);
-  bool reached = (r <= w->target && in_step(s, slot)) || r <= s->params.reliable * w->best;
+  bool reached = r <= w->target || r <= s->params.reliable * w->best;
   bool stuck = slot->iterations - w->lowest_at >= PATIENCE;
   bool old = s->params.inner != QK_DOUBLE && slot->iterations - w->recomputed_at >= s->refresh &&
              r < w->best;

@@ -461,6 +461,37 @@ Test(solver, gcr_takes_a_preconditioner) {
   rig_close(&rig);
 }
 
+/* Iterations are dear with a preconditioner. */
+Test(solver, preconditioned_slots_end_in_the_iteration_that_reaches_the_tolerance) {
+  qk_rig_t rig;
+  qk_solver_t *solver[2];
+  int same = 0;
+  open_smooth(&rig);
+  for (int k = 0; k < 2; k++) {
+    qk_solver_params_t p = {.method = "gcr",
+                            .inner = QK_SINGLE,
+                            .nslot = k ? 5 : 1,
+                            .check = 1,
+                            .precond = {.apply = neumann, .self = &rig}};
+    rig_must(qk_solver_create(rig.op, rig.work, &p, &solver[k], NULL), "solver", NULL);
+  }
+  for (int n = 3; n < 11; n++) {
+    int64_t iterations[2];
+    for (int k = 0; k < 2; k++) {
+      source(&rig, solver[k], 0, 5, 1);
+      fill(solver[k], 0, pow(10, -n), 1000);
+      rig_run(solver[k]);
+      iterations[k] = qk_solver_slot(solver[k], 0)->iterations;
+      qk_solver_clear(solver[k], 0);
+    }
+    same += iterations[0] == iterations[1];
+  }
+  cr_expect(same >= 7, "%d of 8 tolerances take as many iterations in a block as alone", same);
+  qk_solver_destroy(solver[1]);
+  qk_solver_destroy(solver[0]);
+  rig_close(&rig);
+}
+
 /* Sees one chirality only: what the other one needs is never made. */
 static qk_status_t half_blind(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
   const qk_rig_t *rig = self;
