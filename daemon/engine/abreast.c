@@ -1,11 +1,12 @@
 #include "daemon/engine/abreast.h"
 
-/* Whether a column ends a solve to that tolerance before long; last: of one that has been solved. */
+/* Whether a column ends a solve to that tolerance before long; last: of one that has been solved. Others take a little longer,
+ * or less. */
 static bool ends_soon(const qk_slot_t *column, const qk_slot_t *last, double tol) {
   if (column->state == QK_SLOT_ENDED) return true;
   if (column->tol != tol || last->tol != tol || last->status != QK_OK) return false;
   const int64_t left = last->iterations - column->iterations;
-  return 0 < left && left <= last->iterations / 4;
+  return -last->iterations / 8 <= left && left <= last->iterations / 4;
 }
 
 bool qk_abreast_waits(const qk_slot_t *const column[], int ncolumn, const qk_beginning_t *b) {

@@ -4,7 +4,8 @@
  * The columns of a GPU's tile stand in pieces of 16 bytes, four of them in the 64 that its memory is read by. What is
  * read of one column alone, directions of a run that the others do not have and the sum of a run, costs as much as of
  * four: 6 % of a solve where all began at different times (docs/performance.md, "Columns abreast"). So four
- * columns do best to begin together; solved to the same tolerance they end together, and the next four begin so, too.
+ * columns do best to begin together; solved to the same tolerance they end together, or nearly, and the next four begin so,
+ * too.
  */
 #ifndef QK_ENGINE_ABREAST_H
 #define QK_ENGINE_ABREAST_H
@@ -24,7 +25,8 @@ typedef struct qk_beginning {
 
 /* Whether it does better to wait: for sources on their way where they fill the free columns abreast; where it is
  * crowded, for columns abreast that will have ended before a quarter of a solve is over, by what the last solve to the
- * same tolerance took here. column: [ncolumn], of a free one what it was last. */
+ * same tolerance took here, or should have ended and are not an eighth late. column: [ncolumn], of a free one what it was
+ * last. */
 bool qk_abreast_waits(const qk_slot_t *const column[], int ncolumn, const qk_beginning_t *b);
 
 /* How many of n columns abreast that have ended leave now, with `room` of `most` berths free: all, or none while berths

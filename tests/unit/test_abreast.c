@@ -54,7 +54,9 @@ Test(abreast, waits_for_columns_that_end_soon) {
   cr_expect(waits(&b, what), "one iteration is left");
   set(&b, (int[]){5, -1, 29, 12, 31, 31});
   cr_expect(!waits(&b, what), "more than a quarter is left; others are not abreast");
-  set(&b, (int[]){5, -1, 40, 41, 31, 31});
+  set(&b, (int[]){5, -1, 12, 45, 31, 31});
+  cr_expect(waits(&b, what), "an eighth late");
+  set(&b, (int[]){5, -1, 46, 47, 31, 31});
   cr_expect(!waits(&b, what), "they take longer than the last one did");
 }
 
