@@ -157,17 +157,19 @@ static column_t column_of(const qk_correlator_t *r, int k) {
 }
 
 /* Half of the berths are for contractions where sources come, too. */
+static int share(const qk_correlator_t *r) {
+  return (r->port->setup->plan.staging + 1) / 2;
+}
+
 int qk_correlator_wants(const qk_correlator_t *r) {
-  const int half = (r->port->setup->plan.staging + 1) / 2;
-  const int most = half - (r->begun - r->here), more = r->columns - r->begun;
+  const int most = share(r) - (r->begun - r->here), more = r->columns - r->begun;
   return most < 0 ? 0 : more < most ? more : most;
 }
 
 /* The columns that go into their fields together: as many as stand beside each other, or as there are berths for. */
 static int abreast(const qk_correlator_t *r) {
-  const int half = (r->port->setup->plan.staging + 1) / 2;
   int n = QK_COLUMNS_MOST;
-  while (n > half) n /= 2;
+  while (n > share(r)) n /= 2;
   return n;
 }
 
