@@ -47,7 +47,8 @@ typedef struct rhs {
 typedef enum download_way {
   DOWNLOAD_CHUNKS, /* by GRANT */
   DOWNLOAD_ASK,    /* a descriptor is to be asked for */
-  DOWNLOAD_ASKED
+  DOWNLOAD_ASKED,
+  DOWNLOAD_HELD /* in a new session, until RESULT has told whether the solution is still the same */
 } download_way_t;
 
 /* A download in progress; on the stack of the thread that waits for it. */
@@ -239,9 +240,11 @@ void quark__upload_fini(upload_t *up);
 bool quark__upload_send_locked(quark_connection_t *conn);
 void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *frame,
                                   const uint8_t *payload);
-void quark__download_resume_locked(quark_connection_t *conn, request_t *request);
-/* There is another solution now: from its beginning. */
-void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs);
+/* There is a new session: downloads go on when RESULT has come again. */
+void quark__download_hold_locked(request_t *request);
+/* RESULT came again and is stored: the download of rhs goes on, from the beginning where the solution is another one. */
+void quark__download_result_locked(quark_connection_t *conn, request_t *request, uint32_t rhs,
+                                   bool another);
 void quark__download_fail_locked(request_t *request, quark_code_t code, const char *text);
 
 /* A descriptor of the whole solution, which it takes, ends the download. */

@@ -121,7 +121,6 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   const bool uploads = m->upload_until > 0 && !r->attached;
   r->state = REQUEST_ACCEPTED;
   r->field_bytes = m->field_bytes;
-  if (!first) quark__download_resume_locked(conn, r);
   if (r->ended == r->nrhs) return;
   if (first && uploads && !quark__upload_init_locked(conn, &r->up, r->nrhs, m->field_bytes)) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
@@ -192,9 +191,10 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
   if (!rhs->ended) {
     store_result(r, m);
     end_rhs(r, m->rhs);
-  } else if (m->attempt > rhs->attempt) { /* the daemon lost the solution and made another */
-    store_result(r, m);
-    quark__download_restart_locked(conn, r, m->rhs);
+  } else { /* the daemon may have lost the solution, and may have made another */
+    const bool another = m->attempt > rhs->attempt, gone = rhs->result.bytes > 0 && m->bytes == 0;
+    if (another || gone) store_result(r, m);
+    quark__download_result_locked(conn, r, m->rhs, another);
   }
   if (r->released) rhs->acked = true;
   uint32_t index = m->rhs;
@@ -208,6 +208,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
 void quark__request_resume_locked(quark_connection_t *conn, request_t *request) {
   if (request->state == REQUEST_REJECTED) return;
   request->up.until = 0; /* nothing is sent before ACCEPTED says where to go on */
+  quark__download_hold_locked(request);
   bool open =
       request->state == REQUEST_SUBMITTED || request->ended < request->nrhs || request->downloads;
   for (uint32_t i = 0; i < request->nrhs; i++)

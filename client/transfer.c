@@ -248,6 +248,13 @@ static quark_code_t post_grant(quark_connection_t *conn, uint64_t request, downl
   return quark__post_locked(conn, &message, err);
 }
 
+/* NULL: that right-hand side is not being downloaded. */
+static download_t *find_download(const request_t *r, uint32_t rhs) {
+  download_t *d = r->downloads;
+  while (d && d->rhs != rhs) d = d->next;
+  return d;
+}
+
 static void unlink_download(request_t *r, const download_t *d) {
   for (download_t **link = &r->downloads; *link; link = &(*link)->next) {
     if (*link != d) continue;
@@ -275,8 +282,25 @@ static quark_code_t begin_download(quark_connection_t *conn, uint64_t request, d
   return QUARK_OK;
 }
 
-void quark__download_resume_locked(quark_connection_t *conn, request_t *request) {
-  for (download_t *d = request->downloads; d; d = d->next)
+void quark__download_hold_locked(request_t *request) {
+  for (download_t *d = request->downloads; d; d = d->next) d->way = DOWNLOAD_HELD;
+}
+
+void quark__download_result_locked(quark_connection_t *conn, request_t *request, uint32_t rhs,
+                                   bool another) {
+  const quark_result_t *result = &request->rhs[rhs].result;
+  download_t *d = find_download(request, rhs);
+  if (!d) return;
+  if (result->bytes == 0) {
+    end_download(request, d, result->status ? result->status : QUARK_NOT_FOUND,
+                 *result->text ? result->text : "the solution is gone");
+    return;
+  }
+  if (another) {
+    d->received = 0;
+    qk_field_hash_init(d->hash);
+  }
+  if (d->way == DOWNLOAD_HELD || (another && d->way == DOWNLOAD_CHUNKS))
     begin_download(conn, request->number, d, NULL);
 }
 
@@ -288,26 +312,16 @@ void quark__download_shared_locked(request_t *request, download_t *d, int fd) {
 /* Without a session GRANTs follow when there is one again. */
 void quark__download_by_chunks_locked(quark_connection_t *conn, request_t *request) {
   for (download_t *d = request->downloads; d; d = d->next) {
-    if (d->way == DOWNLOAD_CHUNKS) continue;
+    if (d->way == DOWNLOAD_CHUNKS || d->way == DOWNLOAD_HELD) continue;
     d->way = DOWNLOAD_CHUNKS;
     if (conn->state == SESSION_OPEN) post_grant(conn, request->number, d, true, NULL);
-  }
-}
-
-void quark__download_restart_locked(quark_connection_t *conn, request_t *request, uint32_t rhs) {
-  for (download_t *d = request->downloads; d; d = d->next) {
-    if (d->rhs != rhs || d->way != DOWNLOAD_CHUNKS) continue;
-    d->received = 0;
-    qk_field_hash_init(d->hash);
-    post_grant(conn, request->number, d, true, NULL);
   }
 }
 
 void quark__download_chunk_locked(quark_connection_t *conn, const qk_frame_t *frame,
                                   const uint8_t *payload) {
   request_t *r = quark__request_find_locked(conn, frame->request);
-  download_t *d = r ? r->downloads : NULL;
-  while (d && d->rhs != frame->rhs) d = d->next;
+  download_t *d = r ? find_download(r, frame->rhs) : NULL;
   /* Of an earlier attempt: the one that is wanted follows. */
   if (!d || d->way != DOWNLOAD_CHUNKS || frame->field_bytes != d->bytes ||
       frame->offset != d->received)
@@ -341,9 +355,8 @@ static quark_code_t check_download(quark_connection_t *conn, request_t *r, uint3
   if (bytes != result->bytes)
     return quark__fail(err, QUARK_BAD_ARGUMENT, "bytes = %zu: the solution has %llu", bytes,
                        (unsigned long long)result->bytes);
-  for (const download_t *d = r->downloads; d; d = d->next)
-    if (d->rhs == rhs)
-      return quark__fail(err, QUARK_BUSY, "right-hand side %u is being downloaded", rhs);
+  if (find_download(r, rhs))
+    return quark__fail(err, QUARK_BUSY, "right-hand side %u is being downloaded", rhs);
   return QUARK_OK;
 }
 

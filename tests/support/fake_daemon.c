@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -38,6 +39,7 @@ struct fake_state {
   uint8_t *stream;
   uint64_t granted[8], sent[8];
   int ended[8], upload_chunks, download_chunks;
+  int64_t repeat_at; /* ms; RESULTs are due again; 0: no */
   struct sockaddr_un local_address;
   int local_listen, local; /* -1: none */
 };
@@ -75,9 +77,17 @@ static void break_connections(state_t *s) {
     s->attempt++;
     for (uint64_t i = 0; i < s->nrhs * s->field_bytes; i++) s->stream[i] ^= 0xff;
   }
+  for (uint32_t i = 0; s->d->script.lose && i < s->nrhs; i++)
+    if (s->ended[i]) s->ended[i] = 1 + QK_EXPIRED;
   if (!s->d->script.forget) return;
   s->session = 0;
   s->number = 0;
+}
+
+static int64_t now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void reply(state_t *s, const Quark__ServerMessage *m) {
@@ -127,6 +137,12 @@ static void end_rhs(state_t *s, uint32_t rhs, uint32_t status) {
   send_result(s, rhs, status);
 }
 
+static void repeat_results(state_t *s) {
+  for (uint32_t i = 0; i < s->nrhs; i++)
+    if (s->ended[i]) send_result(s, i, (uint32_t)s->ended[i] - 1);
+  s->repeat_at = 0;
+}
+
 static void give_credit(state_t *s) {
   const uint64_t until = s->arrived + (uint64_t)s->d->script.credit_chunks * QK_CHUNK_MAX;
   s->credit = until < s->upload_total ? until : s->upload_total;
@@ -159,8 +175,10 @@ static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
   }
   give_credit(s);
   accepted(s, again);
-  for (uint32_t i = 0; again && i < s->nrhs; i++)
-    if (s->ended[i]) send_result(s, i, (uint32_t)s->ended[i] - 1);
+  if (again && s->d->script.late_results)
+    s->repeat_at = now_ms() + s->d->script.late_results;
+  else if (again)
+    repeat_results(s);
   if (!again && s->d->script.hold) {
     Quark__RhsProgress one = QUARK__RHS_PROGRESS__INIT, *list = &one;
     one.iterations = 40;
@@ -190,8 +208,7 @@ static void attach(state_t *s, uint64_t number) {
   a.repeated_submit = 1;
   REPLY(s, ATTACHED, attached, Quark__Attached, QUARK__ATTACHED__INIT, b->accepted = &a;
         b->submit = s->d->last->submit);
-  for (uint32_t i = 0; i < s->nrhs; i++)
-    if (s->ended[i]) send_result(s, i, (uint32_t)s->ended[i] - 1);
+  repeat_results(s);
 }
 
 static void grant(state_t *s, const Quark__Grant *m) {
@@ -632,6 +649,7 @@ static void *serve(void *arg) {
     read_control(s);
     read_data(s);
     read_local(s);
+    if (s->repeat_at > 0 && now_ms() >= s->repeat_at) repeat_results(s);
   }
   zmq_close(s->control);
   zmq_close(s->data);

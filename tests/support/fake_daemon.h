@@ -23,6 +23,8 @@ typedef struct fake_script {
   atomic_int drop_download; /* likewise of download */
   atomic_int
       remake; /* a broken connection loses all solutions: others are made, every bit another one */
+  atomic_int lose;          /* a broken connection loses all solutions: they have EXPIRED */
+  atomic_int late_results;  /* RESULTs that are told again come so many ms after ACCEPTED */
   atomic_int forget;        /* a broken connection ends the session, too */
   atomic_int corrupt_field; /* the last chunk of a download has a wrong field checksum */
   atomic_int corrupt_chunk; /* a chunk of a download has a wrong checksum */

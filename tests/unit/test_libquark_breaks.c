@@ -111,20 +111,49 @@ Test(libquark, after_a_broken_connection_fields_go_by_descriptor_again) {
   cr_expect_geq(lq_fake.fetches, LQ_NRHS);
 }
 
-Test(libquark, a_solution_that_is_made_again_is_downloaded_from_its_beginning) {
+/* The first solution, all connections break at its third chunk. */
+static quark_code_t broken_download(quark_connection_t *conn, uint8_t *stream, uint8_t *x,
+                                    quark_error_t *err) {
   lq_fake.script.drop_download = 3;
+  const uint64_t request = lq_submit(conn, LQ_NRHS);
+  quark_result_t result;
+  lq_upload(conn, request, stream, LQ_FIELD);
+  for (uint32_t i = 0; i < LQ_NRHS; i++)
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, err), QUARK_OK, "%s", err->text);
+  const quark_code_t code = quark_download(conn, request, 0, x, LQ_FIELD, err);
+  if (code != QUARK_OK)
+    cr_expect_eq(quark_download(conn, request, 0, x, LQ_FIELD, NULL), QUARK_NOT_FOUND);
+  return code;
+}
+
+static void remade_download(void) {
   lq_fake.script.remake = 1;
   quark_connection_t *conn = lq_connect(NULL);
   uint8_t *stream = lq_stream(), *x = malloc(LQ_FIELD);
-  const uint64_t request = lq_submit(conn, LQ_NRHS);
-  quark_result_t result;
   quark_error_t err = {0};
-  lq_upload(conn, request, stream, LQ_FIELD);
-  for (uint32_t i = 0; i < LQ_NRHS; i++)
-    cr_assert_eq(quark_wait(conn, request, i, -1, &result, &err), QUARK_OK, "%s", err.text);
-  cr_assert_eq(quark_download(conn, request, 0, x, LQ_FIELD, &err), QUARK_OK, "%s", err.text);
+  cr_assert_eq(broken_download(conn, stream, x, &err), QUARK_OK, "%s", err.text);
   for (size_t i = 0; i < LQ_FIELD; i++) x[i] ^= 0xff;
   cr_expect_eq(memcmp(x, stream, LQ_FIELD), 0);
+  quark_close(conn);
+  free(x);
+  free(stream);
+}
+
+Test(libquark, a_solution_that_is_made_again_is_downloaded_from_its_beginning) {
+  remade_download();
+}
+
+Test(libquark, a_download_goes_on_when_it_is_known_of_which_solution) {
+  lq_fake.script.late_results = 300;
+  remade_download();
+}
+
+Test(libquark, the_download_of_a_solution_that_was_lost_ends_with_the_reason) {
+  lq_fake.script.lose = 1;
+  quark_connection_t *conn = lq_connect(NULL);
+  uint8_t *stream = lq_stream(), *x = malloc(LQ_FIELD);
+  quark_error_t err = {0};
+  cr_expect_eq(broken_download(conn, stream, x, &err), QUARK_EXPIRED, "%s", err.text);
   quark_close(conn);
   free(x);
   free(stream);
