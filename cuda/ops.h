@@ -7,7 +7,7 @@
  *
  * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1: copies
  *              and halos); queues are ordered against each other by queue_wait only. All calls may
- *              return before the work is done; queue_sync waits. Not collective.
+ *              return before the work is done; queue_sync waits, queue_idle asks. Not collective.
  * Errors       QK_DEVICE_MEMORY from alloc (nothing changed); QK_DEVICE_ERROR from anything (the
  *              context is lost: only a new process helps); QK_BAD_ARGUMENT for descriptors that do not
  *              fit each other (nothing launched). Errors of a kernel may show at a later call.
@@ -345,6 +345,7 @@ typedef struct qk_ops {
   qk_status_t (*queue_wait)(qk_ops_ctx_t *ctx, int waiter,
                             int on); /* later work of waiter after all now on `on` */
   qk_status_t (*queue_sync)(qk_ops_ctx_t *ctx, int queue);
+  qk_status_t (*queue_idle)(qk_ops_ctx_t *ctx, int queue, bool *idle); /* all that is on it is done */
 
   qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);   /* queue 0 */
   qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args); /* queue 0 */

@@ -35,6 +35,7 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.zero = guarded<Memory::zero>::call;
   t.queue_wait = guarded<Memory::queue_wait>::call;
   t.queue_sync = guarded<Memory::queue_sync>::call;
+  t.queue_idle = guarded<Memory::queue_idle>::call;
   t.hop = guarded<hop>::call;
   t.pack = guarded<pack>::call;
   t.gauss = guarded<gauss>::call;

@@ -161,6 +161,12 @@ qk_status_t qk_cpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
   return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 or 1", queue);
 }
 
+qk_status_t qk_cpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
+  *idle = true;
+  if (is_queue(queue)) return QK_OK;
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 or 1", queue);
+}
+
 /* Calls are done when they return: there is nothing that a graph could save. */
 qk_status_t qk_cpu_memory::graph_begin(qk_ops_ctx_t *ctx) {
   return qk_ctx_fail(ctx, QK_UNSUPPORTED, "the CPU backend has no graphs");

@@ -37,6 +37,7 @@ struct qk_cpu_memory {
   static qk_status_t zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue);
   static qk_status_t queue_wait(qk_ops_ctx_t *ctx, int waiter, int on);
   static qk_status_t queue_sync(qk_ops_ctx_t *ctx, int queue);
+  static qk_status_t queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle);
   static qk_status_t graph_begin(qk_ops_ctx_t *ctx);
   static qk_status_t graph_end(qk_ops_ctx_t *ctx, qk_graph_t **graph);
   static qk_status_t graph_launch(qk_ops_ctx_t *ctx, qk_graph_t *graph);

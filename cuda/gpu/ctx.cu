@@ -183,6 +183,16 @@ qk_status_t qk_gpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
                       "cudaStreamSynchronize");
 }
 
+qk_status_t qk_gpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 or 1", queue);
+  const cudaError_t code = cudaStreamQuery(qk_gpu(ctx)->stream[queue]);
+  *idle = code == cudaSuccess;
+  if (code != cudaErrorNotReady) return qk_gpu_check(ctx, code, "cudaStreamQuery");
+  cudaGetLastError();
+  return QK_OK;
+}
+
 /* ---- graphs ---- */
 
 struct qk_graph {

@@ -394,10 +394,10 @@ static bool begins_copies(const qk_slots_t *slots) {
   return qk_slots_solving(slots) && qk_comm_size(slots->setup->geom.comm) == 1;
 }
 
-/* Copies are waited for behind the iteration that they ran beside. */
+/* Copies run beside iterations: while there are any, nobody waits for them. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
-  qk_status_t status = qk_slots_solving(slots) ? QK_OK : qk_stage_poll(slots->stage, err);
+  qk_status_t status = qk_slots_solving(slots) ? QK_OK : qk_stage_poll(slots->stage, true, err);
   if (status == QK_OK) status = feed(slots, err);
   if (status == QK_OK && !begins_copies(slots)) status = qk_stage_copy(slots->stage, err);
   if (status != QK_OK || !qk_slots_solving(slots)) return status;
@@ -405,7 +405,7 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   if (s->lone) status = qk_solver_step(s->lone);
   if (status == QK_OK) status = qk_solver_step(s->solver);
   status = explain(slots, status, err);
-  return status == QK_OK ? qk_stage_poll(slots->stage, err) : status;
+  return status == QK_OK ? qk_stage_poll(slots->stage, false, err) : status;
 }
 
 /* ---- out ----------------------------------------------------------------------------------------- */

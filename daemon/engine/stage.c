@@ -165,13 +165,30 @@ static void settle(qk_berth_t *b) {
   if (b->dropped) make_free(b);
 }
 
-/* Copies on queue 1 were begun before the last interval of the solver, where it runs: to wait for them takes no time. */
-static qk_status_t end_copies(qk_stage_t *stage) {
+static bool any_copying(const qk_stage_t *stage) {
+  for (int i = 0; i < stage->n; i++)
+    if (stage->berth[i].state == COPYING) return true;
+  return false;
+}
+
+/* Whether queue 1 has something to do yet, on any rank. */
+static qk_status_t find_copying(qk_stage_t *stage, bool *copying) {
   const qk_setup_t *s = stage->setup;
-  bool any = false;
-  for (int i = 0; i < stage->n; i++) any = any || stage->berth[i].state == COPYING;
-  if (!any) return QK_OK;
-  qk_status_t status = s->ops->queue_sync(s->ctx, 1);
+  bool idle = true;
+  qk_status_t status = s->ops->queue_idle(s->ctx, 1, &idle);
+  uint64_t busy = !idle;
+  if (status == QK_OK && qk_comm_size(s->geom.comm) > 1)
+    status = qk_comm_sum_u64(s->geom.comm, &busy, 1);
+  *copying = busy > 0;
+  return status;
+}
+
+static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
+  const qk_setup_t *s = stage->setup;
+  bool copying = false;
+  if (!any_copying(stage)) return QK_OK;
+  qk_status_t status = wait ? s->ops->queue_sync(s->ctx, 1) : find_copying(stage, &copying);
+  if (copying) return status;
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
     if (b->state != COPYING) continue;
@@ -208,10 +225,10 @@ static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
   return QK_OK;
 }
 
-qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
+qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
   uint64_t late[BERTHS_MAX];
   bool any;
-  qk_status_t status = end_copies(stage);
+  qk_status_t status = end_copies(stage, wait);
   if (status == QK_OK) status = find_late(stage, late, &any);
   for (int i = 0; i < stage->n && status == QK_OK && any; i++)
     if (stage->berth[i].state == MOVING && late[i] == 0) status = end_move(stage, &stage->berth[i]);
@@ -221,6 +238,7 @@ qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err) {
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
   const qk_setup_t *s = stage->setup;
   qk_status_t status = QK_OK;
+  if (any_copying(stage)) return QK_OK; /* queue 1 would not be idle between them */
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
     if (b->state != STANDING) continue;
@@ -234,7 +252,6 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
 
 qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
                           qk_err_t *verdict, qk_err_t *err) {
-  const qk_setup_t *s = stage->setup;
   qk_berth_t *b = find_free(stage, false);
   *berth = NULL;
   if (b == NULL) return QK_OK;
@@ -242,9 +259,6 @@ qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, q
       qk_segment_open(stage->wire, name, is_double, false, &b->move.segment, verdict);
   if (status >= QK_DEVICE_MEMORY) *err = *verdict;
   if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
-  /* whoever had the berth before has been read from the device */
-  status = s->ops->queue_sync(s->ctx, 0);
-  if (status != QK_OK) return qk_setup_explain(s, status, err);
   start_move(stage, b);
   *berth = b;
   return QK_OK;
@@ -277,7 +291,10 @@ qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
     make_free(berth[k]);
   }
   if (verdict->code != QK_OK) return QK_OK;
-  return qk_setup_explain(s, s->ops->column_import(s->ctx, &args), err);
+  qk_status_t status = s->ops->column_import(s->ctx, &args);
+  /* what the next ones in these berths wait for */
+  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
+  return qk_setup_explain(s, status, err);
 }
 
 void qk_berth_drop(qk_berth_t *berth) {

@@ -30,9 +30,9 @@ int qk_stage_room(const qk_stage_t *stage);
 /* Whether the vector has come, or gone, or failed to. */
 bool qk_berth_settled(const qk_berth_t *berth);
 
-/* Everything moves on, to where copies between pinned memory and the device begin. Waits for the copies that have begun. */
-qk_status_t qk_stage_poll(qk_stage_t *stage, qk_err_t *err);
-/* These copies begin: to be called where the solver is at work, which they run beside. What starts and ends slots is many
+/* Everything moves on, to where copies between pinned memory and the device begin. Waits for those that have begun, or not. */
+qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err);
+/* These copies begin, when those before have ended: to be called where the solver is at work, which they run beside. What starts and ends slots is many
  * small copies, which would stand behind them. */
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 

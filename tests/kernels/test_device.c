@@ -75,7 +75,13 @@ Test(device, queues_wait_for_each_other) {
     kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
     cr_assert_arr_eq(in, out, bytes, "round %u", round);
   }
+  for (int queue = 0; queue < 2; queue++) {
+    bool idle = false;
+    kit_must(&kit, kit.ops->queue_idle(kit.ctx, queue, &idle), "idle");
+    cr_expect(idle, "queue %d", queue);
+  }
   cr_expect_eq(kit.ops->queue_sync(kit.ctx, 2), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->queue_idle(kit.ctx, 2, &(bool){false}), QK_BAD_ARGUMENT);
   cr_expect_eq(kit.ops->queue_wait(kit.ctx, 0, -1), QK_BAD_ARGUMENT);
   kit.ops->free_host(kit.ctx, host);
   kit_free(&kit, a);

@@ -290,6 +290,63 @@ Test(setup, generated_sources_begin_beside_each_other_at_the_same_time) {
   close_load(&l);
 }
 
+/* Copies on queue 1 that take long, in the table of a setup. */
+static struct {
+  qk_ops_t ops;
+  bool busy;
+  int waits; /* while it was */
+} slow;
+
+static qk_status_t slow_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
+  (void)ctx;
+  *idle = queue == 0 || !slow.busy;
+  return QK_OK;
+}
+
+static qk_status_t slow_sync(qk_ops_ctx_t *ctx, int queue) {
+  (void)ctx;
+  if (queue == 1 && slow.busy) slow.waits++;
+  return QK_OK;
+}
+
+static int64_t iterations_of(const loaded_t *l, int slot) {
+  const qk_slot_t *state = qk_slots_state(l->slots, slot);
+  return state != NULL ? state->iterations : -1;
+}
+
+Test(setup, slots_do_not_wait_for_copies_beside_them) {
+  loaded_t l = load_three();
+  if (strcmp(l.setup->ops->name, "cpu") != 0)
+    cr_skip("the copies of this backend take as long as they take");
+  slow.ops = *l.setup->ops;
+  slow.ops.queue_idle = slow_idle;
+  slow.ops.queue_sync = slow_sync;
+  l.setup->ops = &slow.ops;
+  char name[QK_SHM_NAME_MAX + 1];
+  snprintf(name, sizeof name, "/qk-test-%ld-slow", (long)getpid());
+  const qk_fill_t first = noise_for(0, 1), second = upload_for(1, name, 4 * 4 * 4 * 8);
+  qk_result_t result[QK_SEATS_MAX] = {0};
+
+  fill_slots(&l, 1, &first);
+  slow.busy = true;
+  fill_slots(&l, 1, &second);
+  while (iterations_of(&l, 0) < 24) step(&l);
+  cr_expect_eq(iterations_of(&l, 1), -1, "its source has not come");
+  cr_expect_eq(slow.waits, 0);
+  slow.busy = false;
+  run_slots(&l, result);
+  for (int i = 0; i < 2; i++)
+    cr_expect(result[i].err.code == QK_OK && result[i].true_residual <= 1e-9, "slot %d", i);
+
+  slow.busy = true;
+  fill_slots(&l, 1, &second);
+  while (iterations_of(&l, 1) < 0) step(&l);
+  cr_expect_gt(slow.waits, 0, "where nothing is solved they are waited for");
+  run_slots(&l, result);
+  shm_unlink(name);
+  close_load(&l);
+}
+
 Test(setup, what_was_cancelled_does_not_wait_for_others_to_leave) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
   load.lone = false;
