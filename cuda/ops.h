@@ -345,7 +345,8 @@ typedef struct qk_ops {
   qk_status_t (*queue_wait)(qk_ops_ctx_t *ctx, int waiter,
                             int on); /* later work of waiter after all now on `on` */
   qk_status_t (*queue_sync)(qk_ops_ctx_t *ctx, int queue);
-  qk_status_t (*queue_idle)(qk_ops_ctx_t *ctx, int queue, bool *idle); /* all that is on it is done */
+  qk_status_t (*queue_idle)(qk_ops_ctx_t *ctx, int queue,
+                            bool *idle); /* all that is on it is done */
 
   qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);   /* queue 0 */
   qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args); /* queue 0 */

@@ -100,7 +100,8 @@ class Peer:
 
     def on_accepted(self, m):
         assert not self.judged or m.request in self.who.asked, 'ACCEPTED of a request that was not made: %s' % m
-        self.requests[m.request] = [self.fuzz.made.get((self.who.id, m.request), 1), m.field_bytes, m.upload_next, m.upload_until]
+        nrhs = self.fuzz.made.get((self.who.id, m.request)) or 1  # none: what was accepted is a mutant of it
+        self.requests[m.request] = [nrhs, m.field_bytes, m.upload_next, m.upload_until]
 
     def on_attached(self, m):
         self.on_accepted(m.accepted)
