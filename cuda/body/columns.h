@@ -98,32 +98,6 @@ template <class S> QK_HD void store_one(const spinor<S> &f, spot at, const doubl
     store_eight(p, k, at.lane, w + k * QK_COLUMN_PIECE);
 }
 
-/* A site in wire order. */
-template <class T> QK_HD void load_wire(const T *p, double *v) {
-#ifdef __CUDACC__
-  constexpr int W = 16 / (int)sizeof(T);
-  T w[QK_SPINOR_REALS];
-  QK_UNROLL
-  for (int c = 0; c < QK_SPINOR_REALS; c += W) load_piece<T, W, true>(p + c, w + c);
-#else
-  const T *w = p;
-#endif
-  QK_UNROLL
-  for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = (double)w[c];
-}
-template <class T> QK_HD void store_wire(T *p, const double *v) {
-  T w[QK_SPINOR_REALS];
-  QK_UNROLL
-  for (int c = 0; c < QK_SPINOR_REALS; c++) w[c] = (T)v[c];
-#ifdef __CUDACC__
-  constexpr int W = 16 / (int)sizeof(T);
-  QK_UNROLL
-  for (int c = 0; c < QK_SPINOR_REALS; c += W) store_piece<T, W>(p + c, w + c);
-#else
-  for (int c = 0; c < QK_SPINOR_REALS; c++) p[c] = w[c];
-#endif
-}
-
 /* out = factor * basis in, on the spin index; in and out may not be the same. */
 QK_HD void change_basis(const double basis[4][4][2], double factor, const double *in, double *out) {
   for (int s = 0; s < 4; s++)
@@ -141,35 +115,25 @@ QK_HD void change_basis(const double basis[4][4][2], double factor, const double
     }
 }
 
-/* Column i % a.n of site i / a.n: neighbours have columns that stand beside each other. */
+/* Column k of site n, from and to its values in wire order. */
 template <class S>
-QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t i) {
-  const int64_t n = i / a.n;
-  const int k = (int)(i % a.n);
-  double in[QK_SPINOR_REALS], out[QK_SPINOR_REALS];
+QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n, int k,
+                       const double *in) {
+  double out[QK_SPINOR_REALS];
   int x[4];
-  if (a.is_double)
-    load_wire((const double *)a.wire[k] + n * QK_SPINOR_REALS, in);
-  else
-    load_wire((const float *)a.wire[k] + n * QK_SPINOR_REALS, in);
   coordinates_of(a.lat.l, n, x);
   change_basis(a.basis, a.factor, in, out);
   store_one(f, column_spot(a.lat, f, a.rhs + k, x), out);
 }
 
 template <class S>
-QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t i) {
-  const int64_t n = i / a.n;
-  const int k = (int)(i % a.n);
-  double in[QK_SPINOR_REALS], out[QK_SPINOR_REALS];
+QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n, int k,
+                       double *out) {
+  double in[QK_SPINOR_REALS];
   int x[4];
   coordinates_of(a.lat.l, n, x);
   load_one(f, column_spot(a.lat, f, a.rhs + k, x), in);
   change_basis(a.basis, a.factor, in, out);
-  if (a.is_double)
-    store_wire((double *)a.wire[k] + n * QK_SPINOR_REALS, out);
-  else
-    store_wire((float *)a.wire[k] + n * QK_SPINOR_REALS, out);
 }
 
 /* ---- columns between blocks ---- */

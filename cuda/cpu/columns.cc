@@ -31,13 +31,32 @@ template <class F> void with_field(const qk_spinor_t &f, const F &body) {
   }
 }
 
+/* Column k of site n in wire order. */
+void from_wire(const qk_column_args_t &a, int64_t n, int k, double *v) {
+  const int64_t at = n * QK_SPINOR_REALS;
+  for (int c = 0; c < QK_SPINOR_REALS; c++)
+    v[c] = a.is_double ? ((const double *)a.wire[k])[at + c] : ((const float *)a.wire[k])[at + c];
+}
+void to_wire(const qk_column_args_t &a, int64_t n, int k, const double *v) {
+  const int64_t at = n * QK_SPINOR_REALS;
+  for (int c = 0; c < QK_SPINOR_REALS; c++)
+    if (a.is_double)
+      ((double *)a.wire[k])[at + c] = v[c];
+    else
+      ((float *)a.wire[k])[at + c] = (float)v[c];
+}
+
 } // namespace
 
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
   with_field(a->field, [=](auto f) {
-    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) { import_site(*a, f, i); });
+    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
+      double in[QK_SPINOR_REALS];
+      from_wire(*a, i / a->n, (int)(i % a->n), in);
+      import_site(*a, f, i / a->n, (int)(i % a->n), in);
+    });
   });
   return QK_OK;
 }
@@ -46,7 +65,11 @@ qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
   with_field(a->field, [=](auto f) {
-    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) { export_site(*a, f, i); });
+    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
+      double out[QK_SPINOR_REALS];
+      export_site(*a, f, i / a->n, (int)(i % a->n), out);
+      to_wire(*a, i / a->n, (int)(i % a->n), out);
+    });
   });
   return QK_OK;
 }

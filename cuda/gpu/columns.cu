@@ -1,4 +1,4 @@
-/* Columns and sources on the GPU: one thread a site. */
+/* Columns and sources on the GPU: one thread a column of a site. */
 #include "cuda/body/columns.h"
 
 #include "cuda/args.h"
@@ -10,14 +10,107 @@ namespace {
 
 constexpr int threads = 128;
 
-template <class S> __global__ void import_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
-  const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (i < n) import_site(a, f, i);
+/* Values in wire order go through shared memory, so that all threads of a warp read and write neighbouring words there: a
+ * row a thread, in words of 16 bytes, and one more, so that eight threads in a row have banks of their own. Thread
+ * s * n + k of a block has column k of its site s. */
+template <class T> struct wire_rows {
+  static constexpr int words = QK_SPINOR_REALS * (int)sizeof(T) / (int)sizeof(uint4);
+  static constexpr int stride = words + 1;
+  uint4 word[threads * stride];
+
+  union row {
+    uint4 word[words];
+    T real[QK_SPINOR_REALS];
+    __device__ row() {}
+  };
+  static __device__ void get(const uint4 *from, double *v) {
+    row r;
+    QK_UNROLL
+    for (int w = 0; w < words; w++) r.word[w] = from[w];
+    QK_UNROLL
+    for (int c = 0; c < QK_SPINOR_REALS; c++) v[c] = (double)r.real[c];
+  }
+  static __device__ void put(uint4 *to, const double *v) {
+    row r;
+    QK_UNROLL
+    for (int c = 0; c < QK_SPINOR_REALS; c++) r.real[c] = (T)v[c];
+    QK_UNROLL
+    for (int w = 0; w < words; w++) to[w] = r.word[w];
+  }
+};
+
+struct wire_place {
+  int64_t first; /* site of the block */
+  int here, s, k;
+
+  __device__ explicit wire_place(const qk_column_args_t &a) {
+    const int most = threads / a.n;
+    const int64_t sites = 2 * (int64_t)a.lat.vcb;
+    first = (int64_t)blockIdx.x * most;
+    here = sites - first < most ? (int)(sites - first) : most;
+    s = (int)threadIdx.x / a.n;
+    k = (int)threadIdx.x % a.n;
+  }
+};
+
+inline unsigned wire_blocks(const qk_column_args_t &a) {
+  const int most = threads / a.n;
+  return (unsigned)((2 * (int64_t)a.lat.vcb + most - 1) / most);
 }
-template <class S> __global__ void export_kernel(const qk_column_args_t a, spinor<S> f, int64_t n) {
-  const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
-  if (i < n) export_site(a, f, i);
+
+/* Calls body with a word of a.wire[k] and its place in the rows, for all that the block has. */
+template <class T, class F>
+__device__ void each_word(const qk_column_args_t &a, const wire_place &at, const F &body) {
+  using rows = wire_rows<T>;
+  for (int k = 0; k < a.n; k++) {
+    uint4 *wire = (uint4 *)a.wire[k] + at.first * rows::words;
+    for (int i = (int)threadIdx.x; i < at.here * rows::words; i += threads)
+      body(wire + i, (i / rows::words * a.n + k) * rows::stride + i % rows::words);
+  }
 }
+
+template <class T, class S>
+__global__ void __launch_bounds__(threads) import_kernel(const qk_column_args_t a, spinor<S> f) {
+  using rows = wire_rows<T>;
+  __shared__ rows shared;
+  const wire_place at(a);
+  each_word<T>(a, at, [&](const uint4 *wire, int i) { shared.word[i] = __ldcs(wire); });
+  __syncthreads();
+  if (at.s >= at.here) return;
+  double in[QK_SPINOR_REALS];
+  rows::get(shared.word + threadIdx.x * rows::stride, in);
+  import_site(a, f, at.first + at.s, at.k, in);
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(threads) export_kernel(const qk_column_args_t a, spinor<S> f) {
+  using rows = wire_rows<T>;
+  __shared__ rows shared;
+  const wire_place at(a);
+  if (at.s < at.here) {
+    double out[QK_SPINOR_REALS];
+    export_site(a, f, at.first + at.s, at.k, out);
+    rows::put(shared.word + threadIdx.x * rows::stride, out);
+  }
+  __syncthreads();
+  each_word<T>(a, at, [&](uint4 *wire, int i) { *wire = shared.word[i]; });
+}
+
+template <class S> void import_as(cudaStream_t stream, const qk_column_args_t &a) {
+  const spinor<S> f = spinor_of<S>(a.field);
+  if (a.is_double)
+    import_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+  else
+    import_kernel<float><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+}
+template <class S> void export_as(cudaStream_t stream, const qk_column_args_t &a) {
+  const spinor<S> f = spinor_of<S>(a.field);
+  if (a.is_double)
+    export_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+  else
+    export_kernel<float><<<wire_blocks(a), threads, 0, stream>>>(a, f);
+}
+
 template <class S>
 __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sites) {
   const int64_t n = (int64_t)blockIdx.x * threads + threadIdx.x;
@@ -49,23 +142,22 @@ __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites
   if (n < sites) noise_pair(a, f, n, (int)blockIdx.y);
 }
 
-/* Launches the kernel of the field's storage type over all local sites, n threads each. */
-#define LAUNCH(kernel, ctx, a, n)                                                                  \
+template <class S> void source_as(cudaStream_t stream, const qk_source_args_t &a) {
+  const int64_t sites = 2 * (int64_t)a.lat.vcb;
+  const unsigned blocks = (unsigned)((sites + threads - 1) / threads);
+  source_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<S>(a.field), sites);
+}
+
+/* In the storage type of the field. */
+#define LAUNCH_AS(launch, ctx, a)                                                                  \
   do {                                                                                             \
-    const int64_t all = 2 * (int64_t)(a)->lat.vcb * (n);                                           \
-    const unsigned blocks = (unsigned)((all + threads - 1) / threads);                             \
     cudaStream_t stream = qk_gpu(ctx)->stream[0];                                                  \
-    switch ((a)->field.prec) {                                                                     \
-    case QK_DOUBLE:                                                                                \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<double>((a)->field), all);            \
-      break;                                                                                       \
-    case QK_SINGLE:                                                                                \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<float>((a)->field), all);             \
-      break;                                                                                       \
-    case QK_HALF:                                                                                  \
-      kernel<<<blocks, threads, 0, stream>>>(*(a), spinor_of<half>((a)->field), all);              \
-      break;                                                                                       \
-    }                                                                                              \
+    if ((a)->field.prec == QK_DOUBLE)                                                              \
+      launch<double>(stream, *(a));                                                                \
+    else if ((a)->field.prec == QK_SINGLE)                                                         \
+      launch<float>(stream, *(a));                                                                 \
+    else                                                                                           \
+      launch<half>(stream, *(a));                                                                  \
   } while (0)
 
 } // namespace
@@ -73,14 +165,14 @@ __global__ void noise_kernel(const qk_noise_args_t a, spinor<S> f, int64_t sites
 qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   const qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(import_kernel, ctx, a, a->n);
+  LAUNCH_AS(import_as, ctx, a);
   return qk_gpu_launched(ctx, "column_import");
 }
 
 qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   const qk_status_t status = qk_args_column(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(export_kernel, ctx, a, a->n);
+  LAUNCH_AS(export_as, ctx, a);
   return qk_gpu_launched(ctx, "column_export");
 }
 
@@ -100,7 +192,7 @@ qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
   const qk_status_t status = qk_args_source(ctx, a);
   if (status != QK_OK) return status;
-  LAUNCH(source_kernel, ctx, a, 1);
+  LAUNCH_AS(source_as, ctx, a);
   return qk_gpu_launched(ctx, "source");
 }
 
