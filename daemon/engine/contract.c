@@ -104,18 +104,51 @@ static void put_slices(const qk_contract_t *what, int hadron, const double compl
     }
 }
 
-/* Device and host memory of a run, for the hadron with the most numbers. */
-typedef struct scratch {
-  double *phase, *sum;    /* device */
-  double complex *local;  /* [nmom][local T][n] */
-  double complex *global; /* [nmom][T][n] */
-} scratch_t;
+/* local: what kernels make; global: [nmom][T][n] of one hadron after the other. */
+struct qk_contractor {
+  const qk_device_t *dev;
+  size_t phases, locals, globals;          /* numbers that there is room for */
+  double *phase, *local;                   /* device */
+  double complex *phase_host, *local_host; /* pinned */
+  double complex *global;
+  bool begun;
+};
 
-static void scratch_free(const qk_device_t *dev, scratch_t *s) {
-  dev->ops->free(dev->ctx, s->phase);
-  dev->ops->free(dev->ctx, s->sum);
-  qk_free(s->local);
-  qk_free(s->global);
+qk_status_t qk_contractor_create(const qk_device_t *dev, qk_contractor_t **contractor) {
+  qk_contractor_t *c = qk_calloc(1, sizeof *c);
+  if (!c) return QK_NO_MEMORY;
+  c->dev = dev;
+  *contractor = c;
+  return QK_OK;
+}
+
+static void drop_room(qk_contractor_t *c) {
+  const qk_device_t *dev = c->dev;
+  if (c->local_host) dev->ops->free_host(dev->ctx, c->local_host);
+  if (c->local) dev->ops->free(dev->ctx, c->local);
+  if (c->phase_host) dev->ops->free_host(dev->ctx, c->phase_host);
+  if (c->phase) dev->ops->free(dev->ctx, c->phase);
+  qk_free(c->global);
+  *c = (qk_contractor_t){.dev = dev};
+}
+
+void qk_contractor_destroy(qk_contractor_t *contractor) {
+  if (!contractor) return;
+  if (contractor->begun) contractor->dev->ops->queue_sync(contractor->dev->ctx, 0);
+  drop_room(contractor);
+  qk_free(contractor);
+}
+
+/* n complex numbers on the device, and as many beside them. */
+static qk_status_t make_pair(const qk_device_t *dev, size_t n, double **device,
+                             double complex **host) {
+  void *p = NULL;
+  qk_status_t status = dev->ops->alloc(dev->ctx, n * sizeof **host, &p);
+  *device = p;
+  p = NULL;
+  if (!status) status = dev->ops->alloc_host(dev->ctx, n * sizeof **host, &p);
+  *host = p;
+  return status;
 }
 
 static qk_status_t device_fail(const qk_device_t *dev, qk_status_t status, qk_err_t *err) {
@@ -123,56 +156,86 @@ static qk_status_t device_fail(const qk_device_t *dev, qk_status_t status, qk_er
   return status;
 }
 
-static qk_status_t scratch_alloc(const qk_contract_t *what, int n, scratch_t *s, qk_err_t *err) {
-  const qk_device_t *dev = what->a->dev;
-  const qk_lattice_t *lat = &dev->geom->lat;
-  const size_t factors = (size_t)what->nmom * (size_t)phase_count(lat);
-  const size_t per_slice = (size_t)what->nmom * (size_t)n;
-  const size_t local = per_slice * (size_t)lat->l[3];
-  void *p = NULL;
-  s->local = qk_malloc((local > factors ? local : factors) * sizeof *s->local);
-  s->global = qk_malloc(per_slice * (size_t)lat->global[3] * sizeof *s->global);
-  if (!s->local || !s->global)
-    return qk_fail(err, QK_NO_MEMORY, "contraction: no memory for %zu numbers",
-                   per_slice * (size_t)lat->global[3]);
-  qk_status_t status = dev->ops->alloc(dev->ctx, local * sizeof *s->local, &p);
-  s->sum = p;
-  p = NULL;
-  if (!status) status = dev->ops->alloc(dev->ctx, factors * sizeof *s->local, &p);
-  s->phase = p;
-  if (status) return device_fail(dev, status, err);
-  fill_phases(what, s->local);
-  status = dev->ops->copy(dev->ctx, s->phase, s->local, factors * sizeof *s->local,
-                          QK_COPY_TO_DEVICE, 0);
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
-  return device_fail(dev, status, err);
+static qk_status_t make_room(qk_contractor_t *c, size_t phases, size_t locals, size_t globals,
+                             qk_err_t *err) {
+  if (phases <= c->phases && locals <= c->locals && globals <= c->globals) return QK_OK;
+  drop_room(c);
+  c->global = qk_malloc(globals * sizeof *c->global);
+  if (!c->global)
+    return qk_fail(err, QK_NO_MEMORY, "contraction: no memory for %zu numbers", globals);
+  qk_status_t status = make_pair(c->dev, phases, &c->phase, &c->phase_host);
+  if (!status) status = make_pair(c->dev, locals, &c->local, &c->local_host);
+  if (status) {
+    device_fail(c->dev, status, err);
+    drop_room(c);
+    return status;
+  }
+  c->phases = phases;
+  c->locals = locals;
+  c->globals = globals;
+  return QK_OK;
 }
 
-/* s->global: the open numbers of a hadron, on all ranks. */
-static qk_status_t contract_hadron(const qk_contract_t *what, int hadron, scratch_t *s,
-                                   qk_err_t *err) {
-  const qk_device_t *dev = what->a->dev;
-  const qk_geom_t *geom = dev->geom;
-  const size_t per_slice = (size_t)what->nmom * (size_t)open_numbers[hadron];
-  const size_t local = per_slice * (size_t)geom->lat.l[3];
-  const size_t global = per_slice * (size_t)geom->global[3];
-  const qk_contract_args_t args = {.lat = geom->lat,
-                                   .hadron = (qk_hadron_t)hadron,
-                                   .a = what->a->v,
-                                   .b = what->b->v,
-                                   .nmom = what->nmom,
-                                   .phase = s->phase,
-                                   .out = s->sum};
-  qk_status_t status = dev->ops->contract(dev->ctx, &args);
-  if (!status)
-    status =
-        dev->ops->copy(dev->ctx, s->local, s->sum, local * sizeof *s->local, QK_COPY_TO_HOST, 0);
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
-  status = qk_comm_agree(geom->comm, device_fail(dev, status, err), err);
+/* Which hadrons the channels want. */
+static void find_wanted(int nchannel, const qk_channel_id_t channel[], bool wanted[HADRONS]) {
+  memset(wanted, 0, HADRONS * sizeof *wanted);
+  for (int i = 0; i < nchannel; i++) wanted[channel[i].kind] = true;
+}
+
+/* Numbers at each time and momentum of those of the first n hadrons that are wanted. */
+static int numbers_of(const bool wanted[HADRONS], int n) {
+  int numbers = 0;
+  for (int hadron = 0; hadron < n; hadron++) numbers += wanted[hadron] ? open_numbers[hadron] : 0;
+  return numbers;
+}
+
+/* Times and momenta of this rank. */
+static size_t local_places(const qk_contract_t *what) {
+  return (size_t)what->nmom * (size_t)what->a->dev->geom->lat.l[3];
+}
+
+static qk_status_t launch(const qk_contractor_t *c, const qk_contract_t *what, size_t phases,
+                          const bool wanted[HADRONS]) {
+  const qk_device_t *dev = c->dev;
+  const size_t places = local_places(what);
+  const size_t all = places * (size_t)numbers_of(wanted, HADRONS);
+  qk_status_t status = dev->ops->copy(dev->ctx, c->phase, c->phase_host,
+                                      phases * sizeof *c->phase_host, QK_COPY_TO_DEVICE, 0);
+  for (int hadron = 0; !status && hadron < HADRONS; hadron++) {
+    const qk_contract_args_t args = {.lat = dev->geom->lat,
+                                     .hadron = (qk_hadron_t)hadron,
+                                     .a = what->a->v,
+                                     .b = what->b->v,
+                                     .nmom = what->nmom,
+                                     .phase = c->phase,
+                                     .out = c->local +
+                                            2 * places * (size_t)numbers_of(wanted, hadron)};
+    if (wanted[hadron]) status = dev->ops->contract(dev->ctx, &args);
+  }
   if (status) return status;
-  memset(s->global, 0, global * sizeof *s->global);
-  put_slices(what, hadron, s->local, s->global);
-  return qk_comm_sum(geom->comm, (double *)s->global, (int)(2 * global));
+  return dev->ops->copy(dev->ctx, c->local_host, c->local, all * sizeof *c->local_host,
+                        QK_COPY_TO_HOST, 0);
+}
+
+qk_status_t qk_contract_begin(qk_contractor_t *c, const qk_contract_t *what, int nchannel,
+                              const qk_channel_id_t channel[], qk_err_t *err) {
+  const qk_device_t *dev = c->dev;
+  const qk_geom_t *geom = dev->geom;
+  bool wanted[HADRONS];
+  qk_status_t status = check(what, nchannel, channel, err);
+  if (status) return status;
+  find_wanted(nchannel, channel, wanted);
+  const size_t phases = (size_t)what->nmom * (size_t)phase_count(&geom->lat);
+  const size_t numbers = (size_t)numbers_of(wanted, HADRONS);
+  if (c->begun) status = device_fail(dev, dev->ops->queue_sync(dev->ctx, 0), err);
+  if (!status)
+    status = make_room(c, phases, local_places(what) * numbers,
+                       (size_t)what->nmom * (size_t)geom->global[3] * MESON_NUMBERS, err);
+  status = qk_comm_agree(geom->comm, status, err);
+  if (status) return status;
+  fill_phases(what, c->phase_host);
+  c->begun = true;
+  return qk_comm_agree(geom->comm, device_fail(dev, launch(c, what, phases, wanted), err), err);
 }
 
 /* ---- channels -------------------------------------------------------------------------------------- */
@@ -222,29 +285,34 @@ static void close_channel(const qk_channel_id_t *channel, size_t n, const double
   for (size_t i = 0; i < n; i++) out[i] = close_meson(&sink, &source, open + i * MESON_NUMBERS);
 }
 
-qk_status_t qk_contract_run(const qk_contract_t *what, int nchannel,
+/* c->global: the open numbers of a hadron, on all ranks. */
+static qk_status_t add_ranks(const qk_contractor_t *c, const qk_contract_t *what, int hadron,
+                             const double complex *local) {
+  const qk_geom_t *geom = c->dev->geom;
+  const size_t n = (size_t)what->nmom * (size_t)geom->global[3] * (size_t)open_numbers[hadron];
+  memset(c->global, 0, n * sizeof *c->global);
+  put_slices(what, hadron, local, c->global);
+  return qk_comm_sum(geom->comm, (double *)c->global, (int)(2 * n));
+}
+
+qk_status_t qk_contract_end(qk_contractor_t *c, const qk_contract_t *what, int nchannel,
                             const qk_channel_id_t channel[], double *out, qk_err_t *err) {
-  const qk_device_t *dev = what->a->dev;
-  qk_status_t status = check(what, nchannel, channel, err);
-  if (status) return status;
-  bool wanted[HADRONS] = {false};
-  int most = 0;
-  for (int i = 0; i < nchannel; i++) {
-    wanted[channel[i].kind] = true;
-    if (open_numbers[channel[i].kind] > most) most = open_numbers[channel[i].kind];
-  }
+  const qk_device_t *dev = c->dev;
   const size_t places = (size_t)what->nmom * (size_t)dev->geom->global[3];
-  scratch_t s = {0};
-  status = qk_comm_agree(dev->geom->comm, scratch_alloc(what, most, &s, err), err);
+  bool wanted[HADRONS];
+  find_wanted(nchannel, channel, wanted);
+  c->begun = false;
+  qk_status_t status = device_fail(dev, dev->ops->queue_sync(dev->ctx, 0), err);
+  status = qk_comm_agree(dev->geom->comm, status, err);
   for (int hadron = 0; !status && hadron < HADRONS; hadron++) {
     if (!wanted[hadron]) continue;
-    status = contract_hadron(what, hadron, &s, err);
+    status = add_ranks(c, what, hadron,
+                       c->local_host + local_places(what) * (size_t)numbers_of(wanted, hadron));
     double complex *to = (double complex *)out;
     for (int i = 0; !status && i < nchannel; i++) {
-      if ((int)channel[i].kind == hadron) close_channel(&channel[i], places, s.global, to);
+      if ((int)channel[i].kind == hadron) close_channel(&channel[i], places, c->global, to);
       to += places * (size_t)qk_channel_numbers(channel[i].kind);
     }
   }
-  scratch_free(dev, &s);
   return status;
 }

@@ -9,12 +9,14 @@ struct qk_correlator {
   qk_port_t *port;
   qk_stage_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
-  bool busy;            /* what follows is of the one under way */
+  qk_contractor_t *contractor;
+  bool busy; /* what follows is of the one under way */
   qk_correlate_t what;
   qk_object_t out;
   double *numbers;
   int columns;     /* of its propagators together */
   int begun, here; /* columns that have begun to come, and that are in their fields */
+  bool contracting;
   qk_berth_t *berth[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
 };
 
@@ -56,11 +58,13 @@ void qk_correlator_drop(qk_correlator_t *r) {
   r->numbers = NULL;
   qk_object_close(&r->out);
   r->columns = r->begun = r->here = 0;
-  r->busy = false;
+  r->busy = r->contracting = false;
 }
 
 bool qk_correlator_rest(qk_correlator_t *r) {
-  const bool any = r->field[0] != NULL || r->field[1] != NULL;
+  const bool any = r->contractor != NULL || r->field[0] != NULL || r->field[1] != NULL;
+  qk_contractor_destroy(r->contractor);
+  r->contractor = NULL;
   for (int i = 1; i >= 0; i--) {
     qk_field_destroy(r->field[i]);
     r->field[i] = NULL;
@@ -109,6 +113,8 @@ static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
   r->numbers = qk_malloc(bytes);
   if (r->numbers == NULL)
     status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
+  if (status == QK_OK && r->contractor == NULL)
+    status = qk_contractor_create(&r->port->setup->dev, &r->contractor);
   status = agree(r, status, err);
   return status == QK_OK ? make_fields(r, prec, err) : status;
 }
@@ -223,7 +229,19 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
 
 /* ---- step ------------------------------------------------------------------------------------------- */
 
-static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
+static qk_contract_t contraction_of(const qk_correlator_t *r) {
+  const qk_correlate_t *what = &r->what;
+  const qk_setup_t *s = r->port->setup;
+  qk_contract_t c = {
+      .a = r->field[0], .b = r->field[has_two(what) ? 1 : 0], .nmom = what->nmom, .mom = what->mom};
+  memcpy(c.origin, what->origin, sizeof c.origin);
+  memcpy(c.phase_t, s->phase_t, sizeof c.phase_t);
+  return c;
+}
+
+/* All columns are here. */
+static qk_status_t begin_contraction(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
+                                     qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
   const qk_setup_t *s = r->port->setup;
   qk_status_t status = QK_OK;
@@ -233,28 +251,34 @@ static qk_status_t contract(const qk_correlator_t *r, qk_tick_fn *tick, void *ar
     if (status != QK_OK) return status;
   }
   tick(arg);
-  qk_contract_t c = {
-      .a = r->field[0], .b = r->field[has_two(what) ? 1 : 0], .nmom = what->nmom, .mom = what->mom};
-  memcpy(c.origin, what->origin, sizeof c.origin);
-  memcpy(c.phase_t, s->phase_t, sizeof c.phase_t);
-  status = qk_contract_run(&c, what->nchannel, what->channel, r->numbers, err);
+  const qk_contract_t c = contraction_of(r);
+  r->contracting = true;
+  return qk_contract_begin(r->contractor, &c, what->nchannel, what->channel, err);
+}
+
+static qk_status_t end_contraction(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_contract_t c = contraction_of(r);
+  qk_status_t status =
+      qk_contract_end(r->contractor, &c, what->nchannel, what->channel, r->numbers, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 
 static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg, bool *over,
                         qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
+  if (r->contracting) return conclude(r, end_contraction(r, verdict), verdict, err);
   if (qk_stage_exists(r->stage)) {
     status = take_columns(r, verdict, err);
     if (status == QK_OK && verdict->code == QK_OK) status = begin_columns(r, lacking, verdict, err);
     if (status != QK_OK || verdict->code != QK_OK) return status;
-    *over = r->here == r->columns;
-    if (!*over) return QK_OK;
   } else {
     status = read_columns(r, tick, arg, verdict);
     if (status != QK_OK) return conclude(r, status, verdict, err);
   }
-  return conclude(r, contract(r, tick, arg, verdict), verdict, err);
+  if (r->here == r->columns) status = begin_contraction(r, tick, arg, verdict);
+  *over = status != QK_OK;
+  return conclude(r, status, verdict, err);
 }
 
 qk_status_t qk_correlator_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg,

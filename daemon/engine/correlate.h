@@ -2,8 +2,8 @@
  * correlate.h: CONTRACT: propagators from shared memory, smeared at the sink where it says so, contracted,
  * and the correlators into shared memory.
  *
- * Columns come as sources do, through berths (stage.h), beside the solver's iterations; smearing and contracting
- * take their turn between two of them. Without berths all of it is done in one step. The propagators stand on the device in
+ * Columns come as sources do, through berths (stage.h), beside the solver's iterations; smearing takes its turn between two
+ * of them, and contracting goes before one and is done behind it. Without berths columns are read in one step. The propagators stand on the device in
  * single where both came so, else in double; slots are not touched. All but the queries is collective.
  */
 #ifndef QK_ENGINE_CORRELATE_H

@@ -134,7 +134,7 @@ Test(chroma, printed_the_same_correlators) {
   rig_operator(&rig, 1 / (2 * 0.11) - 4, 0, -1);
   qk_field_t *s = solve(&rig);
   const qk_contract_t what = {.a = s, .b = s, .nmom = MOMENTA, .mom = momenta, .phase_t = {-1, 0}};
-  rig_must(qk_contract_run(&what, 4, channel, (double *)out, &err), "contraction", &err);
+  rig_must(rig_contract(&what, 4, channel, (double *)out, &err), "contraction", &err);
 
   const double complex *nucleons = out + 2 * MOMENTA * NT, *deltas = nucleons + 16 * MOMENTA * NT;
   static double complex up[MOMENTA * NT], up_delta[MOMENTA * NT];

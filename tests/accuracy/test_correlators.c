@@ -88,7 +88,7 @@ static correlators_t contract(const qk_rig_t *rig, const qk_field_t *a, const qk
     next += places * (size_t)numbers_of(i);
   }
   memcpy(what.origin, x0, sizeof what.origin);
-  rig_must(qk_contract_run(&what, CHANNELS, channel, (double *)c.all, &err), "contraction", &err);
+  rig_must(rig_contract(&what, CHANNELS, channel, (double *)c.all, &err), "contraction", &err);
   return c;
 }
 
@@ -295,7 +295,7 @@ Test(correlators, know_charge_conjugation) {
   for (int i = 0; i < CHANNELS; i++) channel[i] = channel_of(i);
   const qk_contract_t what = {.a = s, .b = s, .nmom = MOMENTA, .mom = opposite, .phase_t = {-1, 0}};
   qk_err_t err = {0};
-  rig_must(qk_contract_run(&what, CHANNELS, channel, (double *)c.before.all, &err), "contraction",
+  rig_must(rig_contract(&what, CHANNELS, channel, (double *)c.before.all, &err), "contraction",
            &err);
   const int places = MOMENTA * c.before.nt;
   for (int i = 0; i < places; i++) {

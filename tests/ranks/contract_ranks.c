@@ -66,7 +66,7 @@ static void run(qk_rig_t *rig, const char *folder, qk_contract_t *what) {
   channel[PAIRS + 1] = (qk_channel_id_t){QK_CHANNEL_DELTA, 0, 0};
   const size_t n = 2 * (PAIRS + 16 + 144) * (size_t)what->nmom * (size_t)rig->geom.global[3];
   double *out = qk_malloc(n * sizeof *out);
-  rig_must(qk_contract_run(what, CHANNELS, channel, out, &err), "contraction", &err);
+  rig_must(rig_contract(what, CHANNELS, channel, out, &err), "contraction", &err);
   write_result(rig, folder, out, n);
   qk_free(out);
 }

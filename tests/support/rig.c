@@ -7,6 +7,17 @@
 
 #include "daemon/base/mem.h"
 
+qk_status_t rig_contract(const qk_contract_t *what, int nchannel, const qk_channel_id_t channel[],
+                         double *out, qk_err_t *err) {
+  qk_contractor_t *c = NULL;
+  qk_status_t status = qk_contractor_create(what->a->dev, &c);
+  if (status) return qk_fail(err, status, "no memory for a contractor");
+  status = qk_contract_begin(c, what, nchannel, channel, err);
+  if (!status) status = qk_contract_end(c, what, nchannel, channel, out, err);
+  qk_contractor_destroy(c);
+  return status;
+}
+
 void rig_must(qk_status_t status, const char *what, const qk_err_t *err) {
   if (status == QK_OK) return;
   fprintf(stderr, "%s: %s%s%s\n", what, qk_status_text(status), err && err->text[0] ? ": " : "",

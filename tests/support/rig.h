@@ -10,6 +10,7 @@
 #ifndef QK_TESTS_RIG_H
 #define QK_TESTS_RIG_H
 
+#include "daemon/engine/contract.h"
 #include "daemon/engine/solver.h"
 
 typedef struct qk_rig {
@@ -52,6 +53,10 @@ double rig_distance(const qk_rig_t *rig, const double *a, const double *b);
 qk_solver_t *rig_solver(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot);
 /* Steps until no slot runs. */
 void rig_run(qk_solver_t *solver);
+
+/* A contraction from its beginning to its end, with memory of its own. */
+qk_status_t rig_contract(const qk_contract_t *what, int nchannel, const qk_channel_id_t channel[],
+                         double *out, qk_err_t *err);
 
 void rig_must(qk_status_t status, const char *what, const qk_err_t *err);
 

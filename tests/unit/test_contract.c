@@ -109,7 +109,7 @@ static double complex *run(const qk_contract_t *what, int nchannel,
   n *= (size_t)what->nmom * (size_t)what->a->dev->geom->global[3];
   double complex *out = malloc(n * sizeof *out);
   for (size_t i = 0; i < n; i++) out[i] = NAN;
-  rig_must(qk_contract_run(what, nchannel, channel, (double *)out, &err), "contraction", &err);
+  rig_must(rig_contract(what, nchannel, channel, (double *)out, &err), "contraction", &err);
   return out;
 }
 
@@ -330,13 +330,56 @@ Test(contract, unused_lanes_are_not_looked_at) {
   rig_close(&rig);
 }
 
+/* ---- one after the other --------------------------------------------------------------------------- */
+
+Test(contract, memory_serves_one_after_the_other) {
+  if (!rig_backend_present()) cr_skip_test("no device");
+  static const int mom[3][3] = {{0, 0, 0}, {1, 0, 0}, {0, -1, 1}};
+  static const qk_channel_id_t channel[] = {
+      {QK_CHANNEL_DELTA, 0, 0}, {QK_CHANNEL_MESON, 15, 15}, {QK_CHANNEL_NUCLEON, 0, 0}};
+  /* momenta, channels first.. first+n-1, and whether its end is waited for */
+  static const int turns[][4] = {
+      {1, 1, 1, 1}, {3, 0, 3, 1}, {3, 0, 3, 0}, {2, 2, 1, 1}, {1, 0, 2, 1}};
+  qk_rig_t rig;
+  open_rig(&rig, "4x4x2x4");
+  qk_field_t *a = random_propagator(&rig, QK_DOUBLE, 1), *b = random_propagator(&rig, QK_DOUBLE, 2);
+  qk_contractor_t *c;
+  rig_must(qk_contractor_create(&rig.dev, &c), "contractor", NULL);
+  for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+    const int *turn = turns[i], n = turn[2];
+    const qk_channel_id_t *first = channel + turn[1];
+    const qk_contract_t what = {
+        .a = a, .b = i % 2 ? b : a, .nmom = turn[0], .mom = mom, .origin = {1, 0, 1, 2}};
+    size_t bytes = sizeof(double complex) * (size_t)what.nmom * (size_t)rig.geom.global[3];
+    int numbers = 0;
+    for (int k = 0; k < n; k++) numbers += qk_channel_numbers(first[k].kind);
+    bytes *= (size_t)numbers;
+    double complex *want = run(&what, n, first), *got = malloc(bytes);
+    qk_err_t err = {0};
+    rig_must(qk_contract_begin(c, &what, n, first, &err), "begin", &err);
+    if (turn[3]) {
+      rig_must(qk_contract_end(c, &what, n, first, (double *)got, &err), "end", &err);
+      cr_expect_eq(memcmp(got, want, bytes), 0, "turn %zu", i);
+    }
+    free(got);
+    free(want);
+  }
+  rig_must(qk_contract_begin(c, &(qk_contract_t){.a = a, .b = a, .nmom = 1, .mom = mom}, 1, channel,
+                             &(qk_err_t){0}),
+           "begin", NULL);
+  qk_contractor_destroy(c);
+  qk_field_destroy(b);
+  qk_field_destroy(a);
+  rig_close(&rig);
+}
+
 /* ---- misfits ---------------------------------------------------------------------------------------- */
 
 static void refused(const qk_contract_t *what, qk_channel_id_t channel, int nchannel,
                     const char *words) {
   qk_err_t err = {0};
   double out[2] = {7, 7};
-  cr_expect(qk_contract_run(what, nchannel, &channel, out, &err) == QK_BAD_ARGUMENT, "%s", words);
+  cr_expect(rig_contract(what, nchannel, &channel, out, &err) == QK_BAD_ARGUMENT, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "\"%s\" does not say \"%s\"", err.text, words);
   cr_expect(out[0] == 7 && out[1] == 7);
 }
@@ -396,7 +439,7 @@ static void fail_everywhere(const char *point, qk_status_t expected) {
     qk_err_t err = {0};
     snprintf(faults, sizeof faults, "%s:%d", point, ++n);
     cr_assert(qk_fault_set(faults) == 0);
-    status = qk_contract_run(&what, CHANNELS, one_of_each, (double *)out, &err);
+    status = rig_contract(&what, CHANNELS, one_of_each, (double *)out, &err);
     cr_assert(qk_fault_set(NULL) == 0);
     cr_assert(!status || (status == expected && err.code == expected && err.text[0]), "%s: %s",
               faults, qk_status_name(status));
