@@ -5,8 +5,8 @@
  * build without CUDA the GPU table is a stub whose open() says so. Memory of a backend is touched
  * through the table only, except that memory of the CPU backend is ordinary host memory.
  *
- * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1: copies
- *              and halos); queues are ordered against each other by queue_wait only. All calls may
+ * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1: copies to
+ *              the device and halos, 2: copies to the host); queues are ordered against each other by queue_wait only. All calls may
  *              return before the work is done; queue_sync waits, queue_idle asks. Not collective.
  * Errors       QK_DEVICE_MEMORY from alloc (nothing changed); QK_DEVICE_ERROR from anything (the
  *              context is lost: only a new process helps); QK_BAD_ARGUMENT for descriptors that do not
@@ -36,6 +36,8 @@ extern "C" {
 
 typedef struct qk_ops_ctx qk_ops_ctx_t; /* one per process and device; used by one thread */
 typedef struct qk_graph qk_graph_t;
+
+enum { QK_QUEUES = 3 };
 
 typedef enum qk_copy { QK_COPY_TO_DEVICE, QK_COPY_TO_HOST, QK_COPY_DEVICE } qk_copy_t;
 

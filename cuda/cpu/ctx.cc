@@ -71,7 +71,7 @@ void *host_memory(const qk_ops_ctx_t *ctx, size_t bytes) {
 }
 
 bool is_queue(int queue) {
-  return queue == 0 || queue == 1;
+  return queue >= 0 && queue < QK_QUEUES;
 }
 
 } // namespace
@@ -139,32 +139,35 @@ void qk_cpu_memory::free_host(qk_ops_ctx_t *, void *ptr) {
 
 qk_status_t qk_cpu_memory::copy(qk_ops_ctx_t *ctx, void *dst, const void *src, size_t bytes,
                                 qk_copy_t, int queue) {
-  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 or 1", queue);
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
   in_pieces(bytes,
             [=](size_t at, size_t n) { memcpy((char *)dst + at, (const char *)src + at, n); });
   return QK_OK;
 }
 
 qk_status_t qk_cpu_memory::zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue) {
-  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 or 1", queue);
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
   in_pieces(bytes, [=](size_t at, size_t n) { memset((char *)dst + at, 0, n); });
   return QK_OK;
 }
 
 qk_status_t qk_cpu_memory::queue_wait(qk_ops_ctx_t *ctx, int waiter, int on) {
   if (is_queue(waiter) && is_queue(on)) return QK_OK;
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 or 1", waiter, on);
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 to %d", waiter, on,
+                     QK_QUEUES - 1);
 }
 
 qk_status_t qk_cpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
   if (is_queue(queue)) return QK_OK;
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 or 1", queue);
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
 }
 
 qk_status_t qk_cpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
   *idle = true;
   if (is_queue(queue)) return QK_OK;
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 or 1", queue);
+  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
 }
 
 /* Calls are done when they return: there is nothing that a graph could save. */

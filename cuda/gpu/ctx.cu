@@ -10,7 +10,7 @@ namespace {
 __global__ void probe() {}
 
 bool is_queue(int queue) {
-  return queue == 0 || queue == 1;
+  return queue >= 0 && queue < QK_QUEUES;
 }
 
 qk_status_t no_device(qk_err_t *err, int device, const char *what, cudaError_t code) {
@@ -20,7 +20,7 @@ qk_status_t no_device(qk_err_t *err, int device, const char *what, cudaError_t c
 
 /* Streams, events and scratch of a context whose device is current. */
 cudaError_t set_up(qk_gpu_ctx *gpu) {
-  for (int q = 0; q < 2; q++) {
+  for (int q = 0; q < QK_QUEUES; q++) {
     cudaError_t code = cudaStreamCreateWithFlags(&gpu->stream[q], cudaStreamNonBlocking);
     if (code == cudaSuccess)
       code = cudaEventCreateWithFlags(&gpu->event[q], cudaEventDisableTiming);
@@ -76,7 +76,7 @@ void qk_gpu_memory::close(qk_ops_ctx_t *ctx) {
   if (ctx == NULL) return;
   qk_gpu_ctx *gpu = qk_gpu(ctx);
   cudaSetDevice(gpu->device);
-  for (int q = 0; q < 2; q++) {
+  for (int q = 0; q < QK_QUEUES; q++) {
     if (gpu->stream[q] != NULL) {
       cudaStreamSynchronize(gpu->stream[q]);
       cudaStreamDestroy(gpu->stream[q]);
@@ -152,21 +152,24 @@ qk_status_t qk_gpu_memory::copy(qk_ops_ctx_t *ctx, void *dst, const void *src, s
                                 qk_copy_t kind, int queue) {
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                          cudaMemcpyDeviceToDevice};
-  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 or 1", queue);
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
   return qk_gpu_check(ctx,
                       cudaMemcpyAsync(dst, src, bytes, kinds[kind], qk_gpu(ctx)->stream[queue]),
                       "cudaMemcpyAsync");
 }
 
 qk_status_t qk_gpu_memory::zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue) {
-  if (!is_queue(queue)) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 or 1", queue);
+  if (!is_queue(queue))
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "zero: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
   return qk_gpu_check(ctx, cudaMemsetAsync(dst, 0, bytes, qk_gpu(ctx)->stream[queue]),
                       "cudaMemsetAsync");
 }
 
 qk_status_t qk_gpu_memory::queue_wait(qk_ops_ctx_t *ctx, int waiter, int on) {
   if (!is_queue(waiter) || !is_queue(on))
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 or 1", waiter, on);
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_wait: queues %d, %d: 0 to %d", waiter, on,
+                       QK_QUEUES - 1);
   if (waiter == on) return QK_OK;
   qk_gpu_ctx *gpu = qk_gpu(ctx);
   qk_status_t status =
@@ -178,14 +181,16 @@ qk_status_t qk_gpu_memory::queue_wait(qk_ops_ctx_t *ctx, int waiter, int on) {
 
 qk_status_t qk_gpu_memory::queue_sync(qk_ops_ctx_t *ctx, int queue) {
   if (!is_queue(queue))
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 or 1", queue);
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_sync: queue = %d: 0 to %d", queue,
+                       QK_QUEUES - 1);
   return qk_gpu_check(ctx, cudaStreamSynchronize(qk_gpu(ctx)->stream[queue]),
                       "cudaStreamSynchronize");
 }
 
 qk_status_t qk_gpu_memory::queue_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
   if (!is_queue(queue))
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 or 1", queue);
+    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "queue_idle: queue = %d: 0 to %d", queue,
+                       QK_QUEUES - 1);
   const cudaError_t code = cudaStreamQuery(qk_gpu(ctx)->stream[queue]);
   *idle = code == cudaSuccess;
   if (code != cudaErrorNotReady) return qk_gpu_check(ctx, code, "cudaStreamQuery");

@@ -16,8 +16,8 @@ enum { QK_GPU_BLOCKS = 2048, QK_GPU_MULTI = 8 };
 
 struct qk_gpu_ctx {
   qk_ops_ctx base;
-  cudaStream_t stream[2];
-  cudaEvent_t event[2]; /* event[q]: the point of queue q that the other one waits for */
+  cudaStream_t stream[QK_QUEUES];
+  cudaEvent_t event[QK_QUEUES]; /* event[q]: the point of queue q that another one waits for */
   /* Partial sums [RHS tile][result][block][lane][2] between the two passes of a reduction. */
   double *partial;
   /* Per RHS tile: blocks of the running reduction that have left theirs; 0 between kernels. */

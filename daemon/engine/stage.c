@@ -127,6 +127,11 @@ bool qk_berth_settled(const qk_berth_t *berth) {
 
 /* ---- moving on ----------------------------------------------------------------------------------------- */
 
+/* A device has an engine for copies in each direction: what comes does not wait for what goes. */
+static int queue_of(bool out) {
+  return out ? 2 : 1;
+}
+
 static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
   return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
 }
@@ -141,7 +146,7 @@ static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
   qk_status_t status = QK_OK;
   for (size_t at = 0; at < bytes && status == QK_OK; at += PIECE_BYTES) {
     const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-    status = s->ops->copy(s->ctx, to + at, from + at, n, kind, 1);
+    status = s->ops->copy(s->ctx, to + at, from + at, n, kind, queue_of(b->out));
   }
   return status;
 }
@@ -165,33 +170,40 @@ static void settle(qk_berth_t *b) {
   if (b->dropped) make_free(b);
 }
 
-static bool any_copying(const qk_stage_t *stage) {
+static bool any_copying(const qk_stage_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++)
-    if (stage->berth[i].state == COPYING) return true;
+    if (stage->berth[i].state == COPYING && stage->berth[i].out == out) return true;
   return false;
 }
 
-/* Whether queue 1 has something to do yet, on any rank. */
-static qk_status_t find_copying(qk_stage_t *stage, bool *copying) {
+/* busy[out]: whether copies in that direction have something to do yet, on any rank. */
+static qk_status_t find_busy(qk_stage_t *stage, uint64_t busy[2]) {
   const qk_setup_t *s = stage->setup;
-  bool idle = true;
-  qk_status_t status = s->ops->queue_idle(s->ctx, 1, &idle);
-  uint64_t busy = !idle;
-  if (status == QK_OK && qk_comm_size(s->geom.comm) > 1)
-    status = qk_comm_sum_u64(s->geom.comm, &busy, 1);
-  *copying = busy > 0;
+  qk_status_t status = QK_OK;
+  for (int out = 0; out < 2 && status == QK_OK; out++) {
+    bool idle = true;
+    status = s->ops->queue_idle(s->ctx, queue_of(out), &idle);
+    busy[out] = !idle;
+  }
+  if (status != QK_OK || qk_comm_size(s->geom.comm) == 1) return status;
+  return qk_comm_sum_u64(s->geom.comm, busy, 2);
+}
+
+static qk_status_t await(qk_stage_t *stage) {
+  const qk_setup_t *s = stage->setup;
+  qk_status_t status = QK_OK;
+  for (int out = 0; out < 2 && status == QK_OK; out++)
+    if (any_copying(stage, out)) status = s->ops->queue_sync(s->ctx, queue_of(out));
   return status;
 }
 
 static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
-  const qk_setup_t *s = stage->setup;
-  bool copying = false;
-  if (!any_copying(stage)) return QK_OK;
-  qk_status_t status = wait ? s->ops->queue_sync(s->ctx, 1) : find_copying(stage, &copying);
-  if (copying) return status;
+  uint64_t busy[2] = {0};
+  if (!any_copying(stage, false) && !any_copying(stage, true)) return QK_OK;
+  qk_status_t status = wait ? await(stage) : find_busy(stage, busy);
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
-    if (b->state != COPYING) continue;
+    if (b->state != COPYING || busy[b->out]) continue;
     if (b->out)
       start_move(stage, b);
     else
@@ -238,10 +250,11 @@ qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
   const qk_setup_t *s = stage->setup;
   qk_status_t status = QK_OK;
-  if (any_copying(stage)) return QK_OK; /* queue 1 would not be idle between them */
+  /* else a queue would not be idle between them */
+  const bool begins[2] = {!any_copying(stage, false), !any_copying(stage, true)};
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
-    if (b->state != STANDING) continue;
+    if (b->state != STANDING || !begins[b->out]) continue;
     status = copy(stage, b);
     b->state = COPYING;
   }
@@ -293,7 +306,7 @@ qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
   if (verdict->code != QK_OK) return QK_OK;
   qk_status_t status = s->ops->column_import(s->ctx, &args);
   /* what the next ones in these berths wait for */
-  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
+  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, queue_of(false), 0);
   return qk_setup_explain(s, status, err);
 }
 
@@ -316,7 +329,7 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   const qk_column_args_t args = column_args(stage, 1, &b, matrix, factor, field);
   qk_status_t status = s->ops->column_export(s->ctx, &args);
   /* what its copy waits for: not for what is put on queue 0 before the copy begins */
-  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, 1, 0);
+  if (status == QK_OK) status = s->ops->queue_wait(s->ctx, queue_of(true), 0);
   b->state = STANDING;
   *berth = b;
   return qk_setup_explain(s, status, err);

@@ -4,7 +4,7 @@
  * sources and contractions are made of comes the same way.
  *
  * Each has a berth: a vector in wire order in pinned host memory and one on the device. Threads move the one to and
- * from shared memory (mover.h), queue 1 copies between the two. There are `depth` berths in and as many out.
+ * from shared memory (mover.h), queues 1 and 2 copy between the two. There are `depth` berths in and as many out.
  *
  * All calls but the queries are collective and do not wait for transfers. Errors that concern one vector, the same on
  * all ranks, are in `verdict`; a status other than QK_OK means that the process cannot go on.
@@ -32,7 +32,7 @@ bool qk_berth_settled(const qk_berth_t *berth);
 
 /* Everything moves on, to where copies between pinned memory and the device begin. Waits for those that have begun, or not. */
 qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err);
-/* These copies begin, when those before have ended: to be called where the solver is at work, which they run beside. What starts and ends slots is many
+/* These copies begin, in each direction when those before have ended: to be called where the solver is at work, which they run beside. What starts and ends slots is many
  * small copies, which would stand behind them. */
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 

@@ -54,7 +54,7 @@ Test(device, says_what_it_is) {
   kit_close(&kit);
 }
 
-/* Copies on queue 1 read what queue 0 wrote before queue_wait, and the other way round. */
+/* Copies on queues 1 and 2 read what queue 0 wrote before queue_wait, and the other way round. */
 Test(device, queues_wait_for_each_other) {
   kit_t kit;
   block_kit_open(&kit);
@@ -70,18 +70,21 @@ Test(device, queues_wait_for_each_other) {
     kit_must(&kit, kit.ops->copy(kit.ctx, b, a, bytes, QK_COPY_DEVICE, 1), "copy");
     kit_must(&kit, kit.ops->queue_wait(kit.ctx, 0, 1), "wait");
     kit_must(&kit, kit.ops->zero(kit.ctx, a, bytes, 0), "zero");
-    kit_must(&kit, kit.ops->copy(kit.ctx, out, b, bytes, QK_COPY_TO_HOST, 1), "copy");
-    kit_must(&kit, kit.ops->queue_sync(kit.ctx, 1), "sync");
-    kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
+    kit_must(&kit, kit.ops->queue_wait(kit.ctx, 2, 1), "wait");
+    kit_must(&kit, kit.ops->copy(kit.ctx, out, b, bytes, QK_COPY_TO_HOST, 2), "copy");
+    kit_must(&kit, kit.ops->queue_wait(kit.ctx, 1, 2), "wait");
+    kit_must(&kit, kit.ops->zero(kit.ctx, b, bytes, 1), "zero");
+    for (int queue = 0; queue < QK_QUEUES; queue++)
+      kit_must(&kit, kit.ops->queue_sync(kit.ctx, queue), "sync");
     cr_assert_arr_eq(in, out, bytes, "round %u", round);
   }
-  for (int queue = 0; queue < 2; queue++) {
+  for (int queue = 0; queue < QK_QUEUES; queue++) {
     bool idle = false;
     kit_must(&kit, kit.ops->queue_idle(kit.ctx, queue, &idle), "idle");
     cr_expect(idle, "queue %d", queue);
   }
-  cr_expect_eq(kit.ops->queue_sync(kit.ctx, 2), QK_BAD_ARGUMENT);
-  cr_expect_eq(kit.ops->queue_idle(kit.ctx, 2, &(bool){false}), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->queue_sync(kit.ctx, QK_QUEUES), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->queue_idle(kit.ctx, QK_QUEUES, &(bool){false}), QK_BAD_ARGUMENT);
   cr_expect_eq(kit.ops->queue_wait(kit.ctx, 0, -1), QK_BAD_ARGUMENT);
   kit.ops->free_host(kit.ctx, host);
   kit_free(&kit, a);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
@@ -290,22 +291,22 @@ Test(setup, generated_sources_begin_beside_each_other_at_the_same_time) {
   close_load(&l);
 }
 
-/* Copies on queue 1 that take long, in the table of a setup. */
+/* Copies that take long, in the table of a setup. */
 static struct {
   qk_ops_t ops;
-  bool busy;
-  int waits; /* while it was */
+  bool busy[QK_QUEUES];
+  int waits; /* while they were */
 } slow;
 
 static qk_status_t slow_idle(qk_ops_ctx_t *ctx, int queue, bool *idle) {
   (void)ctx;
-  *idle = queue == 0 || !slow.busy;
+  *idle = !slow.busy[queue];
   return QK_OK;
 }
 
 static qk_status_t slow_sync(qk_ops_ctx_t *ctx, int queue) {
   (void)ctx;
-  if (queue == 1 && slow.busy) slow.waits++;
+  if (slow.busy[queue]) slow.waits++;
   return QK_OK;
 }
 
@@ -314,35 +315,75 @@ static int64_t iterations_of(const loaded_t *l, int slot) {
   return state != NULL ? state->iterations : -1;
 }
 
-Test(setup, slots_do_not_wait_for_copies_beside_them) {
-  loaded_t l = load_three();
-  if (strcmp(l.setup->ops->name, "cpu") != 0)
+static void be_slow(loaded_t *l) {
+  if (strcmp(l->setup->ops->name, "cpu") != 0)
     cr_skip("the copies of this backend take as long as they take");
-  slow.ops = *l.setup->ops;
+  memset(&slow, 0, sizeof slow);
+  slow.ops = *l->setup->ops;
   slow.ops.queue_idle = slow_idle;
   slow.ops.queue_sync = slow_sync;
-  l.setup->ops = &slow.ops;
+  l->setup->ops = &slow.ops;
+}
+
+Test(setup, slots_do_not_wait_for_copies_beside_them) {
+  loaded_t l = load_three();
+  be_slow(&l);
   char name[QK_SHM_NAME_MAX + 1];
   snprintf(name, sizeof name, "/qk-test-%ld-slow", (long)getpid());
   const qk_fill_t first = noise_for(0, 1), second = upload_for(1, name, 4 * 4 * 4 * 8);
   qk_result_t result[QK_SEATS_MAX] = {0};
 
   fill_slots(&l, 1, &first);
-  slow.busy = true;
+  slow.busy[1] = true;
   fill_slots(&l, 1, &second);
   while (iterations_of(&l, 0) < 24) step(&l);
   cr_expect_eq(iterations_of(&l, 1), -1, "its source has not come");
   cr_expect_eq(slow.waits, 0);
-  slow.busy = false;
+  slow.busy[1] = false;
   run_slots(&l, result);
   for (int i = 0; i < 2; i++)
     cr_expect(result[i].err.code == QK_OK && result[i].true_residual <= 1e-9, "slot %d", i);
 
-  slow.busy = true;
+  slow.busy[1] = true;
   fill_slots(&l, 1, &second);
   while (iterations_of(&l, 1) < 0) step(&l);
   cr_expect_gt(slow.waits, 0, "where nothing is solved they are waited for");
   run_slots(&l, result);
+  shm_unlink(name);
+  close_load(&l);
+}
+
+Test(setup, sources_do_not_wait_for_solutions_that_leave) {
+  loaded_t l = load_three();
+  be_slow(&l);
+  char name[QK_SHM_NAME_MAX + 1];
+  snprintf(name, sizeof name, "/qk-test-%ld-ways", (long)getpid());
+  const qk_fill_t stays = noise_for(1, 1), comes = upload_for(2, name, 4 * 4 * 4 * 8);
+  qk_fill_t leaves = noise_for(0, 1);
+  leaves.tol = 0.1;
+  leaves.is_double = true;
+  snprintf(leaves.shm_out, sizeof leaves.shm_out, "%s", name);
+  const struct timespec pause = {.tv_nsec = 1000000};
+  qk_result_t result[QK_SEATS_MAX] = {0};
+
+  slow.busy[2] = true;
+  fill_slots(&l, 1, &leaves);
+  fill_slots(&l, 1, &stays);
+  do step(&l);
+  while (iterations_of(&l, 0) >= 0);
+  fill_slots(&l, 1, &comes);
+  while (iterations_of(&l, 2) < 0 && iterations_of(&l, 1) >= 0) {
+    nanosleep(&pause, NULL); /* for what moves the source */
+    step(&l);
+  }
+  cr_expect_geq(iterations_of(&l, 2), 0, "its source has come");
+  cr_expect(qk_slots_busy(l.slots, 0), "its solution has not gone");
+  slow.busy[2] = false;
+  run_slots(&l, result);
+  for (int i = 0; i < 3; i++)
+    cr_expect(result[i].err.code == QK_OK && result[i].true_residual <= (i == 0 ? 0.1 : 1e-9),
+              "slot %d", i);
+  cr_expect(result[0].written);
   shm_unlink(name);
   close_load(&l);
 }
