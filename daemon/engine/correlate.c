@@ -61,14 +61,18 @@ void qk_correlator_drop(qk_correlator_t *r) {
   r->busy = r->contracting = false;
 }
 
-bool qk_correlator_rest(qk_correlator_t *r) {
-  const bool any = r->contractor != NULL || r->field[0] != NULL || r->field[1] != NULL;
-  qk_contractor_destroy(r->contractor);
-  r->contractor = NULL;
+static void drop_fields(qk_correlator_t *r) {
   for (int i = 1; i >= 0; i--) {
     qk_field_destroy(r->field[i]);
     r->field[i] = NULL;
   }
+}
+
+bool qk_correlator_rest(qk_correlator_t *r) {
+  const bool any = r->contractor != NULL || r->field[0] != NULL || r->field[1] != NULL;
+  qk_contractor_destroy(r->contractor);
+  r->contractor = NULL;
+  drop_fields(r);
   return any;
 }
 
@@ -95,7 +99,7 @@ static bool has_two(const qk_correlate_t *what) {
 static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err) {
   const qk_device_t *dev = &r->port->setup->dev;
   qk_status_t status = QK_OK;
-  if (r->field[0] != NULL && r->field[0]->v.prec != prec) qk_correlator_rest(r);
+  if (r->field[0] != NULL && r->field[0]->v.prec != prec) drop_fields(r);
   for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
     if (r->field[i] == NULL)
       status =
