@@ -76,7 +76,7 @@ qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, con
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
 /* What else is to run while a step does. begin is called when the device has been given the iterations of a step, before
- * they are waited for: what it puts on queue 1 runs beside them and takes no time of the host that the device waits for.
+ * they are waited for: what it puts on other queues runs beside them and takes no time of the host that the device waits for.
  * Another status than QK_OK is that of the step. */
 typedef struct qk_beside {
   qk_status_t (*begin)(void *self); /* NULL: nothing */

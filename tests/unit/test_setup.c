@@ -315,21 +315,23 @@ static int64_t iterations_of(const loaded_t *l, int slot) {
   return state != NULL ? state->iterations : -1;
 }
 
-static void be_slow(loaded_t *l) {
-  if (strcmp(l->setup->ops->name, "cpu") != 0)
+/* With a name of shared memory. */
+static loaded_t load_slow(char name[QK_SHM_NAME_MAX + 1]) {
+  loaded_t l = load_three();
+  if (strcmp(l.setup->ops->name, "cpu") != 0)
     cr_skip("the copies of this backend take as long as they take");
   memset(&slow, 0, sizeof slow);
-  slow.ops = *l->setup->ops;
+  slow.ops = *l.setup->ops;
   slow.ops.queue_idle = slow_idle;
   slow.ops.queue_sync = slow_sync;
-  l->setup->ops = &slow.ops;
+  l.setup->ops = &slow.ops;
+  snprintf(name, QK_SHM_NAME_MAX + 1, "/qk-test-%ld-slow", (long)getpid());
+  return l;
 }
 
 Test(setup, slots_do_not_wait_for_copies_beside_them) {
-  loaded_t l = load_three();
-  be_slow(&l);
   char name[QK_SHM_NAME_MAX + 1];
-  snprintf(name, sizeof name, "/qk-test-%ld-slow", (long)getpid());
+  loaded_t l = load_slow(name);
   const qk_fill_t first = noise_for(0, 1), second = upload_for(1, name, 4 * 4 * 4 * 8);
   qk_result_t result[QK_SEATS_MAX] = {0};
 
@@ -354,10 +356,8 @@ Test(setup, slots_do_not_wait_for_copies_beside_them) {
 }
 
 Test(setup, sources_do_not_wait_for_solutions_that_leave) {
-  loaded_t l = load_three();
-  be_slow(&l);
   char name[QK_SHM_NAME_MAX + 1];
-  snprintf(name, sizeof name, "/qk-test-%ld-ways", (long)getpid());
+  loaded_t l = load_slow(name);
   const qk_fill_t stays = noise_for(1, 1), comes = upload_for(2, name, 4 * 4 * 4 * 8);
   qk_fill_t leaves = noise_for(0, 1);
   leaves.tol = 0.1;
