@@ -334,7 +334,8 @@ typedef struct qk_ops {
   /* The text of the last failure of this context, for the log. */
   const char *(*last_error)(qk_ops_ctx_t *ctx);
 
-  /* Device memory, 256-byte aligned; and host memory that copies run fastest with. */
+  /* Device memory, 256-byte aligned; and host memory that copies run fastest with, short ones without waiting for long
+   * ones of other queues. */
   qk_status_t (*alloc)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
   void (*free)(qk_ops_ctx_t *ctx, void *ptr);
   qk_status_t (*alloc_host)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);

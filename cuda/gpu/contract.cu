@@ -125,6 +125,7 @@ __global__ void __launch_bounds__(meson_warps * 32, M == 1 ? 3 : 2)
     meson_kernel(launch w, spinor<S> fa, spinor<S> fb) {
   __shared__ double shared[meson_warps * 2 * meson_numbers];
   meson_sum sum[M] = {};
+  const bool same = fa.data == fb.data;
   const int row = threadIdx.x % 32 / 4, spin = row / 4, column = 3 * (row % 4);
   int first, last;
   piece_sites(w, first, last);
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(meson_warps * 32, M == 1 ? 3 : 2)
         QK_UNROLL
         for (int i = 0; i < 2; i++) {
           a[d][i] = load_complex(fa, sa, 3 * (2 * i + spin) + c, column + d);
-          b[d][i] = load_complex(fb, sb, 3 * (2 * i + spin) + c, column + d);
+          b[d][i] = same ? a[d][i] : load_complex(fb, sb, 3 * (2 * i + spin) + c, column + d);
         }
       }
       QK_UNROLL

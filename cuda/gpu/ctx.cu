@@ -9,6 +9,29 @@ namespace {
 /* Whether this build holds code for a device is asked of this kernel. */
 __global__ void probe() {}
 
+/* A GPU makes the copies of a direction one by one, in the order in which they were asked for on any queue: the few numbers
+ * that a solver waits for would stand behind all fields on their way. A kernel that copies them does not. */
+constexpr size_t few_bytes = 64 << 10;
+
+template <class Word> __global__ void copy_kernel(Word *dst, const Word *src, size_t n) {
+  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) dst[i] = src[i];
+}
+
+template <class Word> void copy_few(void *dst, const void *src, size_t bytes, cudaStream_t stream) {
+  const size_t n = bytes / sizeof(Word);
+  copy_kernel<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>((Word *)dst, (const Word *)src, n);
+}
+
+/* Whether kernels can read and write there, as in memory of alloc_host. */
+bool is_pinned(const void *host) {
+  cudaPointerAttributes attributes;
+  if (cudaPointerGetAttributes(&attributes, host) == cudaSuccess)
+    return attributes.type == cudaMemoryTypeHost && attributes.devicePointer == host;
+  cudaGetLastError();
+  return false;
+}
+
 bool is_queue(int queue) {
   return queue >= 0 && queue < QK_QUEUES;
 }
@@ -154,9 +177,16 @@ qk_status_t qk_gpu_memory::copy(qk_ops_ctx_t *ctx, void *dst, const void *src, s
                                          cudaMemcpyDeviceToDevice};
   if (!is_queue(queue))
     return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "copy: queue = %d: 0 to %d", queue, QK_QUEUES - 1);
-  return qk_gpu_check(ctx,
-                      cudaMemcpyAsync(dst, src, bytes, kinds[kind], qk_gpu(ctx)->stream[queue]),
-                      "cudaMemcpyAsync");
+  cudaStream_t stream = qk_gpu(ctx)->stream[queue];
+  if (bytes == 0 || bytes > few_bytes || kind == QK_COPY_DEVICE ||
+      !is_pinned(kind == QK_COPY_TO_HOST ? dst : src))
+    return qk_gpu_check(ctx, cudaMemcpyAsync(dst, src, bytes, kinds[kind], stream),
+                        "cudaMemcpyAsync");
+  if (((uintptr_t)dst | (uintptr_t)src | bytes) % sizeof(uint4) == 0)
+    copy_few<uint4>(dst, src, bytes, stream);
+  else
+    copy_few<char>(dst, src, bytes, stream);
+  return qk_gpu_launched(ctx, "copy");
 }
 
 qk_status_t qk_gpu_memory::zero(qk_ops_ctx_t *ctx, void *dst, size_t bytes, int queue) {

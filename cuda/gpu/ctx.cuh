@@ -1,6 +1,6 @@
 /*
- * gpu/ctx.cuh: the CUDA backend's context: two streams (0: compute, 1: copies and halos), and
- * scratch memory for reductions. Every CUDA call goes through qk_gpu_check; kernels end with
+ * gpu/ctx.cuh: the CUDA backend's context: a stream for each queue (ops.h), and scratch
+ * memory for reductions. Every CUDA call goes through qk_gpu_check; kernels end with
  * qk_gpu_launched.
  */
 #ifndef QK_CUDA_GPU_CTX_CUH

@@ -32,8 +32,8 @@ struct qk_slots {
   qk_setup_t *setup;
   qk_port_t *port;
   qk_stage_t *stage;
-  double *norms;             /* device, [nslot + 1][2] */
-  int waiting[QK_SEATS_MAX]; /* slots in the order in which they came */
+  double *norms, *norms_host; /* device, and pinned: [nslot + 1][2] */
+  int waiting[QK_SEATS_MAX];  /* slots in the order in which they came */
   int nwaiting;
   int left; /* berths that are not for sources */
   uint64_t steps;
@@ -57,6 +57,13 @@ static qk_status_t begin_copies(void *self) {
   return qk_stage_copy(slots->stage, &err);
 }
 
+static qk_status_t make_norms(qk_slots_t *slots) {
+  const qk_setup_t *s = slots->setup;
+  const size_t bytes = (size_t)(s->nslot + 1) * 2 * sizeof(double);
+  qk_status_t status = s->ops->alloc(s->ctx, bytes, (void **)&slots->norms);
+  return status ? status : s->ops->alloc_host(s->ctx, bytes, (void **)&slots->norms_host);
+}
+
 static void set_beside(const qk_slots_t *slots, qk_beside_t beside) {
   const qk_setup_t *s = slots->setup;
   qk_solver_set_beside(s->solver, beside);
@@ -74,9 +81,7 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
   s->setup = setup;
   s->port = port;
   for (int i = 0; i < QK_SEATS_MAX; i++) s->slot[i].out.fd = -1;
-  status = setup->ops->alloc(setup->ctx, (size_t)(setup->nslot + 1) * 2 * sizeof(double),
-                             (void **)&s->norms);
-  status = qk_comm_agree(setup->geom.comm, explain(s, status, err), err);
+  status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
   if (status == QK_OK)
     status = qk_stage_create(setup, port->wire, setup->plan.staging, &s->stage, err);
   if (status != QK_OK) {
@@ -94,6 +99,7 @@ void qk_slots_destroy(qk_slots_t *slots) {
   set_beside(slots, (qk_beside_t){NULL, NULL});
   qk_stage_destroy(slots->stage);
   for (int i = 0; i < QK_SEATS_MAX; i++) qk_segment_close(&slots->slot[i].out);
+  if (slots->norms_host != NULL) s->ops->free_host(s->ctx, slots->norms_host);
   if (slots->norms != NULL) s->ops->free(s->ctx, slots->norms);
   qk_free(slots);
 }
@@ -414,9 +420,8 @@ static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
 }
 
-/* |x|^2 of n slots. */
-static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, double norm2[][2],
-                                  qk_err_t *err) {
+/* |x|^2 of n slots, into norms_host. */
+static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
   qk_status_t status = QK_OK;
   for (int k = 0; k < n && status == QK_OK; k++) {
@@ -426,12 +431,12 @@ static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, d
     status = s->ops->blas(s->ctx, QK_BLAS_NORM2, &args);
   }
   if (status == QK_OK)
-    status =
-        s->ops->copy(s->ctx, norm2, slots->norms, (size_t)n * sizeof norm2[0], QK_COPY_TO_HOST, 0);
+    status = s->ops->copy(s->ctx, slots->norms_host, slots->norms, (size_t)n * 2 * sizeof(double),
+                          QK_COPY_TO_HOST, 0);
   if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
   status = explain(slots, status, err);
   if (status != QK_OK) return status;
-  return explain(slots, qk_comm_sum(s->geom.comm, norm2[0], 2 * n), err);
+  return explain(slots, qk_comm_sum(s->geom.comm, slots->norms_host, 2 * n), err);
 }
 
 static qk_result_t result_of(const qk_slots_t *slots, int i, double norm2_x) {
@@ -510,16 +515,15 @@ static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, i
 /* Columns that have ended, as far as their solutions can leave. */
 static qk_status_t clear_columns(qk_slots_t *slots, qk_err_t *err) {
   const qk_setup_t *s = slots->setup;
-  double norm2[QK_SLOTS_MAX + 1][2];
   int ended[QK_SLOTS_MAX + 1], n = 0, room = qk_stage_room(slots->stage);
   if (s->lone != NULL) n = join(slots, s->lone, 0, 1, &room, ended, n);
   for (int c = 0; c < s->nslot; c += QK_ABREAST)
     n = join(slots, s->solver, c, c + QK_ABREAST, &room, ended, n);
   if (n == 0) return QK_OK;
-  qk_status_t status = solution_norms(slots, ended, n, norm2, err);
+  qk_status_t status = solution_norms(slots, ended, n, err);
   for (int k = 0; k < n && status == QK_OK; k++) {
     slot_t *slot = &slots->slot[ended[k]];
-    slot->result = result_of(slots, ended[k], norm2[k][0]);
+    slot->result = result_of(slots, ended[k], slots->norms_host[2 * k]);
     status = leave_column(slots, slot, err);
   }
   return status;

@@ -136,8 +136,7 @@ static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
   return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
 }
 
-/* In pieces: a device makes copies one by one, and the few numbers that the solver waits for in every iteration must not
- * stand behind whole fields. */
+/* In pieces: a device makes copies one by one, and halos must not stand behind whole fields. */
 static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
   const qk_setup_t *s = stage->setup;
   const size_t bytes = bytes_of(stage, b);

@@ -92,6 +92,79 @@ Test(device, queues_wait_for_each_other) {
   kit_close(&kit);
 }
 
+/* Of every length and alignment, with what is beside it left alone. */
+Test(device, copies_bytes_as_they_are) {
+  kit_t kit;
+  block_kit_open(&kit);
+  enum { N = (64 << 10) + 64 };
+  static const size_t lengths[] = {
+      0, 1, 15, 16, 17, 255, 256, 257, 4095, 4096, (64 << 10) - 1, 64 << 10, (64 << 10) + 1};
+  static unsigned char plain[N];
+  unsigned char *device = kit_alloc(&kit, N), *pinned;
+  kit_must(&kit, kit.ops->alloc_host(kit.ctx, N, (void **)&pinned), "alloc_host");
+  unsigned char *const host[] = {pinned, plain};
+  for (int h = 0; h < 2; h++)
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+      for (size_t at = 0; at <= 32; at += at < 2 ? 1 : 15) {
+        for (size_t k = 0; k < N; k++) host[h][k] = (unsigned char)(k % 251 + 1);
+        kit_must(&kit, kit.ops->zero(kit.ctx, device, N, 0), "zero");
+        kit_must(
+            &kit,
+            kit.ops->copy(kit.ctx, device + at, host[h] + at % 3, lengths[i], QK_COPY_TO_DEVICE, 0),
+            "copy");
+        kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
+        memset(host[h], 0, N);
+        kit_must(&kit, kit.ops->copy(kit.ctx, host[h], device, at + 1, QK_COPY_TO_HOST, 0), "copy");
+        kit_must(&kit,
+                 kit.ops->copy(kit.ctx, host[h] + at, device + at, lengths[i], QK_COPY_TO_HOST, 0),
+                 "copy");
+        kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
+        for (size_t k = 0; k < N; k++) {
+          const bool there = k >= at && k < at + lengths[i];
+          cr_assert_eq(host[h][k], there ? (k - at + at % 3) % 251 + 1 : 0,
+                       "%s: byte %zu of %zu at %zu", h == 0 ? "pinned" : "plain", k, lengths[i],
+                       at);
+        }
+      }
+  kit.ops->free_host(kit.ctx, pinned);
+  kit_free(&kit, device);
+  kit_close(&kit);
+}
+
+/* What a solver waits for in each iteration, while fields come and go. */
+Test(device, a_few_numbers_do_not_wait_for_fields_of_other_queues) {
+  kit_t kit;
+  block_kit_open(&kit);
+  if (strcmp(kit.ops->name, "cuda") != 0) {
+    kit_close(&kit);
+    cr_skip_test("copies of the CPU are over when they return");
+  }
+  const size_t bytes = (size_t)1 << 30, few = 1024;
+  char *device = kit_alloc(&kit, bytes + few), *host;
+  kit_must(&kit, kit.ops->alloc_host(kit.ctx, bytes + few, (void **)&host), "alloc_host");
+  const qk_copy_t kinds[] = {QK_COPY_TO_DEVICE, QK_COPY_TO_HOST};
+  for (int i = 0; i < 2; i++) {
+    bool idle = true;
+    for (int tries = 0; tries < 5 && idle; tries++) { /* this thread may have been held up */
+      const bool in = kinds[i] == QK_COPY_TO_DEVICE;
+      kit_must(&kit,
+               kit.ops->copy(kit.ctx, in ? device : host, in ? host : device, bytes, kinds[i], 1),
+               "copy");
+      kit_must(&kit,
+               kit.ops->copy(kit.ctx, (in ? device : host) + bytes, (in ? host : device) + bytes,
+                             few, kinds[i], 0),
+               "copy");
+      kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
+      kit_must(&kit, kit.ops->queue_idle(kit.ctx, 1, &idle), "idle");
+      kit_must(&kit, kit.ops->queue_sync(kit.ctx, 1), "sync");
+    }
+    cr_expect_not(idle, "%s the device", i == 0 ? "to" : "from");
+  }
+  kit.ops->free_host(kit.ctx, host);
+  kit_free(&kit, device);
+  kit_close(&kit);
+}
+
 /* One of each call, as an engine would make them; releases what it holds whatever happens. */
 static qk_status_t use_everything(const kit_t *kit) {
   const qk_ops_t *ops = kit->ops;
