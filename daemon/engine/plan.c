@@ -213,11 +213,12 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
                       .lone = in->lone && in->nslot > 1};
+  plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
   if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
   plan->share[QK_PLAN_TRANSFER] =
-      (1 + 2 * plan->staging) * in->geom->local_volume * WIRE_SITE_BYTES;
+      (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
   if (in->mg != NULL) add_multigrid(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];

@@ -28,14 +28,15 @@ typedef struct qk_plan_input {
   qk_wilson_params_t op;
   const char *method; /* of the outer solver */
   qk_prec_t inner;
-  int nslot, gcr_keep; /* gcr_keep: of gcr, not 0 */
-  bool lone;           /* with several slots, a solver of one column beside them */
-  int staging;         /* sources, and as many solutions, that are on their way beside the slots */
+  int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
+  bool lone;                /* with several slots, a solver of one column beside them */
+  int staging;              /* sources that come beside the slots; twice as many solutions leave */
   const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
 } qk_plan_input_t;
 
 typedef struct qk_plan {
-  int nslot, staging;
+  int nslot;
+  int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
   bool lone;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */

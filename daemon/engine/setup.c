@@ -127,7 +127,7 @@ static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
   return QK_OK;
 }
 
-/* How many sources, and solutions, wait beside the slots: fewer where they are large. */
+/* How many sources wait beside the slots: fewer where they are large. */
 static int staging(const loading_t *in, const qk_setup_t *s) {
   const int64_t room = (int64_t)4 << 30,
                 bytes = s->geom.local_volume * 24 * (int64_t)sizeof(double);

@@ -47,7 +47,7 @@ void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
 
 /* Right-hand sides that it takes at a time: those in slots, and those on their way. */
 static inline int qk_setup_seats(const qk_setup_t *setup) {
-  return setup->nslot + 2 * setup->plan.staging;
+  return setup->nslot + setup->plan.staging + setup->plan.leaving;
 }
 
 /* Puts words to a status that came without, or with its general sentence alone: those of the device

@@ -82,8 +82,7 @@ qk_status_t qk_slots_create(qk_port_t *port, qk_slots_t **slots, qk_err_t *err) 
   s->port = port;
   for (int i = 0; i < QK_SEATS_MAX; i++) s->slot[i].out.fd = -1;
   status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
-  if (status == QK_OK)
-    status = qk_stage_create(setup, port->wire, setup->plan.staging, &s->stage, err);
+  if (status == QK_OK) status = qk_stage_create(setup, port->wire, &s->stage, err);
   if (status != QK_OK) {
     qk_slots_destroy(s);
     return status;
@@ -506,7 +505,7 @@ static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, i
     else
       leaving[n++] = i;
   }
-  nwith = qk_abreast_leave(nwith, *room, slots->setup->plan.staging);
+  nwith = qk_abreast_leave(nwith, *room, slots->setup->plan.leaving);
   for (int k = 0; k < nwith; k++) leaving[n++] = with[k];
   *room -= nwith;
   return n;

@@ -7,7 +7,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/mover.h"
 
-enum { THREADS_MAX = 8, BERTHS_MAX = 2 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
+enum { THREADS_MAX = 8, BERTHS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
 
 typedef enum berth_state {
   FREE,
@@ -29,7 +29,7 @@ struct qk_stage {
   qk_setup_t *setup;
   qk_wire_t *wire;
   qk_mover_t *mover;
-  int n; /* the first half in, the second out */
+  int in, n; /* the first `in` of n are in, the others out */
   qk_berth_t berth[BERTHS_MAX];
 };
 
@@ -41,7 +41,7 @@ static qk_status_t make_berths(qk_stage_t *stage) {
   qk_status_t status = QK_OK;
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
     qk_berth_t *b = &stage->berth[i];
-    b->out = i >= stage->n / 2;
+    b->out = i >= stage->in;
     b->move.segment.fd = -1;
     status = s->ops->alloc_host(s->ctx, bytes, &b->host);
     if (status == QK_OK) status = s->ops->alloc(s->ctx, bytes, &b->device);
@@ -57,15 +57,19 @@ static int threads(const qk_comm_t *comm) {
   return share < 1 ? 1 : share > THREADS_MAX ? THREADS_MAX : share;
 }
 
-qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_stage_t **stage,
-                            qk_err_t *err) {
+qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, qk_stage_t **stage, qk_err_t *err) {
+  const qk_plan_t *plan = &setup->plan;
   qk_stage_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status = s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for berths");
-  QK_ASSERT(depth >= 0 && depth <= QK_STAGING_MAX);
+  QK_ASSERT(plan->staging >= 0 && plan->leaving >= 0);
+  QK_ASSERT(plan->staging + plan->leaving <= BERTHS_MAX);
   if (s != NULL) {
     s->setup = setup;
     s->wire = wire;
-    if (qk_wire_is_local(wire)) s->n = 2 * depth;
+    if (qk_wire_is_local(wire)) {
+      s->in = plan->staging;
+      s->n = plan->staging + plan->leaving;
+    }
     status = qk_setup_explain(setup, make_berths(s), err);
     if (status == QK_OK && s->n > 0)
       status = qk_mover_create(wire, threads(setup->geom.comm), &s->mover, err);

@@ -4,7 +4,8 @@
  * sources and contractions are made of comes the same way.
  *
  * Each has a berth: a vector in wire order in pinned host memory and one on the device. Threads move the one to and
- * from shared memory (mover.h), queues 1 and 2 copy between the two. There are `depth` berths in and as many out.
+ * from shared memory (mover.h), queues 1 and 2 copy between the two. There are as many berths in, and
+ * out, as the plan says.
  *
  * All calls but the queries are collective and do not wait for transfers. Errors that concern one vector, the same on
  * all ranks, are in `verdict`; a status other than QK_OK means that the process cannot go on.
@@ -18,9 +19,8 @@
 typedef struct qk_stage qk_stage_t;
 typedef struct qk_berth qk_berth_t;
 
-/* Depth 0, or ranks on other hosts than rank 0: no berths. Borrows setup and wire. */
-qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, int depth, qk_stage_t **stage,
-                            qk_err_t *err);
+/* Staging 0 in the plan, or ranks on other hosts than rank 0: no berths. Borrows setup and wire. */
+qk_status_t qk_stage_create(qk_setup_t *setup, qk_wire_t *wire, qk_stage_t **stage, qk_err_t *err);
 void qk_stage_destroy(qk_stage_t *stage); /* NULL-safe */
 
 /* Whether there are berths at all, and how many of those in and of those out are free. */
@@ -32,8 +32,8 @@ bool qk_berth_settled(const qk_berth_t *berth);
 
 /* Everything moves on, to where copies between pinned memory and the device begin. Waits for those that have begun, or not. */
 qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err);
-/* These copies begin, in each direction when those before have ended: to be called where the solver is at work, which they run beside. What starts and ends slots is many
- * small copies, which would stand behind them. */
+/* These copies begin, in each direction when those before have ended: to be called where the device is at work,
+ * as it takes the host some time to ask for them. */
 qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
 
 /* The vector of the object of that name begins to come. *berth NULL: all are taken, or the verdict says why not. */

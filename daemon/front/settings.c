@@ -38,8 +38,8 @@ static const qk_config_row_t ROWS[] = {
      "a right-hand side that is alone is solved outside of the block, sooner; no: with the same "
      "bits whatever else runs"},
     {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
-     "sources, and solutions, that are on their way beside the slots while those are solved: at "
-     "most half as many as there are slots, and where memory allows"},
+     "sources that come, and twice as many solutions that leave, while others are solved in slots: "
+     "at most half as many as there are slots, and where memory allows"},
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
      "a free slot is filled at once; fixed: only when all slots have ended, for comparison"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",

@@ -320,7 +320,7 @@ def who_is_ahead_gets_the_next_slot(case):
     """Also where another's source has the only berth."""
     noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1))
     with case.endless(slots=2) as e, Vector(case.shape, data=case.random(33)) as source:
-        assert e.facts.seats == 4
+        assert e.facts.seats == 5
         begin = lambda slot, **more: e.fill(slot, 1e-13, max_iter=10**9, **more)
         for what in (noise, dict(shm_in=source.name)):
             tickets = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]

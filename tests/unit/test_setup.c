@@ -391,8 +391,9 @@ Test(setup, sources_do_not_wait_for_solutions_that_leave) {
 Test(setup, what_was_cancelled_does_not_wait_for_others_to_leave) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
   load.lone = false;
+  load.staging = 1;
   loaded_t l = must_load(&load);
-  cr_assert_lt(l.setup->plan.staging, 3);
+  cr_assert_lt(l.setup->plan.leaving, 3);
   char name[QK_SHM_NAME_MAX + 1];
   snprintf(name, sizeof name, "/qk-test-%ld-cancelled", (long)getpid());
   qk_fill_t fill[3];
@@ -482,11 +483,16 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_err_t err = {0};
   in.staging = s->plan.staging;
   qk_plan_make(&in, &sixteen);
-  cr_expect(sixteen.lone && sixteen.staging == 4 && sixteen.serving == s->plan.serving);
+  cr_expect(sixteen.lone && sixteen.staging == 4 && sixteen.leaving == 8 &&
+            sixteen.serving == s->plan.serving);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
   cr_expect(plan.lone && plan.staging == 4);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
-  cr_expect(plan.lone && plan.staging == 2 && plan.nslot == 16);
+  cr_expect(plan.lone && plan.staging == 2 && plan.leaving == 4 && plan.nslot == 16);
+  in.nslot = 3;
+  qk_plan_make(&in, &plan);
+  cr_expect(plan.staging == 2 && plan.leaving == 3);
+  in.nslot = 16;
   in.staging = 0;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
