@@ -276,6 +276,10 @@ if [ $quick = 0 ]; then
       "$bench_solve" --gauge "$log/thermal.1000.lime" --kappa 0.1333 --csw 1.769 --batch 1,8,16 --methods bicgstab || failed=1
     fi
     if [ -n "$bench_mg" ]; then timeout -k 10 120 "$bench_mg" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --batch 1,8,16 || failed=1; fi
+    if [ -n "$bench_mg" ] && [ -n "$quarkd" ]; then
+      timeout -k 10 500 "$QK_PYTHON" "$source_root/tests/bench/bench_service.py" ${build:+"$build"} --only engine --backend cuda \
+        --gauge "$log/thermal.1000.lime" --kappa 0.1350 --csw 1.769 --slots 16 --seconds 30 || failed=1
+    fi
     bench_restart=$(program bench_restart)
     if [ -n "$bench_restart" ]; then
       timeout -k 10 120 "$bench_restart" --gauge "$log/thermal.1000.lime" --kappa 0.1350 --file "$log/restart.mg" || failed=1

@@ -242,7 +242,7 @@ static cost_t solve(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int 
 }
 
 static void show_cost(const char *what, int n, const cost_t *c, double reference) {
-  printf("%-16s %4d %7.1f %5.0f %5.0f %9.1f %9.4f %7.2f %9.1e%s\n", what, n, c->iterations,
+  printf("%-16s %4d %7.1f %5.0f %5.0f %9.1f %9.5f %7.2f %9.1e%s\n", what, n, c->iterations,
          c->least, c->most, c->applications, c->seconds, reference / c->seconds, c->residual,
          c->failed ? "  NOT CONVERGED" : "");
   fflush(stdout);

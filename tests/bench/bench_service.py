@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""quarkd under load, measured by quarkctl bench: continuous beside fixed batches, occupancy, fairness, a lone request.
+"""quarkd under load, measured by quarkctl bench: beside the engine alone, continuous beside fixed batches, occupancy, fairness, a lone request.
 
-usage: bench_service.py BUILD [OPTION...]
+usage: bench_service.py [BUILD] [OPTION...]
+
+The engine alone is bench_mg with batches of as many as there are slots, point sources, one after the other; before and after
+quarkd, which then has the device for itself. What clients of quarkd are given is in parts of the mean of both: counted, and
+by what a solve takes and how much of the slots is in use, where requests that end just inside or outside of the time
+measured do not matter.
 
 The ratio by processor time compares what the same requests cost the engine: on the CPU backend it means something also
 where other programs use the cores, most with OMP_NUM_THREADS=1.
 
 Starts two daemons, one with --batching continuous and one with fixed, and gives both the same requests by turns, --repeat
-times. Prints tables; nothing passes or fails. Needs only what the build has made (ninja -C BUILD).
+times. Prints tables; nothing passes or fails. Needs only what the build has made (ninja -C BUILD, and tests/bench/bench_mg for
+the engine alone); without BUILD programs are taken from PATH.
 """
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,14 +27,26 @@ import time
 
 UNIFORM, SLOPPY = '1e-4,1e-6,1e-8,1e-10', '1e-4,1e-4,1e-4,1e-10'
 
+PROPAGATORS = '--source=point', '--rhs=12', '--clients=6'
+FIELDS = '--source=upload', '--sink=download', '--rhs=6', '--clients=8'
+BESIDE_ENGINE = (('generated sources, no solution', (*PROPAGATORS, '--sink=none')),
+                 ('contracted, f32', (*PROPAGATORS, '--sink=correlator', '--dtype=f32')),
+                 ('contracted, f64', (*PROPAGATORS, '--sink=correlator', '--dtype=f64')),
+                 ('up and down, f32', (*FIELDS, '--dtype=f32')),
+                 ('up and down, f64', (*FIELDS, '--dtype=f64')))
+
+
+def program(o, *path):
+    found = os.path.join(o.build, *path) if o.build else shutil.which(path[-1])
+    return found if found and os.path.exists(found) else sys.exit('%s is not there' % path[-1])
+
 
 class Daemon:
     def __init__(self, o, folder, batching):
         self.o, self.endpoint_file = o, os.path.join(folder, batching)
-        program = lambda *path: os.path.join(o.build, *path)
-        self.ctl = program('client', 'quarkctl')
+        self.ctl = program(o, 'client', 'quarkctl')
         env = dict(os.environ, XDG_STATE_HOME=folder, OMP_WAIT_POLICY='passive')
-        command = [program('daemon', 'front', 'quarkd'), '--engine=' + program('daemon', 'engine', 'quark-engine'),
+        command = [program(o, 'daemon', 'front', 'quarkd'), '--engine=' + program(o, 'daemon', 'engine', 'quark-engine'),
                    '--gauge=' + o.gauge, '--kappa=%r' % o.kappa, '--csw=%r' % o.csw, '--backend=' + o.backend,
                    '--slots=%d' % o.slots, '--batching=' + batching, '--listen=tcp://127.0.0.1:0', '--log-level=warn',
                    '--endpoint-file=' + self.endpoint_file, '--mg-checkpoint=off', *o.quarkd]
@@ -67,6 +86,36 @@ def heading(*names):
 
 def row(*values):
     print('| ' + ' | '.join(v if isinstance(v, str) else '%.3g' % v for v in values) + ' |', flush=True)
+
+
+def engine_alone(o):
+    """Seconds of a right-hand side."""
+    command = [program(o, 'tests', 'bench', 'bench_mg'), '--gauge=' + o.gauge, '--kappa=%r' % o.kappa, '--csw=%r' % o.csw, '--tol=%r' % o.tol,
+               '--batch=%d' % o.slots, '--point', '--seconds=%r' % o.seconds]
+    env = dict(os.environ, OMP_WAIT_POLICY='passive', QK_BACKEND=o.backend)
+    out = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+    line = [words for words in map(str.split, out.splitlines()) if words[:1] == ['multigrid']][-1]
+    print('engine alone: %.4g RHS/s, %s iterations' % (1 / float(line[6]), line[2]), flush=True)
+    return float(line[6])
+
+
+def beside_engine(o, folder):
+    """What clients are given, in parts of what the engine does without them."""
+    before, found = engine_alone(o), []
+    d = Daemon(o, folder, 'continuous')
+    try:
+        for name, load in BESIDE_ENGINE:
+            found.append(d.bench('--depth=2', '--tol=%r' % o.tol, '--duration=%r' % o.seconds, '--warmup=%r' % (o.seconds / 2), *load))
+            print('%s: %.4g RHS/s' % (name, found[-1]['per_second']['rhs']), flush=True)
+    finally:
+        d.stop()
+    most = 2 / (before + engine_alone(o))
+    heading('load', 'RHS/s', 'of the engine alone', 'the same by seconds of a solve', 'occupancy', 'iterations')
+    for (name, _), b in zip(BESIDE_ENGINE, found):
+        occupancy = b['occupancy']['occupancy'] or float('nan')
+        row(name, '%.4g' % b['per_second']['rhs'], '%.1f %%' % (100 * b['per_second']['rhs'] / most),
+            '%.1f %%' % (100 * o.slots * occupancy / b['latency']['solver']['mean'] / most), '%.1f %%' % (100 * occupancy),
+            '%.1f' % (b['rhs']['iterations'] / max(1, b['rhs']['done'])))
 
 
 def saturated(o, daemons):
@@ -131,7 +180,7 @@ def lone(o, d):
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('build')
+    p.add_argument('build', nargs='?')
     p.add_argument('--gauge', default='builtin:weak:8x8x8x16:1')
     p.add_argument('--kappa', type=float, default=0.13)
     p.add_argument('--csw', type=float, default=1.0)
@@ -139,8 +188,10 @@ def options():
     p.add_argument('--slots', type=int, default=8)
     p.add_argument('--requests', type=int, default=64, help='right-hand sides of each measurement')
     p.add_argument('--repeat', type=int, default=2)
+    p.add_argument('--seconds', type=float, default=20, help='beside the engine alone: of each load, and half as many before')
+    p.add_argument('--tol', type=float, default=1e-10, help='beside the engine alone')
     p.add_argument('--source', default='z2', help='as quarkctl bench has it')
-    p.add_argument('--only', choices=['saturated', 'staggered', 'fairness', 'lone'])
+    p.add_argument('--only', choices=['engine', 'saturated', 'staggered', 'fairness', 'lone'])
     p.add_argument('--quarkd', action='append', default=[], metavar='OPTION', help='more options of quarkd')
     return p.parse_args()
 
@@ -149,6 +200,10 @@ def main():
     o = options()
     with tempfile.TemporaryDirectory() as folder:
         daemons = []
+        if o.only in (None, 'engine'):
+            beside_engine(o, folder)
+        if o.only == 'engine':
+            return
         try:
             both = o.only in (None, 'saturated', 'staggered')
             daemons = [Daemon(o, folder, b) for b in (('continuous', 'fixed') if both else ('continuous',))]
