@@ -31,6 +31,7 @@ except (ImportError, OSError) as e:
 DIMS, SITES, PEERS = '4x4x4x4', 256, 8
 SETUPS = ('main', 'default', 'a', 'b', 'c', 'd', 'e')
 BIG = (0, 1, 2, 63, 64, 1023, 1024, 1025, 2 ** 31 - 1, 2 ** 32 - 1, 2 ** 63, 2 ** 64 - 1)
+LOSES_ENGINE = {fake.DIE, fake.STALL, fake.GARBAGE, fake.NO_SUCH_SLOT, fake.FATAL, fake.DEAF}
 OPTIONS = ('--slots', '3', '--lease', '2', '--keep', '1', '--keep-time', '1', '--max-memory', '16M', '--user-memory', '6M', '--user-rhs',
            '40')
 
@@ -342,7 +343,7 @@ class Peer:
         self._post(r.choice([self.control, self.data]), *parts)
 
     def mutant(self):
-        """A message that was right until some of its bytes changed."""
+        """A message that was right until some of its bytes changed. What the engine that pretends would hang or end over is left out."""
         request, _, name, message = self.fuzz.last.get(self.who.id, (1, 1, 'ping', qk.Ping()))
         data = bytearray(qk.ClientMessage(**{name: message}).SerializeToString())
         for _ in range(self.rng.choice([1, 1, 2, 8])):
@@ -354,7 +355,7 @@ class Peer:
             for body in (m.submit, m.contract, m.attach):
                 if body.request:
                     self.who.asked[body.request] = self.who.asked.get(body.request, 0) + 1
-            if m.HasField('shutdown'):
+            if m.HasField('shutdown') or LOSES_ENGINE & {m.submit.max_iter, *(c.source for c in m.contract.contraction.channel)}:
                 return
         except Exception:  # protobuf's own, of several kinds
             pass
