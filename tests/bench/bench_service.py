@@ -38,7 +38,9 @@ BESIDE_ENGINE = (('generated sources, no solution', (*PROPAGATORS, '--sink=none'
 
 def program(o, *path):
     found = os.path.join(o.build, *path) if o.build else shutil.which(path[-1])
-    return found if found and os.path.exists(found) else sys.exit('%s is not there' % path[-1])
+    if found and os.path.exists(found):
+        return found
+    sys.exit('ninja -C %s %s: it is not there' % (o.build, os.path.join(*path)) if o.build else 'no %s in PATH' % path[-1])
 
 
 class Daemon:
