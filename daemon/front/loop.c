@@ -1,5 +1,6 @@
 #include "daemon/front/loop.h"
 
+#include <signal.h>
 #include <zmq.h>
 
 static bool readable(const qk_zsock_t *sock) {
@@ -51,15 +52,23 @@ qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t 
   return QK_OK;
 }
 
-static void close_handle(uv_handle_t *handle, void *arg) {
-  (void)arg;
+/* A signal that comes when its handle has gone would end the process. caught: signals of such handles. */
+static void close_handle(uv_handle_t *handle, void *caught) {
+  if (handle->type == UV_SIGNAL && uv_is_active(handle)) {
+    sigaddset(caught, ((uv_signal_t *)handle)->signum);
+    pthread_sigmask(SIG_BLOCK, caught, NULL);
+  }
   if (!uv_is_closing(handle)) uv_close(handle, NULL);
 }
 
 void qk_loop_fini(qk_loop_t *loop) {
-  uv_walk(&loop->uv, close_handle, NULL);
+  sigset_t caught;
+  sigemptyset(&caught);
+  uv_walk(&loop->uv, close_handle, &caught);
   uv_run(&loop->uv, UV_RUN_DEFAULT);
   uv_loop_close(&loop->uv);
+  for (int i = 1; i < SIGRTMIN; i++)
+    if (sigismember(&caught, i) == 1) signal(i, SIG_IGN);
 }
 
 void qk_loop_run(qk_loop_t *loop) {

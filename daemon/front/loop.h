@@ -45,7 +45,8 @@ struct qk_loop {
 };
 
 qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t *err);
-/* All sockets must be detached; closes every handle that is left and frees the loop. */
+/* All sockets must be detached; closes every handle that is left and frees the loop. Signals that it has watched are ignored
+ * from then on. */
 void qk_loop_fini(qk_loop_t *loop);
 void qk_loop_run(qk_loop_t *loop); /* until qk_loop_stop */
 void qk_loop_stop(qk_loop_t *loop);

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 import tap  # noqa: E402
@@ -165,6 +166,19 @@ def sigterm_after_sigusr1_stops_at_once(case):
         d.log('draining')
         d.process.terminate()
         assert d.wait() == 75
+
+
+@tap.test
+def signals_while_it_leaves_change_nothing(case):
+    for _ in range(5):
+        with case.daemon() as d:
+            d.process.terminate()
+            d.log('all work is finished')
+            while d.process.poll() is None:
+                d.process.send_signal(signal.SIGHUP)
+                d.process.send_signal(signal.SIGUSR1)
+                time.sleep(0.001)
+            assert d.wait() == 0
 
 
 # ---- walltime ---------------------------------------------------------------------------------------
