@@ -108,7 +108,7 @@ static void look(uint8_t how) {
   free(page.body);
 }
 
-/* A crash, before or behind the messages of a turn, or in place of what it says; with the machine, or alone. */
+/* A crash, before or behind the messages of a turn, or in place of what it says; with the machine, with the engines, or alone. */
 static void crash(uint8_t how) {
   if (!server.journal || server.stopping) return;
   dead = true;
@@ -122,6 +122,7 @@ static void crash(uint8_t how) {
   forgetful = how & 4 || !qk_journal_clean(server.journal); /* which frees what is acknowledged */
   server.space.leave = true;
   qk_journal_seal(server.journal);
+  if (how & 8 && !(how & 4)) engines_outlive();
   qk_server_stop(&server, 0);
   engines_exit(false);
   QK_ASSERT(world_stopped());
@@ -181,6 +182,7 @@ static void leave(void) {
 
 void play(void) {
   served = true;
+  world_front_begins();
   promise_check(&server, forgetful, stale);
   forgetful = stale = false;
   world_pass(0);
@@ -239,7 +241,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .keep_time = 40,
                             .detach_time = 60,
                             .drain_timeout = how & 32 ? 0 : 60,
-                            .engine_timeout = 25};
+                            .engine_timeout = 25,
+                            .engine_grace = 30};
   tape = (tape_t){data + 1, data + size};
   memset(mood, 0, sizeof mood);
   engine_mood = 0;

@@ -52,8 +52,8 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 
 /* Of the settings, and names of setups; how of LOAD: 1 has another mass, 9 another configuration. */
 enum { SETUPS = 64, STATE = 128, SECOND = 1, THIRD = 2, MAIN = 3, FOURTH = 5, DEFAULT = 16 };
-/* How of CRASH: its last turn is not heard; it does not get to the end of its last turn; with the machine. */
-enum { UNHEARD = 1, CUT = 2, MACHINE = 4 };
+/* How of CRASH: its last turn is not heard; it does not get to the end of its last turn; with the machine; without the engines. */
+enum { UNHEARD = 1, CUT = 2, MACHINE = 4, ALONE = 8 };
 /* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is 100 right-hand sides. */
 enum { UP = 0, POINT = 1, WALL = 2, Z4 = 4, SEQ = 5, DOWNLOAD = 0, NONE = 8, KEEP = 16, F64 = 128 };
 enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
@@ -201,6 +201,27 @@ static void save_states(void) {
           C0(AGAIN));
 }
 
+/* Engines go on, and the next front takes them over. */
+static void save_adopted(void) {
+  SESSION("adopted", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, FORTY, 0)), HELP, CRASH(ALONE),
+          PASS(2), HELP, HELP, HELP, C0(HELLO), C0(ATTACH(0)), HELP, C0(ACK(0, 0)),
+          CRASH(ALONE | CUT), PASS(2), HELP, HELP, EXIT, PASS(3), LIVE);
+  SESSION("adopted-late", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWELVE, 0)),
+          CRASH(ALONE), DONE(0, 0), CONTRACTED, PROGRESS, ENGINE, 9, 8, ENGINE, 8, 254, ENGINE, 8,
+          253, PASS(2), ENGINE, 10, 0, ENGINE, 8, 0, ENGINE, 9, 8, C0(HELLO), C0(ATTACH(0)), HELP);
+  SESSION("adopted-loading", 2 | STATE, HELP, CRASH(ALONE), ENGINE, 9, 8, PASS(2), HELP, HELP,
+          CRASH(ALONE), PASS(2), CRASH(ALONE), PASS(2), HELP, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)));
+  SESSION("adopted-not", 2 | STATE, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), CRASH(ALONE),
+          PASS(2), PASS(5), PASS(5), PASS(16), LIVE, CRASH(ALONE), EXIT, PASS(2), LIVE,
+          CRASH(ALONE), PASS(2), FATAL, PASS(16), LIVE, CRASH(ALONE), PASS(2), ENGINE, 8, 255,
+          PASS(16), LIVE);
+  SESSION("adopted-setups", 2 | STATE | SETUPS, LIVE, C0(HELLO), C0(LOAD(SECOND + DEFAULT, 1)),
+          START, C0(LOAD(THIRD, 9)), START, C0(SUBMIT(POINT, FORTY, 0)),
+          C0(SUBMIT_TO(MAIN, POINT, TWO)), CRASH(ALONE), PASS(2), HELP, HELP, C0(HELLO),
+          C0(DROP(THIRD, 1)), HELP, CRASH(ALONE), PASS(2), HELP, C0(LOAD(THIRD, 1)), START,
+          C0(ATTACH(0)));
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 64;
   folder = argv[1];
@@ -209,5 +230,6 @@ int main(int argc, char **argv) {
   save_bad();
   save_setups();
   save_states();
+  save_adopted();
   return 0;
 }

@@ -10,9 +10,12 @@
 #include "tests/fuzz/world.h"
 
 typedef struct engine {
-  uint64_t pid;             /* of no other before; 0: it has not said HELLO */
-  bool ready, refused;      /* what it has said of the last LOAD */
-  bool stopped;             /* it has been told to leave */
+  uint64_t pid;        /* of no other before; 0: it has not said HELLO */
+  bool ready, refused; /* what it has said of the last LOAD */
+  bool stopped;        /* it has been told to leave */
+  bool asked;          /* by ADOPT, with the nonce, and has not answered */
+  uint64_t nonce;
+  uint8_t how;              /* of the last READY */
   uint64_t slot[QK_PLACES]; /* tickets; 0: free */
   double tol[QK_PLACES];
   char out[QK_PLACES][QK_SHM_NAME_MAX]; /* where the solution goes; "": nowhere */
@@ -58,6 +61,13 @@ static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
   snprintf(engine->out[fill->slot], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }
 
+/* What it had been given is forgotten. */
+static void on_adopt(engine_t *engine, const Quark__Engine__Adopt *adopt) {
+  memset(engine->slot, 0, sizeof engine->slot);
+  engine->asked = true;
+  engine->nonce = adopt->nonce;
+}
+
 void engine_hears(int e, const uint8_t *data, size_t bytes) {
   engine_t *engine = &engines[e];
   Quark__Engine__FrontMessage *m = qk_control_unpack_front(data, bytes);
@@ -65,6 +75,7 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD)
     engine->ready = engine->refused = false;
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP) engine->stopped = true;
+  if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT) on_adopt(engine, m->adopt);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL) on_fill(engine, m->fill);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT) {
     QK_ASSERT(m->contract->n_shm_a == QK_PROPAGATOR_COLUMNS);
@@ -78,12 +89,24 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
+/* The answer to ADOPT tells what is so; any other HELLO is of one that begins anew. */
+static void note_hello(engine_t *engine, Quark__Engine__EngineHello *hello) {
+  if (engine->asked && hello->has_nonce && hello->nonce == engine->nonce) {
+    engine->asked = false;
+    hello->has_loaded = true;
+    hello->loaded = engine->ready;
+    if (engine->pid == 0) engine->pid = ++last_pid;
+  } else {
+    *engine = (engine_t){.pid = ++last_pid, .asked = engine->asked, .nonce = engine->nonce};
+  }
+  hello->pid = engine->pid;
+}
+
 /* The engine's view of what it says; it holds for any bytes that happen to say so. */
 static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
   switch (m->body_case) {
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO:
-    *engine = (engine_t){.pid = ++last_pid};
-    m->hello->pid = engine->pid;
+    note_hello(engine, m->hello);
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
     engine->ready = true;
@@ -132,6 +155,8 @@ static void hello(int e, uint8_t how) {
   Quark__Engine__EngineHello h = QUARK__ENGINE__ENGINE_HELLO__INIT;
   h.version = how == 255 ? 2 : QK_PROTOCOL_VERSION;
   h.ranks = 1;
+  h.has_nonce = engines[e].asked && how != 254;
+  h.nonce = engines[e].nonce + (how == 253);
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO;
   m.hello = &h;
   say(e, &m);
@@ -170,7 +195,15 @@ static void ready(int e, uint8_t how) {
   r.digest = how >= 192;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY;
   m.ready = &r;
+  engines[e].how = how;
   say(e, &m);
+}
+
+/* HELLO, and READY again where ADOPT is answered so. */
+static void answer(int e) {
+  const uint8_t how = engines[e].how;
+  hello(e, 0);
+  if (engines[e].ready) ready(e, how);
 }
 
 static void load_failed(int e, uint8_t how) {
@@ -327,14 +360,19 @@ void engines_exit(bool killed) {
     if (!killed || world_engine_killed(e)) world_engine_exits(e);
 }
 
+void engines_outlive(void) {
+  for (int e = 0; e < WORLD_ENGINES; e++)
+    if (speaks(e) && !engines[e].stopped) world_engine_outlives(e);
+}
+
 /* True where there was something to do. */
 static bool help(int e) {
   const engine_t *engine = &engines[e];
   const int k = taken(engine, 0);
   if (engine->stopped)
     world_engine_exits(e);
-  else if (engine->pid == 0)
-    hello(e, 0);
+  else if (engine->pid == 0 || engine->asked)
+    answer(e);
   else if (!engine->ready && !engine->refused)
     ready(e, 8);
   else if (k >= 0)

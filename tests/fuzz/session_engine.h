@@ -29,6 +29,8 @@ void engine_says(int n, const void *data, size_t bytes, int parts);
 void engines_beat(void);
 /* All end, or those that were told to by a signal. */
 void engines_exit(bool killed);
+/* All that can go on do so without this front, which is about to end. */
+void engines_outlive(void);
 /* Each comes one step nearer to READY, or finishes something that it has; false: nothing is left to do. */
 bool engines_help(const qk_server_t *server);
 /* All that is in slots is solved. */

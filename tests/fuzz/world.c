@@ -33,6 +33,7 @@ static struct {
 void world_begin(void) {
   world.now = 1000;
   world_disk_begin();
+  world_engines_begin();
 }
 
 double world_now(void) {

@@ -39,13 +39,18 @@ bool world_stopped(void); /* the front has left its loop */
 
 /* ---- engines: world_process.c ---- */
 enum { WORLD_ENGINES = QK_SETUPS_MAX };
-/* The number of the engine that has this endpoint, or gets it; it is that engine's until both its process and its socket have gone. */
+void world_engines_begin(void);
+/* The number of the engine that has this endpoint, or gets it; it is that engine's until its process and its socket have gone. */
 int world_engine_number(const char *endpoint);
 void world_engine_hang_up(int engine);
 /* Whether there is a process; whether it has been told to end by a signal. */
 bool world_engine_lives(int engine);
 bool world_engine_killed(int engine);
 void world_engine_exits(int engine);
+/* It goes on when the front ends, which is not told of that. */
+void world_engine_outlives(int engine);
+/* The front has its own pid; engines of the one before that it has not taken over have left. */
+void world_front_begins(void);
 
 /* ---- shared memory, disk: world_disk.c ---- */
 void world_disk_begin(void);
