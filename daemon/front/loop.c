@@ -1,7 +1,13 @@
 #include "daemon/front/loop.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 #include <zmq.h>
+
+enum { SIGNALS_A_TURN = 8 };
 
 static bool readable(const qk_zsock_t *sock) {
   int events = 0;
@@ -43,6 +49,7 @@ qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t 
   loop->turn = turn;
   loop->arg = arg;
   loop->more = false;
+  loop->signal_fd = -1;
   uv_prepare_init(&loop->uv, &loop->prepare);
   uv_check_init(&loop->uv, &loop->check);
   uv_idle_init(&loop->uv, &loop->idle);
@@ -52,23 +59,41 @@ qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t 
   return QK_OK;
 }
 
-/* A signal that comes when its handle has gone would end the process. caught: signals of such handles. */
-static void close_handle(uv_handle_t *handle, void *caught) {
-  if (handle->type == UV_SIGNAL && uv_is_active(handle)) {
-    sigaddset(caught, ((uv_signal_t *)handle)->signum);
-    pthread_sigmask(SIG_BLOCK, caught, NULL);
-  }
+static void close_handle(uv_handle_t *handle, void *arg) {
+  (void)arg;
   if (!uv_is_closing(handle)) uv_close(handle, NULL);
 }
 
 void qk_loop_fini(qk_loop_t *loop) {
-  sigset_t caught;
-  sigemptyset(&caught);
-  uv_walk(&loop->uv, close_handle, &caught);
+  uv_walk(&loop->uv, close_handle, NULL);
   uv_run(&loop->uv, UV_RUN_DEFAULT);
   uv_loop_close(&loop->uv);
-  for (int i = 1; i < SIGRTMIN; i++)
-    if (sigismember(&caught, i) == 1) signal(i, SIG_IGN);
+  if (loop->signal_fd >= 0) close(loop->signal_fd);
+}
+
+static void on_signals(uv_poll_t *poll, int status, int events) {
+  (void)status, (void)events;
+  const qk_loop_t *loop = poll->data;
+  struct signalfd_siginfo info[SIGNALS_A_TURN];
+  const ssize_t bytes = read(loop->signal_fd, info, sizeof info);
+  for (ssize_t i = 0; (i + 1) * (ssize_t)sizeof info[0] <= bytes; i++)
+    loop->on_signal(loop->arg, (int)info[i].ssi_signo);
+}
+
+qk_status_t qk_loop_signals(qk_loop_t *loop, const int signals[], qk_signal_fn *on_signal,
+                            qk_err_t *err) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int *sig = signals; *sig != 0; sig++) sigaddset(&set, *sig);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  loop->on_signal = on_signal;
+  loop->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (loop->signal_fd < 0) return qk_fail(err, QK_INTERNAL, "signalfd: %s", strerror(errno));
+  const int e = uv_poll_init(&loop->uv, &loop->signals, loop->signal_fd);
+  if (e != 0) return qk_fail(err, QK_INTERNAL, "uv_poll_init: %s", uv_strerror(e));
+  loop->signals.data = loop;
+  uv_poll_start(&loop->signals, UV_READABLE, on_signals);
+  return QK_OK;
 }
 
 void qk_loop_run(qk_loop_t *loop) {

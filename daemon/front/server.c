@@ -248,11 +248,11 @@ void qk_server_stop(qk_server_t *server, int exit_code) {
   qk_server_fail(server, exit_code, QK_SHUTTING_DOWN, "the daemon is leaving");
 }
 
-static const int SIGNALS[QK_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+static const int SIGNALS[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, 0};
 
 /* A batch system sends SIGUSR1 ahead of the end, maybe more than once: it never stops what is draining. */
-static void on_signal(uv_signal_t *handle, int sig) {
-  qk_server_t *server = handle->data;
+static void on_signal(void *arg, int sig) {
+  qk_server_t *server = arg;
   qk_info("server", "%s", strsignal(sig));
   if (sig == SIGHUP)
     qk_limits_reread(server);
@@ -381,13 +381,8 @@ static qk_status_t open_loop(qk_server_t *server, qk_err_t *err) {
   uv_timer_init(&server->loop.uv, &server->retry);
   server->tick.data = server->retry.data = server;
   uv_timer_start(&server->tick, on_tick, 0, TICK_MS);
-  for (int i = 0; i < QK_SIGNALS; i++) {
-    uv_signal_init(&server->loop.uv, &server->signal[i]);
-    server->signal[i].data = server;
-    uv_signal_start(&server->signal[i], on_signal, SIGNALS[i]);
-  }
   server->started = qk_server_now(server);
-  return QK_OK;
+  return qk_loop_signals(&server->loop, SIGNALS, on_signal, err);
 }
 
 static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {

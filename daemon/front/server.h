@@ -31,9 +31,6 @@
 
 enum { QK_MESSAGES_A_TURN = 64, QK_CHUNKS_A_TURN = 16 };
 
-/* Signals that are handled: see SIGNALS in server.c. */
-enum { QK_SIGNALS = 4 };
-
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
   uint64_t redone; /* put back into the queue when an engine was lost */
@@ -49,7 +46,6 @@ typedef struct qk_server {
   char data_endpoint[QK_ENDPOINT_MAX];
   qk_loop_t loop;
   uv_timer_t tick, retry;
-  uv_signal_t signal[QK_SIGNALS];
   bool loop_ready;
   bool announced; /* endpoint file and pid file are ours */
   void *zmq, *control, *data;

@@ -20,9 +20,8 @@ static struct {
     uv_timer_cb run;
     double due, every; /* due 0: not running */
   } timer[TIMERS];
-  uv_signal_t *signal[QK_SIGNALS];
-  uv_signal_cb on_signal[QK_SIGNALS];
-  int signals;
+  const int *signals; /* 0 behind them */
+  qk_signal_fn *on_signal;
   struct {
     uv_handle_t *handle;
     uv_close_cb closed;
@@ -183,23 +182,17 @@ void world_pass(double seconds) {
   }
 }
 
-int uv_signal_init(uv_loop_t *loop, uv_signal_t *handle) {
-  (void)loop;
-  handle->signum = 0;
-  return 0;
-}
-
-int uv_signal_start(uv_signal_t *handle, uv_signal_cb run, int sig) {
-  QK_ASSERT(world.signals < QK_SIGNALS);
-  handle->signum = sig;
-  world.signal[world.signals] = handle;
-  world.on_signal[world.signals++] = run;
-  return 0;
+qk_status_t qk_loop_signals(qk_loop_t *loop, const int signals[], qk_signal_fn *on_signal,
+                            qk_err_t *err) {
+  (void)loop, (void)err;
+  world.signals = signals;
+  world.on_signal = on_signal;
+  return QK_OK;
 }
 
 void world_signal(int sig) {
-  for (int i = 0; i < world.signals; i++)
-    if (world.signal[i]->signum == sig) world.on_signal[i](world.signal[i], sig);
+  for (const int *s = world.signals; *s != 0; s++)
+    if (*s == sig) world.on_signal(world.loop->arg, sig);
 }
 
 bool world_stopped(void) {
