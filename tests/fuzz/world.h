@@ -28,7 +28,8 @@ double world_now(void);
 /* A message for the front, of so many parts, from a peer 0 .. 255; lost where nobody listens. */
 void world_say(world_channel_t channel, int peer, const void *data, size_t bytes, int parts);
 bool world_readable(const void *socket);
-bool world_waiting(void); /* a message on WORLD_CONTROL */
+bool world_waiting(void);       /* a message on WORLD_CONTROL */
+bool world_unheard(int engine); /* something that it has said */
 /* Sockets are read; one turn of the loop, which begins with that. */
 void world_receive(void);
 void world_turn(void);

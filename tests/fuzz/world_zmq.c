@@ -77,6 +77,10 @@ bool world_waiting(void) {
   return router[WORLD_CONTROL] && world_readable(router[WORLD_CONTROL]);
 }
 
+bool world_unheard(int engine) {
+  return dealer[engine] && world_readable(dealer[engine]);
+}
+
 void *zmq_ctx_new(void) {
   return router;
 }
