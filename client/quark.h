@@ -1,8 +1,8 @@
 /*
  * quark.h: libquark, the client library of quarkd. This header is all of it.
  *
- * A connection carries requests; a request is a set of right-hand sides (RHS) b of M x = b, numbered
- * from 0, with one tolerance. The order of calls:
+ * A connection carries requests; a request is a set of right-hand sides (RHS) b of M x = b,
+ * numbered from 0, with one tolerance. The order of calls:
  *
  *   quark_connect
  *     quark_submit            the daemon has taken the request
@@ -14,22 +14,23 @@
  *     quark_release           the daemon and the library forget the request
  *   quark_close
  *
- * Fields     complex, interleaved, little endian, 32 or 64 bit; x fastest of the sites, then y, z, t;
- *            4 spins x 3 colours at a site, colour fastest. Residual: |b - M x| / |b| of the full
- *            operator in double. M, bases and noise are defined in docs/physics.md.
+ * Fields     complex, interleaved, little endian, 32 or 64 bit; x fastest of the sites, then y, z,
+ *            t; 4 spins x 3 colours at a site, colour fastest. Residual: |b - M x| / |b| of the
+ *            full operator in double. M, bases and noise are defined in docs/physics.md.
  * Threads    Every function may be called from any thread at any time, on the same connection too;
- *            only quark_close must be the last. Each connection has one thread of its own that moves
- *            data and keeps the session alive; it blocks all signals and never calls user code. No
- *            globals.
+ *            only quark_close must be the last. Each connection has one thread of its own that
+ *            moves data and keeps the session alive; it blocks all signals and never calls user
+ *            code. No globals.
  * Errors     Functions return a code; 0 is success. *err (may be NULL) says what was wrong and
  *            whether the same call may succeed later. Outputs are set only on success. A right-hand
  *            side that misses its tolerance is no error of a call: it is in its result.
  * Loss       A broken connection is restored and nothing is lost while the daemon keeps the session
- *            (its lease, about a minute). After reconnect_ms without the daemon, or when it refuses
- *            the session, the connection is dead: all calls return the reason, and only quark_close
- *            is left.
- * Throughput The daemon solves fastest while something waits for its slots: submit and upload the next
- *            request before the last one has ended. quark_event_next tells of all of them.
+ *            (its lease, about a minute). A key of an open session that the daemon does not know
+ *            any more is tried again for reconnect_ms, 30 s at most. After reconnect_ms without the
+ *            daemon, or when it refuses the session, the connection is dead: all calls return the
+ *            reason, and only quark_close is left.
+ * Throughput The daemon solves fastest while something waits for its slots: submit and upload the
+ *            next request before the last one has ended. quark_event_next tells of all of them.
  */
 #ifndef QUARK_H
 #define QUARK_H
@@ -105,6 +106,10 @@ QUARK_API const char *quark_version(void);
 
 /* ---- connections ---- */
 
+/* reconnect_ms: 15 minutes where the daemon keeps a journal, so that open work outlives it, else 30
+ * s. */
+#define QUARK_RECONNECT_AUTO UINT32_MAX
+
 enum { QUARK_CLIENT_ID_BYTES = 16 };
 
 typedef struct quark_connection quark_connection_t;
@@ -113,7 +118,10 @@ typedef struct quark_options {
   /* Without any sign from the daemon for so long, connect, submit, status, cancel, shutdown, upload and
    * download end with QUARK_TIMEOUT. Default 10000 */
   uint32_t timeout_ms;
-  uint32_t reconnect_ms; /* how long a lost connection is sought. Default 30000 */
+  /* How long a daemon that has vanished is sought. Where it keeps a journal the time limits of
+   * submit, attach, upload, flush and download rest meanwhile: they go on with the next daemon at
+   * the same endpoint. Default QUARK_RECONNECT_AUTO */
+  uint32_t reconnect_ms;
   /* 16 bytes; NULL: random. The id of an earlier connection takes over its session. */
   const uint8_t *client_id;
   bool keep_session;   /* quark_close leaves the session with all requests to its lease */
@@ -128,6 +136,11 @@ typedef struct quark_options {
   /* The setup that submissions and reports are about where nothing else is said; NULL: whichever is the daemon's default.
    * Copied. */
   const char *setup;
+  /* NULL: none. Told by the connection's own thread when a daemon has been sought for 5 s, once a
+   * minute after that, and when it is back. text: a sentence without its end. It must not call
+   * libquark. */
+  void (*sought)(void *arg, const char *text);
+  void *sought_arg;
 } quark_options_t;
 
 QUARK_API void quark_options_init(quark_options_t *options);
@@ -245,9 +258,9 @@ enum { QUARK_ALL = -1 }; /* in place of the index of a right-hand side */
 typedef struct quark_result {
   uint64_t request;
   uint32_t rhs;
-  quark_code_t status; /* QUARK_OK: the tolerance was reached */
-  char text[256];      /* why not */
-  double true_residual;
+  quark_code_t status;               /* QUARK_OK: the tolerance was reached */
+  char text[256];                    /* why not */
+  double true_residual;              /* |b - M x| / |b|; NaN: there was no solve */
   uint64_t iterations, applications; /* of the operator, all precisions */
   double seconds;                    /* in the solver */
   uint64_t bytes;                    /* of the solution that can be downloaded; 0: there is none */
@@ -296,6 +309,10 @@ QUARK_API quark_code_t quark_cancel(quark_connection_t *conn, uint64_t request, 
  * it keeps. What was submitted before and uses them still finds them. */
 QUARK_API quark_code_t quark_release(quark_connection_t *conn, uint64_t request,
                                      quark_error_t *err);
+/* The same, and waits until the daemon has done it, also over a connection that breaks: for
+ * requests that nobody else would ask for (detach_ms). The request may be one of an earlier
+ * connection with this client id; one that is not there is no error. */
+QUARK_API quark_code_t quark_forget(quark_connection_t *conn, uint64_t request, quark_error_t *err);
 
 /* ---- correlators, computed where the propagators are ---- */
 
@@ -442,6 +459,7 @@ typedef struct quark_report {
     double plaquette, unitarity, load_seconds;
     uint64_t digest; /* of the links */
     quark_mg_report_t mg;
+    bool checksum_ignored; /* of the gauge file, as it was asked for */
   } setup;
   struct {
     uint64_t pid;
@@ -465,6 +483,10 @@ typedef struct quark_report {
   struct {
     double saturated, solving, moving, idle;
   } occupancy;
+  char memory_by[256]; /* what sets memory_limit: a setting, the path of a limit, a variable of
+                          Slurm; "": not told */
+  char set_aside[512]; /* where what did not fit of the daemon's state folder is; "": nothing */
+  char trouble[512];   /* why nothing new is taken although the engine works; "": it is */
 } quark_report_t;
 
 QUARK_API quark_code_t quark_status(quark_connection_t *conn, quark_report_t *report,
@@ -514,6 +536,7 @@ typedef struct quark_load {
   const char *solver, *precision; /* NULL: not said */
   int slots;                      /* 0: chosen; negative: not said */
   bool make_default;              /* as soon as it is ready */
+  bool ignore_checksum; /* of the file: plaquette and unitarity are verified all the same */
 } quark_load_t;
 
 /* Nothing is said but a name, which is NULL. */
@@ -534,10 +557,11 @@ typedef struct quark_setup {
   uint32_t slots, slots_busy, restarts;
   uint64_t queued, open; /* right-hand sides that wait for a slot; that have not ended */
   uint64_t device_bytes;
-  double idle; /* seconds since something was open; 0: something is */
+  double idle;           /* seconds since something was open; 0: something is */
+  bool checksum_ignored; /* of the gauge file, as it was asked for */
 } quark_setup_t;
 
-enum { QUARK_SETUPS = 8 };
+enum { QUARK_SETUPS = 32 };
 
 QUARK_API quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
                                     uint32_t *count, quark_error_t *err);

@@ -69,10 +69,10 @@ typedef struct qk_link_start_args {
 } qk_link_start_args_t;
 
 /* One update of the links U_mu of one colour: pseudo-heatbath, or overrelaxation, of three SU(2)
- * subgroups in turn, then projection to SU(3). Weight exp(-S), S as in daemon/engine/evolve.h. Links of
- * one colour do not see each other. Colours, with x the global coordinates and s the sum of those other
- * than x_mu: c1 == 0: (x_mu + s) mod 2; else (2 x_mu + s) mod 4, for global extents that are multiples
- * of 4. The border must hold; the updated links of the border are left as they were.
+ * subgroups in turn, then projection to SU(3). Weight exp(-S), S as in daemon/engine/gauge/evolve.h.
+ * Links of one colour do not see each other. Colours, with x the global coordinates and s the sum of
+ * those other than x_mu: c1 == 0: (x_mu + s) mod 2; else (2 x_mu + s) mod 4, for global extents that
+ * are multiples of 4. The border must hold; the updated links of the border are left as they were.
  *
  * Random numbers: Philox4x32-10 with key = seed and counter (global lexicographic site; mu, subgroup,
  * trial, block; sweep, low and high word). Only + - * / and square roots of IEEE doubles in a fixed

@@ -45,7 +45,8 @@ typedef struct qk_device_info {
   char name[96];        /* "NVIDIA H200" or the CPU's model */
   int64_t memory_total; /* bytes */
   int64_t memory_free;
-  int32_t threads; /* OpenMP threads, or multiprocessors */
+  char memory_by[256]; /* on the CPU what sets it (daemon/base/room.h); else "" */
+  int32_t threads;     /* OpenMP threads, or multiprocessors */
 } qk_device_info_t;
 
 /* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows -------------------

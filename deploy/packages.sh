@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the Debian 12 / Ubuntu 24.04 packages the project needs.
-# usage: deploy/packages.sh [--list] SET...   sets: build test lint plot web bundle runtime; --list: only print their names
+# usage: deploy/packages.sh [--list] SET...   sets: build test lint plot web slurm bundle runtime; --list: only print their names
 set -euo pipefail
 
 declare -A packages=(
@@ -8,10 +8,11 @@ declare -A packages=(
     libzmq3-dev libuv1-dev libmicrohttpd-dev libsystemd-dev libsqlite3-dev libxxhash-dev zlib1g-dev libjansson-dev libinih-dev
     libhdf5-dev liblapack-dev libopenmpi-dev openmpi-bin"
   [test]="libcriterion-dev protobuf-compiler python3-numpy python3-scipy python3-h5py python3-zmq
-    python3-protobuf python3-yaml binutils librandom123-dev patchelf"
+    python3-protobuf python3-yaml binutils librandom123-dev patchelf systemd"
   [lint]="clang-14 libomp-14-dev clang-format-14 clang-tidy-14 shellcheck mandoc"
   [plot]="gnuplot-nox"
   [web]="chromium chromium-driver"
+  [slurm]="slurm-wlm munge"
   [bundle]="patchelf xz-utils"
   [runtime]="libprotobuf-c1 libzmq5 libuv1 libmicrohttpd12 libsystemd0 libsqlite3-0 libxxhash0 zlib1g libjansson4 libinih1
     libhdf5-103-1 liblapack3 libopenmpi3 openmpi-bin libgomp1 libstdc++6"

@@ -27,10 +27,12 @@ enum {
   QK_PRIORITY_MAX = 9,       /* of a request; the greater goes first */
   QK_PRIORITY_DEFAULT = 4,
   QK_CLIENT_REQUESTS_MAX = 256, /* requests of one client at a time */
-  QK_SESSIONS_MAX = 1024,       /* clients at a time */
+  QK_SESSIONS_MAX = 65536,      /* clients at a time, as far as --max-sessions allows */
+  QK_SESSION_BYTES = 12288,     /* memory of one, with its user, beside its requests */
+  QK_SESSIONS_SHARE = 256,      /* of them that one user may have in any case */
   QK_USERS_SHOWN = 256,         /* users in a STATUS report */
   QK_CLIENTS_MAX = 1024,        /* authorised keys */
-  QK_SETUPS_MAX = 8,            /* setups of a daemon */
+  QK_SETUPS_MAX = 32,           /* setups of a daemon */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_STAGING_MAX = 8,           /* sources that come beside slots; twice as many solutions leave */
   QK_SEATS_MAX =
@@ -47,9 +49,9 @@ enum {
   QK_FILE_ROOTS_MAX = 16,  /* folders that such paths may be in */
   QK_FILE_TASKS = 2,       /* of them at a time that are read or written */
 
-  QK_LOCAL_MAX = 256,   /* one message of the local socket */
-  QK_LOCAL_PEERS = 256, /* connections of the local socket */
-  QK_LOCAL_PUTS = 8,    /* fields that a client has handed over and that have not arrived */
+  QK_LOCAL_MAX = 256,  /* one message of the local socket */
+  QK_LOCAL_SPARE = 64, /* connections of the local socket beyond one a session */
+  QK_LOCAL_PUTS = 8,   /* fields that a client has handed over and that have not arrived */
 
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */

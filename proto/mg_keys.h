@@ -1,6 +1,6 @@
 /*
  * mg_keys.h: the settings of multigrid by name. quarkd takes them from its command line and hands them to the engine
- * as text; daemon/engine/mg_text.h says how a value is read.
+ * as text; daemon/engine/multigrid/mg_text.h says how a value is read.
  */
 #ifndef QK_PROTO_MG_KEYS_H
 #define QK_PROTO_MG_KEYS_H

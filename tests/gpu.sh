@@ -7,6 +7,8 @@
 # 0 when every check passed, 1 when one failed, 77 without a GPU.
 #
 # Checks run side by side, QK_JOBS of them (one for four cores), and take turns on the GPUs; benchmarks run alone.
+# Whether two builds compute the same bits is another question: tests/same_bits asks it, on a GPU as well.
+#
 # The oracle needs python3 with numpy and scipy (QK_PYTHON names another interpreter).
 set -uo pipefail
 

@@ -1,7 +1,8 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "client/quarkctl/ctl.h"
+#include "client/cli/ctl.h"
 
 typedef struct options {
   ctl_common_t common;
@@ -10,6 +11,8 @@ typedef struct options {
   uint64_t request; /* 0: all */
   int32_t rhs;
 } options_t;
+
+enum { LOOKS = 1200, LOOK_US = 50000 }; /* a minute */
 
 enum { OPT_CLIENT = 0x200, OPT_REQUEST, OPT_RHS, OPT_NOW, OPT_WAIT };
 
@@ -95,14 +98,19 @@ static const struct argp_option shutdown_options[] = {
     {0},
 };
 
-/* The end of the connection is the last that is heard of the daemon. */
-static int wait_for_end(quark_connection_t *conn) {
+/* Until the daemon says no more, and then until its port is closed, which comes last. */
+static int wait_for_end(quark_connection_t *conn, const ctl_where_t *where) {
   quark_event_t event = {.kind = QUARK_EVENT_NONE};
   quark_error_t err;
   ctl_catch_signals();
   while (event.kind != QUARK_EVENT_DEAD && !ctl_interrupted())
     if (quark_event_next(conn, 200, &event, &err) != QUARK_OK) return ctl_fail(&err);
-  return event.kind == QUARK_EVENT_DEAD ? 0 : EXIT_AGAIN;
+  for (int i = 0; i < LOOKS && !ctl_interrupted(); i++) {
+    if (!ctl_where_listens(where)) return 0;
+    usleep(LOOK_US);
+  }
+  if (!ctl_interrupted()) ctl_complain("%s: something listens there still", where->endpoint);
+  return EXIT_AGAIN;
 }
 
 int ctl_shutdown(int argc, char **argv) {
@@ -117,10 +125,12 @@ int ctl_shutdown(int argc, char **argv) {
   ctl_parse(&argp, argc, argv, &o);
   quark_connection_t *conn;
   quark_error_t err;
-  int code = ctl_connect(&o.common, NULL, false, &conn);
+  ctl_where_t where;
+  int code = ctl_where(o.common.endpoint, &where); /* while its file is there */
+  if (code == 0) code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
   if (quark_shutdown(conn, o.now, &err) != QUARK_OK) code = ctl_fail(&err);
-  if (code == 0 && o.wait) code = wait_for_end(conn);
+  if (code == 0 && o.wait) code = wait_for_end(conn, &where);
   quark_close(conn);
   if (code == 0 && o.common.json)
     return ctl_print(json_pack("{s:b, s:b}", "shutdown", true, "now", o.now));

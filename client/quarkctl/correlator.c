@@ -1,12 +1,12 @@
-#include "client/correlator.h"
+#include "client/analysis/correlator.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/quarkctl/measure.h"
-#include "client/quarkctl/table.h"
+#include "client/cli/measure.h"
+#include "client/cli/table.h"
 
 enum {
   OPT_SOURCE = 0x200,

@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "client/quarkctl/ticket.h"
+#include "client/cli/ticket.h"
 
 enum { OPT_OUT = 0x200, OPT_STATUS, OPT_NO_WAIT, OPT_PROGRESS, LOOK_MS = 200 };
 
@@ -76,9 +76,11 @@ static int lock_ticket(fetching_t *f) {
 }
 
 static int gone(const fetching_t *f, uint64_t request) {
-  ctl_complain("%s: request %llu is not with the daemon any more: it was fetched or cancelled, "
-               "nobody came for it in %llu s, or the daemon was restarted without --state",
-               f->options->path, (unsigned long long)request, (unsigned long long)f->ticket.kept_s);
+  ctl_complain(
+      "%s: request %llu is not with the daemon any more: it was fetched or cancelled, "
+      "nobody came for it in %llu s, the daemon was restarted without --state, or a damaged "
+      "state folder lost it (quarkctl status)",
+      f->options->path, (unsigned long long)request, (unsigned long long)f->ticket.kept_s);
   return EXIT_DATA;
 }
 
@@ -95,8 +97,8 @@ static int attach_part(fetching_t *f, const ctl_part_t *part, int64_t first) {
   }
   const uint64_t bytes = a.bytes * part->nrhs;
   if (a.params.source == QUARK_UPLOAD && a.uploaded < bytes) {
-    ctl_complain("request %llu: %llu of its %llu bytes went with the machine of the daemon: "
-                 "submit it again",
+    ctl_complain("request %llu: the daemon lacks %llu of its %llu bytes: they were not sent, or "
+                 "were in memory that is gone: submit it again",
                  (unsigned long long)part->request, (unsigned long long)(bytes - a.uploaded),
                  (unsigned long long)bytes);
     return EXIT_DATA;
@@ -241,6 +243,20 @@ static int take_all(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_t 
   return code;
 }
 
+/* The ticket is the only way to what the daemon has: it stays until that is known to be gone. */
+static int let_go(const fetching_t *f, int code) {
+  quark_error_t err;
+  if (ctl_ticket_release(&f->ticket, f->work.conn, &err)) {
+    unlink(f->options->path);
+    return code;
+  }
+  ctl_complain(
+      "%s is written, but the daemon has not said that it let go of the solutions (%s): %s "
+      "stays; fetch again, or remove it, and they go in %llu s",
+      f->options->solve.out, err.text, f->options->path, (unsigned long long)f->ticket.kept_s);
+  return code ? code : EXIT_AGAIN;
+}
+
 /* The daemon hears of it, and the ticket goes, when the file is there: until then all can be fetched again. */
 static int fetch(const fetching_t *f) {
   ctl_outcome_t outcome;
@@ -256,10 +272,7 @@ static int fetch(const fetching_t *f) {
     if (code == 0) code = ctl_outcome_finish(&outcome, ctl_seconds() - begun, &written);
   }
   ctl_outcome_close(&outcome);
-  for (int i = 0; i < f->ticket.parts && written; i++)
-    quark_release(f->work.conn, f->ticket.part[i].request, NULL);
-  if (written) unlink(f->options->path);
-  return code;
+  return written ? let_go(f, code) : code;
 }
 
 /* Beside the ticket, where it was to go at first. */

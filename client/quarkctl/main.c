@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/quarkctl/ctl.h"
+#include "client/cli/ctl.h"
 
 static const struct {
   const char *name, *help;

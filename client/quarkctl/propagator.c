@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
-#include "client/quarkctl/solving.h"
-#include "client/source.h"
+#include "client/analysis/source.h"
+#include "client/cli/solving.h"
 
 enum { OPT_SOURCE = 0x200, OPT_COUNT };
 
@@ -76,7 +76,7 @@ int ctl_propagator(int argc, char **argv) {
   work.kind = "propagator";
   work.source = o.text;
   work.params.source = o.source.kind;
-  code = ctl_work_run(&work);
+  code = o.solve.detach_s ? ctl_detach(&work) : ctl_work_run(&work);
 out:
   ctl_work_end(&work);
   free(column);

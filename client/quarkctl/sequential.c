@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/channels.h"
-#include "client/quarkctl/measure.h"
-#include "client/smearing.h"
+#include "client/analysis/channels.h"
+#include "client/analysis/smearing.h"
+#include "client/cli/measure.h"
 
 enum { OPT_SOURCE = 0x200, OPT_GAMMA, OPT_TIME, OPT_MOMENTUM, OPT_SMEAR_SINK };
 

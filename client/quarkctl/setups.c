@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/quarkctl/ctl.h"
+#include "client/cli/ctl.h"
 #include "proto/limits.h"
 
 typedef struct options {
@@ -27,6 +27,7 @@ enum {
   OPT_PRECISION,
   OPT_SLOTS,
   OPT_DEFAULT,
+  OPT_IGNORE_CHECKSUM,
   OPT_NOW,
   OPT_NO_WAIT,
   LOOK_MS = 200
@@ -53,6 +54,7 @@ void ctl_setups_print(const quark_setup_t *setup, uint32_t count) {
            s->solver, extents(s->dims, dims), s->slots_busy, s->slots, s->queued, s->gauge);
     if (*s->phase && s->phase_total > 0)
       printf("    %s: %" PRIu64 " of %" PRIu64 "\n", s->phase, s->phase_done, s->phase_total);
+    if (s->checksum_ignored) printf("    the checksum of its gauge file is ignored\n");
     if (s->state == QUARK_FAILED) printf("    %s (%s)\n", s->text, quark_code_name(s->code));
   }
 }
@@ -64,13 +66,14 @@ static json_t *setup_json(const quark_setup_t *s) {
   for (int mu = 0; mu < 4 && s->dims[0]; mu++)
     json_array_append_new(dims, json_integer(s->dims[mu]));
   json_t *object = json_pack(
-      "{s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+      "{s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:b}",
       "name", s->name, "state", quark_state_name(s->state), "default", s->is_default, "gauge",
       s->gauge, "dims", dims, "kappa", ctl_number(s->kappa), "csw", ctl_number(s->csw), "solver",
       s->solver, "digest", digest, "plaquette", ctl_number(s->plaquette), "slots",
       (json_int_t)s->slots, "slots_busy", (json_int_t)s->slots_busy, "queued",
       (json_int_t)s->queued, "open", (json_int_t)s->open, "restarts", (json_int_t)s->restarts,
-      "device_bytes", (json_int_t)s->device_bytes, "idle", ctl_number(s->idle));
+      "device_bytes", (json_int_t)s->device_bytes, "idle", ctl_number(s->idle), "checksum_ignored",
+      s->checksum_ignored);
   if (s->state == QUARK_FAILED) {
     json_object_set_new(object, "error", json_string(quark_code_name(s->code)));
     json_object_set_new(object, "text", json_string(s->text));
@@ -185,6 +188,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_DEFAULT:
     o->load.make_default = true;
     return 0;
+  case OPT_IGNORE_CHECKSUM:
+    o->load.ignore_checksum = true;
+    return 0;
   case OPT_NOW:
     o->now = true;
     return 0;
@@ -215,6 +221,10 @@ static const struct argp_option load_options[] = {
     {"solver", OPT_SOLVER, "NAME", 0, "auto, mg, bicgstab, cg or gcr", 1},
     {"precision", OPT_PRECISION, "NAME", 0, "of the inner iteration: double, single or half", 1},
     {"slots", OPT_SLOTS, "N", 0, "right-hand sides solved at a time; 0: as many as fit", 1},
+    {"ignore-checksum", OPT_IGNORE_CHECKSUM, 0, 0,
+     "take a file whose links do not give the checksum that it states; plaquette and unitarity are "
+     "verified all the same",
+     1},
     {"default", OPT_DEFAULT, 0, 0, "as soon as it is ready it serves those who name no setup", 1},
     {"no-wait", OPT_NO_WAIT, 0, 0, "return when the daemon has begun", 1},
     {0},

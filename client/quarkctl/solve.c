@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "client/quarkctl/solving.h"
+#include "client/cli/solving.h"
 
 enum { OPT_IN = 0x200, OPT_DATASET, OPT_SOURCE };
 
@@ -127,7 +127,7 @@ int ctl_solve(int argc, char **argv) {
   if (code == 0 && in) code = check_dims(&o, in, &work.report);
   if (code == 0) {
     take_input(&o, &work);
-    code = ctl_work_run(&work);
+    code = o.solve.detach_s ? ctl_detach(&work) : ctl_work_run(&work);
   }
   ctl_work_end(&work);
   return code;

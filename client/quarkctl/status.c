@@ -1,9 +1,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "client/quarkctl/ctl.h"
+#include "client/cli/ctl.h"
 
 typedef struct options {
   ctl_common_t common;
@@ -82,14 +81,15 @@ static json_t *setup_json(const quark_report_t *r) {
   json_t *boundary = json_array();
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
-      "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o, s:o}", "name",
-      r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
+      "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o, s:o, s:b}",
+      "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
       r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "mass",
       ctl_number(r->setup.mass), "kappa", ctl_number(r->setup.kappa), "csw",
       ctl_number(r->setup.csw), "boundary", boundary, "solver", r->setup.solver, "precision",
       r->setup.precision, "link_reals", (int)r->setup.link_reals, "plaquette",
       ctl_number(r->setup.plaquette), "unitarity", ctl_number(r->setup.unitarity), "digest", digest,
-      "load_seconds", ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg));
+      "load_seconds", ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg),
+      "checksum_ignored", r->setup.checksum_ignored);
 }
 
 static json_t *engine_json(const quark_report_t *r) {
@@ -117,23 +117,17 @@ static json_t *counters_json(const quark_report_t *r) {
   return object;
 }
 
-json_t *ctl_occupancy_json(const quark_report_t *r) {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "saturated_seconds",
-                   ctl_number(r->occupancy.saturated), "solving_slot_seconds",
-                   ctl_number(r->occupancy.solving), "moving_slot_seconds",
-                   ctl_number(r->occupancy.moving), "idle_slot_seconds",
-                   ctl_number(r->occupancy.idle), "occupancy", ctl_number(ctl_occupancy(r)));
-}
-
 json_t *ctl_status_json(const quark_report_t *r) {
-  return json_pack(
-      "{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:o}",
-      "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version", r->version,
-      "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime), "walltime_left",
-      ctl_number(r->walltime_left), "phase", "name", r->phase, "done", (json_int_t)r->phase_done,
-      "total", (json_int_t)r->phase_total, "setup", setup_json(r), "engine", engine_json(r),
-      "counters", counters_json(r), "memory", "used", (json_int_t)r->memory_used, "limit",
-      (json_int_t)r->memory_limit, "occupancy", ctl_occupancy_json(r));
+  return json_pack("{s:s, s:b, s:s, s:I, s:o, s:o, s:{s:s, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I, "
+                   "s:s}, s:o, s:s, s:s*}",
+                   "state", quark_state_name(r->state), "ready", r->state == QUARK_READY, "version",
+                   r->version, "pid", (json_int_t)r->pid, "uptime", ctl_number(r->uptime),
+                   "walltime_left", ctl_number(r->walltime_left), "phase", "name", r->phase, "done",
+                   (json_int_t)r->phase_done, "total", (json_int_t)r->phase_total, "setup",
+                   setup_json(r), "engine", engine_json(r), "counters", counters_json(r), "memory",
+                   "used", (json_int_t)r->memory_used, "limit", (json_int_t)r->memory_limit, "by",
+                   r->memory_by, "occupancy", ctl_occupancy_json(r), "trouble", r->trouble,
+                   "set_aside", *r->set_aside ? r->set_aside : NULL);
 }
 
 /* "1" or "exp(2 pi i 0.25)" */
@@ -153,6 +147,7 @@ static void print_setup(const quark_report_t *r) {
     printf("plaquette   %.15g   unitarity %.2g   digest %016" PRIx64 "\n", r->setup.plaquette,
            r->setup.unitarity, r->setup.digest);
   }
+  if (r->setup.checksum_ignored) printf("checksum    that of the gauge file is ignored\n");
   printf("operator    kappa %.10g   mass %.10g   csw %.10g   boundary", r->setup.kappa,
          r->setup.mass, r->setup.csw);
   for (int mu = 0; mu < 4; mu++) print_phase(&r->setup.boundary[2 * mu]);
@@ -223,31 +218,19 @@ static void print_plan(const quark_memory_plan_t *plan) {
          (double)plan->free / 1048576);
 }
 
-double ctl_occupancy(const quark_report_t *r) {
-  return r->occupancy.solving / (r->occupancy.solving + r->occupancy.moving + r->occupancy.idle);
-}
-
-void ctl_occupancy_print(const quark_report_t *r) {
-  const double all = r->occupancy.solving + r->occupancy.moving + r->occupancy.idle;
-  if (!(all > 0)) return;
-  printf("occupancy   %.1f %% of slots solving, %.1f %% moving data, %.1f %% empty, in %.1f s with "
-         "right-hand "
-         "sides waiting\n",
-         100 * r->occupancy.solving / all, 100 * r->occupancy.moving / all,
-         100 * r->occupancy.idle / all, r->occupancy.saturated);
-}
-
 static void print_text(const quark_report_t *r) {
   printf("state       %s", quark_state_name(r->state));
   if (*r->phase) printf("   %s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
   printf("\ndaemon      %s   pid %" PRIu64 "   up %.0f s", r->version, r->pid, r->uptime);
   if (!isnan(r->walltime_left)) printf("   walltime left %.0f s", r->walltime_left);
   printf("\n");
+  if (*r->trouble) printf("trouble     %s\n", r->trouble);
   print_setup(r);
   print_multigrid(&r->setup.mg);
   printf("engine      %s   %s   %u rank%s   pid %" PRIu64 "   restarts %u\n", r->engine.backend,
          r->engine.device, r->engine.ranks, r->engine.ranks == 1 ? "" : "s", r->engine.pid,
          r->engine.restarts);
+  if (*r->set_aside) printf("set aside   %s\n", r->set_aside);
   if (*r->engine.last_error) printf("last error  %s\n", r->engine.last_error);
   printf("slots       %u of %u busy   queued %" PRIu64 "   results held %" PRIu64 "\n",
          r->engine.slots_busy, r->engine.slots, r->counters.queued, r->counters.held);
@@ -259,6 +242,7 @@ static void print_text(const quark_report_t *r) {
   printf("memory      %.1f of %.1f MiB for fields   engine %.1f MiB   device %.1f MiB\n",
          (double)r->memory_used / 1048576, (double)r->memory_limit / 1048576,
          (double)r->engine.host_bytes / 1048576, (double)r->engine.device_bytes / 1048576);
+  if (*r->memory_by) printf("limited by  %s\n", r->memory_by);
   print_plan(&r->engine.memory);
 }
 

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/quarkctl/ctl.h"
-#include "client/quarkctl/solving.h"
+#include "client/cli/ctl.h"
+#include "client/cli/solving.h"
 #include "client/quarkctl/terminal.h"
 #include "client/quarkctl/topview.h"
 
@@ -107,6 +107,7 @@ static int print_json(const ctl_top_t *top) {
 
 typedef struct watch {
   const options_t *options;
+  ctl_where_t where;
   quark_connection_t *conn; /* NULL: to be made anew */
   quark_report_t before;
   bool looked;
@@ -122,7 +123,7 @@ static quark_code_t ask(watch_t *w, quark_error_t *err) {
   o.program = "quarkctl top";
   o.setup = w->options->common.setup;
   quark_code_t code = QUARK_OK;
-  if (!w->conn) code = quark_connect(w->options->common.endpoint, &o, &w->conn, err);
+  if (!w->conn) code = quark_connect(w->where.endpoint, &o, &w->conn, err);
   if (code != QUARK_OK) return code;
   code = quark_activity(w->conn, &w->top.report, &w->top.activity, err);
   if (code == QUARK_OK) code = quark_setups(w->conn, w->top.setup, &w->top.setups, err);
@@ -219,11 +220,12 @@ int ctl_top(int argc, char **argv) {
     return EXIT_AGAIN;
   }
   w->options = &o;
-  w->top.endpoint = o.common.endpoint;
+  w->top.endpoint = w->where.endpoint;
   /* The user's patience is for the first answer; those of looks have to come soon, as keys wait for them. */
   int code = ctl_connect(&o.common, NULL, false, &w->conn);
   quark_close(w->conn);
   w->conn = NULL;
+  if (code == 0) code = ctl_where(o.common.endpoint, &w->where);
   if (code == 0) {
     look(w);
     if (o.common.json)

@@ -112,6 +112,7 @@ static void say_head(page_t *page, const ctl_top_t *top) {
   say(page, "%s   quarkd %s at %s   %s   up %s   pid %" PRIu64, time_text, r->version,
       top->endpoint, top->lost ? "no answer" : quark_state_name(r->state), span(up, r->uptime),
       r->pid);
+  if (*r->trouble) say(page, "trouble: %s", r->trouble);
   if (*r->phase) say(page, "%s: %" PRIu64 " of %" PRIu64, r->phase, r->phase_done, r->phase_total);
 }
 

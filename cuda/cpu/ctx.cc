@@ -1,12 +1,12 @@
 #include "cuda/cpu/ctx.h"
 
-#include <inttypes.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "daemon/base/room.h"
 
 namespace {
 
@@ -43,26 +43,28 @@ void cpu_model(char *name, size_t size) {
   fclose(f);
 }
 
-int64_t physical_memory() {
-  return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+/* Of small pieces only the sum is looked at: limits do not change while an engine runs. */
+int64_t most_memory() {
+  static const int64_t limit = [] {
+    qk_room_t room;
+    qk_room_read("", &room);
+    return room.limit;
+  }();
+  return limit;
 }
 
-/* With what the kernel would give up of its caches. */
-int64_t available_memory() {
-  int64_t kib = 0;
-  char line[128];
-  FILE *f = fopen("/proc/meminfo", "r");
-  while (f != NULL && fgets(line, sizeof line, f) != NULL)
-    if (sscanf(line, "MemAvailable: %" SCNd64 " kB", &kib) == 1) break;
-  if (f != NULL) fclose(f);
-  return kib > 0 ? kib << 10 : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+/* Whether a cgroup or a batch system would kill us for it. */
+bool goes_beyond(size_t bytes) {
+  qk_room_t room;
+  qk_room_read("", &room);
+  return room.bounded && bytes > (size_t)room.free;
 }
 
-/* NULL where the machine has not so much: the kernel would promise it all the same, and later kill. */
+/* NULL where there is not so much: the kernel would promise it all the same, and later kill. */
 void *host_memory(const qk_ops_ctx_t *ctx, size_t bytes) {
   void *p = NULL;
-  if (bytes > (size_t)(physical_memory() - ctx->allocated)) return NULL;
   const bool large = bytes >= large_page;
+  if ((int64_t)bytes > most_memory() - ctx->allocated || (large && goes_beyond(bytes))) return NULL;
   if (posix_memalign(&p, large ? large_page : alignment, bytes > 0 ? bytes : 1) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
   if (large) madvise(p, bytes, MADV_HUGEPAGE); /* a wish: small pages serve too */
@@ -98,8 +100,11 @@ void qk_cpu_memory::close(qk_ops_ctx_t *ctx) {
 qk_status_t qk_cpu_memory::info(qk_ops_ctx_t *, qk_device_info_t *info) {
   memset(info, 0, sizeof *info);
   cpu_model(info->name, sizeof info->name);
-  info->memory_total = physical_memory();
-  info->memory_free = available_memory();
+  qk_room_t room;
+  qk_room_read("", &room);
+  info->memory_total = room.limit;
+  info->memory_free = room.free;
+  snprintf(info->memory_by, sizeof info->memory_by, "%s", room.by);
   info->threads = omp_get_max_threads();
   return QK_OK;
 }
@@ -111,7 +116,7 @@ qk_status_t qk_cpu_memory::alloc(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
   if (p == NULL)
     return qk_ctx_fail(ctx, QK_DEVICE_MEMORY,
                        "alloc of %zu bytes: no memory (%lld of %lld bytes held)", bytes,
-                       (long long)ctx->allocated, (long long)physical_memory());
+                       (long long)ctx->allocated, (long long)most_memory());
   qk_ctx_hold(ctx, p, bytes);
   *ptr = p;
   return QK_OK;

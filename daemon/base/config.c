@@ -90,10 +90,22 @@ static int parse_choice(const char *text, const char *form) {
   }
 }
 
+/* As it may be given: sizes with the greatest suffix that keeps them whole. */
+static const char *print_limit(const qk_config_row_t *row, double limit, char out[32]) {
+  const char *suffix = "\0KMGT";
+  while (type_of(row) == QK_CONFIG_SIZE && limit != 0 && suffix[1] && fmod(limit, 1024) == 0) {
+    limit /= 1024;
+    suffix++;
+  }
+  snprintf(out, 32, "%.12g%.1s", limit, suffix);
+  return out;
+}
+
 static qk_status_t outside(const qk_config_row_t *row, const char *where, const char *text,
                            qk_err_t *err) {
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = %.80s: must be %.12g .. %.12g", where, row->key,
-                 text, row->min, row->max);
+  char min[32], max[32];
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = %.80s: must be %s .. %s", where, row->key, text,
+                 print_limit(row, row->min, min), print_limit(row, row->max, max));
 }
 
 static qk_status_t set_string(qk_config_t *config, int i, const char *where, const char *text,
@@ -115,6 +127,10 @@ static qk_status_t set_string(qk_config_t *config, int i, const char *where, con
   return QK_OK;
 }
 
+static bool has_blank(const char *text) {
+  return strpbrk(text, " \t\r\n\v\f") != NULL;
+}
+
 static qk_status_t set_number(const qk_config_row_t *row, void *value, const char *where,
                               const char *text, qk_err_t *err) {
   int64_t integer = 0;
@@ -123,10 +139,11 @@ static qk_status_t set_number(const qk_config_row_t *row, void *value, const cha
                 ? parse_double(text, &real)
                 : parse_integer(text, type_of(row) == QK_CONFIG_SIZE, &integer);
   if (!ok) {
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": not %s", where, row->key, text,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": not %s%s", where, row->key, text,
                    type_of(row) == QK_CONFIG_DOUBLE ? "a finite number"
                    : type_of(row) == QK_CONFIG_SIZE ? "a size in bytes (suffix K, M, G, T)"
-                                                    : "an integer");
+                                                    : "an integer",
+                   has_blank(text) ? ": take the blanks away" : "");
   }
   const double v = type_of(row) == QK_CONFIG_DOUBLE ? real : (double)integer;
   if (row->min < row->max && (v < row->min || v > row->max)) return outside(row, where, text, err);
@@ -189,9 +206,11 @@ bool qk_config_given(const qk_config_t *config, const char *key) {
 
 static void describe(const qk_config_row_t *row, char *out, size_t size) {
   int n = snprintf(out, size, "%s", row->help);
-  char note[128] = "";
+  char note[128] = "", min[32], max[32];
   const bool bounded = row->min < row->max && type_of(row) != QK_CONFIG_STRING;
-  if (bounded) snprintf(note, sizeof note, "%.9g .. %.9g", row->min, row->max);
+  if (bounded)
+    snprintf(note, sizeof note, "%s .. %s", print_limit(row, row->min, min),
+             print_limit(row, row->max, max));
   if (row->initial != NULL && *row->initial != '\0') {
     snprintf(note + strlen(note), sizeof note - strlen(note), "%sdefault %.40s",
              bounded ? "; " : "", row->initial);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,33 @@ qk_status_t qk_file_put(int fd, const void *data, int64_t bytes, qk_err_t *err) 
     bytes -= n;
   }
   return QK_OK;
+}
+
+/* False with errno. */
+static bool copy_bytes(int from, int to) {
+  char buffer[65536];
+  for (ssize_t n; (n = read(from, buffer, sizeof buffer)) != 0;)
+    if (n < 0 || write(to, buffer, (size_t)n) != n) return false;
+  return fsync(to) == 0;
+}
+
+qk_status_t qk_file_copy(const char *from, const char *to, qk_err_t *err) {
+  const int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int out = in >= 0 ? open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+  qk_status_t status = QK_OK;
+  if (out < 0 || !copy_bytes(in, out))
+    status = qk_fail(err, QK_IO_ERROR, "copying %s to %s: %s", from, to, strerror(errno));
+  if (in >= 0) close(in);
+  if (out >= 0) close(out);
+  return status;
+}
+
+qk_status_t qk_file_sync(const char *path, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || fsync(fd) != 0) status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return status;
 }
 
 void qk_file_sync_folder(const char *path) {

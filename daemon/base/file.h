@@ -20,6 +20,13 @@ enum { QK_FILE_PATH = 4096 }; /* bytes of a path with its end */
 /* All bytes, whatever interrupts. */
 qk_status_t qk_file_put(int fd, const void *data, int64_t bytes, qk_err_t *err);
 
+/* A new file with the bytes of another, brought to the disk; mode 0600. QK_IO_ERROR: also where it
+ * is there. */
+qk_status_t qk_file_copy(const char *from, const char *to, qk_err_t *err);
+
+/* Brings what a file holds to the disk. */
+qk_status_t qk_file_sync(const char *path, qk_err_t *err);
+
 /* Brings the folder of `path` to the disk, so that a rename in it lasts. */
 void qk_file_sync_folder(const char *path);
 

@@ -17,9 +17,9 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/version.h"
-#include "daemon/engine/launch.h"
-#include "daemon/engine/report.h"
-#include "daemon/engine/worker.h"
+#include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/serve/report.h"
+#include "daemon/engine/serve/worker.h"
 #include "proto/limits.h"
 
 typedef struct options {

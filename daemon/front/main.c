@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -37,6 +38,15 @@ static void raise_descriptors(void) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* libzmq numbers the peers of a socket from rand() on. Begun in the same way by every process, the
+ * routing ids of those to come could be claimed by others. */
+static bool seed_routing_ids(void) {
+  unsigned seed;
+  if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) return false;
+  srand(seed);
+  return true;
+}
+
 int main(int argc, char **argv) {
   int exit_code = 0;
   qk_settings_t settings;
@@ -51,10 +61,11 @@ int main(int argc, char **argv) {
   share_cores();
   raise_descriptors();
   qk_server_t *server = qk_malloc(sizeof *server);
-  if (server) {
+  const bool seeded = seed_routing_ids();
+  if (server && seeded) {
     exit_code = qk_server_run(server, &settings);
   } else {
-    qk_error("server", "no memory");
+    qk_error("server", server ? "getrandom gives no random bytes" : "no memory");
     exit_code = 75;
   }
   qk_free(server);

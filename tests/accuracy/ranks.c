@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauss.h"
-#include "daemon/engine/link_smear.h"
+#include "daemon/engine/gauge/link_smear.h"
+#include "daemon/engine/hadron/gauss.h"
 #include "tests/support/rig.h"
 
 static void line(const qk_rig_t *rig, const char *what, double value) {

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/contract.h"
-#include "daemon/engine/gauss.h"
-#include "daemon/engine/link_smear.h"
+#include "daemon/engine/gauge/link_smear.h"
+#include "daemon/engine/hadron/contract.h"
+#include "daemon/engine/hadron/gauss.h"
 #include "tests/support/rig.h"
 
 enum { NT = 8, STEPS = 5 };

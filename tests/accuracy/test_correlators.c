@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/contract.h"
+#include "daemon/engine/hadron/contract.h"
 #include "tests/support/rig.h"
 
 enum { PAIRS = 256, NUCLEON = PAIRS, DELTA, CHANNELS };

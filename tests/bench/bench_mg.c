@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/mg_text.h"
+#include "daemon/engine/multigrid/mg_text.h"
 #include "tests/support/mg_rig.h"
 
 enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, MOST_SETS = 16 };

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/engine/mg_file.h"
+#include "daemon/engine/checkpoint/mg_file.h"
 #include "tests/support/rig.h"
 
 typedef struct options {

@@ -58,7 +58,7 @@ class Daemon:
                 sys.exit('quarkd has left with %d' % self.process.returncode)
             time.sleep(0.05)
         with open(self.endpoint_file, encoding='utf-8') as f:
-            self.endpoint = f.read().strip()
+            self.endpoint = f.readline().strip()
         self.status = self.quarkctl('status', '--json')
 
     def start(self, *args):

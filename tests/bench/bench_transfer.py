@@ -21,7 +21,8 @@ import numpy as np                 # noqa: E402
 
 class Options(ctypes.Structure):
     _fields_ = [('timeout_ms', ctypes.c_uint32), ('reconnect_ms', ctypes.c_uint32), ('client_id', ctypes.c_void_p),
-                ('keep_session', ctypes.c_bool), ('user', ctypes.c_char_p), ('program', ctypes.c_char_p), ('local', ctypes.c_bool)]
+                ('keep_session', ctypes.c_bool), ('user', ctypes.c_char_p), ('program', ctypes.c_char_p), ('local', ctypes.c_bool),
+                ('rest', ctypes.c_uint64 * 8)]
 
 
 class Params(ctypes.Structure):

@@ -5,7 +5,7 @@
 #ifndef QK_TESTS_FUZZ_GAUGE_H
 #define QK_TESTS_FUZZ_GAUGE_H
 
-#include "daemon/engine/gauge_format.h"
+#include "daemon/engine/gauge/gauge_format.h"
 
 typedef qk_status_t fuzz_gauge_fn(const qk_gauge_file_t *file, qk_gauge_info_t *info,
                                   qk_err_t *err);

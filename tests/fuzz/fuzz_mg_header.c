@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "daemon/engine/mg_header.h"
+#include "daemon/engine/checkpoint/mg_header.h"
 
 static void try(const uint8_t *bytes) {
   qk_mg_header_t h;

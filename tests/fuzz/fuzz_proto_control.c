@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/job.h"
+#include "daemon/front/job/job.h"
 #include "proto/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

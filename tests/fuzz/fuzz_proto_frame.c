@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/job.h"
+#include "daemon/front/job/job.h"
 #include "proto/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -48,6 +48,7 @@ static void odd_lime(void) {
       {"scidac-private-record-xml",
        "<precision>F</precision><colors>3</colors><datacount>4</datacount>"},
       {"scidac-checksum", "<suma>0</suma><sumb>0</sumb>"},
+      {"scidac-checksum", "<suma>0x1c231a18</suma><sumb>0x0</sumb>"},
       {"scidac-record-xml", "<usqcdInfo><plaq>0.5</plaq></usqcdInfo>"},
       {"xlf-info", "plaquette = 5.710770e-01\n trajectory nr = 200\n"},
   };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/engine/mg_header.h"
+#include "daemon/engine/checkpoint/mg_header.h"
 
 static void save(const char *folder, const qk_mg_header_t *h) {
   char path[4096];

@@ -206,6 +206,7 @@ static void save_requests(void) {
   load.boundary = "1,1,1,0.5pi";
   load.solver = "mg";
   load.precision = "half";
+  load.has_ignore_checksum = load.ignore_checksum = 1;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &load;
   save_client("legal-load", &m);

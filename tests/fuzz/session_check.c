@@ -35,12 +35,14 @@ static bool crowded; /* what had been released is there again, besides what came
 /* What the jobs for a setup add up to. */
 typedef struct load {
   const qk_mount_t *mount;
-  int64_t jobs, open, suspects;
+  int64_t jobs, open, suspects, waiting;
 } load_t;
 
 /* What all jobs add up to. */
 typedef struct sums {
-  int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued;
+  int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued,
+      promised;
+  bool spools;
   load_t load[MOUNTS];
   int loads;
 } sums_t;
@@ -154,14 +156,18 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   t->unheard = false;
 }
 
-/* Exactly what has ended was told; settled: what is known is in the journal. */
+/* Exactly what has ended was told, except what its client acknowledged before. settled: the journal
+ * has everything. */
 static void check_results(const qk_session_t *session, const qk_job_t *job, bool settled) {
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     const bool ended = rhs->state >= QK_RHS_ENDED;
     const told_t *t = find(session, job->request, i);
     if (!t) return;
-    if (ended && settled && !lossy) QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
+    const bool unasked =
+        rhs->state == QK_RHS_ACKED && t->status == UINT32_MAX; /* it did not wait */
+    if (ended && settled && !lossy && !unasked)
+      QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
     if (!ended) QK_ASSERT(t->status == UINT32_MAX);
   }
 }
@@ -188,7 +194,7 @@ void check_unheard(const qk_server_t *server) {
 static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   const qk_job_t *job = rhs->job;
   const bool queued = rhs->state == QK_RHS_QUEUED, running = rhs->state == QK_RHS_RUNNING;
-  QK_ASSERT(qk_link_alone(&rhs->queue.link) == !queued);
+  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == queued);
   QK_ASSERT(qk_link_alone(&rhs->send) || rhs->solution);
   QK_ASSERT(!rhs->spilled || rhs->outcome.written);
   if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
@@ -206,7 +212,7 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
   sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
   sum->queued += queued;
-  sum->plain_queued += queued && rhs->losses == 0;
+  sum->plain_queued += queued && rhs->losses == 0 && rhs->wait_until == 0;
   sum->running += running;
   sum->sending += !qk_link_alone(&rhs->send);
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
@@ -230,7 +236,8 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     running += rhs->state == QK_RHS_RUNNING;
     ended += rhs->state >= QK_RHS_ENDED;
     acked += rhs->state == QK_RHS_ACKED;
-    load->suspects += rhs->state == QK_RHS_QUEUED && rhs->losses > 0;
+    load->suspects += rhs->state == QK_RHS_QUEUED && rhs->losses > 0 && rhs->wait_until == 0;
+    load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
@@ -240,6 +247,11 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   sum->budget += job->overhead;
   sum->open += job->nrhs - ended;
   sum->holds += job->holds;
+  sum->promised += job->promised;
+  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || job->contraction || ended == job->nrhs)
+    QK_ASSERT(job->promised == 0);
+  else if (sum->spools)
+    QK_ASSERT(job->promised == (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes));
 }
 
 static void check_session(const qk_session_t *session, bool settled, sums_t *sum) {
@@ -321,6 +333,7 @@ static void check_mounts(const qk_server_t *server, sums_t *sum) {
     const load_t *load = &sum->load[i];
     const qk_mount_t *mount = load->mount;
     QK_ASSERT(mount->open == load->open && length(&mount->suspects) == load->suspects);
+    QK_ASSERT(length(&mount->waiting) == load->waiting);
     QK_ASSERT(mount->holds == load->jobs + (mount->lane >= 0));
     QK_ASSERT(mount->lane >= 0 || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(mount->open_digits) < 1e-6);
@@ -335,13 +348,14 @@ static uint64_t ended(const qk_server_t *server) {
 void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   static sums_t sum;
   const bool settled = qk_journal_clean(server->journal);
-  sum = (sums_t){0};
+  sum = (sums_t){.spools = server->spool};
   check_unheard(server);
   for (int i = 0; i < server->sessions.count; i++)
     check_session(server->sessions.at[i], settled, &sum);
   for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next) {
     const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-    QK_ASSERT(!job->session && job->forgotten && (job->running > 0 || job->holds > 0));
+    QK_ASSERT(!job->session && job->forgotten &&
+              (job->running > 0 || job->holds > 0 || !qk_link_alone(&job->leaving)));
     check_job(job, &sum);
   }
   QK_ASSERT(server->budget.used == sum.budget);
@@ -352,6 +366,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(length(&server->downloads) == sum.sending);
   QK_ASSERT(qk_dispatch_running(server) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
+  QK_ASSERT(sum.promised == server->promised);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
   check_mounts(server, &sum);
   check_users(server, &sum);

@@ -413,6 +413,8 @@ static void raw(int i, tape_t *tape) {
   uint8_t bytes[RAW];
   const size_t n = tape_byte(tape);
   for (size_t k = 0; k < n; k++) bytes[k] = tape_byte(tape);
+  if (how % 32 == 31) world_reconnect(WORLD_CONTROL, i);
+  if (how % 32 == 30) world_reconnect(WORLD_DATA, CLIENT_PEER_DATA + i);
   if (how % 4 == 0)
     engine_says(i, bytes, n, 1 + how / 128);
   else if (how % 4 == 1)

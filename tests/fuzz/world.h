@@ -27,6 +27,9 @@ void world_begin(void);
 double world_now(void);
 /* A message for the front, of so many parts, from a peer 0 .. 255; lost where nobody listens. */
 void world_say(world_channel_t channel, int peer, const void *data, size_t bytes, int parts);
+/* By which the peer speaks; from now on by another one with the same routing id. */
+uint64_t world_connection(world_channel_t channel, int peer);
+void world_reconnect(world_channel_t channel, int peer);
 bool world_readable(const void *socket);
 bool world_waiting(void);       /* a message on WORLD_CONTROL */
 bool world_unheard(int engine); /* something that it has said */
@@ -69,6 +72,8 @@ void world_forget_memory(void);
 /* Bytes of shared memory that a front has; from now on, whether there is room for more. */
 int64_t world_fields(void);
 void world_fill_memory(bool full);
+/* There is room, and the disk can be read and written; false: it was so. */
+bool world_mend(void);
 /* Writes into the object of that name, where there is one, what no other has. */
 void world_stamp(const char *name);
 

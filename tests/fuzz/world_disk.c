@@ -16,6 +16,8 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
+#include "daemon/base/room.h"
+#include "daemon/front/state/strays.h"
 #include "tests/fuzz/world.h"
 
 enum { WORKS = 1 << 12, FOLDER = 64 };
@@ -145,6 +147,23 @@ int clock_gettime(clockid_t clock, struct timespec *t) {
   return 0;
 }
 
+/* ---- room.h -------------------------------------------------------------------------------- */
+
+void qk_room_read(const char *root, qk_room_t *room) {
+  (void)root;
+  *room = (qk_room_t){.limit = 1ll << 42, .free = 1ll << 41, .by = "the machine"};
+}
+
+void qk_room_group(const char *root, long pid, char group[QK_ROOM_PATH]) {
+  (void)root, (void)pid;
+  group[0] = '\0';
+}
+
+int64_t qk_room_kills(const char *group) {
+  (void)group;
+  return 0;
+}
+
 /* ---- shm.h ----------------------------------------------------------------------------------- */
 
 void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
@@ -206,6 +225,7 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
     return qk_fail(err, QK_NOT_FOUND, "%s of %zu bytes", name, bytes);
   *l = found->next;
   *shm = add(space, name, bytes, found->fd);
+  (*shm)->stays = true;
   free(found);
   QK_ASSERT(sscanf(name + 1 + strlen(space->prefix), "%llu", &number) == 1);
   if (number >= space->next) space->next = number + 1;
@@ -232,6 +252,15 @@ void world_stamp(const char *name) {
   const object_t *o = find_live(name);
   disk.stamp++;
   if (o) memcpy(o->shm.data, &disk.stamp, sizeof disk.stamp);
+}
+
+uint8_t *qk_shm_data(qk_shm_t *shm, qk_err_t *err) {
+  (void)err;
+  return shm->data;
+}
+
+void qk_shm_unmap(qk_shm_t *shm) {
+  (void)shm;
 }
 
 int qk_shm_open(const qk_shm_t *shm, int flags) {
@@ -261,7 +290,7 @@ void qk_shm_destroy(qk_shm_t *shm) {
     qk_free(shm->data);
   else
     munmap(shm->data, shm->bytes);
-  if (shm->space->leave)
+  if (shm->space->leave && shm->stays)
     leave(o);
   else if (o->fd >= 0)
     close(o->fd);
@@ -278,7 +307,7 @@ void qk_shm_space_close(qk_shm_space_t *space) {
 
 int64_t qk_shm_free_bytes(const qk_shm_space_t *space) {
   (void)space;
-  return 1ll << 40;
+  return disk.full ? 0 : 1ll << 40;
 }
 
 int qk_shm_sweep(const qk_shm_space_t *space) {
@@ -288,6 +317,22 @@ int qk_shm_sweep(const qk_shm_space_t *space) {
   world_forget_memory();
   return n;
 }
+
+/* ---- strays.h ------------------------------------------------------------------------------ */
+
+void qk_strays_note(const qk_shm_space_t *space, const char *dir, int lock, uint64_t front) {
+  (void)space, (void)dir, (void)lock, (void)front;
+}
+
+void qk_strays_forget(const qk_shm_space_t *space) {
+  (void)space;
+}
+
+void qk_strays_sweep(uv_loop_t *loop, const qk_shm_space_t *space) {
+  (void)loop, (void)space;
+}
+
+/* -------------------------------------------------------------------------------------------- */
 
 void world_forget_memory(void) {
   for (left_t *l; (l = disk.left) != NULL;) {
@@ -303,4 +348,10 @@ int64_t world_fields(void) {
 
 void world_fill_memory(bool full) {
   disk.full = full;
+}
+
+bool world_mend(void) {
+  const bool was_bad = disk.full || disk.broken;
+  disk.full = disk.broken = false;
+  return was_bad;
 }

@@ -2,9 +2,10 @@
 
 Needs python3-zmq, python3-protobuf and protoc. Import fails where one is missing.
 """
+import contextlib
+import glob
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,7 @@ class Engine:
 
     def __init__(self, binary, ranks=1, options=(), wrapper=(), env=None, last_env=None):
         """env: of all ranks; last_env: of the last one alone."""
+        self.binary = binary
         self.dir = tempfile.mkdtemp(prefix='qk-engine-')
         self.context = zmq.Context()
         self.endpoint = 'ipc://%s/front' % self.dir
@@ -156,7 +158,7 @@ class Engine:
 
     def done(self, count=1):
         """{ticket: SlotDone} of the next `count` slots that end."""
-        ends = [self.expect('slot_done', skip=('slot_progress',)) for _ in range(count)]
+        ends = [self.expect('slot_done', skip=('slot_progress', 'multigrid')) for _ in range(count)]
         return {e.ticket: e for e in ends}
 
     def solve(self, b, slot=0, dtype=qk.DTYPE_F64, **more):
@@ -201,6 +203,12 @@ class Engine:
         self.send(stop=pb.Stop())
         return self.wait()
 
-    def terminate(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.wait()
+    def ranks(self):
+        """The processes of the engine, without what has started them."""
+        found = []
+        for path in glob.glob('/proc/[0-9]*/cmdline'):
+            with contextlib.suppress(OSError), open(path, 'rb') as f:
+                words = f.read().decode(errors='replace').split('\0')
+                if words[0] == self.binary and self.endpoint in words:
+                    found.append(int(path.split('/')[2]))
+        return sorted(found)

@@ -7,12 +7,14 @@ contraction's first channel is its action in the same way; its numbers are `corr
 With csw, x = (2 + csw) b. A gauge of the form builtin:fake:WORD... does what its words say: refuse=STATUS, needs=FILE, wait=FIFO (until it is
 written to), digest=NUMBER, die (while loading). FAKE_ROOM is a folder in which no more than FAKE_ENGINES engines find room: others are refused for want of memory.
 FAKE_LOAD in the environment says what LOAD meets: ok, refuse (LOAD_FAILED), mute (no answer), save (a checkpoint that takes its time), or a
-digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, or the checkpoint, waits until it is written to.
+digest by generation (change). FAKE_BEFORE is the number of engines that fronts before this one have had. FAKE_GO names a fifo: a refusal, the checkpoint, or a solve
+with WHEN_TOLD waits until it is written to.
 FAKE_BULK is how many bytes its plan of memory has. FAKE_ADOPT says that it outlives its front, for 60 s, and what ADOPT meets: yes, mute (no answer),
 version (HELLO of another one), die, or fatal (FATAL in place of HELLO). FAKE_SAYS is written to stderr at the start.
 QK_PROTO_PY in the environment is the folder of the generated modules.
 """
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -27,7 +29,7 @@ import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
 SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
-    HOLD_ONCE = range(1, 14)
+    HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST = range(1, 18)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
 
@@ -120,11 +122,11 @@ class FakeEngine:
         open(os.path.join(folder, str(os.getpid())), 'w', encoding='utf-8').close()
         return True
 
-    def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None):
+    def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None, text=None, count=(3, 6)):
         self.send(slot_done=pb.SlotDone(
             slot=fill.slot if slot is None else slot, ticket=fill.ticket if ticket is None else ticket, status=status,
-            true_residual=fill.tol / 2 if residual is None else residual, iterations=3, applications=6, seconds=0.01,
-            written=written, norm_b=1, norm_x=2))
+            true_residual=fill.tol / 2 if residual is None else residual, iterations=count[0], applications=count[1], seconds=0.01,
+            written=written, norm_b=1, norm_x=2, text=text))
 
     def solve(self, fill):
         count = int(np.prod(self.dims)) * 12
@@ -141,7 +143,21 @@ class FakeEngine:
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
-            np.memmap('/dev/shm' + fill.shm_out, x.dtype, 'r+')[...] = fill.factor * x
+            with open('/dev/shm' + fill.shm_out, 'r+b') as f:
+                f.write((fill.factor * x).astype(x.dtype).tobytes())
+
+    def solve_or_say(self, fill):
+        """Whether there was room for the solution."""
+        try:
+            if fill.max_iter == NO_ROOM:
+                raise OSError(errno.ENOSPC, 'as the test wants')
+            self.solve(fill)
+        except OSError as e:
+            if e.errno != errno.ENOSPC:
+                raise
+            self.done(fill, status=400, written=False, text='/dev/shm is full: give it more room, or lower --max-memory')
+            return False
+        return True
 
     def fill(self, fill):
         action = fill.max_iter
@@ -151,11 +167,23 @@ class FakeEngine:
             print('2026-01-02T03:04:05.678Z error quark assert: x.c:7: assertion failed', file=sys.stderr)
             print('2026-01-02T03:04:05.679Z info quark worker: goes on\n-----', file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
+        elif action == GORGE:  # takes memory until there is none
+            taken = []
+            while True:
+                taken.append(np.ones(1 << 20))
         elif action == STALL:
             threading.Event().wait()
+        elif action == WHEN_TOLD:
+            with open(os.environ['FAKE_GO'], encoding='utf-8'):
+                pass
+            self.solve(fill)
+            self.done(fill)
         elif action == OVERSTATE:
             self.solve(fill)
             self.done(fill, residual=0.5)
+        elif action == BOAST:
+            self.solve(fill)
+            self.done(fill, count=(2 ** 64 - 1, 2 ** 64 - 1))
         elif action == STALE_TICKET:
             self.done(fill, status=203, ticket=fill.ticket + 1000, written=False)
             self.solve(fill)
@@ -175,8 +203,8 @@ class FakeEngine:
                     self.send(slot_progress=pb.SlotProgress(slot=fill.slot, ticket=fill.ticket, iterations=i, residual=1 / (i + 1)))
                 self.held[fill.slot] = fill
                 return
-            self.solve(fill)
-            self.done(fill)
+            if self.solve_or_say(fill):
+                self.done(fill)
 
     def cancel(self, cancel):
         fill = self.held.get(cancel.slot)

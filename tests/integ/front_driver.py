@@ -100,8 +100,12 @@ class Daemon:
             hits = [m for m in (re.search(pattern, line) for line in self.lines) if m]
             return hits[count - 1] if len(hits) >= count else None
         with self.news:
-            assert self.news.wait_for(lambda: found() or self.ended, TIMEOUT), 'no line with ' + pattern
+            assert self.news.wait_for(lambda: found() or self.ended, TIMEOUT), 'no line with %s after %s' % (pattern, self.said())
             return found()
+
+    def said(self):
+        """The end of the log, for a test that fails."""
+        return ''.join(self.lines[-40:]) + ('and quarkd has ended' if self.ended else '')
 
     def __enter__(self):
         return self
@@ -110,7 +114,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.terminate()
             if self.log('draining'):
-                self.process.terminate()  # the second one stops it at once
+                self.process.send_signal(signal.SIGINT)  # the second one stops it at once
         try:
             self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -150,10 +154,10 @@ class Daemon:
 
 class Client:
     """One client id with its two sockets. curve: the public key of the server, public and secret key of the client, as
-    daemon.curve where it is None."""
+    daemon.curve where it is None. routing_id: one of its own for both sockets."""
 
-    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None):
-        self.daemon = daemon
+    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None, routing_id=None):
+        self.daemon, self.routing_id = daemon, routing_id
         self.curve = daemon.curve if curve is None else curve
         self.client_id = client_id or os.urandom(16)
         self.request = 0
@@ -170,6 +174,8 @@ class Client:
     def _socket(self):
         s = self.daemon.context.socket(zmq.DEALER)
         s.setsockopt(zmq.LINGER, 0)
+        if self.routing_id:
+            s.setsockopt(zmq.ROUTING_ID, self.routing_id)
         if self.curve:
             s.curve_serverkey, s.curve_publickey, s.curve_secretkey = self.curve
         return s
@@ -187,12 +193,14 @@ class Client:
     # ---- messages
 
     def send(self, **body):
+        if 'goodbye' in body:
+            self.control.setsockopt(zmq.LINGER, 5000)  # it goes out, although the socket is closed at once
         self.control.send(qk.ClientMessage(**body).SerializeToString())
 
     def receive(self):
         if self.later:
             return self.later.pop(0)
-        assert self.control.poll(int(1e3 * TIMEOUT)), 'no message from quarkd'
+        assert self.control.poll(int(1e3 * TIMEOUT)), 'no message from quarkd after ' + self.daemon.said()
         m = qk.ServerMessage.FromString(self.control.recv())
         name = m.WhichOneof('body')
         return name, getattr(m, name)
@@ -294,7 +302,7 @@ class Client:
 
     def chunk(self):
         """The next data message, checked, as a dict with its payload."""
-        assert self.data.poll(int(1e3 * TIMEOUT)), 'no data from quarkd'
+        assert self.data.poll(int(1e3 * TIMEOUT)), 'no data from quarkd after ' + self.daemon.said()
         message = self.data.recv()
         names = ('magic', 'version', 'kind', 'request', 'rhs', 'chunk_bytes', 'field_bytes', 'offset', 'chunk_checksum', 'field_checksum')
         head = dict(zip(names, struct.unpack('<4sHHQIIQQQQ', message[:56])))

@@ -195,7 +195,7 @@ def words_of_an_adopted_engine(case):
         with front() as d, Client(d) as c:
             check_solve(case, c)
             assert d.log('channel: the front has gone: waiting 30 s for another one')
-            os.kill(d.status().engine.pid, signal.SIGTERM)
+            os.kill(d.status().engine.pid, signal.SIGKILL)
             assert d.log('engine lost: it ended')
             assert d.log('ready: ', 2)
             check_solve(case, c)

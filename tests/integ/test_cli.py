@@ -2,6 +2,7 @@
 
 Solutions are judged by the numpy oracle, files by h5py.
 """
+import contextlib
 import os
 import re
 import resource
@@ -313,6 +314,9 @@ def a_missed_tolerance_is_told_and_exits_65(case):
         x = read_field(out)
         b = ref.point_source(case.op, 0, 0)
         assert abs(case.residual(x[0], b) - done.json['rhs'][0]['true_residual']) < 1e-12
+        worst = max(r['true_residual'] for r in done.json['rhs'])
+        done = d.ctl('propagator', '--source=point:0,0,0,0', '--max-iter=2', '--out', d.path('q.h5'))
+        assert '0 of 12 converged, largest residual %.3g, ' % worst in done.out, done
         done = d.ctl('correlator', out)
         assert done.code == DATA and 'NOT_CONVERGED' in done.err, done
 
@@ -423,6 +427,17 @@ def cancel_ends_the_requests_of_another_process(case):
         stuck.proceed()
         code, out, err = stuck.finish()
         assert code == AGAIN and not os.path.exists(d.path('p.h5')), (code, out, err)
+
+
+@tap.test
+def what_is_waited_for_is_free_for_the_next_daemon(case):
+    """Its port and its state folder."""
+    listen = 'tcp://127.0.0.1:0'
+    with tempfile.TemporaryDirectory() as state, contextlib.ExitStack() as stack:
+        for _ in range(5):
+            d = stack.enter_context(case.daemon('--state', state, listen=listen))
+            assert d.ctl('shutdown', '--wait').code == 0, d.log
+            listen = d.endpoint
 
 
 @tap.test

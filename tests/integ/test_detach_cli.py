@@ -1,12 +1,15 @@
 """quarkctl --detach and fetch, with the real daemon: test_detach_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
+import contextlib
 import json
 import os
 import re
 import resource
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 from cli_case import (AGAIN, CONFIG, DATA, SHAPE, USAGE, Case, h5py, np, random_sources, read_field, ref, tap,  # noqa: E402
@@ -48,6 +51,12 @@ def contents(path):
         columns = f['columns'][...]
         return f['field'][...], attributes, {n: columns[n].tolist() for n in columns.dtype.names if n not in
                                              ('true_residual', 'iterations', 'seconds')}
+
+
+def read_all(fd):
+    os.set_blocking(fd, True)
+    while os.read(fd, 1 << 16):
+        pass
 
 
 def check_same(direct, fetched, limit=1e-8):
@@ -161,6 +170,50 @@ def what_is_detached_survives_a_killed_daemon(case):
                 assert done.code == 0, (done, d2.log)
                 x = read_field(d.path('x.h5'))
                 assert max(case.residual(x[i], b[i]) for i in range(3)) < 1.1e-10
+
+
+@tap.test
+def a_ticket_stays_until_the_daemon_has_heard(case):
+    """It is killed when the file is written and quarkctl prints, which waits for a pipe that is full."""
+    for comes_back in True, False:
+        with tempfile.TemporaryDirectory() as state, case.daemon('--state', state, '--engine-grace=0') as d:
+            d.expected = -signal.SIGKILL
+            left = d.ctl(*POINT, '--out', d.path('p.h5'), '--detach', '--json')
+            assert left.code == 0, left
+            ticket, out = left.json['ticket'], d.path('p.h5')
+            read, write = os.pipe()
+            os.set_blocking(write, False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(write, b' ')
+            os.set_blocking(write, True)
+            fetch = subprocess.Popen([case.quarkctl, 'fetch', ticket, '--json', '--timeout=%d' % (60 if comes_back else 1)], stdout=write,
+                                     stderr=subprocess.PIPE, text=True)
+            os.close(write)
+            while not os.path.exists(out):
+                assert fetch.poll() is None
+                threading.Event().wait(0.005)
+            d.process.kill()
+            d.process.wait()
+            drain = threading.Thread(target=read_all, args=(read,))
+            if comes_back:
+                with case.daemon('--state', state, '--listen=' + d.endpoint, '--listen-data=tcp://127.0.0.1:0') as again:
+                    again.wait_listening()
+                    drain.start()
+                    assert fetch.wait(LIMIT) == 0, fetch.stderr.read()
+                    assert not os.path.exists(ticket) and nothing_is_left(again)
+            else:
+                drain.start()
+                assert fetch.wait(LIMIT) == AGAIN
+                said = fetch.stderr.read()
+                assert 'has not said that it let go of the solutions' in said and ticket in said and os.path.exists(ticket), said
+                with case.daemon('--state', state) as again:
+                    again.wait_listening()
+                    done = again.ctl('fetch', ticket, '--endpoint', again.endpoint)
+                    assert done.code == 0 and not os.path.exists(ticket) and nothing_is_left(again), done
+            fetch.stderr.close()
+            drain.join()
+            os.close(read)
 
 
 @tap.test

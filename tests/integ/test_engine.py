@@ -407,11 +407,61 @@ def nan_and_zero_end_at_once(case):
             ends = e.done(3)
             bad, fine, zero = (ends[t] for t in tickets)
             assert bad.status == NAN_INPUT and not bad.written
+            assert bad.text == 'the source is NaN or Inf at x y z t = 0 1 2 3, spin 1, colour 2', bad.text
             assert zero.status == OK and zero.iterations == 0 and not vectors[5].read().any()
             assert fine.status == OK and np.array_equal(vectors[4].read(), alone)
         finally:
             for v in vectors:
                 v.__exit__()
+
+
+def far(case, seed, exponent):
+    return np.ldexp(case.random(seed).view(float), exponent).view(complex)
+
+
+@tap.test
+def sources_of_any_size_are_solved(case):
+    """To the bit of the one in the middle, times the power of two: with every solver, and norms and residual are told."""
+    solvers = [dict(solver='bicgstab'), dict(solver='cg'), dict(solver='gcr', inner='PRECISION_DOUBLE'), dict(solver='mg')]
+    for solver in solvers[:4 if case.ranks == 1 else 1]:
+        with case.loaded(slots=1, **solver) as e:
+            middle, said = e.solve(far(case, 24, 100))
+            assert said.status == OK and said.iterations > 0
+            for exponent in -900, -545, 520, 1000:
+                x, end = e.solve(far(case, 24, exponent))
+                assert end.status == OK and end.true_residual == said.true_residual > 0, (solver, exponent, end)
+                assert np.array_equal(x.view(float), np.ldexp(middle.view(float), exponent - 100)), (solver, exponent)
+                assert end.norm_b == np.ldexp(said.norm_b, exponent - 100), (solver, exponent, end)
+                assert abs(end.norm_x / np.ldexp(said.norm_x, exponent - 100) - 1) < 1e-12, (solver, exponent, end)
+
+
+@tap.test
+def what_numbers_cannot_hold_is_refused(case):
+    """Sources and solutions, with the number and its place."""
+    one = np.zeros(case.shape, complex)
+    one[1, 2, 3, 0, 3, 1] = 1j
+    there = 'at x y z t = 0 3 2 1, spin 3, colour 1'
+    with case.loaded(slots=2) as e:
+        for b, more, said in (
+                (one * 1e-305, {}, 'the source is too small: its norm is 1e-305, its largest number 1e-305 ' + there),
+                (case.random(3) * 1e304, dict(factor=1e5), 'the solution is too large: over 1.8e+308 at x y z t = '),
+                (one * 1e-200, dict(factor=1e-110), 'the solution is too small for f64: at most'),
+                (one * 1e-30, dict(dtype=qk.DTYPE_F32, factor=1e-20), 'the solution is too small for f32: at most'),
+                (one * 1e30, dict(dtype=qk.DTYPE_F32, factor=1e20), 'the solution is too large for f32: ')):
+            x, end = e.solve(b, **more)
+            assert (end.status, end.written) == (BAD_ARGUMENT, False) and end.text.startswith(said), (end, said)
+            assert not x.any()
+        x, end = e.solve(one, dtype=qk.DTYPE_F32)
+        assert end.status == OK and end.written and end.text == ''
+        # another basis than the solver's
+        one[1, 2, 3, 0, 3, 1] = np.nan
+        x, end = e.solve(one, basis=qk.BASIS_UKQCD)
+        assert end.status == NAN_INPUT and ' x y z t = 0 3 2 1, ' in end.text, end
+        assert end.text.endswith('(of the source in the basis degrand-rossi)'), end
+        # a source that is made of a solution
+        with Vector(case.shape, data=far(case, 25, -700)) as held:
+            x, end = e.generate(case.shape, qk.SOURCE_SEQUENTIAL, column=dict(gamma=15, t=2, spin=-1, colour=-1), shm_in=held.name)
+            assert end.status == OK and end.iterations > 0 and x.any(), end
 
 
 @tap.test
@@ -520,15 +570,33 @@ def nonsense_is_skipped(case):
 
 
 @tap.test
-def sigterm_stops_an_idle_and_a_busy_engine(case):
-    if case.ranks > 1:
-        raise tap.Skip('mpirun takes the signal')
-    with case.loaded() as e:
-        assert e.terminate() == 0
-    with case.endless() as e:
-        e.fill(0, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
-        e.expect('slot_progress')
-        assert e.terminate() == 0
+def signals_end_an_engine_only_when_its_front_has_gone(case):
+    """As a batch system sends them, to every process: SIGTERM is the front's to understand, the others mean nothing here."""
+    noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
+    for busy in (False, True):
+        with case.start(options=['--grace', '60000']) as e:
+            ranks = e.ranks()
+            assert len(ranks) == case.ranks and e.hello.pid in ranks, (ranks, e.hello.pid)
+            e.load(GAUGE, mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
+            e.ready()
+            with Vector(case.shape) as sink:
+                if busy:
+                    ticket = e.fill(0, shm_out=sink.name, **noise)
+                    e.expect('slot_progress')
+                for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGTERM):
+                    for pid in ranks:
+                        os.kill(pid, number)
+                if not busy:
+                    ticket = e.fill(0, shm_out=sink.name, **noise)
+                    e.expect('slot_progress')
+                e.send(cancel=pb.CancelSlot(slot=0, ticket=ticket))
+                assert e.done()[ticket].status == CANCELLED and e.ranks() == ranks
+                if busy:
+                    e.fill(0, shm_out=sink.name, **noise)
+                    e.expect('slot_progress')
+                e.socket.close()
+                os.kill(e.hello.pid, signal.SIGTERM)
+                assert e.wait() == 0
 
 
 @tap.test

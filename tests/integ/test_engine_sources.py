@@ -454,6 +454,27 @@ def bad_contractions_are_refused_by_name(case):
 
 
 @tap.test
+def correlators_that_no_double_holds_are_refused(case):
+    """Products of propagators that one holds; those of zeros, and zeros between others, are right."""
+    shape = case.shape
+    with case.loaded() as e, out_vector(case, 1, 1) as out:
+        for scale, said in ((1e-170, 'too small for f64'), (1e-155, 'too small for f64'), (1e170, 'is NaN or Inf'), (1e-120, ''), (0, '')):
+            vectors = [Vector(shape, data=scale * case.random(60 + i)) for i in range(12)]
+            try:
+                got, end = e.contract(vectors, out=out)
+            finally:
+                for v in vectors:
+                    v.__exit__()
+            assert end.status == (BAD_ARGUMENT if said else OK) and said in end.text, (scale, end)
+            assert said or (got.any() == (scale != 0)), scale
+        lone = np.zeros(shape, complex)
+        lone[0, 0, 0, 0, 0, 0] = 1
+        with Vector(shape, data=lone) as one, Vector(shape) as nothing:
+            _, end = e.contract([one] + 11 * [nothing], channels=[(qk.CHANNEL_MESON, 0, 15)], out=out)
+            assert end.status == OK, end
+
+
+@tap.test
 def memory_stays_where_it_was(case):
     """Once each kind of links has been smeared; then for any number of contractions and smeared sources."""
     specs = 'gauss:0.3,2', 'gauss:0.2,3+ape:0.5,1', 'gauss:0.2,3+stout:0.1,1'

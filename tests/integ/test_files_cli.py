@@ -74,6 +74,7 @@ def right_hand_sides_come_from_a_file_of_the_daemon(case):
         assert np.allclose(read_field(d.path('y.h5')), x, rtol=0, atol=1e-8 * np.abs(x).max())
         done = d.ctl('solve', '--source=file:' + p.path('b.raw'), '--out', d.path('z.h5'), '--json')
         assert done.code == DATA and [r['status'] for r in done.json['rhs']] == ['BAD_ARGUMENT'] and done.json['out'] is None, done
+        assert done.json['rhs'][0]['true_residual'] is None, done  # there was no solve
         assert 'b.raw has %d bytes, not %d' % (b.nbytes, b.nbytes // 3) in done.json['rhs'][0]['text'], done
         done = d.ctl('solve', '--source=file:/etc/passwd', '--out', d.path('z.h5'))
         assert done.code == DATA and 'below none of the file-roots' in done.err and not os.path.exists(d.path('z.h5')), done

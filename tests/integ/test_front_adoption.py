@@ -164,7 +164,7 @@ def one_that_does_not_answer_as_it_should_is_ended(case):
                      ('die', 'x.c:7: assertion failed')):
         with State(case) as state, state.fronts(FAKE_ADOPT=how) as front:
             pid = left_by(front)
-            with front('--engine-timeout', '1') as d:
+            with front(*(['--engine-timeout', '4'] if how == 'mute' else [])) as d:
                 assert d.log('is not adopted: .*' + why), d.lines
                 assert not fake.lives(pid)
                 s = d.status()

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 import tap  # noqa: E402
@@ -309,6 +310,8 @@ def what_was_published_but_not_recorded_is_no_strangers_file(case):
             d.process.kill()
             d.process.wait()
         other = next(n for n in p.all_names() if n.startswith('.x.raw.quarkd-'))
+        with open(p.path(other), 'wb') as f:
+            f.write((2 * b[0]).tobytes())
         os.link(p.path(other), p.path('x.raw'))
         with p.daemon('--state', p.state, env={'FAKE_BEFORE': '1'}) as d, Client(d, c.client_id) as c2:
             attached(c2)
@@ -319,10 +322,102 @@ def what_was_published_but_not_recorded_is_no_strangers_file(case):
             assert d.terminate() == 0 and p.names() == ['b.raw', 'in', 'x.raw']
 
 
+def temp_name(c, request, name):
+    """What an output is written under before it has its name: anybody can know it."""
+    return '.%s.quarkd-%016x' % (name, checksum(c.client_id + request.to_bytes(8, 'little')))
+
+
+def plant_link(p, secret, at):
+    os.link(secret, at)
+
+
+def plant_symlink(p, secret, at):
+    os.symlink(secret, at)
+
+
+def plant_dangling(p, secret, at):
+    os.symlink(os.path.join(p.outside, 'new'), at)
+
+
+def plant_fifo(p, secret, at):
+    os.mkfifo(at)
+
+
+def plant_folder(p, secret, at):
+    os.mkdir(at)
+
+
+@tap.test
+def what_others_have_put_there_is_not_written_to(case):
+    """Under the name that the output has at first: a link to a file of the daemon's user, symbolic links, a FIFO, a folder."""
+    with Place(case) as p, p.daemon() as d, client(d) as c:
+        secret = os.path.join(p.outside, 'secret')
+        for number, plant in enumerate((plant_link, plant_symlink, plant_dangling, plant_fifo, plant_folder), 100):
+            with open(secret, 'wb') as f:
+                f.write(b'secret')
+            at = p.path(temp_name(c, number, 'x.raw'))
+            plant(p, secret, at)
+            before = os.lstat(at)
+            c.submit(1, request=number, source=qk.SOURCE_Z2, **sink(p.path('x.raw')))
+            r, = c.results(1)
+            assert r.status == STATUS['DENIED'] and 'is taken by a file that is not quarkd' in r.text, (plant, r)
+            over(d, c, number)
+            assert open(secret, 'rb').read() == b'secret' and not os.path.exists(os.path.join(p.outside, 'new')), plant
+            assert not os.path.exists(p.path('x.raw')), plant
+            if os.path.lexists(at):
+                assert os.lstat(at).st_ino == before.st_ino, plant
+                (os.rmdir if plant == plant_folder else os.unlink)(at)
+            os.unlink(secret)
+
+
+@tap.test
+def what_others_put_there_meanwhile_is_not_written_to(case):
+    """In place of the output that has been begun, while the engine is at work; with a third name also under both names."""
+    for both in False, True:
+        with Place(case) as p, p.daemon() as d, client(d) as c:
+            secret = os.path.join(p.outside, 'secret')
+            with open(secret, 'wb') as f:
+                f.write(b'secret')
+            accepted = c.submit(1, **sink(p.path('x.raw')))
+            at = p.path(temp_name(c, accepted.request, 'x.raw'))
+            end = time.monotonic() + 60
+            while not os.path.exists(at) or os.path.getsize(at) == 0:
+                assert time.monotonic() < end
+                threading.Event().wait(0.005)
+            os.unlink(at)
+            os.link(secret, at)
+            if both:
+                os.link(secret, p.path('x.raw'))
+            c.upload(accepted, [field()])
+            r, = c.results(1)
+            assert r.status == STATUS['DENIED'] and 'is taken by a file that is not quarkd' in r.text, r
+            over(d, c, accepted.request)
+            assert open(secret, 'rb').read() == b'secret'
+
+
+@tap.test
+def what_the_front_before_has_left_is_no_hindrance(case):
+    """It was killed and had no state folder; the client asks again under the same number."""
+    with Place(case) as p:
+        with p.daemon() as d:
+            with Client(d) as c:
+                c.submit(1, request=5, source=qk.SOURCE_Z2, max_iter=fake.HOLD, **sink(p.path('x.raw')))
+                d.status_when(lambda s: s.counters.running == 1)
+                d.process.kill()
+                d.process.wait()
+        assert temp_name(c, 5, 'x.raw') in p.all_names()
+        with p.daemon() as d, Client(d, c.client_id) as c2:
+            c2.submit(1, request=5, source=qk.SOURCE_Z2, **sink(p.path('x.raw')))
+            assert c2.results(1)[0].status == 0 and os.path.getsize(p.path('x.raw')) == BYTES
+            over(d, c2, 5)
+            assert p.names() == ['in', 'x.raw']
+            c2.send(goodbye=qk.Goodbye())
+
+
 @tap.test
 def roots_that_are_none_are_refused_at_the_start(case):
     with Place(case) as p:
-        for roots, word in (('relative', 'no absolute path'), ('/', 'no absolute path below /'), (p.path('none'), 'No such file'),
+        for roots, word in (('relative', 'no absolute path'), ('/', 'is the whole machine'), (p.path('none'), 'No such file'),
                             (p.write('b.raw', field()), 'no folder'), (':'.join([p.root] * 17), 'more than 16')):
             done = case.run('--gauge', 'fake', '--mass', '0.1', '--engine', sys.executable, '--listen', 'tcp://127.0.0.1:0',
                             '--file-roots', roots)

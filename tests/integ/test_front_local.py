@@ -18,7 +18,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '
 import tap  # noqa: E402
 
 try:
-    from front_case import Case, check_solves, fake, field
+    from front_case import Case, check_solves, descriptors, fake, field
     import numpy as np
     from front_driver import STATUS, TIMEOUT, Client, checksum, frame, UPLOAD
     from engine_driver import qk
@@ -99,10 +99,6 @@ def check_alive(d, n=1):
     with Client(d) as c:
         check_solves(c, n)
         c.send(goodbye=qk.Goodbye())
-
-
-def descriptors(d):
-    return len(os.listdir('/proc/%d/fd' % d.process.pid))
 
 
 def settled(d, client, before):

@@ -180,7 +180,9 @@ def what_a_load_may_say_is_checked(case):
     with case.daemon() as d, Client(d) as c:
         wrong = [(dict(name='default'), 'stands for'), (dict(name=''), 'letters'), (dict(name='-x'), 'letters'), (dict(name='../x'), 'letters'),
                  (dict(name='x' * 65), 'letters'), (dict(name='a', kappa=0.1, mass=0.1), 'both'), (dict(name='a', kappa=0), 'kappa = 0'),
-                 (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', mass=-4), 'infinite'), (dict(name='a', mass=1e7), '1e+06'),
+                 (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', kappa=1e-300), 'kappa = 1e-300'),
+                 (dict(name='a', kappa=-1e-310), 'kappa = -1e-310'), (dict(name='a', kappa=-0.1), 'above 0'),
+                 (dict(name='a', mass=-4), 'infinite'), (dict(name='a', mass=1e7), '1e+06'),
                  (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary='1,1,1'), 'four of'),
                  (dict(name='a', boundary='2,1,1,1'), 'four of'), (dict(name='a', dims=[4, 4]), '4 are needed'),
                  (dict(name='a', dims=[4, 4, 4, 0]), 'extent 0'), (dict(name='a', solver='magic'), 'one of auto, mg'),
@@ -358,6 +360,23 @@ def kept_solutions_that_are_used_outlive_their_setup(case):
         c.send(cancel=qk.Cancel(request=held))
         assert results_of(c, held + 1, 1)[0].status == 0
         d.status_when(lambda s: s.counters.kept == 0)
+
+
+@tap.test
+def as_many_setups_as_are_allowed(case):
+    """Twelve; each has work of its own, so that none makes room for another one. The list is told in parts, too."""
+    names = ['s%d' % i for i in range(11)]
+    with case.daemon('--max-setups', '12', '--slots', '1') as d, Client(d) as c:
+        for name in names:
+            load(c, name)
+        d.status_when(lambda s: len(s.setups) == 12 and all(one.state == qk.STATE_READY for one in s.setups))
+        for name in ['main'] + names:
+            assert c.solve([field()], setup=name)[0][0].status == 0
+            c.submit(1, setup=name, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+        text = refused(c, 'BUSY', load=qk.Load(name='more', gauge=FAKE))
+        assert '12 setups of 12 (max-setups)' in text, text
+        assert [s.name for s in d.status(first_setup=10).setups] == names[9:] and not d.status(first_setup=99).setups
+        d.status_when(lambda s: s.counters.running == 12)
 
 
 @tap.test
@@ -578,9 +597,10 @@ def a_drop_goes_on_after_a_kill(case):
 
 @tap.test
 def journals_of_versions_before_are_read(case):
-    drop_lattice = 'ALTER TABLE job DROP COLUMN lattice;'
-    drop_setups = 'ALTER TABLE job DROP COLUMN setup; DROP TABLE setup;'
-    for version, change in ((2, drop_lattice), (1, drop_lattice + drop_setups)):
+    drop_digest = 'ALTER TABLE rhs DROP COLUMN digest;'
+    drop_lattice = drop_digest + 'ALTER TABLE job DROP COLUMN lattice;'
+    drop_setups = drop_lattice + 'ALTER TABLE job DROP COLUMN setup; DROP TABLE setup;'
+    for version, change in ((3, drop_digest), (2, drop_lattice), (1, drop_setups)):
         with State(case) as state:
             with state.daemon() as d, Client(d) as c:
                 c.upload(c.submit(1, max_iter=fake.HOLD_ONCE), [field()])
@@ -643,6 +663,44 @@ def random_loads_and_drops_under_traffic_lose_nothing(case):
         assert d.status().memory_used == 0
         check_solves(operator)
         assert d.terminate() == 0
+
+
+# Every setup but the first waits for ever, unless there is a file that lets it go.
+LAUNCHER = """#!/bin/sh
+shift 2
+case "$*" in *engine-*-0-*) exec "$@" ;; esac
+[ ! -e "$(dirname "$0")/go" ] || exec "$@"
+echo 'launcher: Job 7 step creation temporarily disabled, retrying' >&2
+echo 'launcher: Requested nodes are busy' >&2
+exec sleep 1000
+"""
+
+
+@tap.test
+def a_setup_whose_engine_does_not_start_says_why(case):
+    with tempfile.TemporaryDirectory() as folder:
+        launcher, go = os.path.join(folder, 'launcher'), os.path.join(folder, 'go')
+        with open(launcher, 'w', encoding='utf-8') as f:
+            f.write(LAUNCHER)
+        os.chmod(launcher, 0o755)
+        with case.daemon('--ranks', '2', '--mpirun', launcher, '--start-timeout', '3') as d, Client(d) as c:
+            done = case.ctl(d, 'load', 'other', '--kappa', '0.12')
+            assert done.returncode == 75, done
+            why = 'it did not start within 3 s (start-timeout); the last lines of its output: ' \
+                'launcher: Job 7 step creation temporarily disabled, retrying / launcher: Requested nodes are busy'
+            assert 'other: %s (ENGINE_LOST)' % why in done.stderr, done
+            failed = setups(d)['other']
+            assert (failed.state, failed.status, failed.text) == (qk.STATE_FAILED, STATUS['ENGINE_LOST'], why), failed
+            assert d.status(setup='other').engine.last_error == why
+            assert why in case.ctl(d, 'status').stdout
+            assert c.submit(1, setup='other', expect='rejected').status == STATUS['NOT_FOUND']
+            check(c, 2)  # the first one serves on
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            done = case.ctl(d, 'load', 'other', '--kappa', '0.12')
+            assert done.returncode == 0, done
+            check(c, 2, setup='other')
+            assert d.terminate() == 0
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -168,6 +169,38 @@ def sigterm_after_sigusr1_stops_at_once(case):
         assert d.wait() == 75
 
 
+def echo(case, first, then):
+    """Sends both signals to a daemon that has work, and another interrupt, which is no echo: whether the second was one of the first."""
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        d.process.send_signal(first)
+        d.log('draining')
+        d.process.send_signal(then)
+        one = d.log('both are one')
+        if one:
+            c.ping()  # it is still there
+            d.process.send_signal(signal.SIGINT)
+        assert d.wait() == 75
+        return bool(one)
+
+
+@tap.test
+def two_sigterms_of_one_scancel_are_one(case):
+    """Slurm signals every process of the job, and the script that is one of them hands on what it got."""
+    for first in (signal.SIGTERM, signal.SIGINT):
+        # on a machine that stands still for seconds they are two
+        assert any(echo(case, first, signal.SIGTERM) for _ in range(5)), first
+    with case.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
+        d.status_when(lambda s: s.counters.running == 1)
+        while d.process.poll() is None:  # not for ever: those that go on coming stop it
+            d.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                d.process.wait(0.2)
+        assert d.wait() == 75
+
+
 def flood(d, seconds):
     """Signals that change nothing in a daemon that leaves, as fast as can be."""
     end = time.monotonic() + seconds
@@ -218,6 +251,33 @@ def it_drains_by_itself_before_the_walltime_ends(case):
 def an_idle_daemon_leaves_with_success(case):
     with case.daemon('--walltime', '6', '--drain-timeout', '3') as d:
         assert d.log('all work is finished') and d.wait() == 0
+
+
+@tap.test
+def an_end_that_moves_is_read_anew(case):
+    """Before it drains because of it, and on SIGHUP; what is no time changes nothing."""
+    def write(text):
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'end')
+        write('%d\n' % (time.time() + 4))
+        with case.daemon('--walltime-file', path, '--drain-timeout', '2') as d:
+            assert 0 < d.status().walltime_left <= 4
+            write('%d\n' % (time.time() + 1000))
+            assert d.log(r'the walltime ends in 9\d\d s instead of [12] s')
+            assert 900 < d.status().walltime_left <= 1000
+            write('%.3f' % (time.time() + 5000))
+            hang_up(d, 'read again: nothing has changed')
+            assert 4900 < d.status().walltime_left <= 5000
+            write('tomorrow')
+            hang_up(d, 'walltime-file = .*: "tomorrow": seconds since 1970 are needed')
+            assert 4900 < d.status().walltime_left <= 5000
+            write('%d' % (time.time() + 1))
+            d.process.send_signal(signal.SIGHUP)
+            assert d.log('left of the walltime') and d.log('all work is finished') and d.wait() == 0
+        end = case.run('--gauge', 'fake', '--mass', '0.1', '--walltime-file', os.path.join(folder, 'nothing'))
+        assert end.returncode == 69 and 'nothing: No such file' in end.stderr, end
 
 
 def needed(rejected):

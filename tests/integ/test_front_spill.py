@@ -36,7 +36,7 @@ class State:
 
     def end_the_machine(self):
         for name in os.listdir('/dev/shm'):
-            if name.startswith('quarkd-s%016x-' % checksum(self.dir.encode())):
+            if name.startswith(('quarkd-s%016x-' % checksum(self.dir.encode()), 'quarkd-dir-%016x' % checksum(self.dir.encode()))):
                 os.unlink('/dev/shm/' + name)
 
     def spool(self):
@@ -226,6 +226,58 @@ def what_was_damaged_has_expired(case):
             c.send(goodbye=qk.Goodbye())
         d.status_when(lambda s: s.counters.sessions == 0)
         assert s.spool() == [] and d.terminate() == 0
+
+
+@tap.test
+def a_file_of_another_solution_is_not_taken_for_it(case):
+    """Two have changed places while no quarkd ran: each is a whole file with the checksum of its bytes."""
+    with State(case) as s:
+        with s.daemon() as d:
+            away = leave(d)
+            with Client(d) as c:
+                insist(c)
+                finish(c)
+                c.send(goodbye=qk.Goodbye())
+            d.status_when(lambda r: r.counters.sessions == 1)
+            d.process.kill()
+            d.process.wait()
+        s.end_the_machine()
+        one, two = (os.path.join(s.dir, 'spool', name) for name in s.spool()[:2])
+        os.rename(one, one + '.tmp')
+        os.rename(two, one)
+        os.rename(one + '.tmp', two)
+        with s.daemon(env={'FAKE_BEFORE': '1'}) as d, Client(d, away) as c:
+            c.send(attach=qk.Attach(request=1))
+            c.expect('attached', skip=('progress', 'credit', 'result'))
+            wrong = {int(path.rsplit('-', 1)[1]) - (1 << 16) for path in (one, two)}
+            for r in c.results(5):
+                if r.rhs in wrong:
+                    c.send(grant=qk.Grant(request=1, rhs=r.rhs, until=BYTES))
+                    assert 'another file' in c.error('EXPIRED', fatal=False).text
+                else:
+                    assert c.fetch(r)[0] == 10 + r.rhs
+
+
+@tap.test
+def a_folder_that_was_replaced_is_noticed(case):
+    """What is in the one that was opened comes back; nothing that goes into it counts as being on the disk."""
+    with State(case) as s, s.daemon() as d:
+        away = leave(d)
+        with Client(d) as c:
+            insist(c)
+            finish(c)
+            c.send(goodbye=qk.Goodbye())
+        d.status_when(lambda r: r.counters.sessions == 1)
+        assert len(s.spool()) == 3
+        os.rename(s.dir + '/spool', s.dir + '/before')
+        os.mkdir(s.dir + '/spool', 0o700)
+        come_for(d, away)
+        d.status_when(lambda _: os.listdir(s.dir + '/before') == [])
+        with Client(d) as c:
+            b = np.ones(BYTES // 16, complex)
+            c.upload(c.submit(1), [b])
+            assert 'another folder' in d.log('rhs 0 would not outlive the machine').string
+            assert s.spool() == [] and os.listdir(s.dir + '/before') == []
 
 
 @tap.test

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What outlives the front in its state folder, when it is killed, stopped, or its machine ends: test_front_state.py QUARKD"""
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -72,6 +73,14 @@ def what_was_accepted_comes_back_after_a_kill(case):
             assert c2.submit(2, request=2, expect='rejected').status == STATUS['EXPIRED']
             assert d.terminate() == 0
             state.is_empty()
+
+
+@tap.test
+def clients_are_told_whether_there_is_a_journal(case):
+    with State(case) as state, state.daemon() as d, Client(d) as c:
+        assert c.welcome.HasField('journal') and c.welcome.journal
+    with case.daemon() as d, Client(d) as c:
+        assert c.welcome.HasField('journal') and not c.welcome.journal
 
 
 @tap.test
@@ -150,6 +159,47 @@ def uploads_outlive_the_machine(case):
 
 
 @tap.test
+def what_was_on_no_disk_gets_there_with_the_next_front(case):
+    """The spool took nothing until quarkd was killed; its source was adopted from shared memory."""
+    b = field()
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            os.rmdir(state.dir + '/spool')
+            open(state.dir + '/spool', 'w', encoding='utf-8').close()
+            c.upload(c.submit(1, detach_ms=3600 * 1000, max_iter=fake.HOLD), [b])
+            assert d.log('would not outlive the machine')
+            kill(d)
+        os.unlink(state.dir + '/spool')
+        with state.daemon() as d:
+            spooled(d, 1)
+            kill(d)
+        state.end_the_machine()
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c:
+            d.status_when(lambda s: s.counters.running == 1)
+            assert d.status().counters.running == 1
+
+
+@tap.test
+def what_was_on_no_disk_gets_there_when_it_can(case):
+    """The spool took nothing for a while; quarkd tries again by itself."""
+    b = field()
+    with State(case) as state:
+        spool, away = os.path.join(state.dir, 'spool'), os.path.join(state.dir, 'away')
+        with state.daemon() as d, Client(d) as c:
+            accepted = c.submit(2, detach_ms=3600 * 1000, max_iter=fake.HOLD)
+            os.rename(spool, away)
+            c.upload(accepted, [b, b])
+            assert d.log('would not outlive the machine', 2)
+            os.rename(away, spool)
+            spooled(d, 2)
+            kill(d)
+        assert len([line for line in d.lines if 'would not outlive' in line and ' warn ' in line]) == 2
+        state.end_the_machine()
+        with state.daemon(env=LATER) as d, Client(d, c.client_id):
+            d.status_when(lambda s: s.counters.running == 2)
+
+
+@tap.test
 def what_is_made_again_is_not_mistaken_for_what_was_there(case):
     """Solved; gone with the machine and in a slot again, when the next front is killed, too."""
     with State(case) as state:
@@ -185,7 +235,7 @@ def what_is_lost_stays_lost(case):
         path = os.path.join(state.dir, 'spool')
         os.rename(path, path + '.away')
         with state.daemon(env=LATER) as d:
-            d.log('1 are lost')
+            d.log('1 is lost')
             kill(d)
         os.rename(path + '.away/1-0', path + '/1-0')
         with state.daemon(env=LATER) as d:
@@ -278,6 +328,42 @@ def kept_solutions_and_contractions_survive_a_kill(case):
             c2.send(release=qk.Release(request=kept))
             s = d.status_when(lambda s: s.counters.kept == 0)
             assert s.counters.requests == 2, s
+
+
+@tap.test
+def kept_solutions_survive_an_end_in_order(case):
+    """On the disk, wherever the next front is; one that is released, or whose time is over, stays nowhere."""
+    def end(daemon):
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(20) == 0
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            kept = c.keep(2)
+            c.ack(kept)
+            d.status_when(lambda s: s.counters.kept == 2)
+            end(d)
+        assert len(state.spool()) == 2 and state.memory() == [] and state.rows('job') == 1
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            assert c2.welcome.resumed and d.status().counters.kept == 2
+            c2.request = c.request
+            number = c2.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=kept, rhs=1, gamma=2)]).request
+            assert c2.fetch(c2.expect('result'))[0] == 3 * 2
+            c2.ack(number)
+            c2.send(release=qk.Release(request=kept))
+            d.status_when(lambda s: s.counters.requests == 0)
+            end(d)
+        state.is_empty()
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.ack(c.keep(1, keep_ms=4000))
+            d.status_when(lambda s: s.counters.kept == 1)
+            end(d)
+        assert state.rows('job') == 1
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            assert c2.welcome.resumed
+            d.status_when(lambda s: s.counters.requests == 0)  # nobody has used it for its time
+            end(d)
+        state.is_empty()
 
 
 @tap.test
@@ -379,6 +465,21 @@ def who_has_killed_an_engine_is_remembered(case):
             r = c.expect('result')
             assert r.status == STATUS['ENGINE_LOST'] and '2 engines' in r.text, r
             assert d.log('engine lost') and len([line for line in d.lines if 'engine lost' in line]) == 1
+            c.close()
+
+
+@tap.test
+def what_an_engine_counts_fits_into_the_journal(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.BOAST)
+            told = c.expect('result')
+            assert (told.status, told.iterations, told.applications) == (0, 2 ** 63 - 1, 2 ** 63 - 1), told
+            kill(d)
+        with state.daemon() as d:
+            c, _ = again(d, c, 1, source=qk.SOURCE_Z2, max_iter=fake.BOAST)
+            r = c.expect('result')
+            assert (r.status, r.iterations, r.applications, r.attempt) == (0, told.iterations, told.applications, 0), r
             c.close()
 
 
@@ -489,11 +590,7 @@ def a_journal_of_another_version_is_left_alone(case):
         with contextlib.closing(state.journal()) as db, db:
             db.execute("UPDATE note SET value='99' WHERE key='version'")
         r = case.run('--mass', '0.1', '--gauge', 'fake', '--engine', '/bin/true', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
-        assert r.returncode == 69 and 'version 99' in r.stderr, r.stderr
-        with open(os.path.join(state.dir, 'journal.db'), 'wb') as f:
-            f.write(b'this is no database' * 1000)
-        r = case.run('--mass', '0.1', '--gauge', 'fake', '--engine', '/bin/true', '--state', state.dir, '--listen', 'tcp://127.0.0.1:0')
-        assert r.returncode == 69 and 'journal' in r.stderr, r.stderr
+        assert r.returncode == 78 and 'version 99' in r.stderr, r.stderr
 
 
 @tap.test
@@ -524,6 +621,27 @@ def every_write_can_fail_once(case):
 
 
 @tap.test
+def no_row_that_cannot_be_read_for_a_moment_is_taken_for_lost(case):
+    with State(case) as state:
+        b = field()
+        with state.daemon() as d, Client(d) as c:
+            c.upload(c.submit(1), [b])
+            c.expect('result')
+            kill(d)
+        for n in itertools.count(1):
+            with state.daemon(wait=None, env={**LATER, 'QK_FAULTS': 'read:%d' % n}) as d:
+                if d.endpoint:  # all rows have been read
+                    kill(d)
+                    break
+                assert d.process.wait() == 69 and d.log(r'journal\.db: reading it'), d.lines
+        assert n > 4, n  # a session, a request, its right-hand side, and an end of each table at least
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            once_more(c2, 1, 1)
+            r, = results_of(c2, 1, 1)
+            assert r.attempt == 0 and np.array_equal(c2.fetch(r), 2 * b), r
+
+
+@tap.test
 def while_the_journal_cannot_be_written_nothing_is_promised(case):
     with State(case) as state:
         with state.daemon(env={'QK_FAULTS': 'write:2+'}) as d, Client(d) as c, Client(d) as other:
@@ -547,7 +665,7 @@ def a_full_disk_refuses_uploads(case):
     with State(case) as state:
         small = os.path.join(state.dir, 'small')
         os.mkdir(small)
-        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=2m', 'none', small], capture_output=True, text=True)
+        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=2m,mode=700', 'none', small], capture_output=True, text=True)
         if mount.returncode != 0:
             raise tap.Skip('no right to mount a file system: ' + mount.stderr.strip())
         try:

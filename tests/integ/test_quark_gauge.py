@@ -5,6 +5,7 @@ What it converts is read by the numpy oracle.
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,55 @@ def damaged_files_end_with_65_and_a_reason(exe):
                 assert bad in done.stderr and word in done.stderr, done.stderr
                 assert json.loads(done.stdout)['status'] == status
         assert sorted(os.listdir(folder)) == ['bad.lime', 'good.lime']
+
+
+def change(path, byte, bit):
+    """Flips a bit of the links of an ILDG file."""
+    raw = bytearray(open(path, 'rb').read())
+    raw[raw.index(b'ildg-binary-data') + 128 + byte] ^= bit
+    open(path, 'wb').write(raw)
+
+
+@tap.test
+def a_checksum_is_ignored_on_demand_and_the_rest_is_not(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = os.path.join(folder, 'old.lime'), os.path.join(folder, 'new.lime')
+        assert call(exe, 'convert', WEAK, path).returncode == 0
+        assert info(exe, '--ignore-checksum', path)['checksum'] == 'ok'
+        change(path, 7, 1)  # the last bit of a number
+        assert call(exe, 'info', path).returncode == DATA_ERROR
+        assert info(exe, '--ignore-checksum', path)['checksum'] == 'ignored'
+        assert 'checksum     ignored: the links give another one' in call(exe, 'info', '--ignore-checksum', path).stdout
+        assert call(exe, 'convert', path, out).returncode == DATA_ERROR and not os.path.exists(out)
+        done = call(exe, 'convert', '--ignore-checksum', path, out)
+        assert done.returncode == 0 and 'verified without the checksum of the file' in done.stdout, done
+        assert info(exe, out)['checksum'] == 'ok'
+        raw = bytearray(open(path, 'rb').read())
+        raw[raw.index(b'<suma>') + 6] = ord('g')
+        with open(out, 'wb') as f:
+            f.write(raw)
+        done = call(exe, 'info', out)
+        assert done.returncode == DATA_ERROR and 'is not 1 to 8 hex digits' in done.stderr, done
+        assert info(exe, '--ignore-checksum', out)['checksum'] == 'ignored'
+        done = call(exe, 'info', '--ignore-checksum', out)
+        assert 'checksum     ignored: <suma> = "g' in done.stdout, done
+        change(path, 1, 0x40)
+        done = call(exe, 'info', '--json', '--ignore-checksum', path)
+        assert done.returncode == DATA_ERROR and json.loads(done.stdout)['status'] == 'NOT_UNITARY', done
+
+
+@tap.test
+def checksums_of_tmlqcd_are_read(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'cfg.lime')
+        assert call(exe, 'convert', WEAK, path).returncode == 0
+        raw = open(path, 'rb').read()
+        at = raw.index(b'scidac-checksum') - 16  # of the record, which is the last one
+        text = raw[at + 144:].rstrip(b'\0').replace(b'<suma>', b'<suma>0x').replace(b'<sumb>', b'<sumb>0x')
+        assert text.count(b'>0x') == 2, text
+        head = raw[at:at + 8] + struct.pack('>Q', len(text)) + raw[at + 16:at + 144]
+        open(path, 'wb').write(raw[:at] + head + text + bytes(-len(text) % 8))
+        assert info(exe, path)['checksum'] == 'ok'
 
 
 @tap.test

@@ -50,12 +50,16 @@ class Setups(Case):
             assert np.linalg.norm(b - op.apply(x)) < 1.01e-9 * np.linalg.norm(b)
 
 
-def unit_links(path, plaquette=3.0, damage=False, dims=tuple(reversed(DIMS))):
-    """A file of openQCD: T X Y Z, plaquette, eight links of each odd site; all are 1."""
+def unit_links(path, plaquette=3.0, damage=False, opened=False, dims=tuple(reversed(DIMS))):
+    """A file of openQCD: T X Y Z, plaquette, eight links of each odd site (+t, -t, +x, ...), t slowest; all are 1, but for those
+    beyond the last time slice where it is open."""
     links = np.zeros((int(np.prod(dims)) // 2 * 8, 3, 3, 2))
     links[:, range(3), range(3), 0] = 1
     if damage:
         links[1000, 1, 1, 0] = 1.5
+    if opened:
+        site = links.reshape(dims[0], -1, 8, 3, 3, 2)
+        site[-1, :, 0] = site[0, :, 1] = 0
     with open(path, 'wb') as f:
         f.write(struct.pack('<4id', *dims, plaquette))
         f.write(links.astype('<f8').tobytes())
@@ -74,7 +78,8 @@ def bad_files(case):
     return [('BAD_CHECKSUM', 'flipped', ()), ('TRUNCATED', 'cut', ()), ('BAD_FORMAT', 'random', ()),
             ('BAD_GEOMETRY', 'two.lime', ('--dims=4x4x4x16',)),
             ('BAD_PLAQUETTE', unit_links(case.file('plaquette'), plaquette=2.9), ()),
-            ('NOT_UNITARY', unit_links(case.file('unitarity'), damage=True), ())]
+            ('NOT_UNITARY', unit_links(case.file('unitarity'), damage=True), ()),
+            ('NOT_UNITARY', unit_links(case.file('open'), opened=True), ())]
 
 
 @tap.test
@@ -198,6 +203,59 @@ def both_masses_outlive_a_killed_front(case):
     with case.daemon('--state=' + state) as d:
         assert len(d.ctl('status', '--json').json['setups']) == 1
     shutil.rmtree(state)
+
+
+def wrong_sum(case, name, byte, bit):
+    """The second configuration with a bit of a link flipped, and the checksum of before."""
+    with open(case.file('two.lime'), 'rb') as f:
+        data = bytearray(f.read())
+    data[data.index(b'ildg-binary-data') + 128 + byte] ^= bit
+    with open(case.file(name), 'wb') as f:
+        f.write(data)
+    return case.file(name)
+
+
+@tap.test
+def a_checksum_is_ignored_where_that_is_asked_for(case):
+    """And nothing else is; it is said, and the journal keeps it."""
+    wrong_sum(case, 'old.lime', 7, 1)
+    wrong_sum(case, 'broken.lime', 1, 0x40)
+    state = case.file('state')
+    with case.daemon('--state=' + state) as d:
+        done = d.ctl('load', 'old', '--gauge=old.lime', '--json')
+        assert done.code == DATA and done.json['error'] == 'BAD_CHECKSUM' and done.json['checksum_ignored'] is False, done
+        done = d.ctl('load', 'old', '--gauge=old.lime', '--ignore-checksum', '--json')
+        assert done.code == 0 and done.json['state'] == 'ready' and done.json['checksum_ignored'] is True, done
+        done = d.ctl('load', 'old', '--gauge=old.lime')
+        assert done.code == DATA and 'with other parameters' in done.err, done
+        assert d.ctl('load', 'old', '--gauge=old.lime', '--ignore-checksum').code == 0
+        done = d.ctl('load', 'broken', '--gauge=broken.lime', '--ignore-checksum', '--json')
+        assert done.code == DATA and done.json['error'] == 'NOT_UNITARY', done
+        case.solves(d, 'old.h5', '--setup=old', name='two')
+        d.expected = -signal.SIGKILL
+        d.process.kill()
+    with case.daemon('--state=' + state) as d:
+        d.ctl('status')
+        report = d.ctl('status', '--setup=old', '--json').json
+        assert report['setup']['checksum_ignored'] is True, report['setup']
+        assert {s['name']: s['checksum_ignored'] for s in report['setups']} == {'main': False, 'old': True}, report['setups']
+        assert 'checksum    that of the gauge file is ignored' in d.ctl('status', '--setup=old').out
+        assert 'is ignored' not in d.ctl('status', '--setup=main').out.split('setups')[0]
+    shutil.rmtree(state)
+
+
+@tap.test
+def the_daemon_itself_may_ignore_a_checksum(case):
+    old = wrong_sum(case, 'old.lime', 7, 1)
+    with case.daemon('--gauge=' + old, '--ignore-checksum=yes') as d:
+        assert d.ctl('status', '--json').json['setup']['checksum_ignored'] is True
+        done = d.ctl('load', 'heavy', '--kappa', HEAVY, '--json')
+        assert done.code == 0 and done.json['checksum_ignored'] is True, done
+        done = d.ctl('load', 'again', '--gauge', old, '--json')  # not meant for files of others
+        assert done.code == DATA and done.json['error'] == 'BAD_CHECKSUM' and done.json['checksum_ignored'] is False, done
+    done = subprocess.run([case.quarkd, '--gauge=' + old, '--kappa=0.12', '--backend=cpu', '--listen=tcp://127.0.0.1:0', '--engine=' + case.engine],
+                          capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == DATA and 'checksum mismatch' in done.stderr, done
 
 
 @tap.test

@@ -82,7 +82,7 @@ def hold(d, c):
 def clients_find_it_while_it_is_there(case):
     with case.job() as (job, d), Client(d) as c:
         with open(job.endpoint, encoding='utf-8') as f:
-            assert f.read() == d.endpoint + '\n'
+            assert f.readline() == d.endpoint + '\n' and 'Slurm job 77' in f.read()
         assert not [n for n in os.listdir(job.path('test.state')) if n.endswith('.part')]
         check_solves(c)
         d.process.send_signal(signal.SIGUSR1)
@@ -95,7 +95,7 @@ def it_has_a_rank_for_each_gpu(case):
     with case.job(SLURM_GPUS_ON_NODE='4', SLURM_JOB_NUM_NODES='2', SLURM_NTASKS='8') as (job, d), Client(d) as c:
         check_solves(c)
         (call,) = job.called('srun')
-        assert call.startswith('--mpi=pmix -n 8 ') and ' --front ipc://' in call, call
+        assert call.startswith('--overlap --mpi=pmix -n 8 ') and ' --front ipc://' in call, call
     with case.job(SLURM_NTASKS='3') as (job, d):
         assert '-n 3 ' in job.called('srun')[0]
     with case.job(SLURM_GPUS_ON_NODE='1') as (job, d):
@@ -126,8 +126,8 @@ def it_is_requeued_where_work_is_left(case):
         assert not os.path.exists(job.endpoint)
         with job.start() as again:  # the next run is found in the same place, and goes on
             with open(job.endpoint, encoding='utf-8') as f:
-                assert f.read() == again.endpoint + '\n'
-            assert again.log('1 requests are back with 1 right-hand sides to solve')
+                assert f.readline() == again.endpoint + '\n'
+            assert again.log('1 request is back with 1 right-hand side to solve')
             with Client(again, client_id=c.client_id) as same:
                 assert same.welcome.resumed
                 same.send(cancel=qk.Cancel(request=1))
@@ -164,6 +164,40 @@ def what_is_killed_leaves_no_endpoint(case):
         assert d.process.wait(60) == 137 and not os.path.exists(job.endpoint) and job.called('scontrol') == []
 
 
+def suspend(d):
+    """All processes of the job, for longer than a busy machine holds one up."""
+    pids = [d.process.pid]
+    for pid in pids:
+        with open('/proc/%d/task/%d/children' % (pid, pid), encoding='ascii') as f:
+            pids += map(int, f.read().split())
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(8 if number == signal.SIGSTOP else 0)
+
+
+@tap.test
+def a_suspended_job_ends_later(case):
+    """Slurm gives it the time back, and says so only when asked."""
+    with case.job(SLURM_JOB_END_TIME=str(int(time.time()) + 7200), TIME_LEFT='05:00:00') as (job, d):
+        assert d.status().walltime_left <= 7200 - 60
+        suspend(d)
+        d.status_when(lambda s: 17000 < s.walltime_left <= 18000 - 60)
+        assert len(job.called('squeue')) == 1
+
+
+@tap.test
+def what_comes_right_after_cont_is_heard(case):
+    """As Slurm sends it: bash loses signals that come while it runs the trap of another."""
+    for i in range(12):
+        with case.job() as (job, d):
+            d.process.send_signal(signal.SIGCONT)
+            time.sleep(i // 2 * 3e-4)
+            d.process.send_signal((signal.SIGTERM, signal.SIGUSR1)[i % 2])
+            assert d.log('draining') and d.process.wait(60) == 0, d.lines[-5:]
+
+
 @tap.test
 def it_knows_when_the_job_ends(case):
     with case.job(SLURM_JOB_END_TIME=str(int(time.time()) + 7200)) as (job, d):
@@ -173,8 +207,36 @@ def it_knows_when_the_job_ends(case):
             assert least < d.status().walltime_left <= most - 60 and job.called('squeue') == ['-h -j 77 -o %L'], text
             d.process.send_signal(signal.SIGTERM)
             assert d.wait() == 0
+    with case.job('--drain-timeout', '5', TIME_LEFT='1:00') as (job, d):  # a quarter of it
+        assert 30 < d.status().walltime_left <= 45
     with case.job() as (job, d):
         assert not d.status().HasField('walltime_left')
+
+
+@tap.test
+def a_walltime_that_the_user_gives_wins(case):
+    """It is no end of the job, so that it does not move with it."""
+    for given in (('--walltime', '1:00:00'), ('--walltime=3600',)):
+        with case.job(*given, TIME_LEFT='5:00:00') as (job, d):
+            assert 3000 < d.status().walltime_left <= 3600, given
+            assert not os.path.exists(job.path('test.state', 'walltime'))
+
+
+@tap.test
+def a_notice_right_after_the_start_of_a_short_job_is_not_taken(case):
+    """Slurm sends it 300 s before the end, whatever the time is."""
+    with case.job('--drain-timeout', '30', TIME_LEFT='6:00') as (job, d), Client(d) as c:
+        assert 360 - 60 - 30 < d.status().walltime_left <= 360 - 60
+        d.process.send_signal(signal.SIGUSR1)
+        assert d.log('quarkd.sbatch: USR1 came .* too early for so short a job')
+        check_solves(c)
+        d.process.send_signal(signal.SIGUSR1)  # who sends another one means it
+        assert d.log('draining') and d.wait() == 0
+    for left in ('10:00', '1:00:00'):  # where more is left it is none of Slurm's
+        with case.job('--drain-timeout', '30', TIME_LEFT=left) as (job, d):
+            d.process.send_signal(signal.SIGUSR1)
+            assert d.log('draining') and d.wait() == 0
+            assert not any('too early' in line for line in d.lines)
 
 
 @tap.test

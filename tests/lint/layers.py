@@ -4,7 +4,7 @@
 usage: layers.py SOURCE_ROOT        prints TAP, one test a folder
 
 Each folder may include itself and the folders listed for it; mpi.h is for comm_mpi.c alone, the CUDA
-headers for cuda/ alone.
+headers for cuda/ alone. Exceptions are includes that still point upwards: the list may only shrink.
 """
 import os
 import re
@@ -15,12 +15,76 @@ ALLOWED = {
     'daemon/base': {'proto'},
     'cuda': {'daemon/base', 'proto'},
     'daemon/comm': {'daemon/base', 'proto'},
-    'daemon/engine': {'daemon/comm', 'cuda', 'daemon/base', 'proto'},
-    'daemon/front': {'daemon/base', 'proto'},
-    'client': {'daemon/base', 'proto'},
+}
+
+
+ROOMS = []  # folders that are rooms or hold them: no further folders are below them
+
+
+def rooms(top, below, rows):
+    """Rows for the rooms of a folder, from the bottom up: each may include `below` and the rooms listed for it, the folder itself all of them."""
+    seen = set()
+    for name, others in rows.items():
+        assert set(others.split()) <= seen, f'{top}/{name}: may include what stands above it'
+        seen.add(name)
+        ALLOWED[f'{top}/{name}'] = below | {f'{top}/{other}' for other in others.split()}
+    ALLOWED[top] = below | {f'{top}/{name}' for name in rows}
+    ROOMS.extend([top, *(f'{top}/{name}' for name in rows)])
+
+
+rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
+    'lattice': '',
+    'gauge': 'lattice',
+    'operator': 'lattice',
+    'action': 'operator gauge lattice',
+    'smoother': 'operator lattice',
+    'eigen': 'operator lattice',
+    'hadron': 'gauge lattice',
+    'tool': 'gauge lattice',
+    'krylov': 'eigen operator lattice',
+    'gauge_tool': 'tool gauge lattice',
+    'multigrid': 'krylov eigen smoother operator lattice',
+    'checkpoint': 'multigrid eigen operator lattice',
+    'setup': 'checkpoint multigrid krylov eigen action operator hadron gauge lattice',
+    'transfer': 'lattice',
+    'tune': 'tool multigrid krylov action lattice',
+    'serve': 'transfer setup multigrid smoother krylov hadron lattice',
+})
+rooms('daemon/front', {'daemon/base', 'proto'}, {
+    'host': '',
+    'settings': 'host',
+    'storage': 'host',
+    'job': 'storage',
+    'state': 'job storage host',
+    'engines': 'state job settings host',
+    'service': 'engines state job storage settings host',
+    'view': 'service engines state job settings',
+    'net': 'view service state job storage settings host',
+})
+rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
+    'libquark': '',
+    'analysis': '',
+    'cli': 'analysis',
+    'bench': 'cli',
+    'workflow': 'cli analysis',
+    'quarkctl': 'cli bench workflow analysis',
+})
+ALLOWED['client'] = {'daemon/base', 'proto'}
+EXCEPTIONS = {
+    'daemon/front/job/job.h': ['daemon/front/state/journal.h', 'daemon/front/state/spill.h'],
+    'daemon/front/job/keep.c': ['daemon/front/engines/mount.h'],
+    'daemon/front/state/journal.c': ['daemon/front/engines/mount.h'],
+    'daemon/front/state/spill.c': ['daemon/front/service/restore.h'],
+    **{f'daemon/front/{name}': ['daemon/front/server.h'] for name in (
+        'engines/mount.c', 'service/cost.c', 'service/filing.h', 'service/leave.c', 'service/limits.c', 'service/restore.h',
+        'service/setups.h', 'view/metrics.c', 'view/pages.c', 'view/watch.c', 'net/guests.c', 'net/local.h', 'net/peers.c',
+        'net/reply.c')},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = ('.c', '.h', '.cc', '.cu', '.cuh')
+
+
+used = set()  # of the exceptions
 
 
 def folder_of(path):
@@ -39,6 +103,8 @@ def resolve(root, source, name):
 
 
 def complaints(root, source, folder):
+    if folder in ROOMS and os.path.dirname(source) != folder:
+        yield source + ': its folder has no row here'
     with open(os.path.join(root, source), encoding='utf-8') as f:
         for number, line in enumerate(f, 1):
             m = INCLUDE.match(line)
@@ -51,12 +117,15 @@ def complaints(root, source, folder):
                 yield where + ': the CUDA headers are for cuda/ alone'
             target = folder_of(resolve(root, source, name) or '') if m[1] == '"' else None
             if target and target != folder and target not in ALLOWED[folder]:
-                yield where + f': {folder} must not include {target}'
+                if name in EXCEPTIONS.get(source, ()):
+                    used.add((source, name))
+                else:
+                    yield where + f': {folder} must not include {target}'
 
 
 def main():
     root = sys.argv[1]
-    print(f'1..{len(ALLOWED)}')
+    print(f'1..{len(ALLOWED) + 1}')
     for folder in ALLOWED:
         bad, seen = [], 0
         for directory, _, names in os.walk(os.path.join(root, folder)):
@@ -69,6 +138,10 @@ def main():
         print(f'{ok} - includes of {folder} ({seen} files) point downwards')
         for line in bad:
             print('# ' + line)
+    stale = [(s, n) for s, names in EXCEPTIONS.items() for n in names if (s, n) not in used]
+    print(('not ok' if stale else 'ok') + ' - every exception is needed')
+    for source, name in stale:
+        print(f'# {source} does not include {name} any more: take it out of EXCEPTIONS')
 
 
 main()

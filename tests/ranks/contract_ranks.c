@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/contract.h"
+#include "daemon/engine/hadron/contract.h"
 #include "tests/support/rig.h"
 
 enum { PAIRS = 256, CHANNELS = PAIRS + 2, MOMENTA = 16 };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/evolve.h"
-#include "daemon/engine/gauge.h"
+#include "daemon/engine/gauge/evolve.h"
+#include "daemon/engine/gauge/gauge.h"
 
 static int failures;
 

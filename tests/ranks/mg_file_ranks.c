@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/mg_file.h"
+#include "daemon/engine/checkpoint/mg_file.h"
 #include "tests/support/mg_rig.h"
 
 static const char *lattice = "builtin:weak:16x4x4x16:3";

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/nullspace.h"
+#include "daemon/engine/multigrid/nullspace.h"
 #include "tests/support/mg_rig.h"
 
 static const qk_mg_params_t params = {

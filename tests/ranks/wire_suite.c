@@ -12,7 +12,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/comm/comm_impl.h"
-#include "daemon/engine/wire.h"
+#include "daemon/engine/transfer/wire.h"
 
 static int failures;
 

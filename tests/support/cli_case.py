@@ -31,8 +31,8 @@ class Case:
             self.links, _ = ref.load_any(path)
         self.op = ref.WilsonClover(self.links, 1 / (2 * KAPPA) - 4, CSW)
 
-    def daemon(self, *args):
-        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--kappa=%r' % KAPPA, '--csw=%r' % CSW, *args)
+    def daemon(self, *args, **kwargs):
+        return Daemon(self.quarkd, self.quarkctl, '--gauge=' + GAUGE, '--kappa=%r' % KAPPA, '--csw=%r' % CSW, *args, **kwargs)
 
     def ctl(self, *args, **kwargs):
         return run_ctl(self.quarkctl, *args, **kwargs)

@@ -79,9 +79,8 @@ static void break_connections(state_t *s) {
   }
   for (uint32_t i = 0; s->d->script.lose && i < s->nrhs; i++)
     if (s->ended[i]) s->ended[i] = 1 + QK_EXPIRED;
-  if (!s->d->script.forget) return;
-  s->session = 0;
-  s->number = 0;
+  if (s->d->script.gone || s->d->script.forget) s->number = 0;
+  if (s->d->script.forget) s->session = 0;
 }
 
 static int64_t now_ms(void) {
@@ -118,9 +117,9 @@ static void hello(state_t *s, int resumed) {
   s->session = 1;
   REPLY(s, WELCOME, welcome, Quark__Welcome, QUARK__WELCOME__INIT, b->version = QK_PROTOCOL_VERSION;
         b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)token;
-        b->token.len = sizeof token; b->data_endpoint = s->data_endpoint;
-        b->lease_ms = (uint32_t)s->d->script.lease_ms; b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8;
-        b->resumed = resumed;
+        b->token.len = sizeof token; b->data_endpoint = s->data_endpoint; b->has_journal = true;
+        b->journal = s->d->script.journal != 0; b->lease_ms = (uint32_t)s->d->script.lease_ms;
+        b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8; b->resumed = resumed;
         b->local_path = s->d->script.local ? s->local_address.sun_path : NULL);
 }
 
@@ -382,9 +381,10 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     cancel(s, m->cancel);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_STATUS:
-    if ((fatal = atomic_exchange(&d->script.fatal, 0)))
+    if ((fatal = atomic_exchange(&d->script.fatal, 0))) {
       reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
-    else {
+      if (d->script.late_welcome) hello(s, 1);
+    } else {
       if (m->status->setup) remember(d, m);
       report(s, m->status->activity);
     }
@@ -409,6 +409,10 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     break;
   case QUARK__CLIENT_MESSAGE__BODY_PING:
     d->pings++;
+    if (atomic_exchange(&d->script.drop_ping, 0)) {
+      break_connections(s);
+      break;
+    }
     REPLY(s, PONG, pong, Quark__Pong, QUARK__PONG__INIT, (void)b);
     break;
   default:

@@ -25,11 +25,15 @@ typedef struct fake_script {
       remake; /* a broken connection loses all solutions: others are made, every bit another one */
   atomic_int lose;          /* a broken connection loses all solutions: they have EXPIRED */
   atomic_int late_results;  /* RESULTs that are told again come so many ms after ACCEPTED */
+  atomic_int drop_ping;     /* the next PING breaks all connections, once */
+  atomic_int gone;          /* a broken connection ends the request, not the session */
   atomic_int forget;        /* a broken connection ends the session, too */
   atomic_int corrupt_field; /* the last chunk of a download has a wrong field checksum */
   atomic_int corrupt_chunk; /* a chunk of a download has a wrong checksum */
   atomic_int credit_chunks; /* upload credit beyond what has arrived, in chunks of 1 MiB */
   atomic_int fatal;         /* the next STATUS gets this fatal error, once */
+  atomic_int late_welcome;  /* and then WELCOME */
+  atomic_int journal;       /* what WELCOME says of it */
   atomic_int lease_ms;
   atomic_int local;       /* has a local socket */
   atomic_int drop_put;    /* it closes its connection at the n-th PUT, once */

@@ -4,7 +4,7 @@
 #ifndef QK_TESTS_GAUGE_LOAD_H
 #define QK_TESTS_GAUGE_LOAD_H
 
-#include "daemon/engine/gauge.h"
+#include "daemon/engine/gauge/gauge.h"
 
 typedef struct gauge_load {
   qk_comm_t *comm;

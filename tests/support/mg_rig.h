@@ -4,7 +4,7 @@
 #ifndef QK_TESTS_MG_RIG_H
 #define QK_TESTS_MG_RIG_H
 
-#include "daemon/engine/cycle.h"
+#include "daemon/engine/multigrid/cycle.h"
 #include "tests/support/rig.h"
 
 typedef struct mg_rig {

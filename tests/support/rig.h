@@ -10,8 +10,9 @@
 #ifndef QK_TESTS_RIG_H
 #define QK_TESTS_RIG_H
 
-#include "daemon/engine/contract.h"
-#include "daemon/engine/solver.h"
+#include "daemon/engine/gauge/gauge.h"
+#include "daemon/engine/hadron/contract.h"
+#include "daemon/engine/krylov/solver.h"
 
 typedef struct qk_rig {
   qk_comm_t *comm;

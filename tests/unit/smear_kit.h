@@ -5,8 +5,8 @@
 #ifndef QK_TESTS_SMEAR_KIT_H
 #define QK_TESTS_SMEAR_KIT_H
 
-#include "daemon/engine/gauss.h"
-#include "daemon/engine/link_smear.h"
+#include "daemon/engine/gauge/link_smear.h"
+#include "daemon/engine/hadron/gauss.h"
 #include "tests/support/rig.h"
 
 size_t smear_reals(const qk_rig_t *rig); /* of all links */

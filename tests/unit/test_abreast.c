@@ -1,7 +1,7 @@
 /* Which columns begin and end together. */
 #include <criterion/criterion.h>
 
-#include "daemon/engine/abreast.h"
+#include "daemon/engine/serve/abreast.h"
 
 enum { NCOLUMN = 6 };
 

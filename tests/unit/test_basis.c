@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "daemon/engine/basis.h"
+#include "daemon/engine/lattice/basis.h"
 
 /* The published gammas as 2x2 blocks ((0, upper), (lower, 0)) or ((1, 0), (0, -1)): see basis.h. */
 typedef struct published {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/channels.h"
+#include "client/analysis/channels.h"
 
 typedef double complex spin_t[4][4];
 enum { NT = 8, NMOM = 2 };

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/filespec.h"
-#include "client/scan.h"
-#include "client/smearing.h"
-#include "client/source.h"
+#include "client/analysis/filespec.h"
+#include "client/analysis/scan.h"
+#include "client/analysis/smearing.h"
+#include "client/analysis/source.h"
 
 static const uint32_t dims[4] = {4, 6, 8, 16};
 

@@ -119,7 +119,7 @@ Test(config, bad_values_name_place_key_value_and_limit) {
   refused("slots", "99999999999999999999", "not an integer");
   refused("max-memory", "12Q", "not a size in bytes");
   refused("max-memory", "9000000T", "not a size in bytes");
-  refused("max-memory", "1K", "must be 1048576");
+  refused("max-memory", "1K", "must be 1M .. ");
   refused("verbose", "maybe", "must be yes or no");
   refused("backend", "gpu", "must be auto|cuda|cpu");
   refused("backend", "cud", "must be auto|cuda|cpu");

@@ -9,7 +9,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/contract.h"
+#include "daemon/engine/hadron/contract.h"
 #include "tests/support/rig.h"
 
 enum { PAIRS = 256, MOMENTA = 5 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/correlator.h"
+#include "client/analysis/correlator.h"
 
 enum { LX = 2, LY = 2, LZ = 4, LT = 8, SPACE = LX * LY * LZ, REALS = SPACE * LT * 24 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/corrfile.h"
+#include "client/analysis/corrfile.h"
 
 static char dir[64], path[96], other[96], part[96];
 enum { NT = 6, NMOM = 3 };
@@ -174,7 +174,7 @@ static void damage(const char *remove, const char *attribute, int version) {
 
 Test(corrfile, damaged_files_are_refused_with_the_object) {
   damage("c/kappa=0.13/s/nucleon", NULL, 0);
-  expect_refused(QK_BAD_FORMAT, "dataset nucleon");
+  expect_refused(QK_BAD_FORMAT, "no object \"nucleon\"");
   damage("c/kappa=0.13/s/momenta", NULL, 0);
   expect_refused(QK_BAD_ARGUMENT, "0 momenta");
   damage(NULL, "dims", 0);

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "client/ensemble.h"
+#include "client/analysis/ensemble.h"
 
 enum { NT = 16 };
 

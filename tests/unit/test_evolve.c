@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/evolve.h"
+#include "daemon/engine/gauge/evolve.h"
 #include "tests/support/loops.h"
 #include "tests/support/rig.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/front/command.h"
+#include "daemon/front/engines/command.h"
 
 static const qk_settings_t BASE = {.gauge = "builtin:weak:4x4x4x4:1",
                                    .mass = 0.1,
@@ -80,6 +80,7 @@ Test(command, fingerprint_tells_engines_apart) {
   qk_settings_t same = BASE; /* what is no engine's business */
   same.lease = 17;
   same.user_rhs = 3;
+  same.start_timeout = 7;
   same.engine_timeout = 5;
   cr_expect_eq(of(&same), base);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/front/runtime.h"
-#include "daemon/front/settings.h"
+#include "daemon/front/host/runtime.h"
+#include "daemon/front/settings/settings.h"
 
 static bool boundary(const char *text, double z[8]) {
   qk_err_t err = {0};

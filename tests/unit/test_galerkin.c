@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/engine/galerkin.h"
-#include "daemon/engine/nullspace.h"
+#include "daemon/engine/multigrid/nullspace.h"
+#include "daemon/engine/operator/galerkin.h"
 #include "tests/support/rig.h"
 
 enum { LEVELS = 3 };

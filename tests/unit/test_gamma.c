@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "daemon/engine/gamma.h"
+#include "daemon/engine/lattice/gamma.h"
 
 typedef double complex matrix_t[4][4];
 

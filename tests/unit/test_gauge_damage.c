@@ -354,6 +354,136 @@ Test(gauge_damage, what_is_not_a_gauge_field_of_su3_is_refused) {
   EXPECT_LIME(QK_BAD_FORMAT, NULL, "ildg-format", ildg_text, "xlf-info", "plaquette = nan\n");
 }
 
+/* ILDG with a checksum in these words instead. */
+static gauge_bytes_t with_sums(const char *form, uint32_t a, uint32_t b) {
+  gauge_bytes_t all = make(&ildg);
+  char text[200];
+  uint8_t *at = memmem(all.p, all.n, "scidac-checksum", 15);
+  cr_assert_not_null(at);
+  all.n = (size_t)(at - 16 - all.p);
+  const int n = snprintf(text, sizeof text, form, a, b);
+  gauge_put_record(&all, "scidac-checksum", text, (size_t)n);
+  return all;
+}
+
+static void stated_sums(uint32_t sum[2]) {
+  qk_gauge_info_t info;
+  gauge_bytes_t b = make(&ildg);
+  gauge_save(path, b.p, b.n);
+  free(b.p);
+  cr_assert_eq(qk_gauge_probe(path, NULL, &info, NULL), QK_OK);
+  memcpy(sum, info.layout.stated, sizeof info.layout.stated);
+}
+
+/* As tmLQCD and its relatives write it, and nothing looser. */
+Test(gauge_damage, a_checksum_may_have_the_prefix_of_tmlqcd) {
+  static const char *const good[] = {"<suma>%#x</suma><sumb>%#x</sumb>",
+                                     "<suma>%#010x</suma><sumb>%x</sumb>",
+                                     "<suma>%X</suma><sumb>%08x</sumb>"},
+                           *const bad[] = {"<suma>0X%x</suma><sumb>%x</sumb>",
+                                           "<suma>0x%XA</suma><sumb>%x</sumb>",
+                                           "<suma>0x0x%x</suma><sumb>%x</sumb>",
+                                           "<suma>0x 1%x</suma><sumb>%x</sumb>",
+                                           "<suma>0x00%08x</suma><sumb>%x</sumb>",
+                                           "<suma>0x</suma><!--%x--><sumb>%x</sumb>",
+                                           "<suma>-0x1</suma><!--%x--><sumb>%x</sumb>"};
+  uint32_t sum[2];
+  stated_sums(sum);
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    gauge_bytes_t b = with_sums(good[i], sum[0], sum[1]);
+    EXPECT_LOAD(QK_OK, b.p, b.n);
+    free(b.p);
+    b = with_sums(good[i], sum[0] ^ 1, sum[1]);
+    EXPECT_LOAD(QK_BAD_CHECKSUM, b.p, b.n);
+    free(b.p);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    gauge_bytes_t b = with_sums(bad[i], sum[0], sum[1]);
+    EXPECT_LOAD(QK_BAD_FORMAT, b.p, b.n);
+    free(b.p);
+  }
+}
+
+static qk_status_t load_ignoring(gauge_load_t *g) {
+  static const int grid[4] = {1, 1, 1, 1};
+  *g = (gauge_load_t){0};
+  cr_assert_eq(qk_gauge_probe(path, NULL, &g->info, &g->err), QK_OK, "%s", g->err.text);
+  cr_assert(qk_comm_self_create(&g->comm, NULL) == QK_OK &&
+            qk_comm_set_grid(g->comm, grid, NULL) == QK_OK &&
+            qk_geom_init(&g->geom, g->comm, g->info.dims, NULL) == QK_OK);
+  g->links = qk_malloc((size_t)g->geom.local_volume * 72 * sizeof(double));
+  g->info.ignore_checksum = true;
+  qk_status_t status =
+      qk_gauge_read(path, &g->info, &g->geom, g->links, &g->check, NULL, NULL, &g->err);
+  return status ? status : qk_gauge_judge(&g->info, &g->check, &g->err);
+}
+
+/* Of each format that has one: plaquette and unitarity are judged all the same. */
+Test(gauge_damage, an_ignored_checksum_is_told_and_nothing_else_is_ignored) {
+  const gauge_make_t *const kinds[] = {&ildg, &nersc, &milc};
+  gauge_load_t g;
+  for (int k = 0; k < 3; k++) {
+    gauge_bytes_t b = make(kinds[k]);
+    gauge_save(path, b.p, b.n);
+    cr_expect(load_ignoring(&g) == QK_OK && g.check.checksum_ok);
+    gauge_unload(&g);
+    const size_t last = kinds[k]->bits == 64 && kinds[k]->big ? 7 : 0;
+    b.p[b.links + last] ^= 1; /* the last bit of a link */
+    EXPECT_LOAD(QK_BAD_CHECKSUM, b.p, b.n);
+    cr_expect_eq(load_ignoring(&g), QK_OK, "%s", g.err.text);
+    cr_expect_not(g.check.checksum_ok);
+    gauge_unload(&g);
+    b.p[b.links + (kinds[k]->big ? 0 : kinds[k]->bits / 8 - 1)] ^= 0x40; /* of the exponent */
+    gauge_save(path, b.p, b.n);
+    cr_expect_eq(load_ignoring(&g), QK_NOT_UNITARY, "%s", g.err.text);
+    gauge_unload(&g);
+    free(b.p);
+  }
+  static const gauge_make_t *const texts[] = {&ildg, &nersc};
+  static const char *const from[] = {"<suma>", "CHECKSUM = "}, *const to[] = {"<sumc>",
+                                                                              "CHECKSUM =g"};
+  for (int k = 0; k < 2; k++) { /* one that is no number */
+    gauge_bytes_t b = make(texts[k]);
+    replace(&b, from[k], to[k]);
+    EXPECT_LOAD(QK_BAD_FORMAT, b.p, b.n);
+    cr_expect_eq(load_ignoring(&g), QK_OK, "%s", g.err.text);
+    cr_expect(g.info.has_checksum && !g.check.checksum_ok && g.info.checksum_fault[0]);
+    gauge_unload(&g);
+    free(b.p);
+  }
+  gauge_bytes_t b = make(&ildg);
+  char text[64];
+  b.p[b.links + 7] ^= 1;
+  const int n = snprintf(text, sizeof text, "plaquette = %.8f\n", plaquette + 1e-4);
+  gauge_put_record(&b, "xlf-info", text, (size_t)n);
+  gauge_save(path, b.p, b.n);
+  free(b.p);
+  cr_expect_eq(load_ignoring(&g), QK_BAD_PLAQUETTE, "%s", g.err.text);
+  gauge_unload(&g);
+}
+
+/* All links U_t of the last time slice are zero: not merely a file of wrong links. */
+Test(gauge_damage, an_open_boundary_is_named) {
+  const gauge_make_t *const kinds[] = {&ildg, &nersc, &milc, &openqcd};
+  const int slice = dims[0] * dims[1] * dims[2], first = (dims[3] - 1) * slice;
+  for (int all = 0; all < 2; all++)
+    for (int k = 0; k < 4; k++) {
+      gauge_load_t g;
+      double *open = gauge_random(dims, 0.4, 3);
+      for (int i = 0; i < slice - !all; i++)
+        memset(open + ((first + i) * 4 + 3) * 18, 0, 18 * sizeof *open);
+      gauge_bytes_t b = gauge_make(kinds[k], dims, open, plaquette, trace);
+      gauge_save(path, b.p, b.n);
+      cr_expect_eq(gauge_load(path, NULL, &g), QK_NOT_UNITARY);
+      cr_expect_eq(
+          strncmp(g.err.text, "open boundary: all links U_t from t = 5 to t = 0 are zero", 57) == 0,
+          all, "%s", g.err.text);
+      gauge_unload(&g);
+      free(b.p);
+      free(open);
+    }
+}
+
 Test(gauge_damage, a_stated_plaquette_is_compared) {
   for (int k = 0; k < 4; k++) {
     gauge_bytes_t b = make(&ildg);

@@ -4,7 +4,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/gaugefield.h"
+#include "daemon/engine/gauge/gaugefield.h"
 #include "tests/support/loops.h"
 #include "tests/support/rig.h"
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/engine/geom.h"
+#include "daemon/engine/lattice/geom.h"
 
 static qk_comm_t *self(void) {
   qk_comm_t *comm;

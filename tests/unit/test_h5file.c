@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/h5file.h"
+#include "client/analysis/h5file.h"
 
 static char dir[64], path[96];
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/keep.h"
+#include "daemon/front/job/keep.h"
 
 static const uint32_t DIMS[4] = {4, 6, 8, 10};
 enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
@@ -113,7 +113,7 @@ Test(job, takes_an_upload_in_chunks_of_any_size) {
   cr_assert_eq(chunk(job, 0, 1001, FIELD - 1001, &ready), QK_OK);
   cr_assert_eq(ready, &job->rhs[0]);
   cr_assert_eq(ready->state, QK_RHS_QUEUED);
-  cr_assert_arr_eq(ready->source->data, field, FIELD);
+  cr_assert_arr_eq(qk_shm_data(ready->source, NULL), field, FIELD);
   cr_assert_eq(chunk(job, 1, 0, FIELD, &ready), QK_OK);
   cr_assert_eq(ready, &job->rhs[1]);
   cr_assert_eq(shm_objects(), 2);
@@ -190,7 +190,7 @@ static qk_rhs_t *solved(qk_job_t *job) {
   const qk_outcome_t good = {.status = QK_OK, .written = true};
   cr_assert_eq(chunk(job, 0, 0, FIELD, &ready), QK_OK);
   cr_assert_eq(qk_shm_create(&space, FIELD, &rhs->solution, &err), QK_OK);
-  memcpy(rhs->solution->data, field, FIELD);
+  memcpy(qk_shm_data(rhs->solution, NULL), field, FIELD);
   rhs->state = QK_RHS_RUNNING;
   job->running++;
   qk_rhs_end(rhs, &good, 1.0);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/front/job.h"
+#include "daemon/front/job/job.h"
 
 static const uint32_t DIMS[4] = {4, 6, 8, 10};
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "daemon/front/json.h"
+#include "daemon/front/view/json.h"
 #include "proto/quark.pb-c.h"
 
 Test(json, holds_every_kind_of_field) {
@@ -45,7 +45,8 @@ Test(json, holds_every_kind_of_field) {
       "1099511627776,"
       "\"refined\":0,\"rebuilt\":0,\"checkpoint\":null,\"checkpoint_written\":null,"
       "\"checkpoint_trouble\":null,\"iterations_per_digit\":null,"
-      "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null}}");
+      "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null},\"checksum_ignored\":"
+      "null}");
   free(text);
   json_decref(o);
 }

@@ -7,8 +7,8 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/deflation.h"
-#include "daemon/engine/hermitian.h"
+#include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/eigen/hermitian.h"
 #include "tests/support/dense.h"
 #include "tests/support/rig.h"
 

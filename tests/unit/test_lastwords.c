@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/front/lastwords.h"
+#include "daemon/front/host/lastwords.h"
 
 static void hear(qk_last_words_t *words, const char *line) {
   qk_last_words_hear(words, line, strlen(line));
@@ -29,6 +29,24 @@ Test(last_words, json_lines_are_read_too) {
   hear(&w, "{\"time\":\"2026-11-22T10:07:12.581Z\",\"level\":\"error\",\"program\":\"quark\","
            "\"rank\":null,\"subsystem\":\"worker\",\"job\":null,\"text\":\"cudaMalloc: lost\"}");
   cr_expect_str_eq(qk_last_words_tell(&w), "cudaMalloc: lost");
+}
+
+Test(last_words, the_last_lines_are_recounted_together) {
+  qk_last_words_t w = {0};
+  char text[40];
+  qk_last_words_recount(&w, text, sizeof text);
+  cr_expect_str_eq(text, "");
+  hear(&w, "one");
+  hear(&w, "2026-11-22T10:07:12.580Z error quark[3] assert: work.c:102: assertion failed: top");
+  hear(&w, "two");
+  qk_last_words_recount(&w, text, sizeof text);
+  cr_expect_str_eq(text, "one / two");
+  hear(&w, "three");
+  hear(&w, "four");
+  qk_last_words_recount(&w, text, sizeof text);
+  cr_expect_str_eq(text, "two / three / four");
+  qk_last_words_recount(&w, text, 8);
+  cr_expect_str_eq(text, "two / t");
 }
 
 Test(last_words, are_short_and_printable) {

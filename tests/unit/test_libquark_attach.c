@@ -112,6 +112,27 @@ Test(libquark_attach, an_attached_request_survives_a_broken_connection) {
   quark_close(conn);
 }
 
+Test(libquark_attach, who_waits_hears_that_an_attached_request_is_gone) {
+  const uint8_t id[16] = "earlier and now";
+  fake.script.hold = 1;
+  fake.script.lease_ms = 300;
+  fake.script.gone = 1;
+  const uint64_t request = leave_a_request(id);
+  quark_connection_t *conn = connect_as(id);
+  quark_attached_t a;
+  quark_result_t result;
+  quark_error_t err;
+  cr_assert_eq(quark_attach(conn, request, &a, NULL), QUARK_OK);
+  fake.script.drop_ping = 1;
+  for (uint32_t i = 0; i < NRHS; i++) {
+    cr_assert_eq(quark_wait(conn, request, i, 20000, &result, &err), QUARK_OK, "%s", err.text);
+    cr_expect_eq(result.status, QUARK_NOT_FOUND);
+    cr_expect_not_null(strstr(result.text, "is not here"), "%s", result.text);
+  }
+  cr_expect_eq(quark_release(conn, request, NULL), QUARK_OK);
+  quark_close(conn);
+}
+
 Test(libquark_attach, what_is_not_there_is_refused) {
   const uint8_t id[16] = "earlier and now";
   quark_connection_t *conn = connect_as(id);

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/libquark_kit.h"
 
@@ -241,6 +242,19 @@ Test(libquark, a_fatal_error_ends_everything_with_its_status) {
   quark_close(conn);
 }
 
+Test(libquark, what_has_ended_does_not_begin_again) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_report_t report;
+  quark_error_t err;
+  lq_fake.script.fatal = QUARK_BAD_PROTOCOL;
+  lq_fake.script.late_welcome = 1;
+  for (int i = 0; i < 100; i++) { /* in which WELCOME comes */
+    cr_assert_eq(quark_status(conn, &report, &err), QUARK_BAD_PROTOCOL, "%s", err.text);
+    usleep(2000);
+  }
+  quark_close(conn);
+}
+
 Test(libquark, shutdown_is_answered_before_the_end) {
   quark_connection_t *conn = lq_connect(NULL);
   quark_event_t event;
@@ -277,4 +291,33 @@ Test(libquark, a_daemon_that_stays_away_ends_the_connection) {
   cr_expect_eq(quark_upload(conn, request, b, LQ_FIELD, NULL), QUARK_TIMEOUT);
   quark_close(conn);
   free(b);
+}
+
+/* What an upload ends with that is under way when the daemon goes for good. */
+static void expect_end_of_upload(bool journal, const char *beginning) {
+  quark_options_t o;
+  quark_options_init(&o);
+  o.timeout_ms = 2000;
+  o.reconnect_ms = 6000;
+  lq_fake.script.journal = journal;
+  lq_fake.script.hold = 1;
+  quark_connection_t *conn = lq_connect(&o);
+  const uint64_t request = lq_submit(conn, LQ_NRHS);
+  uint8_t *stream = lq_stream();
+  quark_error_t err = {0};
+  lq_fake.script.mute = 1;
+  lq_fake.script.drop_upload = 1;
+  cr_expect_eq(quark_upload(conn, request, stream, (size_t)LQ_NRHS * LQ_FIELD, &err),
+               QUARK_TIMEOUT);
+  cr_expect_eq(strncmp(err.text, beginning, strlen(beginning)), 0, "%s", err.text);
+  quark_close(conn);
+  free(stream);
+}
+
+Test(libquark, an_upload_does_not_wait_for_a_daemon_that_forgets) {
+  expect_end_of_upload(false, "the daemon has taken nothing of request");
+}
+
+Test(libquark, time_limits_rest_while_a_daemon_with_a_journal_is_sought) {
+  expect_end_of_upload(true, "no answer from");
 }

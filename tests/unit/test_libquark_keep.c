@@ -129,6 +129,18 @@ Test(libquark, a_contraction_is_awaited_and_downloaded_like_a_solution) {
   quark_close(conn);
 }
 
+Test(libquark, forgetting_a_request_returns_when_the_daemon_has_heard) {
+  lq_fake.script.hold = 1;
+  quark_connection_t *conn = lq_connect(NULL);
+  const uint64_t held = submit_kept(conn, 2);
+  cr_assert_eq(quark_forget(conn, held, NULL), QUARK_OK);
+  cr_expect_eq(lq_fake.releases, 1);
+  cr_expect_eq(quark_release(conn, held, NULL), QUARK_NOT_FOUND);
+  cr_assert_eq(quark_forget(conn, held, NULL), QUARK_OK, "what is not there is no error");
+  cr_expect_eq(lq_fake.releases, 2);
+  quark_close(conn);
+}
+
 Test(libquark, releasing_a_kept_request_tells_the_daemon) {
   lq_fake.script.hold = 1;
   quark_connection_t *conn = lq_connect(NULL);

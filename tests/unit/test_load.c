@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/front/load.h"
+#include "daemon/front/settings/load.h"
 
 static char folder[] = "/tmp/qk-load-XXXXXX";
 
@@ -96,6 +96,32 @@ Test(load, what_is_not_said_is_the_daemons) {
   cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_str_eq(s.gauge, "builtin:weak:8x8x8x8:2");
   cr_expect(s.gauge == gauge && s.dims[0] == 0, "extents were of the daemon's own file");
+}
+
+/* The daemon may ignore the checksum of its own file: that is not meant for others. */
+Test(load, a_checksum_is_ignored_where_it_was_asked_for) {
+  qk_settings_t b = base(), s;
+  char gauge[QK_PATH_MAX + 1];
+  size_t bytes;
+  Quark__Load load = QUARK__LOAD__INIT;
+  load.name = "old";
+  b.ignore_checksum = 1;
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect_eq(s.ignore_checksum, 1, "the same file");
+  load.gauge = "builtin:weak:8x8x8x8:2";
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect_eq(s.ignore_checksum, 0, "another file");
+  b.ignore_checksum = 0;
+  load.has_ignore_checksum = load.ignore_checksum = true;
+  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_expect_eq(s.ignore_checksum, 1);
+  uint8_t *packed = qk_load_pack(&load, &s, &bytes);
+  Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
+  cr_assert(read);
+  cr_assert_eq(qk_load_settings(read, &b, true, gauge, &s, NULL), QK_OK);
+  cr_expect_eq(s.ignore_checksum, 1, "from the journal");
+  quark__load__free_unpacked(read, NULL);
+  free(packed);
 }
 
 Test(load, a_packed_load_means_the_same_to_any_daemon) {

@@ -2,7 +2,7 @@
  * Every allocation and every device call of a multigrid setup with deflation, and of a cycle on it, fails once: each
  * failure comes back as its status and nothing stays behind.
  */
-#include "daemon/engine/cycle.h"
+#include "daemon/engine/multigrid/cycle.h"
 #include "tests/support/faults.h"
 
 enum { N = 3 };

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "daemon/base/fault.h"
-#include "daemon/engine/deflation.h"
-#include "daemon/engine/mg_header.h"
+#include "daemon/engine/checkpoint/mg_header.h"
+#include "daemon/engine/eigen/deflation.h"
 #include "tests/support/rig.h"
 
 /* A small hierarchy of three levels, and a folder for its file. */
@@ -430,6 +430,32 @@ Test(mg_file, takes_over_what_a_dead_process_has_left) {
   rig_must(save(&f, &err), "save", &err);
   rig_must(load(&f, &mg, &err), "load", &err);
   qk_mg_destroy(mg);
+  close_fixture(&f);
+}
+
+/* Under the name that it has at first: a link to another file of this user, by name or by
+ * number. */
+Test(mg_file, is_not_written_where_others_have_put_something) {
+  fixture_t f;
+  char other[128], there[8] = "";
+  open_fixture(&f, QK_SINGLE);
+  snprintf(other, sizeof other, "%s/other", f.folder);
+  for (int k = 0; k < 3; k++) {
+    qk_err_t err = {0};
+    spill(other, (const uint8_t *)"secret", 7);
+    if (k == 2)
+      cr_assert_eq(mkfifo(f.temp, 0600), 0);
+    else
+      cr_assert_eq(k ? symlink(other, f.temp) : link(other, f.temp), 0);
+    cr_expect_eq(save(&f, &err), k ? QK_IO_ERROR : QK_DENIED, "%s", err.text);
+    FILE *in = fopen(other, "rb");
+    cr_assert(in != NULL && fread(there, 1, 7, in) == 7);
+    fclose(in);
+    cr_expect_str_eq(there, "secret");
+    cr_expect(access(f.path, F_OK) != 0);
+    unlink(f.temp);
+  }
+  unlink(other);
   close_fixture(&f);
 }
 

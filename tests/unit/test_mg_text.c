@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/mg_text.h"
+#include "daemon/engine/multigrid/mg_text.h"
 
 static void set(qk_mg_params_t *p, const char *key, const char *text) {
   qk_err_t err = {0};

@@ -1,7 +1,7 @@
 /* When a multigrid that has become slow is mended. */
 #include <criterion/criterion.h>
 
-#include "daemon/engine/mg_watch.h"
+#include "daemon/engine/setup/mg_watch.h"
 
 /* n solves of so many iterations a digit: what the last of them, or the first that asks for more, asks for. */
 static qk_mg_remedy_t solves(qk_mg_watch_t *w, int n, double rate) {

@@ -6,8 +6,8 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/multigrid.h"
-#include "daemon/engine/nullspace.h"
+#include "daemon/engine/multigrid/multigrid.h"
+#include "daemon/engine/multigrid/nullspace.h"
 #include "tests/support/rig.h"
 
 /* ---- parameters -------------------------------------------------------------------------------------- */

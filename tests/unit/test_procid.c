@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/front/procid.h"
+#include "daemon/front/host/procid.h"
 
 /* A child that waits for a signal, in a group of its own. deaf: it ignores SIGTERM. */
 static qk_procid_t begin(bool deaf) {

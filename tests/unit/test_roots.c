@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/front/roots.h"
+#include "daemon/front/storage/roots.h"
 
 static char top[PATH_MAX];
 static qk_roots_t roots;

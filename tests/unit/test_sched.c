@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/sched.h"
+#include "daemon/front/job/sched.h"
 
 typedef struct item {
   qk_sched_item_t queue;
@@ -388,4 +388,66 @@ static void simulate(unsigned seed) {
 
 Test(sched, loses_nothing_and_is_fair_to_all) {
   for (unsigned seed = 1; seed <= 50; seed++) simulate(seed);
+}
+
+/* A list in which each goes in behind all that it does not overtake. */
+typedef struct plain {
+  qk_sched_item_t *at[512];
+  int length;
+} plain_t;
+
+static bool overtakes(const qk_sched_item_t *a, const qk_sched_item_t *b) {
+  if (a->deadline != b->deadline)
+    return a->deadline > 0 && (b->deadline == 0 || a->deadline < b->deadline);
+  return a->came < b->came;
+}
+
+static void plain_add(plain_t *p, qk_sched_item_t *item) {
+  int i = p->length++;
+  for (; i > 0 && overtakes(item, p->at[i - 1]); i--) p->at[i] = p->at[i - 1];
+  p->at[i] = item;
+}
+
+static void plain_remove(plain_t *p, const qk_sched_item_t *item) {
+  int i = 0;
+  while (p->at[i] != item) i++;
+  for (p->length--; i < p->length; i++) p->at[i] = p->at[i + 1];
+}
+
+/* Items of few deadlines and times, so that many rank alike, come, go, and go in their turn. */
+static void compare_with_a_list(unsigned seed) {
+  enum { ITEMS = 512, ROUNDS = 4000 };
+  static item_t item[ITEMS];
+  qk_sched_t s;
+  qk_sched_user_t *u;
+  plain_t plain = {.length = 0};
+  unsigned state = seed;
+  qk_sched_init(&s);
+  qk_sched_user_hold(&s, "a", &u);
+  for (int i = 0; i < ITEMS; i++) init(&item[i], 0, i);
+  for (int round = 0; round < ROUNDS; round++) {
+    qk_sched_item_t *x = &item[draw(&state, ITEMS)].queue;
+    if (draw(&state, 4) == 0) {
+      cr_assert_eq(qk_sched_pop(&s, 0, 0), plain.length > 0 ? plain.at[0] : NULL);
+      if (plain.length > 0) plain_remove(&plain, plain.at[0]);
+    } else if (qk_sched_item_waits(x)) {
+      qk_sched_remove(&s, x);
+      plain_remove(&plain, x);
+    } else {
+      x->deadline = draw(&state, 2) ? 1 + draw(&state, 1 + seed % 30) : 0;
+      x->came = draw(&state, 1 + seed % 7);
+      qk_sched_push(&s, u, x);
+      plain_add(&plain, x);
+    }
+    cr_assert_eq(qk_sched_first(&s, 0, 0), plain.length > 0 ? plain.at[0] : NULL,
+                 "seed %u, round %d", seed, round);
+    cr_assert_eq(s.length, plain.length);
+  }
+  for (int i = 0; i < plain.length; i++) cr_assert_eq(qk_sched_pop(&s, 0, 0), plain.at[i]);
+  cr_assert_null(qk_sched_pop(&s, 0, 0));
+  qk_sched_user_release(u);
+}
+
+Test(sched, takes_the_order_of_a_plain_list) {
+  for (unsigned seed = 1; seed <= 50; seed++) compare_with_a_list(seed);
 }

@@ -10,7 +10,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/slots.h"
+#include "daemon/engine/serve/slots.h"
 
 typedef struct loaded {
   qk_comm_t *comm;
@@ -42,8 +42,8 @@ static loaded_t must_load(const qk_load_t *load) {
   qk_err_t err = {0};
   loaded_t l;
   cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_port_create(l.setup, &l.port, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_slots_create(l.port, &l.slots, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_port_create(&l.setup->dev, &l.port, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_slots_create(l.setup, l.port, &l.slots, &err), QK_OK, "%s", err.text);
   return l;
 }
 
@@ -291,7 +291,7 @@ Test(setup, generated_sources_begin_beside_each_other_at_the_same_time) {
   close_load(&l);
 }
 
-/* Copies that take long, in the table of a setup. */
+/* Copies that take long, in the table of the device. */
 static struct {
   qk_ops_t ops;
   bool busy[QK_QUEUES];
@@ -324,7 +324,7 @@ static loaded_t load_slow(char name[QK_SHM_NAME_MAX + 1]) {
   slow.ops = *l.setup->ops;
   slow.ops.queue_idle = slow_idle;
   slow.ops.queue_sync = slow_sync;
-  l.setup->ops = &slow.ops;
+  l.setup->ops = l.setup->dev.ops = &slow.ops;
   snprintf(name, QK_SHM_NAME_MAX + 1, "/qk-test-%ld-slow", (long)getpid());
   return l;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/smoother.h"
+#include "daemon/engine/smoother/smoother.h"
 #include "tests/support/rig.h"
 
 enum { MOST = 12 };

@@ -13,7 +13,7 @@
 
 #include "daemon/engine/gauge_tool/pattern.h"
 #include "daemon/engine/gauge_tool/state.h"
-#include "daemon/engine/gauge_tool/tool.h"
+#include "daemon/engine/tool/tool.h"
 
 typedef struct qk_chain {
   qk_tool_t *tool;

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge_tool/tool.h"
+#include "daemon/engine/tool/tool.h"
 
 typedef struct options {
   qk_tool_options_t tool;
@@ -34,13 +34,15 @@ static void print_result(const qk_tool_t *tool, const options_t *o, int bits, do
     qk_tool_print(tool, json_pack("{s:s, s:s, s:s, s:i, s:f}", "in", o->in, "out", o->out, "format",
                                   o->tool.format, "bits", bits, "plaquette", plaquette));
   } else if (tool->root) {
-    printf("%s: %s, %d bit, verified; plaquette %.12f\n", o->out, o->tool.format, bits, plaquette);
+    printf("%s: %s, %d bit, verified%s; plaquette %.12f\n", o->out, o->tool.format, bits,
+           o->tool.ignore_checksum ? " without the checksum of the file" : "", plaquette);
   }
 }
 
 int qk_tool_convert(int argc, char **argv) {
-  static const struct argp_option rows[] = {
-      QK_TOOL_ROW_DIMS, QK_TOOL_ROW_FORMAT, QK_TOOL_ROW_BITS, QK_TOOL_ROW_JSON, {0}};
+  static const struct argp_option rows[] = {QK_TOOL_ROW_DIMS,   QK_TOOL_ROW_IGNORE_CHECKSUM,
+                                            QK_TOOL_ROW_FORMAT, QK_TOOL_ROW_BITS,
+                                            QK_TOOL_ROW_JSON,   {0}};
   static const struct argp argp = {
       .options = rows,
       .parser = parse,

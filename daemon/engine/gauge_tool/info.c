@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge_tool/tool.h"
+#include "daemon/engine/tool/tool.h"
 
 static const char *const plane_name[6] = {"xy", "xz", "xt", "yz", "yt", "zt"};
 
@@ -31,6 +31,19 @@ static json_t *real_or_null(bool there, double v) {
   return there ? json_real(v) : json_null();
 }
 
+/* What has become of the file's checksum. */
+static const char *sum_of(const qk_tool_config_t *c) {
+  if (!c->info.has_checksum) return "none";
+  return c->check.checksum_ok ? "ok" : "ignored";
+}
+
+/* More words for people. */
+static const char *more_of_sum(const qk_tool_config_t *c) {
+  if (!c->info.has_checksum) return " in the file";
+  if (c->check.checksum_ok) return "";
+  return c->info.checksum_fault[0] ? c->info.checksum_fault : "the links give another one";
+}
+
 static json_t *to_json(const char *file, const qk_tool_config_t *c) {
   const qk_gauge_info_t *info = &c->info;
   const qk_gauge_check_t *check = &c->check;
@@ -43,10 +56,10 @@ static json_t *to_json(const char *file, const qk_tool_config_t *c) {
   return json_pack("{s:s, s:s, s:i, s:[i,i,i,i], s:f, s:o, s:f, s:s, s:f, s:f, s:s, s:o, s:o}",
                    "file", file, "format", info->format, "bits", info->bits, "dims", d[0], d[1],
                    d[2], d[3], "plaquette", check->plaquette, "planes", planes, "link_trace",
-                   check->link_trace, "checksum", info->has_checksum ? "ok" : "none", "unitarity",
-                   check->unitarity, "determinant", check->determinant, "digest", digest,
-                   "header_plaquette", real_or_null(info->has_plaquette, info->plaquette),
-                   "header_link_trace", real_or_null(info->has_link_trace, info->link_trace));
+                   check->link_trace, "checksum", sum_of(c), "unitarity", check->unitarity,
+                   "determinant", check->determinant, "digest", digest, "header_plaquette",
+                   real_or_null(info->has_plaquette, info->plaquette), "header_link_trace",
+                   real_or_null(info->has_link_trace, info->link_trace));
 }
 
 static void print_text(const char *file, const qk_tool_config_t *c) {
@@ -62,14 +75,16 @@ static void print_text(const char *file, const qk_tool_config_t *c) {
     printf("%s%s %.12f", i % 3 == 0 ? "\n             " : "   ", plane_name[i], check->plane[i]);
   printf("\nlink trace   %.15f", check->link_trace);
   if (info->has_link_trace) printf("   (header: %.12g)", info->link_trace);
-  printf("\nchecksum     %s\n", info->has_checksum ? "ok" : "none in the file");
+  const bool ignored = info->has_checksum && !check->checksum_ok;
+  printf("\nchecksum     %s%s%s\n", sum_of(c), ignored ? ": " : "", more_of_sum(c));
   printf("unitarity    %.2e   largest |U^+U - 1|\n", check->unitarity);
   printf("determinant  %.2e   largest |det U - 1|\n", check->determinant);
   printf("digest       %016" PRIx64 "\n", check->digest);
 }
 
 int qk_tool_info(int argc, char **argv) {
-  static const struct argp_option rows[] = {QK_TOOL_ROW_DIMS, QK_TOOL_ROW_JSON, {0}};
+  static const struct argp_option rows[] = {
+      QK_TOOL_ROW_DIMS, QK_TOOL_ROW_IGNORE_CHECKSUM, QK_TOOL_ROW_JSON, {0}};
   static const struct argp argp = {
       .options = rows,
       .parser = parse,

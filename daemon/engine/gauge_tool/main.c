@@ -4,7 +4,7 @@
 #include <sysexits.h>
 
 #include "daemon/base/version.h"
-#include "daemon/engine/gauge_tool/tool.h"
+#include "daemon/engine/tool/tool.h"
 
 static const struct {
   const char *name, *arguments, *help;

@@ -1,8 +1,8 @@
 #include <stdio.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge_tool/tool.h"
-#include "daemon/engine/link_smear.h"
+#include "daemon/engine/gauge/link_smear.h"
+#include "daemon/engine/tool/tool.h"
 
 enum { KEY_LINKS = QK_TOOL_OWN };
 

@@ -8,7 +8,7 @@
 #ifndef QK_GAUGE_TOOL_STATE_H
 #define QK_GAUGE_TOOL_STATE_H
 
-#include "daemon/engine/evolve.h"
+#include "daemon/engine/gauge/evolve.h"
 
 enum { QK_STATE_SWEEPS = 1000000, QK_STATE_NAME = 256 };
 

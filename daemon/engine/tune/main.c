@@ -6,9 +6,10 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include "daemon/base/file.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/gauge_tool/tool.h"
-#include "daemon/engine/mg_text.h"
+#include "daemon/engine/multigrid/mg_text.h"
+#include "daemon/engine/tool/tool.h"
 #include "daemon/engine/tune/search.h"
 #include "daemon/engine/tune/trial.h"
 
@@ -205,17 +206,22 @@ static void print_json(const tuning_t *t) {
 
 static qk_status_t write_config(const tuning_t *t, const row_t *best, qk_err_t *err) {
   const options_t *o = t->options;
-  FILE *out = fopen(o->out, "w");
-  if (!out) return qk_fail(err, QK_IO_ERROR, "%s: %m", o->out);
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  if (!out) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", o->out);
   fprintf(out, "# quark-tune: %.4f s per right-hand side to %g, %.1f iterations, setup %.2f s\n",
           best->result.seconds, o->tol, best->result.iterations, best->result.setup_seconds);
   fprintf(out, "gauge = %s\nkappa = %.15g\ncsw = %.15g\nboundary = 1,1,1,%g\n", o->gauge, o->kappa,
           o->csw, o->boundary_t);
   fprintf(out, "solver = mg\nprecision = single\nslots = %d\n", o->slots);
   qk_mg_text_print(&best->result.params, out);
-  bool written = !ferror(out);
-  written &= fclose(out) == 0;
-  return written ? QK_OK : qk_fail(err, QK_IO_ERROR, "%s: cannot be written: %m", o->out);
+  const bool whole = !ferror(out);
+  qk_status_t status = fclose(out) == 0 && whole
+                           ? qk_file_replace(o->out, text, (int64_t)bytes, err)
+                           : qk_fail(err, QK_NO_MEMORY, "%s: no memory", o->out);
+  free(text);
+  return status;
 }
 
 static qk_status_t report(tuning_t *t, qk_err_t *err) {

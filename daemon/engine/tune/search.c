@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/engine/mg_text.h"
+#include "daemon/engine/multigrid/mg_text.h"
 
 static const double MIN_GAIN = 0.02; /* less is noise */
 

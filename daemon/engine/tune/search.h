@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/engine/multigrid.h"
+#include "daemon/engine/multigrid/multigrid.h"
 
 enum { QK_TUNE_WORDS = 6, QK_TUNE_AXES = 48, QK_TUNE_WORD = 24 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/engine/cycle.h"
+#include "daemon/engine/multigrid/cycle.h"
 
 /* A solve that needs more outer iterations than this is not worth waiting for. */
 enum { MOST_ITERATIONS = 150 };

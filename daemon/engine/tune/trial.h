@@ -7,7 +7,7 @@
 #ifndef QK_TUNE_TRIAL_H
 #define QK_TUNE_TRIAL_H
 
-#include "daemon/engine/multigrid.h"
+#include "daemon/engine/multigrid/multigrid.h"
 
 typedef struct qk_trial {
   qk_operator_t *op; /* with double, single and half; borrowed, like work */

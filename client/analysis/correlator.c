@@ -1,0 +1,140 @@
+#include "client/analysis/correlator.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* log of cosh(m a) / cosh(m b), without overflow. */
+static double log_quotient(double m, double a, double b) {
+  const double x = m * fabs(a), y = m * fabs(b);
+  return x - y + log1p(exp(-2 * x)) - log1p(exp(-2 * y));
+}
+
+double qk_correlator_cosh_mass(double c0, double c1, int t, int nt) {
+  double a = t - 0.5 * nt, b = a + 1;
+  double want = log(c0 / c1);
+  if (fabs(a) < fabs(b)) {
+    const double swap = a;
+    a = b;
+    b = swap;
+    want = -want;
+  }
+  if (!(c0 / c1 > 0) || !isfinite(want) || !(want > 0) || fabs(a) == fabs(b)) return NAN;
+  /* The quotient grows with m from 0, and is at least m (|a| - |b|) - log 2. */
+  double low = 0, high = (want + log(2.0)) / (fabs(a) - fabs(b));
+  while (high - low > 1e-15 * high) {
+    const double middle = 0.5 * (low + high);
+    if (middle <= low || middle >= high) break;
+    if (log_quotient(middle, a, b) < want)
+      low = middle;
+    else
+      high = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+void qk_correlator_masses(const double *c, int nt, bool cosh, double *mass) {
+  for (int t = 0; t < nt; t++) {
+    const double c0 = c[t], c1 = c[(t + 1) % nt];
+    mass[t] = cosh ? qk_correlator_cosh_mass(c0, c1, t, nt) : c0 / c1 > 0 ? log(c0 / c1) : NAN;
+  }
+}
+
+static bool is_noise(const char *source) {
+  return strcmp(source, "z2") == 0 || strcmp(source, "z4") == 0;
+}
+
+/* Column i must be a solution, of the same source as the first column. */
+static qk_status_t check_column(qk_h5file_t *file, int64_t i, const qk_h5column_t *first,
+                                qk_h5column_t *column, qk_err_t *err) {
+  const qk_status_t status = qk_h5file_column(file, i, column, err);
+  if (status != QK_OK) return status;
+  if (column->status != QK_OK)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "column %lld has status %s (residual %.3g): not a solution", (long long)i,
+                   qk_status_name(column->status), column->true_residual);
+  if (i > 0 && (strcmp(column->source, first->source) != 0 ||
+                memcmp(column->site, first->site, sizeof column->site) != 0))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "column %lld has another source (%s, t = %d) than column 0 (%s, t = %d)",
+                   (long long)i, column->source, column->site[3], first->source, first->site[3]);
+  return QK_OK;
+}
+
+/* The columns must be solutions of one source on one time slice, and unless it is noise, of its
+ * twelve components. */
+static qk_status_t check_columns(qk_h5file_t *file, qk_correlator_t *corr, qk_err_t *err) {
+  const int64_t n = qk_h5file_nrhs(file);
+  qk_h5column_t first = {0}, column;
+  unsigned components = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const qk_status_t status = check_column(file, i, &first, i ? &column : &first, err);
+    if (status != QK_OK) return status;
+    const qk_h5column_t *c = i ? &column : &first;
+    if (c->spin >= 0 && c->spin < 4 && c->colour >= 0 && c->colour < 3)
+      components |= 1u << (3 * c->spin + c->colour);
+  }
+  corr->t0 = first.site[3];
+  memcpy(corr->source, first.source, sizeof corr->source);
+  if (corr->t0 < 0 || corr->t0 >= corr->nt)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "source \"%s\" is not on one time slice (t = %d, expected 0 to %d)",
+                   corr->source, corr->t0, corr->nt - 1);
+  if (!is_noise(corr->source) && (n != 12 || components != 0xfff))
+    return qk_fail(err, QK_BAD_ARGUMENT, "%lld columns of a %s source, expected its 12 components",
+                   (long long)n, corr->source);
+  return QK_OK;
+}
+
+/* c[t] += the sum of |x|^2 over time slice t0 + t. */
+static void add_norms(qk_correlator_t *corr, const double *x, int64_t reals) {
+  for (int t = 0; t < corr->nt; t++) {
+    const double *slice = x + reals * ((corr->t0 + t) % corr->nt);
+    double sum = 0;
+    for (int64_t i = 0; i < reals; i++) sum += slice[i] * slice[i];
+    corr->c[t] += sum;
+  }
+}
+
+qk_status_t qk_correlator_compute(qk_h5file_t *file, const char *channel, qk_correlator_t *corr,
+                                  qk_err_t *err) {
+  if (strcmp(channel, "pion") != 0)
+    return qk_fail(err, QK_UNSUPPORTED, "channel \"%s\": only pion is known", channel);
+  const qk_h5meta_t *meta = qk_h5file_meta(file);
+  const int64_t space = (int64_t)meta->dims[0] * meta->dims[1] * meta->dims[2],
+                n = qk_h5file_nrhs(file);
+  qk_correlator_t out = {.nt = meta->dims[3]};
+  qk_status_t status = check_columns(file, &out, err);
+  if (status != QK_OK) return status;
+  double *x = malloc(qk_h5file_rhs_bytes(file, 64));
+  out.c = calloc((size_t)out.nt, sizeof *out.c);
+  out.meff = calloc((size_t)out.nt, sizeof *out.meff);
+  out.mlog = calloc((size_t)out.nt, sizeof *out.mlog);
+  if (!x || !out.c || !out.meff || !out.mlog) {
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for one right-hand side of %zu bytes",
+                     qk_h5file_rhs_bytes(file, 64));
+    goto fail;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    if ((status = qk_h5file_read(file, i, 64, x, err)) != QK_OK) goto fail;
+    add_norms(&out, x, space * 24);
+  }
+  if (is_noise(out.source))
+    for (int t = 0; t < out.nt; t++) out.c[t] /= (double)n * (double)space;
+  qk_correlator_masses(out.c, out.nt, true, out.meff);
+  qk_correlator_masses(out.c, out.nt, false, out.mlog);
+  free(x);
+  *corr = out;
+  return QK_OK;
+fail:
+  free(x);
+  qk_correlator_fini(&out);
+  return status;
+}
+
+void qk_correlator_fini(qk_correlator_t *corr) {
+  free(corr->c);
+  free(corr->meff);
+  free(corr->mlog);
+  memset(corr, 0, sizeof *corr);
+}

@@ -1,0 +1,376 @@
+#include "client/analysis/h5file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/analysis/h5meta.h"
+#include "daemon/base/version.h"
+
+enum { RANK = 7, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };
+
+struct qk_h5file {
+  hid_t file, dataset;
+  char *path, *part; /* part: where it is being written; NULL when open for reading or committed */
+  char name[2][8];   /* of the two members of a complex number */
+  qk_h5meta_t meta;
+  qk_h5column_t *column;
+  int64_t nrhs;
+  hsize_t extent[RANK]; /* rhs, t, z, y, x, spin, colour */
+  bool single;          /* the dataset has no axis for right-hand sides */
+  int bits;
+};
+
+void qk_h5meta_init(qk_h5meta_t *meta) {
+  memset(meta, 0, sizeof *meta);
+  meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
+  for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
+}
+
+void qk_h5column_init(qk_h5column_t *column) {
+  memset(column, 0, sizeof *column);
+  column->true_residual = column->seconds = NAN;
+  column->spin = column->colour = column->gamma = -1;
+  for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
+}
+
+static qk_h5file_t *file_new(const char *path) {
+  qk_h5file_t *f = calloc(1, sizeof *f);
+  if (!f || !(f->path = strdup(path))) {
+    free(f);
+    return NULL;
+  }
+  f->file = f->dataset = -1;
+  strcpy(f->name[0], "r");
+  strcpy(f->name[1], "i");
+  qk_h5meta_init(&f->meta);
+  qk_h5_begin();
+  return f;
+}
+
+void qk_h5file_close(qk_h5file_t *file) {
+  if (!file) return;
+  if (file->dataset >= 0) H5Dclose(file->dataset);
+  if (file->file >= 0) H5Fclose(file->file);
+  if (file->part) unlink(file->part);
+  free(file->part);
+  free(file->path);
+  free(file->column);
+  free(file);
+}
+
+/* Chunks are whole right-hand sides, or as many time slices of one as fit CHUNK_BYTES. */
+static hid_t create_dataset(const qk_h5file_t *f) {
+  hsize_t chunk[RANK], slice = (hsize_t)f->bits / 4;
+  for (int i = 2; i < RANK; i++) slice *= chunk[i] = f->extent[i];
+  chunk[0] = 1;
+  chunk[1] = CHUNK_BYTES / slice;
+  if (chunk[1] < 1) chunk[1] = 1;
+  if (chunk[1] > f->extent[1]) chunk[1] = f->extent[1];
+
+  const hid_t type =
+      qk_h5_complex_type(f->name[0], f->name[1], f->bits == 32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+  const hid_t space = H5Screate_simple(RANK, f->extent, NULL);
+  const hid_t create = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t dataset = -1;
+  if (type >= 0 && space >= 0 && create >= 0 && H5Pset_chunk(create, RANK, chunk) >= 0)
+    dataset = H5Dcreate2(f->file, "field", type, space, H5P_DEFAULT, create, H5P_DEFAULT);
+  if (create >= 0) H5Pclose(create);
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  return dataset;
+}
+
+static qk_status_t check_shape(const qk_h5file_t *f, qk_err_t *err) {
+  for (int mu = 0; mu < 4; mu++)
+    if (f->meta.dims[mu] < 1 || f->meta.dims[mu] > QK_H5FILE_MAX_EXTENT)
+      return qk_fail(err, QK_BAD_GEOMETRY, "%s: dims[%d] = %d, must be 1 to %d", f->path, mu,
+                     f->meta.dims[mu], QK_H5FILE_MAX_EXTENT);
+  if (f->nrhs < 1 || f->nrhs > MAX_RHS)
+    return qk_fail(err, QK_TOO_LARGE, "%s: %lld right-hand sides, must be 1 to %d", f->path,
+                   (long long)f->nrhs, MAX_RHS);
+  double sites = 1;
+  for (int mu = 0; mu < 4; mu++) sites *= f->meta.dims[mu];
+  if (sites > 2147483647.0)
+    return qk_fail(err, QK_BAD_GEOMETRY, "%s: %.0f sites, at most 2147483647", f->path, sites);
+  return QK_OK;
+}
+
+qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits, int64_t nrhs,
+                             qk_h5file_t **file, qk_err_t *err) {
+  if (bits != 32 && bits != 64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: bits = %d, must be 32 or 64", path, bits);
+  qk_h5file_t *f = file_new(path);
+  if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
+  f->meta = *meta;
+  f->nrhs = nrhs;
+  f->bits = bits;
+  qk_status_t status = check_shape(f, err);
+  if (status != QK_OK) goto fail;
+  snprintf(f->meta.program, sizeof f->meta.program, "quarkd %s", qk_version());
+  const hsize_t extent[RANK] = {(hsize_t)nrhs,
+                                (hsize_t)meta->dims[3],
+                                (hsize_t)meta->dims[2],
+                                (hsize_t)meta->dims[1],
+                                (hsize_t)meta->dims[0],
+                                SPIN,
+                                COLOUR};
+  memcpy(f->extent, extent, sizeof extent);
+  f->column = malloc((size_t)nrhs * sizeof *f->column);
+  if (!f->column || asprintf(&f->part, "%s.%ld.part", path, (long)getpid()) < 0) {
+    f->part = NULL;
+    status = qk_fail(err, QK_NO_MEMORY, "%s: no memory for %lld columns", path, (long long)nrhs);
+    goto fail;
+  }
+  for (int64_t i = 0; i < nrhs; i++) qk_h5column_init(&f->column[i]);
+  f->file = qk_h5_create(f->part);
+  if (f->file < 0) {
+    status = qk_h5_fail(err, QK_IO_ERROR, path, "cannot be created: %s", strerror(errno));
+    goto fail;
+  }
+  if ((status = qk_h5meta_write(f->file, path, &f->meta, err)) != QK_OK) goto fail;
+  if ((f->dataset = create_dataset(f)) < 0) {
+    status = qk_h5_fail(err, QK_IO_ERROR, path, "dataset field cannot be created");
+    goto fail;
+  }
+  *file = f;
+  return QK_OK;
+fail:
+  qk_h5file_close(f);
+  return status;
+}
+
+typedef enum direction { READ, WRITE } direction_t;
+
+/* One right-hand side between its hyperslab and memory. */
+static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, int bits,
+                     void *data) {
+  hsize_t start[RANK] = {(hsize_t)rhs}, count[RANK];
+  memcpy(count, f->extent, sizeof count);
+  count[0] = 1;
+  const int skip = f->single ? 1 : 0;
+  const hid_t memory_type =
+      qk_h5_complex_type(f->name[0], f->name[1], bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE);
+  const hid_t file_space = H5Dget_space(f->dataset);
+  const hid_t memory_space = H5Screate_simple(RANK - 1, count + 1, NULL);
+  bool ok =
+      memory_type >= 0 && file_space >= 0 && memory_space >= 0 &&
+      H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start + skip, NULL, count + skip, NULL) >= 0;
+  if (ok && direction == READ)
+    ok = H5Dread(f->dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
+  else if (ok)
+    ok = H5Dwrite(f->dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
+  if (memory_space >= 0) H5Sclose(memory_space);
+  if (file_space >= 0) H5Sclose(file_space);
+  if (memory_type >= 0) H5Tclose(memory_type);
+  return ok;
+}
+
+static qk_status_t check_rhs(const qk_h5file_t *f, int64_t rhs, qk_err_t *err) {
+  if (rhs >= 0 && rhs < f->nrhs) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s: right-hand side %lld, the file has 0 to %lld", f->path,
+                 (long long)rhs, (long long)f->nrhs - 1);
+}
+
+qk_status_t qk_h5file_write(qk_h5file_t *file, int64_t rhs, const void *data, qk_err_t *err) {
+  const qk_status_t status = check_rhs(file, rhs, err);
+  if (status != QK_OK) return status;
+  H5Eclear2(H5E_DEFAULT);
+  if (transfer(file, WRITE, rhs, file->bits, (void *)(uintptr_t)data)) return QK_OK;
+  return qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be written", (long long)rhs);
+}
+
+qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5column_t *column,
+                                 qk_err_t *err) {
+  const qk_status_t status = check_rhs(file, rhs, err);
+  if (status == QK_OK) file->column[rhs] = *column;
+  return status;
+}
+
+qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
+  H5Eclear2(H5E_DEFAULT);
+  qk_status_t status = qk_h5column_write(file->file, file->path, file->column, file->nrhs, err);
+  if (status != QK_OK) return status;
+  herr_t bad = H5Dclose(file->dataset);
+  file->dataset = -1;
+  bad |= H5Fclose(file->file);
+  file->file = -1;
+  if (bad < 0) return qk_h5_fail(err, QK_IO_ERROR, file->path, "cannot be completed");
+  if ((status = qk_h5_publish(file->part, file->path, err)) != QK_OK) return status;
+  free(file->part);
+  file->part = NULL;
+  return QK_OK;
+}
+
+typedef struct search {
+  char name[256], link[256]; /* link: the last one, which is not followed */
+  int found;
+} search_t;
+
+/* Counts the datasets of six or seven dimensions in the root group and keeps the last one's name.
+ */
+static herr_t find_dataset(hid_t root, const char *name, const H5L_info_t *info, void *arg) {
+  search_t *s = arg;
+  if (info->type != H5L_TYPE_HARD) {
+    snprintf(s->link, sizeof s->link, "%s", name);
+    return 0;
+  }
+  const hid_t object = H5Oopen(root, name, H5P_DEFAULT);
+  if (object < 0) return 0;
+  if (H5Iget_type(object) == H5I_DATASET) {
+    const hid_t space = H5Dget_space(object);
+    const int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
+    if ((rank == RANK || rank == RANK - 1) && strlen(name) < sizeof s->name) {
+      s->found++;
+      strcpy(s->name, name);
+    }
+    if (space >= 0) H5Sclose(space);
+  }
+  H5Oclose(object);
+  return 0;
+}
+
+static qk_status_t open_dataset(qk_h5file_t *f, const char *name, qk_err_t *err) {
+  search_t s = {.found = 0};
+  if (!name) {
+    name = "field";
+    if (H5Lexists(f->file, name, H5P_DEFAULT) <= 0) {
+      H5Literate(f->file, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, find_dataset, &s);
+      if (s.found == 0 && *s.link) return qk_h5_dataset(f->file, f->path, s.link, &f->dataset, err);
+      if (s.found != 1)
+        return qk_fail(err, QK_BAD_FORMAT,
+                       "%s: no dataset \"field\" and %d others with the 7 dimensions "
+                       "[rhs][t][z][y][x][spin][colour], "
+                       "expected one",
+                       f->path, s.found);
+      name = s.name;
+    }
+  }
+  return qk_h5_dataset(f->file, f->path, name, &f->dataset, err);
+}
+
+/* A compound of two floats of 32 or 64 bits. */
+static qk_status_t read_type(qk_h5file_t *f, qk_err_t *err) {
+  const hid_t type = H5Dget_type(f->dataset);
+  const char *wrong = NULL;
+  if (type < 0 || H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2)
+    wrong = "not a compound of two";
+  for (unsigned i = 0; i < 2 && !wrong; i++) {
+    const hid_t member = H5Tget_member_type(type, i);
+    char *name = H5Tget_member_name(type, i);
+    const size_t size = member < 0 ? 0 : H5Tget_size(member);
+    if (member < 0 || H5Tget_class(member) != H5T_FLOAT || (size != 4 && size != 8))
+      wrong = "its members are not 32 or 64 bit floats";
+    else if (!name || strlen(name) >= sizeof f->name[i] || name[0] != "ri"[i])
+      wrong = "its members are not r and i";
+    else {
+      f->bits = 8 * (int)size;
+      strcpy(f->name[i], name);
+    }
+    H5free_memory(name);
+    if (member >= 0) H5Tclose(member);
+  }
+  if (type >= 0) H5Tclose(type);
+  if (wrong)
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "%s: field: expected complex numbers as compounds {r, i}: %s", f->path, wrong);
+  return QK_OK;
+}
+
+static qk_status_t read_shape(qk_h5file_t *f, qk_err_t *err) {
+  const hid_t space = H5Dget_space(f->dataset);
+  const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+  f->single = rank == RANK - 1;
+  f->extent[0] = 1;
+  if (rank == RANK || f->single)
+    H5Sget_simple_extent_dims(space, f->extent + (f->single ? 1 : 0), NULL);
+  if (space >= 0) H5Sclose(space);
+  if (rank != RANK && rank != RANK - 1)
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "%s: field has %d dimensions, expected 7: [rhs][t][z][y][x][spin][colour]",
+                   f->path, rank);
+  if (f->extent[5] != SPIN || f->extent[6] != COLOUR)
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "%s: field ends in [%llu][%llu], expected [4 spins][3 colours]", f->path,
+                   (unsigned long long)f->extent[5], (unsigned long long)f->extent[6]);
+  for (int mu = 0; mu < 4; mu++) {
+    const hsize_t n = f->extent[4 - mu];
+    if (n > QK_H5FILE_MAX_EXTENT) /* which dims cannot tell */
+      return qk_fail(err, QK_BAD_GEOMETRY, "%s: field has %llu sites in %c, must be 1 to %d",
+                     f->path, (unsigned long long)n, "xyzt"[mu], QK_H5FILE_MAX_EXTENT);
+    f->meta.dims[mu] = (int32_t)n;
+  }
+  if (f->extent[0] > MAX_RHS)
+    return qk_fail(err, QK_TOO_LARGE, "%s: field has %llu right-hand sides, must be 1 to %d",
+                   f->path, (unsigned long long)f->extent[0], MAX_RHS);
+  f->nrhs = (int64_t)f->extent[0];
+  return check_shape(f, err);
+}
+
+static qk_status_t read_meta(qk_h5file_t *f, qk_err_t *err) {
+  int32_t dims[4];
+  memcpy(dims, f->meta.dims, sizeof dims);
+  qk_status_t status = qk_h5meta_read(f->file, f->path, &f->meta, err);
+  if (status != QK_OK) return status;
+  for (int mu = 0; mu < 4; mu++)
+    if (f->meta.dims[mu] != dims[mu])
+      return qk_fail(err, QK_BAD_GEOMETRY, "%s: attribute dims[%d] = %d, but field has %d", f->path,
+                     mu, f->meta.dims[mu], dims[mu]);
+  return qk_h5column_read(f->file, f->path, f->nrhs, &f->column, err);
+}
+
+qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **file,
+                           qk_err_t *err) {
+  qk_h5file_t *f = file_new(path);
+  if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
+  qk_status_t status;
+  if ((status = qk_h5_open(path, &f->file, err)) != QK_OK) goto fail;
+  if ((status = open_dataset(f, dataset, err)) != QK_OK) goto fail;
+  if ((status = read_shape(f, err)) != QK_OK) goto fail;
+  if ((status = read_type(f, err)) != QK_OK) goto fail;
+  if ((status = read_meta(f, err)) != QK_OK) goto fail;
+  *file = f;
+  return QK_OK;
+fail:
+  qk_h5file_close(f);
+  return status;
+}
+
+const qk_h5meta_t *qk_h5file_meta(const qk_h5file_t *file) {
+  return &file->meta;
+}
+
+int64_t qk_h5file_nrhs(const qk_h5file_t *file) {
+  return file->nrhs;
+}
+
+int qk_h5file_bits(const qk_h5file_t *file) {
+  return file->bits;
+}
+
+size_t qk_h5file_rhs_bytes(const qk_h5file_t *file, int bits) {
+  size_t n = (size_t)bits / 4;
+  for (int i = 1; i < RANK; i++) n *= (size_t)file->extent[i];
+  return n;
+}
+
+qk_status_t qk_h5file_read(qk_h5file_t *file, int64_t rhs, int bits, void *data, qk_err_t *err) {
+  const qk_status_t status = check_rhs(file, rhs, err);
+  if (status != QK_OK) return status;
+  if (bits != 32 && bits != 64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: bits = %d, must be 32 or 64", file->path, bits);
+  H5Eclear2(H5E_DEFAULT);
+  if (transfer(file, READ, rhs, bits, data)) return QK_OK;
+  return qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be read", (long long)rhs);
+}
+
+qk_status_t qk_h5file_column(qk_h5file_t *file, int64_t rhs, qk_h5column_t *column, qk_err_t *err) {
+  const qk_status_t status = check_rhs(file, rhs, err);
+  if (status != QK_OK) return status;
+  if (!file->column) return qk_fail(err, QK_NOT_FOUND, "%s: no dataset columns", file->path);
+  *column = file->column[rhs];
+  return QK_OK;
+}

@@ -1,0 +1,202 @@
+#include "client/cli/measure.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/analysis/smearing.h"
+
+enum { RETRY_MS = 500, LOOK_MS = 200 };
+
+/* True: the refusal may end, and has been waited for. */
+static bool wait_for_room(const quark_error_t *err, double give_up) {
+  if (!err->retryable || err->code == QUARK_TIMEOUT || err->code == QUARK_SHUTTING_DOWN ||
+      ctl_seconds() > give_up || ctl_interrupted())
+    return false;
+  const uint32_t ms = err->retry_after_ms ? err->retry_after_ms : RETRY_MS;
+  const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+  nanosleep(&t, NULL);
+  return true;
+}
+
+/* Waits until n right-hand sides of the request have ended. */
+static int wait_for_all(quark_connection_t *conn, uint64_t request, int64_t n,
+                        ctl_progress_t *progress, quark_result_t *result) {
+  for (int64_t ended = 0; ended < n;) {
+    quark_event_t event;
+    quark_error_t err;
+    if (ctl_interrupted()) {
+      ctl_complain("interrupted: %lld of %lld right-hand sides had ended", (long long)ended,
+                   (long long)n);
+      return EXIT_AGAIN;
+    }
+    if (quark_event_next(conn, LOOK_MS, &event, &err) != QUARK_OK) return ctl_fail(&err);
+    if (event.request != request) continue;
+    if (event.kind == QUARK_EVENT_RESULT) {
+      result[event.result.rhs] = event.result;
+      ended++;
+    }
+    if (progress && (event.kind == QUARK_EVENT_RESULT || event.kind == QUARK_EVENT_PROGRESS))
+      ctl_progress_show(progress, &event);
+  }
+  return 0;
+}
+
+/* The exit code of the worst result, which is printed. */
+static int check_results(const char *what, int64_t n, const quark_result_t *result) {
+  for (int64_t i = 0; i < n; i++) {
+    const quark_result_t *r = &result[i];
+    if (r->status == QUARK_OK) continue;
+    char why[CTL_RESULT_MAX];
+    ctl_complain("%s %lld: %s", what, (long long)i, ctl_result_text(r, why));
+    return ctl_exit_code(r->status);
+  }
+  return 0;
+}
+
+int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
+             const quark_column_t *columns, double give_up, ctl_progress_t *progress,
+             uint64_t *request, quark_result_t *result) {
+  quark_params_t p = *params;
+  quark_error_t err;
+  uint64_t number;
+  p.nrhs = (uint32_t)n;
+  p.column = columns;
+  p.keep = true;
+  while (quark_submit(conn, &p, &number, NULL, &err) != QUARK_OK)
+    if (!wait_for_room(&err, give_up)) return ctl_fail(&err);
+  int code = wait_for_all(conn, number, n, progress, result);
+  if (code == 0) code = check_results("column", n, result);
+  if (code)
+    quark_release(conn, number, NULL);
+  else
+    *request = number;
+  return code;
+}
+
+void ctl_name_piece(const char *gauge, double kappa, const char *label, qk_corrmeta_t *meta) {
+  const char *slash = strrchr(gauge, '/');
+  snprintf(meta->config, sizeof meta->config, "%.127s", slash ? slash + 1 : gauge);
+  snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g", kappa);
+  snprintf(meta->label, sizeof meta->label, "%s", label);
+}
+
+bool ctl_can_measure(const qk_source_t *source) {
+  return !qk_source_is_noise(source);
+}
+
+void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_t *report,
+                              qk_corrmeta_t *meta) {
+  const quark_column_t *place = &what->source.place;
+  const int32_t origin[4] = {place->x, place->y, place->z, place->t};
+  memcpy(meta->origin, origin, sizeof origin);
+  for (int mu = 0; mu < 4; mu++) meta->dims[mu] = (int32_t)report->setup.dims[mu];
+  snprintf(meta->source, sizeof meta->source, "%s", what->text);
+  qk_smearing_print(&what->params.smear, meta->smear);
+  qk_smearing_print(&what->sink, meta->sink);
+  qk_smearing_print_links(&what->params.smear, meta->links);
+  *meta->channels = 0;
+  for (int i = 0, used = 0; i < what->channels->n; i++)
+    used += snprintf(meta->channels + used, sizeof meta->channels - (size_t)used, "%s%s",
+                     i ? " " : "", qk_channels_name(what->channels, i));
+  meta->kappa = report->setup.kappa;
+  meta->mass = report->setup.mass;
+  meta->csw = report->setup.csw;
+  memcpy(meta->boundary, report->setup.boundary, sizeof meta->boundary);
+  meta->plaquette = report->setup.plaquette;
+  snprintf(meta->gauge, sizeof meta->gauge, "%s", report->setup.gauge);
+  snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, report->setup.digest);
+  snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
+           what->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+  meta->tolerance = what->params.tol;
+}
+
+/* The raw correlators of a kept propagator; the caller frees *raw. */
+static int contract(quark_connection_t *conn, const ctl_measurement_t *what,
+                    const qk_corrmeta_t *meta, uint64_t propagator, double complex **raw) {
+  quark_contraction_t c;
+  quark_error_t err;
+  quark_result_t result;
+  uint64_t request, bytes;
+  const size_t want = (size_t)qk_channels_numbers(what->channels) * what->nmom *
+                      (size_t)meta->dims[3] * sizeof **raw;
+  quark_contraction_init(&c);
+  c.request_a = propagator;
+  c.nchannel = what->channels->nraw;
+  c.channel = what->channels->raw;
+  c.nmomentum = what->nmom;
+  c.momentum = what->momentum;
+  memcpy(c.origin, meta->origin, sizeof c.origin);
+  c.sink = what->sink;
+  c.deadline_ms = what->params.deadline_ms;
+  c.priority = what->params.priority;
+  const double give_up = ctl_seconds() + what->patience;
+  while (quark_contract(conn, &c, &request, &bytes, &err) != QUARK_OK)
+    if (!wait_for_room(&err, give_up)) return ctl_fail(&err);
+  double complex *buffer = malloc(want);
+  int code = 0;
+  if (bytes != want || !buffer) {
+    ctl_complain("correlators of %" PRIu64 " bytes, expected %zu", bytes, want);
+    code = EXIT_DATA;
+  }
+  if (code == 0) code = wait_for_all(conn, request, 1, NULL, &result);
+  if (code == 0) code = check_results("contraction", 1, &result);
+  if (code == 0 && quark_download(conn, request, 0, buffer, want, &err) != QUARK_OK)
+    code = ctl_fail(&err);
+  quark_release(conn, request, NULL);
+  if (code)
+    free(buffer);
+  else
+    *raw = buffer;
+  return code;
+}
+
+/* Makes the piece of the results and the raw correlators. */
+static int make_piece(const ctl_measurement_t *what, qk_corrmeta_t *meta,
+                      const quark_result_t *result, const double complex *raw,
+                      qk_corrpiece_t *piece) {
+  qk_err_t err = {0};
+  double worst = 0;
+  uint64_t most = 0;
+  for (int i = 0; i < QK_SOURCE_COMPONENTS; i++) {
+    worst = fmax(worst, result[i].true_residual);
+    if (result[i].iterations > most) most = result[i].iterations;
+  }
+  meta->residual = worst;
+  meta->iterations = most < INT32_MAX ? (int32_t)most : INT32_MAX;
+  if (qk_corrpiece_create(meta, what->nmom, piece, &err) != QK_OK) return ctl_fail_file(&err);
+  memcpy(piece->momentum, what->momentum, what->nmom * sizeof *piece->momentum);
+  qk_channels_evaluate(what->channels, raw, (int)what->nmom, meta->dims[3],
+                       meta->boundary[6] + I * meta->boundary[7], piece->c);
+  return 0;
+}
+
+int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
+                const ctl_measurement_t *what, const qk_corrmeta_t *names, ctl_progress_t *progress,
+                qk_corrpiece_t *piece) {
+  const double begun = ctl_seconds();
+  quark_result_t result[QK_SOURCE_COMPONENTS];
+  quark_column_t *columns = NULL;
+  double complex *raw = NULL;
+  uint64_t propagator = 0;
+  int64_t n;
+  qk_corrmeta_t meta = *names;
+  ctl_measurement_describe(what, report, &meta);
+  int code = ctl_columns(&what->source, what->text, report, &n, &columns);
+  if (code) return code;
+  quark_params_t params = what->params;
+  params.source = what->source.kind;
+  code = ctl_keep(conn, &params, n, columns, begun + what->patience, progress, &propagator, result);
+  free(columns);
+  if (code) return code;
+  code = contract(conn, what, &meta, propagator, &raw);
+  quark_release(conn, propagator, NULL);
+  if (code) return code;
+  meta.seconds = ctl_seconds() - begun;
+  code = make_piece(what, &meta, result, raw, piece);
+  free(raw);
+  return code;
+}

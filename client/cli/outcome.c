@@ -1,0 +1,195 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/analysis/smearing.h"
+#include "client/cli/solving.h"
+
+/* ---- the output file ---- */
+
+static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
+  const quark_report_t *r = &work->report;
+  qk_h5meta_init(meta);
+  for (int mu = 0; mu < 4; mu++) meta->dims[mu] = (int32_t)r->setup.dims[mu];
+  snprintf(meta->kind, sizeof meta->kind, "%s", work->kind);
+  snprintf(meta->basis, sizeof meta->basis, "%s", quark_basis_name(work->params.basis));
+  snprintf(meta->normalisation, sizeof meta->normalisation, "%s",
+           work->params.normalisation == QUARK_KAPPA ? "kappa" : "mass");
+  snprintf(meta->source, sizeof meta->source, "%.127s", work->source);
+  const quark_smearing_t *smear = &work->described;
+  if (smear->steps) qk_smearing_print(smear, meta->smear);
+  if (smear->links) qk_smearing_print_links(smear, meta->links);
+  if (work->sequential) snprintf(meta->sequential, sizeof meta->sequential, "%s", work->sequential);
+  snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
+  snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
+  meta->kappa = r->setup.kappa;
+  meta->mass = r->setup.mass;
+  meta->csw = r->setup.csw;
+  memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
+  meta->plaquette = r->setup.plaquette;
+  meta->tolerance = work->params.tol;
+}
+
+/* The daemon writes the solutions. */
+static bool is_filed(const ctl_work_t *work) {
+  return work->params.sink_file.path != NULL;
+}
+
+static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
+  static const char *const kinds[] = {"upload", "point", "wall", "z2", "z4", "sequential", "file"};
+  const ctl_work_t *work = o->work;
+  const quark_result_t *result = &o->result[rhs];
+  qk_h5column_t c;
+  if (is_filed(work)) return 0;
+  qk_h5column_init(&c);
+  if (work->params.source == QUARK_FILE)
+    snprintf(c.source, sizeof c.source, "%s", kinds[QUARK_FILE]);
+  if (work->in && qk_h5file_column(work->in, rhs, &c, NULL) != QK_OK)
+    snprintf(c.source, sizeof c.source, "%s", kinds[QUARK_UPLOAD]);
+  if (work->column) {
+    const quark_column_t *from = &work->column[rhs];
+    const bool point = work->params.source == QUARK_POINT;
+    const int32_t site[4] = {point ? from->x : -1, point ? from->y : -1, point ? from->z : -1,
+                             from->t};
+    memcpy(c.site, site, sizeof site);
+    snprintf(c.source, sizeof c.source, "%s", kinds[work->params.source]);
+    c.spin = from->spin;
+    c.colour = from->colour;
+    c.seed = from->seed;
+    const int32_t momentum[3] = {from->px, from->py, from->pz};
+    memcpy(c.momentum, momentum, sizeof momentum);
+    c.every = (int32_t)from->t_every;
+    if (work->params.source == QUARK_SEQUENTIAL) {
+      c.spin = c.colour = -1;
+      c.gamma = (int32_t)from->gamma;
+    }
+  }
+  c.status = (qk_status_t)result->status;
+  c.true_residual = result->true_residual;
+  c.iterations = (int64_t)result->iterations;
+  c.seconds = result->seconds;
+  return qk_h5file_set_column(o->out, rhs, &c, err) == QK_OK ? 0 : ctl_fail_file(err);
+}
+
+int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *o) {
+  *o = (ctl_outcome_t){.work = work};
+  const uint32_t *dims = work->report.setup.dims;
+  qk_h5meta_t meta;
+  qk_err_t err = {0};
+  describe(work, &meta);
+  if (!is_filed(work) && qk_h5file_create(work->options->out, &meta, ctl_work_bits(work),
+                                          work->nrhs, &o->out, &err) != QK_OK)
+    return ctl_fail_file(&err);
+  o->field_bytes =
+      (size_t)dims[0] * dims[1] * dims[2] * dims[3] * 24 * ((size_t)ctl_work_bits(work) / 8);
+  o->field = malloc(o->field_bytes);
+  o->result = calloc((size_t)work->nrhs, sizeof *o->result);
+  if (o->field && o->result) return 0;
+  ctl_complain("no memory for one field of %zu bytes", o->field_bytes);
+  return EXIT_AGAIN;
+}
+
+int ctl_outcome_take(ctl_outcome_t *o, int64_t rhs, const quark_result_t *result) {
+  quark_error_t err;
+  qk_err_t file_err = {0};
+  o->result[rhs] = *result;
+  o->ended++;
+  if (is_filed(o->work)) {
+    o->any_solution |= result->status == QUARK_OK || result->status == QUARK_NOT_CONVERGED ||
+                       result->status == QUARK_BREAKDOWN;
+  } else if (result->bytes == 0 && result->status == QUARK_OK) {
+    o->result[rhs].status = QUARK_EXPIRED;
+    snprintf(o->result[rhs].text, sizeof o->result[rhs].text, "nobody fetched it in time");
+  } else if (result->bytes > 0) {
+    if (quark_download(o->work->conn, result->request, result->rhs, o->field, o->field_bytes,
+                       &err) != QUARK_OK)
+      return ctl_fail(&err);
+    if (qk_h5file_write(o->out, rhs, o->field, &file_err) != QK_OK) return ctl_fail_file(&file_err);
+    o->any_solution = true;
+  }
+  return set_column(o, rhs, &file_err);
+}
+
+/* ---- what is told of it ---- */
+
+static json_t *result_json(const quark_result_t *r) {
+  return json_pack("{s:s, s:o, s:I, s:I, s:o, s:s}", "status", quark_code_name(r->status),
+                   "true_residual", ctl_number(r->true_residual), "iterations",
+                   (json_int_t)r->iterations, "applications", (json_int_t)r->applications,
+                   "seconds", ctl_number(r->seconds), "text", r->text);
+}
+
+static const char *out_of(const ctl_work_t *work) {
+  return is_filed(work) ? work->params.sink_file.path : work->options->out;
+}
+
+static int print_json(const ctl_outcome_t *o, double seconds) {
+  const ctl_work_t *work = o->work;
+  json_t *rhs = json_array();
+  for (int64_t i = 0; i < work->nrhs; i++) json_array_append_new(rhs, result_json(&o->result[i]));
+  json_t *out = o->any_solution ? json_string(out_of(work)) : json_null();
+  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o}", "out", out, "source", work->source,
+                             "tolerance", ctl_number(work->params.tol), "seconds",
+                             ctl_number(seconds), "rhs", rhs));
+}
+
+/* Three digits or more, of milliseconds below a second. */
+static void print_seconds(double seconds) {
+  if (seconds < 1)
+    printf("%.3g ms", seconds * 1e3);
+  else
+    printf("%.*f s", seconds < 100 ? 2 : 0, seconds);
+}
+
+static void print_text(const ctl_outcome_t *o, double seconds) {
+  const ctl_work_t *work = o->work;
+  int64_t converged = 0, iterations = 0;
+  double worst = NAN;
+  for (int64_t i = 0; i < work->nrhs; i++) {
+    const quark_result_t *r = &o->result[i];
+    iterations += (int64_t)r->iterations;
+    worst = fmax(worst, r->true_residual); /* which leaves out those that are not known */
+    converged += r->status == QUARK_OK;
+    if (r->status == QUARK_OK) continue;
+    char why[CTL_RESULT_MAX];
+    printf("right-hand side %lld: %s\n", (long long)i, ctl_result_text(r, why));
+  }
+  printf("%lld of %lld converged, ", (long long)converged, (long long)work->nrhs);
+  if (!isnan(worst)) printf("largest residual %.3g, ", worst);
+  printf("%lld iterations, ", (long long)iterations);
+  print_seconds(seconds);
+  printf(o->any_solution ? ", written to %s\n" : ", nothing to write\n", out_of(work));
+}
+
+/* The exit code of the worst right-hand side: what a second try can mend counts only where nothing else is wrong. */
+static int verdict(const ctl_outcome_t *o) {
+  int code = 0;
+  for (int64_t i = 0; i < o->work->nrhs; i++) {
+    const quark_code_t status = o->result[i].status;
+    if (status == QUARK_OK) continue;
+    if (!quark_code_retryable(status)) return EXIT_DATA;
+    code = EXIT_AGAIN;
+  }
+  return code;
+}
+
+int ctl_outcome_finish(ctl_outcome_t *o, double seconds, bool *written) {
+  qk_err_t err = {0};
+  if (o->any_solution && o->out && qk_h5file_commit(o->out, &err) != QK_OK)
+    return ctl_fail_file(&err);
+  *written = true;
+  if (o->work->options->common.json) {
+    const int code = print_json(o, seconds);
+    if (code) return code;
+  } else
+    print_text(o, seconds);
+  return verdict(o);
+}
+
+void ctl_outcome_close(ctl_outcome_t *o) {
+  qk_h5file_close(o->out);
+  free(o->field);
+  free(o->result);
+}

@@ -1,0 +1,128 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/libquark/internal.h"
+
+static uint8_t *pack_attach(uint64_t number, size_t *bytes) {
+  Quark__Attach attach = QUARK__ATTACH__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  attach.request = number;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_ATTACH;
+  message.attach = &attach;
+  return qk_control_pack(&message.base, bytes);
+}
+
+/* ---- what the daemon says of a request ---- */
+
+static quark_column_t column_of(const Quark__Column *m) {
+  return (quark_column_t){.x = m->x,
+                          .y = m->y,
+                          .z = m->z,
+                          .t = m->t,
+                          .spin = m->spin,
+                          .colour = m->colour,
+                          .seed = m->seed,
+                          .px = m->px,
+                          .py = m->py,
+                          .pz = m->pz,
+                          .t_every = m->t_every,
+                          .request = m->request,
+                          .rhs = m->rhs,
+                          .gamma = m->gamma};
+}
+
+static quark_smearing_t smearing_of(const Quark__Smearing *m) {
+  quark_smearing_t s = {0};
+  if (!m) return s;
+  s.alpha = m->alpha;
+  s.steps = m->steps;
+  s.links = (quark_link_smear_t)m->links;
+  s.link_steps = m->link_steps;
+  s.link_all = !m->link_spatial;
+  for (size_t i = 0; i < m->n_link_param && i < 3; i++) s.link_param[i] = m->link_param[i];
+  return s;
+}
+
+/* *path holds the name. False without memory. */
+static bool read_file(const Quark__File *m, char **path, quark_file_t *file) {
+  if (!m) return true;
+  *path = strdup(m->path);
+  *file = (quark_file_t){.path = *path, .offset = m->offset, .size = m->size};
+  return *path != NULL;
+}
+
+static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *m) {
+  quark_params_t *p = &a->params;
+  quark_params_init(p);
+  p->nrhs = m->nrhs;
+  p->dtype = (quark_dtype_t)m->dtype;
+  p->basis = (quark_basis_t)m->basis;
+  p->normalisation = (quark_normalisation_t)m->normalisation;
+  p->tol = m->tol;
+  p->max_iter = m->max_iter;
+  p->deadline_ms = m->deadline_ms;
+  p->priority = (int)m->priority;
+  p->source = (quark_source_t)m->source;
+  p->discard = m->sink == QUARK__SINK__SINK_NONE;
+  p->keep = m->sink == QUARK__SINK__SINK_KEEP;
+  p->keep_ms = m->keep_ms;
+  p->detach_ms = m->detach_ms;
+  p->smear = smearing_of(m->smear);
+  if (!read_file(m->source_file, &r->paths[0], &p->source_file) ||
+      !read_file(m->sink_file, &r->paths[1], &p->sink_file))
+    return false;
+  if (m->n_column == 0) return true;
+  r->column = calloc(m->n_column, sizeof *r->column);
+  if (!r->column) return false;
+  for (size_t i = 0; i < m->n_column; i++) r->column[i] = column_of(m->column[i]);
+  p->column = r->column;
+  return true;
+}
+
+void quark__request_attached_locked(quark_connection_t *conn, const Quark__Attached *m) {
+  request_t *r = quark__request_find_locked(conn, m->accepted->request);
+  if (!r || !r->attached) return;
+  r->attaching = false;
+  if (r->state == REQUEST_SUBMITTED) {
+    quark_attached_t *a = r->attached;
+    const uint32_t nrhs = m->submit ? m->submit->nrhs : 1;
+    a->contraction = m->contract != NULL;
+    a->bytes = m->accepted->field_bytes;
+    a->uploaded = m->accepted->upload_next;
+    a->params.nrhs = nrhs;
+    r->rhs = nrhs <= QK_REQUEST_RHS_MAX ? calloc(nrhs, sizeof *r->rhs) : NULL;
+    if (!r->rhs || (m->submit && !read_submit(a, r, m->submit))) {
+      quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for a request");
+      return;
+    }
+    r->nrhs = nrhs;
+    r->keep = a->params.keep;
+  }
+  quark__request_accepted_locked(conn, m->accepted);
+}
+
+/* ---- the user's side ---- */
+
+quark_code_t quark_attach(quark_connection_t *conn, uint64_t request, quark_attached_t *attached,
+                          quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code == QUARK_OK && quark__request_find_locked(conn, request))
+    code = quark__fail(err, QUARK_BAD_ARGUMENT, "request %llu is one of this connection",
+                       (unsigned long long)request);
+  if (code == QUARK_OK) {
+    request_t *r = calloc(1, sizeof *r);
+    if (r) {
+      r->number = request;
+      r->residual = NAN;
+      r->attaching = true;
+      r->attached = calloc(1, sizeof *r->attached);
+      if (r->attached) r->submit = pack_attach(request, &r->submit_bytes);
+    }
+    code = quark__request_ask_locked(conn, r, "ATTACH", &request, NULL, err);
+    if (code == QUARK_OK) *attached = *quark__request_find_locked(conn, request)->attached;
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}

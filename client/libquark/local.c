@@ -1,0 +1,219 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/libquark/internal.h"
+
+static const int64_t SPARE_MS = 10000;
+
+/* ---- the connection ---- */
+
+/* With a descriptor where fd is not -1. */
+static bool send_message(const quark_connection_t *conn, const Quark__LocalRequest *m, int fd) {
+  uint8_t data[QK_LOCAL_MAX];
+  struct iovec part = {.iov_base = data, .iov_len = protobuf_c_message_pack(&m->base, data)};
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof fd)] = {0};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (fd >= 0) {
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  }
+  return sendmsg(conn->local, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static bool send_bind(quark_connection_t *conn) {
+  Quark__LocalBind bind = QUARK__LOCAL_BIND__INIT;
+  bind.client_id.data = conn->client_id;
+  bind.token.data = conn->token;
+  bind.client_id.len = bind.token.len = QK_CLIENT_ID;
+  Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
+  m.body_case = QUARK__LOCAL_REQUEST__BODY_BIND;
+  m.bind = &bind;
+  return send_message(conn, &m, -1);
+}
+
+/* A socket of that name may be another machine's, or somebody else's. Root trusts whom it was told
+ * of: fields are read and written through descriptors and never mapped, so that the other side can
+ * spoil numbers, which a daemon can anyway, and no more. */
+static bool is_trusted(int fd) {
+  struct ucred who;
+  socklen_t size = sizeof who;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+         (who.uid == geteuid() || who.uid == 0 || geteuid() == 0);
+}
+
+void quark__local_open_locked(quark_connection_t *conn, const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  quark__local_close_locked(conn);
+  if (!conn->try_local || !path || strlen(path) >= sizeof address.sun_path) return;
+  memcpy(address.sun_path, path, strlen(path) + 1);
+  conn->local = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (conn->local < 0) return;
+  if (connect(conn->local, (struct sockaddr *)&address, sizeof address) != 0 ||
+      !is_trusted(conn->local) || !send_bind(conn)) {
+    close(conn->local);
+    conn->local = -1;
+  }
+}
+
+void quark__local_close_locked(quark_connection_t *conn) {
+  if (conn->local < 0) return;
+  close(conn->local);
+  conn->local = -1;
+  quark__wake(conn);
+  for (request_t *r = conn->requests; r; r = r->next) {
+    if (r->up.shared && r->up.sent > r->up.taken) r->up.sent = r->up.taken;
+    quark__download_by_chunks_locked(conn, r);
+  }
+}
+
+bool quark_local(quark_connection_t *conn) {
+  pthread_mutex_lock(&conn->lock);
+  const bool local = conn->local >= 0;
+  pthread_mutex_unlock(&conn->lock);
+  return local;
+}
+
+/* ---- out ---- */
+
+static void drop_spare(quark_connection_t *conn) {
+  if (conn->spare.fd >= 0) close(conn->spare.fd);
+  conn->spare.fd = -1;
+}
+
+void quark__local_spare_locked(quark_connection_t *conn, upload_t *up) {
+  if (!up->shared || up->taken < up->sent) return; /* the daemon still reads it */
+  drop_spare(conn);
+  conn->spare.fd = up->fd;
+  conn->spare.bytes = up->capacity;
+  conn->spare.since = quark__now_ms();
+  up->shared = false;
+}
+
+void quark__local_tick_locked(quark_connection_t *conn) {
+  if (quark__now_ms() - conn->spare.since > SPARE_MS) drop_spare(conn);
+}
+
+int quark__local_memory_locked(quark_connection_t *conn, uint64_t bytes) {
+  if (conn->spare.fd >= 0 && conn->spare.bytes == bytes) {
+    const int spare = conn->spare.fd;
+    conn->spare.fd = -1;
+    return spare;
+  }
+  drop_spare(conn);
+  const int fd = memfd_create("quark-upload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  if (ftruncate(fd, (off_t)bytes) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}
+
+bool quark__local_takes(const quark_connection_t *conn, const request_t *r) {
+  const uint64_t begin = r->field_bytes ? r->up.sent / r->field_bytes * r->field_bytes : 0;
+  return conn->local >= 0 && r->up.shared && r->up.written - begin <= r->up.capacity;
+}
+
+/* Whether the field that is next is complete and may go. */
+static bool can_put(const quark_connection_t *conn, const request_t *r) {
+  const upload_t *up = &r->up;
+  if (r->state != REQUEST_ACCEPTED || up->until == 0 || !quark__local_takes(conn, r)) return false;
+  const uint64_t field = up->sent / r->field_bytes;
+  return up->written >= (field + 1) * r->field_bytes &&
+         field - up->taken / r->field_bytes < QK_LOCAL_PUTS;
+}
+
+static bool put(quark_connection_t *conn, request_t *r) {
+  const uint64_t field = r->up.sent / r->field_bytes;
+  Quark__LocalPut p = QUARK__LOCAL_PUT__INIT;
+  p.request = r->number;
+  p.rhs = (uint32_t)field;
+  p.offset = field * r->field_bytes % r->up.capacity;
+  p.checksum = r->rhs[field].upload_checksum;
+  Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
+  m.body_case = QUARK__LOCAL_REQUEST__BODY_PUT;
+  m.put = &p;
+  if (!send_message(conn, &m, r->up.fd)) return false;
+  r->up.sent = (field + 1) * r->field_bytes;
+  return true;
+}
+
+static bool fetch(quark_connection_t *conn, const request_t *r, download_t *d) {
+  Quark__LocalFetch f = QUARK__LOCAL_FETCH__INIT;
+  f.request = r->number;
+  f.rhs = d->rhs;
+  Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
+  m.body_case = QUARK__LOCAL_REQUEST__BODY_FETCH;
+  m.fetch = &f;
+  if (!send_message(conn, &m, -1)) return false;
+  d->way = DOWNLOAD_ASKED;
+  return true;
+}
+
+bool quark__local_send_locked(quark_connection_t *conn) {
+  bool sent = true;
+  if (conn->state != SESSION_OPEN) return true;
+  for (request_t *r = conn->requests; r && sent && conn->local >= 0; r = r->next) {
+    for (download_t *d = r->downloads; d && sent; d = d->next)
+      if (d->way == DOWNLOAD_ASK) sent = fetch(conn, r, d);
+    while (sent && can_put(conn, r)) sent = put(conn, r);
+  }
+  if (!sent && errno != EAGAIN) quark__local_close_locked(conn);
+  return sent || conn->local < 0;
+}
+
+/* ---- in ---- */
+
+/* The next message, with its descriptor or -1. False: there is none, or the connection has ended. */
+static bool receive(quark_connection_t *conn, Quark__LocalSolution **solution, int *fd) {
+  uint8_t data[QK_LOCAL_MAX];
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof *fd)];
+  struct iovec part = {.iov_base = data, .iov_len = sizeof data};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
+  const ssize_t n = recvmsg(conn->local, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  *fd = -1;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+  if (c && c->cmsg_type == SCM_RIGHTS) memcpy(fd, CMSG_DATA(c), sizeof *fd);
+  *solution = n > 0 ? quark__local_solution__unpack(NULL, (size_t)n, data) : NULL;
+  if (*solution) return true;
+  if (*fd >= 0) close(*fd);
+  quark__local_close_locked(conn);
+  return false;
+}
+
+static bool has_size(int fd, uint64_t bytes) {
+  struct stat st;
+  return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes;
+}
+
+void quark__local_read_locked(quark_connection_t *conn) {
+  Quark__LocalSolution *m;
+  int fd;
+  while (conn->local >= 0 && receive(conn, &m, &fd)) {
+    conn->last_heard = quark__now_ms();
+    request_t *r = quark__request_find_locked(conn, m->request);
+    download_t *d = r ? r->downloads : NULL;
+    while (d && (d->rhs != m->rhs || d->way != DOWNLOAD_ASKED)) d = d->next;
+    if (d && m->bytes == d->bytes && has_size(fd, d->bytes)) {
+      quark__download_shared_locked(r, d, fd);
+    } else {
+      if (d) quark__download_by_chunks_locked(conn, r);
+      if (fd >= 0) close(fd);
+    }
+    quark__local_solution__free_unpacked(m, NULL);
+  }
+}

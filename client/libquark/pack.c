@@ -1,0 +1,167 @@
+#include <stdlib.h>
+
+#include "client/libquark/internal.h"
+
+/* The wire's form of a smearing; NULL: there is none. The numbers stay the user's. */
+static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
+  static const size_t params[] = {
+      [QUARK_LINKS_AS_THEY_ARE] = 0, [QUARK_APE] = 1, [QUARK_STOUT] = 1, [QUARK_HYP] = 3};
+  if (s->steps == 0) return NULL;
+  quark__smearing__init(m);
+  m->alpha = s->alpha;
+  m->steps = s->steps;
+  if (s->links == QUARK_LINKS_AS_THEY_ARE) return m;
+  m->has_links = m->has_link_steps = m->has_link_spatial = true;
+  m->links = (Quark__LinkSmear)s->links;
+  m->n_link_param = (unsigned)s->links <= QUARK_HYP ? params[s->links] : 0;
+  m->link_param = (double *)(uintptr_t)s->link_param;
+  m->link_steps = s->link_steps;
+  m->link_spatial = !s->link_all;
+  return m;
+}
+
+/* What a kind of source has no use for is sent only where it is set: the daemon then says so. */
+static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t source) {
+  quark__column__init(m);
+  m->x = c->x;
+  m->y = c->y;
+  m->z = c->z;
+  m->t = c->t;
+  m->spin = c->spin;
+  m->colour = c->colour;
+  m->seed = c->seed;
+  m->px = c->px;
+  m->py = c->py;
+  m->pz = c->pz;
+  m->t_every = c->t_every;
+  m->request = c->request;
+  m->rhs = c->rhs;
+  m->gamma = c->gamma;
+  m->has_x = m->has_y = m->has_z = source == QUARK_POINT;
+  m->has_t = true;
+  m->has_spin = m->has_colour = source != QUARK_SEQUENTIAL;
+  m->has_seed = source == QUARK_Z2 || source == QUARK_Z4;
+  m->has_px = c->px != 0;
+  m->has_py = c->py != 0;
+  m->has_pz = c->pz != 0;
+  m->has_t_every = c->t_every != 0;
+  m->has_request = c->request != 0;
+  m->has_rhs = c->rhs != 0;
+  m->has_gamma = c->gamma != 0;
+}
+
+static Quark__Sink sink_of(const quark_params_t *p) {
+  if (p->sink_file.path) return QUARK__SINK__SINK_FILE;
+  if (p->keep) return QUARK__SINK__SINK_KEEP;
+  return p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
+}
+
+/* NULL: there is none. The path stays the user's. */
+static Quark__File *file_of(const quark_file_t *file, Quark__File *m) {
+  if (!file->path) return NULL;
+  quark__file__init(m);
+  m->path = (char *)(uintptr_t)file->path;
+  m->has_offset = file->offset > 0;
+  m->offset = file->offset;
+  m->has_size = file->size > 0;
+  m->size = file->size;
+  return m;
+}
+
+uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *p, const char *setup,
+                            size_t *bytes) {
+  const size_t n = p->source == QUARK_UPLOAD || p->source == QUARK_FILE ? 0 : p->nrhs;
+  Quark__Column *column = calloc(n ? n : 1, sizeof *column),
+                **list = calloc(n ? n : 1, sizeof *list);
+  Quark__Submit submit = QUARK__SUBMIT__INIT;
+  Quark__Smearing smear;
+  Quark__File from, to;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  uint8_t *packed = NULL;
+  if (!column || !list) goto out;
+  for (size_t i = 0; i < n; i++) {
+    set_column(&column[i], &p->column[i], p->source);
+    list[i] = &column[i];
+  }
+  submit.request = number;
+  submit.setup = (char *)(uintptr_t)(p->setup ? p->setup : setup);
+  submit.nrhs = p->nrhs;
+  submit.dtype = (Quark__Dtype)p->dtype;
+  submit.has_basis = submit.has_normalisation = submit.has_max_iter = submit.has_deadline_ms = true;
+  submit.basis = (Quark__Basis)p->basis;
+  submit.normalisation = (Quark__Normalisation)p->normalisation;
+  submit.tol = p->tol;
+  submit.max_iter = p->max_iter;
+  submit.deadline_ms = p->deadline_ms;
+  submit.has_priority = true;
+  submit.priority = (uint32_t)p->priority;
+  submit.source = (Quark__SourceKind)p->source;
+  submit.column = list;
+  submit.n_column = n;
+  submit.sink = sink_of(p);
+  submit.smear = smearing_of(&p->smear, &smear);
+  submit.has_keep_ms = p->keep_ms > 0;
+  submit.keep_ms = p->keep_ms;
+  submit.has_detach_ms = p->detach_ms > 0;
+  submit.detach_ms = p->detach_ms;
+  if (p->source == QUARK_FILE) submit.source_file = file_of(&p->source_file, &from);
+  submit.sink_file = file_of(&p->sink_file, &to);
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
+  message.submit = &submit;
+  packed = qk_control_pack(&message.base, bytes);
+out:
+  free(list);
+  free(column);
+  return packed;
+}
+
+static void set_channel(Quark__Channel *m, const quark_channel_t *c) {
+  quark__channel__init(m);
+  m->kind = (Quark__ChannelKind)c->kind;
+  m->has_sink = m->has_source = c->kind == QUARK_MESON;
+  m->sink = c->sink;
+  m->source = c->source;
+}
+
+uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *c, size_t *bytes) {
+  Quark__Channel *channel = calloc(c->nchannel, sizeof *channel),
+                 **list = calloc(c->nchannel, sizeof *list);
+  Quark__Contraction m = QUARK__CONTRACTION__INIT;
+  Quark__Contract contract = QUARK__CONTRACT__INIT;
+  Quark__Smearing sink;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  uint8_t *packed = NULL;
+  if (!channel || !list) goto out;
+  for (uint32_t i = 0; i < c->nchannel; i++) {
+    set_channel(&channel[i], &c->channel[i]);
+    list[i] = &channel[i];
+  }
+  m.request_a = c->request_a;
+  m.has_first_a = true;
+  m.first_a = c->first_a;
+  m.has_request_b = m.has_first_b = c->request_b > 0;
+  m.request_b = c->request_b;
+  m.first_b = c->first_b;
+  m.channel = list;
+  m.n_channel = c->nchannel;
+  m.momentum = (int32_t *)(uintptr_t)c->momentum;
+  m.n_momentum = 3 * (size_t)c->nmomentum;
+  m.origin = (int32_t *)(uintptr_t)c->origin;
+  m.n_origin = 4;
+  m.sink = smearing_of(&c->sink, &sink);
+  contract.request = number;
+  contract.contraction = &m;
+  contract.has_deadline_ms = true;
+  contract.deadline_ms = c->deadline_ms;
+  contract.has_priority = true;
+  contract.priority = (uint32_t)c->priority;
+  contract.has_detach_ms = c->detach_ms > 0;
+  contract.detach_ms = c->detach_ms;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
+  message.contract = &contract;
+  packed = qk_control_pack(&message.base, bytes);
+out:
+  free(list);
+  free(channel);
+  return packed;
+}

@@ -1,0 +1,289 @@
+#include "client/libquark/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum {
+  GREETING_MS = 5000, /* for an answer to HELLO or BIND before they are sent again */
+  DENIED_MS = 1000,   /* the same where the key is not known */
+  SOUGHT_FIRST_MS = 5000,
+  SOUGHT_EACH_MS = 60000,
+  RECONNECT_MS = 30000,
+  RECONNECT_JOURNAL_MS = 15 * 60000
+};
+
+static void send_now(quark_connection_t *conn, const Quark__ClientMessage *message) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&message->base, &bytes);
+  if (data && zmq_send(conn->control, data, bytes, ZMQ_DONTWAIT) >= 0)
+    conn->last_sent = quark__now_ms();
+  free(data);
+}
+
+void quark__session_connected_locked(quark_connection_t *conn) {
+  if (conn->state == SESSION_DEAD) return;
+  conn->broken_handshakes = 0;
+  Quark__Hello hello = QUARK__HELLO__INIT;
+  hello.version = QK_PROTOCOL_VERSION;
+  hello.client_id.data = conn->client_id;
+  hello.client_id.len = QK_CLIENT_ID;
+  hello.user = conn->user;
+  hello.program = conn->program;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_HELLO;
+  message.hello = &hello;
+  send_now(conn, &message);
+  if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
+  conn->state = SESSION_GREETING;
+  quark__local_close_locked(conn);
+}
+
+static void forget_denial(quark_connection_t *conn) {
+  free(conn->denied);
+  conn->denied = NULL;
+  conn->reopen = false;
+}
+
+void quark__session_lost_locked(quark_connection_t *conn) {
+  if (conn->state == SESSION_DEAD) return;
+  if (!conn->reopen) forget_denial(conn); /* the next daemon may know the key */
+  if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
+  conn->state = SESSION_SEEKING;
+  quark__local_close_locked(conn);
+}
+
+void quark__session_die_locked(quark_connection_t *conn, quark_code_t code, const char *text) {
+  if (conn->state == SESSION_DEAD) return;
+  conn->state = SESSION_DEAD;
+  quark__local_close_locked(conn);
+  quark__fail(&conn->death, code, "%s", text);
+  for (request_t *r = conn->requests; r; r = r->next) quark__request_fail_locked(r, code, text);
+}
+
+void quark__session_denied_locked(quark_connection_t *conn, const char *text) {
+  if (conn->state == SESSION_DEAD) return;
+  char *why = conn->was_open ? strdup(text) : NULL;
+  if (!why) {
+    quark__session_die_locked(conn, QUARK_DENIED, text);
+    return;
+  }
+  const int64_t now = quark__now_ms(), since = conn->denied ? conn->denied_since : now;
+  quark__session_lost_locked(conn);
+  free(conn->denied);
+  conn->denied = why;
+  conn->denied_since = since;
+  conn->last_sent = now;
+}
+
+/* The host "*" of a data endpoint stands for that of the control endpoint. Caller frees. */
+static char *data_endpoint(const char *control, const char *data) {
+  const char *star = strstr(data, "://*:"), *host = strstr(control, "://"),
+             *end = strrchr(control, ':');
+  if (!star || !host || end <= host + 3) return strdup(data);
+  char *out = NULL;
+  if (asprintf(&out, "%.*s%s", (int)(end - control), control, star + 4) < 0) return NULL;
+  return out;
+}
+
+static void send_bind(quark_connection_t *conn) {
+  uint8_t message[QK_FRAME_HEADER + 2 * QK_CLIENT_ID];
+  memcpy(message + QK_FRAME_HEADER, conn->client_id, QK_CLIENT_ID);
+  memcpy(message + QK_FRAME_HEADER + QK_CLIENT_ID, conn->token, QK_CLIENT_ID);
+  qk_frame_t frame = {
+      .kind = QK_FRAME_BIND, .chunk_bytes = 2 * QK_CLIENT_ID, .field_bytes = 2 * QK_CLIENT_ID};
+  qk_frame_fault_t fault;
+  if (qk_frame_encode(&frame, message + QK_FRAME_HEADER, message, &fault) == QK_OK)
+    zmq_send(conn->data, message, sizeof message, ZMQ_DONTWAIT);
+}
+
+static void welcome(quark_connection_t *conn, const Quark__Welcome *m) {
+  if (conn->state == SESSION_DEAD) return; /* its user has been told */
+  if (m->version != QK_PROTOCOL_VERSION || m->token.len != QK_CLIENT_ID || m->lease_ms == 0) {
+    quark__session_die_locked(conn, QUARK_UNSUPPORTED,
+                              "the daemon speaks another version of the protocol");
+    return;
+  }
+  const bool bound = conn->state == SESSION_BINDING || conn->state == SESSION_OPEN;
+  if (bound && memcmp(conn->token, m->token.data, QK_CLIENT_ID) == 0)
+    return; /* of a HELLO sent twice */
+  memcpy(conn->token, m->token.data, QK_CLIENT_ID);
+  conn->lease_ms = m->lease_ms;
+  conn->max_rhs = m->max_rhs;
+  conn->journal = m->has_journal && m->journal;
+  if (!conn->was_open) conn->resumed = m->resumed;
+  if (conn->was_open && !m->resumed)
+    for (request_t *r = conn->requests; r; r = r->next)
+      if (r->state == REQUEST_ACCEPTED)
+        quark__request_fail_locked(r, QUARK_ENGINE_LOST,
+                                   "the daemon was restarted or the lease ran out: submit again");
+  char *endpoint = data_endpoint(conn->endpoint, m->data_endpoint);
+  if (endpoint && quark__open_data(conn, endpoint)) {
+    send_bind(conn);
+    conn->state = SESSION_BINDING;
+    quark__local_open_locked(conn, m->local_path);
+  } else
+    quark__session_die_locked(conn, QUARK_IO_ERROR, "no data connection to the daemon");
+  free(endpoint);
+}
+
+/* ---- a daemon that has vanished ---- */
+
+static int64_t patience(const quark_connection_t *conn) {
+  if (conn->reconnect_ms != QUARK_RECONNECT_AUTO) return conn->reconnect_ms;
+  return conn->journal ? RECONNECT_JOURNAL_MS : RECONNECT_MS;
+}
+
+static void tell_sought(quark_connection_t *conn, int64_t since) {
+  char text[256];
+  if (!conn->sought || since < conn->sought_next) return;
+  snprintf(text, sizeof text, "no daemon at %.80s for %lld s: it is sought for %lld s more%s",
+           conn->endpoint, (long long)since / 1000, (long long)(patience(conn) - since) / 1000,
+           conn->journal ? ", and what it had accepted goes on when it is back" : "");
+  conn->sought(conn->sought_arg, text);
+  conn->sought_next +=
+      conn->sought_next < SOUGHT_EACH_MS ? SOUGHT_EACH_MS - SOUGHT_FIRST_MS : SOUGHT_EACH_MS;
+}
+
+static void tell_found(quark_connection_t *conn) {
+  char text[160];
+  if (conn->sought && conn->sought_next > SOUGHT_FIRST_MS) {
+    snprintf(text, sizeof text, "the daemon at %.80s is back after %lld s", conn->endpoint,
+             (long long)(quark__now_ms() - conn->seeking_since) / 1000);
+    conn->sought(conn->sought_arg, text);
+  }
+  conn->sought_next = SOUGHT_FIRST_MS;
+}
+
+void quark__session_bound_locked(quark_connection_t *conn) {
+  if (conn->state != SESSION_BINDING) return;
+  conn->state = SESSION_OPEN;
+  forget_denial(conn);
+  tell_found(conn);
+  conn->was_open = true;
+  conn->sessions++;
+  conn->pings = conn->pongs = 0;
+  /* What was waiting may be about requests that the daemon must hear of first. */
+  packet_t *waiting = conn->out, **waiting_end = conn->out_end;
+  conn->out = NULL;
+  conn->out_end = &conn->out;
+  for (request_t *r = conn->requests; r; r = r->next) quark__request_resume_locked(conn, r);
+  if (!waiting) return;
+  *conn->out_end = waiting;
+  conn->out_end = waiting_end;
+}
+
+static void error(quark_connection_t *conn, const Quark__Error *m) {
+  const quark_code_t code = (quark_code_t)m->status;
+  if (m->fatal && code == QUARK_NOT_FOUND) {
+    /* The daemon does not know this connection: a message overtook HELLO, or somebody took the session over. */
+    if (conn->state != SESSION_GREETING) quark__session_connected_locked(conn);
+  } else if (m->fatal && code == QUARK_DENIED) {
+    quark__session_denied_locked(conn, m->text);
+  } else if (m->fatal) {
+    quark__session_die_locked(conn, code, m->text);
+  } else if (m->has_request) {
+    quark__fail(&conn->last_error, code, "%s", m->text);
+    conn->last_error_request = m->request;
+    request_t *r = quark__request_find_locked(conn, m->request);
+    if (!r) return;
+    quark__download_fail_locked(r, code, m->text);
+    quark__request_refused_locked(conn, r, code, m->text);
+  } else {
+    quark__fail(&conn->last_error, code, "%s", m->text);
+    conn->refusals++;
+  }
+}
+
+void quark__session_message_locked(quark_connection_t *conn, const Quark__ServerMessage *m) {
+  request_t *r;
+  switch (m->body_case) {
+  case QUARK__SERVER_MESSAGE__BODY_WELCOME:
+    welcome(conn, m->welcome);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_ACCEPTED:
+    quark__request_accepted_locked(conn, m->accepted);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_ATTACHED:
+    quark__request_attached_locked(conn, m->attached);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_REJECTED:
+    quark__request_rejected_locked(conn, m->rejected);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_CREDIT:
+    r = quark__request_find_locked(conn, m->credit->request);
+    if (r && m->credit->until > r->up.until) r->up.until = m->credit->until;
+    if (r && m->credit->next > r->up.taken) r->up.taken = m->credit->next;
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_PROGRESS:
+    quark__request_progress_locked(conn, m->progress);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_RESULT:
+    quark__request_result_locked(conn, m->result);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_ERROR:
+    error(conn, m->error);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_STATUS:
+    quark__report_read_locked(conn, m->status);
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_SETUP:
+    conn->setup_replies++;
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_SHUTDOWN:
+    conn->shutdowns++;
+    break;
+  case QUARK__SERVER_MESSAGE__BODY_PONG:
+    conn->pongs++;
+    break;
+  default:
+    break;
+  }
+}
+
+/* The key may be back: folders of keys are rewritten, and file systems have hiccups. */
+static void ask_again(quark_connection_t *conn) {
+  const int64_t since = quark__now_ms() - conn->denied_since;
+  if (since > patience(conn) || since > RECONNECT_MS) {
+    quark__session_die_locked(conn, QUARK_DENIED, conn->denied);
+    return;
+  }
+  if (quark__now_ms() - conn->last_sent < DENIED_MS) return;
+  conn->last_sent = quark__now_ms();
+  if (!conn->reopen)
+    quark__session_connected_locked(conn);
+  else if (quark__open_control(conn))
+    conn->reopen = false;
+  else
+    quark__session_die_locked(conn, QUARK_IO_ERROR, "no connection to the daemon");
+}
+
+void quark__session_tick_locked(quark_connection_t *conn) {
+  const int64_t now = quark__now_ms();
+  if (conn->state == SESSION_OPEN) {
+    if (now - conn->last_sent < conn->lease_ms / 3) return;
+    Quark__Ping ping = QUARK__PING__INIT;
+    Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+    message.body_case = QUARK__CLIENT_MESSAGE__BODY_PING;
+    message.ping = &ping;
+    send_now(conn, &message);
+    conn->pings++;
+    return;
+  }
+  const int64_t since = now - conn->seeking_since;
+  if (conn->denied && conn->state != SESSION_BINDING) {
+    ask_again(conn);
+    return;
+  }
+  if (conn->was_open && since > patience(conn)) {
+    char text[160];
+    snprintf(text, sizeof text, "no answer from %.80s for %lld ms", conn->endpoint,
+             (long long)patience(conn));
+    quark__session_die_locked(conn, QUARK_TIMEOUT, text);
+    return;
+  }
+  if (conn->was_open) tell_sought(conn, since);
+  if (conn->state != SESSION_SEEKING && now - conn->last_sent > GREETING_MS)
+    quark__session_connected_locked(conn);
+}

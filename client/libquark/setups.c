@@ -1,0 +1,113 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/libquark/internal.h"
+
+_Static_assert((int)QUARK_SETUPS == (int)QK_SETUPS_MAX, "as many as there can be");
+
+#define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
+
+static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
+  *s = (quark_setup_t){.state = (quark_state_t)m->state,
+                       .is_default = m->is_default,
+                       .phase_done = m->done,
+                       .phase_total = m->total,
+                       .code = (quark_code_t)m->status,
+                       .kappa = m->kappa,
+                       .csw = m->csw,
+                       .checksum_ignored = m->checksum_ignored,
+                       .plaquette = m->has_plaquette ? m->plaquette : NAN,
+                       .digest = m->digest,
+                       .slots = m->slots,
+                       .slots_busy = m->slots_busy,
+                       .restarts = m->restarts,
+                       .queued = m->queued,
+                       .open = m->open,
+                       .device_bytes = m->device_bytes,
+                       .idle = m->idle};
+  COPY(s->name, m->name);
+  COPY(s->gauge, m->gauge);
+  COPY(s->solver, m->solver);
+  COPY(s->phase, m->phase);
+  COPY(s->text, m->text);
+  for (size_t mu = 0; mu < 4 && m->n_dims == 4; mu++) s->dims[mu] = m->dims[mu];
+}
+
+void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
+  conn->nsetups = (uint32_t)(m->n_setups < QUARK_SETUPS ? m->n_setups : QUARK_SETUPS);
+  for (uint32_t i = 0; i < conn->nsetups; i++) read_setup(&conn->setups[i], m->setups[i]);
+}
+
+quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
+                          uint32_t *count, quark_error_t *err) {
+  Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
+  message.status = &request;
+  pthread_mutex_lock(&conn->lock);
+  const quark_code_t code = quark__ask_locked(conn, &message, &conn->reports, "STATUS", err);
+  if (code == QUARK_OK) {
+    *count = conn->nsetups;
+    memcpy(setup, conn->setups, conn->nsetups * sizeof *setup);
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+static quark_code_t ask(quark_connection_t *conn, const Quark__ClientMessage *message,
+                        const char *what, quark_error_t *err) {
+  pthread_mutex_lock(&conn->lock);
+  const quark_code_t code = quark__ask_locked(conn, message, &conn->setup_replies, what, err);
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+void quark_load_init(quark_load_t *load) {
+  *load = (quark_load_t){.kappa = NAN, .mass = NAN, .csw = NAN, .slots = -1};
+}
+
+quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_error_t *err) {
+  Quark__Load load = QUARK__LOAD__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  if (!l->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "a setup needs a name");
+  load.name = (char *)(uintptr_t)l->name;
+  load.gauge = (char *)(uintptr_t)l->gauge;
+  load.n_dims = l->dims[0] > 0 ? 4 : 0;
+  load.dims = (uint32_t *)(uintptr_t)l->dims;
+  load.has_kappa = !isnan(l->kappa);
+  load.kappa = l->kappa;
+  load.has_mass = !isnan(l->mass);
+  load.mass = l->mass;
+  load.has_csw = !isnan(l->csw);
+  load.csw = l->csw;
+  load.boundary = (char *)(uintptr_t)l->boundary;
+  load.solver = (char *)(uintptr_t)l->solver;
+  load.precision = (char *)(uintptr_t)l->precision;
+  load.has_slots = l->slots >= 0;
+  load.slots = l->slots >= 0 ? (uint32_t)l->slots : 0;
+  load.has_make_default = load.make_default = l->make_default;
+  load.has_ignore_checksum = load.ignore_checksum = l->ignore_checksum;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+  message.load = &load;
+  return ask(conn, &message, "LOAD", err);
+}
+
+quark_code_t quark_drop(quark_connection_t *conn, const char *name, bool now, quark_error_t *err) {
+  Quark__Drop drop = QUARK__DROP__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  drop.name = (char *)(uintptr_t)name;
+  drop.has_now = drop.now = now;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
+  message.drop = &drop;
+  return ask(conn, &message, "DROP", err);
+}
+
+quark_code_t quark_make_default(quark_connection_t *conn, const char *name, quark_error_t *err) {
+  Quark__MakeDefault make = QUARK__MAKE_DEFAULT__INIT;
+  Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+  make.name = (char *)(uintptr_t)name;
+  message.body_case = QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT;
+  message.make_default = &make;
+  return ask(conn, &message, "MAKE_DEFAULT", err);
+}

@@ -1,0 +1,78 @@
+#include "client/libquark/internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/status.h"
+
+#define X(NAME, number, retryable, text)                                                           \
+  _Static_assert((int)QUARK_##NAME == (int)QK_##NAME, "quark.h and status.h agree");
+QK_STATUS_TABLE(X)
+#undef X
+_Static_assert((int)QUARK_OPENQCD == (int)QUARK__BASIS__BASIS_OPENQCD, "bases agree");
+_Static_assert((int)QUARK_KAPPA == (int)QUARK__NORMALISATION__NORMALISATION_KAPPA,
+               "normalisations agree");
+_Static_assert((int)QUARK_FILE == (int)QUARK__SOURCE_KIND__SOURCE_FILE, "sources agree");
+_Static_assert((int)QUARK_HYP == (int)QUARK__LINK_SMEAR__LINK_SMEAR_HYP, "link smearings agree");
+_Static_assert((int)QUARK_DELTA == (int)QUARK__CHANNEL_KIND__CHANNEL_DELTA, "channels agree");
+_Static_assert((int)QUARK_F64 == (int)QUARK__DTYPE__DTYPE_F64, "dtypes agree");
+_Static_assert((int)QUARK_FAILED == (int)QUARK__SERVER_STATE__STATE_FAILED, "states agree");
+
+static const char *const bases[] = {"degrand-rossi", "ukqcd", "dirac-pauli", "openqcd"};
+static const char *const states[] = {"starting",   "loading",  "ready",
+                                     "restarting", "draining", "failed"};
+
+const char *quark_code_name(quark_code_t code) {
+  return qk_status_name((qk_status_t)code);
+}
+const char *quark_code_text(quark_code_t code) {
+  return qk_status_text((qk_status_t)code);
+}
+bool quark_code_retryable(quark_code_t code) {
+  return qk_status_retryable((qk_status_t)code);
+}
+const char *quark_version(void) {
+  return QUARK_VERSION;
+}
+
+const char *quark_basis_name(quark_basis_t basis) {
+  return (unsigned)basis < sizeof bases / sizeof bases[0] ? bases[basis] : NULL;
+}
+
+bool quark_basis_parse(const char *name, quark_basis_t *basis) {
+  for (unsigned i = 0; i < sizeof bases / sizeof bases[0]; i++) {
+    if (strcmp(name, bases[i]) != 0) continue;
+    *basis = (quark_basis_t)i;
+    return true;
+  }
+  return false;
+}
+
+const char *quark_state_name(quark_state_t state) {
+  return (unsigned)state < sizeof states / sizeof states[0] ? states[state] : "unknown";
+}
+
+int64_t quark__now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+quark_code_t quark__fail(quark_error_t *err, quark_code_t code, const char *fmt, ...) {
+  if (!err) return code;
+  memset(err, 0, sizeof *err);
+  err->code = code;
+  err->retryable = quark_code_retryable(code);
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(err->text, sizeof err->text, fmt, ap);
+  va_end(ap);
+  return code;
+}
+
+quark_code_t quark__hand_on(quark_error_t *err, const quark_error_t *cause) {
+  if (err) *err = *cause;
+  return cause->code;
+}

@@ -1,0 +1,460 @@
+#include "client/workflow/workfile.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <ini.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/analysis/scan.h"
+#include "client/analysis/smearing.h"
+
+/* The parser cuts lines at 199 bytes and sections at 49. */
+enum { MOST_LINE = 190, MOST_NAME = 40, MOST_ITEMS = 100000 };
+
+/* The state of reading. Lists are collected as text first: their lines come one by one. */
+typedef struct reader {
+  ctl_workfile_t *work;
+  FILE *in;
+  int line;
+  char where[400]; /* file:line */
+  char *gauge, *kappa, *channels, *momenta;
+  ctl_list_t seen; /* "section key", in order */
+  qk_status_t status;
+  qk_err_t *err;
+} reader_t;
+
+/* ---- lists ---- */
+
+static void list_fini(ctl_list_t *list) {
+  for (int i = 0; i < list->n; i++) free(list->item[i]);
+  free(list->item);
+  *list = (ctl_list_t){0};
+}
+
+/* Takes text, which is malloc'ed; NULL or a full list: no memory. */
+static bool list_take(ctl_list_t *list, char *text) {
+  char **more = text && list->n < MOST_ITEMS
+                    ? realloc(list->item, ((size_t)list->n + 1) * sizeof *more)
+                    : NULL;
+  if (!more) {
+    free(text);
+    return false;
+  }
+  list->item = more;
+  list->item[list->n++] = text;
+  return true;
+}
+
+/* The words of text, which may be NULL. */
+static bool list_words(ctl_list_t *list, const char *text, const char *separators) {
+  for (const char *p = text ? text + strspn(text, separators) : ""; *p;
+       p += strspn(p, separators)) {
+    const size_t bytes = strcspn(p, separators);
+    if (!list_take(list, strndup(p, bytes))) return false;
+    p += bytes;
+  }
+  return true;
+}
+
+/* ---- values ---- */
+
+static qk_status_t no_memory(const reader_t *r) {
+  return qk_fail(r->err, QK_NO_MEMORY, "%s: no memory", r->where);
+}
+
+static qk_status_t bad_value(const reader_t *r, const char *key, const char *value,
+                             const char *must) {
+  return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s = %.80s: must be %s", r->where, key, value, must);
+}
+
+static qk_status_t set_text(const reader_t *r, char **to, const char *value) {
+  free(*to);
+  *to = strdup(value);
+  return *to ? QK_OK : no_memory(r);
+}
+
+/* Lines of a list follow one another. */
+static qk_status_t append(const reader_t *r, char **to, const char *value) {
+  char *whole;
+  if (asprintf(&whole, "%s%s%s", *to ? *to : "", *to ? " " : "", value) < 0) return no_memory(r);
+  free(*to);
+  *to = whole;
+  return QK_OK;
+}
+
+static qk_status_t set_real(const reader_t *r, const char *key, const char *value, double min,
+                            double max, double *to) {
+  const char *p = value;
+  char must[80];
+  if (qk_scan_real(&p, to) && !*p && *to >= min && *to <= max) return QK_OK;
+  snprintf(must, sizeof must, "a number from %g to %g", min, max);
+  return bad_value(r, key, value, must);
+}
+
+/* One entry of a boundary: 1, -1, or a phase such as 0.5pi. */
+static bool scan_phase(const char **p, double z[2]) {
+  double v;
+  if (!qk_scan_real(p, &v)) return false;
+  if (qk_scan_word(p, "pi")) {
+    z[0] = cos(M_PI * v);
+    z[1] = sin(M_PI * v);
+    return true;
+  }
+  z[0] = v;
+  z[1] = 0;
+  return v == 1 || v == -1;
+}
+
+static qk_status_t set_boundary(const reader_t *r, const char *value) {
+  ctl_workfile_t *w = r->work;
+  const char *p = strcmp(value, "periodic") == 0       ? "1,1,1,1"
+                  : strcmp(value, "antiperiodic") == 0 ? "1,1,1,-1"
+                                                       : value;
+  for (int mu = 0; mu < 4; mu++)
+    if ((mu && !qk_scan_word(&p, ",")) || !scan_phase(&p, &w->boundary[2 * mu]))
+      return bad_value(r, "boundary", value, "four of 1, -1 or a phase such as 0.5pi");
+  if (*p) return bad_value(r, "boundary", value, "four of 1, -1 or a phase such as 0.5pi");
+  w->has_boundary = true;
+  return set_text(r, &w->boundary_text, value);
+}
+
+/* ---- sections ---- */
+
+static qk_status_t unknown(const reader_t *r, const char *key, const char *section,
+                           const char *keys) {
+  return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: unknown key \"%.60s\", [%s] has %s", r->where, key,
+                 section, keys);
+}
+
+static qk_status_t take_workflow(reader_t *r, const char *key, const char *value) {
+  ctl_workfile_t *w = r->work;
+  double x;
+  qk_status_t status;
+  if (strcmp(key, "out") == 0) return set_text(r, &w->out, value);
+  if (strcmp(key, "gauge") == 0) return append(r, &r->gauge, value);
+  if (strcmp(key, "endpoint") == 0) return set_text(r, &w->endpoint, value);
+  if (strcmp(key, "quarkd") == 0) return set_text(r, &w->quarkd, value);
+  if (strcmp(key, "kappa") == 0) return append(r, &r->kappa, value);
+  if (strcmp(key, "boundary") == 0) return set_boundary(r, value);
+  if (strcmp(key, "csw") == 0) {
+    w->has_csw = true;
+    return set_real(r, key, value, -1e3, 1e3, &w->csw);
+  }
+  if (strcmp(key, "tolerance") == 0) return set_real(r, key, value, 1e-16, 0.999, &w->params.tol);
+  if (strcmp(key, "max-iter") == 0) {
+    if ((status = set_real(r, key, value, 1, 1e9, &x)) == QK_OK) w->params.max_iter = (uint64_t)x;
+    return status;
+  }
+  if (strcmp(key, "dtype") == 0) {
+    if (strcmp(value, "f32") != 0 && strcmp(value, "f64") != 0)
+      return bad_value(r, key, value, "f32 or f64");
+    w->params.dtype = strcmp(value, "f32") == 0 ? QUARK_F32 : QUARK_F64;
+    return QK_OK;
+  }
+  return unknown(r, key, "workflow",
+                 "out, gauge, endpoint, quarkd, kappa, csw, boundary, tolerance, max-iter, dtype");
+}
+
+static qk_status_t take_daemon(reader_t *r, const char *key, const char *value) {
+  static const char *const ours[] = {"gauge",         "kappa",  "mass",        "csw",
+                                     "boundary",      "listen", "listen-data", "endpoint-file",
+                                     "drain-timeout", "config"};
+  for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+    if (strcmp(ours[i], key) == 0)
+      return qk_fail(r->err, QK_BAD_ARGUMENT,
+                     "%s: %s is no key of [daemon]: the workflow decides it", r->where, key);
+  char *option;
+  if (asprintf(&option, "--%s=%s", key, value) < 0) option = NULL;
+  return list_take(&r->work->daemon, option) ? QK_OK : no_memory(r);
+}
+
+static qk_status_t take_channels(reader_t *r, const char *key, const char *value) {
+  if (strcmp(key, "names") == 0) return append(r, &r->channels, value);
+  if (strcmp(key, "momenta") == 0) return append(r, &r->momenta, value);
+  if (strcmp(key, "sink") != 0) return unknown(r, key, "channels", "names, momenta, sink");
+  const qk_status_t status = qk_smearing_parse(value, &r->work->sink, r->err);
+  if (status != QK_OK) qk_err_prefix(r->err, "%s: sink", r->where);
+  return status;
+}
+
+static qk_status_t find_source(reader_t *r, const char *name, ctl_worksource_t **source) {
+  ctl_workfile_t *w = r->work;
+  const size_t n = strlen(name);
+  for (int i = 0; i < w->nsource; i++)
+    if (strcmp(w->source[i].name, name) == 0) {
+      *source = &w->source[i];
+      return QK_OK;
+    }
+  if (!n || n > MOST_NAME ||
+      strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+") != n)
+    return qk_fail(r->err, QK_BAD_ARGUMENT,
+                   "%s: [source %.80s]: the name must be 1 to %d letters, digits, _, - or +",
+                   r->where, name, MOST_NAME);
+  ctl_worksource_t *more = realloc(w->source, ((size_t)w->nsource + 1) * sizeof *more);
+  if (!more) return no_memory(r);
+  w->source = more;
+  *source = &more[w->nsource++];
+  **source = (ctl_worksource_t){.source = {.kind = QUARK_UPLOAD}};
+  snprintf((*source)->name, sizeof(*source)->name, "%s", name);
+  return QK_OK;
+}
+
+static qk_status_t add_times(const reader_t *r, const char *value, ctl_worksource_t *s) {
+  for (const char *p = value + strspn(value, ", "); *p; p += strspn(p, ", ")) {
+    int64_t t;
+    int32_t *more = realloc(s->times, ((size_t)s->ntimes + 1) * sizeof *more);
+    if (!more) return no_memory(r);
+    s->times = more;
+    if (!qk_scan_int(&p, 0, 65535, &t) || (*p && *p != ',' && *p != ' '))
+      return bad_value(r, "times", value, "a list of time slices");
+    for (int i = 0; i < s->ntimes; i++)
+      if (s->times[i] == t)
+        return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: times: %d is given twice", r->where, (int)t);
+    s->times[s->ntimes++] = (int32_t)t;
+  }
+  return QK_OK;
+}
+
+static qk_status_t take_source(reader_t *r, const char *name, const char *key, const char *value) {
+  ctl_worksource_t *s = NULL;
+  qk_status_t status = find_source(r, name, &s);
+  if (status != QK_OK) return status;
+  if (strcmp(key, "times") == 0) return add_times(r, value, s);
+  if (strcmp(key, "source") == 0)
+    status = qk_source_parse(value, &s->source, r->err);
+  else if (strcmp(key, "smear") == 0)
+    status = qk_smearing_parse(value, &s->smear, r->err);
+  else if (strcmp(key, "links") == 0)
+    status = qk_smearing_parse_links(value, &s->smear, r->err);
+  else
+    return unknown(r, key, "source", "source, smear, links, times");
+  if (status != QK_OK) qk_err_prefix(r->err, "%s: %s", r->where, key);
+  if (status == QK_OK && qk_source_is_noise(&s->source))
+    status = bad_value(r, key, value, "a point or a wall: all spins and colours are needed");
+  return status;
+}
+
+/* A key that is given again must be the next line of a list. */
+static qk_status_t check_repeated(reader_t *r, const char *section, const char *key) {
+  static const char *const lists[] = {"gauge", "kappa", "times", "names", "momenta"};
+  bool list = false;
+  char *name;
+  if (asprintf(&name, "%s %s", section, key) < 0) return no_memory(r);
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) list |= strcmp(lists[i], key) == 0;
+  for (int i = 0; i < r->seen.n; i++) {
+    if (strcmp(r->seen.item[i], name) != 0) continue;
+    free(name);
+    if (list && i == r->seen.n - 1) return QK_OK;
+    return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s is given twice", r->where, key);
+  }
+  return list_take(&r->seen, name) ? QK_OK : no_memory(r);
+}
+
+static int take_key(void *arg, const char *section, const char *key, const char *value) {
+  reader_t *r = arg;
+  if (r->status != QK_OK) return 0;
+  snprintf(r->where, sizeof r->where, "%.360s:%d", r->work->path, r->line);
+  if ((r->status = check_repeated(r, section, key)) != QK_OK) return 0;
+  if (strcmp(section, "workflow") == 0)
+    r->status = take_workflow(r, key, value);
+  else if (strcmp(section, "daemon") == 0)
+    r->status = take_daemon(r, key, value);
+  else if (strcmp(section, "channels") == 0)
+    r->status = take_channels(r, key, value);
+  else if (strncmp(section, "source ", 7) == 0)
+    r->status = take_source(r, section + 7 + strspn(section + 7, " "), key, value);
+  else
+    r->status = qk_fail(r->err, QK_BAD_ARGUMENT,
+                        "%s: unknown section [%.60s]: [workflow], [daemon], [source NAME] or "
+                        "[channels]",
+                        r->where, section);
+  return r->status == QK_OK;
+}
+
+/* fgets that counts lines and refuses those that the parser would cut: too long ones, and comments
+ * behind a value, which would swallow momenta. */
+static char *read_line(char *buffer, int size, void *arg) {
+  reader_t *r = arg;
+  if (r->status != QK_OK || !fgets(buffer, size, r->in)) return NULL;
+  r->line++;
+  const char *text = buffer + strspn(buffer, " \t"), *comment = strchr(text, ';');
+  while (comment && comment > text && !isspace((unsigned char)comment[-1]))
+    comment = strchr(comment + 1, ';');
+  if (strlen(buffer) > MOST_LINE)
+    r->status = qk_fail(r->err, QK_TOO_LARGE,
+                        "%s:%d: line is longer than %d bytes; lists go on in indented lines",
+                        r->work->path, r->line, MOST_LINE);
+  else if (comment && comment > text && *text != '#')
+    r->status =
+        qk_fail(r->err, QK_BAD_FORMAT,
+                "%s:%d: a ';' behind a blank would hide the rest: comments stand on lines of their "
+                "own, momenta are separated by blanks",
+                r->work->path, r->line);
+  return r->status == QK_OK ? buffer : NULL;
+}
+
+/* ---- the whole ---- */
+
+/* value, from the folder of the file. */
+static char *resolve(const ctl_workfile_t *w, const char *value) {
+  const char *slash = strrchr(w->path, '/');
+  char *whole;
+  if (*value == '/' || !slash || strncmp(value, "builtin:", 8) == 0) return strdup(value);
+  const int folder = (int)(slash - w->path + 1);
+  return asprintf(&whole, "%.*s%s", folder, w->path, value) < 0 ? NULL : whole;
+}
+
+static qk_status_t expand_gauge(const reader_t *r, const char *pattern) {
+  ctl_workfile_t *w = r->work;
+  glob_t found = {0};
+  qk_status_t status = QK_OK;
+  char *whole = resolve(w, pattern);
+  if (!whole) return no_memory(r);
+  if (strncmp(whole, "builtin:", 8) == 0) return list_take(&w->gauge, whole) ? QK_OK : no_memory(r);
+  if (glob(whole, 0, NULL, &found) != 0)
+    status = qk_fail(r->err, QK_BAD_ARGUMENT, "%s: gauge = %s: no file matches %s", w->path,
+                     pattern, whole);
+  for (size_t i = 0; i < found.gl_pathc && status == QK_OK; i++)
+    if (!list_take(&w->gauge, strdup(found.gl_pathv[i]))) status = no_memory(r);
+  globfree(&found);
+  free(whole);
+  return status;
+}
+
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static qk_status_t finish_gauge(const reader_t *r) {
+  ctl_workfile_t *w = r->work;
+  ctl_list_t patterns = {0};
+  qk_status_t status = list_words(&patterns, r->gauge, ", ") ? QK_OK : no_memory(r);
+  for (int i = 0; i < patterns.n && status == QK_OK; i++)
+    status = expand_gauge(r, patterns.item[i]);
+  list_fini(&patterns);
+  for (int i = 0; i < w->gauge.n && status == QK_OK; i++)
+    for (int j = 0; j < i; j++)
+      if (strcmp(last_part(w->gauge.item[i]), last_part(w->gauge.item[j])) == 0)
+        return qk_fail(r->err, QK_BAD_ARGUMENT,
+                       "%s: gauge: %s and %s have the same name, by which results are known",
+                       w->path, w->gauge.item[j], w->gauge.item[i]);
+  return status;
+}
+
+static qk_status_t finish_kappa(reader_t *r) {
+  ctl_workfile_t *w = r->work;
+  if (!list_words(&w->kappa_text, r->kappa, ", ")) return no_memory(r);
+  w->kappa = calloc((size_t)w->kappa_text.n + 1, sizeof *w->kappa);
+  if (!w->kappa) return no_memory(r);
+  snprintf(r->where, sizeof r->where, "%.380s", w->path);
+  for (int i = 0; i < w->kappa_text.n; i++) {
+    const char *text = w->kappa_text.item[i];
+    const qk_status_t status = set_real(r, "kappa", text, 1e-3, 10, &w->kappa[i]);
+    if (status != QK_OK) return status;
+    for (int j = 0; j < i; j++)
+      if (w->kappa[i] == w->kappa[j])
+        return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: kappa = %s is given twice", w->path, text);
+  }
+  return QK_OK;
+}
+
+static qk_status_t missing(const reader_t *r, const char *what) {
+  return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s", r->work->path, what);
+}
+
+static qk_status_t finish_sources(const reader_t *r) {
+  const ctl_workfile_t *w = r->work;
+  for (int i = 0; i < w->nsource; i++) {
+    const ctl_worksource_t *s = &w->source[i];
+    if (s->source.kind == QUARK_UPLOAD)
+      return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: [source %s] has no source", w->path, s->name);
+    if (s->smear.links && !s->smear.steps && !w->sink.steps)
+      return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: [source %s] has links, but nothing is smeared",
+                     w->path, s->name);
+  }
+  return w->nsource ? QK_OK : missing(r, "there is no [source NAME]");
+}
+
+static qk_status_t finish(reader_t *r) {
+  ctl_workfile_t *w = r->work;
+  if (!w->out) return missing(r, "[workflow] has no out");
+  char *out = resolve(w, w->out);
+  if (!out) return no_memory(r);
+  free(w->out);
+  w->out = out;
+  qk_status_t status = finish_gauge(r);
+  if (status == QK_OK) status = finish_kappa(r);
+  if (status != QK_OK) return status;
+  if (!w->gauge.n == !w->endpoint) return missing(r, "[workflow] needs gauge or endpoint");
+  if (w->gauge.n && !w->kappa_text.n) return missing(r, "[workflow] has no kappa");
+  if (w->endpoint && (w->kappa_text.n > 1 || w->daemon.n || w->quarkd))
+    return missing(r, "with an endpoint there is at most one kappa, no quarkd and no [daemon]");
+  if ((status = finish_sources(r)) != QK_OK) return status;
+  status = qk_channels_parse(r->channels ? r->channels : "pion", &w->channels, r->err);
+  if (status == QK_OK)
+    status = qk_momenta_parse(r->momenta ? r->momenta : "0,0,0", &w->nmom, &w->momentum, r->err);
+  if (status != QK_OK) qk_err_prefix(r->err, "%s", w->path);
+  return status;
+}
+
+qk_status_t ctl_workfile_read(const char *path, ctl_workfile_t *work, qk_err_t *err) {
+  static const double antiperiodic[8] = {1, 0, 1, 0, 1, 0, -1, 0};
+  ctl_workfile_t w = {.path = strdup(path)};
+  reader_t r = {.work = &w, .in = fopen(path, "re"), .err = err};
+  quark_params_init(&w.params);
+  memcpy(w.boundary, antiperiodic, sizeof w.boundary);
+  snprintf(r.where, sizeof r.where, "%.390s", path);
+  if (!w.path)
+    r.status = no_memory(&r);
+  else if (!r.in)
+    r.status = qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  const int bad_line = r.status == QK_OK ? ini_parse_stream(read_line, &r, take_key, &r) : 0;
+  if (r.status == QK_OK && bad_line)
+    r.status = qk_fail(err, QK_BAD_FORMAT, "%s:%d: not \"key = value\"", path, bad_line);
+  if (r.status == QK_OK) r.status = finish(&r);
+  if (r.in) fclose(r.in);
+  list_fini(&r.seen);
+  free(r.gauge);
+  free(r.kappa);
+  free(r.channels);
+  free(r.momenta);
+  if (r.status == QK_OK)
+    *work = w;
+  else
+    ctl_workfile_fini(&w);
+  return r.status;
+}
+
+void ctl_workfile_fini(ctl_workfile_t *work) {
+  for (int i = 0; i < work->nsource; i++) free(work->source[i].times);
+  free(work->source);
+  free(work->path);
+  free(work->out);
+  free(work->endpoint);
+  free(work->quarkd);
+  free(work->boundary_text);
+  free(work->kappa);
+  free(work->momentum);
+  list_fini(&work->gauge);
+  list_fini(&work->kappa_text);
+  list_fini(&work->daemon);
+  qk_channels_fini(&work->channels);
+  memset(work, 0, sizeof *work);
+}
+
+void ctl_worksource_at(const ctl_worksource_t *source, int i, qk_source_t *at, char text[128]) {
+  *at = source->source;
+  quark_column_t *c = &at->place;
+  if (source->ntimes) c->t = source->times[i];
+  if (at->kind == QUARK_POINT)
+    snprintf(text, 128, "point:%d,%d,%d,%d", c->x, c->y, c->z, c->t);
+  else if (c->px || c->py || c->pz)
+    snprintf(text, 128, "wall:%d,p=%d:%d:%d", c->t, c->px, c->py, c->pz);
+  else
+    snprintf(text, 128, "wall:%d", c->t);
+}

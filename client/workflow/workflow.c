@@ -1,0 +1,497 @@
+#include "client/workflow/workflow.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/analysis/scan.h"
+#include "client/cli/measure.h"
+#include "client/workflow/owndaemon.h"
+#include "client/workflow/workfile.h"
+
+enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
+enum { OWN_OPTIONS = 5, PATIENCE = 300, ATTEMPTS = 3 };
+
+typedef struct options {
+  ctl_common_t common;
+  const char *file, *png, *quarkd;
+  bool dry_run, report;
+} options_t;
+
+/* One piece that the workflow asks for. */
+typedef struct item {
+  int gauge, kappa, source, time; /* indices */
+  qk_corrmeta_t names;
+  bool done;
+} item_t;
+
+typedef struct run {
+  const options_t *options;
+  ctl_workfile_t work;
+  quark_connection_t *conn; /* with an endpoint */
+  quark_report_t report;    /* of that daemon, or what the file says of ours */
+  ctl_pieces_t pieces;
+  int n, done, computed;
+  item_t *item;
+  double begun;
+} run_t;
+
+/* ---- options ---- */
+
+static const struct argp_option argp_options[] = {
+    {"dry-run", OPT_DRY_RUN, 0, 0, "list the pieces, and which of them are finished", 1},
+    {"report", OPT_REPORT, 0, 0, "only print what is finished", 1},
+    {"plot", OPT_PLOT, "FILE.png", 0, "draw the means with gnuplot", 1},
+    {"quarkd", OPT_QUARKD, "PROGRAM", 0, "the daemon to start (the one beside quarkctl)", 1},
+    {"resume", OPT_RESUME, 0, 0, "go on where the last run ended: always so", 1},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->common;
+    return 0;
+  case OPT_DRY_RUN:
+    o->dry_run = true;
+    return 0;
+  case OPT_REPORT:
+    o->report = true;
+    return 0;
+  case OPT_PLOT:
+    o->png = arg;
+    return 0;
+  case OPT_QUARKD:
+    o->quarkd = arg;
+    return 0;
+  case OPT_RESUME:
+    return 0;
+  case ARGP_KEY_ARG:
+    if (o->file) argp_usage(state);
+    o->file = arg;
+    return 0;
+  case ARGP_KEY_END:
+    if (!o->file) argp_usage(state);
+    if (o->common.has_endpoint)
+      argp_error(state, "--endpoint: a workflow's is in its file: endpoint = %s",
+                 o->common.endpoint);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- the plan ---- */
+
+/* The measurement of an item; text is room for its source in words. */
+static ctl_measurement_t measurement(const run_t *run, const item_t *item, char text[128]) {
+  const ctl_workfile_t *w = &run->work;
+  const ctl_worksource_t *s = &w->source[item->source];
+  ctl_measurement_t what = {
+      .params = w->params,
+      .sink = s->smear,
+      .text = text,
+      .channels = &w->channels,
+      .nmom = w->nmom,
+      .momentum = (const int32_t(*)[3])w->momentum,
+      .patience = isnan(run->options->common.timeout) ? PATIENCE : run->options->common.timeout};
+  what.sink.alpha = w->sink.alpha;
+  what.sink.steps = w->sink.steps;
+  what.params.smear = s->smear;
+  ctl_worksource_at(s, item->time, &what.source, text);
+  return what;
+}
+
+static const char *gauge_of(const run_t *run, int i) {
+  return run->work.endpoint ? run->report.setup.gauge : run->work.gauge.item[i];
+}
+
+static double kappa_of(const run_t *run, int i) {
+  return run->work.endpoint ? run->report.setup.kappa : run->work.kappa[i];
+}
+
+/* What a daemon of ours will say of its setup, as far as the file decides it. */
+static void expect_setup(run_t *run, int kappa) {
+  if (run->work.endpoint) return;
+  run->report.setup.kappa = run->work.kappa[kappa];
+  run->report.setup.csw = run->work.csw;
+  memcpy(run->report.setup.boundary, run->work.boundary, sizeof run->work.boundary);
+}
+
+static int make_plan(run_t *run) {
+  const ctl_workfile_t *w = &run->work;
+  const int gauges = w->endpoint ? 1 : w->gauge.n, kappas = w->endpoint ? 1 : w->kappa_text.n;
+  int times = 0;
+  for (int s = 0; s < w->nsource; s++) times += w->source[s].ntimes ? w->source[s].ntimes : 1;
+  run->item = calloc((size_t)gauges * (size_t)kappas * (size_t)times + 1, sizeof *run->item);
+  if (!run->item) {
+    ctl_complain("no memory for the plan");
+    return EXIT_AGAIN;
+  }
+  for (int g = 0; g < gauges; g++)
+    for (int k = 0; k < kappas; k++)
+      for (int s = 0; s < w->nsource; s++)
+        for (int t = 0; t < (w->source[s].ntimes ? w->source[s].ntimes : 1); t++) {
+          item_t *item = &run->item[run->n++];
+          char label[QK_CORR_NAME], text[128];
+          *item = (item_t){.gauge = g, .kappa = k, .source = s, .time = t};
+          const ctl_measurement_t what = measurement(run, item, text);
+          snprintf(label, sizeof label, "%s.t%d", w->source[s].name, what.source.place.t);
+          qk_corrmeta_init(&item->names);
+          ctl_name_piece(gauge_of(run, g), kappa_of(run, k), label, &item->names);
+          snprintf(item->names.name, sizeof item->names.name, "%s", w->source[s].name);
+        }
+  return 0;
+}
+
+/* ---- what is finished must be what is asked for ---- */
+
+static int differs(const run_t *run, const qk_corrmeta_t *found, const char *field,
+                   const char *found_value, const char *value) {
+  ctl_complain("%s: piece %s/%s/%s has %s = %s, but %s says %s: take another out, or remove it",
+               run->pieces.out, found->config, found->quark, found->label, field, found_value,
+               run->work.path, value);
+  return EXIT_DATA;
+}
+
+static int compare_texts(const run_t *run, const qk_corrmeta_t *found, const qk_corrmeta_t *want) {
+  const struct {
+    const char *field, *found, *want;
+  } texts[] = {{"source", found->source, want->source},
+               {"smear", found->smear, want->smear},
+               {"links", found->links, want->links},
+               {"sink", found->sink, want->sink},
+               {"channels", found->channels, want->channels}};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (strcmp(texts[i].found, texts[i].want) != 0)
+      return differs(run, found, texts[i].field, texts[i].found, texts[i].want);
+  return 0;
+}
+
+static int compare_numbers(const run_t *run, const qk_corrmeta_t *found,
+                           const qk_corrmeta_t *want) {
+  const struct {
+    const char *field;
+    double found, want;
+  } numbers[] = {{"kappa", found->kappa, want->kappa},
+                 {"csw", found->csw, want->csw},
+                 {"tolerance", found->tolerance, want->tolerance}};
+  char a[40], b[40];
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    if (fabs(numbers[i].found - numbers[i].want) <= 1e-12 * fabs(numbers[i].want)) continue;
+    snprintf(a, sizeof a, "%.12g", numbers[i].found);
+    snprintf(b, sizeof b, "%.12g", numbers[i].want);
+    return differs(run, found, numbers[i].field, a, b);
+  }
+  for (int i = 0; i < 8; i++) {
+    if (fabs(found->boundary[i] - want->boundary[i]) <= 1e-12) continue;
+    snprintf(a, sizeof a, "(%g, %g) in %c", found->boundary[i & ~1], found->boundary[i | 1],
+             "xyzt"[i / 2]);
+    snprintf(b, sizeof b, "(%g, %g)", want->boundary[i & ~1], want->boundary[i | 1]);
+    return differs(run, found, "boundary", a, b);
+  }
+  return 0;
+}
+
+static void print_momenta(uint32_t n, const int32_t (*p)[3], char *text, size_t size) {
+  size_t used = 0;
+  for (uint32_t i = 0; i < n && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%d,%d,%d", i ? " " : "", p[i][0], p[i][1],
+                             p[i][2]);
+}
+
+static int compare_momenta(const run_t *run, const qk_corrpiece_t *found) {
+  const ctl_workfile_t *w = &run->work;
+  char a[300], b[300];
+  if (found->nmom == w->nmom &&
+      memcmp(found->momentum, w->momentum, w->nmom * sizeof *w->momentum) == 0)
+    return 0;
+  print_momenta(found->nmom, (const int32_t(*)[3])found->momentum, a, sizeof a);
+  print_momenta(w->nmom, (const int32_t(*)[3])w->momentum, b, sizeof b);
+  return differs(run, &found->meta, "momenta", a, b);
+}
+
+/* Marks the items that are finished. */
+static int find_finished(run_t *run) {
+  for (int i = 0; i < run->n; i++) {
+    item_t *item = &run->item[i];
+    const qk_corrpiece_t *found =
+        ctl_pieces_find(&run->pieces, item->names.config, item->names.quark, item->names.label);
+    if (!found) continue;
+    char text[128];
+    const ctl_measurement_t what = measurement(run, item, text);
+    qk_corrmeta_t want = item->names;
+    expect_setup(run, item->kappa);
+    ctl_measurement_describe(&what, &run->report, &want);
+    int code = compare_texts(run, &found->meta, &want);
+    if (code == 0) code = compare_numbers(run, &found->meta, &want);
+    if (code == 0) code = compare_momenta(run, found);
+    if (code) return code;
+    item->done = true;
+    run->done++;
+  }
+  return 0;
+}
+
+/* Pieces of this configuration must have been made of the same links. */
+static int check_digest(const run_t *run, const char *config, const quark_report_t *report) {
+  char digest[24];
+  snprintf(digest, sizeof digest, "%016" PRIx64, report->setup.digest);
+  for (int i = 0; i < run->pieces.n; i++) {
+    const qk_corrmeta_t *m = &run->pieces.piece[i].meta;
+    if (strcmp(m->config, config) == 0 && strcmp(m->digest, digest) != 0) {
+      ctl_complain(
+          "%s: piece %s/%s/%s is of links with digest %s, but %s has %s: take another out, "
+          "or remove it",
+          run->pieces.out, m->config, m->quark, m->label, m->digest, report->setup.gauge, digest);
+      return EXIT_DATA;
+    }
+  }
+  return 0;
+}
+
+/* ---- the run ---- */
+
+static void print_progress(const run_t *run, const item_t *item, const qk_corrmeta_t *made) {
+  const double left = (ctl_seconds() - run->begun) / run->computed * (run->n - run->done);
+  fprintf(stderr, "%d of %d   %s/%s/%s   %.1f s, residual %.1e", run->done, run->n,
+          item->names.config, item->names.quark, item->names.label, made->seconds, made->residual);
+  if (run->done == run->n)
+    fputc('\n', stderr);
+  else if (left < 120)
+    fprintf(stderr, "   %.0f s left\n", left);
+  else
+    fprintf(stderr, "   %.0f min left\n", left / 60);
+}
+
+/* A daemon that has lost its engine starts another one: the piece is then tried again. */
+static int measure(run_t *run, quark_connection_t *conn, const quark_report_t *report,
+                   const item_t *item, qk_corrpiece_t *piece) {
+  char text[128];
+  const ctl_measurement_t what = measurement(run, item, text);
+  for (int attempt = 1;; attempt++) {
+    ctl_progress_t progress;
+    quark_report_t now;
+    ctl_progress_begin(&progress, QK_SOURCE_COMPONENTS, false);
+    const int code = ctl_measure(conn, report, &what, &item->names, &progress, piece);
+    if (progress.terminal) fputs("\r\033[K", stderr);
+    if (code != EXIT_AGAIN || attempt == ATTEMPTS || ctl_interrupted()) return code;
+    ctl_complain("%s/%s/%s is tried again", item->names.config, item->names.quark,
+                 item->names.label);
+    if (ctl_report(&run->options->common, conn, false, &now) != 0) return code;
+  }
+}
+
+static int run_item(run_t *run, quark_connection_t *conn, const quark_report_t *report,
+                    item_t *item) {
+  qk_corrpiece_t piece;
+  int code = measure(run, conn, report, item, &piece);
+  if (code) return code;
+  const qk_corrmeta_t made = piece.meta;
+  if ((code = ctl_pieces_add(&run->pieces, &piece))) return code;
+  item->done = true;
+  run->done++;
+  run->computed++;
+  print_progress(run, item, &made);
+  return 0;
+}
+
+/* Items first .. end - 1 are those of one daemon. */
+static int run_items(run_t *run, quark_connection_t *conn, const quark_report_t *report, int first,
+                     int end) {
+  int code = check_digest(run, run->item[first].names.config, report);
+  for (int i = first; i < end && code == 0; i++) {
+    if (run->item[i].done) continue;
+    code = ctl_interrupted() ? EXIT_AGAIN : run_item(run, conn, report, &run->item[i]);
+  }
+  return code;
+}
+
+static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daemon) {
+  const ctl_workfile_t *w = &run->work;
+  char csw[32];
+  qk_print_real(w->csw, csw, sizeof csw);
+  const char *const own[OWN_OPTIONS][2] = {
+      {"gauge", w->gauge.item[item->gauge]},
+      {"kappa", w->kappa_text.item[item->kappa]},
+      {"csw", csw},
+      {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"},
+      {"mg-checkpoint", "off"}};
+  const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
+  char **options = calloc((size_t)w->daemon.n + OWN_OPTIONS, sizeof *options);
+  int made = 0, code = EXIT_AGAIN;
+  while (options && made < OWN_OPTIONS &&
+         asprintf(&options[made], "--%s=%s", own[made][0], own[made][1]) >= 0)
+    made++;
+  if (made < OWN_OPTIONS) {
+    ctl_complain("no memory for the options of quarkd");
+    goto out;
+  }
+  for (int i = 0; i < w->daemon.n; i++) options[OWN_OPTIONS + i] = w->daemon.item[i];
+  code = ctl_daemon_start(program, OWN_OPTIONS + w->daemon.n, options, run->pieces.folder, daemon);
+out:
+  for (int i = 0; i < made; i++) free(options[i]);
+  free(options);
+  return code;
+}
+
+static int run_with_own_daemon(run_t *run, int first, int end) {
+  ctl_daemon_t daemon = {.pid = 0};
+  ctl_common_t common = run->options->common;
+  quark_connection_t *conn = NULL;
+  quark_report_t report;
+  int code = start_daemon(run, &run->item[first], &daemon);
+  if (code) return code;
+  common.endpoint = daemon.endpoint;
+  common.server_key = common.key = NULL; /* those of other daemons */
+  code = ctl_connect(&common, NULL, false, &conn);
+  if (code == 0) code = ctl_report(&common, conn, false, &report);
+  if (code == 0)
+    code = run_items(run, conn, &report, first, end);
+  else {
+    code = ctl_daemon_verdict(&daemon, run->pieces.folder, code);
+    if (daemon.pid) ctl_complain("the log of quarkd is %s/quarkd.log", run->pieces.folder);
+  }
+  quark_close(conn);
+  ctl_daemon_stop(&daemon);
+  return code;
+}
+
+static int run_all(run_t *run) {
+  int code = 0, end;
+  ctl_catch_signals();
+  run->begun = ctl_seconds();
+  for (int first = 0; first < run->n && code == 0; first = end) {
+    const item_t *item = &run->item[first];
+    bool left = false;
+    for (end = first;
+         end < run->n && run->item[end].gauge == item->gauge && run->item[end].kappa == item->kappa;
+         end++)
+      left |= !run->item[end].done;
+    if (!left) continue;
+    code = run->conn ? run_items(run, run->conn, &run->report, first, end)
+                     : run_with_own_daemon(run, first, end);
+  }
+  if (code)
+    ctl_complain("%d of %d pieces are finished; the same command goes on from here", run->done,
+                 run->n);
+  return code ? code : ctl_pieces_merge(&run->pieces);
+}
+
+/* ---- an endpoint ---- */
+
+/* The daemon must have the operator that the file describes. */
+static int check_setup(const run_t *run) {
+  const ctl_workfile_t *w = &run->work;
+  const quark_report_t *r = &run->report;
+  if (w->kappa_text.n && fabs(r->setup.kappa - w->kappa[0]) > 1e-12 * fabs(w->kappa[0])) {
+    ctl_complain("%s: kappa = %s, but the daemon at %s has %.12g", w->path, w->kappa_text.item[0],
+                 w->endpoint, r->setup.kappa);
+    return EXIT_DATA;
+  }
+  if (w->has_csw && fabs(r->setup.csw - w->csw) > 1e-12) {
+    ctl_complain("%s: csw = %.12g, but the daemon at %s has %.12g", w->path, w->csw, w->endpoint,
+                 r->setup.csw);
+    return EXIT_DATA;
+  }
+  for (int i = 0; i < 8 && w->has_boundary; i++)
+    if (fabs(r->setup.boundary[i] - w->boundary[i]) > 1e-12) {
+      ctl_complain("%s: boundary = %s, but the daemon at %s has (%g, %g) in %c", w->path,
+                   w->boundary_text, w->endpoint, r->setup.boundary[i & ~1],
+                   r->setup.boundary[i | 1], "xyzt"[i / 2]);
+      return EXIT_DATA;
+    }
+  return 0;
+}
+
+static int ask_endpoint(run_t *run) {
+  ctl_common_t common = run->options->common;
+  common.endpoint = run->work.endpoint;
+  int code = ctl_connect(&common, NULL, false, &run->conn);
+  if (code == 0) code = ctl_report(&common, run->conn, false, &run->report);
+  return code ? code : check_setup(run);
+}
+
+/* ---- output ---- */
+
+static void print_plan(const run_t *run) {
+  for (int i = 0; i < run->n; i++) {
+    const qk_corrmeta_t *m = &run->item[i].names;
+    printf("%s  %s/%s/%s\n", run->item[i].done ? "done" : "todo", m->config, m->quark, m->label);
+  }
+  printf("%d of %d pieces are finished\n", run->done, run->n);
+}
+
+static json_t *plan_json(const run_t *run) {
+  json_t *list = json_array();
+  for (int i = 0; i < run->n; i++) {
+    const qk_corrmeta_t *m = &run->item[i].names;
+    json_array_append_new(list,
+                          json_pack("{s:s, s:s, s:s, s:b}", "config", m->config, "quark", m->quark,
+                                    "label", m->label, "done", (int)run->item[i].done));
+  }
+  return list;
+}
+
+static int print_report(const run_t *run) {
+  const options_t *o = run->options;
+  bool drawn = false;
+  json_t *list;
+  if (!run->pieces.n) ctl_complain("%s: nothing is finished", run->work.out);
+  int code = o->png ? ctl_workreport_png(&run->pieces, o->png, &drawn) : 0;
+  if (code) return code;
+  if (!o->common.json) return ctl_workreport_print(&run->pieces);
+  if ((code = ctl_workreport_json(&run->pieces, &list))) return code;
+  return ctl_print(json_pack("{s:s, s:i, s:i, s:o, s:o}", "out", run->work.out, "pieces",
+                             run->pieces.n, "computed", run->computed, "png",
+                             drawn ? json_string(o->png) : json_null(), "ensembles", list));
+}
+
+static int run_workflow(run_t *run) {
+  const options_t *o = run->options;
+  int code = ctl_pieces_open(run->work.out, !o->dry_run && !o->report, &run->pieces);
+  if (code) return code;
+  if (!o->report) {
+    if (run->work.endpoint) code = ask_endpoint(run);
+    if (code == 0) code = make_plan(run);
+    if (code == 0) code = find_finished(run);
+  }
+  if (code == 0 && o->dry_run) {
+    if (o->common.json) return ctl_print(json_pack("{s:o}", "pieces", plan_json(run)));
+    print_plan(run);
+    return 0;
+  }
+  if (code == 0 && !o->report) code = run_all(run);
+  return code ? code : print_report(run);
+}
+
+int ctl_workflow(int argc, char **argv) {
+  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = argp_options,
+      .parser = parse,
+      .args_doc = "FILE",
+      .doc =
+          "Makes the correlators that a file describes: configurations x kappas x sources. What is "
+          "finished is not made again, however the last run ended. At the end: means over "
+          "configurations with jackknife errors.\v"
+          "Exit codes: 65 bad data, or a column that did not reach the tolerance, 69 no daemon, "
+          "75 interrupted, or try again later.",
+      .children = children,
+  };
+  options_t o = {.file = NULL};
+  run_t run = {.options = &o, .pieces = {.lock = -1}};
+  qk_err_t err = {0};
+  ctl_common_init(&o.common);
+  ctl_parse(&argp, argc, argv, &o);
+  if (ctl_workfile_read(o.file, &run.work, &err) != QK_OK) return ctl_fail_file(&err);
+  const int code = run_workflow(&run);
+  quark_close(run.conn);
+  ctl_pieces_close(&run.pieces);
+  ctl_workfile_fini(&run.work);
+  free(run.item);
+  return code;
+}

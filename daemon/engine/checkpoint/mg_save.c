@@ -1,0 +1,327 @@
+/* mg_save.c: a checkpoint of multigrid: copied from the device at once, written in the background. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/fault.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/checkpoint/mg_header.h"
+#include "daemon/engine/eigen/deflation.h"
+
+enum { PIECE = 64 << 20, WRITE = 8 << 20, CHUNK = 1 << 20 };
+
+struct qk_mg_save {
+  qk_comm_t *comm;
+  qk_mg_header_t header;
+  struct {
+    qk_lattice_t lat;
+    int64_t sites; /* of this rank */
+    uint8_t *data;
+  } part[QK_MG_SECTIONS_MAX];
+  char path[QK_FILE_PATH], temp[QK_FILE_PATH];
+  int fd; /* < 0: not open */
+  bool created, running;
+  pthread_t thread;
+  atomic_bool finished;
+  /* of the thread until it is joined */
+  qk_status_t status;
+  qk_err_t err;
+  uint64_t sum[QK_MG_SECTIONS_MAX];
+};
+
+/* ---- the thread -------------------------------------------------------------------------------------------- */
+
+static qk_status_t put_at(qk_mg_save_t *s, const void *data, int64_t bytes, int64_t offset) {
+  const uint8_t *p = data;
+  while (bytes > 0) {
+    ssize_t n = -1;
+    if (qk_fault(QK_FAULT_WRITE))
+      errno = ENOSPC;
+    else
+      n = pwrite(s->fd, p, (size_t)(bytes < WRITE ? bytes : WRITE), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return qk_fail(&s->err, QK_IO_ERROR, "%s: write at %lld: %s", s->temp, (long long)offset,
+                     strerror(errno));
+    p += n;
+    offset += n;
+    bytes -= n;
+  }
+  return QK_OK;
+}
+
+static qk_status_t put_section(qk_mg_save_t *s, int i) {
+  const qk_mg_section_t *section = &s->header.section[i];
+  const qk_lattice_t *lat = &s->part[i].lat;
+  const bool full = qk_mg_section_full(section);
+  const int64_t site_bytes = qk_mg_section_site_bytes(section), run = qk_mg_run(lat, full);
+  qk_status_t status = QK_OK;
+  for (int64_t n = 0; n < s->part[i].sites && status == QK_OK; n += run) {
+    const int64_t first = qk_mg_global_site(lat, full, n);
+    const uint8_t *data = s->part[i].data + n * site_bytes;
+    s->sum[i] += qk_mg_section_sum(data, first, run, site_bytes, i);
+    status = put_at(s, data, run * site_bytes, section->offset + first * site_bytes);
+  }
+  return status;
+}
+
+static void *write_parts(void *arg) {
+  qk_mg_save_t *s = arg;
+  for (int i = 0; i < s->header.nsection && s->status == QK_OK; i++) s->status = put_section(s, i);
+  if (s->status == QK_OK && fsync(s->fd) != 0)
+    s->status = qk_fail(&s->err, QK_IO_ERROR, "%s: fsync: %s", s->temp, strerror(errno));
+  atomic_store(&s->finished, true);
+  return NULL;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------ */
+
+/* Room for PIECE bytes on the device, and pinned twice. */
+typedef struct staging {
+  void *device;
+  uint8_t *host[2];
+} staging_t;
+
+static qk_status_t staging_init(staging_t *st, const qk_device_t *dev) {
+  void *memory = NULL;
+  *st = (staging_t){0};
+  qk_status_t status = dev->ops->alloc(dev->ctx, PIECE, &memory);
+  st->device = memory;
+  for (int k = 0; k < 2 && status == QK_OK; k++) {
+    memory = NULL;
+    status = dev->ops->alloc_host(dev->ctx, PIECE, &memory);
+    st->host[k] = memory;
+  }
+  return status;
+}
+
+static void staging_fini(staging_t *st, const qk_device_t *dev) {
+  for (int k = 1; k >= 0; k--)
+    if (st->host[k]) dev->ops->free_host(dev->ctx, st->host[k]);
+  if (st->device) dev->ops->free(dev->ctx, st->device);
+}
+
+/* By all threads: fresh memory costs more than the copy. */
+static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+#pragma omp parallel for schedule(static)
+  for (int64_t at = 0; at < bytes; at += CHUNK)
+    memcpy(to + at, from + at, (size_t)(bytes - at < CHUNK ? bytes - at : CHUNK));
+}
+
+/* The field in plain order to part i; a piece leaves the device while the one before it is put away. */
+static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const staging_t *st) {
+  const qk_device_t *dev = f->dev;
+  const qk_mg_section_t *section = &s->header.section[i];
+  const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
+  const int64_t sites = s->part[i].sites, pieces = (sites + piece - 1) / piece;
+  qk_status_t status = QK_OK;
+  for (int64_t k = 0; k <= pieces && status == QK_OK; k++) {
+    const int64_t n = k * piece, take = sites - n < piece ? sites - n : piece;
+    const qk_sites_args_t get = {s->part[i].lat, f->v, section->prec, st->device, n, take};
+    if (k < pieces) status = dev->ops->sites_get(dev->ctx, &get);
+    if (k < pieces && status == QK_OK)
+      status = dev->ops->copy(dev->ctx, st->host[k % 2], st->device, (size_t)(take * site_bytes),
+                              QK_COPY_TO_HOST, 0);
+    if (k > 0)
+      copy_bytes(s->part[i].data + (n - piece) * site_bytes, st->host[(k + 1) % 2],
+                 (sites - n + piece < piece ? sites - n + piece : piece) * site_bytes);
+    if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  }
+  return status;
+}
+
+static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const staging_t *st) {
+  qk_field_t *v;
+  qk_status_t status =
+      qk_field_create(&mg->level[l].dev, QK_SINGLE, s->header.level[l].nvec, QK_FULL, &v);
+  if (status != QK_OK) return status;
+  status = qk_prolongator_vectors(mg->level[l].down, v);
+  if (status == QK_OK) status = copy_field(s, l, v, st);
+  qk_field_destroy(v);
+  return status;
+}
+
+static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
+  const qk_device_t *dev = &mg->level[0].dev;
+  const int nvector = mg->nlevel - 1;
+  staging_t st;
+  qk_field_t *const *block = NULL;
+  qk_status_t status = staging_init(&st, dev);
+  for (int i = 0; i < s->header.nsection && status == QK_OK; i++) {
+    const qk_geom_t *geom = &mg->level[s->header.section[i].level].geom;
+    s->part[i].lat = geom->lat;
+    const bool full = qk_mg_section_full(&s->header.section[i]);
+    s->part[i].sites = full ? geom->local_volume : geom->local_volume / 2;
+    s->part[i].data =
+        qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(&s->header.section[i])));
+    if (s->part[i].data == NULL) status = QK_NO_MEMORY;
+  }
+  for (int l = 0; l < nvector && status == QK_OK; l++) {
+    status = copy_vectors(s, mg, l, &st);
+    if (status == QK_OK) status = copy_field(s, nvector + l, mg->level[l].null, &st);
+  }
+  if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
+  for (int i = 2 * nvector; i < s->header.nsection && status == QK_OK; i++)
+    status = copy_field(s, i, block[i - 2 * nvector], &st);
+  staging_fini(&st, dev);
+  return status;
+}
+
+int64_t qk_mg_save_bytes(const qk_mg_t *mg) {
+  qk_mg_header_t h;
+  int64_t bytes = 0;
+  const qk_mg_identity_t none = {0};
+  qk_mg_header_fill(&h, mg, &none);
+  for (int i = 0; i < h.nsection; i++) {
+    const int64_t local = mg->level[h.section[i].level].geom.local_volume;
+    bytes += (qk_mg_section_full(&h.section[i]) ? local : local / 2) *
+             qk_mg_section_site_bytes(&h.section[i]);
+  }
+  return bytes;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------- */
+
+/* Waits for the thread. */
+static void destroy(qk_mg_save_t *s) {
+  if (s == NULL) return;
+  if (s->running) pthread_join(s->thread, NULL);
+  if (s->created) unlink(s->temp); /* while the lock keeps others from it */
+  if (s->fd >= 0) close(s->fd);
+  for (int i = 0; i < QK_MG_SECTIONS_MAX; i++) qk_free(s->part[i].data);
+  qk_free(s);
+}
+
+static qk_status_t name_file(qk_mg_save_t *s, const char *path, qk_err_t *err) {
+  int n = snprintf(s->temp, sizeof s->temp, "%s.tmp", path);
+  if (n < 0 || (size_t)n >= sizeof s->temp)
+    return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, QK_FILE_PATH - 1);
+  memcpy(s->path, path, strlen(path) + 1);
+  return QK_OK;
+}
+
+/* Whether the name still is that of the open file: another process may have given it away in the meantime. */
+static bool still_named(const qk_mg_save_t *s) {
+  struct stat mine, named;
+  return fstat(s->fd, &mine) == 0 && lstat(s->temp, &named) == 0 && mine.st_ino == named.st_ino &&
+         mine.st_dev == named.st_dev;
+}
+
+/* A regular file of this user without another name: what others have put there is not written
+ * to. */
+static bool is_ours(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink <= 1;
+}
+
+/* Rank 0 makes the file, or takes over what a process that died has left of one; a lock keeps others away while
+ * it is open. Then the other ranks open it. */
+static qk_status_t open_file(qk_mg_save_t *s, bool first, qk_err_t *err) {
+  s->fd =
+      open(s->temp, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (first ? O_CREAT : 0), 0666);
+  if (s->fd < 0) return qk_fail(err, QK_IO_ERROR, "cannot create %s: %s", s->temp, strerror(errno));
+  if (!is_ours(s->fd))
+    return qk_fail(err, QK_DENIED, "%s: this name is taken by a file that is not quark-engine's",
+                   s->temp);
+  if (!first) return QK_OK;
+  bool locked = flock(s->fd, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK)
+    return qk_fail(err, QK_IO_ERROR, "%s: lock: %s", s->temp, strerror(errno));
+  if (!locked || !still_named(s))
+    return qk_fail(err, QK_BUSY, "%s: another process writes there", s->temp);
+  s->created = true;
+  if (ftruncate(s->fd, 0) != 0 || ftruncate(s->fd, s->header.file_bytes) != 0)
+    return qk_fail(err, QK_IO_ERROR, "%s: %lld bytes: %s", s->temp, (long long)s->header.file_bytes,
+                   strerror(errno));
+  return QK_OK;
+}
+
+static qk_status_t start(qk_mg_save_t *s, qk_err_t *err) {
+  const bool first = qk_comm_rank(s->comm) == 0;
+  qk_status_t status = first ? open_file(s, true, err) : QK_OK;
+  status = qk_comm_agree(s->comm, status, err);
+  if (status != QK_OK) return status;
+  if (!first) status = open_file(s, false, err);
+  status = qk_comm_agree(s->comm, status, err);
+  if (status != QK_OK) return status;
+  int code = pthread_create(&s->thread, NULL, write_parts, s);
+  if (code != 0) status = qk_fail(err, QK_NO_MEMORY, "no thread for a file: %s", strerror(code));
+  s->running = code == 0;
+  return qk_comm_agree(s->comm, status, err);
+}
+
+qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *identity,
+                             qk_mg_save_t **save, qk_err_t *err) {
+  qk_comm_t *comm = mg->level[0].geom.comm;
+  qk_err_t why = {0};
+  qk_mg_save_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = QK_NO_MEMORY;
+  if (s != NULL) {
+    s->comm = comm;
+    s->fd = -1;
+    qk_mg_header_fill(&s->header, mg, identity);
+    status = name_file(s, path, &why);
+    if (status == QK_OK) status = copy_all(s, mg);
+  }
+  status = qk_comm_agree(comm, status, &why);
+  if (status == QK_OK) status = start(s, &why);
+  if (status == QK_OK) {
+    *save = s;
+    return QK_OK;
+  }
+  destroy(s);
+  return qk_fail(err, status, "%s", why.text[0] ? why.text : qk_status_text(status));
+}
+
+/* All parts are on the disk: the header follows, then the name. */
+static qk_status_t complete(qk_mg_save_t *s) {
+  uint8_t bytes[QK_MG_HEADER_BYTES];
+  qk_status_t status = QK_OK;
+  if (qk_comm_sum_u64(s->comm, s->sum, s->header.nsection) != QK_OK) return QK_COMM_ERROR;
+  if (qk_comm_rank(s->comm) != 0) return QK_OK;
+  for (int i = 0; i < s->header.nsection; i++) s->header.section[i].checksum = s->sum[i];
+  qk_mg_header_encode(&s->header, bytes);
+  status = put_at(s, bytes, sizeof bytes, 0);
+  if (status == QK_OK && fsync(s->fd) != 0)
+    status = qk_fail(&s->err, QK_IO_ERROR, "%s: fsync: %s", s->temp, strerror(errno));
+  if (status == QK_OK && rename(s->temp, s->path) != 0)
+    status = qk_fail(&s->err, QK_IO_ERROR, "cannot rename %s to %s: %s", s->temp, s->path,
+                     strerror(errno));
+  if (status != QK_OK) return status;
+  s->created = false;
+  qk_file_sync_folder(s->path);
+  return QK_OK;
+}
+
+qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_t *err) {
+  qk_mg_save_t *s = *save;
+  if (wait && s->running) {
+    pthread_join(s->thread, NULL);
+    s->running = false;
+  }
+  double left = atomic_load(&s->finished) ? 0 : 1;
+  *ended = false;
+  qk_status_t status = qk_comm_max(s->comm, &left, 1);
+  if (status == QK_OK && left > 0) return QK_OK;
+  *ended = true;
+  *save = NULL;
+  if (s->running) pthread_join(s->thread, NULL);
+  s->running = false;
+  if (status == QK_OK) status = qk_comm_agree(s->comm, s->status, &s->err);
+  if (status == QK_OK) status = qk_comm_agree(s->comm, complete(s), &s->err);
+  if (status != QK_OK)
+    qk_fail(err, status, "%s", s->err.text[0] ? s->err.text : qk_status_text(status));
+  destroy(s);
+  return status;
+}
+
+void qk_mg_save_abandon(qk_mg_save_t **save) {
+  destroy(*save);
+  *save = NULL;
+}

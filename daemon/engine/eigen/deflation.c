@@ -1,0 +1,259 @@
+#include "daemon/engine/eigen/deflation.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+enum { COLUMNS = QK_MAX_RHS, BLOCKS = QK_EIGEN_MAX / COLUMNS };
+
+struct qk_deflation {
+  qk_operator_t *op;
+  qk_work_t *work;
+  const qk_device_t *dev;
+  int n, nblock;
+  qk_field_t *block[BLOCKS];
+  double value[QK_EIGEN_MAX], residual[QK_EIGEN_MAX];
+  int nrhs; /* prepared */
+  double *c,
+      *c_host; /* [vectors][nrhs] complex, on the device, and pinned where ranks add them up */
+};
+
+int qk_deflation_columns(int n, int b) {
+  int left = n - b * COLUMNS;
+  if (left <= 0) return 0;
+  return left >= COLUMNS ? COLUMNS : (left + QK_TILE - 1) / QK_TILE * QK_TILE;
+}
+
+int64_t qk_deflation_bytes(const qk_geom_t *geom, qk_prec_t store, int n) {
+  int64_t bytes = 0;
+  for (int b = 0; qk_deflation_columns(n, b) > 0; b++)
+    bytes += (int64_t)qk_field_bytes(geom, store, qk_deflation_columns(n, b), QK_EVEN);
+  return bytes;
+}
+
+int qk_deflation_fit(const qk_geom_t *geom, qk_prec_t store, int64_t bytes) {
+  int n = 0;
+  while (n < QK_EIGEN_MAX && qk_deflation_bytes(geom, store, n + QK_TILE) <= bytes) n += QK_TILE;
+  return n;
+}
+
+int qk_deflation_count(const qk_deflation_t *d) {
+  return d->n;
+}
+const double *qk_deflation_values(const qk_deflation_t *d) {
+  return d->value;
+}
+const double *qk_deflation_residuals(const qk_deflation_t *d) {
+  return d->residual;
+}
+int qk_deflation_blocks(const qk_deflation_t *d, qk_field_t *const **block) {
+  *block = d->block;
+  return d->nblock;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------- */
+
+void qk_deflation_destroy(qk_deflation_t *d) {
+  if (!d) return;
+  if (d->c_host) d->dev->ops->free_host(d->dev->ctx, d->c_host);
+  if (d->c) d->dev->ops->free(d->dev->ctx, d->c);
+  for (int b = d->nblock - 1; b >= 0; b--) qk_field_destroy(d->block[b]);
+  qk_free(d);
+}
+
+qk_status_t qk_deflation_create_from(qk_operator_t *op, qk_work_t *work, int n, const double *value,
+                                     const double *residual, qk_field_t **block,
+                                     qk_deflation_t **deflation, qk_err_t *err) {
+  qk_deflation_t *d = qk_calloc(1, sizeof *d);
+  if (!d) {
+    for (int b = 0; qk_deflation_columns(n, b) > 0; b++) qk_field_destroy(block[b]);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for the deflation");
+  }
+  d->op = op;
+  d->work = work;
+  d->dev = op->dev;
+  d->n = n;
+  for (; qk_deflation_columns(n, d->nblock) > 0; d->nblock++)
+    d->block[d->nblock] = block[d->nblock];
+  memcpy(d->value, value, (size_t)n * sizeof *value);
+  memcpy(d->residual, residual, (size_t)n * sizeof *residual);
+  *deflation = d;
+  return QK_OK;
+}
+
+/* A block of up to 64 columns: the vectors from `first` on, divided by the roots of their eigenvalues. */
+static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c, qk_field_t *to) {
+  const qk_device_t *dev = to->dev;
+  const int rows = columns;
+  const size_t count = (size_t)rows * (size_t)columns * 2;
+  double *host = qk_calloc(count, sizeof *host);
+  if (!host) return QK_NO_MEMORY;
+  for (int i = 0; i < columns && first + i < e->n; i++)
+    host[2 * (i * columns + i)] = 1 / sqrt(e->value[first + i]);
+  qk_status_t status =
+      dev->ops->copy(dev->ctx, c, host, count * sizeof *host, QK_COPY_TO_DEVICE, 0);
+  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
+  qk_free(host);
+  if (status) return status;
+  qk_basis_args_t a = {.n = rows / QK_EIGEN_BLOCK, .y = to->v, .sign = 1, .c = c};
+  for (int b = 0; b < a.n; b++) a.v[b] = e->block[first / QK_EIGEN_BLOCK + b]->v;
+  return dev->ops->basis_axpy(dev->ctx, &a);
+}
+
+/* Like gather, in the precision `store`. */
+static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, double *c,
+                              qk_field_t **block) {
+  const qk_device_t *dev = e->block[0]->dev;
+  const int columns = qk_deflation_columns(e->n, b);
+  qk_field_t *wide = NULL;
+  qk_status_t status = qk_field_create(dev, e->block[0]->v.prec, columns, QK_EVEN, &wide);
+  if (status) return status;
+  status = gather(e, b * COLUMNS, columns, c, wide);
+  if (!status && wide->v.prec == store) {
+    *block = wide;
+    return QK_OK;
+  }
+  if (!status) status = qk_field_create(dev, store, columns, QK_EVEN, block);
+  if (!status)
+    status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {(*block)->v, wide->v}});
+  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
+  qk_field_destroy(wide);
+  return status;
+}
+
+static qk_status_t take(qk_operator_t *op, qk_work_t *work, const qk_eigen_t *e, qk_prec_t store,
+                        qk_deflation_t **deflation, qk_err_t *err) {
+  qk_field_t *block[BLOCKS] = {NULL};
+  void *c = NULL;
+  const qk_device_t *dev = op->dev;
+  qk_status_t status =
+      dev->ops->alloc(dev->ctx, (size_t)COLUMNS * COLUMNS * 2 * sizeof(double), &c);
+  for (int b = 0; qk_deflation_columns(e->n, b) > 0 && !status; b++)
+    status = make_block(e, b, store, c, &block[b]);
+  if (c) dev->ops->free(dev->ctx, c);
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (!status)
+    return qk_deflation_create_from(op, work, e->n, e->value, e->residual, block, deflation, err);
+  for (int b = 0; b < BLOCKS; b++) qk_field_destroy(block[b]);
+  return status;
+}
+
+qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
+                                const qk_lanczos_params_t *params, qk_prec_t store,
+                                qk_progress_fn *progress, void *arg, qk_deflation_t **deflation,
+                                qk_err_t *err) {
+  qk_eigen_t *e = NULL;
+  qk_err_t why = {0};
+  if (store != QK_SINGLE && !(store == QK_HALF && op->dev->geom->ncomp == 12))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "precision = %d of deflation vectors: 1, or 2 with 12 components", (int)store);
+  qk_lanczos_params_t p = *params;
+  if (p.accept == 0) p.accept = fmax(p.tol, 5e-3);
+  qk_status_t status = qk_lanczos(op, work, &p, progress, arg, &e, &why);
+  if (status == QK_OK || (status == QK_NOT_CONVERGED && e->n > 0))
+    status = take(op, work, e, store, deflation, &why);
+  qk_eigen_destroy(e);
+  return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
+}
+
+/* ---- use --------------------------------------------------------------------------------------------------- */
+
+/* Numbers of all vectors for each of nrhs columns. */
+static size_t numbers(const qk_deflation_t *d, int nrhs) {
+  const size_t vectors =
+      (size_t)(d->nblock - 1) * COLUMNS + (size_t)d->block[d->nblock - 1]->v.nrhs;
+  return vectors * (size_t)nrhs * 2;
+}
+
+/* Once, for blocks of any width: graphs of several cycles hold the address. */
+static qk_status_t reserve_scalars(qk_deflation_t *d) {
+  const size_t bytes = numbers(d, QK_MAX_RHS) * sizeof *d->c;
+  void *c = d->c, *host = d->c_host;
+  qk_status_t status = c ? QK_OK : d->dev->ops->alloc(d->dev->ctx, bytes, &c);
+  d->c = c;
+  if (!status && !host && qk_comm_size(d->dev->geom->comm) > 1)
+    status = d->dev->ops->alloc_host(d->dev->ctx, bytes, &host);
+  d->c_host = host;
+  return status;
+}
+
+qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
+  qk_field_t *x = NULL, *r = NULL;
+  if (nrhs < 1 || nrhs > QK_MAX_RHS) return QK_BAD_ARGUMENT;
+  qk_status_t status = reserve_scalars(d);
+  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &r);
+  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &x);
+  status = qk_comm_agree(d->dev->geom->comm, status, NULL);
+  if (!status && nrhs > d->nrhs) d->nrhs = nrhs;
+  /* once on zeros: all work fields are there then */
+  if (!status) status = qk_deflation_apply(d, x, r);
+  if (!status) status = d->dev->ops->queue_sync(d->dev->ctx, 0);
+  qk_field_destroy(x);
+  qk_field_destroy(r);
+  return status;
+}
+
+/* c = (v_i, y_j) over the ranks, then x = sum_i v_i c_i. */
+static qk_status_t project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
+  const qk_ops_t *ops = d->dev->ops;
+  qk_comm_t *comm = d->dev->geom->comm;
+  const size_t line = (size_t)y->v.nrhs * 2;
+  qk_status_t status = ops->blas(d->dev->ctx, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
+  for (int b = 0; b < d->nblock && !status; b++) {
+    qk_basis_args_t a = {.n = 1,
+                         .v = {d->block[b]->v},
+                         .y = y->v,
+                         .sign = 1,
+                         .c = d->c + (size_t)b * COLUMNS * line};
+    status = ops->basis_dot(d->dev->ctx, &a);
+  }
+  if (!status && qk_comm_size(comm) > 1) {
+    const size_t count = numbers(d, y->v.nrhs);
+    status = ops->copy(d->dev->ctx, d->c_host, d->c, count * sizeof *d->c, QK_COPY_TO_HOST, 0);
+    if (!status) status = ops->queue_sync(d->dev->ctx, 0);
+    if (!status) status = qk_comm_sum(comm, d->c_host, (int)count);
+    if (!status)
+      status = ops->copy(d->dev->ctx, d->c, d->c_host, count * sizeof *d->c, QK_COPY_TO_DEVICE, 0);
+  }
+  for (int b = 0; b < d->nblock && !status; b++) {
+    qk_basis_args_t a = {.n = 1,
+                         .v = {d->block[b]->v},
+                         .y = x->v,
+                         .sign = 1,
+                         .c = d->c + (size_t)b * COLUMNS * line};
+    status = ops->basis_axpy(d->dev->ctx, &a);
+  }
+  return status;
+}
+
+/* Both in single. */
+static qk_status_t apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
+  qk_field_t *y;
+  qk_status_t status = qk_work_reserve(d->work, QK_SINGLE, r->v.nrhs, QK_EVEN, &y);
+  if (status) return status;
+  status = d->op->ops->apply_eo(d->op, y, r, true, NULL);
+  if (!status) status = project(d, x, y);
+  qk_work_release(d->work, y);
+  return status;
+}
+
+qk_status_t qk_deflation_apply(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
+  const int nrhs = r->v.nrhs;
+  if (nrhs > d->nrhs || x->v.nrhs != nrhs || x->v.prec != r->v.prec || x->v.subset != QK_EVEN ||
+      r->v.subset != QK_EVEN || x == r)
+    return QK_BAD_ARGUMENT;
+  if (r->v.prec == QK_SINGLE) return apply_single(d, x, r);
+  qk_field_t *r1, *x1 = NULL;
+  qk_status_t status = qk_work_reserve(d->work, QK_SINGLE, nrhs, QK_EVEN, &r1);
+  if (status) return status;
+  status = qk_work_reserve(d->work, QK_SINGLE, nrhs, QK_EVEN, &x1);
+  if (!status)
+    status = d->dev->ops->blas(d->dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {r1->v, r->v}});
+  if (!status) status = apply_single(d, x1, r1);
+  if (!status)
+    status = d->dev->ops->blas(d->dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {x->v, x1->v}});
+  qk_work_release(d->work, x1);
+  qk_work_release(d->work, r1);
+  return status;
+}

@@ -1,0 +1,57 @@
+/*
+ * krylov.h: a growing orthonormal basis of even fields in blocks of eight columns, and what Lanczos does with
+ * it. Private to lanczos.c and deflation.c.
+ *
+ * Collective where inner products are taken. All calls wait for the device.
+ */
+#ifndef QK_ENGINE_KRYLOV_H
+#define QK_ENGINE_KRYLOV_H
+
+#include <complex.h>
+
+#include "daemon/engine/eigen/lanczos.h"
+
+typedef struct qk_krylov {
+  qk_operator_t *op;
+  qk_work_t *work;
+  const qk_device_t *dev;
+  qk_prec_t prec;
+  int nblock; /* room for nblock blocks and the one that is being made */
+  qk_field_t *v[QK_BASIS_MAX / QK_EIGEN_BLOCK + 1];
+  double complex *c;  /* device: coefficients, [8 nblock][8 nblock] at most */
+  double *scalar;     /* device: four scalars of a block */
+  uint8_t *mask;      /* device: of a block */
+  int64_t randomised; /* columns that were drawn */
+  uint64_t seed;
+} qk_krylov_t;
+
+/* Allocates. To be given to fini whatever comes out. */
+qk_status_t qk_krylov_init(qk_krylov_t *k, qk_operator_t *op, qk_work_t *work, qk_prec_t prec,
+                           int nblock, uint64_t seed);
+void qk_krylov_fini(qk_krylov_t *k);
+
+/* c[i][j] = (v_i, y_j), i over the first nblock blocks, on the host; summed over the ranks. */
+qk_status_t qk_krylov_dots(qk_krylov_t *k, int nblock, const qk_field_t *y, double complex *c);
+/* v_j = sum_i q[i + j*ldq] v_i for j < columns, of the first nblock blocks, in place. */
+qk_status_t qk_krylov_rotate(qk_krylov_t *k, int nblock, int columns, const double complex *q,
+                             int ldq);
+/* Takes the first nblock blocks out of w, twice; h: what was taken, [8 nblock][8] (added to; may be NULL). */
+qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double complex *h);
+/* Columns of w become orthonormal: w = w' r, r 8 x 8 upper triangular (row by row). Columns that depend on others
+ * are replaced by random ones orthogonal to the first nblock blocks, their rows of r zero. QK_BREAKDOWN: NaN. */
+qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, double complex r[64]);
+/* Random numbers in the columns of w that mask has (NULL: all). */
+qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8]);
+
+/* out = A in, A = Mhat^+ Mhat. */
+qk_status_t qk_krylov_apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in);
+/* out = T_order((2 A - top - window) / (top - window)) in. */
+qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int order, qk_field_t *out,
+                             const qk_field_t *in);
+/* (v, A v) of normalised columns. */
+qk_status_t qk_krylov_rayleigh(qk_krylov_t *k, const qk_field_t *v, double value[8]);
+/* |A v - value v| of the columns; w is work. */
+qk_status_t qk_krylov_residual(qk_krylov_t *k, const qk_field_t *v, qk_field_t *w,
+                               const double value[8], double residual[8]);
+
+#endif

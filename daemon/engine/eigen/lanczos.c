@@ -1,0 +1,369 @@
+#include "daemon/engine/eigen/lanczos.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/eigen/hermitian.h"
+#include "daemon/engine/eigen/krylov.h"
+
+enum {
+  B = QK_EIGEN_BLOCK,
+  EXTRA = 2,      /* blocks kept at a restart beyond those that are wanted */
+  TOP_BLOCKS = 8, /* for the largest eigenvalue */
+  WINDOWS = 4,    /* changes of the window at most */
+  PATIENCE = 3,   /* restarts without gain */
+  ORDER_MAX = 1000
+};
+static const double inside = 1.2, outside = 6; /* window over the largest eigenvalue wanted */
+static const double first_window = 0.03;       /* of the top */
+static const double gain = 0.7;                /* in the worst error that counts as such */
+static const double sharpness = 3;             /* order of the polynomial over sqrt(top / window) */
+
+typedef struct lanczos {
+  qk_lanczos_params_t p; /* complete, but for what is found on the way */
+  qk_krylov_t k;
+  int keep, m;            /* blocks kept at a restart; vectors of the space */
+  double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
+  double *theta, *report; /* [m]: eigenvalues, largest first; errors of them */
+  double best; /* worst relative error among the wanted ones, its smallest value so far */
+  int since;   /* restarts since then */
+  int restarts;
+} lanczos_t;
+
+/* ---- parameters -------------------------------------------------------------------------------------------- */
+
+static int64_t dimension(const qk_geom_t *geom) {
+  return geom->volume / 2 * geom->ncomp;
+}
+
+int qk_lanczos_most(const qk_geom_t *geom) {
+  const int64_t most = dimension(geom) / 4;
+  return most < QK_EIGEN_MAX ? (int)most : QK_EIGEN_MAX;
+}
+
+static int round_up(int n) {
+  return (n + B - 1) / B * B;
+}
+
+static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_err_t *err) {
+  const int most = qk_lanczos_most(geom);
+  if (p->n < 1 || p->n > most)
+    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: 1 to %d on this lattice", p->n, most);
+  int least = round_up(p->n) + EXTRA * B, limit = QK_BASIS_MAX - B;
+  if (dimension(geom) - B < limit) limit = (int)(dimension(geom) / B - 1) * B;
+  if (p->space == 0) {
+    p->space = round_up(2 * p->n + 4 * B);
+    if (p->space > limit) p->space = limit;
+  }
+  if (p->space < least || p->space > limit || p->space % B != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "Krylov space = %d: a multiple of %d from %d to %d",
+                   p->space, B, least, limit);
+  if (p->order < 0 || p->order > ORDER_MAX || p->order % 2 != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "order of the polynomial = %d: even, 0 to %d", p->order,
+                   ORDER_MAX);
+  if (!(p->top >= 0 && isfinite(p->top)) || !(p->window >= 0) ||
+      (p->top > 0 && !(p->window < p->top)))
+    return qk_fail(err, QK_BAD_ARGUMENT, "window = %g, top = %g: 0 <= window < top", p->window,
+                   p->top);
+  if (p->prec != QK_DOUBLE && p->prec != QK_SINGLE)
+    return qk_fail(err, QK_BAD_ARGUMENT, "precision = %d of eigenvectors: 0 or 1", (int)p->prec);
+  if (p->tol == 0) p->tol = 1e-5;
+  double finest = p->prec == QK_DOUBLE ? 1e-13 : 1e-6;
+  if (!(p->tol >= finest && p->tol < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "tolerance of eigenvectors = %g: %g to 1", p->tol, finest);
+  if (p->accept == 0) p->accept = p->tol;
+  if (!(p->accept >= p->tol && p->accept < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "accepted tolerance of eigenvectors = %g: %g to 1",
+                   p->accept, p->tol);
+  if (p->restarts == 0) p->restarts = 40;
+  if (p->restarts < 0 || p->restarts > 100000)
+    return qk_fail(err, QK_BAD_ARGUMENT, "restarts = %d: 1 to 100000", p->restarts);
+  return QK_OK;
+}
+
+int64_t qk_lanczos_bytes(const qk_geom_t *geom, const qk_lanczos_params_t *params) {
+  qk_lanczos_params_t p = *params;
+  if (complete(geom, &p, NULL) != QK_OK) return 0;
+  int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, QK_EVEN);
+  return (p.space / B + 1 + 4) * block + (int64_t)p.space * p.space * 16;
+}
+
+static int order_for(double window, double top) {
+  double order = sharpness * sqrt(top / window);
+  if (!(order < ORDER_MAX)) return ORDER_MAX;
+  return order < 4 ? 4 : (int)(order / 2) * 2;
+}
+
+/* ---- the projected operator --------------------------------------------------------------------------- */
+
+/* Eigenvectors of the leading n x n part of h, largest eigenvalue first, in q (leading dimension n). */
+static qk_status_t diagonalise(lanczos_t *l, int n) {
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < n; i++)
+      l->q[(size_t)j * (size_t)n + (size_t)i] =
+          i >= j ? conj(l->h[(size_t)i * (size_t)l->m + (size_t)j]) : 0;
+  qk_status_t status = qk_hermitian_eigen(l->k.dev->geom->comm, n, l->q, l->theta);
+  if (status) return status;
+  for (int j = 0; j < n / 2; j++) {
+    double complex *a = l->q + (size_t)j * (size_t)n, *b = l->q + (size_t)(n - 1 - j) * (size_t)n;
+    double value = l->theta[j];
+    l->theta[j] = l->theta[n - 1 - j];
+    l->theta[n - 1 - j] = value;
+    for (int i = 0; i < n; i++) {
+      double complex z = a[i];
+      a[i] = b[i];
+      b[i] = z;
+    }
+  }
+  return QK_OK;
+}
+
+/* A new block after block b: v_{b+1} r = f(A) v_b - what the basis has of it. order 0: A itself. */
+static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * B]) {
+  qk_krylov_t *k = &l->k;
+  double complex *column = qk_calloc((size_t)(b + 1) * B * B, sizeof *column);
+  if (!column) return QK_NO_MEMORY;
+  qk_field_t *w = k->v[b + 1];
+  qk_status_t status = order == 0 ? qk_krylov_apply(k, w, k->v[b])
+                                  : qk_krylov_filter(k, l->p.window, l->p.top, order, w, k->v[b]);
+  if (!status) status = qk_krylov_project(k, b + 1, w, column);
+  if (!status) status = qk_krylov_normalise(k, b + 1, w, r);
+  for (int i = 0; i < (b + 1) * B; i++)
+    for (int j = 0; j < B; j++)
+      l->h[(size_t)(b * B + j) * (size_t)l->m + (size_t)i] = column[i * B + j];
+  qk_free(column);
+  return status;
+}
+
+/* Extends the basis from block `from` to `nblock` blocks; |f(A) v - theta v| of each Ritz vector to report. */
+static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
+  double complex r[B * B] = {0};
+  qk_status_t status = QK_OK;
+  for (int b = from; b < nblock && !status; b++) status = advance(l, b, order, r);
+  int n = nblock * B;
+  if (!status) status = diagonalise(l, n);
+  for (int j = 0; j < n && !status; j++) {
+    const double complex *tail = l->q + (size_t)(j + 1) * (size_t)n - B;
+    double sum = 0;
+    for (int i = 0; i < B; i++) {
+      double complex z = 0;
+      for (int c = i; c < B; c++) z += r[i * B + c] * tail[c];
+      sum += creal(z * conj(z));
+    }
+    l->report[j] = sqrt(sum);
+  }
+  return status;
+}
+
+/* The basis becomes the first `keep` blocks of Ritz vectors and the block that was made last. */
+static qk_status_t restart(lanczos_t *l, int nblock) {
+  qk_krylov_t *k = &l->k;
+  qk_status_t status = qk_krylov_rotate(k, nblock, l->keep * B, l->q, nblock * B);
+  qk_field_t *last = k->v[nblock];
+  k->v[nblock] = k->v[l->keep];
+  k->v[l->keep] = last;
+  memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
+  for (int i = 0; i < l->keep * B; i++) l->h[(size_t)i * (size_t)l->m + (size_t)i] = l->theta[i];
+  return status;
+}
+
+/* ---- the spectrum's ends ---------------------------------------------------------------------------------- */
+
+static qk_status_t first_block(lanczos_t *l) {
+  double complex r[B * B];
+  qk_status_t status = qk_krylov_random(&l->k, l->k.v[0], NULL);
+  return status ? status : qk_krylov_normalise(&l->k, 0, l->k.v[0], r);
+}
+
+static qk_status_t find_top(lanczos_t *l) {
+  int nblock = l->k.nblock < TOP_BLOCKS ? l->k.nblock : TOP_BLOCKS;
+  qk_status_t status = extend(l, 0, nblock, 0);
+  if (!status) l->p.top = 1.05 * (l->theta[0] + l->report[0]);
+  return status;
+}
+
+static void sort(double *v, int n) {
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && v[j] < v[j - 1]; j--) {
+      double x = v[j];
+      v[j] = v[j - 1];
+      v[j - 1] = x;
+    }
+}
+
+/* Whether the window suits the eigenvalues found; if not, a better one, and the Ritz vectors, which the caller has
+ * rotated to the front, are folded into one block to start from. */
+static qk_status_t move_window(lanczos_t *l, bool *moved) {
+  qk_krylov_t *k = &l->k;
+  double value[QK_BASIS_MAX];
+  qk_status_t status = QK_OK;
+  *moved = false;
+  for (int b = 0; b < l->keep && !status; b++)
+    status = qk_krylov_rayleigh(k, k->v[b], value + b * B);
+  if (status) return status;
+  sort(value, l->keep * B);
+  double last = value[l->p.n - 1];
+  if (!isfinite(last)) return QK_BREAKDOWN;
+  if (l->p.window >= inside * last && l->p.window <= outside * last) return QK_OK;
+  l->p.window = fmin(2.5 * last, 0.5 * l->p.top);
+  l->p.order = 0;
+  *moved = true;
+  int n = l->keep * B;
+  memset(l->q, 0, (size_t)n * B * sizeof *l->q);
+  for (int i = 0; i < n; i++) l->q[(i % B) * n + i] = 1;
+  double complex r[B * B];
+  status = qk_krylov_rotate(k, l->keep, B, l->q, n);
+  return status ? status : qk_krylov_normalise(k, 0, k->v[0], r);
+}
+
+/* ---- the iteration ------------------------------------------------------------------------------------------ */
+
+static int converged(const lanczos_t *l) {
+  int n = 0;
+  while (n < l->p.n && l->theta[n] > 1 && l->report[n] <= 0.25 * l->p.tol * l->theta[n]) n++;
+  return n;
+}
+
+/* Whether the errors of the wanted vectors have ceased to fall. */
+static bool stagnates(lanczos_t *l) {
+  double worst = 0;
+  for (int i = 0; i < l->p.n; i++) worst = fmax(worst, l->report[i] / fabs(l->theta[i]));
+  l->since++;
+  if (l->best == 0 || worst < gain * l->best) {
+    l->best = worst;
+    l->since = 0;
+  }
+  return l->since >= PATIENCE;
+}
+
+/* Leaves the `keep` blocks of Ritz vectors at the front of the basis. */
+static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
+  const bool fixed_window = l->p.window > 0, fixed_order = l->p.order > 0;
+  int order = l->p.order, from = 0, windows = 0;
+  qk_status_t status = first_block(l);
+  if (!status && l->p.top == 0) {
+    status = find_top(l);
+    memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
+  }
+  if (!fixed_window) l->p.window = first_window * l->p.top;
+  while (!status) {
+    l->p.order = fixed_order ? order : order_for(l->p.window, l->p.top);
+    status = extend(l, from, l->k.nblock, l->p.order);
+    if (status) break;
+    int done = converged(l);
+    if (progress) progress(arg, "eigenvectors", done, l->p.n);
+    const bool ends = done == l->p.n || stagnates(l);
+    status = restart(l, l->k.nblock);
+    from = l->keep;
+    l->restarts++;
+    if (status || ends || l->restarts >= l->p.restarts) break;
+    bool moved = false;
+    if (!fixed_window && windows < WINDOWS) {
+      status = move_window(l, &moved);
+      windows++;
+    }
+    if (moved) {
+      from = 0;
+      l->best = 0;
+      memset(l->h, 0, (size_t)l->m * (size_t)l->m * sizeof *l->h);
+    } else {
+      windows = fixed_window ? 0 : WINDOWS;
+    }
+  }
+  return status;
+}
+
+/* Eigenvectors of A in the space of the `keep` blocks, lowest first, and their eigenvalues in theta. */
+static qk_status_t rayleigh_ritz(lanczos_t *l) {
+  qk_krylov_t *k = &l->k;
+  const int n = l->keep * B;
+  double complex *c = qk_malloc((size_t)n * B * sizeof *c);
+  if (!c) return QK_NO_MEMORY;
+  qk_status_t status = QK_OK;
+  for (int b = 0; b < l->keep && !status; b++) {
+    status = qk_krylov_apply(k, k->v[k->nblock], k->v[b]);
+    if (!status) status = qk_krylov_dots(k, l->keep, k->v[k->nblock], c);
+    for (int i = 0; i < n && !status; i++)
+      for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
+  }
+  qk_free(c);
+  if (!status) status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
+  if (!status) status = qk_krylov_rotate(k, l->keep, n, l->q, n);
+  for (int b = 0; b < l->keep && !status; b++)
+    status = qk_krylov_residual(k, k->v[b], k->v[k->nblock], l->theta + b * B, l->report + b * B);
+  return status;
+}
+
+/* The wanted vectors that are good, to the front, and out of the basis. */
+static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
+  qk_krylov_t *k = &l->k;
+  const int n = l->keep * B;
+  memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
+  for (int i = 0; i < n && e->n < l->p.n; i++) {
+    if (!(l->report[i] <= l->p.accept * l->p.top && l->theta[i] > 0)) continue;
+    l->q[(size_t)e->n * (size_t)n + (size_t)i] = 1;
+    e->value[e->n] = l->theta[i];
+    e->residual[e->n] = l->report[i];
+    e->n++;
+  }
+  qk_status_t status = qk_krylov_rotate(k, l->keep, n, l->q, n);
+  if (status) return status;
+  e->nblock = round_up(e->n) / B;
+  for (int b = 0; b < e->nblock; b++) {
+    e->block[b] = k->v[b];
+    k->v[b] = NULL;
+  }
+  e->window = l->p.window;
+  e->top = l->p.top;
+  e->order = l->p.order;
+  e->restarts = l->restarts;
+  return QK_OK;
+}
+
+void qk_eigen_destroy(qk_eigen_t *eigen) {
+  if (!eigen) return;
+  for (int b = eigen->nblock - 1; b >= 0; b--) qk_field_destroy(eigen->block[b]);
+  qk_free(eigen);
+}
+
+static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work, qk_eigen_t **e) {
+  size_t m = (size_t)l->p.space;
+  l->m = l->p.space;
+  l->keep = round_up(l->p.n) / B + EXTRA - 1;
+  l->h = qk_calloc(m * m, sizeof *l->h);
+  l->q = qk_calloc(m * m, sizeof *l->q);
+  l->theta = qk_calloc(m, sizeof *l->theta);
+  l->report = qk_calloc(m, sizeof *l->report);
+  *e = qk_calloc(1, sizeof **e);
+  qk_status_t status = qk_krylov_init(&l->k, op, work, l->p.prec, l->p.space / B, l->p.seed);
+  return l->h && l->q && l->theta && l->report && *e ? status : QK_NO_MEMORY;
+}
+
+qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
+                       qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err) {
+  lanczos_t l = {.p = *params};
+  qk_eigen_t *e = NULL;
+  qk_comm_t *comm = op->dev->geom->comm;
+  qk_status_t status = complete(op->dev->geom, &l.p, err);
+  if (status) return status;
+  status = qk_comm_agree(comm, reserve(&l, op, work, &e), NULL);
+  if (!status) status = iterate(&l, progress, arg);
+  if (!status) status = rayleigh_ritz(&l);
+  if (!status) status = collect(&l, e);
+  status = qk_comm_agree(comm, status, NULL);
+  if (l.k.dev) qk_krylov_fini(&l.k);
+  qk_free(l.report);
+  qk_free(l.theta);
+  qk_free(l.q);
+  qk_free(l.h);
+  if (status) {
+    qk_eigen_destroy(e);
+    return qk_fail(err, status, "%d eigenvectors after %d restarts: %s", l.p.n, l.restarts,
+                   qk_status_text(status));
+  }
+  *eigen = e;
+  if (e->n == l.p.n) return QK_OK;
+  return qk_fail(err, QK_NOT_CONVERGED, "%d of %d eigenvectors after %d restarts", e->n, l.p.n,
+                 l.restarts);
+}

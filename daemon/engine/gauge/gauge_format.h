@@ -1,0 +1,87 @@
+/*
+ * gauge_format.h: what the gauge file formats share. Internal to gauge_*.c and their fuzzers.
+ *
+ * One file per format holds its header parser, qk_gauge_<format>_probe: it fills *info (zeroed by
+ * the caller) from an open file and reads no links. A parser trusts nothing: every number is parsed
+ * strictly, no more than QK_GAUGE_TEXT_MAX bytes of text are held at a time, and extents are
+ * checked against each other and the size of the file before anybody allocates by them. Not
+ * collective. Errors: as qk_gauge_probe.
+ */
+#ifndef QK_ENGINE_GAUGE_FORMAT_H
+#define QK_ENGINE_GAUGE_FORMAT_H
+
+#include "daemon/engine/gauge/gauge.h"
+
+enum {
+  QK_GAUGE_TEXT_MAX = 1 << 20, /* bytes of one text record or header */
+  QK_GAUGE_SITE_REALS = 72,    /* 4 links of 9 complex numbers */
+};
+
+typedef struct qk_gauge_file {
+  int fd;
+  int64_t size;
+} qk_gauge_file_t;
+
+/* Opens a regular file for reading; QK_IO_ERROR names the cause. */
+qk_status_t qk_gauge_file_open(const char *path, qk_gauge_file_t *file, qk_err_t *err);
+void qk_gauge_file_close(qk_gauge_file_t *file);
+/* Exactly `bytes` from `offset`: QK_TRUNCATED where the file ends before, QK_IO_ERROR. */
+qk_status_t qk_gauge_file_read(const qk_gauge_file_t *file, void *buf, int64_t bytes,
+                               int64_t offset, qk_err_t *err);
+
+qk_status_t qk_gauge_lime_probe(const qk_gauge_file_t *file, const int dims_hint[4],
+                                qk_gauge_info_t *info, qk_err_t *err);
+qk_status_t qk_gauge_nersc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err);
+qk_status_t qk_gauge_milc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err);
+/* openQCD and DDalphaAMG: see gauge_openqcd.c on how they are told apart. */
+qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info,
+                                   qk_err_t *err);
+/* "builtin:..." */
+qk_status_t qk_gauge_builtin_probe(const char *path, qk_gauge_info_t *info, qk_err_t *err);
+
+/* Extents into info->dims: even, >= 2, at most 2^31 - 1 sites. QK_BAD_GEOMETRY, QK_TOO_LARGE. */
+qk_status_t qk_gauge_set_dims(const int64_t dims[4], qk_gauge_info_t *info, qk_err_t *err);
+/* Where the links stand, from dims, bits and layout.rows; `present` bytes are there for them.
+ * QK_TRUNCATED where they are too few, QK_BAD_GEOMETRY where they are too many. */
+qk_status_t qk_gauge_set_data(int64_t offset, int64_t present, qk_gauge_info_t *info,
+                              qk_err_t *err);
+
+/* Whether all of it is printable ASCII: values from a file go into messages. */
+bool qk_gauge_printable(const char *text);
+/* The whole of `text` as a decimal integer in lo..hi; false otherwise. No sign "+", no blanks. */
+bool qk_gauge_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *value);
+/* The whole of `text` as 1 to 8 hexadecimal digits. */
+bool qk_gauge_parse_hex(const char *text, uint32_t *value);
+/* The whole of `text` as a finite decimal number; *unit is one in its last decimal. */
+bool qk_gauge_parse_real(const char *text, double *value, double *unit);
+
+uint32_t qk_gauge_load_u32(const uint8_t *p, bool big_endian);
+
+/* The local part of the links of a file into links; progress in bytes. gauge_openqcd.c. Not
+ * collective. */
+qk_status_t qk_gauge_openqcd_read(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
+                                  const qk_geom_t *geom, double *links, qk_progress_fn *progress,
+                                  void *arg, qk_err_t *err);
+/* The local part of a built-in configuration. Not collective. */
+void qk_gauge_builtin_fill(const qk_gauge_info_t *info, const qk_geom_t *geom, double *links);
+
+/* Partial checksum of some sites; parts of a lattice combine by xor of x[] and addition of sum. */
+typedef struct qk_gauge_sum {
+  uint32_t x[2];
+  uint64_t sum;
+} qk_gauge_sum_t;
+
+/* Adds n sites, as they stand in the file from global site `first` on. */
+void qk_gauge_sum_add(const qk_gauge_layout_t *layout, int64_t first, int64_t n, int64_t site_bytes,
+                      const uint8_t *raw, qk_gauge_sum_t *sum);
+/* The two words of the checksum as they stand in a header; the second is 0 for NERSC. */
+void qk_gauge_sum_words(const qk_gauge_layout_t *layout, const qk_gauge_sum_t *sum,
+                        uint32_t word[2]);
+
+/* Bytes of a site in the file. n links from the file to memory, whole sites where layout.t_first;
+ * and back, three rows and mu = x,y,z,t only. */
+int64_t qk_gauge_site_bytes(const qk_gauge_info_t *info);
+void qk_gauge_decode(const qk_gauge_info_t *info, int64_t n, const uint8_t *raw, double *links);
+void qk_gauge_encode(const qk_gauge_info_t *info, int64_t n, const double *links, uint8_t *raw);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * gauge_openqcd.c: openQCD and DDalphaAMG files, which share their header.
+ *
+ * 24 bytes: int32 T and three extents, double plaquette (times 3); then 144 bytes a link, all
+ * little endian, double precision. DDalphaAMG: extents T,Z,Y,X; site by site with x fastest; mu =
+ * t,z,y,x. openQCD:    extents T,X,Y,Z; for every odd site (z fastest, then y, x, t) the eight
+ * links at it: U_mu(n), U_mu(n-mu) for mu = t,x,y,z. Nothing in the header says which. The right
+ * reading is the one whose links have the plaquette that the header states: we compare both on as
+ * many sites as it takes to tell them apart, all of them on a small lattice. qk_gauge_judge later
+ * verifies the plaquette of the whole lattice.
+ */
+#include "daemon/engine/gauge/gauge_format.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/gauge/gauge_su3.h"
+
+enum {
+  HEADER = 24,
+  LINK = 144,
+  RECORD = 8 * LINK, /* an odd site of openQCD */
+  EXTENT_MAX = 1 << 16,
+  SAMPLE_MIN = 1 << 12,
+  SAMPLE_MAX = 1 << 17,
+};
+
+static int64_t site_openqcd(const int dims[4], const int x[4]) {
+  return (((int64_t)x[3] * dims[0] + x[0]) * dims[1] + x[1]) * dims[2] + x[2];
+}
+
+static int64_t site_xfastest(const int dims[4], const int x[4]) {
+  return (((int64_t)x[3] * dims[2] + x[2]) * dims[1] + x[1]) * dims[0] + x[0];
+}
+
+/* mu = x,y,z,t as openQCD counts it: t,x,y,z */
+static int openqcd_mu(int mu) {
+  return mu == 3 ? 0 : mu + 1;
+}
+
+static int64_t link_offset(const qk_gauge_info_t *info, const int x[4], int mu) {
+  if (info->layout.order == QK_GAUGE_SITES)
+    return HEADER + site_xfastest(info->dims, x) * 4 * LINK + (3 - mu) * LINK;
+  int odd[4] = {x[0], x[1], x[2], x[3]}, backward = (x[0] + x[1] + x[2] + x[3]) % 2 == 0;
+  if (backward) odd[mu] = (odd[mu] + 1) % info->dims[mu];
+  return HEADER + site_openqcd(info->dims, odd) / 2 * RECORD +
+         (2 * openqcd_mu(mu) + backward) * LINK;
+}
+
+static qk_status_t read_link(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
+                             const int x[4], int mu, int ahead, double u[18], qk_err_t *err) {
+  qk_gauge_info_t lone = *info;
+  int at[4] = {x[0], x[1], x[2], x[3]};
+  uint8_t raw[LINK];
+  if (ahead >= 0) at[ahead] = (at[ahead] + 1) % info->dims[ahead];
+  qk_status_t status = qk_gauge_file_read(file, raw, LINK, link_offset(info, at, mu), err);
+  if (status != QK_OK) return status;
+  lone.layout.t_first = false;
+  qk_gauge_decode(&lone, 1, raw, u);
+  return QK_OK;
+}
+
+/* The average plaquette of one site, read from the file link by link. */
+static qk_status_t site_plaquette(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
+                                  const int x[4], double *plaquette, qk_err_t *err) {
+  double sum = 0;
+  for (int mu = 0; mu < 4; mu++) {
+    for (int nu = mu + 1; nu < 4; nu++) {
+      double u[4][18], a[18], b[18];
+      qk_status_t status = read_link(file, info, x, mu, -1, u[0], err);
+      if (status == QK_OK) status = read_link(file, info, x, nu, mu, u[1], err);
+      if (status == QK_OK) status = read_link(file, info, x, nu, -1, u[2], err);
+      if (status == QK_OK) status = read_link(file, info, x, mu, nu, u[3], err);
+      if (status != QK_OK) return status;
+      qk_su3_mul(a, u[0], u[1]);
+      qk_su3_mul(b, u[2], u[3]);
+      sum += qk_su3_re_dot(a, b) / 18;
+    }
+  }
+  *plaquette = sum;
+  return QK_OK;
+}
+
+/* Mean plaquette over n sites spread over the lattice, and its standard error. */
+static qk_status_t sample(const qk_gauge_file_t *file, const qk_gauge_info_t *info, int64_t volume,
+                          int64_t n, double *mean, double *error, qk_err_t *err) {
+  double sum = 0, sum2 = 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t step = volume / n, site = i * step + (n < volume ? i * 7919 % step : 0);
+    int x[4];
+    double p;
+    for (int mu = 0; mu < 4; mu++) {
+      x[mu] = (int)(site % info->dims[mu]);
+      site /= info->dims[mu];
+    }
+    qk_status_t status = site_plaquette(file, info, x, &p, err);
+    if (status != QK_OK) return status;
+    sum += p;
+    sum2 += p * p;
+  }
+  *mean = sum / (double)n;
+  *error = sqrt(fmax(0, sum2 / (double)n - *mean * *mean) / (double)n);
+  return QK_OK;
+}
+
+/* reading[0] or reading[1]: whose plaquette is the header's? */
+static qk_status_t choose(const qk_gauge_file_t *file, const qk_gauge_info_t reading[2],
+                          int64_t volume, int *chosen, qk_err_t *err) {
+  for (int64_t n = SAMPLE_MIN;; n *= 8) {
+    double off[2], error[2];
+    if (n > volume) n = volume;
+    for (int i = 0; i < 2; i++) {
+      double mean;
+      qk_status_t status = sample(file, &reading[i], volume, n, &mean, &error[i], err);
+      if (status != QK_OK) return status;
+      off[i] = fabs(mean - reading[i].plaquette);
+    }
+    *chosen = off[1] < off[0];
+    bool clear = fabs(off[0] - off[1]) > 8 * (error[0] + error[1]);
+    if (clear || n == volume || n >= SAMPLE_MAX) return QK_OK;
+  }
+}
+
+qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info,
+                                   qk_err_t *err) {
+  uint8_t head[HEADER];
+  double plaquette;
+  int64_t n[4];
+  bool plausible = file->size >= HEADER;
+  if (plausible) {
+    qk_status_t status = qk_gauge_file_read(file, head, HEADER, 0, err);
+    if (status != QK_OK) return status;
+    uint64_t bits =
+        (uint64_t)qk_gauge_load_u32(head + 20, false) << 32 | qk_gauge_load_u32(head + 16, false);
+    memcpy(&plaquette, &bits, sizeof plaquette);
+    for (int i = 0; i < 4; i++) {
+      n[i] = (int32_t)qk_gauge_load_u32(head + 4 * i, false);
+      plausible &= n[i] > 0 && n[i] <= EXTENT_MAX;
+    }
+    plausible &= fabs(plaquette) <= 3.000001;
+  }
+  if (!plausible) {
+    return qk_fail(err, QK_BAD_FORMAT,
+                   "not a gauge file: the first bytes are neither those of LIME, NERSC, MILC v5, "
+                   "openQCD nor DDalphaAMG");
+  }
+  info->bits = 64;
+  info->has_plaquette = true;
+  info->plaquette = plaquette / 3;
+  info->layout.rows = 3;
+  qk_gauge_info_t reading[2] = {*info, *info};
+  snprintf(reading[0].format, sizeof info->format, "DDalphaAMG");
+  snprintf(reading[1].format, sizeof info->format, "openQCD");
+  reading[0].layout.order = QK_GAUGE_SITES;
+  reading[0].layout.t_first = true;
+  reading[1].layout.order = QK_GAUGE_OPENQCD;
+  const int64_t dims[2][4] = {{n[3], n[2], n[1], n[0]}, {n[1], n[2], n[3], n[0]}};
+  for (int i = 0; i < 2; i++) {
+    qk_status_t status = qk_gauge_set_dims(dims[i], &reading[i], err);
+    if (status == QK_OK) status = qk_gauge_set_data(HEADER, file->size - HEADER, &reading[i], err);
+    if (status != QK_OK) return status;
+  }
+  int chosen;
+  qk_status_t status = choose(file, reading, n[0] * n[1] * n[2] * n[3], &chosen, err);
+  if (status == QK_OK) *info = reading[chosen];
+  return status;
+}
+
+/* The eight links of an odd site g (global), where they belong to this rank. */
+static void scatter(const qk_lattice_t *lat, const int g[4], const double *links, double *out) {
+  for (int mu = 0; mu < 4; mu++) {
+    for (int back = 0; back < 2; back++) {
+      int x[4], inside = 1;
+      for (int nu = 0; nu < 4; nu++) {
+        int at = g[nu] - (nu == mu ? back : 0);
+        x[nu] = (at + lat->global[nu]) % lat->global[nu] - lat->offset[nu];
+        inside &= x[nu] >= 0 && x[nu] < lat->l[nu];
+      }
+      if (!inside) continue;
+      memcpy(out + 18 * (4 * site_xfastest(lat->l, x) + mu),
+             links + 18 * (2 * openqcd_mu(mu) + back), 18 * sizeof *out);
+    }
+  }
+}
+
+typedef struct rows {
+  const qk_gauge_file_t *file;
+  const qk_gauge_info_t *info;
+  const qk_lattice_t *lat;
+  uint8_t *raw;
+  double *links;
+} rows_t;
+
+/* The odd sites at global t, x, y and z0 <= z < z0 + nz; a row beyond the edge wraps around. nz is
+ * even, or 1 for a site that may turn out to be even and is then skipped. */
+static qk_status_t read_row(const rows_t *rows, const int from[4], int nz, double *out,
+                            qk_err_t *err) {
+  const int *dims = rows->info->dims;
+  int g[4];
+  for (int mu = 0; mu < 4; mu++) g[mu] = from[mu] % dims[mu];
+  int parity = (g[0] + g[1] + g[2] + g[3]) % 2;
+  int n = nz > 1 ? nz / 2 : parity;
+  if (n == 0) return QK_OK;
+  qk_status_t status = qk_gauge_file_read(rows->file, rows->raw, (int64_t)n * RECORD,
+                                          HEADER + site_openqcd(dims, g) / 2 * RECORD, err);
+  if (status != QK_OK) return status;
+  qk_gauge_decode(rows->info, 8 * n, rows->raw, rows->links);
+  if (parity == 0) g[2]++;
+  for (int i = 0; i < n; i++, g[2] += 2) scatter(rows->lat, g, rows->links + 144 * i, out);
+  return QK_OK;
+}
+
+qk_status_t qk_gauge_openqcd_read(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
+                                  const qk_geom_t *geom, double *links, qk_progress_fn *progress,
+                                  void *arg, qk_err_t *err) {
+  const qk_lattice_t *lat = &geom->lat;
+  int nz = lat->l[2], x[4];
+  int64_t total = geom->local_volume * 4 * LINK;
+  rows_t rows = {file, info, lat, qk_malloc((size_t)nz / 2 * RECORD),
+                 qk_malloc((size_t)nz / 2 * 144 * sizeof(double))};
+  qk_status_t status = QK_OK;
+  if (rows.raw == NULL || rows.links == NULL)
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for a row of %d sites", nz);
+  /* Even sites on the upper edge of a split direction have their links one site beyond it. */
+  for (int t = 0; t < lat->l[3] + lat->split[3] && status == QK_OK; t++) {
+    for (int i = 0; i < lat->l[0] + lat->split[0] && status == QK_OK; i++) {
+      for (int j = 0; j < lat->l[1] + lat->split[1] && status == QK_OK; j++) {
+        if ((t == lat->l[3]) + (i == lat->l[0]) + (j == lat->l[1]) > 1) continue;
+        x[0] = lat->offset[0] + i, x[1] = lat->offset[1] + j, x[3] = lat->offset[3] + t;
+        x[2] = lat->offset[2];
+        status = read_row(&rows, x, nz, links, err);
+        x[2] = lat->offset[2] + nz;
+        if (status == QK_OK && lat->split[2]) status = read_row(&rows, x, 1, links, err);
+      }
+    }
+    if (progress != NULL && t < lat->l[3])
+      progress(arg, "read", total / lat->l[3] * (t + 1), total);
+  }
+  qk_free(rows.raw);
+  qk_free(rows.links);
+  return status;
+}

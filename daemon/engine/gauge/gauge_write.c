@@ -1,0 +1,278 @@
+/* gauge_write.c: ILDG and NERSC files, complete and read back before they get their name. Rank 0 writes,
+ * the others send it their parts in the order of the file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/file.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/gauge/gauge_format.h"
+
+enum { PIECE = 8 << 20, HEADER_MAX = 1024, TAG = 0x6c69 };
+
+typedef struct output {
+  qk_gauge_info_t info;
+  const qk_geom_t *geom;
+  const double *links;
+} output_t;
+
+/* fd < 0: nowhere, as on ranks other than 0. */
+static qk_status_t put(int fd, const void *data, int64_t bytes, qk_err_t *err) {
+  return fd < 0 ? QK_OK : qk_file_put(fd, data, bytes, err);
+}
+
+/* Some xy planes that follow one another in the file: those of time slice t from z on, which lie side
+ * by side in the memory of each rank that has a part of them, too. */
+typedef struct slab {
+  int t, z, planes;
+  uint8_t *raw;  /* rank 0: as it stands in the file */
+  uint8_t *part; /* of one rank */
+} slab_t;
+
+static bool has_part(const output_t *o, const slab_t *slab, int rank) {
+  const int *l = o->geom->lat.l;
+  int coord[4];
+  qk_comm_coord_of(o->geom->comm, rank, coord);
+  return slab->t / l[3] == coord[3] && slab->z / l[2] == coord[2];
+}
+
+static void encode_part(const output_t *o, const slab_t *slab, uint8_t *part) {
+  const int *l = o->geom->lat.l;
+  int64_t plane = (int64_t)l[0] * l[1], first = ((int64_t)(slab->t % l[3]) * l[2] + slab->z % l[2]);
+  qk_gauge_encode(&o->info, 4 * plane * slab->planes,
+                  o->links + first * plane * QK_GAUGE_SITE_REALS, part);
+}
+
+static void place_part(const output_t *o, const slab_t *slab, int rank) {
+  const int *l = o->geom->lat.l, *g = o->geom->global;
+  int64_t bytes = qk_gauge_site_bytes(&o->info), row = l[0] * bytes;
+  int coord[4];
+  qk_comm_coord_of(o->geom->comm, rank, coord);
+  for (int64_t i = 0; i < (int64_t)slab->planes * l[1]; i++) {
+    int64_t y = i / l[1] * g[1] + coord[1] * l[1] + i % l[1];
+    memcpy(slab->raw + (y * g[0] + coord[0] * l[0]) * bytes, slab->part + i * row, (size_t)row);
+  }
+}
+
+/* The slab on rank 0. */
+static qk_status_t gather(const output_t *o, const slab_t *slab) {
+  qk_comm_t *comm = o->geom->comm;
+  const int *l = o->geom->lat.l;
+  size_t bytes = (size_t)(slab->planes * l[0] * l[1] * qk_gauge_site_bytes(&o->info));
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) != 0) {
+    if (!has_part(o, slab, qk_comm_rank(comm))) return QK_OK;
+    encode_part(o, slab, slab->part);
+    return qk_comm_send(comm, slab->part, bytes, 0, TAG);
+  }
+  for (int rank = 0; rank < qk_comm_size(comm) && status == QK_OK; rank++) {
+    if (!has_part(o, slab, rank)) continue;
+    if (rank == 0) {
+      encode_part(o, slab, slab->part);
+    } else {
+      status = qk_comm_recv(comm, slab->part, bytes, rank, TAG);
+    }
+    if (slab->part != slab->raw) place_part(o, slab, rank);
+  }
+  return status;
+}
+
+/* Memory for about PIECE, at least one plane; planes divides what a rank has in z. */
+static qk_status_t reserve(const output_t *o, slab_t *slab, qk_err_t *err) {
+  const int *l = o->geom->lat.l, *g = o->geom->global;
+  int64_t bytes = qk_gauge_site_bytes(&o->info), plane = (int64_t)g[0] * g[1] * bytes;
+  bool cut = l[0] != g[0] || l[1] != g[1], root = qk_comm_rank(o->geom->comm) == 0;
+  int planes = l[2];
+  while (planes > 1 && (l[2] % planes != 0 || planes * plane > PIECE)) planes--;
+  slab->planes = planes;
+  if (root) slab->raw = qk_malloc((size_t)(planes * plane));
+  slab->part = root && !cut ? slab->raw : qk_malloc((size_t)(planes * l[0] * l[1] * bytes));
+  if (slab->part != NULL && (slab->raw != NULL || !root)) return QK_OK;
+  return qk_fail(err, QK_NO_MEMORY, "no memory to write %d planes of links", planes);
+}
+
+/* All links in the order of the file; the checksum on rank 0. status: of this rank so far, which the
+ * ranks agree upon first. After a failure rank 0 still takes what the others send. */
+static qk_status_t put_links(const output_t *o, int fd, qk_status_t status, qk_gauge_sum_t *sum,
+                             qk_err_t *err) {
+  const int *g = o->geom->global;
+  int64_t plane = (int64_t)g[0] * g[1], bytes = qk_gauge_site_bytes(&o->info);
+  bool root = qk_comm_rank(o->geom->comm) == 0;
+  slab_t slab = {0};
+  if (status == QK_OK) status = reserve(o, &slab, err);
+  status = qk_comm_agree(o->geom->comm, status, err);
+  if (status != QK_OK) goto out;
+  for (int64_t i = 0, n = (int64_t)g[2] * g[3]; i < n; i += slab.planes) {
+    slab.t = (int)(i / g[2]);
+    slab.z = (int)(i % g[2]);
+    if (gather(o, &slab) != QK_OK) {
+      status = qk_fail(err, QK_COMM_ERROR, "the ranks could not bring the links together");
+      break;
+    }
+    if (!root || status != QK_OK) continue;
+    qk_gauge_sum_add(&o->info.layout, i * plane, slab.planes * plane, bytes, slab.raw, sum);
+    status = put(fd, slab.raw, slab.planes * plane * bytes, err);
+  }
+out:
+  if (slab.part != slab.raw) qk_free(slab.part);
+  qk_free(slab.raw);
+  return status;
+}
+
+/* flags: 0x8000 begins a LIME message, 0x4000 ends it. */
+static qk_status_t put_record(int fd, const char *type, int flags, int64_t bytes, const char *text,
+                              qk_err_t *err) {
+  uint8_t head[144] = {0x45, 0x67, 0x89, 0xab, 0, 1, (uint8_t)(flags >> 8), (uint8_t)flags};
+  static const char zeros[8];
+  for (int i = 0; i < 8; i++) head[8 + i] = (uint8_t)(bytes >> (56 - 8 * i));
+  memcpy(head + 16, type, strlen(type));
+  qk_status_t status = put(fd, head, sizeof head, err);
+  if (status == QK_OK && text != NULL) status = put(fd, text, bytes, err);
+  if (status == QK_OK && text != NULL) status = put(fd, zeros, (8 - bytes % 8) % 8, err);
+  return status;
+}
+
+static qk_status_t put_ildg(const output_t *o, int fd, qk_err_t *err) {
+  static const char xml[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  const int *d = o->info.dims;
+  char text[HEADER_MAX];
+  uint32_t word[2];
+  qk_gauge_sum_t sum = {0};
+  int n = snprintf(text, sizeof text,
+                   "%s<ildgFormat xmlns=\"http://www.lqcd.org/ildg\""
+                   " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\""
+                   " xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\">\n"
+                   "  <version>1.0</version>\n  <field>su3gauge</field>\n"
+                   "  <precision>%d</precision>\n  <lx>%d</lx>\n  <ly>%d</ly>\n  <lz>%d</lz>\n"
+                   "  <lt>%d</lt>\n</ildgFormat>\n",
+                   xml, o->info.bits, d[0], d[1], d[2], d[3]);
+  qk_status_t status = put_record(fd, "ildg-format", 0x8000, n, text, err);
+  if (status == QK_OK) { /* a multiple of 8: no padding */
+    int64_t bytes = o->geom->volume * qk_gauge_site_bytes(&o->info);
+    status = put_record(fd, "ildg-binary-data", 0, bytes, NULL, err);
+  }
+  status = put_links(o, fd, status, &sum, err);
+  if (status != QK_OK) return status;
+  qk_gauge_sum_words(&o->info.layout, &sum, word);
+  n = snprintf(text, sizeof text,
+               "%s<scidacChecksum><version>1.0</version><suma>%08" PRIx32 "</suma><sumb>%08" PRIx32
+               "</sumb></scidacChecksum>\n",
+               xml, word[0], word[1]);
+  return put_record(fd, "scidac-checksum", 0x4000, n, text, err);
+}
+
+/* The checksum stands before the links: one pass to find it, another to write. */
+static qk_status_t put_nersc(const output_t *o, int fd, const qk_gauge_check_t *check,
+                             qk_err_t *err) {
+  char text[HEADER_MAX];
+  uint32_t word[2];
+  qk_gauge_sum_t sum = {0};
+  qk_status_t status = put_links(o, -1, QK_OK, &sum, err);
+  qk_gauge_sum_words(&o->info.layout, &sum, word);
+  const int *d = o->info.dims;
+  int n =
+      snprintf(text, sizeof text,
+               "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE_3x3\n"
+               "STORAGE_FORMAT = 1.0\nDIMENSION_1 = %d\nDIMENSION_2 = %d\nDIMENSION_3 = %d\n"
+               "DIMENSION_4 = %d\nLINK_TRACE = %.12f\nPLAQUETTE = %.12f\n"
+               "BOUNDARY_1 = PERIODIC\nBOUNDARY_2 = PERIODIC\nBOUNDARY_3 = PERIODIC\n"
+               "BOUNDARY_4 = PERIODIC\nCHECKSUM = %08" PRIx32 "\nFLOATING_POINT = IEEE%dBIG\n"
+               "END_HEADER\n",
+               d[0], d[1], d[2], d[3], check->link_trace, check->plaquette, word[0], o->info.bits);
+  if (status == QK_OK) status = put(fd, text, n, err);
+  return put_links(o, fd, status, &sum, err);
+}
+
+static qk_status_t compare(const output_t *o, const double *back, qk_err_t *err) {
+  int64_t reals = o->geom->local_volume * QK_GAUGE_SITE_REALS;
+  uint64_t differ = 0;
+  for (int64_t i = 0; i < reals; i++) {
+    double want = o->info.bits == 32 ? (float)o->links[i] : o->links[i];
+    differ += memcmp(&want, &back[i], sizeof want) != 0;
+  }
+  if (qk_comm_sum_u64(o->geom->comm, &differ, 1) != QK_OK)
+    return qk_fail(err, QK_COMM_ERROR, "the ranks could not compare what they read back");
+  if (differ == 0) return QK_OK;
+  return qk_fail(err, QK_IO_ERROR, "%" PRIu64 " numbers differ when read back", differ);
+}
+
+/* Reads the file again: it must verify itself and hold the links to the last bit of `bits`. */
+static qk_status_t verify(const output_t *o, const char *path, qk_err_t *err) {
+  qk_gauge_info_t info;
+  qk_gauge_check_t check;
+  qk_status_t status = qk_gauge_probe(path, NULL, &info, err);
+  int64_t reals = o->geom->local_volume * QK_GAUGE_SITE_REALS;
+  double *back = qk_malloc((size_t)reals * sizeof *back);
+  if (back == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory to read the file back");
+  status = qk_comm_agree(o->geom->comm, status, err);
+  if (status == QK_OK && back != NULL) {
+    status = qk_gauge_read(path, &info, o->geom, back, &check, NULL, NULL, err);
+    if (status == QK_OK) status = compare(o, back, err);
+  }
+  qk_free(back);
+  return status;
+}
+
+/* *fd >= 0 on rank 0. */
+static qk_status_t create_file(const char *temp, const qk_geom_t *geom, int *fd, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(geom->comm) == 0) {
+    *fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (*fd < 0) status = qk_fail(err, QK_IO_ERROR, "cannot create %s: %s", temp, strerror(errno));
+  }
+  return qk_comm_agree(geom->comm, status, err);
+}
+
+static qk_status_t close_file(const char *temp, int fd, qk_status_t status, qk_err_t *err) {
+  if (fd < 0) return status;
+  if (status == QK_OK && fsync(fd) != 0)
+    status = qk_fail(err, QK_IO_ERROR, "%s: fsync: %s", temp, strerror(errno));
+  if (close(fd) != 0 && status == QK_OK)
+    status = qk_fail(err, QK_IO_ERROR, "%s: close: %s", temp, strerror(errno));
+  return status;
+}
+
+static qk_status_t write_file(const output_t *o, const char *path, const char *temp,
+                              const qk_gauge_check_t *check, qk_err_t *err) {
+  int fd = -1;
+  qk_comm_t *comm = o->geom->comm;
+  bool ildg = o->info.layout.sum == QK_GAUGE_SUM_SCIDAC;
+  qk_status_t status = create_file(temp, o->geom, &fd, err);
+  if (status != QK_OK) return status;
+  status = ildg ? put_ildg(o, fd, err) : put_nersc(o, fd, check, err);
+  status = qk_comm_agree(comm, close_file(temp, fd, status, err), err);
+  if (status == QK_OK) status = verify(o, temp, err);
+  if (status == QK_OK && fd >= 0 && rename(temp, path) != 0)
+    status = qk_fail(err, QK_IO_ERROR, "cannot rename %s to %s: %s", temp, path, strerror(errno));
+  status = qk_comm_agree(comm, status, err);
+  if (fd >= 0 && status != QK_OK) unlink(temp);
+  if (fd >= 0 && status == QK_OK) qk_file_sync_folder(path);
+  return status;
+}
+
+qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
+                           const double *links, qk_err_t *err) {
+  bool ildg = strcmp(format, "ildg") == 0;
+  char temp[QK_FILE_PATH];
+  qk_gauge_check_t check;
+  qk_err_t cause = {0}; /* one to write into, also where the caller wants none */
+  output_t o = {.geom = geom, .links = links};
+  o.info = (qk_gauge_info_t){.bits = bits, .layout = {.big_endian = true, .rows = 3}};
+  o.info.layout.sum = ildg ? QK_GAUGE_SUM_SCIDAC : QK_GAUGE_SUM_NERSC;
+  memcpy(o.info.dims, geom->global, sizeof o.info.dims);
+  if (!ildg && strcmp(format, "nersc") != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "format = %s: ildg and nersc are written", format);
+  if (bits != 32 && bits != 64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "bits = %d: 32 and 64 are written", bits);
+  int n = snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
+  if (n < 0 || n > QK_FILE_PATH - 16) /* another rank's process id may have more digits */
+    return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, QK_FILE_PATH - 16);
+  qk_status_t status = qk_gauge_measure(geom, links, &check, &cause);
+  if (status == QK_OK) status = qk_comm_bcast(geom->comm, temp, sizeof temp, 0);
+  if (status == QK_OK) status = write_file(&o, path, temp, &check, &cause);
+  if (status == QK_OK) return QK_OK;
+  return qk_fail(err, status, "%s", cause.text[0] != '\0' ? cause.text : qk_status_text(status));
+}

@@ -1,0 +1,231 @@
+#include "daemon/engine/gauge/gaugefield.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+enum { SITE_REALS = 72, PIECE_SITES = 1 << 15 }; /* a piece of import and export: 18 MB */
+
+/* Device memory that pieces and slabs pass through; and what messages are sent from and received in: the
+ * same on the CPU, pinned host memory elsewhere. slab: doubles of one of the four parts of an exchange
+ * (to and from the ranks behind and ahead). */
+struct qk_gaugefield_staging {
+  double *device, *host;
+  size_t slab;
+};
+
+static bool staged(const qk_gaugefield_t *f) {
+  return strcmp(f->dev->ops->name, "cpu") != 0;
+}
+
+/* The box of the layers [from, from + border) across nu. Directions below nu have their borders already
+ * and pass them on, so edges and corners arrive without messages of their own. */
+static qk_link_box_args_t slab_box(const qk_gaugefield_t *f, int nu, int from, unsigned mask) {
+  const qk_lattice_t *lat = &f->dev->geom->lat;
+  qk_link_box_args_t a = {.lat = *lat, .u = f->v, .mask = mask};
+  for (int mu = 0; mu < 4; mu++) {
+    const int edge = mu < nu ? 0 : f->v.border * lat->split[mu];
+    a.lo[mu] = edge;
+    a.hi[mu] = f->v.e[mu] - edge;
+  }
+  a.lo[nu] = from;
+  a.hi[nu] = from + f->v.border;
+  return a;
+}
+
+static size_t box_sites(const qk_link_box_args_t *a) {
+  size_t n = 1;
+  for (int mu = 0; mu < 4; mu++) n *= (size_t)(a->hi[mu] - a->lo[mu]);
+  return n;
+}
+
+static qk_status_t staging_create(qk_gaugefield_t *f) {
+  const qk_device_t *dev = f->dev;
+  const qk_geom_t *geom = dev->geom;
+  struct qk_gaugefield_staging *s = f->staging;
+  void *device = NULL, *host = NULL;
+  for (int nu = 0; nu < 4; nu++) {
+    if (!geom->lat.split[nu]) continue;
+    const qk_link_box_args_t a = slab_box(f, nu, 0, 15);
+    if (box_sites(&a) * SITE_REALS > s->slab) s->slab = box_sites(&a) * SITE_REALS;
+  }
+  const int64_t piece = geom->local_volume < PIECE_SITES ? geom->local_volume : PIECE_SITES;
+  size_t reals = (size_t)piece * SITE_REALS;
+  if (4 * s->slab > reals) reals = 4 * s->slab;
+  qk_status_t status = dev->ops->alloc(dev->ctx, reals * sizeof(double), &device);
+  if (status != QK_OK) return status;
+  s->device = s->host = device;
+  if (!staged(f) || s->slab == 0) return QK_OK;
+  status = dev->ops->alloc_host(dev->ctx, 4 * s->slab * sizeof(double), &host);
+  if (status == QK_OK) s->host = host;
+  return status;
+}
+
+void qk_gaugefield_destroy(qk_gaugefield_t *field) {
+  if (field == NULL) return;
+  const qk_device_t *dev = field->dev;
+  struct qk_gaugefield_staging *s = field->staging;
+  if (s != NULL && s->host != s->device) dev->ops->free_host(dev->ctx, s->host);
+  if (s != NULL && s->device != NULL) dev->ops->free(dev->ctx, s->device);
+  if (field->v.data != NULL) dev->ops->free(dev->ctx, field->v.data);
+  qk_free(s);
+  qk_free(field);
+}
+
+static qk_status_t create(const qk_device_t *dev, int border, qk_gaugefield_t **field) {
+  const qk_lattice_t *lat = &dev->geom->lat;
+  size_t sites = 1;
+  void *data = NULL;
+  qk_gaugefield_t *f = qk_calloc(1, sizeof *f);
+  if (f == NULL) return QK_NO_MEMORY;
+  *f = (qk_gaugefield_t){.dev = dev, .v = {.border = border}};
+  for (int mu = 0; mu < 4; mu++) {
+    f->v.e[mu] = lat->l[mu] + 2 * border * lat->split[mu];
+    sites *= (size_t)f->v.e[mu];
+  }
+  f->bytes = sites * SITE_REALS * sizeof(double);
+  qk_status_t status = QK_NO_MEMORY;
+  f->staging = qk_calloc(1, sizeof *f->staging);
+  if (f->staging == NULL) goto fail;
+  status = dev->ops->alloc(dev->ctx, f->bytes, &data);
+  if (status != QK_OK) goto fail;
+  f->v.data = data;
+  status = staging_create(f);
+  if (status != QK_OK) goto fail;
+  *field = f;
+  return QK_OK;
+fail:
+  qk_gaugefield_destroy(f);
+  return status;
+}
+
+qk_status_t qk_gaugefield_create(const qk_device_t *dev, int border, qk_gaugefield_t **field) {
+  qk_gaugefield_t *f = NULL;
+  qk_status_t status = create(dev, border, &f);
+  status = qk_comm_agree(dev->geom->comm, status, NULL);
+  if (status != QK_OK) {
+    qk_gaugefield_destroy(f);
+    return status;
+  }
+  *field = f;
+  return QK_OK;
+}
+
+/* ---- host memory ---- */
+
+static qk_status_t copy_pieces(const qk_gaugefield_t *f, double *links, qk_copy_t kind) {
+  const qk_device_t *dev = f->dev;
+  const int64_t volume = dev->geom->local_volume;
+  qk_link_copy_args_t a = {.lat = dev->geom->lat, .u = f->v, .sites = f->staging->device};
+  qk_status_t status = QK_OK;
+  for (a.first = 0; a.first < volume && status == QK_OK; a.first += a.n) {
+    double *piece = links + a.first * SITE_REALS;
+    a.n = volume - a.first < PIECE_SITES ? volume - a.first : PIECE_SITES;
+    const size_t bytes = (size_t)a.n * SITE_REALS * sizeof(double);
+    if (kind == QK_COPY_TO_DEVICE) {
+      status = dev->ops->copy(dev->ctx, a.sites, piece, bytes, kind, 0);
+      if (status == QK_OK) status = dev->ops->link_import(dev->ctx, &a);
+    } else {
+      status = dev->ops->link_export(dev->ctx, &a);
+      if (status == QK_OK) status = dev->ops->copy(dev->ctx, piece, a.sites, bytes, kind, 0);
+    }
+  }
+  return status == QK_OK ? dev->ops->queue_sync(dev->ctx, 0) : status;
+}
+
+qk_status_t qk_gaugefield_import(qk_gaugefield_t *field, const double *links) {
+  qk_status_t status = copy_pieces(field, (double *)links, QK_COPY_TO_DEVICE);
+  return status == QK_OK ? qk_gaugefield_exchange(field, 15) : status;
+}
+
+qk_status_t qk_gaugefield_export(const qk_gaugefield_t *field, double *links) {
+  return copy_pieces(field, links, QK_COPY_TO_HOST);
+}
+
+/* Local links from one field to another by way of site order, piece by piece. */
+static qk_status_t copy_across(qk_gaugefield_t *out, const qk_gaugefield_t *in) {
+  const qk_device_t *dev = out->dev;
+  const int64_t volume = dev->geom->local_volume;
+  qk_link_copy_args_t from = {.lat = dev->geom->lat, .u = in->v, .sites = out->staging->device};
+  for (from.first = 0; from.first < volume; from.first += from.n) {
+    from.n = volume - from.first < PIECE_SITES ? volume - from.first : PIECE_SITES;
+    qk_link_copy_args_t to = from;
+    to.u = out->v;
+    qk_status_t status = dev->ops->link_export(dev->ctx, &from);
+    if (status == QK_OK) status = dev->ops->link_import(dev->ctx, &to);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) {
+  const qk_device_t *dev = out->dev;
+  if (memcmp(out->v.e, in->v.e, sizeof in->v.e) == 0)
+    return dev->ops->copy(dev->ctx, out->v.data, in->v.data, in->bytes, QK_COPY_DEVICE, 0);
+  qk_status_t status = copy_across(out, in);
+  return status == QK_OK ? qk_gaugefield_exchange(out, 15) : status;
+}
+
+/* ---- border ---- */
+
+/* Both slabs across nu to and from the neighbours. */
+static qk_status_t exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
+  const qk_device_t *dev = f->dev;
+  qk_comm_t *comm = dev->geom->comm;
+  const struct qk_gaugefield_staging *s = f->staging;
+  const int border = f->v.border, l = dev->geom->lat.l[nu];
+  const int send_from[2] = {border, l}, recv_at[2] = {border + l, 0};
+  qk_comm_msg_t msg[2];
+  qk_link_box_args_t box = slab_box(f, nu, 0, mask);
+  const size_t reals = box_sites(&box) * 18 * (size_t)__builtin_popcount(mask);
+  const size_t bytes = reals * sizeof(double);
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < 2 && status == QK_OK; i++) {
+    box = slab_box(f, nu, send_from[i], mask);
+    box.dense = s->device + (size_t)i * reals;
+    msg[i] = (qk_comm_msg_t){.to = qk_comm_neighbour(comm, nu, i == 0 ? -1 : +1),
+                             .from = qk_comm_neighbour(comm, nu, i == 0 ? +1 : -1),
+                             .tag = 2 * nu + i,
+                             .send = s->host + (size_t)i * reals,
+                             .recv = s->host + (size_t)(2 + i) * reals,
+                             .bytes = bytes};
+    status = dev->ops->link_pack(dev->ctx, &box);
+  }
+  if (status == QK_OK && staged(f))
+    status = dev->ops->copy(dev->ctx, s->host, s->device, 2 * bytes, QK_COPY_TO_HOST, 0);
+  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  if (status == QK_OK) status = qk_comm_exchange_begin(comm, 2, msg);
+  if (status == QK_OK) status = qk_comm_exchange_end(comm);
+  if (status == QK_OK && staged(f))
+    status = dev->ops->copy(dev->ctx, s->device + 2 * reals, s->host + 2 * reals, 2 * bytes,
+                            QK_COPY_TO_DEVICE, 0);
+  for (int i = 0; i < 2 && status == QK_OK; i++) {
+    box = slab_box(f, nu, recv_at[i], mask);
+    box.dense = s->device + (size_t)(2 + i) * reals;
+    status = dev->ops->link_unpack(dev->ctx, &box);
+  }
+  return status;
+}
+
+qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask) {
+  qk_status_t status = QK_OK;
+  for (int nu = 0; nu < 4 && status == QK_OK; nu++)
+    if (field->dev->geom->lat.split[nu]) status = exchange_across(field, nu, mask);
+  return status;
+}
+
+/* ---- averages ---- */
+
+qk_status_t qk_gaugefield_measure(const qk_gaugefield_t *field, double plane[6],
+                                  double *rectangle) {
+  const qk_device_t *dev = field->dev;
+  const qk_link_sums_args_t a = {
+      .lat = dev->geom->lat, .u = field->v, .rectangles = rectangle != NULL};
+  double sum[QK_LINK_SUMS];
+  qk_status_t status = dev->ops->link_sums(dev->ctx, &a, sum);
+  if (status == QK_OK) status = qk_comm_sum(dev->geom->comm, sum, QK_LINK_SUMS);
+  if (status != QK_OK) return status;
+  for (int k = 0; k < 6; k++) plane[k] = sum[k] / (double)dev->geom->volume;
+  if (rectangle != NULL) *rectangle = sum[6] / (12 * (double)dev->geom->volume);
+  return QK_OK;
+}

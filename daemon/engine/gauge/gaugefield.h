@@ -1,0 +1,39 @@
+/*
+ * gaugefield.h: SU(3) links on the device that are worked on: evolved (evolve.h) or smeared
+ * (link_smear.h). Layout: qk_linkfield_t, cuda/types.h. Complex double.
+ *
+ * The border in split directions is renewed by exchange; whoever changes local links says which
+ * directions. Work runs on queue 0; export, measure and, where the lattice is split, exchange wait for it.
+ * All calls but destroy are collective. Errors: QK_DEVICE_MEMORY and QK_NO_MEMORY (of create alone,
+ * agreed by all ranks), QK_BAD_ARGUMENT, QK_DEVICE_ERROR, QK_COMM_ERROR.
+ */
+#ifndef QK_ENGINE_GAUGEFIELD_H
+#define QK_ENGINE_GAUGEFIELD_H
+
+#include "daemon/engine/lattice/field.h"
+
+typedef struct qk_gaugefield {
+  const qk_device_t *dev;
+  qk_linkfield_t v;
+  size_t bytes;
+  struct qk_gaugefield_staging *staging; /* of exchange, import and export; owned */
+} qk_gaugefield_t;
+
+/* border: 1, or 2 for rectangles. Contents undefined. */
+qk_status_t qk_gaugefield_create(const qk_device_t *dev, int border, qk_gaugefield_t **field);
+void qk_gaugefield_destroy(qk_gaugefield_t *field); /* NULL-safe */
+
+/* links: host memory, local lattice, order of gauge.h. import fills the border, too. */
+qk_status_t qk_gaugefield_import(qk_gaugefield_t *field, const double *links);
+qk_status_t qk_gaugefield_export(const qk_gaugefield_t *field, double *links);
+/* Same lattice, any borders; the border of out is filled. */
+qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in);
+
+/* The border of the links U_mu with bit mu of mask set. */
+qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask);
+
+/* Averages of Re tr / 3: plaquette by plane (xy, xz, xt, yz, yt, zt), and the 1x2 rectangles of all
+ * twelve orientations (rectangle may be NULL; else border 2 is needed where split). */
+qk_status_t qk_gaugefield_measure(const qk_gaugefield_t *field, double plane[6], double *rectangle);
+
+#endif

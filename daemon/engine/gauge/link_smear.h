@@ -1,0 +1,42 @@
+/*
+ * link_smear.h: APE, stout and HYP smearing of links. Formulas: docs/physics.md.
+ *
+ *   APE    U <- proj_SU(3) [ (1 - alpha) U + alpha/n sum of the n staples ]   (n = 6, or 4 in space;
+ *          Albanese et al., Phys. Lett. B 192 (1987) 163)
+ *   stout  U <- exp(rho (...)) U   (Morningstar, Peardon, hep-lat/0311018, eqs. 1-3)
+ *   HYP    three levels of projected staples within hypercubes (Hasenfratz, Knechtli,
+ *          hep-lat/0103029, eqs. 1-3), alpha1, alpha2, alpha3
+ *
+ * proj_SU(3) is the matrix V of SU(3) that maximises Re tr (V^+ A), found by iteration to rounding.
+ * Collective. Errors: QK_BAD_ARGUMENT (parameter, value, limit), those of gaugefield.h.
+ */
+#ifndef QK_ENGINE_LINK_SMEAR_H
+#define QK_ENGINE_LINK_SMEAR_H
+
+#include "daemon/engine/gauge/gaugefield.h"
+
+typedef enum qk_link_smear_kind { /* numbers as in quark.proto */
+                                  QK_LINK_SMEAR_NONE,
+                                  QK_LINK_SMEAR_APE,
+                                  QK_LINK_SMEAR_STOUT,
+                                  QK_LINK_SMEAR_HYP
+} qk_link_smear_kind_t;
+
+typedef struct qk_link_smear {
+  qk_link_smear_kind_t kind;
+  double param[3]; /* APE alpha 0..1; stout rho 0..0.25; HYP alpha1..3, each 0..1 */
+  int steps;       /* 0..100 */
+  bool spatial;    /* APE, stout: only U_x, U_y, U_z, with staples in space */
+} qk_link_smear_t;
+
+/* Pure. */
+qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err);
+/* "ape:0.6,20", "stout:0.1,10", "hyp:0.75,0.6,0.3,3"; a last word ",4d" makes APE and stout act on all
+ * directions. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_link_smear_parse(const char *text, qk_link_smear_t *smear, qk_err_t *err);
+
+/* In place; the border is renewed. */
+qk_status_t qk_link_smear_apply(qk_gaugefield_t *field, const qk_link_smear_t *smear,
+                                qk_err_t *err);
+
+#endif

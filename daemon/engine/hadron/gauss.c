@@ -1,0 +1,131 @@
+#include "daemon/engine/hadron/gauss.h"
+
+#include <math.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/lattice/halo.h"
+#include "proto/limits.h"
+
+struct qk_gauss {
+  const qk_device_t *dev;
+  qk_work_t *work;
+  qk_halo_t *halo;
+  qk_links_t links[3]; /* by precision; double always, the others when a field first needs them */
+};
+
+qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err) {
+  if (!isfinite(alpha) || fabs(1 + 6 * alpha) < 1e-6)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "smearing alpha = %g: a finite number, and 1 + 6 alpha must not vanish", alpha);
+  if (steps < 0 || steps > QK_SMEAR_STEPS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "smearing steps = %lld: 0 to %d", (long long)steps,
+                   QK_SMEAR_STEPS_MAX);
+  return QK_OK;
+}
+
+/* Memory for links in one precision: all reals in double, two rows otherwise. */
+static qk_status_t links_alloc(const qk_device_t *dev, qk_prec_t prec, qk_links_t *links) {
+  void *data = NULL;
+  qk_links_t l = {.prec = prec, .reals = prec == QK_DOUBLE ? 18 : 12};
+  size_t bytes = dev->ops->links_bytes(&dev->geom->lat, prec, l.reals);
+  qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &data);
+  if (status) return status;
+  l.data = data;
+  *links = l;
+  return QK_OK;
+}
+
+qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_gaugefield_t *links,
+                            qk_gauss_t **gauss, qk_err_t *err) {
+  qk_gauss_t *g = qk_calloc(1, sizeof *g);
+  qk_status_t status = g ? QK_OK : QK_NO_MEMORY;
+  if (status) goto agree;
+  g->dev = dev;
+  g->work = work;
+  status = qk_halo_create(dev, &g->halo);
+  if (!status) status = links_alloc(dev, QK_DOUBLE, &g->links[QK_DOUBLE]);
+  if (!status)
+    status = dev->ops->links_from_field(dev->ctx, &dev->geom->lat, &links->v, &g->links[QK_DOUBLE]);
+  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
+agree:
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status) {
+    qk_gauss_destroy(g);
+    return qk_fail(err, status, "links of the smearing: %s", qk_status_text(status));
+  }
+  *gauss = g;
+  return QK_OK;
+}
+
+void qk_gauss_destroy(qk_gauss_t *gauss) {
+  if (!gauss) return;
+  for (int p = 0; p < 3; p++)
+    if (gauss->links[p].data) gauss->dev->ops->free(gauss->dev->ctx, (void *)gauss->links[p].data);
+  qk_halo_destroy(gauss->halo);
+  qk_free(gauss);
+}
+
+static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
+  const qk_device_t *dev = gauss->dev;
+  if (gauss->links[prec].data) return QK_OK;
+  qk_links_t links = {0};
+  qk_status_t status = links_alloc(dev, prec, &links);
+  if (status) return status;
+  status = dev->ops->links_convert(dev->ctx, &dev->geom->lat, &gauss->links[QK_DOUBLE], &links);
+  if (status)
+    dev->ops->free(dev->ctx, (void *)links.data);
+  else
+    gauss->links[prec] = links;
+  return status;
+}
+
+static qk_status_t step(qk_gauss_t *gauss, qk_gauss_args_t *args) {
+  const qk_device_t *dev = gauss->dev;
+  const int32_t *split = args->lat.split;
+  args->region = QK_REGION_ALL;
+  if (!split[0] && !split[1] && !split[2]) return dev->ops->gauss(dev->ctx, args);
+  qk_status_t status = qk_halo_begin_gauss(gauss->halo, args);
+  if (status) return status;
+  args->region = QK_REGION_INTERIOR;
+  status = dev->ops->gauss(dev->ctx, args);
+  qk_status_t arrived =
+      qk_halo_end(gauss->halo); /* the neighbours wait for our messages either way */
+  if (status || arrived) return status ? status : arrived;
+  args->region = QK_REGION_BOUNDARY;
+  return dev->ops->gauss(dev->ctx, args);
+}
+
+qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, int steps) {
+  const qk_device_t *dev = gauss->dev;
+  qk_spinor_t a = field->v;
+  if (a.subset != QK_FULL) return QK_BAD_ARGUMENT;
+  qk_status_t status = qk_gauss_check(alpha, steps, NULL);
+  if (status || steps == 0) return status;
+
+  qk_field_t *other = NULL;
+  status = links_for(gauss, a.prec);
+  if (!status) status = qk_halo_reserve_gauss(gauss->halo, &a);
+  if (!status) status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &other);
+  status = qk_comm_agree(dev->geom->comm, status, NULL);
+  if (status) goto done;
+  qk_gauss_args_t args = {.lat = dev->geom->lat,
+                          .c_own = 1 / (1 + 6 * alpha),
+                          .c_hop = alpha / (1 + 6 * alpha),
+                          .links = gauss->links[a.prec],
+                          .in = a,
+                          .out = other->v};
+  args.lat.split[3] = 0;
+  for (int i = 0; !status && i < steps; i++) {
+    status = step(gauss, &args);
+    qk_spinor_t in = args.in;
+    args.in = args.out;
+    args.out = in;
+  }
+  if (!status && steps % 2) {
+    qk_blas_args_t copy = {.f = {a, other->v}};
+    status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &copy);
+  }
+done:
+  qk_work_release(gauss->work, other);
+  return status;
+}

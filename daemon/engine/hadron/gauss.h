@@ -1,0 +1,33 @@
+/*
+ * gauss.h: Gaussian (Wuppertal) smearing of blocks of spinors in space.
+ *
+ *   psi(x) <- (psi(x) + alpha sum_{j=x,y,z} [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]) / (1 + 6 alpha)
+ *
+ * `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227 (1989) 266). Chroma's
+ * form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a), a = w^2 / (4 N); alpha may be
+ * negative. Periodic in space: boundary phases of the operator do not enter.
+ *
+ * Fields: full, any precision and block shape, on the device; links in the precision of the field.
+ * Collective. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_BAD_ARGUMENT.
+ */
+#ifndef QK_ENGINE_GAUSS_H
+#define QK_ENGINE_GAUSS_H
+
+#include "daemon/engine/gauge/gaugefield.h"
+
+typedef struct qk_gauss qk_gauss_t;
+
+/* alpha finite, not -1/6; steps 0..QK_SMEAR_STEPS_MAX. QK_BAD_ARGUMENT names parameter, value and limit.
+ * Pure. */
+qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err);
+
+/* Holds the links of `links` (smeared before, as wanted), which is read during the call only: 576 bytes
+ * a site, and 192 more once a field in single has come. work: one field like those smeared. */
+qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_gaugefield_t *links,
+                            qk_gauss_t **gauss, qk_err_t *err);
+void qk_gauss_destroy(qk_gauss_t *gauss); /* NULL-safe */
+
+/* In place, all columns. A failure leaves the field undefined. */
+qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, int steps);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * smear_cache.h: Gaussian smearing of sources and sinks, with what it needs of the links made when it is
+ * first asked for and kept for the next time: the last few kinds of link smearing.
+ *
+ * The gauge links stay in host memory (576 bytes a local site). Device memory for smeared links is given
+ * back when there is none left for another kind; work fields after each call. Collective.
+ */
+#ifndef QK_ENGINE_SMEAR_CACHE_H
+#define QK_ENGINE_SMEAR_CACHE_H
+
+#include "daemon/engine/gauge/link_smear.h"
+#include "daemon/engine/hadron/gauss.h"
+
+typedef struct qk_smearing {
+  double alpha;
+  int32_t steps; /* 0: none */
+  qk_link_smear_t links;
+} qk_smearing_t;
+
+/* Pure. Kinds of link smearing that give the same links are the same. */
+bool qk_smearing_equal(const qk_smearing_t *a, const qk_smearing_t *b);
+
+typedef struct qk_smear_cache qk_smear_cache_t;
+
+/* Takes links (host memory of qk_malloc, local lattice, order of gauge.h), on success only. Errors:
+ * QK_NO_MEMORY. */
+qk_status_t qk_smear_cache_create(const qk_device_t *dev, double *links, qk_smear_cache_t **cache,
+                                  qk_err_t *err);
+void qk_smear_cache_destroy(qk_smear_cache_t *cache); /* NULL-safe */
+
+/* Smears all columns of a full field in place. Errors, the same on all ranks: QK_DEVICE_MEMORY,
+ * QK_NO_MEMORY (the field is lost, nothing else), QK_DEVICE_ERROR, QK_COMM_ERROR. */
+qk_status_t qk_smear_cache_apply(qk_smear_cache_t *cache, const qk_smearing_t *smearing,
+                                 qk_field_t *field, qk_err_t *err);
+
+#endif

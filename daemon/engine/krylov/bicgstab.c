@@ -1,0 +1,157 @@
+/*
+ * BiCGStab (H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631) with the residual replaced
+ * from outside (G. L. G. Sleijpen and H. A. van der Vorst, Computing 56 (1996) 141). Two applications,
+ * five fields to read or write in BLAS passes, and three reductions an iteration.
+ *
+ * The direction is updated at the head of the iteration, so that a replaced r enters it:
+ *   p = r + beta (p - omega v),  v = Mhat p,    alpha = rho / (r0,v)
+ *   s = r - alpha v,             t = Mhat s,    omega = (t,s) / (t,t)
+ *   xi += alpha p + omega s,     r = s - omega t,  rho' = (r0,r),  beta = (rho'/rho) (alpha/omega)
+ */
+#include <math.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/krylov/solver_impl.h"
+
+/* Scalars; from RING on pairs (rho, |r|^2), one per iteration of a step and the one before it. */
+enum { R0V, SS, TS, TT, SCRATCH, RING };
+
+typedef struct bicgstab {
+  qk_field_t *r0, *p, *v, *t;
+  int last; /* entry of the ring that the last iteration wrote */
+} bicgstab_t;
+
+/* Scalar of the entry `steps` after (or before) the last one. */
+static int ring(const qk_solver_t *s, int steps) {
+  const bicgstab_t *m = s->method_state;
+  int entries = s->check + 1;
+  return RING + 2 * ((m->last + steps + entries) % entries);
+}
+
+static qk_status_t bicgstab_create(qk_solver_t *s) {
+  bicgstab_t *m = s->method_state = qk_calloc(1, sizeof *m);
+  if (!m) return QK_NO_MEMORY;
+  qk_field_t **field[] = {&m->r0, &m->p, &m->v, &m->t};
+  for (int i = 0; i < 4; i++) {
+    qk_status_t status = qk_solver_field(s, field[i]);
+    if (status) return status;
+  }
+  return qk_solver_scalars(s, RING + 2 * (s->check + 1));
+}
+
+static void bicgstab_destroy(qk_solver_t *s) {
+  bicgstab_t *m = s->method_state;
+  if (!m) return;
+  qk_field_destroy(m->t);
+  qk_field_destroy(m->v);
+  qk_field_destroy(m->p);
+  qk_field_destroy(m->r0);
+  qk_free(m);
+}
+
+static qk_status_t bicgstab_start(qk_solver_t *s, const uint8_t *mask) {
+  bicgstab_t *m = s->method_state;
+  const uint8_t *on;
+  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
+  if (status) return status;
+  status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {m->r0->v, s->r->v}, .mask = on});
+  if (status) return status;
+  status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {m->p->v}, .mask = on});
+  if (status) return status;
+  status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {m->v->v}, .mask = on});
+  if (status) return status;
+  status =
+      qk_solver_blas(s, QK_BLAS_NORM2,
+                     &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = qk_scalar(s, SCRATCH)});
+  if (!status) status = qk_solver_sum(s, qk_scalar(s, SCRATCH), 1);
+  if (!status) status = qk_solver_fetch(s);
+  if (status) return status;
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    /* no earlier rho, alpha or omega: beta comes out as zero */
+    const int cleared[] = {R0V, TS, TT, ring(s, -1)};
+    for (int k = 0; k < 4; k++)
+      qk_scalar_host(s, cleared[k], i)[0] = qk_scalar_host(s, cleared[k], i)[1] = 0;
+    qk_scalar_host(s, ring(s, 0), i)[0] = qk_scalar_host(s, SCRATCH, i)[0];
+    qk_scalar_host(s, ring(s, 0), i)[1] = 0;
+  }
+  return qk_solver_store(s);
+}
+
+static qk_status_t bicgstab_replaced(qk_solver_t *s, const uint8_t *mask) {
+  const bicgstab_t *m = s->method_state;
+  qk_status_t status = qk_solver_blas(
+      s, QK_BLAS_CDOT, &(qk_blas_args_t){.f = {m->r0->v, s->r->v}, .red = qk_scalar(s, SCRATCH)});
+  if (!status) status = qk_solver_sum(s, qk_scalar(s, SCRATCH), 1);
+  if (!status) status = qk_solver_fetch(s);
+  if (status) return status;
+  for (int i = 0; i < s->nslot; i++)
+    for (int k = 0; mask[i] && k < 2; k++)
+      qk_scalar_host(s, ring(s, 0), i)[k] = qk_scalar_host(s, SCRATCH, i)[k];
+  return qk_solver_store(s);
+}
+
+static qk_status_t bicgstab_iteration(qk_solver_t *s) {
+  bicgstab_t *m = s->method_state;
+  const uint8_t *on = qk_solver_running_mask(s);
+  double *rho = qk_scalar(s, ring(s, 0)), *rho_before = qk_scalar(s, ring(s, -1)),
+         *rho_next = qk_scalar(s, ring(s, 1));
+  double *r0v = qk_scalar(s, R0V), *ts = qk_scalar(s, TS), *tt = qk_scalar(s, TT);
+  qk_status_t status = qk_solver_blas(s, QK_BLAS_BICGSTAB_P,
+                                      &(qk_blas_args_t){.f = {m->p->v, s->r->v, m->v->v},
+                                                        .c = {rho, rho_before, r0v, ts, tt},
+                                                        .mask = on});
+  if (!status) status = qk_solver_mhat(s, m->v, m->p, false);
+  if (!status)
+    status = qk_solver_blas(s, QK_BLAS_CDOT,
+                            &(qk_blas_args_t){.f = {m->r0->v, m->v->v}, .mask = on, .red = r0v});
+  if (!status) status = qk_solver_sum(s, r0v, 1);
+  if (!status)
+    status = qk_solver_blas(
+        s, QK_BLAS_BICGSTAB_S,
+        &(qk_blas_args_t){
+            .f = {s->r->v, m->v->v}, .c = {rho, r0v}, .mask = on, .red = qk_scalar(s, SS)});
+  if (!status) status = qk_solver_mhat(s, m->t, s->r, false);
+  if (!status)
+    status = qk_solver_blas(s, QK_BLAS_CDOT_NORM2,
+                            &(qk_blas_args_t){.f = {m->t->v, s->r->v}, .mask = on, .red = ts});
+  if (!status) status = qk_solver_sum(s, ts, 2);
+  if (!status)
+    status = qk_solver_blas(s, QK_BLAS_BICGSTAB_XR,
+                            &(qk_blas_args_t){.f = {s->xi->v, s->r->v, m->p->v, m->t->v, m->r0->v},
+                                              .c = {rho, r0v, ts, tt},
+                                              .mask = on,
+                                              .red = rho_next});
+  if (!status) status = qk_solver_sum(s, rho_next, 2);
+  m->last = (m->last + 1) % (s->check + 1);
+  return status;
+}
+
+static bool vanishes(const double c[2]) {
+  double size = hypot(c[0], c[1]);
+  return size == 0 || !isfinite(size);
+}
+
+static qk_status_t bicgstab_iterate(qk_solver_t *s) {
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < s->check && !status; i++) status = bicgstab_iteration(s);
+  if (!status) status = qk_solver_await(s);
+  if (status) return status;
+  for (int slot = 0; slot < s->nslot; slot++) {
+    for (int i = 0; i < s->check; i++)
+      s->trace[i * s->nslot + slot] = qk_scalar_host(s, ring(s, i + 1 - s->check) + 1, slot)[0];
+    s->broken[slot] = vanishes(qk_scalar_host(s, ring(s, 0), slot)) ||
+                      vanishes(qk_scalar_host(s, R0V, slot)) ||
+                      vanishes(qk_scalar_host(s, TT, slot));
+  }
+  return QK_OK;
+}
+
+const qk_method_t qk_method_bicgstab = {.name = "bicgstab",
+                                        .check = 4,
+                                        .applications_per_iteration = 2,
+                                        .create = bicgstab_create,
+                                        .destroy = bicgstab_destroy,
+                                        .start = bicgstab_start,
+                                        .replaced = bicgstab_replaced,
+                                        .iterate = bicgstab_iterate};

@@ -1,0 +1,323 @@
+/*
+ * Flexible GCR in runs of gcr_keep directions (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer.
+ * Anal. 20 (1983) 345). One application, one call of the preconditioner, one block of dot products and one pass over
+ * the directions an iteration; 2 gcr_keep fields are kept.
+ *
+ *   z_n = K r,  w_n = Mhat z_n
+ *   w_n -= sum_k c_nk w_k,  c_nk = (w_k,w_n)/|w_k|^2;  r -= a_n w_n,  a_n = (w_n,r)/|w_n|^2
+ *
+ * The z stay as they are. What they add up to is found at the end of a run, from numbers:
+ *   xi += sum_k y_k z_k,  y_k = a_k - sum over n > k of y_n c_nk
+ *
+ * Directions stand in a ring that all slots share; each slot has runs of its own. Directions that are not of a slot's
+ * run are masked for it, so a slot can be filled at any time; they are visited oldest first, and what is masked adds
+ * nothing, so that a slot's numbers are the same wherever the ring stood.
+ */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/krylov/solver_impl.h"
+
+typedef struct gcr {
+  int keep;
+  int head;              /* entry of the next direction */
+  int run[QK_MAX_RHS];   /* directions that a slot has made in this run */
+  bool none[QK_MAX_RHS]; /* xi of the slot is 0, whatever stands there */
+  int older[QK_GCR_MAX]; /* how many directions each entry was made orthogonal to */
+  qk_field_t *z[QK_GCR_MAX], *w[QK_GCR_MAX];
+  uint8_t *valid, *valid_host; /* [check + 1][keep + 1][nslot] */
+} gcr_t;
+
+/* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each entry; the y of a run;
+ * |r|^2 of the iterations of a step. */
+static int scalar_dots(const gcr_t *m, int entry) {
+  return entry * (m->keep + 1);
+}
+static int scalar_norm(const gcr_t *m, int entry) {
+  return scalar_dots(m, m->keep) + entry;
+}
+static int scalar_y(const gcr_t *m, int k) {
+  return scalar_norm(m, m->keep) + k;
+}
+static int scalar_trace(const gcr_t *m, int i) {
+  return scalar_y(m, m->keep) + i;
+}
+
+/* The entry that was made `back` directions before the next one. */
+static int entry_of(const gcr_t *m, int back) {
+  return (m->head + m->keep - back) % m->keep;
+}
+
+static size_t valid_rows(const qk_solver_t *s, int i) {
+  const gcr_t *m = s->method_state;
+  return (size_t)i * (m->keep + 1) * s->nslot;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static qk_status_t gcr_create(qk_solver_t *s) {
+  gcr_t *m = s->method_state = qk_calloc(1, sizeof *m);
+  if (!m) return QK_NO_MEMORY;
+  m->keep = s->params.gcr_keep;
+  for (int k = 0; k < m->keep; k++) {
+    qk_status_t status = qk_solver_field(s, &m->z[k]);
+    if (!status) status = qk_solver_field(s, &m->w[k]);
+    if (status) return status;
+  }
+  void *valid = NULL, *valid_host = NULL;
+  size_t bytes = valid_rows(s, s->check + 1);
+  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, bytes, &valid);
+  m->valid = valid;
+  if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &valid_host);
+  m->valid_host = valid_host;
+  if (status) return status;
+  return qk_solver_scalars(s, scalar_trace(m, s->check));
+}
+
+static void gcr_destroy(qk_solver_t *s) {
+  gcr_t *m = s->method_state;
+  if (!m) return;
+  if (m->valid_host) s->dev->ops->free_host(s->dev->ctx, m->valid_host);
+  if (m->valid) s->dev->ops->free(s->dev->ctx, m->valid);
+  for (int k = m->keep - 1; k >= 0; k--) {
+    qk_field_destroy(m->w[k]);
+    qk_field_destroy(m->z[k]);
+  }
+  qk_free(m);
+}
+
+static qk_status_t gcr_start(qk_solver_t *s, const uint8_t *mask) {
+  gcr_t *m = s->method_state;
+  for (int i = 0; i < s->nslot; i++)
+    if (mask[i]) m->run[i] = 0;
+  return QK_OK;
+}
+
+static qk_status_t gcr_clear(qk_solver_t *s, const uint8_t *mask) {
+  gcr_t *m = s->method_state;
+  for (int i = 0; i < s->nslot; i++)
+    if (mask[i]) m->none[i] = true;
+  return QK_OK;
+}
+
+/* ---- the end of a run ------------------------------------------------------------------------------------ */
+
+static double complex scalar(const qk_solver_t *s, int k, int slot) {
+  const double *v = qk_scalar_host(s, k, slot);
+  return v[0] + I * v[1];
+}
+
+/* As the kernels divide. */
+static double complex ratio(double complex a, double b) {
+  double complex q = b > 0 ? a / b : 0;
+  return isfinite(creal(q)) && isfinite(cimag(q)) ? q : 0;
+}
+
+/* y of a slot's run, oldest first, to the last `run` of the n scalars. */
+static void weigh(qk_solver_t *s, int slot, int n) {
+  const gcr_t *m = s->method_state;
+  const int run = m->run[slot];
+  double complex y[QK_GCR_MAX];
+  for (int k = 0; k < run; k++) {
+    int e = entry_of(m, run - k);
+    y[k] = ratio(conj(scalar(s, scalar_dots(m, e) + m->older[e] + 1, slot)),
+                 creal(scalar(s, scalar_norm(m, e), slot)));
+  }
+  for (int i = run - 1; i > 0; i--) {
+    int e = entry_of(m, run - i);
+    for (int k = 0; k < i; k++) {
+      double norm = creal(scalar(s, scalar_norm(m, entry_of(m, run - k)), slot));
+      int at = scalar_dots(m, e) + m->older[e] - (i - k);
+      y[k] -= y[i] * ratio(scalar(s, at, slot), norm);
+    }
+  }
+  for (int k = 0; k < run; k++) {
+    double *to = qk_scalar_host(s, scalar_y(m, n - run + k), slot);
+    to[0] = creal(y[k]);
+    to[1] = cimag(y[k]);
+  }
+}
+
+/* xi += sum over the last n directions, oldest first; of fresh slots xi = that. */
+static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid,
+                                  const uint8_t *fresh) {
+  const gcr_t *m = s->method_state;
+  qk_multi_args_t add = {.n = n,
+                         .y = s->xi->v,
+                         .c = qk_scalar(s, scalar_y(m, 0)),
+                         .mask = valid,
+                         .fresh = fresh,
+                         .sign = 1};
+  for (int k = 0; k < n; k++) add.f[k] = m->z[entry_of(m, n - k)]->v;
+  if (s->xi->v.prec == s->params.inner) return s->dev->ops->multi_axpy(s->dev->ctx, &add);
+
+  qk_field_t *t;
+  qk_status_t status = qk_work_reserve(s->work, s->xi->v.prec, s->nslot, QK_EVEN, &t);
+  if (status) return status;
+  status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = fresh});
+  for (int k = 0; k < n && !status; k++) {
+    const uint8_t *on = valid + (size_t)k * s->nslot;
+    qk_blas_args_t widen = {.f = {t->v, add.f[k]}, .mask = on};
+    qk_blas_args_t axpy = {.f = {s->xi->v, t->v}, .c = {qk_scalar(s, scalar_y(m, k))}, .mask = on};
+    status = qk_solver_blas(s, QK_BLAS_COPY, &widen);
+    if (!status) status = qk_solver_blas(s, QK_BLAS_AXPY, &axpy);
+  }
+  qk_work_release(s->work, t);
+  return status;
+}
+
+/* Which of the last n directions belong to the slots of the mask, oldest first, and then whose xi is 0. */
+static void list_gathered(const qk_solver_t *s, const uint8_t *mask, int n, uint8_t *byte) {
+  const gcr_t *m = s->method_state;
+  for (int k = 0; k < n; k++)
+    for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->run[i] >= n - k;
+  for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->none[i];
+}
+
+static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
+  gcr_t *m = s->method_state;
+  int n = 0;
+  bool none = false;
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    if (m->run[i] > n) n = m->run[i];
+    none = none || m->none[i];
+  }
+  if (n == 0 && !none) return QK_OK;
+  qk_status_t status = qk_solver_fetch(s);
+  if (status) return status;
+  const size_t at = valid_rows(s, s->check), rows = (size_t)n * s->nslot;
+  list_gathered(s, mask, n, m->valid_host + at);
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    weigh(s, i, n);
+    m->run[i] = 0;
+    m->none[i] = false;
+  }
+  status = s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, rows + s->nslot,
+                             QK_COPY_TO_DEVICE, 0);
+  if (!status) status = qk_solver_store(s);
+  return status ? status : add_directions(s, n, m->valid + at, m->valid + at + rows);
+}
+
+/* Runs that have as many directions as are kept. */
+static qk_status_t end_runs(qk_solver_t *s) {
+  const gcr_t *m = s->method_state;
+  uint8_t full[QK_MAX_RHS] = {0};
+  bool any = false;
+  for (int i = 0; i < s->nslot; i++) {
+    full[i] = s->slot[i].state == QK_SLOT_RUNNING && m->run[i] == m->keep;
+    any = any || full[i];
+  }
+  return any ? gcr_gather(s, full) : QK_OK;
+}
+
+/* ---- iterations ------------------------------------------------------------------------------------------ */
+
+/* Which of n directions, oldest first, each slot may use in iteration i; the new one and r after them. */
+static qk_status_t upload_valid(qk_solver_t *s, int i, int n, uint8_t **valid) {
+  const gcr_t *m = s->method_state;
+  uint8_t *host = m->valid_host + valid_rows(s, i), *byte = host;
+  *valid = m->valid + valid_rows(s, i);
+  for (int k = 0; k < n + 2; k++)
+    for (int slot = 0; slot < s->nslot; slot++)
+      *byte++ = s->slot[slot].state == QK_SLOT_RUNNING && (k >= n || m->run[slot] >= n - k);
+  return s->dev->ops->copy(s->dev->ctx, *valid, host, (size_t)(byte - host), QK_COPY_TO_DEVICE, 0);
+}
+
+/* w = Mhat z. Low precision loses little where it only stores: the operator is single then. */
+static qk_status_t apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
+  if (!s->params.precond.apply || s->params.inner != QK_HALF) return qk_solver_mhat(s, w, z, false);
+  qk_field_t *in, *out = NULL;
+  qk_status_t status = qk_work_reserve(s->work, QK_SINGLE, s->nslot, QK_EVEN, &in);
+  if (status) return status;
+  status = qk_work_reserve(s->work, QK_SINGLE, s->nslot, QK_EVEN, &out);
+  if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {in->v, z->v}});
+  if (!status) status = qk_solver_mhat(s, out, in, false);
+  if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {w->v, out->v}});
+  qk_work_release(s->work, out);
+  qk_work_release(s->work, in);
+  return status;
+}
+
+/* The new direction against n older ones, and r. */
+static qk_status_t advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
+  const gcr_t *m = s->method_state;
+  qk_multi_args_t dots = {
+      .n = n + 2, .y = m->w[entry]->v, .mask = valid, .red = qk_scalar(s, scalar_dots(m, entry))};
+  qk_gcr_args_t step = {.n = n, .r = s->r->v, .dots = dots.red, .mask = qk_solver_running_mask(s)};
+  for (int k = 0; k <= n; k++) {
+    int e = k < n ? entry_of(m, n - k) : entry;
+    dots.f[k] = step.w[k] = m->w[e]->v;
+    step.norm2[k] = qk_scalar(s, scalar_norm(m, e));
+  }
+  dots.f[n + 1] = s->r->v;
+  qk_status_t status = s->dev->ops->multi_dot(s->dev->ctx, &dots);
+  if (!status) status = qk_solver_sum(s, dots.red, n + 2);
+  return status ? status : s->dev->ops->gcr_step(s->dev->ctx, &step);
+}
+
+static qk_status_t gcr_iteration(qk_solver_t *s, int i) {
+  gcr_t *m = s->method_state;
+  const uint8_t *on = qk_solver_running_mask(s);
+  const qk_precond_t *precond = &s->params.precond;
+  const int entry = m->head;
+  double *rr = qk_scalar(s, scalar_trace(m, i));
+  uint8_t *valid;
+  int n = 0;
+  for (int k = 0; k < s->nslot; k++)
+    if (s->slot[k].state == QK_SLOT_RUNNING && m->run[k] > n) n = m->run[k];
+  qk_field_t *z = m->z[entry];
+  qk_status_t status = upload_valid(s, i, n, &valid);
+  if (!status) {
+    if (precond->apply)
+      status = precond->apply(precond->self, z, s->r, on);
+    else
+      status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {z->v, s->r->v}, .mask = on});
+  }
+  if (!status) status = apply(s, m->w[entry], z);
+  if (!status) status = advance(s, entry, n, valid);
+  if (!status)
+    status =
+        qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = rr});
+  if (!status) status = qk_solver_sum(s, rr, 1);
+  m->older[entry] = n;
+  m->head = (entry + 1) % m->keep;
+  for (int k = 0; k < s->nslot; k++)
+    if (s->slot[k].state == QK_SLOT_RUNNING) m->run[k]++;
+  return status;
+}
+
+static qk_status_t gcr_iterate(qk_solver_t *s) {
+  gcr_t *m = s->method_state;
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < s->check && !status; i++) {
+    status = end_runs(s);
+    if (!status) status = gcr_iteration(s, i);
+  }
+  if (!status) status = qk_solver_await(s);
+  if (status) return status;
+  const int last = entry_of(m, 1);
+  for (int slot = 0; slot < s->nslot; slot++) {
+    for (int i = 0; i < s->check; i++)
+      s->trace[i * s->nslot + slot] = qk_scalar_host(s, scalar_trace(m, i), slot)[0];
+    double ww = creal(scalar(s, scalar_norm(m, last), slot));
+    double complex rw = scalar(s, scalar_dots(m, last) + m->older[last] + 1, slot);
+    s->broken[slot] = !isfinite(ww) || ww == 0 || !isfinite(cabs(rw)) || rw == 0;
+  }
+  return QK_OK;
+}
+
+const qk_method_t qk_method_gcr = {.name = "gcr",
+                                   .check = 4,
+                                   .applications_per_iteration = 1,
+                                   .wide_solution = true,
+                                   .create = gcr_create,
+                                   .destroy = gcr_destroy,
+                                   .start = gcr_start,
+                                   .clear = gcr_clear,
+                                   .replaced = gcr_start,
+                                   .gather = gcr_gather,
+                                   .iterate = gcr_iterate};

@@ -1,0 +1,348 @@
+#include "daemon/engine/krylov/solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/krylov/solver_impl.h"
+
+static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg, &qk_method_gcr};
+
+/* Residual drop after which r is recomputed in double: well above what the inner precision resolves
+ * after the growth of errors in xi, as seldom as that allows. */
+static const double default_reliable[3] = {1e-8, 1e-3, 1e-1};
+/* With a preconditioner r is recomputed after a number of iterations, the same for all slots, so that slots filled
+ * together share the passes over the block. This is for what falls faster. */
+static const double preconditioned_reliable[3] = {1e-10, 1e-5, 1e-2};
+
+/* Iterations after which a recursion in low precision has drifted enough to be looked after. */
+enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
+
+/* ---- scalars, masks --------------------------------------------------------------------------------- */
+
+static size_t scalar_bytes(const qk_solver_t *s, int n) {
+  return (size_t)n * s->nslot * 2 * sizeof(double);
+}
+
+qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
+  return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
+}
+
+static qk_status_t move_scalars(qk_solver_t *s, double *at, int n, qk_copy_t kind) {
+  double *host = s->scalar_host + (at - s->scalar);
+  bool out = kind == QK_COPY_TO_HOST;
+  qk_status_t status =
+      s->dev->ops->copy(s->dev->ctx, out ? host : at, out ? at : host, scalar_bytes(s, n), kind, 0);
+  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
+}
+
+qk_status_t qk_solver_scalars(qk_solver_t *s, int n) {
+  void *device = NULL, *host = NULL;
+  size_t bytes = scalar_bytes(s, QK_SOLVER_OWN + n);
+  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, bytes, &device);
+  if (status) return status;
+  s->scalar = device;
+  status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &host);
+  if (status) return status;
+  s->scalar_host = host;
+  s->nscalar = n;
+  memset(host, 0, bytes);
+  return move_scalars(s, s->scalar, QK_SOLVER_OWN + n, QK_COPY_TO_DEVICE);
+}
+
+qk_status_t qk_solver_fetch(qk_solver_t *s) {
+  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_HOST);
+}
+
+void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
+  s->beside = beside;
+}
+
+qk_status_t qk_solver_await(qk_solver_t *s) {
+  qk_status_t status = s->beside.begin ? s->beside.begin(s->beside.self) : QK_OK;
+  return status ? status : qk_solver_fetch(s);
+}
+
+qk_status_t qk_solver_store(qk_solver_t *s) {
+  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_DEVICE);
+}
+
+qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n) {
+  qk_comm_t *comm = s->dev->geom->comm;
+  if (qk_comm_size(comm) == 1) return QK_OK;
+  qk_status_t status = move_scalars(s, red, n, QK_COPY_TO_HOST);
+  if (!status) status = qk_comm_sum(comm, s->scalar_host + (red - s->scalar), 2 * n * s->nslot);
+  return status ? status : move_scalars(s, red, n, QK_COPY_TO_DEVICE);
+}
+
+qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2) {
+  qk_status_t status = move_scalars(s, s->scalar, 1, QK_COPY_TO_HOST);
+  if (!status && qk_comm_size(s->dev->geom->comm) > 1)
+    status = qk_comm_sum(s->dev->geom->comm, s->scalar_host, 2 * s->nslot);
+  if (status) return status;
+  for (int i = 0; i < s->nslot; i++) norm2[i] = s->scalar_host[2 * i];
+  return QK_OK;
+}
+
+qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
+  qk_status_t status =
+      qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {v}, .red = s->scalar});
+  return status ? status : qk_solver_norms(s, norm2);
+}
+
+qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device) {
+  const size_t at = ((size_t)s->nslot + (size_t)i) * 2;
+  s->scalar_host[at] = value;
+  s->scalar_host[at + 1] = 0;
+  *device = s->scalar + at;
+  return move_scalars(s, s->scalar + (size_t)s->nslot * 2, 1, QK_COPY_TO_DEVICE);
+}
+
+static qk_status_t upload(qk_solver_t *s, int at) {
+  size_t n = (size_t)s->nslot;
+  qk_status_t status = s->dev->ops->copy(s->dev->ctx, s->mask + at * n, s->mask_host + at * n, n,
+                                         QK_COPY_TO_DEVICE, 0);
+  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
+}
+
+const uint8_t *qk_solver_running_mask(const qk_solver_t *s) {
+  return s->mask;
+}
+
+qk_status_t qk_solver_set_running(qk_solver_t *s) {
+  for (int i = 0; i < s->nslot; i++) s->mask_host[i] = s->slot[i].state == QK_SLOT_RUNNING;
+  return upload(s, 0);
+}
+
+qk_status_t qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask, const uint8_t **device) {
+  memcpy(s->mask_host + s->nslot, mask, (size_t)s->nslot);
+  *device = s->mask + s->nslot;
+  return upload(s, 1);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params, qk_err_t *err) {
+  qk_solver_params_t *p = &s->params;
+  *p = *params;
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+    if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
+  if (!s->method)
+    return qk_fail(err, QK_BAD_ARGUMENT, "solver \"%s\": bicgstab, cg or gcr",
+                   p->method ? p->method : "");
+  if (p->nslot < 1 || p->nslot > QK_MAX_RHS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: 1 to %d", p->nslot, QK_MAX_RHS);
+  if (p->inner != QK_DOUBLE && p->inner != QK_SINGLE && p->inner != QK_HALF)
+    return qk_fail(err, QK_BAD_ARGUMENT, "inner precision %d: 0, 1 or 2", (int)p->inner);
+  if (!(p->reliable >= 0 && p->reliable < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "reliable = %g: between 0 and 1", p->reliable);
+  if (p->check < 0 || p->check > 1000)
+    return qk_fail(err, QK_BAD_ARGUMENT, "check = %d: 0 to 1000", p->check);
+  if (p->gcr_keep < 0 || p->gcr_keep > QK_GCR_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: 0 to %d", p->gcr_keep, QK_GCR_MAX);
+  const bool precond = p->precond.apply != NULL;
+  if (p->reliable == 0)
+    p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
+  if (p->check == 0) p->check = precond ? 1 : s->method->check;
+  if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
+  s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
+  p->method = s->method->name;
+  s->nslot = p->nslot;
+  s->check = p->check;
+  return QK_OK;
+}
+
+static qk_status_t create_recursion(qk_solver_t *s) {
+  void *device = NULL, *host = NULL;
+  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
+  s->mask = device;
+  if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, 2 * (size_t)s->nslot, &host);
+  s->mask_host = host;
+  if (!status) status = qk_solver_set_running(s);
+  if (!status) status = qk_solver_field(s, &s->r);
+  bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
+  if (!status)
+    status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
+  return status ? status : s->method->create(s);
+}
+
+qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                           bool system, qk_solver_t **solver, qk_err_t *err) {
+  qk_solver_t *s = qk_calloc(1, sizeof *s);
+  if (!s) return qk_fail(err, QK_NO_MEMORY, "no memory for the solver");
+  s->op = op;
+  s->work = work;
+  s->dev = op->dev;
+  qk_status_t status = take_params(s, params, err);
+  if (status) goto fail;
+  s->trace = qk_calloc((size_t)s->check * s->nslot, sizeof *s->trace);
+  status = s->trace ? QK_OK : QK_NO_MEMORY;
+  if (!status && system) status = qk_system_create(s);
+  if (!status) status = create_recursion(s);
+  status = qk_comm_agree(s->dev->geom->comm, status, err);
+  if (status) {
+    qk_fail(err, status, "%d slots of the %s solver: %s", s->nslot, s->method->name,
+            qk_status_text(status));
+    goto fail;
+  }
+  *solver = s;
+  return QK_OK;
+
+fail:
+  qk_solver_destroy(s);
+  return status;
+}
+
+qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
+                             qk_solver_t **solver, qk_err_t *err) {
+  return qk_solver_make(op, work, params, true, solver, err);
+}
+
+void qk_solver_destroy(qk_solver_t *s) {
+  if (!s) return;
+  const qk_ops_t *ops = s->dev->ops;
+  if (s->method) s->method->destroy(s);
+  if (s->scalar_host) ops->free_host(s->dev->ctx, s->scalar_host);
+  if (s->scalar) ops->free(s->dev->ctx, s->scalar);
+  qk_field_destroy(s->xi);
+  qk_field_destroy(s->r);
+  qk_system_destroy(s);
+  if (s->mask_host) ops->free_host(s->dev->ctx, s->mask_host);
+  if (s->mask) ops->free(s->dev->ctx, s->mask);
+  qk_free(s->trace);
+  qk_free(s);
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------------- */
+
+qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
+  return s->system[slot].b;
+}
+const qk_field_t *qk_solver_solution(qk_solver_t *s, int slot) {
+  return s->system[slot].x;
+}
+const qk_slot_t *qk_solver_slot(const qk_solver_t *s, int slot) {
+  return &s->slot[slot];
+}
+
+int qk_solver_running(const qk_solver_t *s) {
+  int n = 0;
+  for (int i = 0; i < s->nslot; i++) n += s->slot[i].state == QK_SLOT_RUNNING;
+  return n;
+}
+
+static double now_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status) {
+  s->slot[slot].state = QK_SLOT_ENDED;
+  s->slot[slot].status = status;
+  s->slot[slot].seconds = now_seconds() - s->w[slot].filled_at;
+}
+
+/* Slot i of the mask is reset; those with nothing to solve end here and leave the mask. norm2 in
+ * units of 2^(2 lifted). */
+static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const double *norm2,
+                       const int *lifted) {
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    qk_slot_t *slot = &s->slot[i];
+    qk_slot_work_t *w = &s->w[i];
+    double norm = sqrt(norm2[i]);
+    *w = (qk_slot_work_t){.filled_at = now_seconds(), .history_stride = 1};
+    slot->state = QK_SLOT_RUNNING;
+    slot->status = QK_OK;
+    slot->iterations = slot->applications = 0;
+    slot->nhistory = 0;
+    slot->seconds = 0;
+    slot->norm_b = ldexp(norm, lifted[i]);
+    if (!isfinite(slot->norm_b)) slot->norm_b = NAN;
+    slot->residual = 1;
+    if (slot->why.code == QK_OK && norm > 0) {
+      int e;
+      frexp(norm, &e);
+      w->lifted = lifted[i];
+      w->exponent = lifted[i] + e;
+      if (abs(w->exponent) <= 20) w->exponent = 0; /* usual sources stay as they are */
+      w->norm_b = ldexp(norm, w->lifted - w->exponent);
+      continue;
+    }
+    empty[i] = 1;
+    mask[i] = 0;
+    slot->residual = norm == 0 ? 0 : NAN;
+    qk_solver_end_slot(s, i, slot->why.code);
+  }
+}
+
+qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask) {
+  const uint8_t *on;
+  if (s->method->clear) return s->method->clear(s, mask);
+  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
+  return status ? status
+                : qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
+}
+
+static qk_status_t begin_slots(qk_solver_t *s, const uint8_t *mask) {
+  double norm2[QK_MAX_RHS];
+  qk_status_t status = qk_system_begin(s, mask, norm2);
+  if (!status) status = qk_solver_clear_correction(s, mask);
+  if (status) return status;
+  for (int i = 0; i < s->nslot; i++) {
+    if (!mask[i]) continue;
+    qk_slot_work_t *w = &s->w[i];
+    w->best = w->lowest = sqrt(norm2[i]);
+    w->target = 0.9 * s->slot[i].tol * w->norm_b / s->op->diag_scale;
+  }
+  return s->method->start(s, mask);
+}
+
+qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const double *tol,
+                                const int64_t *max_iter) {
+  uint8_t mask[QK_MAX_RHS] = {0}, empty[QK_MAX_RHS] = {0};
+  for (int i = 0; i < n; i++) {
+    int k = slot[i];
+    if (k < 0 || k >= s->nslot || s->slot[k].state != QK_SLOT_FREE || mask[k] || !(tol[i] > 0) ||
+        max_iter[i] < 1)
+      return QK_BAD_ARGUMENT;
+    mask[k] = 1;
+  }
+  double norm2[QK_MAX_RHS];
+  int lifted[QK_MAX_RHS] = {0};
+  if (s->failed) return s->failed;
+  for (int i = 0; i < n; i++) {
+    s->slot[slot[i]].tol = tol[i];
+    s->slot[slot[i]].max_iter = max_iter[i];
+    s->slot[slot[i]].why = (qk_err_t){0};
+  }
+  qk_status_t status = qk_system_measure(s, mask, norm2, lifted);
+  if (status) return status;
+  take_slots(s, mask, empty, norm2, lifted);
+  if (memchr(empty, 1, sizeof empty)) status = qk_system_clear(s, empty);
+  if (!status && memchr(mask, 1, sizeof mask)) status = begin_slots(s, mask);
+  return status ? status : qk_solver_set_running(s);
+}
+
+qk_status_t qk_solver_fill(qk_solver_t *s, int slot, double tol, int64_t max_iter) {
+  return qk_solver_fill_many(s, &slot, 1, &tol, &max_iter);
+}
+
+void qk_solver_cancel(qk_solver_t *s, int slot) {
+  if (s->failed || slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_RUNNING) return;
+  uint8_t mask[QK_MAX_RHS] = {0};
+  qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
+  mask[slot] = 1;
+  otherwise[slot] = QK_CANCELLED;
+  s->failed = qk_solver_finish(s, mask, otherwise);
+  qk_solver_end_slot(s, slot, QK_CANCELLED);
+  if (!s->failed) s->failed = qk_solver_set_running(s);
+}
+
+void qk_solver_clear(qk_solver_t *s, int slot) {
+  if (slot >= 0 && slot < s->nslot && s->slot[slot].state == QK_SLOT_ENDED)
+    s->slot[slot].state = QK_SLOT_FREE;
+}

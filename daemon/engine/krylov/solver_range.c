@@ -1,0 +1,110 @@
+/*
+ * solver_range.c: sources and solutions near the ends of what a double holds.
+ *
+ * |b|^2 under- and overflows where b does not. A source like that is multiplied by the power of two
+ * that makes its largest number about 1 before anything is computed, and the solution by its
+ * inverse. What such a solution would lose in double is refused before it is solved, or where it is
+ * known.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "daemon/engine/krylov/solver_impl.h"
+#include "daemon/engine/lattice/extent.h"
+
+/* |b|^2 between these has lost nothing, and neither has any square of x or r that matters. */
+static const double least_norm2 = 0x1p-900, most_norm2 = 0x1p900;
+/* Powers of two that a double holds; those of larger exponents are two factors. */
+enum { MOST_EXPONENT = 1000 };
+
+static const double one[4][4][2] = {
+    {{1, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {0, 0}, {1, 0}}, {{0, 0}, {0, 0}, {0, 0}, {1, 0}}};
+
+static bool is_usual(double norm2) {
+  return norm2 >= least_norm2 && norm2 <= most_norm2;
+}
+
+static qk_status_t multiply(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
+  const double *factor;
+  if (exponent == 0) return QK_OK;
+  qk_status_t status = qk_solver_factor(s, i, ldexp(1, exponent), &factor);
+  return status ? status
+                : qk_solver_blas(s, QK_BLAS_SCALE, &(qk_blas_args_t){.f = {f->v}, .c = {factor}});
+}
+
+qk_status_t qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
+  int first = exponent;
+  if (first > MOST_EXPONENT) first = MOST_EXPONENT;
+  if (first < -MOST_EXPONENT) first = -MOST_EXPONENT;
+  qk_status_t status = multiply(s, i, f, first);
+  return status ? status : multiply(s, i, f, exponent - first);
+}
+
+/* Why a source of finite numbers cannot be solved for. */
+static void judge(qk_solver_t *s, int i, const qk_extent_t *extent) {
+  qk_slot_t *slot = &s->slot[i];
+  const double norm = extent->largest * extent->norm;
+  char place[QK_EXTENT_PLACE];
+  qk_extent_place(s->dev->geom, extent, place);
+  if (!isfinite(norm))
+    qk_fail(&slot->why, QK_BAD_ARGUMENT,
+            "the source is too large: its norm is over %.3g, and %.3g stands at %s; scale it down",
+            DBL_MAX, extent->largest, place);
+  else if (extent->largest > 0 && norm * slot->tol < DBL_MIN)
+    qk_fail(&slot->why, QK_BAD_ARGUMENT,
+            "the source is too small: its norm is %.3g, its largest number %.3g at %s; with the "
+            "tolerance %.3g a solution in double needs a norm of %.3g; scale it up",
+            norm, extent->largest, place, slot->tol, DBL_MIN / slot->tol);
+}
+
+/* An unusual source, by its numbers. */
+static qk_status_t lift(qk_solver_t *s, int i, double *norm2, int *exponent) {
+  qk_extent_t extent;
+  char place[QK_EXTENT_PLACE];
+  qk_status_t status = qk_extent_find(s->work, s->system[i].b, one, 1, &extent);
+  if (status) return status;
+  *norm2 = extent.finite ? 0 : NAN;
+  if (!extent.finite) {
+    qk_extent_place(s->dev->geom, &extent, place);
+    qk_fail(&s->slot[i].why, QK_NAN_INPUT, "the source is NaN or Inf at %s", place);
+    return QK_OK;
+  }
+  if (extent.largest == 0) return QK_OK;
+  judge(s, i, &extent);
+  frexp(extent.largest, exponent);
+  return qk_system_scale(s, i, s->system[i].b, -*exponent);
+}
+
+qk_status_t qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent) {
+  uint8_t again[QK_MAX_RHS] = {0};
+  double lifted[QK_MAX_RHS];
+  bool any = false;
+  qk_status_t status = qk_system_source_norms(s, mask, norm2);
+  for (int i = 0; i < s->nslot && !status; i++) {
+    if (!mask[i] || is_usual(norm2[i])) continue;
+    status = lift(s, i, &norm2[i], &exponent[i]);
+    again[i] = exponent[i] != 0;
+    any = any || again[i];
+  }
+  if (status || !any) return status;
+  status = qk_system_source_norms(s, again, lifted);
+  for (int i = 0; i < s->nslot && !status; i++)
+    if (again[i]) norm2[i] = lifted[i];
+  return status;
+}
+
+qk_status_t qk_system_rescale(qk_solver_t *s, int i) {
+  const qk_field_t *x = s->system[i].x;
+  qk_extent_t extent;
+  char place[QK_EXTENT_PLACE];
+  qk_status_t status = qk_system_scale(s, i, x, s->w[i].exponent);
+  /* |x| > 2^400 |b| is beyond what any residual tells */
+  if (status || s->w[i].exponent < 600) return status;
+  status = qk_extent_find(s->work, x, one, 1, &extent);
+  if (status || (extent.finite && isfinite(extent.largest * extent.norm))) return status;
+  qk_extent_place(s->dev->geom, &extent, place);
+  qk_fail(&s->slot[i].why, QK_BAD_ARGUMENT,
+          "the source is too large: the solution is over %.3g at %s; scale it down", DBL_MAX,
+          place);
+  return QK_OK;
+}

@@ -1,0 +1,174 @@
+/*
+ * What happens to slots at check points: the recursion's word is weighed, solution and residual are
+ * brought up to date in double where it is time, and slots end. All thresholds compare numbers of one
+ * slot with each other.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "daemon/engine/krylov/solver_impl.h"
+
+enum {
+  MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
+  PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
+};
+static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
+static const double disbelief = 10;   /* true |r| over that of the recursion that ends its use */
+/* What is left of the residual by a recomputation that counts as a gain; by one that only ends a run of preconditioned
+ * iterations: as slow as a setup may be that passes its checks. */
+static const double gain = 0.5, gain_of_run = 0.95;
+
+/* What a check point has decided. All masks are [nslot]. */
+typedef struct plan {
+  uint8_t act[QK_MAX_RHS];   /* r is computed anew */
+  uint8_t add[QK_MAX_RHS];   /* with xi added to the solution, not dropped */
+  uint8_t fresh[QK_MAX_RHS]; /* and the recursion starts from it */
+  uint8_t due[QK_MAX_RHS];   /* for no other reason than that it is time */
+  uint8_t done[QK_MAX_RHS];  /* perhaps the end */
+} plan_t;
+
+static bool any(const uint8_t *mask) {
+  return memchr(mask, 1, QK_MAX_RHS) != NULL;
+}
+
+static void record(qk_solver_t *s, int i, double r) {
+  qk_slot_t *slot = &s->slot[i];
+  qk_slot_work_t *w = &s->w[i];
+  const int capacity = (int)(sizeof slot->history / sizeof *slot->history);
+  slot->residual = (isfinite(r) ? r : w->best) * s->op->diag_scale / w->norm_b;
+  if (w->checks++ % w->history_stride) return;
+  if (slot->nhistory == capacity) {
+    for (int k = 0; k < capacity / 2; k++) slot->history[k] = slot->history[2 * k];
+    slot->nhistory = capacity / 2;
+    w->history_stride *= 2;
+  }
+  slot->history[slot->nhistory++] = (float)slot->residual;
+}
+
+static void judge(qk_solver_t *s, int i, plan_t *plan) {
+  qk_slot_t *slot = &s->slot[i];
+  qk_slot_work_t *w = &s->w[i];
+  int64_t first = slot->iterations + 1;
+  for (int k = 0; k < s->check; k++) {
+    double r = sqrt(s->trace[k * s->nslot + i]);
+    if (r < 0.99 * w->lowest) {
+      w->lowest = r;
+      w->lowest_at = first + k;
+    }
+  }
+  double r = sqrt(s->trace[(s->check - 1) * s->nslot + i]);
+  slot->iterations += s->check;
+  slot->applications +=
+      s->check * (s->method->applications_per_iteration + s->params.precond.applications);
+  record(s, i, r);
+  w->said = r;
+
+  bool lost = !(r <= divergence * w->best);
+  bool reached = r <= w->target || r <= s->params.reliable * w->best;
+  bool stuck = slot->iterations - w->lowest_at >= PATIENCE;
+  bool old = s->params.inner != QK_DOUBLE && slot->iterations - w->recomputed_at >= s->refresh &&
+             r < w->best;
+  if (lost || (s->broken[i] && !reached)) w->breakdown = true;
+  plan->act[i] =
+      lost || reached || s->broken[i] || stuck || old || slot->iterations >= slot->max_iter;
+  plan->due[i] = old && !(lost || reached || s->broken[i] || stuck);
+  plan->add[i] = plan->act[i] && !lost;
+  plan->fresh[i] = plan->act[i] && (lost || s->broken[i] || (stuck && !reached));
+}
+
+/* Brings the books of a slot up to date after r was recomputed. */
+static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan_t *plan) {
+  qk_slot_t *slot = &s->slot[i];
+  qk_slot_work_t *w = &s->w[i];
+  const bool paid = s->params.precond.apply != NULL; /* an update is a whole run then */
+  const bool gained =
+      update->taken && update->norm < (paid && plan->due[i] ? gain_of_run : gain) * w->best;
+  slot->applications += (plan->add[i] && !update->taken ? 2 : 1) + (s->params.deflation ? 2 : 0);
+  if (gained)
+    w->stalls = 0;
+  else if (!update->taken || !plan->due[i] || paid)
+    w->stalls++;
+  if (gained) w->breakdown = false;
+  if (update->taken) w->best = update->norm;
+  w->lowest = w->best;
+  w->lowest_at = w->recomputed_at = slot->iterations;
+}
+
+/* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
+static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
+  qk_update_t update[QK_MAX_RHS];
+  qk_status_t status = qk_solver_gather(s, plan->add);
+  if (!status) status = qk_system_update(s, plan->act, plan->add, update);
+  for (int i = 0; i < s->nslot && !status; i++) {
+    if (!plan->act[i]) continue;
+    if (update[i].rejected || update[i].norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
+    account(s, i, &update[i], plan);
+  }
+  return status ? status : qk_solver_clear_correction(s, plan->act);
+}
+
+qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
+  double norm2[QK_MAX_RHS];
+  qk_status_t status = qk_system_reconstruct(s, mask, norm2);
+  for (int i = 0; i < s->nslot && !status; i++) {
+    if (!mask[i]) continue;
+    qk_slot_t *slot = &s->slot[i];
+    qk_slot_work_t *w = &s->w[i];
+    slot->applications++;
+    slot->residual = sqrt(norm2[i]) / w->norm_b;
+    const bool good = slot->residual <= slot->tol;
+    if (!good && !otherwise[i] && isfinite(slot->residual)) {
+      w->target = 0.9 * w->best * slot->tol / slot->residual;
+      continue;
+    }
+    status = qk_system_rescale(s, i);
+    qk_solver_end_slot(s, i,
+                       slot->why.code ? slot->why.code
+                       : good         ? QK_OK
+                       : otherwise[i] ? otherwise[i]
+                                      : QK_BREAKDOWN);
+  }
+  return status;
+}
+
+/* Slots that have reached their target, or must end without. */
+static qk_status_t end_slots(qk_solver_t *s, plan_t *plan) {
+  qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
+  for (int i = 0; i < s->nslot; i++) {
+    if (!plan->act[i]) continue;
+    const qk_slot_work_t *w = &s->w[i];
+    if (w->stalls >= MAX_STALLS)
+      otherwise[i] = w->breakdown ? QK_BREAKDOWN : QK_NOT_CONVERGED;
+    else if (s->slot[i].iterations >= s->slot[i].max_iter)
+      otherwise[i] = QK_NOT_CONVERGED;
+    plan->done[i] = otherwise[i] || w->best <= w->target;
+  }
+  return any(plan->done) ? qk_solver_finish(s, plan->done, otherwise) : QK_OK;
+}
+
+/* Tells the method which of the slots that go on have a new r. */
+static qk_status_t resume(qk_solver_t *s, const plan_t *plan) {
+  uint8_t fresh[QK_MAX_RHS] = {0}, replaced[QK_MAX_RHS] = {0};
+  for (int i = 0; i < s->nslot; i++) {
+    if (!plan->act[i] || s->slot[i].state != QK_SLOT_RUNNING) continue;
+    fresh[i] = plan->fresh[i];
+    replaced[i] = !plan->fresh[i];
+  }
+  qk_status_t status = any(replaced) ? s->method->replaced(s, replaced) : QK_OK;
+  if (!status && any(fresh)) status = s->method->start(s, fresh);
+  return status;
+}
+
+qk_status_t qk_solver_step(qk_solver_t *s) {
+  plan_t plan = {0};
+  if (s->failed || qk_solver_running(s) == 0) return s->failed;
+  qk_status_t status = s->method->iterate(s);
+  if (status) return status;
+  for (int i = 0; i < s->nslot; i++)
+    if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, &plan);
+  if (!any(plan.act)) return QK_OK;
+  status = recompute(s, &plan);
+  if (!status) status = end_slots(s, &plan);
+  if (!status) status = resume(s, &plan);
+  return status ? status : qk_solver_set_running(s);
+}

@@ -1,0 +1,124 @@
+#include "daemon/engine/lattice/extent.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { REALS = 24, PIECE_SITES = 4096 };
+
+/* What the numbers so far are: the sum of squares is in units of the largest one. */
+typedef struct tally {
+  bool finite;
+  double largest, squares;
+  int64_t at; /* < 0: none */
+} tally_t;
+
+/* The number of the first real of local site n, which counts in wire order. */
+static int64_t number_of(const qk_lattice_t *lat, int64_t n) {
+  int64_t site = 0, x[4];
+  for (int mu = 0; mu < 4; mu++) {
+    x[mu] = lat->offset[mu] + n % lat->l[mu];
+    n /= lat->l[mu];
+  }
+  for (int mu = 3; mu >= 0; mu--) site = site * lat->global[mu] + x[mu];
+  return site * REALS;
+}
+
+static void count_finite(tally_t *t, double size, int64_t at) {
+  if (size > t->largest) {
+    const double ratio = t->largest / size;
+    t->squares = 1 + t->squares * ratio * ratio;
+    t->largest = size;
+    t->at = at;
+  } else if (size > 0) {
+    const double ratio = size / t->largest;
+    t->squares += ratio * ratio;
+    if (size == t->largest && at < t->at) t->at = at;
+  }
+}
+
+static void count_sites(tally_t *t, const qk_lattice_t *lat, const double *v, int64_t first,
+                        int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t number = number_of(lat, first + i);
+    for (int c = 0; c < REALS; c++) {
+      const double size = fabs(v[i * REALS + c]);
+      if (!isfinite(size)) {
+        if (t->finite || number + c < t->at) t->at = number + c;
+        t->finite = false;
+      } else if (t->finite) {
+        count_finite(t, size, number + c);
+      }
+    }
+  }
+}
+
+static qk_status_t count_column(const qk_device_t *dev, const double *wire, double *host,
+                                tally_t *t) {
+  const int64_t volume = dev->geom->local_volume;
+  qk_status_t status = QK_OK;
+  for (int64_t at = 0; at < volume && status == QK_OK; at += PIECE_SITES) {
+    const int64_t n = volume - at < PIECE_SITES ? volume - at : PIECE_SITES;
+    status = dev->ops->copy(dev->ctx, host, (void *)(wire + at * REALS),
+                            (size_t)n * REALS * sizeof *wire, QK_COPY_TO_HOST, 0);
+    if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+    if (status == QK_OK) count_sites(t, &dev->geom->lat, host, at, n);
+  }
+  return status;
+}
+
+/* All ranks know of all numbers. */
+static qk_status_t agree(qk_comm_t *comm, tally_t *t) {
+  double most[2] = {t->finite ? 0 : 1, t->largest}, at = -INFINITY;
+  qk_status_t status = qk_comm_max(comm, most, 2);
+  if (status != QK_OK) return status;
+  const bool finite = most[0] == 0;
+  if (t->at >= 0 && (finite ? t->largest == most[1] : !t->finite)) at = -(double)t->at;
+  const double ratio = most[1] > 0 ? t->largest / most[1] : 0;
+  t->squares *= ratio * ratio;
+  t->finite = finite;
+  t->largest = most[1];
+  status = qk_comm_max(comm, &at, 1);
+  if (status == QK_OK) status = qk_comm_sum(comm, &t->squares, 1);
+  t->at = isfinite(at) ? (int64_t)-at : 0;
+  return status;
+}
+
+qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const double matrix[4][4][2],
+                           double factor, qk_extent_t *extent) {
+  const qk_device_t *dev = field->dev;
+  tally_t t = {.finite = true, .at = -1};
+  qk_field_t *wire;
+  void *host = NULL;
+  qk_status_t status = qk_work_reserve(work, QK_DOUBLE, 1, QK_FULL, &wire);
+  if (status != QK_OK) return status;
+  qk_column_args_t args = {.lat = dev->geom->lat,
+                           .field = field->v,
+                           .n = 1,
+                           .is_double = 1,
+                           .wire = {wire->v.data},
+                           .factor = factor};
+  memcpy(args.basis, matrix, sizeof args.basis);
+  status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
+  if (status == QK_OK) status = dev->ops->column_export(dev->ctx, &args);
+  if (status == QK_OK) status = count_column(dev, wire->v.data, host, &t);
+  if (host != NULL) dev->ops->free_host(dev->ctx, host);
+  qk_work_release(work, wire);
+  if (status == QK_OK) status = agree(dev->geom->comm, &t);
+  if (status == QK_OK)
+    *extent = (qk_extent_t){
+        .finite = t.finite, .largest = t.largest, .norm = sqrt(t.squares), .at = t.at};
+  return status;
+}
+
+void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]) {
+  int64_t site = extent->at / REALS;
+  const int component = (int)(extent->at % REALS) / 2;
+  int x[4];
+  for (int mu = 0; mu < 4; mu++) {
+    x[mu] = (int)(site % geom->global[mu]);
+    site /= geom->global[mu];
+  }
+  snprintf(text, QK_EXTENT_PLACE, "x y z t = %d %d %d %d, spin %d, colour %d", x[0], x[1], x[2],
+           x[3], component / 3, component % 3);
+}

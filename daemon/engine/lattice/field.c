@@ -1,0 +1,91 @@
+#include "daemon/engine/lattice/field.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+qk_status_t qk_device_explain(const qk_device_t *dev, qk_status_t status, qk_err_t *err) {
+  bool told = err->text[0] != '\0' && strcmp(err->text, qk_status_text(status)) != 0;
+  if (status == QK_OK || told) return status;
+  bool device = dev->ctx != NULL && (status == QK_DEVICE_MEMORY || status == QK_DEVICE_ERROR);
+  const char *words = device ? dev->ops->last_error(dev->ctx) : "";
+  *err = (qk_err_t){0};
+  return qk_fail(err, status, "%s", words[0] != '\0' ? words : qk_status_text(status));
+}
+
+static size_t real_bytes(qk_prec_t prec) {
+  return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
+}
+
+static int64_t tile_count(int ntile, int64_t nsites) {
+  return ntile ? nsites * ntile : nsites / QK_TILE;
+}
+
+size_t qk_spinor_data_bytes(const qk_spinor_t *v) {
+  return (size_t)tile_count(v->ntile, v->nsites) * QK_TILE * 2 * (size_t)v->ncomp *
+         real_bytes(v->prec);
+}
+
+size_t qk_spinor_bytes(const qk_spinor_t *v) {
+  size_t scales = (size_t)tile_count(v->ntile, v->nsites) * QK_TILE * sizeof(float);
+  return qk_spinor_data_bytes(v) + (v->prec == QK_HALF ? scales : 0);
+}
+
+void qk_spinor_place(qk_spinor_t *v, void *memory) {
+  v->data = memory;
+  v->scale = v->prec == QK_HALF ? (float *)((char *)memory + qk_spinor_data_bytes(v)) : NULL;
+}
+
+static qk_spinor_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  return (qk_spinor_t){.prec = prec,
+                       .subset = subset,
+                       .ncomp = geom->ncomp,
+                       .nrhs = nrhs,
+                       .ntile = nrhs == 1 ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
+                       .nsites = subset == QK_FULL ? 2 * (int64_t)geom->lat.vcb : geom->lat.vcb};
+}
+
+size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  qk_spinor_t v = shape_of(geom, prec, nrhs, subset);
+  return qk_spinor_bytes(&v);
+}
+
+qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                            qk_field_t **field) {
+  qk_field_t *f = qk_malloc(sizeof *f);
+  if (!f) return QK_NO_MEMORY;
+  void *memory = NULL;
+  *f = (qk_field_t){.dev = dev, .v = shape_of(dev->geom, prec, nrhs, subset)};
+  f->bytes = qk_spinor_bytes(&f->v);
+  qk_status_t status = dev->ops->alloc(dev->ctx, f->bytes, &memory);
+  if (status) goto fail_alloc;
+  status = dev->ops->zero(dev->ctx, memory, f->bytes, 0);
+  if (status) goto fail_zero;
+  qk_spinor_place(&f->v, memory);
+  *field = f;
+  return QK_OK;
+
+fail_zero:
+  dev->ops->free(dev->ctx, memory);
+fail_alloc:
+  qk_free(f);
+  return status;
+}
+
+void qk_field_destroy(qk_field_t *field) {
+  if (!field) return;
+  field->dev->ops->free(field->dev->ctx, field->v.data);
+  qk_free(field);
+}
+
+qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity) {
+  qk_spinor_t v = field->v;
+  if (v.subset != QK_FULL) return v;
+  v.subset = parity;
+  v.nsites /= 2;
+  if (parity == QK_ODD) {
+    v.data = (char *)v.data + qk_spinor_data_bytes(&v);
+    if (v.scale) v.scale += tile_count(v.ntile, v.nsites) * QK_TILE;
+  }
+  return v;
+}

@@ -1,0 +1,59 @@
+/*
+ * field.h: block spinor fields on a device, and the stack that work fields are taken from.
+ *
+ * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the handle.
+ * Layout: cuda/types.h. Fields of one engine live on one device; not thread-safe; not collective.
+ */
+#ifndef QK_ENGINE_FIELD_H
+#define QK_ENGINE_FIELD_H
+
+#include <stdbool.h>
+
+#include "cuda/ops.h"
+#include "daemon/engine/lattice/geom.h"
+
+/* The device and the lattice that everything in an engine stands on. Borrowed by all below it. */
+typedef struct qk_device {
+  const qk_ops_t *ops;
+  qk_ops_ctx_t *ctx;
+  const qk_geom_t *geom;
+} qk_device_t;
+
+/* Puts words to a status that came without, or with its general sentence alone: those of the device
+ * where it has any (ctx may be NULL). Returns status. */
+qk_status_t qk_device_explain(const qk_device_t *dev, qk_status_t status, qk_err_t *err);
+
+typedef struct qk_field {
+  const qk_device_t *dev;
+  qk_spinor_t v;
+  size_t bytes;
+} qk_field_t;
+
+/* nrhs 1..QK_MAX_RHS. All lanes are zero. Errors: QK_DEVICE_MEMORY. */
+qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                            qk_field_t **field);
+void qk_field_destroy(qk_field_t *field); /* NULL-safe */
+size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset);
+
+/* Bytes of the tiles of `v` (shape members set), alone or with the scales of half precision behind
+ * them; and the pointers of v into memory of qk_spinor_bytes. */
+size_t qk_spinor_data_bytes(const qk_spinor_t *v);
+size_t qk_spinor_bytes(const qk_spinor_t *v);
+void qk_spinor_place(qk_spinor_t *v, void *memory);
+
+/* The even or odd half of a full field; of a half field, itself. */
+qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
+
+/* Work fields: reserve and release in stack order. A released field keeps its memory for the next
+ * reserve of the same kind, so nothing is allocated inside an iteration. Contents undefined. */
+typedef struct qk_work qk_work_t;
+qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work);
+void qk_work_destroy(qk_work_t *work); /* all fields must be released */
+qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                            qk_field_t **field);
+void qk_work_release(qk_work_t *work, qk_field_t *field);
+/* Whether no field is reserved: the next ones are those that were reserved from here the last time. */
+bool qk_work_idle(const qk_work_t *work);
+void qk_work_trim(qk_work_t *work); /* gives back the memory of released fields */
+
+#endif

@@ -1,0 +1,59 @@
+#include "daemon/engine/lattice/launch.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool qk_launch_by_mpi(void) {
+  static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (getenv(variables[i]) != NULL) return true;
+  return false;
+}
+
+qk_status_t qk_launch_comm(const char *kind, int *argc, char ***argv, qk_comm_t **comm,
+                           qk_err_t *err) {
+  bool mpi = strcmp(kind, "mpi") == 0 || (strcmp(kind, "auto") == 0 && qk_launch_by_mpi());
+  return mpi ? qk_comm_mpi_create(argc, argv, comm, err) : qk_comm_self_create(comm, err);
+}
+
+void qk_launch_threads(const qk_comm_t *comm) {
+  if (getenv("OMP_NUM_THREADS") != NULL) return;
+  int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / qk_comm_local_size(comm);
+  int bound = omp_get_num_procs();
+  if (share < 1) share = 1;
+  omp_set_num_threads(share < bound ? share : bound);
+}
+
+static qk_status_t same_kind(qk_comm_t *comm, bool cpu, qk_err_t *err) {
+  double cpus = cpu;
+  int size = qk_comm_size(comm);
+  qk_status_t status = qk_comm_sum(comm, &cpus, 1);
+  if (status != QK_OK) return qk_fail(err, status, "the ranks could not compare devices");
+  if (cpus == 0 || cpus == size) return QK_OK;
+  return qk_fail(err, QK_NO_DEVICE,
+                 "only %d of %d ranks have a GPU: name the backend, or start fewer ranks",
+                 size - (int)cpus, size);
+}
+
+qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_ops_t **ops,
+                             qk_ops_ctx_t **ctx, qk_err_t *err) {
+  const qk_ops_t *found = qk_ops_by_name(backend);
+  qk_ops_ctx_t *opened = NULL;
+  qk_status_t status = QK_OK;
+  if (found == NULL) {
+    status = qk_fail(err, QK_NO_DEVICE, "backend '%s' is not there", backend);
+  } else {
+    status = found->open(qk_comm_local_rank(comm), &opened, err);
+  }
+  status = qk_comm_agree(comm, status, err);
+  if (status == QK_OK) status = same_kind(comm, strcmp(found->name, "cpu") == 0, err);
+  if (status != QK_OK) {
+    if (opened != NULL) found->close(opened);
+    return status;
+  }
+  *ops = found;
+  *ctx = opened;
+  return QK_OK;
+}

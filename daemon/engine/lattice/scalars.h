@@ -1,0 +1,38 @@
+/*
+ * scalars.h: scalars of an algorithm over a block: complex doubles [n][nrhs][2] on the device, with a mirror on
+ * the host.
+ *
+ * Work on queue 0. sum is collective and waits where there are several ranks; fill waits. Errors:
+ * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
+ */
+#ifndef QK_ENGINE_SCALARS_H
+#define QK_ENGINE_SCALARS_H
+
+#include "daemon/engine/lattice/field.h"
+
+typedef struct qk_scalars {
+  const qk_device_t *dev;
+  int n, nrhs;
+  double *device, *host;
+} qk_scalars_t;
+
+/* All zero. `s` may be handed to fini whatever comes out. */
+qk_status_t qk_scalars_init(qk_scalars_t *s, const qk_device_t *dev, int n, int nrhs);
+void qk_scalars_fini(qk_scalars_t *s);
+
+static inline double *qk_scalars_at(const qk_scalars_t *s, int k) {
+  return s->device + (size_t)k * (size_t)s->nrhs * 2;
+}
+/* Element of the mirror: [0] real, [1] imaginary part. */
+static inline double *qk_scalars_host(const qk_scalars_t *s, int k, int rhs) {
+  return s->host + ((size_t)k * (size_t)s->nrhs + (size_t)rhs) * 2;
+}
+
+/* Scalar k becomes `value` for every RHS. */
+qk_status_t qk_scalars_fill(qk_scalars_t *s, int k, double value);
+/* Scalars k .. k+n-1 become sums over the ranks. */
+qk_status_t qk_scalars_sum(qk_scalars_t *s, int k, int n);
+/* Scalars k .. k+n-1 to the mirror. Waits. */
+qk_status_t qk_scalars_fetch(qk_scalars_t *s, int k, int n);
+
+#endif

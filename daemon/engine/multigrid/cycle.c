@@ -1,0 +1,213 @@
+#include "daemon/engine/multigrid/cycle.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/multigrid/cycle_impl.h"
+
+static double now_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const qk_device_t *device(const qk_cycle_t *c) {
+  return &c->mg->level[0].dev;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------- */
+
+static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
+  qk_cycle_level_t *v = &c->level[l];
+  v->params = &c->mg->params.level[l];
+  v->mg = &c->mg->level[l];
+  v->prec = l == 0 ? v->params->smoother_prec : QK_SINGLE;
+  const qk_device_t *dev = &v->mg->dev;
+  qk_status_t status = QK_OK;
+  if (l > 0) {
+    if (v->params->tol > 0) {
+      void *running = NULL, *host = NULL;
+      status = dev->ops->alloc(dev->ctx, (size_t)c->nrhs, &running);
+      v->running = running;
+      if (!status) status = dev->ops->alloc_host(dev->ctx, (size_t)c->nrhs, &host);
+      v->running_host = host;
+    }
+    if (!status) status = qk_scalars_init(&v->scalars, dev, QK_CYCLE_SCALARS, c->nrhs);
+    status = qk_comm_agree(dev->geom->comm, status, err);
+  }
+  if (status || l == c->nlevel - 1) return status;
+  return qk_smoother_create(v->mg->op, v->mg->work, &v->params->smoother, v->prec, c->nrhs,
+                            &v->smoother, err);
+}
+
+static void count(const qk_cycle_t *c, int64_t n[3]) {
+  memcpy(n, c->mg->level[0].op->applications, 3 * sizeof *n);
+}
+
+/* An application to nothing, which reserves all that later ones work with, and counts what they apply. */
+static qk_status_t warm_up(qk_cycle_t *c) {
+  int64_t before[3], after[3];
+  count(c, before);
+  qk_status_t status = qk_cycle_precondition(c, 0, c->out, c->in);
+  count(c, after);
+  for (int p = 0; p < 3; p++) {
+    c->applications[p] = after[p] - before[p];
+    c->mg->level[0].op->applications[p] = before[p];
+  }
+  return status ? status : device(c)->ops->queue_sync(device(c)->ctx, 0);
+}
+
+static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
+  const qk_device_t *dev = device(c);
+  qk_status_t status = QK_OK;
+  c->graphs = !c->mg->params.no_graphs && qk_comm_size(dev->geom->comm) == 1;
+  for (int l = 0; l < c->nlevel && !status; l++) {
+    status = create_level(c, l, err);
+    if (c->level[l].running) c->graphs = false;
+  }
+  if (status) return status;
+  if (c->mg->deflation) status = qk_deflation_prepare(c->mg->deflation, c->nrhs);
+  if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
+  if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->out);
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  return status ? status : qk_comm_agree(dev->geom->comm, warm_up(c), err);
+}
+
+qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **cycle,
+                            qk_err_t *err) {
+  const qk_device_t *dev = &mg->level[0].dev;
+  if (nrhs < 1 || nrhs > QK_MAX_RHS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "cycle for %d right-hand sides: 1 .. %d", nrhs,
+                   QK_MAX_RHS);
+  qk_cycle_t *c = qk_calloc(1, sizeof *c);
+  if (!c) return qk_fail(err, QK_NO_MEMORY, "no memory for a cycle");
+  c->mg = mg;
+  c->prec = prec;
+  c->nrhs = nrhs;
+  c->nlevel = mg->nlevel;
+  int64_t before = dev->ops->allocated(dev->ctx);
+  qk_status_t status = create(c, err);
+  c->bytes = dev->ops->allocated(dev->ctx) - before;
+  if (!status) {
+    *cycle = c;
+    return QK_OK;
+  }
+  qk_cycle_destroy(c);
+  return qk_fail(err, status, "cycle for %d right-hand sides: %s", nrhs, qk_status_text(status));
+}
+
+void qk_cycle_destroy(qk_cycle_t *c) {
+  if (!c) return;
+  const qk_device_t *dev = device(c);
+  dev->ops->graph_destroy(dev->ctx, c->graph);
+  qk_field_destroy(c->out);
+  qk_field_destroy(c->in);
+  for (int l = c->nlevel - 1; l >= 0; l--) {
+    qk_cycle_level_t *v = &c->level[l];
+    qk_smoother_destroy(v->smoother);
+    qk_scalars_fini(&v->scalars);
+    if (v->running_host) dev->ops->free_host(dev->ctx, v->running_host);
+    if (v->running) dev->ops->free(dev->ctx, v->running);
+  }
+  qk_free(c);
+}
+
+int64_t qk_cycle_bytes(const qk_cycle_t *c) {
+  return c->bytes;
+}
+
+/* ---- time -------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_cycle_enter(qk_cycle_t *c, int l) {
+  if (!c->timed) return QK_OK;
+  qk_status_t status = device(c)->ops->queue_sync(device(c)->ctx, 0);
+  double now = now_seconds();
+  c->seconds[c->now] += now - c->since;
+  c->since = now;
+  c->now = l;
+  return status;
+}
+
+static qk_status_t start_clock(qk_cycle_t *c) {
+  qk_status_t status = device(c)->ops->queue_sync(device(c)->ctx, 0);
+  c->since = now_seconds();
+  c->now = 0;
+  return status;
+}
+
+void qk_cycle_time(qk_cycle_t *c, bool on, double seconds[QK_MG_LEVELS_MAX]) {
+  if (seconds) memcpy(seconds, c->seconds, sizeof c->seconds);
+  memset(c->seconds, 0, sizeof c->seconds);
+  c->timed = on;
+}
+
+/* ---- application ------------------------------------------------------------------------------------- */
+
+/* Work fields are those of the recording only where nobody else holds any. */
+static bool idle(const qk_cycle_t *c) {
+  for (int l = 0; l < c->nlevel; l++)
+    if (!qk_work_idle(c->level[l].mg->work) || !qk_work_idle(c->level[l].mg->op->work))
+      return false;
+  return true;
+}
+
+static qk_status_t record(qk_cycle_t *c) {
+  const qk_device_t *dev = device(c);
+  qk_status_t status = dev->ops->graph_begin(dev->ctx);
+  if (status == QK_UNSUPPORTED) {
+    c->graphs = false;
+    return QK_OK;
+  }
+  if (status) return status;
+  int64_t before[3];
+  count(c, before);
+  status = qk_cycle_precondition(c, 0, c->out, c->in);
+  memcpy(c->mg->level[0].op->applications, before, sizeof before);
+  qk_status_t ended = dev->ops->graph_end(dev->ctx, &c->graph);
+  if (!status) return ended;
+  if (!ended) dev->ops->graph_destroy(dev->ctx, c->graph);
+  c->graph = NULL;
+  return status;
+}
+
+static qk_status_t run(qk_cycle_t *c) {
+  const qk_device_t *dev = device(c);
+  qk_status_t status = QK_OK;
+  bool graph = c->graphs && !c->timed && idle(c);
+  if (graph && c->warm && !c->graph) status = record(c);
+  if (status) return status;
+  if (!graph || !c->graph) {
+    c->warm = c->warm || graph;
+    return qk_cycle_precondition(c, 0, c->out, c->in);
+  }
+  for (int p = 0; p < 3; p++) c->mg->level[0].op->applications[p] += c->applications[p];
+  return dev->ops->graph_launch(dev->ctx, c->graph);
+}
+
+qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+  qk_cycle_t *c = cycle;
+  const qk_device_t *dev = device(c);
+  (void)mask; /* right-hand sides do not know each other, and none costs less than all */
+  qk_blas_args_t in = {.f = {c->in->v, r->v}}, out = {.f = {z->v, c->out->v}};
+  qk_status_t status = c->timed ? start_clock(c) : QK_OK;
+  if (!status) status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &in);
+  if (!status) status = run(c);
+  if (!status) status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &out);
+  return status ? status : qk_cycle_enter(c, 0);
+}
+
+qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
+  int64_t n = 0;
+  for (int p = 0; p < 3; p++) n += c->applications[p];
+  return (qk_precond_t){.apply = qk_cycle_apply, .self = c, .applications = n};
+}
+
+qk_status_t qk_cycle_solve(qk_cycle_t *c, int level, qk_field_t *e, const qk_field_t *b) {
+  if (level < 1 || level >= c->nlevel || e->v.prec != QK_SINGLE || b->v.prec != QK_SINGLE ||
+      e->v.nrhs != c->nrhs || b->v.nrhs != c->nrhs || e->v.subset != QK_FULL ||
+      b->v.subset != QK_FULL)
+    return QK_BAD_ARGUMENT;
+  return qk_cycle_solve_level(c, level, e, b);
+}

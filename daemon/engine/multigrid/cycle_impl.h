@@ -1,0 +1,55 @@
+/*
+ * cycle_impl.h: what cycle.c and cycle_solve.c share. Private to them.
+ */
+#ifndef QK_ENGINE_CYCLE_IMPL_H
+#define QK_ENGINE_CYCLE_IMPL_H
+
+#include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/multigrid/cycle.h"
+
+/* Scalars of a level's GCR: inner products of a step, squares of directions, |r|^2. */
+enum {
+  QK_CYCLE_DOTS = 0,
+  QK_CYCLE_NORMS = QK_MULTI_MAX,
+  QK_CYCLE_RR = QK_CYCLE_NORMS + QK_GCR_MAX,
+  QK_CYCLE_SCALARS
+};
+
+typedef struct qk_cycle_level {
+  const qk_mg_level_params_t *params;
+  qk_mg_level_t *mg;
+  qk_smoother_t *smoother; /* NULL on the last level */
+  qk_prec_t prec;          /* of all fields but what apply is given */
+  qk_scalars_t scalars;    /* not on level 0 */
+  /* Where tol > 0: right-hand sides that are not solved yet, and |r|^2 at which they are. */
+  uint8_t *running, *running_host;
+  double target[QK_MAX_RHS];
+} qk_cycle_level_t;
+
+struct qk_cycle {
+  qk_mg_t *mg;
+  qk_prec_t prec;
+  int nrhs, nlevel;
+  qk_cycle_level_t level[QK_MG_LEVELS_MAX];
+  qk_field_t *in, *out; /* of level 0 and the smoother's precision: what a graph works on */
+  bool graphs;          /* nothing in an application needs the host */
+  bool warm;            /* one has run with idle work stacks: a recording allocates nothing */
+  qk_graph_t *graph;
+  int64_t applications[3]; /* of Mhat on level 0 by an application, by precision */
+  int64_t bytes;
+
+  bool timed;
+  int now;      /* level that time is spent on */
+  double since; /* monotonic seconds */
+  double seconds[QK_MG_LEVELS_MAX];
+};
+
+/* Time from here on is that of level l. Waits while time is taken. */
+qk_status_t qk_cycle_enter(qk_cycle_t *c, int l);
+
+/* z = B_l r, even fields; r is left alone. */
+qk_status_t qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
+/* e = S_l b, full fields. */
+qk_status_t qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * Whether a hierarchy is what it should be: its invariants on random vectors, how well the prolongators hold what
+ * relaxation would find again, and what an outer iteration gains.
+ */
+#include <math.h>
+
+#include "daemon/base/log.h"
+#include "daemon/engine/krylov/solver.h"
+#include "daemon/engine/multigrid/cycle.h"
+#include "daemon/engine/multigrid/mg_setup.h"
+#include "daemon/engine/multigrid/nullspace.h"
+
+enum { OUTER = 8 }; /* iterations that the convergence factor is measured over */
+
+static const double worst_convergence = 0.95;
+
+/* Rounding of what is stored, with room for the condition of A_c (galerkin). */
+static double orthonormality_limit(const qk_mg_level_params_t *p) {
+  return p->prolongator == QK_HALF ? 2e-3 : 1e-5;
+}
+static double galerkin_limit(qk_prec_t store) {
+  return store == QK_HALF ? 2e-2 : 1e-3;
+}
+
+/* |a - b| / |b|; a is overwritten. */
+static qk_status_t distance(qk_field_t *a, const qk_field_t *b, double *d) {
+  double diff, norm;
+  qk_blas_args_t sub = {.f = {a->v, a->v, b->v}};
+  qk_status_t status = a->dev->ops->blas(a->dev->ctx, QK_BLAS_SUB, &sub);
+  if (!status) status = qk_mg_norm2(a, &diff);
+  if (!status) status = qk_mg_norm2(b, &norm);
+  if (!status) *d = sqrt(diff / norm);
+  return status;
+}
+
+/* The fields that invariants are looked at with: one column each. */
+typedef struct probe {
+  qk_field_t *fine, *image;           /* of level l */
+  qk_field_t *phi, *coarse, *product; /* of level l+1 */
+} probe_t;
+
+static void probe_destroy(probe_t *p) {
+  qk_field_destroy(p->product);
+  qk_field_destroy(p->coarse);
+  qk_field_destroy(p->phi);
+  qk_field_destroy(p->image);
+  qk_field_destroy(p->fine);
+}
+
+static qk_status_t probe_create(const qk_mg_level_t *level, probe_t *p) {
+  qk_field_t **fine[] = {&p->fine, &p->image}, **coarse[] = {&p->phi, &p->coarse, &p->product};
+  qk_status_t status = QK_OK;
+  for (int i = 0; !status && i < 2; i++)
+    status = qk_field_create(&level[0].dev, QK_SINGLE, 1, QK_FULL, fine[i]);
+  for (int i = 0; !status && i < 3; i++)
+    status = qk_field_create(&level[1].dev, QK_SINGLE, 1, QK_FULL, coarse[i]);
+  return status;
+}
+
+/* P^+ P phi = phi and P^+ M P phi = M_c phi. */
+static qk_status_t invariants(qk_mg_level_t *level, const probe_t *p, uint64_t seed) {
+  qk_operator_t *op = level[0].op, *coarse = level[1].op;
+  qk_mg_level_health_t *health = &level[0].health;
+  qk_status_t status = qk_nullspace_random(&level[1].dev, seed, p->phi);
+  if (!status) status = qk_prolongator_prolong(level[0].down, p->fine, p->phi, false);
+  if (!status) status = op->ops->apply(op, p->image, p->fine, false, NULL, 0);
+  if (!status) status = qk_prolongator_restrict(level[0].down, p->coarse, p->fine);
+  if (!status) status = distance(p->coarse, p->phi, &health->orthonormality);
+  if (!status) status = qk_prolongator_restrict(level[0].down, p->coarse, p->image);
+  if (!status) status = coarse->ops->apply(coarse, p->product, p->phi, false, NULL, 0);
+  return status ? status : distance(p->coarse, p->product, &health->galerkin);
+}
+
+/* |v - P P^+ v| / |v| of a vector that was not there when the prolongator was made. */
+static qk_status_t representation(const qk_mg_making_t *making, int l, const probe_t *p,
+                                  qk_err_t *err) {
+  qk_mg_level_t *level = &making->mg->level[l];
+  qk_status_t status = qk_mg_relax(making, l, p->fine, err);
+  if (!status) status = qk_prolongator_restrict(level->down, p->coarse, p->fine);
+  if (!status) status = qk_prolongator_prolong(level->down, p->image, p->coarse, false);
+  return status ? status : distance(p->image, p->fine, &level->health.representation);
+}
+
+static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
+  probe_t p = {0};
+  qk_mg_t *mg = m->mg;
+  qk_mg_making_t making = *m;
+  making.seed = mg->params.seed + 7919 * (uint64_t)(l + 1);
+  qk_comm_t *comm = mg->level[0].geom.comm;
+  qk_status_t status = qk_comm_agree(comm, probe_create(&mg->level[l], &p), err);
+  if (!status) status = invariants(&mg->level[l], &p, making.seed);
+  if (!status) status = representation(&making, l, &p, err);
+  probe_destroy(&p);
+  return qk_comm_agree(comm, status, err);
+}
+
+static qk_status_t judge_level(const qk_mg_t *mg, int l, qk_err_t *err) {
+  const qk_mg_level_health_t *h = &mg->level[l].health;
+  const double ortho = orthonormality_limit(&mg->params.level[l]);
+  const double galerkin = galerkin_limit(mg->params.level[l + 1].store);
+  if (!(h->orthonormality <= ortho))
+    return qk_fail(err, QK_BREAKDOWN, "multigrid: level %d: |P^+ P - 1| = %.3g: at most %.3g", l,
+                   h->orthonormality, ortho);
+  if (!(h->galerkin <= galerkin))
+    return qk_fail(err, QK_BREAKDOWN, "multigrid: level %d: |P^+ M P - M_c| = %.3g: at most %.3g",
+                   l, h->galerkin, galerkin);
+  if (!isfinite(h->representation) || !isfinite(h->null_residual))
+    return qk_fail(err, QK_BREAKDOWN, "multigrid: level %d: null vectors are not finite", l);
+  return QK_OK;
+}
+
+/* A few outer iterations on a random right-hand side. */
+static qk_status_t run_outer(const qk_mg_making_t *m, qk_solver_t *solver) {
+  qk_mg_t *mg = m->mg;
+  const qk_device_t *dev = &mg->level[0].dev;
+  qk_noise_args_t noise = {.lat = dev->geom->lat,
+                           .field = qk_solver_rhs(solver, 0)->v,
+                           .rhs = -1,
+                           .seed = mg->params.seed + 104729};
+  qk_status_t status = dev->ops->noise(dev->ctx, &noise);
+  if (!status) status = qk_solver_fill(solver, 0, 1e-6, OUTER);
+  const qk_slot_t *slot = qk_solver_slot(solver, 0);
+  while (!status && qk_solver_running(solver)) {
+    if (m->progress) m->progress(m->arg, "convergence", slot->iterations, OUTER);
+    status = qk_solver_step(solver);
+  }
+  if (status) return status;
+  mg->convergence =
+      slot->iterations > 0 ? pow(slot->residual, 1 / (double)slot->iterations) : INFINITY;
+  return QK_OK;
+}
+
+static qk_status_t measure_convergence(const qk_mg_making_t *m, qk_err_t *err) {
+  qk_mg_t *mg = m->mg;
+  qk_mg_level_t *finest = &mg->level[0];
+  qk_cycle_t *cycle;
+  qk_solver_t *solver = NULL;
+  qk_status_t status = qk_cycle_create(mg, QK_SINGLE, 1, &cycle, err);
+  if (status) return status;
+  qk_solver_params_t params = {.method = "gcr",
+                               .inner = QK_SINGLE,
+                               .nslot = 1,
+                               .check = 1,
+                               .precond = qk_cycle_precond(cycle)};
+  status = qk_solver_create(finest->op, finest->work, &params, &solver, err);
+  if (!status) status = qk_comm_agree(finest->geom.comm, run_outer(m, solver), err);
+  qk_solver_destroy(solver);
+  qk_cycle_destroy(cycle);
+  return status;
+}
+
+qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_mg_making_t making = {.mg = mg, .progress = progress, .arg = arg, .effort = 1};
+  qk_status_t status = QK_OK;
+  for (int l = 0; !status && l + 1 < mg->nlevel; l++) {
+    status = check_level(&making, l, err);
+    if (!status) status = judge_level(mg, l, err);
+  }
+  if (!status) status = measure_convergence(&making, err);
+  for (int l = 0; l < mg->nlevel; l++) qk_work_trim(mg->level[l].work);
+  if (status) return status;
+  if (!(mg->convergence <= worst_convergence))
+    return qk_fail(err, QK_BREAKDOWN,
+                   "multigrid: an iteration leaves %.3g of the residual of a random source: at "
+                   "most %.3g",
+                   mg->convergence, worst_convergence);
+  return QK_OK;
+}

@@ -1,0 +1,212 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/engine/eigen/lanczos.h"
+#include "daemon/engine/multigrid/multigrid.h"
+
+enum {
+  AGGREGATE_LEAST = 8, /* sites, of an aggregate that is chosen here */
+  ITERATIONS_MAX = 1000,
+  STEPS_MAX = 100
+};
+
+static const char axis[4] = {'x', 'y', 'z', 't'};
+
+/* ---- aggregates ------------------------------------------------------------------------------------- */
+
+/* The extent nearest to `wanted`, as a ratio, that cuts `l` sites into an even number of aggregates. */
+static int nearest(int l, double wanted) {
+  int best = 1;
+  for (int b = 2; b <= l / 2; b++)
+    if (l % (2 * b) == 0 && fabs(log(b / wanted)) < fabs(log(best / wanted))) best = b;
+  return best;
+}
+
+/* Fills in extents that are 0. False where nothing chosen makes a coarser lattice worth having. */
+static bool choose_block(const qk_geom_t *geom, int level, int block[4]) {
+  bool chosen = false;
+  int sites = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    if (block[mu] == 0) {
+      block[mu] = nearest(geom->lat.l[mu], level == 0 ? 4 : 2);
+      chosen = true;
+    }
+    sites *= block[mu] > 0 ? block[mu] : 1;
+  }
+  return !chosen || sites >= AGGREGATE_LEAST;
+}
+
+static qk_status_t no_aggregates(const qk_geom_t *geom, int level, qk_err_t *err) {
+  const int32_t *l = geom->lat.l;
+  return qk_fail(err, QK_BAD_GEOMETRY,
+                 "multigrid: level %d has local extents %dx%dx%dx%d: no aggregates of %d sites or "
+                 "more leave an even number of them in each direction",
+                 level, l[0], l[1], l[2], l[3], AGGREGATE_LEAST);
+}
+
+/* The vectors of an aggregate must fit into it, with room for what they leave out. */
+static qk_status_t check_room(const qk_geom_t *fine, int level, const qk_mg_level_params_t *p,
+                              qk_err_t *err) {
+  const int64_t room =
+      (int64_t)p->block[0] * p->block[1] * p->block[2] * p->block[3] * fine->ncomp / 2;
+  if (p->nvec < room) return QK_OK;
+  return qk_fail(err, QK_BAD_GEOMETRY,
+                 "multigrid: level %d: %d vectors on aggregates with %lld components of each "
+                 "chirality: fewer vectors or larger aggregates",
+                 level, p->nvec, (long long)room);
+}
+
+/* ---- one level ---------------------------------------------------------------------------------------- */
+
+static void default_int(int *value, int otherwise) {
+  if (*value == 0) *value = otherwise;
+}
+static void default_real(double *value, double otherwise) {
+  if (*value == 0) *value = otherwise;
+}
+static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
+  if (*value == 0) *value = otherwise;
+}
+
+/* What a level needs that leads to a coarser one; blocks and nvec are there. */
+static void complete_upper(int level, int nlevel, bool gpu, qk_mg_level_params_t *p) {
+  const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
+  default_int(&p->setup_iterations, gpu ? 100 : 50);
+  default_real(&p->setup_tol, 1e-3);
+  default_int(&p->setup_passes, gpu || nlevel > 2 ? 2 : -1);
+  default_prec(&p->prolongator, low);
+  default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
+  default_int(&p->pre, -1);
+  default_int(&p->post, level == 0 ? 8 : gpu ? 2 : 4);
+  default_prec(&p->smoother_prec, level == 0 ? low : QK_SINGLE);
+  default_real(&p->smoother.omega, 0.85);
+  for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
+}
+
+/* deflated: the coarsest level is. */
+static void complete_lower(bool last, bool deflated, bool gpu, qk_mg_level_params_t *p) {
+  if (last)
+    default_int(&p->iterations, !gpu ? 16 : deflated ? 12 : 32);
+  else
+    default_int(&p->iterations, gpu ? 3 : 4);
+  default_real(&p->tol, -1);
+  default_prec(&p->store, gpu ? QK_HALF : QK_SINGLE);
+}
+
+static qk_status_t check_int(const char *name, int level, int value, int least, int most,
+                             qk_err_t *err) {
+  if (value >= least && value <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: %d to %d", level, name, value,
+                 least, most);
+}
+
+static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_err_t *err) {
+  if (value == QK_SINGLE || value == QK_HALF) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: single or half", level, name,
+                 (int)value);
+}
+
+static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int block[4],
+                                qk_err_t *err) {
+  for (int mu = 0; mu < 4; mu++)
+    if (block[mu] < 1 || geom->lat.l[mu] % block[mu])
+      return qk_fail(err, QK_BAD_GEOMETRY,
+                     "multigrid: level %d: smoother block %c = %d: it must divide the local extent "
+                     "%d",
+                     level, axis[mu], block[mu], geom->lat.l[mu]);
+  return QK_OK;
+}
+
+static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_level_params_t *p,
+                               qk_err_t *err) {
+  qk_status_t status = check_int("setup iterations", level, p->setup_iterations, 1, 100000, err);
+  if (!status) status = check_int("setup passes", level, p->setup_passes, -1, STEPS_MAX, err);
+  if (!status) status = check_int("pre", level, p->pre, -1, STEPS_MAX, err);
+  if (!status) status = check_int("post", level, p->post, -1, STEPS_MAX, err);
+  if (!status) status = check_prec("prolongator", level, p->prolongator, err);
+  if (!status) status = check_prec("setup precision", level, p->setup_prec, err);
+  if (!status) status = check_prec("smoother precision", level, p->smoother_prec, err);
+  if (!status && level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
+    status =
+        qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0", level);
+  if (!status)
+    status = check_int("smoother", level, (int)p->smoother.kind, 0, QK_SMOOTHER_COUNT - 1, err);
+  if (!status) status = check_blocks(geom, level, p->smoother.block, err);
+  if (!status && !(p->setup_tol > 0 && p->setup_tol < 1))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: setup tol = %g: between 0 and 1",
+                     level, p->setup_tol);
+  if (!status && !(p->smoother.omega > 0 && p->smoother.omega < 2))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: omega = %g: between 0 and 2",
+                     level, p->smoother.omega);
+  return status;
+}
+
+static qk_status_t check_lower(int level, const qk_mg_level_params_t *p, qk_err_t *err) {
+  qk_status_t status = check_int("iterations", level, p->iterations, 1, ITERATIONS_MAX, err);
+  if (!status) status = check_prec("store", level, p->store, err);
+  if (!status && !(p->tol < 1))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: tol = %g: below 1", level, p->tol);
+  return status;
+}
+
+/* ---- all levels --------------------------------------------------------------------------------------- */
+
+/* Blocks, vectors and the number of levels. geom: of each level. */
+static qk_status_t complete_geometry(qk_mg_params_t *p, bool gpu, qk_geom_t geom[QK_MG_LEVELS_MAX],
+                                     qk_err_t *err) {
+  const bool choose = p->nlevel == 0;
+  const int most = choose ? 3 : p->nlevel;
+  if (most < 2 || most > QK_MG_LEVELS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: %d levels: 2 to %d", p->nlevel,
+                   QK_MG_LEVELS_MAX);
+  for (p->nlevel = 1; p->nlevel < most; p->nlevel++) {
+    const int l = p->nlevel - 1;
+    qk_mg_level_params_t *level = &p->level[l];
+    if (!choose_block(&geom[l], l, level->block)) {
+      if (choose && l > 0) break;
+      return no_aggregates(&geom[l], l, err);
+    }
+    default_int(&level->nvec, gpu ? 32 : QK_MG_VECTORS_FEW);
+    qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
+    if (status) qk_err_prefix(err, "multigrid: level %d", l);
+    if (!status) status = check_room(&geom[l], l, level, err);
+    if (status) return status;
+  }
+  return QK_OK;
+}
+
+/* Beyond two levels the coarsest one is cheap to deflate, and near the critical mass dear to solve without. */
+static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gpu, int *n,
+                                      qk_err_t *err) {
+  const int64_t most = qk_lanczos_most(last);
+  const int wanted = gpu ? 64 : 32, enough = most / 2 < wanted ? (int)(most / 2) : wanted;
+  default_int(n, nlevel < 3 ? -1 : enough);
+  if (*n >= -1 && *n <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "multigrid: %d deflated vectors: -1 (none) to %lld on this coarsest level", *n,
+                 (long long)most);
+}
+
+qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,
+                                  qk_err_t *err) {
+  qk_geom_t level[QK_MG_LEVELS_MAX];
+  qk_mg_params_t p = *params;
+  level[0] = *geom;
+  qk_status_t status = complete_geometry(&p, gpu, level, err);
+  if (!status) status = complete_deflation(&level[p.nlevel - 1], p.nlevel, gpu, &p.deflate, err);
+  for (int l = 0; !status && l + 1 < p.nlevel; l++) {
+    complete_upper(l, p.nlevel, gpu, &p.level[l]);
+    complete_lower(l + 2 == p.nlevel, p.deflate > 0, gpu, &p.level[l + 1]);
+    status = check_upper(&level[l], l, &p.level[l], err);
+    if (!status) status = check_lower(l + 1, &p.level[l + 1], err);
+  }
+  if (status) return status;
+  if (p.seed == 0) p.seed = 1;
+  *params = p;
+  return QK_OK;
+}
+
+qk_status_t qk_mg_possible(const qk_geom_t *geom, qk_err_t *err) {
+  qk_mg_params_t params = {.nlevel = 2};
+  return qk_mg_params_complete(geom, false, &params, err);
+}

@@ -1,0 +1,173 @@
+#include "daemon/engine/multigrid/multigrid.h"
+
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/multigrid/mg_setup.h"
+
+enum { ATTEMPTS = 3 }; /* at a setup, each with twice the relaxation of the one before */
+
+static bool is_gpu(const qk_device_t *dev) {
+  return strcmp(dev->ops->name, "cpu") != 0;
+}
+
+/* Lattices of the levels; no operators yet but that of level 0. */
+static qk_status_t lay_out(qk_mg_t *mg, qk_operator_t *op, qk_work_t *work, qk_err_t *err) {
+  mg->level[0].geom = *op->dev->geom;
+  mg->level[0].dev = *op->dev;
+  mg->level[0].work = work;
+  mg->level[0].op = op;
+  for (int l = 1; l < mg->nlevel; l++) {
+    const qk_mg_level_params_t *p = &mg->params.level[l - 1];
+    qk_mg_level_t *level = &mg->level[l];
+    qk_status_t status =
+        qk_geom_coarsen(&mg->level[l - 1].geom, p->block, p->nvec, &level->geom, err);
+    if (status) return status;
+    level->dev = *op->dev;
+    level->dev.geom = &level->geom;
+    status = qk_work_create(&level->dev, &level->work);
+    if (status) return status;
+  }
+  return QK_OK;
+}
+
+static qk_status_t begin(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                         qk_mg_t **mg, qk_err_t *err) {
+  qk_comm_t *comm = op->dev->geom->comm;
+  qk_mg_params_t complete = *params;
+  qk_status_t status = qk_mg_params_complete(op->dev->geom, is_gpu(op->dev), &complete, err);
+  qk_mg_t *m = status ? NULL : qk_calloc(1, sizeof *m);
+  if (!status && !m) status = QK_NO_MEMORY;
+  if (m) {
+    m->params = complete;
+    m->nlevel = complete.nlevel;
+    status = lay_out(m, op, work, err);
+  }
+  status = qk_comm_agree(comm, status, err);
+  if (status) {
+    qk_mg_destroy(m);
+    return qk_fail(err, status, "multigrid: %s", qk_status_text(status));
+  }
+  *mg = m;
+  return QK_OK;
+}
+
+static bool is_first_rank(const qk_mg_t *mg) {
+  return qk_comm_rank(mg->level[0].geom.comm) == 0;
+}
+
+static qk_status_t deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
+  qk_err_t why = {0};
+  const qk_lanczos_params_t p = {
+      .n = mg->params.deflate, .prec = QK_SINGLE, .seed = mg->params.seed};
+  if (p.n <= 0) return QK_OK;
+  qk_status_t status =
+      qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, &mg->deflation, &why);
+  if (status == QK_NOT_CONVERGED) {
+    if (is_first_rank(mg)) qk_warn("multigrid", "coarsest level not deflated: %s", why.text);
+    return QK_OK;
+  }
+  return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
+}
+
+static void drop(qk_mg_t *mg) {
+  qk_deflation_destroy(mg->deflation);
+  mg->deflation = NULL;
+  qk_mg_drop_levels(mg, 0);
+  qk_work_trim(mg->level[0].work);
+}
+
+static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int n, qk_err_t *err) {
+  const qk_mg_making_t making = {.mg = mg,
+                                 .progress = progress,
+                                 .arg = arg,
+                                 .seed = mg->params.seed + 1000003 * (uint64_t)n,
+                                 .effort = 1 << n};
+  qk_status_t status = qk_mg_make_levels(&making, err);
+  if (!status) status = deflate(mg, progress, arg, err);
+  return status ? status : qk_mg_check(mg, progress, arg, err);
+}
+
+qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                         qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
+  qk_mg_t *m;
+  qk_err_t why = {0};
+  const double start = qk_mg_seconds();
+  qk_status_t status = begin(op, work, params, &m, err);
+  if (status) return status;
+  for (int n = 0; n < ATTEMPTS; n++) {
+    why = (qk_err_t){0};
+    status = attempt(m, progress, arg, n, &why);
+    m->attempts = n + 1;
+    if (status != QK_BREAKDOWN) break;
+    drop(m);
+    if (is_first_rank(m))
+      qk_warn("multigrid", "setup %d of %d is no good: %s", n + 1, ATTEMPTS, why.text);
+  }
+  m->setup_seconds = qk_mg_seconds() - start;
+  if (status) {
+    qk_mg_destroy(m);
+    return qk_fail(err, status, "%s", why.text[0] ? why.text : qk_status_text(status));
+  }
+  *mg = m;
+  return QK_OK;
+}
+
+qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                              qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
+                              void *arg, qk_mg_t **mg, qk_err_t *err) {
+  qk_mg_t *m;
+  const double start = qk_mg_seconds();
+  qk_status_t status = begin(op, work, params, &m, err);
+  if (status) return status;
+  const qk_mg_making_t making = {.mg = m, .vectors = vectors, .vectors_arg = arg};
+  status = qk_mg_make_levels(&making, err);
+  if (status) {
+    qk_mg_destroy(m);
+    return status;
+  }
+  m->restored = true;
+  m->setup_seconds = qk_mg_seconds() - start;
+  *mg = m;
+  return QK_OK;
+}
+
+void qk_mg_destroy(qk_mg_t *mg) {
+  if (!mg) return;
+  qk_deflation_destroy(mg->deflation);
+  qk_mg_drop_levels(mg, 0);
+  for (int l = 1; l < mg->nlevel; l++) qk_work_destroy(mg->level[l].work);
+  qk_free(mg);
+}
+
+qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_mg_making_t making = {
+      .mg = mg, .progress = progress, .arg = arg, .seed = mg->params.seed, .effort = 1};
+  const double start = qk_mg_seconds();
+  qk_deflation_destroy(mg->deflation);
+  mg->deflation = NULL;
+  qk_status_t status = qk_mg_refine_level(&making, 0, err);
+  if (!status) status = deflate(mg, progress, arg, err);
+  for (int l = 0; l < mg->nlevel; l++)
+    if (mg->level[l].work) qk_work_trim(mg->level[l].work);
+  mg->setup_seconds += qk_mg_seconds() - start;
+  return status;
+}
+
+int64_t qk_mg_bytes(const qk_mg_t *mg) {
+  int64_t bytes = 0;
+  if (mg->deflation)
+    bytes = qk_deflation_bytes(&mg->level[mg->nlevel - 1].geom, QK_SINGLE,
+                               qk_deflation_count(mg->deflation));
+  for (int l = 0; l + 1 < mg->nlevel; l++) {
+    const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store};
+    const qk_mg_level_t *level = &mg->level[l];
+    if (level->null) bytes += (int64_t)level->null->bytes;
+    if (level->down) bytes += (int64_t)level->dev.ops->transfer_bytes(&level->down->t);
+    if (level[1].op) bytes += qk_coarse_operator_bytes(&level[1].geom, &p);
+  }
+  return bytes;
+}

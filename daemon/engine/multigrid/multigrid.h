@@ -1,0 +1,111 @@
+/*
+ * multigrid.h: adaptive geometric multigrid (arXiv:1612.07873; adaptive setup: arXiv:1005.3043,
+ * arXiv:1303.1377) for blocks of right-hand sides.
+ *
+ * A qk_mg_t is the hierarchy: operators, prolongators, per level. What works on it for a number of RHS is a
+ * cycle (cycle.h). Level 0 is the finest and borrows the operator of the caller; its prolongator leads to level
+ * 1, and so on; the last level has none.
+ *
+ * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT and QK_BAD_GEOMETRY for parameters
+ * (field, value, limit), QK_DEVICE_MEMORY, QK_BREAKDOWN where a setup fails its checks after all attempts.
+ */
+#ifndef QK_ENGINE_MULTIGRID_H
+#define QK_ENGINE_MULTIGRID_H
+
+#include "daemon/base/progress.h"
+#include "daemon/engine/operator/galerkin.h"
+#include "daemon/engine/smoother/smoother.h"
+
+enum {
+  QK_MG_LEVELS_MAX = 5,
+  QK_MG_VECTORS_FEW = 24 /* where memory or time is short */
+};
+
+/* One level. 0 in a member: its default. */
+typedef struct qk_mg_level_params {
+  /* to the next coarser level (not of the last one) */
+  int block[4];          /* aggregates; 0: chosen, near 4^4 on level 0 and 2^4 below */
+  int nvec;              /* 24 on the CPU, 32 on the GPU */
+  int setup_iterations;  /* relaxation of the homogeneous system, each vector */
+  double setup_tol;      /* ... which ends at this fall of |Mhat v| / |v| */
+  int setup_passes;      /* refinements by the multigrid built so far; < 0: none */
+  qk_prec_t prolongator; /* QK_SINGLE or QK_HALF */
+  qk_prec_t setup_prec;  /* of the relaxation, level 0 */
+  /* smoothing on this level (not of the last one) */
+  qk_smoother_params_t smoother;
+  int pre, post;           /* steps; < 0: none */
+  qk_prec_t smoother_prec; /* level 0: QK_SINGLE or QK_HALF; below: single */
+  /* how this level is solved when a finer one asks (not of level 0) */
+  int iterations; /* of GCR at most; 1 on all levels but the last: V-cycle */
+  double tol; /* > 0: GCR also ends at this residual, for which the host has to wait; < 0: never */
+  qk_prec_t store; /* matrices: QK_SINGLE or QK_HALF */
+} qk_mg_level_params_t;
+
+typedef struct qk_mg_params {
+  int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
+  qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
+  int deflate;    /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 64) beyond two levels */
+  bool no_graphs; /* cycles are launched kernel by kernel */
+  uint64_t seed;  /* of the random vectors */
+} qk_mg_params_t;
+
+/* Fills in all defaults for this lattice and backend; checks ranges and geometry. Pure. */
+qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,
+                                  qk_err_t *err);
+/* Whether two levels fit at all (QK_OK), or why not. */
+qk_status_t qk_mg_possible(const qk_geom_t *geom, qk_err_t *err);
+
+/* What was measured of a level by qk_mg_check. */
+typedef struct qk_mg_level_health {
+  double orthonormality; /* max |P^+ P phi - phi| / |phi|, random phi */
+  double galerkin;       /* |P^+ M P phi - M_c phi| / |M_c phi| */
+  double representation; /* |v - P P^+ v| / |v| of a freshly relaxed vector v (0: not measured) */
+  double null_residual;  /* mean |M v| / |v| of the null vectors */
+} qk_mg_level_health_t;
+
+typedef struct qk_mg_level {
+  qk_geom_t geom; /* dev.geom points here, but on level 0 */
+  qk_device_t dev;
+  qk_work_t *work;
+  qk_operator_t *op;
+  qk_prolongator_t *down; /* NULL on the last */
+  qk_field_t
+      *null; /* the null vectors v as vectors of the next level: v = P null; NULL on the last */
+  qk_mg_level_health_t health;
+  double setup_seconds;
+} qk_mg_level_t;
+
+typedef struct qk_deflation qk_deflation_t; /* deflation.h */
+
+typedef struct qk_mg {
+  qk_mg_params_t params; /* complete */
+  int nlevel;
+  qk_mg_level_t level[QK_MG_LEVELS_MAX];
+  qk_deflation_t *deflation; /* of the last level; NULL: none */
+  double convergence; /* residual factor of one outer iteration on a random RHS; 0: not measured */
+  double setup_seconds;
+  bool restored; /* from a checkpoint */
+  int attempts;  /* of the setup */
+} qk_mg_t;
+
+/* op, work: level 0, borrowed. This, refine and check give back what `work` and the levels' own stacks hold
+ * unused, so no cycle may live meanwhile. progress: phases "null vectors", "coarse operator", ... with done of
+ * total. */
+qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                         qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
+/* The same from null vectors that are there (checkpoint): v[l] of level l, single precision, orthonormal or not;
+ * taken, also on failure; NULL, on all ranks or some: QK_IO_ERROR. */
+qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
+                              qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
+                              void *arg, qk_mg_t **mg, qk_err_t *err);
+void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
+
+/* One more adaptive pass: the vectors of level 0 are refined by the multigrid there is; what is below, and deflation, are
+ * made anew. */
+qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
+/* Measures health and convergence. QK_BREAKDOWN says which figure is beyond its limit. */
+qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
+
+int64_t qk_mg_bytes(const qk_mg_t *mg); /* device memory of the hierarchy on this rank */
+
+#endif

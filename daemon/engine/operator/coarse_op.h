@@ -1,0 +1,21 @@
+/*
+ * coarse_op.h: the coarse operator as coarse_op.c applies it and galerkin.c makes it. Private to the two.
+ */
+#ifndef QK_ENGINE_COARSE_OP_H
+#define QK_ENGINE_COARSE_OP_H
+
+#include "daemon/engine/lattice/halo.h"
+#include "daemon/engine/operator/galerkin.h"
+
+typedef struct qk_coarse_op {
+  qk_operator_t op; /* first: a qk_operator_t * is a qk_coarse_op_t * */
+  qk_halo_t *halo;
+  qk_coarse_links_t yhat;             /* A^-1 Y, ndir 8 */
+  qk_coarse_links_t a, inverse;       /* A and A^-1, ndir 1 */
+  qk_coarse_links_t exact_y, exact_a; /* in single; data NULL: not kept */
+} qk_coarse_op_t;
+
+/* An operator without matrices. Errors: QK_NO_MEMORY. */
+qk_status_t qk_coarse_op_create(const qk_device_t *dev, qk_work_t *work, qk_coarse_op_t **coarse);
+
+#endif

@@ -1,0 +1,359 @@
+#include "daemon/engine/serve/correlate.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+
+struct qk_correlator {
+  qk_setup_t *setup;
+  qk_port_t *port;
+  qk_stage_t *stage;
+  qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
+  qk_contractor_t *contractor;
+  bool busy; /* what follows is of the one under way */
+  qk_correlate_t what;
+  qk_object_t out;
+  double *numbers;
+  int columns;     /* of its propagators together */
+  int begun, here; /* columns that have begun to come, and that are in their fields */
+  bool contracting;
+  qk_berth_t *berth[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
+};
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_correlator_create(qk_setup_t *setup, qk_port_t *port, qk_stage_t *stage,
+                                 qk_correlator_t **correlator, qk_err_t *err) {
+  qk_correlator_t *r = qk_calloc(1, sizeof *r);
+  qk_status_t status = r ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for contractions");
+  status = qk_comm_agree(setup->geom.comm, status, err);
+  if (status != QK_OK) {
+    qk_free(r);
+    return status;
+  }
+  r->setup = setup;
+  r->port = port;
+  r->stage = stage;
+  r->out.fd = -1;
+  *correlator = r;
+  return QK_OK;
+}
+
+void qk_correlator_destroy(qk_correlator_t *r) {
+  if (r == NULL) return;
+  qk_correlator_drop(r);
+  qk_correlator_rest(r);
+  qk_free(r);
+}
+
+bool qk_correlator_busy(const qk_correlator_t *r) {
+  return r->busy;
+}
+
+void qk_correlator_drop(qk_correlator_t *r) {
+  for (int k = 0; k < r->columns; k++) {
+    qk_berth_drop(r->berth[k]);
+    r->berth[k] = NULL;
+  }
+  qk_free(r->numbers);
+  r->numbers = NULL;
+  qk_object_close(&r->out);
+  r->columns = r->begun = r->here = 0;
+  r->busy = r->contracting = false;
+}
+
+static void drop_fields(qk_correlator_t *r) {
+  for (int i = 1; i >= 0; i--) {
+    qk_field_destroy(r->field[i]);
+    r->field[i] = NULL;
+  }
+}
+
+bool qk_correlator_rest(qk_correlator_t *r) {
+  const bool any = r->contractor != NULL || r->field[0] != NULL || r->field[1] != NULL;
+  qk_contractor_destroy(r->contractor);
+  r->contractor = NULL;
+  drop_fields(r);
+  return any;
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------ */
+
+static size_t result_bytes(const qk_correlator_t *r) {
+  size_t numbers = 0;
+  for (int i = 0; i < r->what.nchannel; i++)
+    numbers += (size_t)qk_channel_numbers(r->what.channel[i].kind);
+  return numbers * (size_t)r->what.nmom * (size_t)r->setup->geom.global[3] * 2 * sizeof(double);
+}
+
+static qk_status_t agree(const qk_correlator_t *r, qk_status_t status, qk_err_t *err) {
+  const qk_setup_t *s = r->setup;
+  return qk_comm_agree(s->geom.comm, qk_device_explain(&s->dev, status, err), err);
+}
+
+static bool has_two(const qk_correlate_t *what) {
+  return what->b[0][0] != '\0';
+}
+
+/* Fields of the precision, those that are there if they are. */
+static qk_status_t make_fields(qk_correlator_t *r, qk_prec_t prec, qk_err_t *err) {
+  const qk_device_t *dev = &r->setup->dev;
+  qk_status_t status = QK_OK;
+  if (r->field[0] != NULL && r->field[0]->v.prec != prec) drop_fields(r);
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && status == QK_OK; i++)
+    if (r->field[i] == NULL)
+      status =
+          agree(r, qk_field_create(dev, prec, QK_PROPAGATOR_COLUMNS, QK_FULL, &r->field[i]), err);
+  return status;
+}
+
+static qk_status_t make_room(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_prec_t prec =
+      what->a_double || (has_two(what) && what->b_double) ? QK_DOUBLE : QK_SINGLE;
+  const size_t bytes = result_bytes(r);
+  qk_status_t status = qk_object_open(r->port->wire, what->shm_out, (int64_t)bytes, &r->out, err);
+  if (status != QK_OK) return status;
+  r->numbers = qk_malloc(bytes);
+  if (r->numbers == NULL)
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for %zu bytes of correlators", bytes);
+  if (status == QK_OK && r->contractor == NULL)
+    status = qk_contractor_create(&r->setup->dev, &r->contractor);
+  status = agree(r, status, err);
+  return status == QK_OK ? make_fields(r, prec, err) : status;
+}
+
+static bool loses_process(qk_status_t status) {
+  return status == QK_DEVICE_ERROR || status == QK_COMM_ERROR || status == QK_INTERNAL;
+}
+
+/* What a status means for the CONTRACT, or for the process. */
+static qk_status_t conclude(const qk_correlator_t *r, qk_status_t status, qk_err_t *verdict,
+                            qk_err_t *err) {
+  qk_device_explain(&r->setup->dev, status, verdict);
+  verdict->code = status;
+  if (!loses_process(status)) return QK_OK;
+  *err = *verdict;
+  return status;
+}
+
+qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, qk_err_t *verdict,
+                                qk_err_t *err) {
+  QK_ASSERT(!r->busy);
+  r->what = *what;
+  r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
+  qk_status_t status = make_room(r, verdict);
+  r->busy = status == QK_OK;
+  if (r->busy) return QK_OK;
+  qk_correlator_drop(r);
+  qk_correlator_rest(r);
+  return conclude(r, status, verdict, err);
+}
+
+/* ---- columns ---------------------------------------------------------------------------------------- */
+
+typedef struct column {
+  const char *name;
+  bool is_double;
+  const qk_field_t *field;
+  int rhs;
+} column_t;
+
+static column_t column_of(const qk_correlator_t *r, int k) {
+  const int rhs = k % QK_PROPAGATOR_COLUMNS;
+  if (k < QK_PROPAGATOR_COLUMNS)
+    return (column_t){r->what.a[rhs], r->what.a_double, r->field[0], rhs};
+  return (column_t){r->what.b[rhs], r->what.b_double, r->field[1], rhs};
+}
+
+/* Half of the berths are for contractions where sources come, too. */
+static int share(const qk_correlator_t *r) {
+  return (r->setup->plan.staging + 1) / 2;
+}
+
+int qk_correlator_wants(const qk_correlator_t *r) {
+  const int most = share(r) - (r->begun - r->here), more = r->columns - r->begun;
+  return most < 0 ? 0 : more < most ? more : most;
+}
+
+/* The columns that go into their fields together: as many as stand beside each other, or as there are berths for. */
+static int abreast(const qk_correlator_t *r) {
+  int n = QK_COLUMNS_MOST;
+  while (n > share(r)) n /= 2;
+  return n;
+}
+
+static bool have_come(const qk_correlator_t *r, int first, int n) {
+  for (int k = first; k < first + n; k++)
+    if (r->berth[k] == NULL || !qk_berth_settled(r->berth[k])) return false;
+  return true;
+}
+
+/* Those that have come go into their fields. */
+static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t *err) {
+  const int n = abreast(r);
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (int k = 0; k < r->columns && status == QK_OK && verdict->code == QK_OK; k += n) {
+    if (!have_come(r, k, n)) continue;
+    const column_t c = column_of(r, k);
+    status = qk_stage_import(r->stage, n, r->berth + k, one, c.field, c.rhs, verdict, err);
+    for (int i = 0; i < n; i++) r->berth[k + i] = NULL;
+    r->here += n;
+  }
+  return status;
+}
+
+/* Others begin to come, in what is left to them and in berths that nobody else wants. */
+static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verdict,
+                                 qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
+    const column_t c = column_of(r, r->begun);
+    if (qk_correlator_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
+    status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
+    if (r->berth[r->begun] == NULL) break;
+    r->begun++;
+  }
+  return status;
+}
+
+static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
+  double one[4][4][2];
+  qk_status_t status = QK_OK;
+  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  for (; r->here < r->columns && status == QK_OK; r->here++) {
+    const column_t c = column_of(r, r->here);
+    tick(arg);
+    status = qk_port_read(r->port, c.name, c.is_double, one, c.field, c.rhs, err);
+  }
+  return status;
+}
+
+/* ---- step ------------------------------------------------------------------------------------------- */
+
+static qk_contract_t contraction_of(const qk_correlator_t *r) {
+  const qk_correlate_t *what = &r->what;
+  const qk_setup_t *s = r->setup;
+  qk_contract_t c = {
+      .a = r->field[0], .b = r->field[has_two(what) ? 1 : 0], .nmom = what->nmom, .mom = what->mom};
+  memcpy(c.origin, what->origin, sizeof c.origin);
+  memcpy(c.phase_t, s->phase_t, sizeof c.phase_t);
+  return c;
+}
+
+/* All columns are here. */
+static qk_status_t begin_contraction(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
+                                     qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_setup_t *s = r->setup;
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && what->sink.steps > 0; i++) {
+    tick(arg);
+    status = qk_smear_cache_apply(s->smear, &what->sink, r->field[i], err);
+    if (status != QK_OK) return status;
+  }
+  tick(arg);
+  const qk_contract_t c = contraction_of(r);
+  r->contracting = true;
+  return qk_contract_begin(r->contractor, &c, what->nchannel, what->channel, err);
+}
+
+/* log2 |field|, however small its numbers are; -Inf: zero, Inf: not small. The field is of no more
+ * use. */
+static qk_status_t find_size(const qk_correlator_t *r, const qk_field_t *field, double *size) {
+  enum { N = 2 * QK_TILE, LIFT = 600 };
+  const qk_setup_t *s = r->setup;
+  double host[2][N][2] = {{{0}}}, norm2 = 0, *device = NULL;
+  for (int i = 0; i < N; i++) host[0][i][0] = ldexp(1, LIFT);
+  qk_status_t status = s->ops->alloc(s->ctx, sizeof host, (void **)&device);
+  if (status == QK_OK)
+    status = s->ops->copy(s->ctx, device, host, sizeof host, QK_COPY_TO_DEVICE, 0);
+  if (status == QK_OK)
+    status = s->ops->blas(s->ctx, QK_BLAS_SCALE, &(qk_blas_args_t){.f = {field->v}, .c = {device}});
+  if (status == QK_OK)
+    status = s->ops->blas(s->ctx, QK_BLAS_NORM2,
+                          &(qk_blas_args_t){.f = {field->v}, .red = device + 2 * N});
+  if (status == QK_OK) status = s->ops->copy(s->ctx, host, device, sizeof host, QK_COPY_TO_HOST, 0);
+  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
+  if (device != NULL) s->ops->free(s->ctx, device);
+  for (int i = 0; i < field->v.nrhs; i++) norm2 += host[1][i][0];
+  if (status == QK_OK) status = qk_comm_sum(s->geom.comm, &norm2, 1);
+  *size = log2(norm2) / 2 - LIFT;
+  return status;
+}
+
+/* Correlators that are next to nothing: products of propagators that are not, or of what is zero.
+ * Those of single precision cannot be as small. */
+static qk_status_t judge_small(const qk_correlator_t *r, double most, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  double size[2], product, factors = 2;
+  if (r->field[0]->v.prec != QK_DOUBLE) return QK_OK;
+  for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS; i++) {
+    qk_status_t status = find_size(r, r->field[i], &size[i]);
+    if (status != QK_OK) return status;
+  }
+  for (int i = 0; i < what->nchannel; i++)
+    if (what->channel[i].kind != QK_CHANNEL_MESON) factors = 3;
+  product = factors / 2 * (size[0] + size[has_two(what) ? 1 : 0]);
+  if (!isfinite(product) || product > log2(DBL_MIN / DBL_EPSILON)) return QK_OK;
+  return qk_fail(
+      err, QK_BAD_ARGUMENT,
+      "the correlators are too small for f64: at most %.3g, although their propagators are "
+      "not 0; scale the sources up",
+      most);
+}
+
+/* Products of numbers that a double holds may be none. */
+static qk_status_t judge(const qk_correlator_t *r, qk_err_t *err) {
+  const int64_t n = r->out.bytes / (int64_t)sizeof *r->numbers;
+  double most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(r->numbers[i]))
+      return qk_fail(
+          err, QK_BAD_ARGUMENT,
+          "number %lld of the correlators is NaN or Inf: their propagators are too large, or "
+          "hold such numbers",
+          (long long)(i / 2));
+    most = fmax(most, fabs(r->numbers[i]));
+  }
+  return most > DBL_MIN / DBL_EPSILON ? QK_OK : judge_small(r, most, err);
+}
+
+static qk_status_t end_contraction(qk_correlator_t *r, qk_err_t *err) {
+  const qk_correlate_t *what = &r->what;
+  const qk_contract_t c = contraction_of(r);
+  qk_status_t status =
+      qk_contract_end(r->contractor, &c, what->nchannel, what->channel, r->numbers, err);
+  if (status == QK_OK) status = judge(r, err);
+  return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
+}
+
+static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg, bool *over,
+                        qk_err_t *verdict, qk_err_t *err) {
+  qk_status_t status;
+  if (r->contracting) return conclude(r, end_contraction(r, verdict), verdict, err);
+  if (qk_stage_exists(r->stage)) {
+    status = take_columns(r, verdict, err);
+    if (status == QK_OK && verdict->code == QK_OK) status = begin_columns(r, lacking, verdict, err);
+    if (status != QK_OK || verdict->code != QK_OK) return status;
+  } else {
+    status = read_columns(r, tick, arg, verdict);
+    if (status != QK_OK) return conclude(r, status, verdict, err);
+  }
+  if (r->here == r->columns) status = begin_contraction(r, tick, arg, verdict);
+  *over = status != QK_OK;
+  return conclude(r, status, verdict, err);
+}
+
+qk_status_t qk_correlator_step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void *arg,
+                               bool *over, qk_err_t *verdict, qk_err_t *err) {
+  *over = true;
+  qk_status_t status = step(r, lacking, tick, arg, over, verdict, err);
+  if (*over) qk_correlator_drop(r);
+  return status;
+}

@@ -1,0 +1,489 @@
+#include "daemon/engine/serve/worker.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/serve/correlate.h"
+#include "daemon/engine/serve/report.h"
+#include "daemon/engine/serve/slots.h"
+#include "daemon/engine/setup/command.h"
+#include "daemon/engine/setup/setup.h"
+#include "proto/limits.h"
+
+enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
+
+typedef struct worker {
+  qk_comm_t *comm;
+  qk_channel_t *channel; /* NULL on all ranks but rank 0 */
+  qk_setup_t *setup;     /* NULL before LOAD */
+  qk_port_t *port;
+  qk_slots_t *slots;
+  qk_correlator_t *correlator;
+  uint64_t contract_ticket;
+  uint64_t keep_until, smear_until; /* steps of slots: see rest() */
+  double contract_since;
+  qk_turn_t turn;
+  qk_status_t stop; /* why a turn of kind STOP stops */
+  uint64_t nonce;   /* rank 0: of ADOPT */
+  double seconds;   /* that the setup took */
+  double last_heartbeat;
+  double last_progress[QK_SEATS_MAX], last_news;
+  double more_until;     /* rank 0: fills that were announced are waited for until then */
+  int queued;            /* rank 0: right-hand sides that take the next free slots */
+  int refills;           /* rank 0: fills of slots that have just become free, waited for ... */
+  double refill_until;   /* ... until then: a step without them costs as much */
+  qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
+  double wanted_since;   /* ... and since when fills wait for that */
+  qk_fill_t waiting[QK_SEATS_MAX];
+  int nwaiting;
+  qk_err_t *err;
+} worker_t;
+
+static bool running(const worker_t *w) {
+  return w->setup != NULL && (qk_slots_running(w->slots) > 0 || qk_correlator_busy(w->correlator));
+}
+
+static bool solving(const worker_t *w) {
+  return w->setup != NULL && qk_slots_solving(w->slots);
+}
+
+/* A checkpoint is being written, which turns look after. */
+static bool saving(const worker_t *w) {
+  return w->setup != NULL && w->setup->mg != NULL && w->setup->mg->save != NULL;
+}
+
+/* ---- rank 0: what the front asks for -------------------------------------------------------------- */
+
+static bool slot_is_taken(const worker_t *w, int slot) {
+  if (qk_slots_busy(w->slots, slot)) return true;
+  for (int i = 0; i < w->nwaiting; i++)
+    if (w->waiting[i].slot == slot) return true;
+  for (int i = 0; i < w->turn.head.nfill; i++)
+    if (w->turn.fill[i].slot == slot) return true;
+  return false;
+}
+
+static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
+  qk_err_t err = {0};
+  qk_fill_t fill;
+  qk_status_t status = QK_OK;
+  if (w->setup == NULL)
+    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
+  else
+    status = qk_fill_parse(message, qk_slots_count(w->slots), &fill, &err);
+  if (status == QK_OK && slot_is_taken(w, fill.slot))
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
+  if (status != QK_OK)
+    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
+  w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
+  if (w->wanted != QK_MG_KEEP)
+    w->waiting[w->nwaiting++] = fill;
+  else
+    w->turn.fill[w->turn.head.nfill++] = fill;
+  return QK_OK;
+}
+
+/* True where the fill had waited: it never gets a slot. */
+static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
+  for (int i = 0; i < w->nwaiting; i++) {
+    if (w->waiting[i].slot != slot || w->waiting[i].ticket != ticket) continue;
+    w->waiting[i] = w->waiting[--w->nwaiting];
+    return true;
+  }
+  return false;
+}
+
+/* A ticket may have ended already, or stand in a fill of this very turn. */
+static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
+  if (w->setup == NULL || message->slot >= (uint32_t)qk_slots_count(w->slots)) return QK_OK;
+  int slot = (int)message->slot;
+  if (forget_waiting(w, slot, message->ticket)) {
+    qk_err_t err = {.code = QK_CANCELLED};
+    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+  }
+  bool found = qk_slots_busy(w->slots, slot) && qk_slots_ticket(w->slots, slot) == message->ticket;
+  for (int i = 0; i < w->turn.head.nfill; i++)
+    found |= w->turn.fill[i].slot == slot && w->turn.fill[i].ticket == message->ticket;
+  for (int i = 0; i < w->turn.head.ncancel; i++) found &= w->turn.cancel[i] != slot;
+  if (found) w->turn.cancel[w->turn.head.ncancel++] = slot;
+  return QK_OK;
+}
+
+static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
+  qk_err_t err = {0};
+  qk_status_t status = QK_OK;
+  if (w->setup != NULL)
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "a configuration is loaded already");
+  if (status == QK_OK) status = qk_load_parse(message, &w->turn.load, &err);
+  if (status != QK_OK) return qk_report_load_failed(w->channel, &err);
+  w->turn.head.kind = QK_TURN_LOAD;
+  return QK_OK;
+}
+
+static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *message) {
+  qk_err_t err = {0};
+  qk_status_t status = QK_OK;
+  if (w->setup == NULL)
+    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
+  else if (qk_correlator_busy(w->correlator))
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
+  else
+    status = qk_correlate_parse(message, w->setup->geom.global, &w->turn.correlate, &err);
+  if (status != QK_OK) return qk_report_contracted(w->channel, message->ticket, &err, 0);
+  w->turn.head.kind = QK_TURN_CONTRACT;
+  return QK_OK;
+}
+
+/* What the front before has said in this very turn is forgotten, too. */
+static void hear_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
+  w->nonce = message->nonce;
+  w->nwaiting = w->queued = w->refills = 0;
+  w->more_until = 0;
+  w->turn.head = (qk_turn_head_t){.kind = QK_TURN_ADOPT};
+}
+
+static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
+  switch (message->body_case) {
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD:
+    return hear_load(w, message->load);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL:
+    return hear_fill(w, message->fill);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT:
+    return hear_contract(w, message->contract);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
+    return hear_cancel(w, message->cancel);
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
+    hear_adopt(w, message->adopt);
+    return QK_OK;
+  case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
+    w->turn.head.kind = QK_TURN_STOP;
+    return QK_OK;
+  default:
+    return QK_OK; /* a ping has done its work by being heard */
+  }
+}
+
+/* Takes what has arrived until it makes a turn of another kind than work, or nothing is left. */
+static qk_status_t hear_all(worker_t *w) {
+  Quark__Engine__FrontMessage *message;
+  qk_status_t status = QK_OK;
+  while (status == QK_OK && w->turn.head.kind == QK_TURN_WORK &&
+         (message = qk_channel_receive(w->channel)) != NULL) {
+    status = hear(w, message);
+    quark__engine__front_message__free_unpacked(message, NULL);
+  }
+  if (w->turn.head.kind == QK_TURN_WORK && qk_channel_is_silent(w->channel)) {
+    qk_error("worker", "the front has been silent for too long: leaving");
+    w->stop = QK_TIMEOUT;
+    w->turn.head.kind = QK_TURN_STOP;
+  }
+  if (qk_channel_terminated(w->channel)) w->turn.head.kind = QK_TURN_STOP;
+  return status;
+}
+
+static qk_status_t beat(worker_t *w) {
+  double now = qk_now_ms();
+  if (now - w->last_heartbeat < QK_HEARTBEAT_MS) return QK_OK;
+  w->last_heartbeat = now;
+  return qk_report_heartbeat(w->channel, w->slots != NULL ? qk_slots_steps(w->slots) : 0,
+                             w->setup != NULL ? w->setup->device_bytes : 0,
+                             w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
+}
+
+/* Fills wait for the slots that run, so that multigrid can be mended; but not for ever. */
+static void settle_remedy(worker_t *w) {
+  if (w->wanted == QK_MG_KEEP) return;
+  if (!running(w)) {
+    w->turn.head.kind = QK_TURN_MEND;
+    w->turn.head.remedy = w->wanted;
+  } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
+    qk_warn("worker", "multigrid is not mended now: slots have run for %d s since it was due",
+            PATIENCE_MS / 1000);
+    qk_mg_watch_mended(&w->setup->mg->watch, w->wanted);
+  } else {
+    return;
+  }
+  w->wanted = QK_MG_KEEP;
+  for (int i = 0; i < w->nwaiting; i++) w->turn.fill[w->turn.head.nfill++] = w->waiting[i];
+  w->nwaiting = 0;
+}
+
+static bool lacks_refills(const worker_t *w) {
+  return w->turn.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
+         qk_now_ms() < w->refill_until && w->turn.head.nfill < qk_slots_hungry(w->slots);
+}
+
+/* Milliseconds that rank 0 may wait for messages before the next turn. */
+static double patience(const worker_t *w, bool refill, bool more) {
+  if (refill) return w->refill_until - qk_now_ms();
+  if (running(w)) return solving(w) ? 0 : TRANSFER_MS;
+  return (more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS) - qk_now_ms();
+}
+
+/* Fills w->turn; waits as long as there is nothing to do. */
+static qk_status_t next_turn(worker_t *w) {
+  memset(&w->turn.head, 0, sizeof w->turn.head);
+  settle_remedy(w);
+  if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
+  bool more = false, refill = lacks_refills(w);
+  for (;;) {
+    const double wait = patience(w, refill, more);
+    if (wait > 0) qk_channel_wait(w->channel, (int)ceil(wait));
+    qk_status_t status = hear_all(w);
+    if (status == QK_OK) status = beat(w);
+    if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
+    refill = lacks_refills(w);
+    if (w->turn.head.kind != QK_TURN_WORK || (running(w) && !refill)) return QK_OK;
+    if (refill) continue;
+    more = w->turn.head.nfill > 0 && qk_now_ms() < w->more_until;
+    if (!more && (saving(w) || w->turn.head.nfill > 0)) return QK_OK;
+  }
+}
+
+/* ---- all ranks: carrying it out -------------------------------------------------------------------- */
+
+static void tell_progress(void *arg, const char *phase, int64_t done, int64_t total) {
+  qk_report_load_progress(arg, phase, done, total);
+}
+
+static qk_status_t load(worker_t *w) {
+  double start = qk_now_ms();
+  qk_err_t err = {0};
+  qk_setup_t *setup = NULL;
+  qk_info("worker", "loading %s", w->turn.load.gauge);
+  qk_status_t status =
+      qk_setup_create(w->comm, &w->turn.load, tell_progress, w->channel, &setup, &err);
+  if (status == QK_OK) status = qk_port_create(&setup->dev, &w->port, &err);
+  if (status == QK_OK) status = qk_slots_create(setup, w->port, &w->slots, &err);
+  if (status == QK_OK)
+    status = qk_correlator_create(setup, w->port, qk_slots_stage(w->slots), &w->correlator, &err);
+  if (status == QK_OK) {
+    w->setup = setup;
+    status = qk_setup_count_memory(setup);
+    if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
+    w->seconds = 1e-3 * (qk_now_ms() - start);
+    qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
+    return qk_report_ready(w->channel, setup, w->seconds);
+  }
+  qk_slots_destroy(w->slots);
+  w->slots = NULL;
+  qk_port_destroy(w->port);
+  w->port = NULL;
+  qk_setup_destroy(setup);
+  if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
+    *w->err = err;
+    return status;
+  }
+  qk_warn("worker", "load failed: %s: %s", qk_status_name(status), err.text);
+  return qk_report_load_failed(w->channel, &err);
+}
+
+/* Memory of contractions is kept for the next one while slots are solved: not for long, and not where it may be wanted for
+ * smearing. */
+static qk_status_t rest(worker_t *w) {
+  const uint64_t now = qk_slots_steps(w->slots);
+  if (qk_correlator_busy(w->correlator)) return QK_OK;
+  if (solving(w) && now < w->keep_until && now >= w->smear_until) return QK_OK;
+  return qk_correlator_rest(w->correlator) ? qk_setup_count_memory(w->setup) : QK_OK;
+}
+
+static qk_status_t fill(worker_t *w) {
+  for (int i = 0; i < w->turn.head.nfill; i++) {
+    w->last_progress[w->turn.fill[i].slot] = qk_now_ms();
+    if (w->turn.fill[i].smear.steps > 0) w->smear_until = qk_slots_steps(w->slots) + REST_STEPS;
+  }
+  qk_status_t status = rest(w);
+  if (status != QK_OK) return status;
+  return qk_slots_fill(w->slots, w->turn.head.nfill, w->turn.fill, w->err);
+}
+
+static qk_status_t tell_slots(worker_t *w) {
+  double now = qk_now_ms();
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < qk_slots_count(w->slots) && status == QK_OK; i++) {
+    const qk_slot_t *state = qk_slots_state(w->slots, i);
+    if (state == NULL || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
+    w->last_progress[i] = now;
+    status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i), state);
+  }
+  return status;
+}
+
+static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
+  return r->refused ? qk_report_slot_refused(w->channel, (uint32_t)r->slot, r->ticket, &r->err)
+                    : qk_report_slot_done(w->channel, r);
+}
+
+/* Rank 0 decides. */
+static void watch(worker_t *w, const qk_result_t *result) {
+  qk_mg_host_t *mg = w->setup->mg;
+  if (mg == NULL || w->channel == NULL || result->refused) return;
+  qk_mg_remedy_t remedy = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
+                                          result->tol, result->true_residual);
+  if (remedy == QK_MG_KEEP || w->wanted != QK_MG_KEEP) return;
+  qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
+          mg->watch.lately, mg->watch.first, remedy == QK_MG_REFINE ? "refined" : "set up again");
+  w->wanted = remedy;
+  w->wanted_since = qk_now_ms();
+}
+
+/* The figures of solves change with each of them: told when the last one has ended, and once a second. */
+static qk_status_t tell_multigrid(worker_t *w) {
+  double now = qk_now_ms();
+  if (w->setup->mg == NULL || (running(w) && now - w->last_news < QK_HEARTBEAT_MS)) return QK_OK;
+  w->last_news = now;
+  return qk_report_multigrid(w->channel, w->setup->mg);
+}
+
+static qk_status_t mend(worker_t *w) {
+  qk_status_t status =
+      qk_setup_mend(w->setup, w->turn.head.remedy, tell_progress, w->channel, w->err);
+  return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
+}
+
+static qk_status_t look_after_checkpoint(worker_t *w) {
+  bool news = false;
+  if (w->setup->mg == NULL) return QK_OK;
+  qk_status_t status = qk_mg_host_poll(w->setup->mg, &news);
+  if (status != QK_OK) return qk_fail(w->err, status, "the checkpoint of multigrid");
+  return news ? qk_report_multigrid(w->channel, w->setup->mg) : QK_OK;
+}
+
+/* Before the results that it belongs to. */
+static qk_status_t tell_memory(worker_t *w) {
+  qk_status_t status = qk_setup_count_memory(w->setup);
+  w->last_heartbeat = 0;
+  return status == QK_OK ? beat(w) : status;
+}
+
+/* The front has been told of n slots that are free. */
+static void expect_refills(worker_t *w, int n) {
+  w->refills = n < w->queued ? n : w->queued;
+  w->queued -= w->refills;
+  w->refill_until = qk_now_ms() + REFILL_MS;
+}
+
+static void keep_beating(void *arg) {
+  worker_t *w = arg;
+  if (w->channel != NULL) beat(w);
+}
+
+static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
+  w->keep_until = qk_slots_steps(w->slots) + REST_STEPS;
+  qk_status_t status = qk_setup_count_memory(w->setup);
+  if (status != QK_OK) return status;
+  return qk_report_contracted(w->channel, w->contract_ticket, verdict,
+                              1e-3 * (qk_now_ms() - w->contract_since));
+}
+
+static qk_status_t contract(worker_t *w) {
+  const qk_correlate_t *what = &w->turn.correlate;
+  qk_err_t verdict = {0};
+  w->contract_ticket = what->ticket;
+  w->contract_since = qk_now_ms();
+  qk_status_t status = qk_correlator_begin(w->correlator, what, &verdict, w->err);
+  if (status != QK_OK || qk_correlator_busy(w->correlator)) return status;
+  return tell_contracted(w, &verdict);
+}
+
+static qk_status_t contract_on(worker_t *w) {
+  qk_err_t verdict = {0};
+  bool over;
+  qk_status_t status = qk_correlator_step(w->correlator, qk_slots_lacking(w->slots), keep_beating,
+                                          w, &over, &verdict, w->err);
+  return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
+}
+
+static qk_status_t work(worker_t *w) {
+  qk_result_t result[QK_SEATS_MAX];
+  int n = 0;
+  qk_slots_leave_berths(w->slots, qk_correlator_wants(w->correlator));
+  qk_status_t status = fill(w);
+  for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
+  if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
+  if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  if (status == QK_OK && qk_correlator_busy(w->correlator)) status = contract_on(w);
+  if (status == QK_OK) status = rest(w);
+  if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
+  for (int i = 0; i < n && status == QK_OK; i++) {
+    status = tell_result(w, &result[i]);
+    watch(w, &result[i]);
+  }
+  expect_refills(w, n);
+  if (status == QK_OK && n > 0) status = tell_multigrid(w);
+  if (status == QK_OK) status = look_after_checkpoint(w);
+  return status == QK_OK ? tell_slots(w) : status;
+}
+
+/* All slots and a contraction end, and nobody is told: objects of the front before are not written to any more. */
+static qk_status_t clear_slots(worker_t *w) {
+  qk_result_t result[QK_SEATS_MAX];
+  const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
+  int n;
+  qk_status_t status = QK_OK;
+  if (w->correlator != NULL) qk_correlator_drop(w->correlator);
+  for (int i = 0; running(w) && i < qk_slots_count(w->slots); i++)
+    if (qk_slots_busy(w->slots, i)) qk_slots_cancel(w->slots, i);
+  while (status == QK_OK && running(w)) {
+    if (!solving(w)) nanosleep(&pause, NULL);
+    status = qk_slots_step(w->slots, w->err);
+    if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  }
+  return status;
+}
+
+static qk_status_t adopt(worker_t *w) {
+  const bool loaded = w->setup != NULL;
+  qk_status_t status = clear_slots(w);
+  if (status == QK_OK)
+    status = qk_report_hello(w->channel, qk_comm_size(w->comm), &w->nonce, loaded);
+  if (status != QK_OK || !loaded) return status;
+  return qk_report_ready(w->channel, w->setup, w->seconds);
+}
+
+static qk_status_t carry_out(worker_t *w) {
+  if (w->turn.head.kind == QK_TURN_LOAD) return load(w);
+  if (w->turn.head.kind == QK_TURN_ADOPT) return adopt(w);
+  qk_status_t status = QK_OK;
+  if (w->turn.head.kind == QK_TURN_CONTRACT) status = contract(w);
+  if (w->turn.head.kind == QK_TURN_MEND) status = mend(w);
+  return status == QK_OK ? work(w) : status;
+}
+
+static qk_status_t run(worker_t *w) {
+  qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm), NULL, false);
+  while (status == QK_OK) {
+    bool idle = !running(w);
+    if (w->channel != NULL) status = next_turn(w);
+    if (status == QK_OK) status = qk_turn_share(w->comm, &w->turn, idle);
+    if (status != QK_OK) break;
+    if (w->turn.head.kind == QK_TURN_STOP) return w->stop;
+    status = carry_out(w);
+  }
+  return qk_fail(w->err, status, "%s", qk_status_text(status));
+}
+
+qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err) {
+  worker_t *w = qk_calloc(1, sizeof *w);
+  qk_status_t status = w != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for the worker");
+  status = qk_comm_agree(comm, status, err);
+  if (status == QK_OK) {
+    w->comm = comm;
+    w->channel = channel;
+    w->err = err;
+    w->last_heartbeat = qk_now_ms();
+    status = run(w);
+    /* the ranks stop together, but not after an error */
+    if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
+    qk_correlator_destroy(w->correlator);
+    qk_slots_destroy(w->slots);
+    qk_port_destroy(w->port);
+    qk_setup_destroy(w->setup);
+  }
+  qk_free(w);
+  return status;
+}

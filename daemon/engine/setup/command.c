@@ -1,0 +1,340 @@
+#include "daemon/engine/setup/command.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/lattice/gamma.h"
+#include "daemon/engine/multigrid/mg_text.h"
+
+_Static_assert(QUARK__BASIS__BASIS_DEGRAND_ROSSI == (int)QK_BASIS_DEGRAND_ROSSI &&
+                   QUARK__BASIS__BASIS_UKQCD == (int)QK_BASIS_UKQCD &&
+                   QUARK__BASIS__BASIS_DIRAC_PAULI == (int)QK_BASIS_DIRAC_PAULI &&
+                   QUARK__BASIS__BASIS_OPENQCD == (int)QK_BASIS_OPENQCD,
+               "bases have the numbers of quark.proto");
+_Static_assert(QUARK__ENGINE__PRECISION__PRECISION_DOUBLE == (int)QK_DOUBLE &&
+                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE == (int)QK_SINGLE &&
+                   QUARK__ENGINE__PRECISION__PRECISION_HALF == (int)QK_HALF,
+               "precisions have the numbers of engine.proto");
+_Static_assert(QUARK__LINK_SMEAR__LINK_SMEAR_APE == (int)QK_LINK_SMEAR_APE &&
+                   QUARK__LINK_SMEAR__LINK_SMEAR_STOUT == (int)QK_LINK_SMEAR_STOUT &&
+                   QUARK__LINK_SMEAR__LINK_SMEAR_HYP == (int)QK_LINK_SMEAR_HYP,
+               "kinds of link smearing have the numbers of quark.proto");
+_Static_assert(QUARK__CHANNEL_KIND__CHANNEL_MESON == (int)QK_CHANNEL_MESON &&
+                   QUARK__CHANNEL_KIND__CHANNEL_NUCLEON == (int)QK_CHANNEL_NUCLEON &&
+                   QUARK__CHANNEL_KIND__CHANNEL_DELTA == (int)QK_CHANNEL_DELTA,
+               "channels have the numbers of quark.proto");
+_Static_assert((int)QK_SLOTS_MAX <= (int)QK_MAX_RHS, "a block holds all slots");
+
+static qk_status_t bcast(qk_comm_t *comm, void *buf, size_t bytes) {
+  return bytes == 0 ? QK_OK : qk_comm_bcast(comm, buf, bytes, 0);
+}
+
+qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle) {
+  qk_status_t status = idle ? qk_comm_bcast_idle(comm, &turn->head, sizeof turn->head, 0)
+                            : qk_comm_bcast(comm, &turn->head, sizeof turn->head, 0);
+  if (status == QK_OK && turn->head.kind == QK_TURN_LOAD)
+    status = bcast(comm, &turn->load, sizeof turn->load);
+  if (status == QK_OK && turn->head.kind == QK_TURN_CONTRACT)
+    status = bcast(comm, &turn->correlate, sizeof turn->correlate);
+  if (status == QK_OK)
+    status = bcast(comm, turn->fill, (size_t)turn->head.nfill * sizeof turn->fill[0]);
+  if (status == QK_OK)
+    status = bcast(comm, turn->cancel, (size_t)turn->head.ncancel * sizeof turn->cancel[0]);
+  return status;
+}
+
+static qk_status_t copy_text(const char *field, const char *text, char *to, size_t size,
+                             qk_err_t *err) {
+  size_t n = strlen(text);
+  if (n >= size)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu characters: at most %zu", field, n, size - 1);
+  memcpy(to, text, n + 1);
+  return QK_OK;
+}
+
+static qk_status_t copy_four(const char *field, size_t n, const uint32_t *v, int32_t to[4],
+                             qk_err_t *err) {
+  if (n == 0) return QK_OK;
+  if (n != 4) return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu entries: none or 4", field, n);
+  for (int mu = 0; mu < 4; mu++) {
+    if (v[mu] > INT32_MAX)
+      return qk_fail(err, QK_BAD_ARGUMENT, "%s[%d] = %u: at most %d", field, mu, v[mu], INT32_MAX);
+    to[mu] = (int32_t)v[mu];
+  }
+  return QK_OK;
+}
+
+static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2], qk_err_t *err) {
+  if (m->n_boundary != 8)
+    return qk_fail(err, QK_BAD_ARGUMENT, "boundary has %zu entries: 8, real and imaginary",
+                   m->n_boundary);
+  for (int mu = 0; mu < 4; mu++) {
+    double re = m->boundary[2 * mu], im = m->boundary[2 * mu + 1];
+    if (!(fabs(hypot(re, im) - 1) < 1e-9))
+      return qk_fail(err, QK_BAD_ARGUMENT, "boundary[%d] = (%g,%g): modulus must be 1", mu, re, im);
+    phase[mu][0] = re;
+    phase[mu][1] = im;
+  }
+  return QK_OK;
+}
+
+static bool is_one_of(const char *word, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (strcmp(word, *words) == 0) return true;
+  return false;
+}
+
+static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (size_t i = 0; i < m->n_multigrid && status == QK_OK; i++)
+    status = qk_mg_text_set(&l->mg, m->multigrid[i]->key, m->multigrid[i]->value, err);
+  if (status == QK_OK && m->checkpoint != NULL)
+    status = copy_text("checkpoint", m->checkpoint, l->checkpoint, sizeof l->checkpoint, err);
+  return status;
+}
+
+qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
+  static const char *const backends[] = {"auto", "cuda", "cpu", NULL};
+  static const char *const solvers[] = {"auto", "mg", "bicgstab", "cg", "gcr", NULL};
+  qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
+  qk_status_t status = QK_OK;
+  if (!is_one_of(m->backend, backends))
+    return qk_fail(err, QK_BAD_ARGUMENT, "backend = '%.32s': auto, cuda or cpu", m->backend);
+  if (!is_one_of(m->solver, solvers))
+    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': auto, mg, bicgstab, cg or gcr",
+                   m->solver);
+  if (!isfinite(m->mass) || m->mass <= -4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
+  if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
+  if ((unsigned)m->inner > QK_HALF)
+    return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
+  if (m->slots > QK_SLOTS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
+  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
+  if (m->staging > QK_STAGING_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
+  l.nslot = (int32_t)m->slots;
+  l.link_reals = (int32_t)m->link_reals;
+  l.lone = m->lone;
+  l.ignore_checksum = m->ignore_checksum;
+  l.staging = (int32_t)m->staging;
+  l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;
+
+  status = copy_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
+  if (status == QK_OK) status = copy_text("backend", m->backend, l.backend, sizeof l.backend, err);
+  if (status == QK_OK) status = copy_text("solver", m->solver, l.solver, sizeof l.solver, err);
+  if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
+  if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
+  if (status == QK_OK) status = copy_phases(m, l.phase, err);
+  if (status == QK_OK) status = parse_multigrid(m, &l, err);
+  if (status == QK_OK) *load = l;
+  return status;
+}
+
+static qk_status_t parse_dtype(const char *field, Quark__Dtype dtype, bool *is_double,
+                               qk_err_t *err) {
+  if (dtype != QUARK__DTYPE__DTYPE_F32 && dtype != QUARK__DTYPE__DTYPE_F64)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %d: no such type", field, (int)dtype);
+  *is_double = dtype == QUARK__DTYPE__DTYPE_F64;
+  return QK_OK;
+}
+
+/* Absent: no smearing. */
+static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smearing,
+                                  qk_err_t *err) {
+  static const size_t params[] = {
+      [QK_LINK_SMEAR_APE] = 1, [QK_LINK_SMEAR_STOUT] = 1, [QK_LINK_SMEAR_HYP] = 3};
+  if (m == NULL) return QK_OK;
+  qk_status_t status = qk_gauss_check(m->alpha, m->steps, err);
+  if (status != QK_OK) return status;
+  if ((unsigned)m->links > QK_LINK_SMEAR_HYP)
+    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: links = %d: no such kind", (int)m->links);
+  if (m->n_link_param != params[m->links])
+    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: link_param has %zu entries: %zu",
+                   m->n_link_param, params[m->links]);
+  if (m->link_steps > QK_LINK_STEPS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: link_steps = %u: at most %d", m->link_steps,
+                   QK_LINK_STEPS_MAX);
+  qk_smearing_t s = {.alpha = m->alpha,
+                     .steps = (int32_t)m->steps,
+                     .links = {.kind = (qk_link_smear_kind_t)m->links,
+                               .steps = (int)m->link_steps,
+                               .spatial = m->link_spatial}};
+  for (size_t i = 0; i < m->n_link_param; i++) s.links.param[i] = m->link_param[i];
+  status = qk_link_smear_check(&s.links, err);
+  if (status == QK_OK) *smearing = s;
+  return status;
+}
+
+/* Coordinates and momenta are checked against the lattice in source.c. */
+static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
+  static const qk_source_kind_t kinds[] = {
+      [QUARK__SOURCE_KIND__SOURCE_POINT] = QK_SOURCE_POINT,
+      [QUARK__SOURCE_KIND__SOURCE_WALL] = QK_SOURCE_WALL,
+      [QUARK__SOURCE_KIND__SOURCE_Z2] = QK_SOURCE_Z2,
+      [QUARK__SOURCE_KIND__SOURCE_Z4] = QK_SOURCE_Z4,
+      [QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL] = QK_SOURCE_HELD,
+  };
+  const Quark__Column *c = m->column;
+  if ((unsigned)m->source >= sizeof kinds / sizeof *kinds)
+    return qk_fail(err, QK_BAD_ARGUMENT, "source = %d: no such kind", (int)m->source);
+  if (c == NULL) return qk_fail(err, QK_BAD_ARGUMENT, "column is missing: a source needs one");
+  f->source = kinds[m->source];
+  bool noise = f->source == QK_SOURCE_Z2 || f->source == QK_SOURCE_Z4;
+  bool sequential = f->source == QK_SOURCE_HELD;
+  int least = noise || sequential ? -1 : 0;
+  if (c->spin < least || c->spin > 3)
+    return qk_fail(err, QK_BAD_ARGUMENT, "spin = %d: %d to 3", c->spin, least);
+  if (c->colour < least || c->colour > 2)
+    return qk_fail(err, QK_BAD_ARGUMENT, "colour = %d: %d to 2", c->colour, least);
+  if (c->t < least) return qk_fail(err, QK_BAD_ARGUMENT, "t = %d: at least %d", c->t, least);
+  f->site[3] = c->t;
+  if (f->source == QK_SOURCE_POINT) {
+    f->site[0] = c->x;
+    f->site[1] = c->y;
+    f->site[2] = c->z;
+  }
+  if (f->source == QK_SOURCE_POINT && (c->px != 0 || c->py != 0 || c->pz != 0))
+    return qk_fail(err, QK_BAD_ARGUMENT, "momentum = %d,%d,%d: a point source has none", c->px,
+                   c->py, c->pz);
+  if (c->t_every > (noise && c->t >= 0 ? (uint32_t)INT32_MAX : 0))
+    return qk_fail(err, QK_BAD_ARGUMENT, "t_every = %u: only for noise from a time slice on",
+                   c->t_every);
+  if (c->gamma >= QK_GAMMAS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gamma = %u: 0 to %d", c->gamma, QK_GAMMAS - 1);
+  f->mom[0] = c->px;
+  f->mom[1] = c->py;
+  f->mom[2] = c->pz;
+  f->t_every = (int32_t)c->t_every;
+  f->gamma = (int32_t)c->gamma;
+  f->spin = sequential ? -1 : c->spin;
+  f->colour = sequential ? -1 : c->colour;
+  f->seed = c->seed;
+  return QK_OK;
+}
+
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fill, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  qk_fill_t f = {.ticket = m->ticket,
+                 .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
+                 .ahead = m->ahead,
+                 .basis = (qk_basis_t)m->basis,
+                 .factor = m->factor,
+                 .tol = m->tol};
+  if (m->slot >= (uint32_t)nslot)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slot = %u: 0 to %d", m->slot, nslot - 1);
+  if ((unsigned)m->basis >= QK_BASIS_COUNT)
+    return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: no such basis", (int)m->basis);
+  if (!isfinite(m->factor) || m->factor == 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "factor = %g: must be finite and not 0", m->factor);
+  if (!(m->tol > 0 && m->tol < 1))
+    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: between 0 and 1", m->tol);
+  if (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
+                   (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);
+  f.slot = (int32_t)m->slot;
+  f.max_iter = (int64_t)m->max_iter;
+
+  status = parse_dtype("dtype", m->dtype, &f.is_double, err);
+  f.in_double = f.is_double;
+  if (status == QK_OK && !f.upload) status = parse_column(m, &f, err);
+  bool sequential = !f.upload && f.source == QK_SOURCE_HELD;
+  if (status == QK_OK && sequential && m->has_in_dtype)
+    status = parse_dtype("in_dtype", m->in_dtype, &f.in_double, err);
+  if (status == QK_OK && (f.upload || sequential)) {
+    if (m->shm_in == NULL)
+      status = qk_fail(err, QK_BAD_ARGUMENT, "shm_in is missing: %s needs it",
+                       f.upload ? "an upload" : "a sequential source");
+    else
+      status = copy_text("shm_in", m->shm_in, f.shm_in, sizeof f.shm_in, err);
+  }
+  if (status == QK_OK) status = parse_smearing(m->smear, &f.smear, err);
+  if (status == QK_OK && m->shm_out != NULL)
+    status = copy_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
+  if (status == QK_OK) *fill = f;
+  return status;
+}
+
+/* ---- correlators ----------------------------------------------------------------------------------- */
+
+static qk_status_t copy_columns(const char *field, size_t n, char *const name[],
+                                char to[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1],
+                                qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  if (n != QK_PROPAGATOR_COLUMNS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu names: %d, one for each column", field, n,
+                   QK_PROPAGATOR_COLUMNS);
+  for (size_t i = 0; i < n && status == QK_OK; i++)
+    status = copy_text(field, name[i], to[i], sizeof to[i], err);
+  return status;
+}
+
+static qk_status_t parse_channels(const Quark__Contraction *m, qk_correlate_t *c, qk_err_t *err) {
+  if (m->n_channel < 1 || m->n_channel > QK_CHANNELS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "channel has %zu entries: 1 to %d", m->n_channel,
+                   QK_CHANNELS_MAX);
+  for (size_t i = 0; i < m->n_channel; i++) {
+    const Quark__Channel *from = m->channel[i];
+    if ((unsigned)from->kind > QK_CHANNEL_DELTA)
+      return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: kind = %d: no such kind", i,
+                     (int)from->kind);
+    if (from->sink >= QK_GAMMAS || from->source >= QK_GAMMAS)
+      return qk_fail(err, QK_BAD_ARGUMENT, "channel[%zu]: sink, source = %u, %u: 0 to %d", i,
+                     from->sink, from->source, QK_GAMMAS - 1);
+    c->channel[i] = (qk_channel_id_t){.kind = (qk_channel_kind_t)from->kind,
+                                      .sink = (int)from->sink,
+                                      .source = (int)from->source};
+  }
+  c->nchannel = (int32_t)m->n_channel;
+  return QK_OK;
+}
+
+/* None given: zero momentum. */
+static qk_status_t parse_momenta(const Quark__Contraction *m, const int global[4],
+                                 qk_correlate_t *c, qk_err_t *err) {
+  if (m->n_momentum % 3 != 0 || m->n_momentum > (size_t)3 * QK_MOMENTA_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "momentum has %zu entries: three each, at most %d momenta",
+                   m->n_momentum, QK_MOMENTA_MAX);
+  for (size_t i = 0; i < m->n_momentum; i++) {
+    if (llabs(m->momentum[i]) >= global[i % 3])
+      return qk_fail(err, QK_BAD_ARGUMENT, "momentum %zu: p%c = %d: the lattice has %d", i / 3,
+                     "xyz"[i % 3], m -> momentum[i], global[i % 3]);
+    c->mom[i / 3][i % 3] = m->momentum[i];
+  }
+  c->nmom = m->n_momentum == 0 ? 1 : (int32_t)(m->n_momentum / 3);
+  return QK_OK;
+}
+
+static qk_status_t parse_origin(const Quark__Contraction *m, const int global[4], qk_correlate_t *c,
+                                qk_err_t *err) {
+  if (m->n_origin != 0 && m->n_origin != 4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "origin has %zu entries: none or 4", m->n_origin);
+  for (size_t mu = 0; mu < m->n_origin; mu++) {
+    if (m->origin[mu] < 0 || m->origin[mu] >= global[mu])
+      return qk_fail(err, QK_BAD_ARGUMENT, "origin: %c = %d: the lattice has %d", "xyzt"[mu],
+                     m -> origin[mu], global[mu]);
+    c->origin[mu] = m->origin[mu];
+  }
+  return QK_OK;
+}
+
+qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const int global[4],
+                               qk_correlate_t *correlate, qk_err_t *err) {
+  qk_correlate_t c = {.ticket = m->ticket};
+  qk_status_t status = copy_columns("shm_a", m->n_shm_a, m->shm_a, c.a, err);
+  if (status == QK_OK && m->n_shm_b > 0)
+    status = copy_columns("shm_b", m->n_shm_b, m->shm_b, c.b, err);
+  if (status == QK_OK) status = parse_dtype("dtype_a", m->dtype_a, &c.a_double, err);
+  c.b_double = c.a_double;
+  if (status == QK_OK && m->has_dtype_b)
+    status = parse_dtype("dtype_b", m->dtype_b, &c.b_double, err);
+  if (status == QK_OK) status = copy_text("shm_out", m->shm_out, c.shm_out, sizeof c.shm_out, err);
+  if (status == QK_OK) status = parse_channels(m->contraction, &c, err);
+  if (status == QK_OK) status = parse_momenta(m->contraction, global, &c, err);
+  if (status == QK_OK) status = parse_origin(m->contraction, global, &c, err);
+  if (status == QK_OK) status = parse_smearing(m->contraction->sink, &c.sink, err);
+  if (status == QK_OK) *correlate = c;
+  return status;
+}

@@ -1,0 +1,112 @@
+/*
+ * command.h: what rank 0 tells the other ranks, as plain structs made from the front's messages.
+ *
+ * A turn is one round of all ranks: first its fixed-size head is broadcast, then what the head
+ * announces. Values are checked when the message is taken apart, all but those that need a
+ * geometry.
+ */
+#ifndef QK_ENGINE_COMMAND_H
+#define QK_ENGINE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/ops.h"
+#include "daemon/base/err.h"
+#include "daemon/comm/comm.h"
+#include "daemon/engine/hadron/contract.h"
+#include "daemon/engine/hadron/smear_cache.h"
+#include "daemon/engine/lattice/basis.h"
+#include "daemon/engine/multigrid/multigrid.h"
+#include "daemon/engine/setup/mg_watch.h"
+#include "proto/engine.pb-c.h"
+#include "proto/limits.h"
+
+typedef struct qk_load {
+  char gauge[QK_PATH_MAX + 1];
+  char backend[16], solver[16];
+  int32_t dims[4]; /* all 0: the file states them */
+  int32_t grid[4]; /* 0: chosen */
+  double mass, csw;
+  double phase[4][2];
+  qk_prec_t inner;
+  bool ignore_checksum;
+  int32_t nslot;      /* 0: chosen */
+  int32_t link_reals; /* 0: chosen */
+  bool lone;          /* what is alone has a solver of one column */
+  int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
+  int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
+  qk_mg_params_t mg;
+  char checkpoint[QK_PATH_MAX + 1]; /* "": none */
+} qk_load_t;
+
+typedef struct qk_fill {
+  uint64_t ticket;
+  int32_t slot;
+  bool upload;             /* from shm_in; else by kind: */
+  qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
+  int32_t site[4], spin, colour;
+  uint64_t seed;
+  int32_t mom[3], t_every;
+  int32_t gamma;       /* sequential: of gamma.h */
+  bool in_double;      /* shm_in; of an upload as is_double */
+  qk_smearing_t smear; /* of the source */
+  char shm_in[QK_SHM_NAME_MAX + 1];
+  char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
+  bool is_double;
+  qk_basis_t basis;
+  double factor, tol;
+  int64_t max_iter;
+  bool ahead; /* of others that wait */
+} qk_fill_t;
+
+typedef struct qk_correlate {
+  uint64_t ticket;
+  char a[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1];
+  char b[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1]; /* empty names: a */
+  bool a_double, b_double;
+  int32_t nchannel, nmom;
+  qk_channel_id_t channel[QK_CHANNELS_MAX];
+  int mom[QK_MOMENTA_MAX][3];
+  int origin[4];
+  qk_smearing_t sink;
+  char shm_out[QK_SHM_NAME_MAX + 1];
+} qk_correlate_t;
+
+/* A turn of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with multigrid mended
+ * before it. ADOPT: another front is there, and nothing of what the one before asked for goes on. */
+typedef enum qk_turn_kind {
+  QK_TURN_WORK,
+  QK_TURN_LOAD,
+  QK_TURN_CONTRACT,
+  QK_TURN_MEND,
+  QK_TURN_ADOPT,
+  QK_TURN_STOP
+} qk_turn_kind_t;
+
+typedef struct qk_turn_head {
+  qk_turn_kind_t kind;
+  qk_mg_remedy_t remedy; /* MEND */
+  int32_t nfill, ncancel;
+} qk_turn_head_t;
+
+typedef struct qk_turn {
+  qk_turn_head_t head;
+  qk_load_t load;
+  qk_correlate_t correlate;
+  qk_fill_t fill[QK_SEATS_MAX];
+  int32_t cancel[QK_SEATS_MAX]; /* slots */
+} qk_turn_t;
+
+/* idle: no rank has running slots, and the others may sleep while they wait. Collective. */
+qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle);
+
+/* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
+qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int nslot, qk_fill_t *fill,
+                          qk_err_t *err);
+/* global: extents of the lattice. */
+qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const int global[4],
+                               qk_correlate_t *correlate, qk_err_t *err);
+
+#endif

@@ -1,0 +1,306 @@
+#include "daemon/engine/setup/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/engine/eigen/deflation.h"
+#include "proto/limits.h"
+
+/* Reals of a link in double with its border, while the operator is made. */
+enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
+/* A block of eight sources that are made, twice (source.c). */
+enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
+
+static const char *const NAMES[QK_PLAN_SHARES] = {
+    [QK_PLAN_OPERATOR] = "operator", [QK_PLAN_PROLONGATORS] = "prolongators",
+    [QK_PLAN_MATRICES] = "matrices", [QK_PLAN_DEFLATION] = "deflation",
+    [QK_PLAN_CYCLE] = "cycle",       [QK_PLAN_SOLVER] = "solver",
+    [QK_PLAN_LONE] = "lone",         [QK_PLAN_TRANSFER] = "transfer",
+};
+
+const char *qk_plan_name(qk_plan_share_t share) {
+  return NAMES[share];
+}
+
+static int64_t field(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  return (int64_t)qk_field_bytes(geom, prec, nrhs, subset);
+}
+
+static int64_t max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* ---- the finest level -------------------------------------------------------------------------------- */
+
+/* Faces of a block that go to neighbouring ranks: there and back, two sides. components: of a site. */
+static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
+  static const int real[3] = {8, 4, 2};
+  int64_t sites = 0;
+  for (int mu = 0; mu < 4; mu++)
+    if (geom->lat.split[mu]) sites += geom->lat.face[mu];
+  int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
+  return 4 * sites * lanes * (2 * components * real[prec] + (prec == QK_HALF ? 4 : 0));
+}
+
+static int64_t operator_bytes(const qk_plan_input_t *in) {
+  const qk_lattice_t *lat = &in->geom->lat;
+  int64_t bytes = 0;
+  for (int p = 0; p < 3; p++) {
+    if (!in->op.want[p]) continue;
+    bytes += (int64_t)in->ops->links_bytes(lat, (qk_prec_t)p, in->op.link_reals[p]);
+    if (in->op.csw != 0) bytes += 2 * (int64_t)in->ops->diag_bytes(lat, (qk_prec_t)p);
+    bytes += faces(in->geom, (qk_prec_t)p, in->nslot, 6);
+  }
+  return bytes;
+}
+
+/* Beside what stays: the links as they came, and the clover term in double. */
+static int64_t operator_making(const qk_plan_input_t *in) {
+  int64_t sites = 1;
+  for (int mu = 0; mu < 4; mu++) sites *= in->geom->lat.l[mu] + 2 * in->geom->lat.split[mu];
+  int64_t clover =
+      in->op.csw != 0 ? 2 * (int64_t)in->ops->diag_bytes(&in->geom->lat, QK_DOUBLE) : 0;
+  return sites * LINK_SITE_BYTES + clover;
+}
+
+/* Fields of even sites in the inner precision that a method keeps, beside r and xi. */
+static int method_fields(const qk_plan_input_t *in) {
+  if (strcmp(in->method, "gcr") == 0) return 2 * in->gcr_keep;
+  return strcmp(in->method, "cg") == 0 ? 3 : 4;
+}
+
+/* In double for each slot source, solution and half a right-hand side; while some begin or end, two halves for each column
+ * that stands beside others, one field, and an odd half inside the operator; in the inner precision the block. */
+static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
+  const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
+  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
+  const bool adjoint = strcmp(in->method, "cg") == 0;
+  const int beside = nslot < QK_COLUMNS_MOST ? nslot : QK_COLUMNS_MOST;
+  int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
+  bytes += (3 + method_fields(in)) * inner;
+  if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
+    const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
+    bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
+  }
+  return bytes + (adjoint ? inner : 0);
+}
+
+/* ---- multigrid --------------------------------------------------------------------------------------- */
+
+static int smoother_fields(const qk_mg_level_params_t *p) {
+  const int steps = (int)max(0, max(p->pre, p->post));
+  switch (p->smoother.kind) {
+  case QK_SMOOTHER_CAGCR:
+    return steps < 4 ? steps : 4;
+  case QK_SMOOTHER_SCHWARZ:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+/* Halves of a field that one application keeps on level l; `top`: the level that it begins on. */
+static int64_t cycle_halves(const qk_mg_params_t *mg, int l, bool top) {
+  const qk_mg_level_params_t *p = &mg->level[l];
+  const bool last = l == mg->nlevel - 1;
+  int64_t n = last ? 0 : 1 + smoother_fields(p); /* residual, and work of the smoother */
+  if (top) return n + 3;                         /* in, out, odd sites */
+  const int kept = p->iterations < QK_GCR_MAX ? p->iterations : QK_GCR_MAX;
+  return n + 2 * kept + 1 + 4 + 1; /* directions, r, source and solution, odd sites */
+}
+
+/* Of a cycle that begins on level `top`. */
+static int64_t cycle_bytes(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
+  int64_t bytes = 0;
+  for (int l = top; l < mg->nlevel; l++) {
+    const qk_prec_t prec = l == 0 ? mg->level[0].smoother_prec : QK_SINGLE;
+    bytes += cycle_halves(mg, l, l == top) * field(&geom[l], prec, nrhs, QK_EVEN);
+    if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp);
+  }
+  return bytes;
+}
+
+static int64_t transfer_bytes(const qk_ops_t *ops, const qk_geom_t *fine, const qk_geom_t *coarse,
+                              const qk_mg_level_params_t *p) {
+  qk_transfer_t t = {.agg = {.fine = fine->lat, .coarse = coarse->lat},
+                     .prec = p->prolongator,
+                     .ncomp = fine->ncomp,
+                     .nvec = p->nvec};
+  for (int mu = 0; mu < 4; mu++) t.agg.block[mu] = p->block[mu];
+  return (int64_t)ops->transfer_bytes(&t);
+}
+
+static int64_t matrices(const qk_ops_t *ops, const qk_geom_t *geom, qk_prec_t prec, int ndir) {
+  qk_coarse_links_t links = {.prec = prec, .n = geom->ncomp, .ndir = ndir};
+  return (int64_t)ops->coarse_bytes(&geom->lat, &links);
+}
+
+/* Yhat, A and A^-1. */
+static int64_t coarse_bytes(const qk_ops_t *ops, const qk_geom_t *geom, qk_prec_t store) {
+  return matrices(ops, geom, store, 8) + 2 * matrices(ops, geom, store, 1);
+}
+
+/* What comes and stays with the step from level l to l + 1. */
+typedef struct step {
+  int64_t prolongator, links;
+  int64_t exact; /* matrices of level l + 1 in single, until the level below is there */
+} step_t;
+
+static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
+  const qk_geom_t *coarse = &geom[l + 1];
+  const qk_mg_level_params_t *p = &in->mg->level[l];
+  /* the vectors, and what they were made of in terms of them */
+  step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
+                  field(coarse, QK_SINGLE, p->nvec, QK_FULL),
+              coarse_bytes(in->ops, coarse, in->mg->level[l + 1].store), 0};
+  if (l + 2 < in->mg->nlevel)
+    s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
+  return s;
+}
+
+/* The most beside finer levels while level l leads to the next one (mg_setup.h): vectors and what relaxes them;
+ * their images; fields and matrices of the Galerkin products; a cycle that refines them. below: all that stays of
+ * this step and those below. */
+static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, int l,
+                            const step_t *step, int64_t below) {
+  const qk_mg_level_params_t *p = &in->mg->level[l];
+  const int64_t full = field(&geom[l], QK_SINGLE, p->nvec, QK_FULL);
+  const int64_t even = field(&geom[l], QK_SINGLE, p->nvec, QK_EVEN);
+  const int64_t low = field(&geom[l], l == 0 ? p->setup_prec : QK_SINGLE, p->nvec, QK_EVEN);
+  const int64_t relaxing = full + even + 7 * low;
+  const int64_t imaging = step->prolongator + (l == 0 ? 2 : 3) * full + even + low;
+  const int64_t galerkin = step->prolongator + step->links + 3 * full +
+                           matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
+                           3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);
+  int64_t most = max(max(relaxing, imaging), galerkin);
+  if (p->setup_passes > 0)
+    most = max(most, below + even + max(2 * full, cycle_bytes(in->mg, geom, l, p->nvec)));
+  return most;
+}
+
+static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
+  const int steps = in->mg->nlevel - 1;
+  qk_geom_t geom[QK_MG_LEVELS_MAX];
+  step_t step[QK_MG_LEVELS_MAX];
+  qk_err_t err = {0};
+  int64_t below = 0, above = plan->share[QK_PLAN_OPERATOR];
+  geom[0] = *in->geom;
+  for (int l = 0; l < steps; l++) {
+    const qk_mg_level_params_t *p = &in->mg->level[l];
+    qk_status_t fits = qk_geom_coarsen(&geom[l], p->block, p->nvec, &geom[l + 1], &err);
+    QK_ASSERT(fits == QK_OK); /* complete parameters */
+    step[l] = step_of(in, geom, l);
+    plan->share[QK_PLAN_PROLONGATORS] += step[l].prolongator;
+    plan->share[QK_PLAN_MATRICES] += step[l].links;
+    below += step[l].prolongator + step[l].links;
+  }
+  for (int l = 0; l < steps; l++) {
+    const int64_t exact = l > 0 ? step[l - 1].exact : 0;
+    plan->setup = max(plan->setup, above + exact + level_making(in, geom, l, &step[l], below));
+    above += step[l].prolongator + step[l].links;
+    below -= step[l].prolongator + step[l].links;
+  }
+  if (in->mg->deflate > 0)
+    plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
+  plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
+  if (plan->lone) plan->share[QK_PLAN_LONE] += cycle_bytes(in->mg, geom, 0, 1);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------- */
+
+void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
+  const int half = (in->nslot + 1) / 2;
+  *plan = (qk_plan_t){.nslot = in->nslot,
+                      .staging = in->staging < half ? in->staging : half,
+                      .lone = in->lone && in->nslot > 1};
+  plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
+  plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
+  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
+  if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
+  plan->share[QK_PLAN_TRANSFER] =
+      (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
+  plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
+  if (in->mg != NULL) add_multigrid(in, plan);
+  for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
+  plan->setup = max(plan->setup, plan->serving);
+  if (in->on_host)
+    plan->host = in->geom->local_volume * (LINK_SITE_BYTES + SOURCE_SITE_BYTES) +
+                 plan->share[QK_PLAN_TRANSFER];
+}
+
+/* All that has to be free. */
+static int64_t needed(const qk_plan_t *plan) {
+  return plan->setup + plan->host;
+}
+
+static double gigabytes(int64_t bytes) {
+  return 1e-9 * (double)bytes;
+}
+
+/* The most slots up to `most` that fit; 0: not even one. */
+static int fitting(const qk_plan_input_t *input, int most, int64_t free, qk_plan_t *plan) {
+  qk_plan_input_t in = *input;
+  for (in.nslot = most; in.nslot > 0; in.nslot--) {
+    qk_plan_make(&in, plan);
+    if (needed(plan) <= free) break;
+  }
+  return in.nslot;
+}
+
+static qk_status_t refuse(const qk_plan_input_t *input, int64_t free, const qk_plan_t *plan,
+                          qk_err_t *err) {
+  char shares[256] = "", advice[96] = "one slot would not fit either";
+  size_t n = 0;
+  qk_plan_t other;
+  for (int i = 0; i < QK_PLAN_SHARES; i++)
+    if (plan->share[i] > 0)
+      n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s %.3g", n > 0 ? ", " : "", NAMES[i],
+                            gigabytes(plan->share[i]));
+  if (fitting(input, plan->nslot - 1, free, &other) > 0)
+    snprintf(advice, sizeof advice, "slots = %d would need %.4g GB", other.nslot,
+             gigabytes(needed(&other)));
+  return qk_fail(
+      err, QK_DEVICE_MEMORY,
+      "slots = %d need %.4g GB on each device (%s; during setup %.4g): %.4g are free; %s",
+      plan->nslot, gigabytes(plan->serving + plan->host), shares, gigabytes(needed(plan)),
+      gigabytes(free), advice);
+}
+
+qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan,
+                        qk_err_t *err) {
+  qk_plan_input_t in = *input;
+  qk_plan_t made;
+  if (in.nslot == 0) {
+    in.staging /= 2; /* a slot is worth more than the last berths */
+    in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
+    in.staging = input->staging;
+  }
+  if (in.nslot == 0) in.nslot = 1;
+  qk_plan_make(&in, &made);
+  while (needed(&made) > free && in.staging > 0) {
+    in.staging = made.staging / 2;
+    qk_plan_make(&in, &made);
+  }
+  if (needed(&made) > free && in.lone) {
+    in.lone = false;
+    qk_plan_make(&in, &made);
+  }
+  if (needed(&made) > free) return refuse(&in, free, &made, err);
+  *plan = made;
+  return QK_OK;
+}
+
+qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given, bool gpu,
+                                int64_t free, qk_mg_params_t *mg, qk_plan_t *plan, qk_err_t *err) {
+  QK_ASSERT(input->mg == mg);
+  qk_status_t status = qk_plan_fit(input, free, plan, err);
+  if (status != QK_DEVICE_MEMORY || given->level[0].nvec > 0 ||
+      mg->level[0].nvec <= QK_MG_VECTORS_FEW)
+    return status;
+  *mg = *given;
+  mg->level[0].nvec = QK_MG_VECTORS_FEW;
+  status = qk_mg_params_complete(input->geom, gpu, mg, err);
+  return status ? status : qk_plan_fit(input, free, plan, err);
+}

@@ -1,0 +1,321 @@
+#include "daemon/engine/setup/setup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/lattice/launch.h"
+
+typedef struct loading {
+  qk_comm_t *comm;
+  const qk_load_t *load;
+  qk_progress_fn *progress;
+  void *arg;
+  qk_err_t *err;
+} loading_t;
+
+static void enter(const loading_t *in, const char *phase) {
+  if (in->progress != NULL) in->progress(in->arg, phase, 0, 1);
+}
+
+static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
+  qk_status_t status = qk_launch_device(in->comm, in->load->backend, &s->ops, &s->ctx, in->err);
+  if (status == QK_OK) {
+    s->dev = (qk_device_t){.ops = s->ops, .ctx = s->ctx, .geom = &s->geom};
+    status = qk_device_explain(&s->dev, s->ops->info(s->ctx, &s->device), in->err);
+  }
+  return qk_comm_agree(in->comm, status, in->err);
+}
+
+static qk_status_t lay_out(const loading_t *in, qk_setup_t *s) {
+  const qk_load_t *load = in->load;
+  int dims[4], grid[4];
+  bool given = load->dims[0] != 0;
+  for (int mu = 0; mu < 4; mu++) {
+    dims[mu] = load->dims[mu];
+    grid[mu] = load->grid[mu];
+  }
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(in->comm) == 0)
+    status = qk_gauge_probe(load->gauge, given ? dims : NULL, &s->info, in->err);
+  status = qk_comm_agree(in->comm, status, in->err);
+  if (status != QK_OK) return status;
+  status = qk_comm_bcast(in->comm, &s->info, sizeof s->info, 0);
+  if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not share the header");
+
+  s->info.ignore_checksum = load->ignore_checksum;
+  const int *d = s->info.dims;
+  if (given && memcmp(dims, d, sizeof dims) != 0)
+    return qk_fail(in->err, QK_BAD_GEOMETRY, "the file holds %dx%dx%dx%d: dims ask for %dx%dx%dx%d",
+                   d[0], d[1], d[2], d[3], dims[0], dims[1], dims[2], dims[3]);
+  status = qk_comm_choose_grid(qk_comm_size(in->comm), d, grid, in->err);
+  if (status == QK_OK) status = qk_comm_set_grid(in->comm, grid, in->err);
+  if (status == QK_OK) status = qk_geom_init(&s->geom, in->comm, d, in->err);
+  return status;
+}
+
+static qk_status_t read_links(const loading_t *in, qk_setup_t *s, double *links) {
+  qk_status_t status = qk_gauge_read(in->load->gauge, &s->info, &s->geom, links, &s->check,
+                                     in->progress, in->arg, in->err);
+  if (status != QK_OK) return status;
+  const char *fault = s->info.checksum_fault;
+  if (s->info.has_checksum && !s->check.checksum_ok && qk_comm_rank(in->comm) == 0)
+    qk_warn("setup", "%s: its checksum is ignored: %s", in->load->gauge,
+            fault[0] ? fault : "the links give another one");
+  return qk_gauge_judge(&s->info, &s->check, in->err);
+}
+
+/* ---- choices, before anything large is allocated ----------------------------------------------------- */
+
+static bool wants_multigrid(const qk_setup_t *s) {
+  return strcmp(s->solver_name, "mg") == 0;
+}
+
+static bool on_gpu(const qk_setup_t *s) {
+  return strcmp(s->ops->name, "cpu") != 0;
+}
+
+static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
+  const qk_load_t *load = in->load;
+  qk_err_t why = {0};
+  s->solver_name = load->solver;
+  if (strcmp(load->solver, "auto") == 0) {
+    qk_status_t possible = qk_mg_possible(&s->geom, &why);
+    if (possible == QK_OK && load->inner == QK_DOUBLE)
+      possible = qk_fail(&why, QK_UNSUPPORTED, "the inner precision is double");
+    s->solver_name = possible == QK_OK ? "mg" : "bicgstab";
+    if (possible != QK_OK && qk_comm_rank(in->comm) == 0)
+      qk_info("setup", "bicgstab instead of multigrid: %s", why.text);
+  }
+  if (!wants_multigrid(s)) return QK_OK;
+  if (load->inner == QK_DOUBLE)
+    return qk_fail(in->err, QK_BAD_ARGUMENT,
+                   "precision = double: multigrid iterates in single or half");
+  s->mg_params = load->mg;
+  return qk_mg_params_complete(&s->geom, on_gpu(s), &s->mg_params, in->err);
+}
+
+/* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
+ * blocks in half are fastest with 18 reals. */
+static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params_t *params) {
+  const qk_load_t *load = in->load;
+  *params = (qk_wilson_params_t){.mass = load->mass, .csw = load->csw};
+  memcpy(params->phase, load->phase, sizeof params->phase);
+  params->want[QK_DOUBLE] = params->want[load->inner] = true;
+  params->link_reals[QK_DOUBLE] = 18;
+  params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = 12;
+  if (wants_multigrid(s)) {
+    params->want[QK_SINGLE] = true;
+    params->want[s->mg_params.level[0].smoother_prec] = true;
+    params->want[s->mg_params.level[0].setup_prec] = true;
+    params->link_reals[QK_HALF] = 18;
+  }
+  if (load->link_reals > 0)
+    params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = load->link_reals;
+  s->link_reals = params->link_reals[load->inner];
+}
+
+/* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share
+ * its memory, and with the front its own. */
+static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
+  double least = -(double)s->device.memory_free;
+  if (!on_gpu(s)) {
+    if (qk_comm_host(in->comm) == 0) least += (double)in->load->reserve;
+    least = least < 0 ? least / qk_comm_local_size(in->comm) : 0;
+  }
+  qk_status_t status = qk_comm_max(in->comm, &least, 1);
+  if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare memory");
+  s->memory_free = (int64_t)(-0.97 * least);
+  return QK_OK;
+}
+
+/* How many sources wait beside the slots: fewer where they are large. */
+static int staging(const loading_t *in, const qk_setup_t *s) {
+  const int64_t room = (int64_t)4 << 30,
+                bytes = s->geom.local_volume * 24 * (int64_t)sizeof(double);
+  const int64_t most = bytes < room ? room / bytes : 1;
+  return most < in->load->staging ? (int)most : in->load->staging;
+}
+
+/* What there is too little of on a host, and what could be changed. */
+static void tell_bound(const loading_t *in, const qk_setup_t *s) {
+  const size_t n = strlen(in->err->text);
+  snprintf(in->err->text + n, sizeof in->err->text - n,
+           " (free by %.150s, less %.3g GB for uploads and results: max-memory)",
+           s->device.memory_by, 1e-9 * (double)in->load->reserve);
+}
+
+static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op) {
+  const bool mg = wants_multigrid(s);
+  const qk_plan_input_t input = {.ops = s->ops,
+                                 .geom = &s->geom,
+                                 .op = *op,
+                                 .method = mg ? "gcr" : s->solver_name,
+                                 .inner = in->load->inner,
+                                 .nslot = in->load->nslot,
+                                 .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
+                                 .staging = staging(in, s),
+                                 .lone = in->load->lone,
+                                 .on_host = !on_gpu(s),
+                                 .mg = mg ? &s->mg_params : NULL};
+  qk_status_t status = find_memory(in, s);
+  const int nvec = s->mg_params.level[0].nvec;
+  if (status == QK_OK)
+    status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, on_gpu(s), s->memory_free,
+                                      &s->mg_params, &s->plan, in->err)
+                : qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
+  if (status == QK_DEVICE_MEMORY && !on_gpu(s)) tell_bound(in, s);
+  if (status != QK_OK) return status;
+  if (s->mg_params.level[0].nvec < nvec && qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "%d null vectors: %d would not fit", s->mg_params.level[0].nvec, nvec);
+  s->nslot = s->plan.nslot;
+  if (qk_comm_rank(in->comm) == 0)
+    qk_info("setup", "%d slots: %.4g GB on each device, %.4g during setup, %.4g free%s%s", s->nslot,
+            1e-9 * (double)s->plan.serving, 1e-9 * (double)s->plan.setup,
+            1e-9 * (double)s->memory_free, s->device.memory_by[0] ? " by " : "",
+            s->device.memory_by);
+  return QK_OK;
+}
+
+/* ---- from links to solver ---------------------------------------------------------------------------- */
+
+static qk_status_t build_solver(qk_setup_t *s, bool lone, qk_solver_t **solver, qk_err_t *err) {
+  qk_solver_params_t params = {
+      .method = s->solver_name, .inner = s->inner, .nslot = lone ? 1 : s->nslot};
+  if (s->mg != NULL) {
+    params.method = "gcr";
+    params.check = 1;
+    params.precond = qk_mg_host_precond(s->mg, lone);
+  }
+  return qk_solver_create(s->op, s->work, &params, solver, err);
+}
+
+static qk_status_t build_solvers(qk_setup_t *s, qk_err_t *err) {
+  qk_status_t status = build_solver(s, false, &s->solver, err);
+  return status == QK_OK && s->plan.lone ? build_solver(s, true, &s->lone, err) : status;
+}
+
+static void drop_solvers(qk_setup_t *s) {
+  qk_solver_destroy(s->lone);
+  qk_solver_destroy(s->solver);
+  s->solver = s->lone = NULL;
+}
+
+static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
+  const qk_load_t *load = in->load;
+  qk_mg_host_params_t params = {.mg = s->mg_params,
+                                .prec = load->inner,
+                                .nslot = s->nslot,
+                                .lone = s->plan.lone,
+                                .checkpoint = load->checkpoint};
+  qk_mg_identity_t *id = &params.identity;
+  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
+  snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->ops->name);
+  memcpy(id->phase, load->phase, sizeof id->phase);
+  id->seed = s->mg_params.seed;
+  return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
+}
+
+static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op,
+                              const double *links) {
+  enter(in, "clover");
+  qk_status_t status = qk_wilson_create(&s->dev, s->work, links, op, &s->op, in->err);
+  if (status != QK_OK) return status;
+  if (wants_multigrid(s)) {
+    enter(in, "multigrid");
+    status = build_multigrid(in, s);
+    if (status == QK_BREAKDOWN && strcmp(in->load->solver, "auto") == 0) {
+      if (qk_comm_rank(in->comm) == 0)
+        qk_warn("setup", "bicgstab instead of multigrid: %s", in->err->text);
+      *in->err = (qk_err_t){0};
+      s->solver_name = "bicgstab";
+      status = QK_OK;
+    }
+    if (status != QK_OK) return status;
+  }
+  enter(in, "solver");
+  return build_solvers(s, in->err);
+}
+
+static qk_status_t build(const loading_t *in, qk_setup_t *s) {
+  qk_wilson_params_t op;
+  double *links = NULL;
+  qk_status_t status = open_device(in, s);
+  if (status == QK_OK) status = lay_out(in, s);
+  if (status == QK_OK) status = choose_solver(in, s);
+  if (status != QK_OK) return qk_device_explain(&s->dev, status, in->err);
+  choose_operator(in, s, &op);
+  status = make_plan(in, s, &op);
+  if (status != QK_OK) goto out;
+
+  status = qk_work_create(&s->dev, &s->work);
+  size_t bytes = (size_t)s->geom.local_volume * 72 * sizeof *links;
+  links = qk_malloc(bytes);
+  if (status == QK_OK && links == NULL)
+    status = qk_fail(in->err, QK_NO_MEMORY, "no memory for %zu bytes of links", bytes);
+  status = qk_comm_agree(in->comm, qk_device_explain(&s->dev, status, in->err), in->err);
+  if (status != QK_OK) goto out;
+
+  enter(in, "read");
+  status = read_links(in, s, links);
+  if (status != QK_OK) goto out;
+  status = build_from(in, s, &op, links);
+  if (status != QK_OK) goto out;
+  status = qk_smear_cache_create(&s->dev, links, &s->smear, in->err);
+  if (status == QK_OK) links = NULL;
+
+out:
+  qk_free(links);
+  return qk_device_explain(&s->dev, status, in->err);
+}
+
+qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
+                            void *arg, qk_setup_t **setup, qk_err_t *err) {
+  loading_t in = {comm, load, progress, arg, err};
+  qk_setup_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = QK_OK;
+  if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
+  status = qk_comm_agree(comm, status, err);
+  if (status == QK_OK) {
+    s->inner = load->inner;
+    memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
+    status = build(&in, s);
+  }
+  if (status == QK_OK) status = qk_device_explain(&s->dev, qk_setup_count_memory(s), err);
+  if (status != QK_OK) {
+    qk_setup_destroy(s);
+    return status;
+  }
+  *setup = s;
+  return QK_OK;
+}
+
+void qk_setup_destroy(qk_setup_t *setup) {
+  if (setup == NULL) return;
+  qk_smear_cache_destroy(setup->smear);
+  drop_solvers(setup);
+  qk_mg_host_destroy(setup->mg);
+  if (setup->op != NULL) setup->op->ops->destroy(setup->op);
+  qk_work_destroy(setup->work);
+  if (setup->ctx != NULL) setup->ops->close(setup->ctx);
+  qk_free(setup);
+}
+
+qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
+                          void *arg, qk_err_t *err) {
+  drop_solvers(setup);
+  qk_status_t status = qk_mg_host_mend(setup->mg, remedy, progress, arg, err);
+  if (status == QK_OK) status = build_solvers(setup, err);
+  if (status == QK_OK) status = qk_setup_count_memory(setup);
+  return qk_device_explain(&setup->dev, status, err);
+}
+
+qk_status_t qk_setup_count_memory(qk_setup_t *setup) {
+  uint64_t bytes[2] = {(uint64_t)setup->ops->allocated(setup->ctx), (uint64_t)qk_mem_bytes()};
+  qk_status_t status = qk_comm_sum_u64(setup->geom.comm, bytes, 2);
+  if (status != QK_OK) return status;
+  setup->device_bytes = (int64_t)bytes[0];
+  setup->host_bytes = (int64_t)bytes[1];
+  return QK_OK;
+}

@@ -1,0 +1,164 @@
+#include "daemon/engine/smoother/smoother.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/smoother/smoother_impl.h"
+
+static const qk_smoother_kind_ops_t *const kinds[QK_SMOOTHER_COUNT] = {
+    [QK_SMOOTHER_MR] = &qk_smoother_mr,
+    [QK_SMOOTHER_CAGCR] = &qk_smoother_cagcr,
+    [QK_SMOOTHER_CHEBYSHEV] = &qk_smoother_chebyshev,
+    [QK_SMOOTHER_SCHWARZ] = &qk_smoother_schwarz,
+};
+
+static const double default_omega = 0.85;
+
+const char *qk_smoother_name(qk_smoother_kind_t kind) {
+  return kinds[kind]->name;
+}
+
+bool qk_smoother_parse(const char *name, qk_smoother_kind_t *kind) {
+  for (int k = 0; k < QK_SMOOTHER_COUNT; k++)
+    if (!strcmp(kinds[k]->name, name)) {
+      *kind = (qk_smoother_kind_t)k;
+      return true;
+    }
+  return false;
+}
+
+/* ---- mr, schwarz ------------------------------------------------------------------------------------- */
+
+enum { WR, WW, OMEGA, RR, NSCALAR };
+
+/* (w,r) and |w|^2 over the ranks. */
+static qk_status_t products(qk_smoother_t *s, const qk_field_t *w, const qk_field_t *r) {
+  qk_blas_args_t args = {.f = {w->v, r->v}, .red = qk_scalars_at(&s->scalars, WR)};
+  qk_status_t status = qk_smoother_blas(s, QK_BLAS_CDOT_NORM2, &args);
+  return status ? status : qk_scalars_sum(&s->scalars, WR, 2);
+}
+
+/* One step on Mhat, or on Mhat without hops between blocks. */
+static qk_status_t mr_step(qk_smoother_t *s, const int *block, qk_field_t *x, qk_field_t *r,
+                           qk_field_t *w) {
+  const qk_operator_ops_t *ops = s->op->ops;
+  qk_status_t status =
+      block ? ops->apply_eo_blocks(s->op, w, r, block) : ops->apply_eo(s->op, w, r, false, NULL);
+  if (!status) status = products(s, w, r);
+  if (status) return status;
+  const qk_scalars_t *c = &s->scalars;
+  qk_blas_args_t args = {
+      .f = {x->v, r->v, w->v},
+      .c = {qk_scalars_at(c, WR), qk_scalars_at(c, WW), qk_scalars_at(c, OMEGA)}};
+  return qk_smoother_blas(s, QK_BLAS_MR_XR, &args);
+}
+
+static qk_status_t mr_prepare(qk_smoother_t *s, qk_err_t *err) {
+  double omega = s->params.omega == 0 ? default_omega : s->params.omega;
+  if (!(omega > 0 && omega < 2))
+    return qk_fail(err, QK_BAD_ARGUMENT, "smoother omega %g: above 0, below 2", omega);
+  return qk_scalars_fill(&s->scalars, OMEGA, omega);
+}
+
+static qk_status_t mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+  (void)x_zero;
+  qk_field_t *w;
+  qk_status_t status = qk_smoother_field(s, &w);
+  if (status) return status;
+  for (int i = 0; i < steps && !status; i++) status = mr_step(s, NULL, x, r, w);
+  qk_work_release(s->work, w);
+  return status;
+}
+
+const qk_smoother_kind_ops_t qk_smoother_mr = {
+    .name = "mr", .nscalar = NSCALAR, .prepare = mr_prepare, .run = mr_run};
+
+static qk_status_t schwarz_prepare(qk_smoother_t *s, qk_err_t *err) {
+  const int *l = s->dev->geom->lat.l, *block = s->params.block;
+  for (int mu = 0; mu < 4; mu++)
+    if (block[mu] < 1 || l[mu] % block[mu])
+      return qk_fail(err, QK_BAD_ARGUMENT,
+                     "smoother block %dx%dx%dx%d: extent %d does not divide the local extent %d",
+                     block[0], block[1], block[2], block[3], block[mu], l[mu]);
+  return mr_prepare(s, err);
+}
+
+/* x += c d, r -= c Mhat d with c that makes |r| least. */
+static qk_status_t along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const qk_field_t *d,
+                         qk_field_t *w) {
+  qk_status_t status = s->op->ops->apply_eo(s->op, w, d, false, NULL);
+  if (!status) status = products(s, w, r);
+  const qk_scalars_t *c = &s->scalars;
+  qk_blas_args_t args = {.f = {x->v, r->v, d->v, w->v},
+                         .c = {qk_scalars_at(c, WR), qk_scalars_at(c, WW)},
+                         .red = qk_scalars_at(c, RR)};
+  return status ? status : qk_smoother_blas(s, QK_BLAS_GCR_XR, &args);
+}
+
+/* All steps but one make d, which solves the blocks nearly; the last one takes it for a direction. */
+static qk_status_t schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
+                               bool x_zero) {
+  if (steps < 2) return mr_run(s, x, r, steps, x_zero);
+  qk_field_t *d, *inner = NULL, *w = NULL;
+  qk_status_t status = qk_smoother_field(s, &d);
+  if (status) return status;
+  status = qk_smoother_field(s, &inner);
+  if (!status) status = qk_smoother_field(s, &w);
+  if (!status) status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {d->v}});
+  if (!status) status = qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {inner->v, r->v}});
+  for (int i = 1; i < steps && !status; i++) status = mr_step(s, s->params.block, d, inner, w);
+  if (!status) status = along(s, x, r, d, w);
+  qk_work_release(s->work, w);
+  qk_work_release(s->work, inner);
+  qk_work_release(s->work, d);
+  return status;
+}
+
+const qk_smoother_kind_ops_t qk_smoother_schwarz = {
+    .name = "schwarz", .nscalar = NSCALAR, .prepare = schwarz_prepare, .run = schwarz_run};
+
+/* ---- life -------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
+                               const qk_smoother_params_t *params, qk_prec_t prec, int nrhs,
+                               qk_smoother_t **smoother, qk_err_t *err) {
+  if ((unsigned)params->kind >= QK_SMOOTHER_COUNT)
+    return qk_fail(err, QK_BAD_ARGUMENT, "smoother kind %d: 0 .. %d", (int)params->kind,
+                   QK_SMOOTHER_COUNT - 1);
+  if (nrhs < 1 || nrhs > QK_MAX_RHS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "smoother for %d right-hand sides: 1 .. %d", nrhs,
+                   QK_MAX_RHS);
+  qk_smoother_t *s = qk_calloc(1, sizeof *s);
+  if (!s) return qk_fail(err, QK_NO_MEMORY, "no memory for a smoother");
+  s->kind = kinds[params->kind];
+  s->op = op;
+  s->work = work;
+  s->dev = op->dev;
+  s->params = *params;
+  s->prec = prec;
+  s->nrhs = nrhs;
+  qk_status_t status = qk_scalars_init(&s->scalars, s->dev, s->kind->nscalar, nrhs);
+  status = qk_comm_agree(s->dev->geom->comm, status, err);
+  if (!status && s->kind->prepare) status = s->kind->prepare(s, err);
+  if (!status) {
+    *smoother = s;
+    return QK_OK;
+  }
+  qk_smoother_destroy(s);
+  return qk_fail(err, status, "smoother %s: %s", kinds[params->kind]->name, qk_status_text(status));
+}
+
+void qk_smoother_destroy(qk_smoother_t *s) {
+  if (!s) return;
+  qk_scalars_fini(&s->scalars);
+  qk_free(s);
+}
+
+qk_status_t qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
+                            bool x_zero) {
+  qk_status_t status = QK_OK;
+  if (x_zero && (steps < 1 || !s->kind->sets_x))
+    status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
+  return status || steps < 1 ? status : s->kind->run(s, x, r, steps, x_zero);
+}

@@ -1,0 +1,50 @@
+/*
+ * smoother_impl.h: what the kinds of smoother.h share. Private to them.
+ */
+#ifndef QK_ENGINE_SMOOTHER_IMPL_H
+#define QK_ENGINE_SMOOTHER_IMPL_H
+
+#include "daemon/engine/lattice/scalars.h"
+#include "daemon/engine/smoother/smoother.h"
+
+/* The ellipse of chebyshev: centre, and the square of the distance of its foci from it (negative: foci on a
+ * line parallel to the imaginary axis). Its longest polynomial. */
+typedef struct qk_ellipse {
+  double centre, focus2;
+} qk_ellipse_t;
+enum { QK_CHEBYSHEV_STEPS = 8 };
+
+typedef struct qk_smoother_kind_ops {
+  const char *name;
+  int nscalar;
+  qk_status_t (*prepare)(qk_smoother_t *s, qk_err_t *err); /* may be NULL */
+  bool sets_x; /* run is told whether x is 0 and need not be read; else it has been set to 0 */
+  qk_status_t (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
+} qk_smoother_kind_ops_t;
+
+struct qk_smoother {
+  const qk_smoother_kind_ops_t *kind;
+  qk_operator_t *op;
+  qk_work_t *work;
+  const qk_device_t *dev;
+  qk_smoother_params_t params;
+  qk_prec_t prec;
+  int nrhs;
+  qk_scalars_t scalars;
+  qk_ellipse_t ellipse;
+  double factor[QK_CHEBYSHEV_STEPS * (QK_CHEBYSHEV_STEPS + 1) / 2]; /* as the scalars */
+};
+
+extern const qk_smoother_kind_ops_t qk_smoother_mr, qk_smoother_schwarz, qk_smoother_cagcr,
+    qk_smoother_chebyshev;
+
+static inline qk_status_t qk_smoother_blas(const qk_smoother_t *s, qk_blas_op_t op,
+                                           const qk_blas_args_t *args) {
+  return s->dev->ops->blas(s->dev->ctx, op, args);
+}
+
+static inline qk_status_t qk_smoother_field(qk_smoother_t *s, qk_field_t **field) {
+  return qk_work_reserve(s->work, s->prec, s->nrhs, QK_EVEN, field);
+}
+
+#endif

@@ -1,0 +1,97 @@
+#include "daemon/engine/transfer/port.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/lattice/basis.h"
+
+qk_status_t qk_port_create(const qk_device_t *dev, qk_port_t **port, qk_err_t *err) {
+  qk_port_t *p = qk_calloc(1, sizeof *p);
+  qk_status_t status = QK_OK;
+  if (p == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a port");
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status != QK_OK) goto fail;
+  p->dev = dev;
+  status = qk_wire_create(dev->geom, &p->wire, err);
+  if (status != QK_OK) goto fail;
+
+  size_t bytes = qk_wire_part_bytes(p->wire, true);
+  status = dev->ops->alloc_host(dev->ctx, bytes, &p->part);
+  if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &p->column);
+  status = qk_comm_agree(dev->geom->comm, qk_device_explain(dev, status, err), err);
+  if (status != QK_OK) goto fail;
+  *port = p;
+  return QK_OK;
+
+fail:
+  qk_port_destroy(p);
+  return status;
+}
+
+void qk_port_destroy(qk_port_t *port) {
+  if (port == NULL) return;
+  const qk_device_t *dev = port->dev;
+  if (port->column != NULL) dev->ops->free(dev->ctx, port->column);
+  if (port->part != NULL) dev->ops->free_host(dev->ctx, port->part);
+  qk_wire_destroy(port->wire);
+  qk_free(port);
+}
+
+static qk_column_args_t column_args(const qk_port_t *port, const qk_field_t *field, int rhs,
+                                    const double matrix[4][4][2], double factor, bool is_double) {
+  qk_column_args_t args = {.lat = port->dev->geom->lat,
+                           .field = field->v,
+                           .rhs = rhs,
+                           .n = 1,
+                           .is_double = is_double,
+                           .wire = {port->column},
+                           .factor = factor};
+  memcpy(args.basis, matrix, sizeof args.basis);
+  return args;
+}
+
+qk_status_t qk_port_read(qk_port_t *port, const char *name, bool is_double,
+                         const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                         qk_err_t *err) {
+  const qk_device_t *dev = port->dev;
+  qk_segment_t in;
+  qk_status_t status = qk_segment_open(port->wire, name, is_double, false, &in, err);
+  if (status != QK_OK) return status;
+  status = qk_segment_read(port->wire, &in, port->part, err);
+  qk_segment_close(&in);
+  if (status != QK_OK) return status;
+
+  qk_column_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
+  status = dev->ops->copy(dev->ctx, port->column, port->part,
+                          qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_DEVICE, 0);
+  if (status == QK_OK) status = dev->ops->column_import(dev->ctx, &args);
+  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  return qk_device_explain(dev, status, err);
+}
+
+qk_status_t qk_port_write(qk_port_t *port, const qk_segment_t *segment,
+                          const double matrix[4][4][2], double factor, const qk_field_t *field,
+                          int rhs, qk_err_t *err) {
+  const qk_device_t *dev = port->dev;
+  bool is_double = segment->is_double;
+  qk_column_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
+  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  if (status == QK_OK)
+    status = dev->ops->copy(dev->ctx, port->part, port->column,
+                            qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_HOST, 0);
+  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  status = qk_device_explain(dev, status, err);
+  return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;
+}
+
+qk_status_t qk_port_move(qk_port_t *port, const double matrix[4][4][2], const qk_field_t *in,
+                         int from, const qk_field_t *out, int to) {
+  const qk_device_t *dev = port->dev;
+  double one[4][4][2];
+  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  qk_column_args_t args = column_args(port, in, from, one, 1, true);
+  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  if (status != QK_OK) return status;
+  args = column_args(port, out, to, matrix, 1, true);
+  return dev->ops->column_import(dev->ctx, &args);
+}

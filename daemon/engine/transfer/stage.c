@@ -1,0 +1,344 @@
+#include "daemon/engine/transfer/stage.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/transfer/mover.h"
+
+enum { THREADS_MAX = 8, BERTHS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
+
+typedef enum berth_state {
+  FREE,
+  MOVING,   /* between shared and pinned memory */
+  STANDING, /* where its copy begins: in pinned memory, or on the device */
+  COPYING,  /* between the two */
+  SETTLED
+} berth_state_t;
+
+struct qk_berth {
+  berth_state_t state;
+  bool out, dropped;
+  void *host, *device; /* a local vector in double each */
+  qk_move_t move;
+  qk_err_t err; /* SETTLED: what has gone wrong */
+};
+
+struct qk_stage {
+  const qk_device_t *dev;
+  qk_wire_t *wire;
+  qk_mover_t *mover;
+  int in, n; /* the first `in` of n are in, the others out */
+  qk_berth_t berth[BERTHS_MAX];
+};
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static qk_status_t make_berths(qk_stage_t *stage) {
+  const qk_device_t *dev = stage->dev;
+  const size_t bytes = qk_wire_part_bytes(stage->wire, true);
+  qk_status_t status = QK_OK;
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    b->out = i >= stage->in;
+    b->move.segment.fd = -1;
+    status = dev->ops->alloc_host(dev->ctx, bytes, &b->host);
+    if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &b->device);
+  }
+  return status;
+}
+
+/* Half of what this rank may run on. */
+static int threads(const qk_comm_t *comm) {
+  cpu_set_t cpus;
+  const int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const int share = n / (2 * qk_comm_local_size(comm));
+  return share < 1 ? 1 : share > THREADS_MAX ? THREADS_MAX : share;
+}
+
+qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
+                            qk_stage_t **stage, qk_err_t *err) {
+  qk_stage_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for berths");
+  QK_ASSERT(in >= 0 && out >= 0 && in + out <= BERTHS_MAX);
+  if (s != NULL) {
+    s->dev = dev;
+    s->wire = wire;
+    if (qk_wire_is_local(wire)) {
+      s->in = in;
+      s->n = in + out;
+    }
+    status = qk_device_explain(dev, make_berths(s), err);
+    if (status == QK_OK && s->n > 0)
+      status = qk_mover_create(wire, threads(dev->geom->comm), &s->mover, err);
+  }
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status != QK_OK) {
+    qk_stage_destroy(s);
+    return status;
+  }
+  *stage = s;
+  return QK_OK;
+}
+
+void qk_stage_destroy(qk_stage_t *stage) {
+  if (stage == NULL) return;
+  const qk_device_t *dev = stage->dev;
+  qk_mover_destroy(stage->mover);
+  for (int i = 0; i < stage->n; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    qk_segment_close(&b->move.segment);
+    if (b->device != NULL) dev->ops->free(dev->ctx, b->device);
+    if (b->host != NULL) dev->ops->free_host(dev->ctx, b->host);
+  }
+  qk_free(stage);
+}
+
+/* ---- queries ------------------------------------------------------------------------------------------- */
+
+static qk_berth_t *find_free(const qk_stage_t *stage, bool out) {
+  for (int i = 0; i < stage->n; i++) {
+    const qk_berth_t *b = &stage->berth[i];
+    if (b->out == out && b->state == FREE) return (qk_berth_t *)b;
+  }
+  return NULL;
+}
+
+bool qk_stage_exists(const qk_stage_t *stage) {
+  return stage->n > 0;
+}
+
+static int count_free(const qk_stage_t *stage, bool out) {
+  int n = 0;
+  for (int i = 0; i < stage->n; i++)
+    n += stage->berth[i].out == out && stage->berth[i].state == FREE;
+  return n;
+}
+
+int qk_stage_vacant(const qk_stage_t *stage) {
+  return count_free(stage, false);
+}
+
+int qk_stage_room(const qk_stage_t *stage) {
+  return count_free(stage, true);
+}
+
+bool qk_berth_settled(const qk_berth_t *berth) {
+  return berth->state == SETTLED;
+}
+
+/* ---- moving on ----------------------------------------------------------------------------------------- */
+
+/* A device has an engine for copies in each direction: what comes does not wait for what goes. */
+static int queue_of(bool out) {
+  return out ? 2 : 1;
+}
+
+static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
+  return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
+}
+
+/* In pieces: a device makes copies one by one, and halos must not stand behind whole fields. */
+static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
+  const qk_device_t *dev = stage->dev;
+  const size_t bytes = bytes_of(stage, b);
+  const qk_copy_t kind = b->out ? QK_COPY_TO_HOST : QK_COPY_TO_DEVICE;
+  char *to = b->out ? b->host : b->device, *from = b->out ? b->device : b->host;
+  qk_status_t status = QK_OK;
+  for (size_t at = 0; at < bytes && status == QK_OK; at += PIECE_BYTES) {
+    const size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+    status = dev->ops->copy(dev->ctx, to + at, from + at, n, kind, queue_of(b->out));
+  }
+  return status;
+}
+
+static void start_move(qk_stage_t *stage, qk_berth_t *b) {
+  b->state = MOVING;
+  b->move.part = b->host;
+  b->move.write = b->out;
+  qk_mover_start(stage->mover, &b->move);
+}
+
+static void make_free(qk_berth_t *b) {
+  qk_segment_close(&b->move.segment);
+  b->state = FREE;
+  b->dropped = false;
+  b->err = (qk_err_t){0};
+}
+
+static void settle(qk_berth_t *b) {
+  b->state = SETTLED;
+  if (b->dropped) make_free(b);
+}
+
+static bool any_copying(const qk_stage_t *stage, bool out) {
+  for (int i = 0; i < stage->n; i++)
+    if (stage->berth[i].state == COPYING && stage->berth[i].out == out) return true;
+  return false;
+}
+
+/* busy[out]: whether copies in that direction have something to do yet, on any rank. */
+static qk_status_t find_busy(qk_stage_t *stage, uint64_t busy[2]) {
+  const qk_device_t *dev = stage->dev;
+  qk_status_t status = QK_OK;
+  for (int out = 0; out < 2 && status == QK_OK; out++) {
+    bool idle = true;
+    status = dev->ops->queue_idle(dev->ctx, queue_of(out), &idle);
+    busy[out] = !idle;
+  }
+  if (status != QK_OK || qk_comm_size(dev->geom->comm) == 1) return status;
+  return qk_comm_sum_u64(dev->geom->comm, busy, 2);
+}
+
+static qk_status_t await(qk_stage_t *stage) {
+  const qk_device_t *dev = stage->dev;
+  qk_status_t status = QK_OK;
+  for (int out = 0; out < 2 && status == QK_OK; out++)
+    if (any_copying(stage, out)) status = dev->ops->queue_sync(dev->ctx, queue_of(out));
+  return status;
+}
+
+static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
+  uint64_t busy[2] = {0};
+  if (!any_copying(stage, false) && !any_copying(stage, true)) return QK_OK;
+  qk_status_t status = wait ? await(stage) : find_busy(stage, busy);
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    if (b->state != COPYING || busy[b->out]) continue;
+    if (b->out)
+      start_move(stage, b);
+    else
+      settle(b);
+  }
+  return status;
+}
+
+/* late[i]: on how many ranks berth i is on the move. */
+static qk_status_t find_late(qk_stage_t *stage, uint64_t late[], bool *any) {
+  qk_comm_t *comm = stage->dev->geom->comm;
+  *any = false;
+  for (int i = 0; i < stage->n; i++) {
+    const qk_berth_t *b = &stage->berth[i];
+    late[i] = b->state == MOVING && !qk_mover_done(stage->mover, &b->move);
+    *any = *any || b->state == MOVING;
+  }
+  return *any && qk_comm_size(comm) > 1 ? qk_comm_sum_u64(comm, late, stage->n) : QK_OK;
+}
+
+static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
+  const qk_device_t *dev = stage->dev;
+  b->err = b->move.err;
+  qk_status_t status = qk_comm_agree(dev->geom->comm, b->err.code, &b->err);
+  if (status >= QK_DEVICE_MEMORY) return status;
+  if (b->out || b->err.code != QK_OK) {
+    settle(b);
+    return QK_OK;
+  }
+  b->state = STANDING;
+  return QK_OK;
+}
+
+qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
+  uint64_t late[BERTHS_MAX];
+  bool any;
+  qk_status_t status = end_copies(stage, wait);
+  if (status == QK_OK) status = find_late(stage, late, &any);
+  for (int i = 0; i < stage->n && status == QK_OK && any; i++)
+    if (stage->berth[i].state == MOVING && late[i] == 0) status = end_move(stage, &stage->berth[i]);
+  return qk_device_explain(stage->dev, status, err);
+}
+
+qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
+  const qk_device_t *dev = stage->dev;
+  qk_status_t status = QK_OK;
+  /* else a queue would not be idle between them */
+  const bool begins[2] = {!any_copying(stage, false), !any_copying(stage, true)};
+  for (int i = 0; i < stage->n && status == QK_OK; i++) {
+    qk_berth_t *b = &stage->berth[i];
+    if (b->state != STANDING || !begins[b->out]) continue;
+    status = copy(stage, b);
+    b->state = COPYING;
+  }
+  return qk_device_explain(dev, status, err);
+}
+
+/* ---- in ------------------------------------------------------------------------------------------------ */
+
+qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
+                          qk_err_t *verdict, qk_err_t *err) {
+  qk_berth_t *b = find_free(stage, false);
+  *berth = NULL;
+  if (b == NULL) return QK_OK;
+  qk_status_t status =
+      qk_segment_open(stage->wire, name, is_double, false, &b->move.segment, verdict);
+  if (status >= QK_DEVICE_MEMORY) *err = *verdict;
+  if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
+  start_move(stage, b);
+  *berth = b;
+  return QK_OK;
+}
+
+static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_berth_t *const berth[],
+                                    const double matrix[4][4][2], double factor,
+                                    const qk_field_t *field) {
+  qk_column_args_t args = {.lat = stage->dev->geom->lat,
+                           .field = field->v,
+                           .n = n,
+                           .is_double = berth[0]->move.segment.is_double,
+                           .factor = factor};
+  for (int k = 0; k < n; k++) args.wire[k] = berth[k]->device;
+  memcpy(args.basis, matrix, sizeof args.basis);
+  return args;
+}
+
+qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
+                            const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                            qk_err_t *verdict, qk_err_t *err) {
+  const qk_device_t *dev = stage->dev;
+  qk_column_args_t args = column_args(stage, n, berth, matrix, 1, field);
+  args.rhs = rhs;
+  *verdict = (qk_err_t){0};
+  for (int k = 0; k < n; k++) {
+    QK_ASSERT(berth[k]->state == SETTLED && !berth[k]->out);
+    QK_ASSERT(berth[k]->err.code != QK_OK || berth[k]->move.segment.is_double == args.is_double);
+    if (verdict->code == QK_OK) *verdict = berth[k]->err;
+    make_free(berth[k]);
+  }
+  if (verdict->code != QK_OK) return QK_OK;
+  qk_status_t status = dev->ops->column_import(dev->ctx, &args);
+  /* what the next ones in these berths wait for */
+  if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(false), 0);
+  return qk_device_explain(dev, status, err);
+}
+
+void qk_berth_drop(qk_berth_t *berth) {
+  if (berth == NULL) return;
+  berth->dropped = true;
+  if (berth->state == SETTLED) make_free(berth);
+}
+
+/* ---- out ----------------------------------------------------------------------------------------------- */
+
+qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
+                           double factor, const qk_field_t *field, qk_berth_t **berth,
+                           qk_err_t *err) {
+  const qk_device_t *dev = stage->dev;
+  qk_berth_t *b = find_free(stage, true);
+  QK_ASSERT(b != NULL);
+  b->move.segment = *segment;
+  segment->fd = -1;
+  const qk_column_args_t args = column_args(stage, 1, &b, matrix, factor, field);
+  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  /* what its copy waits for: not for what is put on queue 0 before the copy begins */
+  if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(true), 0);
+  b->state = STANDING;
+  *berth = b;
+  return qk_device_explain(dev, status, err);
+}
+
+void qk_berth_stored(qk_berth_t *berth, qk_err_t *verdict) {
+  QK_ASSERT(berth->state == SETTLED && berth->out);
+  *verdict = berth->err;
+  make_free(berth);
+}

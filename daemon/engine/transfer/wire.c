@@ -1,0 +1,253 @@
+#include "daemon/engine/transfer/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+
+enum { REALS_PER_SITE = 24, TAG_PART = 900 };
+
+struct qk_wire {
+  const qk_geom_t *geom;
+  bool reaches;     /* this rank is on the host of rank 0 */
+  bool local;       /* all are */
+  uint64_t *remote; /* [ranks]: 1 for those that are not */
+};
+
+static size_t site_bytes(bool is_double) {
+  return REALS_PER_SITE * (is_double ? sizeof(double) : sizeof(float));
+}
+
+size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double) {
+  return (size_t)wire->geom->local_volume * site_bytes(is_double);
+}
+
+qk_status_t qk_wire_create(const qk_geom_t *geom, qk_wire_t **wire, qk_err_t *err) {
+  int size = qk_comm_size(geom->comm), rank = qk_comm_rank(geom->comm);
+  qk_wire_t *w = qk_calloc(1, sizeof *w);
+  uint64_t *remote = qk_calloc((size_t)size, sizeof *remote);
+  qk_status_t status = QK_OK;
+  if (w == NULL || remote == NULL)
+    status = qk_fail(err, QK_NO_MEMORY, "no memory for a table of %d ranks", size);
+  status = qk_comm_agree(geom->comm, status, err);
+  if (status != QK_OK) goto free_memory;
+
+  w->geom = geom;
+  w->remote = remote;
+  w->reaches = qk_comm_host(geom->comm) == 0;
+  remote[rank] = !w->reaches;
+  status = qk_comm_sum_u64(geom->comm, remote, size);
+  if (status != QK_OK) {
+    qk_fail(err, status, "the ranks could not exchange their hosts");
+    goto free_memory;
+  }
+  w->local = true;
+  for (int i = 0; i < size; i++) w->local = w->local && remote[i] == 0;
+  *wire = w;
+  return QK_OK;
+
+free_memory:
+  qk_free(remote);
+  qk_free(w);
+  return status;
+}
+
+void qk_wire_destroy(qk_wire_t *wire) {
+  if (wire == NULL) return;
+  qk_free(wire->remote);
+  qk_free(wire);
+}
+
+bool qk_wire_is_local(const qk_wire_t *wire) {
+  return wire->local;
+}
+
+static qk_status_t open_here(const char *name, const char *what, int64_t want, bool writable,
+                             int *fd, qk_err_t *err) {
+  struct stat st;
+  int f = shm_open(name, writable ? O_RDWR : O_RDONLY, 0);
+  if (f < 0) return qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
+  if (fstat(f, &st) != 0) {
+    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s': %s", name, strerror(errno));
+  } else if (st.st_size != want) {
+    qk_fail(err, QK_BAD_ARGUMENT, "shared memory '%s' has %lld bytes: %s has %lld", name,
+            (long long)st.st_size, what, (long long)want);
+  } else {
+    *fd = f;
+    return QK_OK;
+  }
+  close(f);
+  return QK_BAD_ARGUMENT;
+}
+
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, bool writable,
+                            qk_segment_t *segment, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  *segment = (qk_segment_t){.fd = -1, .is_double = is_double};
+  int64_t bytes = wire->geom->volume * (int64_t)site_bytes(is_double);
+  if (wire->reaches) status = open_here(name, "a vector", bytes, writable, &segment->fd, err);
+  status = qk_comm_agree(wire->geom->comm, status, err);
+  if (status != QK_OK) qk_segment_close(segment);
+  return status;
+}
+
+void qk_segment_close(qk_segment_t *segment) {
+  if (segment->fd >= 0) close(segment->fd);
+  segment->fd = -1;
+}
+
+static qk_status_t move_bytes(int fd, char *buf, size_t bytes, off_t at, bool write,
+                              qk_err_t *err) {
+  while (bytes > 0) {
+    ssize_t n = write ? pwrite(fd, buf, bytes, at) : pread(fd, buf, bytes, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == ENOSPC)
+      return qk_fail(err, QK_BUSY,
+                     "/dev/shm is full (byte %lld of an object): give it more room, or lower "
+                     "--max-memory",
+                     (long long)at);
+    if (n < 0)
+      return qk_fail(err, QK_IO_ERROR, "shared memory, byte %lld: %s", (long long)at,
+                     strerror(errno));
+    if (n == 0) return qk_fail(err, QK_IO_ERROR, "shared memory ends at byte %lld", (long long)at);
+    buf += n;
+    at += n;
+    bytes -= (size_t)n;
+  }
+  return QK_OK;
+}
+
+/* A piece: the longest run of sites that stand together in the object and in a part, a time slice at most: directions
+ * up to the first one that is split. */
+typedef struct run {
+  int last; /* the direction that it ends with */
+  int64_t sites;
+} run_t;
+
+static run_t run_of(const qk_geom_t *geom) {
+  run_t run = {.sites = geom->lat.l[0]};
+  while (run.last < 2 && geom->grid[run.last] == 1) run.sites *= geom->lat.l[++run.last];
+  return run;
+}
+
+int64_t qk_wire_pieces(const qk_wire_t *wire) {
+  return wire->geom->local_volume / run_of(wire->geom).sites;
+}
+
+/* Piece i of the part of the rank at coord. */
+static qk_status_t move_piece(const qk_geom_t *geom, const int coord[4],
+                              const qk_segment_t *segment, int64_t i, char *part, bool write,
+                              qk_err_t *err) {
+  const int32_t *l = geom->lat.l;
+  const run_t run = run_of(geom);
+  const size_t bytes = (size_t)run.sites * site_bytes(segment->is_double);
+  int64_t rest = i, site = 0, stride = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    int64_t x = (int64_t)coord[mu] * l[mu];
+    if (mu > run.last) {
+      x += rest % l[mu];
+      rest /= l[mu];
+    }
+    site += x * stride;
+    stride *= geom->global[mu];
+  }
+  off_t at = site * (off_t)site_bytes(segment->is_double);
+  return move_bytes(segment->fd, part + (size_t)i * bytes, bytes, at, write, err);
+}
+
+qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
+                                  void *part, bool write, qk_err_t *err) {
+  return move_piece(wire->geom, wire->geom->coord, segment, piece, part, write, err);
+}
+
+/* The part of the rank at coord. */
+static qk_status_t move_part(const qk_wire_t *wire, const int coord[4], const qk_segment_t *segment,
+                             char *part, bool write, qk_err_t *err) {
+  const int64_t n = qk_wire_pieces(wire);
+  qk_status_t status = QK_OK;
+  for (int64_t i = 0; i < n && status == QK_OK; i++)
+    status = move_piece(wire->geom, coord, segment, i, part, write, err);
+  return status;
+}
+
+/* Rank 0 on behalf of the ranks of other hosts, one after the other through its own part. A
+ * transfer that fails still sends, so that no rank waits for ever; qk_comm_agree tells them all. */
+static qk_status_t relay(const qk_wire_t *wire, const qk_segment_t *segment, char *part, bool write,
+                         qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  size_t bytes = qk_wire_part_bytes(wire, segment->is_double);
+  qk_status_t status = QK_OK;
+  for (int rank = 1; rank < qk_comm_size(comm); rank++) {
+    if (!wire->remote[rank]) continue;
+    int coord[4];
+    qk_comm_coord_of(comm, rank, coord);
+    qk_status_t sent = QK_OK;
+    if (write) sent = qk_comm_recv(comm, part, bytes, rank, TAG_PART);
+    if (sent != QK_OK) return qk_fail(err, sent, "no part of a solution from rank %d", rank);
+    if (status == QK_OK) status = move_part(wire, coord, segment, part, write, err);
+    if (!write) sent = qk_comm_send(comm, part, bytes, rank, TAG_PART);
+    if (sent != QK_OK) return qk_fail(err, sent, "no part of a source to rank %d", rank);
+  }
+  return status;
+}
+
+qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                            qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) == 0) status = relay(wire, segment, part, false, err);
+  if (!wire->reaches) {
+    status = qk_comm_recv(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    if (status != QK_OK) qk_fail(err, status, "no part of a source from rank 0");
+  } else if (status == QK_OK) {
+    status = move_part(wire, wire->geom->coord, segment, part, false, err);
+  }
+  return qk_comm_agree(comm, status, err);
+}
+
+qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                             qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (wire->reaches) {
+    status = move_part(wire, wire->geom->coord, segment, part, true, err);
+  } else {
+    status = qk_comm_send(comm, part, qk_wire_part_bytes(wire, segment->is_double), 0, TAG_PART);
+    if (status != QK_OK) qk_fail(err, status, "no part of a solution to rank 0");
+  }
+  if (qk_comm_rank(comm) == 0) {
+    qk_status_t relayed = relay(wire, segment, part, true, err);
+    if (status == QK_OK) status = relayed;
+  }
+  return qk_comm_agree(comm, status, err);
+}
+
+qk_status_t qk_object_open(qk_wire_t *wire, const char *name, int64_t bytes, qk_object_t *object,
+                           qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  *object = (qk_object_t){.fd = -1, .bytes = bytes};
+  if (qk_comm_rank(comm) == 0)
+    status = open_here(name, "the result", bytes, true, &object->fd, err);
+  status = qk_comm_agree(comm, status, err);
+  if (status != QK_OK) qk_object_close(object);
+  return status;
+}
+
+void qk_object_close(qk_object_t *object) {
+  if (object->fd >= 0) close(object->fd);
+  object->fd = -1;
+}
+
+qk_status_t qk_object_write(qk_wire_t *wire, const qk_object_t *object, const void *data,
+                            qk_err_t *err) {
+  qk_comm_t *comm = wire->geom->comm;
+  qk_status_t status = QK_OK;
+  if (qk_comm_rank(comm) == 0)
+    status = move_bytes(object->fd, (char *)data, (size_t)object->bytes, 0, true, err);
+  return qk_comm_agree(comm, status, err);
+}

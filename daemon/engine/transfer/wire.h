@@ -1,0 +1,67 @@
+/*
+ * wire.h: global vectors in wire order, in POSIX shared-memory objects of the front, and this
+ * rank's part of them; and objects that only rank 0 writes.
+ *
+ * Shapes: the object holds [T][Z][Y][X][4 spins][3 colours] complex of float or double, from byte
+ * 0, exactly; a part holds the same of the local lattice, in host memory. Ranks of rank 0's host
+ * read and write their own sites in the object; the others go through rank 0. The object is reached
+ * by pread and pwrite, so one that shrinks gives an error and no signal.
+ *
+ * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT for a name or a size
+ * that is wrong, QK_IO_ERROR for a transfer that fails, QK_BUSY where /dev/shm is full;
+ * QK_COMM_ERROR and QK_NO_MEMORY.
+ */
+#ifndef QK_ENGINE_WIRE_H
+#define QK_ENGINE_WIRE_H
+
+#include <stdbool.h>
+
+#include "daemon/engine/lattice/geom.h"
+
+typedef struct qk_wire qk_wire_t; /* which ranks reach the objects */
+
+qk_status_t qk_wire_create(const qk_geom_t *geom, qk_wire_t **wire, qk_err_t *err);
+void qk_wire_destroy(qk_wire_t *wire); /* NULL-safe */
+
+typedef struct qk_segment {
+  int fd; /* -1 where the rank does not reach the object, or closed */
+  bool is_double;
+} qk_segment_t;
+
+/* name: of shm_open. *segment is closed on failure. */
+qk_status_t qk_segment_open(qk_wire_t *wire, const char *name, bool is_double, bool writable,
+                            qk_segment_t *segment, qk_err_t *err);
+void qk_segment_close(qk_segment_t *segment); /* not collective; a closed one stays so */
+
+/* Bytes of a part. */
+size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double);
+
+/* A part moves in pieces, each of its own bytes: qk_wire_pieces of them. Not collective, from any thread; on ranks
+ * that reach the object. */
+int64_t qk_wire_pieces(const qk_wire_t *wire);
+qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
+                                  void *part, bool write, qk_err_t *err);
+/* Whether all ranks reach the objects: the same on all of them. */
+bool qk_wire_is_local(const qk_wire_t *wire);
+
+qk_status_t qk_segment_read(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                            qk_err_t *err);
+/* part is used as work space and does not keep its contents on rank 0. */
+qk_status_t qk_segment_write(qk_wire_t *wire, const qk_segment_t *segment, void *part,
+                             qk_err_t *err);
+
+/* An object of any contents that rank 0 writes. */
+typedef struct qk_object {
+  int fd; /* -1 on other ranks, or closed */
+  int64_t bytes;
+} qk_object_t;
+
+/* *object is closed on failure. */
+qk_status_t qk_object_open(qk_wire_t *wire, const char *name, int64_t bytes, qk_object_t *object,
+                           qk_err_t *err);
+void qk_object_close(qk_object_t *object); /* not collective; a closed one stays so */
+/* data: all bytes, looked at on rank 0. */
+qk_status_t qk_object_write(qk_wire_t *wire, const qk_object_t *object, const void *data,
+                            qk_err_t *err);
+
+#endif

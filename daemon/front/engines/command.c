@@ -1,0 +1,76 @@
+#include "daemon/front/engines/command.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/front/engines/orders.h"
+#include "proto/frame.h"
+
+bool qk_command_lasts(const qk_settings_t *s) {
+  return s->state && s->engine_grace > 0;
+}
+
+/* Splits the mpirun command at blanks into argv; returns how many. */
+static int split(char *text, char **argv, int max) {
+  int n = 0;
+  char *save;
+  for (char *p = strtok_r(text, " ", &save); p && n < max; p = strtok_r(NULL, " ", &save))
+    argv[n++] = p;
+  return n;
+}
+
+void qk_command_make(const qk_settings_t *s, const char *program, const char *endpoint,
+                     qk_command_t *c) {
+  char **argv = c->argv;
+  int n = 0;
+  if (s->ranks > 1) {
+    snprintf(c->mpirun, sizeof c->mpirun, "%s", s->mpirun);
+    snprintf(c->ranks, sizeof c->ranks, "%lld", (long long)s->ranks);
+    n = split(c->mpirun, argv, QK_ARGS_MAX - 9);
+    argv[n++] = "-n"; /* as srun and every mpiexec have it */
+    argv[n++] = c->ranks;
+  }
+  argv[n++] = (char *)program;
+  argv[n++] = "--log-format";
+  argv[n++] = (char *)qk_log_format_name((qk_log_format_t)s->log_format);
+  if (qk_command_lasts(s)) {
+    snprintf(c->grace, sizeof c->grace, "%.0f", ceil(1e3 * s->engine_grace));
+    argv[n++] = "--grace";
+    argv[n++] = c->grace;
+  }
+  argv[n++] = "--front";
+  argv[n++] = (char *)endpoint;
+  argv[n] = NULL;
+}
+
+static void print_file(FILE *f, const char *path) {
+  struct stat st = {0};
+  if (stat(path, &st) == 0)
+    fprintf(f, "%ju %jd %jd.%09ld\n", (uintmax_t)st.st_ino, (intmax_t)st.st_size,
+            (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+uint64_t qk_command_fingerprint(const qk_settings_t *s, const char *program,
+                                const char *checkpoint) {
+  qk_command_t command;
+  char *text = NULL;
+  size_t size = 0, bytes;
+  uint64_t fingerprint = 0;
+  FILE *f = open_memstream(&text, &size);
+  uint8_t *load = qk_order_load(s, checkpoint, 0, &bytes);
+  if (f && load) {
+    print_file(f, program);
+    print_file(f, s->gauge);
+    qk_command_make(s, program, "", &command);
+    for (char **arg = command.argv; *arg; arg++) fprintf(f, "%s\n", *arg);
+    fwrite(load, 1, bytes, f);
+  }
+  free(load);
+  if (f && fclose(f) == 0 && load) fingerprint = qk_checksum(text, size);
+  free(text);
+  return fingerprint;
+}

@@ -1,0 +1,28 @@
+/*
+ * command.h: the command line that starts an engine, and what tells one engine from another.
+ */
+#ifndef QK_FRONT_COMMAND_H
+#define QK_FRONT_COMMAND_H
+
+#include "daemon/front/settings/settings.h"
+
+enum { QK_ARGS_MAX = 64 };
+
+typedef struct qk_command {
+  char *argv[QK_ARGS_MAX + 1]; /* borrowed, and of texts; ends with NULL */
+  char mpirun[512], ranks[24], grace[24];
+} qk_command_t;
+
+/* Whether engines wait for another front when this one has gone. */
+bool qk_command_lasts(const qk_settings_t *settings);
+
+/* program: path of quark-engine. Strings are borrowed; the command must stay where it is. Pure. */
+void qk_command_make(const qk_settings_t *settings, const char *program, const char *endpoint,
+                     qk_command_t *command);
+
+/* Of an engine that is started now: its command line but for the endpoint, its LOAD, and size, time and inode of program and gauge
+ * file. Two of the same fingerprint can stand in for each other. 0 without memory: equal to none. */
+uint64_t qk_command_fingerprint(const qk_settings_t *settings, const char *program,
+                                const char *checkpoint);
+
+#endif

@@ -1,0 +1,151 @@
+#include "daemon/front/engines/orders.h"
+
+#include "proto/control.h"
+#include "proto/engine.pb-c.h"
+
+/* An envelope around one body: BODY_<NAME> and the member <name> of the generated union. */
+#define ENVELOPE(NAME, name, pointer)                                                              \
+  ((Quark__Engine__FrontMessage){                                                                  \
+      .base = PROTOBUF_C_MESSAGE_INIT(&quark__engine__front_message__descriptor),                  \
+      .body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_##NAME,                                      \
+      .name = (pointer)})
+
+static uint8_t *pack(const Quark__Engine__FrontMessage *message, size_t *bytes) {
+  return qk_control_pack(&message->base, bytes);
+}
+
+/* The settings of multigrid that were given; room for QK_MG_KEY_COUNT. */
+static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *setting,
+                             Quark__Engine__Setting **list) {
+  static const char *const keys[] = {
+#define X(name, key, form, help) key,
+      QK_MG_KEYS(X)
+#undef X
+  };
+  size_t n = 0;
+  for (int k = 0; k < QK_MG_KEY_COUNT; k++) {
+    if (s->mg[k] == NULL) continue;
+    setting[n] = (Quark__Engine__Setting)QUARK__ENGINE__SETTING__INIT;
+    setting[n].key = (char *)keys[k];
+    setting[n].value = (char *)s->mg[k];
+    list[n] = &setting[n];
+    n++;
+  }
+  return n;
+}
+
+uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
+                       size_t *bytes) {
+  static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
+                                                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE,
+                                                   QUARK__ENGINE__PRECISION__PRECISION_HALF};
+  Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
+  Quark__Engine__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
+  uint32_t dims[4], grid[4];
+  for (int mu = 0; mu < 4; mu++) {
+    dims[mu] = (uint32_t)s->dims[mu];
+    grid[mu] = (uint32_t)s->grid[mu];
+  }
+  load.gauge = (char *)s->gauge;
+  load.n_dims = s->dims[0] > 0 ? 4 : 0;
+  load.dims = dims;
+  load.mass = s->mass;
+  load.csw = s->csw;
+  load.has_ignore_checksum = load.ignore_checksum = s->ignore_checksum;
+  load.n_boundary = 8;
+  load.boundary = (double *)s->boundary;
+  load.n_grid = s->grid[0] > 0 ? 4 : 0;
+  load.grid = grid;
+  load.backend = (char *)qk_settings_backend(s);
+  load.solver = (char *)qk_settings_solver(s);
+  load.inner = inner[s->precision];
+  load.slots = (uint32_t)s->slots;
+  load.link_reals = (uint32_t)s->link_reals;
+  load.has_lone = true;
+  load.lone = s->lone == 0;
+  load.has_staging = true;
+  load.staging = (uint32_t)s->staging;
+  load.has_reserve = true;
+  load.reserve = (uint64_t)reserve;
+  load.n_multigrid = list_multigrid(s, setting, settings);
+  load.multigrid = settings;
+  load.checkpoint = checkpoint[0] ? (char *)checkpoint : NULL;
+  return pack(&ENVELOPE(LOAD, load, &load), bytes);
+}
+
+uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
+                       uint32_t queued, size_t *bytes) {
+  const qk_job_t *job = rhs->job;
+  Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
+  fill.slot = slot;
+  fill.ticket = ticket;
+  fill.source = job->source == QUARK__SOURCE_KIND__SOURCE_FILE ? QUARK__SOURCE_KIND__SOURCE_UPLOAD
+                                                               : job->source;
+  fill.column = job->column ? &job->column[rhs->index] : NULL;
+  fill.smear = job->smear;
+  fill.shm_in = rhs->source ? rhs->source->name : NULL;
+  if (rhs->uses[0]) {
+    fill.shm_in = rhs->uses[0]->solution->name;
+    fill.has_in_dtype = true;
+    fill.in_dtype = rhs->uses[0]->job->dtype;
+  }
+  fill.shm_out = rhs->solution ? rhs->solution->name : NULL;
+  fill.dtype = job->dtype;
+  fill.basis = job->basis;
+  fill.factor = job->factor;
+  fill.tol = job->tol;
+  fill.max_iter = job->max_iter;
+  fill.has_more = fill.more = more;
+  fill.has_ahead = fill.ahead = ahead;
+  fill.has_queued = queued > 0;
+  fill.queued = queued;
+  return pack(&ENVELOPE(FILL, fill, &fill), bytes);
+}
+
+/* Names of the segments of a propagator whose first column is given. */
+static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
+  for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
+}
+
+uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes) {
+  Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
+  char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
+  contract.ticket = ticket;
+  contract.contraction = rhs->job->contraction;
+  name_columns(rhs->uses[0], a);
+  contract.shm_a = a;
+  contract.n_shm_a = QK_PROPAGATOR_COLUMNS;
+  contract.dtype_a = rhs->uses[0]->job->dtype;
+  if (rhs->uses[1]) {
+    name_columns(rhs->uses[1], b);
+    contract.shm_b = b;
+    contract.n_shm_b = QK_PROPAGATOR_COLUMNS;
+    contract.has_dtype_b = true;
+    contract.dtype_b = rhs->uses[1]->job->dtype;
+  }
+  contract.shm_out = rhs->solution->name;
+  return pack(&ENVELOPE(CONTRACT, contract, &contract), bytes);
+}
+
+uint8_t *qk_order_cancel(uint32_t slot, uint64_t ticket, size_t *bytes) {
+  Quark__Engine__CancelSlot cancel = QUARK__ENGINE__CANCEL_SLOT__INIT;
+  cancel.slot = slot;
+  cancel.ticket = ticket;
+  return pack(&ENVELOPE(CANCEL, cancel, &cancel), bytes);
+}
+
+uint8_t *qk_order_adopt(uint64_t nonce, size_t *bytes) {
+  Quark__Engine__Adopt adopt = QUARK__ENGINE__ADOPT__INIT;
+  adopt.nonce = nonce;
+  return pack(&ENVELOPE(ADOPT, adopt, &adopt), bytes);
+}
+
+uint8_t *qk_order_ping(size_t *bytes) {
+  Quark__Engine__FrontPing ping = QUARK__ENGINE__FRONT_PING__INIT;
+  return pack(&ENVELOPE(PING, ping, &ping), bytes);
+}
+
+uint8_t *qk_order_stop(size_t *bytes) {
+  Quark__Engine__Stop stop = QUARK__ENGINE__STOP__INIT;
+  return pack(&ENVELOPE(STOP, stop, &stop), bytes);
+}

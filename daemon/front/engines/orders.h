@@ -1,0 +1,25 @@
+/*
+ * orders.h: the front's messages to an engine (engine.proto), made of settings and requests. Each function returns the packed
+ * message, *bytes of it, freed by the caller; NULL without memory. Pure.
+ */
+#ifndef QK_FRONT_ORDERS_H
+#define QK_FRONT_ORDERS_H
+
+#include "daemon/front/job/job.h"
+#include "daemon/front/settings/settings.h"
+
+/* checkpoint: of multigrid; "": none. reserve: bytes of this host that uploads and results may
+ * still take. */
+uint8_t *qk_order_load(const qk_settings_t *settings, const char *checkpoint, int64_t reserve,
+                       size_t *bytes);
+/* more: another one follows at once; ahead: before others that wait in the engine; queued: so many come as soon as slots are free. */
+uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
+                       uint32_t queued, size_t *bytes);
+/* rhs: of a contraction. */
+uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes);
+uint8_t *qk_order_cancel(uint32_t slot, uint64_t ticket, size_t *bytes);
+uint8_t *qk_order_adopt(uint64_t nonce, size_t *bytes);
+uint8_t *qk_order_ping(size_t *bytes);
+uint8_t *qk_order_stop(size_t *bytes);
+
+#endif

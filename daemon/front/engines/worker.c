@@ -1,0 +1,589 @@
+#include "daemon/front/engines/worker.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/base/room.h"
+#include "daemon/front/engines/command.h"
+#include "daemon/front/engines/orders.h"
+#include "daemon/front/host/process.h"
+#include "daemon/front/host/runtime.h"
+#include "proto/control.h"
+
+enum { MESSAGES_A_TURN = 64 };
+
+static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
+
+struct qk_worker {
+  qk_worker_site_t site;
+  const qk_settings_t *settings;
+  const qk_worker_events_t *events;
+  void *arg;
+  qk_worker_state_t state;
+  qk_engine_info_t info;
+  qk_process_t *process;
+  void *socket;
+  qk_zsock_t *sock; /* of its own, as it outlives a detach by one turn of the loop */
+  int generation, failures;
+  int adopted;          /* the generation that was taken over from the front before; 0: none */
+  uint64_t fingerprint; /* of the engine */
+  bool adopting,
+      asked;         /* it is one of the front before, and has not answered ADOPT; ADOPT is out */
+  uint64_t nonce;    /* of ADOPT */
+  double adopted_at; /* when that began */
+  double heard;      /* of qk_loop_awake */
+  double ping_at, start_at;
+  double kill_at;           /* 0: not waiting for the process to end */
+  char group[QK_ROOM_PATH]; /* the cgroup of the engine */
+  int64_t kills; /* processes of it that were killed for want of memory, before this one */
+  char endpoint[QK_SOCKET_MAX];
+  char checkpoint[QK_PATH_MAX + 1]; /* of multigrid; "": none */
+  bool late;                        /* it did not say HELLO in time */
+  char last_error[512];
+  char label[QK_SETUP_NAME_MAX + 3]; /* opens messages: "" or "NAME: " */
+};
+
+static double now_of(const qk_worker_t *w) {
+  return qk_loop_seconds(w->site.loop);
+}
+
+/* Of the clock by which the engine is silent. */
+static double awake(const qk_worker_t *w) {
+  return qk_loop_awake(w->site.loop);
+}
+
+static bool logs_json(const qk_worker_t *w) {
+  return w->settings->log_format == QK_LOG_JSON;
+}
+
+qk_worker_state_t qk_worker_state(const qk_worker_t *w) {
+  return w->state;
+}
+const qk_engine_info_t *qk_worker_info(const qk_worker_t *w) {
+  return &w->info;
+}
+int qk_worker_restarts(const qk_worker_t *w) {
+  return w->generation > 0 ? w->generation - 1 : 0;
+}
+bool qk_worker_adopted(const qk_worker_t *w) {
+  return w->adopted > 0 && w->adopted == w->generation;
+}
+bool qk_worker_late(const qk_worker_t *w) {
+  return w->late;
+}
+const char *qk_worker_last_error(const qk_worker_t *w) {
+  return w->last_error;
+}
+
+/* ---- socket -------------------------------------------------------------------------------- */
+
+/* Takes data. */
+static bool send_message(qk_worker_t *w, uint8_t *data, size_t bytes) {
+  const bool sent = data && w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
+  free(data);
+  return sent;
+}
+
+static void free_sock(uv_handle_t *handle) {
+  qk_free(handle->data);
+}
+
+static void remove_socket(const qk_worker_t *w) {
+  unlink(w->endpoint + strlen("ipc://"));
+}
+
+static void close_socket(qk_worker_t *w) {
+  if (!w->socket) return;
+  qk_loop_detach(w->sock, free_sock);
+  zmq_close(w->socket);
+  remove_socket(w); /* libzmq leaves it */
+  w->socket = NULL;
+  w->sock = NULL;
+}
+
+static void on_readable(void *arg);
+
+/* At w->endpoint. */
+static qk_status_t open_socket(qk_worker_t *w, qk_err_t *err) {
+  int linger = 0;
+  int64_t max = QK_CONTROL_MAX;
+  w->sock = qk_calloc(1, sizeof *w->sock);
+  if (!w->sock) return qk_fail(err, QK_NO_MEMORY, "no memory for a socket");
+  w->socket = zmq_socket(w->site.zmq, ZMQ_DEALER);
+  if (!w->socket) goto fail;
+  zmq_setsockopt(w->socket, ZMQ_LINGER, &linger, sizeof linger);
+  zmq_setsockopt(w->socket, ZMQ_MAXMSGSIZE, &max, sizeof max);
+  if (zmq_bind(w->socket, w->endpoint) != 0) goto fail;
+  if (qk_loop_attach(w->site.loop, w->sock, w->socket, on_readable, w, err) != QK_OK) goto fail;
+  w->sock->poll.data = w->sock;
+  return QK_OK;
+
+fail:
+  qk_fail(err, QK_IO_ERROR, "%s: %s", w->endpoint, zmq_strerror(zmq_errno()));
+  if (w->socket) zmq_close(w->socket);
+  w->socket = NULL;
+  qk_free(w->sock);
+  w->sock = NULL;
+  return err->code;
+}
+
+/* ---- being lost ---------------------------------------------------------------------------- */
+
+static void end_process(qk_worker_t *w) {
+  if (!qk_process_running(w->process)) return;
+  /* mpirun must live long enough to end its ranks */
+  qk_process_signal(w->process, w->settings->ranks > 1 ? SIGTERM : SIGKILL);
+  w->kill_at = now_of(w) + KILL_AFTER;
+}
+
+static void lose(qk_worker_t *w, const char *why) {
+  if (w->state == QK_WORKER_DOWN || w->state == QK_WORKER_STOPPED) return;
+  const bool stopping = w->state == QK_WORKER_STOPPING, adopting = w->adopting;
+  close_socket(w);
+  end_process(w);
+  w->adopting = false;
+  if (stopping) {
+    w->state = QK_WORKER_STOPPED;
+    w->events->stopped(w->arg);
+    return;
+  }
+  if (adopting) { /* nothing is lost with it */
+    qk_warn("worker", "%sthe engine of the front before is not adopted: %s", w->label, why);
+    w->state = QK_WORKER_DOWN;
+    return;
+  }
+  snprintf(w->last_error, sizeof w->last_error, "%s", why);
+  double pause = fmin(PAUSE_MAX, PAUSE_FIRST * pow(2, fmin(w->failures, 16)));
+  w->failures++;
+  w->state = QK_WORKER_DOWN;
+  w->start_at = now_of(w) + pause;
+  qk_error("worker", "%sengine lost: %s; starting it again in %.1f s", w->label, why, pause);
+  w->events->lost(w->arg, why, w->failures);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static bool send_load(qk_worker_t *w) {
+  size_t bytes;
+  const qk_budget_t *memory = w->site.memory;
+  const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
+  uint8_t *load = qk_order_load(w->settings, w->checkpoint, left, &bytes);
+  return send_message(w, load, bytes);
+}
+
+bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+                    bool ahead, uint32_t queued) {
+  size_t bytes;
+  uint8_t *fill = qk_order_fill(slot, ticket, rhs, more, ahead, queued, &bytes);
+  return send_message(w, fill, bytes);
+}
+
+bool qk_worker_contract(qk_worker_t *w, uint64_t ticket, const qk_rhs_t *rhs) {
+  size_t bytes;
+  uint8_t *contract = qk_order_contract(ticket, rhs, &bytes);
+  return send_message(w, contract, bytes);
+}
+
+bool qk_worker_cancel(qk_worker_t *w, uint32_t slot, uint64_t ticket) {
+  size_t bytes;
+  uint8_t *cancel = qk_order_cancel(slot, ticket, &bytes);
+  return send_message(w, cancel, bytes);
+}
+
+static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *hello) {
+  if (w->state != QK_WORKER_STARTING && !w->adopting) return "a second HELLO";
+  if (hello->version != QK_PROTOCOL_VERSION) return "it speaks another version of the protocol";
+  w->info.pid = hello->pid;
+  w->info.ranks = hello->ranks;
+  w->info.done = w->info.total = 0;
+  w->info.phase[0] = '\0';
+  w->state = QK_WORKER_LOADING;
+  const bool told = (w->adopting && hello->loaded) || send_load(w);
+  w->adopting = false;
+  return told ? NULL : "it takes no LOAD";
+}
+
+/* Copies take the place of what was there before. */
+static void keep_multigrid(qk_engine_info_t *info, const Quark__MultigridReport *mg) {
+  if (info->multigrid) quark__multigrid_report__free_unpacked(info->multigrid, NULL);
+  info->multigrid = mg ? (Quark__MultigridReport *)qk_control_copy(&mg->base) : NULL;
+}
+
+static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memory) {
+  if (info->memory) quark__memory_report__free_unpacked(info->memory, NULL);
+  info->memory = memory ? (Quark__MemoryReport *)qk_control_copy(&memory->base) : NULL;
+}
+
+static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
+  qk_engine_info_t *info = &w->info;
+  if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
+  if (r->n_dims != 4 || r->n_grid != 4) return "READY with a geometry that is not of 4 numbers";
+  uint64_t volume = 1;
+  for (int mu = 0; mu < 4; mu++) {
+    volume *= r->dims[mu];
+    if (volume < 1 || volume > INT32_MAX) return "READY with extents out of range";
+  }
+  if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
+  if (r->has_seats && (r->seats < r->slots || r->seats > QK_SEATS_MAX))
+    return "READY with a number of seats out of range";
+  memcpy(info->dims, r->dims, sizeof info->dims);
+  memcpy(info->grid, r->grid, sizeof info->grid);
+  snprintf(info->backend, sizeof info->backend, "%s", r->backend);
+  snprintf(info->device, sizeof info->device, "%s", r->device);
+  snprintf(info->format, sizeof info->format, "%s", r->format);
+  info->ranks = r->ranks;
+  info->slots = r->slots;
+  info->seats = r->has_seats ? r->seats : r->slots;
+  info->plaquette = r->plaquette;
+  info->digest = r->digest;
+  info->unitarity = r->unitarity;
+  info->device_bytes = r->device_bytes;
+  info->host_bytes = r->host_bytes;
+  info->load_seconds = r->seconds;
+  snprintf(info->solver, sizeof info->solver, "%s",
+           r->solver ? r->solver : qk_settings_solver(w->settings));
+  info->link_reals = r->has_link_reals ? r->link_reals : (uint32_t)w->settings->link_reals;
+  keep_multigrid(info, r->multigrid);
+  keep_memory(info, r->memory);
+  info->loaded = true;
+  w->failures = 0;
+  w->state = QK_WORKER_READY;
+  w->events->ready(w->arg);
+  return NULL;
+}
+
+static const char *on_load_failed(qk_worker_t *w, const Quark__Engine__LoadFailed *failed) {
+  if (w->state != QK_WORKER_LOADING) return "LOAD_FAILED without LOAD";
+  w->state = QK_WORKER_REFUSED;
+  w->events->refused(w->arg, (qk_status_t)failed->status, failed->text);
+  return NULL;
+}
+
+static void on_heartbeat(qk_worker_t *w, const Quark__Engine__Heartbeat *h) {
+  if (h->steps != w->info.steps) w->info.stepped_at = now_of(w);
+  w->info.steps = h->steps;
+  if (h->has_device_bytes) w->info.device_bytes = h->device_bytes;
+  if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
+}
+
+static void on_load_progress(qk_worker_t *w, const Quark__Engine__LoadProgress *p) {
+  snprintf(w->info.phase, sizeof w->info.phase, "%s", p->phase);
+  w->info.done = p->done;
+  w->info.total = p->total;
+}
+
+/* Until the engine answers ADOPT what comes was meant for the front before. */
+static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
+  if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS)
+    on_load_progress(w, m->load_progress);
+  if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL) return m->fatal->text;
+  if (m->body_case != QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO || !m->hello->has_nonce ||
+      m->hello->nonce != w->nonce)
+    return NULL;
+  const char *fault = on_hello(w, m->hello);
+  if (!fault) w->generation = w->adopted = 1;
+  if (!fault && m->hello->loaded)
+    qk_info("worker", "%sengine adopted: no reload, %.3f s", w->label, now_of(w) - w->adopted_at);
+  else if (!fault)
+    qk_info("worker", "%sengine adopted: nothing is loaded yet", w->label);
+  return fault;
+}
+
+/* What was wrong with the message, or NULL. */
+static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
+  bool ready = w->state == QK_WORKER_READY;
+  w->heard = awake(w);
+  if (w->adopting) return on_early_message(w, m);
+  switch (m->body_case) {
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HELLO:
+    return on_hello(w, m->hello);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS:
+    on_load_progress(w, m->load_progress);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
+    return on_ready(w, m->ready);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
+    return on_load_failed(w, m->load_failed);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
+    if (!ready || m->slot_progress->slot >= w->info.seats)
+      return "progress of a slot that is not there";
+    w->events->progress(w->arg, m->slot_progress);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
+    if (!ready || m->slot_done->slot >= w->info.seats) return "result of a slot that is not there";
+    w->events->done(w->arg, m->slot_done);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
+    if (!ready) return "a contraction before READY";
+    w->events->contracted(w->arg, m->contracted);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_HEARTBEAT:
+    on_heartbeat(w, m->heartbeat);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_MULTIGRID:
+    keep_multigrid(&w->info, m->multigrid->multigrid);
+    return NULL;
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL:
+    return m->fatal->text;
+  default:
+    return "a message of no known kind";
+  }
+}
+
+/* Takes up to n messages. A message that does not make sense, or FATAL, loses the engine. */
+static void receive(qk_worker_t *w, int n) {
+  for (; n > 0 && w->socket && w->state != QK_WORKER_STOPPING; n--) {
+    zmq_msg_t msg;
+    zmq_msg_init(&msg);
+    if (zmq_msg_recv(&msg, w->socket, ZMQ_DONTWAIT) < 0) break;
+    Quark__Engine__EngineMessage *m =
+        zmq_msg_more(&msg) ? NULL
+                           : qk_control_unpack_engine(zmq_msg_data(&msg), zmq_msg_size(&msg));
+    zmq_msg_close(&msg);
+    const char *fault = m ? on_message(w, m) : "bytes that are no message";
+    if (fault) lose(w, fault);
+    if (m) quark__engine__engine_message__free_unpacked(m, NULL);
+  }
+}
+
+static void discard(qk_worker_t *w) {
+  char byte;
+  while (zmq_recv(w->socket, &byte, sizeof byte, ZMQ_DONTWAIT) >= 0) {
+  }
+}
+
+static void on_readable(void *arg) {
+  qk_worker_t *w = arg;
+  if (w->state == QK_WORKER_STOPPING)
+    discard(w);
+  else
+    receive(w, MESSAGES_A_TURN);
+}
+
+/* ---- process ------------------------------------------------------------------------------- */
+
+static void forget_process(const qk_worker_t *w) {
+  if (w->site.journal) qk_legacy_forget(w->site.journal, *w->site.id);
+}
+
+/* pid: of the engine; 0: it is a child that is in our group still. */
+static void note_kills(qk_worker_t *w, long pid) {
+  qk_room_group("", pid, w->group);
+  w->kills = qk_room_kills(w->group);
+}
+
+static void on_exit_of_engine(void *arg, const char *how) {
+  qk_worker_t *w = arg;
+  char killed[QK_ROOM_PATH + 256];
+  w->kill_at = 0;
+  forget_process(w);
+  receive(w, QK_SLOTS_MAX * 4); /* its last words */
+  snprintf(killed, sizeof killed,
+           "killed by the kernel, as the memory of cgroup %s had run out: give it more, or lower "
+           "--slots or --max-memory",
+           w->group);
+  lose(w, qk_room_kills(w->group) > w->kills ? killed : how);
+}
+
+/* Of an engine that the next front may take over. */
+static void note_process(qk_worker_t *w) {
+  qk_err_t err = {0};
+  qk_legacy_t legacy = {.setup = *w->site.id, .fingerprint = w->fingerprint};
+  snprintf(legacy.endpoint, sizeof legacy.endpoint, "%s", w->endpoint);
+  if (qk_procid_of(qk_process_pid(w->process), &legacy.process, &err) == QK_OK)
+    qk_legacy_note(w->site.journal, &legacy);
+  else
+    qk_warn("worker", "%sthe next front will not know of this engine: %s", w->label, err.text);
+}
+
+static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
+  const bool lasts = qk_command_lasts(w->settings);
+  char fifo[QK_SOCKET_MAX];
+  qk_command_t command;
+  w->generation++;
+  snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%ld-%d-%d", w->site.dir,
+           (long)getpid(), w->site.number, w->generation);
+  qk_status_t s = open_socket(w, err);
+  if (s != QK_OK) return s;
+  qk_legacy_fifo(w->endpoint, fifo);
+  qk_command_make(w->settings, w->site.program, w->endpoint, &command);
+  w->fingerprint = qk_command_fingerprint(w->settings, w->site.program, w->checkpoint);
+  note_kills(w, 0);
+  s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL, logs_json(w),
+                       on_exit_of_engine, w, &w->process, err);
+  if (s != QK_OK)
+    close_socket(w);
+  else if (lasts)
+    note_process(w);
+  return s;
+}
+
+static void try_start(qk_worker_t *w, double now) {
+  qk_err_t err = {0};
+  qk_process_release(w->process);
+  w->process = NULL;
+  w->heard = awake(w);
+  w->ping_at = now;
+  w->state = QK_WORKER_STARTING;
+  w->late = false;
+  if (start(w, &err) != QK_OK)
+    lose(w, err.text);
+  else
+    qk_info("worker", "%sengine started", w->label);
+}
+
+/* ---- taking over --------------------------------------------------------------------------- */
+
+/* Why the engine cannot stand in for one that would be started now; NULL: it can. */
+static const char *misfit(const qk_worker_t *w, const qk_legacy_t *legacy) {
+  const char *path = legacy->endpoint + strlen("ipc://"), *dir = w->site.dir;
+  if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
+    return "its sockets are in a folder that is not ours any more";
+  if (!qk_command_lasts(w->settings)) return "engine-grace is 0 now";
+  if (legacy->fingerprint == 0 ||
+      legacy->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
+    return "it was started for something else, or files have changed";
+  return NULL;
+}
+
+void qk_worker_take_over(qk_worker_t *w, const qk_legacy_t *legacy) {
+  qk_err_t err = {0};
+  char fifo[QK_SOCKET_MAX];
+  qk_legacy_fifo(legacy->endpoint, fifo);
+  snprintf(w->endpoint, sizeof w->endpoint, "%s", legacy->endpoint);
+  w->heard = awake(w);
+  w->ping_at = w->adopted_at = now_of(w);
+  if (qk_process_adopt(w->site.loop, &legacy->process, fifo, logs_json(w), on_exit_of_engine, w,
+                       &w->process, &err) != QK_OK) {
+    remove_socket(w);
+    forget_process(w);
+    qk_info("worker", "%sthe engine of the front before is gone: %s", w->label, err.text);
+    return;
+  }
+  const char *why = misfit(w, legacy);
+  note_kills(w, (long)legacy->process.pid);
+  w->adopting = true;
+  w->state = QK_WORKER_LOADING;
+  w->fingerprint = legacy->fingerprint;
+  w->nonce = uv_hrtime();
+  snprintf(w->info.phase, sizeof w->info.phase, "adoption");
+  if (!why && open_socket(w, &err) == QK_OK) return;
+  remove_socket(w);
+  lose(w, why ? why : err.text);
+}
+
+/* Seconds that it may say nothing. */
+static double patience(const qk_worker_t *w) {
+  return w->state == QK_WORKER_STARTING ? w->settings->start_timeout : w->settings->engine_timeout;
+}
+
+static void lose_silent(qk_worker_t *w) {
+  char why[sizeof w->last_error], words[sizeof why / 2];
+  w->late = w->state == QK_WORKER_STARTING;
+  if (w->late) {
+    qk_process_recount(w->process, words, sizeof words);
+    snprintf(why, sizeof why, "it did not start within %g s (start-timeout)%s%s", patience(w),
+             words[0] ? "; the last lines of its output: " : "; it has written nothing", words);
+  } else {
+    snprintf(why, sizeof why, "silent for %.1f s", awake(w) - w->heard);
+  }
+  lose(w, why);
+}
+
+void qk_worker_tick(qk_worker_t *w, double now) {
+  if (w->kill_at > 0 && now >= w->kill_at) {
+    qk_process_signal(w->process, SIGKILL);
+    w->kill_at = now + KILL_AFTER;
+  }
+  if (w->state == QK_WORKER_STOPPED) return;
+  if (w->state == QK_WORKER_DOWN) {
+    if (now >= w->start_at && !qk_process_running(w->process)) try_start(w, now);
+    return;
+  }
+  if (w->state != QK_WORKER_STOPPING && awake(w) - w->heard > patience(w)) {
+    lose_silent(w);
+    return;
+  }
+  size_t bytes;
+  if (w->adopting && !w->asked) { /* as soon as the engine has connected again */
+    uint8_t *adopt = qk_order_adopt(w->nonce, &bytes);
+    w->asked = send_message(w, adopt, bytes);
+  }
+  if (now >= w->ping_at) {
+    uint8_t *ping = w->state != QK_WORKER_STARTING ? qk_order_ping(&bytes) : NULL;
+    send_message(w, ping, bytes);
+    w->ping_at = now + QK_HEARTBEAT_MS * 1e-3;
+  }
+}
+
+void qk_worker_load_again(qk_worker_t *w) {
+  if (w->state != QK_WORKER_REFUSED) return;
+  w->state = QK_WORKER_LOADING;
+  if (!send_load(w)) lose(w, "it takes no LOAD");
+}
+
+bool qk_worker_saving(const qk_worker_t *w) {
+  return w->state == QK_WORKER_READY && w->info.multigrid && w->info.multigrid->checkpoint_writing;
+}
+
+void qk_worker_stop(qk_worker_t *w, double now) {
+  if (w->state == QK_WORKER_STOPPING || w->state == QK_WORKER_STOPPED) return;
+  if (!qk_process_running(w->process)) {
+    w->state = QK_WORKER_STOPPED;
+    w->events->stopped(w->arg);
+    return;
+  }
+  size_t bytes;
+  uint8_t *stop = w->state == QK_WORKER_READY ? qk_order_stop(&bytes) : NULL;
+  const bool told = stop && send_message(w, stop, bytes);
+  w->state = QK_WORKER_STOPPING;
+  w->kill_at = now + KILL_AFTER;
+  if (!told) end_process(w); /* busy loading: it would not listen */
+}
+
+/* Files of setups beside the daemon's own have their names; a folder is for all. */
+static void name_checkpoint(qk_worker_t *w) {
+  struct stat st;
+  const size_t n = strlen(w->checkpoint), room = sizeof w->checkpoint - n;
+  if (n == 0 || !w->site.setup[0] || (stat(w->checkpoint, &st) == 0 && S_ISDIR(st.st_mode))) return;
+  if ((size_t)snprintf(w->checkpoint + n, room, "-%s", w->site.setup) >= room)
+    w->checkpoint[0] = '\0';
+}
+
+qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
+                             const qk_worker_events_t *events, void *arg, qk_worker_t **out,
+                             qk_err_t *err) {
+  qk_worker_t *w = qk_calloc(1, sizeof *w);
+  if (!w) return qk_fail(err, QK_NO_MEMORY, "no memory for the engine's supervisor");
+  w->site = *site;
+  w->settings = settings;
+  w->events = events;
+  w->arg = arg;
+  if (site->setup[0]) snprintf(w->label, sizeof w->label, "%s: ", site->setup);
+  qk_status_t status =
+      qk_runtime_checkpoint(settings->mg_checkpoint, settings->state, w->checkpoint, err);
+  if (status != QK_OK) {
+    qk_free(w);
+    return status;
+  }
+  name_checkpoint(w);
+  *out = w;
+  return QK_OK;
+}
+
+void qk_worker_destroy(qk_worker_t *w) {
+  if (!w) return;
+  close_socket(w);
+  if (qk_process_running(w->process)) forget_process(w);
+  qk_process_release(w->process);
+  keep_multigrid(&w->info, NULL);
+  keep_memory(&w->info, NULL);
+  qk_free(w);
+}

@@ -1,0 +1,115 @@
+/*
+ * worker.h: the engine as the front sees it. Starts the process, gives it the setup, watches it,
+ * starts it again when it is lost. PROTOCOL.md, section 11.
+ *
+ *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
+ *     ^________________|___________________|_________________|   lost: ended, nonsense, silent
+ *   LOADING --LOAD_FAILED--> REFUSED, until it is stopped or lost
+ *   DOWN --take over--> LOADING --HELLO, READY--> READY: an engine that an earlier front has left (ADOPT)
+ *   any --stop--> STOPPING --> STOPPED
+ *
+ * A new process is started only when the old one has been reaped, after a pause that doubles from
+ * 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come from
+ * the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing runs.
+ */
+#ifndef QK_FRONT_WORKER_H
+#define QK_FRONT_WORKER_H
+
+#include "daemon/front/engines/legacy.h"
+#include "daemon/front/host/loop.h"
+#include "daemon/front/job/job.h"
+#include "daemon/front/settings/settings.h"
+#include "proto/engine.pb-c.h"
+
+typedef enum qk_worker_state {
+  QK_WORKER_DOWN,
+  QK_WORKER_STARTING,
+  QK_WORKER_LOADING,
+  QK_WORKER_READY,
+  QK_WORKER_REFUSED,
+  QK_WORKER_STOPPING,
+  QK_WORKER_STOPPED
+} qk_worker_state_t;
+
+/* What the engine said of itself; kept after it is lost. */
+typedef struct qk_engine_info {
+  bool loaded; /* was READY at least once: dims to load_seconds are known */
+  uint64_t pid;
+  uint32_t ranks, grid[4], dims[4], slots,
+      seats; /* seats: 0 .. seats-1 can be filled, slots of them are solved at a time */
+  char backend[32], device[128], format[64], phase[64], solver[32];
+  uint64_t done, total; /* of phase */
+  double plaquette, unitarity, load_seconds;
+  uint64_t digest, device_bytes, host_bytes;
+  uint32_t link_reals;
+  uint64_t steps;    /* of the solver, since the engine started */
+  double stepped_at; /* seconds of the loop's clock: when they were last seen to grow */
+  Quark__MultigridReport *multigrid; /* NULL: there is none */
+  Quark__MemoryReport *memory;
+} qk_engine_info_t;
+
+typedef struct qk_worker_events {
+  void (*ready)(void *arg);
+  void (*refused)(void *arg, qk_status_t status, const char *text);
+  void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
+  void (*done)(void *arg, const Quark__Engine__SlotDone *done);
+  void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
+  /* All slots are lost. failures: engines in a row that did not become ready, with this one. */
+  void (*lost)(void *arg, const char *why, int failures);
+  void (*stopped)(void *arg);
+} qk_worker_events_t;
+
+typedef struct qk_worker qk_worker_t;
+
+/* Where an engine is started; borrowed. */
+typedef struct qk_worker_site {
+  qk_loop_t *loop;
+  void *zmq;
+  const char *program; /* path of quark-engine */
+  const char *dir;     /* private directory for the sockets */
+  const char *
+      setup; /* name of the setup, in the log and in the name of its checkpoint; "": it is the daemon's own */
+  int number;                /* of no other engine's supervisor before: in the names of sockets */
+  const int64_t *id;         /* of the setup in the journal, when an engine is started */
+  qk_journal_t *journal;     /* for the next front; NULL: none will come */
+  const qk_budget_t *memory; /* of uploads and results, which the engine leaves; NULL: none */
+} qk_worker_site_t;
+
+/* settings and events are borrowed. */
+qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
+                             const qk_worker_events_t *events, void *arg, qk_worker_t **worker,
+                             qk_err_t *err);
+void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
+
+/* Before the first tick: the engine that the front before has left for this setup is adopted, or ended where it is not what would be
+ * started now. A new one is started only where it has gone. */
+void qk_worker_take_over(qk_worker_t *worker, const qk_legacy_t *legacy);
+
+qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
+const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
+int qk_worker_restarts(const qk_worker_t *worker);
+bool qk_worker_adopted(const qk_worker_t *worker); /* its engine is that of the front before */
+/* It is lost since it did not start in start-timeout. */
+bool qk_worker_late(const qk_worker_t *worker);
+const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
+
+/* Whether the engine writes a checkpoint at the moment. */
+bool qk_worker_saving(const qk_worker_t *worker);
+
+/* To be called a few times a second: starts, pings, times out. */
+void qk_worker_tick(qk_worker_t *worker, double now);
+void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
+
+/* REFUSED only: the same LOAD once more. */
+void qk_worker_load_again(qk_worker_t *worker);
+
+/* READY only. more: another one follows at once; ahead: before others that wait in the engine; queued: so many come
+ * as soon as slots are free. False where the message did not go out: nothing happened, try again
+ * later. */
+bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
+                    bool more, bool ahead, uint32_t queued);
+/* rhs: of a contraction. */
+bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
+bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * digest.h: checksums of solutions, so that the front that adopts one from shared memory knows that
+ * it is still what the engine has left there. Small ones are read at once, others on a thread of
+ * libuv; until that is done the row has none, and the solution would be adopted as it is.
+ */
+#ifndef QK_FRONT_DIGEST_H
+#define QK_FRONT_DIGEST_H
+
+#include <uv.h>
+
+struct qk_rhs;
+typedef struct qk_digest_task qk_digest_task_t;
+
+/* Of an RHS that has ended with a solution; nothing without a journal. Its row is marked when the
+ * checksum is there. */
+void qk_digest_begin(uv_loop_t *loop, struct qk_rhs *rhs);
+/* The solution goes, or its RHS. NULL-safe. */
+void qk_digest_abandon(qk_digest_task_t *task);
+
+#endif

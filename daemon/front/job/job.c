@@ -1,0 +1,530 @@
+#include "daemon/front/job/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+#include "proto/control.h"
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Objects go once the journal says that they are not needed any more. */
+static void free_source(qk_rhs_t *rhs) {
+  qk_journal_let_go(rhs->job, rhs->source);
+  rhs->source = NULL;
+  if (rhs->charged_source) qk_budget_refund(rhs->job->budget, (int64_t)rhs->job->field_bytes);
+  rhs->charged_source = false;
+}
+
+void qk_rhs_unload(qk_rhs_t *rhs) {
+  qk_link_remove(&rhs->send);
+  qk_journal_let_go(rhs->job, rhs->solution);
+  rhs->solution = NULL;
+  qk_field_hash_destroy(rhs->hash);
+  rhs->hash = NULL;
+  if (rhs->charged_solution) {
+    const qk_job_t *job = rhs->job;
+    qk_budget_refund(job->budget, (int64_t)job->field_bytes);
+    if (job->sink == QUARK__SINK__SINK_KEEP)
+      qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
+  }
+  rhs->charged_solution = false;
+  rhs->hashed = 0;
+  qk_journal_mark_rhs(rhs);
+}
+
+void qk_rhs_drop_solution(qk_rhs_t *rhs) {
+  qk_digest_abandon(rhs->digesting);
+  rhs->digesting = NULL;
+  if (rhs->job->ties) rhs->job->ties->drop(rhs);
+  qk_rhs_unload(rhs);
+}
+
+static int64_t overhead(const Quark__Submit *submit) {
+  return (int64_t)(sizeof(qk_job_t) + submit->nrhs * sizeof(qk_rhs_t) +
+                   submit->n_column * sizeof(Quark__Column) +
+                   protobuf_c_message_get_packed_size(&submit->base));
+}
+
+static int64_t overhead_contract(const Quark__Contract *contract) {
+  const Quark__Contraction *c = contract->contraction;
+  return (int64_t)(sizeof(qk_job_t) + sizeof(qk_rhs_t) + sizeof *c +
+                   c->n_channel * (sizeof(Quark__Channel) + sizeof(Quark__Channel *)) +
+                   (c->n_momentum + c->n_origin) * sizeof(int32_t) +
+                   protobuf_c_message_get_packed_size(&contract->base));
+}
+
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
+  uint64_t sites = 1;
+  for (int mu = 0; mu < 4; mu++) sites *= dims[mu];
+  return sites * 24 * (submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4);
+}
+
+/* Complex doubles [channel][momentum][T][numbers of the channel]. */
+static uint64_t correlator_bytes(const Quark__Contraction *c, const uint32_t dims[4]) {
+  static const uint64_t numbers[] = {[QUARK__CHANNEL_KIND__CHANNEL_MESON] = 1,
+                                     [QUARK__CHANNEL_KIND__CHANNEL_NUCLEON] = 4 * 4,
+                                     [QUARK__CHANNEL_KIND__CHANNEL_DELTA] = 3 * 3 * 4 * 4};
+  uint64_t sum = 0, momenta = c->n_momentum > 0 ? c->n_momentum / 3 : 1;
+  for (size_t i = 0; i < c->n_channel; i++) sum += numbers[c->channel[i]->kind];
+  return sum * momenta * dims[3] * 2 * sizeof(double);
+}
+
+static bool has_solutions(Quark__Sink sink) {
+  return sink != QUARK__SINK__SINK_NONE;
+}
+
+/* Whether its fields come from outside. */
+static bool has_sources(Quark__SourceKind source) {
+  return source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || source == QUARK__SOURCE_KIND__SOURCE_FILE;
+}
+
+int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
+  int64_t fields = 0;
+  if (has_sources(submit->source)) fields += submit->nrhs;
+  if (has_solutions(submit->sink)) fields += submit->nrhs;
+  return fields * (int64_t)qk_job_field_bytes(submit, dims) + overhead(submit);
+}
+
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]) {
+  return (int64_t)correlator_bytes(contract->contraction, dims) + overhead_contract(contract);
+}
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+uint64_t qk_job_digest(const ProtobufCMessage *message) {
+  size_t bytes;
+  uint8_t *packed = qk_control_pack(message, &bytes);
+  uint64_t digest = packed ? qk_checksum(packed, bytes) : 0;
+  free(packed);
+  return digest;
+}
+
+static bool copy_message(qk_job_t *job, const ProtobufCMessage *message) {
+  job->message = qk_control_pack(message, &job->message_bytes);
+  if (job->message) job->digest = qk_checksum(job->message, job->message_bytes);
+  return job->message;
+}
+
+/* A job with its right-hand sides in their first state, not charged yet; NULL without memory. */
+static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk_terms_t *terms) {
+  qk_job_t *job = qk_calloc(1, sizeof *job + nrhs * sizeof(qk_rhs_t));
+  if (!job) return NULL;
+  job->hash = qk_field_hash_create();
+  if (!job->hash) {
+    qk_free(job);
+    return NULL;
+  }
+  qk_link_init(&job->link);
+  qk_link_init(&job->leaving);
+  qk_link_init(&job->entry.marked);
+  if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
+  job->mount = terms->mount;
+  memcpy(job->dims, terms->dims, sizeof job->dims);
+  job->config = terms->config;
+  job->budget = terms->budget;
+  job->space = terms->space;
+  job->ties = terms->ties;
+  if (job->ties) job->ties->begin(job);
+  job->spill = terms->spill;
+  job->user = terms->user;
+  if (job->user) qk_sched_user_share(job->user);
+  job->nrhs = nrhs;
+  job->sink = sink;
+  job->factor = 1;
+  job->used_at = terms->now;
+  for (uint32_t i = 0; i < nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    rhs->job = job;
+    rhs->index = i;
+    rhs->state = upload ? QK_RHS_UPLOADING : QK_RHS_QUEUED;
+    rhs->charged_source = upload;
+    rhs->charged_solution = has_solutions(sink);
+    qk_sched_item_init(&rhs->queue);
+    qk_link_init(&rhs->send);
+  }
+  return job;
+}
+
+/* The memory of a job alone: nothing of it is charged. */
+static void release_memory(qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
+  if (job->ties) job->ties->end(job);
+  qk_journal_drop_job(job);
+  qk_sched_user_release(job->user);
+  qk_field_hash_destroy(job->hash);
+  if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
+  if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
+  qk_free(job->column);
+  free(job->message);
+  qk_free(job);
+}
+
+static bool copy_source(qk_job_t *job, const Quark__Submit *submit) {
+  job->source = submit->source;
+  if (submit->smear && submit->smear->steps > 0 &&
+      !(job->smear = (Quark__Smearing *)qk_control_copy(&submit->smear->base)))
+    return false;
+  if (submit->n_column == 0) return true;
+  job->column = qk_calloc(submit->n_column, sizeof *job->column);
+  if (!job->column) return false;
+  for (size_t i = 0; i < submit->n_column; i++) {
+    job->column[i] = *submit->column[i];
+    job->column[i].base = (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&quark__column__descriptor);
+  }
+  return true;
+}
+
+static double deadline_of(uint64_t deadline_ms, double now) {
+  return deadline_ms > 0 ? now + (double)deadline_ms * 1e-3 : 0;
+}
+
+/* Whether there is room for the job, also in its user's quota. */
+static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kept, qk_err_t *err) {
+  if (terms->again) return QK_OK;
+  qk_status_t s = qk_budget_check(terms->budget, cost, err);
+  if (s != QK_OK || kept == 0) return s;
+  return qk_budget_check(qk_sched_user_kept(terms->user), kept, err);
+}
+
+qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
+                          qk_err_t *err) {
+  const bool keep = submit->sink == QUARK__SINK__SINK_KEEP;
+  const uint64_t bytes = qk_job_field_bytes(submit, terms->dims);
+  const int64_t cost = qk_job_cost(submit, terms->dims), kept = keep ? submit->nrhs * bytes : 0;
+  qk_status_t status = check_room(terms, cost, kept, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(submit->nrhs, has_sources(submit->source), submit->sink, terms);
+  if (!job || !copy_source(job, submit) || !copy_message(job, &submit->base)) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a request of %u right-hand sides",
+                   submit->nrhs);
+  }
+  job->request = submit->request;
+  job->detach = (double)submit->detach_ms * 1e-3;
+  job->field_bytes = bytes;
+  job->overhead = overhead(submit);
+  job->dtype = submit->dtype;
+  job->basis = submit->basis;
+  job->tol = submit->tol;
+  job->max_iter = submit->max_iter;
+  if (submit->normalisation == QUARK__NORMALISATION__NORMALISATION_KAPPA)
+    job->factor = 1 / (2 * terms->kappa);
+  job->accepted_at = terms->now;
+  job->deadline = deadline_of(submit->deadline_ms, terms->now);
+  job->priority = (int)submit->priority;
+  if (keep) {
+    job->keep = submit->keep_ms > 0 ? (double)submit->keep_ms * 1e-3 : terms->keep;
+    qk_budget_charge(qk_sched_user_kept(job->user), kept);
+  }
+  qk_job_raise_credit(job);
+  qk_budget_charge(job->budget, cost);
+  *out = job;
+  return QK_OK;
+}
+
+qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
+                                   qk_job_t **out, qk_err_t *err) {
+  const int64_t cost = qk_job_cost_contract(contract, terms->dims);
+  qk_status_t status = check_room(terms, cost, 0, err);
+  if (status != QK_OK) return status;
+  qk_job_t *job = allocate(1, false, QUARK__SINK__SINK_DOWNLOAD, terms);
+  if (job) job->contraction = (Quark__Contraction *)qk_control_copy(&contract->contraction->base);
+  if (!job || !job->contraction || !copy_message(job, &contract->base)) {
+    if (job) release_memory(job);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a contraction");
+  }
+  job->request = contract->request;
+  job->detach = (double)contract->detach_ms * 1e-3;
+  job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
+  job->overhead = overhead_contract(contract);
+  job->accepted_at = terms->now;
+  job->deadline = deadline_of(contract->deadline_ms, terms->now);
+  job->priority = (int)contract->priority;
+  qk_budget_charge(job->budget, cost);
+  *out = job;
+  return QK_OK;
+}
+
+bool qk_job_detach_over(const qk_job_t *job, double now) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const qk_rhs_state_t state = job->rhs[i].state;
+    if (state == QK_RHS_QUEUED || state == QK_RHS_RUNNING) return false;
+  }
+  return now - job->used_at > job->detach;
+}
+
+void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept) {
+  QK_ASSERT(!rhs->uses[i] && kept->job != rhs->job);
+  rhs->uses[i] = kept;
+  kept->job->holds++;
+}
+
+static void let_go(qk_rhs_t *rhs, double now) {
+  for (size_t i = 0; i < sizeof rhs->uses / sizeof rhs->uses[0]; i++) {
+    if (!rhs->uses[i]) continue;
+    qk_job_t *kept = rhs->uses[i]->job;
+    rhs->uses[i] = NULL;
+    kept->holds--;
+    if (now > kept->used_at) kept->used_at = now;
+    qk_job_settle(kept);
+  }
+}
+
+void qk_job_settle(qk_job_t *job) {
+  if (job->forgotten && !job->session && qk_link_alone(&job->leaving) && job->running == 0 &&
+      job->holds == 0)
+    qk_job_destroy(job);
+}
+
+void qk_job_destroy(qk_job_t *job) {
+  if (!job) return;
+  QK_ASSERT(job->running == 0 && job->holds == 0 && qk_link_alone(&job->leaving));
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    QK_ASSERT(!qk_sched_item_waits(&job->rhs[i].queue));
+    let_go(&job->rhs[i], 0);
+    free_source(&job->rhs[i]);
+    qk_rhs_drop_solution(&job->rhs[i]);
+  }
+  qk_link_remove(&job->link);
+  qk_budget_refund(job->budget, job->overhead);
+  release_memory(job);
+}
+
+/* ---- upload -------------------------------------------------------------------------------- */
+
+bool qk_job_is_upload(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+}
+
+bool qk_job_raise_credit(qk_job_t *job) {
+  if (!qk_job_is_upload(job)) return false;
+  uint64_t total = job->nrhs * job->field_bytes;
+  uint64_t left = total - job->upload_next;
+  uint64_t until = job->upload_next + (left < QK_UPLOAD_WINDOW ? left : QK_UPLOAD_WINDOW);
+  if (until < job->upload_until + QK_UPLOAD_WINDOW / 4 && until < total) return false;
+  if (until == job->upload_until) return false;
+  job->upload_until = until;
+  return true;
+}
+
+void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
+  const uint64_t part = next % job->field_bytes;
+  const uint8_t *data =
+      part > 0 ? qk_shm_data(job->rhs[next / job->field_bytes].source, NULL) : NULL;
+  job->upload_next = data ? next : next - part;
+  job->upload_until = 0;
+  qk_field_hash_init(job->hash);
+  if (data) qk_field_hash_update(job->hash, data, part);
+  qk_job_raise_credit(job);
+}
+
+static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_t *err) {
+  if (f->rhs >= job->nrhs)
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
+  if (f->field_bytes != job->field_bytes)
+    return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu where a field has %llu",
+                   (unsigned long long)f->field_bytes, (unsigned long long)job->field_bytes);
+  uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
+  if (end > job->upload_until)
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
+                   (unsigned long long)end, (unsigned long long)job->upload_until);
+  if (end > job->upload_next && begin != job->upload_next)
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk at %llu where %llu is next",
+                   (unsigned long long)begin, (unsigned long long)job->upload_next);
+  return QK_OK;
+}
+
+static void end_without_memory(qk_rhs_t *rhs, const char *why, double now) {
+  qk_outcome_t outcome = {.status = QK_NO_MEMORY};
+  snprintf(outcome.text, sizeof outcome.text, "%.150s", why);
+  qk_rhs_end(rhs, &outcome, now);
+}
+
+/* All of its source is here. */
+static void complete(qk_rhs_t *rhs, uint64_t checksum) {
+  rhs->state = QK_RHS_QUEUED;
+  qk_shm_unmap(rhs->source);
+  rhs->checksum = checksum;
+  qk_journal_mark_rhs(rhs);
+}
+
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload, double now,
+                          qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err) {
+  *ready = *failed = NULL;
+  qk_status_t s = check_chunk(job, f, err);
+  if (s != QK_OK) return s;
+  uint64_t end = f->rhs * job->field_bytes + f->offset + f->chunk_bytes;
+  if (end <= job->upload_next) return QK_OK;
+  if (f->offset == 0) qk_field_hash_init(job->hash);
+  qk_field_hash_update(job->hash, payload, f->chunk_bytes);
+  bool last = qk_frame_is_last(f);
+  if (last && qk_field_hash_digest(job->hash) != f->field_checksum)
+    return qk_fail(err, QK_BAD_CHECKSUM, "right-hand side %u: its checksum is %016llx, not %016llx",
+                   f->rhs, (unsigned long long)qk_field_hash_digest(job->hash),
+                   (unsigned long long)f->field_checksum);
+  job->upload_next = end;
+  job->used_at = now;
+  qk_journal_mark_job(job);
+
+  qk_rhs_t *rhs = &job->rhs[f->rhs];
+  if (rhs->state != QK_RHS_UPLOADING) return QK_OK;
+  qk_err_t why = {0};
+  if (!rhs->source) {
+    s = qk_shm_create(job->space, job->field_bytes, &rhs->source, &why);
+    qk_journal_mark_rhs(rhs);
+  }
+  uint8_t *data = s == QK_OK ? qk_shm_data(rhs->source, &why) : NULL;
+  if (!data) {
+    end_without_memory(rhs, why.text, now);
+    *failed = rhs;
+    return QK_OK;
+  }
+  memcpy(data + f->offset, payload, f->chunk_bytes);
+  if (last) {
+    complete(rhs, f->field_checksum);
+    *ready = rhs;
+  }
+  return QK_OK;
+}
+
+uint32_t qk_job_next_put(const qk_job_t *job) {
+  return (uint32_t)(job->upload_next / job->field_bytes);
+}
+
+/* Moves the upload to the end of the field; false where it is there already, or has been taken back to before it. */
+static bool pass_field(qk_job_t *job, uint32_t rhs) {
+  const uint64_t end = (rhs + 1) * job->field_bytes;
+  if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;
+  job->upload_next = end;
+  qk_journal_mark_job(job);
+  return job->rhs[rhs].state == QK_RHS_UPLOADING;
+}
+
+void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
+  QK_ASSERT(rhs->state == QK_RHS_UPLOADING && !rhs->source);
+  rhs->source = field;
+  rhs->job->used_at = now;
+  complete(rhs, 0);
+}
+
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
+                             qk_err_t *err) {
+  if (!qk_job_is_upload(job) || rhs >= job->nrhs)
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: no upload is due", rhs,
+                   job->nrhs);
+  if (rhs > next) return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %u is next", rhs, next);
+  *wanted = rhs == next && job->rhs[rhs].state == QK_RHS_UPLOADING;
+  return QK_OK;
+}
+
+void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksum,
+                qk_rhs_t **ready) {
+  qk_rhs_t *rhs = &job->rhs[index];
+  *ready = NULL;
+  if (!pass_field(job, index)) {
+    qk_shm_destroy(field);
+    return;
+  }
+  qk_journal_let_go(job, rhs->source); /* what had come of it in chunks */
+  rhs->source = field;
+  complete(rhs, checksum);
+  *ready = rhs;
+}
+
+void qk_job_put_failed(qk_job_t *job, uint32_t index, const char *why, double now,
+                       qk_rhs_t **failed) {
+  *failed = NULL;
+  if (!pass_field(job, index)) return;
+  *failed = &job->rhs[index];
+  end_without_memory(*failed, why, now);
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
+  QK_ASSERT(rhs->state < QK_RHS_ENDED && !qk_sched_item_waits(&rhs->queue));
+  if (rhs->state == QK_RHS_RUNNING) rhs->job->running--;
+  rhs->state = QK_RHS_ENDED;
+  rhs->outcome = *outcome;
+  rhs->ended_at = now;
+  rhs->job->ended++;
+  rhs->job->used_at = now;
+  free_source(rhs);
+  let_go(rhs, now);
+  if (!outcome->written) qk_rhs_drop_solution(rhs);
+  qk_journal_mark_rhs(rhs);
+}
+
+void qk_rhs_again(qk_rhs_t *rhs) {
+  QK_ASSERT(rhs->state == QK_RHS_RUNNING);
+  rhs->state = QK_RHS_QUEUED;
+  rhs->job->running--;
+  rhs->iterations = 0;
+  qk_shm_destroy(rhs->solution); /* its room stays ours */
+  rhs->solution = NULL;
+}
+
+void qk_rhs_ack(qk_rhs_t *rhs) {
+  QK_ASSERT(rhs->state == QK_RHS_ENDED);
+  rhs->state = QK_RHS_ACKED;
+  rhs->job->acked++;
+  qk_journal_mark_rhs(rhs);
+  if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
+}
+
+uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {
+  const bool there =
+      rhs->state == QK_RHS_ENDED && rhs->outcome.written && (rhs->solution || rhs->spilled);
+  return there && rhs->job->sink != QUARK__SINK__SINK_FILE ? rhs->job->field_bytes : 0;
+}
+
+qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err) {
+  if (until > rhs->job->field_bytes)
+    return qk_fail(err, QK_BAD_ARGUMENT, "until = %llu is over the field's %llu bytes",
+                   (unsigned long long)until, (unsigned long long)rhs->job->field_bytes);
+  if (from && *from > until)
+    return qk_fail(err, QK_BAD_ARGUMENT, "from = %llu is over until = %llu",
+                   (unsigned long long)*from, (unsigned long long)until);
+  rhs->job->granted = true;
+  if (from) {
+    rhs->sent = *from;
+    rhs->granted = until;
+  } else if (until > rhs->granted) {
+    rhs->granted = until;
+  }
+  return QK_OK;
+}
+
+bool qk_rhs_sendable(const qk_rhs_t *rhs) {
+  return rhs->sent < rhs->granted && rhs->solution && qk_rhs_bytes(rhs) > 0;
+}
+
+qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data) {
+  uint64_t left = rhs->granted - rhs->sent;
+  uint32_t bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
+  uint64_t end = rhs->sent + bytes;
+  if (!rhs->hash && !(rhs->hash = qk_field_hash_create())) return QK_NO_MEMORY;
+  const uint8_t *field = qk_shm_data(rhs->solution, NULL);
+  if (!field) return QK_NO_MEMORY;
+  if (end > rhs->hashed) {
+    qk_field_hash_update(rhs->hash, field + rhs->hashed, end - rhs->hashed);
+    rhs->hashed = end;
+  }
+  *frame = (qk_frame_t){.kind = QK_FRAME_DOWNLOAD,
+                        .request = rhs->job->request,
+                        .rhs = rhs->index,
+                        .chunk_bytes = bytes,
+                        .field_bytes = rhs->job->field_bytes,
+                        .offset = rhs->sent};
+  if (end == rhs->job->field_bytes) frame->field_checksum = qk_field_hash_digest(rhs->hash);
+  *data = field + rhs->sent;
+  return QK_OK;
+}
+
+void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes) {
+  rhs->sent += bytes;
+  if (rhs->sent == rhs->job->field_bytes && rhs->solution) qk_shm_unmap(rhs->solution);
+}

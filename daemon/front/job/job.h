@@ -1,0 +1,258 @@
+/*
+ * job.h: one accepted request and its right-hand sides (RHS). A contraction is a request of one
+ * "right-hand side", whose solution is the correlators. Pure bookkeeping: no sockets, no clock, no
+ * policy; fields are in shared memory (shm.h).
+ *
+ *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
+ *        \______________________\___cancel, deadline, failure________/
+ *
+ * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked for the journal (journal.h).
+ *
+ * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
+ *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
+ *         needed: a source when its RHS has ended, a solution at ACK or when there is none. The
+ *         objects wait for the journal to say so (qk_journal_let_go).
+ * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
+ *         RHS that use one hold its job (keep.h); it is freed when it is forgotten, nothing of it
+ *         runs and nobody holds it.
+ * Errors  name the field, value and limit; nothing has changed then.
+ */
+#ifndef QK_FRONT_JOB_H
+#define QK_FRONT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+#include "daemon/base/list.h"
+#include "daemon/front/job/digest.h"
+#include "daemon/front/job/sched.h"
+#include "daemon/front/state/journal.h"
+#include "daemon/front/state/spill.h"
+#include "daemon/front/storage/shm.h"
+#include "proto/frame.h"
+#include "proto/quark.pb-c.h"
+
+typedef enum qk_rhs_state {
+  QK_RHS_UPLOADING,
+  QK_RHS_QUEUED,
+  QK_RHS_RUNNING,
+  QK_RHS_ENDED,
+  QK_RHS_ACKED
+} qk_rhs_state_t;
+
+/* How an RHS ended. */
+typedef struct qk_outcome {
+  qk_status_t status;
+  char text[160];
+  double true_residual, seconds, norm_b, norm_x;
+  uint64_t iterations, applications;
+  bool written; /* the solution segment holds a solution */
+} qk_outcome_t;
+
+struct qk_mount;
+typedef struct qk_job qk_job_t;
+typedef struct qk_filing qk_filing_t; /* filing.h */
+typedef struct qk_rhs qk_rhs_t;
+
+/* What others have tied to jobs and lets go with them. */
+typedef struct qk_ties {
+  void (*begin)(qk_job_t *job); /* it has a mount now */
+  void (*end)(qk_job_t *job);   /* it is about to be destroyed */
+  void (*drop)(qk_rhs_t *rhs);  /* so is its solution */
+} qk_ties_t;
+
+struct qk_rhs {
+  qk_sched_item_t queue; /* in the scheduler while QUEUED */
+  qk_link_t send;        /* in the list of downloads while there is something to send */
+  qk_job_t *job;
+  uint32_t index;
+  qk_rhs_state_t state;
+  qk_shm_t *source, *solution;
+  /* Kept solutions that this one is made of, held until it ends: of a sequential source [0]; the
+   * first columns of a contraction. */
+  qk_rhs_t *uses[2];
+  bool charged_source, charged_solution;
+  qk_status_t
+      verdict;   /* not QK_OK: ends with this instead of what the engine says of a cancelled slot */
+  int losses;    /* engines that were lost while it was in a slot */
+  int shortages; /* times that there was no shared memory for its solution */
+  bool needs_room; /* for want of bytes, not of a descriptor for example */
+  double
+      wait_until; /* seconds: it is in no queue before then, or before there is memory; 0: it is */
+  bool marked;    /* for the journal */
+  bool recorded;  /* the journal knows how it ended */
+  bool spooled;   /* an upload: it is in the spool */
+  bool unspooled; /* it could not be written there: tried again */
+  qk_spool_task_t *spooling; /* NULL: it is not being written there */
+  bool spilled;              /* its solution is on the disk; solution NULL: only there */
+  qk_spill_task_t *moving;   /* NULL: the solution is on its way neither to the disk nor back */
+  int unread;                /* times that it could not be read back */
+  double read_at;            /* seconds: not before then is it tried again */
+  uint64_t checksum;         /* of an upload that is complete */
+  uint32_t attempt;          /* times that a solution was made again after its RESULT: 0 at first */
+  bool owed;                 /* its RESULT is to be told once the journal has it */
+  uint64_t iterations;       /* while running */
+  bool digested;             /* the checksum of its solution is known */
+  uint64_t digest;
+  qk_digest_task_t *digesting; /* NULL: it is not being made */
+  double residual;
+  qk_outcome_t outcome;        /* of an ended one */
+  double started_at, ended_at; /* seconds of the loop's clock */
+  uint64_t sent, granted;      /* bytes of the solution */
+  uint64_t hashed;             /* bytes of the solution that `hash` has seen */
+  qk_field_hash_t *hash;
+};
+
+struct qk_job {
+  qk_link_t link;         /* among the jobs of its session, or among the orphans */
+  void *session;          /* NULL for an orphan */
+  struct qk_mount *mount; /* the setup that it is for; held */
+  uint32_t dims[4];       /* of what that had loaded when the job was accepted */
+  uint64_t config;        /* the digest of that gauge configuration */
+  bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
+  qk_link_t leaving; /* in a list while all that is open ends with `verdict`, from leave_next on */
+  uint32_t leave_next;
+  qk_status_t verdict;
+  const char *why; /* static */
+  qk_entry_t entry;
+  uint8_t client_id[QK_CLIENT_ID];
+  qk_budget_t *budget;
+  qk_shm_space_t *space; /* of its fields */
+  const qk_ties_t *ties; /* NULL: there are none */
+  qk_spill_t *spill;     /* where its solutions may go; NULL: nowhere */
+  int64_t overhead;      /* bytes charged besides fields */
+  qk_sched_user_t *user; /* whose it is; held */
+  int holds;             /* RHS that use solutions of this job and have not ended */
+  double detach;         /* seconds that it outlives its client, once it has ended; 0: does not */
+  double keep,
+      used_at;   /* SINK_KEEP: seconds after the last use; the time of that, or of an upload */
+  char name[40]; /* for the log: client id and request number */
+  uint64_t request;
+  uint8_t *message; /* packed, as it came */
+  size_t message_bytes;
+  uint64_t digest; /* of the message: tells a repetition from another request of the same number */
+  uint32_t nrhs;
+  uint64_t field_bytes;
+  Quark__Dtype dtype;
+  Quark__Basis basis;
+  double tol;
+  uint64_t max_iter;
+  double factor;
+  Quark__SourceKind source;
+  Quark__Sink sink;
+  Quark__Column *column;           /* [nrhs] of generated sources */
+  Quark__Smearing *smear;          /* of the source; NULL: none */
+  Quark__Contraction *contraction; /* NULL: solves */
+  qk_filing_t *filing;             /* NULL: neither source nor solutions are files */
+  double accepted_at;              /* seconds of the loop's clock */
+  double deadline;                 /* likewise; 0: none */
+  int priority;                    /* 0 .. QK_PRIORITY_MAX */
+  uint64_t upload_next, upload_until;
+  int64_t promised;      /* bytes of its upload that the spool does not hold yet (restore.h) */
+  qk_field_hash_t *hash; /* of the RHS being uploaded */
+  uint32_t running, ended, acked; /* ended counts the acknowledged too */
+  bool granted;                   /* there were grants */
+  double progress_at;             /* not before this time again */
+  bool progress_due;
+  uint8_t owed; /* what is to be told of it once the journal has it: reply.c */
+  qk_rhs_t rhs[];
+};
+
+/* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
+ * 6, that does not depend on the state of the server. Pure. */
+qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
+qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
+                                  qk_err_t *err);
+/* Of one field on the wire. */
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]);
+/* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
+int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]);
+
+/* What a job is made on. */
+typedef struct qk_terms {
+  struct qk_mount *mount; /* held by the job; NULL: none */
+  const uint32_t *dims;
+  uint64_t config; /* digest of the gauge configuration */
+  double kappa;    /* for the normalisation */
+  double now;      /* seconds */
+  qk_budget_t *budget;
+  qk_shm_space_t *space;
+  const qk_ties_t *ties;    /* NULL: none */
+  qk_spill_t *spill;        /* likewise */
+  const uint8_t *client_id; /* NULL: zeros */
+  bool again;               /* it was accepted before: there may be less room than it takes */
+  qk_sched_user_t
+      *user;   /* held by the job; SINK_KEEP: its quota is charged. NULL: nobody's, keeps nothing */
+  double keep; /* SINK_KEEP: seconds, where keep_ms is 0 */
+} qk_terms_t;
+
+/* The message must have passed the check. All RHS of a generated source and a contraction are
+ * QUEUED at once (the caller queues them), those of an upload UPLOADING.
+ * Errors: QK_BUSY (over budget or quota now), QK_TOO_LARGE (over the whole), QK_NO_MEMORY. */
+qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **job,
+                          qk_err_t *err);
+qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
+                                   qk_job_t **job, qk_err_t *err);
+/* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
+void qk_job_destroy(qk_job_t *job);
+/* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
+void qk_job_settle(qk_job_t *job);
+/* Whether nothing of it is queued or runs, and its time without a client is over. */
+bool qk_job_detach_over(const qk_job_t *job, double now);
+/* Whether its client sends its sources. */
+bool qk_job_is_upload(const qk_job_t *job);
+/* xxh3 of the message. */
+uint64_t qk_job_digest(const ProtobufCMessage *message);
+
+/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED,
+ * or NULL. A chunk that is here already changes nothing. Where there is no shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call
+ * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
+                          double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
+/* The right-hand side that an upload of whole fields goes on with. */
+uint32_t qk_job_next_put(const qk_job_t *job);
+/* A whole field that comes at once; next: the one that is due behind those that are on their way. *wanted: false where it is
+ * here already or its RHS has ended. QK_BAD_PROTOCOL: it is behind the one that is due. */
+qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
+                             qk_err_t *err);
+/* Takes the field, which has passed the check and may have been overtaken since then; checksum: of its bytes. *ready as in
+ * qk_job_upload. */
+void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
+/* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in qk_job_upload. */
+void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
+/* The source, which has been read from a file: UPLOADING to QUEUED. Takes the field. */
+void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now);
+/* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up to there are in its source. */
+void qk_job_resume_upload(qk_job_t *job, uint64_t next);
+/* Moves the upload credit up; true where it is worth telling. */
+bool qk_job_raise_credit(qk_job_t *job);
+
+/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is
+ * freed, without `written` the solution's memory too; kept solutions that it used are let go. */
+void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
+/* RUNNING to QUEUED, as if it had never been in a slot. */
+void qk_rhs_again(qk_rhs_t *rhs);
+/* The solution, which is on the disk, leaves memory. */
+void qk_rhs_unload(qk_rhs_t *rhs);
+/* Frees the solution of an ended RHS; the RESULT stays. */
+void qk_rhs_drop_solution(qk_rhs_t *rhs);
+/* rhs is made of this kept solution from now on, uses[i], until it ends. */
+void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept);
+/* ENDED to ACKED; a solution that is not kept is freed. */
+void qk_rhs_ack(qk_rhs_t *rhs);
+
+/* Bytes of solution that can be fetched. */
+uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
+/* Download credit. from: NULL or the point to go on at. */
+qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err);
+/* Whether a chunk can be sent now. */
+bool qk_rhs_sendable(const qk_rhs_t *rhs);
+/* The next chunk: frame filled in but for its chunk checksum, data pointing into the solution.
+ * The RHS must be sendable. Moves nothing: qk_rhs_sent does, once it is on its way.
+ * QK_NO_MEMORY. */
+qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data);
+void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes);
+
+#endif

@@ -1,0 +1,219 @@
+#include "daemon/front/job/sched.h"
+
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+
+/* What a user has in one lane. */
+typedef struct place {
+  qk_link_t ring;
+  qk_tree_t items[QK_PRIORITY_MAX + 1]; /* the first of each rank, with the others in its ring */
+  qk_sched_user_t *user;
+  int64_t length;
+  double
+      work; /* what turns go by: given, or expected of what is out, and what others were given in its absence */
+} place_t;
+
+struct qk_sched_user {
+  qk_link_t all;
+  place_t place[QK_LANES];
+  int holds;
+  double given; /* in all lanes */
+  qk_budget_t memory, kept;
+  int64_t open, length;
+  int sessions;
+  char name[QK_USER_MAX + 1];
+};
+
+_Static_assert(sizeof(qk_sched_user_t) <= QK_SESSION_BYTES / 3 * 2,
+               "said in the help of --max-sessions");
+
+void qk_sched_init(qk_sched_t *sched) {
+  *sched = (qk_sched_t){0};
+  qk_link_init(&sched->users);
+  for (int k = 0; k < QK_LANES; k++) qk_link_init(&sched->lane[k].ring);
+}
+
+/* ---- users --------------------------------------------------------------------------------- */
+
+qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_user_t **out) {
+  for (qk_link_t *l = sched->users.next; l != &sched->users; l = l->next) {
+    qk_sched_user_t *user = QK_HOLDER(l, qk_sched_user_t, all);
+    if (strcmp(user->name, name) != 0) continue;
+    user->holds++;
+    *out = user;
+    return QK_OK;
+  }
+  qk_sched_user_t *user = qk_calloc(1, sizeof *user);
+  if (!user) return QK_NO_MEMORY;
+  QK_ASSERT(strlen(name) < sizeof user->name);
+  strcpy(user->name, name);
+  qk_link_init(&user->all);
+  for (int k = 0; k < QK_LANES; k++) {
+    place_t *place = &user->place[k];
+    place->user = user;
+    qk_link_init(&place->ring);
+  }
+  qk_list_append(&sched->users, &user->all);
+  user->memory = (qk_budget_t){.what = "user-memory"};
+  user->kept = (qk_budget_t){.what = "keep-memory of a user", .advice = "release kept requests"};
+  user->holds = 1;
+  *out = user;
+  return QK_OK;
+}
+
+const char *qk_sched_user_name(const qk_sched_user_t *user) {
+  return user->name;
+}
+
+void qk_sched_user_share(qk_sched_user_t *user) {
+  user->holds++;
+}
+
+qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user) {
+  return &user->memory;
+}
+
+int64_t *qk_sched_user_open(qk_sched_user_t *user) {
+  return &user->open;
+}
+
+int *qk_sched_user_sessions(qk_sched_user_t *user) {
+  return &user->sessions;
+}
+
+qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user) {
+  return &user->kept;
+}
+
+const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user) {
+  const qk_link_t *next = user ? user->all.next : sched->users.next;
+  return next == &sched->users ? NULL : QK_HOLDER(next, qk_sched_user_t, all);
+}
+
+int64_t qk_sched_user_queued(const qk_sched_user_t *user) {
+  return user->length;
+}
+
+double qk_sched_user_given(const qk_sched_user_t *user) {
+  return user->given;
+}
+
+void qk_sched_user_release(qk_sched_user_t *user) {
+  if (!user || --user->holds > 0) return;
+  QK_ASSERT(user->length == 0);
+  qk_link_remove(&user->all);
+  qk_free(user);
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+static qk_sched_item_t *item_of(const qk_node_t *rank) {
+  return rank ? QK_HOLDER(rank, qk_sched_item_t, rank) : NULL;
+}
+
+void qk_sched_item_init(qk_sched_item_t *item) {
+  *item = (qk_sched_item_t){0};
+  qk_link_init(&item->link);
+}
+
+bool qk_sched_item_waits(const qk_sched_item_t *item) {
+  return item->user || !qk_link_alone(&item->link);
+}
+
+static int compare(double a, double b) {
+  return (a > b) - (a < b);
+}
+
+/* Deadlines go first, the earliest before the others. */
+static int order(const qk_node_t *x, const qk_node_t *y) {
+  const qk_sched_item_t *a = item_of(x), *b = item_of(y);
+  const bool urgent = a->deadline > 0;
+  if (urgent != (b->deadline > 0)) return urgent ? -1 : 1;
+  if (urgent && a->deadline != b->deadline) return compare(a->deadline, b->deadline);
+  return compare(a->came, b->came);
+}
+
+void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
+  QK_ASSERT(!qk_sched_item_waits(item));
+  QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
+  QK_ASSERT(item->lane >= 0 && item->lane < QK_LANES);
+  qk_lane_t *lane = &sched->lane[item->lane];
+  place_t *place = &user->place[item->lane];
+  item->user = user;
+  qk_sched_item_t *alike = item_of(qk_tree_add(&place->items[item->priority], &item->rank, order));
+  if (alike) qk_list_append(&alike->link, &item->link); /* the last of the ring */
+  sched->length++;
+  lane->length++;
+  user->length++;
+  if (place->length++ > 0) return;
+  qk_list_append(&lane->ring, &place->ring);
+  if (place->work < lane->level) place->work = lane->level;
+}
+
+/* The next item of a user, or NULL. */
+static qk_sched_item_t *best_of(const place_t *place, double now) {
+  qk_sched_item_t *best = NULL;
+  double most = 0;
+  for (int p = QK_PRIORITY_MAX; p >= 0; p--) {
+    qk_sched_item_t *item = item_of(qk_tree_first(&place->items[p]));
+    if (!item) continue;
+    const double rank = p + (now - item->since) / QK_SCHED_AGE;
+    if (best && rank <= most) continue;
+    best = item;
+    most = rank;
+  }
+  return best;
+}
+
+/* Whose turn it is; NULL: nobody's. */
+static place_t *turn(const qk_lane_t *lane) {
+  place_t *least = NULL;
+  for (qk_link_t *l = lane->ring.next; l != &lane->ring; l = l->next) {
+    place_t *place = QK_HOLDER(l, place_t, ring);
+    if (!least || place->work < least->work) least = place;
+  }
+  return least;
+}
+
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now) {
+  const place_t *place = turn(&sched->lane[lane]);
+  return place ? best_of(place, now) : NULL;
+}
+
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int k, double now) {
+  qk_lane_t *lane = &sched->lane[k];
+  place_t *place = turn(lane);
+  if (!place) return NULL;
+  qk_sched_item_t *item = best_of(place, now);
+  if (lane->level < place->work) lane->level = place->work;
+  place->work += item->cost;
+  place->user->given += item->cost;
+  qk_list_append(&lane->ring, &place->ring); /* who is level goes behind the others */
+  qk_sched_remove(sched, item);
+  return item;
+}
+
+void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
+  if (!item->user) return;
+  place_t *place = &item->user->place[item->lane];
+  qk_tree_t *items = &place->items[item->priority];
+  if (item->rank.height > 0) {
+    if (qk_link_alone(&item->link))
+      qk_tree_remove(items, &item->rank);
+    else
+      qk_tree_replace(items, &item->rank, &QK_HOLDER(item->link.next, qk_sched_item_t, link)->rank);
+  }
+  qk_link_remove(&item->link);
+  sched->length--;
+  sched->lane[item->lane].length--;
+  item->user->length--;
+  item->user = NULL;
+  if (--place->length == 0) qk_link_remove(&place->ring);
+}
+
+void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
+  user->place[item->lane].work += cost - item->cost;
+  user->given += cost - item->cost;
+}

@@ -1,0 +1,102 @@
+/*
+ * sched.h: which right-hand side gets the next free slot.
+ *
+ * Users    are served by work, not by requests: next is who has been given the least of those that
+ *          wait. What an item will cost is expected when it goes and settled when it has ended. Who
+ *          comes, or comes back, starts level with those that are served then: idleness earns
+ *          nothing. (Start-time fair queueing: P. Goyal, H. M. Vin and H. Cheng, IEEE/ACM Trans.
+ *          Netw. 5 (1997) 690. Deficit round-robin has the same aim, but must know a cost before it
+ *          gives a turn.)
+ * Within   a user the highest priority goes first; the head of each priority gains one for every
+ *          QK_SCHED_AGE that it has waited. Of one priority those with a deadline go first, the
+ *          earliest before the others; the rest in the order in which their requests came, so that
+ *          one request ends and its client sends the next one while others are served, instead of
+ *          all ending together. What ranks alike, as the right-hand sides of a request do, goes in
+ *          the order of its coming.
+ *
+ * Lanes    There is a queue for each lane (slots, or contractions, of a setup with its engine), and
+ *          users take their turns in each by themselves: what one is given in one lane does not
+ *          count in another.
+ *
+ * Costs    A push or removal takes O(log n) of n different ranks of a user and priority, in
+ *          whatever order they come; a pop that of all users in the lane.
+ *
+ * Pure policy: no clock, no I/O; times are the caller's. A user exists while somebody holds it, so
+ * that a push cannot fail. Items stand in the caller's structs, queued at most once.
+ */
+#ifndef QK_FRONT_SCHED_H
+#define QK_FRONT_SCHED_H
+
+#include <stdint.h>
+
+#include "daemon/base/list.h"
+#include "daemon/front/job/budget.h"
+#include "daemon/front/job/tree.h"
+#include "proto/limits.h"
+
+#define QK_SCHED_AGE 60.0 /* seconds */
+enum { QK_LANES = 2 * QK_SETUPS_MAX };
+
+typedef struct qk_sched_user qk_sched_user_t;
+
+typedef struct qk_sched_item {
+  qk_link_t link;        /* of those that rank alike; the caller's while it is not queued here */
+  qk_node_t rank;        /* of the first of those */
+  qk_sched_user_t *user; /* while it is queued; else NULL */
+  int lane;              /* 0 .. QK_LANES - 1 */
+  int priority;          /* 0 .. QK_PRIORITY_MAX */
+  double since;          /* seconds: when it came */
+  double came;           /* seconds: when its request came */
+  double deadline;       /* seconds; 0: none */
+  double cost;           /* expected; of any unit, the same for all */
+} qk_sched_item_t;
+
+typedef struct qk_lane {
+  qk_link_t ring; /* users that have items, in the order of their turns where they are level */
+  int64_t length; /* items queued */
+  double level;   /* work of the user served last, before its turn */
+} qk_lane_t;
+
+typedef struct qk_sched {
+  qk_link_t users; /* all */
+  qk_lane_t lane[QK_LANES];
+  int64_t length; /* items queued in all lanes */
+} qk_sched_t;
+
+void qk_sched_init(qk_sched_t *sched);
+
+/* Finds or makes the user of that name (copied). Errors: QK_NO_MEMORY. */
+qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_user_t **user);
+/* One more hold on the same user. */
+void qk_sched_user_share(qk_sched_user_t *user);
+const char *qk_sched_user_name(const qk_sched_user_t *user);
+/* NULL-safe. The last release needs the user's queue to be empty. */
+void qk_sched_user_release(qk_sched_user_t *user);
+/* What is kept with the user for the caller: memory of its requests, what they keep by handle (both
+ * limits are the caller's to set), how many of its right-hand sides have not ended, and how many
+ * sessions it has. */
+qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user);
+qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user);
+int64_t *qk_sched_user_open(qk_sched_user_t *user);
+int *qk_sched_user_sessions(qk_sched_user_t *user);
+
+/* Of all users the one after `user`, the first after NULL; NULL: there are no more. */
+const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user);
+int64_t qk_sched_user_queued(const qk_sched_user_t *user);
+/* Cost of what it was given so far: settled, or else expected. */
+double qk_sched_user_given(const qk_sched_user_t *user);
+
+void qk_sched_item_init(qk_sched_item_t *item);
+/* Whether it is queued, or in a list of the caller's. */
+bool qk_sched_item_waits(const qk_sched_item_t *item);
+void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
+/* What pop would take; NULL where nothing is queued in that lane. */
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now);
+/* NULL where nothing is queued in that lane. The user is charged with the item's cost. */
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int lane, double now);
+/* No effect on an item that is not queued. */
+void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item);
+/* An item that was popped has cost this instead of item->cost. */
+void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost);
+
+#endif

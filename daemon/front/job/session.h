@@ -1,0 +1,102 @@
+/*
+ * session.h: what belongs to one client id: its connections, its lease, its requests. Pure
+ * bookkeeping.
+ *
+ * Room     Sessions are as many as --max-sessions says, and those of one user a quarter of that,
+ *          QK_SESSIONS_SHARE at least. Over either the session gives way that has no requests and
+ *          was silent the longest, of the user itself, or else of a user who has as many sessions
+ *          as it: who has few does not lose them to who has many.
+ * Finding  by client id and by the routing ids of both connections goes through tables of hashes
+ *          with a seed that nobody knows, since peers choose ids and their number is up to them. An
+ *          entry may be stale (the session has let its connection go): what is found is compared.
+ */
+#ifndef QK_FRONT_SESSION_H
+#define QK_FRONT_SESSION_H
+
+#include "daemon/front/job/job.h"
+#include "daemon/front/job/sched.h"
+#include "proto/key.h"
+
+/* A ZeroMQ peer by its routing id; bytes == 0: none. Peers may choose their ids, and take over that
+ * of a connection that has ended: which one it is says its number. */
+typedef struct qk_peer {
+  uint8_t id[255];
+  uint8_t bytes;
+  char key[QK_KEY_TEXT]; /* that it has proved; "": none */
+  uint64_t connection;
+  bool
+      ended; /* that connection has: what came by it may still be read, and nothing is sent to it */
+} qk_peer_t;
+
+/* Whether something can be sent to it. */
+bool qk_peer_hears(const qk_peer_t *peer);
+
+/* Of one routing id. */
+bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b);
+/* And of one connection. */
+bool qk_peer_same(const qk_peer_t *a, const qk_peer_t *b);
+
+/* What sessions are found by. */
+typedef enum qk_session_key {
+  QK_BY_ID,
+  QK_BY_CONTROL,
+  QK_BY_DATA,
+  QK_SESSION_KEYS
+} qk_session_key_t;
+
+enum { QK_SESSION_BUCKETS = 1024 };
+
+typedef struct qk_session {
+  uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
+  char name[12]; /* for the log: the first bytes of the client id */
+  qk_peer_t control, data;
+  int control_fd; /* descriptor of its control connection; -1: not known */
+  qk_sched_user_t *user;
+  double lease;    /* seconds, as the client was told */
+  double seen;     /* of qk_server_awake: last message on any channel */
+  uint64_t newest; /* greatest request number accepted */
+  qk_link_t jobs;
+  int njobs;
+  bool away;                                /* its client has gone: only what outlives it is here */
+  bool doomed;                              /* to be dropped at the end of this turn of the loop */
+  struct qk_session *next[QK_SESSION_KEYS]; /* in its bucket */
+  uint32_t bucket[QK_SESSION_KEYS];
+} qk_session_t;
+
+/* Zeros: none. */
+typedef struct qk_sessions {
+  qk_session_t **at;
+  int count, room;
+  uint64_t seed; /* of the hashes; 0: not chosen yet */
+  qk_session_t *bucket[QK_SESSION_KEYS][QK_SESSION_BUCKETS];
+} qk_sessions_t;
+
+/* A new session; token is random. However many there are: what the journal holds comes back.
+ * Errors: QK_NO_MEMORY. */
+qk_status_t qk_session_create(qk_sessions_t *sessions, qk_sched_t *sched, const uint8_t *client_id,
+                              const char *user, double now, qk_session_t **session, qk_err_t *err);
+/* One of `most` at a time. *gone: NULL, or the idle session that made room, to be dropped by the
+ * caller, who need not tell its client: it is told to say HELLO when it comes. Errors: QK_BUSY (all
+ * taken, or all of the user's share), QK_NO_MEMORY. */
+qk_status_t qk_session_open(qk_sessions_t *sessions, qk_sched_t *sched, const uint8_t *client_id,
+                            const char *user, double now, int most, qk_session_t **session,
+                            qk_session_t **gone, qk_err_t *err);
+/* Has no jobs any more. The last one frees the table. */
+void qk_session_destroy(qk_sessions_t *sessions, qk_session_t *session);
+/* Of `most` sessions those that one user may have. */
+int qk_session_share(int most);
+/* Its connections are these from now on. To let one go: bytes = 0. */
+void qk_session_set_control(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
+void qk_session_set_data(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
+
+/* user: as verified; NULL: nobody verifies users, and whoever knows the client id has the session. */
+bool qk_session_is_of(const qk_session_t *session, const char *user);
+
+/* NULL where there is none (or it is doomed). */
+qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *client_id);
+qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer);
+qk_session_t *qk_session_by_data(const qk_sessions_t *sessions, const qk_peer_t *peer);
+
+qk_job_t *qk_session_job(const qk_session_t *session, uint64_t request);
+
+#endif

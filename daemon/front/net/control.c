@@ -1,0 +1,402 @@
+#include <stdio.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "daemon/base/log.h"
+#include "daemon/front/service/filing.h"
+#include "daemon/front/service/setups.h"
+#include "proto/control.h"
+
+/* ---- session ------------------------------------------------------------------------------- */
+
+static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
+  if (hello->version != QK_PROTOCOL_VERSION)
+    return qk_fail(err, QK_UNSUPPORTED, "protocol version %u: this server speaks %u",
+                   hello->version, QK_PROTOCOL_VERSION);
+  if (hello->client_id.len != QK_CLIENT_ID)
+    return qk_fail(err, QK_BAD_PROTOCOL, "client_id of %zu bytes: it has %d", hello->client_id.len,
+                   QK_CLIENT_ID);
+  if (hello->user && strlen(hello->user) > QK_USER_MAX)
+    return qk_fail(err, QK_TOO_LARGE, "user of %zu bytes: the limit is %d", strlen(hello->user),
+                   QK_USER_MAX);
+  if (hello->program && strlen(hello->program) > QK_PROGRAM_MAX)
+    return qk_fail(err, QK_TOO_LARGE, "program of %zu bytes: the limit is %d",
+                   strlen(hello->program), QK_PROGRAM_MAX);
+  return QK_OK;
+}
+
+/* An idle session that makes room goes without a word: its client opens another one when it
+ * comes. */
+static qk_session_t *open_session(qk_server_t *server, const uint8_t *client_id, const char *user,
+                                  qk_err_t *err) {
+  qk_session_t *session = NULL, *gone = NULL;
+  const int set = (int)server->settings->max_sessions, fit = qk_guests_sessions(server->guests);
+  if (qk_session_open(&server->sessions, &server->sched, client_id, user, qk_server_awake(server),
+                      set < fit ? set : fit, &session, &gone, err) != QK_OK)
+    return NULL;
+  if (gone) {
+    qk_log(QK_LOG_INFO, "session", gone->name,
+           "makes room: it has no requests, and was silent for "
+           "%.0f s",
+           qk_server_awake(server) - gone->seen);
+    gone->doomed = true;
+  }
+  return session;
+}
+
+static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                     qk_session_t *mine, const Quark__Hello *hello) {
+  qk_err_t err = {0};
+  char user[QK_USER_MAX + 1], program[QK_PROGRAM_MAX + 1];
+  const char *claimed = hello->user ? hello->user : "", *name = who->user ? who->user : claimed;
+  qk_session_t *session = NULL;
+  bool resumed = true, fatal = true;
+  if (check_hello(hello, &err) == QK_OK) {
+    session = qk_session_by_id(&server->sessions, hello->client_id.data);
+    if (mine && mine != session) {
+      qk_fail(&err, QK_BAD_PROTOCOL,
+              "HELLO of another client id: this connection has a session, which stays; open a "
+              "connection of its own");
+      session = NULL;
+      fatal = false;
+    } else if (!session) {
+      resumed = false;
+      session = open_session(server, hello->client_id.data, name, &err);
+    } else if (!qk_session_is_of(session, who->user)) {
+      qk_fail(&err, QK_DENIED, "this client id is of another user");
+      session = NULL;
+    }
+  }
+  if (!session) {
+    server->count.dropped++;
+    qk_reply_error(server, peer, err.code, err.text, fatal, 0);
+    return;
+  }
+  qk_limits_session(server, session);
+  qk_session_set_control(&server->sessions, session, peer);
+  session->control_fd = server->asker.fd;
+  session->away = false;
+  session->seen = qk_server_awake(server);
+  qk_err_quote(name, user, sizeof user);
+  qk_err_quote(hello->program, program, sizeof program);
+  qk_log(QK_LOG_INFO, "session", session->name, "%s: user %s, program %s",
+         resumed ? "resumed" : "opened", user, program);
+  qk_reply_welcome(server, session, resumed);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static void complain(qk_server_t *server, const qk_session_t *session, uint64_t request,
+                     const qk_err_t *err) {
+  qk_reply_error(server, &session->control, err->code, err->text, false, request);
+}
+
+/* The job of a message about a request; NULL where it is over (nothing to do) or was never
+ * there (told). */
+static qk_job_t *find_job(qk_server_t *server, qk_session_t *session, uint64_t request) {
+  qk_job_t *job = qk_session_job(session, request);
+  if (!job && (request == 0 || request > session->newest)) {
+    qk_err_t err = {0};
+    qk_fail(&err, QK_NOT_FOUND, "request %llu was not accepted", (unsigned long long)request);
+    complain(server, session, request, &err);
+  }
+  return job;
+}
+
+static qk_status_t check_count(size_t n, qk_err_t *err) {
+  if (n <= QK_REQUEST_RHS_MAX) return QK_OK;
+  return qk_fail(err, QK_TOO_LARGE, "%zu right-hand sides are named: the limit is %d", n,
+                 QK_REQUEST_RHS_MAX);
+}
+
+static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err) {
+  if (rhs < job->nrhs) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u of a request of %u", rhs, job->nrhs);
+}
+
+static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Grant *grant) {
+  qk_err_t err = {0};
+  qk_job_t *job = find_job(server, session, grant->request);
+  if (!job) return;
+  if (check_index(job, grant->rhs, &err) == QK_OK) {
+    qk_rhs_t *rhs = &job->rhs[grant->rhs];
+    if (rhs->state == QK_RHS_ACKED) return;
+    job->used_at = qk_server_now(server);
+    qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
+    if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
+        !rhs->spilled)
+      qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
+              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : server->settings->keep);
+    if (err.code == QK_OK) qk_data_offer(server, rhs);
+  }
+  if (err.code != QK_OK) complain(server, session, grant->request, &err);
+}
+
+static void acknowledge(qk_server_t *server, qk_rhs_t *rhs) {
+  if (rhs->outcome.written)
+    qk_metrics_phase(&server->metrics, QK_PHASE_FETCH, qk_server_now(server) - rhs->ended_at);
+  qk_rhs_ack(rhs);
+}
+
+static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack *ack) {
+  qk_err_t err = {0};
+  qk_job_t *job = find_job(server, session, ack->request);
+  if (!job) return;
+  if (check_count(ack->n_rhs, &err) != QK_OK) {
+    complain(server, session, ack->request, &err);
+    return;
+  }
+  for (size_t i = 0; i < ack->n_rhs; i++) {
+    if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
+    qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
+    if (rhs->state == QK_RHS_ENDED && qk_filing_told(job))
+      acknowledge(server, rhs);
+    else if (rhs->state != QK_RHS_ACKED)
+      qk_fail(&err, QK_BAD_ARGUMENT, "rhs %u has not ended", ack->rhs[i]);
+  }
+  for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
+    if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(server, &job->rhs[i]);
+  if (err.code != QK_OK) complain(server, session, ack->request, &err);
+  if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
+    qk_log(QK_LOG_INFO, "job", job->name, "over");
+    qk_dispatch_forget(server, job);
+  }
+}
+
+static void on_release(qk_server_t *server, qk_session_t *session, const Quark__Release *release) {
+  qk_job_t *job = find_job(server, session, release->request);
+  if (!job) return;
+  qk_log(QK_LOG_INFO, "job", job->name, "released");
+  qk_dispatch_forget(server, job);
+}
+
+static void on_attach(qk_server_t *server, qk_session_t *session, const Quark__Attach *attach) {
+  qk_job_t *job = qk_session_job(session, attach->request);
+  qk_err_t err = {0};
+  if (job) {
+    qk_admit_attach(server, session, job);
+    return;
+  }
+  qk_fail(&err, QK_NOT_FOUND, "request %llu is not here: released, expired or never accepted",
+          (unsigned long long)attach->request);
+  complain(server, session, attach->request, &err);
+}
+
+static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__Cancel *cancel) {
+  qk_err_t err = {0};
+  qk_job_t *job = find_job(server, session, cancel->request);
+  if (!job) return;
+  if (check_count(cancel->n_rhs, &err) != QK_OK) {
+    complain(server, session, cancel->request, &err);
+    return;
+  }
+  for (size_t i = 0; i < cancel->n_rhs; i++) {
+    if (check_index(job, cancel->rhs[i], &err) != QK_OK) {
+      complain(server, session, cancel->request, &err);
+      return;
+    }
+    qk_dispatch_cancel(server, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
+  }
+  for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
+    qk_dispatch_cancel(server, &job->rhs[i], QK_CANCELLED, "");
+}
+
+static void on_shutdown(qk_server_t *server, const qk_peer_t *peer,
+                        const Quark__Shutdown *shutdown) {
+  qk_info("server", "a client asks to shut down%s", shutdown->now ? " now" : "");
+  qk_reply_shutdown(server, peer, shutdown->now);
+  if (shutdown->now)
+    qk_server_stop(server, 0);
+  else if (!server->draining)
+    qk_server_drain(server);
+}
+
+/* ---- roles --------------------------------------------------------------------------------- */
+
+/* What a message needs; of one about a request, its number. */
+static qk_role_t role_for(const Quark__ClientMessage *m, uint64_t *request) {
+  *request = 0;
+  switch (m->body_case) {
+  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
+    *request = m->submit->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
+    *request = m->contract->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
+    *request = m->grant->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_ACK:
+    *request = m->ack->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
+    *request = m->cancel->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
+    *request = m->release->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
+    *request = m->attach->request;
+    return QK_ROLE_SUBMIT;
+  case QUARK__CLIENT_MESSAGE__BODY_HELLO:
+  case QUARK__CLIENT_MESSAGE__BODY_STATUS:
+  case QUARK__CLIENT_MESSAGE__BODY_PING:
+  case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
+    return QK_ROLE_READ;
+  default:
+    return QK_ROLE_OPERATE;
+  }
+}
+
+/* True: the message is over the role of its sender, who has been told. */
+static bool denied(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                   const Quark__ClientMessage *m) {
+  qk_err_t err = {0};
+  uint64_t request;
+  const qk_role_t needed = role_for(m, &request);
+  if (who->role >= needed) return false;
+  const ProtobufCFieldDescriptor *body =
+      protobuf_c_message_descriptor_get_field(m->base.descriptor, m->body_case);
+  qk_fail(&err, QK_DENIED, "%s needs the role %s: this key has the role %s", body->name,
+          qk_role_name(needed), qk_role_name(who->role));
+  server->count.denied++;
+  qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
+  if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
+      m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT)
+    qk_reply_rejected(server, peer, request, &err);
+  else
+    qk_reply_error(server, peer, err.code, err.text, false, request);
+  return true;
+}
+
+/* ---- socket -------------------------------------------------------------------------------- */
+
+static void on_session_message(qk_server_t *server, qk_session_t *session,
+                               const Quark__ClientMessage *m) {
+  switch (m->body_case) {
+  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
+    qk_admit_submit(server, session, m->submit);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
+    on_grant(server, session, m->grant);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_ACK:
+    on_ack(server, session, m->ack);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
+    on_cancel(server, session, m->cancel);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
+    qk_admit_contract(server, session, m->contract);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
+    on_release(server, session, m->release);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
+    on_attach(server, session, m->attach);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_PING:
+    qk_reply_pong(server, &session->control);
+    break;
+  case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
+    qk_log(QK_LOG_INFO, "session", session->name, "closed by the client");
+    qk_server_part(server, session);
+    break;
+  default:
+    break; /* those that need no session do not come here */
+  }
+}
+
+/* The session has done nothing wrong: it waits for a HELLO by a key of its user. */
+static void deny(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
+                 const char *text) {
+  if (session) qk_peers_forget(server, session, text);
+  server->count.dropped++;
+  qk_reply_error(server, peer, QK_DENIED, text, true, 0);
+}
+
+/* Who has a session loses it with all that it has; what a stranger has sent behind it is not looked
+ * at. */
+static void on_junk(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
+                    zmq_msg_t *msg) {
+  static const char text[] = "control message that cannot be read";
+  if (session) {
+    qk_server_doom(server, session, QK_BAD_PROTOCOL, text);
+    return;
+  }
+  server->count.dropped++;
+  qk_reply_error(server, peer, QK_BAD_PROTOCOL, text, true, 0);
+  qk_peers_cut(server, server->control, msg, peer);
+}
+
+static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
+                   qk_session_t *session, const Quark__ClientMessage *m) {
+  if (denied(server, peer, who, m)) return;
+  if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO)
+    on_hello(server, peer, who, session, m->hello);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_STATUS)
+    qk_report_send(server, peer, m->status);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN)
+    on_shutdown(server, peer, m->shutdown);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_LOAD)
+    qk_setups_load(server, peer, m->load);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_DROP)
+    qk_setups_drop(server, peer, m->drop);
+  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT)
+    qk_setups_make_default(server, peer, m->make_default);
+  else if (session)
+    on_session_message(server, session, m);
+  else
+    qk_reply_error(server, peer, QK_NOT_FOUND, "no session on this connection: say HELLO", true, 0);
+}
+
+/* Whether it is about a request of a session: the work of somebody. */
+static bool is_work(const qk_session_t *session, const Quark__ClientMessage *m) {
+  uint64_t request = 0;
+  if (session && m) role_for(m, &request);
+  return request > 0;
+}
+
+/* Whether it was work. */
+static bool take(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who, zmq_msg_t *msg,
+                 size_t bytes) {
+  qk_session_t *session = qk_peers_control(server, peer);
+  if (!who) {
+    deny(server, peer, session, "this key is not authorised any more");
+    return false;
+  }
+  if (session && !qk_session_is_of(session, who->user)) {
+    deny(server, peer, session, "this key is of another user now");
+    return false;
+  }
+  Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);
+  if (session) session->seen = qk_server_awake(server);
+  if (m)
+    handle(server, peer, who, session, m);
+  else
+    on_junk(server, peer, session, msg);
+  const bool work = is_work(session, m);
+  quark__client_message__free_unpacked(m, NULL);
+  return work;
+}
+
+void qk_control_readable(void *arg) {
+  qk_server_t *server = arg;
+  bool work;
+  do {
+    qk_peer_t peer;
+    zmq_msg_t msg;
+    qk_who_t who;
+    bool whole;
+    zmq_msg_init(&msg);
+    if (!qk_server_receive(server, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
+    const bool known = qk_server_who(server, &msg, &peer, &who);
+    server->asker = (qk_asker_t){&peer, zmq_msg_get(&msg, ZMQ_SRCFD)};
+    qk_guests_heard(server->guests, QK_DOOR_CONTROL, server->asker.fd, &peer);
+    work = !qk_peers_is_cut(server, &peer) &&
+           take(server, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
+    qk_peers_cut_endless(server, QK_DOOR_CONTROL, &msg, &peer);
+    server->asker.peer = NULL;
+    zmq_msg_close(&msg);
+  } while (!qk_server_has_enough(server, work));
+}

@@ -1,0 +1,62 @@
+#include "daemon/front/net/outbox.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+typedef struct letter {
+  qk_link_t link;
+  qk_peer_t peer;
+  int64_t job;
+  size_t bytes;
+  uint8_t data[];
+} letter_t;
+
+void qk_outbox_init(qk_outbox_t *outbox) {
+  qk_link_init(&outbox->letters);
+}
+
+bool qk_outbox_add(qk_outbox_t *outbox, const qk_peer_t *peer, int64_t job, const uint8_t *data,
+                   size_t bytes) {
+  letter_t *l = qk_malloc(sizeof *l + bytes);
+  if (!l) return false;
+  l->peer = *peer;
+  l->job = job;
+  l->bytes = bytes;
+  memcpy(l->data, data, bytes);
+  qk_link_init(&l->link);
+  qk_list_append(&outbox->letters, &l->link);
+  return true;
+}
+
+void qk_outbox_drop_peer(qk_outbox_t *outbox, const qk_peer_t *peer) {
+  for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
+    letter_t *l = QK_HOLDER(link, letter_t, link);
+    next = link->next;
+    if (!qk_peer_same(&l->peer, peer)) continue;
+    qk_link_remove(link);
+    qk_free(l);
+  }
+}
+
+void qk_outbox_drop(qk_outbox_t *outbox, int64_t job) {
+  for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
+    letter_t *l = QK_HOLDER(link, letter_t, link);
+    next = link->next;
+    if (l->job != job) continue;
+    qk_link_remove(link);
+    qk_free(l);
+  }
+}
+
+void qk_outbox_flush(qk_outbox_t *outbox, qk_letters_t which, qk_deliver_fn *deliver, void *arg) {
+  for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
+    letter_t *l = QK_HOLDER(link, letter_t, link);
+    next = link->next;
+    if (which == QK_LETTERS_FREE && l->job != 0) continue;
+    if (deliver) deliver(arg, &l->peer, l->data, l->bytes);
+    next = link->next; /* behind it there may be what the delivery has added */
+    qk_link_remove(link);
+    qk_free(l);
+  }
+}

@@ -1,0 +1,164 @@
+#include "daemon/front/net/peers.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/front/server.h"
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+static void forget_control(qk_server_t *server, qk_session_t *session) {
+  qk_outbox_drop_peer(&server->outbox, &session->control);
+  session->control.bytes = 0;
+}
+
+static void tell_of_heir(const qk_session_t *session, const char *socket) {
+  qk_log(QK_LOG_INFO, "session", session->name,
+         "its %s connection has ended: another one has come with its routing id", socket);
+}
+
+qk_session_t *qk_peers_control(qk_server_t *server, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
+  if (!session || qk_peer_same(&session->control, peer)) return session;
+  tell_of_heir(session, "control");
+  forget_control(server, session);
+  return NULL;
+}
+
+qk_session_t *qk_peers_data(qk_server_t *server, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_data(&server->sessions, peer);
+  if (!session || qk_peer_same(&session->data, peer)) return session;
+  tell_of_heir(session, "data");
+  session->data.bytes = 0;
+  return NULL;
+}
+
+void qk_peers_gone(qk_server_t *server, qk_door_t door, const qk_peer_t *peer) {
+  qk_session_t *session = door == QK_DOOR_CONTROL ? qk_session_by_control(&server->sessions, peer)
+                                                  : qk_session_by_data(&server->sessions, peer);
+  if (!session) return;
+  if (door == QK_DOOR_CONTROL && qk_peer_same(&session->control, peer)) {
+    qk_outbox_drop_peer(&server->outbox, &session->control);
+    session->control.ended = true;
+  }
+  if (door == QK_DOOR_DATA && qk_peer_same(&session->data, peer)) session->data.ended = true;
+}
+
+void qk_peers_forget(qk_server_t *server, qk_session_t *session, const char *why) {
+  if (session->control.bytes > 0 || session->data.bytes > 0)
+    qk_log(QK_LOG_WARN, "session", session->name, "its connections are not heard any more: %s",
+           why);
+  forget_control(server, session);
+  session->data.bytes = 0;
+}
+
+static bool has_key(const qk_server_t *server, const qk_session_t *session, const qk_peer_t *peer) {
+  return peer->bytes == 0 ||
+         qk_zap_allows(server->zap, peer->key, qk_sched_user_name(session->user), QK_ROLE_READ);
+}
+
+static void follow_keys(qk_server_t *server) {
+  if (server->peers.keys == qk_zap_changes(server->zap)) return;
+  server->peers.keys = qk_zap_changes(server->zap);
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    if (!has_key(server, session, &session->control) || !has_key(server, session, &session->data))
+      qk_peers_forget(server, session, "their key is not authorised any more");
+  }
+}
+
+/* ---- the end of connections ---------------------------------------------------------------- */
+
+static bool is_at(const struct sockaddr_storage *address, socklen_t size, const char *endpoint) {
+  char port[NI_MAXSERV];
+  if (address->ss_family == AF_UNIX) {
+    const struct sockaddr_un *un = (const void *)address;
+    const size_t n = size - offsetof(struct sockaddr_un, sun_path);
+    const char *path = endpoint + strlen("ipc://");
+    return strncmp(endpoint, "ipc://", strlen("ipc://")) == 0 && n >= strlen(path) &&
+           memcmp(un->sun_path + 1, path + 1, strlen(path) - 1) == 0;
+  }
+  const char *colon = strrchr(endpoint, ':');
+  return strncmp(endpoint, "tcp://", strlen("tcp://")) == 0 && colon &&
+         getnameinfo((const void *)address, size, NULL, 0, port, sizeof port, NI_NUMERICSERV) ==
+             0 &&
+         strcmp(port, colon + 1) == 0;
+}
+
+/* libzmq's thread may have closed the connection since, and the number may be another one's: it is
+ * one of this socket, from where the message came, or it is left alone. */
+static bool is_its_own(int fd, void *socket, zmq_msg_t *msg) {
+  struct sockaddr_storage local, remote;
+  socklen_t local_size = sizeof local, remote_size = sizeof remote;
+  char endpoint[QK_ENDPOINT_MAX], host[NI_MAXHOST];
+  size_t size = sizeof endpoint;
+  const char *from = zmq_msg_gets(msg, "Peer-Address");
+  if (getsockname(fd, (void *)&local, &local_size) != 0 ||
+      getpeername(fd, (void *)&remote, &remote_size) != 0 ||
+      zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0 ||
+      !is_at(&local, local_size, endpoint))
+    return false;
+  if (local.ss_family == AF_UNIX) return true;
+  return from &&
+         getnameinfo((const void *)&remote, remote_size, host, sizeof host, NULL, 0,
+                     NI_NUMERICHOST) == 0 &&
+         strcmp(host, from) == 0;
+}
+
+static void hang_up(int fd) {
+  shutdown(fd, SHUT_RDWR);
+  close(fd);
+}
+
+void qk_peers_cut(qk_server_t *server, void *socket, zmq_msg_t *msg, const qk_peer_t *peer) {
+  qk_peers_t *peers = &server->peers;
+  const int number = zmq_msg_get(msg, ZMQ_SRCFD);
+  const int fd = number < 0 ? -1 : fcntl(number, F_DUPFD_CLOEXEC, 0);
+  peers->cut[peers->ncut++ % QK_PEERS_CUT] = peer->connection;
+  if (fd < 0) return;
+  if (!is_its_own(fd, socket, msg))
+    close(fd);
+  else if (peers->nleaving == QK_PEERS_LEAVING)
+    hang_up(fd);
+  else
+    peers->leaving[peers->nleaving++] = fd;
+}
+
+void qk_peers_cut_endless(qk_server_t *server, qk_door_t door, zmq_msg_t *msg,
+                          const qk_peer_t *peer) {
+  if (!server->rest[door] || qk_peers_is_cut(server, peer)) return;
+  qk_warn("peers", "a connection ends that sent a message of thousands of parts");
+  qk_peers_cut(server, door == QK_DOOR_CONTROL ? server->control : server->data, msg, peer);
+}
+
+bool qk_peers_is_cut(const qk_server_t *server, const qk_peer_t *peer) {
+  const qk_peers_t *peers = &server->peers;
+  const unsigned n = peers->ncut < QK_PEERS_CUT ? peers->ncut : QK_PEERS_CUT;
+  for (unsigned i = 0; i < n; i++)
+    if (peer->connection > 0 && peers->cut[i] == peer->connection) return true;
+  return false;
+}
+
+void qk_peers_close(qk_server_t *server) {
+  qk_peers_t *peers = &server->peers;
+  while (peers->nleaving > 0) hang_up(peers->leaving[--peers->nleaving]);
+  peers->ntold = 0;
+}
+
+void qk_peers_tick(qk_server_t *server) {
+  qk_peers_t *peers = &server->peers;
+  follow_keys(server);
+  for (int i = 0; i < peers->ntold; i++) hang_up(peers->leaving[i]);
+  peers->nleaving -= peers->ntold;
+  memmove(peers->leaving, peers->leaving + peers->ntold,
+          (size_t)peers->nleaving * sizeof *peers->leaving);
+  peers->ntold = peers->nleaving;
+}

@@ -1,0 +1,340 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "daemon/base/fault.h"
+#include "daemon/base/version.h"
+#include "daemon/front/net/local.h"
+#include "daemon/front/server.h"
+#include "proto/control.h"
+
+enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };
+
+/* The next connection that has the routing id of one that has gone may be anybody's. */
+static void lose(qk_server_t *server, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
+  if (session && qk_peer_same(&session->control, peer)) session->control.ended = true;
+}
+
+static qk_sent_t send_bytes(qk_server_t *server, const qk_peer_t *peer, const uint8_t *data,
+                            size_t bytes) {
+  if (zmq_send(server->control, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+      zmq_send(server->control, data, bytes, ZMQ_DONTWAIT) >= 0)
+    return QK_SENT;
+  if (zmq_errno() == EAGAIN) return QK_SENT_FULL;
+  lose(server, peer);
+  return QK_SENT_GONE;
+}
+
+/* ---- what waits for the journal -------------------------------------------------------------- */
+
+/*
+ * Messages about a request (ACCEPTED, ATTACHED, CREDIT, RESULT, PROGRESS) are told when the journal
+ * holds what they say. All that is said in a turn waits for its commit, in order. While the journal
+ * cannot be written, what says nothing of a request goes on at once, and what a request is owed is
+ * noted in the request, so that it takes no memory however long that lasts.
+ */
+enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
+
+/* Whether it is to be told later: the journal cannot be written, and lacks something of the job. */
+static bool is_owed(const qk_server_t *server, const qk_job_t *job) {
+  return qk_journal_trouble(server->journal) && qk_journal_lacks_job(job);
+}
+
+static bool owe(qk_server_t *server, qk_job_t *job, uint8_t what) {
+  if (!is_owed(server, job)) return false;
+  job->owed |= what;
+  server->owes = true;
+  return true;
+}
+
+/* Its client asks again where there is no answer; ATTACHED is told later. What requests depend on
+ * is never left out: a queue that is full ends the session. */
+static bool can_be_left_out(const Quark__ServerMessage *message) {
+  switch (message->body_case) {
+  case QUARK__SERVER_MESSAGE__BODY_STATUS:
+  case QUARK__SERVER_MESSAGE__BODY_SETUP:
+  case QUARK__SERVER_MESSAGE__BODY_ATTACHED:
+  case QUARK__SERVER_MESSAGE__BODY_ERROR:
+  case QUARK__SERVER_MESSAGE__BODY_PONG:
+  case QUARK__SERVER_MESSAGE__BODY_WELCOME:
+  case QUARK__SERVER_MESSAGE__BODY_SHUTDOWN:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* An answer to who asks and does not read. */
+static bool unread(qk_server_t *server, const qk_peer_t *peer, const Quark__ServerMessage *message,
+                   size_t bytes) {
+  if (!server->asker.peer || !qk_peer_equal(server->asker.peer, peer)) return false;
+  return can_be_left_out(message) &&
+         !qk_backlog_add(&server->backlog, server->asker.fd, peer->connection, bytes,
+                         qk_server_now(server));
+}
+
+/* about: NULL where it says nothing of a request. */
+static qk_sent_t send_about(qk_server_t *server, const qk_peer_t *peer, const qk_job_t *about,
+                            Quark__ServerMessage *message) {
+  if (!qk_peer_hears(peer) || qk_fault(QK_FAULT_SEND)) return QK_SENT_GONE;
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&message->base, &bytes);
+  if (!data) return QK_SENT_FULL;
+  const bool waits = !qk_journal_clean(server->journal) && !qk_journal_trouble(server->journal);
+  const int64_t job = about && qk_journal_lacks_job(about) ? about->entry.id : 0;
+  qk_sent_t sent;
+  if (unread(server, peer, message, bytes))
+    sent = QK_SENT_FULL;
+  else if (waits)
+    sent = qk_outbox_add(&server->outbox, peer, job, data, bytes) ? QK_SENT : QK_SENT_FULL;
+  else
+    sent = send_bytes(server, peer, data, bytes);
+  free(data);
+  return sent;
+}
+
+qk_sent_t qk_reply_send(qk_server_t *server, const qk_peer_t *peer, Quark__ServerMessage *message) {
+  return send_about(server, peer, NULL, message);
+}
+
+static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_t bytes) {
+  qk_server_t *server = arg;
+  qk_session_t *session;
+  if (send_bytes(server, peer, data, bytes) == QK_SENT_FULL &&
+      (session = qk_session_by_control(&server->sessions, peer)) != NULL)
+    qk_server_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+}
+
+static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session, const qk_rhs_t *rhs);
+
+/* False where the peer has no room for more: the rest comes later. */
+static bool tell_owed(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+  const uint8_t owed = job->owed;
+  job->owed = 0;
+  if (owed & OWES_ACCEPTED) qk_reply_accepted(server, session, job, true);
+  if (owed & OWES_ATTACHED) qk_admit_attach(server, session, job);
+  if (job->owed & OWES_ATTACHED) return false;
+  if (owed & OWES_CREDIT) qk_reply_credit(server, session, job);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    if (!rhs->owed) continue;
+    if (rhs->state == QK_RHS_ENDED && send_result(server, session, rhs) == QK_SENT_FULL)
+      return false;
+    rhs->owed = false;
+  }
+  return true;
+}
+
+static void tell_all_owed(qk_server_t *server) {
+  bool left = false;
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    bool room = true;
+    server->asker = (qk_asker_t){&session->control, session->control_fd};
+    for (qk_link_t *l = session->jobs.next; l != &session->jobs && room; l = l->next)
+      room = tell_owed(server, session, QK_HOLDER(l, qk_job_t, link));
+    left |= !room;
+  }
+  server->asker.peer = NULL;
+  server->owes = left;
+}
+
+void qk_reply_waiting(qk_server_t *server) {
+  qk_err_t err = {0};
+  if (qk_journal_commit(server->journal, qk_server_now(server), &err) == QK_OK) {
+    qk_outbox_flush(&server->outbox, QK_LETTERS_ALL, deliver, server);
+    if (server->owes) tell_all_owed(server);
+    return;
+  }
+  for (qk_job_t *job; (job = qk_journal_first_new(server->journal)) != NULL;) {
+    qk_outbox_drop(&server->outbox, job->entry.id);
+    qk_admit_take_back(server, job);
+  }
+  qk_outbox_flush(&server->outbox, QK_LETTERS_FREE, deliver, server);
+}
+
+void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t status,
+                    const char *text, bool fatal, uint64_t request) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Error error = QUARK__ERROR__INIT;
+  error.status = (uint32_t)status;
+  error.text = (char *)text;
+  error.fatal = fatal;
+  error.has_request = request > 0;
+  error.request = request;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_ERROR;
+  m.error = &error;
+  qk_reply_send(server, peer, &m);
+}
+
+void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Welcome welcome = QUARK__WELCOME__INIT;
+  char name[64] = "quarkd ";
+  strncat(name, qk_version(), sizeof name - strlen(name) - 1);
+  welcome.version = QK_PROTOCOL_VERSION;
+  welcome.server = name;
+  welcome.token.data = (uint8_t *)session->token;
+  welcome.token.len = sizeof session->token;
+  welcome.data_endpoint = server->data_endpoint;
+  welcome.lease_ms = (uint32_t)(session->lease * 1e3);
+  welcome.max_chunk = QK_CHUNK_MAX;
+  welcome.max_rhs = QK_REQUEST_RHS_MAX;
+  welcome.resumed = resumed;
+  welcome.local_path = (char *)qk_local_path(server->local);
+  welcome.has_journal = true;
+  welcome.journal = server->journal != NULL;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_WELCOME;
+  m.welcome = &welcome;
+  qk_reply_send(server, &session->control, &m);
+}
+
+static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool repeated) {
+  quark__accepted__init(accepted);
+  accepted->request = job->request;
+  accepted->field_bytes = job->field_bytes;
+  accepted->upload_next = job->upload_next;
+  accepted->upload_until = job->upload_until;
+  accepted->repeated_submit = repeated;
+}
+
+bool qk_reply_attached(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+  if (owe(server, job, OWES_ATTACHED)) return true;
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Attached attached = QUARK__ATTACHED__INIT;
+  Quark__Accepted accepted;
+  set_accepted(&accepted, job, true);
+  attached.accepted = &accepted;
+  if (job->contraction)
+    attached.contract = quark__contract__unpack(NULL, job->message_bytes, job->message);
+  else
+    attached.submit = quark__submit__unpack(NULL, job->message_bytes, job->message);
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_ATTACHED;
+  m.attached = &attached;
+  const qk_sent_t sent = attached.contract || attached.submit
+                             ? send_about(server, &session->control, job, &m)
+                             : QK_SENT_FULL;
+  if (sent == QK_SENT_FULL) {
+    job->owed |= OWES_ATTACHED;
+    server->owes = true;
+  }
+  if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
+  if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
+  return sent == QK_SENT;
+}
+
+void qk_reply_accepted(qk_server_t *server, qk_session_t *session, qk_job_t *job, bool repeated) {
+  if (owe(server, job, OWES_ACCEPTED)) return;
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Accepted accepted;
+  set_accepted(&accepted, job, repeated);
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_ACCEPTED;
+  m.accepted = &accepted;
+  send_about(server, &session->control, job, &m);
+}
+
+void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t request,
+                       const qk_err_t *err) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Rejected rejected = QUARK__REJECTED__INIT;
+  rejected.request = request;
+  rejected.status = (uint32_t)err->code;
+  rejected.text = (char *)err->text;
+  rejected.has_retry_after_ms = qk_status_retryable(err->code);
+  rejected.retry_after_ms = err->code == QK_NOT_READY ? RETRY_NOT_READY_MS : RETRY_BUSY_MS;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_REJECTED;
+  m.rejected = &rejected;
+  qk_reply_send(server, peer, &m);
+}
+
+void qk_reply_credit(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+  if (owe(server, job, OWES_CREDIT)) return;
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Credit credit = QUARK__CREDIT__INIT;
+  credit.request = job->request;
+  credit.until = job->upload_until;
+  credit.has_next = true;
+  credit.next = job->upload_next;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_CREDIT;
+  m.credit = &credit;
+  send_about(server, &session->control, job, &m);
+}
+
+void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
+  if (is_owed(server, job)) return; /* the next one says more */
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Progress progress = QUARK__PROGRESS__INIT;
+  Quark__RhsProgress running[QK_SEATS_MAX], *list[QK_SEATS_MAX];
+  progress.request = job->request;
+  progress.ended = job->ended;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const qk_rhs_t *rhs = &job->rhs[i];
+    progress.queued += rhs->state == QK_RHS_QUEUED;
+    if (rhs->state != QK_RHS_RUNNING || progress.n_running == QK_SEATS_MAX) continue;
+    Quark__RhsProgress *r = &running[progress.n_running];
+    quark__rhs_progress__init(r);
+    r->rhs = i;
+    r->iterations = rhs->iterations;
+    r->residual = rhs->residual;
+    list[progress.n_running++] = r;
+  }
+  progress.running = list;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_PROGRESS;
+  m.progress = &progress;
+  send_about(server, &session->control, job, &m);
+}
+
+static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session,
+                             const qk_rhs_t *rhs) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Result result = QUARK__RESULT__INIT;
+  const qk_outcome_t *o = &rhs->outcome;
+  result.request = rhs->job->request;
+  result.rhs = rhs->index;
+  result.status = (uint32_t)o->status;
+  result.text = o->text[0] ? (char *)o->text : NULL;
+  result.true_residual = o->true_residual;
+  result.iterations = o->iterations;
+  result.applications = o->applications;
+  result.seconds = o->seconds;
+  result.bytes = qk_rhs_bytes(rhs);
+  result.has_norm_b = o->norm_b > 0;
+  result.norm_b = o->norm_b;
+  result.has_norm_x = o->norm_x > 0;
+  result.norm_x = o->norm_x;
+  result.has_attempt = rhs->attempt > 0;
+  result.attempt = rhs->attempt;
+  result.has_queue_seconds = rhs->started_at > 0;
+  result.queue_seconds = rhs->started_at - rhs->queue.since;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
+  m.result = &result;
+  return send_about(server, &session->control, rhs->job, &m);
+}
+
+void qk_reply_result(qk_server_t *server, qk_session_t *session, qk_rhs_t *rhs) {
+  if (is_owed(server, rhs->job)) {
+    rhs->owed = server->owes = true;
+    return;
+  }
+  if (send_result(server, session, rhs) == QK_SENT_FULL)
+    qk_server_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+}
+
+void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__ShutdownReply reply = QUARK__SHUTDOWN_REPLY__INIT;
+  reply.now = now;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_SHUTDOWN;
+  m.shutdown = &reply;
+  qk_reply_send(server, peer, &m);
+}
+
+void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Pong pong = QUARK__PONG__INIT;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_PONG;
+  m.pong = &pong;
+  qk_reply_send(server, peer, &m);
+}

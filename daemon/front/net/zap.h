@@ -1,0 +1,56 @@
+/*
+ * zap.h: who peers are: ZeroMQ's ZAP handler (ZeroMQ RFC 27), on the front's loop.
+ *
+ * Every connection passes it, which keeps out peers of ZMTP 1.0 and 2.0 (they know no handshake:
+ * what a web page makes a browser send could be one of them), and gets a number that is never used
+ * again: routing ids are chosen by peers, and pass from one connection to the next.
+ * With CURVE only messages of peers that hold the secret of an authorised key are taken. The folder
+ * of clients is looked at once a second, so that a key that is taken away stops working for open
+ * connections too, and for a handshake where it has changed. Either takes a twentieth of the time
+ * at most, however slow the folder is and however many strangers come. One thread.
+ */
+#ifndef QK_FRONT_ZAP_H
+#define QK_FRONT_ZAP_H
+
+#include <zmq.h>
+
+#include "daemon/front/host/loop.h"
+#include "daemon/front/net/clients.h"
+
+/* Who sent a message. user, key NULL: nobody has verified it. */
+typedef struct qk_who {
+  uint64_t connection; /* that it came by; 0: not known */
+  qk_role_t role;
+  const char *user, *key;
+} qk_who_t;
+
+typedef struct qk_zap qk_zap_t;
+
+/* key_file, folder: --curve-key, --curve-clients; NULL: no keys. folder is borrowed. To be opened
+ * before the sockets, closed after them. Errors: QK_UNSUPPORTED (libzmq without CURVE),
+ * QK_BAD_ARGUMENT (the key file), QK_NO_MEMORY, QK_INTERNAL. */
+qk_status_t qk_zap_open(qk_loop_t *loop, void *zmq, const char *key_file, const char *folder,
+                        qk_zap_t **zap, qk_err_t *err);
+void qk_zap_close(qk_zap_t *zap); /* NULL-safe */
+/* Handshakes wait while `ready` says false; it is asked again before each, and in each turn of the
+ * loop. */
+void qk_zap_wait_for(qk_zap_t *zap, bool (*ready)(void *arg), void *arg);
+
+/* Before the socket is bound. QK_INTERNAL. */
+qk_status_t qk_zap_guard(const qk_zap_t *zap, void *socket, qk_err_t *err);
+
+/* Whether there are keys. */
+bool qk_zap_curve(const qk_zap_t *zap);
+
+/* False: the key of its sender is not authorised any more; the connection is there all the same.
+ * Without keys everybody has the role operate. */
+bool qk_zap_who(const qk_zap_t *zap, zmq_msg_t *msg, qk_who_t *who);
+/* Whether the key is that user's, and has the role. True without keys. */
+bool qk_zap_allows(const qk_zap_t *zap, const char *key, const char *user, qk_role_t role);
+/* Grows when keys have been read again. */
+uint64_t qk_zap_changes(const qk_zap_t *zap);
+
+/* Connections refused so far. */
+uint64_t qk_zap_refused(const qk_zap_t *zap);
+
+#endif

@@ -1,0 +1,37 @@
+/* What many right-hand sides end with at once goes in parts, so that nobody's message waits for
+ * it. */
+#include "daemon/front/server.h"
+
+enum { BETWEEN_LOOKS = 16 }; /* right-hand sides */
+
+void qk_leave_job(qk_server_t *server, qk_job_t *job, qk_status_t verdict, const char *why) {
+  if (!qk_link_alone(&job->leaving)) return;
+  job->leave_next = 0;
+  job->verdict = verdict;
+  job->why = why;
+  qk_list_append(&server->leaving, &job->leaving);
+}
+
+void qk_leave_behind(qk_server_t *server, qk_job_t *job) {
+  qk_dispatch_orphan(server, job);
+  qk_leave_job(server, job, QK_CANCELLED, "");
+}
+
+/* Ends the next right-hand sides of the job; true where there are no more. */
+static bool end_some(qk_server_t *server, qk_job_t *job) {
+  for (int n = 0; n < BETWEEN_LOOKS && job->leave_next < job->nrhs; n++)
+    qk_dispatch_cancel(server, &job->rhs[job->leave_next++], job->verdict, job->why);
+  return job->leave_next == job->nrhs;
+}
+
+bool qk_leave_some(qk_server_t *server) {
+  while (!qk_link_alone(&server->leaving)) {
+    qk_job_t *job = QK_HOLDER(server->leaving.next, qk_job_t, leaving);
+    if (end_some(server, job)) {
+      qk_link_remove(&job->leaving);
+      qk_job_settle(job);
+    }
+    if (qk_loop_time_is_up(&server->loop)) break;
+  }
+  return !qk_link_alone(&server->leaving);
+}

@@ -1,0 +1,614 @@
+#include "daemon/front/service/restore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/plural.h"
+#include "daemon/front/service/filing.h"
+#include "daemon/front/service/setups.h"
+#include "daemon/front/state/rows.h"
+#include "daemon/front/state/strays.h"
+
+enum { OPERATOR_MAX = 400 };
+
+static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline that is over */
+
+/* ---- what requests were made for ----------------------------------------------------------- */
+
+static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
+  int n = snprintf(text, OPERATOR_MAX, "kappa %.17g csw %.17g boundary", s->kappa, s->csw);
+  for (int i = 0; i < 8; i++)
+    n += snprintf(text + n, OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
+}
+
+static void tell(qk_status_t status, const qk_err_t *err) {
+  if (status != QK_OK) qk_error("journal", "%s", err->text);
+}
+
+void qk_restore_note_setup(const qk_mount_t *mount) {
+  qk_journal_t *journal = mount->server->journal;
+  char op[OPERATOR_MAX], lattice[QK_LATTICE_MAX];
+  qk_err_t err = {0};
+  qk_journal_lattice(mount->dims, mount->digest, lattice);
+  if (mount->id > 0) {
+    tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
+    return;
+  }
+  describe_operator(&mount->settings, op);
+  tell(qk_journal_put_note(journal, "operator", op, &err), &err);
+  tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
+}
+
+static qk_status_t check_journal(const qk_mount_t *mount, qk_err_t *err) {
+  const char *trouble = qk_journal_trouble(mount->server->journal);
+  return trouble ? qk_fail(err, QK_BUSY, "%s", trouble) : QK_OK;
+}
+
+qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err) {
+  if (!mount->load) return QK_OK; /* it is there always */
+  if (check_journal(mount, err) != QK_OK) return err->code;
+  return qk_journal_add_setup(mount->server->journal, mount->load, mount->load_bytes, &mount->id,
+                              err);
+}
+
+qk_status_t qk_restore_end_setup(const qk_mount_t *mount, qk_err_t *err) {
+  const qk_status_t status = check_journal(mount, err);
+  return status == QK_OK ? qk_journal_end_setup(mount->server->journal, mount->id, err) : status;
+}
+
+void qk_restore_drop_setup(const qk_mount_t *mount) {
+  qk_err_t err = {0};
+  tell(qk_journal_end_setup(mount->server->journal, mount->id, &err), &err);
+}
+
+qk_status_t qk_restore_note_default(const qk_mount_t *mount, qk_err_t *err) {
+  char id[24];
+  const qk_status_t status = check_journal(mount, err);
+  if (status != QK_OK) return status;
+  snprintf(id, sizeof id, "%lld", (long long)mount->id);
+  return qk_journal_put_note(mount->server->journal, "default", id, err);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static const qk_outcome_t GONE = {
+    .status = QK_EXPIRED,
+    .text = "its solution was in memory that is gone (/dev/shm), and cannot be made again"};
+
+typedef struct scene {
+  qk_server_t *server;
+  double now;
+  qk_mount_t *away;                    /* setups that were dropped */
+  qk_err_t err;                        /* a setup that cannot be made */
+  qk_err_t shortage;                   /* of memory, for what was promised */
+  bool nameless;                       /* the operator of the command line's setup was lost */
+  qk_job_t *job;                       /* whose rows are read */
+  int64_t jobs, own, rhs, again, lost; /* own: jobs for the setup of the command line */
+} scene_t;
+
+static bool on_note(void *unused, const char *key, const char *value, qk_err_t *why) {
+  (void)unused;
+  return qk_rows_check_note(key, value, why) == QK_OK;
+}
+
+/* That of the command line is there under its name in any case. */
+static bool is_named(const qk_server_t *server, const char *name) {
+  if (strcmp(name, server->settings->setup_name) == 0) return false;
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m] && strcmp(server->mount[m]->name, name) == 0) return true;
+  return false;
+}
+
+/* One that this command line forbids is no damage: its operator says what is to become of it. */
+static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
+  scene_t *scene = arg;
+  uint32_t dims[4] = {0};
+  uint64_t digest = 0;
+  if (qk_rows_lattice(row->lattice, dims, &digest, why) != QK_OK) return false;
+  qk_mount_t *mount = qk_setups_bring_back(scene->server, row, why);
+  if (!mount && (why->code == QK_BAD_FORMAT || why->code == QK_NO_MEMORY)) return false;
+  if (!mount) {
+    qk_err_prefix(why, "state = %s: a setup that it holds", scene->server->settings->state);
+    scene->err = *why;
+    *why = (qk_err_t){0};
+    return true;
+  }
+  memcpy(mount->dims, dims, sizeof dims);
+  mount->digest = digest;
+  if (row->dropped) {
+    mount->next = scene->away;
+    scene->away = mount;
+    return true;
+  }
+  if (is_named(scene->server, mount->name))
+    qk_fail(why, QK_BAD_FORMAT, "there is another one named %s", mount->name);
+  else if (qk_setups_place(mount, why) == QK_OK)
+    return true;
+  qk_mount_release(mount);
+  return false;
+}
+
+/* Those that were dropped are only there for their requests. */
+static void put_away(scene_t *scene) {
+  for (qk_mount_t *mount; (mount = scene->away) != NULL;) {
+    qk_err_t err = {0};
+    scene->away = mount->next;
+    if (mount->lane >= 0) continue;
+    if (mount->holds == 1)
+      tell(qk_journal_drop_setup(scene->server->journal, mount->id, &err), &err);
+    qk_mount_release(mount);
+  }
+}
+
+static void choose_default(qk_server_t *server) {
+  char id[24];
+  if (!qk_journal_note(server->journal, "default", id, sizeof id)) return;
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    if (server->mount[m] && server->mount[m]->id == strtoll(id, NULL, 10))
+      server->primary = server->mount[m];
+}
+
+static qk_mount_t *mount_of(const scene_t *scene, int64_t id) {
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    qk_mount_t *mount = scene->server->mount[m];
+    if (mount && mount->id == id) return mount;
+  }
+  qk_mount_t *mount = scene->away;
+  while (mount && mount->id != id) mount = mount->next;
+  return mount;
+}
+
+static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
+  scene_t *scene = arg;
+  qk_session_t *session;
+  if (qk_session_create(&scene->server->sessions, &scene->server->sched, row->client_id, row->user,
+                        qk_server_awake(scene->server), &session, why) != QK_OK)
+    return false;
+  session->newest = row->newest;
+  qk_limits_session(scene->server, session);
+  return true;
+}
+
+static bool is_file(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+}
+
+/* What was promised stays where it is: the start ends. */
+static void run_short(scene_t *scene, const qk_rhs_t *rhs, const qk_err_t *why) {
+  if (scene->shortage.code != QK_OK) return;
+  qk_fail(&scene->shortage, QK_NO_MEMORY,
+          "request %llu, rhs %u of %s: %s: nothing is lost, make room and start quarkd again",
+          (unsigned long long)rhs->job->request, rhs->index, scene->server->settings->state,
+          why->text);
+}
+
+/* From shared memory. whole: an upload with its checksum. */
+static bool adopt_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool whole) {
+  const qk_job_t *job = rhs->job;
+  qk_err_t absent = {0};
+  if (qk_shm_adopt(job->space, name, job->field_bytes, &rhs->source, &absent) != QK_OK) {
+    if (absent.code == QK_NO_MEMORY) run_short(scene, rhs, &absent);
+    return false;
+  }
+  const uint8_t *data = whole ? qk_shm_data(rhs->source, &absent) : NULL;
+  const bool sound = !whole || !data || qk_checksum(data, job->field_bytes) == rhs->checksum;
+  if (whole && !data) run_short(scene, rhs, &absent);
+  qk_shm_unmap(rhs->source);
+  if (sound) return true;
+  qk_warn("journal", "request %llu, rhs %u: its source in shared memory is damaged",
+          (unsigned long long)job->request, rhs->index);
+  qk_shm_destroy(rhs->source);
+  rhs->source = NULL;
+  return false;
+}
+
+/* The uploaded field from the spool. */
+static bool read_source(scene_t *scene, qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  qk_err_t err = {0};
+  qk_status_t status = qk_shm_create(job->space, job->field_bytes, &rhs->source, &err);
+  uint8_t *data = status == QK_OK ? qk_shm_data(rhs->source, &err) : NULL;
+  if (status == QK_OK && !data) status = QK_NO_MEMORY;
+  if (status != QK_OK) { /* of the file nothing is known yet */
+    run_short(scene, rhs, &err);
+  } else {
+    status = qk_spool_read(scene->server->spool, job->entry.id, rhs->index, rhs->checksum, data,
+                           job->field_bytes, &err);
+    if (status == QK_NO_MEMORY) run_short(scene, rhs, &err);
+  }
+  if (status == QK_OK) {
+    qk_shm_unmap(rhs->source);
+    return true;
+  }
+  qk_shm_destroy(rhs->source);
+  rhs->source = NULL;
+  if (scene->shortage.code != QK_OK) return false;
+  qk_warn("journal", "request %llu, rhs %u: %s", (unsigned long long)job->request, rhs->index,
+          err.text);
+  rhs->spooled = false;
+  rhs->job->entry.spooled--;
+  return false;
+}
+
+/* The uploaded field from shared memory, or else from the spool. */
+static bool find_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool whole) {
+  return adopt_source(scene, rhs, name, whole) || (rhs->spooled && read_source(scene, rhs));
+}
+
+/* Has not ended: an upload without its bytes goes back to uploading, a file is read again. */
+static void restore_open(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
+  if (!qk_job_is_upload(rhs->job) && !is_file(rhs->job)) return;
+  const bool whole = qk_job_is_upload(rhs->job) && state != QK_RHS_UPLOADING;
+  const bool found = find_source(scene, rhs, source, whole);
+  if (state != QK_RHS_UPLOADING && found) rhs->state = QK_RHS_QUEUED;
+}
+
+bool qk_restore_is_of_another(const qk_job_t *job) {
+  const qk_mount_t *mount = job->mount;
+  return job->config != mount->digest || memcmp(job->dims, mount->dims, sizeof job->dims) != 0;
+}
+
+/* Its solution is gone. True where it will be made again. */
+static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, const char *source) {
+  if (state == QK_RHS_ACKED || qk_restore_is_of_another(rhs->job)) return false;
+  const bool found = !(qk_job_is_upload(rhs->job) || is_file(rhs->job)) ||
+                     find_source(scene, rhs, source, qk_job_is_upload(rhs->job));
+  if (!found && qk_job_is_upload(rhs->job)) return false;
+  rhs->state = found ? QK_RHS_QUEUED : QK_RHS_UPLOADING;
+  rhs->attempt++;
+  rhs->digested = false;
+  scene->again++;
+  return true;
+}
+
+/* Its row does not fit: it begins anew, under another number of attempts than its client may have heard of. */
+static void begin_anew(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row) {
+  rhs->attempt = row->attempt + 1;
+  if (row->state == QK_RHS_ACKED) {
+    qk_rhs_end(rhs, &GONE, scene->now);
+    qk_rhs_ack(rhs);
+  } else {
+    scene->again++;
+  }
+  rhs->marked = true;
+}
+
+/* From shared memory, where it is still what it was. */
+static bool adopt_solution(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, const char *name) {
+  const qk_job_t *job = rhs->job;
+  qk_err_t absent = {0};
+  if (qk_shm_adopt(job->space, name, job->field_bytes, &rhs->solution, &absent) != QK_OK) {
+    if (absent.code == QK_NO_MEMORY) run_short(scene, rhs, &absent);
+    return false;
+  }
+  rhs->digested = row->digested;
+  rhs->digest = row->digest;
+  const uint8_t *data = row->digested ? qk_shm_data(rhs->solution, &absent) : NULL;
+  const bool sound = !data || qk_checksum(data, job->field_bytes) == row->digest;
+  qk_shm_unmap(rhs->solution);
+  if (sound) return true;
+  qk_warn("journal", "request %llu, rhs %u: its solution in shared memory is damaged",
+          (unsigned long long)job->request, rhs->index);
+  qk_shm_destroy(rhs->solution);
+  rhs->solution = NULL;
+  rhs->digested = rhs->spilled; /* that of the file, too */
+  return false;
+}
+
+/* As it was, or near to it. */
+static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, const char *source,
+                        const char *solution) {
+  qk_job_t *job = rhs->job;
+  qk_outcome_t outcome = row->outcome;
+  rhs->losses = row->losses;
+  rhs->attempt = row->attempt;
+  rhs->checksum = row->checksum;
+  rhs->spooled = row->spooled;
+  job->entry.spooled += row->spooled;
+  if (row->state < QK_RHS_ENDED) {
+    restore_open(scene, rhs, row->state, source);
+    return;
+  }
+  const bool kept = job->sink == QUARK__SINK__SINK_KEEP;
+  bool spilled = outcome.written && row->spilled && qk_spill_restore(job->spill, rhs, row);
+  const bool had = outcome.written && (solution[0] || row->spilled);
+  bool here = had && adopt_solution(scene, rhs, row, solution);
+  if (!here && spilled && kept) {
+    qk_err_t err = {0};
+    const qk_status_t loaded = qk_spill_load(job->spill, rhs, &err);
+    if (loaded == QK_NO_MEMORY) run_short(scene, rhs, &err);
+    here = spilled = loaded == QK_OK;
+  }
+  if (scene->shortage.code != QK_OK) return;
+  if (had && !here && !spilled) {
+    if (make_again(scene, rhs, row->state, source)) return;
+    scene->lost++;
+    outcome.written = false;
+    if (row->state == QK_RHS_ENDED) outcome = GONE;
+  }
+  qk_rhs_end(rhs, &outcome, scene->now);
+  if (spilled && !rhs->solution) qk_rhs_unload(rhs);
+  if (!spilled && !rhs->solution) qk_rhs_drop_solution(rhs); /* as it was */
+  if (row->state == QK_RHS_ACKED) qk_rhs_ack(rhs);
+  rhs->recorded = true;
+  rhs->marked = had && !outcome.written; /* lost, and stays so, whatever the next front finds */
+}
+
+static bool on_rhs(void *arg, const qk_rhs_row_t *row, qk_err_t *why) {
+  scene_t *scene = arg;
+  qk_rhs_t *rhs = &scene->job->rhs[row->rhs.index];
+  if (row->damaged)
+    begin_anew(scene, rhs, &row->rhs);
+  else if (qk_rows_check_rhs(row, scene->job, why) != QK_OK)
+    return false;
+  else
+    restore_rhs(scene, rhs, &row->rhs, row->source, row->solution);
+  if (scene->shortage.code != QK_OK) *why = scene->shortage;
+  return scene->shortage.code == QK_OK;
+}
+
+/* Where the upload goes on: before the first field that is not complete, and of which nothing is here or all that should be; behind one
+ * that has ended while it came. */
+static void restore_upload(qk_job_t *job, uint64_t next) {
+  const uint64_t part = next % job->field_bytes;
+  if (part > 0 && !job->rhs[next / job->field_bytes].source) next += job->field_bytes - part;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const uint64_t begin = i * job->field_bytes;
+    const bool passed = begin + job->field_bytes <= next;
+    if (job->rhs[i].state == QK_RHS_UPLOADING && (!job->rhs[i].source || passed) && begin < next)
+      next = begin;
+  }
+  qk_job_resume_upload(job, next);
+}
+
+static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
+                          qk_job_t **job, qk_err_t *err) {
+  const qk_server_t *server = scene->server;
+  qk_mount_t *mount = mount_of(scene, row->setup);
+  if (!mount) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
+  if (row->setup == 0 && scene->nameless)
+    return qk_fail(err, QK_NOT_FOUND, "it is not known for which operator it is");
+  uint32_t dims[4];
+  uint64_t config = mount->digest;
+  memcpy(dims, mount->dims, sizeof dims);
+  if (qk_rows_lattice(row->lattice, dims, &config, err) != QK_OK) return err->code;
+  if (dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "it is not known for which lattice it is");
+  if (mount->dims[0] == 0) { /* its note is lost */
+    memcpy(mount->dims, dims, sizeof dims);
+    mount->digest = config;
+  }
+  const qk_terms_t terms = {.mount = mount,
+                            .dims = dims,
+                            .config = config,
+                            .kappa = mount->settings.kappa,
+                            .now = row->accepted_at,
+                            .budget = qk_sched_user_memory(session->user),
+                            .space = (qk_shm_space_t *)&server->space,
+                            .ties = &QK_SERVER_TIES,
+                            .spill = server->spill,
+                            .client_id = session->client_id,
+                            .user = session->user,
+                            .keep = server->settings->keep_time,
+                            .again = true};
+  qk_status_t status = QK_BAD_FORMAT;
+  if (row->contraction) {
+    Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
+    if (m && qk_job_check_contract(m, dims, err) == QK_OK)
+      status = qk_job_create_contract(m, &terms, job, err);
+    if (m) quark__contract__free_unpacked(m, NULL);
+  } else {
+    Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
+    if (m && qk_job_check(m, dims, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
+    if (status == QK_OK && (status = qk_filing_create(scene->server, *job, m, err)) != QK_OK) {
+      qk_job_destroy(*job);
+      *job = NULL;
+    }
+    if (m) quark__submit__free_unpacked(m, NULL);
+  }
+  if (status == QK_OK) status = qk_rows_check_job(row, *job, err);
+  const qk_job_t *same = status == QK_OK ? qk_session_job(session, (*job)->request) : NULL;
+  if (same && !same->forgotten && !row->forgotten) /* a client may have come back under its id */
+    status = qk_fail(err, QK_BAD_FORMAT, "another row has request %llu of that client",
+                     (unsigned long long)(*job)->request);
+  if (status == QK_OK) return QK_OK;
+  if (*job) (*job)->space->leave = true; /* what an output has so far stays */
+  qk_job_destroy(*job);
+  scene->server->space.leave = false;
+  *job = NULL;
+  return status;
+}
+
+/* All that has not ended ends with this. */
+static void give_up(qk_server_t *server, qk_job_t *job, const qk_err_t *why) {
+  qk_outcome_t outcome = {.status = why->code};
+  snprintf(outcome.text, sizeof outcome.text, "%.150s", why->text);
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].state < QK_RHS_ENDED) qk_rhs_end(&job->rhs[i], &outcome, qk_server_now(server));
+}
+
+/* It is as it was: what waits is queued. */
+static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
+  qk_server_t *server = scene->server;
+  qk_err_t err = {0};
+  const bool other = qk_restore_is_of_another(job);
+  qk_server_adopt(session, job);
+  if (other)
+    qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
+  else if (qk_keep_bind(session, job, &err) != QK_OK)
+    err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
+  else if (job->ended < job->nrhs && job->mount->lane < 0)
+    qk_setups_place(job->mount, &err);
+  if (err.code != QK_OK) give_up(server, job, &err);
+  qk_dispatch_open(job);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    if (rhs->state != QK_RHS_QUEUED) continue;
+    qk_dispatch_queue(server, rhs);
+    if (qk_job_is_upload(job)) qk_restore_spool(server, rhs);
+  }
+  qk_filing_begin(job);
+  scene->jobs++;
+  scene->own += job->mount->id == 0;
+  scene->rhs += job->nrhs - job->ended;
+  if (other && qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+}
+
+static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
+  scene_t *scene = arg;
+  qk_server_t *server = scene->server;
+  qk_session_t *session = qk_session_by_id(&server->sessions, row->client_id);
+  qk_job_t *job = NULL;
+  qk_err_t err = {0};
+  if (!session && row->forgotten) { /* its client left while it was in a slot */
+    qk_journal_drop_row(server->journal, row->id);
+    return true;
+  }
+  if (!session) qk_fail(why, QK_BAD_FORMAT, "there is no session of its client");
+  if (!session || remake(scene, session, row, &job, why) != QK_OK) return false;
+  job->entry.id = row->id;
+  job->entry.written = true;
+  job->deadline = !row->has_deadline ? 0 : row->deadline > PASSED ? row->deadline : PASSED;
+  scene->job = job;
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    job->rhs[i].attempt = qk_journal_is_recovered(server->journal); /* until its row is read */
+  const qk_status_t status =
+      qk_journal_each_rhs(server->journal, row->id, job->nrhs, on_rhs, scene, &err);
+  if (status == QK_NO_MEMORY || status == QK_IO_ERROR) {
+    server->space.leave = true; /* and stays so: the start ends */
+    qk_job_destroy(job);
+    *why = err;
+    return false;
+  }
+  if (status != QK_OK) qk_error("journal", "%s", err.text);
+  if (qk_job_is_upload(job)) restore_upload(job, row->upload_next);
+  job->entry.journal = server->journal;
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (job->rhs[i].marked) qk_journal_mark_rhs(&job->rhs[i]);
+  job->forgotten = row->forgotten;
+  enter(scene, session, job);
+  return true;
+}
+
+static bool is_over(const qk_job_t *job) {
+  return job->forgotten || (job->acked == job->nrhs && qk_keep_count(job) == 0);
+}
+
+/* Requests that were forgotten, but held by others: those are there now. */
+static void forget_again(qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    qk_session_t *session = server->sessions.at[i];
+    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
+      next = l->next;
+      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      if (is_over(job)) qk_dispatch_forget(server, job);
+    }
+  }
+}
+
+static bool is_known(void *arg, int64_t id) {
+  const qk_server_t *server = arg;
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
+      if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
+  }
+  for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+    if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
+  return false;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+/* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs;
+ * so may the engine of the front before. */
+static qk_status_t number_fields(qk_server_t *server, qk_err_t *err) {
+  char front[24];
+  const bool noted = qk_journal_note(server->journal, "front", front, sizeof front);
+  const uint64_t lost = qk_journal_is_new(server->journal) ? 1 : (uint64_t)time(NULL),
+                 number = noted ? strtoull(front, NULL, 10) + 1 : lost;
+  server->space.next = number << 32;
+  snprintf(front, sizeof front, "%llu", (unsigned long long)number);
+  return qk_journal_put_note(server->journal, "front", front, err);
+}
+
+static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
+  char before[OPERATOR_MAX], now[OPERATOR_MAX];
+  describe_operator(server->settings, now);
+  if (!qk_journal_note(server->journal, "operator", before, sizeof before) ||
+      strcmp(before, now) == 0)
+    return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "state = %s holds requests for another operator (%.60s...): serve that one, or "
+                 "take another folder",
+                 server->settings->state, before);
+}
+
+static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
+  scene_t scene = {.server = server, .now = qk_server_now(server)};
+  char text[OPERATOR_MAX];
+  scene.nameless = qk_journal_doubtful(server->journal) &&
+                   !qk_journal_note(server->journal, "operator", text, sizeof text);
+  if (qk_journal_note(server->journal, "lattice", text, QK_LATTICE_MAX))
+    qk_rows_lattice(text, server->primary->dims, &server->primary->digest, NULL);
+  qk_status_t status = qk_journal_each_setup(server->journal, on_setup, &scene, err);
+  if (status == QK_OK && scene.err.code != QK_OK) {
+    *err = scene.err;
+    status = err->code;
+  }
+  if (status == QK_OK) choose_default(server);
+  if (status == QK_OK) status = qk_journal_each_session(server->journal, on_session, &scene, err);
+  if (status == QK_OK) status = qk_journal_each_job(server->journal, on_job, &scene, err);
+  if (status == QK_OK && scene.own > 0) status = check_operator(server, err);
+  if (status == QK_OK) forget_again(server);
+  put_away(&scene);
+  if (status != QK_OK) return status;
+  qk_journal_find_orphans(server->journal);
+  qk_journal_set_aside(server->journal);
+  if (scene.jobs > 0)
+    qk_info("journal", "%lld %s back with %lld %s to solve; %lld %s made again, %lld %s lost",
+            (long long)scene.jobs, qk_plural(scene.jobs, "request is", "requests are"),
+            (long long)scene.rhs, qk_plural(scene.rhs, "right-hand side", "right-hand sides"),
+            (long long)scene.again, qk_plural(scene.again, "solution is", "solutions are"),
+            (long long)scene.lost, qk_plural(scene.lost, "is", "are"));
+  return QK_OK;
+}
+
+qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err) {
+  char dir[QK_PATH_MAX + 1];
+  const char *state = server->settings->state;
+  qk_status_t status = QK_OK;
+  server->lock = -1;
+  if (state) status = qk_runtime_lock(state, dir, &server->lock, err);
+  qk_shm_space_init(&server->space, state && status == QK_OK ? dir : NULL);
+  if (state && status == QK_OK) qk_aside_open(&server->aside, dir);
+  if (state && status == QK_OK) status = qk_spool_open(&server->loop, dir, &server->spool, err);
+  if (state && status == QK_OK)
+    status = qk_journal_open(dir, server->spool, &server->aside, qk_server_now(server),
+                             &server->journal, err);
+  if (state && status == QK_OK)
+    status = qk_journal_each_note(server->journal, "", on_note, NULL, err);
+  if (state && status == QK_OK) qk_journal_set_aside(server->journal);
+  if (state && status == QK_OK) status = number_fields(server, err);
+  if (state && status == QK_OK) status = qk_spill_open(server, &server->spill, err);
+  if (state && status == QK_OK) status = restore(server, err);
+  if (status != QK_OK) {
+    if (state) qk_aside_tell(&server->aside);
+    server->space.leave = true;
+    qk_journal_seal(server->journal);
+    return status;
+  }
+  if (state) qk_strays_note(&server->space, dir, server->lock, server->space.next >> 32);
+  qk_strays_sweep(&server->loop.uv, &server->space);
+  int swept = qk_shm_sweep(&server->space);
+  if (swept > 0)
+    qk_warn("server", "removed %d %s of a front that is gone", swept,
+            qk_plural(swept, "shared-memory object", "shared-memory objects"));
+  if (server->spool)
+    qk_spool_sweep(server->spool, qk_journal_doubtful(server->journal) ? &server->aside : NULL,
+                   is_known, server);
+  if (state) qk_aside_tell(&server->aside);
+  return QK_OK;
+}

@@ -1,0 +1,56 @@
+/*
+ * restore.h: what goes into the state folder and what comes back out of it (`--state`): the folder's lock, the journal, the spool,
+ * and the requests of the front before.
+ *
+ *   DIR/lock        held while a front lives          DIR/journal.db   journal.h
+ *   DIR/multigrid   checkpoint of multigrid           DIR/spool/       spool.h
+ *
+ * Setups that clients have loaded come back with the requests for them, and so does the choice of the default. A request comes back as it was, but for what was in slots, which is queued again, and for what went with the machine: a
+ * solution that is not in shared memory any more, or not as it was, is made again where its source still is; an upload goes on, or, where
+ * its bytes are lost, begins anew with that right-hand side.
+ */
+#ifndef QK_FRONT_RESTORE_H
+#define QK_FRONT_RESTORE_H
+
+#include "daemon/front/server.h"
+
+/* Nothing without --state. Errors: QK_BUSY (another front holds the folder), QK_IO_ERROR, QK_BAD_FORMAT,
+ * QK_BAD_ARGUMENT (its requests are for another operator), QK_NO_MEMORY. */
+qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err);
+/* What the setup's engine has loaded is what its requests are for from now on. */
+void qk_restore_note_setup(const qk_mount_t *mount);
+/* A new setup is there for the next front, too. QK_IO_ERROR. */
+qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err);
+/* It is not any more, but for what is open. QK_BUSY, QK_IO_ERROR. */
+qk_status_t qk_restore_end_setup(const qk_mount_t *mount, qk_err_t *err);
+/* The same where nobody is told; that it cannot be recorded is logged. */
+void qk_restore_drop_setup(const qk_mount_t *mount);
+/* QK_BUSY, QK_IO_ERROR. */
+qk_status_t qk_restore_note_default(const qk_mount_t *mount, qk_err_t *err);
+/* An upload is complete: it goes into the spool, in the background. */
+void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs);
+/* Tries again what could not be written there, after a while. Every tick. */
+void qk_restore_tick(qk_server_t *server, double now);
+/* Counts what the upload of a job will still take of the disk: when it is new, and when that has changed. */
+void qk_restore_promise(qk_job_t *job);
+/* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the cause. */
+qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
+                             int64_t field_bytes, qk_err_t *err);
+/* Jobs of sessions and orphans; none may be added or removed meanwhile. */
+typedef void qk_restore_job_fn(qk_job_t *job, void *arg);
+void qk_restore_each_job(const qk_server_t *server, qk_restore_job_fn *each, void *arg);
+/* Whether the next front is sure to make the solution again if it is lost: not if its client may
+ * have let its source go, if its time may be over then, or if other requests use it. */
+bool qk_restore_can_make(const qk_rhs_t *rhs);
+/* Whether it was accepted on another gauge configuration than its setup had last; if so, nothing of
+ * it may be solved. */
+bool qk_restore_is_of_another(const qk_job_t *job);
+/* Whether requests are left that the next front should go on with, or kept solutions. */
+bool qk_restore_needed(const qk_server_t *server);
+/* Ends the recording; what is promised stays where `leave` says so. in_order: the front has served and ends as it was told, so that
+ * the next one may run on another machine: then what is promised is in the state folder as far as it can be, and leaves shared memory. */
+void qk_restore_seal(qk_server_t *server, bool leave, bool in_order);
+/* After all jobs and the loop have gone. */
+void qk_restore_close(qk_server_t *server);
+
+#endif

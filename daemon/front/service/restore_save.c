@@ -1,0 +1,196 @@
+/* restore_save.c: what goes into the state folder while the front serves, and how the folder is left. */
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/plural.h"
+#include "daemon/front/service/restore.h"
+#include "daemon/front/state/strays.h"
+
+static const double AGAIN = 5; /* seconds until the spool is tried again */
+
+/* ---- spooling ------------------------------------------------------------------------------ */
+
+static void on_spooled(void *arg, qk_status_t status, const char *text) {
+  qk_rhs_t *rhs = arg;
+  qk_server_t *server = rhs->job->mount->server;
+  rhs->spooling = NULL;
+  if (status != QK_OK) {
+    qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
+           "rhs %u would not outlive the machine: %s: tried again every %g s", rhs->index, text,
+           AGAIN);
+    rhs->unspooled = true;
+    if (server->spool_at == 0) server->spool_at = qk_server_now(server) + AGAIN;
+    return;
+  }
+  rhs->spooled = true;
+  rhs->unspooled = false;
+  rhs->job->entry.spooled++;
+  qk_restore_promise(rhs->job);
+  qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
+  qk_journal_mark_rhs(rhs);
+  qk_journal_sync(rhs->job->entry.journal);
+}
+
+void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs) {
+  qk_err_t err = {0};
+  if (!server->spool || rhs->spooled) return;
+  if (qk_spool_write(server->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
+                     &rhs->spooling, &err) != QK_OK)
+    on_spooled(rhs, err.code, err.text);
+}
+
+static void try_again(qk_job_t *job, void *arg) {
+  int64_t *room = arg;
+  qk_server_t *server = job->mount->server;
+  for (uint32_t i = 0; i < job->nrhs && qk_job_is_upload(job) && !job->forgotten; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    if (!rhs->unspooled || rhs->spooling || !rhs->source || rhs->state >= QK_RHS_ENDED) continue;
+    *room -= (int64_t)job->field_bytes;
+    if (*room >= 0)
+      qk_restore_spool(server, rhs);
+    else
+      server->spool_at = qk_server_now(server) + AGAIN;
+  }
+}
+
+void qk_restore_tick(qk_server_t *server, double now) {
+  int64_t room;
+  qk_err_t err = {0};
+  if (server->spool_at == 0 || now < server->spool_at) return;
+  server->spool_at = now + AGAIN;
+  /* what there is of a disk that is full is the journal's */
+  if (qk_spool_room(server->spool, &room, &err) != QK_OK) return;
+  server->spool_at = 0;
+  qk_restore_each_job(server, try_again, &room);
+}
+
+void qk_restore_promise(qk_job_t *job) {
+  qk_server_t *server = job->mount->server;
+  const bool open = server->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
+  server->promised -= job->promised;
+  job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
+  server->promised += job->promised;
+}
+
+qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
+                             int64_t field_bytes, qk_err_t *err) {
+  const char *trouble = qk_journal_trouble(server->journal);
+  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
+  if (!server->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
+    return QK_OK;
+  int64_t bytes;
+  if (qk_spool_room(server->spool, &bytes, err) != QK_OK) return QK_BUSY;
+  const long long need = submit->nrhs * field_bytes, room = bytes - server->promised;
+  if (need <= room) return QK_OK;
+  return qk_fail(err, QK_BUSY,
+                 "uploads of %lld bytes: the state folder has room for %lld: make room on the file "
+                 "system of %.300s, or submit fewer right-hand sides at a time",
+                 need, room > 0 ? room : 0, server->settings->state);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* One that its client has released, or has not used for its time, is not. */
+static bool is_kept(const qk_job_t *job, double now) {
+  return !job->forgotten && qk_keep_count(job) > 0 && !qk_keep_expired(job, now);
+}
+
+bool qk_restore_needed(const qk_server_t *server) {
+  const double now = qk_server_now(server);
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
+      if (job->acked < job->nrhs || is_kept(job, now)) return true;
+    }
+  }
+  return false;
+}
+
+static void each_of(const qk_link_t *jobs, qk_restore_job_fn *each, void *arg) {
+  for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
+    each(QK_HOLDER(l, qk_job_t, link), arg);
+}
+
+void qk_restore_each_job(const qk_server_t *server, qk_restore_job_fn *each, void *arg) {
+  for (int i = 0; i < server->sessions.count; i++)
+    each_of(&server->sessions.at[i]->jobs, each, arg);
+  each_of(&server->orphans, each, arg);
+}
+
+bool qk_restore_can_make(const qk_rhs_t *rhs) {
+  const qk_job_t *job = rhs->job;
+  if (rhs->state < QK_RHS_ENDED) return true; /* it is no solution yet */
+  if (rhs->state == QK_RHS_ACKED || job->contraction || job->sink == QUARK__SINK__SINK_KEEP)
+    return false;
+  if (job->deadline > 0 || rhs->losses > 0 || qk_restore_is_of_another(job)) return false;
+  if (qk_job_is_upload(job)) return rhs->spooled;
+  return job->source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL &&
+         job->source != QUARK__SOURCE_KIND__SOURCE_FILE;
+}
+
+/* Whether nobody but requests that use its solutions wants the job any more. */
+static bool is_over(const qk_job_t *job) {
+  return job->forgotten && job->holds == 0;
+}
+
+/* Removes the shared memory that the next front can do without, wherever it runs: what is on the
+ * disk, can be made again, or will be sent or read again. stay: counts what is left. */
+static void leave_job(qk_job_t *job, void *stay) {
+  int64_t n = 0;
+  for (uint32_t k = 0; k < job->nrhs; k++) {
+    const qk_rhs_t *rhs = &job->rhs[k];
+    if (rhs->source) {
+      if (qk_job_is_upload(job) && rhs->state == QK_RHS_UPLOADING && !job->forgotten)
+        qk_log(QK_LOG_WARN, "server", job->name,
+               "rhs %u: what has come of its upload is given up: its client sends it again", k);
+      if (job->forgotten || rhs->spooled || rhs->state == QK_RHS_UPLOADING ||
+          !qk_job_is_upload(job))
+        rhs->source->stays = false;
+      n += rhs->source->stays;
+    }
+    if (rhs->solution) {
+      if (is_over(job) || rhs->spilled || qk_restore_can_make(rhs)) rhs->solution->stays = false;
+      n += rhs->solution->stays;
+    }
+  }
+  if (n > 0)
+    qk_log(QK_LOG_WARN, "server", job->name, "%lld %s in memory", (long long)n,
+           qk_plural(n, "field stays", "fields stay"));
+  *(int64_t *)stay += n;
+}
+
+/* The front ends in order: no engine and perhaps no front will be on this machine. */
+static void leave_machine(qk_server_t *server) {
+  int64_t stay = 0;
+  qk_restore_each_job(server, leave_job, &stay);
+  if (stay > 0)
+    qk_warn("server",
+            "%lld %s in /dev/shm, not being in %s: start quarkd with it on this machine, or remove "
+            "/dev/shm/%s*",
+            (long long)stay, qk_plural(stay, "field stays", "fields stay"), server->settings->state,
+            server->space.prefix);
+}
+
+void qk_restore_seal(qk_server_t *server, bool leave, bool in_order) {
+  qk_err_t err = {0};
+  if (qk_journal_sealed(server->journal)) in_order = false; /* nothing more is recorded */
+  const int n = leave && in_order ? qk_spill_leave(server->spill) : 0;
+  if (n > 0)
+    qk_info("spill", "%d %s on the disk now", n, qk_plural(n, "solution is", "solutions are"));
+  const bool written = qk_journal_commit(server->journal, qk_server_now(server), &err) == QK_OK;
+  if (!written) qk_error("journal", "%s", err.text);
+  if (!leave && written) return; /* else its rows need what they name */
+  if (written && in_order) leave_machine(server);
+  server->space.leave = true;
+  qk_journal_seal(server->journal);
+}
+
+void qk_restore_close(qk_server_t *server) {
+  qk_journal_close(server->journal);
+  qk_spill_close(server->spill);
+  qk_spool_close(server->spool);
+  qk_aside_close(&server->aside);
+  qk_strays_forget(&server->space);
+  if (server->lock >= 0) close(server->lock);
+}

@@ -1,0 +1,186 @@
+#include "daemon/front/settings/load.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/control.h"
+
+static const char BUILTIN[] = "builtin:";
+
+/* ---- names and files ----------------------------------------------------------------------- */
+
+qk_status_t qk_load_check_name(const char *what, const char *name, qk_err_t *err) {
+  char quoted[QK_SETUP_NAME_MAX + 1];
+  bool legal = isalnum((unsigned char)name[0]) && strlen(name) <= QK_SETUP_NAME_MAX;
+  for (const char *p = name; *p && legal; p++)
+    legal = isalnum((unsigned char)*p) || strchr("._-", *p) != NULL;
+  if (legal && strcmp(name, "default") != 0) return QK_OK;
+  qk_err_quote(name, quoted, sizeof quoted);
+  if (legal)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = default: that stands for whichever setup is", what);
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "%s = \"%s\": 1 to %d letters, digits, '.', '_' or '-' are needed, the first a "
+                 "letter or digit",
+                 what, quoted, QK_SETUP_NAME_MAX);
+}
+
+/* Whether path, below root, is a regular file that is still there with all links followed. */
+static bool is_below(const char *root, const char *path, char found[QK_PATH_MAX + 1]) {
+  char whole[2 * PATH_MAX + 2], real_root[PATH_MAX], real[PATH_MAX];
+  struct stat st;
+  snprintf(whole, sizeof whole, "%s/%s", root, path);
+  if (!realpath(root, real_root) || !realpath(path[0] == '/' ? path : whole, real)) return false;
+  const size_t n = strcmp(real_root, "/") == 0 ? 0 : strlen(real_root);
+  if (strncmp(real, real_root, n) != 0 || real[n] != '/' || strlen(real) > QK_PATH_MAX)
+    return false;
+  if (stat(real, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  snprintf(found, QK_PATH_MAX + 1, "%s", real);
+  return true;
+}
+
+qk_status_t qk_load_find(const char *roots, const char *path, char found[QK_PATH_MAX + 1],
+                         qk_err_t *err) {
+  char name[QK_SETUP_GAUGE_MAX + 1], root[PATH_MAX];
+  if (strlen(path) > QK_SETUP_GAUGE_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "gauge of %zu bytes: the limit is %d", strlen(path),
+                   QK_SETUP_GAUGE_MAX);
+  for (const char *p = roots; *p; p += strspn(p, ":")) {
+    const size_t n = strcspn(p, ":");
+    if (n < sizeof root) {
+      snprintf(root, sizeof root, "%.*s", (int)n, p);
+      if (is_below(root, path, found)) return QK_OK;
+    }
+    p += n;
+  }
+  qk_err_quote(path, name, sizeof name);
+  return qk_fail(err, QK_NOT_FOUND, "gauge = %.300s: there is no such file below %.150s", name,
+                 *roots ? roots : "any folder, as quarkd has no --gauge-roots");
+}
+
+/* Those that were given, or the folder of the daemon's own file. */
+static void find_roots(const qk_settings_t *s, char roots[PATH_MAX]) {
+  roots[0] = '\0';
+  if (s->gauge_roots)
+    snprintf(roots, PATH_MAX, "%s", s->gauge_roots);
+  else if (strncmp(s->gauge, BUILTIN, strlen(BUILTIN)) != 0 && realpath(s->gauge, roots))
+    *strrchr(roots + 1, '/') = '\0';
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static qk_status_t check_range(const char *key, double x, double most, qk_err_t *err) {
+  if (fabs(x) <= most) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = %g is outside %g .. %g", key, x, -most, most);
+}
+
+static qk_status_t set_mass(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  if (load->has_mass && load->has_kappa)
+    return qk_fail(err, QK_BAD_ARGUMENT, "kappa and mass are both given: one of them is needed");
+  if (load->has_mass) {
+    status = check_range("mass", load->mass, QK_MASS_MAX, err);
+    s->mass = load->mass;
+  } else if (load->has_kappa) {
+    status = check_range("kappa", load->kappa, 1e6, err);
+    s->kappa = load->kappa;
+  }
+  if (status != QK_OK || (!load->has_mass && !load->has_kappa)) return status;
+  return qk_settings_relate_mass(s, load->has_kappa, err);
+}
+
+static qk_status_t set_dims(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  if (load->gauge) memset(s->dims, 0, sizeof s->dims); /* those were of the daemon's own file */
+  if (load->n_dims == 0) return QK_OK;
+  if (load->n_dims != 4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "dims of %zu numbers: 4 are needed", load->n_dims);
+  for (int mu = 0; mu < 4; mu++) {
+    if (load->dims[mu] < 1 || load->dims[mu] > 99999)
+      return qk_fail(err, QK_BAD_ARGUMENT, "dims: the extent %u is outside 1 .. 99999",
+                     load->dims[mu]);
+    s->dims[mu] = (int)load->dims[mu];
+  }
+  return QK_OK;
+}
+
+/* Asked for of one file it does not hold for another. */
+static void set_checksum(const Quark__Load *load, qk_settings_t *s) {
+  if (load->gauge || load->has_ignore_checksum)
+    s->ignore_checksum = load->has_ignore_checksum && load->ignore_checksum;
+}
+
+static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  if (load->solver) status = qk_settings_set_solver(s, load->solver, err);
+  if (status == QK_OK && load->precision)
+    status = qk_settings_set_precision(s, load->precision, err);
+  if (status == QK_OK && load->has_slots && load->slots > QK_SLOTS_MAX)
+    status =
+        qk_fail(err, QK_TOO_LARGE, "slots = %u is over the limit of %d", load->slots, QK_SLOTS_MAX);
+  if (load->has_slots) s->slots = load->slots;
+  return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* It is shown to clients and logged. */
+static qk_status_t check_text(const char *gauge, qk_err_t *err) {
+  for (const char *p = gauge; *p; p++)
+    if (*p < ' ' || *p > '~')
+      return qk_fail(err, QK_BAD_ARGUMENT, "gauge: printable ASCII is needed");
+  return QK_OK;
+}
+
+static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[QK_PATH_MAX + 1],
+                             qk_settings_t *s, qk_err_t *err) {
+  char roots[PATH_MAX];
+  if (!load->gauge) return QK_OK;
+  qk_status_t status = check_text(load->gauge, err);
+  if (status != QK_OK) return status;
+  find_roots(s, roots);
+  if (trusted || (strncmp(load->gauge, BUILTIN, strlen(BUILTIN)) == 0 &&
+                  strlen(load->gauge) <= QK_SETUP_GAUGE_MAX))
+    snprintf(gauge, QK_PATH_MAX + 1, "%s", load->gauge);
+  else
+    status = qk_load_find(roots, load->gauge, gauge, err);
+  s->gauge = gauge;
+  return status;
+}
+
+qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base, bool trusted,
+                             char gauge[QK_PATH_MAX + 1], qk_settings_t *out, qk_err_t *err) {
+  qk_settings_t s = *base;
+  qk_status_t status = qk_load_check_name("name", load->name, err);
+  if (status == QK_OK) status = set_mass(load, &s, err);
+  if (status == QK_OK && load->has_csw) status = check_range("csw", load->csw, 1e3, err);
+  if (load->has_csw) s.csw = load->csw;
+  if (status == QK_OK && load->boundary)
+    status = qk_settings_boundary(load->boundary, s.boundary, err);
+  if (load->boundary) s.boundary_text = load->boundary;
+  if (status == QK_OK) status = set_dims(load, &s, err);
+  set_checksum(load, &s);
+  if (status == QK_OK) status = set_solver(load, &s, err);
+  if (status == QK_OK) status = set_gauge(load, trusted, gauge, &s, err);
+  if (status == QK_OK) *out = s;
+  return status;
+}
+
+uint8_t *qk_load_pack(const Quark__Load *load, const qk_settings_t *s, size_t *bytes) {
+  Quark__Load whole = *load;
+  uint32_t dims[4];
+  for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)s->dims[mu];
+  whole.gauge = (char *)s->gauge;
+  whole.n_dims = dims[0] > 0 ? 4 : 0;
+  whole.dims = dims;
+  whole.has_ignore_checksum = whole.ignore_checksum = s->ignore_checksum;
+  whole.has_mass = !load->has_kappa;
+  whole.mass = s->mass;
+  whole.has_csw = true;
+  whole.csw = s->csw;
+  whole.boundary = (char *)s->boundary_text;
+  return qk_control_pack(&whole.base, bytes);
+}

@@ -1,0 +1,375 @@
+#include "daemon/front/settings/settings.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/host/http.h"
+#include "daemon/front/settings/load.h"
+
+#define AT(member) offsetof(qk_settings_t, member)
+
+enum { EXIT_USAGE = 64, EXIT_CONFIG = 78, WALLTIME_MAX = 365 * 86400 };
+
+static const qk_config_row_t ROWS[] = {
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Lattice and operator"},
+    {"gauge", QK_CONFIG_STRING, AT(gauge), NULL, 0, 0, "FILE",
+     "gauge configuration, or builtin:weak:XxYxZxT:seed"},
+    {"dims", QK_CONFIG_STRING, AT(dims_text), NULL, 0, 0, "XxYxZxT",
+     "lattice extents, for files that do not state them"},
+    {"ignore-checksum", QK_CONFIG_CHOICE, AT(ignore_checksum), "no", 0, 0, "no|yes",
+     "yes: a gauge file whose links do not give the checksum that it states is taken; its "
+     "plaquette and "
+     "unitarity are verified all the same"},
+    {"kappa", QK_CONFIG_DOUBLE, AT(kappa), NULL, -1e6, 1e6, "K",
+     "hopping parameter 1/(2(4+m)); this or --mass is needed"},
+    {"mass", QK_CONFIG_DOUBLE, AT(mass), NULL, -QK_MASS_MAX, QK_MASS_MAX, "M", "bare quark mass m"},
+    {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", -1e3, 1e3, "C",
+     "clover coefficient; 0 is the plain Wilson operator"},
+    {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
+     "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
+     "antiperiodic"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
+    {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, "auto|mg|bicgstab|cg|gcr",
+     "GCR with multigrid, or a Krylov method alone; auto: mg where the lattice allows it, else "
+     "bicgstab"},
+    {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, "double|single|half",
+     "precision of the inner iteration"},
+    {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
+     "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
+    {"lone-solver", QK_CONFIG_CHOICE, AT(lone), "yes", 0, 0, "yes|no",
+     "a right-hand side that is alone is solved outside of the block, sooner; no: with the same "
+     "bits whatever else runs"},
+    {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
+     "sources that come, and twice as many solutions that leave, while others are solved in slots: "
+     "at most half as many as there are slots, and where memory allows"},
+    {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
+     "a free slot is filled at once; fixed: only when all slots have ended, for comparison"},
+    {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
+     "reals that the inner iteration stores for a link"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},
+#define X(name, key, form, help)                                                                   \
+  {key, QK_CONFIG_STRING, AT(mg[QK_MG_KEY_##name]), NULL, 0, 0, form, help},
+    QK_MG_KEYS(X)
+#undef X
+        {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
+         "file that keeps the setup for a restart, or folder of such files; auto: a file in the "
+         "state folder (--state, or one of its own); off: none"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
+    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
+    {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
+     "processes of the engine; more than one are started by mpirun"},
+    {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
+     "process grid; without it the one with the least surface"},
+    {"mpirun", QK_CONFIG_STRING, AT(mpirun), "mpirun", 0, 0, "COMMAND",
+     "command that starts several ranks, with its options; in a Slurm job: \"srun --overlap "
+     "--mpi=pmix\", as each setup is a step "
+     "of its own"},
+    {"engine", QK_CONFIG_STRING, AT(engine), NULL, 0, 0, "PATH",
+     "quark-engine program; without it the one beside this program"},
+    {"start-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(start_timeout), "180", 1, 86400,
+     "SECONDS", "an engine that mpirun or the like has not started by then is given up"},
+    {"engine-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(engine_timeout), "120", 1, 86400,
+     "SECONDS", "an engine silent for so long is restarted"},
+    {"engine-grace", QK_CONFIG_DOUBLE, AT(engine_grace), "30", 0, 86400, "SECONDS",
+     "with --state: when quarkd was killed its engine waits so long for the next quarkd, which "
+     "goes on with "
+     "it and loads nothing; 0: the engine ends with quarkd"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Setups"},
+    {"setup-name", QK_CONFIG_STRING, AT(setup_name), "main", 1, QK_SETUP_NAME_MAX, "NAME",
+     "name of the setup that quarkd starts with"},
+    {"max-setups", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_setups), "4", 1, QK_SETUPS_MAX, "N",
+     "setups at a time, each in an engine of its own with its memory; over it, or where an engine "
+     "finds too little, the one that was idle the longest makes room"},
+    {"gauge-roots", QK_CONFIG_STRING, AT(gauge_roots), NULL, 0, 0, "DIR[:DIR...]",
+     "folders below which clients may name gauge files to load; without it the one that --gauge is "
+     "in"},
+    {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service"},
+    {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 0, 0, "ENDPOINT",
+     "control endpoint; port 0 takes a free one"},
+    {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
+     "data endpoint; without it the next port, or a free one where --listen asks for one"},
+    {"curve-key", QK_CONFIG_STRING, AT(curve_key), NULL, 0, 0, "FILE",
+     "secret key of the daemon (quarkctl keygen): tcp is encrypted, and open to --curve-clients "
+     "only"},
+    {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
+     "folder with a file for each authorised client: key, user, role"},
+    {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "yes|no",
+     "clients of this user on this machine may hand over fields in shared memory"},
+    {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
+     "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
+     "it none"},
+    {"http-names", QK_CONFIG_STRING, AT(http_names), NULL, 0, 0, "NAME[,NAME...]",
+     "names by which browsers and Prometheus may ask for these pages, beside localhost, the name "
+     "of "
+     "the machine and addresses"},
+    {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
+     "file that the control endpoint is written to once it is open, with the name of this machine "
+     "where --listen has *"},
+    {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},
+    {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
+     "folder that keeps accepted requests and their results over a restart; without it they end "
+     "with the daemon"},
+    {"file-roots", QK_CONFIG_STRING, AT(file_roots), NULL, 0, 0, "DIR[:DIR...]",
+     "folders in which clients may name files, of right-hand sides to read and of solutions to "
+     "write; without it none"},
+    {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
+     "limit of uploads and results together; 0 is half of what is free in /dev/shm, or a quarter "
+     "of what machine, cgroup or Slurm leave where that is less"},
+    {"max-sessions", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_sessions), "4096", 1, QK_SESSIONS_MAX,
+     "N",
+     "sessions of clients at a time, 12 KiB of memory each beside their requests; one user has at "
+     "most a quarter of them, or 256; over it those without requests make room"},
+    {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
+     "a client silent for so long is dropped with its requests"},
+    {"keep", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep), "3600", 0.1, 31536000, "SECONDS",
+     "how long a solution waits to be fetched"},
+    {"keep-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep_time), "3600", 0.1, 31536000,
+     "SECONDS",
+     "how long solutions kept by handle stay after their last use; a client may ask for less"},
+    {"detach-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(detach_time), "604800", 0, 31536000,
+     "SECONDS",
+     "limit of what a client may ask for: how long a request that has ended waits for it, once it "
+     "has gone"},
+    {"keep-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(keep_memory), "0", 0, 1ll << 50, "BYTES",
+     "limit of what one user may keep by handle; 0 is three quarters of --max-memory"},
+    {"user-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
+     "limit of uploads and results of one user together; 0: none but --max-memory"},
+    {"spill", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(spill), "0", 0, 1ll << 50, "BYTES",
+     "limit of solutions that wait in the state folder in place of memory, as their clients are "
+     "away or slow and others have no room; 0: none do"},
+    {"user-rhs", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_rhs), "0", 0, 1 << 30, "N",
+     "right-hand sides of one user that may wait or run; 0: any number"},
+    {"drain-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(drain_timeout), "600", 0, 31536000,
+     "SECONDS", "limit for finishing accepted work at the end"},
+    {"walltime", QK_CONFIG_STRING, AT(walltime_text), "0", 0, 0, "TIME",
+     "time from the start until a batch system ends quarkd: seconds, or [[D-]HH:]MM:SS; it drains "
+     "--drain-timeout before, and refuses what cannot be done by then; 0: no end"},
+    {"walltime-file", QK_CONFIG_STRING, AT(walltime_file), NULL, 0, 0, "FILE",
+     "file with the time at which a batch system ends quarkd, in seconds since 1970, in place of "
+     "--walltime; read again before quarkd drains because of it, and on SIGHUP"},
+    {"log-level", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(log_level), "info", 0, 0,
+     "error|warn|info|debug", "least important message that is logged"},
+    {"log-format", QK_CONFIG_CHOICE, AT(log_format), "text", 0, 0, "text|json",
+     "form of a line of the log; json: one object a line"},
+};
+
+static const char *const SOLVERS[] = {"auto", "mg", "bicgstab", "cg", "gcr"};
+static const char *const PRECISIONS[] = {"double", "single", "half"};
+static const char *const BACKENDS[] = {"auto", "cuda", "cpu"};
+static const int LINK_REALS[] = {0, 18, 12, 8};
+
+const char *qk_settings_solver(const qk_settings_t *s) {
+  return SOLVERS[s->solver];
+}
+const char *qk_settings_precision(const qk_settings_t *s) {
+  return PRECISIONS[s->precision];
+}
+const char *qk_settings_backend(const qk_settings_t *s) {
+  return BACKENDS[s->backend];
+}
+
+/* Which of n words it is. */
+static qk_status_t find_word(const char *key, const char *name, const char *const *word, int n,
+                             int *found, qk_err_t *err) {
+  char list[80] = "", quoted[32];
+  for (int i = 0; i < n; i++) {
+    if (strcmp(name, word[i]) == 0) {
+      *found = i;
+      return QK_OK;
+    }
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", word[i]);
+  }
+  qk_err_quote(name, quoted, sizeof quoted);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": one of %s is needed", key, quoted, list);
+}
+
+qk_status_t qk_settings_set_solver(qk_settings_t *s, const char *name, qk_err_t *err) {
+  return find_word("solver", name, SOLVERS, sizeof SOLVERS / sizeof *SOLVERS, &s->solver, err);
+}
+
+qk_status_t qk_settings_set_precision(qk_settings_t *s, const char *name, qk_err_t *err) {
+  return find_word("precision", name, PRECISIONS, sizeof PRECISIONS / sizeof *PRECISIONS,
+                   &s->precision, err);
+}
+
+/* One entry of --boundary, up to a comma or the end. */
+static const char *parse_phase(const char *p, double z[2]) {
+  char *end;
+  double v = strtod(p, &end);
+  if (end == p || !isfinite(v)) return NULL;
+  if (strncmp(end, "pi", 2) == 0) {
+    z[0] = cos(M_PI * v);
+    z[1] = sin(M_PI * v);
+    return end + 2;
+  }
+  z[0] = v;
+  z[1] = 0;
+  return v == 1 || v == -1 ? end : NULL;
+}
+
+qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err) {
+  double z[8];
+  const char *p = strcmp(text, "periodic") == 0       ? "1,1,1,1"
+                  : strcmp(text, "antiperiodic") == 0 ? "1,1,1,-1"
+                                                      : text;
+  for (int mu = 0; mu < 4 && p; mu++) {
+    p = parse_phase(p, z + 2 * mu);
+    if (p && *p++ != (mu < 3 ? ',' : '\0')) p = NULL;
+  }
+  if (!p)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "boundary = %s: four of 1, -1 or a phase such as 0.5pi are needed", text);
+  memcpy(boundary, z, sizeof z);
+  return QK_OK;
+}
+
+qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err) {
+  const bool days = strchr(text, '-') != NULL;
+  const char *p = text;
+  double total = 0;
+  int n = 0;
+  for (bool more = true; more && n < 4; n++) {
+    const int base = days && n == 1 ? 24 : 60;
+    char *end;
+    const long v = isdigit((unsigned char)*p) ? strtol(p, &end, 10) : -1;
+    if (v < 0 || (n > 0 && v >= base)) break;
+    total = total * base + (double)v;
+    more = *end == (days && n == 0 ? '-' : ':');
+    p = more ? end + 1 : end;
+    if (!more && *end == '\0' && days == (n == 3) && total <= WALLTIME_MAX) {
+      *seconds = total;
+      return QK_OK;
+    }
+  }
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "walltime = %.40s: seconds, or [[D-]HH:]MM:SS, up to 365 days are needed", text);
+}
+
+static qk_status_t parse_extents(const char *key, const char *text, int out[4], qk_err_t *err) {
+  int v[4], end = -1;
+  int n = sscanf(text, "%6dx%6dx%6dx%6d%n", &v[0], &v[1], &v[2], &v[3], &end);
+  if (n != 4 || end < 0 || text[end] != '\0')
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: XxYxZxT is needed", key, text);
+  for (int mu = 0; mu < 4; mu++)
+    if (v[mu] < 1) return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: extents begin at 1", key, text);
+  memcpy(out, v, sizeof v);
+  return QK_OK;
+}
+
+qk_status_t qk_settings_relate_mass(qk_settings_t *s, bool kappa_given, qk_err_t *err) {
+  if (!kappa_given && s->mass <= -4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4, where kappa is infinite",
+                   s->mass);
+  if (!kappa_given) {
+    s->kappa = 1 / (2 * (4 + s->mass));
+    return QK_OK;
+  }
+  const double mass = 1 / (2 * s->kappa) - 4;
+  if (!(s->kappa > 0 && mass <= QK_MASS_MAX))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "kappa = %g: must be above 0, and the mass 1 / (2 kappa) - 4 = %g at most %g",
+                   s->kappa, mass, QK_MASS_MAX);
+  s->mass = mass;
+  return QK_OK;
+}
+
+static qk_status_t check_mass(qk_settings_t *s, qk_err_t *err) {
+  bool kappa = qk_config_given(s->config, "kappa"), mass = qk_config_given(s->config, "mass");
+  if (kappa == mass)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   kappa ? "kappa and mass are both given: one of them is needed"
+                         : "neither kappa nor mass is given");
+  return qk_settings_relate_mass(s, kappa, err);
+}
+
+static qk_status_t check_curve(const qk_settings_t *s, qk_err_t *err) {
+  if (!s->curve_key != !s->curve_clients)
+    return qk_fail(err, QK_BAD_ARGUMENT, "curve-key and curve-clients are needed together");
+  if (s->curve_key && (strncmp(s->listen, "ipc://", 6) == 0 ||
+                       (s->listen_data && strncmp(s->listen_data, "ipc://", 6) == 0)))
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "curve-key is for tcp endpoints: ipc:// is guarded by the mode of its file");
+  return QK_OK;
+}
+
+/* Names in Host of HTTP. */
+static qk_status_t check_names(const char *names, qk_err_t *err) {
+  static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  for (const char *p = names; p;) {
+    const size_t n = strspn(p, LETTERS);
+    if (n == 0 || n > QK_HTTP_NAME_MAX || (p[n] != ',' && p[n] != '\0'))
+      return qk_fail(err, QK_BAD_ARGUMENT,
+                     "http-names = %.64s: names of 1 to %d letters, digits, '-' and '.', without "
+                     "ports, and with commas between them, are needed",
+                     names, QK_HTTP_NAME_MAX);
+    p = p[n] == ',' ? p + n + 1 : NULL;
+  }
+  return QK_OK;
+}
+
+static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
+  qk_status_t status = qk_settings_walltime(s->walltime_text, &s->walltime, err);
+  if (status == QK_OK && s->walltime > 0 && s->walltime <= s->drain_timeout)
+    return qk_fail(
+        err, QK_BAD_ARGUMENT,
+        "walltime = %s is not longer than drain-timeout = %.0f s: nothing would be served",
+        s->walltime_text, s->drain_timeout);
+  return status;
+}
+
+static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
+  if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
+  if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
+  qk_status_t status = check_mass(s, err);
+  if (status == QK_OK) status = qk_load_check_name("setup-name", s->setup_name, err);
+  if (status == QK_OK) status = check_curve(s, err);
+  if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
+  if (status == QK_OK) status = check_names(s->http_names, err);
+  if (status == QK_OK) status = check_walltime(s, err);
+  if (status == QK_OK && s->dims_text) status = parse_extents("dims", s->dims_text, s->dims, err);
+  if (status == QK_OK && s->grid_text) status = parse_extents("grid", s->grid_text, s->grid, err);
+  if (status == QK_OK && s->grid_text) {
+    int64_t product = 1;
+    for (int mu = 0; mu < 4 && product <= s->ranks; mu++) product *= s->grid[mu];
+    if (product != s->ranks)
+      status = qk_fail(err, QK_BAD_ARGUMENT, "grid = %s does not have %lld places for the ranks",
+                       s->grid_text, (long long)s->ranks);
+  }
+  return status;
+}
+
+bool qk_settings_parse(qk_settings_t *s, int argc, char **argv, int *exit_code) {
+  qk_err_t err = {0};
+  *s = (qk_settings_t){0};
+  if (qk_config_create("quarkd", "Serves lattice-QCD Dirac solves on one gauge configuration.",
+                       ROWS, (int)(sizeof ROWS / sizeof ROWS[0]), s, &s->config, &err) != QK_OK) {
+    fprintf(stderr, "quarkd: %s\n", err.text);
+    *exit_code = EXIT_CONFIG;
+    return false;
+  }
+  if (!qk_config_parse(s->config, argc, argv, exit_code)) return false;
+  if (check(s, &err) != QK_OK) {
+    fprintf(stderr, "quarkd: %s\nTry 'quarkd --help' for more information.\n", err.text);
+    *exit_code = EXIT_USAGE;
+    return false;
+  }
+  s->link_reals = LINK_REALS[s->link_reals_choice];
+  return true;
+}
+
+qk_status_t qk_settings_reread(qk_settings_t *s, qk_config_change_fn tell, void *arg,
+                               qk_err_t *err) {
+  qk_settings_t fresh = {0};
+  qk_status_t status = qk_config_again(s->config, &fresh, &fresh.config, err);
+  if (status == QK_OK) status = check(&fresh, err);
+  if (status == QK_OK) qk_config_adopt(s->config, fresh.config, tell, arg);
+  qk_settings_fini(&fresh);
+  return status;
+}
+
+void qk_settings_fini(qk_settings_t *s) {
+  qk_config_destroy(s->config);
+}

@@ -1,0 +1,78 @@
+/*
+ * settings.h: what quarkd was told, checked. The table in settings.c is the only list of flags,
+ * keys, defaults and limits.
+ */
+#ifndef QK_FRONT_SETTINGS_H
+#define QK_FRONT_SETTINGS_H
+
+#include "daemon/base/config.h"
+#include "daemon/base/log.h"
+#include "proto/limits.h"
+#include "proto/mg_keys.h"
+
+#define QK_MASS_MAX 1e6
+
+typedef struct qk_settings {
+  /* as given */
+  const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
+      *walltime_file;  /* NULL: walltime says it */
+  int ignore_checksum; /* 1 is yes */
+  double mass, kappa, csw;
+  int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
+  int64_t staging;
+  int batching;                    /* 0 is continuous */
+  int64_t slots, ranks;            /* slots 0: chosen by the engine */
+  const char *mg[QK_MG_KEY_COUNT]; /* words of mg_keys.h; NULL: not given */
+  const char *mg_checkpoint;
+  const char *mpirun, *engine;
+  const char *file_roots; /* NULL: no files of clients */
+  const char *state;      /* NULL: nothing outlives the daemon */
+  const char *listen, *listen_data, *http, *http_names, *endpoint_file,
+      *pidfile;                          /* http: NULL is none */
+  const char *curve_key, *curve_clients; /* both or neither */
+  int local;                             /* 0 is yes */
+  const char *setup_name;                /* of the setup that quarkd starts with */
+  int64_t max_setups, max_sessions;
+  const char *gauge_roots; /* NULL: the folder of gauge */
+  int64_t max_memory;      /* 0: half of what is free in /dev/shm */
+  int64_t keep_memory;     /* of one user; 0: three quarters of max_memory */
+  int64_t user_memory;     /* 0: no limit but max_memory */
+  int64_t spill;           /* bytes; 0: nothing leaves memory */
+  int64_t user_rhs;        /* 0: no limit */
+  double lease, keep, keep_time, detach_time, drain_timeout, start_timeout, engine_timeout,
+      engine_grace; /* seconds */
+  int log_level, log_format;
+  /* made from them */
+  int dims[4]; /* zeros: not given */
+  int grid[4]; /* zeros: chosen by the engine */
+  double boundary[8];
+  int link_reals;  /* 0: chosen by the engine */
+  double walltime; /* seconds from the start of quarkd; 0: none */
+  qk_config_t *config;
+} qk_settings_t;
+
+/* As qk_config_parse: false to leave with *exit_code (0, 64, 78). */
+bool qk_settings_parse(qk_settings_t *settings, int argc, char **argv, int *exit_code);
+/* Reads file and command line again and takes over what can change while quarkd runs (QK_CONFIG_LIVE in the table); tells
+ * of each setting that differs. Errors: as at the start; nothing has changed then. */
+qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell, void *arg,
+                               qk_err_t *err);
+void qk_settings_fini(qk_settings_t *settings);
+
+/* "x,y,z,t" of 1, -1, or A pi (the phase exp(i pi A)); or "periodic", or "antiperiodic" (in t).
+ * Into (re, im) for each direction. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err);
+
+/* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
+qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
+
+const char *qk_settings_solver(const qk_settings_t *settings);
+const char *qk_settings_precision(const qk_settings_t *settings);
+const char *qk_settings_backend(const qk_settings_t *settings);
+/* By name. QK_BAD_ARGUMENT names those that are there. */
+/* The other one of kappa and mass, of which one is set: 2 kappa = 1 / (4 + m). */
+qk_status_t qk_settings_relate_mass(qk_settings_t *settings, bool kappa_given, qk_err_t *err);
+qk_status_t qk_settings_set_solver(qk_settings_t *settings, const char *name, qk_err_t *err);
+qk_status_t qk_settings_set_precision(qk_settings_t *settings, const char *name, qk_err_t *err);
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * journal.h: what the front has promised, on disk, for the front that comes after it: sessions,
+ * requests, right-hand sides and how they ended (SQLite in WAL mode, DIR/journal.db). Fields are
+ * not in it: journal rows name shared-memory objects (shm.h), which outlive the process but not the
+ * machine, and files of the spool (spool.h), which outlive both.
+ *
+ * Memory is the truth, the journal its mirror. Whoever changes a job marks it; qk_journal_commit
+ * writes all that is marked in one transaction. What clients are told waits for that (reply.c):
+ * they never hear of what is not in the journal. A commit that fails leaves all marks, and the next
+ * one tries again. So does one in a folder that is not the one which was opened: its files have
+ * been removed, moved or covered, and what is written into them nobody finds again.
+ *
+ * Sync     a transaction with new requests or newly spooled fields is brought to the disk before
+ *          commit returns; others are safe against the end of the process at once, against that of
+ *          the machine soon after.
+ * Times    are wall-clock seconds in the file, seconds of the loop's clock in memory. Where the
+ *          wall clock is set the rows are, too; within one boot of the machine it is the loop's
+ *          clock that counts, also for the next front.
+ * Loss     of what is not in the file itself, but in the write-ahead log beside it, is noticed when
+ * it is opened (mark.h). Journals that are NULL take marks and forget them. One thread.
+ */
+#ifndef QK_FRONT_JOURNAL_H
+#define QK_FRONT_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+#include "daemon/base/list.h"
+#include "daemon/front/storage/aside.h"
+#include "daemon/front/storage/spool.h"
+#include "proto/limits.h"
+#include "proto/quark.pb-c.h"
+
+typedef struct qk_journal qk_journal_t;
+struct qk_job;
+struct qk_rhs;
+struct qk_shm;
+
+/* Ids of rows: no journal comes near it. */
+#define QK_JOURNAL_ID_MAX (INT64_MAX / 2)
+/* Of iterations and applications: the journal has signed integers. */
+#define QK_JOURNAL_COUNT_MAX INT64_MAX
+
+/* The journal's part of a job. */
+typedef struct qk_entry {
+  qk_journal_t *journal; /* NULL: none */
+  int64_t id;
+  qk_link_t marked;
+  bool written;     /* there is a row */
+  bool changed;     /* the row of the job itself */
+  uint32_t spooled; /* right-hand sides that have been written into the spool */
+} qk_entry_t;
+
+/* Opens or makes DIR/journal.db; dir must be locked by the caller. spool is borrowed: files that no
+ * row names any more are removed from it; so is aside, which takes what does not fit. now: seconds
+ * of the loop's clock.
+ * A file that is damaged is set aside, and what can be read of it goes on (salvage.h).
+ * Errors: QK_IO_ERROR, QK_UNSUPPORTED (of a later version), QK_BAD_ARGUMENT (folder.h),
+ * QK_NO_MEMORY. */
+qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *aside, double now,
+                            qk_journal_t **journal, qk_err_t *err);
+/* Commits nothing. Jobs that are left may still be marked. NULL-safe. */
+void qk_journal_close(qk_journal_t *journal);
+/* From now on nothing is recorded: memory is taken down while what is promised stays. NULL-safe. */
+void qk_journal_seal(qk_journal_t *journal);
+bool qk_journal_sealed(const qk_journal_t *journal);
+
+/* A new job. */
+void qk_journal_enter(qk_journal_t *journal, struct qk_job *job);
+void qk_journal_mark_job(struct qk_job *job);
+void qk_journal_mark_rhs(struct qk_rhs *rhs);
+/* The job is about to be destroyed. */
+void qk_journal_drop_job(struct qk_job *job);
+/* An object in shared memory; where the job's rows may name it, it is destroyed once those are
+ * written which do without. NULL-safe. */
+void qk_journal_let_go(const struct qk_job *job, struct qk_shm *field);
+/* The same of a file of the spool. */
+void qk_journal_let_file_go(const struct qk_job *job, qk_spool_t *spool, uint32_t index);
+/* Bytes of those that wait for that. */
+int64_t qk_journal_waiting_bytes(const qk_journal_t *journal);
+/* The request was not accepted after all, and nothing of it is recorded. A commit that failed may
+ * have left rows of it behind: the next one removes them. */
+void qk_journal_withdraw(struct qk_job *job);
+/* A request that no commit has written yet; NULL: there is none. */
+struct qk_job *qk_journal_first_new(const qk_journal_t *journal);
+/* Whether something of the job is not in the file yet. */
+bool qk_journal_lacks_job(const struct qk_job *job);
+/* Whether the end of the right-hand side is not. */
+bool qk_journal_lacks_rhs(const struct qk_rhs *rhs);
+/* A row that no job was made of. */
+void qk_journal_drop_row(qk_journal_t *journal, int64_t id);
+void qk_journal_drop_session(qk_journal_t *journal, const uint8_t client_id[QK_CLIENT_ID]);
+
+/* The next commit is to be on the disk when it returns, whatever is in it. */
+void qk_journal_sync(qk_journal_t *journal);
+/* Whether all that was marked is in the file. True for NULL. */
+bool qk_journal_clean(const qk_journal_t *journal);
+/* QK_IO_ERROR with the cause; once a commit has failed, tries no more than twice a second, also
+ * where nothing is marked: then the disk alone is tried. What is wrong is logged once a minute. */
+qk_status_t qk_journal_commit(qk_journal_t *journal, double now, qk_err_t *err);
+/* Looks once a second whether the folder is still the one that was opened. NULL-safe. */
+void qk_journal_watch(qk_journal_t *journal, double now);
+/* A few times a second: follows the wall clock where it is set, and empties the write-ahead log
+ * when nothing was written for a second. NULL-safe. */
+void qk_journal_tick(qk_journal_t *journal, double now);
+/* Why nothing can be recorded now: file, cause, what to do. NULL: it can. */
+const char *qk_journal_trouble(const qk_journal_t *journal);
+
+/* Named values: of the setup that the requests were made for, of engines. Written at once; value NULL: there is none any more. */
+qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
+                                qk_err_t *err);
+/* False where there is none. */
+bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
+
+/* Setups that were loaded beside the one of the command line: written at once. An id is not used again while a request
+ * that was for it is there. QK_IO_ERROR. */
+qk_status_t qk_journal_add_setup(qk_journal_t *journal, const uint8_t *load, size_t bytes,
+                                 int64_t *id, qk_err_t *err);
+qk_status_t qk_journal_note_setup(qk_journal_t *journal, int64_t id, const char *lattice,
+                                  qk_err_t *err);
+/* It is not to be loaded again, but for what is open; the row stays for the requests that were for it. */
+qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+/* No request is for it any more. */
+qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+
+/* Extents, and the digest of the gauge configuration, as the journal writes them. */
+enum { QK_LATTICE_MAX = 64 };
+void qk_journal_lattice(const uint32_t dims[4], uint64_t digest, char text[QK_LATTICE_MAX]);
+
+/* ---- reading, before anything is marked ----
+ *
+ * No row is believed: each has its types and limits checked here, and what it means by the function
+ * that takes it, which says false and why where it does not fit. Such rows are left out, and set
+ * aside in the end.
+ */
+
+typedef struct qk_session_row {
+  uint8_t client_id[QK_CLIENT_ID];
+  char user[QK_USER_MAX + 1];
+  uint64_t newest;
+} qk_session_row_t;
+
+typedef struct qk_setup_row {
+  int64_t id;
+  const uint8_t *load; /* packed LOAD */
+  size_t load_bytes;
+  const char *lattice; /* "": it was never loaded */
+  bool dropped;
+} qk_setup_row_t;
+
+typedef struct qk_job_row {
+  int64_t id, setup;
+  uint8_t client_id[QK_CLIENT_ID];
+  bool contraction, forgotten;
+  const uint8_t *message;
+  size_t message_bytes;
+  double accepted_at, deadline; /* of the loop's clock, whose beginning may be after them */
+  bool has_deadline;
+  uint64_t upload_next;
+  const char *lattice; /* that it was accepted on; "": it was not noted */
+} qk_job_row_t;
+
+typedef struct qk_rhs_row qk_rhs_row_t; /* rows.h */
+
+/* False: the row does not fit; QK_NO_MEMORY in why ends the reading. */
+typedef bool qk_note_fn(void *arg, const char *key, const char *value, qk_err_t *why);
+typedef bool qk_setup_row_fn(void *arg, const qk_setup_row_t *row, qk_err_t *why);
+typedef bool qk_session_row_fn(void *arg, const qk_session_row_t *row, qk_err_t *why);
+typedef bool qk_job_row_fn(void *arg, const qk_job_row_t *row, qk_err_t *why);
+/* Called again for a row that does not fit where it says of which right-hand side it is:
+ * `damaged`. */
+typedef bool qk_rhs_row_fn(void *arg, const qk_rhs_row_t *row, qk_err_t *why);
+
+/* Notes whose key begins with prefix. QK_IO_ERROR, QK_NO_MEMORY, all of them. */
+qk_status_t qk_journal_each_note(qk_journal_t *journal, const char *prefix, qk_note_fn *fn,
+                                 void *arg, qk_err_t *err);
+/* In the order of their coming. */
+qk_status_t qk_journal_each_setup(qk_journal_t *journal, qk_setup_row_fn *fn, void *arg,
+                                  qk_err_t *err);
+qk_status_t qk_journal_each_session(qk_journal_t *journal, qk_session_row_fn *fn, void *arg,
+                                    qk_err_t *err);
+qk_status_t qk_journal_each_job(qk_journal_t *journal, qk_job_row_fn *fn, void *arg, qk_err_t *err);
+qk_status_t qk_journal_each_rhs(qk_journal_t *journal, int64_t job, uint32_t nrhs,
+                                qk_rhs_row_fn *fn, void *arg, qk_err_t *err);
+
+/* Right-hand sides of requests that are not there do not fit. */
+void qk_journal_find_orphans(qk_journal_t *journal);
+/* What did not fit is copied with the whole journal, then removed; where it cannot be, it stays.
+ * The log tells of it. */
+void qk_journal_set_aside(qk_journal_t *journal);
+/* Whether there was none. */
+bool qk_journal_is_new(const qk_journal_t *journal);
+/* Whether it was damaged, and rows of any kind may be missing. */
+bool qk_journal_is_recovered(const qk_journal_t *journal);
+/* Whether rows may be missing that explain what is in the spool: it is new, or some did not fit. */
+bool qk_journal_doubtful(const qk_journal_t *journal);
+
+#endif

@@ -1,0 +1,95 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/log.h"
+#include "daemon/front/state/journal_impl.h"
+
+static const double STEP = 0.5;  /* seconds by which the wall clock may be off */
+static const double QUIET = 1.0; /* seconds after the last transaction */
+static const double SLOW = 10;   /* times that it took, where that is more */
+
+double qk_journal_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of the wall clock to that of the loop, which tells its time only once a turn. */
+static double wall_offset(void) {
+  struct timespec wall, loop;
+  clock_gettime(CLOCK_REALTIME, &wall);
+  clock_gettime(CLOCK_MONOTONIC, &loop);
+  return (double)(wall.tv_sec - loop.tv_sec) + (double)(wall.tv_nsec - loop.tv_nsec) * 1e-9;
+}
+
+/* ---- the wall clock ------------------------------------------------------------------------ */
+
+/* The loop's clock goes on through all of one boot, in whatever process. */
+static bool note_clock(qk_journal_t *j, double wall) {
+  char value[64];
+  qk_err_t err = {0};
+  snprintf(value, sizeof value, "%s %.6f", j->mark.boot[0] ? j->mark.boot : "?", wall);
+  return qk_journal_put_note(j, "clock", value, &err) == QK_OK;
+}
+
+static bool move_times(qk_journal_t *j, double by) {
+  static const char UPDATE[] = "UPDATE job SET accepted=accepted+?1,"
+                               " deadline=CASE WHEN deadline>0 THEN deadline+?1 ELSE deadline END"
+                               " WHERE typeof(accepted)='real' AND typeof(deadline)='real'";
+  sqlite3_stmt *s = NULL;
+  if (sqlite3_prepare_v2(j->db, UPDATE, -1, &s, NULL) != SQLITE_OK) return false;
+  sqlite3_bind_double(s, 1, by);
+  const bool done = sqlite3_step(s) == SQLITE_DONE;
+  sqlite3_finalize(s);
+  return done;
+}
+
+void qk_journal_follow(qk_journal_t *j, double now) {
+  qk_err_t err = {0};
+  const double wall = wall_offset(), by = wall - j->wall;
+  if (fabs(by) < STEP) return;
+  if (qk_journal_execute(j, "BEGIN IMMEDIATE", &err) != QK_OK) return;
+  if (!move_times(j, by) || !note_clock(j, wall) ||
+      qk_journal_execute(j, "COMMIT", &err) != QK_OK) {
+    sqlite3_exec(j->db, "ROLLBACK", NULL, NULL, NULL);
+    return;
+  }
+  j->wall = wall;
+  j->wrote_at = now;
+  qk_info("journal", "the wall clock was set by %.1f s: deadlines are as far away as before", by);
+}
+
+void qk_journal_find_clock(qk_journal_t *j, double now) {
+  char value[64], boot[QK_MARK_BOOT];
+  double wall;
+  j->wall = wall_offset();
+  const bool noted = qk_journal_note(j, "clock", value, sizeof value) &&
+                     sscanf(value, "%36s %lf", boot, &wall) == 2 && isfinite(wall);
+  if (noted && strcmp(boot, j->mark.boot) == 0)
+    j->wall = wall;
+  else
+    note_clock(j, j->wall);
+  qk_journal_follow(j, now);
+}
+
+/* ---- quiet times --------------------------------------------------------------------------- */
+
+/* Brings all into the file itself: a write-ahead log that is lost later costs nothing of it. */
+static void rest(qk_journal_t *j, double now) {
+  if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK) {
+    j->wrote_at = now; /* in a while again */
+    return;
+  }
+  j->wrote_at = 0;
+  qk_mark_put(&j->mark, j->commits, true);
+}
+
+void qk_journal_tick(qk_journal_t *j, double now) {
+  if (!j || j->sealed || j->trouble[0]) return;
+  qk_journal_follow(j, now);
+  /* it waits for the disk, and everybody for it: not right behind what has waited long */
+  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) && qk_journal_clean(j))
+    rest(j, now);
+}

@@ -1,0 +1,118 @@
+#include "daemon/front/state/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t VOLUME_MAX = (1ull << 31) - 1;
+
+qk_status_t qk_rows_lattice(const char *text, uint32_t dims[4], uint64_t *digest, qk_err_t *err) {
+  uint32_t d[4];
+  unsigned long long n;
+  uint64_t volume = 1;
+  char same[QK_LATTICE_MAX] = "";
+  if (!text[0]) return QK_OK;
+  if (sscanf(text, "%10u %10u %10u %10u %16llx", &d[0], &d[1], &d[2], &d[3], &n) == 5)
+    qk_journal_lattice(d, n, same);
+  if (strcmp(text, same) != 0)
+    return qk_fail(err, QK_BAD_FORMAT, "lattice = %.60s: not four extents and a digest", text);
+  for (int mu = 0; mu < 4; mu++) {
+    volume *= d[mu];
+    if (d[mu] == 0 || volume > VOLUME_MAX)
+      return qk_fail(err, QK_BAD_FORMAT, "lattice = %.60s: outside 1 .. %llu sites", text,
+                     (unsigned long long)VOLUME_MAX);
+  }
+  memcpy(dims, d, sizeof d);
+  *digest = n;
+  return QK_OK;
+}
+
+/* ---- notes --------------------------------------------------------------------------------- */
+
+static bool is_number(const char *value) {
+  return value[0] && strlen(value) < 11 && !value[strspn(value, "0123456789")];
+}
+
+static bool is_operator(const char *value) {
+  return strncmp(value, "kappa ", strlen("kappa ")) == 0 && strstr(value, " boundary ");
+}
+
+/* A private folder of a front (runtime.h): sockets in it are removed. */
+static bool is_folder(const char *value) {
+  const char *slash = strrchr(value, '/');
+  return value[0] == '/' && slash && strncmp(slash, "/quarkd", strlen("/quarkd")) == 0;
+}
+
+/* Where an engine is (legacy.h): what it names may be removed. */
+static bool is_engine(const char *value) {
+  const char *ipc = strstr(value, " ipc://"), *path = ipc ? ipc + strlen(" ipc://") : "";
+  const char *slash = strrchr(path, '/');
+  char folder[QK_PATH_MAX + 1];
+  if (!slash ||
+      snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path) >= (int)sizeof folder)
+    return false;
+  return is_folder(folder);
+}
+
+qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err) {
+  uint32_t dims[4];
+  uint64_t digest;
+  bool fits = true;
+  if (strcmp(key, "front") == 0)
+    fits = is_number(value) && strtoull(value, NULL, 10) < UINT32_MAX;
+  else if (strcmp(key, "commits") == 0)
+    fits = value[0] && strlen(value) < 20 && !value[strspn(value, "0123456789")];
+  else if (strcmp(key, "default") == 0)
+    fits = !value[strspn(value, "0123456789")];
+  else if (strcmp(key, "operator") == 0)
+    fits = is_operator(value);
+  else if (strcmp(key, "runtime") == 0)
+    fits = is_folder(value);
+  else if (strncmp(key, "engine ", strlen("engine ")) == 0)
+    fits = is_engine(value);
+  else if (strcmp(key, "lattice") == 0)
+    return qk_rows_lattice(value, dims, &digest, err);
+  return fits
+             ? QK_OK
+             : qk_fail(err, QK_BAD_FORMAT, "value = %.200s: no note of this name says that", value);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* What a request is made of was there before it. */
+static qk_status_t check_order(const qk_job_t *job, qk_err_t *err) {
+  const Quark__Contraction *c = job->contraction;
+  uint64_t newest = c && c->request_b > c->request_a ? c->request_b : c ? c->request_a : 0;
+  for (uint32_t i = 0; job->column && i < job->nrhs; i++)
+    if (job->column[i].request > newest) newest = job->column[i].request;
+  if (newest < job->request) return QK_OK;
+  return qk_fail(err, QK_BAD_FORMAT, "message: request %llu is made of request %llu",
+                 (unsigned long long)job->request, (unsigned long long)newest);
+}
+
+qk_status_t qk_rows_check_job(const qk_job_row_t *row, const qk_job_t *job, qk_err_t *err) {
+  const uint64_t most = qk_job_is_upload(job) ? job->nrhs * job->field_bytes : 0;
+  if (row->upload_next > most)
+    return qk_fail(err, QK_BAD_FORMAT, "upload_next = %llu is outside 0 .. %llu",
+                   (unsigned long long)row->upload_next, (unsigned long long)most);
+  return check_order(job, err);
+}
+
+/* ---- right-hand sides ---------------------------------------------------------------------- */
+
+qk_status_t qk_rows_check_rhs(const qk_rhs_row_t *row, const qk_job_t *job, qk_err_t *err) {
+  const qk_rhs_t *r = &row->rhs;
+  const bool upload = qk_job_is_upload(job),
+             file = !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_FILE,
+             spills =
+                 job->sink == QUARK__SINK__SINK_DOWNLOAD || job->sink == QUARK__SINK__SINK_KEEP;
+  if (r->state == QK_RHS_UPLOADING && !upload && !file)
+    return qk_fail(err, QK_BAD_FORMAT, "state = %d: its source does not come from outside",
+                   (int)r->state);
+  if (r->spooled && !upload) return qk_fail(err, QK_BAD_FORMAT, "spooled: its source is no upload");
+  if (r->spilled && (!spills || r->state < QK_RHS_ENDED))
+    return qk_fail(err, QK_BAD_FORMAT, "spooled: it has no solution to spill");
+  if (r->outcome.written && (r->state < QK_RHS_ENDED || job->sink == QUARK__SINK__SINK_NONE))
+    return qk_fail(err, QK_BAD_FORMAT, "written = 1 in state %d", (int)r->state);
+  return QK_OK;
+}

@@ -1,0 +1,53 @@
+/*
+ * spill.h: solutions that nobody has fetched leave memory for the state folder (DIR/spool) when a request finds no room, and come
+ * back when they are asked for. Those go whose clients are away, longest first, then those of requests from which nothing has been
+ * fetched for as long as the lease; up to --spill bytes.
+ *
+ * A solution is on the disk, and the journal says so, before it leaves memory. Disk and memory are touched by libuv's
+ * threads only. Its file stays until ACK or expiry, so that it can leave again for nothing. A solution that is not there,
+ * or not as it was, has expired, and so has one whose disk has failed five times within some 15
+ * seconds; one that finds no memory stays where it is, and is tried again.
+ *
+ * One comes back for each client whatever room there is; others of the same client wait for room, or until that one has been
+ * fetched.
+ */
+#ifndef QK_FRONT_SPILL_H
+#define QK_FRONT_SPILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/err.h"
+
+struct qk_server;
+struct qk_session;
+struct qk_rhs;
+enum { QK_SPILL_LEAVE_SECONDS = 10 };
+
+typedef struct qk_spill qk_spill_t;
+typedef struct qk_spill_task qk_spill_task_t;
+
+/* NULL-safe pointers: without a state folder there is none, and nothing is spilled. QK_NO_MEMORY. */
+qk_status_t qk_spill_open(struct qk_server *server, qk_spill_t **spill, qk_err_t *err);
+void qk_spill_close(qk_spill_t *spill);
+
+/* A request of so many bytes was refused for now: begins to make room. */
+void qk_spill_make_room(qk_spill_t *spill, const struct qk_session *session, int64_t bytes);
+/* Goes on with what clients have asked for, and with what can leave memory. Every tick. */
+void qk_spill_tick(qk_spill_t *spill);
+/* The front ends, and the next one may run elsewhere: solutions that somebody may still want are written to the disk, those that cannot
+ * be made again first, as many as there is room for and as can be written in QK_SPILL_LEAVE_SECONDS. Blocks; the loop has ended. How
+ * many were written. */
+int qk_spill_leave(qk_spill_t *spill);
+/* Whether the solution that the journal says is on the disk is there; row has its checksum. */
+bool qk_spill_restore(qk_spill_t *spill, struct qk_rhs *rhs, const struct qk_rhs *row);
+/* Reads such a solution into memory at once, as one that is kept by handle must be there; its room
+ * is charged. Blocks.
+ * QK_NOT_FOUND: it cannot be read, and is forgotten; QK_NO_MEMORY: nothing has changed. */
+qk_status_t qk_spill_load(qk_spill_t *spill, struct qk_rhs *rhs, qk_err_t *err);
+/* It is not needed any more; its file goes. */
+void qk_spill_forget(struct qk_rhs *rhs);
+/* Bytes on the disk. */
+int64_t qk_spill_bytes(const qk_spill_t *spill);
+
+#endif

@@ -1,0 +1,82 @@
+#include "daemon/front/storage/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+
+enum { BUFFER_BYTES = 256 * 1024, SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
+
+qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err) {
+  struct stat st;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & SEALS) != SEALS)
+    return qk_fail(err, QK_BAD_PROTOCOL,
+                   "a descriptor that is no memfd sealed against shrinking and growing");
+  if (fstat(fd, &st) != 0 || st.st_size < 0 || bytes > (uint64_t)st.st_size ||
+      offset > (uint64_t)st.st_size - bytes)
+    return qk_fail(err, QK_BAD_PROTOCOL, "a descriptor of %lld bytes: %llu from %llu on are needed",
+                   (long long)st.st_size, (unsigned long long)bytes, (unsigned long long)offset);
+  return QK_OK;
+}
+
+static void run(uv_work_t *work) {
+  qk_copy_t *c = work->data;
+  const size_t bytes = c->field->bytes;
+  const int to = qk_shm_open(c->field, O_RDWR);
+  qk_field_hash_init(c->hash);
+  if (to < 0) qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
+  for (size_t at = 0; at < bytes && c->err.code == QK_OK;) {
+    const size_t want = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;
+    const ssize_t n = pread(c->from, c->buffer, want, (off_t)(c->offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      qk_fail(&c->err, QK_BAD_PROTOCOL, "a descriptor of a field ends at byte %zu", at);
+      break;
+    }
+    qk_field_hash_update(c->hash, c->buffer, (size_t)n);
+    qk_shm_write(to, c->buffer, (size_t)n, at, &c->err);
+    at += (size_t)n;
+  }
+  c->checksum = qk_field_hash_digest(c->hash);
+  if (c->err.code == QK_OK && c->checksum != c->announced)
+    qk_fail(&c->err, QK_BAD_PROTOCOL, "the checksum of a field is %016llx, not %016llx",
+            (unsigned long long)c->checksum, (unsigned long long)c->announced);
+  if (to >= 0) close(to);
+}
+
+static void after(uv_work_t *work, int cancelled) {
+  qk_copy_t *c = work->data;
+  (void)cancelled;
+  c->done(c);
+}
+
+qk_status_t qk_copy_start(qk_copy_t *c, uv_loop_t *loop, qk_shm_space_t *space, uint64_t bytes,
+                          void (*done)(qk_copy_t *copy)) {
+  c->hash = qk_field_hash_create();
+  c->buffer = qk_malloc(BUFFER_BYTES);
+  if (!c->hash || !c->buffer)
+    return qk_fail(&c->err, QK_NO_MEMORY, "no memory to copy a right-hand side");
+  if (qk_shm_create_bare(space, bytes, &c->field, &c->err) != QK_OK) {
+    c->err.code = QK_NO_MEMORY;
+    return QK_NO_MEMORY;
+  }
+  c->done = done;
+  c->work.data = c;
+  uv_queue_work(loop, &c->work, run, after);
+  return QK_OK;
+}
+
+void qk_copy_fini(qk_copy_t *c) {
+  if (c->from >= 0) close(c->from);
+  c->from = -1;
+  qk_shm_destroy(c->field);
+  qk_field_hash_destroy(c->hash);
+  qk_free(c->buffer);
+  c->field = NULL;
+  c->hash = NULL;
+  c->buffer = NULL;
+}

@@ -1,0 +1,35 @@
+/*
+ * copy.h: a field of a client's descriptor into a segment of the space, on a thread of libuv.
+ *
+ * The descriptor is a memfd that its client may still write to, sealed so that it keeps its size. It is read by pread and never
+ * mapped; the checksum is made of what was read.
+ */
+#ifndef QK_FRONT_COPY_H
+#define QK_FRONT_COPY_H
+
+#include <uv.h>
+
+#include "daemon/front/storage/shm.h"
+#include "proto/frame.h"
+
+typedef struct qk_copy {
+  int from; /* -1: none; owned */
+  uint64_t offset, announced;
+  qk_shm_t *field;   /* where it goes; whoever takes it sets it to NULL */
+  uint64_t checksum; /* of what was read */
+  qk_err_t err;      /* QK_NO_MEMORY, or QK_BAD_PROTOCOL: not what was announced */
+  qk_field_hash_t *hash;
+  uint8_t *buffer;
+  void (*done)(struct qk_copy *copy);
+  uv_work_t work;
+} qk_copy_t;
+
+/* Whether the field of these bytes is there. QK_BAD_PROTOCOL. */
+qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err);
+/* Calls done in a later turn of the loop. QK_NO_MEMORY: it does not, and err has the reason. */
+qk_status_t qk_copy_start(qk_copy_t *copy, uv_loop_t *loop, qk_shm_space_t *space, uint64_t bytes,
+                          void (*done)(qk_copy_t *copy));
+/* One that was not started, or is done. */
+void qk_copy_fini(qk_copy_t *copy);
+
+#endif

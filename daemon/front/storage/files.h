@@ -1,0 +1,51 @@
+/*
+ * files.h: fields in files of clients, read and written by libuv's threads, QK_FILE_TASKS at a time, so that a file system
+ * that hangs holds up nothing else; all calls are of the loop's thread, and none of them touches the disk.
+ *
+ * Output  is written under another name in the same folder, which a later front finds again (its `tag`), brought to the disk and
+ *         then linked to its own name: nothing that is there is ever replaced. The other name stays until it is discarded,
+ *         so that whoever publishes again, after a crash, can tell its own file from another's.
+ * Errors  those of roots.h; QK_TRUNCATED, QK_BAD_ARGUMENT (a source of another size; an output that is there), QK_IO_ERROR
+ *         (also where the disk is full), QK_NO_MEMORY.
+ */
+#ifndef QK_FRONT_FILES_H
+#define QK_FRONT_FILES_H
+
+#include "daemon/front/host/loop.h"
+#include "daemon/front/storage/roots.h"
+#include "daemon/front/storage/shm.h"
+
+typedef enum qk_file_step {
+  QK_FILE_READ,    /* bytes at offset of path into field; the file has `size` bytes */
+  QK_FILE_PREPARE, /* an output of `size` bytes is begun */
+  QK_FILE_WRITE,   /* bytes at offset of the output from field */
+  QK_FILE_PUBLISH, /* the output gets its name */
+  QK_FILE_DISCARD  /* the other name goes */
+} qk_file_step_t;
+
+typedef struct qk_file_order {
+  qk_file_step_t step;
+  const char *path; /* has passed qk_roots_check; copied */
+  uint64_t tag;     /* of an output */
+  uint64_t offset, size;
+  const qk_shm_t *
+      field; /* READ, WRITE; bare for READ. May be destroyed before the end, where that is abandoned */
+} qk_file_order_t;
+
+typedef struct qk_files qk_files_t;
+typedef struct qk_file_task qk_file_task_t;
+typedef void qk_filed_fn(void *arg, qk_status_t status, const char *text);
+
+/* roots: as qk_roots_init. */
+qk_status_t qk_files_open(qk_loop_t *loop, const char *roots, qk_files_t **files, qk_err_t *err);
+/* Waits for nothing: the loop must have run its tasks to the end. NULL-safe. */
+void qk_files_close(qk_files_t *files);
+const qk_roots_t *qk_files_roots(const qk_files_t *files);
+
+/* done is called once, later; NULL: nobody wants to know. task may be NULL. QK_NO_MEMORY: nothing was begun. */
+qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_filed_fn *done,
+                           void *arg, qk_file_task_t **task, qk_err_t *err);
+/* done will not be called. discard: once it has ended, so has its output. */
+void qk_files_abandon(qk_file_task_t *task, bool discard);
+
+#endif

@@ -1,0 +1,203 @@
+#include "daemon/front/view/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/version.h"
+#include "daemon/front/server.h"
+
+static const double SECONDS[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,  1,
+                                 3,     10,    30,   100,  300, 1000, 3000};
+static const double ITERATIONS[] = {1, 3, 10, 20, 30, 50, 100, 300, 1000, 3000, 10000, 30000};
+static const double RESIDUALS[] = {1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8,
+                                   1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2, 1e-1};
+static const char *const PHASES[QK_PHASES] = {"upload", "queue", "solve", "fetch"};
+
+#define COUNT(array) ((int)(sizeof array / sizeof *array))
+
+void qk_metrics_phase(qk_metrics_t *m, qk_phase_t phase, double seconds) {
+  qk_histogram_add(&m->seconds[phase], SECONDS, COUNT(SECONDS), seconds);
+}
+
+void qk_metrics_solved(qk_metrics_t *m, const qk_outcome_t *outcome) {
+  qk_histogram_add(&m->iterations, ITERATIONS, COUNT(ITERATIONS), (double)outcome->iterations);
+  qk_histogram_add(&m->residual, RESIDUALS, COUNT(RESIDUALS), outcome->true_residual);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void head(FILE *out, const char *name, const char *type, const char *help) {
+  fprintf(out, "# HELP quarkd_%s %s\n# TYPE quarkd_%s %s\n", name, help, name, type);
+}
+
+static void gauge(FILE *out, const char *name, const char *help, double value) {
+  head(out, name, "gauge", help);
+  fprintf(out, "quarkd_%s %.17g\n", name, value);
+}
+
+static void counter(FILE *out, const char *name, const char *help, uint64_t value) {
+  head(out, name, "counter", help);
+  fprintf(out, "quarkd_%s %" PRIu64 "\n", name, value);
+}
+
+/* label: "" or a pair with a comma behind it. */
+static void histogram(FILE *out, const char *name, const char *label, const qk_histogram_t *h,
+                      const double *bound, int n) {
+  uint64_t below = 0;
+  for (int i = 0; i < n; i++) {
+    below += h->count[i];
+    fprintf(out, "quarkd_%s_bucket{%sle=\"%g\"} %" PRIu64 "\n", name, label, bound[i], below);
+  }
+  below += h->count[n];
+  fprintf(out, "quarkd_%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n", name, label, below);
+  const char *open = label[0] ? "{" : "", *close = label[0] ? "}" : "";
+  int length = label[0] ? (int)strlen(label) - 1 : 0;
+  fprintf(out, "quarkd_%s_sum%s%.*s%s %.17g\n", name, open, length, label, close, h->sum);
+  fprintf(out, "quarkd_%s_count%s%.*s%s %" PRIu64 "\n", name, open, length, label, close, below);
+}
+
+static void write_service(FILE *out, const qk_server_t *server) {
+  Quark__CounterReport c = QUARK__COUNTER_REPORT__INIT;
+  qk_report_counters(server, &c);
+  gauge(out, "up_seconds", "Time since the start.", qk_server_now(server) - server->started);
+  if (isfinite(qk_server_left(server)))
+    gauge(out, "walltime_left_seconds", "Time until the walltime ends.",
+          fmax(0, qk_server_left(server)));
+  gauge(out, "ready", "1 where work can be done.",
+        qk_worker_state(server->primary->worker) == QK_WORKER_READY);
+  gauge(out, "journal_trouble", "1 where the journal cannot be written: nothing new is taken.",
+        qk_journal_trouble(server->journal) != NULL);
+  gauge(out, "sessions", "Clients.", (double)c.sessions);
+  gauge(out, "requests", "Requests that are not forgotten.", (double)c.requests);
+  gauge(out, "rhs_held", "Results that are not acknowledged.", (double)c.held);
+  gauge(out, "memory_used_bytes", "Shared memory of uploads and results.",
+        (double)server->budget.used);
+  gauge(out, "memory_limit_bytes", "Its limit.", (double)server->budget.limit);
+  gauge(out, "kept_bytes", "Solutions kept by handle.", (double)c.kept_bytes);
+  gauge(out, "spilled_bytes", "Solutions that wait on the disk.",
+        (double)qk_spill_bytes(server->spill));
+  counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
+  counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
+  counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);
+  counter(out, "messages_denied_total", "Messages over the role of their sender.", c.denied);
+  counter(out, "connections_refused_total", "Connections whose key is not authorised.", c.refused);
+  head(out, "rhs_ended_total", "counter", "Right-hand sides that have ended.");
+  fprintf(out, "quarkd_rhs_ended_total{how=\"converged\"} %" PRIu64 "\n", c.converged);
+  fprintf(out, "quarkd_rhs_ended_total{how=\"failed\"} %" PRIu64 "\n", c.failed);
+  fprintf(out, "quarkd_rhs_ended_total{how=\"cancelled\"} %" PRIu64 "\n", c.cancelled);
+  fprintf(out, "quarkd_rhs_ended_total{how=\"contracted\"} %" PRIu64 "\n", c.contracted);
+  counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
+          server->count.redone);
+  counter(out, "iterations_total", "Iterations of all right-hand sides.", c.iterations);
+  counter(out, "applications_total", "Applications of the operator.", c.applications);
+  counter(out, "bytes_in_total", "Bytes of fields that came in.", c.bytes_in);
+  counter(out, "bytes_out_total", "Bytes of fields that went out.", c.bytes_out);
+}
+
+/* ---- of each setup ------------------------------------------------------------------------- */
+
+static const qk_engine_info_t *engine(const qk_mount_t *m) {
+  return qk_worker_info(m->worker);
+}
+static const Quark__MultigridReport *multigrid(const qk_mount_t *m) {
+  return engine(m)->multigrid;
+}
+
+/* The value of a family; NaN where this setup has none. */
+#define VALUE(name, value)                                                                         \
+  static double name(const qk_mount_t *m) {                                                        \
+    return (double)(value);                                                                        \
+  }
+VALUE(is_ready, qk_mount_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
+VALUE(is_default, m == m->server->primary)
+VALUE(queued, qk_report_queued(m))
+VALUE(running, qk_mount_running(m))
+VALUE(restarts, qk_worker_restarts(m->worker))
+VALUE(adopted, qk_worker_adopted(m->worker))
+VALUE(steps, engine(m)->steps)
+VALUE(slots, engine(m)->slots)
+VALUE(device_bytes, engine(m)->device_bytes)
+VALUE(host_bytes, engine(m)->host_bytes)
+VALUE(saturated, m->occupancy.saturated)
+VALUE(solving, m->occupancy.solving)
+VALUE(moving, m->occupancy.moving)
+VALUE(idle, m->occupancy.idle)
+VALUE(load_seconds, engine(m)->load_seconds)
+VALUE(mg_seconds, multigrid(m) ? multigrid(m)->seconds : NAN)
+VALUE(mg_refined, multigrid(m) ? multigrid(m)->refined : NAN)
+VALUE(mg_rebuilt, multigrid(m) ? multigrid(m)->rebuilt : NAN)
+#undef VALUE
+
+/* Samples of one name stand together; the first has its head. */
+static const struct {
+  const char *name, *label, *type, *help;
+  double (*value)(const qk_mount_t *mount);
+} FAMILIES[] = {
+    {"setup_ready", "", "gauge", "1 where the setup takes work.", is_ready},
+    {"setup_default", "", "gauge", "1 for the setup of requests that name none.", is_default},
+    {"rhs_queued", "", "gauge", "Right-hand sides that wait for a slot.", queued},
+    {"rhs_running", "", "gauge", "Right-hand sides in slots, and contractions.", running},
+    {"engine_restarts_total", "", "counter", "Engines that were lost and started again.", restarts},
+    {"engine_adopted", "", "gauge", "1 where a daemon before has left the engine that runs.",
+     adopted},
+    {"engine_steps_total", "", "counter", "Outer steps of the engine that runs.", steps},
+    {"slots", "", "gauge", "Right-hand sides solved at a time.", slots},
+    {"engine_memory_bytes", ",where=\"device\"", "gauge", "What the engine holds.", device_bytes},
+    {"engine_memory_bytes", ",where=\"host\"", "gauge", NULL, host_bytes},
+    {"saturated_seconds_total", "", "counter", "Time in which right-hand sides waited for slots.",
+     saturated},
+    {"slot_seconds_total", ",state=\"solving\"", "counter", "Slots in that time.", solving},
+    {"slot_seconds_total", ",state=\"moving\"", "counter", NULL, moving},
+    {"slot_seconds_total", ",state=\"idle\"", "counter", NULL, idle},
+    {"load_seconds", "", "gauge", "From LOAD to READY.", load_seconds},
+    {"multigrid_setup_seconds", "", "gauge", "Setup or restore of multigrid.", mg_seconds},
+    {"multigrid_refined_total", "", "counter", "Refinements while serving.", mg_refined},
+    {"multigrid_rebuilt_total", "", "counter", "Setups made anew while serving.", mg_rebuilt},
+};
+
+static void write_setups(FILE *out, const qk_server_t *server) {
+  for (int i = 0; i < COUNT(FAMILIES); i++) {
+    bool headed = FAMILIES[i].help == NULL;
+    for (int k = 0; k < QK_SETUPS_MAX; k++) {
+      const qk_mount_t *mount = server->mount[k];
+      const double value = mount && !mount->ending ? FAMILIES[i].value(mount) : NAN;
+      if (isnan(value)) continue;
+      if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
+      headed = true;
+      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, mount->name,
+              FAMILIES[i].label, value);
+    }
+  }
+}
+
+static void write_histograms(FILE *out, const qk_metrics_t *m) {
+  head(out, "rhs_seconds", "histogram", "Where a right-hand side spends its time.");
+  for (int p = 0; p < QK_PHASES; p++) {
+    char label[32];
+    snprintf(label, sizeof label, "phase=\"%s\",", PHASES[p]);
+    histogram(out, "rhs_seconds", label, &m->seconds[p], SECONDS, COUNT(SECONDS));
+  }
+  head(out, "rhs_iterations", "histogram", "Iterations of a solve.");
+  histogram(out, "rhs_iterations", "", &m->iterations, ITERATIONS, COUNT(ITERATIONS));
+  head(out, "rhs_residual", "histogram", "|b - M x| / |b| of a solve, recomputed in double.");
+  histogram(out, "rhs_residual", "", &m->residual, RESIDUALS, COUNT(RESIDUALS));
+}
+
+char *qk_metrics_text(const qk_server_t *server) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  head(out, "info", "gauge", "Version and solver.");
+  fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
+          qk_mount_solver(server->primary));
+  write_service(out, server);
+  write_setups(out, server);
+  write_histograms(out, &server->metrics);
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
+}

@@ -1,0 +1,71 @@
+/* What HTTP shows of the server. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/server.h"
+#include "daemon/front/view/page.h"
+#include "daemon/front/view/watch.h"
+
+static const double LATE =
+    30; /* seconds without an outer step while slots run; less where --engine-timeout is short */
+
+static const char PLAIN[] = "text/plain; charset=utf-8";
+
+static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *text_of(const char *format, ...) {
+  char *text = NULL;
+  va_list list;
+  va_start(list, format);
+  if (vasprintf(&text, format, list) < 0) text = NULL;
+  va_end(list);
+  return text;
+}
+
+static qk_page_t plain(unsigned code, char *text) {
+  return (qk_page_t){.code = code, .type = PLAIN, .body = text};
+}
+
+/* Ready: work would be accepted now, and what is accepted gets on. */
+static qk_page_t readiness(const qk_server_t *server) {
+  const qk_mount_t *mount = server->primary;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  const double still = qk_server_now(server) - fmax(e->stepped_at, mount->busy_since);
+  const double late = fmin(LATE, server->settings->engine_timeout / 2);
+  const char *last = qk_worker_last_error(mount->worker);
+  const char *trouble = qk_journal_trouble(server->journal);
+  if (server->draining || server->stopping) return plain(503, text_of("draining\n"));
+  if (trouble) return plain(503, text_of("%s\n", trouble));
+  if (qk_worker_state(mount->worker) != QK_WORKER_READY)
+    return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
+  if (qk_mount_running(mount) > 0 && still > late)
+    return plain(503, text_of("no step of the solver for %.0f s\n", still));
+  return plain(200, text_of("ready\n"));
+}
+
+/* Alive: it answers, and what it does outlives it. */
+static qk_page_t health(const qk_server_t *server) {
+  const char *trouble = qk_journal_trouble(server->journal);
+  return trouble ? plain(503, text_of("%s\n", trouble)) : plain(200, text_of("alive\n"));
+}
+
+qk_page_t qk_pages_show(void *arg, const char *path) {
+  qk_server_t *server = arg;
+  if (strcmp(path, "/metrics") == 0)
+    return (qk_page_t){.code = 200,
+                       .type = "text/plain; version=0.0.4; charset=utf-8",
+                       .body = qk_metrics_text(server)};
+  if (strcmp(path, "/healthz") == 0) return health(server);
+  if (strcmp(path, "/readyz") == 0) return readiness(server);
+  if (strcmp(path, "/status.json") == 0)
+    return (qk_page_t){.code = 200, .type = "application/json", .body = qk_watch_json(server)};
+  if (strcmp(path, "/") == 0)
+    return (qk_page_t){.code = 200,
+                       .type = "text/html; charset=utf-8",
+                       .body = strdup(QK_PAGE),
+                       .policy = QK_PAGE_POLICY};
+  return plain(
+      404, text_of("no such page: /, /status.json, /metrics, /healthz and /readyz are there\n"));
+}

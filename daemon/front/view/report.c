@@ -1,0 +1,376 @@
+#include "daemon/front/view/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/base/utf8.h"
+#include "daemon/base/version.h"
+#include "daemon/front/service/setups.h"
+
+static Quark__ServerState state_of(const qk_mount_t *mount) {
+  const qk_server_t *server = mount->server;
+  if (mount->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
+  if (server->draining || server->stopping || !qk_mount_serves(mount))
+    return QUARK__SERVER_STATE__STATE_DRAINING;
+  switch (qk_worker_state(mount->worker)) {
+  case QK_WORKER_READY:
+    return QUARK__SERVER_STATE__STATE_READY;
+  case QK_WORKER_LOADING:
+    if (!qk_worker_info(mount->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+    break;
+  default:
+    break;
+  }
+  return qk_worker_restarts(mount->worker) > 0 || qk_worker_info(mount->worker)->loaded
+             ? QUARK__SERVER_STATE__STATE_RESTARTING
+             : QUARK__SERVER_STATE__STATE_STARTING;
+}
+
+static void fill_setup(const qk_mount_t *mount, Quark__SetupReport *r) {
+  const qk_settings_t *s = &mount->settings;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  r->name = (char *)mount->name;
+  r->gauge = (char *)s->gauge;
+  r->mass = s->mass;
+  r->kappa = s->kappa;
+  r->csw = s->csw;
+  r->n_boundary = 8;
+  r->boundary = (double *)s->boundary;
+  r->solver = (char *)qk_mount_solver(mount);
+  r->precision = (char *)qk_settings_precision(s);
+  r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
+  r->link_reals = e->loaded ? e->link_reals : (uint32_t)s->link_reals;
+  if (!e->loaded) return;
+  r->n_dims = 4;
+  r->dims = (uint32_t *)e->dims;
+  r->format = (char *)e->format;
+  r->has_plaquette = r->has_digest = r->has_unitarity = r->has_load_seconds = true;
+  r->plaquette = e->plaquette;
+  r->digest = e->digest;
+  r->unitarity = e->unitarity;
+  r->load_seconds = e->load_seconds;
+  r->multigrid = e->multigrid;
+}
+
+static void fill_engine(const qk_mount_t *mount, Quark__EngineReport *r) {
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  qk_worker_state_t state = qk_worker_state(mount->worker);
+  const char *last = qk_worker_last_error(mount->worker);
+  bool alive = state == QK_WORKER_LOADING || state == QK_WORKER_READY;
+  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
+  r->last_error = last[0] ? (char *)last : NULL;
+  r->has_pid = r->has_ranks = alive;
+  r->pid = e->pid;
+  r->ranks = e->ranks;
+  r->slots_busy = (uint32_t)qk_mount_busy(mount);
+  if (state != QK_WORKER_READY) return;
+  r->backend = (char *)e->backend;
+  r->device = (char *)e->device;
+  r->n_grid = 4;
+  r->grid = (uint32_t *)e->grid;
+  r->has_slots = r->has_device_bytes = r->has_host_bytes = true;
+  r->slots = e->slots;
+  r->device_bytes = e->device_bytes;
+  r->host_bytes = e->host_bytes;
+  r->memory = e->memory;
+}
+
+static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
+  const uint64_t n = qk_keep_count(job);
+  r->kept += n;
+  r->kept_bytes += n * job->field_bytes;
+}
+
+static uint64_t count_list(const qk_link_t *list, const qk_sched_user_t *user) {
+  uint64_t n = 0;
+  for (const qk_link_t *l = list->next; l != list; l = l->next)
+    n += !user || QK_HOLDER(l, const qk_rhs_t, queue.link)->job->user == user;
+  return n;
+}
+
+/* What waits outside of the scheduler; of all users where `user` is NULL. */
+static uint64_t count_others(const qk_mount_t *mount, const qk_sched_user_t *user) {
+  return mount ? count_list(&mount->suspects, user) + count_list(&mount->waiting, user) : 0;
+}
+
+uint64_t qk_report_queued(const qk_mount_t *mount) {
+  const qk_lane_t *lane = mount->server->sched.lane;
+  return (uint64_t)(lane[mount->lane].length + lane[qk_mount_contract_lane(mount)].length) +
+         count_others(mount, NULL);
+}
+
+void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
+  const qk_counters_t *c = &server->count;
+  r->sessions = (uint64_t)server->sessions.count;
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    r->requests += (uint64_t)session->njobs;
+    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+      r->held += job->ended - job->acked;
+      count_kept(job, r);
+    }
+  }
+  for (qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+    count_kept(QK_HOLDER(l, qk_job_t, link), r);
+  r->has_kept = r->has_kept_bytes = r->has_contracted = true;
+  r->queued = (uint64_t)server->sched.length;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(server->mount[m], NULL);
+  r->running = (uint64_t)qk_dispatch_running(server);
+  r->accepted = c->accepted;
+  r->rejected = c->rejected;
+  r->converged = c->converged;
+  r->failed = c->failed;
+  r->cancelled = c->cancelled;
+  r->lost = c->lost;
+  r->contracted = c->contracted;
+  r->iterations = c->iterations;
+  r->applications = c->applications;
+  r->bytes_in = c->bytes_in;
+  r->has_bytes_local = true;
+  r->bytes_local = c->bytes_local;
+  r->bytes_out = c->bytes_out;
+  r->dropped = c->dropped;
+  r->has_denied = r->has_refused = true;
+  r->denied = c->denied;
+  r->refused = qk_zap_refused(server->zap);
+}
+
+/* ---- setups -------------------------------------------------------------------------------- */
+
+static void fill_progress(const qk_mount_t *mount, Quark__SetupState *r) {
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  if (qk_worker_state(mount->worker) != QK_WORKER_LOADING) return;
+  r->phase = (char *)e->phase;
+  r->has_done = r->has_total = true;
+  r->done = e->done;
+  r->total = e->total;
+}
+
+static void fill_state(const qk_mount_t *mount, Quark__SetupState *r) {
+  const qk_server_t *server = mount->server;
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  quark__setup_state__init(r);
+  r->name = (char *)mount->name;
+  r->state = state_of(mount);
+  r->is_default = mount == server->primary;
+  r->gauge = (char *)mount->settings.gauge;
+  r->kappa = mount->settings.kappa;
+  r->csw = mount->settings.csw;
+  r->solver = (char *)qk_mount_solver(mount);
+  r->has_checksum_ignored = r->checksum_ignored = mount->settings.ignore_checksum;
+  r->slots_busy = (uint32_t)qk_mount_busy(mount);
+  r->queued = qk_report_queued(mount);
+  r->open = (uint64_t)mount->open;
+  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
+  r->idle = mount->open > 0 ? 0 : qk_server_now(server) - mount->used_at;
+  if (mount->failed != QK_OK) {
+    r->has_status = true;
+    r->status = (uint32_t)mount->failed;
+    r->text = (char *)mount->text;
+  }
+  fill_progress(mount, r);
+  if (!e->loaded) return;
+  r->n_dims = 4;
+  r->dims = (uint32_t *)e->dims;
+  r->has_digest = r->has_plaquette = r->has_slots = true;
+  r->digest = e->digest;
+  r->plaquette = e->plaquette;
+  r->slots = e->slots;
+  r->has_device_bytes = qk_worker_state(mount->worker) == QK_WORKER_READY;
+  r->device_bytes = e->device_bytes;
+}
+
+static void fill_states(const qk_server_t *server, qk_report_t *r) {
+  r->status.setups = r->setup_list;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    if (!mount || (mount->failed != QK_OK && mount->ending)) continue;
+    Quark__SetupState *state = &r->setup_state[r->status.n_setups];
+    fill_state(mount, state);
+    r->setup_list[r->status.n_setups++] = state;
+  }
+}
+
+void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
+  Quark__SetupState state;
+  fill_state(mount, &state);
+  reply.setup = &state;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
+  m.setup = &reply;
+  qk_reply_send(mount->server, peer, &m);
+}
+
+/* ---- what goes on --------------------------------------------------------------------------- */
+
+/* A name that a peer gave, in the report's keeping. */
+static char *keep_name(qk_report_t *r, const char *name) {
+  char *kept = r->name[r->names++];
+  snprintf(kept, sizeof r->name[0], "%s", name);
+  qk_utf8_clean(kept);
+  return kept;
+}
+
+static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
+  const qk_rhs_t *rhs = mount->slot[k].rhs;
+  const size_t n = r->activity.n_slot;
+  if (!rhs || n == QK_SLOTS_SHOWN) return;
+  Quark__SlotReport *s = &r->slot[n];
+  quark__slot_report__init(s);
+  s->has_slot = k != QK_CONTRACT_PLACE;
+  s->slot = (uint32_t)k;
+  s->job = rhs->job->name;
+  s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
+  s->rhs = rhs->index;
+  s->iterations = rhs->iterations;
+  s->residual = rhs->residual;
+  s->setup = (char *)mount->name;
+  s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
+  s->seconds = qk_server_now(mount->server) - rhs->started_at;
+  r->curve[n] = s->has_slot ? &mount->curve[k] : NULL;
+  r->slot_list[r->activity.n_slot++] = s;
+}
+
+static void fill_slots(const qk_server_t *server, qk_report_t *r) {
+  r->activity.slot = r->slot_list;
+  for (int m = 0; m < QK_SETUPS_MAX; m++)
+    for (int k = 0; k < QK_PLACES && server->mount[m]; k++) add_slot(server->mount[m], k, r);
+}
+
+typedef struct user_count {
+  const qk_sched_user_t *user;
+  int64_t queued;
+  uint32_t running;
+} user_count_t;
+
+static user_count_t count_user(const qk_server_t *server, const qk_sched_user_t *user) {
+  user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    c.queued += (int64_t)count_others(mount, user);
+    for (int k = 0; k < QK_PLACES && mount; k++)
+      c.running += mount->slot[k].rhs && mount->slot[k].rhs->job->user == user;
+  }
+  return c;
+}
+
+static int busier_first(const void *a, const void *b) {
+  const user_count_t *x = a, *y = b;
+  const double more = qk_sched_user_given(y->user) - qk_sched_user_given(x->user);
+  if (x->running != y->running) return x->running < y->running ? 1 : -1;
+  if (x->queued != y->queued) return x->queued < y->queued ? 1 : -1;
+  return (more > 0) - (more < 0);
+}
+
+static void fill_users(const qk_server_t *server, qk_report_t *r) {
+  size_t n = 0, i = 0;
+  r->activity.user = r->user_list;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) n++;
+  user_count_t *count = qk_calloc(n ? n : 1, sizeof *count);
+  r->activity.users_left_out = (uint32_t)n;
+  r->activity.has_users_left_out = true;
+  if (!count) return;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));)
+    count[i++] = count_user(server, u);
+  qsort(count, n, sizeof *count, busier_first);
+  for (i = 0; i < n && i < QK_USERS_SHOWN; i++) {
+    Quark__UserReport *u = &r->user[i];
+    quark__user_report__init(u);
+    u->name = keep_name(r, qk_sched_user_name(count[i].user));
+    u->queued = (uint64_t)count[i].queued;
+    u->running = count[i].running;
+    u->work = qk_sched_user_given(count[i].user);
+    u->memory = (uint64_t)qk_sched_user_memory((qk_sched_user_t *)count[i].user)->used;
+    r->user_list[r->activity.n_user++] = u;
+    r->activity.users_left_out--;
+  }
+  qk_free(count);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
+  const qk_server_t *server = mount->server;
+  Quark__StatusReport *status = &r->status;
+  quark__status_report__init(status);
+  quark__setup_report__init(&r->setup);
+  quark__engine_report__init(&r->engine);
+  quark__counter_report__init(&r->counters);
+  quark__activity_report__init(&r->activity);
+  quark__occupancy_report__init(&r->occupancy);
+  r->names = 0;
+  fill_setup(mount, &r->setup);
+  fill_engine(mount, &r->engine);
+  qk_report_counters(server, &r->counters);
+  status->state = state_of(mount);
+  status->version = (char *)qk_version();
+  status->pid = (uint64_t)getpid();
+  status->uptime = qk_server_now(server) - server->started;
+  status->has_walltime_left = isfinite(qk_server_left(server));
+  status->walltime_left = fmax(0, qk_server_left(server));
+  if (qk_worker_state(mount->worker) == QK_WORKER_LOADING) {
+    const qk_engine_info_t *e = qk_worker_info(mount->worker);
+    status->phase = (char *)e->phase;
+    status->has_done = status->has_total = true;
+    status->done = e->done;
+    status->total = e->total;
+  }
+  status->setup = &r->setup;
+  status->engine = &r->engine;
+  status->counters = &r->counters;
+  status->memory_used = (uint64_t)server->budget.used;
+  status->memory_limit = (uint64_t)server->budget.limit;
+  status->memory_by = (char *)server->memory_by;
+  const qk_occupancy_t *o = &mount->occupancy;
+  r->occupancy.saturated = o->saturated;
+  r->occupancy.solving = o->solving;
+  r->occupancy.moving = o->moving;
+  r->occupancy.idle = o->idle;
+  status->occupancy = &r->occupancy;
+  status->set_aside = (char *)qk_aside_text((qk_aside_t *)&server->aside);
+  status->trouble = (char *)qk_journal_trouble(server->journal);
+  fill_states(server, r);
+  if (!activity) return;
+  fill_slots(server, r);
+  fill_users(server, r);
+  status->activity = &r->activity;
+}
+
+static void skip_setups(Quark__StatusReport *status, uint32_t first) {
+  const size_t n = first < status->n_setups ? first : status->n_setups;
+  status->setups += n;
+  status->n_setups -= n;
+}
+
+void qk_report_send(qk_server_t *server, const qk_peer_t *peer,
+                    const Quark__StatusRequest *request) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  qk_report_t report;
+  Quark__ActivityReport *a = &report.activity;
+  qk_err_t err = {0};
+  const qk_mount_t *mount = qk_setups_find(server, request->setup, &err);
+  if (!mount) {
+    qk_reply_error(server, peer, err.code, err.text, false, 0);
+    return;
+  }
+  qk_report_make(mount, request->activity, &report);
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
+  m.status = &report.status;
+  skip_setups(&report.status, request->first_setup);
+  while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
+    a->n_user--;
+    a->users_left_out++;
+  }
+  while (report.status.n_setups > 0 &&
+         quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
+    report.status.n_setups--;
+    report.status.has_setups_left_out = true;
+    report.status.setups_left_out++;
+  }
+  qk_reply_send(server, peer, &m);
+}

@@ -1,0 +1,41 @@
+/*
+ * report.h: how the daemon is: the StatusReport of quark.proto, for STATUS and for the page.
+ */
+#ifndef QK_FRONT_REPORT_H
+#define QK_FRONT_REPORT_H
+
+#include "daemon/front/engines/mount.h"
+#include "daemon/front/job/session.h"
+
+struct qk_server;
+
+enum { QK_SLOTS_SHOWN = 2 * QK_PLACES };
+
+/* The root is `status`. Points into the server: good until the loop goes on. */
+typedef struct qk_report {
+  Quark__StatusReport status;
+  Quark__SetupReport setup;
+  Quark__EngineReport engine;
+  Quark__CounterReport counters;
+  Quark__ActivityReport activity;
+  Quark__OccupancyReport occupancy;
+  Quark__SlotReport slot[QK_SLOTS_SHOWN], *slot_list[QK_SLOTS_SHOWN];
+  const qk_curve_t *curve[QK_SLOTS_SHOWN]; /* of each in the list; NULL: it has none */
+  Quark__UserReport user[QK_USERS_SHOWN], *user_list[QK_USERS_SHOWN];
+  char name[QK_SLOTS_SHOWN + QK_USERS_SHOWN][QK_USER_MAX + 1];
+  int names;
+  Quark__SetupState setup_state[QK_SETUPS_MAX], *setup_list[QK_SETUPS_MAX];
+} qk_report_t;
+
+/* Of that setup and of the daemon. activity: with slots and users, QK_USERS_SHOWN of them at most. */
+void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report);
+/* Right-hand sides and contractions that wait for a slot of the setup. */
+uint64_t qk_report_queued(const qk_mount_t *mount);
+void qk_report_counters(const struct qk_server *server, Quark__CounterReport *report);
+/* Users, and then setups, for whom a message has no room are left out, and counted. */
+void qk_report_send(struct qk_server *server, const qk_peer_t *peer,
+                    const Quark__StatusRequest *request);
+/* The answer to what changes a setup. */
+void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer);
+
+#endif

@@ -1,0 +1,78 @@
+#include "daemon/front/view/watch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/server.h"
+#include "daemon/front/view/json.h"
+
+static const double FRESH = 0.5; /* seconds */
+
+void qk_watch_tick(qk_server_t *server, double now) {
+  qk_sample_t sample = {.time = now,
+                        .solved = server->count.converged,
+                        .iterations = server->count.iterations,
+                        .bytes_in = server->count.bytes_in,
+                        .bytes_out = server->count.bytes_out,
+                        .queued = (double)server->sched.length};
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    if (!server->mount[m] || server->mount[m]->failed != QK_OK) continue;
+    sample.slots += qk_worker_info(server->mount[m]->worker)->slots;
+    sample.busy += qk_mount_busy(server->mount[m]);
+  }
+  qk_history_see(&server->history, &sample);
+}
+
+/* Points for which there is a logarithm. */
+static json_t *curve_json(const qk_curve_t *curve) {
+  json_t *points = json_array();
+  for (int i = 0; i < curve->n; i++) {
+    const double residual = curve->point[i].residual;
+    if (!(residual > 0) || isinf(residual)) continue;
+    json_array_append_new(
+        points, json_pack("[I,f]", (json_int_t)curve->point[i].iterations, log10(residual)));
+  }
+  return points;
+}
+
+static json_t *history_json(const qk_history_t *history, double now) {
+  json_t *rows = json_array();
+  for (int i = 0; i < history->n; i++) {
+    const qk_sample_t *s = qk_history_at(history, i);
+    json_array_append_new(rows, json_pack("[f,I,I,I,I,f,f,f]", s->time - now, (json_int_t)s->solved,
+                                          (json_int_t)s->iterations, (json_int_t)s->bytes_in,
+                                          (json_int_t)s->bytes_out, s->busy, s->slots, s->queued));
+  }
+  return json_pack("{s:[s,s,s,s,s,s,s,s], s:o}", "columns", "time", "solved", "iterations",
+                   "bytes_in", "bytes_out", "busy", "slots", "queued", "rows", rows);
+}
+
+static char *make_json(const qk_server_t *server) {
+  qk_report_t report;
+  qk_report_make(server->primary, true, &report);
+  json_t *root = qk_json_message(&report.status.base);
+  json_t *curves = json_array();
+  for (size_t i = 0; i < report.activity.n_slot; i++)
+    json_array_append_new(curves, report.curve[i] ? curve_json(report.curve[i]) : json_array());
+  json_object_set_new(root, "curves", curves);
+  json_object_set_new(root, "history", history_json(&server->history, qk_server_now(server)));
+  char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  json_decref(root);
+  return text;
+}
+
+char *qk_watch_json(qk_server_t *server) {
+  const double now = qk_server_now(server);
+  if (!server->watched || now - server->watched_at >= FRESH) {
+    free(server->watched);
+    server->watched = make_json(server);
+    server->watched_at = now;
+  }
+  return server->watched ? strdup(server->watched) : NULL;
+}
+
+void qk_watch_fini(qk_server_t *server) {
+  free(server->watched);
+  server->watched = NULL;
+}

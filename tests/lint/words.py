@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Private words that are to give way to those of the trade, and statuses that are passed on by hand.
+
+usage: words.py SOURCE        prints TAP
+
+Of words with a second, common meaning (slot, column, lane, keep, load, setup, ahead, fall) no count says anything: they are not here.
+"""
+import re
+
+import ratchet
+
+# word: what is said instead
+WORDS = {
+    'mount': 'setup',
+    'berth': 'staging buffer',
+    'settled': 'done',
+    'lone': 'single-RHS',
+    'seat': 'in-flight entry',
+    'abreast': 'slot group',
+    'doom': 'close',
+    'reap': 'collect',
+    'mend': 'refresh',
+    'remedy': 'refresh',
+    'suspect': 'quarantined',
+    'ties': 'hooks',
+    'legacy': 'adopted',
+    'lastwords': 'stderr tail',
+    'border': 'halo',
+    'hear': 'receive',
+    'disbelief': 'residual gap',
+}
+PRODUCT = ('daemon/', 'client/', 'proto/', 'cuda/')
+PLUMBING = re.compile(r'if \(!?status( == qk_ok)?\) status =')
+
+
+def lines(tree, below, endings, pattern):
+    """A finding for each line that has the pattern, which is in lower case."""
+    found = []
+    for path, text in tree.items():
+        if path.startswith(below) and path.endswith(endings):
+            low, last = text.lower(), -1
+            for m in pattern.finditer(low):
+                begin = low.rfind('\n', 0, m.end()) + 1
+                if begin != last:
+                    last = begin
+                    line = text[begin:].split('\n', 1)[0].strip()
+                    key = re.sub(r'"[\w/]*/', '"', line)  # an include stays what it is when a file moves
+                    found.append(ratchet.Finding('%s:%d' % (path, low.count('\n', 0, begin) + 1), line, key))
+    return found
+
+
+def measure(tree):
+    for word, instead in WORDS.items():
+        found = lines(tree, PRODUCT, ratchet.CODE + ('.proto',), re.compile('(?<![a-z])%s(?:s|ed)?(?![a-z])' % word))
+        yield ratchet.Count('lines with the word %s' % word, found, 'Say "%s".' % instead)
+    found = lines(tree, 'daemon/engine/', ratchet.CODE, PLUMBING)
+    yield ratchet.Count('lines of daemon/engine that pass a status on', found,
+                        'Let a function return at the first failure, or call what keeps the first status.', 150)
+
+
+if __name__ == '__main__':
+    ratchet.main(measure)

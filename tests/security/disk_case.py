@@ -1,0 +1,140 @@
+"""A state folder on a disk that a test breaks while quarkd runs (disk_shim.c)."""
+import contextlib
+import ctypes
+import http.client
+import mmap
+import os
+import struct
+import subprocess
+import tempfile
+import time
+
+import tap
+from front_case import Case, State
+
+WRITE, SYNC, OPEN, NAMES, ROOM, PLACE, READ = 1, 2, 4, 8, 16, 32, 64
+CLONE_NEWNS = 0x20000
+ALL = WRITE | SYNC | OPEN | NAMES
+KINDS, ERROR, STALL, KILL_AT, CALLS, MET, LEFT = range(7)
+
+
+class Disk:
+    """What befalls system calls on files of the folder."""
+
+    def __init__(self, shim, folder):
+        self.file = tempfile.NamedTemporaryFile(prefix='qk-shim-')
+        self.file.write(bytes(8 * 7))
+        self.file.flush()
+        self.page = mmap.mmap(self.file.fileno(), 8 * 7)
+        self.env = {'LD_PRELOAD': shim, 'QK_SHIM_FOLDER': os.path.realpath(folder), 'QK_SHIM_PAGE': self.file.name}
+
+    def get(self, field):
+        return struct.unpack_from('<q', self.page, 8 * field)[0]
+
+    def set(self, field, value):
+        struct.pack_into('<q', self.page, 8 * field, value)
+
+    def fails(self, error, kinds=ALL):
+        assert self.get(CALLS) > 0, 'nothing goes through the shim'
+        self.set(ERROR, error)
+        self.set(KINDS, kinds)
+
+    def stalls(self, ms, kinds=SYNC):
+        self.set(ERROR, 0)
+        self.set(STALL, ms)
+        self.set(KINDS, kinds)
+
+    def has_room(self, bytes):
+        """So much is left, it says."""
+        self.set(LEFT, bytes)
+
+    def works(self):
+        """What stalls goes on."""
+        self.set(KINDS, 0)
+        self.set(STALL, 0)
+        self.set(LEFT, 0)
+
+    def when_met(self):
+        """Waits until a call has failed, or stalls."""
+        while not self.get(MET):
+            time.sleep(0.001)
+
+    def kills(self, after):
+        """The process ends in place of the call that comes after so many more."""
+        self.set(KILL_AT, self.get(CALLS) + after + 1)
+
+    def spares(self):
+        self.set(KILL_AT, 0)
+
+
+class DiskCase(Case):
+    def __init__(self, binary, shim):
+        super().__init__(binary)
+        self.shim = shim
+
+    @contextlib.contextmanager
+    def state(self):
+        """A state folder, and its disk; daemons that `state.daemon` starts see it."""
+        with State(self) as state:
+            # below a folder that stays, so that it can go and come back
+            state.dir = os.path.join(state.dir, 'state')
+            os.mkdir(state.dir, 0o700)
+            disk = Disk(self.shim, state.dir)
+            plain = state.daemon
+            state.daemon = lambda *options, **more: plain(*options, **{**more, 'env': {**disk.env, **more.get('env', {})}})
+            try:
+                yield state, disk
+            finally:
+                disk.works()
+                disk.spares()
+                state.end_the_machine()
+                state.dir = os.path.dirname(state.dir)
+
+
+def mount(*words):
+    """Skips where that is not allowed."""
+    done = subprocess.run(['mount', *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise tap.Skip(done.stderr.strip() or 'no mount')
+
+
+def unmount(folder):
+    """Though files of it are open."""
+    subprocess.run(['umount', '-l', folder], check=True)
+
+
+@contextlib.contextmanager
+def twice_mounted(folder, store):
+    """A small file system that can go from the folder and come back, being mounted elsewhere, too; for this process and its children alone."""
+    libc = ctypes.CDLL('libc.so.6', use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise tap.Skip('no mounts of its own: ' + os.strerror(ctypes.get_errno()))
+    mount('--make-rprivate', '/')
+    os.mkdir(store)
+    mount('-t', 'tmpfs', '-o', 'size=16m,mode=700', 'none', store)
+    try:
+        mount('--bind', store, folder)
+        yield
+        unmount(folder)
+    finally:
+        unmount(store)
+        os.rmdir(store)
+
+
+def page(daemon, path):
+    """Status and text of a page over HTTP."""
+    connection = http.client.HTTPConnection('127.0.0.1', int(daemon.log(r'over HTTP on 127\.0\.0\.1:(\d+)')[1]), timeout=30)
+    connection.request('GET', path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def page_when(daemon, path, status):
+    """The text of the page once it has that status."""
+    while True:
+        now, text = page(daemon, path)
+        if now == status:
+            return text
+        time.sleep(0.02)
