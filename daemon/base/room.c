@@ -208,7 +208,7 @@ void qk_room_group(const char *root, long pid, char group[QK_ROOM_PATH]) {
   place_t place;
   group[0] = '\0';
   proc_of(root, pid, proc);
-  /* with both mounted the memory is v1's */
+  /* with both hierarchies the memory is v1's */
   if (find_place(root, proc, false, &place) || find_place(root, proc, true, &place))
     folder_of(&place, group);
 }
