@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/host/zmq_guard.h"
 #include "daemon/front/server.h"
 
 enum { DESCRIPTORS = 65536 };
@@ -57,6 +58,7 @@ int main(int argc, char **argv) {
   qk_log_init("quarkd", -1, (qk_level_t)settings.log_level);
   qk_log_use((qk_log_format_t)settings.log_format);
   signal(SIGPIPE, SIG_IGN);
+  qk_zmq_guard();
   calm_openmp();
   share_cores();
   raise_descriptors();

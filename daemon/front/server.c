@@ -396,8 +396,9 @@ static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, s
 
 static qk_status_t open_router(qk_server_t *server, int64_t max_bytes, int rcvhwm, int sndhwm,
                                void **out, qk_err_t *err) {
-  /* TTL above 65 s overflows in 4.3.4 */
-  int one = 1, linger = LINGER_MS, ivl = 5000, timeout = 30000, ttl = 60000, greeting = 10000;
+  /* No heartbeats of ZMTP (host/zmq_guard.h): TCP looks for peers that have gone. */
+  int one = 1, linger = LINGER_MS, greeting = 10000, idle = 10, every = 5, times = 4;
+  int unanswered = 30000;
   void *s = *out = zmq_socket(server->zmq, ZMQ_ROUTER);
   if (!s) return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
   if (qk_zap_curve(server->zap)) max_bytes += QK_CURVE_EXTRA;
@@ -407,9 +408,11 @@ static qk_status_t open_router(qk_server_t *server, int64_t max_bytes, int rcvhw
   zmq_setsockopt(s, ZMQ_ROUTER_MANDATORY, &one, sizeof one);
   zmq_setsockopt(s, ZMQ_LINGER, &linger, sizeof linger);
   zmq_setsockopt(s, ZMQ_HANDSHAKE_IVL, &greeting, sizeof greeting);
-  zmq_setsockopt(s, ZMQ_HEARTBEAT_IVL, &ivl, sizeof ivl);
-  zmq_setsockopt(s, ZMQ_HEARTBEAT_TIMEOUT, &timeout, sizeof timeout);
-  zmq_setsockopt(s, ZMQ_HEARTBEAT_TTL, &ttl, sizeof ttl);
+  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE, &one, sizeof one);
+  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_IDLE, &idle, sizeof idle);
+  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_INTVL, &every, sizeof every);
+  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_CNT, &times, sizeof times);
+  zmq_setsockopt(s, ZMQ_TCP_MAXRT, &unanswered, sizeof unanswered);
   return qk_zap_guard(server->zap, s, err);
 }
 

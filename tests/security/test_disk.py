@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import socket
+import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,6 +21,7 @@ try:
     from front_case import LATER, check_solves, descriptors, fake, field, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
     from front_keys import Keys
+    from zmtp import COMMAND, frame, peers
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -445,6 +448,40 @@ def who_comes_behind_a_crowd_keeps_its_connection(case):
             for _ in range(100):
                 late.ping()
         c.expect('accepted', skip=('progress',))
+
+
+def break_off(peer):
+    """With a reset in place of an end."""
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    peer.socket.close()
+
+
+@tap.test
+def who_breaks_off_before_it_is_read_ends_nothing(case):
+    """Peers fill their queues while the disk stalls, and reset their connections. A libzmq that is not guarded ends the process when the
+    next heartbeat is due, or when it finds a PING among what they had sent."""
+    ask = frame(qk.ClientMessage(status=qk.StatusRequest()).SerializeToString())
+    ping = frame(b'\x04PING\0\x64', COMMAND)
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, contextlib.ExitStack() as stack:
+        c.ping()
+        before = descriptors(d)
+        many = stack.enter_context(peers(d.endpoint, 8))
+        for peer in many:
+            peer.greet()
+        disk.stalls(60000)
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
+        disk.when_met()
+        for i, peer in enumerate(many):
+            peer.send((ask + ping if i % 2 else ask) * 400)
+            break_off(peer)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            d.process.wait(7)  # a heartbeat was due every 5 s
+        assert d.process.poll() is None, d.said()
+        disk.works()
+        c.expect('accepted', skip=('progress',))
+        c.ping()
+        while descriptors(d) > before:  # until the broken ones have been let go
+            c.ping()
 
 
 @tap.test

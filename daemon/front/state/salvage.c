@@ -175,7 +175,7 @@ static qk_status_t replace(const char *path, const char *new, const qk_aside_t *
 
 qk_status_t qk_salvage(const char *path, const char *schema, const char *finish, const char *cause,
                        qk_aside_t *aside, qk_err_t *err) {
-  char new[QK_ASIDE_PATH], found[200];
+  char new[QK_ASIDE_PATH], found[200] = "";
   salvage_t s = {.full = false};
   snprintf(new, sizeof new, "%s%s", path, FILLING);
   qk_status_t status = fill(&s, path, new, schema, finish, found, sizeof found, err);
