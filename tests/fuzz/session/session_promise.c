@@ -1,9 +1,9 @@
-#include "tests/fuzz/session_promise.h"
+#include "tests/fuzz/session/session_promise.h"
 
 #include <string.h>
 
 #include "daemon/base/assert.h"
-#include "tests/fuzz/session_check.h"
+#include "tests/fuzz/session/session_check.h"
 
 enum { JOBS = 1024, ENDS = 1 << 16, OPEN = UINT32_MAX };
 

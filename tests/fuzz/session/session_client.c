@@ -1,4 +1,4 @@
-#include "tests/fuzz/session_client.h"
+#include "tests/fuzz/session/session_client.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "proto/control.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 enum { RAW = 256 };
 

@@ -18,7 +18,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
 #include "daemon/front/state/strays.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 enum { WORKS = 1 << 12, FOLDER = 64 };
 

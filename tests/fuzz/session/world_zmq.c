@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 enum { PEER_ID = 5, PEERS = 256 };
 

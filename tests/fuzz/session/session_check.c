@@ -1,4 +1,4 @@
-#include "tests/fuzz/session_check.h"
+#include "tests/fuzz/session/session_check.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 #include <errno.h>
 #include <stdarg.h>

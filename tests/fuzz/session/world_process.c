@@ -6,7 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/front/host/process.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 enum { ENDPOINT = 160 };
 

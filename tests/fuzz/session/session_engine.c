@@ -1,4 +1,4 @@
-#include "tests/fuzz/session_engine.h"
+#include "tests/fuzz/session/session_engine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "daemon/base/assert.h"
 #include "proto/control.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/world.h"
 
 typedef struct engine {
   uint64_t pid;        /* of no other before; 0: it has not said HELLO */

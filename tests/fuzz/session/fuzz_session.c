@@ -12,10 +12,10 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/service/restore.h"
 #include "proto/control.h"
-#include "tests/fuzz/session_check.h"
-#include "tests/fuzz/session_client.h"
-#include "tests/fuzz/session_promise.h"
-#include "tests/fuzz/world.h"
+#include "tests/fuzz/session/session_check.h"
+#include "tests/fuzz/session/session_client.h"
+#include "tests/fuzz/session/session_promise.h"
+#include "tests/fuzz/session/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __real_qk_dispatch_open(qk_job_t *job);

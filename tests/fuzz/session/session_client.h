@@ -5,7 +5,7 @@
 #ifndef QK_FUZZ_SESSION_CLIENT_H
 #define QK_FUZZ_SESSION_CLIENT_H
 
-#include "tests/fuzz/session_engine.h"
+#include "tests/fuzz/session/session_engine.h"
 
 enum { CLIENTS = 3, CLIENT_PEER_DATA = 16 };
 
