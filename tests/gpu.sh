@@ -22,6 +22,7 @@ for arg; do
     *) build=$(cd "$arg" && pwd) || exit 64 ;;
   esac
 done
+export PYTHONPATH=$source_root/tests/support/python:$source_root/tests/ref${PYTHONPATH:+:$PYTHONPATH}
 export QK_BACKEND=cuda QK_LARGE=1 QK_SOURCE_ROOT=$source_root QK_DATA=${QK_DATA:-$source_root/../shared/data}
 if [ -z "${QK_PYTHON:-}" ]; then
   for python in /usr/bin/python3 python3; do
@@ -151,7 +152,7 @@ quarkd=$(installed quarkd)
 quarkctl=$(installed quarkctl)
 quark_tune=$(installed quark-tune)
 if [ -n "$quarkd" ] && [ -n "$quarkctl" ] && [ -n "$quark_gauge" ]; then
-  check 'programs: GPU against CPU' python3 "$source_root/tests/integ/compare_backends.py" "$quarkd" "$quarkctl" "$quark_gauge"
+  check 'programs: GPU against CPU' python3 "$source_root/tests/integ/tools/compare_backends.py" "$quarkd" "$quarkctl" "$quark_gauge"
 else
   note 'programs: GPU against CPU' skipped 0
 fi

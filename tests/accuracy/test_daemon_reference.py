@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '..', 'support'))
-import tap  # noqa: E402
-from daemon import Daemon  # noqa: E402
+import tap
+from daemon import Daemon
 
 DATA = os.environ.get('QK_DATA', '')
 REFERENCE = os.path.join(DATA, 'reference.json')

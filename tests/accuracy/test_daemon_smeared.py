@@ -6,9 +6,7 @@ import json
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
-import tap  # noqa: E402
+import tap
 try:
     import h5py
     import numpy as np
@@ -17,7 +15,7 @@ try:
     import smear_ref
 except ImportError as missing:
     tap.skip_all('python3-h5py, numpy and scipy are needed: %s' % missing)
-from daemon import Daemon  # noqa: E402
+from daemon import Daemon
 
 DATA = os.environ.get('QK_DATA', '')
 LINKS, CHROMA = (os.path.join(DATA, n) for n in ('pyquda_weak_field.lime', 'lalibe_test_propagator_t4.h5'))

@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', d) for d in ('integ', 'support')]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support', 'python'))
 from front_case import Case, fake       # noqa: E402
 from front_driver import Client, qk     # noqa: E402
 

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', d) for d in ('integ', 'support')]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support', 'python'))
 from front_case import Case, fake  # noqa: E402
 import numpy as np                 # noqa: E402
 

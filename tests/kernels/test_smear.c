@@ -1,6 +1,6 @@
 /*
  * Smearing kernels on one backend: ghosts, lanes, forms of links, refusals. What they compute is judged in
- * tests/unit (test_gauss.c, test_link_smear.c) against the oracle.
+ * tests/unit/engine (test_gauss.c, test_link_smear.c) against the oracle.
  */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '..', 'support'))
+sys.path.insert(0, os.path.join(HERE, '..', 'support', 'python'))
 import tap  # noqa: E402
 
 SAME_BITS = os.path.join(HERE, '..', 'same_bits')

@@ -15,10 +15,8 @@ import tempfile
 import time
 import types
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap         # noqa: E402
-import slurm_node  # noqa: E402
+import tap
+import slurm_node
 
 slurm_node.enter()
 try:

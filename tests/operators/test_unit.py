@@ -8,8 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
-import tap  # noqa: E402
+import tap
 
 EXPOSURE = 5.0  # of 10; systemd calls it OK below
 

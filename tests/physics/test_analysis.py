@@ -8,14 +8,13 @@ import tempfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
-import couplings  # noqa: E402
-import fits  # noqa: E402
-import mg_mass  # noqa: E402
-import published  # noqa: E402
-import ref_dirac as ref  # noqa: E402
-import stats  # noqa: E402
-import tap  # noqa: E402
+import couplings
+import fits
+import mg_mass
+import published
+import ref_dirac as ref
+import stats
+import tap
 
 try:
     import h5py

@@ -2,18 +2,15 @@
 
 Against another program's plaquettes, a published one, and the equations of motion of each action.
 """
-import os
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, '..', 'support')]
-import numpy as np  # noqa: E402
-import couplings  # noqa: E402
-import generator  # noqa: E402
-import published  # noqa: E402
-import stats  # noqa: E402
-import tap  # noqa: E402
+import numpy as np
+import couplings
+import generator
+import published
+import stats
+import tap
 
 
 def distance(value, error, want, want_error=0.0):

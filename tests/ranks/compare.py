@@ -4,12 +4,10 @@ Runs the program (tests/accuracy/ranks.c) on one rank and on each GRID (as 1x1x2
 prints. Applied vectors and smeared links and sources differ by rounding alone; solutions are converged to 1e-12 on each grid.
 """
 import math
-import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
-import tap  # noqa: E402
+import tap
 
 PROGRAM, GAUGE, GRIDS = sys.argv[1], sys.argv[2], sys.argv[3:]
 

@@ -9,10 +9,8 @@ import sys
 import tempfile
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'support'), os.path.join(HERE, '..', 'ref')]
-import contract_ref  # noqa: E402
-import tap  # noqa: E402
+import contract_ref
+import tap
 
 PROGRAM = sys.argv[1]
 DIMS, ORIGIN, MOMENTA = (8, 4, 4, 8), (5, 3, 2, 6), [(0, 0, 0), (1, -2, 1), (0, 3, -1), (-1, 0, 2), (2, 1, 0)]

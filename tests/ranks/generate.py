@@ -7,8 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
-import tap  # noqa: E402
+import tap
 
 DATA_ERROR = 65
 

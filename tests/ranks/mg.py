@@ -4,12 +4,10 @@ Numbers of matrices that stand on given vectors differ by rounding in single; wh
 differs by the roundings of their relaxation.
 """
 import math
-import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
-import tap  # noqa: E402
+import tap
 
 PROGRAM, GAUGE, GRIDS = sys.argv[1], sys.argv[2], sys.argv[3:]
 

@@ -5,9 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'support')]
-import tap  # noqa: E402
+import tap
 
 PROGRAM = sys.argv[1]
 READ = {'1x1x1x1': ['1x1x1x1', '2x1x1x1', '2x1x1x2'], '2x1x1x1': ['1x1x1x1', '1x1x1x2']}  # by where it was written

@@ -17,9 +17,7 @@ import sys
 import time
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap  # noqa: E402
+import tap
 
 try:
     import zmq

@@ -11,9 +11,7 @@ import tempfile
 import threading
 import time
 
-for folder in ('support', 'integ'):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', folder))
-import tap  # noqa: E402
+import tap
 
 try:
     import numpy as np

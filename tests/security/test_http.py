@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """HTTP of those who do not mean well: slow, under another name, with two bodies in one: test_http.py QUARKD"""
 import contextlib
-import os
 import socket
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap  # noqa: E402
+import tap
 
 try:
     from front_case import Case, check_solves

@@ -5,9 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '..', 'support'))
-import tap  # noqa: E402
+import tap
 
 try:
     import h5py

@@ -12,9 +12,7 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap  # noqa: E402
+import tap
 
 try:
     import zmq
@@ -22,7 +20,7 @@ try:
     from front_case import Case, check_solves, descriptors, fake, field, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
     from front_keys import end_of_handshake, guarded, refused, write
-    from test_front_local import Local
+    from front_local import Local
     from test_peers import claims, foreseen
     tap.tests.clear()  # theirs
 except (ImportError, OSError) as e:

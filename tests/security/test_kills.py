@@ -10,9 +10,7 @@ import sqlite3
 import sys
 import tempfile
 
-for folder in ('support', 'integ'):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', folder))
-import tap  # noqa: E402
+import tap
 
 try:
     import numpy as np

@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 """A queue that one user fills and empties, and what others notice of it: test_queue.py QUARKD"""
 import contextlib
-import os
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap  # noqa: E402
+import tap
 
 try:
     from front_case import Case, State, fake

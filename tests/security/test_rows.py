@@ -9,9 +9,7 @@ import sqlite3
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', d) for d in ('support', 'integ')]
-import tap  # noqa: E402
+import tap
 
 try:
     import numpy as np

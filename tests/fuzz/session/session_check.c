@@ -1,0 +1,386 @@
+#include "tests/fuzz/session/session_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+
+enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
+
+/* A session, which may go on in the next front under another token. */
+typedef struct life {
+  uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
+  uint32_t peers; /* bits: who has spoken for it at the end of some turn */
+} life_t;
+
+/* A RESULT that was sent, or was not expected to be. */
+typedef struct told {
+  int life;
+  uint64_t request;
+  uint32_t rhs, status;
+  bool used;
+  bool unheard; /* nobody was there: it may yet come, if it waits for the journal */
+} told_t;
+
+static life_t life[LIVES];
+static int nlives;
+static told_t told[TOLD];
+static int ntold, mark[TOLD];
+static uint64_t accepted;
+static bool lossy;
+static bool crowded; /* what had been released is there again, besides what came into its place */
+
+/* What the jobs for a setup add up to. */
+typedef struct load {
+  const qk_mount_t *mount;
+  int64_t jobs, open, suspects, waiting;
+} load_t;
+
+/* What all jobs add up to. */
+typedef struct sums {
+  int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued,
+      promised;
+  bool spools;
+  load_t load[MOUNTS];
+  int loads;
+} sums_t;
+
+void check_begin(void) {
+  for (int i = 0; i < ntold; i++) told[mark[i]].used = false;
+  ntold = nlives = 0;
+  lossy = false;
+}
+
+void check_front(bool stale) {
+  accepted = 0;
+  crowded = stale;
+}
+
+void check_accepted(uint32_t nrhs) {
+  accepted += nrhs;
+}
+
+void check_lossy(void) {
+  lossy = true;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* -1: there are too many. */
+static int life_of(const qk_session_t *session) {
+  int i = nlives - 1;
+  while (i >= 0 && memcmp(life[i].token, session->token, QK_CLIENT_ID) != 0) i--;
+  if (i >= 0 || nlives == LIVES) return i;
+  life[nlives].peers = 0;
+  memcpy(life[nlives].client_id, session->client_id, QK_CLIENT_ID);
+  memcpy(life[nlives].token, session->token, QK_CLIENT_ID);
+  return nlives++;
+}
+
+int check_life(const qk_session_t *session) {
+  return life_of(session);
+}
+
+void check_goes_on(int i, const qk_session_t *session) {
+  if (i >= 0) memcpy(life[i].token, session->token, QK_CLIENT_ID);
+}
+
+void check_untold(void) {
+  for (int i = 0; i < ntold; i++) {
+    told[mark[i]].status = UINT32_MAX;
+    told[mark[i]].unheard = false;
+  }
+}
+
+/* Its place in the table, new where it is not there; NULL: the table is full. */
+static told_t *find(const qk_session_t *session, uint64_t request, uint32_t rhs) {
+  const int of = life_of(session);
+  const uint64_t key = ((uint64_t)of * 65537 + request * 1031 + rhs) * 0x9e3779b97f4a7c15u;
+  for (size_t i = key >> 50; of >= 0; i = (i + 1) % TOLD) {
+    told_t *t = &told[i];
+    if (!t->used && ntold == TOLD / 2) return NULL;
+    if (!t->used) {
+      *t = (told_t){.life = of, .request = request, .rhs = rhs, .status = UINT32_MAX, .used = true};
+      mark[ntold++] = (int)i;
+      return t;
+    }
+    if (t->life == of && t->request == request && t->rhs == rhs) return t;
+  }
+  return NULL;
+}
+
+static const qk_rhs_t *ended_rhs(const qk_session_t *session, const Quark__Result *r) {
+  const qk_job_t *job = qk_session_job(session, r->request);
+  if (!job || r->rhs >= job->nrhs || job->rhs[r->rhs].state < QK_RHS_ENDED) return NULL;
+  return &job->rhs[r->rhs];
+}
+
+static int peer_of(const qk_session_t *session) {
+  return session->control.bytes > 0 ? session->control.id[session->control.bytes - 1] : -1;
+}
+
+/* A RESULT that waited for the journal, to a peer that somebody else speaks for by now: what it missed a client asks for. */
+static void note_missed(const qk_server_t *server, int peer, const Quark__Result *result) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    const qk_rhs_t *rhs = session->doomed ? NULL : ended_rhs(session, result);
+    const int of = life_of(session);
+    told_t *t = rhs ? find(session, result->request, result->rhs) : NULL;
+    if (t && of >= 0 && life[of].peers >> peer & 1 && t->status == UINT32_MAX &&
+        result->status == (uint32_t)rhs->outcome.status)
+      t->status = result->status;
+  }
+}
+
+void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats) {
+  const qk_session_t *session = NULL;
+  const qk_rhs_t *rhs = NULL;
+  for (int i = 0; i < server->sessions.count && !rhs; i++) {
+    session = server->sessions.at[i];
+    if (!session->doomed && peer_of(session) == peer) rhs = ended_rhs(session, result);
+  }
+  if (!rhs && server->journal) { /* or it was released meanwhile */
+    note_missed(server, peer, result);
+    return;
+  }
+  QK_ASSERT(rhs && result->status == (uint32_t)rhs->outcome.status);
+  QK_ASSERT(result->status != QK_OK || rhs->job->contraction ||
+            rhs->outcome.true_residual <= rhs->job->tol);
+  QK_ASSERT(result->bytes == 0 || result->bytes == rhs->job->field_bytes);
+  told_t *t = find(session, result->request, result->rhs);
+  if (!t) return;
+  QK_ASSERT(t->status == UINT32_MAX || ((repeats || t->unheard) && t->status == result->status));
+  t->status = result->status;
+  t->unheard = false;
+}
+
+/* Exactly what has ended was told, except what its client acknowledged before. settled: the journal
+ * has everything. */
+static void check_results(const qk_session_t *session, const qk_job_t *job, bool settled) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const qk_rhs_t *rhs = &job->rhs[i];
+    const bool ended = rhs->state >= QK_RHS_ENDED;
+    const told_t *t = find(session, job->request, i);
+    if (!t) return;
+    const bool unasked =
+        rhs->state == QK_RHS_ACKED && t->status == UINT32_MAX; /* it did not wait */
+    if (ended && settled && !lossy && !unasked)
+      QK_ASSERT(t->status == (uint32_t)rhs->outcome.status);
+    if (!ended) QK_ASSERT(t->status == UINT32_MAX);
+  }
+}
+
+static void note_unheard(const qk_session_t *session, const qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    told_t *t = find(session, job->request, i);
+    if (!t || job->rhs[i].state < QK_RHS_ENDED) continue;
+    t->unheard = t->unheard || t->status == UINT32_MAX;
+    t->status = (uint32_t)job->rhs[i].outcome.status;
+  }
+}
+
+void check_unheard(const qk_server_t *server) {
+  for (int i = 0; i < server->sessions.count; i++) {
+    const qk_session_t *session = server->sessions.at[i];
+    for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+      if (session->control.bytes == 0) note_unheard(session, QK_HOLDER(l, const qk_job_t, link));
+  }
+}
+
+/* ---- right-hand sides, jobs ------------------------------------------------------------------ */
+
+static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
+  const qk_job_t *job = rhs->job;
+  const bool queued = rhs->state == QK_RHS_QUEUED, running = rhs->state == QK_RHS_RUNNING;
+  QK_ASSERT(qk_sched_item_waits(&rhs->queue) == queued);
+  QK_ASSERT(qk_link_alone(&rhs->send) || rhs->solution);
+  QK_ASSERT(!rhs->spilled || rhs->outcome.written);
+  if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
+    QK_ASSERT(rhs->source);
+  if (rhs->state >= QK_RHS_ENDED) {
+    QK_ASSERT(!rhs->source && !rhs->charged_source && !rhs->uses[0] && !rhs->uses[1]);
+    QK_ASSERT(!rhs->charged_solution || rhs->outcome.written);
+  }
+  if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP) QK_ASSERT(!rhs->solution);
+  if (rhs->source) QK_ASSERT(rhs->charged_source && rhs->source->bytes == job->field_bytes);
+  if (rhs->solution) QK_ASSERT(rhs->charged_solution && rhs->solution->bytes == job->field_bytes);
+  QK_ASSERT(rhs->granted <= job->field_bytes && rhs->sent <= job->field_bytes);
+  sum->budget +=
+      (int64_t)((uint64_t)(rhs->charged_source + rhs->charged_solution) * job->field_bytes);
+  sum->fields += (int64_t)((uint64_t)(!!rhs->source + !!rhs->solution) * job->field_bytes);
+  sum->coming += rhs->moving && !rhs->solution ? (int64_t)job->field_bytes : 0;
+  sum->queued += queued;
+  sum->plain_queued += queued && rhs->losses == 0 && rhs->wait_until == 0;
+  sum->running += running;
+  sum->sending += !qk_link_alone(&rhs->send);
+  sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
+}
+
+static load_t *load_of(sums_t *sum, const qk_mount_t *mount) {
+  int i = 0;
+  while (i < sum->loads && sum->load[i].mount != mount) i++;
+  QK_ASSERT(i < MOUNTS);
+  if (i == sum->loads) sum->load[sum->loads++] = (load_t){.mount = mount};
+  return &sum->load[i];
+}
+
+static void check_job(const qk_job_t *job, sums_t *sum) {
+  load_t *load = load_of(sum, job->mount);
+  uint32_t running = 0, ended = 0, acked = 0;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    const qk_rhs_t *rhs = &job->rhs[i];
+    QK_ASSERT(rhs->job == job && rhs->index == i);
+    check_rhs(rhs, sum);
+    running += rhs->state == QK_RHS_RUNNING;
+    ended += rhs->state >= QK_RHS_ENDED;
+    acked += rhs->state == QK_RHS_ACKED;
+    load->suspects += rhs->state == QK_RHS_QUEUED && rhs->losses > 0 && rhs->wait_until == 0;
+    load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
+  }
+  QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
+  QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
+  QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);
+  load->jobs++;
+  load->open += job->nrhs - ended;
+  sum->budget += job->overhead;
+  sum->open += job->nrhs - ended;
+  sum->holds += job->holds;
+  sum->promised += job->promised;
+  if (job->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || job->contraction || ended == job->nrhs)
+    QK_ASSERT(job->promised == 0);
+  else if (sum->spools)
+    QK_ASSERT(job->promised == (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes));
+}
+
+static void check_session(const qk_session_t *session, bool settled, sums_t *sum) {
+  const int of = life_of(session), peer = peer_of(session);
+  int n = 0;
+  if (of >= 0 && peer >= 0) life[of].peers |= 1u << peer;
+  QK_ASSERT(!session->away || session->control.bytes == 0);
+  for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next, n++) {
+    const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+    QK_ASSERT(job->session == session && !job->forgotten && job->user == session->user);
+    QK_ASSERT(job->request > 0 && job->request <= session->newest);
+    QK_ASSERT(qk_session_job(session, job->request) == job);
+    QK_ASSERT(!session->away || job->detach > 0);
+    check_job(job, sum);
+    if (!session->doomed) check_results(session, job, settled);
+  }
+  QK_ASSERT(n == session->njobs && n <= QK_CLIENT_REQUESTS_MAX);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int64_t length(const qk_link_t *list) {
+  int64_t n = 0;
+  for (const qk_link_t *l = list->next; l != list; l = l->next) {
+    QK_ASSERT(l->next->prev == l);
+    n++;
+  }
+  return n;
+}
+
+static void check_users(const qk_server_t *server, const sums_t *sum) {
+  const bool spills =
+      qk_spill_bytes(server->spill) > 0 || crowded; /* what comes back does not wait for room */
+  int64_t open = 0, queued = 0, memory = 0;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) {
+    qk_sched_user_t *user = (qk_sched_user_t *)u;
+    const qk_budget_t *budget = qk_sched_user_memory(user), *kept = qk_sched_user_kept(user);
+    QK_ASSERT(*qk_sched_user_open(user) >= 0 && qk_sched_user_queued(user) >= 0);
+    QK_ASSERT(budget->used >= 0 && (spills || budget->used <= budget->limit));
+    QK_ASSERT(kept->used >= 0 && (crowded || kept->used <= kept->limit));
+    open += *qk_sched_user_open(user);
+    queued += qk_sched_user_queued(user);
+    memory += budget->used;
+  }
+  QK_ASSERT(open == sum->open && queued == server->sched.length);
+  QK_ASSERT(memory == server->budget.used);
+}
+
+static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
+  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  for (int k = 0; k < QK_PLACES; k++) {
+    const qk_slot_use_t *slot = &mount->slot[k];
+    if (!slot->rhs) continue;
+    QK_ASSERT(qk_worker_state(mount->worker) == QK_WORKER_READY || server->stopping);
+    QK_ASSERT(k < (int)e->seats || k == QK_CONTRACT_PLACE);
+    QK_ASSERT((k == QK_CONTRACT_PLACE) == (slot->rhs->job->contraction != NULL));
+    QK_ASSERT(slot->rhs->state == QK_RHS_RUNNING);
+    QK_ASSERT(slot->ticket > 0 && slot->ticket <= mount->ticket);
+    for (int i = 0; i < k; i++)
+      QK_ASSERT(mount->slot[i].rhs != slot->rhs &&
+                (!mount->slot[i].rhs || mount->slot[i].ticket != slot->ticket));
+  }
+}
+
+static void check_mounts(const qk_server_t *server, sums_t *sum) {
+  int serving = 0;
+  QK_ASSERT(server->primary == server->mount[server->primary->lane]);
+  QK_ASSERT(qk_mount_serves(server->primary) || server->stopping);
+  for (int m = 0; m < QK_SETUPS_MAX; m++) {
+    const qk_mount_t *mount = server->mount[m];
+    if (!mount) continue;
+    QK_ASSERT(mount->lane == m);
+    load_of(sum, mount);
+    check_slots(server, mount);
+    serving += mount->failed == QK_OK && !mount->ending;
+  }
+  QK_ASSERT(serving <= server->settings->max_setups || server->journal);
+  for (int i = 0; i < sum->loads; i++) {
+    const load_t *load = &sum->load[i];
+    const qk_mount_t *mount = load->mount;
+    QK_ASSERT(mount->open == load->open && length(&mount->suspects) == load->suspects);
+    QK_ASSERT(length(&mount->waiting) == load->waiting);
+    QK_ASSERT(mount->holds == load->jobs + (mount->lane >= 0));
+    QK_ASSERT(mount->lane >= 0 || load->open == 0);
+    QK_ASSERT(load->open > 0 || fabs(mount->open_digits) < 1e-6);
+  }
+}
+
+static uint64_t ended(const qk_server_t *server) {
+  const qk_counters_t *c = &server->count;
+  return c->converged + c->contracted + c->cancelled + c->failed;
+}
+
+void check_state(const qk_server_t *server, int64_t fields, bool moving) {
+  static sums_t sum;
+  const bool settled = qk_journal_clean(server->journal);
+  sum = (sums_t){.spools = server->spool};
+  check_unheard(server);
+  for (int i = 0; i < server->sessions.count; i++)
+    check_session(server->sessions.at[i], settled, &sum);
+  for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next) {
+    const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
+    QK_ASSERT(!job->session && job->forgotten &&
+              (job->running > 0 || job->holds > 0 || !qk_link_alone(&job->leaving)));
+    check_job(job, &sum);
+  }
+  QK_ASSERT(server->budget.used == sum.budget);
+  QK_ASSERT(sum.budget <= server->budget.limit || qk_spill_bytes(server->spill) > 0 || crowded);
+  QK_ASSERT(fields == sum.fields + sum.coming || (moving && fields > sum.fields));
+  QK_ASSERT(sum.fields <= sum.budget);
+  QK_ASSERT(server->sched.length == sum.plain_queued);
+  QK_ASSERT(length(&server->downloads) == sum.sending);
+  QK_ASSERT(qk_dispatch_running(server) == sum.running); /* so each is in one slot */
+  QK_ASSERT(sum.holds == sum.uses);
+  QK_ASSERT(sum.promised == server->promised);
+  QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
+  check_mounts(server, &sum);
+  check_users(server, &sum);
+}
+
+void check_empty(const qk_server_t *server) {
+  QK_ASSERT(server->sessions.count == 0 && qk_link_alone(&server->orphans));
+  QK_ASSERT(!qk_sched_user_after(&server->sched, NULL));
+  QK_ASSERT(server->budget.used == 0 && server->sched.length == 0);
+  QK_ASSERT(accepted == ended(server));
+}
+
+void check_over(const qk_server_t *server) {
+  check_empty(server);
+  QK_ASSERT(qk_link_alone(&server->downloads));
+  QK_ASSERT(qk_mem_bytes() == 0);
+}

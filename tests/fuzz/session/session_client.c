@@ -1,0 +1,486 @@
+#include "tests/fuzz/session/session_client.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "proto/control.h"
+#include "tests/fuzz/session/world.h"
+
+enum { RAW = 256 };
+
+static struct {
+  uint8_t *last; /* packed SUBMIT or CONTRACT */
+  size_t bytes;
+} client[CLIENTS];
+static uint8_t message[QK_FRAME_MAX];
+
+void clients_begin(void) {
+  for (int i = 0; i < CLIENTS; i++) {
+    free(client[i].last);
+    client[i].last = NULL;
+  }
+}
+
+/* ---- what a client knows --------------------------------------------------------------------- */
+
+static const qk_session_t *session_of(const qk_server_t *server, int i) {
+  uint8_t id[QK_CLIENT_ID];
+  memset(id, i + 1, sizeof id);
+  return qk_session_by_id(&server->sessions, id);
+}
+
+/* The n-th of its requests, counted round; NULL: it has none. */
+static const qk_job_t *job_of(const qk_session_t *session, int n) {
+  if (!session || session->njobs == 0) return NULL;
+  const qk_link_t *l = session->jobs.next;
+  for (n %= session->njobs; n > 0; n--) l = l->next;
+  return QK_HOLDER(l, qk_job_t, link);
+}
+
+/* ---- control --------------------------------------------------------------------------------- */
+
+static void say(int peer, const Quark__ClientMessage *m) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(&m->base, &bytes);
+  if (data) world_say(WORLD_CONTROL, peer, data, bytes, 1);
+  free(data);
+}
+
+/* The same, kept to be said again. */
+static void say_request(int i, const Quark__ClientMessage *m) {
+  free(client[i].last);
+  client[i].last = qk_control_pack(&m->base, &client[i].bytes);
+  if (client[i].last) world_say(WORLD_CONTROL, i, client[i].last, client[i].bytes, 1);
+}
+
+static void hello(int i, uint8_t how) {
+  static char *const user[] = {"ann", "ann", "bob", "", NULL, "a\nb"};
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Hello h = QUARK__HELLO__INIT;
+  uint8_t id[QK_CLIENT_ID];
+  const int other = how >= 240 ? (i + 1) % CLIENTS : i;
+  memset(id, other + 1, sizeof id);
+  h.version = how == 239 ? 2 : QK_PROTOCOL_VERSION;
+  h.client_id = (ProtobufCBinaryData){how == 238 ? 15 : sizeof id, id};
+  h.user = user[how % 6];
+  h.program = "a program";
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_HELLO;
+  m.hello = &h;
+  say(i, &m);
+}
+
+static uint64_t next_request(const qk_session_t *session, uint8_t how) {
+  const uint64_t newest = session ? session->newest : 0;
+  return how == 255   ? 0
+         : how == 254 ? newest
+         : how == 253 ? UINT64_MAX - 5
+                      : newest + 1 + how / 250;
+}
+
+/* One field is wrong, or unusual. */
+static void twist(Quark__Submit *s, uint8_t how) {
+  switch (how % 64) {
+  case 1:
+    s->nrhs = 0;
+    break;
+  case 2:
+    s->nrhs = 1025;
+    break;
+  case 3:
+    s->tol = (double)NAN;
+    break;
+  case 4:
+    s->tol = 1;
+    break;
+  case 5:
+    s->has_max_iter = true;
+    s->max_iter = 0;
+    break;
+  case 6:
+    s->has_deadline_ms = true;
+    s->deadline_ms = UINT64_MAX;
+    break;
+  case 7:
+    s->has_deadline_ms = true;
+    s->deadline_ms = 3000;
+    break;
+  case 8:
+    s->has_priority = true;
+    s->priority = 10;
+    break;
+  case 9:
+    s->has_priority = true;
+    s->priority = 9;
+    break;
+  case 10:
+    s->has_keep_ms = true;
+    s->keep_ms = 90000;
+    break;
+  case 11:
+    s->has_keep_ms = true;
+    s->keep_ms = 2000;
+    break;
+  case 12:
+    s->has_detach_ms = true;
+    s->detach_ms = 90000;
+    break;
+  case 13:
+  case 14:
+  case 15:
+    s->has_detach_ms = true;
+    s->detach_ms = 50000;
+    break;
+  case 16:
+    s->setup = "no such";
+    break;
+  case 17:
+    s->has_max_iter = true;
+    s->max_iter = 1000000001;
+    break;
+  case 18:
+    s->has_basis = true;
+    s->basis = QUARK__BASIS__BASIS_UKQCD;
+    break;
+  case 19:
+    s->has_normalisation = true;
+    s->normalisation = QUARK__NORMALISATION__NORMALISATION_KAPPA;
+    break;
+  case 20:
+    s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
+    break;
+  case 21:
+    s->has_deadline_ms = true;
+    s->deadline_ms = 1;
+    break;
+  default:
+    break;
+  }
+}
+
+/* NULL: the default. */
+static char *setup_name(uint8_t how) {
+  static char *const name[] = {NULL,      "second", "third",  "main",
+                               "default", "fourth", "second", NULL};
+  return name[how % 8];
+}
+
+static void submit(const qk_session_t *session, int i, tape_t *tape) {
+  static const uint32_t counts[] = {1, 2, 3, 12, 12, 24, 5, 12, 1, 4, 7, 40, 100, 1024};
+  static Quark__Column column[QK_REQUEST_RHS_MAX];
+  static Quark__Column *columns[QK_REQUEST_RHS_MAX];
+  const uint8_t kind = tape_byte(tape), much = tape_byte(tape), number = tape_byte(tape);
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Submit s = QUARK__SUBMIT__INIT;
+  Quark__Smearing smear = QUARK__SMEARING__INIT;
+  const qk_job_t *kept = job_of(session, much / 16);
+  s.request = next_request(session, number);
+  s.setup = setup_name(number);
+  s.nrhs = counts[much % 14];
+  s.dtype = kind & 128 ? QUARK__DTYPE__DTYPE_F64 : QUARK__DTYPE__DTYPE_F32;
+  s.tol = 1e-6;
+  s.source = (Quark__SourceKind)(kind % 8 < 6 ? kind % 8 : 0);
+  s.sink = (Quark__Sink)(1 + kind / 8 % 4 % 3);
+  if (kind & 64 && kind & 32) {
+    smear.alpha = 0.5;
+    smear.steps = 3;
+    s.smear = &smear;
+  }
+  for (uint32_t k = 0; k < s.nrhs; k++) {
+    column[k] = (Quark__Column)QUARK__COLUMN__INIT;
+    column[k].has_spin = column[k].has_colour = s.source != QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+    column[k].spin = (int32_t)(k / 3 % 4);
+    column[k].colour = (int32_t)(k % 3);
+    if (s.source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL && kept) {
+      column[k].has_request = column[k].has_rhs = true;
+      column[k].request = kept->request;
+      column[k].rhs = k % kept->nrhs;
+    }
+    columns[k] = &column[k];
+  }
+  if (s.source != QUARK__SOURCE_KIND__SOURCE_UPLOAD) {
+    s.column = columns;
+    s.n_column = s.nrhs;
+  }
+  twist(&s, tape_byte(tape));
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_SUBMIT;
+  m.submit = &s;
+  say_request(i, &m);
+}
+
+static void contract(const qk_session_t *session, int i, tape_t *tape) {
+  const uint8_t which = tape_byte(tape), how = tape_byte(tape);
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Contract c = QUARK__CONTRACT__INIT;
+  Quark__Contraction x = QUARK__CONTRACTION__INIT;
+  Quark__Channel ch = QUARK__CHANNEL__INIT, *channels[1] = {&ch};
+  const qk_job_t *a = job_of(session, which % 16), *b = job_of(session, which / 16);
+  x.request_a = a ? a->request : which;
+  x.has_first_a = true;
+  x.first_a = how % 8 == 7 ? 12 : 0;
+  x.has_request_b = how % 4 == 1;
+  x.request_b = b ? b->request : 0;
+  ch.kind = (Quark__ChannelKind)(how / 8 % 3);
+  x.channel = channels;
+  x.n_channel = how < 250;
+  c.request = next_request(session, how);
+  c.contraction = &x;
+  c.has_deadline_ms = c.has_detach_ms = true;
+  c.deadline_ms = how % 16 == 9 ? 500 : 0;
+  c.detach_ms = how % 16 == 10 ? 50000 : 0;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
+  m.contract = &c;
+  say_request(i, &m);
+}
+
+/* GRANT, ACK, CANCEL, RELEASE, ATTACH of one of its requests, or of none. */
+static bool about_request(const qk_session_t *session, int i, int what, tape_t *tape) {
+  const uint8_t which = tape_byte(tape), how = tape_byte(tape);
+  const qk_job_t *job = job_of(session, which);
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Grant grant = QUARK__GRANT__INIT;
+  Quark__Ack ack = QUARK__ACK__INIT;
+  Quark__Cancel cancel = QUARK__CANCEL__INIT;
+  Quark__Release release = QUARK__RELEASE__INIT;
+  Quark__Attach attach = QUARK__ATTACH__INIT;
+  const uint64_t request = job && which < 240 ? job->request : which;
+  uint32_t rhs[3] = {job ? how % job->nrhs : how, how / 16, how / 16};
+  const uint64_t bytes = job ? job->field_bytes : 4096;
+  const size_t named = how % 4 < 2 ? 0 : how % 4 == 2 ? 1 : 3;
+  switch (what) {
+  case 0:
+    grant.request = request;
+    grant.rhs = how == 255 ? 5000 : rhs[0];
+    grant.until = how == 254 ? bytes + 1 : how >= 224 ? bytes / 2 : bytes;
+    grant.has_from = how >= 192;
+    grant.from = how == 253 ? bytes : how % 2 ? 0 : 100;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_GRANT;
+    m.grant = &grant;
+    break;
+  case 1:
+    ack.request = request;
+    ack.rhs = rhs;
+    ack.n_rhs = named;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_ACK;
+    m.ack = &ack;
+    break;
+  case 2:
+    cancel.request = request;
+    cancel.rhs = rhs;
+    cancel.n_rhs = named;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_CANCEL;
+    m.cancel = &cancel;
+    break;
+  case 3:
+    release.request = request;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_RELEASE;
+    m.release = &release;
+    break;
+  default:
+    attach.request = request;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_ATTACH;
+    m.attach = &attach;
+    break;
+  }
+  say(i, &m);
+  return what == 4;
+}
+
+/* Messages that need nothing. */
+static void plain(int peer, uint8_t how) {
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Ping ping = QUARK__PING__INIT;
+  Quark__StatusRequest status = QUARK__STATUS_REQUEST__INIT;
+  Quark__Shutdown shutdown = QUARK__SHUTDOWN__INIT;
+  Quark__Goodbye goodbye = QUARK__GOODBYE__INIT;
+  if (how < 100) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_PING;
+    m.ping = &ping;
+  } else if (how < 200) {
+    status.has_activity = true;
+    status.activity = how % 2;
+    status.setup = setup_name(how / 2);
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
+    m.status = &status;
+  } else if (how < 250) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_GOODBYE;
+    m.goodbye = &goodbye;
+  } else {
+    shutdown.has_now = true;
+    shutdown.now = how % 2;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN;
+    m.shutdown = &shutdown;
+  }
+  say(peer, &m);
+}
+
+/* ---- setups ---------------------------------------------------------------------------------- */
+
+static void load(int peer, uint8_t which, uint8_t how) {
+  static char *const gauge[] = {NULL, NULL, "builtin:unit", "nowhere"};
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Load l = QUARK__LOAD__INIT;
+  uint32_t dims[4] = {2, 2, 2, 4};
+  l.name = which < 250 ? setup_name(which) : ".hidden";
+  if (!l.name) l.name = "fifth";
+  l.has_kappa = how % 4 != 0;
+  l.kappa = how % 4 == 3 ? 0.2 : 0.12;
+  l.has_mass = how == 255;
+  l.gauge = gauge[how / 4 % 4];
+  l.n_dims = how >= 250 ? 3 : how >= 200 ? 4 : 0;
+  l.dims = dims;
+  l.has_make_default = true;
+  l.make_default = which & 16;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+  m.load = &l;
+  say(peer, &m);
+}
+
+/* LOAD, DROP, MAKE_DEFAULT. */
+static void about_setup(int peer, tape_t *tape) {
+  const uint8_t which = tape_byte(tape), how = tape_byte(tape);
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  Quark__Drop drop = QUARK__DROP__INIT;
+  Quark__MakeDefault use = QUARK__MAKE_DEFAULT__INIT;
+  drop.name = use.name = setup_name(which) ? setup_name(which) : "fifth";
+  drop.has_now = true;
+  drop.now = how % 2;
+  if (which < 64 || which >= 250) {
+    load(peer, which, how);
+  } else if (which < 160) {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
+    m.drop = &drop;
+    say(peer, &m);
+  } else {
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT;
+    m.make_default = &use;
+    say(peer, &m);
+  }
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+static void send_frame(int peer, qk_frame_t *frame, uint8_t twisted) {
+  qk_frame_fault_t fault;
+  if (qk_frame_encode(frame, message + QK_FRAME_HEADER, message, &fault) != QK_OK) return;
+  size_t bytes = QK_FRAME_HEADER + frame->chunk_bytes;
+  if (twisted >= 250) message[twisted % 64] ^= 1;
+  if (twisted == 249) message[QK_FRAME_HEADER] ^= 1;
+  if (twisted == 248) bytes--;
+  world_say(WORLD_DATA, peer, message, bytes, twisted == 247 ? 2 : 1);
+}
+
+static void bind_data(const qk_session_t *session, int i, uint8_t how) {
+  qk_frame_t frame = {.kind = QK_FRAME_BIND, .chunk_bytes = 32, .field_bytes = 32};
+  memset(message + QK_FRAME_HEADER, i + 1, 2 * QK_CLIENT_ID);
+  if (session && how < 245)
+    memcpy(message + QK_FRAME_HEADER + QK_CLIENT_ID, session->token, QK_CLIENT_ID);
+  send_frame(CLIENT_PEER_DATA + (how >= 230 ? (i + 1) % CLIENTS : i), &frame, how);
+}
+
+/* The next chunk of an upload, or something like it. */
+static void upload(const qk_job_t *job, int i, uint8_t how) {
+  if (job->contraction || job->upload_next >= job->nrhs * job->field_bytes) return;
+  const uint64_t offset = job->upload_next % job->field_bytes, left = job->field_bytes - offset;
+  qk_frame_t frame = {.kind = how == 246 ? QK_FRAME_DOWNLOAD : QK_FRAME_UPLOAD,
+                      .request = how == 245 ? job->request + 1 : job->request,
+                      .rhs = (uint32_t)(job->upload_next / job->field_bytes) + (how == 244),
+                      .field_bytes = how == 243 ? job->field_bytes + 8 : job->field_bytes,
+                      .offset = offset,
+                      .chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX)};
+  if (how % 4 == 3 && left > 100) frame.chunk_bytes = 100;
+  if (how == 242 && frame.offset >= 100) frame.offset -= 100; /* again, and too much */
+  if (how == 241) frame.offset = 0;
+  memset(message + QK_FRAME_HEADER, (int)frame.rhs, frame.chunk_bytes);
+  if (frame.offset + frame.chunk_bytes == frame.field_bytes) {
+    qk_field_hash_t *hash = qk_field_hash_create();
+    QK_ASSERT(hash);
+    qk_field_hash_init(hash);
+    for (uint64_t done = 0; done < frame.field_bytes; done += frame.chunk_bytes)
+      qk_field_hash_update(hash, message + QK_FRAME_HEADER,
+                           frame.field_bytes - done < frame.chunk_bytes ? frame.field_bytes - done
+                                                                        : frame.chunk_bytes);
+    frame.field_checksum = qk_field_hash_digest(hash) + (how == 240);
+    qk_field_hash_destroy(hash);
+  }
+  send_frame(CLIENT_PEER_DATA + i, &frame, how);
+}
+
+/* Bytes of the tape as they are. */
+static void raw(int i, tape_t *tape) {
+  const uint8_t how = tape_byte(tape);
+  uint8_t bytes[RAW];
+  const size_t n = tape_byte(tape);
+  for (size_t k = 0; k < n; k++) bytes[k] = tape_byte(tape);
+  if (how % 32 == 31) world_reconnect(WORLD_CONTROL, i);
+  if (how % 32 == 30) world_reconnect(WORLD_DATA, CLIENT_PEER_DATA + i);
+  if (how % 4 == 0)
+    engine_says(i, bytes, n, 1 + how / 128);
+  else if (how % 4 == 1)
+    world_say(WORLD_DATA, CLIENT_PEER_DATA + i, bytes, n, how / 64);
+  else
+    world_say(WORLD_CONTROL, how >= 224 ? 9 : i, bytes, n, how >= 8 ? 1 : how / 4 * 2);
+}
+
+/* ---- what clients do ------------------------------------------------------------------------- */
+
+bool client_acts(const qk_server_t *server, tape_t *tape) {
+  const uint8_t what = tape_byte(tape);
+  const int i = what / 64 % CLIENTS;
+  const qk_session_t *session = session_of(server, i);
+  const qk_job_t *job;
+  switch (what % 16) {
+  case 0:
+    hello(i, tape_byte(tape));
+    return false;
+  case 1:
+    submit(session, i, tape);
+    return true;
+  case 2:
+    about_setup(i, tape);
+    return false;
+  case 3:
+    if (client[i].last) world_say(WORLD_CONTROL, i, client[i].last, client[i].bytes, 1);
+    return true;
+  case 4:
+    contract(session, i, tape);
+    return true;
+  case 5:
+    bind_data(session, i, tape_byte(tape));
+    return false;
+  case 6:
+  case 7:
+  case 8:
+    job = job_of(session, tape_byte(tape));
+    if (job) upload(job, i, tape_byte(tape));
+    return false;
+  case 9:
+  case 10:
+  case 11:
+  case 12:
+  case 13:
+    return about_request(session, i, what % 16 - 9, tape);
+  case 14:
+    plain(i, tape_byte(tape));
+    return false;
+  default:
+    raw(i, tape);
+    return true;
+  }
+}
+
+void client_leaves(const qk_server_t *server, int i) {
+  const qk_session_t *session = session_of(server, i);
+  if (!session) return;
+  hello(i, 0); /* it may have been away */
+  for (int k = 0; k < session->njobs; k++) {
+    Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+    Quark__Release release = QUARK__RELEASE__INIT;
+    release.request = job_of(session, k)->request;
+    m.body_case = QUARK__CLIENT_MESSAGE__BODY_RELEASE;
+    m.release = &release;
+    if (i > 0) say(i, &m); /* client 0 leaves detached requests behind */
+  }
+  plain(i, 200);
+}

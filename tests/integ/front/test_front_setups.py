@@ -1,0 +1,706 @@
+#!/usr/bin/env python3
+"""Several setups in one daemon: which come, which go, and that none disturbs another: test_front_setups.py QUARKD QUARKCTL"""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import tap
+
+try:
+    import numpy as np
+    from front_case import LATER, Case, State, check_solves, fake, field, kill, once_more
+    from front_driver import STATUS, Client, qk
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+FAKE = 'builtin:fake'
+
+
+class Setups(Case):
+    def __init__(self, binary, quarkctl):
+        super().__init__(binary)
+        self.quarkctl = quarkctl
+
+    def ctl(self, daemon, *args):
+        return subprocess.run([self.quarkctl, *map(str, args)], env=dict(os.environ, QUARKD_ENDPOINT=daemon.endpoint),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+def load(client, name, gauge=FAKE, **more):
+    more = {'csw': 1.0, **more}
+    client.send(load=qk.Load(name=name, gauge=gauge, **more))
+    return client.expect('setup').setup
+
+
+def setups(daemon):
+    return {s.name: s for s in daemon.status().setups}
+
+
+def wait_for(daemon, name, state):
+    """The report of the setup once it is in that state; None: once it is gone."""
+    def there(report):
+        found = [s for s in report.setups if s.name == name]
+        return found[0] if found else None
+    if state is None:
+        daemon.status_when(lambda s: there(s) is None)
+        return None
+    return there(daemon.status_when(lambda s: there(s) and there(s).state == state))
+
+
+def load_and_wait(daemon, client, name, **more):
+    load(client, name, **more)
+    return wait_for(daemon, name, qk.STATE_READY)
+
+
+def drop(client, name, now=False):
+    client.send(drop=qk.Drop(name=name, now=now))
+    return client.expect('setup', skip=('progress', 'credit', 'result')).setup
+
+
+def check(client, factor, **more):
+    b = field()
+    (result, x), = client.solve([b], **more)
+    assert result.status == 0 and np.array_equal(x, factor * b), (result, factor)
+
+
+def refused(client, how, **body):
+    client.send(**body)
+    return client.error(how, fatal=False).text
+
+
+def results_of(client, request, count):
+    """Of this request, whatever else is told."""
+    found = {}
+    while len(found) < count:
+        name, body = client.receive()
+        if name == 'result' and body.request == request:
+            found[body.rhs] = body
+    return [found[i] for i in sorted(found)]
+
+
+@tap.test
+def another_setup_loads_and_solves_while_the_first_serves(case):
+    with case.daemon() as d, Client(d) as c, Client(d) as busy:
+        busy.upload(busy.submit(1, max_iter=fake.HOLD), [field()])
+        s = load(c, 'heavy', kappa=0.12)
+        assert s.name == 'heavy' and s.state != qk.STATE_FAILED and not s.is_default, s
+        s = wait_for(d, 'heavy', qk.STATE_READY)
+        assert (s.kappa, s.csw, list(s.dims), s.digest, s.slots) == (0.12, 1.0, [4, 4, 4, 4], 7, 16), s
+        for _ in range(3):
+            check(c, 2)
+            check(c, 2, setup='main')
+            check(c, 2, setup='default')
+            check(c, 3, setup='heavy')
+        assert [s.name for s in d.status().setups if s.is_default] == ['main']
+        assert d.status().setup.name == 'main'
+        busy.send(cancel=qk.Cancel(request=1))
+        assert busy.expect('result').status == STATUS['CANCELLED']
+        busy.ack(1)
+        pids = [d.status(setup=n).engine.pid for n in ('main', 'heavy')]
+        assert pids[0] != pids[1]
+        assert d.terminate() == 0
+
+
+@tap.test
+def what_is_not_said_is_as_the_daemon_was_started(case):
+    with case.daemon('--csw', '0.5', '--boundary', '1,1,1,1', '--slots', '3', gauge=FAKE, mass='0.25', dims='4x4x4x8') as d, Client(d) as c:
+        c.send(load=qk.Load(name='same'))
+        c.expect('setup')
+        s = wait_for(d, 'same', qk.STATE_READY)
+        assert (s.kappa, s.csw, list(s.dims), s.slots, s.gauge) == (1 / 8.5, 0.5, [4, 4, 4, 8], 3, FAKE), s
+        c.send(load=qk.Load(name='other', gauge=FAKE, mass=-0.5, boundary='1,-1,1,0.5pi', slots=5, solver='cg', precision='half'))
+        c.expect('setup')
+        s = wait_for(d, 'other', qk.STATE_READY)
+        assert (s.kappa, s.csw, list(s.dims), s.slots, s.solver) == (1 / 7, 0.5, [4, 4, 4, 4], 5, 'cg'), s
+        report = d.status(setup='other')
+        assert (report.setup.mass, report.setup.precision, np.round(report.setup.boundary, 15).tolist()) == \
+            (-0.5, 'half', [1, 0, -1, 0, 1, 0, 0, 1])
+
+
+@tap.test
+def a_setup_that_is_refused_says_why_and_nobody_else_notices(case):
+    with case.daemon() as d, Client(d) as c:
+        check_solves(c)
+        for status in ('BAD_CHECKSUM', 'TRUNCATED', 'BAD_GEOMETRY', 'BAD_PLAQUETTE', 'NOT_UNITARY', 'DEVICE_MEMORY'):
+            gauge = FAKE + ':refuse=%d' % STATUS[status]
+            load(c, 'bad', gauge=gauge)
+            check_solves(c)
+            s = wait_for(d, 'bad', qk.STATE_FAILED)
+            assert (s.status, s.text) == (STATUS[status], 'as %s wants' % gauge), s
+            r = c.submit(setup='bad', expect='rejected')
+            assert r.status == STATUS['NOT_FOUND'] and 'as builtin:fake:refuse' in r.text, r
+        assert len(d.status().setups) == 2
+        load_and_wait(d, c, 'bad')  # the same name, mended
+        check(c, 3, setup='bad')
+        check_solves(c)
+        assert d.status().engine.restarts == 0
+        assert d.terminate() == 0
+
+
+@tap.test
+def an_engine_that_cannot_load_is_given_up(case):
+    with case.daemon() as d, Client(d) as c:
+        load(c, 'bad', gauge=FAKE + ':die')
+        s = wait_for(d, 'bad', qk.STATE_FAILED)
+        assert s.status == STATUS['ENGINE_LOST'] and 'signal 9' in s.text and s.restarts == 2, s
+        check_solves(c)
+        drop(c, 'bad')
+        wait_for(d, 'bad', None)
+        assert d.terminate() == 0
+
+
+@tap.test
+def a_loading_setup_is_not_ready(case):
+    with tempfile.TemporaryDirectory() as folder, case.daemon() as d, Client(d) as c:
+        go = os.path.join(folder, 'go')
+        os.mkfifo(go)
+        load(c, 'slow', gauge=FAKE + ':wait=' + go)
+        d.status_when(lambda s: any((x.phase, x.done, x.total) == ('read', 1, 2) for x in s.setups))
+        r = c.submit(setup='slow', expect='rejected')
+        assert r.status == STATUS['NOT_READY'] and r.retry_after_ms > 0 and 'slow' in r.text, r
+        assert load(c, 'slow', gauge=FAKE + ':wait=' + go).state == qk.STATE_LOADING  # the same again
+        refused(c, 'NOT_READY', make_default=qk.MakeDefault(name='slow'))
+        assert 'other parameters' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='slow', gauge=FAKE))
+        check_solves(c)
+        with open(go, 'w', encoding='utf-8'):
+            pass
+        wait_for(d, 'slow', qk.STATE_READY)
+        check(c, 3, setup='slow')
+        assert not setups(d)['slow'].is_default
+        assert load(c, 'slow', gauge=FAKE + ':wait=' + go, make_default=True).is_default  # nothing else of it is new
+
+
+@tap.test
+def what_a_load_may_say_is_checked(case):
+    with case.daemon() as d, Client(d) as c:
+        wrong = [(dict(name='default'), 'stands for'), (dict(name=''), 'letters'), (dict(name='-x'), 'letters'), (dict(name='../x'), 'letters'),
+                 (dict(name='x' * 65), 'letters'), (dict(name='a', kappa=0.1, mass=0.1), 'both'), (dict(name='a', kappa=0), 'kappa = 0'),
+                 (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', kappa=1e-300), 'kappa = 1e-300'),
+                 (dict(name='a', kappa=-1e-310), 'kappa = -1e-310'), (dict(name='a', kappa=-0.1), 'above 0'),
+                 (dict(name='a', mass=-4), 'infinite'), (dict(name='a', mass=1e7), '1e+06'),
+                 (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary='1,1,1'), 'four of'),
+                 (dict(name='a', boundary='2,1,1,1'), 'four of'), (dict(name='a', dims=[4, 4]), '4 are needed'),
+                 (dict(name='a', dims=[4, 4, 4, 0]), 'extent 0'), (dict(name='a', solver='magic'), 'one of auto, mg'),
+                 (dict(name='a', precision='quarter'), 'one of double'), (dict(name='a', gauge='x' * 1024), '1024 bytes')]
+        for fields, text in wrong:
+            assert text in refused(c, 'BAD_ARGUMENT', load=qk.Load(**fields)), fields
+        assert '65 is over the limit of 64' in refused(c, 'TOO_LARGE', load=qk.Load(name='a', slots=65))
+        text = refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', gauge=FAKE))
+        assert 'main is there already' in text, text
+        c.send(load=qk.Load(name='main'))
+        assert c.expect('setup').setup.is_default
+        assert 'there are main' in refused(c, 'NOT_FOUND', drop=qk.Drop(name='nobody'))
+        assert 'there are main' in refused(c, 'NOT_FOUND', make_default=qk.MakeDefault(name='nobody'))
+        assert 'there are main' in refused(c, 'NOT_FOUND', status=qk.StatusRequest(setup='nobody'))
+        assert 'there are main' in c.submit(setup='no\x07body', expect='rejected').text
+        assert len(d.status().setups) == 1
+
+
+@tap.test
+def gauge_files_of_clients_lie_below_the_roots(case):
+    with tempfile.TemporaryDirectory() as folder:
+        root, other, outside = (os.path.join(folder, n) for n in ('root', 'other', 'outside'))
+        for n in (root, other, outside):
+            os.mkdir(n)
+        for path in (root + '/cfg', other + '/second', outside + '/secret', root + '/x'):
+            open(path, 'w', encoding='utf-8').close()
+        os.symlink(outside + '/secret', root + '/out')
+        os.symlink(outside, root + '/way')
+        os.symlink('cfg', root + '/in')
+        with case.daemon('--gauge-roots', root + ':' + other) as d, Client(d) as c:
+            for path in (outside + '/secret', root + '/out', 'out', 'way/secret', '../outside/secret', root + '/../outside/secret', 'missing',
+                         outside + '/missing', '/etc/passwd', '.', '', '/proc/self/exe', 'cfg/'):
+                text = refused(c, 'NOT_FOUND', load=qk.Load(name='a', gauge=path))
+                assert text.startswith('gauge = %s: there is no such file below %s' % (path, root)), text
+            for i, (path, real) in enumerate([('cfg', root + '/cfg'), (root + '/cfg', root + '/cfg'), ('in', root + '/cfg'), ('second', other + '/second')]):
+                assert load_and_wait(d, c, 'a', gauge=path).gauge == real
+                drop(c, 'a')
+                wait_for(d, 'a', None)
+        with case.daemon(gauge=root + '/cfg') as d, Client(d) as c:  # the folder of --gauge
+            assert load_and_wait(d, c, 'a', gauge='x').gauge == root + '/x'
+            refused(c, 'NOT_FOUND', load=qk.Load(name='b', gauge=other + '/second'))
+        with case.daemon(gauge=FAKE) as d, Client(d) as c:  # none at all
+            assert 'has no --gauge-roots' in refused(c, 'NOT_FOUND', load=qk.Load(name='b', gauge=root + '/cfg'))
+
+
+@tap.test
+def a_dropped_setup_finishes_what_it_has_and_takes_no_more(case):
+    with case.daemon() as d, Client(d) as c, Client(d) as other:
+        load_and_wait(d, c, 'heavy')
+        pid = d.status(setup='heavy').engine.pid
+        b = field()
+        c.upload(c.submit(1, setup='heavy', max_iter=fake.HOLD), [b])
+        accepted = other.submit(1, setup='heavy')  # its data are still to come
+        d.status_when(lambda s: s.counters.running == 1)
+        assert drop(c, 'heavy').state == qk.STATE_DRAINING
+        r = c.submit(setup='heavy', expect='rejected')
+        assert r.status == STATUS['NOT_FOUND'] and 'being dropped' in r.text, r
+        refused(c, 'BUSY', load=qk.Load(name='heavy', gauge=FAKE))
+        refused(c, 'NOT_FOUND', make_default=qk.MakeDefault(name='heavy'))
+        other.upload(accepted, [b])
+        result = other.expect('result')
+        assert setups(d)['heavy'].open == 1
+        c.send(cancel=qk.Cancel(request=1))
+        assert c.expect('result').status == STATUS['CANCELLED']
+        wait_for(d, 'heavy', None)
+        assert not os.path.exists('/proc/%d' % pid)
+        assert np.array_equal(other.fetch(result), 3 * b)  # what has ended outlives the setup
+        other.ack(1)
+        check_solves(c)
+        load_and_wait(d, c, 'heavy')
+        check(c, 3, setup='heavy')
+
+
+@tap.test
+def a_drop_now_cancels(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c, Client(d) as first:
+        load_and_wait(d, c, 'heavy')
+        c.upload(c.submit(3, setup='heavy', max_iter=fake.HOLD), [field() for _ in range(3)])
+        first.upload(first.submit(1, max_iter=fake.HOLD), [field()])
+        d.status_when(lambda s: s.counters.running == 2)
+        c.send(drop=qk.Drop(name='heavy', now=True))
+        results = []
+        while len(results) < 3:
+            name, body = c.receive()
+            results += [body] if name == 'result' else []
+        assert {r.status for r in results} == {STATUS['CANCELLED']}
+        wait_for(d, 'heavy', None)
+        assert d.status().counters.running == 1  # the other setup goes on
+
+
+@tap.test
+def the_default_is_a_choice(case):
+    with case.daemon('--setup-name', 'first') as d, Client(d) as c:
+        assert 'is the default' in refused(c, 'BAD_ARGUMENT', drop=qk.Drop(name='first'))
+        load(c, 'second', make_default=True)
+        d.status_when(lambda s: s.setup.name == 'second')
+        check(c, 3)
+        check(c, 2, setup='first')
+        c.send(make_default=qk.MakeDefault(name='first'))
+        assert c.expect('setup').setup.is_default
+        check(c, 2)
+        c.send(make_default=qk.MakeDefault(name='second'))
+        c.expect('setup')
+        drop(c, 'first')
+        wait_for(d, 'first', None)
+        check(c, 3)
+        assert 'is the default' in refused(c, 'BAD_ARGUMENT', drop=qk.Drop(name='default'))
+        assert d.terminate() == 0
+
+
+@tap.test
+def the_setup_of_the_command_line_comes_back_by_its_name(case):
+    with case.daemon() as d, Client(d) as c:
+        load(c, 'second', make_default=True)
+        d.status_when(lambda s: s.setup.name == 'second')
+        drop(c, 'main')
+        wait_for(d, 'main', None)
+        assert 'by its name alone' in refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', gauge=FAKE))
+        c.send(load=qk.Load(name='main'))
+        c.expect('setup')
+        wait_for(d, 'main', qk.STATE_READY)
+        check(c, 2, setup='main')
+        check(c, 3)
+
+
+@tap.test
+def a_name_that_the_state_folder_has_for_another_setup_is_refused(case):
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            load_and_wait(d, c, 'heavy')
+            c.close()
+            kill(d)
+        with state.daemon('--setup-name', 'heavy', wait=None) as d:
+            assert d.process.wait() == 78
+            assert any('a setup that it holds' in line for line in d.lines), d.lines
+        with state.daemon() as d:
+            wait_for(d, 'heavy', qk.STATE_READY)
+
+
+@tap.test
+def kept_solutions_serve_setups_of_the_same_configuration(case):
+    with case.daemon() as d, Client(d) as c:
+        load_and_wait(d, c, 'heavy')
+        load_and_wait(d, c, 'later', gauge=FAKE + ':digest=8')
+        light, heavy, later = c.keep(), c.keep(setup='heavy'), c.keep(setup='later')
+        c.contract(light, request_b=heavy)  # two masses
+        assert c.expect('result').status == 0
+        column = [qk.Column(request=heavy, rhs=1, gamma=5)]
+        c.submit(1, source=qk.SOURCE_SEQUENTIAL, column=column, setup='main')
+        assert c.expect('result').status == 0
+        r = c.contract(light, request_b=later, expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and 'another gauge configuration (setup later)' in r.text, r
+        r = c.submit(1, source=qk.SOURCE_SEQUENTIAL, column=column, setup='later', expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and 'another gauge configuration (setup heavy)' in r.text, r
+        drop(c, 'heavy')
+        wait_for(d, 'heavy', None)
+        r = c.contract(light, request_b=heavy, expect='rejected')
+        assert r.status == STATUS['NOT_FOUND'], r
+        assert d.status().counters.kept == 24
+
+
+@tap.test
+def kept_solutions_that_are_used_outlive_their_setup(case):
+    """A request for another setup waits to use them when theirs is dropped."""
+    with case.daemon('--slots', '1') as d, Client(d) as c:
+        load_and_wait(d, c, 'heavy')
+        heavy = c.keep(setup='heavy')
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, setup='main')
+        held = c.request
+        c.submit(1, source=qk.SOURCE_SEQUENTIAL, column=[qk.Column(request=heavy, rhs=1, gamma=5)], setup='main')
+        d.status_when(lambda s: s.counters.queued == 1)
+        drop(c, 'heavy')
+        wait_for(d, 'heavy', None)
+        assert d.status().counters.kept == 12
+        c.send(cancel=qk.Cancel(request=held))
+        assert results_of(c, held + 1, 1)[0].status == 0
+        d.status_when(lambda s: s.counters.kept == 0)
+
+
+@tap.test
+def as_many_setups_as_are_allowed(case):
+    """Twelve; each has work of its own, so that none makes room for another one. The list is told in parts, too."""
+    names = ['s%d' % i for i in range(11)]
+    with case.daemon('--max-setups', '12', '--slots', '1') as d, Client(d) as c:
+        for name in names:
+            load(c, name)
+        d.status_when(lambda s: len(s.setups) == 12 and all(one.state == qk.STATE_READY for one in s.setups))
+        for name in ['main'] + names:
+            assert c.solve([field()], setup=name)[0][0].status == 0
+            c.submit(1, setup=name, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+        text = refused(c, 'BUSY', load=qk.Load(name='more', gauge=FAKE))
+        assert '12 setups of 12 (max-setups)' in text, text
+        assert [s.name for s in d.status(first_setup=10).setups] == names[9:] and not d.status(first_setup=99).setups
+        d.status_when(lambda s: s.counters.running == 12)
+
+
+@tap.test
+def over_the_limit_the_one_that_was_idle_the_longest_goes(case):
+    with case.daemon('--max-setups', '3') as d, Client(d) as c:
+        for name in 'ab':
+            load_and_wait(d, c, name)
+        check(c, 3, setup='a')  # b was idle for longer
+        load_and_wait(d, c, 'c')
+        assert set(setups(d)) == {'main', 'a', 'c'}
+        c.upload(c.submit(1, setup='a', max_iter=fake.HOLD), [field()])
+        held = c.request
+        kept = c.keep(1, setup='c')
+        text = refused(c, 'BUSY', load=qk.Load(name='d', gauge=FAKE))
+        assert '3 setups of 3 (max-setups)' in text, text
+        c.send(release=qk.Release(request=kept))
+        load_and_wait(d, c, 'd')
+        assert set(setups(d)) == {'main', 'a', 'd'}
+        for wrong in (dict(name='e', gauge=FAKE, solver='magic'), dict(name='e', gauge='builtin:\x1b')):
+            refused(c, 'BAD_ARGUMENT', load=qk.Load(**wrong))
+        assert set(setups(d)) == {'main', 'a', 'd'}  # what is wrong costs nobody a place
+        c.send(cancel=qk.Cancel(request=held))
+        c.expect('result')
+        load(c, 'bad', gauge=FAKE + ':refuse=104')
+        wait_for(d, 'bad', qk.STATE_FAILED)
+        check(c, 2)
+
+
+@tap.test
+def an_idle_setup_makes_room_in_memory(case):
+    with tempfile.TemporaryDirectory() as room, case.daemon(env={'FAKE_ROOM': room, 'FAKE_ENGINES': '2'}) as d, Client(d) as c:
+        load_and_wait(d, c, 'a')
+        load_and_wait(d, c, 'b')  # a goes
+        assert set(setups(d)) == {'main', 'b'}
+        c.upload(c.submit(1, setup='b', max_iter=fake.HOLD), [field()])
+        load(c, 'c')
+        s = wait_for(d, 'c', qk.STATE_FAILED)  # b is busy, main the default
+        assert s.status == STATUS['DEVICE_MEMORY'], s
+        assert set(setups(d)) == {'main', 'b', 'c'}
+        check_solves(c)
+        c.send(cancel=qk.Cancel(request=1))
+        c.expect('result')
+        load_and_wait(d, c, 'c')
+        assert set(setups(d)) == {'main', 'c'}
+        check(c, 3, setup='c')
+
+
+@tap.test
+def a_setup_does_not_make_room_for_itself(case):
+    with tempfile.TemporaryDirectory() as room, case.daemon(env={'FAKE_ROOM': room, 'FAKE_ENGINES': '2'}) as d, Client(d) as c:
+        load_and_wait(d, c, 'a')
+        pid = d.status(setup='a').engine.pid
+        other = subprocess.Popen(['sleep', '60'])  # another program takes the memory as soon as it is free
+        with open(os.path.join(room, str(other.pid)), 'w', encoding='utf-8'):
+            pass
+        try:
+            os.kill(pid, signal.SIGKILL)
+            s = wait_for(d, 'a', qk.STATE_FAILED)
+            assert s.status == STATUS['DEVICE_MEMORY'], s
+        finally:
+            other.kill()
+            other.wait()
+        load_and_wait(d, c, 'a')
+        check(c, 3, setup='a')
+
+
+@tap.test
+def the_loss_of_one_engine_is_not_noticed_by_another(case):
+    with case.daemon('--slots', '1') as d, Client(d) as c, Client(d) as other:
+        load_and_wait(d, c, 'heavy')
+        other.upload(other.submit(1, max_iter=fake.HOLD), [field()])
+        d.status_when(lambda s: s.counters.running == 1)
+        c.upload(c.submit(1, setup='heavy', max_iter=fake.DIE), [field()])
+        assert c.expect('result').status == STATUS['ENGINE_LOST']
+        c.ack(1)
+        assert setups(d)['main'].restarts == 0 and d.status().counters.running == 1
+        wait_for(d, 'heavy', qk.STATE_READY)
+        os.kill(d.status(setup='heavy').engine.pid, signal.SIGKILL)
+        d.log('heavy: engine lost', 3)
+        wait_for(d, 'heavy', qk.STATE_READY)
+        check(c, 3, setup='heavy')
+        other.send(cancel=qk.Cancel(request=1))
+        assert other.expect('result').status == STATUS['CANCELLED']
+        other.ack(1)
+        os.kill(d.status().engine.pid, signal.SIGKILL)  # and the default
+        check(c, 3, setup='heavy')
+        d.log(r'\bengine lost', 4)
+        wait_for(d, 'main', qk.STATE_READY)
+        check(c, 2)
+        assert d.terminate() == 0
+
+
+@tap.test
+def setups_come_back_with_their_requests_after_a_kill(case):
+    with State(case) as state:
+        b, fields = field(), [field() for _ in range(3)]
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            for name, csw in (('heavy', 1.0), ('gone', 5.0), ('bad', 0.0)):
+                load(c, name, gauge=FAKE + (':refuse=104' if name == 'bad' else ''), csw=csw)
+            wait_for(d, 'bad', qk.STATE_FAILED)
+            for name in ('heavy', 'gone'):
+                wait_for(d, name, qk.STATE_READY)
+            c.upload(c.submit(1, setup='gone'), [b])
+            c.expect('result')
+            drop(c, 'gone')
+            wait_for(d, 'gone', None)
+            c.upload(c.submit(3, setup='heavy', max_iter=fake.HOLD_ONCE), fields)
+            c.upload(c.submit(1), [b])
+            c.expect('result')
+            c.send(make_default=qk.MakeDefault(name='heavy'))
+            c.expect('setup')
+            d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 2)
+            kill(d)
+        with state.daemon('--slots', '1', '--csw', '9', env=LATER, wait=None) as d:
+            d.process.wait()
+            assert any('holds requests for another operator' in line for line in d.lines)
+        with state.daemon('--slots', '1', env=LATER) as d, Client(d, c.client_id) as c2:
+            d.status_when(lambda s: all(x.state == qk.STATE_READY for x in s.setups))
+            there = setups(d)
+            assert set(there) == {'main', 'heavy'} and there['heavy'].is_default, there
+            c2.request = c.request
+            once_more(c2, 1, 1, setup='gone')
+            assert np.array_equal(c2.fetch(c2.expect('result')), 7 * b)
+            once_more(c2, 3, 2, setup='heavy', max_iter=fake.HOLD_ONCE)
+            results = {r.rhs: r for r in results_of(c2, 2, 3)}
+            for i in range(3):
+                assert np.array_equal(c2.fetch(results[i]), 3 * fields[i])
+            once_more(c2, 1, 3)
+            (r,) = results_of(c2, 3, 1)
+            assert np.array_equal(c2.fetch(r), 2 * b)
+            for request in (1, 2, 3):
+                c2.ack(request)
+            c2.request = 3
+            check(c2, 3)
+            c2.send(goodbye=qk.Goodbye())
+            d.status_when(lambda s: s.counters.sessions == 0)
+            assert d.terminate() == 0
+        with state.daemon() as d:  # the row of the one that was dropped went with its last request
+            assert set(setups(d)) == {'main', 'heavy'}
+            assert d.terminate() == 0
+        assert state.rows('setup') == 1
+        state.is_empty()
+
+
+@tap.test
+def what_waits_for_a_setup_that_cannot_come_back_is_told(case):
+    with State(case) as state:
+        file = os.path.join(state.dir, 'cfg')
+        gauge = FAKE + ':needs=' + file
+        open(file, 'w', encoding='utf-8').close()
+        with state.daemon('--slots', '1') as d, Client(d) as c:
+            load_and_wait(d, c, 'heavy', gauge=gauge)
+            c.upload(c.submit(2, setup='heavy', max_iter=fake.HOLD), [field(), field()])
+            c.submit(1, setup='heavy')  # nothing of it has come
+            d.status_when(lambda s: s.counters.running == 1 and s.counters.queued == 1)
+            kill(d)
+        os.unlink(file)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            s = wait_for(d, 'heavy', qk.STATE_FAILED)
+            assert s.status == STATUS['IO_ERROR'] and file in s.text, s
+            once_more(c2, 2, 1, setup='heavy', max_iter=fake.HOLD)
+            for r in results_of(c2, 1, 2):
+                assert r.status == STATUS['ENGINE_LOST'] and file in r.text, r
+            once_more(c2, 1, 2, setup='heavy')
+            assert results_of(c2, 2, 1)[0].status == STATUS['ENGINE_LOST']
+            for request in (1, 2):
+                c2.ack(request)
+            c2.request = 2
+            check_solves(c2)
+            open(file, 'w', encoding='utf-8').close()
+            load_and_wait(d, c2, 'heavy', gauge=gauge)
+            check(c2, 3, setup='heavy')
+            assert d.terminate() == 0
+
+
+@tap.test
+def a_load_goes_on_after_a_kill(case):
+    """It becomes the default as was asked for; that it was so once is no reason later."""
+    with State(case) as state:
+        with state.daemon() as d, Client(d) as c:
+            go = os.path.join(state.dir, 'go')
+            os.mkfifo(go)
+            load(c, 'next', gauge=FAKE + ':wait=' + go, make_default=True)
+            d.status_when(lambda s: any(x.phase == 'read' for x in s.setups))
+            kill(d)
+        with state.daemon(wait=None) as d, Client(d) as c:
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            d.status_when(lambda s: s.setup.name == 'next')
+            wait_for(d, 'main', qk.STATE_READY)
+            c.send(make_default=qk.MakeDefault(name='main'))
+            c.expect('setup')
+            kill(d)
+        with state.daemon() as d:
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            wait_for(d, 'next', qk.STATE_READY)
+            assert setups(d)['main'].is_default
+
+
+@tap.test
+def a_drop_goes_on_after_a_kill(case):
+    with State(case) as state:
+        b = field()
+        with state.daemon() as d, Client(d) as c:
+            load_and_wait(d, c, 'heavy')
+            c.upload(c.submit(1, setup='heavy', max_iter=fake.HOLD_ONCE), [b])
+            d.status_when(lambda s: s.counters.running == 1)
+            drop(c, 'heavy')
+            kill(d)
+        with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+            once_more(c2, 1, 1, setup='heavy', max_iter=fake.HOLD_ONCE)
+            (r,) = results_of(c2, 1, 1)
+            assert r.status == 0 and np.array_equal(c2.fetch(r), 3 * b)
+            wait_for(d, 'heavy', None)
+            c2.ack(1)
+
+
+@tap.test
+def journals_of_versions_before_are_read(case):
+    drop_digest = 'ALTER TABLE rhs DROP COLUMN digest;'
+    drop_lattice = drop_digest + 'ALTER TABLE job DROP COLUMN lattice;'
+    drop_setups = drop_lattice + 'ALTER TABLE job DROP COLUMN setup; DROP TABLE setup;'
+    for version, change in ((3, drop_digest), (2, drop_lattice), (1, drop_setups)):
+        with State(case) as state:
+            with state.daemon() as d, Client(d) as c:
+                c.upload(c.submit(1, max_iter=fake.HOLD_ONCE), [field()])
+                d.status_when(lambda s: s.counters.running == 1)
+                kill(d)
+            with contextlib.closing(state.journal()) as db:
+                db.executescript(change + "UPDATE note SET value='%d' WHERE key='version'" % version)
+            with state.daemon(env=LATER) as d, Client(d, c.client_id) as c2:
+                once_more(c2, 1, 1, max_iter=fake.HOLD_ONCE)
+                assert results_of(c2, 1, 1)[0].status == 0
+                c2.ack(1)
+                load_and_wait(d, c2, 'heavy')
+
+
+@tap.test
+def random_loads_and_drops_under_traffic_lose_nothing(case):
+    """Clients solve on setups that come and go: each request is answered rightly, or told that its setup is not there."""
+    rng = np.random.default_rng(11)
+    with case.daemon('--max-setups', '3', '--slots', '2') as d, Client(d) as operator:
+        stop, wrong, solved = threading.Event(), [], [0]
+
+        def traffic(name, factor):
+            with Client(d, user=name) as c:
+                while not stop.is_set():
+                    accepted = c.submit(1, setup=name, expect=None)
+                    kind, body = c.receive()
+                    if kind == 'rejected':
+                        if body.status not in (STATUS['NOT_FOUND'], STATUS['NOT_READY']):
+                            wrong.append(body)
+                        continue
+                    b = field()
+                    c.upload(body, [b])
+                    r = c.expect('result')
+                    if r.status == 0 and np.array_equal(c.fetch(r), factor * b):
+                        solved[0] += 1
+                    elif r.status != STATUS['CANCELLED']:
+                        wrong.append(r)
+                    c.ack(c.request)
+                del accepted
+
+        threads = [threading.Thread(target=traffic, args=(n, f)) for n, f in (('main', 2), ('a', 3), ('b', 4), ('c', 5))]
+        for t in threads:
+            t.start()
+        try:
+            for _ in range(40):
+                name = 'abc'[rng.integers(3)]
+                if rng.integers(3):
+                    operator.send(load=qk.Load(name=name, gauge=FAKE, csw='abc'.index(name) + 1))
+                else:
+                    operator.send(drop=qk.Drop(name=name, now=bool(rng.integers(2))))
+                kind, body = operator.receive()
+                assert kind in ('setup', 'error'), body
+                operator.control.poll(50)
+        finally:
+            stop.set()
+            for t in threads:
+                t.join()
+        assert not wrong and solved[0] > 0, (wrong, solved)
+        d.status_when(lambda s: s.counters.requests == 0 and s.counters.running == 0)
+        assert d.status().memory_used == 0
+        check_solves(operator)
+        assert d.terminate() == 0
+
+
+# Every setup but the first waits for ever, unless there is a file that lets it go.
+LAUNCHER = """#!/bin/sh
+shift 2
+case "$*" in *engine-*-0-*) exec "$@" ;; esac
+[ ! -e "$(dirname "$0")/go" ] || exec "$@"
+echo 'launcher: Job 7 step creation temporarily disabled, retrying' >&2
+echo 'launcher: Requested nodes are busy' >&2
+exec sleep 1000
+"""
+
+
+@tap.test
+def a_setup_whose_engine_does_not_start_says_why(case):
+    with tempfile.TemporaryDirectory() as folder:
+        launcher, go = os.path.join(folder, 'launcher'), os.path.join(folder, 'go')
+        with open(launcher, 'w', encoding='utf-8') as f:
+            f.write(LAUNCHER)
+        os.chmod(launcher, 0o755)
+        with case.daemon('--ranks', '2', '--mpirun', launcher, '--start-timeout', '3') as d, Client(d) as c:
+            done = case.ctl(d, 'load', 'other', '--kappa', '0.12')
+            assert done.returncode == 75, done
+            why = 'it did not start within 3 s (start-timeout); the last lines of its output: ' \
+                'launcher: Job 7 step creation temporarily disabled, retrying / launcher: Requested nodes are busy'
+            assert 'other: %s (ENGINE_LOST)' % why in done.stderr, done
+            failed = setups(d)['other']
+            assert (failed.state, failed.status, failed.text) == (qk.STATE_FAILED, STATUS['ENGINE_LOST'], why), failed
+            assert d.status(setup='other').engine.last_error == why
+            assert why in case.ctl(d, 'status').stdout
+            assert c.submit(1, setup='other', expect='rejected').status == STATUS['NOT_FOUND']
+            check(c, 2)  # the first one serves on
+            with open(go, 'w', encoding='utf-8'):
+                pass
+            done = case.ctl(d, 'load', 'other', '--kappa', '0.12')
+            assert done.returncode == 0, done
+            check(c, 2, setup='other')
+            assert d.terminate() == 0
+
+
+if __name__ == '__main__':
+    tap.run(Setups(*sys.argv[1:3]))

@@ -1,0 +1,56 @@
+"""What the tests of quark-engine share: a lattice, the numpy oracle of it, and engines that have loaded it."""
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+
+import ref_dirac as ref
+from engine_driver import Engine, qk
+
+DIMS = (4, 4, 8, 8)  # may be cut in four
+GAUGE = 'builtin:weak:4x4x8x8:7'
+MASS, CSW, BOUNDARY = 0.1, 1.2, (1, 1, 1, -1)
+OK, BAD_GEOMETRY, BAD_ARGUMENT, NOT_READY, BAD_PROTOCOL = 0, 101, 100, 114, 112
+NOT_CONVERGED, NAN_INPUT, CANCELLED = 200, 202, 203
+DEVICE_MEMORY, DEVICE_ERROR = 300, 301
+
+E2 = np.array([[0, 1], [-1, 0]])
+# T of basis.h: a spinor psi in the basis is T psi in DeGrand-Rossi
+BASES = {qk.BASIS_UKQCD: np.block([[-E2, -E2], [-E2, E2]]) / np.sqrt(2),
+         qk.BASIS_DIRAC_PAULI: np.block([[E2, -E2], [E2, E2]]) / np.sqrt(2),
+         qk.BASIS_OPENQCD: np.block([[0 * E2, -E2], [E2, 0 * E2]])}
+
+
+class Case:
+    def __init__(self, engine, quark_gauge, ranks):
+        self.binary, self.ranks = engine, int(ranks)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'weak.lime')
+            subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
+            self.links, _ = ref.load_any(path)
+        self.op = ref.WilsonClover(self.links, MASS, CSW, BOUNDARY)
+        self.shape = self.op.shape
+
+    def start(self, **more):
+        return Engine(self.binary, self.ranks, **more)
+
+    def loaded(self, env=None, last_env=None, **load):
+        engine = self.start(env=env, last_env=last_env)
+        try:
+            engine.load(GAUGE, **{**dict(mass=MASS, csw=CSW, boundary=BOUNDARY), **load})
+            engine.facts = engine.ready()
+        except BaseException:
+            engine.__exit__()
+            raise
+        return engine
+
+    def endless(self, **load):
+        """Loaded so that no solve ends: GCR stagnates where M is as indefinite as here."""
+        return self.loaded(mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE', **load)
+
+    def random(self, seed):
+        return np.random.default_rng(seed).normal(size=self.shape + (2,)) @ np.array([1, 1j])
+
+    def residual(self, x, b):
+        return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)

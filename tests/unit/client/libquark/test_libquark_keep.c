@@ -1,0 +1,216 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/client/libquark/libquark_kit.h"
+
+/* ---- kept solutions and contractions ---- */
+
+static uint64_t submit_kept(quark_connection_t *conn, uint32_t nrhs) {
+  quark_params_t p;
+  quark_params_init(&p);
+  p.nrhs = nrhs;
+  p.source = QUARK_WALL;
+  p.keep = true;
+  p.keep_ms = 5000;
+  return lq_submit_generated(conn, &p);
+}
+
+/* Both contractions of the tests below. */
+static const quark_channel_t CHANNELS[2] = {{QUARK_MESON, 15, 7}, {QUARK_NUCLEON, 0, 0}};
+static const int32_t MOMENTA[3][3] = {{0, 0, 0}, {1, -2, 0}, {0, 0, 3}};
+
+static quark_contraction_t contraction_of(uint64_t a) {
+  quark_contraction_t c;
+  quark_contraction_init(&c);
+  c.request_a = a;
+  c.nchannel = 2;
+  c.channel = CHANNELS;
+  return c;
+}
+
+Test(libquark, every_field_of_a_submit_is_sent) {
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_column_t column[2] = {
+      {.t = 3, .px = 1, .py = -2, .pz = 3, .request = 9, .rhs = 4, .gamma = 8},
+      {.t = -1, .request = 9}};
+  quark_params_t p;
+  uint64_t request;
+  quark_params_init(&p);
+  p.nrhs = 2;
+  p.source = QUARK_SEQUENTIAL;
+  p.column = column;
+  p.keep = true;
+  p.keep_ms = 1234;
+  p.priority = 7;
+  p.smear = (quark_smearing_t){.alpha = 0.25,
+                               .steps = 7,
+                               .links = QUARK_HYP,
+                               .link_param = {0.75, 0.6, 0.3},
+                               .link_steps = 3,
+                               .link_all = true};
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  const Quark__Submit *s = lq_fake.last->submit;
+  cr_expect_eq(s->sink, QUARK__SINK__SINK_KEEP);
+  cr_expect_eq(s->keep_ms, 1234);
+  cr_expect_eq(s->priority, 7);
+  cr_assert_not_null(s->smear);
+  cr_expect_eq(s->smear->alpha, 0.25);
+  cr_expect_eq(s->smear->steps, 7);
+  cr_expect_eq(s->smear->links, QUARK__LINK_SMEAR__LINK_SMEAR_HYP);
+  cr_assert_eq(s->smear->n_link_param, 3);
+  cr_expect_eq(s->smear->link_param[2], 0.3);
+  cr_expect_eq(s->smear->link_steps, 3);
+  cr_expect_not(s->smear->link_spatial);
+  const Quark__Column *c = s->column[0];
+  cr_expect(c->t == 3 && c->px == 1 && c->py == -2 && c->pz == 3);
+  cr_expect(c->request == 9 && c->rhs == 4 && c->gamma == 8);
+  cr_expect(s->column[1]->t == -1 && !s->column[1]->has_gamma);
+  p = (quark_params_t){.nrhs = 1, .dtype = QUARK_F64, .tol = 0.5, .max_iter = 1};
+  p.source = QUARK_Z4;
+  p.column = &(quark_column_t){.t = 1, .t_every = 4, .seed = 77, .spin = -1, .colour = -1};
+  cr_assert_eq(quark_submit(conn, &p, &request, NULL, NULL), QUARK_OK);
+  cr_expect(lq_fake.last->submit->column[0]->t_every == 4 &&
+            lq_fake.last->submit->column[0]->seed == 77);
+  cr_expect_null(lq_fake.last->submit->smear, "no steps: no smearing");
+  cr_expect_eq(lq_fake.last->submit->sink, QUARK__SINK__SINK_DOWNLOAD);
+  quark_close(conn);
+}
+
+Test(libquark, every_field_of_a_contraction_is_sent) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_contraction_t c = contraction_of(3);
+  uint64_t request, bytes;
+  cr_assert_eq(quark_contract(conn, &c, &request, NULL, NULL), QUARK_OK);
+  const Quark__Contraction *m = lq_fake.last->contract->contraction;
+  cr_expect(m->request_a == 3 && !m->has_request_b && m->n_momentum == 0 && !m->sink);
+  cr_assert_eq(m->n_channel, 2);
+  cr_expect(m->channel[0]->sink == 15 && m->channel[0]->source == 7);
+  cr_expect_eq(m->channel[1]->kind, QUARK__CHANNEL_KIND__CHANNEL_NUCLEON);
+  c.first_a = 12;
+  c.request_b = 5;
+  c.first_b = 24;
+  c.nmomentum = 3;
+  c.momentum = MOMENTA;
+  c.origin[3] = 9;
+  c.sink = (quark_smearing_t){
+      .alpha = 4, .steps = 2, .links = QUARK_STOUT, .link_param = {0.1}, .link_steps = 1};
+  c.deadline_ms = 777;
+  c.priority = 2;
+  cr_assert_eq(quark_contract(conn, &c, &request, &bytes, NULL), QUARK_OK);
+  cr_expect_eq(bytes, (uint64_t)LQ_FIELD);
+  cr_expect(lq_fake.last->contract->deadline_ms == 777 && lq_fake.last->contract->priority == 2);
+  m = lq_fake.last->contract->contraction;
+  cr_expect(m->first_a == 12 && m->request_b == 5 && m->first_b == 24);
+  cr_assert_eq(m->n_momentum, 9);
+  cr_expect_arr_eq(m->momentum, MOMENTA, sizeof MOMENTA);
+  cr_expect(m->n_origin == 4 && m->origin[3] == 9);
+  cr_expect(m->sink->n_link_param == 1 && m->sink->link_param[0] == 0.1 && m->sink->link_spatial);
+  quark_close(conn);
+}
+
+Test(libquark, a_contraction_is_awaited_and_downloaded_like_a_solution) {
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_contraction_t c = contraction_of(submit_kept(conn, 1));
+  uint64_t request, bytes;
+  cr_assert_eq(quark_contract(conn, &c, &request, &bytes, NULL), QUARK_OK);
+  cr_expect_eq(lq_fake.contracts, 1);
+  quark_result_t result;
+  uint8_t *x = malloc(bytes);
+  memset(x, 1, bytes);
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(result.bytes, bytes);
+  cr_expect_eq(quark_wait(conn, request, 1, 0, &result, NULL), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(quark_upload(conn, request, x, 1, NULL), QUARK_OK, "it has ended: nothing is sent");
+  cr_assert_eq(quark_download(conn, request, 0, x, bytes, NULL), QUARK_OK);
+  cr_expect(x[0] == 0 && x[bytes - 1] == 0, "the lq_fake's correlators are zero");
+  cr_expect_eq(quark_release(conn, request, NULL), QUARK_OK);
+  free(x);
+  quark_close(conn);
+}
+
+Test(libquark, forgetting_a_request_returns_when_the_daemon_has_heard) {
+  lq_fake.script.hold = 1;
+  quark_connection_t *conn = lq_connect(NULL);
+  const uint64_t held = submit_kept(conn, 2);
+  cr_assert_eq(quark_forget(conn, held, NULL), QUARK_OK);
+  cr_expect_eq(lq_fake.releases, 1);
+  cr_expect_eq(quark_release(conn, held, NULL), QUARK_NOT_FOUND);
+  cr_assert_eq(quark_forget(conn, held, NULL), QUARK_OK, "what is not there is no error");
+  cr_expect_eq(lq_fake.releases, 2);
+  quark_close(conn);
+}
+
+Test(libquark, releasing_a_kept_request_tells_the_daemon) {
+  lq_fake.script.hold = 1;
+  quark_connection_t *conn = lq_connect(NULL);
+  const uint64_t held = submit_kept(conn, 2);
+  cr_assert_eq(quark_release(conn, held, NULL), QUARK_OK);
+  cr_expect_eq(quark_release(conn, held, NULL), QUARK_NOT_FOUND);
+  lq_fake.script.hold = 0;
+  const uint64_t solved = submit_kept(conn, 1); /* answered in order, so the release was read */
+  cr_expect_eq(lq_fake.releases, 1);
+  quark_result_t result;
+  cr_assert_eq(quark_wait(conn, solved, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(quark_ack(conn, solved, QUARK_ALL, NULL), QUARK_OK);
+  cr_expect_eq(quark_release(conn, solved, NULL), QUARK_OK);
+  const uint64_t plain = lq_submit_points(conn, 1);
+  cr_expect_eq(lq_fake.releases, 2);
+  cr_assert_eq(quark_wait(conn, plain, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(quark_release(conn, plain, NULL), QUARK_OK);
+  lq_submit_points(conn, 1);
+  cr_expect_eq(lq_fake.releases, 2, "what is not kept is acknowledged");
+  quark_close(conn);
+}
+
+Test(libquark, a_contraction_survives_a_broken_connection) {
+  lq_fake.script.drop_download = 2;
+  quark_connection_t *conn = lq_connect(NULL);
+  const quark_contraction_t c = contraction_of(1);
+  uint64_t request, bytes;
+  cr_assert_eq(quark_contract(conn, &c, &request, &bytes, NULL), QUARK_OK);
+  quark_result_t result;
+  uint8_t *x = malloc(bytes);
+  cr_assert_eq(quark_wait(conn, request, 0, -1, &result, NULL), QUARK_OK);
+  cr_expect_eq(quark_download(conn, request, 0, x, bytes, NULL), QUARK_OK);
+  cr_expect_geq(lq_fake.hellos, 2);
+  cr_expect_geq(lq_fake.contracts, 2, "the same message again, so that RESULT is told again");
+  free(x);
+  quark_close(conn);
+}
+
+Test(libquark, wrong_contractions_are_refused_here) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_error_t err;
+  uint64_t request;
+  quark_contraction_t c = contraction_of(1);
+  c.nchannel = 0;
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  c.nchannel = 513;
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_TOO_LARGE);
+  c = contraction_of(1);
+  c.channel = NULL;
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  c = contraction_of(1);
+  c.nmomentum = 1;
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  c.nmomentum = 129;
+  c.momentum = MOMENTA;
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_TOO_LARGE);
+  quark_params_t p;
+  quark_params_init(&p);
+  p.keep = p.discard = true;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  quark_params_init(&p);
+  p.source = QUARK_FILE;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  p.source_file.path = p.sink_file.path = "/data/b";
+  p.keep = true;
+  cr_expect_eq(quark_submit(conn, &p, &request, NULL, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(lq_fake.contracts + lq_fake.submits, 0);
+  lq_fake.script.reject = QUARK_NOT_FOUND;
+  c = contraction_of(99);
+  cr_expect_eq(quark_contract(conn, &c, &request, NULL, &err), QUARK_NOT_FOUND);
+  cr_expect_str_eq(err.text, "as the test wants");
+  quark_close(conn);
+}
