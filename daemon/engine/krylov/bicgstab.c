@@ -14,7 +14,7 @@
 #include "daemon/engine/krylov/solver_impl.h"
 
 /* Scalars; from RING on pairs (rho, |r|^2), one per iteration of a step and the one before it. */
-enum { R0V, SS, TS, TT, SCRATCH, RING };
+enum { R0V = QK_SOLVER_OWN, SS, TS, TT, SCRATCH, RING };
 
 typedef struct bicgstab {
   qk_field_t *r0, *p, *v, *t;
@@ -36,7 +36,7 @@ static qk_status_t bicgstab_create(qk_solver_t *s) {
     qk_status_t status = qk_solver_field(s, field[i]);
     if (status) return status;
   }
-  return qk_solver_scalars(s, RING + 2 * (s->check + 1));
+  return qk_scalars_init(&s->scalars, s->dev, RING + 2 * (s->check + 1), s->nslot);
 }
 
 static void bicgstab_destroy(qk_solver_t *s) {
@@ -60,43 +60,47 @@ static qk_status_t bicgstab_start(qk_solver_t *s, const uint8_t *mask) {
   if (status) return status;
   status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {m->v->v}, .mask = on});
   if (status) return status;
-  status =
-      qk_solver_blas(s, QK_BLAS_NORM2,
-                     &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = qk_scalar(s, SCRATCH)});
-  if (!status) status = qk_solver_sum(s, qk_scalar(s, SCRATCH), 1);
-  if (!status) status = qk_solver_fetch(s);
+  status = qk_solver_blas(
+      s, QK_BLAS_NORM2,
+      &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = qk_scalars_at(&s->scalars, SCRATCH)});
+  if (!status) status = qk_scalars_sum(&s->scalars, SCRATCH, 1);
+  if (!status) status = qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
   if (status) return status;
   for (int i = 0; i < s->nslot; i++) {
     if (!mask[i]) continue;
     /* no earlier rho, alpha or omega: beta comes out as zero */
     const int cleared[] = {R0V, TS, TT, ring(s, -1)};
     for (int k = 0; k < 4; k++)
-      qk_scalar_host(s, cleared[k], i)[0] = qk_scalar_host(s, cleared[k], i)[1] = 0;
-    qk_scalar_host(s, ring(s, 0), i)[0] = qk_scalar_host(s, SCRATCH, i)[0];
-    qk_scalar_host(s, ring(s, 0), i)[1] = 0;
+      qk_scalars_host(&s->scalars, cleared[k], i)[0] =
+          qk_scalars_host(&s->scalars, cleared[k], i)[1] = 0;
+    qk_scalars_host(&s->scalars, ring(s, 0), i)[0] = qk_scalars_host(&s->scalars, SCRATCH, i)[0];
+    qk_scalars_host(&s->scalars, ring(s, 0), i)[1] = 0;
   }
-  return qk_solver_store(s);
+  return qk_scalars_store(&s->scalars, 0, s->scalars.n);
 }
 
 static qk_status_t bicgstab_replaced(qk_solver_t *s, const uint8_t *mask) {
   const bicgstab_t *m = s->method_state;
   qk_status_t status = qk_solver_blas(
-      s, QK_BLAS_CDOT, &(qk_blas_args_t){.f = {m->r0->v, s->r->v}, .red = qk_scalar(s, SCRATCH)});
-  if (!status) status = qk_solver_sum(s, qk_scalar(s, SCRATCH), 1);
-  if (!status) status = qk_solver_fetch(s);
+      s, QK_BLAS_CDOT,
+      &(qk_blas_args_t){.f = {m->r0->v, s->r->v}, .red = qk_scalars_at(&s->scalars, SCRATCH)});
+  if (!status) status = qk_scalars_sum(&s->scalars, SCRATCH, 1);
+  if (!status) status = qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
   if (status) return status;
   for (int i = 0; i < s->nslot; i++)
     for (int k = 0; mask[i] && k < 2; k++)
-      qk_scalar_host(s, ring(s, 0), i)[k] = qk_scalar_host(s, SCRATCH, i)[k];
-  return qk_solver_store(s);
+      qk_scalars_host(&s->scalars, ring(s, 0), i)[k] = qk_scalars_host(&s->scalars, SCRATCH, i)[k];
+  return qk_scalars_store(&s->scalars, 0, s->scalars.n);
 }
 
 static qk_status_t bicgstab_iteration(qk_solver_t *s) {
   bicgstab_t *m = s->method_state;
   const uint8_t *on = qk_solver_running_mask(s);
-  double *rho = qk_scalar(s, ring(s, 0)), *rho_before = qk_scalar(s, ring(s, -1)),
-         *rho_next = qk_scalar(s, ring(s, 1));
-  double *r0v = qk_scalar(s, R0V), *ts = qk_scalar(s, TS), *tt = qk_scalar(s, TT);
+  double *rho = qk_scalars_at(&s->scalars, ring(s, 0)),
+         *rho_before = qk_scalars_at(&s->scalars, ring(s, -1)),
+         *rho_next = qk_scalars_at(&s->scalars, ring(s, 1));
+  double *r0v = qk_scalars_at(&s->scalars, R0V), *ts = qk_scalars_at(&s->scalars, TS),
+         *tt = qk_scalars_at(&s->scalars, TT);
   qk_status_t status = qk_solver_blas(s, QK_BLAS_BICGSTAB_P,
                                       &(qk_blas_args_t){.f = {m->p->v, s->r->v, m->v->v},
                                                         .c = {rho, rho_before, r0v, ts, tt},
@@ -105,24 +109,25 @@ static qk_status_t bicgstab_iteration(qk_solver_t *s) {
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_CDOT,
                             &(qk_blas_args_t){.f = {m->r0->v, m->v->v}, .mask = on, .red = r0v});
-  if (!status) status = qk_solver_sum(s, r0v, 1);
+  if (!status) status = qk_scalars_sum(&s->scalars, R0V, 1);
   if (!status)
-    status = qk_solver_blas(
-        s, QK_BLAS_BICGSTAB_S,
-        &(qk_blas_args_t){
-            .f = {s->r->v, m->v->v}, .c = {rho, r0v}, .mask = on, .red = qk_scalar(s, SS)});
+    status = qk_solver_blas(s, QK_BLAS_BICGSTAB_S,
+                            &(qk_blas_args_t){.f = {s->r->v, m->v->v},
+                                              .c = {rho, r0v},
+                                              .mask = on,
+                                              .red = qk_scalars_at(&s->scalars, SS)});
   if (!status) status = qk_solver_mhat(s, m->t, s->r, false);
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_CDOT_NORM2,
                             &(qk_blas_args_t){.f = {m->t->v, s->r->v}, .mask = on, .red = ts});
-  if (!status) status = qk_solver_sum(s, ts, 2);
+  if (!status) status = qk_scalars_sum(&s->scalars, TS, 2);
   if (!status)
     status = qk_solver_blas(s, QK_BLAS_BICGSTAB_XR,
                             &(qk_blas_args_t){.f = {s->xi->v, s->r->v, m->p->v, m->t->v, m->r0->v},
                                               .c = {rho, r0v, ts, tt},
                                               .mask = on,
                                               .red = rho_next});
-  if (!status) status = qk_solver_sum(s, rho_next, 2);
+  if (!status) status = qk_scalars_sum(&s->scalars, ring(s, 1), 2);
   m->last = (m->last + 1) % (s->check + 1);
   return status;
 }
@@ -139,10 +144,11 @@ static qk_status_t bicgstab_iterate(qk_solver_t *s) {
   if (status) return status;
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)
-      s->trace[i * s->nslot + slot] = qk_scalar_host(s, ring(s, i + 1 - s->check) + 1, slot)[0];
-    s->broken[slot] = vanishes(qk_scalar_host(s, ring(s, 0), slot)) ||
-                      vanishes(qk_scalar_host(s, R0V, slot)) ||
-                      vanishes(qk_scalar_host(s, TT, slot));
+      s->trace[i * s->nslot + slot] =
+          qk_scalars_host(&s->scalars, ring(s, i + 1 - s->check) + 1, slot)[0];
+    s->broken[slot] = vanishes(qk_scalars_host(&s->scalars, ring(s, 0), slot)) ||
+                      vanishes(qk_scalars_host(&s->scalars, R0V, slot)) ||
+                      vanishes(qk_scalars_host(&s->scalars, TT, slot));
   }
   return QK_OK;
 }

@@ -33,7 +33,7 @@ typedef struct gcr {
 /* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each entry; the y of a run;
  * |r|^2 of the iterations of a step. */
 static int scalar_dots(const gcr_t *m, int entry) {
-  return entry * (m->keep + 1);
+  return QK_SOLVER_OWN + entry * (m->keep + 1);
 }
 static int scalar_norm(const gcr_t *m, int entry) {
   return scalar_dots(m, m->keep) + entry;
@@ -73,7 +73,7 @@ static qk_status_t gcr_create(qk_solver_t *s) {
   if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &valid_host);
   m->valid_host = valid_host;
   if (status) return status;
-  return qk_solver_scalars(s, scalar_trace(m, s->check));
+  return qk_scalars_init(&s->scalars, s->dev, scalar_trace(m, s->check), s->nslot);
 }
 
 static void gcr_destroy(qk_solver_t *s) {
@@ -105,7 +105,7 @@ static qk_status_t gcr_clear(qk_solver_t *s, const uint8_t *mask) {
 /* ---- the end of a run ------------------------------------------------------------------------------------ */
 
 static double complex scalar(const qk_solver_t *s, int k, int slot) {
-  const double *v = qk_scalar_host(s, k, slot);
+  const double *v = qk_scalars_host(&s->scalars, k, slot);
   return v[0] + I * v[1];
 }
 
@@ -134,7 +134,7 @@ static void weigh(qk_solver_t *s, int slot, int n) {
     }
   }
   for (int k = 0; k < run; k++) {
-    double *to = qk_scalar_host(s, scalar_y(m, n - run + k), slot);
+    double *to = qk_scalars_host(&s->scalars, scalar_y(m, n - run + k), slot);
     to[0] = creal(y[k]);
     to[1] = cimag(y[k]);
   }
@@ -146,7 +146,7 @@ static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid,
   const gcr_t *m = s->method_state;
   qk_multi_args_t add = {.n = n,
                          .y = s->xi->v,
-                         .c = qk_scalar(s, scalar_y(m, 0)),
+                         .c = qk_scalars_at(&s->scalars, scalar_y(m, 0)),
                          .mask = valid,
                          .fresh = fresh,
                          .sign = 1};
@@ -160,7 +160,8 @@ static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid,
   for (int k = 0; k < n && !status; k++) {
     const uint8_t *on = valid + (size_t)k * s->nslot;
     qk_blas_args_t widen = {.f = {t->v, add.f[k]}, .mask = on};
-    qk_blas_args_t axpy = {.f = {s->xi->v, t->v}, .c = {qk_scalar(s, scalar_y(m, k))}, .mask = on};
+    qk_blas_args_t axpy = {
+        .f = {s->xi->v, t->v}, .c = {qk_scalars_at(&s->scalars, scalar_y(m, k))}, .mask = on};
     status = qk_solver_blas(s, QK_BLAS_COPY, &widen);
     if (!status) status = qk_solver_blas(s, QK_BLAS_AXPY, &axpy);
   }
@@ -186,7 +187,7 @@ static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
     none = none || m->none[i];
   }
   if (n == 0 && !none) return QK_OK;
-  qk_status_t status = qk_solver_fetch(s);
+  qk_status_t status = qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
   if (status) return status;
   const size_t at = valid_rows(s, s->check), rows = (size_t)n * s->nslot;
   list_gathered(s, mask, n, m->valid_host + at);
@@ -198,7 +199,7 @@ static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
   }
   status = s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, rows + s->nslot,
                              QK_COPY_TO_DEVICE, 0);
-  if (!status) status = qk_solver_store(s);
+  if (!status) status = qk_scalars_store(&s->scalars, 0, s->scalars.n);
   return status ? status : add_directions(s, n, m->valid + at, m->valid + at + rows);
 }
 
@@ -245,17 +246,19 @@ static qk_status_t apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
 /* The new direction against n older ones, and r. */
 static qk_status_t advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
   const gcr_t *m = s->method_state;
-  qk_multi_args_t dots = {
-      .n = n + 2, .y = m->w[entry]->v, .mask = valid, .red = qk_scalar(s, scalar_dots(m, entry))};
+  qk_multi_args_t dots = {.n = n + 2,
+                          .y = m->w[entry]->v,
+                          .mask = valid,
+                          .red = qk_scalars_at(&s->scalars, scalar_dots(m, entry))};
   qk_gcr_args_t step = {.n = n, .r = s->r->v, .dots = dots.red, .mask = qk_solver_running_mask(s)};
   for (int k = 0; k <= n; k++) {
     int e = k < n ? entry_of(m, n - k) : entry;
     dots.f[k] = step.w[k] = m->w[e]->v;
-    step.norm2[k] = qk_scalar(s, scalar_norm(m, e));
+    step.norm2[k] = qk_scalars_at(&s->scalars, scalar_norm(m, e));
   }
   dots.f[n + 1] = s->r->v;
   qk_status_t status = s->dev->ops->multi_dot(s->dev->ctx, &dots);
-  if (!status) status = qk_solver_sum(s, dots.red, n + 2);
+  if (!status) status = qk_scalars_sum(&s->scalars, scalar_dots(m, entry), n + 2);
   return status ? status : s->dev->ops->gcr_step(s->dev->ctx, &step);
 }
 
@@ -264,7 +267,7 @@ static qk_status_t gcr_iteration(qk_solver_t *s, int i) {
   const uint8_t *on = qk_solver_running_mask(s);
   const qk_precond_t *precond = &s->params.precond;
   const int entry = m->head;
-  double *rr = qk_scalar(s, scalar_trace(m, i));
+  double *rr = qk_scalars_at(&s->scalars, scalar_trace(m, i));
   uint8_t *valid;
   int n = 0;
   for (int k = 0; k < s->nslot; k++)
@@ -282,7 +285,7 @@ static qk_status_t gcr_iteration(qk_solver_t *s, int i) {
   if (!status)
     status =
         qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = rr});
-  if (!status) status = qk_solver_sum(s, rr, 1);
+  if (!status) status = qk_scalars_sum(&s->scalars, scalar_trace(m, i), 1);
   m->older[entry] = n;
   m->head = (entry + 1) % m->keep;
   for (int k = 0; k < s->nslot; k++)
@@ -302,7 +305,7 @@ static qk_status_t gcr_iterate(qk_solver_t *s) {
   const int last = entry_of(m, 1);
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)
-      s->trace[i * s->nslot + slot] = qk_scalar_host(s, scalar_trace(m, i), slot)[0];
+      s->trace[i * s->nslot + slot] = qk_scalars_host(&s->scalars, scalar_trace(m, i), slot)[0];
     double ww = creal(scalar(s, scalar_norm(m, last), slot));
     double complex rw = scalar(s, scalar_dots(m, last) + m->older[last] + 1, slot);
     s->broken[slot] = !isfinite(ww) || ww == 0 || !isfinite(cabs(rw)) || rw == 0;

@@ -22,38 +22,8 @@ enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
 
 /* ---- scalars, masks --------------------------------------------------------------------------------- */
 
-static size_t scalar_bytes(const qk_solver_t *s, int n) {
-  return (size_t)n * s->nslot * 2 * sizeof(double);
-}
-
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
   return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
-}
-
-static qk_status_t move_scalars(qk_solver_t *s, double *at, int n, qk_copy_t kind) {
-  double *host = s->scalar_host + (at - s->scalar);
-  bool out = kind == QK_COPY_TO_HOST;
-  qk_status_t status =
-      s->dev->ops->copy(s->dev->ctx, out ? host : at, out ? at : host, scalar_bytes(s, n), kind, 0);
-  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
-}
-
-qk_status_t qk_solver_scalars(qk_solver_t *s, int n) {
-  void *device = NULL, *host = NULL;
-  size_t bytes = scalar_bytes(s, QK_SOLVER_OWN + n);
-  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, bytes, &device);
-  if (status) return status;
-  s->scalar = device;
-  status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &host);
-  if (status) return status;
-  s->scalar_host = host;
-  s->nscalar = n;
-  memset(host, 0, bytes);
-  return move_scalars(s, s->scalar, QK_SOLVER_OWN + n, QK_COPY_TO_DEVICE);
-}
-
-qk_status_t qk_solver_fetch(qk_solver_t *s) {
-  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_HOST);
 }
 
 void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
@@ -62,42 +32,29 @@ void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
 
 qk_status_t qk_solver_await(qk_solver_t *s) {
   qk_status_t status = s->beside.begin ? s->beside.begin(s->beside.self) : QK_OK;
-  return status ? status : qk_solver_fetch(s);
-}
-
-qk_status_t qk_solver_store(qk_solver_t *s) {
-  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_DEVICE);
-}
-
-qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n) {
-  qk_comm_t *comm = s->dev->geom->comm;
-  if (qk_comm_size(comm) == 1) return QK_OK;
-  qk_status_t status = move_scalars(s, red, n, QK_COPY_TO_HOST);
-  if (!status) status = qk_comm_sum(comm, s->scalar_host + (red - s->scalar), 2 * n * s->nslot);
-  return status ? status : move_scalars(s, red, n, QK_COPY_TO_DEVICE);
+  return status ? status : qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
 }
 
 qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2) {
-  qk_status_t status = move_scalars(s, s->scalar, 1, QK_COPY_TO_HOST);
-  if (!status && qk_comm_size(s->dev->geom->comm) > 1)
-    status = qk_comm_sum(s->dev->geom->comm, s->scalar_host, 2 * s->nslot);
-  if (status) return status;
-  for (int i = 0; i < s->nslot; i++) norm2[i] = s->scalar_host[2 * i];
-  return QK_OK;
+  qk_status_t status = qk_scalars_total(&s->scalars, QK_SOLVER_NORM, 1);
+  for (int i = 0; i < s->nslot && !status; i++)
+    norm2[i] = qk_scalars_host(&s->scalars, QK_SOLVER_NORM, i)[0];
+  return status;
 }
 
 qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
-  qk_status_t status =
-      qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {v}, .red = s->scalar});
+  qk_status_t status = qk_solver_blas(
+      s, QK_BLAS_NORM2,
+      &(qk_blas_args_t){.f = {v}, .red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM)});
   return status ? status : qk_solver_norms(s, norm2);
 }
 
 qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device) {
-  const size_t at = ((size_t)s->nslot + (size_t)i) * 2;
-  s->scalar_host[at] = value;
-  s->scalar_host[at + 1] = 0;
-  *device = s->scalar + at;
-  return move_scalars(s, s->scalar + (size_t)s->nslot * 2, 1, QK_COPY_TO_DEVICE);
+  double *factor = qk_scalars_host(&s->scalars, QK_SOLVER_FACTOR, i);
+  factor[0] = value;
+  factor[1] = 0;
+  *device = qk_scalars_at(&s->scalars, QK_SOLVER_FACTOR) + 2 * i;
+  return qk_scalars_store(&s->scalars, QK_SOLVER_FACTOR, 1);
 }
 
 static qk_status_t upload(qk_solver_t *s, int at) {
@@ -204,8 +161,7 @@ void qk_solver_destroy(qk_solver_t *s) {
   if (!s) return;
   const qk_ops_t *ops = s->dev->ops;
   if (s->method) s->method->destroy(s);
-  if (s->scalar_host) ops->free_host(s->dev->ctx, s->scalar_host);
-  if (s->scalar) ops->free(s->dev->ctx, s->scalar);
+  qk_scalars_fini(&s->scalars);
   qk_field_destroy(s->xi);
   qk_field_destroy(s->r);
   qk_system_destroy(s);

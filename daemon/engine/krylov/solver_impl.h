@@ -9,20 +9,20 @@
  * Independence of slots: whatever a method or solver.c does to a slot depends on that slot's numbers and
  * on the number of its own iterations alone; block-wide passes over other slots leave their bits alone.
  *
- * Scalars are complex doubles [nslot][2] on the device, with a mirror on the host that fetch and store
- * move as a whole. Masks are bytes [nslot].
+ * Scalars: lattice/scalars.h; those of a method begin at QK_SOLVER_OWN. Masks are bytes [nslot].
  */
 #ifndef QK_ENGINE_SOLVER_IMPL_H
 #define QK_ENGINE_SOLVER_IMPL_H
 
 #include "daemon/engine/krylov/solver.h"
+#include "daemon/engine/lattice/scalars.h"
 
 typedef struct qk_method {
   const char *name;
   int check;                      /* default iterations per step */
   int applications_per_iteration; /* of Mhat or its adjoint */
   bool wide_solution;             /* xi is single where the inner precision is half */
-  /* Reserves s->method_state, fields, scalars (qk_solver_scalars). */
+  /* Reserves s->method_state, fields, s->scalars. */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
   /* Slots of the mask begin anew from r (xi = 0): search directions are forgotten. */
@@ -81,9 +81,8 @@ struct qk_solver {
   qk_system_t system[QK_MAX_RHS];
   qk_field_t *r, *xi; /* even, inner precision; xi: see wide_solution */
 
-  int nscalar;                  /* of the method; solver.c has QK_SOLVER_OWN more before them */
-  double *scalar, *scalar_host; /* device, pinned host */
-  uint8_t *mask, *mask_host;    /* running slots, then a mask for one use */
+  qk_scalars_t scalars;
+  uint8_t *mask, *mask_host; /* running slots, then a mask for one use */
 
   qk_status_t failed; /* in cancel, which has no status to return: the next call does */
 
@@ -93,7 +92,8 @@ struct qk_solver {
   qk_slot_work_t w[QK_MAX_RHS];
 };
 
-enum { QK_SOLVER_OWN = 2 }; /* a norm, a factor */
+/* Scalars of solver.c: norms, factors; as many of the method follow. */
+enum { QK_SOLVER_NORM, QK_SOLVER_FACTOR, QK_SOLVER_OWN };
 
 /* qk_solver_create; without `system` there are no fields in double, for relaxation. */
 qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
@@ -106,23 +106,8 @@ static inline qk_status_t qk_solver_gather(qk_solver_t *s, const uint8_t *mask) 
 /* A field of even sites in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
 
-/* n scalars on the device, zero. Called once by create. */
-qk_status_t qk_solver_scalars(qk_solver_t *s, int n);
-static inline double *qk_scalar(const qk_solver_t *s, int k) {
-  return s->scalar + (size_t)(QK_SOLVER_OWN + k) * s->nslot * 2;
-}
-/* Element of the mirror: [0] real, [1] imaginary part. */
-static inline double *qk_scalar_host(const qk_solver_t *s, int k, int slot) {
-  return s->scalar_host + ((size_t)(QK_SOLVER_OWN + k) * s->nslot + slot) * 2;
-}
-/* The whole block to the mirror (waits), and back. */
-qk_status_t qk_solver_fetch(qk_solver_t *s);
-qk_status_t qk_solver_store(qk_solver_t *s);
-/* The same as fetch at the end of iterations, with what runs beside them begun first. */
+/* All scalars to the mirror at the end of iterations, with what runs beside them begun first. */
 qk_status_t qk_solver_await(qk_solver_t *s);
-
-/* Sums n scalars at `red` over the ranks. */
-qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n);
 
 /* Device copies of masks: that of the running slots, or one of the caller's (valid until the next call). */
 const uint8_t *qk_solver_running_mask(const qk_solver_t *s);
@@ -136,7 +121,7 @@ static inline qk_status_t qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op,
 /* |v|^2 of all slots, over the ranks. Waits. */
 qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2);
 
-/* Sums over the ranks of what was written for some slots to s->scalar + 2 * slot: norms. Waits. */
+/* Sums over the ranks of QK_SOLVER_NORM, which was written for some slots. Waits. */
 qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2);
 
 /* A real factor for slot i alone, on the device until the next one. */

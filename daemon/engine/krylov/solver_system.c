@@ -95,7 +95,8 @@ static qk_status_t deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) 
 
 /* |f|^2 of slot i, to be fetched by qk_solver_norms. */
 static qk_status_t norm2(const qk_solver_t *s, int i, const qk_field_t *f) {
-  return qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {f->v}, .red = s->scalar + 2 * i});
+  double *red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM) + 2 * i;
+  return qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {f->v}, .red = red});
 }
 
 static qk_status_t zero(const qk_solver_t *s, const qk_field_t *f) {

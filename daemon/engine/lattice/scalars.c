@@ -45,10 +45,20 @@ qk_status_t qk_scalars_fetch(qk_scalars_t *s, int k, int n) {
   return move(s, k, n, QK_COPY_TO_HOST);
 }
 
+qk_status_t qk_scalars_store(qk_scalars_t *s, int k, int n) {
+  return move(s, k, n, QK_COPY_TO_DEVICE);
+}
+
+qk_status_t qk_scalars_total(qk_scalars_t *s, int k, int n) {
+  qk_comm_t *comm = s->dev->geom->comm;
+  qk_status_t status = move(s, k, n, QK_COPY_TO_HOST);
+  if (status || qk_comm_size(comm) == 1) return status;
+  return qk_comm_sum(comm, qk_scalars_host(s, k, 0), 2 * n * s->nrhs);
+}
+
 qk_status_t qk_scalars_sum(qk_scalars_t *s, int k, int n) {
   qk_comm_t *comm = s->dev->geom->comm;
   if (qk_comm_size(comm) == 1) return QK_OK;
-  qk_status_t status = move(s, k, n, QK_COPY_TO_HOST);
-  if (!status) status = qk_comm_sum(comm, qk_scalars_host(s, k, 0), 2 * n * s->nrhs);
+  qk_status_t status = qk_scalars_total(s, k, n);
   return status ? status : move(s, k, n, QK_COPY_TO_DEVICE);
 }

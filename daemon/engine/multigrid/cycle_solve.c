@@ -71,8 +71,7 @@ static qk_status_t norms(qk_cycle_level_t *v, const qk_field_t *r) {
   qk_scalars_t *s = &v->scalars;
   qk_status_t status =
       blas(v, QK_BLAS_NORM2, (qk_blas_args_t){.f = {r->v}, .red = qk_scalars_at(s, QK_CYCLE_RR)});
-  if (!status) status = qk_scalars_sum(s, QK_CYCLE_RR, 1);
-  return status ? status : qk_scalars_fetch(s, QK_CYCLE_RR, 1);
+  return status ? status : qk_scalars_total(s, QK_CYCLE_RR, 1);
 }
 
 /* Which right-hand sides go on. One that is not finite does not: it keeps nobody waiting. */

@@ -61,8 +61,7 @@ static qk_status_t random_field(qk_smoother_t *s, qk_field_t *v) {
 static qk_status_t normalise(qk_smoother_t *s, arnoldi_t *a, const qk_field_t *v, double *norm) {
   qk_blas_args_t args = {.f = {v->v}, .red = qk_scalars_at(&a->dots, 0)};
   qk_status_t status = qk_smoother_blas(s, QK_BLAS_NORM2, &args);
-  if (!status) status = qk_scalars_sum(&a->dots, 0, 1);
-  if (!status) status = qk_scalars_fetch(&a->dots, 0, 1);
+  if (!status) status = qk_scalars_total(&a->dots, 0, 1);
   if (status) return status;
   *norm = sqrt(qk_scalars_host(&a->dots, 0, 0)[0]);
   status = qk_scalars_fill(&a->dots, 0, *norm > 0 ? 1 / *norm : 0);
