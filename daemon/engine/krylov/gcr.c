@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/krylov/gcr_step.h"
 #include "daemon/engine/krylov/solver_impl.h"
 
 typedef struct gcr {
@@ -246,20 +247,20 @@ static qk_status_t apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
 /* The new direction against n older ones, and r. */
 static qk_status_t advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
   const gcr_t *m = s->method_state;
-  qk_multi_args_t dots = {.n = n + 2,
-                          .y = m->w[entry]->v,
-                          .mask = valid,
-                          .red = qk_scalars_at(&s->scalars, scalar_dots(m, entry))};
-  qk_gcr_args_t step = {.n = n, .r = s->r->v, .dots = dots.red, .mask = qk_solver_running_mask(s)};
+  qk_field_t *w[QK_GCR_MAX];
+  int norm2[QK_GCR_MAX];
   for (int k = 0; k <= n; k++) {
     int e = k < n ? entry_of(m, n - k) : entry;
-    dots.f[k] = step.w[k] = m->w[e]->v;
-    step.norm2[k] = qk_scalars_at(&s->scalars, scalar_norm(m, e));
+    w[k] = m->w[e];
+    norm2[k] = scalar_norm(m, e);
   }
-  dots.f[n + 1] = s->r->v;
-  qk_status_t status = s->dev->ops->multi_dot(s->dev->ctx, &dots);
-  if (!status) status = qk_scalars_sum(&s->scalars, scalar_dots(m, entry), n + 2);
-  return status ? status : s->dev->ops->gcr_step(s->dev->ctx, &step);
+  return qk_gcr_advance(&s->scalars, &(qk_gcr_step_t){.n = n,
+                                                      .dots = scalar_dots(m, entry),
+                                                      .norm2 = norm2,
+                                                      .w = w,
+                                                      .r = s->r,
+                                                      .valid = valid,
+                                                      .mask = qk_solver_running_mask(s)});
 }
 
 static qk_status_t gcr_iteration(qk_solver_t *s, int i) {

@@ -2,11 +2,12 @@
  * What a cycle does on one level: smoothing around the coarse correction (B_l), and flexible GCR
  * (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer. Anal. 20 (1983) 345) around that (S_l).
  *
- * An iteration of GCR: z = B r, w = Mhat z, one block of inner products, one pass that does the rest (gcr_step).
+ * An iteration of GCR: z = B r, w = Mhat z, one block of inner products, one pass that does the rest.
  */
 #include <math.h>
 
 #include "daemon/engine/eigen/deflation.h"
+#include "daemon/engine/krylov/gcr_step.h"
 #include "daemon/engine/multigrid/cycle_impl.h"
 
 static qk_status_t blas(const qk_cycle_level_t *v, qk_blas_op_t op, qk_blas_args_t args) {
@@ -122,26 +123,24 @@ static qk_status_t reserve_space(qk_cycle_t *c, int l, int n, space_t *p) {
 static qk_status_t step(qk_cycle_t *c, int l, const space_t *p, int k, qk_field_t *x, qk_field_t *r,
                         bool x_zero) {
   qk_cycle_level_t *v = &c->level[l];
-  const qk_device_t *dev = &v->mg->dev;
   const bool plain = l == c->nlevel - 1;
   qk_status_t status = plain ? QK_OK : qk_cycle_precondition(c, l, p->z[k], r);
   if (!status) status = v->mg->op->ops->apply_eo(v->mg->op, p->w[k], p->z[k], false, NULL);
   if (status) return status;
 
-  qk_multi_args_t dots = {
-      .n = k + 2, .y = p->w[k]->v, .red = qk_scalars_at(&v->scalars, QK_CYCLE_DOTS)};
-  qk_gcr_args_t take = {
-      .n = k, .x_zero = x_zero, .x = x->v, .r = r->v, .dots = dots.red, .mask = v->running};
-  for (int j = 0; j <= k; j++) {
-    dots.f[j] = take.w[j] = p->w[j]->v;
-    take.z[j] = p->z[j]->v;
-    take.norm2[j] = qk_scalars_at(&v->scalars, QK_CYCLE_NORMS + j);
-  }
-  dots.f[k + 1] = r->v;
-  if (plain && k + 1 < p->n) take.next = p->z[k + 1]->v;
-  status = dev->ops->multi_dot(dev->ctx, &dots);
-  if (!status) status = qk_scalars_sum(&v->scalars, QK_CYCLE_DOTS, dots.n);
-  return status ? status : dev->ops->gcr_step(dev->ctx, &take);
+  int norm2[QK_GCR_MAX];
+  for (int j = 0; j <= k; j++) norm2[j] = QK_CYCLE_NORMS + j;
+  return qk_gcr_advance(&v->scalars,
+                        &(qk_gcr_step_t){.n = k,
+                                         .dots = QK_CYCLE_DOTS,
+                                         .norm2 = norm2,
+                                         .w = p->w,
+                                         .z = p->z,
+                                         .x = x,
+                                         .r = r,
+                                         .next = plain && k + 1 < p->n ? p->z[k + 1] : NULL,
+                                         .x_zero = x_zero,
+                                         .mask = v->running});
 }
 
 /* r = r - Mhat x made nearly 0 by more of x (x_zero: x is set). Runs of as many directions as gcr_step takes. */
