@@ -1,6 +1,6 @@
 #include "daemon/engine/krylov/gcr_step.h"
 
-qk_status_t qk_gcr_advance(qk_scalars_t *scalars, const qk_gcr_step_t *step) {
+void qk_gcr_advance(qk_scalars_t *scalars, const qk_gcr_step_t *step) {
   const qk_device_t *dev = scalars->dev;
   const int n = step->n;
   qk_multi_args_t dots = {.n = n + 2,
@@ -17,7 +17,7 @@ qk_status_t qk_gcr_advance(qk_scalars_t *scalars, const qk_gcr_step_t *step) {
   dots.f[n + 1] = step->r->v;
   if (step->x) args.x = step->x->v;
   if (step->next) args.next = step->next->v;
-  qk_status_t status = dev->ops->multi_dot(dev->ctx, &dots);
-  if (!status) status = qk_scalars_sum(scalars, step->dots, n + 2);
-  return status ? status : dev->ops->gcr_step(dev->ctx, &args);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->multi_dot(dev->ctx, &dots));
+  qk_scalars_sum(scalars, step->dots, n + 2);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->gcr_step(dev->ctx, &args));
 }

@@ -4,7 +4,7 @@
  *   w[n] is made orthogonal to w[0..n), and x, where given, takes in z[n] likewise;  r -= a w[n],  x += a z[n]
  *
  * Fields are blocks of one precision and shape, scalars those of as many right-hand sides. Queue 0; two passes over
- * the fields (cuda/ops.h: multi_dot, gcr_step). Collective. Errors: those of scalars.h.
+ * the fields (cuda/ops.h: multi_dot, gcr_step). A call of an iteration (device.h); collective.
  */
 #ifndef QK_ENGINE_GCR_STEP_H
 #define QK_ENGINE_GCR_STEP_H
@@ -23,6 +23,6 @@ typedef struct qk_gcr_step {
   const uint8_t *mask;  /* [nrhs]: right-hand sides that take part; NULL: all */
 } qk_gcr_step_t;
 
-qk_status_t qk_gcr_advance(qk_scalars_t *scalars, const qk_gcr_step_t *step);
+void qk_gcr_advance(qk_scalars_t *scalars, const qk_gcr_step_t *step);
 
 #endif
