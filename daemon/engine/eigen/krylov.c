@@ -36,7 +36,7 @@ void qk_krylov_fini(qk_krylov_t *k) {
   if (k->c) k->dev->ops->free(k->dev->ctx, k->c);
 }
 
-/* ---- calls of an iteration (lattice/device.h); the functions of krylov.h ask at their ends ---- */
+/* ---- calls of an iteration; the functions of krylov.h ask at their ends --------------------- */
 
 static void move(qk_krylov_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
   const qk_device_t *dev = k->dev;
@@ -73,7 +73,7 @@ static double *set_scalar(qk_krylov_t *k, int which, const double value[B]) {
   return at;
 }
 
-/* ---- products with the basis ------------------------------------------------------------------------- */
+/* ---- products with the basis ---------------------------------------------------------------- */
 
 static void dots_of(qk_krylov_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
                     double complex *c) {
@@ -128,7 +128,7 @@ qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double 
   return qk_dev_status(k->dev);
 }
 
-/* ---- orthonormal blocks --------------------------------------------------------------------------------- */
+/* ---- orthonormal blocks --------------------------------------------------------------------- */
 
 qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8]) {
   const qk_device_t *dev = k->dev;
@@ -216,7 +216,7 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
   return QK_OK;
 }
 
-/* ---- the operator ----------------------------------------------------------------------------------------- */
+/* ---- the operator --------------------------------------------------------------------------- */
 
 static void apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
   qk_field_t *t = take(k, QK_EVEN);

@@ -1,10 +1,11 @@
 /*
  * gcr_step.h: what follows w[n] = M z[n] in a step of GCR, with the sums over the ranks.
  *
- *   w[n] is made orthogonal to w[0..n), and x, where given, takes in z[n] likewise;  r -= a w[n],  x += a z[n]
+ *   w[n] is made orthogonal to w[0..n);  r -= a w[n];  x += a z[n], z[n] changed as w[n] was
  *
- * Fields are blocks of one precision and shape, scalars those of as many right-hand sides. Queue 0; two passes over
- * the fields (cuda/ops.h: multi_dot, gcr_step). A call of an iteration (device.h); collective.
+ * Fields are blocks of one precision and shape, scalars those of as many right-hand sides. Queue 0;
+ * two passes over the fields (cuda/ops.h: multi_dot, gcr_step). A call of an iteration
+ * (lattice/device.h); collective.
  */
 #ifndef QK_ENGINE_GCR_STEP_H
 #define QK_ENGINE_GCR_STEP_H

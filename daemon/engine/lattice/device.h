@@ -1,10 +1,10 @@
 /*
- * device.h: the device and the lattice that everything in an engine stands on, and what fails on it.
+ * device.h: device and lattice of an engine, and what fails there.
  *
- * Calls of an iteration return nothing: the first failure is kept in the device, nothing is done after it, neither
- * kernels nor sums over the ranks, and the check point asks once by qk_dev_status. A function that returns nothing
- * and may fail works so. Where numbers decide before the check point, they are those of before the failure. Calls
- * outside of iterations return a status; within, it is noted:
+ * Calls of an iteration return nothing: the first failure is kept in the device, nothing is done
+ * after it, neither kernels nor sums over the ranks, and the check point asks once by qk_dev_status.
+ * Numbers that are looked at before it are then those of before the failure. Other calls return a
+ * status, which an iteration notes:
  *
  *   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->multi_dot(dev->ctx, &args));
  *
@@ -18,7 +18,8 @@
 #include "cuda/ops.h"
 #include "daemon/engine/lattice/geom.h"
 
-/* Borrowed by all that stand on it. Copies with another geometry (levels of multigrid) share `failed`. */
+/* Borrowed by all that stand on it. Copies with another geometry (levels of multigrid) share
+ * `failed`. */
 typedef struct qk_device {
   const qk_ops_t *ops;
   qk_ops_ctx_t *ctx;
@@ -26,7 +27,8 @@ typedef struct qk_device {
   qk_status_t *failed; /* one an engine, in memory of alloc_host */
 } qk_device_t;
 
-/* Borrows all three until fini. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR; fini may follow whatever comes out. */
+/* Borrows all three until fini, which may follow whatever comes out. Errors: QK_DEVICE_MEMORY,
+ * QK_DEVICE_ERROR. */
 qk_status_t qk_device_init(qk_device_t *dev, const qk_ops_t *ops, qk_ops_ctx_t *ctx,
                            const qk_geom_t *geom);
 void qk_device_fini(qk_device_t *dev);

@@ -2,7 +2,7 @@
  * What a cycle does on one level: smoothing around the coarse correction (B_l), and flexible GCR
  * (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer. Anal. 20 (1983) 345) around that (S_l).
  *
- * An iteration of GCR: z = B r, w = Mhat z, one block of inner products, one pass that does the rest.
+ * An iteration of GCR: z = B r, w = Mhat z, one block of inner products, one pass for the rest.
  */
 #include <math.h>
 
@@ -81,8 +81,8 @@ static void upload_running(qk_cycle_t *c, const qk_cycle_level_t *v) {
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
 }
 
-/* Which right-hand sides go on, by |r|^2. One that is not finite does not: it keeps nobody waiting. False: none, or
- * something has failed. */
+/* Which right-hand sides go on, by |r|^2. One that is not finite does not: it keeps nobody waiting.
+ * False: none, or something has failed. */
 static bool look(qk_cycle_t *c, qk_cycle_level_t *v, const qk_field_t *r, bool first) {
   qk_scalars_t *s = &v->scalars;
   bool any = false;

@@ -19,7 +19,7 @@ _Static_assert(QUARK__CHANNEL_KIND__CHANNEL_MESON == (int)QK_CHANNEL_MESON &&
                    QUARK__CHANNEL_KIND__CHANNEL_DELTA == (int)QK_CHANNEL_DELTA,
                "channels have the numbers of quark.proto");
 
-/* ---- the broadcast --------------------------------------------------------------------------------- */
+/* ---- the broadcast -------------------------------------------------------------------------- */
 
 static qk_status_t bcast(qk_comm_t *comm, void *buf, size_t bytes) {
   return bytes == 0 ? QK_OK : qk_comm_bcast(comm, buf, bytes, 0);
@@ -39,7 +39,7 @@ qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle) {
   return status;
 }
 
-/* ---- right-hand sides ------------------------------------------------------------------------------ */
+/* ---- right-hand sides ----------------------------------------------------------------------- */
 
 static qk_status_t parse_dtype(const char *field, Quark__Dtype dtype, bool *is_double,
                                qk_err_t *err) {
@@ -165,7 +165,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
   return status;
 }
 
-/* ---- correlators ----------------------------------------------------------------------------------- */
+/* ---- correlators ---------------------------------------------------------------------------- */
 
 static qk_status_t copy_columns(const char *field, size_t n, char *const name[],
                                 char to[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1],

@@ -1,8 +1,8 @@
 /*
  * round.h: what rank 0 tells the other ranks, as plain structs made from the front's messages.
  *
- * All ranks work in rounds: first a head of fixed size is broadcast, then what the head announces. Values are
- * checked when the message is taken apart, all but those that need a geometry.
+ * All ranks work in rounds: first a head of fixed size is broadcast, then what the head announces.
+ * Values are checked when the message is taken apart, all but those that need a geometry.
  */
 #ifndef QK_ENGINE_ROUND_H
 #define QK_ENGINE_ROUND_H
@@ -54,8 +54,9 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with multigrid mended
- * before it. ADOPT: another front is there, and nothing of what the one before asked for goes on. */
+/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with
+ * multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one before
+ * asked for goes on. */
 typedef enum qk_round_kind {
   QK_ROUND_WORK,
   QK_ROUND_LOAD,

@@ -1,5 +1,5 @@
 /*
- * load.h: what is to be loaded, as a plain struct made from the front's LOAD, which rank 0 broadcasts.
+ * load.h: what is to be loaded: the front's LOAD as a plain struct, which rank 0 broadcasts.
  *
  * Values are checked when the message is taken apart, all but those that need a geometry.
  */
