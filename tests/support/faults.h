@@ -32,6 +32,7 @@ static inline void rig_fail_everywhere(const char *gauge, const char *point, qk_
     status = life(&rig, arg);
     cr_assert(qk_fault_set(NULL) == 0);
     cr_assert(!status || status == expected, "%s: %s", faults, qk_status_name(status));
+    cr_assert(qk_dev_ok(&rig.dev), "%s: a failure that nobody has asked for", faults);
     cr_assert(qk_mem_bytes() == host && rig.dev.ops->allocated(rig.dev.ctx) == device,
               "%s: %ld bytes of host, %ld of device memory stay", faults,
               (long)(qk_mem_bytes() - host), (long)(rig.dev.ops->allocated(rig.dev.ctx) - device));

@@ -141,9 +141,10 @@ void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[
   *rig = (qk_rig_t){.comm = comm};
   if (!comm) rig_must(qk_comm_self_create(&rig->comm, &err), "comm", &err);
   load_links(rig, gauge, dims, rig->comm);
-  rig->dev.ops = qk_ops_by_name(backend());
-  rig->dev.geom = &rig->geom;
-  rig_must(rig->dev.ops->open(qk_comm_local_rank(rig->comm), &rig->dev.ctx, &err), "device", &err);
+  const qk_ops_t *ops = qk_ops_by_name(backend());
+  qk_ops_ctx_t *ctx = NULL;
+  rig_must(ops->open(qk_comm_local_rank(rig->comm), &ctx, &err), "device", &err);
+  rig_must(qk_device_init(&rig->dev, ops, ctx, &rig->geom), "device", NULL);
   rig_must(qk_work_create(&rig->dev, &rig->work), "work", NULL);
 }
 
@@ -163,6 +164,7 @@ void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t) {
 void rig_close(qk_rig_t *rig) {
   if (rig->op) rig->op->ops->destroy(rig->op);
   qk_work_destroy(rig->work);
+  qk_device_fini(&rig->dev);
   rig->dev.ops->close(rig->dev.ctx);
   qk_free(rig->links);
   qk_comm_destroy(rig->comm);

@@ -44,7 +44,11 @@ static bool needs_halo(const qk_hop_args_t *args) {
   return false;
 }
 
-static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+static void launch(const qk_device_t *dev, const qk_hop_args_t *args) {
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->hop(dev->ctx, args));
+}
+
+static void run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
   const qk_device_t *dev = w->op.dev;
   const precision_set_t *set = &w->set[out.prec];
   qk_hop_args_t args = {.lat = dev->geom->lat,
@@ -64,16 +68,16 @@ static qk_status_t run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_sp
                         .out = out};
   memcpy(args.phase, w->params.phase, sizeof args.phase);
   for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
-  if (!needs_halo(&args)) return dev->ops->hop(dev->ctx, &args);
-
-  qk_status_t status = qk_halo_begin(w->halo, &args);
-  if (status) return status;
+  if (!needs_halo(&args)) {
+    launch(dev, &args);
+    return;
+  }
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_halo_begin(w->halo, &args));
   args.region = QK_REGION_INTERIOR;
-  status = dev->ops->hop(dev->ctx, &args);
-  qk_status_t arrived = qk_halo_end(w->halo); /* the neighbours wait for our messages either way */
-  if (status || arrived) return status ? status : arrived;
+  launch(dev, &args);
+  qk_dev_note(dev, qk_halo_end(w->halo)); /* the neighbours wait for our messages either way */
   args.region = QK_REGION_BOUNDARY;
-  return dev->ops->hop(dev->ctx, &args);
+  launch(dev, &args);
 }
 
 /* ---- the table --------------------------------------------------------------------------------------- */
@@ -96,7 +100,21 @@ static qk_status_t wilson_apply(qk_operator_t *op, qk_field_t *out, const qk_fie
     p.x = x->v;
   }
   op->applications[in->v.prec]++;
-  return run_pass(w, &p, out->v, in->v);
+  run_pass(w, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
+static qk_field_t *take(const qk_operator_t *op, const qk_spinor_t *like, qk_subset_t subset) {
+  return qk_work_take(op->work, like->prec, like->nrhs, subset);
+}
+
+/* out = second in, where the hop of `second` is that of `first` in. */
+static void two_passes(wilson_t *w, const pass_t *first, const pass_t *second, qk_spinor_t out,
+                       qk_spinor_t in) {
+  qk_field_t *odd = take(&w->op, &in, QK_ODD);
+  run_pass(w, first, odd->v, in);
+  run_pass(w, second, out, odd->v);
+  qk_work_release(w->op.work, odd);
 }
 
 /* Mhat = 1 - 1/4 A_ee^-1 hop A_oo^-1 hop;  Mhat^+ = 1 - 1/4 hop^+ A_oo^-1 hop^+ A_ee^-1. */
@@ -104,58 +122,37 @@ static qk_status_t wilson_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_
                                    bool dagger, const qk_field_t *x) {
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  qk_prec_t prec = in->v.prec;
-  qk_field_t *odd, *even = NULL;
-  qk_status_t status = qk_work_reserve(op->work, prec, in->v.nrhs, QK_ODD, &odd);
-  if (status) return status;
-  op->applications[prec]++;
-
-  qk_spinor_t source = in->v;
+  const pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
+  const pass_t second = {.dagger = dagger,
+                         .diag_on_sum = !dagger,
+                         .inverse = true,
+                         .c_hop = -0.25,
+                         .c_x = 1,
+                         .x = in->v};
+  op->applications[in->v.prec]++;
   if (dagger) {
-    status = qk_work_reserve(op->work, prec, in->v.nrhs, QK_EVEN, &even);
-    if (status) goto done;
-    pass_t scale = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = in->v};
-    status = run_pass(w, &scale, even->v, in->v);
-    if (status) goto done;
-    source = even->v;
+    qk_field_t *even = take(op, &in->v, QK_EVEN);
+    const pass_t scale = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = in->v};
+    run_pass(w, &scale, even->v, in->v);
+    two_passes(w, &first, &second, out->v, even->v);
+    qk_work_release(op->work, even);
+  } else {
+    two_passes(w, &first, &second, out->v, in->v);
   }
-  pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
-  status = run_pass(w, &first, odd->v, source);
-  if (status) goto done;
-  pass_t second = {.dagger = dagger,
-                   .diag_on_sum = !dagger,
-                   .inverse = true,
-                   .c_hop = -0.25,
-                   .c_x = 1,
-                   .x = in->v};
-  status = run_pass(w, &second, out->v, odd->v);
-  if (!status && x) {
-    /* x and `in` both stand outside of A^-1, which the kernel fuses one of */
-    qk_blas_args_t sub = {.f = {out->v, x->v, out->v}};
-    status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_SUB, &sub);
-  }
-done:
-  qk_work_release(op->work, even);
-  qk_work_release(op->work, odd);
-  return status;
+  /* x and `in` both stand outside of A^-1, which the kernel fuses one of */
+  if (x) qk_dev_blas(op->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out->v, x->v, out->v}});
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t wilson_prepare_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   wilson_t *w = (wilson_t *)op;
-  qk_field_t *odd;
   if (!w->params.want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
-  qk_status_t status = qk_work_reserve(op->work, b->v.prec, b->v.nrhs, QK_ODD, &odd);
-  if (status) return status;
-  pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
-  status = run_pass(w, &first, odd->v, be);
-  if (status) goto done;
-  pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
-  status = run_pass(w, &second, out->v, odd->v);
-done:
-  qk_work_release(op->work, odd);
-  return status;
+  const pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
+  const pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
+  two_passes(w, &first, &second, out->v, be);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t wilson_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
@@ -163,37 +160,30 @@ static qk_status_t wilson_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
-  if (xe->v.data != even.data) {
-    qk_blas_args_t copy = {.f = {even, qk_field_parity(xe, QK_EVEN)}};
-    qk_status_t status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &copy);
-    if (status) return status;
-  }
+  if (xe->v.data != even.data)
+    qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
   pass_t p = {.diag_on_sum = true,
               .inverse = true,
               .c_hop = 0.5,
               .c_z = 1,
               .z = qk_field_parity(b, QK_ODD)};
-  return run_pass(w, &p, qk_field_parity(x, QK_ODD), even);
+  run_pass(w, &p, qk_field_parity(x, QK_ODD), even);
+  return qk_dev_status(op->dev);
 }
 
 /* out = c_hop A_ee^-1 hop A_oo^-1 hop in + c_x in; block NULL: hops are not cut. */
 static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
                          double c_hop, double c_x) {
   wilson_t *w = (wilson_t *)op;
-  qk_field_t *odd;
   if (!fits(w, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  qk_status_t status = qk_work_reserve(op->work, in->v.prec, in->v.nrhs, QK_ODD, &odd);
-  if (status) return status;
   pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
   pass_t second = first;
   second.c_hop = c_hop;
   second.c_x = c_x;
   second.x = in->v;
   op->applications[in->v.prec]++;
-  status = run_pass(w, &first, odd->v, in->v);
-  if (!status) status = run_pass(w, &second, out->v, odd->v);
-  qk_work_release(op->work, odd);
-  return status;
+  two_passes(w, &first, &second, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t wilson_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -211,7 +201,8 @@ static qk_status_t wilson_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
   pass_t p = {.hops = 1u << (2 * mu), .c_hop = -0.5};
-  return run_pass(w, &p, out->v, in->v);
+  run_pass(w, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t wilson_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -219,7 +210,8 @@ static qk_status_t wilson_diag(qk_operator_t *op, qk_field_t *out, const qk_fiel
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
   pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
-  return run_pass(w, &p, out->v, in->v);
+  run_pass(w, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static void wilson_destroy(qk_operator_t *op) {

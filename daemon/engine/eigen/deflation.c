@@ -91,14 +91,13 @@ static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c
   if (!host) return QK_NO_MEMORY;
   for (int i = 0; i < columns && first + i < e->n; i++)
     host[2 * (i * columns + i)] = 1 / sqrt(e->value[first + i]);
-  qk_status_t status =
-      dev->ops->copy(dev->ctx, c, host, count * sizeof *host, QK_COPY_TO_DEVICE, 0);
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
+  qk_dev_note(dev, dev->ops->copy(dev->ctx, c, host, count * sizeof *host, QK_COPY_TO_DEVICE, 0));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
   qk_free(host);
-  if (status) return status;
   qk_basis_args_t a = {.n = rows / QK_EIGEN_BLOCK, .y = to->v, .sign = 1, .c = c};
   for (int b = 0; b < a.n; b++) a.v[b] = e->block[first / QK_EIGEN_BLOCK + b]->v;
-  return dev->ops->basis_axpy(dev->ctx, &a);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_axpy(dev->ctx, &a));
+  return qk_dev_status(dev);
 }
 
 /* Like gather, in the precision `store`. */
@@ -115,9 +114,11 @@ static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, doubl
     return QK_OK;
   }
   if (!status) status = qk_field_create(dev, store, columns, QK_EVEN, block);
-  if (!status)
-    status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {(*block)->v, wide->v}});
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
+  if (!status) {
+    qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {(*block)->v, wide->v}});
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+    status = qk_dev_status(dev);
+  }
   qk_field_destroy(wide);
   return status;
 }
@@ -194,48 +195,49 @@ qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
   return status;
 }
 
+static qk_basis_args_t block_args(const qk_deflation_t *d, int b, const qk_field_t *y) {
+  return (qk_basis_args_t){.n = 1,
+                           .v = {d->block[b]->v},
+                           .y = y->v,
+                           .sign = 1,
+                           .c = d->c + (size_t)b * COLUMNS * (size_t)y->v.nrhs * 2};
+}
+
+/* c becomes its sum over the ranks. */
+static void sum(qk_deflation_t *d, int nrhs) {
+  const qk_device_t *dev = d->dev;
+  qk_comm_t *comm = dev->geom->comm;
+  const size_t count = numbers(d, nrhs), bytes = count * sizeof *d->c;
+  if (qk_comm_size(comm) == 1) return;
+  if (qk_dev_ok(dev))
+    qk_dev_note(dev, dev->ops->copy(dev->ctx, d->c_host, d->c, bytes, QK_COPY_TO_HOST, 0));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_comm_sum(comm, d->c_host, (int)count));
+  if (qk_dev_ok(dev))
+    qk_dev_note(dev, dev->ops->copy(dev->ctx, d->c, d->c_host, bytes, QK_COPY_TO_DEVICE, 0));
+}
+
 /* c = (v_i, y_j) over the ranks, then x = sum_i v_i c_i. */
-static qk_status_t project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
-  const qk_ops_t *ops = d->dev->ops;
-  qk_comm_t *comm = d->dev->geom->comm;
-  const size_t line = (size_t)y->v.nrhs * 2;
-  qk_status_t status = ops->blas(d->dev->ctx, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
-  for (int b = 0; b < d->nblock && !status; b++) {
-    qk_basis_args_t a = {.n = 1,
-                         .v = {d->block[b]->v},
-                         .y = y->v,
-                         .sign = 1,
-                         .c = d->c + (size_t)b * COLUMNS * line};
-    status = ops->basis_dot(d->dev->ctx, &a);
+static void project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
+  const qk_device_t *dev = d->dev;
+  qk_dev_blas(dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
+  for (int b = 0; b < d->nblock; b++) {
+    qk_basis_args_t a = block_args(d, b, y);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_dot(dev->ctx, &a));
   }
-  if (!status && qk_comm_size(comm) > 1) {
-    const size_t count = numbers(d, y->v.nrhs);
-    status = ops->copy(d->dev->ctx, d->c_host, d->c, count * sizeof *d->c, QK_COPY_TO_HOST, 0);
-    if (!status) status = ops->queue_sync(d->dev->ctx, 0);
-    if (!status) status = qk_comm_sum(comm, d->c_host, (int)count);
-    if (!status)
-      status = ops->copy(d->dev->ctx, d->c, d->c_host, count * sizeof *d->c, QK_COPY_TO_DEVICE, 0);
+  sum(d, y->v.nrhs);
+  for (int b = 0; b < d->nblock; b++) {
+    qk_basis_args_t a = block_args(d, b, x);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_axpy(dev->ctx, &a));
   }
-  for (int b = 0; b < d->nblock && !status; b++) {
-    qk_basis_args_t a = {.n = 1,
-                         .v = {d->block[b]->v},
-                         .y = x->v,
-                         .sign = 1,
-                         .c = d->c + (size_t)b * COLUMNS * line};
-    status = ops->basis_axpy(d->dev->ctx, &a);
-  }
-  return status;
 }
 
 /* Both in single. */
-static qk_status_t apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
-  qk_field_t *y;
-  qk_status_t status = qk_work_reserve(d->work, QK_SINGLE, r->v.nrhs, QK_EVEN, &y);
-  if (status) return status;
-  status = d->op->ops->apply_eo(d->op, y, r, true, NULL);
-  if (!status) status = project(d, x, y);
+static void apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
+  qk_field_t *y = qk_work_take(d->work, QK_SINGLE, x->v.nrhs, QK_EVEN);
+  if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_eo(d->op, y, r, true, NULL));
+  project(d, x, y);
   qk_work_release(d->work, y);
-  return status;
 }
 
 qk_status_t qk_deflation_apply(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
@@ -243,17 +245,16 @@ qk_status_t qk_deflation_apply(qk_deflation_t *d, qk_field_t *x, const qk_field_
   if (nrhs > d->nrhs || x->v.nrhs != nrhs || x->v.prec != r->v.prec || x->v.subset != QK_EVEN ||
       r->v.subset != QK_EVEN || x == r)
     return QK_BAD_ARGUMENT;
-  if (r->v.prec == QK_SINGLE) return apply_single(d, x, r);
-  qk_field_t *r1, *x1 = NULL;
-  qk_status_t status = qk_work_reserve(d->work, QK_SINGLE, nrhs, QK_EVEN, &r1);
-  if (status) return status;
-  status = qk_work_reserve(d->work, QK_SINGLE, nrhs, QK_EVEN, &x1);
-  if (!status)
-    status = d->dev->ops->blas(d->dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {r1->v, r->v}});
-  if (!status) status = apply_single(d, x1, r1);
-  if (!status)
-    status = d->dev->ops->blas(d->dev->ctx, QK_BLAS_COPY, &(qk_blas_args_t){.f = {x->v, x1->v}});
-  qk_work_release(d->work, x1);
-  qk_work_release(d->work, r1);
-  return status;
+  if (r->v.prec == QK_SINGLE) {
+    apply_single(d, x, r);
+  } else {
+    qk_field_t *r1 = qk_work_take(d->work, QK_SINGLE, nrhs, QK_EVEN);
+    qk_field_t *x1 = qk_work_take(d->work, QK_SINGLE, nrhs, QK_EVEN);
+    qk_dev_blas(d->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {r1->v, r->v}});
+    apply_single(d, x1, r1);
+    qk_dev_blas(d->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x->v, x1->v}});
+    qk_work_release(d->work, x1);
+    qk_work_release(d->work, r1);
+  }
+  return qk_dev_status(d->dev);
 }

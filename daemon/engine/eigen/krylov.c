@@ -15,13 +15,15 @@ qk_status_t qk_krylov_init(qk_krylov_t *k, qk_operator_t *op, qk_work_t *work, q
   *k = (qk_krylov_t){.op = op, .work = work, .dev = op->dev, .prec = prec, .seed = seed};
   void *c = NULL, *scalar = NULL, *mask = NULL;
   size_t n = (size_t)nblock * B;
-  qk_status_t status = k->dev->ops->alloc(k->dev->ctx, n * n * sizeof *k->c, &c);
-  k->c = c;
-  if (!status) status = k->dev->ops->alloc(k->dev->ctx, SCALARS * B * 2 * sizeof(double), &scalar);
-  k->scalar = scalar;
-  if (!status) status = k->dev->ops->alloc(k->dev->ctx, B, &mask);
-  k->mask = mask;
   k->nblock = nblock;
+  qk_status_t status = k->dev->ops->alloc(k->dev->ctx, n * n * sizeof *k->c, &c);
+  if (status) return status;
+  k->c = c;
+  status = k->dev->ops->alloc(k->dev->ctx, SCALARS * B * 2 * sizeof(double), &scalar);
+  if (status) return status;
+  k->scalar = scalar;
+  status = k->dev->ops->alloc(k->dev->ctx, B, &mask);
+  k->mask = mask;
   for (int i = 0; i <= nblock && !status; i++)
     status = qk_field_create(k->dev, prec, B, QK_EVEN, &k->v[i]);
   return status;
@@ -34,41 +36,59 @@ void qk_krylov_fini(qk_krylov_t *k) {
   if (k->c) k->dev->ops->free(k->dev->ctx, k->c);
 }
 
-static qk_status_t move(qk_krylov_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
-  qk_status_t status = k->dev->ops->copy(k->dev->ctx, to, from, bytes, kind, 0);
-  return status ? status : k->dev->ops->queue_sync(k->dev->ctx, 0);
+/* ---- calls of an iteration; the functions of krylov.h ask at their ends --------------------- */
+
+static void move(qk_krylov_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
+  const qk_device_t *dev = k->dev;
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->copy(dev->ctx, to, from, bytes, kind, 0));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
 }
 
-static qk_status_t blas(qk_krylov_t *k, qk_blas_op_t op, const qk_blas_args_t *args) {
-  return k->dev->ops->blas(k->dev->ctx, op, args);
+static void sum(qk_krylov_t *k, double *v, size_t n) {
+  qk_comm_t *comm = k->dev->geom->comm;
+  if (qk_dev_ok(k->dev) && qk_comm_size(comm) > 1)
+    qk_dev_note(k->dev, qk_comm_sum(comm, v, (int)n));
 }
 
-/* The same scalar for all columns, on the device. */
-static qk_status_t set_scalar(qk_krylov_t *k, int which, const double value[B]) {
-  double host[B][2];
+static void blas(qk_krylov_t *k, qk_blas_op_t op, qk_blas_args_t args) {
+  qk_dev_blas(k->dev, op, args);
+}
+
+static void mhat(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
+  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->op->ops->apply_eo(k->op, out, in, dagger, NULL));
+}
+
+static qk_field_t *take(qk_krylov_t *k, qk_subset_t subset) {
+  return qk_work_take(k->work, k->prec, B, subset);
+}
+
+/* A scalar of the columns, on the device. */
+static double *set_scalar(qk_krylov_t *k, int which, const double value[B]) {
+  double host[B][2], *at = k->scalar + which * B * 2;
   for (int i = 0; i < B; i++) {
     host[i][0] = value[i];
     host[i][1] = 0;
   }
-  return move(k, k->scalar + which * B * 2, host, sizeof host, QK_COPY_TO_DEVICE);
+  move(k, at, host, sizeof host, QK_COPY_TO_DEVICE);
+  return at;
 }
 
-/* ---- products with the basis ------------------------------------------------------------------------- */
+/* ---- products with the basis ---------------------------------------------------------------- */
 
-static qk_status_t dots_of(qk_krylov_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
-                           double complex *c) {
+static void dots_of(qk_krylov_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
+                    double complex *c) {
+  const qk_device_t *dev = k->dev;
   qk_basis_args_t a = {.n = n, .y = y->v, .c = (double *)k->c};
   size_t count = (size_t)n * B * B;
   for (int i = 0; i < n; i++) a.v[i] = v[i]->v;
-  qk_status_t status = k->dev->ops->basis_dot(k->dev->ctx, &a);
-  if (!status) status = move(k, c, k->c, count * sizeof *c, QK_COPY_TO_HOST);
-  if (!status && qk_comm_size(k->dev->geom->comm) > 1)
-    status = qk_comm_sum(k->dev->geom->comm, (double *)c, (int)(2 * count));
-  return status;
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->basis_dot(dev->ctx, &a));
+  move(k, c, k->c, count * sizeof *c, QK_COPY_TO_HOST);
+  sum(k, (double *)c, 2 * count);
 }
 
 qk_status_t qk_krylov_dots(qk_krylov_t *k, int nblock, const qk_field_t *y, double complex *c) {
-  return dots_of(k, k->v, nblock, y, c);
+  dots_of(k, k->v, nblock, y, c);
+  return qk_dev_status(k->dev);
 }
 
 static qk_status_t rotate_of(qk_krylov_t *k, qk_field_t *const *v, int n, int columns,
@@ -80,10 +100,10 @@ static qk_status_t rotate_of(qk_krylov_t *k, qk_field_t *const *v, int n, int co
   if (!c) return QK_NO_MEMORY;
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++) c[i * columns + j] = q[(size_t)j * (size_t)ldq + (size_t)i];
-  qk_status_t status =
-      move(k, k->c, c, (size_t)rows * (size_t)columns * sizeof *c, QK_COPY_TO_DEVICE);
+  move(k, k->c, c, (size_t)rows * (size_t)columns * sizeof *c, QK_COPY_TO_DEVICE);
   qk_free(c);
-  return status ? status : k->dev->ops->basis_rotate(k->dev->ctx, &a);
+  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->dev->ops->basis_rotate(k->dev->ctx, &a));
+  return qk_dev_status(k->dev);
 }
 
 qk_status_t qk_krylov_rotate(qk_krylov_t *k, int nblock, int columns, const double complex *q,
@@ -96,38 +116,34 @@ qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double 
   if (nblock == 0) return QK_OK;
   qk_basis_args_t a = {.n = nblock, .y = w->v, .sign = -1, .c = (double *)k->c};
   for (int i = 0; i < nblock; i++) a.v[i] = k->v[i]->v;
-  double complex *c = qk_malloc(count * sizeof *c);
+  double complex *c = qk_calloc(count, sizeof *c);
   if (!c) return QK_NO_MEMORY;
-  qk_status_t status = QK_OK;
-  for (int pass = 0; pass < 2 && !status; pass++) {
-    status = qk_krylov_dots(k, nblock, w, c);
-    if (!status) status = move(k, k->c, c, count * sizeof *c, QK_COPY_TO_DEVICE);
-    if (!status) status = k->dev->ops->basis_axpy(k->dev->ctx, &a);
+  for (int pass = 0; pass < 2; pass++) {
+    dots_of(k, k->v, nblock, w, c);
+    move(k, k->c, c, count * sizeof *c, QK_COPY_TO_DEVICE);
+    if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->dev->ops->basis_axpy(k->dev->ctx, &a));
     for (size_t i = 0; h && i < count; i++) h[i] += c[i];
   }
   qk_free(c);
-  return status;
+  return qk_dev_status(k->dev);
 }
 
-/* ---- orthonormal blocks --------------------------------------------------------------------------------- */
+/* ---- orthonormal blocks --------------------------------------------------------------------- */
 
 qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8]) {
-  qk_field_t *noise;
-  qk_status_t status = qk_work_reserve(k->work, k->prec, B, QK_FULL, &noise);
-  if (status) return status;
-  qk_noise_args_t a = {.lat = k->dev->geom->lat,
+  const qk_device_t *dev = k->dev;
+  qk_field_t *noise = take(k, QK_FULL);
+  qk_noise_args_t a = {.lat = dev->geom->lat,
                        .field = noise->v,
                        .rhs = -1,
                        .seed = k->seed + (uint64_t)k->randomised++};
-  status = k->dev->ops->noise(k->dev->ctx, &a);
-  if (!status && mask) status = move(k, k->mask, mask, B, QK_COPY_TO_DEVICE);
-  if (!status) {
-    qk_blas_args_t copy = {.f = {w->v, qk_field_parity(noise, QK_EVEN)},
-                           .mask = mask ? k->mask : NULL};
-    status = blas(k, QK_BLAS_COPY, &copy);
-  }
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
+  if (mask) move(k, k->mask, mask, B, QK_COPY_TO_DEVICE);
+  blas(k, QK_BLAS_COPY,
+       (qk_blas_args_t){.f = {w->v, qk_field_parity(noise, QK_EVEN)},
+                        .mask = mask ? k->mask : NULL});
   qk_work_release(k->work, noise);
-  return status;
+  return qk_dev_status(dev);
 }
 
 /* g = r^+ r with r upper triangular, both row by row. Columns that depend on those before them have a row of r
@@ -181,7 +197,8 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
   for (int i = 0; i < B; i++) r[i * B + i] = 1;
   for (int clean = 0, attempt = 0; clean < PASSES; attempt++) {
     uint8_t lost[B] = {0};
-    qk_status_t status = dots_of(k, &w, 1, w, g);
+    dots_of(k, &w, 1, w, g);
+    qk_status_t status = qk_dev_status(k->dev);
     if (status) return status;
     if (attempt == ATTEMPTS || !cholesky(g, dependent[k->prec], factor, lost)) return QK_BREAKDOWN;
     invert(factor, inverse);
@@ -192,22 +209,25 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
     if (!memchr(lost, 1, B)) continue;
     clean = 0;
     status = qk_krylov_random(k, w, lost);
-    if (!status) status = qk_krylov_project(k, nblock, w, NULL);
+    if (status) return status;
+    status = qk_krylov_project(k, nblock, w, NULL);
     if (status) return status;
   }
   return QK_OK;
 }
 
-/* ---- the operator ----------------------------------------------------------------------------------------- */
+/* ---- the operator --------------------------------------------------------------------------- */
+
+static void apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
+  qk_field_t *t = take(k, QK_EVEN);
+  mhat(k, t, in, false);
+  mhat(k, out, t, true);
+  qk_work_release(k->work, t);
+}
 
 qk_status_t qk_krylov_apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
-  qk_field_t *t;
-  qk_status_t status = qk_work_reserve(k->work, k->prec, B, QK_EVEN, &t);
-  if (status) return status;
-  status = k->op->ops->apply_eo(k->op, t, in, false, NULL);
-  if (!status) status = k->op->ops->apply_eo(k->op, out, t, true, NULL);
-  qk_work_release(k->work, t);
-  return status;
+  apply(k, out, in);
+  return qk_dev_status(k->dev);
 }
 
 /* t_0 = in, t_1 = (A - c)/e in, t_{i+1} = 2 (A - c)/e t_i - t_{i-1}, with c, e the middle and the half width of the
@@ -217,68 +237,56 @@ qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int orde
   const double middle = (top + window) / 2, half = (top - window) / 2;
   const double value[SCALARS] = {-middle, 1 / half, 2 / half, -1};
   double *at[SCALARS];
-  qk_field_t *other, *image = NULL, *f[2];
   for (int i = 0; i < SCALARS; i++) {
     double all[B];
     for (int l = 0; l < B; l++) all[l] = value[i];
-    at[i] = k->scalar + i * B * 2;
-    qk_status_t status = set_scalar(k, i, all);
-    if (status) return status;
+    at[i] = set_scalar(k, i, all);
   }
-  qk_status_t status = qk_work_reserve(k->work, k->prec, B, QK_EVEN, &other);
-  if (status) return status;
-  status = qk_work_reserve(k->work, k->prec, B, QK_EVEN, &image);
+  qk_field_t *other = take(k, QK_EVEN), *image = take(k, QK_EVEN), *f[2];
   f[order % 2] = out;
   f[1 - order % 2] = other;
-  if (!status) status = blas(k, QK_BLAS_COPY, &(qk_blas_args_t){.f = {f[0]->v, in->v}});
-  for (int i = 0; i < order && !status; i++) {
-    qk_field_t *now = f[i % 2], *next = f[1 - i % 2];
-    status = qk_krylov_apply(k, image, now);
-    if (!status)
-      status = blas(k, QK_BLAS_AXPY, &(qk_blas_args_t){.f = {image->v, now->v}, .c = {at[0]}});
-    if (!status)
-      status = blas(k, QK_BLAS_SCALE, &(qk_blas_args_t){.f = {image->v}, .c = {at[i ? 2 : 1]}});
-    if (!status && i == 0)
-      status = blas(k, QK_BLAS_COPY, &(qk_blas_args_t){.f = {next->v, image->v}});
-    if (!status && i > 0)
-      status = blas(k, QK_BLAS_XPAY, &(qk_blas_args_t){.f = {next->v, image->v}, .c = {at[3]}});
+  blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {f[0]->v, in->v}});
+  for (int i = 0; i < order; i++) {
+    const qk_spinor_t now = f[i % 2]->v, next = f[1 - i % 2]->v;
+    apply(k, image, f[i % 2]);
+    blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {image->v, now}, .c = {at[0]}});
+    blas(k, QK_BLAS_SCALE, (qk_blas_args_t){.f = {image->v}, .c = {at[i ? 2 : 1]}});
+    if (i == 0)
+      blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {next, image->v}});
+    else
+      blas(k, QK_BLAS_XPAY, (qk_blas_args_t){.f = {next, image->v}, .c = {at[3]}});
   }
   qk_work_release(k->work, image);
   qk_work_release(k->work, other);
-  return status;
+  return qk_dev_status(k->dev);
 }
 
 /* |w|^2 of the columns. */
-static qk_status_t norms(qk_krylov_t *k, const qk_field_t *w, double result[B]) {
-  double norm2[B][2];
+static void norms(qk_krylov_t *k, const qk_field_t *w, double result[B]) {
+  double norm2[B][2] = {{0}};
   double *red = k->scalar + 2 * B;
-  qk_status_t status = blas(k, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {w->v}, .red = red});
-  if (!status) status = move(k, norm2, red, sizeof norm2, QK_COPY_TO_HOST);
-  if (!status && qk_comm_size(k->dev->geom->comm) > 1)
-    status = qk_comm_sum(k->dev->geom->comm, &norm2[0][0], 2 * B);
-  for (int i = 0; i < B && !status; i++) result[i] = norm2[i][0];
-  return status;
+  blas(k, QK_BLAS_NORM2, (qk_blas_args_t){.f = {w->v}, .red = red});
+  move(k, norm2, red, sizeof norm2, QK_COPY_TO_HOST);
+  sum(k, &norm2[0][0], 2 * B);
+  for (int i = 0; i < B; i++) result[i] = norm2[i][0];
 }
 
 qk_status_t qk_krylov_rayleigh(qk_krylov_t *k, const qk_field_t *v, double value[8]) {
-  qk_field_t *t;
-  qk_status_t status = qk_work_reserve(k->work, k->prec, B, QK_EVEN, &t);
-  if (status) return status;
-  status = k->op->ops->apply_eo(k->op, t, v, false, NULL);
-  if (!status) status = norms(k, t, value);
+  qk_field_t *t = take(k, QK_EVEN);
+  mhat(k, t, v, false);
+  norms(k, t, value);
   qk_work_release(k->work, t);
-  return status;
+  return qk_dev_status(k->dev);
 }
 
 qk_status_t qk_krylov_residual(qk_krylov_t *k, const qk_field_t *v, qk_field_t *w,
                                const double value[8], double residual[8]) {
   double minus[B], norm2[B];
   for (int i = 0; i < B; i++) minus[i] = -value[i];
-  qk_status_t status = set_scalar(k, 0, minus);
-  if (!status) status = qk_krylov_apply(k, w, v);
-  if (!status)
-    status = blas(k, QK_BLAS_AXPY, &(qk_blas_args_t){.f = {w->v, v->v}, .c = {k->scalar}});
-  if (!status) status = norms(k, w, norm2);
-  for (int i = 0; i < B && !status; i++) residual[i] = sqrt(norm2[i]);
-  return status;
+  const double *c = set_scalar(k, 0, minus);
+  apply(k, w, v);
+  blas(k, QK_BLAS_AXPY, (qk_blas_args_t){.f = {w->v, v->v}, .c = {c}});
+  norms(k, w, norm2);
+  for (int i = 0; i < B; i++) residual[i] = sqrt(norm2[i]);
+  return qk_dev_status(k->dev);
 }

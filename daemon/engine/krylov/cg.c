@@ -12,7 +12,7 @@
 #include "daemon/engine/krylov/solver_impl.h"
 
 /* Scalars; from TRACE on |r|^2 after each iteration of a step. GAMMA and GAMMA + 1 take turns. */
-enum { QQ, GAMMA, TRACE = GAMMA + 2 };
+enum { QQ = QK_SOLVER_OWN, GAMMA, TRACE = GAMMA + 2 };
 
 typedef struct cg {
   qk_field_t *p, *q, *g; /* g = Mhat^+ r */
@@ -27,7 +27,7 @@ static qk_status_t cg_create(qk_solver_t *s) {
     qk_status_t status = qk_solver_field(s, field[i]);
     if (status) return status;
   }
-  return qk_solver_scalars(s, TRACE + s->check);
+  return qk_scalars_init(&s->scalars, s->dev, TRACE + s->check, s->nslot);
 }
 
 static void cg_destroy(qk_solver_t *s) {
@@ -40,70 +40,63 @@ static void cg_destroy(qk_solver_t *s) {
 }
 
 /* g = Mhat^+ r and its norm, into gamma `to`. */
-static qk_status_t gradient(qk_solver_t *s, int to) {
+static void gradient(qk_solver_t *s, int to) {
   cg_t *m = s->method_state;
-  double *gamma = qk_scalar(s, GAMMA + to);
-  qk_status_t status = qk_solver_mhat(s, m->g, s->r, true);
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {m->g->v}, .red = gamma});
-  if (!status) status = qk_solver_sum(s, gamma, 1);
-  return status;
+  qk_solver_mhat(s, m->g, s->r, true);
+  qk_scalars_reduce(&s->scalars, GAMMA + to, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {m->g->v}});
 }
 
 /* For slots outside of the mask r is what it was, and so are the bits of g and gamma. */
-static qk_status_t cg_replaced(qk_solver_t *s, const uint8_t *mask) {
+static void cg_replaced(qk_solver_t *s, const uint8_t *mask) {
   cg_t *m = s->method_state;
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) s->slot[i].applications++;
-  return gradient(s, m->now);
+  gradient(s, m->now);
 }
 
-static qk_status_t cg_start(qk_solver_t *s, const uint8_t *mask) {
+static void cg_start(qk_solver_t *s, const uint8_t *mask) {
   cg_t *m = s->method_state;
-  const uint8_t *on;
-  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {m->p->v}, .mask = on});
-  if (!status) status = cg_replaced(s, mask);
-  if (!status) status = qk_solver_fetch(s);
-  if (status) return status;
+  qk_scalars_t *c = &s->scalars;
+  const uint8_t *on = qk_solver_upload_mask(s, mask);
+  qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {m->p->v}, .mask = on});
+  cg_replaced(s, mask);
+  qk_scalars_fetch(c, 0, c->n);
   for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) qk_scalar_host(s, GAMMA + 1 - m->now, i)[0] = 0;
-  return qk_solver_store(s);
+    if (mask[i]) qk_scalars_host(c, GAMMA + 1 - m->now, i)[0] = 0;
+  qk_scalars_store(c, 0, c->n);
+}
+
+static void cg_iteration(qk_solver_t *s, int i) {
+  cg_t *m = s->method_state;
+  qk_scalars_t *c = &s->scalars;
+  const uint8_t *on = qk_solver_running_mask(s);
+  const double *now = qk_scalars_at(c, GAMMA + m->now);
+  const double *before = qk_scalars_at(c, GAMMA + 1 - m->now), *qq = qk_scalars_at(c, QQ);
+
+  /* p = g + (now / before) p,  q = Mhat p,  alpha = now / |q|^2 */
+  qk_solver_blas(s, QK_BLAS_CG_P,
+                 (qk_blas_args_t){.f = {m->p->v, m->g->v}, .c = {now, before}, .mask = on});
+  qk_solver_mhat(s, m->q, m->p, false);
+  qk_scalars_reduce(c, QQ, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {m->q->v}, .mask = on});
+  /* xi += alpha p,  r -= alpha q,  |r|^2 */
+  qk_scalars_reduce(
+      c, TRACE + i, 1, QK_BLAS_CG_XR,
+      (qk_blas_args_t){.f = {s->xi->v, s->r->v, m->p->v, m->q->v}, .c = {now, qq}, .mask = on});
+  gradient(s, 1 - m->now);
+  m->now = 1 - m->now;
 }
 
 static qk_status_t cg_iterate(qk_solver_t *s) {
-  cg_t *m = s->method_state;
-  const uint8_t *on = qk_solver_running_mask(s);
-  double *qq = qk_scalar(s, QQ);
-  qk_status_t status = QK_OK;
-  for (int i = 0; i < s->check && !status; i++) {
-    double *now = qk_scalar(s, GAMMA + m->now), *before = qk_scalar(s, GAMMA + 1 - m->now);
-    double *rr = qk_scalar(s, TRACE + i);
-    status =
-        qk_solver_blas(s, QK_BLAS_CG_P,
-                       &(qk_blas_args_t){.f = {m->p->v, m->g->v}, .c = {now, before}, .mask = on});
-    if (!status) status = qk_solver_mhat(s, m->q, m->p, false);
-    if (!status)
-      status = qk_solver_blas(s, QK_BLAS_NORM2,
-                              &(qk_blas_args_t){.f = {m->q->v}, .mask = on, .red = qq});
-    if (!status) status = qk_solver_sum(s, qq, 1);
-    if (!status)
-      status = qk_solver_blas(
-          s, QK_BLAS_CG_XR,
-          &(qk_blas_args_t){
-              .f = {s->xi->v, s->r->v, m->p->v, m->q->v}, .c = {now, qq}, .mask = on, .red = rr});
-    if (!status) status = qk_solver_sum(s, rr, 1);
-    if (!status) status = gradient(s, 1 - m->now);
-    m->now = 1 - m->now;
-  }
-  if (!status) status = qk_solver_await(s);
+  const cg_t *m = s->method_state;
+  for (int i = 0; i < s->check; i++) cg_iteration(s, i);
+  qk_status_t status = qk_solver_await(s);
   if (status) return status;
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)
-      s->trace[i * s->nslot + slot] = qk_scalar_host(s, TRACE + i, slot)[0];
-    double gamma = qk_scalar_host(s, GAMMA + m->now, slot)[0];
-    s->broken[slot] = !isfinite(gamma) || gamma == 0 || qk_scalar_host(s, QQ, slot)[0] == 0;
+      s->trace[i * s->nslot + slot] = qk_scalars_host(&s->scalars, TRACE + i, slot)[0];
+    double gamma = qk_scalars_host(&s->scalars, GAMMA + m->now, slot)[0];
+    s->broken[slot] =
+        !isfinite(gamma) || gamma == 0 || qk_scalars_host(&s->scalars, QQ, slot)[0] == 0;
   }
   return QK_OK;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/krylov/gcr_step.h"
 #include "daemon/engine/krylov/solver_impl.h"
 
 typedef struct gcr {
@@ -33,7 +34,7 @@ typedef struct gcr {
 /* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each entry; the y of a run;
  * |r|^2 of the iterations of a step. */
 static int scalar_dots(const gcr_t *m, int entry) {
-  return entry * (m->keep + 1);
+  return QK_SOLVER_OWN + entry * (m->keep + 1);
 }
 static int scalar_norm(const gcr_t *m, int entry) {
   return scalar_dots(m, m->keep) + entry;
@@ -73,7 +74,7 @@ static qk_status_t gcr_create(qk_solver_t *s) {
   if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &valid_host);
   m->valid_host = valid_host;
   if (status) return status;
-  return qk_solver_scalars(s, scalar_trace(m, s->check));
+  return qk_scalars_init(&s->scalars, s->dev, scalar_trace(m, s->check), s->nslot);
 }
 
 static void gcr_destroy(qk_solver_t *s) {
@@ -88,24 +89,22 @@ static void gcr_destroy(qk_solver_t *s) {
   qk_free(m);
 }
 
-static qk_status_t gcr_start(qk_solver_t *s, const uint8_t *mask) {
+static void gcr_start(qk_solver_t *s, const uint8_t *mask) {
   gcr_t *m = s->method_state;
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) m->run[i] = 0;
-  return QK_OK;
 }
 
-static qk_status_t gcr_clear(qk_solver_t *s, const uint8_t *mask) {
+static void gcr_clear(qk_solver_t *s, const uint8_t *mask) {
   gcr_t *m = s->method_state;
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) m->none[i] = true;
-  return QK_OK;
 }
 
 /* ---- the end of a run ------------------------------------------------------------------------------------ */
 
 static double complex scalar(const qk_solver_t *s, int k, int slot) {
-  const double *v = qk_scalar_host(s, k, slot);
+  const double *v = qk_scalars_host(&s->scalars, k, slot);
   return v[0] + I * v[1];
 }
 
@@ -134,38 +133,40 @@ static void weigh(qk_solver_t *s, int slot, int n) {
     }
   }
   for (int k = 0; k < run; k++) {
-    double *to = qk_scalar_host(s, scalar_y(m, n - run + k), slot);
+    double *to = qk_scalars_host(&s->scalars, scalar_y(m, n - run + k), slot);
     to[0] = creal(y[k]);
     to[1] = cimag(y[k]);
   }
 }
 
+static void multi_axpy(const qk_solver_t *s, const qk_multi_args_t *args) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->multi_axpy(s->dev->ctx, args));
+}
+
 /* xi += sum over the last n directions, oldest first; of fresh slots xi = that. */
-static qk_status_t add_directions(qk_solver_t *s, int n, const uint8_t *valid,
-                                  const uint8_t *fresh) {
+static void add_directions(qk_solver_t *s, int n, const uint8_t *valid, const uint8_t *fresh) {
   const gcr_t *m = s->method_state;
+  const qk_spinor_t xi = s->xi->v;
   qk_multi_args_t add = {.n = n,
-                         .y = s->xi->v,
-                         .c = qk_scalar(s, scalar_y(m, 0)),
+                         .y = xi,
+                         .c = qk_scalars_at(&s->scalars, scalar_y(m, 0)),
                          .mask = valid,
                          .fresh = fresh,
                          .sign = 1};
   for (int k = 0; k < n; k++) add.f[k] = m->z[entry_of(m, n - k)]->v;
-  if (s->xi->v.prec == s->params.inner) return s->dev->ops->multi_axpy(s->dev->ctx, &add);
-
-  qk_field_t *t;
-  qk_status_t status = qk_work_reserve(s->work, s->xi->v.prec, s->nslot, QK_EVEN, &t);
-  if (status) return status;
-  status = qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = fresh});
-  for (int k = 0; k < n && !status; k++) {
+  if (xi.prec == s->params.inner) {
+    multi_axpy(s, &add);
+    return;
+  }
+  qk_field_t *t = qk_work_take(s->work, xi.prec, s->nslot, QK_EVEN);
+  qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {xi}, .mask = fresh});
+  for (int k = 0; k < n; k++) {
     const uint8_t *on = valid + (size_t)k * s->nslot;
-    qk_blas_args_t widen = {.f = {t->v, add.f[k]}, .mask = on};
-    qk_blas_args_t axpy = {.f = {s->xi->v, t->v}, .c = {qk_scalar(s, scalar_y(m, k))}, .mask = on};
-    status = qk_solver_blas(s, QK_BLAS_COPY, &widen);
-    if (!status) status = qk_solver_blas(s, QK_BLAS_AXPY, &axpy);
+    const double *y = qk_scalars_at(&s->scalars, scalar_y(m, k));
+    qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {t->v, add.f[k]}, .mask = on});
+    qk_solver_blas(s, QK_BLAS_AXPY, (qk_blas_args_t){.f = {xi, t->v}, .c = {y}, .mask = on});
   }
   qk_work_release(s->work, t);
-  return status;
 }
 
 /* Which of the last n directions belong to the slots of the mask, oldest first, and then whose xi is 0. */
@@ -176,7 +177,15 @@ static void list_gathered(const qk_solver_t *s, const uint8_t *mask, int n, uint
   for (int i = 0; i < s->nslot; i++) *byte++ = mask[i] && m->none[i];
 }
 
-static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
+/* The bytes of valid from `at` on as they are on the host. */
+static void upload_valid(const qk_solver_t *s, size_t at, size_t bytes) {
+  const gcr_t *m = s->method_state;
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, bytes,
+                                          QK_COPY_TO_DEVICE, 0));
+}
+
+static void gcr_gather(qk_solver_t *s, const uint8_t *mask) {
   gcr_t *m = s->method_state;
   int n = 0;
   bool none = false;
@@ -185,9 +194,8 @@ static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
     if (m->run[i] > n) n = m->run[i];
     none = none || m->none[i];
   }
-  if (n == 0 && !none) return QK_OK;
-  qk_status_t status = qk_solver_fetch(s);
-  if (status) return status;
+  if (n == 0 && !none) return;
+  qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
   const size_t at = valid_rows(s, s->check), rows = (size_t)n * s->nslot;
   list_gathered(s, mask, n, m->valid_host + at);
   for (int i = 0; i < s->nslot; i++) {
@@ -196,14 +204,13 @@ static qk_status_t gcr_gather(qk_solver_t *s, const uint8_t *mask) {
     m->run[i] = 0;
     m->none[i] = false;
   }
-  status = s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, rows + s->nslot,
-                             QK_COPY_TO_DEVICE, 0);
-  if (!status) status = qk_solver_store(s);
-  return status ? status : add_directions(s, n, m->valid + at, m->valid + at + rows);
+  upload_valid(s, at, rows + s->nslot);
+  qk_scalars_store(&s->scalars, 0, s->scalars.n);
+  add_directions(s, n, m->valid + at, m->valid + at + rows);
 }
 
 /* Runs that have as many directions as are kept. */
-static qk_status_t end_runs(qk_solver_t *s) {
+static void end_runs(qk_solver_t *s) {
   const gcr_t *m = s->method_state;
   uint8_t full[QK_MAX_RHS] = {0};
   bool any = false;
@@ -211,98 +218,95 @@ static qk_status_t end_runs(qk_solver_t *s) {
     full[i] = s->slot[i].state == QK_SLOT_RUNNING && m->run[i] == m->keep;
     any = any || full[i];
   }
-  return any ? gcr_gather(s, full) : QK_OK;
+  if (any) gcr_gather(s, full);
 }
 
 /* ---- iterations ------------------------------------------------------------------------------------------ */
 
 /* Which of n directions, oldest first, each slot may use in iteration i; the new one and r after them. */
-static qk_status_t upload_valid(qk_solver_t *s, int i, int n, uint8_t **valid) {
+static const uint8_t *list_valid(qk_solver_t *s, int i, int n) {
   const gcr_t *m = s->method_state;
-  uint8_t *host = m->valid_host + valid_rows(s, i), *byte = host;
-  *valid = m->valid + valid_rows(s, i);
+  const size_t at = valid_rows(s, i);
+  uint8_t *byte = m->valid_host + at;
   for (int k = 0; k < n + 2; k++)
     for (int slot = 0; slot < s->nslot; slot++)
       *byte++ = s->slot[slot].state == QK_SLOT_RUNNING && (k >= n || m->run[slot] >= n - k);
-  return s->dev->ops->copy(s->dev->ctx, *valid, host, (size_t)(byte - host), QK_COPY_TO_DEVICE, 0);
+  upload_valid(s, at, (size_t)(n + 2) * s->nslot);
+  return m->valid + at;
+}
+
+/* z = K r */
+static void precondition(qk_solver_t *s, qk_field_t *z) {
+  const qk_precond_t *k = &s->params.precond;
+  const uint8_t *on = qk_solver_running_mask(s);
+  if (!k->apply)
+    qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, s->r->v}, .mask = on});
+  else if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, k->apply(k->self, z, s->r, on));
 }
 
 /* w = Mhat z. Low precision loses little where it only stores: the operator is single then. */
-static qk_status_t apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
-  if (!s->params.precond.apply || s->params.inner != QK_HALF) return qk_solver_mhat(s, w, z, false);
-  qk_field_t *in, *out = NULL;
-  qk_status_t status = qk_work_reserve(s->work, QK_SINGLE, s->nslot, QK_EVEN, &in);
-  if (status) return status;
-  status = qk_work_reserve(s->work, QK_SINGLE, s->nslot, QK_EVEN, &out);
-  if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {in->v, z->v}});
-  if (!status) status = qk_solver_mhat(s, out, in, false);
-  if (!status) status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {w->v, out->v}});
+static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
+  if (!s->params.precond.apply || s->params.inner != QK_HALF) {
+    qk_solver_mhat(s, w, z, false);
+    return;
+  }
+  qk_field_t *in = qk_work_take(s->work, QK_SINGLE, s->nslot, QK_EVEN);
+  qk_field_t *out = qk_work_take(s->work, QK_SINGLE, s->nslot, QK_EVEN);
+  qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {in->v, z->v}});
+  qk_solver_mhat(s, out, in, false);
+  qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, out->v}});
   qk_work_release(s->work, out);
   qk_work_release(s->work, in);
-  return status;
 }
 
 /* The new direction against n older ones, and r. */
-static qk_status_t advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
+static void advance(qk_solver_t *s, int entry, int n, const uint8_t *valid) {
   const gcr_t *m = s->method_state;
-  qk_multi_args_t dots = {
-      .n = n + 2, .y = m->w[entry]->v, .mask = valid, .red = qk_scalar(s, scalar_dots(m, entry))};
-  qk_gcr_args_t step = {.n = n, .r = s->r->v, .dots = dots.red, .mask = qk_solver_running_mask(s)};
+  qk_field_t *w[QK_GCR_MAX];
+  int norm2[QK_GCR_MAX];
   for (int k = 0; k <= n; k++) {
     int e = k < n ? entry_of(m, n - k) : entry;
-    dots.f[k] = step.w[k] = m->w[e]->v;
-    step.norm2[k] = qk_scalar(s, scalar_norm(m, e));
+    w[k] = m->w[e];
+    norm2[k] = scalar_norm(m, e);
   }
-  dots.f[n + 1] = s->r->v;
-  qk_status_t status = s->dev->ops->multi_dot(s->dev->ctx, &dots);
-  if (!status) status = qk_solver_sum(s, dots.red, n + 2);
-  return status ? status : s->dev->ops->gcr_step(s->dev->ctx, &step);
+  qk_gcr_advance(&s->scalars, &(qk_gcr_step_t){.n = n,
+                                               .dots = scalar_dots(m, entry),
+                                               .norm2 = norm2,
+                                               .w = w,
+                                               .r = s->r,
+                                               .valid = valid,
+                                               .mask = qk_solver_running_mask(s)});
 }
 
-static qk_status_t gcr_iteration(qk_solver_t *s, int i) {
+static void gcr_iteration(qk_solver_t *s, int i) {
   gcr_t *m = s->method_state;
-  const uint8_t *on = qk_solver_running_mask(s);
-  const qk_precond_t *precond = &s->params.precond;
   const int entry = m->head;
-  double *rr = qk_scalar(s, scalar_trace(m, i));
-  uint8_t *valid;
   int n = 0;
+  end_runs(s);
   for (int k = 0; k < s->nslot; k++)
     if (s->slot[k].state == QK_SLOT_RUNNING && m->run[k] > n) n = m->run[k];
-  qk_field_t *z = m->z[entry];
-  qk_status_t status = upload_valid(s, i, n, &valid);
-  if (!status) {
-    if (precond->apply)
-      status = precond->apply(precond->self, z, s->r, on);
-    else
-      status = qk_solver_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {z->v, s->r->v}, .mask = on});
-  }
-  if (!status) status = apply(s, m->w[entry], z);
-  if (!status) status = advance(s, entry, n, valid);
-  if (!status)
-    status =
-        qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {s->r->v}, .mask = on, .red = rr});
-  if (!status) status = qk_solver_sum(s, rr, 1);
+  const uint8_t *valid = list_valid(s, i, n);
+  precondition(s, m->z[entry]);
+  apply(s, m->w[entry], m->z[entry]);
+  advance(s, entry, n, valid);
+  qk_scalars_reduce(&s->scalars, scalar_trace(m, i), 1, QK_BLAS_NORM2,
+                    (qk_blas_args_t){.f = {s->r->v}, .mask = qk_solver_running_mask(s)});
   m->older[entry] = n;
   m->head = (entry + 1) % m->keep;
   for (int k = 0; k < s->nslot; k++)
     if (s->slot[k].state == QK_SLOT_RUNNING) m->run[k]++;
-  return status;
 }
 
 static qk_status_t gcr_iterate(qk_solver_t *s) {
-  gcr_t *m = s->method_state;
-  qk_status_t status = QK_OK;
-  for (int i = 0; i < s->check && !status; i++) {
-    status = end_runs(s);
-    if (!status) status = gcr_iteration(s, i);
-  }
-  if (!status) status = qk_solver_await(s);
+  const gcr_t *m = s->method_state;
+  for (int i = 0; i < s->check; i++) gcr_iteration(s, i);
+  qk_status_t status = qk_solver_await(s);
   if (status) return status;
   const int last = entry_of(m, 1);
   for (int slot = 0; slot < s->nslot; slot++) {
     for (int i = 0; i < s->check; i++)
-      s->trace[i * s->nslot + slot] = qk_scalar_host(s, scalar_trace(m, i), slot)[0];
+      s->trace[i * s->nslot + slot] = qk_scalars_host(&s->scalars, scalar_trace(m, i), slot)[0];
     double ww = creal(scalar(s, scalar_norm(m, last), slot));
     double complex rw = scalar(s, scalar_dots(m, last) + m->older[last] + 1, slot);
     s->broken[slot] = !isfinite(ww) || ww == 0 || !isfinite(cabs(rw)) || rw == 0;

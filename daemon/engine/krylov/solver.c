@@ -22,38 +22,8 @@ enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
 
 /* ---- scalars, masks --------------------------------------------------------------------------------- */
 
-static size_t scalar_bytes(const qk_solver_t *s, int n) {
-  return (size_t)n * s->nslot * 2 * sizeof(double);
-}
-
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
   return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
-}
-
-static qk_status_t move_scalars(qk_solver_t *s, double *at, int n, qk_copy_t kind) {
-  double *host = s->scalar_host + (at - s->scalar);
-  bool out = kind == QK_COPY_TO_HOST;
-  qk_status_t status =
-      s->dev->ops->copy(s->dev->ctx, out ? host : at, out ? at : host, scalar_bytes(s, n), kind, 0);
-  return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
-}
-
-qk_status_t qk_solver_scalars(qk_solver_t *s, int n) {
-  void *device = NULL, *host = NULL;
-  size_t bytes = scalar_bytes(s, QK_SOLVER_OWN + n);
-  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, bytes, &device);
-  if (status) return status;
-  s->scalar = device;
-  status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &host);
-  if (status) return status;
-  s->scalar_host = host;
-  s->nscalar = n;
-  memset(host, 0, bytes);
-  return move_scalars(s, s->scalar, QK_SOLVER_OWN + n, QK_COPY_TO_DEVICE);
-}
-
-qk_status_t qk_solver_fetch(qk_solver_t *s) {
-  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_HOST);
 }
 
 void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
@@ -61,65 +31,53 @@ void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
 }
 
 qk_status_t qk_solver_await(qk_solver_t *s) {
-  qk_status_t status = s->beside.begin ? s->beside.begin(s->beside.self) : QK_OK;
-  return status ? status : qk_solver_fetch(s);
+  if (s->beside.begin && qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->beside.begin(s->beside.self));
+  qk_scalars_fetch(&s->scalars, 0, s->scalars.n);
+  return qk_dev_status(s->dev);
 }
 
-qk_status_t qk_solver_store(qk_solver_t *s) {
-  return move_scalars(s, qk_scalar(s, 0), s->nscalar, QK_COPY_TO_DEVICE);
+void qk_solver_norms(qk_solver_t *s, double *norm2) {
+  qk_scalars_total(&s->scalars, QK_SOLVER_NORM, 1);
+  for (int i = 0; i < s->nslot; i++) norm2[i] = qk_scalars_host(&s->scalars, QK_SOLVER_NORM, i)[0];
 }
 
-qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n) {
-  qk_comm_t *comm = s->dev->geom->comm;
-  if (qk_comm_size(comm) == 1) return QK_OK;
-  qk_status_t status = move_scalars(s, red, n, QK_COPY_TO_HOST);
-  if (!status) status = qk_comm_sum(comm, s->scalar_host + (red - s->scalar), 2 * n * s->nslot);
-  return status ? status : move_scalars(s, red, n, QK_COPY_TO_DEVICE);
+void qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
+  double *red = qk_scalars_at(&s->scalars, QK_SOLVER_NORM);
+  qk_solver_blas(s, QK_BLAS_NORM2, (qk_blas_args_t){.f = {v}, .red = red});
+  qk_solver_norms(s, norm2);
 }
 
-qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2) {
-  qk_status_t status = move_scalars(s, s->scalar, 1, QK_COPY_TO_HOST);
-  if (!status && qk_comm_size(s->dev->geom->comm) > 1)
-    status = qk_comm_sum(s->dev->geom->comm, s->scalar_host, 2 * s->nslot);
-  if (status) return status;
-  for (int i = 0; i < s->nslot; i++) norm2[i] = s->scalar_host[2 * i];
-  return QK_OK;
+const double *qk_solver_factor(qk_solver_t *s, int i, double value) {
+  double *factor = qk_scalars_host(&s->scalars, QK_SOLVER_FACTOR, i);
+  factor[0] = value;
+  factor[1] = 0;
+  qk_scalars_store(&s->scalars, QK_SOLVER_FACTOR, 1);
+  return qk_scalars_at(&s->scalars, QK_SOLVER_FACTOR) + 2 * i;
 }
 
-qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2) {
-  qk_status_t status =
-      qk_solver_blas(s, QK_BLAS_NORM2, &(qk_blas_args_t){.f = {v}, .red = s->scalar});
-  return status ? status : qk_solver_norms(s, norm2);
-}
-
-qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device) {
-  const size_t at = ((size_t)s->nslot + (size_t)i) * 2;
-  s->scalar_host[at] = value;
-  s->scalar_host[at + 1] = 0;
-  *device = s->scalar + at;
-  return move_scalars(s, s->scalar + (size_t)s->nslot * 2, 1, QK_COPY_TO_DEVICE);
-}
-
-static qk_status_t upload(qk_solver_t *s, int at) {
-  size_t n = (size_t)s->nslot;
-  qk_status_t status = s->dev->ops->copy(s->dev->ctx, s->mask + at * n, s->mask_host + at * n, n,
-                                         QK_COPY_TO_DEVICE, 0);
+static qk_status_t move_mask(const qk_solver_t *s, size_t at) {
+  qk_status_t status = s->dev->ops->copy(s->dev->ctx, s->mask + at, s->mask_host + at,
+                                         (size_t)s->nslot, QK_COPY_TO_DEVICE, 0);
   return status ? status : s->dev->ops->queue_sync(s->dev->ctx, 0);
+}
+
+static const uint8_t *upload(const qk_solver_t *s, size_t at) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, move_mask(s, at));
+  return s->mask + at;
 }
 
 const uint8_t *qk_solver_running_mask(const qk_solver_t *s) {
   return s->mask;
 }
 
-qk_status_t qk_solver_set_running(qk_solver_t *s) {
+void qk_solver_set_running(qk_solver_t *s) {
   for (int i = 0; i < s->nslot; i++) s->mask_host[i] = s->slot[i].state == QK_SLOT_RUNNING;
-  return upload(s, 0);
+  upload(s, 0);
 }
 
-qk_status_t qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask, const uint8_t **device) {
+const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask) {
   memcpy(s->mask_host + s->nslot, mask, (size_t)s->nslot);
-  *device = s->mask + s->nslot;
-  return upload(s, 1);
+  return upload(s, (size_t)s->nslot);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -156,15 +114,19 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
 
 static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
+  const bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
   qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
+  if (status) return status;
   s->mask = device;
-  if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, 2 * (size_t)s->nslot, &host);
+  status = s->dev->ops->alloc_host(s->dev->ctx, 2 * (size_t)s->nslot, &host);
+  if (status) return status;
   s->mask_host = host;
-  if (!status) status = qk_solver_set_running(s);
-  if (!status) status = qk_solver_field(s, &s->r);
-  bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
-  if (!status)
-    status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
+  qk_solver_set_running(s);
+  status = qk_dev_status(s->dev);
+  if (status) return status;
+  status = qk_solver_field(s, &s->r);
+  if (status) return status;
+  status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
   return status ? status : s->method->create(s);
 }
 
@@ -204,8 +166,7 @@ void qk_solver_destroy(qk_solver_t *s) {
   if (!s) return;
   const qk_ops_t *ops = s->dev->ops;
   if (s->method) s->method->destroy(s);
-  if (s->scalar_host) ops->free_host(s->dev->ctx, s->scalar_host);
-  if (s->scalar) ops->free(s->dev->ctx, s->scalar);
+  qk_scalars_fini(&s->scalars);
   qk_field_destroy(s->xi);
   qk_field_destroy(s->r);
   qk_system_destroy(s);
@@ -279,26 +240,26 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
   }
 }
 
-qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask) {
-  const uint8_t *on;
-  if (s->method->clear) return s->method->clear(s, mask);
-  qk_status_t status = qk_solver_upload_mask(s, mask, &on);
-  return status ? status
-                : qk_solver_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {s->xi->v}, .mask = on});
+void qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask) {
+  if (s->method->clear) {
+    s->method->clear(s, mask);
+  } else {
+    const uint8_t *on = qk_solver_upload_mask(s, mask);
+    qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {s->xi->v}, .mask = on});
+  }
 }
 
-static qk_status_t begin_slots(qk_solver_t *s, const uint8_t *mask) {
+static void begin_slots(qk_solver_t *s, const uint8_t *mask) {
   double norm2[QK_MAX_RHS];
-  qk_status_t status = qk_system_begin(s, mask, norm2);
-  if (!status) status = qk_solver_clear_correction(s, mask);
-  if (status) return status;
+  qk_system_begin(s, mask, norm2);
+  qk_solver_clear_correction(s, mask);
   for (int i = 0; i < s->nslot; i++) {
     if (!mask[i]) continue;
     qk_slot_work_t *w = &s->w[i];
     w->best = w->lowest = sqrt(norm2[i]);
     w->target = 0.9 * s->slot[i].tol * w->norm_b / s->op->diag_scale;
   }
-  return s->method->start(s, mask);
+  s->method->start(s, mask);
 }
 
 qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const double *tol,
@@ -319,12 +280,14 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
     s->slot[slot[i]].max_iter = max_iter[i];
     s->slot[slot[i]].why = (qk_err_t){0};
   }
-  qk_status_t status = qk_system_measure(s, mask, norm2, lifted);
+  qk_system_measure(s, mask, norm2, lifted);
+  qk_status_t status = qk_dev_status(s->dev);
   if (status) return status;
   take_slots(s, mask, empty, norm2, lifted);
-  if (memchr(empty, 1, sizeof empty)) status = qk_system_clear(s, empty);
-  if (!status && memchr(mask, 1, sizeof mask)) status = begin_slots(s, mask);
-  return status ? status : qk_solver_set_running(s);
+  if (memchr(empty, 1, sizeof empty)) qk_system_clear(s, empty);
+  if (memchr(mask, 1, sizeof mask)) begin_slots(s, mask);
+  qk_solver_set_running(s);
+  return qk_dev_status(s->dev);
 }
 
 qk_status_t qk_solver_fill(qk_solver_t *s, int slot, double tol, int64_t max_iter) {
@@ -337,9 +300,10 @@ void qk_solver_cancel(qk_solver_t *s, int slot) {
   qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
   mask[slot] = 1;
   otherwise[slot] = QK_CANCELLED;
-  s->failed = qk_solver_finish(s, mask, otherwise);
+  qk_solver_finish(s, mask, otherwise);
   qk_solver_end_slot(s, slot, QK_CANCELLED);
-  if (!s->failed) s->failed = qk_solver_set_running(s);
+  qk_solver_set_running(s);
+  s->failed = qk_dev_status(s->dev);
 }
 
 void qk_solver_clear(qk_solver_t *s, int slot) {

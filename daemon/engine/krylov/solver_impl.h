@@ -9,31 +9,34 @@
  * Independence of slots: whatever a method or solver.c does to a slot depends on that slot's numbers and
  * on the number of its own iterations alone; block-wide passes over other slots leave their bits alone.
  *
- * Scalars are complex doubles [nslot][2] on the device, with a mirror on the host that fetch and store
- * move as a whole. Masks are bytes [nslot].
+ * Scalars: lattice/scalars.h; those of a method begin at QK_SOLVER_OWN. Masks are bytes [nslot].
+ *
+ * What returns nothing is a call of an iteration (lattice/device.h). iterate asks what has failed,
+ * and so do fill, step, cancel and relaxation at their ends.
  */
 #ifndef QK_ENGINE_SOLVER_IMPL_H
 #define QK_ENGINE_SOLVER_IMPL_H
 
 #include "daemon/engine/krylov/solver.h"
+#include "daemon/engine/lattice/scalars.h"
 
 typedef struct qk_method {
   const char *name;
   int check;                      /* default iterations per step */
   int applications_per_iteration; /* of Mhat or its adjoint */
   bool wide_solution;             /* xi is single where the inner precision is half */
-  /* Reserves s->method_state, fields, scalars (qk_solver_scalars). */
+  /* Reserves s->method_state, fields, s->scalars. */
   qk_status_t (*create)(qk_solver_t *s);
   void (*destroy)(qk_solver_t *s); /* also after a create that failed half way */
   /* Slots of the mask begin anew from r (xi = 0): search directions are forgotten. */
-  qk_status_t (*start)(qk_solver_t *s, const uint8_t *mask);
+  void (*start)(qk_solver_t *s, const uint8_t *mask);
   /* xi = 0, for the slots of the mask. NULL: by a pass over xi. */
-  qk_status_t (*clear)(qk_solver_t *s, const uint8_t *mask);
+  void (*clear)(qk_solver_t *s, const uint8_t *mask);
   /* r of these slots was recomputed: nearly the same vector, directions are kept. */
-  qk_status_t (*replaced)(qk_solver_t *s, const uint8_t *mask);
+  void (*replaced)(qk_solver_t *s, const uint8_t *mask);
   /* xi takes in what the method has put off, for the slots of the mask; before r is recomputed, and when a slot ends.
    * NULL: xi is always up to date. */
-  qk_status_t (*gather)(qk_solver_t *s, const uint8_t *mask);
+  void (*gather)(qk_solver_t *s, const uint8_t *mask);
   /* s->check iterations of all running slots. Leaves s->trace[i][slot] = |r|^2 after iteration i and
    * s->broken[slot]: the recursion cannot go on. Waits by qk_solver_await. */
   qk_status_t (*iterate)(qk_solver_t *s);
@@ -81,9 +84,8 @@ struct qk_solver {
   qk_system_t system[QK_MAX_RHS];
   qk_field_t *r, *xi; /* even, inner precision; xi: see wide_solution */
 
-  int nscalar;                  /* of the method; solver.c has QK_SOLVER_OWN more before them */
-  double *scalar, *scalar_host; /* device, pinned host */
-  uint8_t *mask, *mask_host;    /* running slots, then a mask for one use */
+  qk_scalars_t scalars;
+  uint8_t *mask, *mask_host; /* running slots, then a mask for one use */
 
   qk_status_t failed; /* in cancel, which has no status to return: the next call does */
 
@@ -93,60 +95,46 @@ struct qk_solver {
   qk_slot_work_t w[QK_MAX_RHS];
 };
 
-enum { QK_SOLVER_OWN = 2 }; /* a norm, a factor */
+/* Scalars of solver.c: norms, factors; as many of the method follow. */
+enum { QK_SOLVER_NORM, QK_SOLVER_FACTOR, QK_SOLVER_OWN };
 
 /* qk_solver_create; without `system` there are no fields in double, for relaxation. */
 qk_status_t qk_solver_make(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                            bool system, qk_solver_t **solver, qk_err_t *err);
 
-static inline qk_status_t qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
-  return s->method->gather ? s->method->gather(s, mask) : QK_OK;
+static inline void qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
+  if (s->method->gather) s->method->gather(s, mask);
 }
 
 /* A field of even sites in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
 
-/* n scalars on the device, zero. Called once by create. */
-qk_status_t qk_solver_scalars(qk_solver_t *s, int n);
-static inline double *qk_scalar(const qk_solver_t *s, int k) {
-  return s->scalar + (size_t)(QK_SOLVER_OWN + k) * s->nslot * 2;
-}
-/* Element of the mirror: [0] real, [1] imaginary part. */
-static inline double *qk_scalar_host(const qk_solver_t *s, int k, int slot) {
-  return s->scalar_host + ((size_t)(QK_SOLVER_OWN + k) * s->nslot + slot) * 2;
-}
-/* The whole block to the mirror (waits), and back. */
-qk_status_t qk_solver_fetch(qk_solver_t *s);
-qk_status_t qk_solver_store(qk_solver_t *s);
-/* The same as fetch at the end of iterations, with what runs beside them begun first. */
+/* All scalars to the mirror at the end of iterations, with what runs beside them begun first. Returns
+ * what has failed. */
 qk_status_t qk_solver_await(qk_solver_t *s);
-
-/* Sums n scalars at `red` over the ranks. */
-qk_status_t qk_solver_sum(qk_solver_t *s, double *red, int n);
 
 /* Device copies of masks: that of the running slots, or one of the caller's (valid until the next call). */
 const uint8_t *qk_solver_running_mask(const qk_solver_t *s);
-qk_status_t qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask, const uint8_t **device);
+const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask);
 
-static inline qk_status_t qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op,
-                                         const qk_blas_args_t *args) {
-  return s->dev->ops->blas(s->dev->ctx, op, args);
+static inline void qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op, qk_blas_args_t args) {
+  qk_dev_blas(s->dev, op, args);
 }
 
 /* |v|^2 of all slots, over the ranks. Waits. */
-qk_status_t qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2);
+void qk_solver_norm2(qk_solver_t *s, qk_spinor_t v, double *norm2);
 
-/* Sums over the ranks of what was written for some slots to s->scalar + 2 * slot: norms. Waits. */
-qk_status_t qk_solver_norms(qk_solver_t *s, double *norm2);
+/* Sums over the ranks of QK_SOLVER_NORM, which was written for some slots. Waits. */
+void qk_solver_norms(qk_solver_t *s, double *norm2);
 
 /* A real factor for slot i alone, on the device until the next one. */
-qk_status_t qk_solver_factor(qk_solver_t *s, int i, double value, const double **device);
+const double *qk_solver_factor(qk_solver_t *s, int i, double value);
 
 /* xi = 0 for the slots of the mask. */
-qk_status_t qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask);
+void qk_solver_clear_correction(qk_solver_t *s, const uint8_t *mask);
 
 /* After the states of slots have changed. */
-qk_status_t qk_solver_set_running(qk_solver_t *s);
+void qk_solver_set_running(qk_solver_t *s);
 
 void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status);
 
@@ -156,17 +144,17 @@ qk_status_t qk_system_create(qk_solver_t *s);
 void qk_system_destroy(qk_solver_t *s);
 
 /* |b|^2. */
-qk_status_t qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *norm2);
+void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *norm2);
 /* |b|^2 of sources of any size (NaN: not finite), where exponent[i], 0 so far, is not 0 after b was
  * multiplied by 2^-exponent[i]; s->slot[i].why, empty so far, of those that cannot be solved for.
  * solver_range.c. */
-qk_status_t qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent);
+void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent);
 /* f *= 2^exponent. */
-qk_status_t qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent);
+void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent);
 /* x = 0. */
-qk_status_t qk_system_clear(qk_solver_t *s, const uint8_t *mask);
+void qk_system_clear(qk_solver_t *s, const uint8_t *mask);
 /* b in the units of s->w, bhat, and x = 0 or what deflation makes of it; r, and |r|^2. xi is the caller's. */
-qk_status_t qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
+void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
 
 typedef struct qk_update {
   double norm;   /* of bhat - Mhat (x_e + xi) */
@@ -176,21 +164,21 @@ typedef struct qk_update {
 
 /* x_e += xi of the slots of the mask where that is an improvement (add; without: xi is left out of it), and r = bhat - Mhat
  * x_e in double. result: [nslot], of these slots. */
-qk_status_t qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
-                             qk_update_t result[]);
+void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
+                      qk_update_t result[]);
 /* x from x_e, and |b - M x|^2, in the units of s->w. */
-qk_status_t qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
+void qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
 /* x in the units of the source; s->slot[i].why where it overflows. */
-qk_status_t qk_system_rescale(qk_solver_t *s, int i);
+void qk_system_rescale(qk_solver_t *s, int i);
 
 /* The end of the slots in `mask`: solution and true residual of the full operator. Slots whose residual
  * is good end with OK; others end with what is in `otherwise`, or go on with a tighter target where that
  * is QK_OK. solver_step.c. */
-qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
+void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
 
-static inline qk_status_t qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
-                                         bool dagger) {
-  return s->op->ops->apply_eo(s->op, out, in, dagger, NULL);
+static inline void qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
+                                  bool dagger) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_eo(s->op, out, in, dagger, NULL));
 }
 
 #endif

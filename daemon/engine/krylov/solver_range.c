@@ -24,20 +24,18 @@ static bool is_usual(double norm2) {
   return norm2 >= least_norm2 && norm2 <= most_norm2;
 }
 
-static qk_status_t multiply(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
-  const double *factor;
-  if (exponent == 0) return QK_OK;
-  qk_status_t status = qk_solver_factor(s, i, ldexp(1, exponent), &factor);
-  return status ? status
-                : qk_solver_blas(s, QK_BLAS_SCALE, &(qk_blas_args_t){.f = {f->v}, .c = {factor}});
+static void multiply(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
+  if (exponent == 0) return;
+  const double *factor = qk_solver_factor(s, i, ldexp(1, exponent));
+  qk_solver_blas(s, QK_BLAS_SCALE, (qk_blas_args_t){.f = {f->v}, .c = {factor}});
 }
 
-qk_status_t qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
+void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent) {
   int first = exponent;
   if (first > MOST_EXPONENT) first = MOST_EXPONENT;
   if (first < -MOST_EXPONENT) first = -MOST_EXPONENT;
-  qk_status_t status = multiply(s, i, f, first);
-  return status ? status : multiply(s, i, f, exponent - first);
+  multiply(s, i, f, first);
+  multiply(s, i, f, exponent - first);
 }
 
 /* Why a source of finite numbers cannot be solved for. */
@@ -57,54 +55,56 @@ static void judge(qk_solver_t *s, int i, const qk_extent_t *extent) {
             norm, extent->largest, place, slot->tol, DBL_MIN / slot->tol);
 }
 
+/* False where it could not be found. */
+static bool find_extent(qk_solver_t *s, const qk_field_t *f, qk_extent_t *extent) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_extent_find(s->work, f, one, 1, extent));
+  return qk_dev_ok(s->dev);
+}
+
 /* An unusual source, by its numbers. */
-static qk_status_t lift(qk_solver_t *s, int i, double *norm2, int *exponent) {
+static void lift(qk_solver_t *s, int i, double *norm2, int *exponent) {
   qk_extent_t extent;
   char place[QK_EXTENT_PLACE];
-  qk_status_t status = qk_extent_find(s->work, s->system[i].b, one, 1, &extent);
-  if (status) return status;
+  if (!find_extent(s, s->system[i].b, &extent)) return;
   *norm2 = extent.finite ? 0 : NAN;
   if (!extent.finite) {
     qk_extent_place(s->dev->geom, &extent, place);
     qk_fail(&s->slot[i].why, QK_NAN_INPUT, "the source is NaN or Inf at %s", place);
-    return QK_OK;
+    return;
   }
-  if (extent.largest == 0) return QK_OK;
+  if (extent.largest == 0) return;
   judge(s, i, &extent);
   frexp(extent.largest, exponent);
-  return qk_system_scale(s, i, s->system[i].b, -*exponent);
+  qk_system_scale(s, i, s->system[i].b, -*exponent);
 }
 
-qk_status_t qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent) {
+void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent) {
   uint8_t again[QK_MAX_RHS] = {0};
   double lifted[QK_MAX_RHS];
   bool any = false;
-  qk_status_t status = qk_system_source_norms(s, mask, norm2);
-  for (int i = 0; i < s->nslot && !status; i++) {
+  qk_system_source_norms(s, mask, norm2);
+  for (int i = 0; i < s->nslot; i++) {
     if (!mask[i] || is_usual(norm2[i])) continue;
-    status = lift(s, i, &norm2[i], &exponent[i]);
+    lift(s, i, &norm2[i], &exponent[i]);
     again[i] = exponent[i] != 0;
     any = any || again[i];
   }
-  if (status || !any) return status;
-  status = qk_system_source_norms(s, again, lifted);
-  for (int i = 0; i < s->nslot && !status; i++)
+  if (!any) return;
+  qk_system_source_norms(s, again, lifted);
+  for (int i = 0; i < s->nslot; i++)
     if (again[i]) norm2[i] = lifted[i];
-  return status;
 }
 
-qk_status_t qk_system_rescale(qk_solver_t *s, int i) {
+void qk_system_rescale(qk_solver_t *s, int i) {
   const qk_field_t *x = s->system[i].x;
   qk_extent_t extent;
   char place[QK_EXTENT_PLACE];
-  qk_status_t status = qk_system_scale(s, i, x, s->w[i].exponent);
+  qk_system_scale(s, i, x, s->w[i].exponent);
   /* |x| > 2^400 |b| is beyond what any residual tells */
-  if (status || s->w[i].exponent < 600) return status;
-  status = qk_extent_find(s->work, x, one, 1, &extent);
-  if (status || (extent.finite && isfinite(extent.largest * extent.norm))) return status;
+  if (s->w[i].exponent < 600 || !find_extent(s, x, &extent)) return;
+  if (extent.finite && isfinite(extent.largest * extent.norm)) return;
   qk_extent_place(s->dev->geom, &extent, place);
   qk_fail(&s->slot[i].why, QK_BAD_ARGUMENT,
           "the source is too large: the solution is over %.3g at %s; scale it down", DBL_MAX,
           place);
-  return QK_OK;
 }

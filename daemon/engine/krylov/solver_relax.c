@@ -12,48 +12,40 @@ typedef struct relaxation {
 } relaxation_t;
 
 /* r = Mhat x and xi = 0 for the columns of the mask. */
-static qk_status_t renew(relaxation_t *a, const uint8_t *mask) {
+static void renew(relaxation_t *a, const uint8_t *mask) {
   qk_solver_t *s = a->s;
   double norm2[QK_MAX_RHS];
-  const uint8_t *on;
-  qk_status_t status = qk_solver_mhat(s, a->scratch, a->x, false);
-  if (!status) status = qk_solver_norm2(s, a->scratch->v, norm2);
-  if (!status) status = qk_solver_upload_mask(s, mask, &on);
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_COPY,
-                            &(qk_blas_args_t){.f = {s->r->v, a->scratch->v}, .mask = on});
-  if (!status) status = qk_solver_clear_correction(s, mask);
-  for (int i = 0; !status && i < s->nslot; i++)
+  qk_solver_mhat(s, a->scratch, a->x, false);
+  qk_solver_norm2(s, a->scratch->v, norm2);
+  const uint8_t *on = qk_solver_upload_mask(s, mask);
+  qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {s->r->v, a->scratch->v}, .mask = on});
+  qk_solver_clear_correction(s, mask);
+  for (int i = 0; i < s->nslot; i++)
     if (mask[i]) a->last[i] = a->now[i] = sqrt(norm2[i]);
-  return status;
 }
 
 /* x -= xi for the columns of the mask. */
-static qk_status_t take(relaxation_t *a, const uint8_t *mask) {
+static void take(relaxation_t *a, const uint8_t *mask) {
   qk_solver_t *s = a->s;
-  const uint8_t *on;
-  qk_status_t status = s->method->gather ? s->method->gather(s, mask) : QK_OK;
-  if (!status) status = qk_solver_upload_mask(s, mask, &on);
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_COPY,
-                            &(qk_blas_args_t){.f = {a->scratch->v, s->xi->v}, .mask = on});
-  if (!status)
-    status = qk_solver_blas(s, QK_BLAS_SUB,
-                            &(qk_blas_args_t){.f = {a->x->v, a->x->v, a->scratch->v}, .mask = on});
-  return status;
+  const qk_spinor_t x = a->x->v, t = a->scratch->v;
+  qk_solver_gather(s, mask);
+  const uint8_t *on = qk_solver_upload_mask(s, mask);
+  qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {t, s->xi->v}, .mask = on});
+  qk_solver_blas(s, QK_BLAS_SUB, (qk_blas_args_t){.f = {x, x, t}, .mask = on});
 }
 
 static qk_status_t begin(relaxation_t *a, const uint8_t *mask) {
   qk_solver_t *s = a->s;
-  qk_status_t status = renew(a, mask);
-  for (int i = 0; !status && i < s->nslot; i++) {
+  renew(a, mask);
+  for (int i = 0; i < s->nslot; i++) {
     a->first[i] = a->last[i];
     bool sound = mask[i] && isfinite(a->first[i]) && a->first[i] > 0;
     s->slot[i].state = sound ? QK_SLOT_RUNNING : QK_SLOT_ENDED;
     if (!sound) a->now[i] = NAN;
   }
-  if (!status) status = qk_solver_set_running(s);
-  return status ? status : s->method->start(s, mask);
+  qk_solver_set_running(s);
+  s->method->start(s, mask);
+  return qk_dev_status(s->dev);
 }
 
 /* x is small beside the xi that leads to it, so xi joins x again and again: what it was rounded to would be all
@@ -72,22 +64,26 @@ static qk_status_t advance(relaxation_t *a, double tol) {
     if (!sound[i]) s->slot[i].state = QK_SLOT_ENDED;
     due = due || (sound[i] && r <= s->params.reliable * a->last[i]);
   }
-  status = qk_solver_set_running(s);
-  if (status || !due) return status;
-  status = take(a, sound);
-  if (!status) status = renew(a, sound);
-  return status ? status : s->method->replaced(s, sound);
+  qk_solver_set_running(s);
+  if (due) {
+    take(a, sound);
+    renew(a, sound);
+    s->method->replaced(s, sound);
+  }
+  return qk_dev_status(s->dev);
 }
 
 /* What has improved is kept. */
 static qk_status_t end(relaxation_t *a, const uint8_t *mask, double *fall) {
+  const qk_device_t *dev = a->s->dev;
   uint8_t keep[QK_MAX_RHS];
   for (int i = 0; i < a->s->nslot; i++) {
     fall[i] = mask[i] && a->now[i] < a->first[i] ? a->now[i] / a->first[i] : NAN;
     keep[i] = isfinite(fall[i]);
   }
-  qk_status_t status = take(a, keep);
-  return status ? status : a->s->dev->ops->queue_sync(a->s->dev->ctx, 0);
+  take(a, keep);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,

@@ -95,22 +95,22 @@ static void account(qk_solver_t *s, int i, const qk_update_t *update, const plan
 }
 
 /* x += xi where that is an improvement, r = bhat - Mhat x in double, xi = 0. */
-static qk_status_t recompute(qk_solver_t *s, plan_t *plan) {
+static void recompute(qk_solver_t *s, plan_t *plan) {
   qk_update_t update[QK_MAX_RHS];
-  qk_status_t status = qk_solver_gather(s, plan->add);
-  if (!status) status = qk_system_update(s, plan->act, plan->add, update);
-  for (int i = 0; i < s->nslot && !status; i++) {
+  qk_solver_gather(s, plan->add);
+  qk_system_update(s, plan->act, plan->add, update);
+  for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i]) continue;
     if (update[i].rejected || update[i].norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, &update[i], plan);
   }
-  return status ? status : qk_solver_clear_correction(s, plan->act);
+  qk_solver_clear_correction(s, plan->act);
 }
 
-qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
+void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
   double norm2[QK_MAX_RHS];
-  qk_status_t status = qk_system_reconstruct(s, mask, norm2);
-  for (int i = 0; i < s->nslot && !status; i++) {
+  qk_system_reconstruct(s, mask, norm2);
+  for (int i = 0; i < s->nslot && qk_dev_ok(s->dev); i++) {
     if (!mask[i]) continue;
     qk_slot_t *slot = &s->slot[i];
     qk_slot_work_t *w = &s->w[i];
@@ -121,18 +121,17 @@ qk_status_t qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_statu
       w->target = 0.9 * w->best * slot->tol / slot->residual;
       continue;
     }
-    status = qk_system_rescale(s, i);
+    qk_system_rescale(s, i);
     qk_solver_end_slot(s, i,
                        slot->why.code ? slot->why.code
                        : good         ? QK_OK
                        : otherwise[i] ? otherwise[i]
                                       : QK_BREAKDOWN);
   }
-  return status;
 }
 
 /* Slots that have reached their target, or must end without. */
-static qk_status_t end_slots(qk_solver_t *s, plan_t *plan) {
+static void end_slots(qk_solver_t *s, plan_t *plan) {
   qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
   for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i]) continue;
@@ -143,20 +142,19 @@ static qk_status_t end_slots(qk_solver_t *s, plan_t *plan) {
       otherwise[i] = QK_NOT_CONVERGED;
     plan->done[i] = otherwise[i] || w->best <= w->target;
   }
-  return any(plan->done) ? qk_solver_finish(s, plan->done, otherwise) : QK_OK;
+  if (any(plan->done)) qk_solver_finish(s, plan->done, otherwise);
 }
 
 /* Tells the method which of the slots that go on have a new r. */
-static qk_status_t resume(qk_solver_t *s, const plan_t *plan) {
+static void resume(qk_solver_t *s, const plan_t *plan) {
   uint8_t fresh[QK_MAX_RHS] = {0}, replaced[QK_MAX_RHS] = {0};
   for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i] || s->slot[i].state != QK_SLOT_RUNNING) continue;
     fresh[i] = plan->fresh[i];
     replaced[i] = !plan->fresh[i];
   }
-  qk_status_t status = any(replaced) ? s->method->replaced(s, replaced) : QK_OK;
-  if (!status && any(fresh)) status = s->method->start(s, fresh);
-  return status;
+  if (any(replaced)) s->method->replaced(s, replaced);
+  if (any(fresh)) s->method->start(s, fresh);
 }
 
 qk_status_t qk_solver_step(qk_solver_t *s) {
@@ -167,8 +165,9 @@ qk_status_t qk_solver_step(qk_solver_t *s) {
   for (int i = 0; i < s->nslot; i++)
     if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, &plan);
   if (!any(plan.act)) return QK_OK;
-  status = recompute(s, &plan);
-  if (!status) status = end_slots(s, &plan);
-  if (!status) status = resume(s, &plan);
-  return status ? status : qk_solver_set_running(s);
+  recompute(s, &plan);
+  end_slots(s, &plan);
+  resume(s, &plan);
+  qk_solver_set_running(s);
+  return qk_dev_status(s->dev);
 }

@@ -7,21 +7,7 @@
 #ifndef QK_ENGINE_FIELD_H
 #define QK_ENGINE_FIELD_H
 
-#include <stdbool.h>
-
-#include "cuda/ops.h"
-#include "daemon/engine/lattice/geom.h"
-
-/* The device and the lattice that everything in an engine stands on. Borrowed by all below it. */
-typedef struct qk_device {
-  const qk_ops_t *ops;
-  qk_ops_ctx_t *ctx;
-  const qk_geom_t *geom;
-} qk_device_t;
-
-/* Puts words to a status that came without, or with its general sentence alone: those of the device
- * where it has any (ctx may be NULL). Returns status. */
-qk_status_t qk_device_explain(const qk_device_t *dev, qk_status_t status, qk_err_t *err);
+#include "daemon/engine/lattice/device.h"
 
 typedef struct qk_field {
   const qk_device_t *dev;
@@ -51,6 +37,8 @@ qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work);
 void qk_work_destroy(qk_work_t *work); /* all fields must be released */
 qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
                             qk_field_t **field);
+/* Within an iteration (device.h): after a failure, also of this call, a field without memory. */
+qk_field_t *qk_work_take(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset);
 void qk_work_release(qk_work_t *work, qk_field_t *field);
 /* Whether no field is reserved: the next ones are those that were reserved from here the last time. */
 bool qk_work_idle(const qk_work_t *work);

@@ -33,22 +33,37 @@ void qk_scalars_fini(qk_scalars_t *s) {
   s->device = s->host = NULL;
 }
 
-qk_status_t qk_scalars_fill(qk_scalars_t *s, int k, double value) {
+void qk_scalars_fetch(qk_scalars_t *s, int k, int n) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, move(s, k, n, QK_COPY_TO_HOST));
+}
+
+void qk_scalars_store(qk_scalars_t *s, int k, int n) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, move(s, k, n, QK_COPY_TO_DEVICE));
+}
+
+void qk_scalars_fill(qk_scalars_t *s, int k, double value) {
   for (int i = 0; i < s->nrhs; i++) {
     qk_scalars_host(s, k, i)[0] = value;
     qk_scalars_host(s, k, i)[1] = 0;
   }
-  return move(s, k, 1, QK_COPY_TO_DEVICE);
+  qk_scalars_store(s, k, 1);
 }
 
-qk_status_t qk_scalars_fetch(qk_scalars_t *s, int k, int n) {
-  return move(s, k, n, QK_COPY_TO_HOST);
-}
-
-qk_status_t qk_scalars_sum(qk_scalars_t *s, int k, int n) {
+void qk_scalars_total(qk_scalars_t *s, int k, int n) {
   qk_comm_t *comm = s->dev->geom->comm;
-  if (qk_comm_size(comm) == 1) return QK_OK;
-  qk_status_t status = move(s, k, n, QK_COPY_TO_HOST);
-  if (!status) status = qk_comm_sum(comm, qk_scalars_host(s, k, 0), 2 * n * s->nrhs);
-  return status ? status : move(s, k, n, QK_COPY_TO_DEVICE);
+  qk_scalars_fetch(s, k, n);
+  if (qk_dev_ok(s->dev) && qk_comm_size(comm) > 1)
+    qk_dev_note(s->dev, qk_comm_sum(comm, qk_scalars_host(s, k, 0), 2 * n * s->nrhs));
+}
+
+void qk_scalars_sum(qk_scalars_t *s, int k, int n) {
+  if (qk_comm_size(s->dev->geom->comm) == 1) return;
+  qk_scalars_total(s, k, n);
+  qk_scalars_store(s, k, n);
+}
+
+void qk_scalars_reduce(qk_scalars_t *s, int k, int n, qk_blas_op_t op, qk_blas_args_t args) {
+  args.red = qk_scalars_at(s, k);
+  qk_dev_blas(s->dev, op, args);
+  qk_scalars_sum(s, k, n);
 }

@@ -2,7 +2,8 @@
  * scalars.h: scalars of an algorithm over a block: complex doubles [n][nrhs][2] on the device, with a mirror on
  * the host.
  *
- * Work on queue 0. sum is collective and waits where there are several ranks; fill waits. Errors:
+ * Work on queue 0. All but init are calls of an iteration (device.h). sum, total and reduce are
+ * collective; sum and reduce wait where there are several ranks, the others always. Errors:
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_SCALARS_H
@@ -29,10 +30,15 @@ static inline double *qk_scalars_host(const qk_scalars_t *s, int k, int rhs) {
 }
 
 /* Scalar k becomes `value` for every RHS. */
-qk_status_t qk_scalars_fill(qk_scalars_t *s, int k, double value);
+void qk_scalars_fill(qk_scalars_t *s, int k, double value);
 /* Scalars k .. k+n-1 become sums over the ranks. */
-qk_status_t qk_scalars_sum(qk_scalars_t *s, int k, int n);
-/* Scalars k .. k+n-1 to the mirror. Waits. */
-qk_status_t qk_scalars_fetch(qk_scalars_t *s, int k, int n);
+void qk_scalars_sum(qk_scalars_t *s, int k, int n);
+/* A pass over blocks whose n reductions become scalars k .. k+n-1, summed over the ranks. */
+void qk_scalars_reduce(qk_scalars_t *s, int k, int n, qk_blas_op_t op, qk_blas_args_t args);
+/* Their sums over the ranks in the mirror; on the device they stay what they are. */
+void qk_scalars_total(qk_scalars_t *s, int k, int n);
+/* Scalars k .. k+n-1 to the mirror, and back. */
+void qk_scalars_fetch(qk_scalars_t *s, int k, int n);
+void qk_scalars_store(qk_scalars_t *s, int k, int n);
 
 #endif

@@ -15,6 +15,7 @@ struct qk_work {
   const qk_device_t *dev;
   int n, capacity, top; /* top: the entry reserved last, or NONE */
   entry_t *entry;       /* in the order of creation */
+  qk_field_t none;      /* what is taken after a failure */
 };
 
 qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work) {
@@ -97,8 +98,15 @@ qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset
   return QK_OK;
 }
 
+qk_field_t *qk_work_take(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset) {
+  qk_field_t *field = &work->none;
+  if (qk_dev_ok(work->dev))
+    qk_dev_note(work->dev, qk_work_reserve(work, prec, nrhs, subset, &field));
+  return field;
+}
+
 void qk_work_release(qk_work_t *work, qk_field_t *field) {
-  if (!field) return;
+  if (!field || field == &work->none) return;
   QK_ASSERT(work->top != NONE && work->entry[work->top].field == field);
   int i = work->top;
   work->top = work->entry[i].below;

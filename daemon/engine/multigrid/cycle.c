@@ -19,6 +19,22 @@ static const qk_device_t *device(const qk_cycle_t *c) {
 
 /* ---- life -------------------------------------------------------------------------------------------- */
 
+/* Where right-hand sides stand that are not solved yet. */
+static qk_status_t create_running(const qk_device_t *dev, int nrhs, qk_cycle_level_t *v) {
+  void *running = NULL, *host = NULL;
+  qk_status_t status = dev->ops->alloc(dev->ctx, (size_t)nrhs, &running);
+  if (status) return status;
+  v->running = running;
+  status = dev->ops->alloc_host(dev->ctx, (size_t)nrhs, &host);
+  v->running_host = host;
+  return status;
+}
+
+static qk_status_t create_solver(const qk_device_t *dev, int nrhs, qk_cycle_level_t *v) {
+  qk_status_t status = v->params->tol > 0 ? create_running(dev, nrhs, v) : QK_OK;
+  return status ? status : qk_scalars_init(&v->scalars, dev, QK_CYCLE_SCALARS, nrhs);
+}
+
 static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
   qk_cycle_level_t *v = &c->level[l];
   v->params = &c->mg->params.level[l];
@@ -26,17 +42,7 @@ static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
   v->prec = l == 0 ? v->params->smoother_prec : QK_SINGLE;
   const qk_device_t *dev = &v->mg->dev;
   qk_status_t status = QK_OK;
-  if (l > 0) {
-    if (v->params->tol > 0) {
-      void *running = NULL, *host = NULL;
-      status = dev->ops->alloc(dev->ctx, (size_t)c->nrhs, &running);
-      v->running = running;
-      if (!status) status = dev->ops->alloc_host(dev->ctx, (size_t)c->nrhs, &host);
-      v->running_host = host;
-    }
-    if (!status) status = qk_scalars_init(&v->scalars, dev, QK_CYCLE_SCALARS, c->nrhs);
-    status = qk_comm_agree(dev->geom->comm, status, err);
-  }
+  if (l > 0) status = qk_comm_agree(dev->geom->comm, create_solver(dev, c->nrhs, v), err);
   if (status || l == c->nlevel - 1) return status;
   return qk_smoother_create(v->mg->op, v->mg->work, &v->params->smoother, v->prec, c->nrhs,
                             &v->smoother, err);
@@ -48,31 +54,37 @@ static void count(const qk_cycle_t *c, int64_t n[3]) {
 
 /* An application to nothing, which reserves all that later ones work with, and counts what they apply. */
 static qk_status_t warm_up(qk_cycle_t *c) {
+  const qk_device_t *dev = device(c);
   int64_t before[3], after[3];
   count(c, before);
-  qk_status_t status = qk_cycle_precondition(c, 0, c->out, c->in);
+  qk_cycle_precondition(c, 0, c->out, c->in);
   count(c, after);
   for (int p = 0; p < 3; p++) {
     c->applications[p] = after[p] - before[p];
     c->mg->level[0].op->applications[p] = before[p];
   }
-  return status ? status : device(c)->ops->queue_sync(device(c)->ctx, 0);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  return qk_dev_status(dev);
+}
+
+static qk_status_t create_fields(qk_cycle_t *c) {
+  const qk_device_t *dev = device(c);
+  qk_status_t status = c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
+  if (status) return status;
+  status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
+  return status ? status : qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->out);
 }
 
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
-  const qk_device_t *dev = device(c);
-  qk_status_t status = QK_OK;
-  c->graphs = !c->mg->params.no_graphs && qk_comm_size(dev->geom->comm) == 1;
-  for (int l = 0; l < c->nlevel && !status; l++) {
-    status = create_level(c, l, err);
+  qk_comm_t *comm = device(c)->geom->comm;
+  c->graphs = !c->mg->params.no_graphs && qk_comm_size(comm) == 1;
+  for (int l = 0; l < c->nlevel; l++) {
+    qk_status_t status = create_level(c, l, err);
+    if (status) return status;
     if (c->level[l].running) c->graphs = false;
   }
-  if (status) return status;
-  if (c->mg->deflation) status = qk_deflation_prepare(c->mg->deflation, c->nrhs);
-  if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
-  if (!status) status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->out);
-  status = qk_comm_agree(dev->geom->comm, status, err);
-  return status ? status : qk_comm_agree(dev->geom->comm, warm_up(c), err);
+  qk_status_t status = qk_comm_agree(comm, create_fields(c), err);
+  return status ? status : qk_comm_agree(comm, warm_up(c), err);
 }
 
 qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **cycle,
@@ -120,21 +132,24 @@ int64_t qk_cycle_bytes(const qk_cycle_t *c) {
 
 /* ---- time -------------------------------------------------------------------------------------------- */
 
-qk_status_t qk_cycle_enter(qk_cycle_t *c, int l) {
-  if (!c->timed) return QK_OK;
-  qk_status_t status = device(c)->ops->queue_sync(device(c)->ctx, 0);
-  double now = now_seconds();
+/* Takes the time when the device is idle. */
+static double wait_and_look(qk_cycle_t *c) {
+  const qk_device_t *dev = device(c);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  return now_seconds();
+}
+
+void qk_cycle_enter(qk_cycle_t *c, int l) {
+  if (!c->timed) return;
+  double now = wait_and_look(c);
   c->seconds[c->now] += now - c->since;
   c->since = now;
   c->now = l;
-  return status;
 }
 
-static qk_status_t start_clock(qk_cycle_t *c) {
-  qk_status_t status = device(c)->ops->queue_sync(device(c)->ctx, 0);
-  c->since = now_seconds();
+static void start_clock(qk_cycle_t *c) {
+  c->since = wait_and_look(c);
   c->now = 0;
-  return status;
 }
 
 void qk_cycle_time(qk_cycle_t *c, bool on, double seconds[QK_MG_LEVELS_MAX]) {
@@ -163,7 +178,8 @@ static qk_status_t record(qk_cycle_t *c) {
   if (status) return status;
   int64_t before[3];
   count(c, before);
-  status = qk_cycle_precondition(c, 0, c->out, c->in);
+  qk_cycle_precondition(c, 0, c->out, c->in);
+  status = qk_dev_status(dev);
   memcpy(c->mg->level[0].op->applications, before, sizeof before);
   qk_status_t ended = dev->ops->graph_end(dev->ctx, &c->graph);
   if (!status) return ended;
@@ -172,30 +188,29 @@ static qk_status_t record(qk_cycle_t *c) {
   return status;
 }
 
-static qk_status_t run(qk_cycle_t *c) {
+static void run(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
-  qk_status_t status = QK_OK;
   bool graph = c->graphs && !c->timed && idle(c);
-  if (graph && c->warm && !c->graph) status = record(c);
-  if (status) return status;
+  if (graph && c->warm && !c->graph && qk_dev_ok(dev)) qk_dev_note(dev, record(c));
   if (!graph || !c->graph) {
     c->warm = c->warm || graph;
-    return qk_cycle_precondition(c, 0, c->out, c->in);
+    qk_cycle_precondition(c, 0, c->out, c->in);
+    return;
   }
   for (int p = 0; p < 3; p++) c->mg->level[0].op->applications[p] += c->applications[p];
-  return dev->ops->graph_launch(dev->ctx, c->graph);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->graph_launch(dev->ctx, c->graph));
 }
 
 qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
   qk_cycle_t *c = cycle;
   const qk_device_t *dev = device(c);
   (void)mask; /* right-hand sides do not know each other, and none costs less than all */
-  qk_blas_args_t in = {.f = {c->in->v, r->v}}, out = {.f = {z->v, c->out->v}};
-  qk_status_t status = c->timed ? start_clock(c) : QK_OK;
-  if (!status) status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &in);
-  if (!status) status = run(c);
-  if (!status) status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &out);
-  return status ? status : qk_cycle_enter(c, 0);
+  if (c->timed) start_clock(c);
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {c->in->v, r->v}});
+  run(c);
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, c->out->v}});
+  qk_cycle_enter(c, 0);
+  return qk_dev_status(dev);
 }
 
 qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
@@ -209,5 +224,6 @@ qk_status_t qk_cycle_solve(qk_cycle_t *c, int level, qk_field_t *e, const qk_fie
       e->v.nrhs != c->nrhs || b->v.nrhs != c->nrhs || e->v.subset != QK_FULL ||
       b->v.subset != QK_FULL)
     return QK_BAD_ARGUMENT;
-  return qk_cycle_solve_level(c, level, e, b);
+  qk_cycle_solve_level(c, level, e, b);
+  return qk_dev_status(device(c));
 }

@@ -44,12 +44,14 @@ struct qk_cycle {
   double seconds[QK_MG_LEVELS_MAX];
 };
 
+/* What follows are calls of an iteration (lattice/device.h). */
+
 /* Time from here on is that of level l. Waits while time is taken. */
-qk_status_t qk_cycle_enter(qk_cycle_t *c, int l);
+void qk_cycle_enter(qk_cycle_t *c, int l);
 
 /* z = B_l r, even fields; r is left alone. */
-qk_status_t qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
+void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
 /* e = S_l b, full fields. */
-qk_status_t qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b);
+void qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b);
 
 #endif

@@ -22,11 +22,10 @@ qk_status_t qk_mg_norm2(const qk_field_t *f, double *norm2) {
   qk_scalars_t s;
   qk_status_t status = qk_scalars_init(&s, f->dev, 1, f->v.nrhs);
   if (!status) {
-    qk_blas_args_t args = {.f = {f->v}, .red = qk_scalars_at(&s, 0)};
-    status = f->dev->ops->blas(f->dev->ctx, QK_BLAS_NORM2, &args);
+    qk_dev_blas(f->dev, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}, .red = qk_scalars_at(&s, 0)});
+    qk_scalars_total(&s, 0, 1);
+    status = qk_dev_status(f->dev);
   }
-  if (!status) status = qk_scalars_sum(&s, 0, 1);
-  if (!status) status = qk_scalars_fetch(&s, 0, 1);
   for (int i = 0; !status && i < f->v.nrhs; i++) norm2[i] = qk_scalars_host(&s, 0, i)[0];
   qk_scalars_fini(&s);
   return status;

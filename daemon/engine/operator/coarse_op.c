@@ -21,7 +21,11 @@ static bool needs_halo(const qk_coarse_args_t *args) {
   return false;
 }
 
-static qk_status_t run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+static void launch(const qk_device_t *dev, const qk_coarse_args_t *args) {
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse(dev->ctx, args));
+}
+
+static void run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
   const qk_device_t *dev = c->op.dev;
   qk_coarse_args_t args = {.lat = dev->geom->lat,
                            .out_parity = out.subset,
@@ -37,21 +41,22 @@ static qk_status_t run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out,
                            .out = out};
   if (p->diag) args.diag = *p->diag;
   for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
-  if (!needs_halo(&args)) return dev->ops->coarse(dev->ctx, &args);
-
-  qk_status_t status = qk_halo_begin_coarse(c->halo, &args);
-  if (status) return status;
+  if (!needs_halo(&args)) {
+    launch(dev, &args);
+    return;
+  }
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_halo_begin_coarse(c->halo, &args));
   args.region = QK_REGION_INTERIOR;
-  status = dev->ops->coarse(dev->ctx, &args);
-  qk_status_t arrived = qk_halo_end(c->halo); /* the neighbours wait for our messages either way */
-  if (status || arrived) return status ? status : arrived;
+  launch(dev, &args);
+  qk_dev_note(dev, qk_halo_end(c->halo)); /* the neighbours wait for our messages either way */
   args.region = QK_REGION_BOUNDARY;
-  return dev->ops->coarse(dev->ctx, &args);
+  launch(dev, &args);
 }
 
-static qk_status_t gamma5(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in) {
+static void gamma5(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in) {
+  const qk_device_t *dev = c->op.dev;
   qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = in, .out = out};
-  return c->op.dev->ops->chiral(c->op.dev->ctx, &args);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->chiral(dev->ctx, &args));
 }
 
 /* ---- the table --------------------------------------------------------------------------------------- */
@@ -62,52 +67,62 @@ static bool fits(const qk_field_t *out, const qk_field_t *in, qk_subset_t subset
          a->subset == subset && b->subset == subset;
 }
 
+static qk_field_t *take(const qk_operator_t *op, int nrhs, qk_subset_t subset) {
+  return qk_work_take(op->work, QK_SINGLE, nrhs, subset);
+}
+
 /* out = x + s A (in + Yhat in); x absent: 0. */
-static qk_status_t apply_m(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
-                           double s) {
-  qk_field_t *t;
-  qk_status_t status = qk_work_reserve(c->op.work, QK_SINGLE, in.nrhs, QK_FULL, &t);
-  if (status) return status;
+static void apply_m(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
+                    double s) {
+  qk_field_t *t = take(&c->op, in.nrhs, QK_FULL);
   pass_t first = {.c_hop = 1, .c_x = 1, .x = in};
   pass_t second = {.diag = &c->a, .c_z = s, .z = t->v};
   if (x) {
     second.c_x = 1;
     second.x = x->v;
   }
-  status = run_pass(c, &first, t->v, in);
-  if (!status) status = run_pass(c, &second, out, in);
+  run_pass(c, &first, t->v, in);
+  run_pass(c, &second, out, in);
   qk_work_release(c->op.work, t);
-  return status;
+}
+
+/* out = x + s G5 M G5 in = G5 (G5 x + s M G5 in) */
+static void apply_m_adjoint(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
+                            double s) {
+  qk_field_t *t = take(&c->op, in.nrhs, QK_FULL);
+  qk_field_t *gx = x ? take(&c->op, in.nrhs, QK_FULL) : NULL;
+  if (x) gamma5(c, gx->v, x->v);
+  gamma5(c, t->v, in);
+  apply_m(c, out, t->v, gx, s);
+  gamma5(c, out, out);
+  qk_work_release(c->op.work, gx);
+  qk_work_release(c->op.work, t);
 }
 
 static qk_status_t coarse_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                 bool dagger, const qk_field_t *x, double c) {
   qk_coarse_op_t *self = (qk_coarse_op_t *)op;
-  qk_field_t *t;
   if (!fits(out, in, QK_FULL)) return QK_BAD_ARGUMENT;
   op->applications[QK_SINGLE]++;
-  if (!dagger) return apply_m(self, out->v, in->v, x, x ? c : 1);
+  if (dagger)
+    apply_m_adjoint(self, out->v, in->v, x, x ? c : 1);
+  else
+    apply_m(self, out->v, in->v, x, x ? c : 1);
+  return qk_dev_status(op->dev);
+}
 
-  /* x + c G5 M G5 in = G5 (G5 x + c M G5 in) */
-  qk_status_t status = qk_work_reserve(op->work, QK_SINGLE, in->v.nrhs, QK_FULL, &t);
-  if (status) return status;
-  qk_field_t *gx = NULL;
-  if (x) status = qk_work_reserve(op->work, QK_SINGLE, in->v.nrhs, QK_FULL, &gx);
-  if (!status && x) status = gamma5(self, gx->v, x->v);
-  if (!status) status = gamma5(self, t->v, in->v);
-  if (!status) status = apply_m(self, out->v, t->v, gx, x ? c : 1);
-  if (!status) status = gamma5(self, out->v, out->v);
-  qk_work_release(op->work, gx);
-  qk_work_release(op->work, t);
-  return status;
+/* out = second in, where the hop of `second` is that of `first` in. */
+static void two_passes(qk_coarse_op_t *c, const pass_t *first, const pass_t *second,
+                       qk_spinor_t out, qk_spinor_t in) {
+  qk_field_t *odd = take(&c->op, in.nrhs, QK_ODD);
+  run_pass(c, first, odd->v, in);
+  run_pass(c, second, out, odd->v);
+  qk_work_release(c->op.work, odd);
 }
 
 /* out = in - Yhat_eo Yhat_oe in, or x - Mhat in. */
-static qk_status_t mhat(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
-                        const int *block) {
-  qk_field_t *odd;
-  qk_status_t status = qk_work_reserve(c->op.work, QK_SINGLE, in.nrhs, QK_ODD, &odd);
-  if (status) return status;
+static void mhat(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
+                 const int *block) {
   pass_t first = {.block = block, .c_hop = 1};
   pass_t second = {.block = block, .c_hop = -1, .c_x = 1, .x = in};
   if (x) {
@@ -116,83 +131,64 @@ static qk_status_t mhat(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, cons
     second.c_z = -1;
     second.z = in;
   }
-  status = run_pass(c, &first, odd->v, in);
-  if (!status) status = run_pass(c, &second, out, odd->v);
-  qk_work_release(c->op.work, odd);
-  return status;
+  two_passes(c, &first, &second, out, in);
 }
 
 /* Mhat^+ = G5 A_ee Mhat A_ee^-1 G5 */
-static qk_status_t mhat_adjoint(qk_coarse_op_t *c, qk_field_t *out, const qk_field_t *in,
-                                const qk_field_t *x) {
-  qk_field_t *s, *t = NULL;
-  qk_status_t status = qk_work_reserve(c->op.work, QK_SINGLE, in->v.nrhs, QK_EVEN, &s);
-  if (status) return status;
-  status = qk_work_reserve(c->op.work, QK_SINGLE, in->v.nrhs, QK_EVEN, &t);
-  if (status) goto done;
+static void mhat_adjoint(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x) {
+  qk_field_t *s = take(&c->op, in.nrhs, QK_EVEN), *t = take(&c->op, in.nrhs, QK_EVEN);
   pass_t in_by_a = {.diag = &c->inverse, .c_z = 1, .z = s->v};
   pass_t times_a = {.diag = &c->a, .c_z = 1, .z = s->v};
-  status = gamma5(c, s->v, in->v);
-  if (!status) status = run_pass(c, &in_by_a, t->v, s->v);
-  if (!status) status = mhat(c, s->v, t->v, NULL, NULL);
-  if (!status) status = run_pass(c, &times_a, t->v, s->v);
-  if (!status) status = gamma5(c, out->v, t->v);
-  if (!status && x) {
-    qk_blas_args_t sub = {.f = {out->v, x->v, out->v}};
-    status = c->op.dev->ops->blas(c->op.dev->ctx, QK_BLAS_SUB, &sub);
-  }
-done:
+  gamma5(c, s->v, in);
+  run_pass(c, &in_by_a, t->v, s->v);
+  mhat(c, s->v, t->v, NULL, NULL);
+  run_pass(c, &times_a, t->v, s->v);
+  gamma5(c, out, t->v);
+  if (x) qk_dev_blas(c->op.dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out, x->v, out}});
   qk_work_release(c->op.work, t);
   qk_work_release(c->op.work, s);
-  return status;
 }
 
 static qk_status_t coarse_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                    bool dagger, const qk_field_t *x) {
+  qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   op->applications[QK_SINGLE]++;
-  return dagger ? mhat_adjoint((qk_coarse_op_t *)op, out, in, x)
-                : mhat((qk_coarse_op_t *)op, out->v, in->v, x, NULL);
+  if (dagger)
+    mhat_adjoint(c, out->v, in->v, x);
+  else
+    mhat(c, out->v, in->v, x, NULL);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t coarse_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                    double factor) {
-  qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  qk_field_t *odd;
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
-  qk_status_t status = qk_work_reserve(op->work, QK_SINGLE, in->v.nrhs, QK_ODD, &odd);
-  if (status) return status;
   pass_t first = {.c_hop = 1}, second = {.c_hop = factor, .c_x = 1 - factor, .x = in->v};
   op->applications[QK_SINGLE]++;
-  status = run_pass(c, &first, odd->v, in->v);
-  if (!status) status = run_pass(c, &second, out->v, odd->v);
-  qk_work_release(op->work, odd);
-  return status;
+  two_passes((qk_coarse_op_t *)op, &first, &second, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t coarse_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                           const int block[4]) {
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   op->applications[QK_SINGLE]++;
-  return mhat((qk_coarse_op_t *)op, out->v, in->v, NULL, block);
+  mhat((qk_coarse_op_t *)op, out->v, in->v, NULL, block);
+  return qk_dev_status(op->dev);
 }
 
 /* out_e = A_ee^-1 b_e - Yhat_eo A_oo^-1 b_o */
 static qk_status_t coarse_prepare_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  qk_field_t *odd;
   if (b->v.prec != QK_SINGLE || out->v.prec != QK_SINGLE || b->v.nrhs != out->v.nrhs ||
       b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
-  qk_status_t status = qk_work_reserve(op->work, QK_SINGLE, b->v.nrhs, QK_ODD, &odd);
-  if (status) return status;
   pass_t first = {.diag = &c->inverse, .c_z = 1, .z = bo};
   pass_t second = {.diag = &c->inverse, .c_hop = -1, .c_z = 1, .z = be};
-  status = run_pass(c, &first, odd->v, be);
-  if (!status) status = run_pass(c, &second, out->v, odd->v);
-  qk_work_release(op->work, odd);
-  return status;
+  two_passes(c, &first, &second, out->v, be);
+  return qk_dev_status(op->dev);
 }
 
 /* x_o = A_oo^-1 b_o - Yhat_oe x_e */
@@ -201,13 +197,11 @@ static qk_status_t coarse_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(x, b, QK_FULL) || xe->v.prec != QK_SINGLE) return QK_BAD_ARGUMENT;
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
-  if (xe->v.data != even.data) {
-    qk_blas_args_t copy = {.f = {even, qk_field_parity(xe, QK_EVEN)}};
-    qk_status_t status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &copy);
-    if (status) return status;
-  }
+  if (xe->v.data != even.data)
+    qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
   pass_t p = {.diag = &c->inverse, .c_hop = -1, .c_z = 1, .z = qk_field_parity(b, QK_ODD)};
-  return run_pass(c, &p, qk_field_parity(x, QK_ODD), even);
+  run_pass(c, &p, qk_field_parity(x, QK_ODD), even);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -216,26 +210,26 @@ static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_fiel
   if (!fits(out, in, in->v.subset)) return QK_BAD_ARGUMENT;
   const qk_coarse_links_t *a = c->exact_a.data ? &c->exact_a : &c->a;
   pass_t p = {.diag = inverse ? &c->inverse : a, .c_z = 1, .z = in->v};
-  return run_pass(c, &p, out->v, in->v);
+  run_pass(c, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
 }
 
 static qk_status_t coarse_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                     int mu) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  qk_field_t *t;
   if (!fits(out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
   pass_t hop = {.hops = 1u << (2 * mu), .c_hop = 1};
   if (c->exact_y.data) {
     hop.links = &c->exact_y;
-    return run_pass(c, &hop, out->v, in->v);
+    run_pass(c, &hop, out->v, in->v);
+  } else {
+    qk_field_t *t = take(op, in->v.nrhs, QK_FULL);
+    pass_t times_a = {.diag = &c->a, .c_z = 1, .z = t->v};
+    run_pass(c, &hop, t->v, in->v);
+    run_pass(c, &times_a, out->v, in->v);
+    qk_work_release(op->work, t);
   }
-  qk_status_t status = qk_work_reserve(op->work, QK_SINGLE, in->v.nrhs, QK_FULL, &t);
-  if (status) return status;
-  pass_t times_a = {.diag = &c->a, .c_z = 1, .z = t->v};
-  status = run_pass(c, &hop, t->v, in->v);
-  if (!status) status = run_pass(c, &times_a, out->v, in->v);
-  qk_work_release(op->work, t);
-  return status;
+  return qk_dev_status(op->dev);
 }
 
 static void free_links(const qk_device_t *dev, qk_coarse_links_t *links) {

@@ -9,6 +9,7 @@
 #ifndef QK_ENGINE_CORRELATE_H
 #define QK_ENGINE_CORRELATE_H
 
+#include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/setup.h"
 #include "daemon/engine/transfer/port.h"
 #include "daemon/engine/transfer/stage.h"

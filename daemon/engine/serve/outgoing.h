@@ -6,7 +6,7 @@
 #define QK_ENGINE_OUTGOING_H
 
 #include "daemon/engine/lattice/extent.h"
-#include "daemon/engine/setup/command.h"
+#include "daemon/engine/serve/round.h"
 
 /* x: of a fill that has ended, norm2 its |x|^2, as far as a double holds that. *norm_x: |x|.
  * *verdict: BAD_ARGUMENT with the number, its place in the basis of the fill and what to do, where

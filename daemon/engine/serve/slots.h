@@ -16,6 +16,7 @@
 #ifndef QK_ENGINE_SLOTS_H
 #define QK_ENGINE_SLOTS_H
 
+#include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/setup.h"
 #include "daemon/engine/transfer/port.h"
 #include "daemon/engine/transfer/stage.h"

@@ -7,6 +7,7 @@
 #ifndef QK_ENGINE_SOURCE_H
 #define QK_ENGINE_SOURCE_H
 
+#include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/setup.h"
 #include "daemon/engine/transfer/port.h"
 #include "daemon/engine/transfer/stage.h"

@@ -8,8 +8,8 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/correlate.h"
 #include "daemon/engine/serve/report.h"
+#include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/slots.h"
-#include "daemon/engine/setup/command.h"
 #include "daemon/engine/setup/setup.h"
 #include "proto/limits.h"
 
@@ -25,8 +25,8 @@ typedef struct worker {
   uint64_t contract_ticket;
   uint64_t keep_until, smear_until; /* steps of slots: see rest() */
   double contract_since;
-  qk_turn_t turn;
-  qk_status_t stop; /* why a turn of kind STOP stops */
+  qk_round_t round;
+  qk_status_t stop; /* why a round of kind STOP stops */
   uint64_t nonce;   /* rank 0: of ADOPT */
   double seconds;   /* that the setup took */
   double last_heartbeat;
@@ -50,7 +50,7 @@ static bool solving(const worker_t *w) {
   return w->setup != NULL && qk_slots_solving(w->slots);
 }
 
-/* A checkpoint is being written, which turns look after. */
+/* A checkpoint is being written, which rounds look after. */
 static bool saving(const worker_t *w) {
   return w->setup != NULL && w->setup->mg != NULL && w->setup->mg->save != NULL;
 }
@@ -61,8 +61,8 @@ static bool slot_is_taken(const worker_t *w, int slot) {
   if (qk_slots_busy(w->slots, slot)) return true;
   for (int i = 0; i < w->nwaiting; i++)
     if (w->waiting[i].slot == slot) return true;
-  for (int i = 0; i < w->turn.head.nfill; i++)
-    if (w->turn.fill[i].slot == slot) return true;
+  for (int i = 0; i < w->round.head.nfill; i++)
+    if (w->round.fill[i].slot == slot) return true;
   return false;
 }
 
@@ -83,7 +83,7 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
   if (w->wanted != QK_MG_KEEP)
     w->waiting[w->nwaiting++] = fill;
   else
-    w->turn.fill[w->turn.head.nfill++] = fill;
+    w->round.fill[w->round.head.nfill++] = fill;
   return QK_OK;
 }
 
@@ -97,7 +97,7 @@ static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
   return false;
 }
 
-/* A ticket may have ended already, or stand in a fill of this very turn. */
+/* A ticket may have ended already, or stand in a fill of this very round. */
 static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
   if (w->setup == NULL || message->slot >= (uint32_t)qk_slots_count(w->slots)) return QK_OK;
   int slot = (int)message->slot;
@@ -106,10 +106,10 @@ static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *mes
     return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
   }
   bool found = qk_slots_busy(w->slots, slot) && qk_slots_ticket(w->slots, slot) == message->ticket;
-  for (int i = 0; i < w->turn.head.nfill; i++)
-    found |= w->turn.fill[i].slot == slot && w->turn.fill[i].ticket == message->ticket;
-  for (int i = 0; i < w->turn.head.ncancel; i++) found &= w->turn.cancel[i] != slot;
-  if (found) w->turn.cancel[w->turn.head.ncancel++] = slot;
+  for (int i = 0; i < w->round.head.nfill; i++)
+    found |= w->round.fill[i].slot == slot && w->round.fill[i].ticket == message->ticket;
+  for (int i = 0; i < w->round.head.ncancel; i++) found &= w->round.cancel[i] != slot;
+  if (found) w->round.cancel[w->round.head.ncancel++] = slot;
   return QK_OK;
 }
 
@@ -118,9 +118,9 @@ static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
   qk_status_t status = QK_OK;
   if (w->setup != NULL)
     status = qk_fail(&err, QK_BAD_PROTOCOL, "a configuration is loaded already");
-  if (status == QK_OK) status = qk_load_parse(message, &w->turn.load, &err);
+  if (status == QK_OK) status = qk_load_parse(message, &w->round.load, &err);
   if (status != QK_OK) return qk_report_load_failed(w->channel, &err);
-  w->turn.head.kind = QK_TURN_LOAD;
+  w->round.head.kind = QK_ROUND_LOAD;
   return QK_OK;
 }
 
@@ -132,18 +132,18 @@ static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *mes
   else if (qk_correlator_busy(w->correlator))
     status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
   else
-    status = qk_correlate_parse(message, w->setup->geom.global, &w->turn.correlate, &err);
+    status = qk_correlate_parse(message, w->setup->geom.global, &w->round.correlate, &err);
   if (status != QK_OK) return qk_report_contracted(w->channel, message->ticket, &err, 0);
-  w->turn.head.kind = QK_TURN_CONTRACT;
+  w->round.head.kind = QK_ROUND_CONTRACT;
   return QK_OK;
 }
 
-/* What the front before has said in this very turn is forgotten, too. */
+/* What the front before has said in this very round is forgotten, too. */
 static void hear_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
   w->nonce = message->nonce;
   w->nwaiting = w->queued = w->refills = 0;
   w->more_until = 0;
-  w->turn.head = (qk_turn_head_t){.kind = QK_TURN_ADOPT};
+  w->round.head = (qk_round_head_t){.kind = QK_ROUND_ADOPT};
 }
 
 static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
@@ -160,28 +160,28 @@ static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message)
     hear_adopt(w, message->adopt);
     return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
-    w->turn.head.kind = QK_TURN_STOP;
+    w->round.head.kind = QK_ROUND_STOP;
     return QK_OK;
   default:
     return QK_OK; /* a ping has done its work by being heard */
   }
 }
 
-/* Takes what has arrived until it makes a turn of another kind than work, or nothing is left. */
+/* Takes what has arrived until it makes a round of another kind than work, or nothing is left. */
 static qk_status_t hear_all(worker_t *w) {
   Quark__Engine__FrontMessage *message;
   qk_status_t status = QK_OK;
-  while (status == QK_OK && w->turn.head.kind == QK_TURN_WORK &&
+  while (status == QK_OK && w->round.head.kind == QK_ROUND_WORK &&
          (message = qk_channel_receive(w->channel)) != NULL) {
     status = hear(w, message);
     quark__engine__front_message__free_unpacked(message, NULL);
   }
-  if (w->turn.head.kind == QK_TURN_WORK && qk_channel_is_silent(w->channel)) {
+  if (w->round.head.kind == QK_ROUND_WORK && qk_channel_is_silent(w->channel)) {
     qk_error("worker", "the front has been silent for too long: leaving");
     w->stop = QK_TIMEOUT;
-    w->turn.head.kind = QK_TURN_STOP;
+    w->round.head.kind = QK_ROUND_STOP;
   }
-  if (qk_channel_terminated(w->channel)) w->turn.head.kind = QK_TURN_STOP;
+  if (qk_channel_terminated(w->channel)) w->round.head.kind = QK_ROUND_STOP;
   return status;
 }
 
@@ -198,8 +198,8 @@ static qk_status_t beat(worker_t *w) {
 static void settle_remedy(worker_t *w) {
   if (w->wanted == QK_MG_KEEP) return;
   if (!running(w)) {
-    w->turn.head.kind = QK_TURN_MEND;
-    w->turn.head.remedy = w->wanted;
+    w->round.head.kind = QK_ROUND_MEND;
+    w->round.head.remedy = w->wanted;
   } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
     qk_warn("worker", "multigrid is not mended now: slots have run for %d s since it was due",
             PATIENCE_MS / 1000);
@@ -208,27 +208,27 @@ static void settle_remedy(worker_t *w) {
     return;
   }
   w->wanted = QK_MG_KEEP;
-  for (int i = 0; i < w->nwaiting; i++) w->turn.fill[w->turn.head.nfill++] = w->waiting[i];
+  for (int i = 0; i < w->nwaiting; i++) w->round.fill[w->round.head.nfill++] = w->waiting[i];
   w->nwaiting = 0;
 }
 
 static bool lacks_refills(const worker_t *w) {
-  return w->turn.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
-         qk_now_ms() < w->refill_until && w->turn.head.nfill < qk_slots_hungry(w->slots);
+  return w->round.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
+         qk_now_ms() < w->refill_until && w->round.head.nfill < qk_slots_hungry(w->slots);
 }
 
-/* Milliseconds that rank 0 may wait for messages before the next turn. */
+/* Milliseconds that rank 0 may wait for messages before the next round. */
 static double patience(const worker_t *w, bool refill, bool more) {
   if (refill) return w->refill_until - qk_now_ms();
   if (running(w)) return solving(w) ? 0 : TRANSFER_MS;
   return (more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS) - qk_now_ms();
 }
 
-/* Fills w->turn; waits as long as there is nothing to do. */
-static qk_status_t next_turn(worker_t *w) {
-  memset(&w->turn.head, 0, sizeof w->turn.head);
+/* Fills w->round; waits as long as there is nothing to do. */
+static qk_status_t next_round(worker_t *w) {
+  memset(&w->round.head, 0, sizeof w->round.head);
   settle_remedy(w);
-  if (w->turn.head.kind == QK_TURN_MEND) return QK_OK;
+  if (w->round.head.kind == QK_ROUND_MEND) return QK_OK;
   bool more = false, refill = lacks_refills(w);
   for (;;) {
     const double wait = patience(w, refill, more);
@@ -237,10 +237,10 @@ static qk_status_t next_turn(worker_t *w) {
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
     refill = lacks_refills(w);
-    if (w->turn.head.kind != QK_TURN_WORK || (running(w) && !refill)) return QK_OK;
+    if (w->round.head.kind != QK_ROUND_WORK || (running(w) && !refill)) return QK_OK;
     if (refill) continue;
-    more = w->turn.head.nfill > 0 && qk_now_ms() < w->more_until;
-    if (!more && (saving(w) || w->turn.head.nfill > 0)) return QK_OK;
+    more = w->round.head.nfill > 0 && qk_now_ms() < w->more_until;
+    if (!more && (saving(w) || w->round.head.nfill > 0)) return QK_OK;
   }
 }
 
@@ -254,9 +254,9 @@ static qk_status_t load(worker_t *w) {
   double start = qk_now_ms();
   qk_err_t err = {0};
   qk_setup_t *setup = NULL;
-  qk_info("worker", "loading %s", w->turn.load.gauge);
+  qk_info("worker", "loading %s", w->round.load.gauge);
   qk_status_t status =
-      qk_setup_create(w->comm, &w->turn.load, tell_progress, w->channel, &setup, &err);
+      qk_setup_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
   if (status == QK_OK) status = qk_port_create(&setup->dev, &w->port, &err);
   if (status == QK_OK) status = qk_slots_create(setup, w->port, &w->slots, &err);
   if (status == QK_OK)
@@ -292,13 +292,13 @@ static qk_status_t rest(worker_t *w) {
 }
 
 static qk_status_t fill(worker_t *w) {
-  for (int i = 0; i < w->turn.head.nfill; i++) {
-    w->last_progress[w->turn.fill[i].slot] = qk_now_ms();
-    if (w->turn.fill[i].smear.steps > 0) w->smear_until = qk_slots_steps(w->slots) + REST_STEPS;
+  for (int i = 0; i < w->round.head.nfill; i++) {
+    w->last_progress[w->round.fill[i].slot] = qk_now_ms();
+    if (w->round.fill[i].smear.steps > 0) w->smear_until = qk_slots_steps(w->slots) + REST_STEPS;
   }
   qk_status_t status = rest(w);
   if (status != QK_OK) return status;
-  return qk_slots_fill(w->slots, w->turn.head.nfill, w->turn.fill, w->err);
+  return qk_slots_fill(w->slots, w->round.head.nfill, w->round.fill, w->err);
 }
 
 static qk_status_t tell_slots(worker_t *w) {
@@ -341,7 +341,7 @@ static qk_status_t tell_multigrid(worker_t *w) {
 
 static qk_status_t mend(worker_t *w) {
   qk_status_t status =
-      qk_setup_mend(w->setup, w->turn.head.remedy, tell_progress, w->channel, w->err);
+      qk_setup_mend(w->setup, w->round.head.remedy, tell_progress, w->channel, w->err);
   return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
 }
 
@@ -381,7 +381,7 @@ static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
 }
 
 static qk_status_t contract(worker_t *w) {
-  const qk_correlate_t *what = &w->turn.correlate;
+  const qk_correlate_t *what = &w->round.correlate;
   qk_err_t verdict = {0};
   w->contract_ticket = what->ticket;
   w->contract_since = qk_now_ms();
@@ -403,7 +403,7 @@ static qk_status_t work(worker_t *w) {
   int n = 0;
   qk_slots_leave_berths(w->slots, qk_correlator_wants(w->correlator));
   qk_status_t status = fill(w);
-  for (int i = 0; i < w->turn.head.ncancel; i++) qk_slots_cancel(w->slots, w->turn.cancel[i]);
+  for (int i = 0; i < w->round.head.ncancel; i++) qk_slots_cancel(w->slots, w->round.cancel[i]);
   if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
   if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
   if (status == QK_OK && qk_correlator_busy(w->correlator)) status = contract_on(w);
@@ -446,11 +446,11 @@ static qk_status_t adopt(worker_t *w) {
 }
 
 static qk_status_t carry_out(worker_t *w) {
-  if (w->turn.head.kind == QK_TURN_LOAD) return load(w);
-  if (w->turn.head.kind == QK_TURN_ADOPT) return adopt(w);
+  if (w->round.head.kind == QK_ROUND_LOAD) return load(w);
+  if (w->round.head.kind == QK_ROUND_ADOPT) return adopt(w);
   qk_status_t status = QK_OK;
-  if (w->turn.head.kind == QK_TURN_CONTRACT) status = contract(w);
-  if (w->turn.head.kind == QK_TURN_MEND) status = mend(w);
+  if (w->round.head.kind == QK_ROUND_CONTRACT) status = contract(w);
+  if (w->round.head.kind == QK_ROUND_MEND) status = mend(w);
   return status == QK_OK ? work(w) : status;
 }
 
@@ -458,10 +458,10 @@ static qk_status_t run(worker_t *w) {
   qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm), NULL, false);
   while (status == QK_OK) {
     bool idle = !running(w);
-    if (w->channel != NULL) status = next_turn(w);
-    if (status == QK_OK) status = qk_turn_share(w->comm, &w->turn, idle);
+    if (w->channel != NULL) status = next_round(w);
+    if (status == QK_OK) status = qk_round_share(w->comm, &w->round, idle);
     if (status != QK_OK) break;
-    if (w->turn.head.kind == QK_TURN_STOP) return w->stop;
+    if (w->round.head.kind == QK_ROUND_STOP) return w->stop;
     status = carry_out(w);
   }
   return qk_fail(w->err, status, "%s", qk_status_text(status));

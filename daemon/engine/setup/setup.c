@@ -22,8 +22,9 @@ static void enter(const loading_t *in, const char *phase) {
 static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
   qk_status_t status = qk_launch_device(in->comm, in->load->backend, &s->ops, &s->ctx, in->err);
   if (status == QK_OK) {
-    s->dev = (qk_device_t){.ops = s->ops, .ctx = s->ctx, .geom = &s->geom};
-    status = qk_device_explain(&s->dev, s->ops->info(s->ctx, &s->device), in->err);
+    status = qk_device_init(&s->dev, s->ops, s->ctx, &s->geom);
+    if (status == QK_OK) status = s->ops->info(s->ctx, &s->device);
+    qk_device_explain(&s->dev, status, in->err);
   }
   return qk_comm_agree(in->comm, status, in->err);
 }
@@ -298,6 +299,7 @@ void qk_setup_destroy(qk_setup_t *setup) {
   qk_mg_host_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);
+  qk_device_fini(&setup->dev);
   if (setup->ctx != NULL) setup->ops->close(setup->ctx);
   qk_free(setup);
 }

@@ -12,7 +12,7 @@
 #include "daemon/engine/gauge/gauge.h"
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
-#include "daemon/engine/setup/command.h"
+#include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_host.h"
 #include "daemon/engine/setup/plan.h"
 

@@ -33,42 +33,35 @@ bool qk_smoother_parse(const char *name, qk_smoother_kind_t *kind) {
 enum { WR, WW, OMEGA, RR, NSCALAR };
 
 /* (w,r) and |w|^2 over the ranks. */
-static qk_status_t products(qk_smoother_t *s, const qk_field_t *w, const qk_field_t *r) {
-  qk_blas_args_t args = {.f = {w->v, r->v}, .red = qk_scalars_at(&s->scalars, WR)};
-  qk_status_t status = qk_smoother_blas(s, QK_BLAS_CDOT_NORM2, &args);
-  return status ? status : qk_scalars_sum(&s->scalars, WR, 2);
+static void products(qk_smoother_t *s, const qk_field_t *w, const qk_field_t *r) {
+  qk_scalars_reduce(&s->scalars, WR, 2, QK_BLAS_CDOT_NORM2, (qk_blas_args_t){.f = {w->v, r->v}});
 }
 
-/* One step on Mhat, or on Mhat without hops between blocks. */
-static qk_status_t mr_step(qk_smoother_t *s, const int *block, qk_field_t *x, qk_field_t *r,
-                           qk_field_t *w) {
-  const qk_operator_ops_t *ops = s->op->ops;
-  qk_status_t status =
-      block ? ops->apply_eo_blocks(s->op, w, r, block) : ops->apply_eo(s->op, w, r, false, NULL);
-  if (!status) status = products(s, w, r);
-  if (status) return status;
+/* One step with w = Mhat r, or that without hops between blocks. */
+static void mr_step(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, qk_field_t *w) {
   const qk_scalars_t *c = &s->scalars;
-  qk_blas_args_t args = {
-      .f = {x->v, r->v, w->v},
-      .c = {qk_scalars_at(c, WR), qk_scalars_at(c, WW), qk_scalars_at(c, OMEGA)}};
-  return qk_smoother_blas(s, QK_BLAS_MR_XR, &args);
+  const double *wr = qk_scalars_at(c, WR), *ww = qk_scalars_at(c, WW);
+  products(s, w, r);
+  qk_dev_blas(s->dev, QK_BLAS_MR_XR,
+              (qk_blas_args_t){.f = {x->v, r->v, w->v}, .c = {wr, ww, qk_scalars_at(c, OMEGA)}});
 }
 
 static qk_status_t mr_prepare(qk_smoother_t *s, qk_err_t *err) {
   double omega = s->params.omega == 0 ? default_omega : s->params.omega;
   if (!(omega > 0 && omega < 2))
     return qk_fail(err, QK_BAD_ARGUMENT, "smoother omega %g: above 0, below 2", omega);
-  return qk_scalars_fill(&s->scalars, OMEGA, omega);
+  qk_scalars_fill(&s->scalars, OMEGA, omega);
+  return qk_dev_status(s->dev);
 }
 
-static qk_status_t mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+static void mr_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
   (void)x_zero;
-  qk_field_t *w;
-  qk_status_t status = qk_smoother_field(s, &w);
-  if (status) return status;
-  for (int i = 0; i < steps && !status; i++) status = mr_step(s, NULL, x, r, w);
+  qk_field_t *w = qk_smoother_field(s);
+  for (int i = 0; i < steps; i++) {
+    qk_smoother_mhat(s, w, r);
+    mr_step(s, x, r, w);
+  }
   qk_work_release(s->work, w);
-  return status;
 }
 
 const qk_smoother_kind_ops_t qk_smoother_mr = {
@@ -84,35 +77,40 @@ static qk_status_t schwarz_prepare(qk_smoother_t *s, qk_err_t *err) {
   return mr_prepare(s, err);
 }
 
+static void apply_blocks(qk_smoother_t *s, qk_field_t *w, const qk_field_t *v) {
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, s->op->ops->apply_eo_blocks(s->op, w, v, s->params.block));
+}
+
 /* x += c d, r -= c Mhat d with c that makes |r| least. */
-static qk_status_t along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const qk_field_t *d,
-                         qk_field_t *w) {
-  qk_status_t status = s->op->ops->apply_eo(s->op, w, d, false, NULL);
-  if (!status) status = products(s, w, r);
+static void along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const qk_field_t *d,
+                  qk_field_t *w) {
   const qk_scalars_t *c = &s->scalars;
-  qk_blas_args_t args = {.f = {x->v, r->v, d->v, w->v},
-                         .c = {qk_scalars_at(c, WR), qk_scalars_at(c, WW)},
-                         .red = qk_scalars_at(c, RR)};
-  return status ? status : qk_smoother_blas(s, QK_BLAS_GCR_XR, &args);
+  qk_smoother_mhat(s, w, d);
+  products(s, w, r);
+  qk_dev_blas(s->dev, QK_BLAS_GCR_XR,
+              (qk_blas_args_t){.f = {x->v, r->v, d->v, w->v},
+                               .c = {qk_scalars_at(c, WR), qk_scalars_at(c, WW)},
+                               .red = qk_scalars_at(c, RR)});
 }
 
 /* All steps but one make d, which solves the blocks nearly; the last one takes it for a direction. */
-static qk_status_t schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
-                               bool x_zero) {
-  if (steps < 2) return mr_run(s, x, r, steps, x_zero);
-  qk_field_t *d, *inner = NULL, *w = NULL;
-  qk_status_t status = qk_smoother_field(s, &d);
-  if (status) return status;
-  status = qk_smoother_field(s, &inner);
-  if (!status) status = qk_smoother_field(s, &w);
-  if (!status) status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {d->v}});
-  if (!status) status = qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {inner->v, r->v}});
-  for (int i = 1; i < steps && !status; i++) status = mr_step(s, s->params.block, d, inner, w);
-  if (!status) status = along(s, x, r, d, w);
+static void schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
+  if (steps < 2) {
+    mr_run(s, x, r, steps, x_zero);
+    return;
+  }
+  qk_field_t *d = qk_smoother_field(s), *inner = qk_smoother_field(s), *w = qk_smoother_field(s);
+  qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {d->v}});
+  qk_dev_blas(s->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {inner->v, r->v}});
+  for (int i = 1; i < steps; i++) {
+    apply_blocks(s, w, inner);
+    mr_step(s, d, inner, w);
+  }
+  along(s, x, r, d, w);
   qk_work_release(s->work, w);
   qk_work_release(s->work, inner);
   qk_work_release(s->work, d);
-  return status;
 }
 
 const qk_smoother_kind_ops_t qk_smoother_schwarz = {
@@ -155,10 +153,8 @@ void qk_smoother_destroy(qk_smoother_t *s) {
   qk_free(s);
 }
 
-qk_status_t qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
-                            bool x_zero) {
-  qk_status_t status = QK_OK;
+void qk_smoother_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
   if (x_zero && (steps < 1 || !s->kind->sets_x))
-    status = qk_smoother_blas(s, QK_BLAS_ZERO, &(qk_blas_args_t){.f = {x->v}});
-  return status || steps < 1 ? status : s->kind->run(s, x, r, steps, x_zero);
+    qk_dev_blas(s->dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {x->v}});
+  if (steps > 0) s->kind->run(s, x, r, steps, x_zero);
 }

@@ -37,9 +37,9 @@ qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
                                qk_smoother_t **smoother, qk_err_t *err);
 void qk_smoother_destroy(qk_smoother_t *smoother); /* NULL-safe */
 
-/* On entry r = b - Mhat x; on exit, with `steps` more, likewise. x_zero: x need not be read (it is set). */
-qk_status_t qk_smoother_run(qk_smoother_t *smoother, qk_field_t *x, qk_field_t *r, int steps,
-                            bool x_zero);
+/* On entry r = b - Mhat x; on exit, with `steps` more, likewise. x_zero: x need not be read (it is
+ * set). A call of an iteration (lattice/device.h). */
+void qk_smoother_run(qk_smoother_t *smoother, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
 
 const char *qk_smoother_name(qk_smoother_kind_t kind);
 /* False for another name. */

@@ -35,61 +35,56 @@ typedef struct arnoldi {
 
 /* Any numbers will do: they differ between ranks, and between sites. */
 static qk_status_t random_field(qk_smoother_t *s, qk_field_t *v) {
+  const qk_device_t *dev = s->dev;
   qk_field_t *single;
-  qk_status_t status = qk_field_create(s->dev, QK_SINGLE, 1, QK_EVEN, &single);
+  qk_status_t status = qk_field_create(dev, QK_SINGLE, 1, QK_EVEN, &single);
   if (status) return status;
   size_t n = single->bytes / sizeof(float);
   float *host = qk_malloc(n * sizeof *host);
-  uint32_t state = 12345u + 977u * (uint32_t)qk_comm_rank(s->dev->geom->comm);
+  uint32_t state = 12345u + 977u * (uint32_t)qk_comm_rank(dev->geom->comm);
   for (size_t i = 0; host && i < n; i++) {
     state = state * 1664525u + 1013904223u;
     host[i] = (float)(int32_t)state * 0x1p-31f;
   }
-  status = host ? s->dev->ops->copy(s->dev->ctx, single->v.data, host, single->bytes,
-                                    QK_COPY_TO_DEVICE, 0)
-                : QK_NO_MEMORY;
-  if (!status) status = s->dev->ops->queue_sync(s->dev->ctx, 0);
-  if (!status)
-    status = qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {v->v, single->v}});
-  if (!status) status = s->dev->ops->queue_sync(s->dev->ctx, 0);
+  qk_dev_note(dev, host ? dev->ops->copy(dev->ctx, single->v.data, host, single->bytes,
+                                         QK_COPY_TO_DEVICE, 0)
+                        : QK_NO_MEMORY);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {v->v, single->v}});
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
   qk_free(host);
   qk_field_destroy(single);
-  return status;
+  return qk_dev_status(dev);
 }
 
-/* v *= 1/|v|; the norm as it was. */
-static qk_status_t normalise(qk_smoother_t *s, arnoldi_t *a, const qk_field_t *v, double *norm) {
-  qk_blas_args_t args = {.f = {v->v}, .red = qk_scalars_at(&a->dots, 0)};
-  qk_status_t status = qk_smoother_blas(s, QK_BLAS_NORM2, &args);
-  if (!status) status = qk_scalars_sum(&a->dots, 0, 1);
-  if (!status) status = qk_scalars_fetch(&a->dots, 0, 1);
-  if (status) return status;
-  *norm = sqrt(qk_scalars_host(&a->dots, 0, 0)[0]);
-  status = qk_scalars_fill(&a->dots, 0, *norm > 0 ? 1 / *norm : 0);
-  args.c[0] = qk_scalars_at(&a->dots, 0);
-  return status ? status : qk_smoother_blas(s, QK_BLAS_SCALE, &args);
+/* v *= 1/|v|; returns the norm as it was. */
+static double normalise(qk_smoother_t *s, arnoldi_t *a, const qk_field_t *v) {
+  double *c = qk_scalars_at(&a->dots, 0);
+  qk_dev_blas(s->dev, QK_BLAS_NORM2, (qk_blas_args_t){.f = {v->v}, .red = c});
+  qk_scalars_total(&a->dots, 0, 1);
+  const double norm = sqrt(qk_scalars_host(&a->dots, 0, 0)[0]);
+  qk_scalars_fill(&a->dots, 0, norm > 0 ? 1 / norm : 0);
+  qk_dev_blas(s->dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {v->v}, .c = {c}});
+  return norm;
 }
 
 /* Column j of the Hessenberg matrix. */
-static qk_status_t arnoldi_step(qk_smoother_t *s, arnoldi_t *a, int j) {
+static void arnoldi_step(qk_smoother_t *s, arnoldi_t *a, int j) {
+  const qk_device_t *dev = s->dev;
   qk_field_t *w = a->v[j + 1];
-  qk_status_t status = s->op->ops->apply_eo(s->op, w, a->v[j], false, NULL);
   qk_multi_args_t args = {.n = j + 1, .y = w->v, .red = qk_scalars_at(&a->dots, 0), .sign = -1};
   args.c = args.red;
   for (int i = 0; i <= j; i++) args.f[i] = a->v[i]->v;
-  if (!status) status = s->dev->ops->multi_dot(s->dev->ctx, &args);
-  if (!status) status = qk_scalars_sum(&a->dots, 0, j + 1);
-  if (!status) status = s->dev->ops->multi_axpy(s->dev->ctx, &args);
-  if (!status) status = qk_scalars_fetch(&a->dots, 0, j + 1);
-  if (status) return status;
+  qk_smoother_mhat(s, w, a->v[j]);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->multi_dot(dev->ctx, &args));
+  qk_scalars_sum(&a->dots, 0, j + 1);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->multi_axpy(dev->ctx, &args));
+  qk_scalars_fetch(&a->dots, 0, j + 1);
   for (int i = 0; i <= j; i++) {
     const double *h = qk_scalars_host(&a->dots, i, 0);
     a->h[i][j] = h[0] + I * h[1];
   }
-  double norm = 0;
-  status = normalise(s, a, w, &norm);
-  a->h[j + 1][j] = norm;
-  return status;
+  a->h[j + 1][j] = normalise(s, a, w);
 }
 
 /* Largest eigenvalue of factor H + conj(factor) H^+, over two. */
@@ -119,15 +114,19 @@ static double largest(const arnoldi_t *a, double complex factor) {
   return value;
 }
 
-static qk_status_t measure(qk_smoother_t *s, arnoldi_t *a) {
-  double norm;
+static qk_status_t create_space(qk_smoother_t *s, arnoldi_t *a) {
   qk_status_t status = qk_scalars_init(&a->dots, s->dev, ARNOLDI + 1, 1);
   for (int j = 0; j <= ARNOLDI && !status; j++)
     status = qk_field_create(s->dev, s->prec, 1, QK_EVEN, &a->v[j]);
-  if (!status) status = random_field(s, a->v[0]);
-  status = qk_comm_agree(s->dev->geom->comm, status, NULL);
-  if (!status) status = normalise(s, a, a->v[0], &norm);
-  for (int j = 0; j < ARNOLDI && !status; j++) status = arnoldi_step(s, a, j);
+  return status ? status : random_field(s, a->v[0]);
+}
+
+static qk_status_t measure(qk_smoother_t *s, arnoldi_t *a) {
+  qk_status_t status = qk_comm_agree(s->dev->geom->comm, create_space(s, a), NULL);
+  if (status) return status;
+  normalise(s, a, a->v[0]);
+  for (int j = 0; j < ARNOLDI; j++) arnoldi_step(s, a, j);
+  status = qk_dev_status(s->dev);
   if (status) return status;
   double high = margin * largest(a, 1), wide = margin * fmax(largest(a, I), largest(a, -I));
   double low = fmax(-largest(a, -1), lower_share * high);
@@ -174,43 +173,46 @@ static qk_status_t chebyshev_prepare(qk_smoother_t *s, qk_err_t *err) {
   if (!(d > 0) || !isfinite(f))
     return qk_fail(err, QK_BREAKDOWN,
                    "smoother chebyshev: the field of values has its centre at %g", d);
-  for (int n = 1; n <= STEPS && !status; n++) {
+  for (int n = 1; n <= STEPS; n++) {
     double root[STEPS];
     for (int k = 0; k < n; k++) root[k] = d + f * cos(pi * (k + 0.5) / n);
     order(n, root);
-    for (int k = 0; k < n && !status; k++) {
+    for (int k = 0; k < n; k++) {
       s->factor[at(n, k)] = 1 / root[k];
-      status = qk_scalars_fill(&s->scalars, at(n, k), 1 / root[k]);
+      qk_scalars_fill(&s->scalars, at(n, k), 1 / root[k]);
     }
   }
-  return status;
+  return qk_dev_status(s->dev);
+}
+
+/* out = in - factor k of degree n times Mhat in. */
+static void relax(qk_smoother_t *s, int n, int k, qk_field_t *out, const qk_field_t *in) {
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, s->op->ops->relax_eo(s->op, out, in, s->factor[at(n, k)]));
 }
 
 /* Steps k and, where there is one, k+1 of degree n: x takes in both residuals at once. */
-static qk_status_t two_steps(qk_smoother_t *s, int n, int k, qk_field_t *x, qk_field_t *r,
-                             qk_field_t *w) {
+static void two_steps(qk_smoother_t *s, int n, int k, qk_field_t *x, qk_field_t *r, qk_field_t *w) {
+  const qk_device_t *dev = s->dev;
   const bool two = k + 1 < n;
   const double *c = qk_scalars_at(&s->scalars, at(n, k));
   qk_multi_args_t add = {.n = two ? 2 : 1, .f = {r->v, w->v}, .y = x->v, .c = c, .sign = 1};
-  qk_status_t status = s->op->ops->relax_eo(s->op, w, r, s->factor[at(n, k)]);
-  if (!status) status = s->dev->ops->multi_axpy(s->dev->ctx, &add);
-  if (status) return status;
-  if (two) return s->op->ops->relax_eo(s->op, r, w, s->factor[at(n, k + 1)]);
-  return qk_smoother_blas(s, QK_BLAS_COPY, &(qk_blas_args_t){.f = {r->v, w->v}});
+  relax(s, n, k, w, r);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->multi_axpy(dev->ctx, &add));
+  if (two)
+    relax(s, n, k + 1, r, w);
+  else
+    qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {r->v, w->v}});
 }
 
-static qk_status_t chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps,
-                                 bool x_zero) {
+static void chebyshev_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
   (void)x_zero;
-  qk_field_t *w;
-  qk_status_t status = qk_smoother_field(s, &w);
-  if (status) return status;
-  for (int done = 0; done < steps && !status; done += STEPS) {
+  qk_field_t *w = qk_smoother_field(s);
+  for (int done = 0; done < steps; done += STEPS) {
     const int n = steps - done < STEPS ? steps - done : STEPS;
-    for (int k = 0; k < n && !status; k += 2) status = two_steps(s, n, k, x, r, w);
+    for (int k = 0; k < n; k += 2) two_steps(s, n, k, x, r, w);
   }
   qk_work_release(s->work, w);
-  return status;
 }
 
 const qk_smoother_kind_ops_t qk_smoother_chebyshev = {

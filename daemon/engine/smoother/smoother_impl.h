@@ -19,7 +19,7 @@ typedef struct qk_smoother_kind_ops {
   int nscalar;
   qk_status_t (*prepare)(qk_smoother_t *s, qk_err_t *err); /* may be NULL */
   bool sets_x; /* run is told whether x is 0 and need not be read; else it has been set to 0 */
-  qk_status_t (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
+  void (*run)(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero);
 } qk_smoother_kind_ops_t;
 
 struct qk_smoother {
@@ -38,13 +38,13 @@ struct qk_smoother {
 extern const qk_smoother_kind_ops_t qk_smoother_mr, qk_smoother_schwarz, qk_smoother_cagcr,
     qk_smoother_chebyshev;
 
-static inline qk_status_t qk_smoother_blas(const qk_smoother_t *s, qk_blas_op_t op,
-                                           const qk_blas_args_t *args) {
-  return s->dev->ops->blas(s->dev->ctx, op, args);
+/* w = Mhat v */
+static inline void qk_smoother_mhat(qk_smoother_t *s, qk_field_t *w, const qk_field_t *v) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_eo(s->op, w, v, false, NULL));
 }
 
-static inline qk_status_t qk_smoother_field(qk_smoother_t *s, qk_field_t **field) {
-  return qk_work_reserve(s->work, s->prec, s->nrhs, QK_EVEN, field);
+static inline qk_field_t *qk_smoother_field(qk_smoother_t *s) {
+  return qk_work_take(s->work, s->prec, s->nrhs, QK_EVEN);
 }
 
 #endif

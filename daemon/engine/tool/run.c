@@ -49,6 +49,7 @@ int qk_tool_end(qk_tool_t *tool, qk_status_t status, const qk_err_t *err) {
       qk_tool_print(tool,
                     json_pack("{s:s, s:s}", "status", qk_status_name(status), "error", err->text));
   }
+  qk_device_fini(&tool->dev);
   if (tool->ctx != NULL) tool->ops->close(tool->ctx);
   int code = exit_code(status);
   if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -72,9 +73,9 @@ qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, c
 
 qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *err) {
   qk_status_t status = qk_launch_device(tool->comm, backend, &tool->ops, &tool->ctx, err);
-  if (status == QK_OK)
-    tool->dev = (qk_device_t){.ops = tool->ops, .ctx = tool->ctx, .geom = &tool->geom};
-  return status;
+  if (status != QK_OK) return status;
+  status = qk_device_init(&tool->dev, tool->ops, tool->ctx, &tool->geom);
+  return qk_comm_agree(tool->comm, status, err);
 }
 
 qk_status_t qk_tool_explain(const qk_tool_t *tool, qk_status_t status, qk_err_t *err) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/scalars.h"
 #include "tests/support/rig.h"
 
 static const char *lattice = "builtin:unit:4x2x6x4";
@@ -121,6 +122,41 @@ Test(field, accounts_for_its_memory) {
     }
   qk_field_destroy(NULL);
   cr_expect(device_bytes(&rig) == before && qk_mem_bytes() == host);
+  rig_close(&rig);
+}
+
+Test(device, does_nothing_after_a_failure_until_it_is_asked_for) {
+  qk_rig_t rig;
+  qk_scalars_t scalars;
+  rig_open(&rig, NULL, lattice, NULL);
+  const qk_device_t *dev = &rig.dev;
+  cr_assert(qk_scalars_init(&scalars, dev, 2, 1) == QK_OK);
+  qk_field_t *f = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL);
+  qk_noise_args_t noise = {.lat = rig.geom.lat, .field = f->v, .rhs = -1, .seed = 5};
+  cr_assert(f->v.data && dev->ops->noise(dev->ctx, &noise) == QK_OK);
+  const double before = norm2(&rig, f->v);
+  cr_expect(qk_dev_ok(dev));
+  qk_dev_note(dev, QK_OK);
+  cr_expect(qk_dev_ok(dev));
+
+  qk_dev_note(dev, QK_DEVICE_MEMORY);
+  qk_dev_note(dev, QK_COMM_ERROR);
+  qk_dev_blas(dev, QK_BLAS_ZERO, (qk_blas_args_t){.f = {f->v}});
+  qk_scalars_reduce(&scalars, 0, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}});
+  qk_scalars_total(&scalars, 0, 1);
+  qk_field_t *none = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL);
+  cr_expect(!none->v.data, "memory after a failure");
+  qk_work_release(rig.work, none);
+  cr_expect(!qk_dev_ok(dev) && qk_dev_status(dev) == QK_DEVICE_MEMORY, "the first");
+  cr_expect(qk_dev_ok(dev) && qk_dev_status(dev) == QK_OK, "only once");
+  cr_expect(norm2(&rig, f->v) == before && qk_scalars_host(&scalars, 0, 0)[0] == 0);
+
+  qk_scalars_reduce(&scalars, 0, 1, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}});
+  qk_scalars_total(&scalars, 0, 1);
+  cr_expect(qk_scalars_host(&scalars, 0, 0)[0] == before);
+  cr_expect(qk_dev_status(dev) == QK_OK);
+  qk_work_release(rig.work, f);
+  qk_scalars_fini(&scalars);
   rig_close(&rig);
 }
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/engine/setup/command.h"
+#include "daemon/engine/serve/round.h"
 #include "proto/mg_keys.h"
 
 static const int global[4] = {4, 6, 8, 16};

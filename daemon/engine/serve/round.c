@@ -1,21 +1,15 @@
-#include "daemon/engine/setup/command.h"
+#include "daemon/engine/serve/round.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/engine/lattice/gamma.h"
-#include "daemon/engine/multigrid/mg_text.h"
 
 _Static_assert(QUARK__BASIS__BASIS_DEGRAND_ROSSI == (int)QK_BASIS_DEGRAND_ROSSI &&
                    QUARK__BASIS__BASIS_UKQCD == (int)QK_BASIS_UKQCD &&
                    QUARK__BASIS__BASIS_DIRAC_PAULI == (int)QK_BASIS_DIRAC_PAULI &&
                    QUARK__BASIS__BASIS_OPENQCD == (int)QK_BASIS_OPENQCD,
                "bases have the numbers of quark.proto");
-_Static_assert(QUARK__ENGINE__PRECISION__PRECISION_DOUBLE == (int)QK_DOUBLE &&
-                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE == (int)QK_SINGLE &&
-                   QUARK__ENGINE__PRECISION__PRECISION_HALF == (int)QK_HALF,
-               "precisions have the numbers of engine.proto");
 _Static_assert(QUARK__LINK_SMEAR__LINK_SMEAR_APE == (int)QK_LINK_SMEAR_APE &&
                    QUARK__LINK_SMEAR__LINK_SMEAR_STOUT == (int)QK_LINK_SMEAR_STOUT &&
                    QUARK__LINK_SMEAR__LINK_SMEAR_HYP == (int)QK_LINK_SMEAR_HYP,
@@ -24,114 +18,28 @@ _Static_assert(QUARK__CHANNEL_KIND__CHANNEL_MESON == (int)QK_CHANNEL_MESON &&
                    QUARK__CHANNEL_KIND__CHANNEL_NUCLEON == (int)QK_CHANNEL_NUCLEON &&
                    QUARK__CHANNEL_KIND__CHANNEL_DELTA == (int)QK_CHANNEL_DELTA,
                "channels have the numbers of quark.proto");
-_Static_assert((int)QK_SLOTS_MAX <= (int)QK_MAX_RHS, "a block holds all slots");
+
+/* ---- the broadcast -------------------------------------------------------------------------- */
 
 static qk_status_t bcast(qk_comm_t *comm, void *buf, size_t bytes) {
   return bytes == 0 ? QK_OK : qk_comm_bcast(comm, buf, bytes, 0);
 }
 
-qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle) {
-  qk_status_t status = idle ? qk_comm_bcast_idle(comm, &turn->head, sizeof turn->head, 0)
-                            : qk_comm_bcast(comm, &turn->head, sizeof turn->head, 0);
-  if (status == QK_OK && turn->head.kind == QK_TURN_LOAD)
-    status = bcast(comm, &turn->load, sizeof turn->load);
-  if (status == QK_OK && turn->head.kind == QK_TURN_CONTRACT)
-    status = bcast(comm, &turn->correlate, sizeof turn->correlate);
+qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle) {
+  qk_status_t status = idle ? qk_comm_bcast_idle(comm, &round->head, sizeof round->head, 0)
+                            : qk_comm_bcast(comm, &round->head, sizeof round->head, 0);
+  if (status == QK_OK && round->head.kind == QK_ROUND_LOAD)
+    status = bcast(comm, &round->load, sizeof round->load);
+  if (status == QK_OK && round->head.kind == QK_ROUND_CONTRACT)
+    status = bcast(comm, &round->correlate, sizeof round->correlate);
   if (status == QK_OK)
-    status = bcast(comm, turn->fill, (size_t)turn->head.nfill * sizeof turn->fill[0]);
+    status = bcast(comm, round->fill, (size_t)round->head.nfill * sizeof round->fill[0]);
   if (status == QK_OK)
-    status = bcast(comm, turn->cancel, (size_t)turn->head.ncancel * sizeof turn->cancel[0]);
+    status = bcast(comm, round->cancel, (size_t)round->head.ncancel * sizeof round->cancel[0]);
   return status;
 }
 
-static qk_status_t copy_text(const char *field, const char *text, char *to, size_t size,
-                             qk_err_t *err) {
-  size_t n = strlen(text);
-  if (n >= size)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu characters: at most %zu", field, n, size - 1);
-  memcpy(to, text, n + 1);
-  return QK_OK;
-}
-
-static qk_status_t copy_four(const char *field, size_t n, const uint32_t *v, int32_t to[4],
-                             qk_err_t *err) {
-  if (n == 0) return QK_OK;
-  if (n != 4) return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu entries: none or 4", field, n);
-  for (int mu = 0; mu < 4; mu++) {
-    if (v[mu] > INT32_MAX)
-      return qk_fail(err, QK_BAD_ARGUMENT, "%s[%d] = %u: at most %d", field, mu, v[mu], INT32_MAX);
-    to[mu] = (int32_t)v[mu];
-  }
-  return QK_OK;
-}
-
-static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2], qk_err_t *err) {
-  if (m->n_boundary != 8)
-    return qk_fail(err, QK_BAD_ARGUMENT, "boundary has %zu entries: 8, real and imaginary",
-                   m->n_boundary);
-  for (int mu = 0; mu < 4; mu++) {
-    double re = m->boundary[2 * mu], im = m->boundary[2 * mu + 1];
-    if (!(fabs(hypot(re, im) - 1) < 1e-9))
-      return qk_fail(err, QK_BAD_ARGUMENT, "boundary[%d] = (%g,%g): modulus must be 1", mu, re, im);
-    phase[mu][0] = re;
-    phase[mu][1] = im;
-  }
-  return QK_OK;
-}
-
-static bool is_one_of(const char *word, const char *const *words) {
-  for (; *words != NULL; words++)
-    if (strcmp(word, *words) == 0) return true;
-  return false;
-}
-
-static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
-  qk_status_t status = QK_OK;
-  for (size_t i = 0; i < m->n_multigrid && status == QK_OK; i++)
-    status = qk_mg_text_set(&l->mg, m->multigrid[i]->key, m->multigrid[i]->value, err);
-  if (status == QK_OK && m->checkpoint != NULL)
-    status = copy_text("checkpoint", m->checkpoint, l->checkpoint, sizeof l->checkpoint, err);
-  return status;
-}
-
-qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
-  static const char *const backends[] = {"auto", "cuda", "cpu", NULL};
-  static const char *const solvers[] = {"auto", "mg", "bicgstab", "cg", "gcr", NULL};
-  qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
-  qk_status_t status = QK_OK;
-  if (!is_one_of(m->backend, backends))
-    return qk_fail(err, QK_BAD_ARGUMENT, "backend = '%.32s': auto, cuda or cpu", m->backend);
-  if (!is_one_of(m->solver, solvers))
-    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': auto, mg, bicgstab, cg or gcr",
-                   m->solver);
-  if (!isfinite(m->mass) || m->mass <= -4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
-  if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
-  if ((unsigned)m->inner > QK_HALF)
-    return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
-  if (m->slots > QK_SLOTS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
-  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
-  if (m->staging > QK_STAGING_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
-  l.nslot = (int32_t)m->slots;
-  l.link_reals = (int32_t)m->link_reals;
-  l.lone = m->lone;
-  l.ignore_checksum = m->ignore_checksum;
-  l.staging = (int32_t)m->staging;
-  l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;
-
-  status = copy_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
-  if (status == QK_OK) status = copy_text("backend", m->backend, l.backend, sizeof l.backend, err);
-  if (status == QK_OK) status = copy_text("solver", m->solver, l.solver, sizeof l.solver, err);
-  if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
-  if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
-  if (status == QK_OK) status = copy_phases(m, l.phase, err);
-  if (status == QK_OK) status = parse_multigrid(m, &l, err);
-  if (status == QK_OK) *load = l;
-  return status;
-}
+/* ---- right-hand sides ----------------------------------------------------------------------- */
 
 static qk_status_t parse_dtype(const char *field, Quark__Dtype dtype, bool *is_double,
                                qk_err_t *err) {
@@ -248,16 +156,16 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
       status = qk_fail(err, QK_BAD_ARGUMENT, "shm_in is missing: %s needs it",
                        f.upload ? "an upload" : "a sequential source");
     else
-      status = copy_text("shm_in", m->shm_in, f.shm_in, sizeof f.shm_in, err);
+      status = qk_load_text("shm_in", m->shm_in, f.shm_in, sizeof f.shm_in, err);
   }
   if (status == QK_OK) status = parse_smearing(m->smear, &f.smear, err);
   if (status == QK_OK && m->shm_out != NULL)
-    status = copy_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
+    status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
   if (status == QK_OK) *fill = f;
   return status;
 }
 
-/* ---- correlators ----------------------------------------------------------------------------------- */
+/* ---- correlators ---------------------------------------------------------------------------- */
 
 static qk_status_t copy_columns(const char *field, size_t n, char *const name[],
                                 char to[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1],
@@ -267,7 +175,7 @@ static qk_status_t copy_columns(const char *field, size_t n, char *const name[],
     return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu names: %d, one for each column", field, n,
                    QK_PROPAGATOR_COLUMNS);
   for (size_t i = 0; i < n && status == QK_OK; i++)
-    status = copy_text(field, name[i], to[i], sizeof to[i], err);
+    status = qk_load_text(field, name[i], to[i], sizeof to[i], err);
   return status;
 }
 
@@ -330,7 +238,8 @@ qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const int globa
   c.b_double = c.a_double;
   if (status == QK_OK && m->has_dtype_b)
     status = parse_dtype("dtype_b", m->dtype_b, &c.b_double, err);
-  if (status == QK_OK) status = copy_text("shm_out", m->shm_out, c.shm_out, sizeof c.shm_out, err);
+  if (status == QK_OK)
+    status = qk_load_text("shm_out", m->shm_out, c.shm_out, sizeof c.shm_out, err);
   if (status == QK_OK) status = parse_channels(m->contraction, &c, err);
   if (status == QK_OK) status = parse_momenta(m->contraction, global, &c, err);
   if (status == QK_OK) status = parse_origin(m->contraction, global, &c, err);

@@ -1,12 +1,11 @@
 /*
- * command.h: what rank 0 tells the other ranks, as plain structs made from the front's messages.
+ * round.h: what rank 0 tells the other ranks, as plain structs made from the front's messages.
  *
- * A turn is one round of all ranks: first its fixed-size head is broadcast, then what the head
- * announces. Values are checked when the message is taken apart, all but those that need a
- * geometry.
+ * All ranks work in rounds: first a head of fixed size is broadcast, then what the head announces.
+ * Values are checked when the message is taken apart, all but those that need a geometry.
  */
-#ifndef QK_ENGINE_COMMAND_H
-#define QK_ENGINE_COMMAND_H
+#ifndef QK_ENGINE_ROUND_H
+#define QK_ENGINE_ROUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,28 +16,10 @@
 #include "daemon/engine/hadron/contract.h"
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/lattice/basis.h"
-#include "daemon/engine/multigrid/multigrid.h"
+#include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_watch.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
-
-typedef struct qk_load {
-  char gauge[QK_PATH_MAX + 1];
-  char backend[16], solver[16];
-  int32_t dims[4]; /* all 0: the file states them */
-  int32_t grid[4]; /* 0: chosen */
-  double mass, csw;
-  double phase[4][2];
-  qk_prec_t inner;
-  bool ignore_checksum;
-  int32_t nslot;      /* 0: chosen */
-  int32_t link_reals; /* 0: chosen */
-  bool lone;          /* what is alone has a solver of one column */
-  int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
-  int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
-  qk_mg_params_t mg;
-  char checkpoint[QK_PATH_MAX + 1]; /* "": none */
-} qk_load_t;
 
 typedef struct qk_fill {
   uint64_t ticket;
@@ -73,36 +54,36 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A turn of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with multigrid mended
- * before it. ADOPT: another front is there, and nothing of what the one before asked for goes on. */
-typedef enum qk_turn_kind {
-  QK_TURN_WORK,
-  QK_TURN_LOAD,
-  QK_TURN_CONTRACT,
-  QK_TURN_MEND,
-  QK_TURN_ADOPT,
-  QK_TURN_STOP
-} qk_turn_kind_t;
+/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with
+ * multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one before
+ * asked for goes on. */
+typedef enum qk_round_kind {
+  QK_ROUND_WORK,
+  QK_ROUND_LOAD,
+  QK_ROUND_CONTRACT,
+  QK_ROUND_MEND,
+  QK_ROUND_ADOPT,
+  QK_ROUND_STOP
+} qk_round_kind_t;
 
-typedef struct qk_turn_head {
-  qk_turn_kind_t kind;
+typedef struct qk_round_head {
+  qk_round_kind_t kind;
   qk_mg_remedy_t remedy; /* MEND */
   int32_t nfill, ncancel;
-} qk_turn_head_t;
+} qk_round_head_t;
 
-typedef struct qk_turn {
-  qk_turn_head_t head;
+typedef struct qk_round {
+  qk_round_head_t head;
   qk_load_t load;
   qk_correlate_t correlate;
   qk_fill_t fill[QK_SEATS_MAX];
   int32_t cancel[QK_SEATS_MAX]; /* slots */
-} qk_turn_t;
+} qk_round_t;
 
 /* idle: no rank has running slots, and the others may sleep while they wait. Collective. */
-qk_status_t qk_turn_share(qk_comm_t *comm, qk_turn_t *turn, bool idle);
+qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
 
 /* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
-qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int nslot, qk_fill_t *fill,
                           qk_err_t *err);
 /* global: extents of the lattice. */

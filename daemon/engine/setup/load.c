@@ -1,0 +1,102 @@
+#include "daemon/engine/setup/load.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/engine/multigrid/mg_text.h"
+
+_Static_assert(QUARK__ENGINE__PRECISION__PRECISION_DOUBLE == (int)QK_DOUBLE &&
+                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE == (int)QK_SINGLE &&
+                   QUARK__ENGINE__PRECISION__PRECISION_HALF == (int)QK_HALF,
+               "precisions have the numbers of engine.proto");
+_Static_assert((int)QK_SLOTS_MAX <= (int)QK_MAX_RHS, "a block holds all slots");
+
+qk_status_t qk_load_text(const char *field, const char *text, char *to, size_t size,
+                         qk_err_t *err) {
+  size_t n = strlen(text);
+  if (n >= size)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu characters: at most %zu", field, n, size - 1);
+  memcpy(to, text, n + 1);
+  return QK_OK;
+}
+
+static qk_status_t copy_four(const char *field, size_t n, const uint32_t *v, int32_t to[4],
+                             qk_err_t *err) {
+  if (n == 0) return QK_OK;
+  if (n != 4) return qk_fail(err, QK_BAD_ARGUMENT, "%s has %zu entries: none or 4", field, n);
+  for (int mu = 0; mu < 4; mu++) {
+    if (v[mu] > INT32_MAX)
+      return qk_fail(err, QK_BAD_ARGUMENT, "%s[%d] = %u: at most %d", field, mu, v[mu], INT32_MAX);
+    to[mu] = (int32_t)v[mu];
+  }
+  return QK_OK;
+}
+
+static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2], qk_err_t *err) {
+  if (m->n_boundary != 8)
+    return qk_fail(err, QK_BAD_ARGUMENT, "boundary has %zu entries: 8, real and imaginary",
+                   m->n_boundary);
+  for (int mu = 0; mu < 4; mu++) {
+    double re = m->boundary[2 * mu], im = m->boundary[2 * mu + 1];
+    if (!(fabs(hypot(re, im) - 1) < 1e-9))
+      return qk_fail(err, QK_BAD_ARGUMENT, "boundary[%d] = (%g,%g): modulus must be 1", mu, re, im);
+    phase[mu][0] = re;
+    phase[mu][1] = im;
+  }
+  return QK_OK;
+}
+
+static bool is_one_of(const char *word, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (strcmp(word, *words) == 0) return true;
+  return false;
+}
+
+static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  qk_status_t status = QK_OK;
+  for (size_t i = 0; i < m->n_multigrid && status == QK_OK; i++)
+    status = qk_mg_text_set(&l->mg, m->multigrid[i]->key, m->multigrid[i]->value, err);
+  if (status == QK_OK && m->checkpoint != NULL)
+    status = qk_load_text("checkpoint", m->checkpoint, l->checkpoint, sizeof l->checkpoint, err);
+  return status;
+}
+
+qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
+  static const char *const backends[] = {"auto", "cuda", "cpu", NULL};
+  static const char *const solvers[] = {"auto", "mg", "bicgstab", "cg", "gcr", NULL};
+  qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
+  qk_status_t status = QK_OK;
+  if (!is_one_of(m->backend, backends))
+    return qk_fail(err, QK_BAD_ARGUMENT, "backend = '%.32s': auto, cuda or cpu", m->backend);
+  if (!is_one_of(m->solver, solvers))
+    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': auto, mg, bicgstab, cg or gcr",
+                   m->solver);
+  if (!isfinite(m->mass) || m->mass <= -4)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
+  if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
+  if ((unsigned)m->inner > QK_HALF)
+    return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
+  if (m->slots > QK_SLOTS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
+  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
+  if (m->staging > QK_STAGING_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
+  l.nslot = (int32_t)m->slots;
+  l.link_reals = (int32_t)m->link_reals;
+  l.lone = m->lone;
+  l.ignore_checksum = m->ignore_checksum;
+  l.staging = (int32_t)m->staging;
+  l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;
+
+  status = qk_load_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
+  if (status == QK_OK)
+    status = qk_load_text("backend", m->backend, l.backend, sizeof l.backend, err);
+  if (status == QK_OK) status = qk_load_text("solver", m->solver, l.solver, sizeof l.solver, err);
+  if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
+  if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
+  if (status == QK_OK) status = copy_phases(m, l.phase, err);
+  if (status == QK_OK) status = parse_multigrid(m, &l, err);
+  if (status == QK_OK) *load = l;
+  return status;
+}

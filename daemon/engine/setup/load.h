@@ -1,0 +1,41 @@
+/*
+ * load.h: what is to be loaded: the front's LOAD as a plain struct, which rank 0 broadcasts.
+ *
+ * Values are checked when the message is taken apart, all but those that need a geometry.
+ */
+#ifndef QK_ENGINE_LOAD_H
+#define QK_ENGINE_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/ops.h"
+#include "daemon/base/err.h"
+#include "daemon/engine/multigrid/multigrid.h"
+#include "proto/engine.pb-c.h"
+#include "proto/limits.h"
+
+typedef struct qk_load {
+  char gauge[QK_PATH_MAX + 1];
+  char backend[16], solver[16];
+  int32_t dims[4]; /* all 0: the file states them */
+  int32_t grid[4]; /* 0: chosen */
+  double mass, csw;
+  double phase[4][2];
+  qk_prec_t inner;
+  bool ignore_checksum;
+  int32_t nslot;      /* 0: chosen */
+  int32_t link_reals; /* 0: chosen */
+  bool lone;          /* what is alone has a solver of one column */
+  int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
+  int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
+  qk_mg_params_t mg;
+  char checkpoint[QK_PATH_MAX + 1]; /* "": none */
+} qk_load_t;
+
+/* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
+qk_status_t qk_load_parse(const Quark__Engine__Load *message, qk_load_t *load, qk_err_t *err);
+/* A text of a message into an array of `size`, for other messages too. */
+qk_status_t qk_load_text(const char *field, const char *text, char *to, size_t size, qk_err_t *err);
+
+#endif
