@@ -1,8 +1,24 @@
 #include "client/analysis/h5meta.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "client/analysis/h5meta_impl.h"
+
+void qk_h5meta_init(qk_h5meta_t *meta) {
+  memset(meta, 0, sizeof *meta);
+  meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
+  for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
+}
+
+void qk_h5column_init(qk_h5column_t *column) {
+  memset(column, 0, sizeof *column);
+  column->true_residual = column->seconds = NAN;
+  column->spin = column->colour = column->gamma = -1;
+  for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
+}
 
 #define REAL(name, count) QK_H5ATTR(qk_h5meta_t, name, QK_H5_REAL, count)
 #define TEXT(name) QK_H5ATTR_TEXT(qk_h5meta_t, name)
