@@ -1,6 +1,8 @@
+#include "client/libquark/request/pack.h"
+
 #include <stdlib.h>
 
-#include "client/libquark/internal.h"
+#include "proto/control.h"
 
 /* The wire's form of a smearing; NULL: there is none. The numbers stay the user's. */
 static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
