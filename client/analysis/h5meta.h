@@ -11,7 +11,7 @@
 
 #include "proto/status.h"
 
-/* What is the same for all columns. NaN: not known; an empty string likewise. */
+/* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {
   int32_t dims[4];        /* x, y, z, t; required */
   char kind[16];          /* "propagator", "source", "solution" */
@@ -20,7 +20,7 @@ typedef struct qk_h5meta {
   double kappa, mass, csw;
   double boundary[8]; /* phases for x, y, z, t as re, im pairs */
   double plaquette;
-  double tolerance;     /* relative residual that was asked for */
+  double tolerance;     /* required relative residual */
   char source[128];     /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
   char smear[128];      /* Gaussian smearing of the source in words (smearing.h) */
   char links[128];      /* smearing of the links in it */
@@ -45,9 +45,9 @@ typedef struct qk_h5column {
   int32_t gamma;       /* of a sequential source; -1: none */
 } qk_h5column_t;
 
-/* All of meta unknown: NaN, empty, dims zero. */
+/* Sets everything to unknown: NaN, empty, dims zero. */
 void qk_h5meta_init(qk_h5meta_t *meta);
-/* Status OK, no source, numbers unknown. */
+/* Sets status OK, no source, and all numbers to unknown. */
 void qk_h5column_init(qk_h5column_t *column);
 
 #endif

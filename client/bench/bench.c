@@ -304,8 +304,8 @@ static int ask(quark_connection_t *conn, quark_report_t *report) {
   return quark_status(conn, report, &err) == QUARK_OK ? 0 : ctl_fail(&err);
 }
 
-/* Waits for the clients. The daemon is asked when measuring begins (before: what it said before there were clients, which is
- * the same without warm-up) and when it ends. */
+/* Waits for the clients. Asks the daemon for its report when the measurement begins and when it
+ * ends. before: its report before there were clients, which counts if there is no warm-up. */
 static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load, ctl_bench_t *b,
                  quark_report_t *before, quark_report_t *after) {
   ctl_progress_t progress;
@@ -350,7 +350,8 @@ static void settle_end(ctl_bench_t *b) {
     b->until = fmax(b->until, b->outcome->requests.at[i].ended);
 }
 
-/* The worst that has happened: what a second try can mend counts only where nothing else is wrong. */
+/* The exit code of the worst failure. Those that a second try may avoid count only if there is no
+ * other. */
 static int verdict(const ctl_load_outcome_t *o) {
   int code = 0;
   if (o->wrong + o->spoilt > 0) return EXIT_DATA;

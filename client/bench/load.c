@@ -171,7 +171,8 @@ static end_t lost(client_t *c, const quark_error_t *err) {
   return LOST;
 }
 
-/* After a refusal: true where the daemon is full, and has been waited for as it says; else *end tells. */
+/* After a refusal: true if the daemon is full; the time that it advises is then over. Else *end
+ * says what happened. */
 static bool ask_again(client_t *c, const quark_error_t *err, double give_up, end_t *end) {
   const bool leaves = err->code == QUARK_TIMEOUT || err->code == QUARK_SHUTTING_DOWN ||
                       err->code == QUARK_ENGINE_LOST;
@@ -272,8 +273,9 @@ static void verify_norm(client_t *c, const quark_result_t *result, const void *f
   c->got.worst_norm = fmax(c->got.worst_norm, off);
 }
 
-/* The first right-hand side once more. Two solutions differ by what the tolerance leaves, times the condition of M, which
- * is not known: what is found is a solution of something else. */
+/* Solves the first right-hand side again. The two solutions may differ by the tolerance times the
+ * condition number of M, which is not known. A larger difference shows the solution of another
+ * system. */
 static end_t verify_again(client_t *c, const ctl_load_request_t *r) {
   static const double condition = 1e4;
   ctl_load_request_t one = *r;

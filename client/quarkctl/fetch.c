@@ -170,7 +170,8 @@ static int64_t index_of(const ctl_ticket_t *t, const quark_result_t *result) {
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-/* Notes results that are there now: those follow the answer to ATTACH, and precede that to STATUS. */
+/* Notes the results that are there now. They come after the answer to ATTACH and before the answer
+ * to STATUS. */
 static int look(fetching_t *f) {
   quark_report_t report;
   quark_event_t event;
@@ -257,7 +258,8 @@ static int let_go(const fetching_t *f, int code) {
   return code ? code : EXIT_AGAIN;
 }
 
-/* The daemon hears of it, and the ticket goes, when the file is there: until then all can be fetched again. */
+/* The requests are released and the ticket is removed only when the file is there. Until then all
+ * can be fetched again. */
 static int fetch(const fetching_t *f) {
   ctl_outcome_t outcome;
   ctl_progress_t progress;

@@ -221,7 +221,7 @@ int ctl_top(int argc, char **argv) {
   }
   w->options = &o;
   w->top.endpoint = w->where.endpoint;
-  /* The user's patience is for the first answer; those of looks have to come soon, as keys wait for them. */
+  /* --timeout is for the first answer. Later ones have to come soon, as keys wait for them. */
   int code = ctl_connect(&o.common, NULL, false, &w->conn);
   quark_close(w->conn);
   w->conn = NULL;

@@ -33,7 +33,7 @@ static int first_like(const ctl_pieces_t *p, int i, bool config) {
   return j;
 }
 
-/* Adds the real parts of the pieces of one configuration, that of piece i; returns how many they were. */
+/* Adds the real parts of all pieces of the configuration of piece i. Returns their number. */
 static int add_config(const ctl_pieces_t *p, int i, const group_t *g, double *sum) {
   int n = 0;
   for (int j = i; j < p->n; j++) {
