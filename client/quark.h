@@ -2,8 +2,7 @@
  * quark.h: libquark, the client library of quarkd. This header is the whole interface.
  *
  * The daemon solves M x = b for fields b, the right-hand sides (RHS). A request is a set of RHS,
- * numbered from 0, with one tolerance. A connection carries any number of requests. The order of
- * calls:
+ * numbered from 0, with one tolerance. A connection carries many requests. The order of calls:
  *
  *   quark_connect
  *     quark_submit            announces a request; the daemon accepts or refuses it

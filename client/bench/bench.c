@@ -177,13 +177,10 @@ static void finish(const struct argp_state *state, options_t *o) {
   if (!l->duration && !l->requests) l->duration = SECONDS;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  ctl_load_options_t *l = &o->load;
+/* Options of the requests and of who sends them. */
+static error_t parse_load(int key, char *arg, const struct argp_state *state,
+                          ctl_load_options_t *l) {
   switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
   case OPT_CLIENTS:
     l->clients = ctl_integer(state, "clients", arg, 1, CTL_LOAD_CLIENTS);
     return 0;
@@ -224,6 +221,24 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_USERS:
     l->users = ctl_integer(state, "users", arg, 1, CTL_LOAD_CLIENTS);
     return 0;
+  case OPT_SEED:
+    l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
+    return 0;
+  case OPT_VERIFY:
+    l->verify = true;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  ctl_load_options_t *l = &o->load;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->common;
+    return 0;
   case OPT_DURATION:
     l->duration = ctl_real(state, "duration", arg, 1e-3, 1e7);
     return 0;
@@ -235,12 +250,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_CUT:
     o->cut = true;
-    return 0;
-  case OPT_SEED:
-    l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
-    return 0;
-  case OPT_VERIFY:
-    l->verify = true;
     return 0;
   case OPT_PLOT:
     o->plot = arg;
@@ -258,7 +267,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     finish(state, o);
     return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return parse_load(key, arg, state, l);
   }
 }
 
