@@ -45,7 +45,7 @@ static const struct argp_option argp_options[] = {
     {"report", OPT_REPORT, 0, 0, "only print what is finished", 1},
     {"plot", OPT_PLOT, "FILE.png", 0, "draw the means with gnuplot", 1},
     {"quarkd", OPT_QUARKD, "PROGRAM", 0, "the daemon to start (the one beside quarkctl)", 1},
-    {"resume", OPT_RESUME, 0, 0, "go on where the last run ended: always so", 1},
+    {"resume", OPT_RESUME, 0, OPTION_HIDDEN, 0, 1}, /* was an option, and did nothing */
     {0},
 };
 
@@ -68,6 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->quarkd = arg;
     return 0;
   case OPT_RESUME:
+    ctl_complain("--resume has no effect: a workflow always goes on where its last run ended");
     return 0;
   case ARGP_KEY_ARG:
     if (o->file) argp_usage(state);
