@@ -9,7 +9,7 @@
 
 enum { GAMMAS = 16, SPINS = 4, NUCLEON_NUMBERS = 16, DELTA_NUMBERS = 144, POLARISATIONS = 3 };
 
-/* What one line of output is made of: the mean of up to three raw mesons, or a baryon. */
+/* One channel: the mean of up to three raw mesons, or a baryon. */
 typedef struct qk_channel_line {
   char name[QK_CHANNEL_NAME];
   quark_channel_kind_t kind;

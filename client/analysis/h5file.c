@@ -131,7 +131,7 @@ fail:
 
 typedef enum direction { READ, WRITE } direction_t;
 
-/* One right-hand side between its hyperslab and memory. */
+/* Moves one right-hand side between its hyperslab and memory. */
 static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, int bits,
                      void *data) {
   hsize_t start[RANK] = {(hsize_t)rhs}, count[RANK];

@@ -46,7 +46,7 @@ static const qk_h5attr_t attributes[] = {
 enum { NATTRIBUTE = sizeof attributes / sizeof attributes[0] };
 static const char format[] = "quarkd field";
 
-/* A column as it stands in the file: the status by its name. */
+/* A column as it is in the file, with the name of its status. */
 typedef struct record {
   char status[24], source[16];
   double true_residual, seconds;
@@ -207,7 +207,7 @@ static int64_t rows_of(hid_t dataset) {
   return rows;
 }
 
-/* Members that the file leaves out keep what is in record. */
+/* Members that the file does not have stay as they were. */
 static bool read_records(hid_t dataset, record_t *record) {
   const hid_t memory_type = record_type(false);
   if (memory_type < 0) return false;

@@ -1,4 +1,4 @@
-/* quarkctl bench: puts a load on a daemon and measures. */
+/* quarkctl bench: puts a load on a daemon and measures how fast it solves. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static quark_source_t parse_source(const struct argp_state *state, const char *w
   return QUARK_Z2;
 }
 
-/* Calls take for each word of a list. */
+/* Calls `take` for each word of a list. */
 static void parse_list(const struct argp_state *state, const char *name, char *list,
                        void (*take)(const struct argp_state *, ctl_load_options_t *, int,
                                     const char *),
@@ -143,7 +143,7 @@ static ctl_sink_t parse_sink(const struct argp_state *state, const char *text) {
   return CTL_SINK_DOWNLOAD;
 }
 
-/* A pion is made of a whole propagator. */
+/* A pion needs a whole propagator. */
 static void check_correlator(const struct argp_state *state, const ctl_load_options_t *l) {
   bool whole = l->rhs_min == CTL_LOAD_COLUMNS && l->rhs_max == CTL_LOAD_COLUMNS;
   for (int i = 0; i < l->nsource; i++)
@@ -177,7 +177,7 @@ static void finish(const struct argp_state *state, options_t *o) {
   if (!l->duration && !l->requests) l->duration = SECONDS;
 }
 
-/* Options of the requests and of who sends them. */
+/* Options of the requests and of the clients. */
 static error_t parse_load(int key, char *arg, const struct argp_state *state,
                           ctl_load_options_t *l) {
   switch (key) {
@@ -351,7 +351,7 @@ static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load,
   return code;
 }
 
-/* Without a duration measuring ends with the last right-hand side. */
+/* Without a duration the measurement ends with the last right-hand side. */
 static void settle_end(ctl_bench_t *b) {
   if (isfinite(b->until)) return;
   b->until = b->from;

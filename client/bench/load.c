@@ -55,7 +55,7 @@ static void destroy(ctl_load_t *load) {
   free(load);
 }
 
-/* Signals stay with the thread that looks for them. */
+/* The clients block all signals, so the calling thread receives them. */
 static int start(ctl_load_t *load) {
   sigset_t all, before;
   int started = 0;

@@ -27,8 +27,8 @@ typedef struct full {
   bool data, local;
 } full_t;
 
-/* What is done about what happens to a connection; handlers.c has the table. Every handler is
- * called with the mutex held. All but `suspended` are called on the connection's thread alone. */
+/* The reactions to what happens to a connection; handlers.c has the table. Every handler is called
+ * with the mutex held, on the connection's thread. */
 typedef struct quark__handlers {
   /* connection.c calls these. */
   void (*connected)(quark_connection_t *conn); /* control is connected anew, or data was lost */

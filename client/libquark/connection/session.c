@@ -152,7 +152,7 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   }
   const bool bound = conn->state == SESSION_BINDING || conn->state == SESSION_OPEN;
   if (bound && memcmp(conn->token, m->token.data, QK_CLIENT_ID) == 0)
-    return; /* of a HELLO sent twice */
+    return; /* the second answer to a HELLO that was sent twice */
   memcpy(conn->token, m->token.data, QK_CLIENT_ID);
   conn->lease_ms = m->lease_ms;
   conn->max_rhs = m->max_rhs;
@@ -207,7 +207,7 @@ void quark__session_bound_locked(quark_connection_t *conn) {
   conn->was_open = true;
   conn->sessions++;
   conn->pings = conn->pongs = 0;
-  /* What was waiting may be about requests that the daemon must hear of first. */
+  /* Messages that waited may be about requests, which have to be submitted again first. */
   packet_t *waiting = conn->out, **waiting_end = conn->out_end;
   conn->out = NULL;
   conn->out_end = &conn->out;
@@ -230,7 +230,7 @@ void quark__session_error_locked(quark_connection_t *conn, const Quark__Error *m
   }
 }
 
-/* The key may be back: folders of keys are rewritten, and file systems have hiccups. */
+/* Tries the key again. The folder of keys may have been rewritten, or its file system was away. */
 static void ask_again(quark_connection_t *conn) {
   const int64_t since = quark__now_ms() - conn->denied_since;
   if (since > patience(conn) || since > RECONNECT_MS) {

@@ -93,7 +93,7 @@ void quark__download_by_chunks_locked(quark_connection_t *conn, download_t *list
 void quark__download_chunk_locked(quark_connection_t *conn, download_t **list,
                                   const qk_frame_t *frame, const uint8_t *payload) {
   download_t *d = quark__download_find(*list, frame->rhs);
-  /* Of an earlier attempt: the one that is wanted follows. */
+  /* Else the chunk is of an earlier attempt; the right one follows. */
   if (!d || d->way != DOWNLOAD_CHUNKS || frame->field_bytes != d->bytes ||
       frame->offset != d->received)
     return;
