@@ -1,6 +1,8 @@
 /*
- * example.c: the least program on libquark. It solves M x = b for one source of ones and prints how that
- * went.  usage: quark-example ENDPOINT X Y Z T   (the extents of the daemon's lattice)
+ * example.c: the smallest program on libquark. It solves M x = b for one source, whose components
+ * are all 1, and prints the result.
+ *
+ * usage: quark-example ENDPOINT X Y Z T   (the extents of the daemon's lattice)
  */
 #include <stdio.h>
 #include <stdlib.h>

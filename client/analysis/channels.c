@@ -9,7 +9,7 @@
 
 enum { GAMMAS = 16, SPINS = 4, NUCLEON_NUMBERS = 16, DELTA_NUMBERS = 144, POLARISATIONS = 3 };
 
-/* What one line of output is made of: the mean of up to three raw mesons, or a baryon. */
+/* One channel: the mean of up to three raw mesons, or a baryon. */
 typedef struct qk_channel_line {
   char name[QK_CHANNEL_NAME];
   quark_channel_kind_t kind;
@@ -40,7 +40,8 @@ static const struct {
     {"nucleon", QUARK_NUCLEON, 1}, {"nucleon_minus", QUARK_NUCLEON, -1}, {"delta", QUARK_DELTA, 1}};
 enum { NBARYON = sizeof baryons / sizeof baryons[0] };
 
-/* gt G^+ gt = s G: reversing k factors takes k (k - 1) / 2 exchanges, gt passes the spatial ones. */
+/* gt G^+ gt = s G. Reversing k factors takes k (k - 1) / 2 exchanges; gt anticommutes with the
+ * spatial ones. */
 static int meson_sign(uint32_t gamma) {
   const int k = __builtin_popcount(gamma), space = __builtin_popcount(gamma & 7);
   const int s = (k * (k - 1) / 2 + space) % 2 ? -1 : 1;

@@ -176,7 +176,7 @@ out:
   return status;
 }
 
-/* Ends an unfinished file: under its name, or nowhere. */
+/* Closes an unfinished file: gives it its name, or removes it after an error. */
 static qk_status_t finish_file(hid_t file, const char *part, const char *path, qk_status_t status,
                                qk_err_t *err) {
   if (file >= 0 && H5Fclose(file) < 0 && status == QK_OK)
@@ -352,7 +352,7 @@ int qk_corrfile_find(const qk_corrfile_t *file, const char *config, const char *
   return -1;
 }
 
-/* All of a dataset of this shape. */
+/* Reads a dataset, which must have this shape. */
 static qk_status_t read_dataset(const qk_corrfile_t *f, hid_t group, const char *name, hid_t type,
                                 hsize_t rows, hsize_t columns, void *data, qk_err_t *err) {
   hsize_t extent[2] = {0, 0};
@@ -373,7 +373,7 @@ static qk_status_t read_dataset(const qk_corrfile_t *f, hid_t group, const char 
   return status;
 }
 
-/* Rows of the dataset of momenta, 0 where it is none. */
+/* Rows of the dataset of momenta; 0: there is none. */
 static uint32_t count_momenta(hid_t group) {
   hsize_t extent[2] = {0, 0};
   hid_t dataset = -1;

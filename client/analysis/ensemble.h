@@ -1,10 +1,10 @@
 /*
- * ensemble.h: means over configurations with jackknife errors, of correlators and effective masses.
+ * ensemble.h: means of correlators and effective masses over configurations, with jackknife errors.
  *
- * With c_j the mean without configuration j of n: error of C = sqrt((n-1)/n sum_j (c_j - c)^2), and
- * likewise that of the effective mass, whose value is that of the mean correlator. Configurations are
- * taken for independent. Numbers that do not exist are NaN: errors with n = 1, masses that the mean or
- * one of the c_j does not have.
+ * The error of the mean c of n configurations is sqrt((n-1)/n sum_j (c_j - c)^2), where c_j is the
+ * mean without configuration j. The effective mass is that of the mean correlator; its error
+ * follows from the masses of the c_j in the same way. Configurations count as independent. Errors
+ * are NaN if n = 1. A mass is NaN if the mean or one of the c_j has none.
  */
 #ifndef QK_CLIENT_ENSEMBLE_H
 #define QK_CLIENT_ENSEMBLE_H
@@ -15,7 +15,7 @@
 
 typedef struct qk_ensemble {
   int n, nt;
-  double *c, *dc, *mass, *dmass; /* nt each; mass[t] of t and t + 1 */
+  double *c, *dc, *mass, *dmass; /* nt each; mass[t] from C(t) and C(t + 1) */
 } qk_ensemble_t;
 
 /* sample: [n][nt]. cosh: the form of the effective mass (correlator.h). Errors: QK_NO_MEMORY. */

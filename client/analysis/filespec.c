@@ -6,7 +6,7 @@
 
 #include "client/analysis/scan.h"
 
-/* Where the keys begin: commas may be in the path. */
+/* The place where the keys begin. The path may contain commas. */
 static const char *first_key(const char *text) {
   static const char *const keys[] = {",offset=", ",size=", ",nrhs="};
   const char *end = text + strlen(text);

@@ -1,6 +1,8 @@
 /*
- * filespec.h: files that the daemon opens, in words: file:PATH[,offset=N][,size=N][,nrhs=N]. A relative path is one of this process's
- * folder. Pure but for that. Errors: QK_BAD_ARGUMENT, QK_TOO_LARGE (path).
+ * filespec.h: parses files that the daemon opens: file:PATH[,offset=N][,size=N][,nrhs=N].
+ *
+ * A relative path is completed by the folder of this process. Errors: QK_BAD_ARGUMENT, QK_TOO_LARGE
+ * (path).
  */
 #ifndef QK_CLIENT_FILESPEC_H
 #define QK_CLIENT_FILESPEC_H
@@ -17,7 +19,7 @@ typedef struct qk_filespec {
   uint32_t nrhs;                   /* 0: not given */
 } qk_filespec_t;
 
-/* source: size and nrhs may be given. */
+/* source: the file holds right-hand sides, so size and nrhs may be given. */
 qk_status_t qk_filespec_parse(const char *text, bool source, qk_filespec_t *file, qk_err_t *err);
 
 #endif

@@ -1,13 +1,12 @@
 #include "client/analysis/h5file.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/analysis/h5meta.h"
+#include "client/analysis/h5meta_impl.h"
 #include "daemon/base/version.h"
 
 enum { RANK = 7, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 };
@@ -23,19 +22,6 @@ struct qk_h5file {
   bool single;          /* the dataset has no axis for right-hand sides */
   int bits;
 };
-
-void qk_h5meta_init(qk_h5meta_t *meta) {
-  memset(meta, 0, sizeof *meta);
-  meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
-  for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
-}
-
-void qk_h5column_init(qk_h5column_t *column) {
-  memset(column, 0, sizeof *column);
-  column->true_residual = column->seconds = NAN;
-  column->spin = column->colour = column->gamma = -1;
-  for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
-}
 
 static qk_h5file_t *file_new(const char *path) {
   qk_h5file_t *f = calloc(1, sizeof *f);
@@ -145,7 +131,7 @@ fail:
 
 typedef enum direction { READ, WRITE } direction_t;
 
-/* One right-hand side between its hyperslab and memory. */
+/* Moves one right-hand side between its hyperslab and memory. */
 static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, int bits,
                      void *data) {
   hsize_t start[RANK] = {(hsize_t)rhs}, count[RANK];

@@ -53,7 +53,7 @@ qk_status_t qk_h5_open(const char *path, hid_t *file, qk_err_t *err) {
   return QK_OK;
 }
 
-/* The link itself, not what it leads to. */
+/* The link must be a hard one. */
 static qk_status_t check_link(hid_t at, const char *where, const char *name, qk_err_t *err) {
   H5L_info_t info;
   if (H5Lget_info(at, name, &info, H5P_DEFAULT) < 0)
@@ -65,7 +65,7 @@ static qk_status_t check_link(hid_t at, const char *where, const char *name, qk_
                                                   : "a link of a kind that is not known");
 }
 
-/* All on the way to it. */
+/* Checks every link on the way to an object. */
 static qk_status_t check_way(hid_t at, const char *where, const char *name, qk_err_t *err) {
   char *way = strdup(name);
   if (!way) return qk_fail(err, QK_NO_MEMORY, "%s: no memory for a name", where);
@@ -156,7 +156,7 @@ static qk_status_t write_attribute(hid_t root, const char *where, const char *na
   return status;
 }
 
-/* Of variable length, UTF-8: what h5py shows as str. */
+/* Writes a text of variable length in UTF-8, which h5py reads as str. */
 static qk_status_t write_text(hid_t root, const char *where, const char *name, const char *value,
                               qk_err_t *err) {
   const hid_t type = H5Tcopy(H5T_C_S1);
@@ -188,7 +188,7 @@ qk_status_t qk_h5attr_write(hid_t object, const char *where, const qk_h5attr_t *
   return status;
 }
 
-/* Fixed and variable length, any padding; at most size - 1 characters. */
+/* Reads a text of fixed or variable length, with any padding, of at most size - 1 characters. */
 static qk_status_t read_text(hid_t attribute, hid_t type, const char *where, const char *name,
                              char *value, size_t size, qk_err_t *err) {
   const hid_t memory = H5Tcopy(H5T_C_S1);

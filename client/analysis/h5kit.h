@@ -1,9 +1,9 @@
 /*
- * h5kit.h: what the writers and readers of HDF5 files share; used by h5*.c and corrfile.c only.
+ * h5kit.h: helpers of the readers and writers of HDF5 files; used by h5*.c and corrfile.c only.
  *
- * Attributes are made from tables of (name, type, place in a struct), so that reading and writing
- * cannot disagree. `where` in errors is the path of the file. Errors: QK_IO_ERROR, QK_BAD_FORMAT,
- * QK_TOO_LARGE (a text), QK_UNSUPPORTED (version).
+ * Attributes are read and written by tables of (name, type, place in a struct), so reading and
+ * writing cannot disagree. `where` in errors is the path of the file. Errors: QK_IO_ERROR,
+ * QK_BAD_FORMAT, QK_TOO_LARGE (a text), QK_UNSUPPORTED (version).
  */
 #ifndef QK_CLIENT_H5KIT_H
 #define QK_CLIENT_H5KIT_H
@@ -14,18 +14,17 @@
 
 #include "daemon/base/err.h"
 
-/* Files that others made are read as far as they are files of their own: nothing of another one is
- * opened on their word. The file: QK_IO_ERROR for what is no regular file, which a FIFO or a folder
- * is not. */
+/* Opens a file for reading. QK_IO_ERROR: it is not a regular file, but a FIFO or a folder. A file
+ * made by others may refer to further files; those are never opened. */
 qk_status_t qk_h5_open(const char *path, hid_t *file, qk_err_t *err);
-/* A group, or a dataset whose numbers stand in the file, by names with slashes: QK_DENIED for soft
- * links, links into other files, external and virtual storage, with the name of what it is. The
- * caller closes it. */
+/* Opens a group, or a dataset whose numbers are in the file itself, by a name with slashes. The
+ * caller closes it. QK_DENIED, with the name: a soft link, a link into another file, external or
+ * virtual storage. */
 qk_status_t qk_h5_group(hid_t at, const char *where, const char *name, hid_t *group, qk_err_t *err);
 qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *dataset,
                           qk_err_t *err);
 
-/* A new file; what is there under that name is none of ours, and is not written to. */
+/* Makes a new file. Fails if there is a file of that name, which is not ours. */
 hid_t qk_h5_create(const char *part);
 
 typedef enum qk_h5kind {
@@ -45,23 +44,25 @@ typedef struct qk_h5attr {
   { #name, kind, offsetof(type, name), count }
 #define QK_H5ATTR_TEXT(type, name) QK_H5ATTR(type, name, QK_H5_TEXT, (int)sizeof((type *)0)->name)
 
-/* Before the first call about a file: errors are not printed, earlier ones are forgotten, and the end of the
- * process does not try again to close what could not be written, on which HDF5 1.10 crashes. */
+/* To be called before the first call about a file. HDF5 prints no errors and forgets earlier ones.
+ * At the end of the process it does not try again to close what could not be written: HDF5 1.10
+ * crashes on that. */
 void qk_h5_begin(void);
 
-/* Fills err with "path: what: cause", cause being HDF5's innermost message; returns code. */
+/* Fills err with "path: what: cause", where cause is the innermost message of HDF5. Returns code.
+ */
 __attribute__((format(printf, 4, 5))) qk_status_t
 qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const char *fmt, ...);
 
 /* Members that are not known are not written. */
 qk_status_t qk_h5attr_write(hid_t object, const char *where, const qk_h5attr_t *table, int n,
                             const void *values, qk_err_t *err);
-/* What is not in the file stays as it was in values; what is there must have the right class and
+/* Members that the file does not have stay as they were. The others must have the right class and
  * size. */
 qk_status_t qk_h5attr_read(hid_t object, const char *where, const qk_h5attr_t *table, int n,
                            void *values, qk_err_t *err);
 
-/* Attributes format and format_version. Reading: QK_UNSUPPORTED for this format in another version. */
+/* The attributes format and format_version. QK_UNSUPPORTED: the file is of another version. */
 qk_status_t qk_h5format_write(hid_t root, const char *where, const char *format, int version,
                               qk_err_t *err);
 qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, int version,
@@ -70,7 +71,7 @@ qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, 
 /* A compound of two reals; negative on failure. The caller closes it. */
 hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real);
 
-/* The bytes of a closed file reach the disk before it takes its name. */
+/* Renames a closed file from part to path, after its bytes have reached the disk. */
 qk_status_t qk_h5_publish(const char *part, const char *path, qk_err_t *err);
 
 #endif

@@ -1,8 +1,24 @@
 #include "client/analysis/h5meta.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "client/analysis/h5meta_impl.h"
+
+void qk_h5meta_init(qk_h5meta_t *meta) {
+  memset(meta, 0, sizeof *meta);
+  meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
+  for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
+}
+
+void qk_h5column_init(qk_h5column_t *column) {
+  memset(column, 0, sizeof *column);
+  column->true_residual = column->seconds = NAN;
+  column->spin = column->colour = column->gamma = -1;
+  for (int mu = 0; mu < 4; mu++) column->site[mu] = -1;
+}
 
 #define REAL(name, count) QK_H5ATTR(qk_h5meta_t, name, QK_H5_REAL, count)
 #define TEXT(name) QK_H5ATTR_TEXT(qk_h5meta_t, name)
@@ -30,7 +46,7 @@ static const qk_h5attr_t attributes[] = {
 enum { NATTRIBUTE = sizeof attributes / sizeof attributes[0] };
 static const char format[] = "quarkd field";
 
-/* A column as it stands in the file: the status by its name. */
+/* A column as it is in the file, with the name of its status. */
 typedef struct record {
   char status[24], source[16];
   double true_residual, seconds;
@@ -191,7 +207,7 @@ static int64_t rows_of(hid_t dataset) {
   return rows;
 }
 
-/* Members that the file leaves out keep what is in record. */
+/* Members that the file does not have stay as they were. */
 static bool read_records(hid_t dataset, record_t *record) {
   const hid_t memory_type = record_type(false);
   if (memory_type < 0) return false;

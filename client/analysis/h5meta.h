@@ -1,25 +1,53 @@
 /*
- * h5meta.h: the attributes and the table of columns of an h5file; used by h5file.c only.
+ * h5meta.h: the metadata of a field file: its attributes, and one column a right-hand side.
  *
- * Both are made from tables (h5kit.h). `where` in errors is the path of the file. Errors: QK_IO_ERROR, QK_BAD_FORMAT.
+ * Plain structs, which the caller fills and h5file.h writes and reads. HDF5 is not needed to use
+ * them. client/README.md says how they stand in the file.
  */
 #ifndef QK_CLIENT_H5META_H
 #define QK_CLIENT_H5META_H
 
-#include "client/analysis/h5file.h"
-#include "client/analysis/h5kit.h"
+#include <stdint.h>
 
-/* Attributes of the root group; unknown members are not written. */
-qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err);
-/* What is not in the file stays as it was in meta; what is there must have the right class and
- * size. */
-qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err);
+#include "proto/status.h"
 
-/* The columns, written whole and read whole. */
-qk_status_t qk_h5column_write(hid_t root, const char *where, const qk_h5column_t *column, int64_t n,
-                              qk_err_t *err);
-/* *column is malloc'ed, NULL where the file has no columns. */
-qk_status_t qk_h5column_read(hid_t root, const char *where, int64_t n, qk_h5column_t **column,
-                             qk_err_t *err);
+/* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
+typedef struct qk_h5meta {
+  int32_t dims[4];        /* x, y, z, t; required */
+  char kind[16];          /* "propagator", "source", "solution" */
+  char basis[32];         /* gamma basis by name */
+  char normalisation[16]; /* "mass": solutions of M = (4 + m) - D/2 + ... */
+  double kappa, mass, csw;
+  double boundary[8]; /* phases for x, y, z, t as re, im pairs */
+  double plaquette;
+  double tolerance;     /* required relative residual */
+  char source[128];     /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
+  char smear[128];      /* Gaussian smearing of the source in words (smearing.h) */
+  char links[128];      /* smearing of the links in it */
+  char sequential[128]; /* "gamma=g5,t=8,p=0:0:0": of a propagator through another */
+  char gauge[1024];     /* path of the configuration as the daemon knows it */
+  char digest[40];      /* of the links, hexadecimal */
+  char program[64];     /* name and version of the writer; filled in by create */
+} qk_h5meta_t;
+
+/* What belongs to one right-hand side. */
+typedef struct qk_h5column {
+  qk_status_t status;
+  double true_residual; /* |b - M x| / |b| in double; NaN in a file of sources */
+  int64_t iterations;
+  double seconds;
+  char source[16];      /* "point", "wall", "z2", "z4", "upload", "sequential", "file" */
+  int32_t site[4];      /* x, y, z, t of a source; -1 where it has none */
+  int32_t spin, colour; /* -1: not of a single component */
+  uint64_t seed;
+  int32_t momentum[3]; /* of the source's phase */
+  int32_t every;       /* noise on time slices t, t + every, ...; 0: as t says */
+  int32_t gamma;       /* of a sequential source; -1: none */
+} qk_h5column_t;
+
+/* Sets everything to unknown: NaN, empty, dims zero. */
+void qk_h5meta_init(qk_h5meta_t *meta);
+/* Sets status OK, no source, and all numbers to unknown. */
+void qk_h5column_init(qk_h5column_t *column);
 
 #endif

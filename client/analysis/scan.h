@@ -1,6 +1,8 @@
 /*
- * scan.h: small steps through the text of an option. Each function moves *text behind what it has read
- * and returns true, or leaves everything as it was. No white space is skipped but by qk_scan_blanks.
+ * scan.h: small steps through the text of an option.
+ *
+ * Each function moves *text behind what it has read and returns true, or leaves everything as it
+ * was and returns false. Only qk_scan_blanks skips white space.
  */
 #ifndef QK_CLIENT_SCAN_H
 #define QK_CLIENT_SCAN_H
@@ -8,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* This very text. */
+/* Exactly this text. */
 bool qk_scan_word(const char **text, const char *word);
 /* A finite number. */
 bool qk_scan_real(const char **text, double *value);

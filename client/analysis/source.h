@@ -1,9 +1,9 @@
 /*
- * source.h: generated sources in words, and the columns they stand for.
+ * source.h: parses generated sources, and makes their columns.
  *
  *   point:X,Y,Z,T                 12 columns, 3 * spin + colour
- *   wall:T[,p=PX:PY:PZ]           12 columns, times exp(i 2 pi p x / L)
- *   z2:SEED[:T][,KEY=...]         noise on time slice T or on all; z4 likewise. Keys:
+ *   wall:T[,p=PX:PY:PZ]           12 columns, with the factor exp(i 2 pi p x / L)
+ *   z2:SEED[:T][,KEY=...]         noise on time slice T or on all; z4 in the same way. Keys:
  *   z4:KEY=...                      seed=N, t=T        in place of SEED and :T
  *                                   count=N            seeds SEED, SEED + 1, ...
  *                                   every=N            slices t, t + N, ... (t is 0 if not given)
@@ -12,8 +12,8 @@
  *                                                      0 .. every - 1 (every is T if not given)
  *                                   p=PX:PY:PZ
  *
- * Columns of noise come seed by seed, then by time, spin and colour, colour fastest. Coordinates are
- * global. Errors: QK_BAD_ARGUMENT, with the text and what is wrong in it; QK_NO_MEMORY.
+ * The columns of noise are ordered by seed, time, spin and colour; colour runs fastest. Coordinates
+ * are global. Errors: QK_BAD_ARGUMENT, with the text and what is wrong in it; QK_NO_MEMORY.
  */
 #ifndef QK_CLIENT_SOURCE_H
 #define QK_CLIENT_SOURCE_H
@@ -25,8 +25,8 @@ enum { QK_SOURCE_COMPONENTS = 12, QK_SOURCE_COUNT_MAX = 1 << 20 };
 
 typedef struct qk_source {
   quark_source_t kind;
-  quark_column_t place; /* of every column, but for what makes them different */
-  uint64_t count;       /* noise: seeds; 0: not given, which means 1 */
+  quark_column_t place; /* what all columns have in common */
+  uint64_t count;       /* noise: number of seeds; 0: not given, which means 1 */
   bool by_spin, by_colour, by_time;
 } qk_source_t;
 
@@ -34,8 +34,8 @@ typedef struct qk_source {
 qk_status_t qk_source_parse(const char *text, qk_source_t *source, qk_err_t *err);
 bool qk_source_is_noise(const qk_source_t *source);
 
-/* The columns on a lattice of these extents (x, y, z, t); the caller frees them. Coordinates outside,
- * momenta of L or more and more than 2^24 columns are errors. */
+/* Makes the columns for a lattice of these extents (x, y, z, t). The caller frees them. Errors:
+ * coordinates outside, momenta of L or more, more than 2^24 columns. */
 qk_status_t qk_source_columns(const qk_source_t *source, const uint32_t dims[4], int64_t *n,
                               quark_column_t **columns, qk_err_t *err);
 

@@ -1,4 +1,4 @@
-/* quarkctl bench: puts a load on a daemon and measures. */
+/* quarkctl bench: puts a load on a daemon and measures how fast it solves. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ static quark_source_t parse_source(const struct argp_state *state, const char *w
   return QUARK_Z2;
 }
 
-/* Calls take for each word of a list. */
+/* Calls `take` for each word of a list. */
 static void parse_list(const struct argp_state *state, const char *name, char *list,
                        void (*take)(const struct argp_state *, ctl_load_options_t *, int,
                                     const char *),
@@ -143,7 +143,7 @@ static ctl_sink_t parse_sink(const struct argp_state *state, const char *text) {
   return CTL_SINK_DOWNLOAD;
 }
 
-/* A pion is made of a whole propagator. */
+/* A pion needs a whole propagator. */
 static void check_correlator(const struct argp_state *state, const ctl_load_options_t *l) {
   bool whole = l->rhs_min == CTL_LOAD_COLUMNS && l->rhs_max == CTL_LOAD_COLUMNS;
   for (int i = 0; i < l->nsource; i++)
@@ -177,13 +177,10 @@ static void finish(const struct argp_state *state, options_t *o) {
   if (!l->duration && !l->requests) l->duration = SECONDS;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  ctl_load_options_t *l = &o->load;
+/* Options of the requests and of the clients. */
+static error_t parse_load(int key, char *arg, const struct argp_state *state,
+                          ctl_load_options_t *l) {
   switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
   case OPT_CLIENTS:
     l->clients = ctl_integer(state, "clients", arg, 1, CTL_LOAD_CLIENTS);
     return 0;
@@ -224,6 +221,24 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case OPT_USERS:
     l->users = ctl_integer(state, "users", arg, 1, CTL_LOAD_CLIENTS);
     return 0;
+  case OPT_SEED:
+    l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
+    return 0;
+  case OPT_VERIFY:
+    l->verify = true;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  ctl_load_options_t *l = &o->load;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &o->common;
+    return 0;
   case OPT_DURATION:
     l->duration = ctl_real(state, "duration", arg, 1e-3, 1e7);
     return 0;
@@ -235,12 +250,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case OPT_CUT:
     o->cut = true;
-    return 0;
-  case OPT_SEED:
-    l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
-    return 0;
-  case OPT_VERIFY:
-    l->verify = true;
     return 0;
   case OPT_PLOT:
     o->plot = arg;
@@ -258,7 +267,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     finish(state, o);
     return 0;
   default:
-    return ARGP_ERR_UNKNOWN;
+    return parse_load(key, arg, state, l);
   }
 }
 
@@ -304,8 +313,8 @@ static int ask(quark_connection_t *conn, quark_report_t *report) {
   return quark_status(conn, report, &err) == QUARK_OK ? 0 : ctl_fail(&err);
 }
 
-/* Waits for the clients. The daemon is asked when measuring begins (before: what it said before there were clients, which is
- * the same without warm-up) and when it ends. */
+/* Waits for the clients. Asks the daemon for its report when the measurement begins and when it
+ * ends. before: its report before there were clients, which counts if there is no warm-up. */
 static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load, ctl_bench_t *b,
                  quark_report_t *before, quark_report_t *after) {
   ctl_progress_t progress;
@@ -342,7 +351,7 @@ static int watch(const options_t *o, quark_connection_t *conn, ctl_load_t *load,
   return code;
 }
 
-/* Without a duration measuring ends with the last right-hand side. */
+/* Without a duration the measurement ends with the last right-hand side. */
 static void settle_end(ctl_bench_t *b) {
   if (isfinite(b->until)) return;
   b->until = b->from;
@@ -350,7 +359,8 @@ static void settle_end(ctl_bench_t *b) {
     b->until = fmax(b->until, b->outcome->requests.at[i].ended);
 }
 
-/* The worst that has happened: what a second try can mend counts only where nothing else is wrong. */
+/* The exit code of the worst failure. Those that a second try may avoid count only if there is no
+ * other. */
 static int verdict(const ctl_load_outcome_t *o) {
   int code = 0;
   if (o->wrong + o->spoilt > 0) return EXIT_DATA;

@@ -26,7 +26,7 @@ typedef struct spread {
   double mean, p50, p90, p99, max; /* NaN without samples */
 } spread_t;
 
-/* What a sample is looked at for; NaN: it does not count. */
+/* A quantity of a sample; NaN: the sample does not count. */
 typedef double quantity_fn(const ctl_sample_t *s);
 
 static double latency(const ctl_sample_t *s) {
@@ -44,7 +44,7 @@ static double elsewhere(const ctl_sample_t *s) {
 
 enum { ALL_USERS = -1 };
 
-/* Of what began while it was measured. */
+/* Mean and percentiles of the samples that began during the measurement. */
 static int spread(const ctl_samples_t *samples, quantity_fn *quantity, int user, spread_t *out) {
   *out = (spread_t){0, NAN, NAN, NAN, NAN, NAN};
   if (samples->count == 0) return 0;
@@ -99,12 +99,12 @@ static double seconds_of(const ctl_bench_t *b) {
   return b->until - b->from;
 }
 
-/* Slot-seconds that there were. */
+/* Slot-seconds of the measurement. */
 static double capacity(const ctl_bench_t *b) {
   return b->after->engine.slots * seconds_of(b);
 }
 
-/* The daemon's own figures of the time that was measured, in place of those since its start. */
+/* The daemon's report for the time of the measurement, not since its start. */
 static quark_report_t difference(const ctl_bench_t *b) {
   quark_report_t d = *b->after;
   d.occupancy.saturated -= b->before->occupancy.saturated;

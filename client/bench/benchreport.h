@@ -1,8 +1,9 @@
 /*
- * benchreport.h: what a load has shown, as a table, as JSON and as a picture.
+ * benchreport.h: the results of a benchmark as a table, as JSON and as a picture.
  *
- * Percentiles are of the samples themselves (nearest rank): the smallest sample that is not exceeded by p % of them.
- * Rates are of what ended while it was measured; latencies of what began then, whenever it ended.
+ * A percentile is a sample (nearest rank): the smallest one that p % of the samples do not exceed.
+ * Rates count what ended during the measurement. Latencies are those of what began during the
+ * measurement, even if it ended later.
  */
 #ifndef QUARKCTL_BENCHREPORT_H
 #define QUARKCTL_BENCHREPORT_H
@@ -12,20 +13,20 @@
 typedef struct ctl_bench {
   const ctl_load_options_t *options;
   const ctl_load_outcome_t *outcome;
-  double from, until;                   /* of what was measured, by the clock */
-  const quark_report_t *before, *after; /* the daemon then */
+  double from, until;                   /* of the measurement, by the clock */
+  const quark_report_t *before, *after; /* of the daemon, at from and until */
   bool interrupted;
 } ctl_bench_t;
 
 /* Sorts x[n], n > 0, and takes the percentile 0 < p <= 100. */
 double ctl_percentile(double *x, size_t n, double p);
 
-/* 0, or an exit code, the reason being printed. */
+/* Return 0, or an exit code after they have printed the reason. */
 int ctl_bench_text(const ctl_bench_t *bench);
 int ctl_bench_json(const ctl_bench_t *bench);
 int ctl_bench_png(const ctl_bench_t *bench, const char *path);
 
-/* Names of sources as options have them. */
+/* The name of a source as in --source. */
 const char *ctl_bench_source(quark_source_t source);
 
 #endif

@@ -58,7 +58,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state) {
 
 const struct argp ctl_common_argp = {.options = options, .parser = parse_common};
 
-/* NULL where it is not set, or empty. */
+/* NULL: it is not set, or empty. */
 static const char *environment(const char *name) {
   const char *value = getenv(name);
   return value && *value ? value : NULL;
@@ -81,7 +81,7 @@ void ctl_parse(const struct argp *argp, int argc, char **argv, void *input) {
   }
 }
 
-/* Blanks are seen badly. */
+/* Points at blanks, which are easily overlooked. */
 static const char *hint(const char *text) {
   return strpbrk(text, " \t\r\n") ? ", without blanks" : "";
 }

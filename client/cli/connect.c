@@ -60,7 +60,7 @@ static void print_not_ready(const quark_report_t *r) {
                  r->engine.last_error);
 }
 
-/* One line that is written over, for who waits at a terminal. */
+/* Rewrites one line of the terminal. */
 static void show_waiting(const quark_report_t *r) {
   fprintf(stderr, "\r\033[K%s", quark_state_name(r->state));
   if (*r->phase && r->phase_total > 0)

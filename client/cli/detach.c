@@ -15,7 +15,7 @@ typedef struct leaving {
   ctl_progress_t progress;
 } leaving_t;
 
-/* A refusal: smaller requests, patience with a full daemon, or the end. */
+/* After a refusal: makes requests smaller, waits for a full daemon, or returns an exit code. */
 static int refused(leaving_t *l, const quark_error_t *err) {
   if (err->code == QUARK_TOO_LARGE && l->most > 1 && !l->work->whole &&
       l->ticket.parts < CTL_TICKET_PARTS) {
@@ -35,7 +35,7 @@ static int refused(leaving_t *l, const quark_error_t *err) {
   return code;
 }
 
-/* Submits the next request and uploads what belongs to it. */
+/* Submits the next request and uploads its right-hand sides. */
 static int submit(leaving_t *l) {
   ctl_work_t *work = l->work;
   quark_params_t p = work->params;
@@ -100,7 +100,7 @@ static int tell(const ctl_work_t *work, const ctl_ticket_t *t, const char *path)
                              "kept_seconds", (json_int_t)t->kept_s));
 }
 
-/* What a fetch will need, wherever the output goes meanwhile. */
+/* Writes the ticket, with absolute paths: a fetch may run in another folder. */
 static int write_ticket(leaving_t *l, const char *path) {
   const ctl_work_t *work = l->work;
   const ctl_common_t *common = &work->options->common;
@@ -123,7 +123,7 @@ static int write_ticket(leaving_t *l, const char *path) {
   return code;
 }
 
-/* Without a ticket nobody would come for it. */
+/* Releases what was submitted: without a ticket nobody could fetch it. */
 static void take_back(const leaving_t *l) {
   quark_error_t err;
   const bool gone = ctl_ticket_release(&l->ticket, l->work->conn, &err);

@@ -1,4 +1,4 @@
-/* Where the daemon is: an endpoint, the file that quarkd wrote it to, or the words of such a
+/* The place of a daemon: an endpoint, the file that quarkd wrote it to, or the contents of such a
  * file. */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,8 +58,7 @@ char *ctl_where_lasting(const char *given) {
   return path ? path : strndup(given, strcspn(given, " \t\r\n"));
 }
 
-/* The daemon holds a lock of its file as long as it lives. 1: it is held, 0: it is not, -1: nobody
- * can tell. */
+/* A daemon locks its file as long as it lives. 1: the file is locked, 0: it is not, -1: unknown. */
 static int is_held(const char *path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return -1;
@@ -68,9 +67,9 @@ static int is_held(const char *path) {
   return held;
 }
 
-/* ---- whether somebody listens there ---- */
+/* ---- does somebody listen there? ---- */
 
-/* Within a second; a host that does not answer at all counts as one where nobody listens. */
+/* Tries for a second. A host that does not answer counts as one where nobody listens. */
 static bool takes_connection(int domain, const struct sockaddr *address, socklen_t bytes) {
   const int fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   struct pollfd writable = {.fd = fd, .events = POLLOUT};

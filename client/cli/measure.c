@@ -11,7 +11,7 @@
 
 enum { RETRY_MS = 500, LOOK_MS = 200 };
 
-/* True: the refusal may end, and has been waited for. */
+/* After a refusal: true if the call may succeed now, after a pause. */
 static bool wait_for_room(const quark_error_t *err, double give_up) {
   if (!err->retryable || err->code == QUARK_TIMEOUT || err->code == QUARK_SHUTTING_DOWN ||
       ctl_seconds() > give_up || ctl_interrupted())
@@ -45,7 +45,7 @@ static int wait_for_all(quark_connection_t *conn, uint64_t request, int64_t n,
   return 0;
 }
 
-/* The exit code of the worst result, which is printed. */
+/* Prints the first result that is not OK, and returns its exit code. */
 static int check_results(const char *what, int64_t n, const quark_result_t *result) {
   for (int64_t i = 0; i < n; i++) {
     const quark_result_t *r = &result[i];

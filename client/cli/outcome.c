@@ -163,7 +163,8 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
   printf(o->any_solution ? ", written to %s\n" : ", nothing to write\n", out_of(work));
 }
 
-/* The exit code of the worst right-hand side: what a second try can mend counts only where nothing else is wrong. */
+/* The exit code of the worst right-hand side. Failures that a second try may avoid count only if
+ * there is no other. */
 static int verdict(const ctl_outcome_t *o) {
   int code = 0;
   for (int64_t i = 0; i < o->work->nrhs; i++) {

@@ -60,14 +60,14 @@ static void write_data(FILE *to, int i, const ctl_curve_t *curve) {
   fputs("EOD\n", to);
 }
 
-/* In the quotes of gnuplot. */
+/* Writes text in the quotes of gnuplot. */
 static void write_quoted(FILE *to, const char *text) {
   fputc('\'', to);
   for (; *text; text++) fputc(*text == '\'' || *text == '\n' ? ' ' : *text, to);
   fputc('\'', to);
 }
 
-/* gnuplot takes a plot without a single point for an error. */
+/* True if there is a point to draw: gnuplot refuses a plot without any. */
 static bool has_points(const ctl_curve_t *curve, bool mass) {
   for (int t = 0; t < curve->nt; t++)
     if (mass ? isfinite(curve->mass[t]) : curve->c[t] > 0) return true;
@@ -117,7 +117,8 @@ static void write_curves(FILE *to, const void *arg) {
   fputs("unset multiplot\n", to);
 }
 
-/* Its picture goes to the descriptor `picture`; its commands are written to *input. */
+/* Starts gnuplot. Its picture goes to the descriptor `picture`; its commands are written to
+ * *input. */
 static pid_t start_gnuplot(int picture, int *input) {
   int ends[2];
   if (pipe(ends) != 0) return -1;

@@ -2,7 +2,7 @@
 
 enum { IN_FLIGHT = 2, LEAST_BATCH = 12, MOST_BATCH = 256, RETRY_MS = 500, LOOK_MS = 200 };
 
-/* A request on its way: right-hand sides first .. first + nrhs - 1 of the work. */
+/* A request under way: right-hand sides first .. first + nrhs - 1 of the work. */
 typedef struct batch {
   uint64_t request; /* 0: none */
   int64_t first;
@@ -26,7 +26,7 @@ static batch_t *find_batch(run_t *run, uint64_t request) {
   return NULL;
 }
 
-/* A refusal: smaller requests, patience with a full daemon, or the end. */
+/* After a refusal: makes requests smaller, waits for a full daemon, or returns an exit code. */
 static int refused(run_t *run, const quark_error_t *err) {
   if (err->code == QUARK_TOO_LARGE && run->batch_size > 1 && !run->work->whole) {
     run->batch_size /= 2;

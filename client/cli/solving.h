@@ -1,7 +1,10 @@
 /*
- * solving.h: what `propagator`, `solve`, `sequential`, `correlator` and `fetch` have in common: right-hand sides that are generated
- * or come from a file go to the daemon in requests of a few, two at a time; each solution is written to the
- * output file as it comes and acknowledged. Memory: one right-hand side or solution.
+ * solving.h: what `propagator`, `solve`, `sequential`, `correlator` and `fetch` have in common.
+ *
+ * Right-hand sides are generated or come from a file. They go to the daemon in requests of a few,
+ * of which two are under way at a time. Each solution is written to the output file as it comes,
+ * and then acknowledged. One right-hand side or solution is in memory. Functions that return an int
+ * return an exit code and have printed the reason.
  */
 #ifndef QUARKCTL_SOLVING_H
 #define QUARKCTL_SOLVING_H
@@ -14,62 +17,65 @@
 typedef struct ctl_solve_options {
   ctl_common_t common;
   const char *out;
-  bool out_optional;         /* set by a command that has uses without it */
-  bool can_detach, can_file; /* set by a command that can: detach_s, file */
-  qk_filespec_t file;        /* of the daemon's, for the solutions in place of out; path "": none */
+  bool out_optional;         /* set by the command: it may be used without out */
+  bool can_detach, can_file; /* set by the command: it has detach_s, file */
+  qk_filespec_t file;        /* the daemon writes the solutions there, not to out; path "": none */
   uint64_t detach_s;         /* seconds; 0: waits for the solutions */
   quark_params_t params; /* tol, max_iter, deadline, priority, dtype, basis, normalisation, smear */
-  quark_smearing_t sink; /* of commands that smear sinks, too; with the links of params.smear */
+  quark_smearing_t sink; /* of commands that also smear sinks; with the links of params.smear */
   bool has_dtype, has_basis, progress, has_client;
   uint8_t client[QUARK_CLIENT_ID_BYTES];
 } ctl_solve_options_t;
 
 extern const struct argp ctl_solve_argp; /* its input is a ctl_solve_options_t */
 void ctl_solve_options_init(ctl_solve_options_t *options);
-/* A Gaussian smearing in words, or usage error. */
+/* Parses a Gaussian smearing, or exits with a usage error. */
 void ctl_smearing(const struct argp_state *state, const char *name, const char *text,
                   quark_smearing_t *smearing);
-/* A file of the daemon's in words, or usage error. */
+/* Parses a file that the daemon opens, or exits with a usage error. */
 void ctl_filespec(const struct argp_state *state, const char *name, const char *text, bool source,
                   qk_filespec_t *file);
-/* The --source in words, or usage error. */
+/* Parses --source, or exits with a usage error. */
 void ctl_source(const struct argp_state *state, const char *text, qk_source_t *source);
 
 typedef struct ctl_work {
   const ctl_solve_options_t *options;
   quark_connection_t *conn;
   quark_report_t report;
-  quark_params_t params;      /* as options, with what the input decides; column and nrhs unused */
+  quark_params_t params;      /* from options and input; column and nrhs are unused */
   quark_smearing_t described; /* of the source, for the output file */
   const char *kind, *source;  /* for the output file: "propagator"; "point:0,0,0,0" */
-  const char *sequential;     /* likewise; NULL: is none */
+  const char *sequential;     /* for the output file; NULL: it is not sequential */
   int64_t nrhs;
-  bool whole;                   /* one request: it has a file of the daemon's */
-  const quark_column_t *column; /* generated: nrhs of them */
-  qk_h5file_t *in;              /* uploaded: where from */
+  bool whole;                   /* one request, as the daemon opens its file */
+  const quark_column_t *column; /* generated sources: nrhs of them */
+  qk_h5file_t *in;              /* uploaded sources: the input file */
 } ctl_work_t;
 
 /* Connects and waits until the daemon is ready; fills conn and report. */
 int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options);
-/* The columns of a source, which was --source=text, on the daemon's lattice; the caller frees them. */
+/* Makes the columns of a source on the daemon's lattice. text: --source, for errors. The caller
+ * frees them. */
 int ctl_columns(const qk_source_t *source, const char *text, const quark_report_t *report,
                 int64_t *n, quark_column_t **columns);
-/* Does all of it, writes the file, prints the outcome. */
+/* Solves everything, writes the output file and prints the outcome. */
 int ctl_work_run(ctl_work_t *work);
 void ctl_work_end(ctl_work_t *work);
 
-/* Of one real number in the output file. */
+/* Bits of one real number in the output file: 32 or 64. */
 int ctl_work_bits(const ctl_work_t *work);
 /* Seconds for which a full daemon is asked again. */
 double ctl_work_patience(const ctl_work_t *work);
-/* Uploads right-hand sides first .. first + nrhs - 1 of the input; field: room for one, of `bytes`. */
+/* Uploads right-hand sides first .. first + nrhs - 1 of the input. field: room for one of `bytes`.
+ */
 int ctl_work_upload(ctl_work_t *work, uint64_t request, int64_t first, uint32_t nrhs, void *field,
                     size_t bytes);
 void ctl_pause(uint32_t ms);
 
 /* ---- detach.c ---- */
 
-/* Hands all of the work to the daemon, and writes a ticket for `quarkctl fetch` beside the output. */
+/* Submits everything as detached requests, and writes a ticket for `quarkctl fetch` beside the
+ * output. */
 int ctl_detach(ctl_work_t *work);
 
 /* ---- outcome.c: results on their way into the output file ---- */
@@ -84,12 +90,12 @@ typedef struct ctl_outcome {
   bool any_solution;
 } ctl_outcome_t;
 
-/* Begins the output file. close is due in any case. */
+/* Begins the output file. It must be closed even if this fails. */
 int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *outcome);
-/* How right-hand side rhs of the work has ended: downloads its solution and writes it. */
+/* Takes the result of right-hand side rhs: downloads its solution and writes it. */
 int ctl_outcome_take(ctl_outcome_t *outcome, int64_t rhs, const quark_result_t *result);
-/* Makes the file appear, where there is anything to write, and *written true; prints what has become of the work. The exit code
- * for that. */
+/* Makes the file appear and sets *written, if there is anything to write. Prints how the work has
+ * ended, and returns the exit code for it. */
 int ctl_outcome_finish(ctl_outcome_t *outcome, double seconds, bool *written);
 void ctl_outcome_close(ctl_outcome_t *outcome);
 
@@ -102,11 +108,11 @@ typedef struct ctl_progress {
 } ctl_progress_t;
 
 double ctl_seconds(void); /* a monotonic clock */
-/* wanted: also where stderr is no terminal */
+/* wanted: shows progress even if stderr is no terminal. */
 void ctl_progress_begin(ctl_progress_t *progress, int64_t total, bool wanted);
-/* event: a PROGRESS or RESULT that has come */
+/* event: a PROGRESS or RESULT that has come. */
 void ctl_progress_show(ctl_progress_t *progress, const quark_event_t *event);
-/* Any other text, in its place. */
+/* Shows another text in its place. */
 void ctl_progress_line(ctl_progress_t *progress, const char *text);
 void ctl_progress_end(ctl_progress_t *progress);
 

@@ -1,8 +1,9 @@
 /*
  * table.h: pieces of correlators as tables, JSON and pictures.
  *
- * Masses are effective ones of t and t + 1: by the cosh form for the named mesons, log C(t) / C(t + 1)
- * for everything else; of the real part.
+ * Masses are effective masses from the real parts of C(t) and C(t + 1): by the cosh form for mesons
+ * that have a name, log C(t) / C(t + 1) for all else. Functions that return an int return an exit
+ * code and have printed the reason.
  */
 #ifndef QUARKCTL_TABLE_H
 #define QUARKCTL_TABLE_H
@@ -12,17 +13,17 @@
 #include "client/analysis/corrfile.h"
 #include "client/cli/plot.h"
 
-/* A table for each channel and momentum, with pictures in characters where draw says so. */
+/* Prints a table for each channel and momentum. draw: with pictures in characters. */
 int ctl_table_print(const qk_corrpiece_t *piece, bool draw);
-/* One object; NULL without memory. */
+/* One object; NULL: no memory. */
 json_t *ctl_table_json(const qk_corrpiece_t *piece);
-/* Every channel at the first momentum. drawn (may be NULL): false where there is no gnuplot, which is
- * said and no error. */
+/* Draws every channel at the first momentum. *drawn (may be NULL): false if there is no gnuplot.
+ * That is printed and is no error. */
 int ctl_table_png(const char *path, const qk_corrpiece_t *piece, bool *drawn);
-/* A picture, and what is to be said where there is none. */
+/* Draws n curves in the same way. */
 int ctl_picture(const char *path, const char *title, int n, const ctl_curve_t *curves, bool *drawn);
 
-/* A list of numbers, null where they are not finite. */
+/* A list of numbers; null for those that are not finite. */
 json_t *ctl_numbers(const double *x, int n);
 
 #endif

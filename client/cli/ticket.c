@@ -58,7 +58,7 @@ static json_t *setup_json(const quark_report_t *r) {
                    ctl_number(r->setup.plaquette));
 }
 
-/* Before anything is in it nobody else may read it. */
+/* The mode is set before anything is written. */
 static int save(const char *path, const char *text) {
   qk_err_t err = {0};
   const mode_t mask = umask(077);

@@ -1,8 +1,10 @@
-#include "client/libquark/internal.h"
+#include "client/libquark/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "client/libquark/ask.h"
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
 
@@ -156,36 +158,18 @@ static void read_activity(quark_activity_t *activity, const Quark__ActivityRepor
 }
 
 void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
-  read_report(&conn->report, m);
-  quark__setups_read_locked(conn, m);
-  conn->reports++;
+  answers_t *answers = conn->answers;
+  read_report(&answers->report, m);
+  answers->reports++;
   if (!m->activity) return;
-  read_activity(&conn->activity, m->activity);
-  conn->activities++;
-}
-
-quark_code_t quark__ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
-                               const uint64_t *answers, const char *what, quark_error_t *err) {
-  const uint64_t before = *answers, refusals = conn->refusals;
-  const int64_t deadline = quark__now_ms() + conn->timeout_ms;
-  uint64_t asked_in = conn->sessions - 1;
-  for (;;) {
-    quark_code_t code = quark__check_alive_locked(conn, err);
-    if (code != QUARK_OK) return code;
-    if (*answers != before) return QUARK_OK;
-    if (conn->refusals != refusals) return quark__hand_on(err, &conn->last_error);
-    if (asked_in != conn->sessions && (code = quark__post_locked(conn, message, err)) != QUARK_OK)
-      return code;
-    asked_in = conn->sessions;
-    if (!quark__wait_locked(conn, deadline))
-      return quark__fail(err, QUARK_TIMEOUT, "no answer to %s from %s within %u ms", what,
-                         conn->endpoint, conn->timeout_ms);
-  }
+  read_activity(&answers->activity, m->activity);
+  answers->activities++;
 }
 
 /* activity may be NULL: a plain one. */
 static quark_code_t ask_status(quark_connection_t *conn, quark_report_t *report,
                                quark_activity_t *activity, quark_error_t *err) {
+  const answers_t *answers = conn->answers;
   Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
   request.has_activity = request.activity = activity != NULL;
   request.setup = conn->setup;
@@ -194,9 +178,9 @@ static quark_code_t ask_status(quark_connection_t *conn, quark_report_t *report,
   message.status = &request;
   pthread_mutex_lock(&conn->lock);
   const quark_code_t code = quark__ask_locked(
-      conn, &message, activity ? &conn->activities : &conn->reports, "STATUS", err);
-  if (code == QUARK_OK) *report = conn->report;
-  if (code == QUARK_OK && activity) *activity = conn->activity;
+      conn, &message, activity ? &answers->activities : &answers->reports, "STATUS", err);
+  if (code == QUARK_OK) *report = answers->report;
+  if (code == QUARK_OK && activity) *activity = answers->activity;
   pthread_mutex_unlock(&conn->lock);
   return code;
 }
@@ -211,6 +195,7 @@ quark_code_t quark_activity(quark_connection_t *conn, quark_report_t *report,
 }
 
 quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *err) {
+  const answers_t *answers = conn->answers;
   Quark__Shutdown request = QUARK__SHUTDOWN__INIT;
   request.has_now = true;
   request.now = now;
@@ -218,9 +203,9 @@ quark_code_t quark_shutdown(quark_connection_t *conn, bool now, quark_error_t *e
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN;
   message.shutdown = &request;
   pthread_mutex_lock(&conn->lock);
-  const uint64_t before = conn->shutdowns;
-  quark_code_t code = quark__ask_locked(conn, &message, &conn->shutdowns, "SHUTDOWN", err);
-  if (conn->shutdowns != before)
+  const uint64_t before = answers->shutdowns;
+  quark_code_t code = quark__ask_locked(conn, &message, &answers->shutdowns, "SHUTDOWN", err);
+  if (answers->shutdowns != before)
     code = QUARK_OK; /* the session may have ended right after the answer */
   pthread_mutex_unlock(&conn->lock);
   return code;

@@ -1,8 +1,11 @@
+#include "client/libquark/setups.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/libquark/internal.h"
+#include "client/libquark/ask.h"
+#include "client/libquark/connection/error.h"
 
 _Static_assert((int)QUARK_SETUPS == (int)QK_SETUPS_MAX, "as many as there can be");
 
@@ -35,21 +38,23 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
 }
 
 void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m) {
-  conn->nsetups = (uint32_t)(m->n_setups < QUARK_SETUPS ? m->n_setups : QUARK_SETUPS);
-  for (uint32_t i = 0; i < conn->nsetups; i++) read_setup(&conn->setups[i], m->setups[i]);
+  answers_t *answers = conn->answers;
+  answers->nsetups = (uint32_t)(m->n_setups < QUARK_SETUPS ? m->n_setups : QUARK_SETUPS);
+  for (uint32_t i = 0; i < answers->nsetups; i++) read_setup(&answers->setups[i], m->setups[i]);
 }
 
 quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SETUPS],
                           uint32_t *count, quark_error_t *err) {
+  const answers_t *answers = conn->answers;
   Quark__StatusRequest request = QUARK__STATUS_REQUEST__INIT;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_STATUS;
   message.status = &request;
   pthread_mutex_lock(&conn->lock);
-  const quark_code_t code = quark__ask_locked(conn, &message, &conn->reports, "STATUS", err);
+  const quark_code_t code = quark__ask_locked(conn, &message, &answers->reports, "STATUS", err);
   if (code == QUARK_OK) {
-    *count = conn->nsetups;
-    memcpy(setup, conn->setups, conn->nsetups * sizeof *setup);
+    *count = answers->nsetups;
+    memcpy(setup, answers->setups, answers->nsetups * sizeof *setup);
   }
   pthread_mutex_unlock(&conn->lock);
   return code;
@@ -58,7 +63,8 @@ quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SE
 static quark_code_t ask(quark_connection_t *conn, const Quark__ClientMessage *message,
                         const char *what, quark_error_t *err) {
   pthread_mutex_lock(&conn->lock);
-  const quark_code_t code = quark__ask_locked(conn, message, &conn->setup_replies, what, err);
+  const quark_code_t code =
+      quark__ask_locked(conn, message, &conn->answers->setup_replies, what, err);
   pthread_mutex_unlock(&conn->lock);
   return code;
 }

@@ -1,10 +1,7 @@
-#include "client/libquark/internal.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "client/quark.h"
+#include "proto/control.h"
 #include "proto/status.h"
 
 #define X(NAME, number, retryable, text)                                                           \
@@ -52,27 +49,4 @@ bool quark_basis_parse(const char *name, quark_basis_t *basis) {
 
 const char *quark_state_name(quark_state_t state) {
   return (unsigned)state < sizeof states / sizeof states[0] ? states[state] : "unknown";
-}
-
-int64_t quark__now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-quark_code_t quark__fail(quark_error_t *err, quark_code_t code, const char *fmt, ...) {
-  if (!err) return code;
-  memset(err, 0, sizeof *err);
-  err->code = code;
-  err->retryable = quark_code_retryable(code);
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(err->text, sizeof err->text, fmt, ap);
-  va_end(ap);
-  return code;
-}
-
-quark_code_t quark__hand_on(quark_error_t *err, const quark_error_t *cause) {
-  if (err) *err = *cause;
-  return cause->code;
 }

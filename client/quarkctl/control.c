@@ -98,7 +98,8 @@ static const struct argp_option shutdown_options[] = {
     {0},
 };
 
-/* Until the daemon says no more, and then until its port is closed, which comes last. */
+/* Waits until the daemon ends the connection, and then until its port is closed, which it does
+ * last. */
 static int wait_for_end(quark_connection_t *conn, const ctl_where_t *where) {
   quark_event_t event = {.kind = QUARK_EVENT_NONE};
   quark_error_t err;

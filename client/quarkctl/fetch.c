@@ -118,7 +118,7 @@ static int connect_as_client(fetching_t *f) {
   return quark_resumed(f->work.conn) ? 0 : gone(f, t->part[0].request);
 }
 
-/* What the input file says of its right-hand sides, where it still does. */
+/* Opens the file of right-hand sides, if it is still there: its columns are copied. */
 static void open_input(fetching_t *f) {
   qk_h5file_t *in = NULL;
   qk_err_t err = {0};
@@ -129,7 +129,7 @@ static void open_input(fetching_t *f) {
     qk_h5file_close(in);
 }
 
-/* The work as it was when it was left. */
+/* Makes the work again as it was submitted. */
 static int attach(fetching_t *f) {
   ctl_work_t *work = &f->work;
   const ctl_ticket_t *t = &f->ticket;
@@ -158,7 +158,7 @@ static int attach(fetching_t *f) {
   return 0;
 }
 
-/* Of the work; -1: none of it. */
+/* Index in the work of the right-hand side of a result; -1: of another request. */
 static int64_t index_of(const ctl_ticket_t *t, const quark_result_t *result) {
   int64_t first = 0;
   for (int i = 0; i < t->parts; i++) {
@@ -170,7 +170,8 @@ static int64_t index_of(const ctl_ticket_t *t, const quark_result_t *result) {
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-/* Notes results that are there now: those follow the answer to ATTACH, and precede that to STATUS. */
+/* Notes the results that are there now. They come after the answer to ATTACH and before the answer
+ * to STATUS. */
 static int look(fetching_t *f) {
   quark_report_t report;
   quark_event_t event;
@@ -225,7 +226,7 @@ static int take_event(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_
   return code;
 }
 
-/* Results that were looked at before, then the others as they come. */
+/* Takes the results that are noted, then the others as they come. */
 static int take_all(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_t *progress) {
   int code = 0;
   for (int64_t i = 0; i < f->work.nrhs && code == 0; i++) {
@@ -243,7 +244,7 @@ static int take_all(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_t 
   return code;
 }
 
-/* The ticket is the only way to what the daemon has: it stays until that is known to be gone. */
+/* Releases the requests, then removes the ticket: it is the only way to them while they exist. */
 static int let_go(const fetching_t *f, int code) {
   quark_error_t err;
   if (ctl_ticket_release(&f->ticket, f->work.conn, &err)) {
@@ -257,7 +258,8 @@ static int let_go(const fetching_t *f, int code) {
   return code ? code : EXIT_AGAIN;
 }
 
-/* The daemon hears of it, and the ticket goes, when the file is there: until then all can be fetched again. */
+/* The requests are released and the ticket is removed only when the file is there. Until then all
+ * can be fetched again. */
 static int fetch(const fetching_t *f) {
   ctl_outcome_t outcome;
   ctl_progress_t progress;
@@ -275,7 +277,7 @@ static int fetch(const fetching_t *f) {
   return written ? let_go(f, code) : code;
 }
 
-/* Beside the ticket, where it was to go at first. */
+/* The output without --out: the name of the ticket without its suffix. */
 static int find_out(options_t *o, char path[QK_PATH_MAX]) {
   static const char suffix[] = ".ticket";
   const size_t n = strlen(o->path), k = sizeof suffix - 1;

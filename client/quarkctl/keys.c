@@ -53,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* What is there is never replaced: somebody may rely on it. */
+/* Never replaces a file: somebody may rely on it. */
 static bool write_file(const char *path, mode_t mode, const char *text) {
   const size_t bytes = strlen(text);
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

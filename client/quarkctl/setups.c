@@ -89,7 +89,7 @@ json_t *ctl_setups_json(const quark_setup_t *setup, uint32_t count) {
 
 /* ---- waiting ---- */
 
-/* One line that is written over, for who waits at a terminal. */
+/* Rewrites one line of the terminal, if stderr is one. */
 static void show(const quark_setup_t *s) {
   if (isatty(STDERR_FILENO) != 1) return;
   fprintf(stderr, "\r\033[K%s: %s", s->name, quark_state_name(s->state));
@@ -104,7 +104,7 @@ static void clear_line(void) {
   if (isatty(STDERR_FILENO) == 1) fputs("\r\033[K", stderr);
 }
 
-/* The setup as it is now. *there false: there is none of that name. */
+/* Finds the setup as it is now. *there false: there is none of that name. */
 static int find(quark_connection_t *conn, const char *name, quark_setup_t *found, bool *there) {
   quark_setup_t setup[QUARK_SETUPS];
   uint32_t count;
@@ -119,7 +119,7 @@ static int find(quark_connection_t *conn, const char *name, quark_setup_t *found
   return 0;
 }
 
-/* Looks until the setup has ended loading, or, where `gone`, is not there. */
+/* Waits until the setup is no longer loading; gone: until there is none of that name. */
 static int wait_for(const options_t *o, quark_connection_t *conn, bool gone, quark_setup_t *setup) {
   bool there = true;
   ctl_catch_signals();
@@ -230,7 +230,7 @@ static const struct argp_option load_options[] = {
     {0},
 };
 
-/* Waits where that is wanted, says what has come of it. */
+/* Waits, unless --no-wait, and prints the result. */
 static int finish_load(const options_t *o, quark_connection_t *conn) {
   quark_setup_t setup;
   bool there;

@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* What the file says of its contents, where the user does not. */
+/* Takes precision and basis from the file if the user gives none. They must not disagree. */
 static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *params) {
   const qk_h5meta_t *meta = qk_h5file_meta(in);
   if (!o->solve.has_dtype) params->dtype = qk_h5file_bits(in) == 32 ? QUARK_F32 : QUARK_F64;

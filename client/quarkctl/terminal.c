@@ -12,16 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Signals know no other place for what they need. */
+/* Signal handlers need these, so they cannot be in a struct of the caller. */
 static struct termios before;
 static bool has_keys; /* stdin is a terminal */
 static volatile sig_atomic_t is_open, is_stale;
 
-/* Alternate screen, no cursor, no wrapping; and back. */
+/* Enter: alternate screen, no cursor, no wrapping. Leave: the opposite. */
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l";
 static const char LEAVE[] = "\033[?7h\033[?25h\033[?1049l";
 
-/* Both can be called from a signal handler. */
+/* put, enter and ctl_terminal_close are safe in a signal handler. */
 static void put(const char *text, size_t n) {
   for (ssize_t done = 0, w; done < (ssize_t)n; done += w) {
     w = write(STDOUT_FILENO, text + done, n - (size_t)done);
@@ -108,7 +108,8 @@ int ctl_terminal_wait(double seconds) {
   struct pollfd input = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
   const struct timespec limit = {.tv_sec = (time_t)seconds,
                                  .tv_nsec = (long)(fmod(seconds, 1) * 1e9)};
-  /* SIGWINCH and SIGTSTP are seen in ppoll alone: none is missed between the look and the wait. */
+  /* SIGWINCH and SIGTSTP are delivered only in ppoll, so none is missed between the check of
+   * is_stale and the wait. */
   sigset_t blocked, kept;
   unsigned char key = 0;
   sigemptyset(&blocked);

@@ -77,7 +77,7 @@ static json_t *users_json(const quark_activity_t *a) {
   return list;
 }
 
-/* One object a line: that of `quarkctl status`, and what goes on. */
+/* One object a line: that of `quarkctl status`, with slots and users. */
 static int print_json(const ctl_top_t *top) {
   const ctl_rates_t *r = &top->rates;
   json_t *object = top->lost ? json_object() : ctl_status_json(&top->report);
@@ -221,7 +221,7 @@ int ctl_top(int argc, char **argv) {
   }
   w->options = &o;
   w->top.endpoint = w->where.endpoint;
-  /* The user's patience is for the first answer; those of looks have to come soon, as keys wait for them. */
+  /* --timeout is for the first answer. Later ones have to come soon, as keys wait for them. */
   int code = ctl_connect(&o.common, NULL, false, &w->conn);
   quark_close(w->conn);
   w->conn = NULL;

@@ -28,7 +28,7 @@ void ctl_rates(const quark_report_t *before, const quark_report_t *now, ctl_rate
 
 /* ---- words ---- */
 
-/* Bytes of text that fill at most so many columns, a character being taken for one. */
+/* Bytes of text that fill at most so many columns. Each character counts as one column. */
 static size_t prefix(const char *text, int columns) {
   size_t n = 0;
   const size_t all = strlen(text);
@@ -39,7 +39,7 @@ static size_t prefix(const char *text, int columns) {
   return n;
 }
 
-/* text in exactly so many columns. */
+/* The text in exactly so many columns. */
 static const char *column(char out[LINE], const char *text, int columns) {
   const size_t n = prefix(text, columns);
   int used = 0;
@@ -51,7 +51,7 @@ static const char *column(char out[LINE], const char *text, int columns) {
   return out;
 }
 
-/* 1.25 M, 12.5 k; of base 1024 for bytes, with Ki, Mi. */
+/* "1.25 M", "12.5 k"; base 1024, for bytes: "Mi", "Ki". */
 static const char *scaled(char out[LINE], double x, double base) {
   static const char *const decimal[] = {"", "k", "M", "G", "T", "P"};
   static const char *const binary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
@@ -90,7 +90,7 @@ static bool full(const page_t *page) {
   return page->rows > 0 && page->used >= page->rows;
 }
 
-/* The next line, cut at the edge, whatever the daemon has said. */
+/* Adds a line, cut at the edge of the screen. */
 __attribute__((format(printf, 2, 3))) static void say(page_t *page, const char *fmt, ...) {
   char text[LINE];
   va_list ap;
@@ -150,7 +150,7 @@ static void say_load(page_t *page, const ctl_top_t *top) {
 
 /* ---- tables ---- */
 
-/* What a setup is, or why it does not serve. */
+/* Describes a setup, or says why it does not serve. */
 static const char *remark(char out[LINE], const quark_setup_t *s) {
   if (s->state == QUARK_FAILED)
     snprintf(out, LINE, "%s: %s", quark_code_name(s->code), s->text);
@@ -168,7 +168,7 @@ static void say_setup_line(page_t *page, const quark_setup_t *s) {
       s->slots_busy, s->slots, s->queued, s->open, s->restarts, remark(what, s));
 }
 
-/* Only where there is a choice. */
+/* The table of setups, if there are several. */
 static void say_setups(page_t *page, const ctl_top_t *top) {
   if (top->setups < 2) return;
   say(page, "%s", "");
@@ -196,7 +196,8 @@ static void say_user(page_t *page, const quark_user_t *u) {
       u->queued, u->running, scaled(work, u->work, 1000), scaled(memory, (double)u->memory, 1024));
 }
 
-/* How many of `there` lines are shown in `room` lines; one tells of the others. */
+/* How many of `there` lines are shown in `room` lines. If not all are, the last line of the room
+ * counts the others. */
 static uint32_t shown(uint32_t there, int room) {
   return (int)there <= room ? there : (uint32_t)(room > 1 ? room - 1 : 0);
 }

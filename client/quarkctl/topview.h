@@ -1,19 +1,22 @@
 /*
- * topview.h: one frame of quarkctl top as text, without control codes. Pure but for the clock on the wall.
+ * topview.h: one frame of quarkctl top as text, without control codes.
+ *
+ * The functions are pure, but for the time of day in the frame.
  */
 #ifndef QUARKCTL_TOPVIEW_H
 #define QUARKCTL_TOPVIEW_H
 
 #include "client/quark.h"
 
-/* What happened in a second, from one look to the next. */
+/* Rates between two reports of the daemon. */
 typedef struct ctl_rates {
-  double seconds; /* between the looks */
+  double seconds; /* between the reports */
   bool since_start;
-  double solves, iterations, bytes_in, bytes_out;
+  double solves, iterations, bytes_in, bytes_out; /* a second */
 } ctl_rates_t;
 
-/* now and the look before; before NULL, or of another daemon: since the start of the daemon. */
+/* before: an earlier report. NULL, or of another daemon: the rates since the start of the daemon.
+ */
 void ctl_rates(const quark_report_t *before, const quark_report_t *now, ctl_rates_t *rates);
 
 typedef struct ctl_top {
@@ -23,12 +26,12 @@ typedef struct ctl_top {
   quark_setup_t setup[QUARK_SETUPS];
   uint32_t setups;
   ctl_rates_t rates;
-  int restarts;      /* daemons that took the place of another */
+  int restarts;      /* times that another daemon took its place */
   char notice[1024]; /* "": none */
-  bool lost;         /* there is no answer: the rest is what was known last */
+  bool lost;         /* there is no answer; the rest is the last known state */
 } ctl_top_t;
 
-/* rows 0: as many as there are. Malloc'd, without a newline at the end; NULL: no memory. */
+/* rows 0: no limit. The text is malloc'ed and has no newline at its end; NULL: no memory. */
 char *ctl_top_text(const ctl_top_t *top, int rows, int columns);
 
 #endif

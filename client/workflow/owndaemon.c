@@ -27,7 +27,7 @@ static void pause_ms(long ms) {
   nanosleep(&t, NULL);
 }
 
-/* Beside this program, or where a build has it. */
+/* Looks beside this program, and at its place in a build folder. */
 static bool find_program(char path[PATH_BYTES]) {
   static const char *const places[] = {"quarkd", "../daemon/front/quarkd"};
   char self[PATH_BYTES - 64];
@@ -45,7 +45,7 @@ static bool find_program(char path[PATH_BYTES]) {
   return false;
 }
 
-/* In the child: its log to the file, its death with the parent's. */
+/* In the child process: becomes quarkd, which writes to the log and ends with its parent. */
 static _Noreturn void become(const char *program, char *const *arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nothing = open("/dev/null", O_RDONLY);
@@ -84,7 +84,7 @@ out:
   return pid;
 }
 
-/* The last line of the log, of which the daemon's own words are the end. */
+/* Prints the last line of the log: the daemon's reason. */
 static void print_reason(const char *log) {
   char line[512] = "", last[512] = "";
   FILE *f = fopen(log, "re");
@@ -104,7 +104,7 @@ static bool read_endpoint(const char *file, ctl_daemon_t *daemon) {
   return whole;
 }
 
-/* Whether it has left by itself, with which exit code; the reason is printed. */
+/* True if it has ended by itself. Then sets the exit code and prints the reason. */
 static bool has_left(ctl_daemon_t *daemon, const char *log, int *code) {
   int status;
   if (waitpid(daemon->pid, &status, WNOHANG) != daemon->pid) return false;
@@ -131,7 +131,7 @@ static int wait_listening(ctl_daemon_t *daemon, const char *endpoint_file, const
 int ctl_daemon_verdict(ctl_daemon_t *daemon, const char *folder, int code) {
   char *log;
   if (daemon->pid <= 0 || asprintf(&log, "%s/quarkd.log", folder) < 0) return code;
-  /* Who cannot be asked any more may still be on the way out. */
+  /* A daemon that does not answer any more may be about to end. */
   for (const double until = ctl_seconds() + LEAVE_SECONDS;
        !has_left(daemon, log, &code) && ctl_seconds() < until;)
     pause_ms(LOOK_MS);
@@ -145,7 +145,7 @@ int ctl_daemon_start(const char *program, int n, char *const *options, const cha
   int code = EXIT_AGAIN;
   *daemon = (ctl_daemon_t){.pid = 0};
   if (!program && !find_program(found)) return EXIT_UNAVAILABLE;
-  /* Of this process: a daemon of one that was killed removes its own on its way out. */
+  /* The name has our process id: the daemon of a killed process may still remove its own file. */
   if (asprintf(&endpoint_file, "%s/%ld.endpoint", folder, (long)getpid()) < 0) endpoint_file = NULL;
   if (asprintf(&log, "%s/quarkd.log", folder) < 0) log = NULL;
   if (!endpoint_file || !log) {

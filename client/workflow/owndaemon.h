@@ -1,7 +1,7 @@
 /*
- * owndaemon.h: a quarkd of this process's own, on a free port of this host.
+ * owndaemon.h: a quarkd that this process starts, on a free port of this host.
  *
- * It dies with the process that started it, however that ends. Functions return exit codes and have
+ * It ends with the process that started it, however that ends. Functions return exit codes and have
  * printed the reason.
  */
 #ifndef QUARKCTL_OWNDAEMON_H
@@ -15,13 +15,13 @@ typedef struct ctl_daemon {
   char endpoint[256];
 } ctl_daemon_t;
 
-/* Starts program (NULL: the quarkd beside this program) with n options "--key=value" and waits until it
- * listens. folder: for its files; its log is appended to folder/quarkd.log. */
+/* Starts program with n options "--key=value" and waits until it listens. program NULL: the quarkd
+ * beside this program. folder: for its files; its log is appended to folder/quarkd.log. */
 int ctl_daemon_start(const char *program, int n, char *const *options, const char *folder,
                      ctl_daemon_t *daemon);
-/* Where it leaves by itself, or has left: says why and returns its exit code; else code. */
+/* If it ends or has ended by itself: prints why and returns its exit code. Else returns code. */
 int ctl_daemon_verdict(ctl_daemon_t *daemon, const char *folder, int code);
-/* Ends and reaps it; it does not finish what it was doing. Does nothing where there is none. */
+/* Ends it at once and collects its status. Does nothing if there is none. */
 void ctl_daemon_stop(ctl_daemon_t *daemon);
 
 #endif

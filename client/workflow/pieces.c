@@ -22,7 +22,7 @@ static bool ends_in(const char *name, const char *ending) {
   return n > m && strcmp(name + n - m, ending) == 0;
 }
 
-/* Takes the piece. */
+/* Takes the piece, even if it fails. */
 static bool keep_piece(ctl_pieces_t *p, qk_corrpiece_t *piece) {
   qk_corrpiece_t *more = realloc(p->piece, ((size_t)p->n + 1) * sizeof *more);
   if (!more) {
@@ -34,7 +34,7 @@ static bool keep_piece(ctl_pieces_t *p, qk_corrpiece_t *piece) {
   return true;
 }
 
-/* Takes path. */
+/* Takes path, even if it fails. */
 static bool keep_part(ctl_pieces_t *p, char *path) {
   char **more = path ? realloc(p->part, ((size_t)p->nparts + 1) * sizeof *more) : NULL;
   if (!more) {
@@ -63,7 +63,7 @@ static qk_status_t read_file(ctl_pieces_t *p, const char *path, qk_err_t *err) {
   return status;
 }
 
-/* One file of the folder; its name is a number, those of later ones are greater. */
+/* Reads one file of the folder. Its name is a number; later files have greater ones. */
 static int read_part(ctl_pieces_t *p, const char *name) {
   char *path;
   qk_err_t err = {0};
@@ -165,7 +165,8 @@ int ctl_pieces_add(ctl_pieces_t *pieces, qk_corrpiece_t *piece) {
   return keep_piece(pieces, piece) & keep_part(pieces, path) ? 0 : no_memory();
 }
 
-/* What may be in the folder: parts, what a killed process left of one, files of the daemon. */
+/* Removes the folder with all files that may be in it: parts, unfinished parts, and files of the
+ * daemon. */
 static void remove_folder(const ctl_pieces_t *p) {
   static const char *const endings[] = {".h5", ".part", ".log", ".endpoint"};
   DIR *folder = opendir(p->folder);

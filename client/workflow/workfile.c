@@ -15,7 +15,7 @@
 /* The parser cuts lines at 199 bytes and sections at 49. */
 enum { MOST_LINE = 190, MOST_NAME = 40, MOST_ITEMS = 100000 };
 
-/* The state of reading. Lists are collected as text first: their lines come one by one. */
+/* The state of reading. Lists are first collected as text, as their lines come one by one. */
 typedef struct reader {
   ctl_workfile_t *work;
   FILE *in;
@@ -77,7 +77,7 @@ static qk_status_t set_text(const reader_t *r, char **to, const char *value) {
   return *to ? QK_OK : no_memory(r);
 }
 
-/* Lines of a list follow one another. */
+/* Appends a line to the text of a list. */
 static qk_status_t append(const reader_t *r, char **to, const char *value) {
   char *whole;
   if (asprintf(&whole, "%s%s%s", *to ? *to : "", *to ? " " : "", value) < 0) return no_memory(r);
@@ -238,7 +238,7 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
   return status;
 }
 
-/* A key that is given again must be the next line of a list. */
+/* A key may be repeated only by the next line of a list. */
 static qk_status_t check_repeated(reader_t *r, const char *section, const char *key) {
   static const char *const lists[] = {"gauge", "kappa", "times", "names", "momenta"};
   bool list = false;
@@ -275,8 +275,8 @@ static int take_key(void *arg, const char *section, const char *key, const char 
   return r->status == QK_OK;
 }
 
-/* fgets that counts lines and refuses those that the parser would cut: too long ones, and comments
- * behind a value, which would swallow momenta. */
+/* The same as fgets, but counts lines and refuses those that the parser would cut: lines that are
+ * too long, and comments behind a value, as momenta may contain a semicolon. */
 static char *read_line(char *buffer, int size, void *arg) {
   reader_t *r = arg;
   if (r->status != QK_OK || !fgets(buffer, size, r->in)) return NULL;
@@ -299,7 +299,7 @@ static char *read_line(char *buffer, int size, void *arg) {
 
 /* ---- the whole ---- */
 
-/* value, from the folder of the file. */
+/* The path value; a relative one begins at the folder of the file. */
 static char *resolve(const ctl_workfile_t *w, const char *value) {
   const char *slash = strrchr(w->path, '/');
   char *whole;

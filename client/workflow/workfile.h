@@ -1,15 +1,13 @@
 /*
  * workfile.h: the file that describes a workflow. quarkctl(1) lists its keys.
  *
- *   [workflow]       out, gauge (patterns) or endpoint, kappa, csw, boundary, tolerance, max-iter, dtype,
- *                    quarkd
- *   [daemon]         options of quarkd
- *   [source NAME]    source, smear, links, times; any number of these sections
- *   [channels]       names, momenta, sink
+ *   [workflow]       out, gauge (patterns) or endpoint, kappa, csw, boundary, tolerance, max-iter,
+ *   dtype, quarkd [daemon]         options of quarkd [source NAME]    source, smear, links, times;
+ *   any number of these sections [channels]       names, momenta, sink
  *
- * Paths that do not begin at the root are relative to the folder of the file. Lists are separated by
- * blanks or commas (momenta: by blanks) and may go on in indented lines. Comments stand on lines of
- * their own. Errors: QK_BAD_ARGUMENT, QK_BAD_FORMAT, QK_IO_ERROR, with file:line, key, value and limit.
+ * Relative paths begin at the folder of the file. The items of a list are separated by blanks or
+ * commas (momenta: by blanks). A list may go on in indented lines. Comments have lines of their
+ * own. Errors: QK_BAD_ARGUMENT, QK_BAD_FORMAT, QK_IO_ERROR, with file:line, key, value and limit.
  */
 #ifndef QUARKCTL_WORKFILE_H
 #define QUARKCTL_WORKFILE_H
@@ -25,18 +23,18 @@ typedef struct ctl_list {
 typedef struct ctl_worksource {
   char name[64];
   qk_source_t source;
-  quark_smearing_t smear; /* with links, which are those of the sink, too */
+  quark_smearing_t smear; /* its links are also those of the sink */
   int ntimes;             /* 0: the time slice of the source */
   int32_t *times;
 } ctl_worksource_t;
 
 typedef struct ctl_workfile {
-  char *path, *out, *endpoint, *quarkd; /* endpoint, quarkd: NULL where not given */
+  char *path, *out, *endpoint, *quarkd; /* endpoint, quarkd: NULL: not given */
   ctl_list_t gauge;                     /* files, in order; none with an endpoint */
   ctl_list_t kappa_text;
   double *kappa; /* kappa_text.n of them */
   double csw, boundary[8];
-  bool has_csw, has_boundary; /* what an endpoint's daemon is held against */
+  bool has_csw, has_boundary; /* the daemon of an endpoint must have the same */
   char *boundary_text;
   ctl_list_t daemon; /* "--key=value" */
   quark_params_t params;
@@ -51,7 +49,7 @@ typedef struct ctl_workfile {
 qk_status_t ctl_workfile_read(const char *path, ctl_workfile_t *work, qk_err_t *err);
 void ctl_workfile_fini(ctl_workfile_t *work);
 
-/* The source at time slice i of its list, in words. */
+/* The source at time slice i of its list, as a source and as text. */
 void ctl_worksource_at(const ctl_worksource_t *source, int i, qk_source_t *at, char text[128]);
 
 #endif

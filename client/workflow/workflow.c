@@ -45,7 +45,7 @@ static const struct argp_option argp_options[] = {
     {"report", OPT_REPORT, 0, 0, "only print what is finished", 1},
     {"plot", OPT_PLOT, "FILE.png", 0, "draw the means with gnuplot", 1},
     {"quarkd", OPT_QUARKD, "PROGRAM", 0, "the daemon to start (the one beside quarkctl)", 1},
-    {"resume", OPT_RESUME, 0, 0, "go on where the last run ended: always so", 1},
+    {"resume", OPT_RESUME, 0, OPTION_HIDDEN, 0, 1}, /* was an option, and did nothing */
     {0},
 };
 
@@ -68,6 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->quarkd = arg;
     return 0;
   case OPT_RESUME:
+    ctl_complain("--resume has no effect: a workflow always goes on where its last run ended");
     return 0;
   case ARGP_KEY_ARG:
     if (o->file) argp_usage(state);
@@ -86,7 +87,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- the plan ---- */
 
-/* The measurement of an item; text is room for its source in words. */
+/* The measurement of an item. text: room for its source. */
 static ctl_measurement_t measurement(const run_t *run, const item_t *item, char text[128]) {
   const ctl_workfile_t *w = &run->work;
   const ctl_worksource_t *s = &w->source[item->source];
@@ -113,7 +114,7 @@ static double kappa_of(const run_t *run, int i) {
   return run->work.endpoint ? run->report.setup.kappa : run->work.kappa[i];
 }
 
-/* What a daemon of ours will say of its setup, as far as the file decides it. */
+/* Fills in what our own daemon will report of its setup, as far as the file determines it. */
 static void expect_setup(run_t *run, int kappa) {
   if (run->work.endpoint) return;
   run->report.setup.kappa = run->work.kappa[kappa];
@@ -267,7 +268,7 @@ static void print_progress(const run_t *run, const item_t *item, const qk_corrme
     fprintf(stderr, "   %.0f min left\n", left / 60);
 }
 
-/* A daemon that has lost its engine starts another one: the piece is then tried again. */
+/* Measures one piece. It is tried again if the daemon has lost its engine and starts another. */
 static int measure(run_t *run, quark_connection_t *conn, const quark_report_t *report,
                    const item_t *item, qk_corrpiece_t *piece) {
   char text[128];
@@ -299,7 +300,7 @@ static int run_item(run_t *run, quark_connection_t *conn, const quark_report_t *
   return 0;
 }
 
-/* Items first .. end - 1 are those of one daemon. */
+/* Computes items first .. end - 1, which need the same daemon. */
 static int run_items(run_t *run, quark_connection_t *conn, const quark_report_t *report, int first,
                      int end) {
   int code = check_digest(run, run->item[first].names.config, report);

@@ -3,8 +3,8 @@
  *
  *   workflow.c     the command, its plan and its run
  *   workfile.h     the file that describes it
- *   pieces.h       what is finished
- *   owndaemon.h    daemons of its own
+ *   pieces.h       the finished pieces
+ *   owndaemon.h    a daemon of its own
  *   workreport.c   means over configurations
  */
 #ifndef QUARKCTL_WORKFLOW_H
@@ -14,9 +14,10 @@
 
 #include "client/workflow/pieces.h"
 
-/* Means over configurations of all finished pieces, for each quark, source, channel and momentum; the time
- * slices of a source are averaged in each configuration first. Tables on stdout; or *list is an array of
- * them. png: NULL, or file for a picture. */
+/* Means over configurations of all finished pieces, for each quark, source, channel and momentum.
+ * The time slices of a source are averaged in each configuration first. They are printed as tables,
+ * or *list is an array of them, or they are drawn to the file png (NULL: not). Return exit codes.
+ */
 int ctl_workreport_print(const ctl_pieces_t *pieces);
 int ctl_workreport_json(const ctl_pieces_t *pieces, json_t **list);
 int ctl_workreport_png(const ctl_pieces_t *pieces, const char *png, bool *drawn);

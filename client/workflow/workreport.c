@@ -16,7 +16,7 @@ typedef struct group {
   qk_ensemble_t mean;
 } group_t;
 
-/* What is done with each group; an exit code. */
+/* Called for each group; returns an exit code. */
 typedef int group_fn(const group_t *group, void *arg);
 
 static bool same_group(const qk_corrpiece_t *a, const qk_corrpiece_t *b) {
@@ -24,7 +24,7 @@ static bool same_group(const qk_corrpiece_t *a, const qk_corrpiece_t *b) {
          a->meta.dims[3] == b->meta.dims[3];
 }
 
-/* Index of the first piece of the group of piece i; with config, of its configuration, too. */
+/* Index of the first piece of the group of piece i; config: of the same configuration as well. */
 static int first_like(const ctl_pieces_t *p, int i, bool config) {
   int j = 0;
   while (j < i && (!same_group(&p->piece[j], &p->piece[i]) ||
@@ -33,7 +33,7 @@ static int first_like(const ctl_pieces_t *p, int i, bool config) {
   return j;
 }
 
-/* Adds the real parts of the pieces of one configuration, that of piece i; returns how many they were. */
+/* Adds the real parts of all pieces of the configuration of piece i. Returns their number. */
 static int add_config(const ctl_pieces_t *p, int i, const group_t *g, double *sum) {
   int n = 0;
   for (int j = i; j < p->n; j++) {
@@ -150,7 +150,7 @@ typedef struct curves {
   double **room;
 } curves_t;
 
-/* The means outlive their group as a copy. */
+/* Adds a copy of the means of a group. */
 static int add_curve(const group_t *g, void *arg) {
   curves_t *all = arg;
   const qk_ensemble_t *e = &g->mean;

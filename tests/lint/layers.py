@@ -62,7 +62,9 @@ rooms('daemon/front', {'daemon/base', 'proto'}, {
     'net': 'view service state job storage settings host',
 })
 rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
-    'libquark': '',
+    'libquark/connection': '',
+    'libquark/request': 'libquark/connection',
+    'libquark': 'libquark/connection libquark/request',
     'analysis': '',
     'cli': 'analysis',
     'bench': 'cli',

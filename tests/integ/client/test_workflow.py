@@ -177,6 +177,15 @@ def what_is_finished_is_not_made_again(case):
 
 
 @tap.test
+def resume_has_no_effect_and_says_so(case):
+    with Folder(case) as w:
+        plain, resumed = w.run('--dry-run', '--json'), w.run('--dry-run', '--json', '--resume')
+        assert resumed.code == 0 and resumed.out == plain.out, resumed
+        assert '--resume has no effect' in resumed.err and '--resume' not in plain.err, resumed
+        assert '--resume' not in w.run('--help').out
+
+
+@tap.test
 def a_killed_run_goes_on_where_it_ended(case):
     with Folder(case) as w:
         whole = w.run('--json')

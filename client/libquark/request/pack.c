@@ -1,8 +1,10 @@
+#include "client/libquark/request/pack.h"
+
 #include <stdlib.h>
 
-#include "client/libquark/internal.h"
+#include "proto/control.h"
 
-/* The wire's form of a smearing; NULL: there is none. The numbers stay the user's. */
+/* A smearing as a message, whose arrays are still those of the user; NULL: there is none. */
 static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *m) {
   static const size_t params[] = {
       [QUARK_LINKS_AS_THEY_ARE] = 0, [QUARK_APE] = 1, [QUARK_STOUT] = 1, [QUARK_HYP] = 3};
@@ -20,7 +22,8 @@ static Quark__Smearing *smearing_of(const quark_smearing_t *s, Quark__Smearing *
   return m;
 }
 
-/* What a kind of source has no use for is sent only where it is set: the daemon then says so. */
+/* Members that a kind of source does not use are sent only if they are set: the daemon refuses
+ * them. */
 static void set_column(Quark__Column *m, const quark_column_t *c, quark_source_t source) {
   quark__column__init(m);
   m->x = c->x;
@@ -56,7 +59,7 @@ static Quark__Sink sink_of(const quark_params_t *p) {
   return p->discard ? QUARK__SINK__SINK_NONE : QUARK__SINK__SINK_DOWNLOAD;
 }
 
-/* NULL: there is none. The path stays the user's. */
+/* A file as a message, whose path is still that of the user; NULL: there is none. */
 static Quark__File *file_of(const quark_file_t *file, Quark__File *m) {
   if (!file->path) return NULL;
   quark__file__init(m);

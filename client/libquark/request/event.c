@@ -1,17 +1,24 @@
-#include "client/libquark/internal.h"
+#include "client/libquark/request/event.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "client/libquark/connection/clock.h"
+#include "client/libquark/request/request.h"
 
 static bool has_event(const request_t *r) {
   return r->state == REQUEST_ACCEPTED && !r->released && (r->progress_new || r->unreported > 0);
 }
 
-bool quark__event_waits_locked(const quark_connection_t *conn) {
+static bool waits(const quark_connection_t *conn) {
   if (conn->state == SESSION_DEAD && !conn->death_reported) return true;
-  for (const request_t *r = conn->requests; r; r = r->next)
+  for (const request_t *r = conn->requests->first; r; r = r->next)
     if (has_event(r)) return true;
   return false;
+}
+
+void quark__event_update_locked(quark_connection_t *conn) {
+  quark__signal_events_locked(conn, waits(conn));
 }
 
 static void take_result(request_t *r, quark_event_t *event) {
@@ -27,7 +34,7 @@ static void take_result(request_t *r, quark_event_t *event) {
 static void take_event(quark_connection_t *conn, quark_event_t *event) {
   memset(event, 0, sizeof *event);
   event->residual = NAN;
-  request_t *r = conn->requests;
+  request_t *r = conn->requests->first;
   while (r && !has_event(r)) r = r->next;
   if (!r) {
     if (conn->state != SESSION_DEAD || conn->death_reported) return;
@@ -55,12 +62,12 @@ quark_code_t quark_event_next(quark_connection_t *conn, int64_t timeout_ms, quar
   const int64_t deadline = timeout_ms < 0 ? -1 : quark__now_ms() + timeout_ms;
   pthread_mutex_lock(&conn->lock);
   quark_code_t code = QUARK_OK;
-  while (!quark__event_waits_locked(conn)) {
+  while (!waits(conn)) {
     if ((code = quark__check_alive_locked(conn, err)) != QUARK_OK) break;
     if (!quark__wait_locked(conn, deadline)) break;
   }
   if (code == QUARK_OK) take_event(conn, event);
-  quark__update_events_locked(conn);
+  quark__event_update_locked(conn);
   pthread_mutex_unlock(&conn->lock);
   return code;
 }

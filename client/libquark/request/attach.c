@@ -1,8 +1,11 @@
+#include "client/libquark/request/attach.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/libquark/internal.h"
+#include "client/libquark/connection/error.h"
+#include "client/libquark/request/submit.h"
 
 static uint8_t *pack_attach(uint64_t number, size_t *bytes) {
   Quark__Attach attach = QUARK__ATTACH__INIT;
@@ -44,7 +47,7 @@ static quark_smearing_t smearing_of(const Quark__Smearing *m) {
   return s;
 }
 
-/* *path holds the name. False without memory. */
+/* *path holds the name. False: no memory. */
 static bool read_file(const Quark__File *m, char **path, quark_file_t *file) {
   if (!m) return true;
   *path = strdup(m->path);
@@ -80,7 +83,7 @@ static bool read_submit(quark_attached_t *a, request_t *r, const Quark__Submit *
   return true;
 }
 
-void quark__request_attached_locked(quark_connection_t *conn, const Quark__Attached *m) {
+void quark__attach_read_locked(quark_connection_t *conn, const Quark__Attached *m) {
   request_t *r = quark__request_find_locked(conn, m->accepted->request);
   if (!r || !r->attached) return;
   r->attaching = false;
@@ -120,7 +123,7 @@ quark_code_t quark_attach(quark_connection_t *conn, uint64_t request, quark_atta
       r->attached = calloc(1, sizeof *r->attached);
       if (r->attached) r->submit = pack_attach(request, &r->submit_bytes);
     }
-    code = quark__request_ask_locked(conn, r, "ATTACH", &request, NULL, err);
+    code = quark__submit_locked(conn, r, "ATTACH", &request, NULL, err);
     if (code == QUARK_OK) *attached = *quark__request_find_locked(conn, request)->attached;
   }
   pthread_mutex_unlock(&conn->lock);

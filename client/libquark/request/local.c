@@ -1,16 +1,13 @@
+#include "client/libquark/request/local.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/libquark/internal.h"
-
-static const int64_t SPARE_MS = 10000;
+#include "client/libquark/connection/clock.h"
 
 /* ---- the connection ---- */
 
@@ -43,9 +40,9 @@ static bool send_bind(quark_connection_t *conn) {
   return send_message(conn, &m, -1);
 }
 
-/* A socket of that name may be another machine's, or somebody else's. Root trusts whom it was told
- * of: fields are read and written through descriptors and never mapped, so that the other side can
- * spoil numbers, which a daemon can anyway, and no more. */
+/* A socket of that name may be another machine's, or somebody else's. Root trusts every daemon that
+ * it is told to use. Fields are read and written through descriptors and never mapped, so the other
+ * side can spoil numbers, as any daemon can, and no more. */
 static bool is_trusted(int fd) {
   struct ucred who;
   socklen_t size = sizeof who;
@@ -72,9 +69,9 @@ void quark__local_close_locked(quark_connection_t *conn) {
   close(conn->local);
   conn->local = -1;
   quark__wake(conn);
-  for (request_t *r = conn->requests; r; r = r->next) {
+  for (request_t *r = conn->requests->first; r; r = r->next) {
     if (r->up.shared && r->up.sent > r->up.taken) r->up.sent = r->up.taken;
-    quark__download_by_chunks_locked(conn, r);
+    quark__download_by_chunks_locked(conn, r->downloads);
   }
 }
 
@@ -87,66 +84,33 @@ bool quark_local(quark_connection_t *conn) {
 
 /* ---- out ---- */
 
-static void drop_spare(quark_connection_t *conn) {
-  if (conn->spare.fd >= 0) close(conn->spare.fd);
-  conn->spare.fd = -1;
-}
-
-void quark__local_spare_locked(quark_connection_t *conn, upload_t *up) {
-  if (!up->shared || up->taken < up->sent) return; /* the daemon still reads it */
-  drop_spare(conn);
-  conn->spare.fd = up->fd;
-  conn->spare.bytes = up->capacity;
-  conn->spare.since = quark__now_ms();
-  up->shared = false;
-}
-
-void quark__local_tick_locked(quark_connection_t *conn) {
-  if (quark__now_ms() - conn->spare.since > SPARE_MS) drop_spare(conn);
-}
-
-int quark__local_memory_locked(quark_connection_t *conn, uint64_t bytes) {
-  if (conn->spare.fd >= 0 && conn->spare.bytes == bytes) {
-    const int spare = conn->spare.fd;
-    conn->spare.fd = -1;
-    return spare;
-  }
-  drop_spare(conn);
-  const int fd = memfd_create("quark-upload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -1;
-  if (ftruncate(fd, (off_t)bytes) == 0 &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    return fd;
-  close(fd);
-  return -1;
-}
-
 bool quark__local_takes(const quark_connection_t *conn, const request_t *r) {
-  const uint64_t begin = r->field_bytes ? r->up.sent / r->field_bytes * r->field_bytes : 0;
-  return conn->local >= 0 && r->up.shared && r->up.written - begin <= r->up.capacity;
+  const upload_t *up = &r->up;
+  if (conn->local < 0 || !up->shared) return false;
+  return up->written - up->sent / up->field_bytes * up->field_bytes <= up->capacity;
 }
 
-/* Whether the field that is next is complete and may go. */
+/* True if the next field is complete and may go. */
 static bool can_put(const quark_connection_t *conn, const request_t *r) {
   const upload_t *up = &r->up;
   if (r->state != REQUEST_ACCEPTED || up->until == 0 || !quark__local_takes(conn, r)) return false;
-  const uint64_t field = up->sent / r->field_bytes;
-  return up->written >= (field + 1) * r->field_bytes &&
-         field - up->taken / r->field_bytes < QK_LOCAL_PUTS;
+  const uint64_t field = up->sent / r->up.field_bytes;
+  return up->written >= (field + 1) * r->up.field_bytes &&
+         field - up->taken / r->up.field_bytes < QK_LOCAL_PUTS;
 }
 
 static bool put(quark_connection_t *conn, request_t *r) {
-  const uint64_t field = r->up.sent / r->field_bytes;
+  const uint64_t field = r->up.sent / r->up.field_bytes;
   Quark__LocalPut p = QUARK__LOCAL_PUT__INIT;
   p.request = r->number;
   p.rhs = (uint32_t)field;
-  p.offset = field * r->field_bytes % r->up.capacity;
+  p.offset = field * r->up.field_bytes % r->up.capacity;
   p.checksum = r->rhs[field].upload_checksum;
   Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
   m.body_case = QUARK__LOCAL_REQUEST__BODY_PUT;
   m.put = &p;
   if (!send_message(conn, &m, r->up.fd)) return false;
-  r->up.sent = (field + 1) * r->field_bytes;
+  r->up.sent = (field + 1) * r->up.field_bytes;
   return true;
 }
 
@@ -165,7 +129,7 @@ static bool fetch(quark_connection_t *conn, const request_t *r, download_t *d) {
 bool quark__local_send_locked(quark_connection_t *conn) {
   bool sent = true;
   if (conn->state != SESSION_OPEN) return true;
-  for (request_t *r = conn->requests; r && sent && conn->local >= 0; r = r->next) {
+  for (request_t *r = conn->requests->first; r && sent && conn->local >= 0; r = r->next) {
     for (download_t *d = r->downloads; d && sent; d = d->next)
       if (d->way == DOWNLOAD_ASK) sent = fetch(conn, r, d);
     while (sent && can_put(conn, r)) sent = put(conn, r);
@@ -176,7 +140,8 @@ bool quark__local_send_locked(quark_connection_t *conn) {
 
 /* ---- in ---- */
 
-/* The next message, with its descriptor or -1. False: there is none, or the connection has ended. */
+/* The next message, with its descriptor or -1. False: there is none, or the connection has
+ * ended. */
 static bool receive(quark_connection_t *conn, Quark__LocalSolution **solution, int *fd) {
   uint8_t data[QK_LOCAL_MAX];
   _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof *fd)];
@@ -209,9 +174,9 @@ void quark__local_read_locked(quark_connection_t *conn) {
     download_t *d = r ? r->downloads : NULL;
     while (d && (d->rhs != m->rhs || d->way != DOWNLOAD_ASKED)) d = d->next;
     if (d && m->bytes == d->bytes && has_size(fd, d->bytes)) {
-      quark__download_shared_locked(r, d, fd);
+      quark__download_shared(&r->downloads, d, fd);
     } else {
-      if (d) quark__download_by_chunks_locked(conn, r);
+      if (d) quark__download_by_chunks_locked(conn, r->downloads);
       if (fd >= 0) close(fd);
     }
     quark__local_solution__free_unpacked(m, NULL);

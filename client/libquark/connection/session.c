@@ -1,9 +1,15 @@
-#include "client/libquark/internal.h"
+#include "client/libquark/connection/session.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 #include <zmq.h>
+
+#include "client/libquark/connection/clock.h"
+#include "client/libquark/connection/error.h"
 
 enum {
   GREETING_MS = 5000, /* for an answer to HELLO or BIND before they are sent again */
@@ -11,8 +17,36 @@ enum {
   SOUGHT_FIRST_MS = 5000,
   SOUGHT_EACH_MS = 60000,
   RECONNECT_MS = 30000,
-  RECONNECT_JOURNAL_MS = 15 * 60000
+  RECONNECT_JOURNAL_MS = 15 * 60000,
+  GOODBYE_LINGER = 1000
 };
+
+bool quark__session_init(quark_connection_t *conn, const quark_options_t *options) {
+  struct passwd entry, *pw = NULL;
+  char buffer[1024];
+  conn->reconnect_ms = options->reconnect_ms;
+  conn->keep_session = options->keep_session;
+  conn->sought = options->sought;
+  conn->sought_arg = options->sought_arg;
+  conn->try_local = options->local;
+  conn->seeking_since = quark__now_ms();
+  if (!options->user) getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &pw);
+  conn->user = strndup(options->user ? options->user : pw ? pw->pw_name : "", QK_USER_MAX);
+  conn->setup = options->setup ? strdup(options->setup) : NULL;
+  conn->program = strndup(options->program ? options->program : "libquark", QK_PROGRAM_MAX);
+  if (!conn->user || !conn->program || (options->setup && !conn->setup)) return false;
+  if (!options->client_id)
+    return getrandom(conn->client_id, sizeof conn->client_id, 0) == (ssize_t)sizeof conn->client_id;
+  memcpy(conn->client_id, options->client_id, sizeof conn->client_id);
+  return true;
+}
+
+void quark__session_fini(quark_connection_t *conn) {
+  free(conn->user);
+  free(conn->program);
+  free(conn->setup);
+  free(conn->denied);
+}
 
 static void send_now(quark_connection_t *conn, const Quark__ClientMessage *message) {
   size_t bytes;
@@ -24,7 +58,7 @@ static void send_now(quark_connection_t *conn, const Quark__ClientMessage *messa
 
 void quark__session_connected_locked(quark_connection_t *conn) {
   if (conn->state == SESSION_DEAD) return;
-  conn->broken_handshakes = 0;
+  conn->curve.broken_handshakes = 0;
   Quark__Hello hello = QUARK__HELLO__INIT;
   hello.version = QK_PROTOCOL_VERSION;
   hello.client_id.data = conn->client_id;
@@ -37,7 +71,7 @@ void quark__session_connected_locked(quark_connection_t *conn) {
   send_now(conn, &message);
   if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
   conn->state = SESSION_GREETING;
-  quark__local_close_locked(conn);
+  conn->on->suspended(conn);
 }
 
 static void forget_denial(quark_connection_t *conn) {
@@ -51,18 +85,20 @@ void quark__session_lost_locked(quark_connection_t *conn) {
   if (!conn->reopen) forget_denial(conn); /* the next daemon may know the key */
   if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
   conn->state = SESSION_SEEKING;
-  quark__local_close_locked(conn);
+  conn->on->suspended(conn);
 }
 
 void quark__session_die_locked(quark_connection_t *conn, quark_code_t code, const char *text) {
   if (conn->state == SESSION_DEAD) return;
   conn->state = SESSION_DEAD;
-  quark__local_close_locked(conn);
+  conn->on->suspended(conn);
   quark__fail(&conn->death, code, "%s", text);
-  for (request_t *r = conn->requests; r; r = r->next) quark__request_fail_locked(r, code, text);
+  conn->on->ended(conn, code, text);
 }
 
-void quark__session_denied_locked(quark_connection_t *conn, const char *text) {
+/* The daemon does not know the key, or not for this client. That is the end, unless the session was
+ * open: then the key may come back. */
+static void deny(quark_connection_t *conn, const char *text) {
   if (conn->state == SESSION_DEAD) return;
   char *why = conn->was_open ? strdup(text) : NULL;
   if (!why) {
@@ -75,6 +111,15 @@ void quark__session_denied_locked(quark_connection_t *conn, const char *text) {
   conn->denied = why;
   conn->denied_since = since;
   conn->last_sent = now;
+}
+
+void quark__session_refused_locked(quark_connection_t *conn, uint16_t event, uint32_t value) {
+  const char *why = quark__curve_blame(&conn->curve, event, value, conn->was_open);
+  if (!why) return;
+  char text[256];
+  snprintf(text, sizeof text, "%.120s: %s", conn->endpoint, why);
+  conn->reopen = true;
+  deny(conn, text);
 }
 
 /* The host "*" of a data endpoint stands for that of the control endpoint. Caller frees. */
@@ -98,7 +143,7 @@ static void send_bind(quark_connection_t *conn) {
     zmq_send(conn->data, message, sizeof message, ZMQ_DONTWAIT);
 }
 
-static void welcome(quark_connection_t *conn, const Quark__Welcome *m) {
+void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcome *m) {
   if (conn->state == SESSION_DEAD) return; /* its user has been told */
   if (m->version != QK_PROTOCOL_VERSION || m->token.len != QK_CLIENT_ID || m->lease_ms == 0) {
     quark__session_die_locked(conn, QUARK_UNSUPPORTED,
@@ -107,22 +152,20 @@ static void welcome(quark_connection_t *conn, const Quark__Welcome *m) {
   }
   const bool bound = conn->state == SESSION_BINDING || conn->state == SESSION_OPEN;
   if (bound && memcmp(conn->token, m->token.data, QK_CLIENT_ID) == 0)
-    return; /* of a HELLO sent twice */
+    return; /* the second answer to a HELLO that was sent twice */
   memcpy(conn->token, m->token.data, QK_CLIENT_ID);
   conn->lease_ms = m->lease_ms;
   conn->max_rhs = m->max_rhs;
   conn->journal = m->has_journal && m->journal;
   if (!conn->was_open) conn->resumed = m->resumed;
   if (conn->was_open && !m->resumed)
-    for (request_t *r = conn->requests; r; r = r->next)
-      if (r->state == REQUEST_ACCEPTED)
-        quark__request_fail_locked(r, QUARK_ENGINE_LOST,
-                                   "the daemon was restarted or the lease ran out: submit again");
+    conn->on->forgotten(conn, QUARK_ENGINE_LOST,
+                        "the daemon was restarted or the lease ran out: submit again");
   char *endpoint = data_endpoint(conn->endpoint, m->data_endpoint);
-  if (endpoint && quark__open_data(conn, endpoint)) {
+  if (endpoint && quark__open_data_locked(conn, endpoint)) {
     send_bind(conn);
     conn->state = SESSION_BINDING;
-    quark__local_open_locked(conn, m->local_path);
+    conn->on->binding(conn, m->local_path);
   } else
     quark__session_die_locked(conn, QUARK_IO_ERROR, "no data connection to the daemon");
   free(endpoint);
@@ -164,85 +207,30 @@ void quark__session_bound_locked(quark_connection_t *conn) {
   conn->was_open = true;
   conn->sessions++;
   conn->pings = conn->pongs = 0;
-  /* What was waiting may be about requests that the daemon must hear of first. */
+  /* Messages that waited may be about requests, which have to be submitted again first. */
   packet_t *waiting = conn->out, **waiting_end = conn->out_end;
   conn->out = NULL;
   conn->out_end = &conn->out;
-  for (request_t *r = conn->requests; r; r = r->next) quark__request_resume_locked(conn, r);
+  conn->on->opened(conn);
   if (!waiting) return;
   *conn->out_end = waiting;
   conn->out_end = waiting_end;
 }
 
-static void error(quark_connection_t *conn, const Quark__Error *m) {
+void quark__session_error_locked(quark_connection_t *conn, const Quark__Error *m) {
   const quark_code_t code = (quark_code_t)m->status;
-  if (m->fatal && code == QUARK_NOT_FOUND) {
-    /* The daemon does not know this connection: a message overtook HELLO, or somebody took the session over. */
+  if (code == QUARK_NOT_FOUND) {
+    /* The daemon does not know this connection: a message overtook HELLO, or somebody took the
+     * session over. */
     if (conn->state != SESSION_GREETING) quark__session_connected_locked(conn);
-  } else if (m->fatal && code == QUARK_DENIED) {
-    quark__session_denied_locked(conn, m->text);
-  } else if (m->fatal) {
-    quark__session_die_locked(conn, code, m->text);
-  } else if (m->has_request) {
-    quark__fail(&conn->last_error, code, "%s", m->text);
-    conn->last_error_request = m->request;
-    request_t *r = quark__request_find_locked(conn, m->request);
-    if (!r) return;
-    quark__download_fail_locked(r, code, m->text);
-    quark__request_refused_locked(conn, r, code, m->text);
+  } else if (code == QUARK_DENIED) {
+    deny(conn, m->text);
   } else {
-    quark__fail(&conn->last_error, code, "%s", m->text);
-    conn->refusals++;
+    quark__session_die_locked(conn, code, m->text);
   }
 }
 
-void quark__session_message_locked(quark_connection_t *conn, const Quark__ServerMessage *m) {
-  request_t *r;
-  switch (m->body_case) {
-  case QUARK__SERVER_MESSAGE__BODY_WELCOME:
-    welcome(conn, m->welcome);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_ACCEPTED:
-    quark__request_accepted_locked(conn, m->accepted);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_ATTACHED:
-    quark__request_attached_locked(conn, m->attached);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_REJECTED:
-    quark__request_rejected_locked(conn, m->rejected);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_CREDIT:
-    r = quark__request_find_locked(conn, m->credit->request);
-    if (r && m->credit->until > r->up.until) r->up.until = m->credit->until;
-    if (r && m->credit->next > r->up.taken) r->up.taken = m->credit->next;
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_PROGRESS:
-    quark__request_progress_locked(conn, m->progress);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_RESULT:
-    quark__request_result_locked(conn, m->result);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_ERROR:
-    error(conn, m->error);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_STATUS:
-    quark__report_read_locked(conn, m->status);
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_SETUP:
-    conn->setup_replies++;
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_SHUTDOWN:
-    conn->shutdowns++;
-    break;
-  case QUARK__SERVER_MESSAGE__BODY_PONG:
-    conn->pongs++;
-    break;
-  default:
-    break;
-  }
-}
-
-/* The key may be back: folders of keys are rewritten, and file systems have hiccups. */
+/* Tries the key again. The folder of keys may have been rewritten, or its file system was away. */
 static void ask_again(quark_connection_t *conn) {
   const int64_t since = quark__now_ms() - conn->denied_since;
   if (since > patience(conn) || since > RECONNECT_MS) {
@@ -253,7 +241,7 @@ static void ask_again(quark_connection_t *conn) {
   conn->last_sent = quark__now_ms();
   if (!conn->reopen)
     quark__session_connected_locked(conn);
-  else if (quark__open_control(conn))
+  else if (quark__open_control_locked(conn))
     conn->reopen = false;
   else
     quark__session_die_locked(conn, QUARK_IO_ERROR, "no connection to the daemon");
@@ -286,4 +274,17 @@ void quark__session_tick_locked(quark_connection_t *conn) {
   if (conn->was_open) tell_sought(conn, since);
   if (conn->state != SESSION_SEEKING && now - conn->last_sent > GREETING_MS)
     quark__session_connected_locked(conn);
+}
+
+void quark__session_leave_locked(quark_connection_t *conn) {
+  const bool open = conn->state == SESSION_OPEN;
+  if (open && !conn->keep_session) {
+    Quark__Goodbye goodbye = QUARK__GOODBYE__INIT;
+    Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
+    message.body_case = QUARK__CLIENT_MESSAGE__BODY_GOODBYE;
+    message.goodbye = &goodbye;
+    send_now(conn, &message);
+  }
+  const int linger = open ? GOODBYE_LINGER : 0;
+  zmq_setsockopt(conn->control, ZMQ_LINGER, &linger, sizeof linger);
 }

@@ -1,0 +1,23 @@
+#include "client/libquark/ask.h"
+
+#include "client/libquark/connection/clock.h"
+#include "client/libquark/connection/error.h"
+
+quark_code_t quark__ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                               const uint64_t *answers, const char *what, quark_error_t *err) {
+  const uint64_t before = *answers, refusals = conn->refusals;
+  const int64_t deadline = quark__now_ms() + conn->timeout_ms;
+  uint64_t asked_in = conn->sessions - 1;
+  for (;;) {
+    quark_code_t code = quark__check_alive_locked(conn, err);
+    if (code != QUARK_OK) return code;
+    if (*answers != before) return QUARK_OK;
+    if (conn->refusals != refusals) return quark__hand_on(err, &conn->last_error);
+    if (asked_in != conn->sessions && (code = quark__post_locked(conn, message, err)) != QUARK_OK)
+      return code;
+    asked_in = conn->sessions;
+    if (!quark__wait_locked(conn, deadline))
+      return quark__fail(err, QUARK_TIMEOUT, "no answer to %s from %s within %u ms", what,
+                         conn->endpoint, conn->timeout_ms);
+  }
+}

@@ -1,0 +1,18 @@
+/*
+ * pack.h: SUBMIT and CONTRACT as bytes.
+ *
+ * The result is malloc'ed. NULL: no memory, or the message is over QK_CONTROL_MAX. Arrays of the
+ * caller are read during the call alone. From any thread.
+ */
+#ifndef QUARK_PACK_H
+#define QUARK_PACK_H
+
+#include "client/quark.h"
+
+/* setup: for params that name none; NULL: the daemon's default. */
+uint8_t *quark__pack_submit(uint64_t number, const quark_params_t *params, const char *setup,
+                            size_t *bytes);
+uint8_t *quark__pack_contract(uint64_t number, const quark_contraction_t *contraction,
+                              size_t *bytes);
+
+#endif

@@ -1,0 +1,268 @@
+#include "client/libquark/request/request.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/libquark/connection/error.h"
+#include "client/libquark/request/orders.h"
+
+/* ---- the list ---- */
+
+requests_t *quark__requests_create(bool known_id) {
+  requests_t *requests = calloc(1, sizeof *requests);
+  if (!requests) return NULL;
+  requests->spare.fd = -1;
+  if (!known_id) return requests;
+  /* Above every number that this id had before, by whatever process. */
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  requests->last_number = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+  return requests;
+}
+
+void quark__request_free(request_t *request) {
+  if (!request) return;
+  quark__upload_fini(&request->up);
+  free(request->submit);
+  free(request->rhs);
+  free(request->attached);
+  free(request->column);
+  free(request->paths[0]);
+  free(request->paths[1]);
+  free(request);
+}
+
+void quark__requests_destroy(requests_t *requests) {
+  if (!requests) return;
+  while (requests->first) {
+    request_t *next = requests->first->next;
+    quark__request_free(requests->first);
+    requests->first = next;
+  }
+  quark__spare_drop(&requests->spare);
+  free(requests);
+}
+
+request_t *quark__request_find_locked(const quark_connection_t *conn, uint64_t number) {
+  for (request_t *r = conn->requests->first; r; r = r->next)
+    if (r->number == number) return r;
+  return NULL;
+}
+
+request_t *quark__request_known_locked(const quark_connection_t *conn, uint64_t number,
+                                       quark_error_t *err) {
+  request_t *r = quark__request_find_locked(conn, number);
+  if (r && !r->released) return r;
+  quark__fail(err, QUARK_NOT_FOUND, "no request %llu", (unsigned long long)number);
+  return NULL;
+}
+
+quark_code_t quark__request_add_locked(quark_connection_t *conn, request_t *r, quark_error_t *err) {
+  quark_code_t code = QUARK_OK;
+  if (conn->state == SESSION_OPEN)
+    code = quark__post_bytes_locked(conn, r->submit, r->submit_bytes, err);
+  if (code != QUARK_OK) {
+    quark__request_free(r);
+    return code;
+  }
+  request_t **end = &conn->requests->first;
+  while (*end) end = &(*end)->next;
+  *end = r;
+  if (r->number > conn->requests->last_number) conn->requests->last_number = r->number;
+  return QUARK_OK;
+}
+
+void quark__request_remove_locked(quark_connection_t *conn, request_t *r) {
+  request_t **link = &conn->requests->first;
+  while (*link != r) link = &(*link)->next;
+  *link = r->next;
+  quark__download_fail(&r->downloads, QUARK_CANCELLED, "the request was released");
+  quark__request_free(r);
+}
+
+void quark__request_release_locked(quark_connection_t *conn, request_t *r) {
+  if (r->state == REQUEST_REJECTED || conn->state == SESSION_DEAD) {
+    quark__request_remove_locked(conn, r);
+    return;
+  }
+  if (r->keep) { /* the daemon ends what has not ended and says no more of it */
+    quark__post_release_locked(conn, r->number, NULL);
+    quark__request_remove_locked(conn, r);
+    return;
+  }
+  quark__download_fail(&r->downloads, QUARK_CANCELLED, "the request was released");
+  r->released = r->cancel_all = true;
+  for (uint32_t i = 0; i < r->nrhs; i++) r->rhs[i].acked = true;
+  if (r->ended < r->nrhs) quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
+  quark__post_ack_locked(conn, r->number, NULL, 0, NULL);
+  if (r->ended == r->nrhs) quark__request_remove_locked(conn, r);
+}
+
+/* ---- how right-hand sides end ---- */
+
+static void end_rhs(request_t *request, uint32_t rhs) {
+  request->rhs[rhs].ended = true;
+  request->ended++;
+  request->unreported++;
+}
+
+void quark__request_fail_locked(request_t *request, quark_code_t code, const char *text) {
+  for (uint32_t i = 0; i < request->nrhs; i++) {
+    if (request->rhs[i].ended) {
+      request->rhs[i].result.bytes = 0; /* what was not downloaded is gone with the session */
+      continue;
+    }
+    quark_result_t *result = &request->rhs[i].result;
+    *result = (quark_result_t){
+        .request = request->number, .rhs = i, .status = code, .true_residual = NAN};
+    result->norm_b = result->norm_x = result->queue_seconds = NAN;
+    snprintf(result->text, sizeof result->text, "%.255s", text);
+    end_rhs(request, i);
+  }
+  if (request->state == REQUEST_SUBMITTED) {
+    request->state = REQUEST_REJECTED;
+    quark__fail(&request->error, code, "%s", text);
+  }
+  quark__download_fail(&request->downloads, code, text);
+  quark__upload_fini(&request->up);
+}
+
+void quark__request_resume_locked(quark_connection_t *conn, request_t *request) {
+  if (request->state == REQUEST_REJECTED) return;
+  request->up.until = 0; /* nothing is sent before ACCEPTED says where to go on */
+  quark__download_hold(request->downloads);
+  bool open =
+      request->state == REQUEST_SUBMITTED || request->ended < request->nrhs || request->downloads;
+  for (uint32_t i = 0; i < request->nrhs; i++)
+    open |= request->rhs[i].result.bytes > 0 && !request->rhs[i].acked;
+  if (!open) return;
+  request->attaching = request->attached != NULL;
+  quark__post_bytes_locked(conn, request->submit, request->submit_bytes, NULL);
+}
+
+/* ---- messages of the daemon ---- */
+
+void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accepted *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r || r->state == REQUEST_REJECTED) return;
+  const bool first = r->state == REQUEST_SUBMITTED;
+  const bool uploads = m->upload_until > 0 && !r->attached;
+  r->state = REQUEST_ACCEPTED;
+  r->field_bytes = m->field_bytes;
+  if (r->ended == r->nrhs) return;
+  spare_t *spare = conn->local >= 0 ? &conn->requests->spare : NULL;
+  if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes, spare)) {
+    quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
+    quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
+    return;
+  }
+  if (r->up.capacity > 0) {
+    if (m->upload_next > r->up.written || r->up.written - m->upload_next > r->up.capacity) {
+      quark__request_fail_locked(r, QUARK_ENGINE_LOST,
+                                 "a part of the upload was lost with the connection: submit again");
+      quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
+      return;
+    }
+    r->up.sent = r->up.taken = m->upload_next;
+    r->up.until = m->upload_until;
+  }
+  if (r->cancel_all) quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
+}
+
+void quark__request_rejected_locked(quark_connection_t *conn, const Quark__Rejected *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r) return;
+  if (r->released)
+    quark__request_remove_locked(conn, r);
+  else if (r->state == REQUEST_SUBMITTED) {
+    r->state = REQUEST_REJECTED;
+    quark__fail(&r->error, (quark_code_t)m->status, "%s", m->text);
+    r->error.retry_after_ms = m->retry_after_ms;
+  } else
+    quark__request_fail_locked(r, (quark_code_t)m->status, m->text);
+}
+
+void quark__request_progress_locked(quark_connection_t *conn, const Quark__Progress *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r) return;
+  r->queued = m->queued;
+  r->running = (uint32_t)m->n_running;
+  r->iterations = 0;
+  r->residual = NAN;
+  for (size_t i = 0; i < m->n_running; i++) {
+    r->residual = fmax(r->residual, m->running[i]->residual);
+    if (m->running[i]->iterations > r->iterations) r->iterations = m->running[i]->iterations;
+  }
+  r->progress_new = true;
+}
+
+static void store_result(request_t *r, const Quark__Result *m) {
+  const bool solved = m->status == QUARK_OK || m->iterations > 0 || m->bytes > 0;
+  quark_result_t *result = &r->rhs[m->rhs].result;
+  *result = (quark_result_t){.request = m->request,
+                             .rhs = m->rhs,
+                             .status = (quark_code_t)m->status,
+                             .true_residual = solved ? m->true_residual : NAN,
+                             .iterations = m->iterations,
+                             .applications = m->applications,
+                             .seconds = m->seconds,
+                             .bytes = m->bytes,
+                             .norm_b = m->has_norm_b ? m->norm_b : NAN,
+                             .norm_x = m->has_norm_x ? m->norm_x : NAN,
+                             .queue_seconds = m->has_queue_seconds ? m->queue_seconds : NAN};
+  snprintf(result->text, sizeof result->text, "%.255s", m->text ? m->text : "");
+  r->rhs[m->rhs].attempt = m->attempt;
+}
+
+void quark__request_result_locked(quark_connection_t *conn, const Quark__Result *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r || m->rhs >= r->nrhs) return;
+  rhs_t *rhs = &r->rhs[m->rhs];
+  if (!rhs->ended) {
+    store_result(r, m);
+    end_rhs(r, m->rhs);
+  } else { /* the daemon may have lost the solution, and may have made another */
+    const bool another = m->attempt > rhs->attempt, gone = rhs->result.bytes > 0 && m->bytes == 0;
+    if (another || gone) store_result(r, m);
+    quark__download_result_locked(conn, &r->downloads, &rhs->result, another);
+  }
+  if (r->released) rhs->acked = true;
+  uint32_t index = m->rhs;
+  if (rhs->acked)
+    quark__post_ack_locked(conn, r->number, &index, 1, NULL); /* the first one may have been lost */
+  if (r->ended < r->nrhs) return;
+  quark__upload_finish(&r->up, &conn->requests->spare);
+  if (r->released) quark__request_remove_locked(conn, r);
+}
+
+void quark__request_credit_locked(quark_connection_t *conn, const Quark__Credit *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r) return;
+  if (m->until > r->up.until) r->up.until = m->until;
+  if (m->next > r->up.taken) r->up.taken = m->next;
+}
+
+/* ATTACH has no answer of its own when it fails. */
+static void refuse(quark_connection_t *conn, request_t *r, quark_code_t code, const char *text) {
+  const bool gone = code == QUARK_NOT_FOUND || code == QUARK_DENIED;
+  if (!r->attaching || (r->state != REQUEST_SUBMITTED && !gone)) return;
+  r->attaching = false;
+  if (r->released) {
+    quark__request_remove_locked(conn, r);
+  } else if (r->state == REQUEST_SUBMITTED) {
+    r->state = REQUEST_REJECTED;
+    quark__fail(&r->error, code, "%s", text);
+  } else {
+    quark__request_fail_locked(r, code, text);
+  }
+}
+
+void quark__request_error_locked(quark_connection_t *conn, const Quark__Error *m) {
+  request_t *r = quark__request_find_locked(conn, m->request);
+  if (!r) return;
+  quark__download_fail(&r->downloads, (quark_code_t)m->status, m->text);
+  refuse(conn, r, (quark_code_t)m->status, m->text);
+}

@@ -1,0 +1,213 @@
+#include "client/libquark/request/transfer.h"
+
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "client/libquark/connection/clock.h"
+#include "client/libquark/connection/error.h"
+#include "client/libquark/request/local.h"
+#include "client/libquark/request/request.h"
+
+enum { BURST = 16 /* chunks sent before answers are looked at */ };
+
+static uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* ---- uploads ---- */
+
+/* Bytes of the next chunk that may be sent now; 0: none. Chunks are as large as the field and the
+ * credit allow. */
+static uint32_t next_chunk(const request_t *r) {
+  const upload_t *up = &r->up;
+  const uint64_t field_end = (up->sent / up->field_bytes + 1) * up->field_bytes;
+  const uint64_t want = least(least(QK_CHUNK_MAX, field_end - up->sent),
+                              up->until > up->sent ? up->until - up->sent : 0);
+  return up->written - up->sent >= want ? (uint32_t)want : 0;
+}
+
+static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
+  zmq_msg_t msg;
+  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + (size_t)bytes) != 0) return false;
+  uint8_t *data = zmq_msg_data(&msg);
+  qk_frame_t frame = {.kind = QK_FRAME_UPLOAD,
+                      .request = r->number,
+                      .rhs = (uint32_t)(r->up.sent / r->up.field_bytes),
+                      .chunk_bytes = bytes,
+                      .field_bytes = r->up.field_bytes,
+                      .offset = r->up.sent % r->up.field_bytes};
+  if (qk_frame_is_last(&frame)) frame.field_checksum = r->rhs[frame.rhs].upload_checksum;
+  qk_frame_fault_t fault;
+  if (!quark__upload_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes) ||
+      qk_frame_encode(&frame, data + QK_FRAME_HEADER, data, &fault) != QK_OK ||
+      zmq_msg_send(&msg, conn->data, ZMQ_DONTWAIT) < 0) {
+    zmq_msg_close(&msg);
+    return false;
+  }
+  r->up.sent += bytes;
+  return true;
+}
+
+bool quark__transfer_send_locked(quark_connection_t *conn) {
+  int sent = 0;
+  for (request_t *r = conn->requests->first; r; r = r->next) {
+    uint32_t bytes;
+    while (r->state == REQUEST_ACCEPTED && r->up.capacity > 0 && !quark__local_takes(conn, r) &&
+           (bytes = next_chunk(r)) > 0)
+      if (sent++ == BURST || !send_chunk(conn, r, bytes)) return false;
+  }
+  return true;
+}
+
+/* Bytes of one field, and its checksum at its end. False, with nothing changed: no memory. */
+static bool write_field(request_t *r, const uint8_t *data, uint64_t bytes) {
+  upload_t *up = &r->up;
+  if (!quark__upload_write(up, data, bytes)) return false;
+  if (up->written % up->field_bytes == 0)
+    r->rhs[up->written / up->field_bytes - 1].upload_checksum = quark__upload_checksum(up);
+  return true;
+}
+
+static quark_code_t find_upload(quark_connection_t *conn, uint64_t number, uint64_t bytes,
+                                request_t **request, quark_error_t *err) {
+  const quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code != QUARK_OK) return code;
+  request_t *r = quark__request_known_locked(conn, number, err);
+  if (!r) return QUARK_NOT_FOUND;
+  if (r->ended < r->nrhs && (r->up.capacity == 0 || bytes > r->up.total - r->up.written))
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "bytes = %llu: request %llu takes %llu more",
+                       (unsigned long long)bytes, (unsigned long long)number,
+                       (unsigned long long)(r->up.total - r->up.written));
+  *request = r;
+  return QUARK_OK;
+}
+
+quark_code_t quark_upload(quark_connection_t *conn, uint64_t request, const void *data,
+                          size_t bytes, quark_error_t *err) {
+  const uint8_t *from = data;
+  int64_t deadline = quark__now_ms() + conn->timeout_ms;
+  request_t *r = NULL;
+  quark_code_t code;
+  pthread_mutex_lock(&conn->lock);
+  while ((code = find_upload(conn, request, bytes, &r, err)) == QUARK_OK && bytes > 0 &&
+         r->ended < r->nrhs) {
+    const uint64_t field_left = r->up.field_bytes - r->up.written % r->up.field_bytes;
+    const uint64_t n =
+        least(least(bytes, quark__upload_space(&r->up)), least(field_left, QK_CHUNK_MAX));
+    if (n > 0) {
+      if (!write_field(r, from, n)) {
+        code = quark__fail(err, QUARK_NO_MEMORY, "no shared memory for an upload");
+        break;
+      }
+      from += n;
+      bytes -= n;
+      if (!quark__local_takes(conn, r) || !quark__local_send_locked(conn)) quark__wake(conn);
+      deadline = quark__now_ms() + conn->timeout_ms;
+    } else if (!quark__wait_on_locked(conn, &deadline)) {
+      code =
+          quark__fail(err, QUARK_TIMEOUT, "the daemon has taken nothing of request %llu for %u ms",
+                      (unsigned long long)request, conn->timeout_ms);
+      break;
+    }
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+/* True if the daemon has all whole fields that were written. */
+static bool has_arrived(const request_t *r) {
+  return r->ended == r->nrhs || r->up.capacity == 0 ||
+         r->up.taken >= r->up.written / r->up.field_bytes * r->up.field_bytes;
+}
+
+quark_code_t quark_flush(quark_connection_t *conn, uint64_t request, quark_error_t *err) {
+  int64_t deadline = quark__now_ms() + conn->timeout_ms;
+  uint64_t taken = 0;
+  const request_t *r;
+  quark_code_t code;
+  pthread_mutex_lock(&conn->lock);
+  while ((code = quark__check_alive_locked(conn, err)) == QUARK_OK) {
+    r = quark__request_known_locked(conn, request, err);
+    if (!r) code = QUARK_NOT_FOUND;
+    if (code != QUARK_OK || has_arrived(r)) break;
+    if (r->up.taken > taken) deadline = quark__now_ms() + conn->timeout_ms;
+    taken = r->up.taken;
+    if (quark__wait_on_locked(conn, &deadline)) continue;
+    code = quark__fail(err, QUARK_TIMEOUT, "the daemon has taken nothing of request %llu for %u ms",
+                       (unsigned long long)request, conn->timeout_ms);
+    break;
+  }
+  pthread_mutex_unlock(&conn->lock);
+  return code;
+}
+
+/* ---- downloads ---- */
+
+static quark_code_t check_download(quark_connection_t *conn, request_t *r, uint32_t rhs,
+                                   size_t bytes, quark_error_t *err) {
+  const quark_code_t code = quark__check_alive_locked(conn, err);
+  if (code != QUARK_OK) return code;
+  if (!r || r->released) return quark__fail(err, QUARK_NOT_FOUND, "no such request");
+  if (rhs >= r->nrhs || !r->rhs[rhs].ended)
+    return quark__fail(err, QUARK_BAD_ARGUMENT,
+                       "rhs = %u: it has not ended, or request %llu has no such one", rhs,
+                       (unsigned long long)r->number);
+  const quark_result_t *result = &r->rhs[rhs].result;
+  if (result->bytes == 0 || r->rhs[rhs].acked)
+    return quark__fail(err, QUARK_NOT_FOUND,
+                       "right-hand side %u of request %llu (%s) has no solution to download", rhs,
+                       (unsigned long long)r->number, quark_code_name(result->status));
+  if (bytes != result->bytes)
+    return quark__fail(err, QUARK_BAD_ARGUMENT, "bytes = %zu: the solution has %llu", bytes,
+                       (unsigned long long)result->bytes);
+  if (quark__download_find(r->downloads, rhs))
+    return quark__fail(err, QUARK_BUSY, "right-hand side %u is being downloaded", rhs);
+  return QUARK_OK;
+}
+
+/* Until the download has ended, or nothing has come for the connection's timeout. */
+static quark_code_t wait_download(quark_connection_t *conn, download_t *d, quark_error_t *err) {
+  int64_t deadline = quark__now_ms() + conn->timeout_ms;
+  uint64_t received = d->received;
+  while (!d->done) {
+    if (quark__wait_on_locked(conn, &deadline) && received == d->received) continue;
+    if (received == d->received && !d->done) {
+      request_t *r = quark__request_find_locked(conn, d->request);
+      if (r) quark__download_remove(&r->downloads, d);
+      return quark__fail(err, QUARK_TIMEOUT,
+                         "nothing of right-hand side %u of request %llu came for %u ms", d->rhs,
+                         (unsigned long long)d->request, conn->timeout_ms);
+    }
+    received = d->received;
+    deadline = quark__now_ms() + conn->timeout_ms;
+  }
+  return d->code == QUARK_OK ? QUARK_OK : quark__hand_on(err, &d->error);
+}
+
+quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs, void *buffer,
+                            size_t bytes, quark_error_t *err) {
+  download_t d = {.request = request,
+                  .rhs = rhs,
+                  .buffer = buffer,
+                  .bytes = bytes,
+                  .fd = -1,
+                  .hash = qk_field_hash_create()};
+  if (!d.hash) return quark__fail(err, QUARK_NO_MEMORY, "no memory for a checksum");
+  pthread_mutex_lock(&conn->lock);
+  request_t *r = quark__request_find_locked(conn, request);
+  quark_code_t code = check_download(conn, r, rhs, bytes, err);
+  if (code == QUARK_OK) code = quark__download_begin_locked(conn, &d, err);
+  if (code == QUARK_OK) {
+    d.next = r->downloads;
+    r->downloads = &d;
+    if (!quark__local_send_locked(conn)) quark__wake(conn);
+    code = wait_download(conn, &d, err);
+  }
+  pthread_mutex_unlock(&conn->lock);
+  if (d.fd >= 0 && !quark__read_at(d.fd, buffer, bytes, 0))
+    code = quark__fail(err, QUARK_IO_ERROR, "the solution in shared memory cannot be read");
+  if (d.fd >= 0) close(d.fd);
+  qk_field_hash_destroy(d.hash);
+  return code;
+}

@@ -1,0 +1,158 @@
+#include "client/libquark/request/upload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/libquark/connection/clock.h"
+#include "proto/limits.h"
+
+static const uint64_t RING_BYTES = 2 * QK_UPLOAD_WINDOW; /* may have to be sent again; unsent */
+static const int64_t SPARE_MS = 10000;
+
+static uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* ---- memory that is shared with the daemon ---- */
+
+void quark__spare_drop(spare_t *spare) {
+  if (spare->fd >= 0) close(spare->fd);
+  spare->fd = -1;
+}
+
+void quark__spare_tick(spare_t *spare) {
+  if (quark__now_ms() - spare->since > SPARE_MS) quark__spare_drop(spare);
+}
+
+/* A memfd whose size is sealed, the spare one if it has these bytes; -1: none. */
+static int take_memory(spare_t *spare, uint64_t bytes) {
+  if (spare->fd >= 0 && spare->bytes == bytes) {
+    const int fd = spare->fd;
+    spare->fd = -1;
+    return fd;
+  }
+  quark__spare_drop(spare);
+  const int fd = memfd_create("quark-upload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  if (ftruncate(fd, (off_t)bytes) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}
+
+/* ---- the stream ---- */
+
+/* Room for two whole fields and for what chunks may need, in whole fields. */
+static uint64_t shared_capacity(uint64_t field_bytes) {
+  return ((RING_BYTES + field_bytes - 1) / field_bytes + 2) * field_bytes;
+}
+
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare) {
+  uint64_t total;
+  if (field_bytes == 0 || field_bytes > INT64_MAX / 4 ||
+      __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total))
+    return false;
+  memset(up, 0, sizeof *up);
+  up->total = total;
+  up->field_bytes = field_bytes;
+  if (spare) {
+    up->capacity = least(total, shared_capacity(field_bytes));
+    up->fd = take_memory(spare, up->capacity);
+    up->shared = up->fd >= 0;
+  }
+  if (!up->shared) {
+    up->capacity = least(total, RING_BYTES);
+    up->ring = malloc(up->capacity);
+  }
+  up->hash = qk_field_hash_create();
+  if ((up->shared || up->ring) && up->hash) return true;
+  quark__upload_fini(up);
+  return false;
+}
+
+void quark__upload_fini(upload_t *up) {
+  if (up->shared) close(up->fd);
+  free(up->ring);
+  qk_field_hash_destroy(up->hash);
+  memset(up, 0, sizeof *up);
+}
+
+void quark__upload_finish(upload_t *up, spare_t *spare) {
+  if (up->shared && up->taken >= up->sent) { /* else the daemon still reads it */
+    quark__spare_drop(spare);
+    *spare = (spare_t){.fd = up->fd, .bytes = up->capacity, .since = quark__now_ms()};
+    up->shared = false;
+  }
+  quark__upload_fini(up);
+}
+
+/* By chunks the daemon has everything up to QK_UPLOAD_WINDOW before what was sent: older bytes can
+ * go. */
+uint64_t quark__upload_space(const upload_t *up) {
+  uint64_t safe = 0;
+  if (up->shared)
+    safe = up->taken / up->field_bytes * up->field_bytes;
+  else if (up->capacity < up->total && up->sent > QK_UPLOAD_WINDOW)
+    safe = up->sent - QK_UPLOAD_WINDOW;
+  return up->capacity - (up->written - safe);
+}
+
+/* All bytes at that place of the descriptor. */
+static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    const ssize_t n = pwrite(fd, data, bytes, (off_t)at);
+    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
+    if (n < 0) continue;
+    data += n;
+    at += (uint64_t)n;
+    bytes -= (uint64_t)n;
+  }
+  return true;
+}
+
+bool quark__read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    const ssize_t n = pread(fd, data, bytes, (off_t)at);
+    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
+    if (n < 0) continue;
+    data += n;
+    at += (uint64_t)n;
+    bytes -= (uint64_t)n;
+  }
+  return true;
+}
+
+bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {
+  const uint64_t at = up->written % up->capacity, head = least(bytes, up->capacity - at);
+  if (up->shared) {
+    if (!write_at(up->fd, data, head, at) || !write_at(up->fd, data + head, bytes - head, 0))
+      return false;
+  } else {
+    memcpy(up->ring + at, data, head);
+    memcpy(up->ring, data + head, bytes - head);
+  }
+  qk_field_hash_update(up->hash, data, bytes);
+  up->written += bytes;
+  return true;
+}
+
+uint64_t quark__upload_checksum(upload_t *up) {
+  const uint64_t checksum = qk_field_hash_digest(up->hash);
+  qk_field_hash_init(up->hash);
+  return checksum;
+}
+
+bool quark__upload_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes) {
+  const uint64_t at = position % up->capacity, head = least(bytes, up->capacity - at);
+  if (up->shared)
+    return quark__read_at(up->fd, out, head, at) &&
+           quark__read_at(up->fd, out + head, bytes - head, 0);
+  memcpy(out, up->ring + at, head);
+  memcpy(out + head, up->ring, bytes - head);
+  return true;
+}

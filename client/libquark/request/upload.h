@@ -1,0 +1,65 @@
+/*
+ * upload.h: the byte stream of an upload, and the memory that it is kept in.
+ *
+ * All fields of a request form one stream. The ring holds the bytes [written - capacity, written):
+ * what may have to be sent again, and what has not been sent. It is on the heap, or, if the daemon
+ * is on this machine, in a sealed memfd, which is called shared. A shared ring holds whole fields,
+ * and every field of which a part has not arrived.
+ *
+ * Units    bytes; positions count from the start of the stream.
+ * Threads  The caller holds the mutex of the connection.
+ */
+#ifndef QUARK_UPLOAD_H
+#define QUARK_UPLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/frame.h"
+
+typedef struct upload {
+  uint64_t capacity; /* of the ring; 0: nothing is uploaded */
+  uint64_t field_bytes;
+  uint8_t *ring;
+  bool shared;
+  int fd;
+  uint64_t total, written, sent;
+  uint64_t until;        /* credit: the daemon takes bytes up to here */
+  uint64_t taken;        /* the daemon has the bytes up to here */
+  qk_field_hash_t *hash; /* of the field being written */
+} upload_t;
+
+/* The memfd of a finished upload, kept for 10 s: making its pages takes longer than filling them.
+ */
+typedef struct spare {
+  int fd; /* -1: none */
+  uint64_t bytes;
+  int64_t since; /* ms */
+} spare_t;
+
+/* Closes the spare memfd, at once or once its time is over. */
+void quark__spare_drop(spare_t *spare);
+void quark__spare_tick(spare_t *spare);
+
+/* Makes a ring for nrhs fields. spare: it is to be shared, if possible in the spare memfd; NULL: it
+ * is on the heap. False: no memory, or the sizes make no sense. */
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare);
+/* Frees the ring. up is then one that uploads nothing. */
+void quark__upload_fini(upload_t *up);
+/* The same, but leaves the memfd to spare if the daemon has read all of it. */
+void quark__upload_finish(upload_t *up, spare_t *spare);
+
+/* Bytes that can be written now. */
+uint64_t quark__upload_space(const upload_t *up);
+/* Appends bytes, at most the space and what the field lacks. False, with nothing changed: no
+ * memory. */
+bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes);
+/* The checksum of the field just completed. The next one begins. */
+uint64_t quark__upload_checksum(upload_t *up);
+/* Copies bytes that are in the ring. */
+bool quark__upload_read(const upload_t *up, uint64_t position, uint8_t *out, uint64_t bytes);
+
+/* Reads all bytes at that place of a descriptor. */
+bool quark__read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * setups.h: reads the daemon's table of setups.
+ *
+ * quark_setups, quark_load, quark_drop and quark_make_default are in setups.c too.
+ */
+#ifndef QUARK_SETUPS_H
+#define QUARK_SETUPS_H
+
+#include "client/libquark/connection/connection.h"
+
+/* Stores the setups of a STATUS, on the connection's thread; at most QUARK_SETUPS. */
+void quark__setups_read_locked(quark_connection_t *conn, const Quark__StatusReport *m);
+
+#endif
