@@ -11,10 +11,17 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/net/control.h"
+#include "daemon/front/net/data.h"
 #include "daemon/front/net/local.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/leave.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/restore.h"
 #include "daemon/front/service/setups.h"
+#include "daemon/front/view/pages.h"
 #include "daemon/front/view/watch.h"
 
 enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };

@@ -11,6 +11,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/view/pages.h"
 #include "proto/control.h"
 #include "tests/fuzz/session_check.h"
 #include "tests/fuzz/session_client.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/service/dispatch.h"
 #include "proto/control.h"
 #include "tests/fuzz/world.h"
 

@@ -74,11 +74,14 @@ EXCEPTIONS = {
     'daemon/front/job/job.h': ['daemon/front/state/journal.h', 'daemon/front/state/spill.h'],
     'daemon/front/job/keep.c': ['daemon/front/engines/mount.h'],
     'daemon/front/state/journal.c': ['daemon/front/engines/mount.h'],
-    'daemon/front/state/spill.c': ['daemon/front/service/restore.h'],
+    'daemon/front/state/spill.c': ['daemon/front/service/restore.h', 'daemon/front/net/data.h', 'daemon/front/net/reply.h'],
+    **{f'daemon/front/{name}': ['daemon/front/net/reply.h'] for name in (
+        'service/admit.c', 'service/filing.c', 'service/setups.c', 'view/report.c')},
+    'daemon/front/service/dispatch.c': ['daemon/front/net/data.h', 'daemon/front/net/reply.h'],
     **{f'daemon/front/{name}': ['daemon/front/server.h'] for name in (
-        'engines/mount.c', 'service/cost.c', 'service/filing.h', 'service/leave.c', 'service/limits.c', 'service/restore.h',
-        'service/setups.h', 'view/metrics.c', 'view/pages.c', 'view/watch.c', 'net/guests.c', 'net/local.h', 'net/peers.c',
-        'net/reply.c')},
+        'engines/mount.c', 'service/admit.h', 'service/cost.c', 'service/dispatch.h', 'service/filing.h', 'service/leave.c',
+        'service/leave.h', 'service/limits.h', 'service/restore.h', 'service/setups.h', 'view/metrics.c', 'view/pages.c', 'view/pages.h',
+        'view/watch.c', 'net/control.h', 'net/data.h', 'net/guests.c', 'net/local.h', 'net/peers.c', 'net/reply.c', 'net/reply.h')},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = ('.c', '.h', '.cc', '.cu', '.cuh')

@@ -1,9 +1,16 @@
+#include "daemon/front/net/control.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/net/data.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/admit.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/setups.h"
 #include "proto/control.h"
 

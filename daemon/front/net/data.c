@@ -1,9 +1,13 @@
+#include "daemon/front/net/data.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <zmq.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/restore.h"
 
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs) {

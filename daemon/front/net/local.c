@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/net/data.h"
 #include "daemon/front/storage/copy.h"
 #include "proto/control.h"
 

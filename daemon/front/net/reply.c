@@ -1,3 +1,5 @@
+#include "daemon/front/net/reply.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include "daemon/base/version.h"
 #include "daemon/front/net/local.h"
 #include "daemon/front/server.h"
+#include "daemon/front/service/admit.h"
 #include "proto/control.h"
 
 enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };

@@ -1,8 +1,13 @@
+#include "daemon/front/service/admit.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/restore.h"
 #include "daemon/front/service/setups.h"
 

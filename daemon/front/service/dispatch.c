@@ -1,10 +1,16 @@
+#include "daemon/front/service/dispatch.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/net/data.h"
+#include "daemon/front/net/reply.h"
 #include "daemon/front/service/cost.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/leave.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/restore.h"
 #include "daemon/front/service/setups.h"
 

@@ -5,6 +5,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/restore.h"
 
 typedef enum sink_state {

@@ -1,6 +1,7 @@
-/* What many right-hand sides end with at once goes in parts, so that nobody's message waits for
- * it. */
+#include "daemon/front/service/leave.h"
+
 #include "daemon/front/server.h"
+#include "daemon/front/service/dispatch.h"
 
 enum { BETWEEN_LOOKS = 16 }; /* right-hand sides */
 

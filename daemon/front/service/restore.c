@@ -7,7 +7,10 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/service/admit.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/setups.h"
 #include "daemon/front/state/rows.h"
 #include "daemon/front/state/strays.h"

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/restore.h"
 #include "daemon/front/settings/load.h"
 #include "proto/control.h"

@@ -12,6 +12,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/net/data.h"
+#include "daemon/front/net/reply.h"
 #include "daemon/front/service/restore.h"
 
 enum {

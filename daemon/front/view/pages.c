@@ -1,4 +1,5 @@
-/* What HTTP shows of the server. */
+#include "daemon/front/view/pages.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,6 +8,8 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/setups.h"
 
 static Quark__ServerState state_of(const qk_mount_t *mount) {
