@@ -1,4 +1,5 @@
 #include "daemon/front/server.h"
+#include "daemon/front/state/spill.h"
 
 #include <errno.h>
 #include <math.h>
@@ -125,7 +126,7 @@ void qk_server_part(qk_server_t *server, qk_session_t *session) {
 }
 
 static void drop(qk_server_t *server, qk_session_t *session) {
-  qk_journal_drop_session(server->journal, session->client_id);
+  qk_marks_drop_session(qk_journal_marks(server->journal), session->client_id);
   qk_local_drop(server->local, session->client_id);
   while (!qk_link_alone(&session->jobs))
     qk_leave_behind(server, QK_HOLDER(session->jobs.next, qk_job_t, link));

@@ -87,7 +87,7 @@ static void turn(void) {
   check_unheard(&server); /* before a client comes back */
   world_turn();
   reconnect();
-  check_state(&server, world_fields() - qk_journal_waiting_bytes(server.journal),
+  check_state(&server, world_fields() - qk_marks_released_bytes(qk_journal_marks(server.journal)),
               world_disk_busy());
   engines_check(&server);
   if (qk_journal_clean(server.journal) && !world_waiting() && !server.owes) repeats = false;

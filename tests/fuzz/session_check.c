@@ -7,6 +7,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/service/dispatch.h"
+#include "daemon/front/state/spill.h"
 
 enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
 

@@ -71,9 +71,6 @@ rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
 })
 ALLOWED['client'] = {'daemon/base', 'proto'}
 EXCEPTIONS = {
-    'daemon/front/job/job.h': ['daemon/front/state/journal.h', 'daemon/front/state/spill.h'],
-    'daemon/front/job/keep.c': ['daemon/front/engines/mount.h'],
-    'daemon/front/state/journal.c': ['daemon/front/engines/mount.h'],
     'daemon/front/state/spill.c': ['daemon/front/service/restore.h', 'daemon/front/net/data.h', 'daemon/front/net/reply.h'],
     **{f'daemon/front/{name}': ['daemon/front/net/reply.h'] for name in (
         'service/admit.c', 'service/filing.c', 'service/setups.c', 'view/report.c')},

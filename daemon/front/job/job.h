@@ -6,12 +6,12 @@
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
  *        \______________________\___cancel, deadline, failure________/
  *
- * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked for the journal (journal.h).
+ * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked (marks.h).
  *
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
  *         needed: a source when its RHS has ended, a solution at ACK or when there is none. The
- *         objects wait for the journal to say so (qk_journal_let_go).
+ *         objects wait for the journal to say so (qk_marks_release).
  * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
  *         RHS that use one hold its job (keep.h); it is freed when it is forgotten, nothing of it
  *         runs and nobody holds it.
@@ -26,9 +26,8 @@
 #include "daemon/base/err.h"
 #include "daemon/base/list.h"
 #include "daemon/front/job/digest.h"
+#include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
-#include "daemon/front/state/journal.h"
-#include "daemon/front/state/spill.h"
 #include "daemon/front/storage/shm.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
@@ -52,7 +51,9 @@ typedef struct qk_outcome {
 
 struct qk_mount;
 typedef struct qk_job qk_job_t;
-typedef struct qk_filing qk_filing_t; /* filing.h */
+typedef struct qk_filing qk_filing_t;         /* filing.h */
+typedef struct qk_spill qk_spill_t;           /* spill.h */
+typedef struct qk_spill_task qk_spill_task_t; /* likewise */
 typedef struct qk_rhs qk_rhs_t;
 
 /* What others have tied to jobs and lets go with them. */
@@ -108,6 +109,8 @@ struct qk_job {
   qk_link_t link;         /* among the jobs of its session, or among the orphans */
   void *session;          /* NULL for an orphan */
   struct qk_mount *mount; /* the setup that it is for; held */
+  int64_t setup_id;       /* of that: in the journal */
+  const char *setup_name; /* likewise; NULL without a setup */
   uint32_t dims[4];       /* of what that had loaded when the job was accepted */
   uint64_t config;        /* the digest of that gauge configuration */
   bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
@@ -173,6 +176,8 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dim
 /* What a job is made on. */
 typedef struct qk_terms {
   struct qk_mount *mount; /* held by the job; NULL: none */
+  int64_t setup_id;       /* of that, and its name, which lives as long */
+  const char *setup_name;
   const uint32_t *dims;
   uint64_t config; /* digest of the gauge configuration */
   double kappa;    /* for the normalisation */
@@ -202,7 +207,9 @@ void qk_job_settle(qk_job_t *job);
 /* Whether nothing of it is queued or runs, and its time without a client is over. */
 bool qk_job_detach_over(const qk_job_t *job, double now);
 /* Whether its client sends its sources. */
-bool qk_job_is_upload(const qk_job_t *job);
+static inline bool qk_job_is_upload(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+}
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 

@@ -61,7 +61,7 @@ bool qk_data_send(qk_server_t *server) {
       qk_link_remove(&rhs->send);
       continue;
     }
-    qk_sent_t result = qk_journal_lacks_rhs(rhs) ? QK_SENT_FULL : send_chunk(server, session, rhs);
+    qk_sent_t result = qk_marks_lack_rhs(rhs) ? QK_SENT_FULL : send_chunk(server, session, rhs);
     if (result == QK_SENT_GONE) session->data.ended = true;
     sent += result == QK_SENT;
     qk_list_append(&server->downloads, &rhs->send);

@@ -42,7 +42,7 @@ enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
 
 /* Whether it is to be told later: the journal cannot be written, and lacks something of the job. */
 static bool is_owed(const qk_server_t *server, const qk_job_t *job) {
-  return qk_journal_trouble(server->journal) && qk_journal_lacks_job(job);
+  return qk_journal_trouble(server->journal) && qk_marks_lack_job(job);
 }
 
 static bool owe(qk_server_t *server, qk_job_t *job, uint8_t what) {
@@ -86,7 +86,7 @@ static qk_sent_t send_about(qk_server_t *server, const qk_peer_t *peer, const qk
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
   const bool waits = !qk_journal_clean(server->journal) && !qk_journal_trouble(server->journal);
-  const int64_t job = about && qk_journal_lacks_job(about) ? about->entry.id : 0;
+  const int64_t job = about && qk_marks_lack_job(about) ? about->entry.id : 0;
   qk_sent_t sent;
   if (unread(server, peer, message, bytes))
     sent = QK_SENT_FULL;
@@ -151,7 +151,7 @@ void qk_reply_waiting(qk_server_t *server) {
     if (server->owes) tell_all_owed(server);
     return;
   }
-  for (qk_job_t *job; (job = qk_journal_first_new(server->journal)) != NULL;) {
+  for (qk_job_t *job; (job = qk_marks_first_new(qk_journal_marks(server->journal))) != NULL;) {
     qk_outbox_drop(&server->outbox, job->entry.id);
     qk_admit_take_back(server, job);
   }

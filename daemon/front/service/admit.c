@@ -1,4 +1,5 @@
 #include "daemon/front/service/admit.h"
+#include "daemon/front/state/spill.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,8 @@ static qk_status_t check_room(qk_server_t *server, int64_t cost, qk_err_t *err) 
 
 static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
   return (qk_terms_t){.mount = mount,
+                      .setup_id = mount->id,
+                      .setup_name = mount->name,
                       .dims = mount->dims,
                       .config = mount->digest,
                       .kappa = mount->settings.kappa,
@@ -139,7 +142,7 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
   }
   server->count.accepted++;
   qk_dispatch_open(job);
-  qk_journal_enter(server->journal, job);
+  qk_marks_enter(qk_journal_marks(server->journal), job);
   qk_server_adopt(session, job);
   if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
@@ -161,7 +164,7 @@ void qk_admit_attach(qk_server_t *server, qk_session_t *session, qk_job_t *job) 
 void qk_admit_take_back(qk_server_t *server, qk_job_t *job) {
   qk_err_t err = {0};
   qk_fail(&err, QK_BUSY, "%s", qk_journal_trouble(server->journal));
-  qk_journal_withdraw(job);
+  qk_marks_withdraw(job);
   if (job->session) reject(server, job->session, job->request, 0, &err);
   qk_dispatch_forget(server, job);
 }

@@ -332,7 +332,7 @@ void qk_dispatch_orphan(qk_server_t *server, qk_job_t *job) {
   job->session = NULL;
   job->forgotten = true;
   qk_list_append(&server->orphans, &job->link);
-  qk_journal_mark_job(job);
+  qk_marks_job(job);
 }
 
 void qk_dispatch_forget(qk_server_t *server, qk_job_t *job) {
@@ -376,7 +376,7 @@ static bool vacate(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
                        outcome->seconds);
   mount->slot[k] = (qk_slot_use_t){0};
   qk_rhs_again(rhs);
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
   return true;
 }
 
@@ -566,7 +566,7 @@ static void survive(qk_mount_t *mount, int k, const char *why) {
   mount->slot[k] = (qk_slot_use_t){0};
   mount->server->count.redone++;
   qk_rhs_again(rhs);
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
   put_back(mount->server, rhs);
 }
 

@@ -319,8 +319,7 @@ void qk_filing_destroy(qk_filing_t *f) {
   if (!f) return;
   /* the next front goes on with it, and knows by that name that the output is ours where no row
    * says so */
-  const bool left =
-      f->job->space->leave && (f->state < SINK_SETTLED || qk_journal_lacks_job(f->job));
+  const bool left = f->job->space->leave && (f->state < SINK_SETTLED || qk_marks_lack_job(f->job));
   const bool discard = f->sink && !left && f->state != SINK_OVER;
   if (f->reading) qk_files_abandon(f->reading, false);
   if (f->writing)

@@ -1,4 +1,5 @@
 #include "daemon/front/service/restore.h"
+#include "daemon/front/state/spill.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -384,6 +385,8 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
     mount->digest = config;
   }
   const qk_terms_t terms = {.mount = mount,
+                            .setup_id = mount->id,
+                            .setup_name = mount->name,
                             .dims = dims,
                             .config = config,
                             .kappa = mount->settings.kappa,
@@ -466,7 +469,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   qk_job_t *job = NULL;
   qk_err_t err = {0};
   if (!session && row->forgotten) { /* its client left while it was in a slot */
-    qk_journal_drop_row(server->journal, row->id);
+    qk_marks_drop_row(qk_journal_marks(server->journal), row->id);
     return true;
   }
   if (!session) qk_fail(why, QK_BAD_FORMAT, "there is no session of its client");
@@ -487,9 +490,9 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   }
   if (status != QK_OK) qk_error("journal", "%s", err.text);
   if (qk_job_is_upload(job)) restore_upload(job, row->upload_next);
-  job->entry.journal = server->journal;
+  job->entry.marks = qk_journal_marks(server->journal);
   for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].marked) qk_journal_mark_rhs(&job->rhs[i]);
+    if (job->rhs[i].marked) qk_marks_rhs(&job->rhs[i]);
   job->forgotten = row->forgotten;
   enter(scene, session, job);
   return true;

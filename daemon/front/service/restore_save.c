@@ -4,6 +4,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
 
 static const double AGAIN = 5; /* seconds until the spool is tried again */
@@ -27,8 +28,8 @@ static void on_spooled(void *arg, qk_status_t status, const char *text) {
   rhs->job->entry.spooled++;
   qk_restore_promise(rhs->job);
   qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
-  qk_journal_mark_rhs(rhs);
-  qk_journal_sync(rhs->job->entry.journal);
+  qk_marks_rhs(rhs);
+  qk_marks_sync(rhs->job->entry.marks);
 }
 
 void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs) {

@@ -175,7 +175,7 @@ static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
 static void on_disk(qk_rhs_t *rhs, const qk_spill_task_t *t) {
   rhs->spilled = rhs->digested = true;
   rhs->digest = t->digest;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 static void on_out(qk_spill_task_t *t) {
@@ -232,7 +232,7 @@ static void on_back(qk_spill_task_t *t) {
   if (t->status == QK_OK) {
     rhs->solution = t->field;
     rhs->unread = 0;
-    qk_journal_mark_rhs(rhs);
+    qk_marks_rhs(rhs);
     qk_data_offer(t->spill->server, rhs);
     return;
   }
@@ -512,7 +512,7 @@ void qk_spill_forget(qk_rhs_t *rhs) {
   rhs->spilled = false;
   spill->bytes -= (int64_t)rhs->job->field_bytes;
   if (!rhs->job->space->leave)
-    qk_journal_let_file_go(rhs->job, spill->server->spool, INDEX + rhs->index);
+    qk_marks_release_file(rhs->job, spill->server->spool, INDEX + rhs->index);
 }
 
 int64_t qk_spill_bytes(const qk_spill_t *spill) {

@@ -8,6 +8,7 @@
 
 #include "daemon/base/version.h"
 #include "daemon/front/server.h"
+#include "daemon/front/state/spill.h"
 
 static const double SECONDS[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,  1,
                                  3,     10,    30,   100,  300, 1000, 3000};
