@@ -11,15 +11,16 @@
 #include "daemon/front/host/http.h"
 #include "daemon/front/host/notify.h"
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/job/events.h"
 #include "daemon/front/job/keep.h"
 #include "daemon/front/job/session.h"
+#include "daemon/front/job/stats.h"
 #include "daemon/front/net/backlog.h"
 #include "daemon/front/net/guests.h"
 #include "daemon/front/net/outbox.h"
 #include "daemon/front/net/peers.h"
 #include "daemon/front/net/zap.h"
 #include "daemon/front/storage/files.h"
-#include "daemon/front/view/metrics.h"
 #include "daemon/front/view/report.h"
 
 enum { QK_CHUNKS_A_TURN = 16 };
@@ -64,7 +65,7 @@ typedef struct qk_server {
   qk_room_t room;               /* what there was at room_at, seconds of the loop's clock */
   double room_at;
   qk_counters_t count;
-  qk_metrics_t metrics;
+  qk_stats_t stats;
   qk_http_t *http;        /* NULL: none */
   struct qk_local *local; /* local.h; NULL: none */
   qk_history_t history;   /* where there is HTTP */
@@ -82,6 +83,8 @@ typedef struct qk_server {
   qk_aside_t aside;  /* nothing without --state */
   qk_files_t *files;
   qk_outbox_t outbox;
+  qk_job_events_t events;                  /* net.h */
+  const qk_worker_events_t *engine_events; /* of all setups */
   qk_asker_t asker;
   qk_backlog_t backlog;
   qk_guests_t *guests; /* NULL: connections are not watched */
@@ -114,26 +117,4 @@ void qk_server_drain(qk_server_t *server);
 void qk_server_stop(qk_server_t *server, int exit_code);
 /* Leaves because of an error: clients are told this instead of SHUTTING_DOWN. */
 void qk_server_fail(qk_server_t *server, int exit_code, qk_status_t status, const char *text);
-/* The client has gone: its session ends, but for requests that outlive it. */
-void qk_server_part(qk_server_t *server, qk_session_t *session);
-/* The job belongs to the session now. */
-void qk_server_adopt(qk_session_t *session, qk_job_t *job);
-/* Tells the client why and drops its session at the end of this turn. */
-void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
-                    const char *text);
-
-/* The next message; msg is initialised by the caller and closed by it after true.
- * whole: it had one part behind the routing id. The others are thrown away: where they are
- * thousands the next calls do so, as long as their time lasts, and until then rest[door] is set.
- * False: nothing to read. */
-bool qk_server_receive(qk_server_t *server, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg,
-                       bool *whole);
-/* A message of a socket has been dealt with: whether the rest waits for the next turn. work: it
- * was somebody's. */
-bool qk_server_has_enough(qk_server_t *server, bool work);
-/* Who sent msg: fills in the rest of peer. False: by a key that is not authorised any more. */
-bool qk_server_who(const qk_server_t *server, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who);
-/* Downloads pause for a few milliseconds. */
-void qk_server_retry_downloads(qk_server_t *server);
-
 #endif

@@ -19,8 +19,8 @@
 #include "tests/fuzz/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-void __real_qk_dispatch_open(qk_job_t *job);
-void __wrap_qk_dispatch_open(qk_job_t *job);
+void __real_qk_queue_open(qk_job_t *job);
+void __wrap_qk_queue_open(qk_job_t *job);
 
 enum { ACTIONS = 400, FRONTS = 6, PATIENCE = 4000 };
 
@@ -38,9 +38,9 @@ static bool forgetful; /* solutions that the journal knew of may have gone with 
 
 /* ---- what the world asks --------------------------------------------------------------------- */
 
-void __wrap_qk_dispatch_open(qk_job_t *job) {
+void __wrap_qk_queue_open(qk_job_t *job) {
   check_accepted(job->nrhs - job->ended);
-  __real_qk_dispatch_open(job);
+  __real_qk_queue_open(job);
 }
 
 int takes(world_channel_t channel, int peer) {

@@ -38,7 +38,7 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
 void qk_rhs_drop_solution(qk_rhs_t *rhs) {
   qk_digest_abandon(rhs->digesting);
   rhs->digesting = NULL;
-  if (rhs->job->ties) rhs->job->ties->drop(rhs);
+  if (rhs->job->hooks) rhs->job->hooks->drop_solution(rhs);
   qk_rhs_unload(rhs);
 }
 
@@ -128,8 +128,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
-  job->ties = terms->ties;
-  if (job->ties) job->ties->begin(job);
+  job->hooks = terms->hooks;
+  if (job->hooks) job->hooks->begin(job);
   job->spill = terms->spill;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
@@ -153,7 +153,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
 /* The memory of a job alone: nothing of it is charged. */
 static void release_memory(qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
-  if (job->ties) job->ties->end(job);
+  if (job->hooks) job->hooks->end(job);
   qk_marks_drop_job(job);
   qk_sched_user_release(job->user);
   qk_field_hash_destroy(job->hash);

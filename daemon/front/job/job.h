@@ -56,12 +56,13 @@ typedef struct qk_spill qk_spill_t;           /* spill.h */
 typedef struct qk_spill_task qk_spill_task_t; /* likewise */
 typedef struct qk_rhs qk_rhs_t;
 
-/* What others have tied to jobs and lets go with them. */
-typedef struct qk_ties {
-  void (*begin)(qk_job_t *job); /* it has a mount now */
-  void (*end)(qk_job_t *job);   /* it is about to be destroyed */
-  void (*drop)(qk_rhs_t *rhs);  /* so is its solution */
-} qk_ties_t;
+/* Called where others have something to do with a job. */
+typedef struct qk_job_hooks {
+  void (*begin)(qk_job_t *job);         /* it has a mount now */
+  void (*end)(qk_job_t *job);           /* it is about to be destroyed */
+  void (*drop_solution)(qk_rhs_t *rhs); /* it is about to be freed */
+  void (*ended)(qk_rhs_t *rhs);         /* its end has been counted */
+} qk_job_hooks_t;
 
 struct qk_rhs {
   qk_sched_item_t queue; /* in the scheduler while QUEUED */
@@ -121,13 +122,13 @@ struct qk_job {
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
-  qk_shm_space_t *space; /* of its fields */
-  const qk_ties_t *ties; /* NULL: there are none */
-  qk_spill_t *spill;     /* where its solutions may go; NULL: nowhere */
-  int64_t overhead;      /* bytes charged besides fields */
-  qk_sched_user_t *user; /* whose it is; held */
-  int holds;             /* RHS that use solutions of this job and have not ended */
-  double detach;         /* seconds that it outlives its client, once it has ended; 0: does not */
+  qk_shm_space_t *space;       /* of its fields */
+  const qk_job_hooks_t *hooks; /* NULL: there are none */
+  qk_spill_t *spill;           /* where its solutions may go; NULL: nowhere */
+  int64_t overhead;            /* bytes charged besides fields */
+  qk_sched_user_t *user;       /* whose it is; held */
+  int holds;                   /* RHS that use solutions of this job and have not ended */
+  double detach; /* seconds that it outlives its client, once it has ended; 0: does not */
   double keep,
       used_at;   /* SINK_KEEP: seconds after the last use; the time of that, or of an upload */
   char name[40]; /* for the log: client id and request number */
@@ -184,10 +185,10 @@ typedef struct qk_terms {
   double now;      /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
-  const qk_ties_t *ties;    /* NULL: none */
-  qk_spill_t *spill;        /* likewise */
-  const uint8_t *client_id; /* NULL: zeros */
-  bool again;               /* it was accepted before: there may be less room than it takes */
+  const qk_job_hooks_t *hooks; /* NULL: none */
+  qk_spill_t *spill;           /* likewise */
+  const uint8_t *client_id;    /* NULL: zeros */
+  bool again;                  /* it was accepted before: there may be less room than it takes */
   qk_sched_user_t
       *user;   /* held by the job; SINK_KEEP: its quota is charged. NULL: nobody's, keeps nothing */
   double keep; /* SINK_KEEP: seconds, where keep_ms is 0 */

@@ -12,7 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/net/data.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/storage/copy.h"
 #include "proto/control.h"
 
@@ -220,7 +220,7 @@ static void deliver(put_t *put) {
     qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
     put->copy.field = NULL;
   }
-  qk_data_arrived(server, session, job, ready, failed, true);
+  qk_upload_arrived(server, session, job, ready, failed, true);
 }
 
 static void go_on(peer_t *peer);

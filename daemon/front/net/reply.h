@@ -16,8 +16,8 @@ void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t stat
 void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed);
 /* What is said of a request waits until the journal holds it. */
 void qk_reply_accepted(qk_server_t *server, qk_session_t *session, qk_job_t *job, bool repeated);
-/* False: it could not be said. */
-bool qk_reply_attached(qk_server_t *server, qk_session_t *session, qk_job_t *job);
+/* ATTACHED, and the results of the job once more. */
+void qk_reply_attach(qk_server_t *server, qk_session_t *session, qk_job_t *job);
 void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t request,
                        const qk_err_t *err);
 void qk_reply_credit(qk_server_t *server, qk_session_t *session, qk_job_t *job);
@@ -26,5 +26,10 @@ void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_
 void qk_reply_result(qk_server_t *server, qk_session_t *session, qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer);
+/* STATUS: users, and then setups, for whom a message has no room are left out, and counted. */
+void qk_reply_status(qk_server_t *server, const qk_peer_t *peer,
+                     const Quark__StatusRequest *request);
+/* The answer to what changes a setup. */
+void qk_reply_setup(qk_server_t *server, const qk_peer_t *peer, const qk_mount_t *mount);
 
 #endif

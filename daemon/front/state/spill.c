@@ -12,8 +12,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
-#include "daemon/front/net/data.h"
-#include "daemon/front/net/reply.h"
 #include "daemon/front/service/restore.h"
 
 enum {
@@ -233,7 +231,7 @@ static void on_back(qk_spill_task_t *t) {
     rhs->solution = t->field;
     rhs->unread = 0;
     qk_marks_rhs(rhs);
-    qk_data_offer(t->spill->server, rhs);
+    t->spill->server->events.sendable(t->spill->server->events.arg, rhs);
     return;
   }
   if (t->status == QK_NO_MEMORY) {
@@ -248,8 +246,8 @@ static void on_back(qk_spill_task_t *t) {
   qk_rhs_drop_solution(rhs);
   const qk_session_t *session = session_of(rhs);
   if (session) /* its client may have gone meanwhile */
-    qk_reply_error(t->spill->server, &session->control, QK_EXPIRED, t->err.text, false,
-                   rhs->job->request);
+    t->spill->server->events.error(t->spill->server->events.arg, session, QK_EXPIRED, t->err.text,
+                                   false, rhs->job->request);
 }
 
 static void after(uv_work_t *work, int cancelled) {
@@ -496,9 +494,9 @@ int qk_spill_leave(qk_spill_t *spill) {
   if (!spill) return 0;
   leaving_t leaving = {
       .spill = spill, .only = true, .until = uv_hrtime() + QK_SPILL_LEAVE_SECONDS * 1000000000ull};
-  qk_restore_each_job(spill->server, leave_job, &leaving);
+  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
   leaving.only = false;
-  qk_restore_each_job(spill->server, leave_job, &leaving);
+  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
   return leaving.n;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/front/server.h"
+#include "daemon/front/view/metrics.h"
 #include "daemon/front/view/page.h"
 #include "daemon/front/view/watch.h"
 
