@@ -1,4 +1,5 @@
 #include "daemon/front/server.h"
+#include "daemon/front/state/spill.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,17 +12,27 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/net/control.h"
+#include "daemon/front/net/data.h"
 #include "daemon/front/net/local.h"
-#include "daemon/front/service/filing.h"
+#include "daemon/front/net/net.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/net/router.h"
+#include "daemon/front/service/dispatch.h"
+#include "daemon/front/service/engine_events.h"
+#include "daemon/front/service/leave.h"
+#include "daemon/front/service/limits.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/service/sessions.h"
 #include "daemon/front/service/setups.h"
+#include "daemon/front/service/upload.h"
+#include "daemon/front/view/pages.h"
 #include "daemon/front/view/watch.h"
 
-enum { TICK_MS = 100, RETRY_MS = 5, LINGER_MS = 500 };
+enum { TICK_MS = 100 };
 static const double TOGETHER = 2;  /* seconds in which SIGTERMs are one */
 static const double PATIENCE = 10; /* seconds */
 enum { CONTROL_SNDHWM = 16384 };   /* messages of one peer */
-enum { PARTS_AT_A_TIME = 4096 };
 enum { EXIT_UNAVAILABLE = 69, EXIT_TRY_AGAIN = 75, EXIT_CONFIG = 78 };
 
 double qk_server_now(const qk_server_t *server) {
@@ -36,183 +47,7 @@ double qk_server_left(const qk_server_t *server) {
   return server->ends - qk_server_now(server);
 }
 
-static void skip_some(void *socket, bool *rest) {
-  for (int i = 0; i < PARTS_AT_A_TIME && *rest; i++) {
-    zmq_msg_t part;
-    zmq_msg_init(&part);
-    *rest = zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&part);
-    zmq_msg_close(&part);
-  }
-}
-
-bool qk_server_receive(qk_server_t *server, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg,
-                       bool *whole) {
-  void *socket = door == QK_DOOR_CONTROL ? server->control : server->data;
-  bool *rest = &server->rest[door];
-  while (*rest && !qk_loop_time_is_up(&server->loop)) skip_some(socket, rest);
-  if (*rest || zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) return false;
-  /* ZMTP allows 255 bytes, libzmq any number: such a peer has no id here, and what it says is
-   * junk. */
-  const size_t id_bytes = zmq_msg_size(msg);
-  peer->bytes = id_bytes <= sizeof peer->id ? (uint8_t)id_bytes : 0;
-  peer->ended = false;
-  memcpy(peer->id, zmq_msg_data(msg), peer->bytes);
-  if (!zmq_msg_more(msg) || zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) {
-    zmq_msg_close(msg);
-    return false;
-  }
-  *rest = zmq_msg_more(msg);
-  *whole = !*rest && peer->bytes > 0;
-  skip_some(socket, rest);
-  return true;
-}
-
-/* What serves nobody's work takes no more than this from engines, which may compute on the same
- * processor, and leaves some of it where none does: clients may share it, too. */
-static const double BESIDE_WORK = 0.0625, BESIDE_NONE = 0.5;
-
-bool qk_server_has_enough(qk_server_t *server, bool work) {
-  const bool send = !qk_link_alone(&server->downloads) && !server->send_blocked;
-  const double share = work ? 1 : qk_dispatch_running(server) > 0 ? BESIDE_WORK : BESIDE_NONE;
-  return qk_loop_is_enough(&server->loop, share, send);
-}
-
-bool qk_server_who(const qk_server_t *server, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who) {
-  const bool known = qk_zap_who(server->zap, msg, who);
-  peer->connection = who->connection;
-  snprintf(peer->key, sizeof peer->key, "%s", who->key ? who->key : "");
-  return known;
-}
-
-/* ---- sessions ------------------------------------------------------------------------------ */
-
-void qk_server_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
-                    const char *text) {
-  if (session->doomed) return;
-  qk_log(QK_LOG_WARN, "session", session->name, "dropped: %s", text);
-  server->count.dropped++;
-  qk_reply_error(server, &session->control, status, text, true, 0);
-  session->control.bytes = 0; /* which another session may use before this one is gone */
-  session->doomed = true;
-}
-
-void qk_server_adopt(qk_session_t *session, qk_job_t *job) {
-  if (job->request > session->newest) session->newest = job->request;
-  session->njobs++;
-  job->session = session;
-  qk_list_append(&session->jobs, &job->link);
-  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
-}
-
-void qk_server_part(qk_server_t *server, qk_session_t *session) {
-  for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
-    next = l->next;
-    qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-    if (job->detach == 0) qk_leave_behind(server, job);
-  }
-  qk_leave_some(server);
-  session->away = true;
-  session->control.bytes = session->data.bytes = 0;
-  qk_local_drop(server->local, session->client_id);
-  if (qk_link_alone(&session->jobs)) session->doomed = true;
-}
-
-static void drop(qk_server_t *server, qk_session_t *session) {
-  qk_journal_drop_session(server->journal, session->client_id);
-  qk_local_drop(server->local, session->client_id);
-  while (!qk_link_alone(&session->jobs))
-    qk_leave_behind(server, QK_HOLDER(session->jobs.next, qk_job_t, link));
-  qk_session_destroy(&server->sessions, session);
-}
-
-static void reap(qk_server_t *server) {
-  for (int i = server->sessions.count - 1; i >= 0; i--)
-    if (server->sessions.at[i]->doomed) drop(server, server->sessions.at[i]);
-}
-
 /* ---- ticks --------------------------------------------------------------------------------- */
-
-/* Nothing that clients could not come for while the front stood still is over the sooner. */
-static void be_lenient(qk_server_t *server, double now) {
-  const double stood = now - qk_server_awake(server);
-  if (stood > server->stood + 1) server->resumed = now;
-  if (stood > server->stood)
-    server->lenient_until = fmax(now, server->lenient_until) + stood - server->stood;
-  server->stood = stood;
-}
-
-static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, double now) {
-  if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
-    qk_leave_job(server, job, QK_DEADLINE, "");
-  const bool lenient = now < server->lenient_until,
-             told = job->sink == QUARK__SINK__SINK_DOWNLOAD && job->acked < job->ended && !lenient;
-  for (uint32_t i = 0; i < job->nrhs && told; i++) {
-    qk_rhs_t *rhs = &job->rhs[i];
-    if ((rhs->solution || rhs->spilled) && rhs->state == QK_RHS_ENDED &&
-        now - rhs->ended_at > fmax(job->detach, server->settings->keep))
-      qk_rhs_drop_solution(rhs);
-  }
-  qk_filing_tick(job);
-  if (job->progress_due && job->running > 0 && now >= job->progress_at) {
-    qk_reply_progress(server, session, job);
-    job->progress_due = false;
-    job->progress_at = now + QK_PROGRESS_MS * 1e-3;
-  }
-  if (lenient) return;
-  if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
-    qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
-    qk_dispatch_forget(server, job);
-  } else if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) {
-    qk_dispatch_expire(server, job);
-  }
-}
-
-/* The client may only have been slow, or its messages: it is told what is left, and how to go
- * on. */
-static void end_lease(qk_server_t *server, qk_session_t *session, double silent) {
-  char text[QK_TEXT_MAX];
-  int stay = 0;
-  for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
-    stay += QK_HOLDER(l, const qk_job_t, link)->detach > 0;
-  snprintf(
-      text, sizeof text,
-      "lease expired: nothing came from this client for %.3g s, and its lease is %.3g s: its "
-      "session has ended, %d of its requests with it, and %d go on detached; say HELLO to open "
-      "a session again, submit again what has ended, and send a PING every %.3g s",
-      silent, session->lease, session->njobs - stay, stay, session->lease / 3);
-  qk_log(QK_LOG_INFO, "session", session->name, "%s", text);
-  qk_reply_error(server, &session->control, QK_EXPIRED, text, true, 0);
-  qk_server_part(server, session);
-}
-
-/* After the sockets have been served: who has said something is not silent. */
-static void tick_sessions(qk_server_t *server) {
-  const double now = qk_server_now(server), awake = qk_server_awake(server);
-  be_lenient(server, now);
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
-    if (!session->doomed && !session->away && awake - session->seen > session->lease)
-      end_lease(server, session, awake - session->seen);
-    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
-      next = l->next;
-      tick_job(server, session, QK_HOLDER(l, qk_job_t, link), now);
-    }
-    if (session->away && qk_link_alone(&session->jobs)) session->doomed = true;
-  }
-}
-
-static bool idle(const qk_server_t *server) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
-    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
-      const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      if (session->away && server->journal && job->ended == job->nrhs && !qk_filing_busy(job))
-        continue;                               /* it stays */
-      if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
-    }
-  }
-  return qk_link_alone(&server->orphans);
-}
 
 static void tell_systemd(qk_server_t *server, double now) {
   const qk_engine_info_t *e = qk_worker_info(server->primary->worker);
@@ -266,13 +101,13 @@ static void on_tick(uv_timer_t *timer) {
   if (server->stopping) return;
   server->ticked = true;
   qk_journal_watch(server->journal, now);
-  qk_restore_tick(server, now);
+  qk_upload_tick(server, now);
   qk_spill_tick(server->spill);
   qk_journal_tick(server->journal, now);
   qk_shm_tick(&server->space);
   if (!server->draining) drain_in_time(server, now);
   if (!server->draining) return;
-  const bool finished = idle(server);
+  const bool finished = qk_sessions_idle(server);
   if (finished && !qk_setups_saving(server)) {
     qk_info("server", "all work is finished");
     qk_server_stop(server, 0);
@@ -285,9 +120,9 @@ static void on_tick(uv_timer_t *timer) {
 
 static bool on_turn(void *arg) {
   qk_server_t *server = arg;
-  if (server->ticked && !server->stopping) tick_sessions(server);
+  if (server->ticked && !server->stopping) qk_sessions_tick(server);
   server->ticked = false;
-  reap(server);
+  qk_sessions_reap(server);
   const bool leaving = qk_leave_some(server);
   qk_setups_reap(server);
   for (int m = 0; m < QK_SETUPS_MAX && !server->stopping; m++)
@@ -296,21 +131,11 @@ static bool on_turn(void *arg) {
   return (!server->stopping && qk_data_send(server)) || leaving;
 }
 
-static void on_retry(uv_timer_t *timer) {
-  qk_server_t *server = timer->data;
-  server->send_blocked = false;
-}
-
-void qk_server_retry_downloads(qk_server_t *server) {
-  server->send_blocked = true;
-  uv_timer_start(&server->retry, on_retry, RETRY_MS, 0);
-}
-
 /* ---- the end ------------------------------------------------------------------------------- */
 
 void qk_server_drain(qk_server_t *server) {
   if (server->draining) {
-    qk_server_stop(server, idle(server) ? 0 : EXIT_TRY_AGAIN);
+    qk_server_stop(server, qk_sessions_idle(server) ? 0 : EXIT_TRY_AGAIN);
     return;
   }
   qk_info("server", "draining: no new work is taken");
@@ -361,61 +186,6 @@ static void on_signal(void *arg, int sig) {
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-/* Peers on ipc are this user and root: by the mode of the file, and by who they are, which abstract names rely on. */
-static qk_status_t bind_ipc(void *socket, const char *endpoint, int *failed, qk_err_t *err) {
-  const uid_t root = 0, self = geteuid();
-  const bool filtered = zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &root, sizeof root) == 0 &&
-                        zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &self, sizeof self) == 0;
-  if (!filtered && endpoint[6] == '@')
-    return qk_fail(err, QK_UNSUPPORTED,
-                   "listening on %s: this libzmq cannot tell peers apart: use a path", endpoint);
-  const mode_t mask = umask(0177);
-  *failed = zmq_bind(socket, endpoint);
-  umask(mask);
-  return QK_OK;
-}
-
-static qk_status_t bind_socket(void *socket, const char *endpoint, char *real, size_t size,
-                               qk_err_t *err) {
-  int v6 = strchr(endpoint, '[') != NULL, failed = 0;
-  zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof v6);
-  if (strncmp(endpoint, "ipc://", 6) != 0)
-    failed = zmq_bind(socket, endpoint);
-  else if (bind_ipc(socket, endpoint, &failed, err) != QK_OK)
-    return err->code;
-  if (failed) {
-    int e = zmq_errno();
-    qk_status_t s =
-        e == EADDRINUSE || e == EADDRNOTAVAIL || e == ENODEV ? QK_BUSY : QK_BAD_ARGUMENT;
-    return qk_fail(err, s, "listening on %s: %s", endpoint, zmq_strerror(e));
-  }
-  if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, real, &size) != 0)
-    return qk_fail(err, QK_INTERNAL, "ZMQ_LAST_ENDPOINT: %s", zmq_strerror(zmq_errno()));
-  return QK_OK;
-}
-
-static qk_status_t open_router(qk_server_t *server, int64_t max_bytes, int rcvhwm, int sndhwm,
-                               void **out, qk_err_t *err) {
-  /* No heartbeats of ZMTP (host/zmq_guard.h): TCP looks for peers that have gone. */
-  int one = 1, linger = LINGER_MS, greeting = 10000, idle = 10, every = 5, times = 4;
-  int unanswered = 30000;
-  void *s = *out = zmq_socket(server->zmq, ZMQ_ROUTER);
-  if (!s) return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
-  if (qk_zap_curve(server->zap)) max_bytes += QK_CURVE_EXTRA;
-  zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
-  zmq_setsockopt(s, ZMQ_RCVHWM, &rcvhwm, sizeof rcvhwm);
-  zmq_setsockopt(s, ZMQ_SNDHWM, &sndhwm, sizeof sndhwm);
-  zmq_setsockopt(s, ZMQ_ROUTER_MANDATORY, &one, sizeof one);
-  zmq_setsockopt(s, ZMQ_LINGER, &linger, sizeof linger);
-  zmq_setsockopt(s, ZMQ_HANDSHAKE_IVL, &greeting, sizeof greeting);
-  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE, &one, sizeof one);
-  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_IDLE, &idle, sizeof idle);
-  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_INTVL, &every, sizeof every);
-  zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_CNT, &times, sizeof times);
-  zmq_setsockopt(s, ZMQ_TCP_MAXRT, &unanswered, sizeof unanswered);
-  return qk_zap_guard(server->zap, s, err);
-}
-
 static void warn_of_strangers(const qk_server_t *server, const char *endpoint) {
   if (qk_zap_curve(server->zap) || qk_runtime_local(endpoint)) return;
   qk_warn(
@@ -438,18 +208,18 @@ static qk_status_t open_endpoints(qk_server_t *server, qk_err_t *err) {
     status =
         qk_zap_open(&server->loop, server->zmq, s->curve_key, s->curve_clients, &server->zap, err);
   if (status == QK_OK)
-    status = open_router(server, QK_CONTROL_MAX, QK_CONTROL_RCVHWM, CONTROL_SNDHWM,
-                         &server->control, err);
+    status = qk_router_open(server, QK_CONTROL_MAX, QK_CONTROL_RCVHWM, CONTROL_SNDHWM,
+                            &server->control, err);
   if (status == QK_OK)
-    status = open_router(server, QK_FRAME_MAX, QK_DATA_HWM, QK_DATA_HWM, &server->data, err);
+    status = qk_router_open(server, QK_FRAME_MAX, QK_DATA_HWM, QK_DATA_HWM, &server->data, err);
   if (status == QK_OK) {
     qk_guests_open(server, &server->guests);
     qk_zap_wait_for(server->zap, caught_up, server);
   }
-  if (status == QK_OK) status = bind_socket(server->control, control, real, sizeof real, err);
+  if (status == QK_OK) status = qk_router_bind(server->control, control, real, sizeof real, err);
   if (status == QK_OK)
-    status =
-        bind_socket(server->data, data, server->data_endpoint, sizeof server->data_endpoint, err);
+    status = qk_router_bind(server->data, data, server->data_endpoint, sizeof server->data_endpoint,
+                            err);
   if (status == QK_OK)
     status = qk_loop_attach(&server->loop, &server->control_sock, server->control,
                             qk_control_readable, server, err);
@@ -527,10 +297,11 @@ static void close_all(qk_server_t *server) {
   const bool in_order =
       server->stopping && (server->exit_code == 0 || server->exit_code == EXIT_TRY_AGAIN);
   if (server->journal) qk_restore_seal(server, leave, in_order);
-  for (int i = server->sessions.count - 1; i >= 0; i--) drop(server, server->sessions.at[i]);
+  for (int i = server->sessions.count - 1; i >= 0; i--)
+    qk_sessions_drop(server, server->sessions.at[i]);
   while (qk_leave_some(server)) continue;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m]) qk_dispatch_abandon(server->mount[m]);
+    if (server->mount[m]) qk_engine_events_abandon(server->mount[m]);
   if (server->journal) qk_restore_seal(server, false, true);
   qk_outbox_flush(&server->outbox, QK_LETTERS_ALL, NULL, NULL);
   qk_backlog_fini(&server->backlog);
@@ -564,6 +335,8 @@ int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_err_t err = {0};
   *server = (qk_server_t){.settings = settings, .lock = -1, .endpoint_fd = -1};
   qk_outbox_init(&server->outbox);
+  server->events = qk_net_events(server);
+  server->engine_events = &QK_ENGINE_EVENTS;
   qk_link_init(&server->orphans);
   qk_link_init(&server->leaving);
   qk_link_init(&server->downloads);

@@ -73,14 +73,14 @@ rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
 })
 ALLOWED['client'] = {'daemon/base', 'proto'}
 EXCEPTIONS = {
-    'daemon/front/job/job.h': ['daemon/front/state/journal.h', 'daemon/front/state/spill.h'],
-    'daemon/front/job/keep.c': ['daemon/front/engines/mount.h'],
-    'daemon/front/state/journal.c': ['daemon/front/engines/mount.h'],
     'daemon/front/state/spill.c': ['daemon/front/service/restore.h'],
     **{f'daemon/front/{name}': ['daemon/front/server.h'] for name in (
-        'engines/mount.c', 'service/cost.c', 'service/filing.h', 'service/leave.c', 'service/limits.c', 'service/restore.h',
-        'service/setups.h', 'view/metrics.c', 'view/pages.c', 'view/watch.c', 'net/guests.c', 'net/local.h', 'net/peers.c',
-        'net/reply.c')},
+        'engines/mount.c', 'service/admit.h', 'service/cost.c', 'service/dispatch.h', 'service/engine_events.h',
+        'service/filing.h', 'service/job_hooks.c', 'service/leave.c',
+        'service/leave.h', 'service/limits.h', 'service/queue.h', 'service/restore.h',
+        'service/sessions.h', 'service/setups.h', 'service/upload.h', 'view/metrics.c', 'view/pages.c', 'view/pages.h',
+        'view/watch.c', 'net/control.h', 'net/data.h', 'net/guests.c', 'net/local.h', 'net/net.h', 'net/peers.c', 'net/reply.c',
+        'net/reply.h', 'net/router.h')},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = ('.c', '.h', '.cc', '.cu', '.cuh')

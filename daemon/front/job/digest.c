@@ -20,7 +20,7 @@ struct qk_digest_task {
 static void finish(qk_rhs_t *rhs, uint64_t digest) {
   rhs->digest = digest;
   rhs->digested = true;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 static void run(uv_work_t *work) {
@@ -57,7 +57,7 @@ static void start(uv_loop_t *loop, qk_rhs_t *rhs) {
 }
 
 void qk_digest_begin(uv_loop_t *loop, qk_rhs_t *rhs) {
-  if (!rhs->job->entry.journal || !rhs->solution || !rhs->outcome.written) return;
+  if (!rhs->job->entry.marks || !rhs->solution || !rhs->outcome.written) return;
   if (rhs->solution->bytes > SMALL) {
     start(loop, rhs);
     return;

@@ -12,7 +12,7 @@
 
 /* Objects go once the journal says that they are not needed any more. */
 static void free_source(qk_rhs_t *rhs) {
-  qk_journal_let_go(rhs->job, rhs->source);
+  qk_marks_release(rhs->job, rhs->source);
   rhs->source = NULL;
   if (rhs->charged_source) qk_budget_refund(rhs->job->budget, (int64_t)rhs->job->field_bytes);
   rhs->charged_source = false;
@@ -20,7 +20,7 @@ static void free_source(qk_rhs_t *rhs) {
 
 void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
-  qk_journal_let_go(rhs->job, rhs->solution);
+  qk_marks_release(rhs->job, rhs->solution);
   rhs->solution = NULL;
   qk_field_hash_destroy(rhs->hash);
   rhs->hash = NULL;
@@ -32,13 +32,13 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
   }
   rhs->charged_solution = false;
   rhs->hashed = 0;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 void qk_rhs_drop_solution(qk_rhs_t *rhs) {
   qk_digest_abandon(rhs->digesting);
   rhs->digesting = NULL;
-  if (rhs->job->ties) rhs->job->ties->drop(rhs);
+  if (rhs->job->hooks) rhs->job->hooks->drop_solution(rhs);
   qk_rhs_unload(rhs);
 }
 
@@ -122,12 +122,14 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
   job->mount = terms->mount;
+  job->setup_id = terms->setup_id;
+  job->setup_name = terms->setup_name;
   memcpy(job->dims, terms->dims, sizeof job->dims);
   job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
-  job->ties = terms->ties;
-  if (job->ties) job->ties->begin(job);
+  job->hooks = terms->hooks;
+  if (job->hooks) job->hooks->begin(job);
   job->spill = terms->spill;
   job->user = terms->user;
   if (job->user) qk_sched_user_share(job->user);
@@ -151,8 +153,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
 /* The memory of a job alone: nothing of it is charged. */
 static void release_memory(qk_job_t *job) {
   for (uint32_t i = 0; i < job->nrhs; i++) qk_spool_abandon(job->rhs[i].spooling);
-  if (job->ties) job->ties->end(job);
-  qk_journal_drop_job(job);
+  if (job->hooks) job->hooks->end(job);
+  qk_marks_drop_job(job);
   qk_sched_user_release(job->user);
   qk_field_hash_destroy(job->hash);
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
@@ -295,10 +297,6 @@ void qk_job_destroy(qk_job_t *job) {
 
 /* ---- upload -------------------------------------------------------------------------------- */
 
-bool qk_job_is_upload(const qk_job_t *job) {
-  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
-}
-
 bool qk_job_raise_credit(qk_job_t *job) {
   if (!qk_job_is_upload(job)) return false;
   uint64_t total = job->nrhs * job->field_bytes;
@@ -348,7 +346,7 @@ static void complete(qk_rhs_t *rhs, uint64_t checksum) {
   rhs->state = QK_RHS_QUEUED;
   qk_shm_unmap(rhs->source);
   rhs->checksum = checksum;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload, double now,
@@ -367,14 +365,14 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *pay
                    (unsigned long long)f->field_checksum);
   job->upload_next = end;
   job->used_at = now;
-  qk_journal_mark_job(job);
+  qk_marks_job(job);
 
   qk_rhs_t *rhs = &job->rhs[f->rhs];
   if (rhs->state != QK_RHS_UPLOADING) return QK_OK;
   qk_err_t why = {0};
   if (!rhs->source) {
     s = qk_shm_create(job->space, job->field_bytes, &rhs->source, &why);
-    qk_journal_mark_rhs(rhs);
+    qk_marks_rhs(rhs);
   }
   uint8_t *data = s == QK_OK ? qk_shm_data(rhs->source, &why) : NULL;
   if (!data) {
@@ -399,7 +397,7 @@ static bool pass_field(qk_job_t *job, uint32_t rhs) {
   const uint64_t end = (rhs + 1) * job->field_bytes;
   if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;
   job->upload_next = end;
-  qk_journal_mark_job(job);
+  qk_marks_job(job);
   return job->rhs[rhs].state == QK_RHS_UPLOADING;
 }
 
@@ -428,7 +426,7 @@ void qk_job_put(qk_job_t *job, uint32_t index, qk_shm_t *field, uint64_t checksu
     qk_shm_destroy(field);
     return;
   }
-  qk_journal_let_go(job, rhs->source); /* what had come of it in chunks */
+  qk_marks_release(job, rhs->source); /* what had come of it in chunks */
   rhs->source = field;
   complete(rhs, checksum);
   *ready = rhs;
@@ -455,7 +453,7 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   free_source(rhs);
   let_go(rhs, now);
   if (!outcome->written) qk_rhs_drop_solution(rhs);
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 void qk_rhs_again(qk_rhs_t *rhs) {
@@ -471,7 +469,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
   if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
 }
 

@@ -6,12 +6,12 @@
  *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
  *        \______________________\___cancel, deadline, failure________/
  *
- * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked for the journal (journal.h).
+ * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked (marks.h).
  *
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
  *         needed: a source when its RHS has ended, a solution at ACK or when there is none. The
- *         objects wait for the journal to say so (qk_journal_let_go).
+ *         objects wait for the journal to say so (qk_marks_release).
  * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
  *         RHS that use one hold its job (keep.h); it is freed when it is forgotten, nothing of it
  *         runs and nobody holds it.
@@ -26,9 +26,8 @@
 #include "daemon/base/err.h"
 #include "daemon/base/list.h"
 #include "daemon/front/job/digest.h"
+#include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
-#include "daemon/front/state/journal.h"
-#include "daemon/front/state/spill.h"
 #include "daemon/front/storage/shm.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
@@ -52,15 +51,18 @@ typedef struct qk_outcome {
 
 struct qk_mount;
 typedef struct qk_job qk_job_t;
-typedef struct qk_filing qk_filing_t; /* filing.h */
+typedef struct qk_filing qk_filing_t;         /* filing.h */
+typedef struct qk_spill qk_spill_t;           /* spill.h */
+typedef struct qk_spill_task qk_spill_task_t; /* likewise */
 typedef struct qk_rhs qk_rhs_t;
 
-/* What others have tied to jobs and lets go with them. */
-typedef struct qk_ties {
-  void (*begin)(qk_job_t *job); /* it has a mount now */
-  void (*end)(qk_job_t *job);   /* it is about to be destroyed */
-  void (*drop)(qk_rhs_t *rhs);  /* so is its solution */
-} qk_ties_t;
+/* Called where others have something to do with a job. */
+typedef struct qk_job_hooks {
+  void (*begin)(qk_job_t *job);         /* it has a mount now */
+  void (*end)(qk_job_t *job);           /* it is about to be destroyed */
+  void (*drop_solution)(qk_rhs_t *rhs); /* it is about to be freed */
+  void (*ended)(qk_rhs_t *rhs);         /* its end has been counted */
+} qk_job_hooks_t;
 
 struct qk_rhs {
   qk_sched_item_t queue; /* in the scheduler while QUEUED */
@@ -108,6 +110,8 @@ struct qk_job {
   qk_link_t link;         /* among the jobs of its session, or among the orphans */
   void *session;          /* NULL for an orphan */
   struct qk_mount *mount; /* the setup that it is for; held */
+  int64_t setup_id;       /* of that: in the journal */
+  const char *setup_name; /* likewise; NULL without a setup */
   uint32_t dims[4];       /* of what that had loaded when the job was accepted */
   uint64_t config;        /* the digest of that gauge configuration */
   bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
@@ -118,13 +122,13 @@ struct qk_job {
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
-  qk_shm_space_t *space; /* of its fields */
-  const qk_ties_t *ties; /* NULL: there are none */
-  qk_spill_t *spill;     /* where its solutions may go; NULL: nowhere */
-  int64_t overhead;      /* bytes charged besides fields */
-  qk_sched_user_t *user; /* whose it is; held */
-  int holds;             /* RHS that use solutions of this job and have not ended */
-  double detach;         /* seconds that it outlives its client, once it has ended; 0: does not */
+  qk_shm_space_t *space;       /* of its fields */
+  const qk_job_hooks_t *hooks; /* NULL: there are none */
+  qk_spill_t *spill;           /* where its solutions may go; NULL: nowhere */
+  int64_t overhead;            /* bytes charged besides fields */
+  qk_sched_user_t *user;       /* whose it is; held */
+  int holds;                   /* RHS that use solutions of this job and have not ended */
+  double detach; /* seconds that it outlives its client, once it has ended; 0: does not */
   double keep,
       used_at;   /* SINK_KEEP: seconds after the last use; the time of that, or of an upload */
   char name[40]; /* for the log: client id and request number */
@@ -173,16 +177,18 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dim
 /* What a job is made on. */
 typedef struct qk_terms {
   struct qk_mount *mount; /* held by the job; NULL: none */
+  int64_t setup_id;       /* of that, and its name, which lives as long */
+  const char *setup_name;
   const uint32_t *dims;
   uint64_t config; /* digest of the gauge configuration */
   double kappa;    /* for the normalisation */
   double now;      /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
-  const qk_ties_t *ties;    /* NULL: none */
-  qk_spill_t *spill;        /* likewise */
-  const uint8_t *client_id; /* NULL: zeros */
-  bool again;               /* it was accepted before: there may be less room than it takes */
+  const qk_job_hooks_t *hooks; /* NULL: none */
+  qk_spill_t *spill;           /* likewise */
+  const uint8_t *client_id;    /* NULL: zeros */
+  bool again;                  /* it was accepted before: there may be less room than it takes */
   qk_sched_user_t
       *user;   /* held by the job; SINK_KEEP: its quota is charged. NULL: nobody's, keeps nothing */
   double keep; /* SINK_KEEP: seconds, where keep_ms is 0 */
@@ -202,7 +208,9 @@ void qk_job_settle(qk_job_t *job);
 /* Whether nothing of it is queued or runs, and its time without a client is over. */
 bool qk_job_detach_over(const qk_job_t *job, double now);
 /* Whether its client sends its sources. */
-bool qk_job_is_upload(const qk_job_t *job);
+static inline bool qk_job_is_upload(const qk_job_t *job) {
+  return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;
+}
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/front/engines/mount.h"
-
 /* Solution rhs of a kept request, for the job `user`; what names the reference in errors. */
 static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint64_t request,
                         uint32_t rhs, Quark__Basis basis, const char *what, qk_rhs_t **kept,
@@ -21,7 +19,7 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
   if (job->config != user->config || memcmp(job->dims, user->dims, sizeof job->dims) != 0)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "%s: request %llu is of another gauge configuration (setup %s) than setup %s",
-                   what, number, job->mount->name, user->mount->name);
+                   what, number, job->setup_name, user->setup_name);
   if (rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: rhs = %u of request %llu, which has 0 .. %u", what,
                    rhs, number, job->nrhs - 1);

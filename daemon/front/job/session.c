@@ -220,3 +220,22 @@ qk_job_t *qk_session_job(const qk_session_t *session, uint64_t request) {
   }
   return NULL;
 }
+
+void qk_session_adopt(qk_session_t *session, qk_job_t *job) {
+  if (job->request > session->newest) session->newest = job->request;
+  session->njobs++;
+  job->session = session;
+  qk_list_append(&session->jobs, &job->link);
+  snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
+}
+
+static void each_of(const qk_link_t *jobs, qk_session_job_fn *each, void *arg) {
+  for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
+    each(QK_HOLDER(l, qk_job_t, link), arg);
+}
+
+void qk_session_each_job(const qk_sessions_t *sessions, const qk_link_t *orphans,
+                         qk_session_job_fn *each, void *arg) {
+  for (int i = 0; i < sessions->count; i++) each_of(&sessions->at[i]->jobs, each, arg);
+  each_of(orphans, each, arg);
+}

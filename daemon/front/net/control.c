@@ -1,11 +1,31 @@
+#include "daemon/front/net/control.h"
+
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <zmq.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/net/data.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/net/router.h"
+#include "daemon/front/service/admit.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/leave.h"
+#include "daemon/front/service/limits.h"
+#include "daemon/front/service/queue.h"
+#include "daemon/front/service/sessions.h"
 #include "daemon/front/service/setups.h"
 #include "proto/control.h"
+
+/* A message, and who sent it. */
+typedef struct ask {
+  qk_server_t *server;
+  const qk_peer_t *peer;
+  const qk_who_t *who;
+  qk_session_t *session; /* NULL: it has none */
+  const Quark__ClientMessage *message;
+} ask_t;
 
 /* ---- session ------------------------------------------------------------------------------- */
 
@@ -44,8 +64,11 @@ static qk_session_t *open_session(qk_server_t *server, const uint8_t *client_id,
   return session;
 }
 
-static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
-                     qk_session_t *mine, const Quark__Hello *hello) {
+static void on_hello(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  const qk_session_t *mine = ask->session;
+  const qk_who_t *who = ask->who;
+  const Quark__Hello *hello = ask->message->hello;
   qk_err_t err = {0};
   char user[QK_USER_MAX + 1], program[QK_PROGRAM_MAX + 1];
   const char *claimed = hello->user ? hello->user : "", *name = who->user ? who->user : claimed;
@@ -69,11 +92,11 @@ static void on_hello(qk_server_t *server, const qk_peer_t *peer, const qk_who_t 
   }
   if (!session) {
     server->count.dropped++;
-    qk_reply_error(server, peer, err.code, err.text, fatal, 0);
+    qk_reply_error(server, ask->peer, err.code, err.text, fatal, 0);
     return;
   }
   qk_limits_session(server, session);
-  qk_session_set_control(&server->sessions, session, peer);
+  qk_session_set_control(&server->sessions, session, ask->peer);
   session->control_fd = server->asker.fd;
   session->away = false;
   session->seen = qk_server_awake(server);
@@ -114,7 +137,10 @@ static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err)
   return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u of a request of %u", rhs, job->nrhs);
 }
 
-static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Grant *grant) {
+static void on_grant(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  qk_session_t *session = ask->session;
+  const Quark__Grant *grant = ask->message->grant;
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, grant->request);
   if (!job) return;
@@ -134,11 +160,14 @@ static void on_grant(qk_server_t *server, qk_session_t *session, const Quark__Gr
 
 static void acknowledge(qk_server_t *server, qk_rhs_t *rhs) {
   if (rhs->outcome.written)
-    qk_metrics_phase(&server->metrics, QK_PHASE_FETCH, qk_server_now(server) - rhs->ended_at);
+    qk_stats_phase(&server->stats, QK_PHASE_FETCH, qk_server_now(server) - rhs->ended_at);
   qk_rhs_ack(rhs);
 }
 
-static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack *ack) {
+static void on_ack(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  qk_session_t *session = ask->session;
+  const Quark__Ack *ack = ask->message->ack;
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, ack->request);
   if (!job) return;
@@ -159,22 +188,28 @@ static void on_ack(qk_server_t *server, qk_session_t *session, const Quark__Ack 
   if (err.code != QK_OK) complain(server, session, ack->request, &err);
   if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
-    qk_dispatch_forget(server, job);
+    qk_queue_forget(server, job);
   }
 }
 
-static void on_release(qk_server_t *server, qk_session_t *session, const Quark__Release *release) {
+static void on_release(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  qk_session_t *session = ask->session;
+  const Quark__Release *release = ask->message->release;
   qk_job_t *job = find_job(server, session, release->request);
   if (!job) return;
   qk_log(QK_LOG_INFO, "job", job->name, "released");
-  qk_dispatch_forget(server, job);
+  qk_queue_forget(server, job);
 }
 
-static void on_attach(qk_server_t *server, qk_session_t *session, const Quark__Attach *attach) {
+static void on_attach(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  qk_session_t *session = ask->session;
+  const Quark__Attach *attach = ask->message->attach;
   qk_job_t *job = qk_session_job(session, attach->request);
   qk_err_t err = {0};
   if (job) {
-    qk_admit_attach(server, session, job);
+    qk_reply_attach(server, session, job);
     return;
   }
   qk_fail(&err, QK_NOT_FOUND, "request %llu is not here: released, expired or never accepted",
@@ -182,7 +217,10 @@ static void on_attach(qk_server_t *server, qk_session_t *session, const Quark__A
   complain(server, session, attach->request, &err);
 }
 
-static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__Cancel *cancel) {
+static void on_cancel(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  qk_session_t *session = ask->session;
+  const Quark__Cancel *cancel = ask->message->cancel;
   qk_err_t err = {0};
   qk_job_t *job = find_job(server, session, cancel->request);
   if (!job) return;
@@ -195,117 +233,145 @@ static void on_cancel(qk_server_t *server, qk_session_t *session, const Quark__C
       complain(server, session, cancel->request, &err);
       return;
     }
-    qk_dispatch_cancel(server, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
+    qk_queue_cancel(server, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
   }
   for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
-    qk_dispatch_cancel(server, &job->rhs[i], QK_CANCELLED, "");
+    qk_queue_cancel(server, &job->rhs[i], QK_CANCELLED, "");
 }
 
-static void on_shutdown(qk_server_t *server, const qk_peer_t *peer,
-                        const Quark__Shutdown *shutdown) {
+static void on_submit(const ask_t *ask) {
+  const Quark__Submit *submit = ask->message->submit;
+  qk_err_t err = {0};
+  if (qk_admit_submit(ask->server, ask->session, submit, &err) != QK_OK)
+    qk_reply_rejected(ask->server, &ask->session->control, submit->request, &err);
+}
+
+static void on_contract(const ask_t *ask) {
+  const Quark__Contract *contract = ask->message->contract;
+  qk_err_t err = {0};
+  if (qk_admit_contract(ask->server, ask->session, contract, &err) != QK_OK)
+    qk_reply_rejected(ask->server, &ask->session->control, contract->request, &err);
+}
+
+static void on_ping(const ask_t *ask) {
+  qk_reply_pong(ask->server, &ask->session->control);
+}
+
+static void on_goodbye(const ask_t *ask) {
+  qk_log(QK_LOG_INFO, "session", ask->session->name, "closed by the client");
+  qk_sessions_part(ask->server, ask->session);
+}
+
+/* ---- the daemon and its setups ---------------------------------------------------------------- */
+
+static void on_status(const ask_t *ask) {
+  qk_reply_status(ask->server, ask->peer, ask->message->status);
+}
+
+static void on_shutdown(const ask_t *ask) {
+  qk_server_t *server = ask->server;
+  const Quark__Shutdown *shutdown = ask->message->shutdown;
   qk_info("server", "a client asks to shut down%s", shutdown->now ? " now" : "");
-  qk_reply_shutdown(server, peer, shutdown->now);
+  qk_reply_shutdown(server, ask->peer, shutdown->now);
   if (shutdown->now)
     qk_server_stop(server, 0);
   else if (!server->draining)
     qk_server_drain(server);
 }
 
-/* ---- roles --------------------------------------------------------------------------------- */
+/* What a change of a setup has come to: its state, or why there is none. */
+static void answer(const ask_t *ask, qk_status_t status, const qk_mount_t *mount,
+                   const qk_err_t *err) {
+  if (status == QK_OK)
+    qk_reply_setup(ask->server, ask->peer, mount);
+  else
+    qk_reply_error(ask->server, ask->peer, err->code, err->text, false, 0);
+}
 
-/* What a message needs; of one about a request, its number. */
-static qk_role_t role_for(const Quark__ClientMessage *m, uint64_t *request) {
-  *request = 0;
-  switch (m->body_case) {
-  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
-    *request = m->submit->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
-    *request = m->contract->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
-    *request = m->grant->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_ACK:
-    *request = m->ack->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
-    *request = m->cancel->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
-    *request = m->release->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
-    *request = m->attach->request;
-    return QK_ROLE_SUBMIT;
-  case QUARK__CLIENT_MESSAGE__BODY_HELLO:
-  case QUARK__CLIENT_MESSAGE__BODY_STATUS:
-  case QUARK__CLIENT_MESSAGE__BODY_PING:
-  case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
-    return QK_ROLE_READ;
-  default:
-    return QK_ROLE_OPERATE;
-  }
+static void on_load(const ask_t *ask) {
+  qk_mount_t *mount = NULL;
+  qk_err_t err = {0};
+  const qk_status_t status = qk_setups_load(ask->server, ask->message->load, &mount, &err);
+  answer(ask, status, mount, &err);
+}
+
+static void on_drop(const ask_t *ask) {
+  const Quark__Drop *drop = ask->message->drop;
+  qk_mount_t *mount = NULL;
+  qk_err_t err = {0};
+  const qk_status_t status = qk_setups_drop(ask->server, drop, &mount, &err);
+  answer(ask, status, mount, &err);
+  if (status == QK_OK && drop->now) qk_leave_setup(mount, "its setup was dropped");
+}
+
+static void on_make_default(const ask_t *ask) {
+  qk_mount_t *mount = NULL;
+  qk_err_t err = {0};
+  const qk_status_t status =
+      qk_setups_make_default(ask->server, ask->message->make_default, &mount, &err);
+  answer(ask, status, mount, &err);
+}
+
+/* ---- which there are -------------------------------------------------------------------------- */
+
+/* request: where the body has the number of the request that it is about; 0: it is about none. */
+static const struct row {
+  qk_role_t role;
+  bool needs_session;
+  size_t request;
+  void (*handle)(const ask_t *ask);
+} ROWS[] = {
+#define BODY(name) QUARK__CLIENT_MESSAGE__BODY_##name
+#define REQUEST(message) offsetof(Quark__##message, request)
+    [BODY(HELLO)] = {QK_ROLE_READ, false, 0, on_hello},
+    [BODY(STATUS)] = {QK_ROLE_READ, false, 0, on_status},
+    [BODY(PING)] = {QK_ROLE_READ, true, 0, on_ping},
+    [BODY(GOODBYE)] = {QK_ROLE_READ, true, 0, on_goodbye},
+    [BODY(SUBMIT)] = {QK_ROLE_SUBMIT, true, REQUEST(Submit), on_submit},
+    [BODY(CONTRACT)] = {QK_ROLE_SUBMIT, true, REQUEST(Contract), on_contract},
+    [BODY(GRANT)] = {QK_ROLE_SUBMIT, true, REQUEST(Grant), on_grant},
+    [BODY(ACK)] = {QK_ROLE_SUBMIT, true, REQUEST(Ack), on_ack},
+    [BODY(CANCEL)] = {QK_ROLE_SUBMIT, true, REQUEST(Cancel), on_cancel},
+    [BODY(RELEASE)] = {QK_ROLE_SUBMIT, true, REQUEST(Release), on_release},
+    [BODY(ATTACH)] = {QK_ROLE_SUBMIT, true, REQUEST(Attach), on_attach},
+    [BODY(SHUTDOWN)] = {QK_ROLE_OPERATE, false, 0, on_shutdown},
+    [BODY(LOAD)] = {QK_ROLE_OPERATE, false, 0, on_load},
+    [BODY(DROP)] = {QK_ROLE_OPERATE, false, 0, on_drop},
+    [BODY(MAKE_DEFAULT)] = {QK_ROLE_OPERATE, false, 0, on_make_default},
+#undef REQUEST
+#undef BODY
+};
+
+/* The number of the request that it is about; 0: none. */
+static uint64_t request_of(const Quark__ClientMessage *m) {
+  const size_t at = ROWS[m->body_case].request;
+  uint64_t request = 0;
+  if (at > 0) memcpy(&request, (const char *)m->submit + at, sizeof request); /* any body's */
+  return request;
 }
 
 /* True: the message is over the role of its sender, who has been told. */
-static bool denied(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
-                   const Quark__ClientMessage *m) {
+static bool denied(const ask_t *ask) {
+  const Quark__ClientMessage *m = ask->message;
+  const qk_who_t *who = ask->who;
+  const qk_role_t needed = ROWS[m->body_case].role;
   qk_err_t err = {0};
-  uint64_t request;
-  const qk_role_t needed = role_for(m, &request);
   if (who->role >= needed) return false;
   const ProtobufCFieldDescriptor *body =
       protobuf_c_message_descriptor_get_field(m->base.descriptor, m->body_case);
   qk_fail(&err, QK_DENIED, "%s needs the role %s: this key has the role %s", body->name,
           qk_role_name(needed), qk_role_name(who->role));
-  server->count.denied++;
+  ask->server->count.denied++;
   qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT)
-    qk_reply_rejected(server, peer, request, &err);
+    qk_reply_rejected(ask->server, ask->peer, request_of(m), &err);
   else
-    qk_reply_error(server, peer, err.code, err.text, false, request);
+    qk_reply_error(ask->server, ask->peer, err.code, err.text, false, request_of(m));
   return true;
 }
 
-/* ---- socket -------------------------------------------------------------------------------- */
-
-static void on_session_message(qk_server_t *server, qk_session_t *session,
-                               const Quark__ClientMessage *m) {
-  switch (m->body_case) {
-  case QUARK__CLIENT_MESSAGE__BODY_SUBMIT:
-    qk_admit_submit(server, session, m->submit);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_GRANT:
-    on_grant(server, session, m->grant);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_ACK:
-    on_ack(server, session, m->ack);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_CANCEL:
-    on_cancel(server, session, m->cancel);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_CONTRACT:
-    qk_admit_contract(server, session, m->contract);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_RELEASE:
-    on_release(server, session, m->release);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_ATTACH:
-    on_attach(server, session, m->attach);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_PING:
-    qk_reply_pong(server, &session->control);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_GOODBYE:
-    qk_log(QK_LOG_INFO, "session", session->name, "closed by the client");
-    qk_server_part(server, session);
-    break;
-  default:
-    break; /* those that need no session do not come here */
-  }
-}
+/* ---- socket ----------------------------------------------------------------------------------- */
 
 /* The session has done nothing wrong: it waits for a HELLO by a key of its user. */
 static void deny(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
@@ -321,7 +387,7 @@ static void on_junk(qk_server_t *server, const qk_peer_t *peer, qk_session_t *se
                     zmq_msg_t *msg) {
   static const char text[] = "control message that cannot be read";
   if (session) {
-    qk_server_doom(server, session, QK_BAD_PROTOCOL, text);
+    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, text);
     return;
   }
   server->count.dropped++;
@@ -329,32 +395,19 @@ static void on_junk(qk_server_t *server, const qk_peer_t *peer, qk_session_t *se
   qk_peers_cut(server, server->control, msg, peer);
 }
 
-static void handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who,
-                   qk_session_t *session, const Quark__ClientMessage *m) {
-  if (denied(server, peer, who, m)) return;
-  if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_HELLO)
-    on_hello(server, peer, who, session, m->hello);
-  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_STATUS)
-    qk_report_send(server, peer, m->status);
-  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN)
-    on_shutdown(server, peer, m->shutdown);
-  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_LOAD)
-    qk_setups_load(server, peer, m->load);
-  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_DROP)
-    qk_setups_drop(server, peer, m->drop);
-  else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT)
-    qk_setups_make_default(server, peer, m->make_default);
-  else if (session)
-    on_session_message(server, session, m);
+static void handle(const ask_t *ask) {
+  const struct row *row = &ROWS[ask->message->body_case];
+  if (denied(ask)) return;
+  if (ask->session || !row->needs_session)
+    row->handle(ask);
   else
-    qk_reply_error(server, peer, QK_NOT_FOUND, "no session on this connection: say HELLO", true, 0);
+    qk_reply_error(ask->server, ask->peer, QK_NOT_FOUND, "no session on this connection: say HELLO",
+                   true, 0);
 }
 
 /* Whether it is about a request of a session: the work of somebody. */
 static bool is_work(const qk_session_t *session, const Quark__ClientMessage *m) {
-  uint64_t request = 0;
-  if (session && m) role_for(m, &request);
-  return request > 0;
+  return session && m && request_of(m) > 0;
 }
 
 /* Whether it was work. */
@@ -372,7 +425,7 @@ static bool take(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who
   Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);
   if (session) session->seen = qk_server_awake(server);
   if (m)
-    handle(server, peer, who, session, m);
+    handle(&(ask_t){server, peer, who, session, m});
   else
     on_junk(server, peer, session, msg);
   const bool work = is_work(session, m);
@@ -389,8 +442,8 @@ void qk_control_readable(void *arg) {
     qk_who_t who;
     bool whole;
     zmq_msg_init(&msg);
-    if (!qk_server_receive(server, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
-    const bool known = qk_server_who(server, &msg, &peer, &who);
+    if (!qk_router_receive(server, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
+    const bool known = qk_router_who(server, &msg, &peer, &who);
     server->asker = (qk_asker_t){&peer, zmq_msg_get(&msg, ZMQ_SRCFD)};
     qk_guests_heard(server->guests, QK_DOOR_CONTROL, server->asker.fd, &peer);
     work = !qk_peers_is_cut(server, &peer) &&
@@ -398,5 +451,5 @@ void qk_control_readable(void *arg) {
     qk_peers_cut_endless(server, QK_DOOR_CONTROL, &msg, &peer);
     server->asker.peer = NULL;
     zmq_msg_close(&msg);
-  } while (!qk_server_has_enough(server, work));
+  } while (!qk_router_has_enough(server, work));
 }

@@ -1,10 +1,17 @@
+#include "daemon/front/net/data.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <zmq.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/net/reply.h"
+#include "daemon/front/net/router.h"
+#include "daemon/front/service/sessions.h"
+#include "daemon/front/service/upload.h"
+
+enum { RETRY_MS = 5 };
 
 void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
@@ -46,6 +53,17 @@ static qk_sent_t send_chunk(qk_server_t *server, qk_session_t *session, qk_rhs_t
   return sent;
 }
 
+static void on_retry(uv_timer_t *timer) {
+  qk_server_t *server = timer->data;
+  server->send_blocked = false;
+}
+
+/* Downloads pause for a few milliseconds. */
+static void retry(qk_server_t *server) {
+  server->send_blocked = true;
+  uv_timer_start(&server->retry, on_retry, RETRY_MS, 0);
+}
+
 bool qk_data_send(qk_server_t *server) {
   int sent = 0;
   if (server->send_blocked) return false;
@@ -57,14 +75,14 @@ bool qk_data_send(qk_server_t *server) {
       qk_link_remove(&rhs->send);
       continue;
     }
-    qk_sent_t result = qk_journal_lacks_rhs(rhs) ? QK_SENT_FULL : send_chunk(server, session, rhs);
+    qk_sent_t result = qk_marks_lack_rhs(rhs) ? QK_SENT_FULL : send_chunk(server, session, rhs);
     if (result == QK_SENT_GONE) session->data.ended = true;
     sent += result == QK_SENT;
     qk_list_append(&server->downloads, &rhs->send);
   }
   if (qk_link_alone(&server->downloads)) return false;
   if (sent > 0) return true;
-  qk_server_retry_downloads(server);
+  retry(server);
   return false;
 }
 
@@ -100,16 +118,6 @@ static void bind_session(qk_server_t *server, const qk_peer_t *peer, const qk_wh
   }
 }
 
-void qk_data_arrived(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
-                     qk_rhs_t *failed, bool tell) {
-  if (ready) {
-    qk_dispatch_queue(server, ready);
-    qk_restore_spool(server, ready);
-  }
-  if (failed) qk_dispatch_ended(server, failed);
-  if (qk_job_raise_credit(job) || tell) qk_reply_credit(server, session, job);
-}
-
 static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t *frame,
                    const uint8_t *payload) {
   qk_err_t err = {0};
@@ -117,16 +125,16 @@ static void upload(qk_server_t *server, qk_session_t *session, const qk_frame_t 
   qk_job_t *job = qk_session_job(session, frame->request);
   if (!job) {
     if (frame->request > session->newest)
-      qk_server_doom(server, session, QK_BAD_PROTOCOL, "data of a request that was not accepted");
+      qk_sessions_doom(server, session, QK_BAD_PROTOCOL, "data of a request that was not accepted");
     return;
   }
   qk_status_t s = qk_job_upload(job, frame, payload, qk_server_now(server), &ready, &failed, &err);
   if (s != QK_OK) {
-    qk_server_doom(server, session, s, err.text);
+    qk_sessions_doom(server, session, s, err.text);
     return;
   }
   server->count.bytes_in += frame->chunk_bytes;
-  qk_data_arrived(server, session, job, ready, failed, qk_frame_is_last(frame));
+  qk_upload_arrived(server, session, job, ready, failed, qk_frame_is_last(frame));
 }
 
 /* Whether it was the work of somebody. */
@@ -150,10 +158,10 @@ static bool handle(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *w
     char text[160];
     snprintf(text, sizeof text, "data message: %s = %llu, expected or limit %llu", fault.field,
              (unsigned long long)fault.value, (unsigned long long)fault.limit);
-    qk_server_doom(server, session, s, text);
+    qk_sessions_doom(server, session, s, text);
   } else if (frame.kind != QK_FRAME_UPLOAD) {
-    qk_server_doom(server, session, QK_BAD_PROTOCOL,
-                   "data message of a kind that only servers send");
+    qk_sessions_doom(server, session, QK_BAD_PROTOCOL,
+                     "data message of a kind that only servers send");
   } else if (who->role < QK_ROLE_SUBMIT) {
     server->count.denied++;
     qk_reply_error(server, &session->control, QK_DENIED, "an upload needs the role submit", false,
@@ -175,13 +183,13 @@ void qk_data_readable(void *arg) {
     qk_who_t who;
     bool whole;
     zmq_msg_init(&msg);
-    if (!qk_server_receive(server, QK_DOOR_DATA, &peer, &msg, &whole)) return;
+    if (!qk_router_receive(server, QK_DOOR_DATA, &peer, &msg, &whole)) return;
     /* parts beyond the first have been thrown away: an empty message is as wrong */
-    const bool known = qk_server_who(server, &msg, &peer, &who);
+    const bool known = qk_router_who(server, &msg, &peer, &who);
     qk_guests_heard(server->guests, QK_DOOR_DATA, zmq_msg_get(&msg, ZMQ_SRCFD), &peer);
     work = !qk_peers_is_cut(server, &peer) &&
            handle(server, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
     qk_peers_cut_endless(server, QK_DOOR_DATA, &msg, &peer);
     zmq_msg_close(&msg);
-  } while (!qk_server_has_enough(server, work));
+  } while (!qk_router_has_enough(server, work));
 }

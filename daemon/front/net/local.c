@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/storage/copy.h"
 #include "proto/control.h"
 
@@ -177,7 +178,7 @@ static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__Loc
   qk_server_t *server = peer->local->server;
   qk_job_t *job = qk_session_job(session, fetch->request);
   const qk_rhs_t *rhs = job && fetch->rhs < job->nrhs ? &job->rhs[fetch->rhs] : NULL;
-  const bool there = rhs && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_journal_lacks_rhs(rhs);
+  const bool there = rhs && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
   const int fd = there ? qk_shm_open(rhs->solution, O_RDONLY) : -1;
   const uint64_t bytes = fd >= 0 ? qk_rhs_bytes(rhs) : 0;
   if (fd >= 0) {
@@ -219,7 +220,7 @@ static void deliver(put_t *put) {
     qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
     put->copy.field = NULL;
   }
-  qk_data_arrived(server, session, job, ready, failed, true);
+  qk_upload_arrived(server, session, job, ready, failed, true);
 }
 
 static void go_on(peer_t *peer);

@@ -1,3 +1,5 @@
+#include "daemon/front/net/reply.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,10 @@
 #include "daemon/base/version.h"
 #include "daemon/front/net/local.h"
 #include "daemon/front/server.h"
+#include "daemon/front/service/admit.h"
+#include "daemon/front/service/sessions.h"
+#include "daemon/front/service/setups.h"
+#include "daemon/front/view/report.h"
 #include "proto/control.h"
 
 enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };
@@ -39,7 +45,7 @@ enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
 
 /* Whether it is to be told later: the journal cannot be written, and lacks something of the job. */
 static bool is_owed(const qk_server_t *server, const qk_job_t *job) {
-  return qk_journal_trouble(server->journal) && qk_journal_lacks_job(job);
+  return qk_journal_trouble(server->journal) && qk_marks_lack_job(job);
 }
 
 static bool owe(qk_server_t *server, qk_job_t *job, uint8_t what) {
@@ -83,7 +89,7 @@ static qk_sent_t send_about(qk_server_t *server, const qk_peer_t *peer, const qk
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
   const bool waits = !qk_journal_clean(server->journal) && !qk_journal_trouble(server->journal);
-  const int64_t job = about && qk_journal_lacks_job(about) ? about->entry.id : 0;
+  const int64_t job = about && qk_marks_lack_job(about) ? about->entry.id : 0;
   qk_sent_t sent;
   if (unread(server, peer, message, bytes))
     sent = QK_SENT_FULL;
@@ -104,7 +110,7 @@ static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_
   qk_session_t *session;
   if (send_bytes(server, peer, data, bytes) == QK_SENT_FULL &&
       (session = qk_session_by_control(&server->sessions, peer)) != NULL)
-    qk_server_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
 }
 
 static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session, const qk_rhs_t *rhs);
@@ -114,7 +120,7 @@ static bool tell_owed(qk_server_t *server, qk_session_t *session, qk_job_t *job)
   const uint8_t owed = job->owed;
   job->owed = 0;
   if (owed & OWES_ACCEPTED) qk_reply_accepted(server, session, job, true);
-  if (owed & OWES_ATTACHED) qk_admit_attach(server, session, job);
+  if (owed & OWES_ATTACHED) qk_reply_attach(server, session, job);
   if (job->owed & OWES_ATTACHED) return false;
   if (owed & OWES_CREDIT) qk_reply_credit(server, session, job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
@@ -141,6 +147,15 @@ static void tell_all_owed(qk_server_t *server) {
   server->owes = left;
 }
 
+/* A request that could not be recorded is rejected after all. */
+static void take_back(qk_server_t *server, qk_job_t *job) {
+  const qk_session_t *session = job->session;
+  const uint64_t request = job->request;
+  qk_err_t err = {0};
+  qk_admit_take_back(server, job, &err);
+  if (session) qk_reply_rejected(server, &session->control, request, &err);
+}
+
 void qk_reply_waiting(qk_server_t *server) {
   qk_err_t err = {0};
   if (qk_journal_commit(server->journal, qk_server_now(server), &err) == QK_OK) {
@@ -148,9 +163,9 @@ void qk_reply_waiting(qk_server_t *server) {
     if (server->owes) tell_all_owed(server);
     return;
   }
-  for (qk_job_t *job; (job = qk_journal_first_new(server->journal)) != NULL;) {
+  for (qk_job_t *job; (job = qk_marks_first_new(qk_journal_marks(server->journal))) != NULL;) {
     qk_outbox_drop(&server->outbox, job->entry.id);
-    qk_admit_take_back(server, job);
+    take_back(server, job);
   }
   qk_outbox_flush(&server->outbox, QK_LETTERS_FREE, deliver, server);
 }
@@ -200,7 +215,7 @@ static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool re
   accepted->repeated_submit = repeated;
 }
 
-bool qk_reply_attached(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+static bool attached_to(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
   if (owe(server, job, OWES_ATTACHED)) return true;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Attached attached = QUARK__ATTACHED__INIT;
@@ -223,6 +238,10 @@ bool qk_reply_attached(qk_server_t *server, qk_session_t *session, qk_job_t *job
   if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
   if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
   return sent == QK_SENT;
+}
+
+void qk_reply_attach(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+  if (attached_to(server, session, job)) qk_admit_repeat_results(server, session, job);
 }
 
 void qk_reply_accepted(qk_server_t *server, qk_session_t *session, qk_job_t *job, bool repeated) {
@@ -319,7 +338,7 @@ void qk_reply_result(qk_server_t *server, qk_session_t *session, qk_rhs_t *rhs) 
     return;
   }
   if (send_result(server, session, rhs) == QK_SENT_FULL)
-    qk_server_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
 }
 
 void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now) {
@@ -336,5 +355,52 @@ void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer) {
   Quark__Pong pong = QUARK__PONG__INIT;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_PONG;
   m.pong = &pong;
+  qk_reply_send(server, peer, &m);
+}
+
+/* ---- reports ---------------------------------------------------------------------------------- */
+
+void qk_reply_setup(qk_server_t *server, const qk_peer_t *peer, const qk_mount_t *mount) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
+  Quark__SetupState state;
+  qk_report_setup(mount, &state);
+  reply.setup = &state;
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
+  m.setup = &reply;
+  qk_reply_send(server, peer, &m);
+}
+
+static void skip_setups(Quark__StatusReport *status, uint32_t first) {
+  const size_t n = first < status->n_setups ? first : status->n_setups;
+  status->setups += n;
+  status->n_setups -= n;
+}
+
+void qk_reply_status(qk_server_t *server, const qk_peer_t *peer,
+                     const Quark__StatusRequest *request) {
+  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
+  qk_report_t report;
+  Quark__ActivityReport *a = &report.activity;
+  qk_err_t err = {0};
+  const qk_mount_t *mount = qk_setups_find(server, request->setup, &err);
+  if (!mount) {
+    qk_reply_error(server, peer, err.code, err.text, false, 0);
+    return;
+  }
+  qk_report_make(mount, request->activity, &report);
+  m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
+  m.status = &report.status;
+  skip_setups(&report.status, request->first_setup);
+  while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
+    a->n_user--;
+    a->users_left_out++;
+  }
+  while (report.status.n_setups > 0 &&
+         quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
+    report.status.n_setups--;
+    report.status.has_setups_left_out = true;
+    report.status.setups_left_out++;
+  }
   qk_reply_send(server, peer, &m);
 }

@@ -1,26 +1,22 @@
+#include "daemon/front/service/admit.h"
+#include "daemon/front/state/spill.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/service/job_hooks.h"
+#include "daemon/front/service/limits.h"
+#include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
+#include "daemon/front/service/upload.h"
 
-static void begin_job(qk_job_t *job) {
-  qk_mount_hold(job->mount);
-}
-
-static void end_job(qk_job_t *job) {
-  qk_filing_destroy(job->filing);
-  qk_mount_release(job->mount);
-}
-
-const qk_ties_t QK_SERVER_TIES = {.begin = begin_job, .end = end_job, .drop = qk_spill_forget};
-
-static void repeat_results(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+void qk_admit_repeat_results(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
   if (!qk_filing_told(job)) return;
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
-    if (job->rhs[i].state == QK_RHS_ENDED) qk_reply_result(server, session, &job->rhs[i]);
+    if (job->rhs[i].state == QK_RHS_ENDED)
+      server->events.result(server->events.arg, session, &job->rhs[i]);
 }
 
 /* A request that is there already is answered again, and executed once. True: it was answered. */
@@ -33,8 +29,8 @@ static bool repeated(qk_server_t *server, qk_session_t *session, uint64_t reques
             (unsigned long long)request);
     return false;
   }
-  qk_reply_accepted(server, session, job, true);
-  repeat_results(server, session, job);
+  server->events.accepted(server->events.arg, session, job, true);
+  qk_admit_repeat_results(server, session, job);
   return true;
 }
 
@@ -74,15 +70,27 @@ static qk_status_t check_room(qk_server_t *server, int64_t cost, qk_err_t *err) 
                  (long long)room);
 }
 
+/* bytes: what it would have taken; 0: not known. */
+static qk_status_t reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
+                          int64_t bytes, const qk_err_t *err) {
+  if (err->code == QK_BUSY && bytes > 0) qk_spill_make_room(server->spill, session, bytes);
+  server->count.rejected++;
+  qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
+         (unsigned long long)request, qk_status_name(err->code), err->text);
+  return err->code;
+}
+
 static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
   return (qk_terms_t){.mount = mount,
+                      .setup_id = mount->id,
+                      .setup_name = mount->name,
                       .dims = mount->dims,
                       .config = mount->digest,
                       .kappa = mount->settings.kappa,
                       .now = qk_server_now(server),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &server->space,
-                      .ties = &QK_SERVER_TIES,
+                      .hooks = &QK_JOB_HOOKS,
                       .spill = server->spill,
                       .client_id = session->client_id,
                       .user = session->user,
@@ -104,19 +112,9 @@ static qk_status_t check_detach(const qk_server_t *server, uint64_t detach_ms, q
                  (unsigned long long)detach_ms, limit);
 }
 
-/* bytes: what it would have taken; 0: not known. */
-static void reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
-                   int64_t bytes, const qk_err_t *err) {
-  if (err->code == QK_BUSY && bytes > 0) qk_spill_make_room(server->spill, session, bytes);
-  server->count.rejected++;
-  qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
-         (unsigned long long)request, qk_status_name(err->code), err->text);
-  qk_reply_rejected(server, &session->control, request, err);
-}
-
 /* What would be cut off by the end of the walltime is not begun. */
 static qk_status_t check_walltime(const qk_server_t *server, const qk_job_t *job, qk_err_t *err) {
-  const double left = qk_server_left(server), expected = qk_dispatch_expect(job);
+  const double left = qk_server_left(server), expected = qk_queue_expect(job);
   if (expected <= left) return QK_OK;
   return qk_fail(err, QK_SHUTTING_DOWN,
                  "about %.0f s are needed, with what waits, and %.0f s are left of the walltime: "
@@ -133,56 +131,52 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
     return status;
   }
   server->count.accepted++;
-  qk_dispatch_open(job);
-  qk_journal_enter(server->journal, job);
-  qk_server_adopt(session, job);
+  qk_queue_open(job);
+  qk_upload_promise(job);
+  qk_marks_enter(qk_journal_marks(server->journal), job);
+  qk_session_adopt(session, job);
   if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
            job->contraction->n_channel);
   else
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
            job->tol);
-  qk_reply_accepted(server, session, job, false);
+  server->events.accepted(server->events.arg, session, job, false);
   for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].state == QK_RHS_QUEUED) qk_dispatch_queue(server, &job->rhs[i]);
+    if (job->rhs[i].state == QK_RHS_QUEUED) qk_queue_push(server, &job->rhs[i]);
   qk_filing_begin(job);
   return QK_OK;
 }
 
-void qk_admit_attach(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
-  if (qk_reply_attached(server, session, job)) repeat_results(server, session, job);
+void qk_admit_take_back(qk_server_t *server, qk_job_t *job, qk_err_t *err) {
+  qk_fail(err, QK_BUSY, "%s", qk_journal_trouble(server->journal));
+  qk_marks_withdraw(job);
+  if (job->session) reject(server, job->session, job->request, 0, err);
+  qk_queue_forget(server, job);
 }
 
-void qk_admit_take_back(qk_server_t *server, qk_job_t *job) {
-  qk_err_t err = {0};
-  qk_fail(&err, QK_BUSY, "%s", qk_journal_trouble(server->journal));
-  qk_journal_withdraw(job);
-  if (job->session) reject(server, job->session, job->request, 0, &err);
-  qk_dispatch_forget(server, job);
-}
-
-void qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit) {
-  qk_err_t err = {0};
+qk_status_t qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit,
+                            qk_err_t *err) {
   qk_job_t *job = NULL;
-  if (repeated(server, session, submit->request, &submit->base, &err)) return;
-  qk_mount_t *mount = qk_setups_find(server, submit->setup, &err);
-  if (err.code == QK_OK) check_state(server, session, submit->request, mount, &err);
+  if (repeated(server, session, submit->request, &submit->base, err)) return QK_OK;
+  qk_mount_t *mount = qk_setups_find(server, submit->setup, err);
+  if (err->code == QK_OK) check_state(server, session, submit->request, mount, err);
   const qk_terms_t terms = mount ? terms_of(server, session, mount) : (qk_terms_t){0};
-  if (err.code == QK_OK) qk_job_check(submit, terms.dims, &err);
-  const int64_t cost = err.code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
-  if (err.code == QK_OK)
-    qk_filing_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
-  if (err.code == QK_OK) check_keep_time(server, submit, &err);
-  if (err.code == QK_OK) check_detach(server, submit->detach_ms, &err);
-  if (err.code == QK_OK) check_user(server, session, submit->nrhs, &err);
-  if (err.code == QK_OK) check_room(server, cost, &err);
-  if (err.code == QK_OK)
-    qk_restore_check(server, submit, qk_job_field_bytes(submit, terms.dims), &err);
-  if (err.code == QK_OK) qk_job_create(submit, &terms, &job, &err);
-  if (err.code == QK_OK && qk_filing_create(server, job, submit, &err) != QK_OK)
+  if (err->code == QK_OK) qk_job_check(submit, terms.dims, err);
+  const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
+  if (err->code == QK_OK)
+    qk_filing_check(server, submit, qk_job_field_bytes(submit, terms.dims), err);
+  if (err->code == QK_OK) check_keep_time(server, submit, err);
+  if (err->code == QK_OK) check_detach(server, submit->detach_ms, err);
+  if (err->code == QK_OK) check_user(server, session, submit->nrhs, err);
+  if (err->code == QK_OK) check_room(server, cost, err);
+  if (err->code == QK_OK)
+    qk_upload_check(server, submit, qk_job_field_bytes(submit, terms.dims), err);
+  if (err->code == QK_OK) qk_job_create(submit, &terms, &job, err);
+  if (err->code == QK_OK && qk_filing_create(server, job, submit, err) != QK_OK)
     qk_job_destroy(job);
-  if (err.code == QK_OK) enter(server, session, job, &err);
-  if (err.code != QK_OK) reject(server, session, submit->request, cost, &err);
+  if (err->code == QK_OK) enter(server, session, job, err);
+  return err->code == QK_OK ? QK_OK : reject(server, session, submit->request, cost, err);
 }
 
 /* Where a contraction is made: with the setup of its propagator a. */
@@ -192,21 +186,20 @@ static qk_mount_t *mount_for(const qk_server_t *server, const qk_session_t *sess
   return a ? a->mount : server->primary;
 }
 
-void qk_admit_contract(qk_server_t *server, qk_session_t *session,
-                       const Quark__Contract *contract) {
-  qk_err_t err = {0};
+qk_status_t qk_admit_contract(qk_server_t *server, qk_session_t *session,
+                              const Quark__Contract *contract, qk_err_t *err) {
   qk_job_t *job = NULL;
-  if (repeated(server, session, contract->request, &contract->base, &err)) return;
+  if (repeated(server, session, contract->request, &contract->base, err)) return QK_OK;
   qk_mount_t *mount = mount_for(server, session, contract->contraction->request_a);
-  if (err.code == QK_OK) check_state(server, session, contract->request, mount, &err);
+  if (err->code == QK_OK) check_state(server, session, contract->request, mount, err);
   const qk_terms_t terms = terms_of(server, session, mount);
-  if (err.code == QK_OK) qk_job_check_contract(contract, terms.dims, &err);
-  const int64_t cost = err.code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
-  if (err.code == QK_OK) check_detach(server, contract->detach_ms, &err);
-  if (err.code == QK_OK) check_user(server, session, 1, &err);
-  if (err.code == QK_OK) check_room(server, cost, &err);
-  if (err.code == QK_OK) qk_restore_check(server, NULL, 0, &err);
-  if (err.code == QK_OK) qk_job_create_contract(contract, &terms, &job, &err);
-  if (err.code == QK_OK) enter(server, session, job, &err);
-  if (err.code != QK_OK) reject(server, session, contract->request, cost, &err);
+  if (err->code == QK_OK) qk_job_check_contract(contract, terms.dims, err);
+  const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
+  if (err->code == QK_OK) check_detach(server, contract->detach_ms, err);
+  if (err->code == QK_OK) check_user(server, session, 1, err);
+  if (err->code == QK_OK) check_room(server, cost, err);
+  if (err->code == QK_OK) qk_upload_check(server, NULL, 0, err);
+  if (err->code == QK_OK) qk_job_create_contract(contract, &terms, &job, err);
+  if (err->code == QK_OK) enter(server, session, job, err);
+  return err->code == QK_OK ? QK_OK : reject(server, session, contract->request, cost, err);
 }

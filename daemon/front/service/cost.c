@@ -24,9 +24,9 @@ void qk_cost_learn(const qk_rhs_t *rhs) {
 void qk_cost_measure(const qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   qk_mount_t *mount = rhs->job->mount;
-  qk_metrics_t *metrics = &mount->server->metrics;
+  qk_stats_t *stats = &mount->server->stats;
   qk_pace_add(&mount->pace, (double)o->applications, rhs->ended_at - rhs->started_at);
-  qk_metrics_phase(metrics, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
+  qk_stats_phase(stats, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
   if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
-    qk_metrics_solved(metrics, o);
+    qk_stats_solved(stats, o);
 }

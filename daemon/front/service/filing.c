@@ -5,7 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/service/queue.h"
 
 typedef enum sink_state {
   SINK_NONE,
@@ -114,7 +114,7 @@ static void fail_source(qk_filing_t *f, qk_status_t status, const char *text) {
   qk_log(QK_LOG_INFO, "files", job->name, "%s", text);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_UPLOADING)
-      qk_dispatch_cancel(f->server, &job->rhs[i], status, text);
+      qk_queue_cancel(f->server, &job->rhs[i], status, text);
 }
 
 static void on_read(void *arg, qk_status_t status, const char *text) {
@@ -124,7 +124,7 @@ static void on_read(void *arg, qk_status_t status, const char *text) {
   f->field = NULL;
   if (status == QK_OK && f->read->state == QK_RHS_UPLOADING) {
     qk_rhs_fill(f->read, field, qk_server_now(f->server));
-    qk_dispatch_queue(f->server, f->read);
+    qk_queue_push(f->server, f->read);
   } else {
     qk_shm_destroy(field);
   }
@@ -185,7 +185,8 @@ static void settle(qk_filing_t *f) {
     qk_rhs_drop_solution(&job->rhs[i]);
   }
   for (uint32_t i = 0; i < job->nrhs && session && !session->doomed; i++)
-    if (job->rhs[i].state == QK_RHS_ENDED) qk_reply_result(f->server, session, &job->rhs[i]);
+    if (job->rhs[i].state == QK_RHS_ENDED)
+      f->server->events.result(f->server->events.arg, session, &job->rhs[i]);
 }
 
 static void fail_sink(qk_filing_t *f, qk_status_t status, const char *text) {
@@ -193,8 +194,7 @@ static void fail_sink(qk_filing_t *f, qk_status_t status, const char *text) {
   qk_log(QK_LOG_WARN, "files", job->name, "%s", text);
   qk_fail(&f->trouble, status, "%s", text);
   f->state = SINK_FAILED;
-  for (uint32_t i = 0; i < job->nrhs; i++)
-    qk_dispatch_cancel(f->server, &job->rhs[i], status, text);
+  for (uint32_t i = 0; i < job->nrhs; i++) qk_queue_cancel(f->server, &job->rhs[i], status, text);
 }
 
 static void on_prepared(void *arg, qk_status_t status, const char *text) {
@@ -317,8 +317,7 @@ void qk_filing_destroy(qk_filing_t *f) {
   if (!f) return;
   /* the next front goes on with it, and knows by that name that the output is ours where no row
    * says so */
-  const bool left =
-      f->job->space->leave && (f->state < SINK_SETTLED || qk_journal_lacks_job(f->job));
+  const bool left = f->job->space->leave && (f->state < SINK_SETTLED || qk_marks_lack_job(f->job));
   const bool discard = f->sink && !left && f->state != SINK_OVER;
   if (f->reading) qk_files_abandon(f->reading, false);
   if (f->writing)

@@ -29,7 +29,7 @@ void qk_filing_tick(qk_job_t *job);
 bool qk_filing_told(const qk_job_t *job);
 /* Whether a file is still read or written for it. */
 bool qk_filing_busy(const qk_job_t *job);
-/* What was under way is forgotten, and an output that has no name yet goes. NULL-safe; of QK_SERVER_TIES. */
+/* What was under way is forgotten, and an output that has no name yet goes. NULL-safe; of QK_JOB_HOOKS. */
 void qk_filing_destroy(qk_filing_t *filing);
 
 #endif

@@ -1,6 +1,7 @@
-/* What many right-hand sides end with at once goes in parts, so that nobody's message waits for
- * it. */
+#include "daemon/front/service/leave.h"
+
 #include "daemon/front/server.h"
+#include "daemon/front/service/queue.h"
 
 enum { BETWEEN_LOOKS = 16 }; /* right-hand sides */
 
@@ -13,14 +14,14 @@ void qk_leave_job(qk_server_t *server, qk_job_t *job, qk_status_t verdict, const
 }
 
 void qk_leave_behind(qk_server_t *server, qk_job_t *job) {
-  qk_dispatch_orphan(server, job);
+  qk_queue_orphan(server, job);
   qk_leave_job(server, job, QK_CANCELLED, "");
 }
 
 /* Ends the next right-hand sides of the job; true where there are no more. */
 static bool end_some(qk_server_t *server, qk_job_t *job) {
   for (int n = 0; n < BETWEEN_LOOKS && job->leave_next < job->nrhs; n++)
-    qk_dispatch_cancel(server, &job->rhs[job->leave_next++], job->verdict, job->why);
+    qk_queue_cancel(server, &job->rhs[job->leave_next++], job->verdict, job->why);
   return job->leave_next == job->nrhs;
 }
 
@@ -34,4 +35,12 @@ bool qk_leave_some(qk_server_t *server) {
     if (qk_loop_time_is_up(&server->loop)) break;
   }
   return !qk_link_alone(&server->leaving);
+}
+
+static void cancel_open(qk_server_t *server, qk_job_t *job, void *why) {
+  qk_leave_job(server, job, QK_CANCELLED, why);
+}
+
+void qk_leave_setup(qk_mount_t *mount, const char *why) {
+  qk_queue_each_job(mount, cancel_open, (void *)why);
 }

@@ -1,4 +1,5 @@
-/* What settings limit: when a session begins, and again on SIGHUP. */
+#include "daemon/front/service/limits.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/server.h"
 
 enum {
   SHM_SHARE = 2,

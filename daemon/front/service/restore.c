@@ -1,4 +1,5 @@
 #include "daemon/front/service/restore.h"
+#include "daemon/front/state/spill.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,69 +9,15 @@
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/job_hooks.h"
+#include "daemon/front/service/limits.h"
+#include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/state/rows.h"
 #include "daemon/front/state/strays.h"
 
-enum { OPERATOR_MAX = 400 };
-
 static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline that is over */
-
-/* ---- what requests were made for ----------------------------------------------------------- */
-
-static void describe_operator(const qk_settings_t *s, char text[OPERATOR_MAX]) {
-  int n = snprintf(text, OPERATOR_MAX, "kappa %.17g csw %.17g boundary", s->kappa, s->csw);
-  for (int i = 0; i < 8; i++)
-    n += snprintf(text + n, OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
-}
-
-static void tell(qk_status_t status, const qk_err_t *err) {
-  if (status != QK_OK) qk_error("journal", "%s", err->text);
-}
-
-void qk_restore_note_setup(const qk_mount_t *mount) {
-  qk_journal_t *journal = mount->server->journal;
-  char op[OPERATOR_MAX], lattice[QK_LATTICE_MAX];
-  qk_err_t err = {0};
-  qk_journal_lattice(mount->dims, mount->digest, lattice);
-  if (mount->id > 0) {
-    tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
-    return;
-  }
-  describe_operator(&mount->settings, op);
-  tell(qk_journal_put_note(journal, "operator", op, &err), &err);
-  tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
-}
-
-static qk_status_t check_journal(const qk_mount_t *mount, qk_err_t *err) {
-  const char *trouble = qk_journal_trouble(mount->server->journal);
-  return trouble ? qk_fail(err, QK_BUSY, "%s", trouble) : QK_OK;
-}
-
-qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err) {
-  if (!mount->load) return QK_OK; /* it is there always */
-  if (check_journal(mount, err) != QK_OK) return err->code;
-  return qk_journal_add_setup(mount->server->journal, mount->load, mount->load_bytes, &mount->id,
-                              err);
-}
-
-qk_status_t qk_restore_end_setup(const qk_mount_t *mount, qk_err_t *err) {
-  const qk_status_t status = check_journal(mount, err);
-  return status == QK_OK ? qk_journal_end_setup(mount->server->journal, mount->id, err) : status;
-}
-
-void qk_restore_drop_setup(const qk_mount_t *mount) {
-  qk_err_t err = {0};
-  tell(qk_journal_end_setup(mount->server->journal, mount->id, &err), &err);
-}
-
-qk_status_t qk_restore_note_default(const qk_mount_t *mount, qk_err_t *err) {
-  char id[24];
-  const qk_status_t status = check_journal(mount, err);
-  if (status != QK_OK) return status;
-  snprintf(id, sizeof id, "%lld", (long long)mount->id);
-  return qk_journal_put_note(mount->server->journal, "default", id, err);
-}
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
@@ -134,11 +81,9 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
 /* Those that were dropped are only there for their requests. */
 static void put_away(scene_t *scene) {
   for (qk_mount_t *mount; (mount = scene->away) != NULL;) {
-    qk_err_t err = {0};
     scene->away = mount->next;
     if (mount->lane >= 0) continue;
-    if (mount->holds == 1)
-      tell(qk_journal_drop_setup(scene->server->journal, mount->id, &err), &err);
+    if (mount->holds == 1) qk_setups_forget(mount);
     qk_mount_release(mount);
   }
 }
@@ -381,13 +326,15 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
     mount->digest = config;
   }
   const qk_terms_t terms = {.mount = mount,
+                            .setup_id = mount->id,
+                            .setup_name = mount->name,
                             .dims = dims,
                             .config = config,
                             .kappa = mount->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&server->space,
-                            .ties = &QK_SERVER_TIES,
+                            .hooks = &QK_JOB_HOOKS,
                             .spill = server->spill,
                             .client_id = session->client_id,
                             .user = session->user,
@@ -434,7 +381,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_server_t *server = scene->server;
   qk_err_t err = {0};
   const bool other = qk_restore_is_of_another(job);
-  qk_server_adopt(session, job);
+  qk_session_adopt(session, job);
   if (other)
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
   else if (qk_keep_bind(session, job, &err) != QK_OK)
@@ -442,18 +389,19 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   else if (job->ended < job->nrhs && job->mount->lane < 0)
     qk_setups_place(job->mount, &err);
   if (err.code != QK_OK) give_up(server, job, &err);
-  qk_dispatch_open(job);
+  qk_queue_open(job);
+  qk_upload_promise(job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (rhs->state != QK_RHS_QUEUED) continue;
-    qk_dispatch_queue(server, rhs);
-    if (qk_job_is_upload(job)) qk_restore_spool(server, rhs);
+    qk_queue_push(server, rhs);
+    if (qk_job_is_upload(job)) qk_upload_spool(server, rhs);
   }
   qk_filing_begin(job);
   scene->jobs++;
   scene->own += job->mount->id == 0;
   scene->rhs += job->nrhs - job->ended;
-  if (other && qk_keep_count(job) > 0) qk_dispatch_expire(server, job);
+  if (other && qk_keep_count(job) > 0) qk_queue_expire(server, job);
 }
 
 static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
@@ -463,7 +411,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   qk_job_t *job = NULL;
   qk_err_t err = {0};
   if (!session && row->forgotten) { /* its client left while it was in a slot */
-    qk_journal_drop_row(server->journal, row->id);
+    qk_marks_drop_row(qk_journal_marks(server->journal), row->id);
     return true;
   }
   if (!session) qk_fail(why, QK_BAD_FORMAT, "there is no session of its client");
@@ -484,9 +432,9 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   }
   if (status != QK_OK) qk_error("journal", "%s", err.text);
   if (qk_job_is_upload(job)) restore_upload(job, row->upload_next);
-  job->entry.journal = server->journal;
+  job->entry.marks = qk_journal_marks(server->journal);
   for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].marked) qk_journal_mark_rhs(&job->rhs[i]);
+    if (job->rhs[i].marked) qk_marks_rhs(&job->rhs[i]);
   job->forgotten = row->forgotten;
   enter(scene, session, job);
   return true;
@@ -503,7 +451,7 @@ static void forget_again(qk_server_t *server) {
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      if (is_over(job)) qk_dispatch_forget(server, job);
+      if (is_over(job)) qk_queue_forget(server, job);
     }
   }
 }
@@ -535,8 +483,8 @@ static qk_status_t number_fields(qk_server_t *server, qk_err_t *err) {
 }
 
 static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
-  char before[OPERATOR_MAX], now[OPERATOR_MAX];
-  describe_operator(server->settings, now);
+  char before[QK_OPERATOR_MAX], now[QK_OPERATOR_MAX];
+  qk_setups_operator(server->settings, now);
   if (!qk_journal_note(server->journal, "operator", before, sizeof before) ||
       strcmp(before, now) == 0)
     return QK_OK;
@@ -548,7 +496,7 @@ static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
 
 static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
   scene_t scene = {.server = server, .now = qk_server_now(server)};
-  char text[OPERATOR_MAX];
+  char text[QK_OPERATOR_MAX];
   scene.nameless = qk_journal_doubtful(server->journal) &&
                    !qk_journal_note(server->journal, "operator", text, sizeof text);
   if (qk_journal_note(server->journal, "lattice", text, QK_LATTICE_MAX))

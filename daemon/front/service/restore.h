@@ -17,28 +17,6 @@
 /* Nothing without --state. Errors: QK_BUSY (another front holds the folder), QK_IO_ERROR, QK_BAD_FORMAT,
  * QK_BAD_ARGUMENT (its requests are for another operator), QK_NO_MEMORY. */
 qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err);
-/* What the setup's engine has loaded is what its requests are for from now on. */
-void qk_restore_note_setup(const qk_mount_t *mount);
-/* A new setup is there for the next front, too. QK_IO_ERROR. */
-qk_status_t qk_restore_add_setup(qk_mount_t *mount, qk_err_t *err);
-/* It is not any more, but for what is open. QK_BUSY, QK_IO_ERROR. */
-qk_status_t qk_restore_end_setup(const qk_mount_t *mount, qk_err_t *err);
-/* The same where nobody is told; that it cannot be recorded is logged. */
-void qk_restore_drop_setup(const qk_mount_t *mount);
-/* QK_BUSY, QK_IO_ERROR. */
-qk_status_t qk_restore_note_default(const qk_mount_t *mount, qk_err_t *err);
-/* An upload is complete: it goes into the spool, in the background. */
-void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs);
-/* Tries again what could not be written there, after a while. Every tick. */
-void qk_restore_tick(qk_server_t *server, double now);
-/* Counts what the upload of a job will still take of the disk: when it is new, and when that has changed. */
-void qk_restore_promise(qk_job_t *job);
-/* Whether journal and disk can take the request; submit NULL: a contraction. QK_BUSY with the cause. */
-qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
-                             int64_t field_bytes, qk_err_t *err);
-/* Jobs of sessions and orphans; none may be added or removed meanwhile. */
-typedef void qk_restore_job_fn(qk_job_t *job, void *arg);
-void qk_restore_each_job(const qk_server_t *server, qk_restore_job_fn *each, void *arg);
 /* Whether the next front is sure to make the solution again if it is lost: not if its client may
  * have let its source go, if its time may be over then, or if other requests use it. */
 bool qk_restore_can_make(const qk_rhs_t *rhs);

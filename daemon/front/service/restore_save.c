@@ -1,92 +1,11 @@
-/* restore_save.c: what goes into the state folder while the front serves, and how the folder is left. */
+/* restore_save.c: how the state folder is left. */
 #include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
-
-static const double AGAIN = 5; /* seconds until the spool is tried again */
-
-/* ---- spooling ------------------------------------------------------------------------------ */
-
-static void on_spooled(void *arg, qk_status_t status, const char *text) {
-  qk_rhs_t *rhs = arg;
-  qk_server_t *server = rhs->job->mount->server;
-  rhs->spooling = NULL;
-  if (status != QK_OK) {
-    qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
-           "rhs %u would not outlive the machine: %s: tried again every %g s", rhs->index, text,
-           AGAIN);
-    rhs->unspooled = true;
-    if (server->spool_at == 0) server->spool_at = qk_server_now(server) + AGAIN;
-    return;
-  }
-  rhs->spooled = true;
-  rhs->unspooled = false;
-  rhs->job->entry.spooled++;
-  qk_restore_promise(rhs->job);
-  qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
-  qk_journal_mark_rhs(rhs);
-  qk_journal_sync(rhs->job->entry.journal);
-}
-
-void qk_restore_spool(qk_server_t *server, qk_rhs_t *rhs) {
-  qk_err_t err = {0};
-  if (!server->spool || rhs->spooled) return;
-  if (qk_spool_write(server->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
-                     &rhs->spooling, &err) != QK_OK)
-    on_spooled(rhs, err.code, err.text);
-}
-
-static void try_again(qk_job_t *job, void *arg) {
-  int64_t *room = arg;
-  qk_server_t *server = job->mount->server;
-  for (uint32_t i = 0; i < job->nrhs && qk_job_is_upload(job) && !job->forgotten; i++) {
-    qk_rhs_t *rhs = &job->rhs[i];
-    if (!rhs->unspooled || rhs->spooling || !rhs->source || rhs->state >= QK_RHS_ENDED) continue;
-    *room -= (int64_t)job->field_bytes;
-    if (*room >= 0)
-      qk_restore_spool(server, rhs);
-    else
-      server->spool_at = qk_server_now(server) + AGAIN;
-  }
-}
-
-void qk_restore_tick(qk_server_t *server, double now) {
-  int64_t room;
-  qk_err_t err = {0};
-  if (server->spool_at == 0 || now < server->spool_at) return;
-  server->spool_at = now + AGAIN;
-  /* what there is of a disk that is full is the journal's */
-  if (qk_spool_room(server->spool, &room, &err) != QK_OK) return;
-  server->spool_at = 0;
-  qk_restore_each_job(server, try_again, &room);
-}
-
-void qk_restore_promise(qk_job_t *job) {
-  qk_server_t *server = job->mount->server;
-  const bool open = server->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
-  server->promised -= job->promised;
-  job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
-  server->promised += job->promised;
-}
-
-qk_status_t qk_restore_check(const qk_server_t *server, const Quark__Submit *submit,
-                             int64_t field_bytes, qk_err_t *err) {
-  const char *trouble = qk_journal_trouble(server->journal);
-  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  if (!server->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
-    return QK_OK;
-  int64_t bytes;
-  if (qk_spool_room(server->spool, &bytes, err) != QK_OK) return QK_BUSY;
-  const long long need = submit->nrhs * field_bytes, room = bytes - server->promised;
-  if (need <= room) return QK_OK;
-  return qk_fail(err, QK_BUSY,
-                 "uploads of %lld bytes: the state folder has room for %lld: make room on the file "
-                 "system of %.300s, or submit fewer right-hand sides at a time",
-                 need, room > 0 ? room : 0, server->settings->state);
-}
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -105,17 +24,6 @@ bool qk_restore_needed(const qk_server_t *server) {
     }
   }
   return false;
-}
-
-static void each_of(const qk_link_t *jobs, qk_restore_job_fn *each, void *arg) {
-  for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
-    each(QK_HOLDER(l, qk_job_t, link), arg);
-}
-
-void qk_restore_each_job(const qk_server_t *server, qk_restore_job_fn *each, void *arg) {
-  for (int i = 0; i < server->sessions.count; i++)
-    each_of(&server->sessions.at[i]->jobs, each, arg);
-  each_of(&server->orphans, each, arg);
 }
 
 bool qk_restore_can_make(const qk_rhs_t *rhs) {
@@ -163,7 +71,7 @@ static void leave_job(qk_job_t *job, void *stay) {
 /* The front ends in order: no engine and perhaps no front will be on this machine. */
 static void leave_machine(qk_server_t *server) {
   int64_t stay = 0;
-  qk_restore_each_job(server, leave_job, &stay);
+  qk_session_each_job(&server->sessions, &server->orphans, leave_job, &stay);
   if (stay > 0)
     qk_warn("server",
             "%lld %s in /dev/shm, not being in %s: start quarkd with it on this machine, or remove "

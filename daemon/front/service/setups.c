@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/service/restore.h"
+#include "daemon/front/service/queue.h"
 #include "daemon/front/settings/load.h"
 #include "proto/control.h"
 
@@ -52,6 +52,70 @@ qk_status_t qk_setups_check(const qk_mount_t *mount, qk_err_t *err) {
                                       : "setup %s is not loaded yet",
                    mount->name);
   return QK_OK;
+}
+
+/* ---- the journal ------------------------------------------------------------------------------ */
+
+void qk_setups_operator(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
+  int n = snprintf(text, QK_OPERATOR_MAX, "kappa %.17g csw %.17g boundary", s->kappa, s->csw);
+  for (int i = 0; i < 8; i++)
+    n += snprintf(text + n, QK_OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
+}
+
+static void tell(qk_status_t status, const qk_err_t *err) {
+  if (status != QK_OK) qk_error("journal", "%s", err->text);
+}
+
+void qk_setups_note(const qk_mount_t *mount) {
+  qk_journal_t *journal = mount->server->journal;
+  char op[QK_OPERATOR_MAX], lattice[QK_LATTICE_MAX];
+  qk_err_t err = {0};
+  qk_journal_lattice(mount->dims, mount->digest, lattice);
+  if (mount->id > 0) {
+    tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
+    return;
+  }
+  qk_setups_operator(&mount->settings, op);
+  tell(qk_journal_put_note(journal, "operator", op, &err), &err);
+  tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
+}
+
+static qk_status_t check_journal(const qk_mount_t *mount, qk_err_t *err) {
+  const char *trouble = qk_journal_trouble(mount->server->journal);
+  return trouble ? qk_fail(err, QK_BUSY, "%s", trouble) : QK_OK;
+}
+
+/* A new setup is there for the next front, too. */
+static qk_status_t record(qk_mount_t *mount, qk_err_t *err) {
+  if (!mount->load) return QK_OK; /* it is there always */
+  if (check_journal(mount, err) != QK_OK) return err->code;
+  return qk_journal_add_setup(mount->server->journal, mount->load, mount->load_bytes, &mount->id,
+                              err);
+}
+
+/* It is not any more, but for what is open. */
+static qk_status_t record_end(const qk_mount_t *mount, qk_err_t *err) {
+  const qk_status_t status = check_journal(mount, err);
+  return status == QK_OK ? qk_journal_end_setup(mount->server->journal, mount->id, err) : status;
+}
+
+/* The same where nobody is told; that it cannot be recorded is logged. */
+static void drop_record(const qk_mount_t *mount) {
+  qk_err_t err = {0};
+  tell(qk_journal_end_setup(mount->server->journal, mount->id, &err), &err);
+}
+
+void qk_setups_forget(const qk_mount_t *mount) {
+  qk_err_t err = {0};
+  tell(qk_journal_drop_setup(mount->server->journal, mount->id, &err), &err);
+}
+
+static qk_status_t record_default(const qk_mount_t *mount, qk_err_t *err) {
+  char id[24];
+  const qk_status_t status = check_journal(mount, err);
+  if (status != QK_OK) return status;
+  snprintf(id, sizeof id, "%lld", (long long)mount->id);
+  return qk_journal_put_note(mount->server->journal, "default", id, err);
 }
 
 /* ---- coming -------------------------------------------------------------------------------- */
@@ -149,7 +213,7 @@ static qk_status_t start(qk_mount_t *mount, qk_err_t *err) {
                                  .id = &mount->id,
                                  .journal = server->journal,
                                  .memory = &server->budget};
-  return qk_worker_create(&site, &mount->settings, &QK_SERVER_WORKER_EVENTS, mount, &mount->worker,
+  return qk_worker_create(&site, &mount->settings, server->engine_events, mount, &mount->worker,
                           err);
 }
 
@@ -207,7 +271,7 @@ static bool evict(qk_server_t *server, const qk_mount_t *other) {
   if (!oldest) return false;
   qk_info("setups", "%s makes room: idle for %.0f s", oldest->name,
           qk_server_now(server) - oldest->used_at);
-  qk_restore_drop_setup(oldest);
+  drop_record(oldest);
   end(oldest);
   return true;
 }
@@ -245,8 +309,8 @@ bool qk_setups_make_room(qk_mount_t *mount, qk_status_t status) {
 void qk_setups_fail(qk_mount_t *mount, qk_status_t status, const char *text) {
   mount->failed = status;
   snprintf(mount->text, sizeof mount->text, "%.*s", (int)sizeof mount->text - 1, text);
-  qk_dispatch_expire_all(mount);
-  qk_restore_drop_setup(mount);
+  qk_queue_expire_all(mount);
+  drop_record(mount);
   qk_worker_stop(mount->worker, qk_server_now(mount->server));
 }
 
@@ -255,7 +319,7 @@ void qk_setups_reap(qk_server_t *server) {
     qk_mount_t *mount = server->mount[m];
     if (!mount || !mount->ending || qk_worker_state(mount->worker) != QK_WORKER_STOPPED) continue;
     if (mount->failed == QK_OK) qk_info("setups", "%s is dropped", mount->name);
-    qk_dispatch_expire_all(mount);
+    qk_queue_expire_all(mount);
     qk_worker_destroy(mount->worker);
     mount->worker = NULL;
     displace(mount);
@@ -293,7 +357,7 @@ bool qk_setups_saving(const qk_server_t *server) {
 static qk_status_t use(qk_mount_t *mount, qk_err_t *err) {
   mount->make_default = false;
   if (mount->server->primary == mount) return QK_OK;
-  const qk_status_t status = qk_restore_note_default(mount, err);
+  const qk_status_t status = record_default(mount, err);
   if (status != QK_OK) return status;
   qk_info("setups", "%s is the default now, instead of %s", mount->name,
           mount->server->primary->name);
@@ -328,10 +392,9 @@ void qk_setups_tick(qk_server_t *server, double now) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static void refuse(qk_server_t *server, const qk_peer_t *peer, const char *what,
-                   const qk_err_t *err) {
+static qk_status_t refuse(const char *what, const qk_err_t *err) {
   qk_info("setups", "%s refused: %s: %s", what, qk_status_name(err->code), err->text);
-  qk_reply_error(server, peer, err->code, err->text, false, 0);
+  return err->code;
 }
 
 /* The same LOAD again, but for who is to be the default. */
@@ -380,10 +443,10 @@ static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mou
   if (status != QK_OK) return status;
   status = start(mount, err);
   if (status == QK_OK) status = make_place(server, err);
-  if (status == QK_OK) status = qk_restore_add_setup(mount, err);
+  if (status == QK_OK) status = record(mount, err);
   if (status == QK_OK) status = qk_setups_place(mount, err);
   if (status != QK_OK) {
-    qk_restore_drop_setup(mount);
+    drop_record(mount);
     qk_mount_release(mount);
     return status;
   }
@@ -395,42 +458,30 @@ static qk_status_t load_new(qk_server_t *server, const Quark__Load *load, qk_mou
   return QK_OK;
 }
 
-void qk_setups_load(qk_server_t *server, const qk_peer_t *peer, const Quark__Load *load) {
-  qk_mount_t *mount = NULL;
-  qk_err_t err = {0};
-  if (load_new(server, load, &mount, &err) == QK_OK)
-    qk_report_send_setup(mount, peer);
-  else
-    refuse(server, peer, "LOAD", &err);
+qk_status_t qk_setups_load(qk_server_t *server, const Quark__Load *load, qk_mount_t **mount,
+                           qk_err_t *err) {
+  const qk_status_t status = load_new(server, load, mount, err);
+  return status == QK_OK ? status : refuse("LOAD", err);
 }
 
-void qk_setups_drop(qk_server_t *server, const qk_peer_t *peer, const Quark__Drop *drop) {
-  qk_err_t err = {0};
-  qk_mount_t *mount = qk_setups_find(server, drop->name, &err);
+qk_status_t qk_setups_drop(qk_server_t *server, const Quark__Drop *drop, qk_mount_t **out,
+                           qk_err_t *err) {
+  qk_mount_t *mount = *out = qk_setups_find(server, drop->name, err);
   if (mount == server->primary)
-    qk_fail(&err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
+    qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
             mount->name);
-  if (err.code == QK_OK) qk_restore_end_setup(mount, &err);
-  if (err.code != QK_OK) {
-    refuse(server, peer, "DROP", &err);
-    return;
-  }
+  if (err->code == QK_OK) record_end(mount, err);
+  if (err->code != QK_OK) return refuse("DROP", err);
   qk_info("setups", "dropping %s%s: %lld right-hand sides are open", mount->name,
           drop->now ? " now" : "", (long long)mount->open);
   mount->dropping = true;
-  qk_report_send_setup(mount, peer);
-  if (drop->now) qk_dispatch_cancel_all(mount, "its setup was dropped");
+  return QK_OK;
 }
 
-void qk_setups_make_default(qk_server_t *server, const qk_peer_t *peer,
-                            const Quark__MakeDefault *message) {
-  qk_err_t err = {0};
-  qk_mount_t *mount = qk_setups_find(server, message->name, &err);
-  if (mount) qk_setups_check(mount, &err);
-  if (err.code == QK_OK) use(mount, &err);
-  if (err.code != QK_OK) {
-    refuse(server, peer, "MAKE_DEFAULT", &err);
-    return;
-  }
-  qk_report_send_setup(mount, peer);
+qk_status_t qk_setups_make_default(qk_server_t *server, const Quark__MakeDefault *message,
+                                   qk_mount_t **mount, qk_err_t *err) {
+  *mount = qk_setups_find(server, message->name, err);
+  if (*mount) qk_setups_check(*mount, err);
+  if (err->code == QK_OK) use(*mount, err);
+  return err->code == QK_OK ? QK_OK : refuse("MAKE_DEFAULT", err);
 }

@@ -1,6 +1,5 @@
 #include "daemon/front/settings/load.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,26 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/front/settings/names.h"
 #include "proto/control.h"
 
 static const char BUILTIN[] = "builtin:";
 
-/* ---- names and files ----------------------------------------------------------------------- */
-
-qk_status_t qk_load_check_name(const char *what, const char *name, qk_err_t *err) {
-  char quoted[QK_SETUP_NAME_MAX + 1];
-  bool legal = isalnum((unsigned char)name[0]) && strlen(name) <= QK_SETUP_NAME_MAX;
-  for (const char *p = name; *p && legal; p++)
-    legal = isalnum((unsigned char)*p) || strchr("._-", *p) != NULL;
-  if (legal && strcmp(name, "default") != 0) return QK_OK;
-  qk_err_quote(name, quoted, sizeof quoted);
-  if (legal)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = default: that stands for whichever setup is", what);
-  return qk_fail(err, QK_BAD_ARGUMENT,
-                 "%s = \"%s\": 1 to %d letters, digits, '.', '_' or '-' are needed, the first a "
-                 "letter or digit",
-                 what, quoted, QK_SETUP_NAME_MAX);
-}
+/* ---- files --------------------------------------------------------------------------------- */
 
 /* Whether path, below root, is a regular file that is still there with all links followed. */
 static bool is_below(const char *root, const char *path, char found[QK_PATH_MAX + 1]) {
@@ -154,7 +139,7 @@ static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[Q
 qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base, bool trusted,
                              char gauge[QK_PATH_MAX + 1], qk_settings_t *out, qk_err_t *err) {
   qk_settings_t s = *base;
-  qk_status_t status = qk_load_check_name("name", load->name, err);
+  qk_status_t status = qk_names_check("name", load->name, err);
   if (status == QK_OK) status = set_mass(load, &s, err);
   if (status == QK_OK && load->has_csw) status = check_range("csw", load->csw, 1e3, err);
   if (load->has_csw) s.csw = load->csw;

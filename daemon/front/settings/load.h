@@ -11,10 +11,6 @@
 #include "daemon/front/settings/settings.h"
 #include "proto/quark.pb-c.h"
 
-/* Letters, digits, '.', '_' and '-', the first a letter or digit, at most QK_SETUP_NAME_MAX; not "default", which stands for
- * whichever is. what: whose name it is, for the error. QK_BAD_ARGUMENT. Pure. */
-qk_status_t qk_load_check_name(const char *what, const char *name, qk_err_t *err);
-
 /* The file below one of the roots ("DIR[:DIR...]") that path names, without links. QK_NOT_FOUND, with one text for all
  * causes; QK_BAD_ARGUMENT: too long. */
 qk_status_t qk_load_find(const char *roots, const char *path, char found[QK_PATH_MAX + 1],

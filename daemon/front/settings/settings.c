@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/front/host/http.h"
-#include "daemon/front/settings/load.h"
+#include "daemon/front/settings/names.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 
@@ -324,7 +324,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
   qk_status_t status = check_mass(s, err);
-  if (status == QK_OK) status = qk_load_check_name("setup-name", s->setup_name, err);
+  if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
   if (status == QK_OK) status = check_names(s->http_names, err);

@@ -7,159 +7,11 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/fault.h"
 #include "daemon/base/log.h"
-#include "daemon/base/mem.h"
-#include "daemon/front/engines/mount.h"
+#include "daemon/front/job/job.h"
 
 static const double RETRY = 0.5; /* seconds between commits while they fail */
 static const double LOOK = 1;    /* seconds between looks at the folder */
 static const double REMIND = 60; /* seconds between lines of the log while it cannot be written */
-static const double LONG_AGO = 1e-9; /* seconds of the loop's clock */
-
-/* ---- SQLite -------------------------------------------------------------------------------- */
-
-qk_status_t qk_journal_fail(const qk_journal_t *j, const char *what, qk_err_t *err) {
-  return qk_fail(err, QK_IO_ERROR, "%s: %s: %s", j->path, what, sqlite3_errmsg(j->db));
-}
-
-qk_status_t qk_journal_execute(qk_journal_t *j, const char *sql, qk_err_t *err) {
-  return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK
-             ? QK_OK
-             : qk_journal_fail(j, "SQLite", err);
-}
-
-/* One step of a statement whose parameters are bound. */
-static bool run(qk_journal_t *j, int k) {
-  const int rc = sqlite3_step(j->stmt[k]);
-  sqlite3_reset(j->stmt[k]);
-  sqlite3_clear_bindings(j->stmt[k]);
-  return rc == SQLITE_DONE;
-}
-
-static void bind_text(sqlite3_stmt *s, int i, const char *text) {
-  sqlite3_bind_text(s, i, text, -1, SQLITE_TRANSIENT);
-}
-
-/* ---- marks --------------------------------------------------------------------------------- */
-
-void qk_journal_destroy_let_go(qk_journal_t *j) {
-  for (qk_shm_t *field; (field = j->let_go) != NULL;) {
-    j->let_go = field->after;
-    qk_shm_destroy(field);
-  }
-  j->let_go_bytes = 0;
-}
-
-void qk_journal_seal(qk_journal_t *j) {
-  if (!j) return;
-  j->sealed = true;
-  qk_journal_destroy_let_go(j); /* those that a row may need stay: their space leaves them */
-}
-
-bool qk_journal_sealed(const qk_journal_t *j) {
-  return j && j->sealed;
-}
-
-void qk_journal_enter(qk_journal_t *j, qk_job_t *job) {
-  if (!j) return;
-  job->entry.journal = j;
-  job->entry.id = ++j->last_id;
-  qk_journal_mark_job(job);
-}
-
-static void mark(qk_job_t *job) {
-  qk_journal_t *j = job->entry.journal;
-  if (j && !j->sealed && qk_link_alone(&job->entry.marked))
-    qk_list_append(&j->marked, &job->entry.marked);
-}
-
-void qk_journal_mark_job(qk_job_t *job) {
-  job->entry.changed = true;
-  mark(job);
-}
-
-void qk_journal_mark_rhs(qk_rhs_t *rhs) {
-  rhs->marked = true;
-  mark(rhs->job);
-}
-
-bool qk_journal_lacks_job(const qk_job_t *job) {
-  return !qk_link_alone(&job->entry.marked);
-}
-
-bool qk_journal_lacks_rhs(const qk_rhs_t *rhs) {
-  const qk_journal_t *j = rhs->job->entry.journal;
-  return j && !j->sealed && !rhs->recorded;
-}
-
-qk_job_t *qk_journal_first_new(const qk_journal_t *j) {
-  for (qk_link_t *l = j->marked.next; l != &j->marked; l = l->next) {
-    qk_job_t *job = QK_HOLDER(l, qk_job_t, entry.marked);
-    if (!job->entry.written) return job;
-  }
-  return NULL;
-}
-
-void qk_journal_let_go(const qk_job_t *job, qk_shm_t *field) {
-  qk_journal_t *j = job->entry.journal;
-  if (!field || !j || j->sealed || !field->stays) {
-    qk_shm_destroy(field);
-    return;
-  }
-  field->after = j->let_go;
-  j->let_go = field;
-  j->let_go_bytes += (int64_t)field->bytes;
-}
-
-int64_t qk_journal_waiting_bytes(const qk_journal_t *j) {
-  return j ? j->let_go_bytes : 0;
-}
-
-static void add_gone(qk_journal_t *j, const gone_t *what) {
-  gone_t *g = qk_malloc(sizeof *g);
-  if (!g) { /* it comes back after a restart, and expires */
-    qk_warn("journal", "no memory: a row stays");
-    return;
-  }
-  *g = *what;
-  g->next = j->gone;
-  j->gone = g;
-}
-
-void qk_journal_let_file_go(const qk_job_t *job, qk_spool_t *spool, uint32_t index) {
-  qk_journal_t *j = job->entry.journal;
-  if (j && !j->sealed)
-    add_gone(j, &(gone_t){.what = FILE_OF_SPOOL, .job = job->entry.id, .index = index});
-  else
-    qk_spool_remove(spool, job->entry.id, index);
-}
-
-static void remove_rows(const qk_job_t *job) {
-  const uint32_t spooled = qk_job_is_upload(job) ? job->nrhs : 0;
-  add_gone(job->entry.journal, &(gone_t){.job = job->entry.id, .nrhs = spooled});
-}
-
-void qk_journal_drop_job(qk_job_t *job) {
-  const qk_entry_t *e = &job->entry;
-  qk_link_remove(&job->entry.marked);
-  if (e->journal && !e->journal->sealed && e->written) remove_rows(job);
-}
-
-void qk_journal_withdraw(qk_job_t *job) {
-  qk_link_remove(&job->entry.marked);
-  remove_rows(job);
-  job->entry.journal = NULL;
-}
-
-void qk_journal_drop_row(qk_journal_t *j, int64_t id) {
-  add_gone(j, &(gone_t){.job = id}); /* files of the spool are swept */
-}
-
-void qk_journal_drop_session(qk_journal_t *j, const uint8_t client_id[QK_CLIENT_ID]) {
-  if (!j || j->sealed) return;
-  gone_t g = {.what = SESSION_ROW};
-  memcpy(g.client_id, client_id, sizeof g.client_id);
-  add_gone(j, &g);
-}
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
@@ -173,9 +25,9 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   char lattice[QK_LATTICE_MAX];
   sqlite3_stmt *s = j->stmt[PUT_SESSION];
   sqlite3_bind_blob(s, 1, job->client_id, QK_CLIENT_ID, SQLITE_STATIC);
-  bind_text(s, 2, qk_sched_user_name(job->user));
+  qk_journal_bind_text(s, 2, qk_sched_user_name(job->user));
   sqlite3_bind_int64(s, 3, (int64_t)job->request);
-  if (!run(j, PUT_SESSION)) return false;
+  if (!qk_journal_run(j, PUT_SESSION)) return false;
   s = j->stmt[ADD_JOB];
   sqlite3_bind_int64(s, 1, e->id);
   sqlite3_bind_blob(s, 2, job->client_id, QK_CLIENT_ID, SQLITE_STATIC);
@@ -185,10 +37,10 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_double(s, 6, job->deadline > 0 ? job->deadline + j->wall : 0);
   sqlite3_bind_int64(s, 7, (int64_t)job->upload_next);
   sqlite3_bind_int(s, 8, job->forgotten);
-  sqlite3_bind_int64(s, 9, job->mount->id);
+  sqlite3_bind_int64(s, 9, job->setup_id);
   qk_journal_lattice(job->dims, job->config, lattice);
-  bind_text(s, 10, lattice);
-  return run(j, ADD_JOB);
+  qk_journal_bind_text(s, 10, lattice);
+  return qk_journal_run(j, ADD_JOB);
 }
 
 static bool write_job(qk_journal_t *j, const qk_job_t *job) {
@@ -196,7 +48,7 @@ static bool write_job(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_int64(s, 1, (int64_t)job->upload_next);
   sqlite3_bind_int(s, 2, job->forgotten);
   sqlite3_bind_int64(s, 3, job->entry.id);
-  return run(j, PUT_JOB);
+  return qk_journal_run(j, PUT_JOB);
 }
 
 static bool write_rhs(qk_journal_t *j, const qk_rhs_t *rhs) {
@@ -208,14 +60,14 @@ static bool write_rhs(qk_journal_t *j, const qk_rhs_t *rhs) {
   sqlite3_bind_int64(s, 1, rhs->job->entry.id);
   sqlite3_bind_int64(s, 2, rhs->index);
   sqlite3_bind_int(s, 3, rhs->state);
-  bind_text(s, 4, rhs->source ? rhs->source->name : "");
-  bind_text(s, 5, solution ? solution->name : "");
+  qk_journal_bind_text(s, 4, rhs->source ? rhs->source->name : "");
+  qk_journal_bind_text(s, 5, solution ? solution->name : "");
   sqlite3_bind_int(s, 6, rhs->spooled | rhs->spilled << 1);
   sqlite3_bind_int64(s, 7, (int64_t)rhs->checksum);
   sqlite3_bind_int(s, 8, rhs->losses);
   sqlite3_bind_int64(s, 9, rhs->attempt);
   sqlite3_bind_int(s, 10, o->status);
-  bind_text(s, 11, o->text);
+  qk_journal_bind_text(s, 11, o->text);
   sqlite3_bind_double(s, 12, o->true_residual);
   sqlite3_bind_double(s, 13, o->seconds);
   sqlite3_bind_double(s, 14, o->norm_b);
@@ -224,7 +76,7 @@ static bool write_rhs(qk_journal_t *j, const qk_rhs_t *rhs) {
   sqlite3_bind_int64(s, 17, (int64_t)o->applications);
   sqlite3_bind_int(s, 18, o->written);
   if (rhs->digested) sqlite3_bind_int64(s, 19, (int64_t)rhs->digest);
-  return run(j, PUT_RHS);
+  return qk_journal_run(j, PUT_RHS);
 }
 
 static bool write_marked(qk_journal_t *j, const qk_job_t *job) {
@@ -235,79 +87,46 @@ static bool write_marked(qk_journal_t *j, const qk_job_t *job) {
   return true;
 }
 
-static bool remove_gone(qk_journal_t *j, const gone_t *g) {
-  if (g->what == FILE_OF_SPOOL) return true;
-  if (g->what == SESSION_ROW) {
+static bool remove_gone(qk_journal_t *j, const qk_gone_t *g) {
+  if (g->what == QK_GONE_FILE) return true;
+  if (g->what == QK_GONE_SESSION) {
     sqlite3_bind_blob(j->stmt[DROP_SESSION], 1, g->client_id, QK_CLIENT_ID, SQLITE_STATIC);
-    return run(j, DROP_SESSION);
+    return qk_journal_run(j, DROP_SESSION);
   }
   sqlite3_bind_int64(j->stmt[DROP_JOB], 1, g->job);
   sqlite3_bind_int64(j->stmt[DROP_RHS], 1, g->job);
-  return run(j, DROP_JOB) && run(j, DROP_RHS);
+  return qk_journal_run(j, DROP_JOB) && qk_journal_run(j, DROP_RHS);
 }
 
 static bool write_all(qk_journal_t *j) {
   char commits[24];
   qk_err_t err = {0};
-  for (const gone_t *g = j->gone; g; g = g->next)
+  for (const qk_gone_t *g = j->marks.gone; g; g = g->next)
     if (!remove_gone(j, g)) return false;
-  for (qk_link_t *l = j->marked.next; l != &j->marked; l = l->next)
+  for (qk_link_t *l = j->marks.changed.next; l != &j->marks.changed; l = l->next)
     if (!write_marked(j, QK_HOLDER(l, qk_job_t, entry.marked))) return false;
   snprintf(commits, sizeof commits, "%llu", (unsigned long long)j->commits + 1);
   return qk_journal_put_note(j, "commits", commits, &err) == QK_OK;
 }
 
-void qk_journal_forget_gone(qk_journal_t *j) {
-  while (j->gone) {
-    gone_t *next = j->gone->next;
-    qk_free(j->gone);
-    j->gone = next;
-  }
+qk_marks_t *qk_journal_marks(qk_journal_t *j) {
+  return j ? &j->marks : NULL;
 }
 
-/* What has been written is marked no more; files that no row needs go. */
-static void settle(qk_journal_t *j) {
-  while (!qk_link_alone(&j->marked)) {
-    qk_job_t *job = QK_HOLDER(j->marked.next, qk_job_t, entry.marked);
-    qk_link_remove(&job->entry.marked);
-    job->entry.written = true;
-    job->entry.changed = false;
-    for (uint32_t i = 0; i < job->nrhs; i++) {
-      qk_rhs_t *rhs = &job->rhs[i];
-      rhs->marked = false;
-      rhs->recorded = rhs->state >= QK_RHS_ENDED;
-      if (rhs->state < QK_RHS_ACKED || !rhs->spooled) continue;
-      qk_spool_remove(j->spool, job->entry.id, i);
-      rhs->spooled = false;
-    }
-  }
-  for (const gone_t *g = j->gone; g; g = g->next) {
-    if (g->what == FILE_OF_SPOOL) qk_spool_remove(j->spool, g->job, g->index);
-    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(j->spool, g->job, i);
-  }
-  qk_journal_forget_gone(j);
-  qk_journal_destroy_let_go(j);
-  j->sync = false;
-  qk_mark_put(&j->mark, ++j->commits, j->full);
+void qk_journal_seal(qk_journal_t *j) {
+  qk_marks_seal(qk_journal_marks(j));
+}
+
+bool qk_journal_sealed(const qk_journal_t *j) {
+  return j && j->marks.sealed;
 }
 
 bool qk_journal_clean(const qk_journal_t *j) {
-  return !j || j->sealed || (qk_link_alone(&j->marked) && !j->gone);
+  return !j || qk_marks_clean(&j->marks);
 }
 
 const char *qk_journal_trouble(const qk_journal_t *j) {
   return j && j->trouble[0] ? j->trouble : NULL;
-}
-
-/* Whether the end of the machine must not undo what is to be written. */
-static bool needs_sync(const qk_journal_t *j) {
-  for (const qk_link_t *l = j->marked.next; l != &j->marked; l = l->next)
-    if (!QK_HOLDER(l, const qk_job_t, entry.marked)->entry.written) return true;
-  return j->sync;
-}
-
-void qk_journal_sync(qk_journal_t *j) {
-  if (j) j->sync = true;
 }
 
 static void be_in_trouble(qk_journal_t *j, double now, const char *text) {
@@ -355,7 +174,7 @@ static void explain(const qk_journal_t *j, bool broken, char text[QK_TEXT_MAX]) 
 }
 
 static bool write_transaction(qk_journal_t *j, qk_err_t *err) {
-  j->full = j->trouble[0] || needs_sync(j);
+  j->full = j->trouble[0] || qk_marks_need_sync(&j->marks);
   sqlite3_exec(j->db, j->full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", NULL, NULL,
                NULL);
   return qk_journal_execute(j, "BEGIN IMMEDIATE", err) == QK_OK &&
@@ -365,7 +184,7 @@ static bool write_transaction(qk_journal_t *j, qk_err_t *err) {
 
 qk_status_t qk_journal_commit(qk_journal_t *j, double now, qk_err_t *err) {
   char text[QK_TEXT_MAX];
-  if (!j || j->sealed || (qk_journal_clean(j) && !j->trouble[0])) return QK_OK;
+  if (!j || j->marks.sealed || (qk_journal_clean(j) && !j->trouble[0])) return QK_OK;
   if (j->trouble[0] && now < j->retry_at) return qk_fail(err, QK_IO_ERROR, "%s", j->trouble);
   if (qk_places_check(&j->places, text)) {
     const bool broken = qk_fault(QK_FAULT_WRITE);
@@ -376,7 +195,8 @@ qk_status_t qk_journal_commit(qk_journal_t *j, double now, qk_err_t *err) {
     j->took = j->wrote_at - begun;
     if (written) {
       be_well(j);
-      settle(j);
+      qk_marks_settle(&j->marks, j->spool);
+      qk_mark_put(&j->mark, ++j->commits, j->full);
       return QK_OK;
     }
     explain(j, broken, text);
@@ -388,19 +208,9 @@ qk_status_t qk_journal_commit(qk_journal_t *j, double now, qk_err_t *err) {
 
 void qk_journal_watch(qk_journal_t *j, double now) {
   char text[QK_TEXT_MAX];
-  if (!j || j->sealed || j->trouble[0] || now < j->look_at) return;
+  if (!j || j->marks.sealed || j->trouble[0] || now < j->look_at) return;
   j->look_at = now + LOOK;
   if (!qk_places_check(&j->places, text)) be_in_trouble(j, now, text);
-}
-
-qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *value,
-                                qk_err_t *err) {
-  if (!j) return QK_OK;
-  const int k = value ? PUT_NOTE : DROP_NOTE;
-  bind_text(j->stmt[k], 1, key);
-  if (value) bind_text(j->stmt[k], 2, value);
-  if (j->wrote_at == 0) j->wrote_at = LONG_AGO;
-  return run(j, k) ? QK_OK : qk_journal_fail(j, key, err);
 }
 
 /* ---- setups -------------------------------------------------------------------------------- */
@@ -411,22 +221,22 @@ qk_status_t qk_journal_add_setup(qk_journal_t *j, const uint8_t *load, size_t by
   sqlite3_exec(j->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
   sqlite3_bind_int64(j->stmt[ADD_SETUP], 1, j->last_setup + 1);
   sqlite3_bind_blob64(j->stmt[ADD_SETUP], 2, load, bytes, SQLITE_STATIC);
-  if (!run(j, ADD_SETUP)) return qk_journal_fail(j, "setup", err);
+  if (!qk_journal_run(j, ADD_SETUP)) return qk_journal_fail(j, "setup", err);
   *id = ++j->last_setup;
   return QK_OK;
 }
 
 qk_status_t qk_journal_note_setup(qk_journal_t *j, int64_t id, const char *lattice, qk_err_t *err) {
   if (!j) return QK_OK;
-  bind_text(j->stmt[NOTE_SETUP], 1, lattice);
+  qk_journal_bind_text(j->stmt[NOTE_SETUP], 1, lattice);
   sqlite3_bind_int64(j->stmt[NOTE_SETUP], 2, id);
-  return run(j, NOTE_SETUP) ? QK_OK : qk_journal_fail(j, "setup", err);
+  return qk_journal_run(j, NOTE_SETUP) ? QK_OK : qk_journal_fail(j, "setup", err);
 }
 
 static qk_status_t change_setup(qk_journal_t *j, int k, int64_t id, qk_err_t *err) {
   if (!j) return QK_OK;
   sqlite3_bind_int64(j->stmt[k], 1, id);
-  return run(j, k) ? QK_OK : qk_journal_fail(j, "setup", err);
+  return qk_journal_run(j, k) ? QK_OK : qk_journal_fail(j, "setup", err);
 }
 
 qk_status_t qk_journal_end_setup(qk_journal_t *j, int64_t id, qk_err_t *err) {

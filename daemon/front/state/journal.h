@@ -4,7 +4,7 @@
  * not in it: journal rows name shared-memory objects (shm.h), which outlive the process but not the
  * machine, and files of the spool (spool.h), which outlive both.
  *
- * Memory is the truth, the journal its mirror. Whoever changes a job marks it; qk_journal_commit
+ * Memory is the truth, the journal its mirror. Whoever changes a job marks it (marks.h); qk_journal_commit
  * writes all that is marked in one transaction. What clients are told waits for that (reply.c):
  * they never hear of what is not in the journal. A commit that fails leaves all marks, and the next
  * one tries again. So does one in a folder that is not the one which was opened: its files have
@@ -26,31 +26,17 @@
 #include <stdint.h>
 
 #include "daemon/base/err.h"
-#include "daemon/base/list.h"
+#include "daemon/front/job/marks.h"
 #include "daemon/front/storage/aside.h"
-#include "daemon/front/storage/spool.h"
 #include "proto/limits.h"
 #include "proto/quark.pb-c.h"
 
 typedef struct qk_journal qk_journal_t;
-struct qk_job;
-struct qk_rhs;
-struct qk_shm;
 
 /* Ids of rows: no journal comes near it. */
 #define QK_JOURNAL_ID_MAX (INT64_MAX / 2)
 /* Of iterations and applications: the journal has signed integers. */
 #define QK_JOURNAL_COUNT_MAX INT64_MAX
-
-/* The journal's part of a job. */
-typedef struct qk_entry {
-  qk_journal_t *journal; /* NULL: none */
-  int64_t id;
-  qk_link_t marked;
-  bool written;     /* there is a row */
-  bool changed;     /* the row of the job itself */
-  uint32_t spooled; /* right-hand sides that have been written into the spool */
-} qk_entry_t;
 
 /* Opens or makes DIR/journal.db; dir must be locked by the caller. spool is borrowed: files that no
  * row names any more are removed from it; so is aside, which takes what does not fit. now: seconds
@@ -66,34 +52,8 @@ void qk_journal_close(qk_journal_t *journal);
 void qk_journal_seal(qk_journal_t *journal);
 bool qk_journal_sealed(const qk_journal_t *journal);
 
-/* A new job. */
-void qk_journal_enter(qk_journal_t *journal, struct qk_job *job);
-void qk_journal_mark_job(struct qk_job *job);
-void qk_journal_mark_rhs(struct qk_rhs *rhs);
-/* The job is about to be destroyed. */
-void qk_journal_drop_job(struct qk_job *job);
-/* An object in shared memory; where the job's rows may name it, it is destroyed once those are
- * written which do without. NULL-safe. */
-void qk_journal_let_go(const struct qk_job *job, struct qk_shm *field);
-/* The same of a file of the spool. */
-void qk_journal_let_file_go(const struct qk_job *job, qk_spool_t *spool, uint32_t index);
-/* Bytes of those that wait for that. */
-int64_t qk_journal_waiting_bytes(const qk_journal_t *journal);
-/* The request was not accepted after all, and nothing of it is recorded. A commit that failed may
- * have left rows of it behind: the next one removes them. */
-void qk_journal_withdraw(struct qk_job *job);
-/* A request that no commit has written yet; NULL: there is none. */
-struct qk_job *qk_journal_first_new(const qk_journal_t *journal);
-/* Whether something of the job is not in the file yet. */
-bool qk_journal_lacks_job(const struct qk_job *job);
-/* Whether the end of the right-hand side is not. */
-bool qk_journal_lacks_rhs(const struct qk_rhs *rhs);
-/* A row that no job was made of. */
-void qk_journal_drop_row(qk_journal_t *journal, int64_t id);
-void qk_journal_drop_session(qk_journal_t *journal, const uint8_t client_id[QK_CLIENT_ID]);
-
-/* The next commit is to be on the disk when it returns, whatever is in it. */
-void qk_journal_sync(qk_journal_t *journal);
+/* What is to be written: marks.h. NULL for NULL. */
+qk_marks_t *qk_journal_marks(qk_journal_t *journal);
 /* Whether all that was marked is in the file. True for NULL. */
 bool qk_journal_clean(const qk_journal_t *journal);
 /* QK_IO_ERROR with the cause; once a commit has failed, tries no more than twice a second, also

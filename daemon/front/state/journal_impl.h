@@ -1,6 +1,7 @@
 /*
- * journal_impl.h: the journal from within, for journal_open.c (opening, closing), journal.c (marks,
- * writing) and journal_read.c (reading, and what is set aside then).
+ * journal_impl.h: the journal from within, for journal_open.c (opening, closing), journal.c
+ * (writing), journal_read.c (reading, and what is set aside then), journal_tick.c (clocks, quiet
+ * times) and journal_sql.c (statements and notes).
  */
 #ifndef QK_FRONT_JOURNAL_IMPL_H
 #define QK_FRONT_JOURNAL_IMPL_H
@@ -34,16 +35,6 @@ enum {
   N_SQL
 };
 
-/* Something that is to go with the next commit, or right behind it. */
-typedef struct gone {
-  struct gone *next;
-  enum { JOB_ROWS, SESSION_ROW, FILE_OF_SPOOL } what;
-  uint8_t client_id[QK_CLIENT_ID];
-  int64_t job;
-  uint32_t nrhs;  /* JOB_ROWS: sources in the spool that may be there */
-  uint32_t index; /* FILE_OF_SPOOL */
-} gone_t;
-
 typedef enum table { NOTE, SESSION, SETUP, JOB, RHS, ORPHANS } table_t;
 
 /* A row that does not fit: it is set aside when all has been read. */
@@ -68,20 +59,19 @@ struct qk_journal {
   bool full;        /* the last one was brought to the disk */
   double wrote_at;  /* when that was over; 0: all is in the file itself */
   double took;      /* seconds that it took */
-  int64_t last_id, last_setup;
-  qk_link_t marked;
-  gone_t *gone;
-  qk_shm_t *let_go; /* waits for the next commit */
-  int64_t let_go_bytes;
+  int64_t last_setup;
+  qk_marks_t marks;
   misfit_t *misfit, **last_misfit; /* in the order in which they were found */
   const char *lack, *wal_lack;     /* of the files when the front started; NULL: nothing */
   bool is_new, recovered, doubtful,
       copied; /* see qk_journal_doubtful; the journal as it was is set aside */
-  bool sealed, sync;
   double retry_at, look_at, remind_at;
   char trouble[QK_TEXT_MAX]; /* "": none */
 };
 
+/* One step of a statement whose parameters are bound. */
+bool qk_journal_run(qk_journal_t *j, int statement);
+void qk_journal_bind_text(sqlite3_stmt *s, int i, const char *text);
 /* "PATH: what: cause", QK_IO_ERROR. */
 qk_status_t qk_journal_fail(const qk_journal_t *j, const char *what, qk_err_t *err);
 /* The loop's clock, now: the loop tells it only once a turn. */
@@ -92,9 +82,6 @@ void qk_journal_follow(qk_journal_t *j, double now);
 void qk_journal_find_clock(qk_journal_t *j, double now);
 /* Statements without parameters. */
 qk_status_t qk_journal_execute(qk_journal_t *j, const char *sql, qk_err_t *err);
-void qk_journal_forget_gone(qk_journal_t *j);
-/* What waits for rows that do without: they are written, or never will be. */
-void qk_journal_destroy_let_go(qk_journal_t *j);
 /* Those that are left, unread. */
 void qk_journal_forget_misfits(qk_journal_t *j);
 

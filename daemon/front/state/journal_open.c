@@ -340,7 +340,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
   j->spool = spool;
   j->aside = aside;
   j->last_misfit = &j->misfit;
-  qk_link_init(&j->marked);
+  qk_marks_init(&j->marks);
   qk_status_t status = open_sound(j, err);
   if (status == QK_OK) status = note_version(j, err);
   if (status == QK_OK) status = open_mark(j, err);
@@ -348,7 +348,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
     qk_journal_close(j);
     return status;
   }
-  j->last_id = last_id(j->db, "SELECT max(id) FROM job WHERE id BETWEEN 1 AND ?");
+  j->marks.last_id = last_id(j->db, "SELECT max(id) FROM job WHERE id BETWEEN 1 AND ?");
   j->last_setup = last_id(j->db, "SELECT max(id) FROM setup WHERE id BETWEEN 1 AND ?");
   qk_places_note(&j->places, dir, FILES);
   qk_journal_find_clock(j, now);
@@ -358,8 +358,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
 
 void qk_journal_close(qk_journal_t *j) {
   if (!j) return;
-  qk_journal_forget_gone(j);
-  qk_journal_destroy_let_go(j);
+  qk_marks_fini(&j->marks);
   qk_journal_forget_misfits(j);
   close_file(j);
   qk_mark_close(&j->mark);

@@ -238,15 +238,6 @@ static qk_status_t end_of(qk_journal_t *j, int k, int rc, const qk_err_t *why, q
   return rc == SQLITE_DONE ? QK_OK : qk_journal_fail(j, "reading it", err);
 }
 
-bool qk_journal_note(qk_journal_t *j, const char *key, char *value, size_t size) {
-  sqlite3_stmt *s = j->stmt[GET_NOTE];
-  sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
-  const char *text = sqlite3_step(s) == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
-  if (text) snprintf(value, size, "%s", text);
-  sqlite3_reset(s);
-  return text;
-}
-
 qk_status_t qk_journal_each_note(qk_journal_t *j, const char *prefix, qk_note_fn *fn, void *arg,
                                  qk_err_t *err) {
   if (!j) return QK_OK;

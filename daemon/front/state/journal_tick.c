@@ -87,9 +87,9 @@ static void rest(qk_journal_t *j, double now) {
 }
 
 void qk_journal_tick(qk_journal_t *j, double now) {
-  if (!j || j->sealed || j->trouble[0]) return;
+  if (!j || j->marks.sealed || j->trouble[0]) return;
   qk_journal_follow(j, now);
   /* it waits for the disk, and everybody for it: not right behind what has waited long */
-  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) && qk_journal_clean(j))
+  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) && qk_marks_clean(&j->marks))
     rest(j, now);
 }

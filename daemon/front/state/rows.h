@@ -7,6 +7,7 @@
 #define QK_FRONT_ROWS_H
 
 #include "daemon/front/job/job.h"
+#include "daemon/front/state/journal.h"
 
 /* As it was recorded; source and solution name shared memory and are "" where there was none. */
 struct qk_rhs_row {

@@ -173,7 +173,7 @@ static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
 static void on_disk(qk_rhs_t *rhs, const qk_spill_task_t *t) {
   rhs->spilled = rhs->digested = true;
   rhs->digest = t->digest;
-  qk_journal_mark_rhs(rhs);
+  qk_marks_rhs(rhs);
 }
 
 static void on_out(qk_spill_task_t *t) {
@@ -230,8 +230,8 @@ static void on_back(qk_spill_task_t *t) {
   if (t->status == QK_OK) {
     rhs->solution = t->field;
     rhs->unread = 0;
-    qk_journal_mark_rhs(rhs);
-    qk_data_offer(t->spill->server, rhs);
+    qk_marks_rhs(rhs);
+    t->spill->server->events.sendable(t->spill->server->events.arg, rhs);
     return;
   }
   if (t->status == QK_NO_MEMORY) {
@@ -246,8 +246,8 @@ static void on_back(qk_spill_task_t *t) {
   qk_rhs_drop_solution(rhs);
   const qk_session_t *session = session_of(rhs);
   if (session) /* its client may have gone meanwhile */
-    qk_reply_error(t->spill->server, &session->control, QK_EXPIRED, t->err.text, false,
-                   rhs->job->request);
+    t->spill->server->events.error(t->spill->server->events.arg, session, QK_EXPIRED, t->err.text,
+                                   false, rhs->job->request);
 }
 
 static void after(uv_work_t *work, int cancelled) {
@@ -494,9 +494,9 @@ int qk_spill_leave(qk_spill_t *spill) {
   if (!spill) return 0;
   leaving_t leaving = {
       .spill = spill, .only = true, .until = uv_hrtime() + QK_SPILL_LEAVE_SECONDS * 1000000000ull};
-  qk_restore_each_job(spill->server, leave_job, &leaving);
+  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
   leaving.only = false;
-  qk_restore_each_job(spill->server, leave_job, &leaving);
+  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
   return leaving.n;
 }
 
@@ -510,7 +510,7 @@ void qk_spill_forget(qk_rhs_t *rhs) {
   rhs->spilled = false;
   spill->bytes -= (int64_t)rhs->job->field_bytes;
   if (!rhs->job->space->leave)
-    qk_journal_let_file_go(rhs->job, spill->server->spool, INDEX + rhs->index);
+    qk_marks_release_file(rhs->job, spill->server->spool, INDEX + rhs->index);
 }
 
 int64_t qk_spill_bytes(const qk_spill_t *spill) {

@@ -14,25 +14,17 @@
 #ifndef QK_FRONT_SPILL_H
 #define QK_FRONT_SPILL_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "daemon/base/err.h"
+#include "daemon/front/job/session.h"
 
 struct qk_server;
-struct qk_session;
-struct qk_rhs;
 enum { QK_SPILL_LEAVE_SECONDS = 10 };
-
-typedef struct qk_spill qk_spill_t;
-typedef struct qk_spill_task qk_spill_task_t;
 
 /* NULL-safe pointers: without a state folder there is none, and nothing is spilled. QK_NO_MEMORY. */
 qk_status_t qk_spill_open(struct qk_server *server, qk_spill_t **spill, qk_err_t *err);
 void qk_spill_close(qk_spill_t *spill);
 
 /* A request of so many bytes was refused for now: begins to make room. */
-void qk_spill_make_room(qk_spill_t *spill, const struct qk_session *session, int64_t bytes);
+void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t bytes);
 /* Goes on with what clients have asked for, and with what can leave memory. Every tick. */
 void qk_spill_tick(qk_spill_t *spill);
 /* The front ends, and the next one may run elsewhere: solutions that somebody may still want are written to the disk, those that cannot
@@ -40,13 +32,13 @@ void qk_spill_tick(qk_spill_t *spill);
  * many were written. */
 int qk_spill_leave(qk_spill_t *spill);
 /* Whether the solution that the journal says is on the disk is there; row has its checksum. */
-bool qk_spill_restore(qk_spill_t *spill, struct qk_rhs *rhs, const struct qk_rhs *row);
+bool qk_spill_restore(qk_spill_t *spill, qk_rhs_t *rhs, const qk_rhs_t *row);
 /* Reads such a solution into memory at once, as one that is kept by handle must be there; its room
  * is charged. Blocks.
  * QK_NOT_FOUND: it cannot be read, and is forgotten; QK_NO_MEMORY: nothing has changed. */
-qk_status_t qk_spill_load(qk_spill_t *spill, struct qk_rhs *rhs, qk_err_t *err);
+qk_status_t qk_spill_load(qk_spill_t *spill, qk_rhs_t *rhs, qk_err_t *err);
 /* It is not needed any more; its file goes. */
-void qk_spill_forget(struct qk_rhs *rhs);
+void qk_spill_forget(qk_rhs_t *rhs);
 /* Bytes on the disk. */
 int64_t qk_spill_bytes(const qk_spill_t *spill);
 

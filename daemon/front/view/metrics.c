@@ -8,24 +8,12 @@
 
 #include "daemon/base/version.h"
 #include "daemon/front/server.h"
+#include "daemon/front/state/spill.h"
+#include "daemon/front/view/report.h"
 
-static const double SECONDS[] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,  1,
-                                 3,     10,    30,   100,  300, 1000, 3000};
-static const double ITERATIONS[] = {1, 3, 10, 20, 30, 50, 100, 300, 1000, 3000, 10000, 30000};
-static const double RESIDUALS[] = {1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8,
-                                   1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2, 1e-1};
 static const char *const PHASES[QK_PHASES] = {"upload", "queue", "solve", "fetch"};
 
 #define COUNT(array) ((int)(sizeof array / sizeof *array))
-
-void qk_metrics_phase(qk_metrics_t *m, qk_phase_t phase, double seconds) {
-  qk_histogram_add(&m->seconds[phase], SECONDS, COUNT(SECONDS), seconds);
-}
-
-void qk_metrics_solved(qk_metrics_t *m, const qk_outcome_t *outcome) {
-  qk_histogram_add(&m->iterations, ITERATIONS, COUNT(ITERATIONS), (double)outcome->iterations);
-  qk_histogram_add(&m->residual, RESIDUALS, COUNT(RESIDUALS), outcome->true_residual);
-}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -45,11 +33,12 @@ static void counter(FILE *out, const char *name, const char *help, uint64_t valu
 
 /* label: "" or a pair with a comma behind it. */
 static void histogram(FILE *out, const char *name, const char *label, const qk_histogram_t *h,
-                      const double *bound, int n) {
+                      const qk_bounds_t *bounds) {
+  const int n = bounds->n;
   uint64_t below = 0;
   for (int i = 0; i < n; i++) {
     below += h->count[i];
-    fprintf(out, "quarkd_%s_bucket{%sle=\"%g\"} %" PRIu64 "\n", name, label, bound[i], below);
+    fprintf(out, "quarkd_%s_bucket{%sle=\"%g\"} %" PRIu64 "\n", name, label, bounds->at[i], below);
   }
   below += h->count[n];
   fprintf(out, "quarkd_%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n", name, label, below);
@@ -173,17 +162,17 @@ static void write_setups(FILE *out, const qk_server_t *server) {
   }
 }
 
-static void write_histograms(FILE *out, const qk_metrics_t *m) {
+static void write_histograms(FILE *out, const qk_stats_t *m) {
   head(out, "rhs_seconds", "histogram", "Where a right-hand side spends its time.");
   for (int p = 0; p < QK_PHASES; p++) {
     char label[32];
     snprintf(label, sizeof label, "phase=\"%s\",", PHASES[p]);
-    histogram(out, "rhs_seconds", label, &m->seconds[p], SECONDS, COUNT(SECONDS));
+    histogram(out, "rhs_seconds", label, &m->seconds[p], &QK_STATS_SECONDS);
   }
   head(out, "rhs_iterations", "histogram", "Iterations of a solve.");
-  histogram(out, "rhs_iterations", "", &m->iterations, ITERATIONS, COUNT(ITERATIONS));
+  histogram(out, "rhs_iterations", "", &m->iterations, &QK_STATS_ITERATIONS);
   head(out, "rhs_residual", "histogram", "|b - M x| / |b| of a solve, recomputed in double.");
-  histogram(out, "rhs_residual", "", &m->residual, RESIDUALS, COUNT(RESIDUALS));
+  histogram(out, "rhs_residual", "", &m->residual, &QK_STATS_RESIDUALS);
 }
 
 char *qk_metrics_text(const qk_server_t *server) {
@@ -196,7 +185,7 @@ char *qk_metrics_text(const qk_server_t *server) {
           qk_mount_solver(server->primary));
   write_service(out, server);
   write_setups(out, server);
-  write_histograms(out, &server->metrics);
+  write_histograms(out, &server->stats);
   if (fclose(out) == 0) return text;
   free(text);
   return NULL;

@@ -1,4 +1,5 @@
-/* What HTTP shows of the server. */
+#include "daemon/front/view/pages.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/front/server.h"
+#include "daemon/front/view/metrics.h"
 #include "daemon/front/view/page.h"
 #include "daemon/front/view/watch.h"
 

@@ -8,7 +8,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
-#include "daemon/front/service/setups.h"
+#include "daemon/front/service/queue.h"
 
 static Quark__ServerState state_of(const qk_mount_t *mount) {
   const qk_server_t *server = mount->server;
@@ -119,7 +119,7 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)server->sched.length;
   for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(server->mount[m], NULL);
-  r->running = (uint64_t)qk_dispatch_running(server);
+  r->running = (uint64_t)qk_queue_running(server);
   r->accepted = c->accepted;
   r->rejected = c->rejected;
   r->converged = c->converged;
@@ -150,7 +150,7 @@ static void fill_progress(const qk_mount_t *mount, Quark__SetupState *r) {
   r->total = e->total;
 }
 
-static void fill_state(const qk_mount_t *mount, Quark__SetupState *r) {
+void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
   const qk_server_t *server = mount->server;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   quark__setup_state__init(r);
@@ -190,20 +190,9 @@ static void fill_states(const qk_server_t *server, qk_report_t *r) {
     const qk_mount_t *mount = server->mount[m];
     if (!mount || (mount->failed != QK_OK && mount->ending)) continue;
     Quark__SetupState *state = &r->setup_state[r->status.n_setups];
-    fill_state(mount, state);
+    qk_report_setup(mount, state);
     r->setup_list[r->status.n_setups++] = state;
   }
-}
-
-void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer) {
-  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
-  Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
-  Quark__SetupState state;
-  fill_state(mount, &state);
-  reply.setup = &state;
-  m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
-  m.setup = &reply;
-  qk_reply_send(mount->server, peer, &m);
 }
 
 /* ---- what goes on --------------------------------------------------------------------------- */
@@ -339,38 +328,4 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   fill_slots(server, r);
   fill_users(server, r);
   status->activity = &r->activity;
-}
-
-static void skip_setups(Quark__StatusReport *status, uint32_t first) {
-  const size_t n = first < status->n_setups ? first : status->n_setups;
-  status->setups += n;
-  status->n_setups -= n;
-}
-
-void qk_report_send(qk_server_t *server, const qk_peer_t *peer,
-                    const Quark__StatusRequest *request) {
-  Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
-  qk_report_t report;
-  Quark__ActivityReport *a = &report.activity;
-  qk_err_t err = {0};
-  const qk_mount_t *mount = qk_setups_find(server, request->setup, &err);
-  if (!mount) {
-    qk_reply_error(server, peer, err.code, err.text, false, 0);
-    return;
-  }
-  qk_report_make(mount, request->activity, &report);
-  m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
-  m.status = &report.status;
-  skip_setups(&report.status, request->first_setup);
-  while (a->n_user > 0 && quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
-    a->n_user--;
-    a->users_left_out++;
-  }
-  while (report.status.n_setups > 0 &&
-         quark__server_message__get_packed_size(&m) > QK_CONTROL_MAX) {
-    report.status.n_setups--;
-    report.status.has_setups_left_out = true;
-    report.status.setups_left_out++;
-  }
-  qk_reply_send(server, peer, &m);
 }

@@ -32,10 +32,7 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report)
 /* Right-hand sides and contractions that wait for a slot of the setup. */
 uint64_t qk_report_queued(const qk_mount_t *mount);
 void qk_report_counters(const struct qk_server *server, Quark__CounterReport *report);
-/* Users, and then setups, for whom a message has no room are left out, and counted. */
-void qk_report_send(struct qk_server *server, const qk_peer_t *peer,
-                    const Quark__StatusRequest *request);
-/* The answer to what changes a setup. */
-void qk_report_send_setup(const qk_mount_t *mount, const qk_peer_t *peer);
+/* One of the setups. Points into it. */
+void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *report);
 
 #endif

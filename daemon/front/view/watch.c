@@ -6,6 +6,7 @@
 
 #include "daemon/front/server.h"
 #include "daemon/front/view/json.h"
+#include "daemon/front/view/report.h"
 
 static const double FRESH = 0.5; /* seconds */
 

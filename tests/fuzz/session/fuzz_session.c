@@ -11,6 +11,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/view/pages.h"
 #include "proto/control.h"
 #include "tests/fuzz/session/session_check.h"
 #include "tests/fuzz/session/session_client.h"
@@ -18,8 +19,8 @@
 #include "tests/fuzz/session/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-void __real_qk_dispatch_open(qk_job_t *job);
-void __wrap_qk_dispatch_open(qk_job_t *job);
+void __real_qk_queue_open(qk_job_t *job);
+void __wrap_qk_queue_open(qk_job_t *job);
 
 enum { ACTIONS = 400, FRONTS = 6, PATIENCE = 4000 };
 
@@ -37,9 +38,9 @@ static bool forgetful; /* solutions that the journal knew of may have gone with 
 
 /* ---- what the world asks --------------------------------------------------------------------- */
 
-void __wrap_qk_dispatch_open(qk_job_t *job) {
+void __wrap_qk_queue_open(qk_job_t *job) {
   check_accepted(job->nrhs - job->ended);
-  __real_qk_dispatch_open(job);
+  __real_qk_queue_open(job);
 }
 
 int takes(world_channel_t channel, int peer) {
@@ -86,7 +87,7 @@ static void turn(void) {
   check_unheard(&server); /* before a client comes back */
   world_turn();
   reconnect();
-  check_state(&server, world_fields() - qk_journal_waiting_bytes(server.journal),
+  check_state(&server, world_fields() - qk_marks_released_bytes(qk_journal_marks(server.journal)),
               world_disk_busy());
   engines_check(&server);
   if (qk_journal_clean(server.journal) && !world_waiting() && !server.owes) repeats = false;

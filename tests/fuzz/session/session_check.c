@@ -6,6 +6,9 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/service/dispatch.h"
+#include "daemon/front/service/queue.h"
+#include "daemon/front/state/spill.h"
 
 enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
 
@@ -364,7 +367,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(sum.fields <= sum.budget);
   QK_ASSERT(server->sched.length == sum.plain_queued);
   QK_ASSERT(length(&server->downloads) == sum.sending);
-  QK_ASSERT(qk_dispatch_running(server) == sum.running); /* so each is in one slot */
+  QK_ASSERT(qk_queue_running(server) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->promised);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/service/dispatch.h"
+#include "daemon/front/service/queue.h"
 #include "proto/control.h"
 #include "tests/fuzz/session/world.h"
 
@@ -398,7 +400,7 @@ bool engines_help(const qk_server_t *server) {
     const qk_mount_t *mount = server->mount[m];
     if (mount && mount->failed == QK_OK) busy |= qk_worker_state(mount->worker) != QK_WORKER_READY;
   }
-  return busy || qk_dispatch_running(server) > 0;
+  return busy || qk_queue_running(server) > 0;
 }
 
 static void check(const qk_mount_t *mount) {

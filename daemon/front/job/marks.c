@@ -1,0 +1,187 @@
+#include "daemon/front/job/marks.h"
+
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/mem.h"
+#include "daemon/front/job/job.h"
+
+void qk_marks_init(qk_marks_t *m) {
+  *m = (qk_marks_t){0};
+  qk_link_init(&m->changed);
+}
+
+/* ---- what has changed ---------------------------------------------------------------------- */
+
+static void mark(qk_job_t *job) {
+  qk_marks_t *m = job->entry.marks;
+  if (m && !m->sealed && qk_link_alone(&job->entry.marked))
+    qk_list_append(&m->changed, &job->entry.marked);
+}
+
+void qk_marks_job(qk_job_t *job) {
+  job->entry.changed = true;
+  mark(job);
+}
+
+void qk_marks_rhs(qk_rhs_t *rhs) {
+  rhs->marked = true;
+  mark(rhs->job);
+}
+
+void qk_marks_enter(qk_marks_t *m, qk_job_t *job) {
+  if (!m) return;
+  job->entry.marks = m;
+  job->entry.id = ++m->last_id;
+  qk_marks_job(job);
+}
+
+void qk_marks_sync(qk_marks_t *m) {
+  if (m) m->sync = true;
+}
+
+bool qk_marks_need_sync(const qk_marks_t *m) {
+  for (const qk_link_t *l = m->changed.next; l != &m->changed; l = l->next)
+    if (!QK_HOLDER(l, const qk_job_t, entry.marked)->entry.written) return true;
+  return m->sync;
+}
+
+bool qk_marks_clean(const qk_marks_t *m) {
+  return !m || m->sealed || (qk_link_alone(&m->changed) && !m->gone);
+}
+
+qk_job_t *qk_marks_first_new(const qk_marks_t *m) {
+  for (qk_link_t *l = m->changed.next; l != &m->changed; l = l->next) {
+    qk_job_t *job = QK_HOLDER(l, qk_job_t, entry.marked);
+    if (!job->entry.written) return job;
+  }
+  return NULL;
+}
+
+bool qk_marks_lack_job(const qk_job_t *job) {
+  return !qk_link_alone(&job->entry.marked);
+}
+
+bool qk_marks_lack_rhs(const qk_rhs_t *rhs) {
+  const qk_marks_t *m = rhs->job->entry.marks;
+  return m && !m->sealed && !rhs->recorded;
+}
+
+/* ---- what goes ----------------------------------------------------------------------------- */
+
+static void add_gone(qk_marks_t *m, const qk_gone_t *what) {
+  qk_gone_t *g = qk_malloc(sizeof *g);
+  if (!g) { /* it comes back after a restart, and expires */
+    qk_warn("journal", "no memory: a row stays");
+    return;
+  }
+  *g = *what;
+  g->next = m->gone;
+  m->gone = g;
+}
+
+static void remove_rows(const qk_job_t *job) {
+  const uint32_t spooled = qk_job_is_upload(job) ? job->nrhs : 0;
+  add_gone(job->entry.marks, &(qk_gone_t){.job = job->entry.id, .nrhs = spooled});
+}
+
+void qk_marks_drop_job(qk_job_t *job) {
+  const qk_entry_t *e = &job->entry;
+  qk_link_remove(&job->entry.marked);
+  if (e->marks && !e->marks->sealed && e->written) remove_rows(job);
+}
+
+void qk_marks_withdraw(qk_job_t *job) {
+  qk_link_remove(&job->entry.marked);
+  remove_rows(job);
+  job->entry.marks = NULL;
+}
+
+void qk_marks_drop_row(qk_marks_t *m, int64_t id) {
+  add_gone(m, &(qk_gone_t){.job = id}); /* files of the spool are swept */
+}
+
+void qk_marks_drop_session(qk_marks_t *m, const uint8_t client_id[QK_CLIENT_ID]) {
+  if (!m || m->sealed) return;
+  qk_gone_t g = {.what = QK_GONE_SESSION};
+  memcpy(g.client_id, client_id, sizeof g.client_id);
+  add_gone(m, &g);
+}
+
+void qk_marks_release(const qk_job_t *job, qk_shm_t *field) {
+  qk_marks_t *m = job->entry.marks;
+  if (!field || !m || m->sealed || !field->stays) {
+    qk_shm_destroy(field);
+    return;
+  }
+  field->after = m->released;
+  m->released = field;
+  m->released_bytes += (int64_t)field->bytes;
+}
+
+void qk_marks_release_file(const qk_job_t *job, qk_spool_t *spool, uint32_t index) {
+  qk_marks_t *m = job->entry.marks;
+  if (m && !m->sealed)
+    add_gone(m, &(qk_gone_t){.what = QK_GONE_FILE, .job = job->entry.id, .index = index});
+  else
+    qk_spool_remove(spool, job->entry.id, index);
+}
+
+int64_t qk_marks_released_bytes(const qk_marks_t *m) {
+  return m ? m->released_bytes : 0;
+}
+
+/* ---- commits ------------------------------------------------------------------------------- */
+
+static void destroy_released(qk_marks_t *m) {
+  for (qk_shm_t *field; (field = m->released) != NULL;) {
+    m->released = field->after;
+    qk_shm_destroy(field);
+  }
+  m->released_bytes = 0;
+}
+
+static void forget_gone(qk_marks_t *m) {
+  while (m->gone) {
+    qk_gone_t *next = m->gone->next;
+    qk_free(m->gone);
+    m->gone = next;
+  }
+}
+
+static void settle_job(qk_job_t *job, qk_spool_t *spool) {
+  qk_link_remove(&job->entry.marked);
+  job->entry.written = true;
+  job->entry.changed = false;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    qk_rhs_t *rhs = &job->rhs[i];
+    rhs->marked = false;
+    rhs->recorded = rhs->state >= QK_RHS_ENDED;
+    if (rhs->state < QK_RHS_ACKED || !rhs->spooled) continue;
+    qk_spool_remove(spool, job->entry.id, i);
+    rhs->spooled = false;
+  }
+}
+
+void qk_marks_settle(qk_marks_t *m, qk_spool_t *spool) {
+  while (!qk_link_alone(&m->changed))
+    settle_job(QK_HOLDER(m->changed.next, qk_job_t, entry.marked), spool);
+  for (const qk_gone_t *g = m->gone; g; g = g->next) {
+    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
+    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
+  }
+  forget_gone(m);
+  destroy_released(m);
+  m->sync = false;
+}
+
+void qk_marks_seal(qk_marks_t *m) {
+  if (!m) return;
+  m->sealed = true;
+  destroy_released(m); /* those that a row may need stay: their space leaves them */
+}
+
+void qk_marks_fini(qk_marks_t *m) {
+  forget_gone(m);
+  destroy_released(m);
+}

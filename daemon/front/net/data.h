@@ -1,0 +1,16 @@
+/*
+ * data.h: chunks of fields, in and out, by the data socket.
+ */
+#ifndef QK_FRONT_DATA_H
+#define QK_FRONT_DATA_H
+
+#include "daemon/front/server.h"
+
+/* One turn of the socket. */
+void qk_data_readable(void *server);
+/* Sends some chunks; true while there are more that could go now. */
+bool qk_data_send(qk_server_t *server);
+/* Puts rhs into the list of downloads where there is something to send. */
+void qk_data_offer(qk_server_t *server, qk_rhs_t *rhs);
+
+#endif

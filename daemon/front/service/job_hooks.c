@@ -1,0 +1,29 @@
+#include "daemon/front/service/job_hooks.h"
+
+#include "daemon/front/server.h"
+#include "daemon/front/service/filing.h"
+#include "daemon/front/service/upload.h"
+#include "daemon/front/state/spill.h"
+
+static void begin(qk_job_t *job) {
+  qk_mount_hold(job->mount);
+}
+
+static void end(qk_job_t *job) {
+  qk_filing_destroy(job->filing);
+  qk_mount_release(job->mount);
+}
+
+/* Its client hears of it at once, unless it must wait for a file. */
+static void ended(qk_rhs_t *rhs) {
+  qk_job_t *job = rhs->job;
+  const qk_job_events_t *events = &job->mount->server->events;
+  qk_session_t *session = job->session;
+  qk_upload_promise(job);
+  if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);
+  qk_filing_ended(job);
+  events->sendable(events->arg, rhs);
+}
+
+const qk_job_hooks_t QK_JOB_HOOKS = {
+    .begin = begin, .end = end, .drop_solution = qk_spill_forget, .ended = ended};
