@@ -1,7 +1,7 @@
 #include "daemon/front/service/job_hooks.h"
 
-#include "daemon/front/server.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/service.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/spill.h"
 
@@ -17,7 +17,7 @@ static void end(qk_job_t *job) {
 /* Its client hears of it at once, unless it must wait for a file. */
 static void ended(qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
-  const qk_job_events_t *events = &job->mount->server->events;
+  const qk_job_events_t *events = job->mount->service->events;
   qk_session_t *session = job->session;
   qk_upload_promise(job);
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);

@@ -5,15 +5,15 @@
 #ifndef QK_FRONT_LEAVE_H
 #define QK_FRONT_LEAVE_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 
 /* Ends all that is open of the job with that verdict, before long. why is static. */
-void qk_leave_job(qk_server_t *server, qk_job_t *job, qk_status_t verdict, const char *why);
+void qk_leave_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why);
 /* Takes the job from its session at once, and forgets it before long. */
-void qk_leave_behind(qk_server_t *server, qk_job_t *job);
+void qk_leave_behind(qk_service_t *service, qk_job_t *job);
 /* The same of all that is open for the setup. */
 void qk_leave_setup(qk_mount_t *mount, const char *why);
 /* As much of that as there is time for, and at least a little; true while something is left. */
-bool qk_leave_some(qk_server_t *server);
+bool qk_leave_some(qk_service_t *service);
 
 #endif
