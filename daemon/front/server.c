@@ -14,8 +14,8 @@
 #include "daemon/front/net/net.h"
 #include "daemon/front/service/dispatch.h"
 #include "daemon/front/service/engine_events.h"
-#include "daemon/front/service/leave.h"
 #include "daemon/front/service/limits.h"
+#include "daemon/front/service/queue.h"
 #include "daemon/front/service/restore.h"
 #include "daemon/front/service/sessions.h"
 #include "daemon/front/service/setups.h"
@@ -24,12 +24,12 @@
 #include "daemon/front/view/pages.h"
 #include "daemon/front/view/watch.h"
 
-static void drain(qk_server_t *server);
-
 enum { TICK_MS = 100 };
 static const double TOGETHER = 2;  /* seconds in which SIGTERMs are one */
 static const double PATIENCE = 10; /* seconds */
 enum { EXIT_UNAVAILABLE = 69, EXIT_TRY_AGAIN = 75, EXIT_CONFIG = 78 };
+
+static void drain(qk_server_t *server);
 
 /* ---- ticks --------------------------------------------------------------------------------- */
 
@@ -106,8 +106,8 @@ static bool on_turn(void *arg) {
   qk_server_t *server = arg;
   if (server->ticked && !server->service.stopping) qk_sessions_tick(&server->service);
   server->ticked = false;
-  qk_sessions_reap(&server->service);
-  const bool leaving = qk_leave_some(&server->service);
+  qk_sessions_sweep(&server->service);
+  const bool leaving = qk_queue_end_some(&server->service);
   qk_setups_reap(&server->service);
   for (int m = 0; m < QK_SETUPS_MAX && !server->service.stopping; m++)
     if (server->service.mount[m]) qk_dispatch_feed(server->service.mount[m]);
@@ -272,7 +272,7 @@ static void close_all(qk_server_t *server) {
   if (server->service.journal) qk_restore_seal(&server->service, leave, in_order);
   for (int i = server->service.sessions.count - 1; i >= 0; i--)
     qk_sessions_drop(&server->service, server->service.sessions.at[i]);
-  while (qk_leave_some(&server->service)) continue;
+  while (qk_queue_end_some(&server->service)) continue;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (server->service.mount[m]) qk_engine_events_abandon(server->service.mount[m]);
   if (server->service.journal) qk_restore_seal(&server->service, false, true);

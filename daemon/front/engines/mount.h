@@ -3,7 +3,7 @@
  * what is measured of them. Setups side by side share nothing but the front: each has an engine process, and a lane of
  * the scheduler.
  *
- * Jobs hold the setup that they are for. It goes when it is in no table (server.h) and nobody holds it: after its
+ * Jobs hold the setup that they are for. It goes when it is in no table (service.h) and nobody holds it: after its
  * engine, so that results outlive the engine they came from.
  */
 #ifndef QK_FRONT_MOUNT_H

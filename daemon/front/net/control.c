@@ -12,7 +12,6 @@
 #include "daemon/front/net/router.h"
 #include "daemon/front/service/admit.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/leave.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/sessions.h"
@@ -279,37 +278,31 @@ static void on_shutdown(const ask_t *ask) {
   net->shutdown(net->shutdown_arg, shutdown->now);
 }
 
-/* What a change of a setup has come to: its state, or why there is none. */
-static void answer(const ask_t *ask, qk_status_t status, const qk_mount_t *mount,
-                   const qk_err_t *err) {
-  if (status == QK_OK)
-    qk_reply_setup(ask->net, ask->peer, mount);
+/* What a change of a setup has come to: its state, or (NULL) why there is none. */
+static void answer(const ask_t *ask, const qk_mount_t *setup, const qk_err_t *err) {
+  if (setup)
+    qk_reply_setup(ask->net, ask->peer, setup);
   else
     qk_reply_error(ask->net, ask->peer, err->code, err->text, false, 0);
 }
 
 static void on_load(const ask_t *ask) {
-  qk_mount_t *mount = NULL;
   qk_err_t err = {0};
-  const qk_status_t status = qk_setups_load(ask->net->service, ask->message->load, &mount, &err);
-  answer(ask, status, mount, &err);
+  answer(ask, qk_setups_load(ask->net->service, ask->message->load, &err), &err);
 }
 
 static void on_drop(const ask_t *ask) {
   const Quark__Drop *drop = ask->message->drop;
-  qk_mount_t *mount = NULL;
   qk_err_t err = {0};
-  const qk_status_t status = qk_setups_drop(ask->net->service, drop, &mount, &err);
-  answer(ask, status, mount, &err);
-  if (status == QK_OK && drop->now) qk_leave_setup(mount, "its setup was dropped");
+  qk_mount_t *setup = qk_setups_drop(ask->net->service, drop, &err);
+  answer(ask, setup, &err);
+  if (setup && drop->now) qk_queue_end_setup(setup, "its setup was dropped");
 }
 
 static void on_make_default(const ask_t *ask) {
-  qk_mount_t *mount = NULL;
+  const Quark__MakeDefault *message = ask->message->make_default;
   qk_err_t err = {0};
-  const qk_status_t status =
-      qk_setups_make_default(ask->net->service, ask->message->make_default, &mount, &err);
-  answer(ask, status, mount, &err);
+  answer(ask, qk_setups_make_default(ask->net->service, message, &err), &err);
 }
 
 /* ---- which there are ------------------------------------------------------------------------- */

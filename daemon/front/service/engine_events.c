@@ -4,11 +4,19 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/service/cost.h"
+#include "daemon/front/engines/cost.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 
 /* ---- slots ----------------------------------------------------------------------------------- */
+
+/* What the metrics have of it. */
+static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
+  const qk_outcome_t *o = &rhs->outcome;
+  qk_stats_phase(stats, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
+  if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
+    qk_stats_solved(stats, o);
+}
 
 /* The slot is free again; a job that only waited for it goes. */
 static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
@@ -20,6 +28,7 @@ static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
   mount->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, now);
   qk_cost_measure(rhs);
+  count(&mount->service->stats, rhs);
   qk_queue_settle(rhs);
   qk_queue_ended(mount->service, rhs);
   qk_job_settle(rhs->job);

@@ -47,11 +47,22 @@ void qk_queue_forget(qk_service_t *service, qk_job_t *job);
  * it. */
 void qk_queue_expire(qk_service_t *service, qk_job_t *job);
 
+/* ---- in parts ---- */
+/* What many right-hand sides end with at once is done bit by bit, so that nobody's message waits for
+ * it. Ends all that is open of the job with that verdict, before long. why is static. */
+void qk_queue_end_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why);
+/* Takes the job from its session at once, and forgets it before long. */
+void qk_queue_leave(qk_service_t *service, qk_job_t *job);
+/* As much of that as there is time for, and at least a little; true while something is left. */
+bool qk_queue_end_some(qk_service_t *service);
+
 /* ---- all of a setup ---- */
 typedef void qk_queue_job_fn(qk_service_t *service, qk_job_t *job, void *arg);
 /* Calls `each` for the jobs of the setup that belong to sessions; it may forget the job. */
 void qk_queue_each_job(qk_mount_t *mount, qk_queue_job_fn *each, void *arg);
 /* What is kept of it expires; what requests for another setup use goes after them. */
 void qk_queue_expire_all(qk_mount_t *mount);
+/* Ends all that is open for it, before long. why is static. */
+void qk_queue_end_setup(qk_mount_t *mount, const char *why);
 
 #endif

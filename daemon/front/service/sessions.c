@@ -5,7 +5,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/leave.h"
 #include "daemon/front/service/queue.h"
 
 void qk_sessions_doom(qk_service_t *service, qk_session_t *session, qk_status_t status,
@@ -22,9 +21,9 @@ void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
   for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
     next = l->next;
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-    if (job->detach == 0) qk_leave_behind(service, job);
+    if (job->detach == 0) qk_queue_leave(service, job);
   }
-  qk_leave_some(service);
+  qk_queue_end_some(service);
   session->away = true;
   session->control.bytes = session->data.bytes = 0;
   service->events->closed(service->events->arg, session);
@@ -35,11 +34,11 @@ void qk_sessions_drop(qk_service_t *service, qk_session_t *session) {
   qk_marks_drop_session(qk_journal_marks(service->journal), session->client_id);
   service->events->closed(service->events->arg, session);
   while (!qk_link_alone(&session->jobs))
-    qk_leave_behind(service, QK_HOLDER(session->jobs.next, qk_job_t, link));
+    qk_queue_leave(service, QK_HOLDER(session->jobs.next, qk_job_t, link));
   qk_session_destroy(&service->sessions, session);
 }
 
-void qk_sessions_reap(qk_service_t *service) {
+void qk_sessions_sweep(qk_service_t *service) {
   for (int i = service->sessions.count - 1; i >= 0; i--)
     if (service->sessions.at[i]->doomed) qk_sessions_drop(service, service->sessions.at[i]);
 }
@@ -57,7 +56,7 @@ static void be_lenient(qk_service_t *service, double now) {
 
 static void tick_job(qk_service_t *service, qk_session_t *session, qk_job_t *job, double now) {
   if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
-    qk_leave_job(service, job, QK_DEADLINE, "");
+    qk_queue_end_job(service, job, QK_DEADLINE, "");
   const bool lenient = now < service->lenient_until,
              told = job->sink == QUARK__SINK__SINK_DOWNLOAD && job->acked < job->ended && !lenient;
   for (uint32_t i = 0; i < job->nrhs && told; i++) {

@@ -388,9 +388,9 @@ void qk_setups_tick(qk_service_t *service, double now) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static qk_status_t refuse(const char *what, const qk_err_t *err) {
+static void *refuse(const char *what, const qk_err_t *err) {
   qk_info("setups", "%s refused: %s: %s", what, qk_status_name(err->code), err->text);
-  return err->code;
+  return NULL;
 }
 
 /* The same LOAD again, but for who is to be the default. */
@@ -454,30 +454,28 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_m
   return QK_OK;
 }
 
-qk_status_t qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_mount_t **mount,
-                           qk_err_t *err) {
-  const qk_status_t status = load_new(service, load, mount, err);
-  return status == QK_OK ? status : refuse("LOAD", err);
+qk_mount_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err) {
+  qk_mount_t *loaded = NULL;
+  return load_new(service, load, &loaded, err) == QK_OK ? loaded : refuse("LOAD", err);
 }
 
-qk_status_t qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_mount_t **out,
-                           qk_err_t *err) {
-  qk_mount_t *mount = *out = qk_setups_find(service, drop->name, err);
-  if (mount == service->primary)
+qk_mount_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err) {
+  qk_mount_t *found = qk_setups_find(service, drop->name, err);
+  if (found == service->primary)
     qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
-            mount->name);
-  if (err->code == QK_OK) record_end(mount, err);
+            found->name);
+  if (err->code == QK_OK) record_end(found, err);
   if (err->code != QK_OK) return refuse("DROP", err);
-  qk_info("setups", "dropping %s%s: %lld right-hand sides are open", mount->name,
-          drop->now ? " now" : "", (long long)mount->open);
-  mount->dropping = true;
-  return QK_OK;
+  qk_info("setups", "dropping %s%s: %lld right-hand sides are open", found->name,
+          drop->now ? " now" : "", (long long)found->open);
+  found->dropping = true;
+  return found;
 }
 
-qk_status_t qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
-                                   qk_mount_t **mount, qk_err_t *err) {
-  *mount = qk_setups_find(service, message->name, err);
-  if (*mount) qk_setups_check(*mount, err);
-  if (err->code == QK_OK) use(*mount, err);
-  return err->code == QK_OK ? QK_OK : refuse("MAKE_DEFAULT", err);
+qk_mount_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
+                                   qk_err_t *err) {
+  qk_mount_t *found = qk_setups_find(service, message->name, err);
+  if (found) qk_setups_check(found, err);
+  if (err->code == QK_OK) use(found, err);
+  return err->code == QK_OK ? found : refuse("MAKE_DEFAULT", err);
 }

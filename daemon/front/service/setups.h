@@ -34,15 +34,13 @@ qk_mount_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err
 /* Whether it takes work at this moment: QK_NOT_READY, or QK_NOT_FOUND for one that will not again. */
 qk_status_t qk_setups_check(const qk_mount_t *mount, qk_err_t *err);
 
-/* What clients ask for: *mount is the setup, whose state is the answer. Else *err says why not. */
-qk_status_t qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_mount_t **mount,
-                           qk_err_t *err);
-/* What is open for it stays so: where drop->now the caller ends it (leave.h), once the client has
+/* What clients ask for: the setup, whose state is the answer. NULL: *err says why not. */
+qk_mount_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err);
+/* What is open for it stays so: where drop->now the caller ends it (queue.h), once the client has
  * been told. */
-qk_status_t qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_mount_t **mount,
-                           qk_err_t *err);
-qk_status_t qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
-                                   qk_mount_t **mount, qk_err_t *err);
+qk_mount_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err);
+qk_mount_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
+                                   qk_err_t *err);
 
 /* Events of engines. */
 /* What the setup's engine has loaded is what its requests are for from now on. */
