@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/server.h"
 
-qk_status_t qk_mount_create(struct qk_server *server, const char *name,
-                            const qk_settings_t *settings, qk_mount_t **out, qk_err_t *err) {
+qk_status_t qk_mount_create(struct qk_service *service, const char *name,
+                            const qk_settings_t *settings, double now, qk_mount_t **out,
+                            qk_err_t *err) {
   qk_mount_t *mount = qk_calloc(1, sizeof *mount);
   if (!mount) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
-  mount->server = server;
+  mount->service = service;
   snprintf(mount->name, sizeof mount->name, "%s", name);
   mount->lane = -1;
-  mount->used_at = qk_server_now(server);
+  mount->used_at = now;
   mount->holds = 1;
   mount->settings = *settings;
   qk_link_init(&mount->suspects);

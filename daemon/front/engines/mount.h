@@ -3,7 +3,7 @@
  * what is measured of them. Setups side by side share nothing but the front: each has an engine process, and a lane of
  * the scheduler.
  *
- * Jobs hold the setup that they are for. It goes when it is in no table (server.h) and nobody holds it: after its
+ * Jobs hold the setup that they are for. It goes when it is in no table (service.h) and nobody holds it: after its
  * engine, so that results outlive the engine they came from.
  */
 #ifndef QK_FRONT_MOUNT_H
@@ -14,7 +14,7 @@
 #include "daemon/front/job/occupancy.h"
 #include "daemon/front/job/pace.h"
 
-struct qk_server;
+struct qk_service;
 
 /* Places in an engine: its seats, and the one of the contraction that it works on. */
 enum { QK_CONTRACT_PLACE = QK_SEATS_MAX, QK_PLACES };
@@ -27,9 +27,9 @@ typedef struct qk_slot_use {
 } qk_slot_use_t;
 
 typedef struct qk_mount {
-  struct qk_server *server;
+  struct qk_service *service;
   char name[QK_SETUP_NAME_MAX + 1];
-  int lane; /* of the scheduler for slots, and place in the server's table; -1: in none */
+  int lane; /* of the scheduler for slots, and place in the service's table; -1: in none */
   struct qk_mount *next; /* for whoever holds it while it is in none */
   int holds;
   int64_t id;                  /* in the journal; 0: the one that quarkd was started with */
@@ -67,9 +67,10 @@ static inline int qk_mount_contract_lane(const qk_mount_t *mount) {
   return QK_SETUPS_MAX + mount->lane;
 }
 
-/* settings are copied, their strings borrowed. Held once, by the caller. QK_NO_MEMORY. */
-qk_status_t qk_mount_create(struct qk_server *server, const char *name,
-                            const qk_settings_t *settings, qk_mount_t **mount, qk_err_t *err);
+/* now: seconds of the loop's clock. settings are copied, their strings borrowed. Held once, by the caller. QK_NO_MEMORY. */
+qk_status_t qk_mount_create(struct qk_service *service, const char *name,
+                            const qk_settings_t *settings, double now, qk_mount_t **mount,
+                            qk_err_t *err);
 /* NULL-safe, both. */
 qk_mount_t *qk_mount_hold(qk_mount_t *mount);
 void qk_mount_release(qk_mount_t *mount);

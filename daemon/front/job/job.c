@@ -36,8 +36,6 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
 }
 
 void qk_rhs_drop_solution(qk_rhs_t *rhs) {
-  qk_digest_abandon(rhs->digesting);
-  rhs->digesting = NULL;
   if (rhs->job->hooks) rhs->job->hooks->drop_solution(rhs);
   qk_rhs_unload(rhs);
 }

@@ -25,7 +25,6 @@
 
 #include "daemon/base/err.h"
 #include "daemon/base/list.h"
-#include "daemon/front/job/digest.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
 #include "daemon/front/storage/shm.h"
@@ -51,9 +50,10 @@ typedef struct qk_outcome {
 
 struct qk_mount;
 typedef struct qk_job qk_job_t;
-typedef struct qk_filing qk_filing_t;         /* filing.h */
-typedef struct qk_spill qk_spill_t;           /* spill.h */
-typedef struct qk_spill_task qk_spill_task_t; /* likewise */
+typedef struct qk_filing qk_filing_t;           /* filing.h */
+typedef struct qk_spill qk_spill_t;             /* spill.h */
+typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
+typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
 typedef struct qk_rhs qk_rhs_t;
 
 /* Called where others have something to do with a job. */

@@ -53,7 +53,7 @@ typedef struct qk_session {
   int control_fd; /* descriptor of its control connection; -1: not known */
   qk_sched_user_t *user;
   double lease;    /* seconds, as the client was told */
-  double seen;     /* of qk_server_awake: last message on any channel */
+  double seen;     /* of qk_loop_awake: last message on any channel */
   uint64_t newest; /* greatest request number accepted */
   qk_link_t jobs;
   int njobs;

@@ -7,11 +7,11 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/net/data.h"
+#include "daemon/front/net/net.h"
 #include "daemon/front/net/reply.h"
 #include "daemon/front/net/router.h"
 #include "daemon/front/service/admit.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/leave.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/sessions.h"
@@ -20,7 +20,7 @@
 
 /* A message, and who sent it. */
 typedef struct ask {
-  qk_server_t *server;
+  qk_net_t *net;
   const qk_peer_t *peer;
   const qk_who_t *who;
   qk_session_t *session; /* NULL: it has none */
@@ -47,25 +47,26 @@ static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
 
 /* An idle session that makes room goes without a word: its client opens another one when it
  * comes. */
-static qk_session_t *open_session(qk_server_t *server, const uint8_t *client_id, const char *user,
+static qk_session_t *open_session(qk_net_t *net, const uint8_t *client_id, const char *user,
                                   qk_err_t *err) {
   qk_session_t *session = NULL, *gone = NULL;
-  const int set = (int)server->settings->max_sessions, fit = qk_guests_sessions(server->guests);
-  if (qk_session_open(&server->sessions, &server->sched, client_id, user, qk_server_awake(server),
-                      set < fit ? set : fit, &session, &gone, err) != QK_OK)
+  const int set = (int)net->service->settings->max_sessions, fit = qk_guests_sessions(net->guests);
+  if (qk_session_open(&net->service->sessions, &net->service->sched, client_id, user,
+                      qk_service_awake(net->service), set < fit ? set : fit, &session, &gone,
+                      err) != QK_OK)
     return NULL;
   if (gone) {
     qk_log(QK_LOG_INFO, "session", gone->name,
            "makes room: it has no requests, and was silent for "
            "%.0f s",
-           qk_server_awake(server) - gone->seen);
+           qk_service_awake(net->service) - gone->seen);
     gone->doomed = true;
   }
   return session;
 }
 
 static void on_hello(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   const qk_session_t *mine = ask->session;
   const qk_who_t *who = ask->who;
   const Quark__Hello *hello = ask->message->hello;
@@ -75,7 +76,7 @@ static void on_hello(const ask_t *ask) {
   qk_session_t *session = NULL;
   bool resumed = true, fatal = true;
   if (check_hello(hello, &err) == QK_OK) {
-    session = qk_session_by_id(&server->sessions, hello->client_id.data);
+    session = qk_session_by_id(&net->service->sessions, hello->client_id.data);
     if (mine && mine != session) {
       qk_fail(&err, QK_BAD_PROTOCOL,
               "HELLO of another client id: this connection has a session, which stays; open a "
@@ -84,44 +85,44 @@ static void on_hello(const ask_t *ask) {
       fatal = false;
     } else if (!session) {
       resumed = false;
-      session = open_session(server, hello->client_id.data, name, &err);
+      session = open_session(net, hello->client_id.data, name, &err);
     } else if (!qk_session_is_of(session, who->user)) {
       qk_fail(&err, QK_DENIED, "this client id is of another user");
       session = NULL;
     }
   }
   if (!session) {
-    server->count.dropped++;
-    qk_reply_error(server, ask->peer, err.code, err.text, fatal, 0);
+    net->service->count.dropped++;
+    qk_reply_error(net, ask->peer, err.code, err.text, fatal, 0);
     return;
   }
-  qk_limits_session(server, session);
-  qk_session_set_control(&server->sessions, session, ask->peer);
-  session->control_fd = server->asker.fd;
+  qk_limits_session(net->service, session);
+  qk_session_set_control(&net->service->sessions, session, ask->peer);
+  session->control_fd = net->asker.fd;
   session->away = false;
-  session->seen = qk_server_awake(server);
+  session->seen = qk_service_awake(net->service);
   qk_err_quote(name, user, sizeof user);
   qk_err_quote(hello->program, program, sizeof program);
   qk_log(QK_LOG_INFO, "session", session->name, "%s: user %s, program %s",
          resumed ? "resumed" : "opened", user, program);
-  qk_reply_welcome(server, session, resumed);
+  qk_reply_welcome(net, session, resumed);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static void complain(qk_server_t *server, const qk_session_t *session, uint64_t request,
+static void complain(qk_net_t *net, const qk_session_t *session, uint64_t request,
                      const qk_err_t *err) {
-  qk_reply_error(server, &session->control, err->code, err->text, false, request);
+  qk_reply_error(net, &session->control, err->code, err->text, false, request);
 }
 
 /* The job of a message about a request; NULL where it is over (nothing to do) or was never
  * there (told). */
-static qk_job_t *find_job(qk_server_t *server, qk_session_t *session, uint64_t request) {
+static qk_job_t *find_job(qk_net_t *net, qk_session_t *session, uint64_t request) {
   qk_job_t *job = qk_session_job(session, request);
   if (!job && (request == 0 || request > session->newest)) {
     qk_err_t err = {0};
     qk_fail(&err, QK_NOT_FOUND, "request %llu was not accepted", (unsigned long long)request);
-    complain(server, session, request, &err);
+    complain(net, session, request, &err);
   }
   return job;
 }
@@ -138,181 +139,173 @@ static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err)
 }
 
 static void on_grant(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   qk_session_t *session = ask->session;
   const Quark__Grant *grant = ask->message->grant;
   qk_err_t err = {0};
-  qk_job_t *job = find_job(server, session, grant->request);
+  qk_job_t *job = find_job(net, session, grant->request);
   if (!job) return;
   if (check_index(job, grant->rhs, &err) == QK_OK) {
     qk_rhs_t *rhs = &job->rhs[grant->rhs];
     if (rhs->state == QK_RHS_ACKED) return;
-    job->used_at = qk_server_now(server);
+    job->used_at = qk_service_now(net->service);
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
     if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
         !rhs->spilled)
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
-              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : server->settings->keep);
-    if (err.code == QK_OK) qk_data_offer(server, rhs);
+              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->keep);
+    if (err.code == QK_OK) qk_data_offer(net, rhs);
   }
-  if (err.code != QK_OK) complain(server, session, grant->request, &err);
+  if (err.code != QK_OK) complain(net, session, grant->request, &err);
 }
 
-static void acknowledge(qk_server_t *server, qk_rhs_t *rhs) {
+static void acknowledge(qk_net_t *net, qk_rhs_t *rhs) {
   if (rhs->outcome.written)
-    qk_stats_phase(&server->stats, QK_PHASE_FETCH, qk_server_now(server) - rhs->ended_at);
+    qk_stats_phase(&net->service->stats, QK_PHASE_FETCH,
+                   qk_service_now(net->service) - rhs->ended_at);
   qk_rhs_ack(rhs);
 }
 
 static void on_ack(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   qk_session_t *session = ask->session;
   const Quark__Ack *ack = ask->message->ack;
   qk_err_t err = {0};
-  qk_job_t *job = find_job(server, session, ack->request);
+  qk_job_t *job = find_job(net, session, ack->request);
   if (!job) return;
   if (check_count(ack->n_rhs, &err) != QK_OK) {
-    complain(server, session, ack->request, &err);
+    complain(net, session, ack->request, &err);
     return;
   }
   for (size_t i = 0; i < ack->n_rhs; i++) {
     if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
     qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
     if (rhs->state == QK_RHS_ENDED && qk_filing_told(job))
-      acknowledge(server, rhs);
+      acknowledge(net, rhs);
     else if (rhs->state != QK_RHS_ACKED)
       qk_fail(&err, QK_BAD_ARGUMENT, "rhs %u has not ended", ack->rhs[i]);
   }
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
-    if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(server, &job->rhs[i]);
-  if (err.code != QK_OK) complain(server, session, ack->request, &err);
+    if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(net, &job->rhs[i]);
+  if (err.code != QK_OK) complain(net, session, ack->request, &err);
   if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
-    qk_queue_forget(server, job);
+    qk_queue_forget(net->service, job);
   }
 }
 
 static void on_release(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   qk_session_t *session = ask->session;
   const Quark__Release *release = ask->message->release;
-  qk_job_t *job = find_job(server, session, release->request);
+  qk_job_t *job = find_job(net, session, release->request);
   if (!job) return;
   qk_log(QK_LOG_INFO, "job", job->name, "released");
-  qk_queue_forget(server, job);
+  qk_queue_forget(net->service, job);
 }
 
 static void on_attach(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   qk_session_t *session = ask->session;
   const Quark__Attach *attach = ask->message->attach;
   qk_job_t *job = qk_session_job(session, attach->request);
   qk_err_t err = {0};
   if (job) {
-    qk_reply_attach(server, session, job);
+    qk_reply_attach(net, session, job);
     return;
   }
   qk_fail(&err, QK_NOT_FOUND, "request %llu is not here: released, expired or never accepted",
           (unsigned long long)attach->request);
-  complain(server, session, attach->request, &err);
+  complain(net, session, attach->request, &err);
 }
 
 static void on_cancel(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   qk_session_t *session = ask->session;
   const Quark__Cancel *cancel = ask->message->cancel;
   qk_err_t err = {0};
-  qk_job_t *job = find_job(server, session, cancel->request);
+  qk_job_t *job = find_job(net, session, cancel->request);
   if (!job) return;
   if (check_count(cancel->n_rhs, &err) != QK_OK) {
-    complain(server, session, cancel->request, &err);
+    complain(net, session, cancel->request, &err);
     return;
   }
   for (size_t i = 0; i < cancel->n_rhs; i++) {
     if (check_index(job, cancel->rhs[i], &err) != QK_OK) {
-      complain(server, session, cancel->request, &err);
+      complain(net, session, cancel->request, &err);
       return;
     }
-    qk_queue_cancel(server, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
+    qk_queue_cancel(net->service, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
   }
   for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
-    qk_queue_cancel(server, &job->rhs[i], QK_CANCELLED, "");
+    qk_queue_cancel(net->service, &job->rhs[i], QK_CANCELLED, "");
 }
 
 static void on_submit(const ask_t *ask) {
   const Quark__Submit *submit = ask->message->submit;
   qk_err_t err = {0};
-  if (qk_admit_submit(ask->server, ask->session, submit, &err) != QK_OK)
-    qk_reply_rejected(ask->server, &ask->session->control, submit->request, &err);
+  if (qk_admit_submit(ask->net->service, ask->session, submit, &err) != QK_OK)
+    qk_reply_rejected(ask->net, &ask->session->control, submit->request, &err);
 }
 
 static void on_contract(const ask_t *ask) {
   const Quark__Contract *contract = ask->message->contract;
   qk_err_t err = {0};
-  if (qk_admit_contract(ask->server, ask->session, contract, &err) != QK_OK)
-    qk_reply_rejected(ask->server, &ask->session->control, contract->request, &err);
+  if (qk_admit_contract(ask->net->service, ask->session, contract, &err) != QK_OK)
+    qk_reply_rejected(ask->net, &ask->session->control, contract->request, &err);
 }
 
 static void on_ping(const ask_t *ask) {
-  qk_reply_pong(ask->server, &ask->session->control);
+  qk_reply_pong(ask->net, &ask->session->control);
 }
 
 static void on_goodbye(const ask_t *ask) {
   qk_log(QK_LOG_INFO, "session", ask->session->name, "closed by the client");
-  qk_sessions_part(ask->server, ask->session);
+  qk_sessions_part(ask->net->service, ask->session);
 }
 
-/* ---- the daemon and its setups ---------------------------------------------------------------- */
+/* ---- the daemon and its setups --------------------------------------------------------------- */
 
 static void on_status(const ask_t *ask) {
-  qk_reply_status(ask->server, ask->peer, ask->message->status);
+  qk_reply_status(ask->net, ask->peer, ask->message->status);
 }
 
 static void on_shutdown(const ask_t *ask) {
-  qk_server_t *server = ask->server;
+  qk_net_t *net = ask->net;
   const Quark__Shutdown *shutdown = ask->message->shutdown;
   qk_info("server", "a client asks to shut down%s", shutdown->now ? " now" : "");
-  qk_reply_shutdown(server, ask->peer, shutdown->now);
-  if (shutdown->now)
-    qk_server_stop(server, 0);
-  else if (!server->draining)
-    qk_server_drain(server);
+  qk_reply_shutdown(net, ask->peer, shutdown->now);
+  net->shutdown(net->shutdown_arg, shutdown->now);
 }
 
-/* What a change of a setup has come to: its state, or why there is none. */
-static void answer(const ask_t *ask, qk_status_t status, const qk_mount_t *mount,
-                   const qk_err_t *err) {
-  if (status == QK_OK)
-    qk_reply_setup(ask->server, ask->peer, mount);
+/* What a change of a setup has come to: its state, or (NULL) why there is none. */
+static void answer(const ask_t *ask, const qk_mount_t *setup, const qk_err_t *err) {
+  if (setup)
+    qk_reply_setup(ask->net, ask->peer, setup);
   else
-    qk_reply_error(ask->server, ask->peer, err->code, err->text, false, 0);
+    qk_reply_error(ask->net, ask->peer, err->code, err->text, false, 0);
 }
 
 static void on_load(const ask_t *ask) {
-  qk_mount_t *mount = NULL;
   qk_err_t err = {0};
-  const qk_status_t status = qk_setups_load(ask->server, ask->message->load, &mount, &err);
-  answer(ask, status, mount, &err);
+  answer(ask, qk_setups_load(ask->net->service, ask->message->load, &err), &err);
 }
 
 static void on_drop(const ask_t *ask) {
   const Quark__Drop *drop = ask->message->drop;
-  qk_mount_t *mount = NULL;
   qk_err_t err = {0};
-  const qk_status_t status = qk_setups_drop(ask->server, drop, &mount, &err);
-  answer(ask, status, mount, &err);
-  if (status == QK_OK && drop->now) qk_leave_setup(mount, "its setup was dropped");
+  qk_mount_t *setup = qk_setups_drop(ask->net->service, drop, &err);
+  answer(ask, setup, &err);
+  if (setup && drop->now) qk_queue_end_setup(setup, "its setup was dropped");
 }
 
 static void on_make_default(const ask_t *ask) {
-  qk_mount_t *mount = NULL;
+  const Quark__MakeDefault *message = ask->message->make_default;
   qk_err_t err = {0};
-  const qk_status_t status =
-      qk_setups_make_default(ask->server, ask->message->make_default, &mount, &err);
-  answer(ask, status, mount, &err);
+  answer(ask, qk_setups_make_default(ask->net->service, message, &err), &err);
 }
 
-/* ---- which there are -------------------------------------------------------------------------- */
+/* ---- which there are ------------------------------------------------------------------------- */
 
 /* request: where the body has the number of the request that it is about; 0: it is about none. */
 static const struct row {
@@ -361,38 +354,36 @@ static bool denied(const ask_t *ask) {
       protobuf_c_message_descriptor_get_field(m->base.descriptor, m->body_case);
   qk_fail(&err, QK_DENIED, "%s needs the role %s: this key has the role %s", body->name,
           qk_role_name(needed), qk_role_name(who->role));
-  ask->server->count.denied++;
+  ask->net->service->count.denied++;
   qk_info("clients", "user %s: %s", who->user ? who->user : "", err.text);
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_SUBMIT ||
       m->body_case == QUARK__CLIENT_MESSAGE__BODY_CONTRACT)
-    qk_reply_rejected(ask->server, ask->peer, request_of(m), &err);
+    qk_reply_rejected(ask->net, ask->peer, request_of(m), &err);
   else
-    qk_reply_error(ask->server, ask->peer, err.code, err.text, false, request_of(m));
+    qk_reply_error(ask->net, ask->peer, err.code, err.text, false, request_of(m));
   return true;
 }
 
-/* ---- socket ----------------------------------------------------------------------------------- */
+/* ---- socket ---------------------------------------------------------------------------------- */
 
 /* The session has done nothing wrong: it waits for a HELLO by a key of its user. */
-static void deny(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
-                 const char *text) {
-  if (session) qk_peers_forget(server, session, text);
-  server->count.dropped++;
-  qk_reply_error(server, peer, QK_DENIED, text, true, 0);
+static void deny(qk_net_t *net, const qk_peer_t *peer, qk_session_t *session, const char *text) {
+  if (session) qk_peers_forget(net, session, text);
+  net->service->count.dropped++;
+  qk_reply_error(net, peer, QK_DENIED, text, true, 0);
 }
 
 /* Who has a session loses it with all that it has; what a stranger has sent behind it is not looked
  * at. */
-static void on_junk(qk_server_t *server, const qk_peer_t *peer, qk_session_t *session,
-                    zmq_msg_t *msg) {
+static void on_junk(qk_net_t *net, const qk_peer_t *peer, qk_session_t *session, zmq_msg_t *msg) {
   static const char text[] = "control message that cannot be read";
   if (session) {
-    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, text);
+    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL, text);
     return;
   }
-  server->count.dropped++;
-  qk_reply_error(server, peer, QK_BAD_PROTOCOL, text, true, 0);
-  qk_peers_cut(server, server->control, msg, peer);
+  net->service->count.dropped++;
+  qk_reply_error(net, peer, QK_BAD_PROTOCOL, text, true, 0);
+  qk_peers_cut(net, net->control, msg, peer);
 }
 
 static void handle(const ask_t *ask) {
@@ -401,7 +392,7 @@ static void handle(const ask_t *ask) {
   if (ask->session || !row->needs_session)
     row->handle(ask);
   else
-    qk_reply_error(ask->server, ask->peer, QK_NOT_FOUND, "no session on this connection: say HELLO",
+    qk_reply_error(ask->net, ask->peer, QK_NOT_FOUND, "no session on this connection: say HELLO",
                    true, 0);
 }
 
@@ -411,30 +402,30 @@ static bool is_work(const qk_session_t *session, const Quark__ClientMessage *m) 
 }
 
 /* Whether it was work. */
-static bool take(qk_server_t *server, const qk_peer_t *peer, const qk_who_t *who, zmq_msg_t *msg,
+static bool take(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zmq_msg_t *msg,
                  size_t bytes) {
-  qk_session_t *session = qk_peers_control(server, peer);
+  qk_session_t *session = qk_peers_control(net, peer);
   if (!who) {
-    deny(server, peer, session, "this key is not authorised any more");
+    deny(net, peer, session, "this key is not authorised any more");
     return false;
   }
   if (session && !qk_session_is_of(session, who->user)) {
-    deny(server, peer, session, "this key is of another user now");
+    deny(net, peer, session, "this key is of another user now");
     return false;
   }
   Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);
-  if (session) session->seen = qk_server_awake(server);
+  if (session) session->seen = qk_service_awake(net->service);
   if (m)
-    handle(&(ask_t){server, peer, who, session, m});
+    handle(&(ask_t){net, peer, who, session, m});
   else
-    on_junk(server, peer, session, msg);
+    on_junk(net, peer, session, msg);
   const bool work = is_work(session, m);
   quark__client_message__free_unpacked(m, NULL);
   return work;
 }
 
 void qk_control_readable(void *arg) {
-  qk_server_t *server = arg;
+  qk_net_t *net = arg;
   bool work;
   do {
     qk_peer_t peer;
@@ -442,14 +433,14 @@ void qk_control_readable(void *arg) {
     qk_who_t who;
     bool whole;
     zmq_msg_init(&msg);
-    if (!qk_router_receive(server, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
-    const bool known = qk_router_who(server, &msg, &peer, &who);
-    server->asker = (qk_asker_t){&peer, zmq_msg_get(&msg, ZMQ_SRCFD)};
-    qk_guests_heard(server->guests, QK_DOOR_CONTROL, server->asker.fd, &peer);
-    work = !qk_peers_is_cut(server, &peer) &&
-           take(server, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
-    qk_peers_cut_endless(server, QK_DOOR_CONTROL, &msg, &peer);
-    server->asker.peer = NULL;
+    if (!qk_router_receive(net, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
+    const bool known = qk_router_who(net, &msg, &peer, &who);
+    net->asker = (qk_asker_t){&peer, zmq_msg_get(&msg, ZMQ_SRCFD)};
+    qk_guests_heard(net->guests, QK_DOOR_CONTROL, net->asker.fd, &peer);
+    work = !qk_peers_is_cut(net, &peer) &&
+           take(net, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
+    qk_peers_cut_endless(net, QK_DOOR_CONTROL, &msg, &peer);
+    net->asker.peer = NULL;
     zmq_msg_close(&msg);
-  } while (!qk_router_has_enough(server, work));
+  } while (!qk_router_has_enough(net, work));
 }

@@ -4,9 +4,9 @@
 #ifndef QK_FRONT_CONTROL_H
 #define QK_FRONT_CONTROL_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 
 /* One turn of the socket. */
-void qk_control_readable(void *server);
+void qk_control_readable(void *net);
 
 #endif

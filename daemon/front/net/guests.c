@@ -11,7 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/host/tcp.h"
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 
 enum { RESERVE_MIN = 8, RESERVE_MAX = 256, LOOKED_AT = 256, EVENTS_A_TURN = 1024, EVENT_BYTES = 6 };
 enum { PLENTY = 64 }; /* connections: more than come while the monitors rest */
@@ -35,7 +35,7 @@ typedef struct guest {
 } guest_t;
 
 struct qk_guests {
-  qk_server_t *server;
+  qk_net_t *net;
   void *monitor[QK_DOORS];
   qk_zsock_t sock[QK_DOORS];
   int handles; /* that are not closed yet */
@@ -81,7 +81,7 @@ static uint64_t cookie_of(int fd) {
 /* ---- who goes ------------------------------------------------------------------------------ */
 
 static rank_t rank_of(const qk_guests_t *g, const guest_t *guest) {
-  const qk_sessions_t *sessions = &g->server->sessions;
+  const qk_sessions_t *sessions = &g->net->service->sessions;
   if (!guest->heard) return SILENT;
   const qk_session_t *s = guest->door == QK_DOOR_CONTROL
                               ? qk_session_by_control(sessions, &guest->peer)
@@ -176,7 +176,7 @@ static void on_accepted(qk_guests_t *g, qk_door_t door, int fd) {
 
 static void on_disconnected(qk_guests_t *g, qk_door_t door, int fd) {
   if (fd < 0 || fd >= g->size || !g->at[fd].there || g->at[fd].door != door) return;
-  if (g->at[fd].heard) qk_peers_gone(g->server, door, &g->at[fd].peer);
+  if (g->at[fd].heard) qk_peers_gone(g->net, door, &g->at[fd].peer);
   forget(g, fd);
 }
 
@@ -212,7 +212,7 @@ static void on_events(void *arg) {
   qk_guests_t *g = arg;
   qk_guests_catch_up(g);
   if (g->count + PLENTY > g->most) return;
-  for (int door = 0; door < QK_DOORS; door++) qk_loop_rest(&g->server->loop, &g->sock[door]);
+  for (int door = 0; door < QK_DOORS; door++) qk_loop_rest(g->net->service->loop, &g->sock[door]);
 }
 
 void qk_guests_heard(qk_guests_t *g, qk_door_t door, int fd, const qk_peer_t *peer) {
@@ -247,27 +247,27 @@ static bool watch(qk_guests_t *g, qk_door_t door, void *socket, const char *endp
   const int any = 0; /* libzmq's thread must not wait for a front that stands still */
   qk_err_t err = {0};
   if (zmq_socket_monitor(socket, endpoint, events) != 0) return false;
-  g->monitor[door] = zmq_socket(g->server->zmq, ZMQ_PAIR);
+  g->monitor[door] = zmq_socket(g->net->zmq, ZMQ_PAIR);
   return g->monitor[door] &&
          zmq_setsockopt(g->monitor[door], ZMQ_LINGER, &linger, sizeof linger) == 0 &&
          zmq_setsockopt(g->monitor[door], ZMQ_RCVHWM, &any, sizeof any) == 0 &&
          zmq_connect(g->monitor[door], endpoint) == 0 &&
-         qk_loop_attach(&g->server->loop, &g->sock[door], g->monitor[door], on_events, g, &err) ==
-             QK_OK;
+         qk_loop_attach(g->net->service->loop, &g->sock[door], g->monitor[door], on_events, g,
+                        &err) == QK_OK;
 }
 
-void qk_guests_open(qk_server_t *server, qk_guests_t **out) {
+void qk_guests_open(qk_net_t *net, qk_guests_t **out) {
   qk_guests_t *g = qk_calloc(1, sizeof *g);
   if (g) {
-    g->server = server;
-    if (watch(g, QK_DOOR_CONTROL, server->control, "inproc://guests-control") &&
-        watch(g, QK_DOOR_DATA, server->data, "inproc://guests-data")) {
+    g->net = net;
+    if (watch(g, QK_DOOR_CONTROL, net->control, "inproc://guests-control") &&
+        watch(g, QK_DOOR_DATA, net->data, "inproc://guests-data")) {
       look(g);
       *out = g;
-      if (qk_guests_sessions(g) < server->settings->max_sessions)
+      if (qk_guests_sessions(g) < net->service->settings->max_sessions)
         qk_info("guests",
                 "max-sessions = %lld: there are descriptors for %d (ulimit -Hn raises it)",
-                (long long)server->settings->max_sessions, qk_guests_sessions(g));
+                (long long)net->service->settings->max_sessions, qk_guests_sessions(g));
       return;
     }
     qk_guests_close(g);
@@ -288,8 +288,8 @@ static void on_closed(uv_handle_t *handle) {
 
 void qk_guests_close(qk_guests_t *g) {
   if (!g) return;
-  zmq_socket_monitor(g->server->control, NULL, 0);
-  zmq_socket_monitor(g->server->data, NULL, 0);
+  zmq_socket_monitor(g->net->control, NULL, 0);
+  zmq_socket_monitor(g->net->data, NULL, 0);
   for (int door = 0; door < QK_DOORS; door++) g->handles += g->sock[door].attached;
   const bool none = g->handles == 0;
   for (int door = 0; door < QK_DOORS; door++) {

@@ -21,7 +21,7 @@
 
 #include "daemon/front/job/session.h"
 
-struct qk_server;
+struct qk_net;
 typedef struct qk_guests qk_guests_t;
 
 /* Messages of one peer that wait to be read. */
@@ -31,7 +31,7 @@ typedef enum qk_door { QK_DOOR_CONTROL, QK_DOOR_DATA, QK_DOORS } qk_door_t;
 
 /* Before the sockets are bound. Where this libzmq has no monitors there is a warning, and *guests
  * is NULL, which all below take. */
-void qk_guests_open(struct qk_server *server, qk_guests_t **guests);
+void qk_guests_open(struct qk_net *net, qk_guests_t **guests);
 /* Before the sockets are closed. */
 void qk_guests_close(qk_guests_t *guests);
 /* Reads what has happened to connections, and says whether all of it is known now. No connection

@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/net/net.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/storage/copy.h"
 #include "proto/control.h"
@@ -21,7 +22,7 @@ enum { BACKLOG = 64, MESSAGES_A_TURN = 16, COPIES = 2 /* of a connection at a ti
 static const double BIND_SECONDS = 5; /* for a new connection to say who it is */
 
 struct qk_local {
-  qk_server_t *server;
+  qk_net_t *net;
   struct sockaddr_un address;
   int fd;
   uv_poll_t poll;
@@ -107,7 +108,7 @@ static void close_peer(peer_t *peer) {
 
 /* The connection has done what is not allowed. */
 static void offend(peer_t *peer, const char *text) {
-  peer->local->server->count.dropped++;
+  peer->local->net->service->count.dropped++;
   qk_warn("local", "connection closed: %s", text);
   close_peer(peer);
 }
@@ -115,23 +116,22 @@ static void offend(peer_t *peer, const char *text) {
 /* NULL where it has gone, or the peer has not said who it is. */
 static qk_session_t *session_of(const peer_t *peer) {
   if (!peer->bound) return NULL;
-  qk_session_t *s = qk_session_by_id(&peer->local->server->sessions, peer->client_id);
+  qk_session_t *s = qk_session_by_id(&peer->local->net->service->sessions, peer->client_id);
   return s && memcmp(s->token, peer->token, sizeof s->token) == 0 ? s : NULL;
 }
 
 /* Whether the key by which the connection came still has the role. */
 static bool may(const peer_t *peer, const qk_session_t *session, qk_role_t role) {
-  return qk_zap_allows(peer->local->server->zap, peer->key, qk_sched_user_name(session->user),
-                       role);
+  return qk_zap_allows(peer->local->net->zap, peer->key, qk_sched_user_name(session->user), role);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static void on_bind(peer_t *peer, const Quark__LocalBind *bind) {
-  qk_server_t *server = peer->local->server;
+  qk_net_t *net = peer->local->net;
   qk_session_t *session = NULL;
   if (!peer->bound && bind->client_id.len == QK_CLIENT_ID && bind->token.len == QK_CLIENT_ID)
-    session = qk_session_by_id(&server->sessions, bind->client_id.data);
+    session = qk_session_by_id(&net->service->sessions, bind->client_id.data);
   if (!session || memcmp(session->token, bind->token.data, QK_CLIENT_ID) != 0) {
     offend(peer,
            "BIND with a client id or token that is nobody's, or of a connection that is bound");
@@ -146,7 +146,7 @@ static void on_bind(peer_t *peer, const Quark__LocalBind *bind) {
     offend(peer, "BIND of a session whose key is not authorised any more");
     return;
   }
-  session->seen = qk_server_awake(server);
+  session->seen = qk_service_awake(net->service);
   qk_log(QK_LOG_DEBUG, "session", session->name, "fields go by shared memory");
 }
 
@@ -175,16 +175,16 @@ static bool send_solution(const peer_t *peer, const Quark__LocalFetch *fetch, ui
 
 /* Where there is nothing the client asks on the control channel, which says why. */
 static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__LocalFetch *fetch) {
-  qk_server_t *server = peer->local->server;
+  qk_net_t *net = peer->local->net;
   qk_job_t *job = qk_session_job(session, fetch->request);
   const qk_rhs_t *rhs = job && fetch->rhs < job->nrhs ? &job->rhs[fetch->rhs] : NULL;
   const bool there = rhs && rhs->solution && qk_rhs_bytes(rhs) > 0 && !qk_marks_lack_rhs(rhs);
   const int fd = there ? qk_shm_open(rhs->solution, O_RDONLY) : -1;
   const uint64_t bytes = fd >= 0 ? qk_rhs_bytes(rhs) : 0;
   if (fd >= 0) {
-    job->used_at = qk_server_now(server);
-    server->count.bytes_out += bytes;
-    server->count.bytes_local += bytes;
+    job->used_at = qk_service_now(net->service);
+    net->service->count.bytes_out += bytes;
+    net->service->count.bytes_local += bytes;
   }
   if (!send_solution(peer, fetch, bytes, fd)) offend(peer, "the client does not read its messages");
   if (fd >= 0) close(fd);
@@ -205,22 +205,22 @@ static void read_on(peer_t *peer) {
 
 /* Takes the field where it is still wanted. */
 static void deliver(put_t *put) {
-  qk_server_t *server = put->peer->local->server;
+  qk_net_t *net = put->peer->local->net;
   qk_session_t *session = session_of(put->peer);
   qk_job_t *job = session ? qk_session_job(session, put->request) : NULL;
   qk_rhs_t *ready = NULL, *failed = NULL;
   if (!job) return;
   if (put->copy.err.code != QK_OK) {
-    qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_server_now(server), &failed);
+    qk_job_put_failed(job, put->rhs, put->copy.err.text, qk_service_now(net->service), &failed);
   } else {
     if (put->copy.field) {
-      server->count.bytes_in += job->field_bytes;
-      server->count.bytes_local += job->field_bytes;
+      net->service->count.bytes_in += job->field_bytes;
+      net->service->count.bytes_local += job->field_bytes;
     }
     qk_job_put(job, put->rhs, put->copy.field, put->copy.checksum, &ready);
     put->copy.field = NULL;
   }
-  qk_upload_arrived(server, session, job, ready, failed, true);
+  qk_upload_arrived(net->service, session, job, ready, failed, true);
 }
 
 static void go_on(peer_t *peer);
@@ -342,7 +342,7 @@ static bool handle(peer_t *peer, const Quark__LocalRequest *m, const int *fd, in
     offend(peer, "its key is not authorised any more, or has not the role submit");
     return false;
   }
-  if (session) session->seen = qk_server_awake(peer->local->server);
+  if (session) session->seen = qk_service_awake(peer->local->net->service);
   switch (m->body_case) {
   case QUARK__LOCAL_REQUEST__BODY_BIND:
     on_bind(peer, m->bind);
@@ -392,10 +392,10 @@ static void add_peer(qk_local_t *local, int fd) {
   socklen_t size = sizeof who;
   const bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
                      (who.uid == geteuid() || who.uid == 0);
-  const int most = (int)local->server->settings->max_sessions + QK_LOCAL_SPARE;
+  const int most = (int)local->net->service->settings->max_sessions + QK_LOCAL_SPARE;
   peer_t *peer = known && local->count < most ? qk_calloc(1, sizeof *peer) : NULL;
   if (!known) qk_warn("local", "connection closed: it is of another user");
-  if (!peer || uv_poll_init(&local->server->loop.uv, &peer->poll, fd) != 0) {
+  if (!peer || uv_poll_init(&local->net->service->loop->uv, &peer->poll, fd) != 0) {
     qk_free(peer);
     close(fd);
     return;
@@ -403,7 +403,7 @@ static void add_peer(qk_local_t *local, int fd) {
   peer->local = local;
   peer->fd = fd;
   peer->holds = 1;
-  peer->since = qk_server_awake(local->server);
+  peer->since = qk_service_awake(local->net->service);
   peer->poll.data = peer;
   qk_link_init(&peer->link);
   qk_link_init(&peer->puts);
@@ -442,15 +442,15 @@ static qk_status_t listen_at(qk_local_t *local, qk_err_t *err) {
   return QK_IO_ERROR;
 }
 
-qk_status_t qk_local_open(qk_server_t *server, qk_local_t **out, qk_err_t *err) {
+qk_status_t qk_local_open(qk_net_t *net, qk_local_t **out, qk_err_t *err) {
   qk_local_t *local = qk_calloc(1, sizeof *local);
   if (!local) return qk_fail(err, QK_NO_MEMORY, "no memory for the local socket");
-  local->server = server;
+  local->net = net;
   local->address.sun_family = AF_UNIX;
-  snprintf(local->address.sun_path, sizeof local->address.sun_path, "%.100s/local", server->dir);
+  snprintf(local->address.sun_path, sizeof local->address.sun_path, "%.100s/local", net->dir);
   qk_link_init(&local->peers);
   qk_status_t s = listen_at(local, err);
-  if (s == QK_OK && uv_poll_init(&server->loop.uv, &local->poll, local->fd) != 0) {
+  if (s == QK_OK && uv_poll_init(&net->service->loop->uv, &local->poll, local->fd) != 0) {
     s = qk_fail(err, QK_IO_ERROR, "socket %s cannot be polled", local->address.sun_path);
     close(local->fd);
     unlink(local->address.sun_path);
@@ -493,7 +493,7 @@ void qk_local_drop(qk_local_t *local, const uint8_t *client_id) {
 /* Those whose keys have been taken away, or may not do any more what is done here, do not wait for
  * what they ask next. */
 static void follow_keys(qk_local_t *local) {
-  const uint64_t changes = qk_zap_changes(local->server->zap);
+  const uint64_t changes = qk_zap_changes(local->net->zap);
   if (local->keys == changes) return;
   local->keys = changes;
   for (qk_link_t *l = local->peers.next, *next; l != &local->peers; l = next) {

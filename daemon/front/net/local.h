@@ -16,12 +16,10 @@
 #ifndef QK_FRONT_LOCAL_H
 #define QK_FRONT_LOCAL_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 
-typedef struct qk_local qk_local_t;
-
-/* Opens the socket in server->dir. QK_IO_ERROR, QK_NO_MEMORY. */
-qk_status_t qk_local_open(qk_server_t *server, qk_local_t **local, qk_err_t *err);
+/* Opens the socket in net->dir. QK_IO_ERROR, QK_NO_MEMORY. */
+qk_status_t qk_local_open(qk_net_t *net, qk_local_t **local, qk_err_t *err);
 /* Before the loop ends, which waits for copies under way. NULL-safe, so are all below. */
 void qk_local_close(qk_local_t *local);
 

@@ -1,12 +1,64 @@
 /*
- * net.h: the clients of the daemon, and what they are told.
+ * net.h: the clients of the daemon: its sockets and connections, and what is sent to them.
  */
 #ifndef QK_FRONT_NET_H
 #define QK_FRONT_NET_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/host/runtime.h"
+#include "daemon/front/net/backlog.h"
+#include "daemon/front/net/guests.h"
+#include "daemon/front/net/outbox.h"
+#include "daemon/front/net/peers.h"
+#include "daemon/front/net/zap.h"
+#include "daemon/front/service/service.h"
 
-/* What its clients are told, by their connections. */
-qk_job_events_t qk_net_events(qk_server_t *server);
+typedef struct qk_local qk_local_t; /* local.h */
+
+/* Whose message is being served. */
+typedef struct qk_asker {
+  const qk_peer_t *peer; /* NULL: none is */
+  int fd;                /* of its connection; -1: not known */
+} qk_asker_t;
+
+typedef struct qk_net {
+  qk_service_t *service;
+  void *zmq;       /* context; borrowed, as is dir */
+  const char *dir; /* private directory for sockets */
+  /* A client wants the daemon to leave: now, or when its work is done. */
+  void (*shutdown)(void *arg, bool now);
+  void *shutdown_arg;
+  void *control, *data;
+  qk_zsock_t control_sock, data_sock;
+  qk_zap_t *zap;
+  char endpoint[QK_ENDPOINT_MAX], data_endpoint[QK_ENDPOINT_MAX]; /* as they are bound */
+  qk_local_t *local;                                              /* NULL: none */
+  const char *local_path;                                         /* likewise */
+  qk_guests_t *guests; /* NULL: connections are not watched */
+  qk_peers_t peers;
+  qk_asker_t asker;
+  qk_outbox_t outbox;
+  qk_backlog_t backlog;
+  qk_link_t downloads; /* right-hand sides with something to send, taking turns */
+  uv_timer_t retry;
+  bool send_blocked;   /* downloads wait for `retry`: the socket was full */
+  bool owes;           /* requests are owed messages: reply.c */
+  bool rest[QK_DOORS]; /* more parts of a message of which all that counts was read */
+  qk_job_events_t events;
+} qk_net_t;
+
+/* What clients of the service are told goes by net from now on. The rest of *net is zeros, but for
+ * what the caller sets: zmq, dir, shutdown. */
+void qk_net_init(qk_net_t *net, qk_service_t *service);
+/* Opens and binds the sockets, on the service's loop. Errors: as of router.h, zap.h and local.h. */
+qk_status_t qk_net_open(qk_net_t *net, qk_err_t *err);
+/* Every tick. now: seconds of the loop's clock. */
+void qk_net_tick(qk_net_t *net, double now);
+/* At the end of a turn: what clients are told goes out, and so do some chunks unless `stopping`.
+ * True while there are more that could go now. */
+bool qk_net_turn(qk_net_t *net, bool stopping);
+/* Before the loop ends: nobody is heard or told anything any more. */
+void qk_net_close(qk_net_t *net);
+/* After it. */
+void qk_net_fini(qk_net_t *net);
 
 #endif

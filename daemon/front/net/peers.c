@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-static void forget_control(qk_server_t *server, qk_session_t *session) {
-  qk_outbox_drop_peer(&server->outbox, &session->control);
+static void forget_control(qk_net_t *net, qk_session_t *session) {
+  qk_outbox_drop_peer(&net->outbox, &session->control);
   session->control.bytes = 0;
 }
 
@@ -25,53 +25,54 @@ static void tell_of_heir(const qk_session_t *session, const char *socket) {
          "its %s connection has ended: another one has come with its routing id", socket);
 }
 
-qk_session_t *qk_peers_control(qk_server_t *server, const qk_peer_t *peer) {
-  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
+qk_session_t *qk_peers_control(qk_net_t *net, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_control(&net->service->sessions, peer);
   if (!session || qk_peer_same(&session->control, peer)) return session;
   tell_of_heir(session, "control");
-  forget_control(server, session);
+  forget_control(net, session);
   return NULL;
 }
 
-qk_session_t *qk_peers_data(qk_server_t *server, const qk_peer_t *peer) {
-  qk_session_t *session = qk_session_by_data(&server->sessions, peer);
+qk_session_t *qk_peers_data(qk_net_t *net, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_data(&net->service->sessions, peer);
   if (!session || qk_peer_same(&session->data, peer)) return session;
   tell_of_heir(session, "data");
   session->data.bytes = 0;
   return NULL;
 }
 
-void qk_peers_gone(qk_server_t *server, qk_door_t door, const qk_peer_t *peer) {
-  qk_session_t *session = door == QK_DOOR_CONTROL ? qk_session_by_control(&server->sessions, peer)
-                                                  : qk_session_by_data(&server->sessions, peer);
+void qk_peers_gone(qk_net_t *net, qk_door_t door, const qk_peer_t *peer) {
+  qk_session_t *session = door == QK_DOOR_CONTROL
+                              ? qk_session_by_control(&net->service->sessions, peer)
+                              : qk_session_by_data(&net->service->sessions, peer);
   if (!session) return;
   if (door == QK_DOOR_CONTROL && qk_peer_same(&session->control, peer)) {
-    qk_outbox_drop_peer(&server->outbox, &session->control);
+    qk_outbox_drop_peer(&net->outbox, &session->control);
     session->control.ended = true;
   }
   if (door == QK_DOOR_DATA && qk_peer_same(&session->data, peer)) session->data.ended = true;
 }
 
-void qk_peers_forget(qk_server_t *server, qk_session_t *session, const char *why) {
+void qk_peers_forget(qk_net_t *net, qk_session_t *session, const char *why) {
   if (session->control.bytes > 0 || session->data.bytes > 0)
     qk_log(QK_LOG_WARN, "session", session->name, "its connections are not heard any more: %s",
            why);
-  forget_control(server, session);
+  forget_control(net, session);
   session->data.bytes = 0;
 }
 
-static bool has_key(const qk_server_t *server, const qk_session_t *session, const qk_peer_t *peer) {
+static bool has_key(const qk_net_t *net, const qk_session_t *session, const qk_peer_t *peer) {
   return peer->bytes == 0 ||
-         qk_zap_allows(server->zap, peer->key, qk_sched_user_name(session->user), QK_ROLE_READ);
+         qk_zap_allows(net->zap, peer->key, qk_sched_user_name(session->user), QK_ROLE_READ);
 }
 
-static void follow_keys(qk_server_t *server) {
-  if (server->peers.keys == qk_zap_changes(server->zap)) return;
-  server->peers.keys = qk_zap_changes(server->zap);
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
-    if (!has_key(server, session, &session->control) || !has_key(server, session, &session->data))
-      qk_peers_forget(server, session, "their key is not authorised any more");
+static void follow_keys(qk_net_t *net) {
+  if (net->peers.keys == qk_zap_changes(net->zap)) return;
+  net->peers.keys = qk_zap_changes(net->zap);
+  for (int i = 0; i < net->service->sessions.count; i++) {
+    qk_session_t *session = net->service->sessions.at[i];
+    if (!has_key(net, session, &session->control) || !has_key(net, session, &session->data))
+      qk_peers_forget(net, session, "their key is not authorised any more");
   }
 }
 
@@ -118,8 +119,8 @@ static void hang_up(int fd) {
   close(fd);
 }
 
-void qk_peers_cut(qk_server_t *server, void *socket, zmq_msg_t *msg, const qk_peer_t *peer) {
-  qk_peers_t *peers = &server->peers;
+void qk_peers_cut(qk_net_t *net, void *socket, zmq_msg_t *msg, const qk_peer_t *peer) {
+  qk_peers_t *peers = &net->peers;
   const int number = zmq_msg_get(msg, ZMQ_SRCFD);
   const int fd = number < 0 ? -1 : fcntl(number, F_DUPFD_CLOEXEC, 0);
   peers->cut[peers->ncut++ % QK_PEERS_CUT] = peer->connection;
@@ -132,30 +133,29 @@ void qk_peers_cut(qk_server_t *server, void *socket, zmq_msg_t *msg, const qk_pe
     peers->leaving[peers->nleaving++] = fd;
 }
 
-void qk_peers_cut_endless(qk_server_t *server, qk_door_t door, zmq_msg_t *msg,
-                          const qk_peer_t *peer) {
-  if (!server->rest[door] || qk_peers_is_cut(server, peer)) return;
+void qk_peers_cut_endless(qk_net_t *net, qk_door_t door, zmq_msg_t *msg, const qk_peer_t *peer) {
+  if (!net->rest[door] || qk_peers_is_cut(net, peer)) return;
   qk_warn("peers", "a connection ends that sent a message of thousands of parts");
-  qk_peers_cut(server, door == QK_DOOR_CONTROL ? server->control : server->data, msg, peer);
+  qk_peers_cut(net, door == QK_DOOR_CONTROL ? net->control : net->data, msg, peer);
 }
 
-bool qk_peers_is_cut(const qk_server_t *server, const qk_peer_t *peer) {
-  const qk_peers_t *peers = &server->peers;
+bool qk_peers_is_cut(const qk_net_t *net, const qk_peer_t *peer) {
+  const qk_peers_t *peers = &net->peers;
   const unsigned n = peers->ncut < QK_PEERS_CUT ? peers->ncut : QK_PEERS_CUT;
   for (unsigned i = 0; i < n; i++)
     if (peer->connection > 0 && peers->cut[i] == peer->connection) return true;
   return false;
 }
 
-void qk_peers_close(qk_server_t *server) {
-  qk_peers_t *peers = &server->peers;
+void qk_peers_close(qk_net_t *net) {
+  qk_peers_t *peers = &net->peers;
   while (peers->nleaving > 0) hang_up(peers->leaving[--peers->nleaving]);
   peers->ntold = 0;
 }
 
-void qk_peers_tick(qk_server_t *server) {
-  qk_peers_t *peers = &server->peers;
-  follow_keys(server);
+void qk_peers_tick(qk_net_t *net) {
+  qk_peers_t *peers = &net->peers;
+  follow_keys(net);
   for (int i = 0; i < peers->ntold; i++) hang_up(peers->leaving[i]);
   peers->nleaving -= peers->ntold;
   memmove(peers->leaving, peers->leaving + peers->ntold,

@@ -7,8 +7,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/version.h"
-#include "daemon/front/net/local.h"
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 #include "daemon/front/service/admit.h"
 #include "daemon/front/service/sessions.h"
 #include "daemon/front/service/setups.h"
@@ -18,18 +17,18 @@
 enum { RETRY_BUSY_MS = 1000, RETRY_NOT_READY_MS = 1000 };
 
 /* The next connection that has the routing id of one that has gone may be anybody's. */
-static void lose(qk_server_t *server, const qk_peer_t *peer) {
-  qk_session_t *session = qk_session_by_control(&server->sessions, peer);
+static void lose(qk_net_t *net, const qk_peer_t *peer) {
+  qk_session_t *session = qk_session_by_control(&net->service->sessions, peer);
   if (session && qk_peer_same(&session->control, peer)) session->control.ended = true;
 }
 
-static qk_sent_t send_bytes(qk_server_t *server, const qk_peer_t *peer, const uint8_t *data,
+static qk_sent_t send_bytes(qk_net_t *net, const qk_peer_t *peer, const uint8_t *data,
                             size_t bytes) {
-  if (zmq_send(server->control, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
-      zmq_send(server->control, data, bytes, ZMQ_DONTWAIT) >= 0)
+  if (zmq_send(net->control, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+      zmq_send(net->control, data, bytes, ZMQ_DONTWAIT) >= 0)
     return QK_SENT;
   if (zmq_errno() == EAGAIN) return QK_SENT_FULL;
-  lose(server, peer);
+  lose(net, peer);
   return QK_SENT_GONE;
 }
 
@@ -44,14 +43,14 @@ static qk_sent_t send_bytes(qk_server_t *server, const qk_peer_t *peer, const ui
 enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
 
 /* Whether it is to be told later: the journal cannot be written, and lacks something of the job. */
-static bool is_owed(const qk_server_t *server, const qk_job_t *job) {
-  return qk_journal_trouble(server->journal) && qk_marks_lack_job(job);
+static bool is_owed(const qk_net_t *net, const qk_job_t *job) {
+  return qk_journal_trouble(net->service->journal) && qk_marks_lack_job(job);
 }
 
-static bool owe(qk_server_t *server, qk_job_t *job, uint8_t what) {
-  if (!is_owed(server, job)) return false;
+static bool owe(qk_net_t *net, qk_job_t *job, uint8_t what) {
+  if (!is_owed(net, job)) return false;
   job->owed |= what;
-  server->owes = true;
+  net->owes = true;
   return true;
 }
 
@@ -73,105 +72,106 @@ static bool can_be_left_out(const Quark__ServerMessage *message) {
 }
 
 /* An answer to who asks and does not read. */
-static bool unread(qk_server_t *server, const qk_peer_t *peer, const Quark__ServerMessage *message,
+static bool unread(qk_net_t *net, const qk_peer_t *peer, const Quark__ServerMessage *message,
                    size_t bytes) {
-  if (!server->asker.peer || !qk_peer_equal(server->asker.peer, peer)) return false;
-  return can_be_left_out(message) &&
-         !qk_backlog_add(&server->backlog, server->asker.fd, peer->connection, bytes,
-                         qk_server_now(server));
+  if (!net->asker.peer || !qk_peer_equal(net->asker.peer, peer)) return false;
+  return can_be_left_out(message) && !qk_backlog_add(&net->backlog, net->asker.fd, peer->connection,
+                                                     bytes, qk_service_now(net->service));
 }
 
 /* about: NULL where it says nothing of a request. */
-static qk_sent_t send_about(qk_server_t *server, const qk_peer_t *peer, const qk_job_t *about,
+static qk_sent_t send_about(qk_net_t *net, const qk_peer_t *peer, const qk_job_t *about,
                             Quark__ServerMessage *message) {
   if (!qk_peer_hears(peer) || qk_fault(QK_FAULT_SEND)) return QK_SENT_GONE;
   size_t bytes;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
-  const bool waits = !qk_journal_clean(server->journal) && !qk_journal_trouble(server->journal);
+  const bool waits =
+      !qk_journal_clean(net->service->journal) && !qk_journal_trouble(net->service->journal);
   const int64_t job = about && qk_marks_lack_job(about) ? about->entry.id : 0;
   qk_sent_t sent;
-  if (unread(server, peer, message, bytes))
+  if (unread(net, peer, message, bytes))
     sent = QK_SENT_FULL;
   else if (waits)
-    sent = qk_outbox_add(&server->outbox, peer, job, data, bytes) ? QK_SENT : QK_SENT_FULL;
+    sent = qk_outbox_add(&net->outbox, peer, job, data, bytes) ? QK_SENT : QK_SENT_FULL;
   else
-    sent = send_bytes(server, peer, data, bytes);
+    sent = send_bytes(net, peer, data, bytes);
   free(data);
   return sent;
 }
 
-qk_sent_t qk_reply_send(qk_server_t *server, const qk_peer_t *peer, Quark__ServerMessage *message) {
-  return send_about(server, peer, NULL, message);
+qk_sent_t qk_reply_send(qk_net_t *net, const qk_peer_t *peer, Quark__ServerMessage *message) {
+  return send_about(net, peer, NULL, message);
 }
 
 static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_t bytes) {
-  qk_server_t *server = arg;
+  qk_net_t *net = arg;
   qk_session_t *session;
-  if (send_bytes(server, peer, data, bytes) == QK_SENT_FULL &&
-      (session = qk_session_by_control(&server->sessions, peer)) != NULL)
-    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+  if (send_bytes(net, peer, data, bytes) == QK_SENT_FULL &&
+      (session = qk_session_by_control(&net->service->sessions, peer)) != NULL)
+    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
+                     "the client does not read its messages");
 }
 
-static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session, const qk_rhs_t *rhs);
+static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const qk_rhs_t *rhs);
 
 /* False where the peer has no room for more: the rest comes later. */
-static bool tell_owed(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+static bool tell_owed(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
   const uint8_t owed = job->owed;
   job->owed = 0;
-  if (owed & OWES_ACCEPTED) qk_reply_accepted(server, session, job, true);
-  if (owed & OWES_ATTACHED) qk_reply_attach(server, session, job);
+  if (owed & OWES_ACCEPTED) qk_reply_accepted(net, session, job, true);
+  if (owed & OWES_ATTACHED) qk_reply_attach(net, session, job);
   if (job->owed & OWES_ATTACHED) return false;
-  if (owed & OWES_CREDIT) qk_reply_credit(server, session, job);
+  if (owed & OWES_CREDIT) qk_reply_credit(net, session, job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (!rhs->owed) continue;
-    if (rhs->state == QK_RHS_ENDED && send_result(server, session, rhs) == QK_SENT_FULL)
-      return false;
+    if (rhs->state == QK_RHS_ENDED && send_result(net, session, rhs) == QK_SENT_FULL) return false;
     rhs->owed = false;
   }
   return true;
 }
 
-static void tell_all_owed(qk_server_t *server) {
+static void tell_all_owed(qk_net_t *net) {
   bool left = false;
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
+  for (int i = 0; i < net->service->sessions.count; i++) {
+    qk_session_t *session = net->service->sessions.at[i];
     bool room = true;
-    server->asker = (qk_asker_t){&session->control, session->control_fd};
+    net->asker = (qk_asker_t){&session->control, session->control_fd};
     for (qk_link_t *l = session->jobs.next; l != &session->jobs && room; l = l->next)
-      room = tell_owed(server, session, QK_HOLDER(l, qk_job_t, link));
+      room = tell_owed(net, session, QK_HOLDER(l, qk_job_t, link));
     left |= !room;
   }
-  server->asker.peer = NULL;
-  server->owes = left;
+  net->asker.peer = NULL;
+  net->owes = left;
 }
 
 /* A request that could not be recorded is rejected after all. */
-static void take_back(qk_server_t *server, qk_job_t *job) {
+static void take_back(qk_net_t *net, qk_job_t *job) {
   const qk_session_t *session = job->session;
   const uint64_t request = job->request;
   qk_err_t err = {0};
-  qk_admit_take_back(server, job, &err);
-  if (session) qk_reply_rejected(server, &session->control, request, &err);
+  qk_admit_take_back(net->service, job, &err);
+  if (session) qk_reply_rejected(net, &session->control, request, &err);
 }
 
-void qk_reply_waiting(qk_server_t *server) {
+void qk_reply_waiting(qk_net_t *net) {
   qk_err_t err = {0};
-  if (qk_journal_commit(server->journal, qk_server_now(server), &err) == QK_OK) {
-    qk_outbox_flush(&server->outbox, QK_LETTERS_ALL, deliver, server);
-    if (server->owes) tell_all_owed(server);
+  if (qk_journal_commit(net->service->journal, qk_service_now(net->service), &err) == QK_OK) {
+    qk_outbox_flush(&net->outbox, QK_LETTERS_ALL, deliver, net);
+    if (net->owes) tell_all_owed(net);
     return;
   }
-  for (qk_job_t *job; (job = qk_marks_first_new(qk_journal_marks(server->journal))) != NULL;) {
-    qk_outbox_drop(&server->outbox, job->entry.id);
-    take_back(server, job);
+  for (qk_job_t *job;
+       (job = qk_marks_first_new(qk_journal_marks(net->service->journal))) != NULL;) {
+    qk_outbox_drop(&net->outbox, job->entry.id);
+    take_back(net, job);
   }
-  qk_outbox_flush(&server->outbox, QK_LETTERS_FREE, deliver, server);
+  qk_outbox_flush(&net->outbox, QK_LETTERS_FREE, deliver, net);
 }
 
-void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t status,
-                    const char *text, bool fatal, uint64_t request) {
+void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, const char *text,
+                    bool fatal, uint64_t request) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Error error = QUARK__ERROR__INIT;
   error.status = (uint32_t)status;
@@ -181,10 +181,10 @@ void qk_reply_error(qk_server_t *server, const qk_peer_t *peer, qk_status_t stat
   error.request = request;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ERROR;
   m.error = &error;
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }
 
-void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool resumed) {
+void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
   char name[64] = "quarkd ";
@@ -193,17 +193,17 @@ void qk_reply_welcome(qk_server_t *server, const qk_session_t *session, bool res
   welcome.server = name;
   welcome.token.data = (uint8_t *)session->token;
   welcome.token.len = sizeof session->token;
-  welcome.data_endpoint = server->data_endpoint;
+  welcome.data_endpoint = net->data_endpoint;
   welcome.lease_ms = (uint32_t)(session->lease * 1e3);
   welcome.max_chunk = QK_CHUNK_MAX;
   welcome.max_rhs = QK_REQUEST_RHS_MAX;
   welcome.resumed = resumed;
-  welcome.local_path = (char *)qk_local_path(server->local);
+  welcome.local_path = (char *)net->local_path;
   welcome.has_journal = true;
-  welcome.journal = server->journal != NULL;
+  welcome.journal = net->service->journal != NULL;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_WELCOME;
   m.welcome = &welcome;
-  qk_reply_send(server, &session->control, &m);
+  qk_reply_send(net, &session->control, &m);
 }
 
 static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool repeated) {
@@ -215,8 +215,8 @@ static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool re
   accepted->repeated_submit = repeated;
 }
 
-static bool attached_to(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
-  if (owe(server, job, OWES_ATTACHED)) return true;
+static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
+  if (owe(net, job, OWES_ATTACHED)) return true;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Attached attached = QUARK__ATTACHED__INIT;
   Quark__Accepted accepted;
@@ -229,32 +229,32 @@ static bool attached_to(qk_server_t *server, qk_session_t *session, qk_job_t *jo
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ATTACHED;
   m.attached = &attached;
   const qk_sent_t sent = attached.contract || attached.submit
-                             ? send_about(server, &session->control, job, &m)
+                             ? send_about(net, &session->control, job, &m)
                              : QK_SENT_FULL;
   if (sent == QK_SENT_FULL) {
     job->owed |= OWES_ATTACHED;
-    server->owes = true;
+    net->owes = true;
   }
   if (attached.contract) quark__contract__free_unpacked(attached.contract, NULL);
   if (attached.submit) quark__submit__free_unpacked(attached.submit, NULL);
   return sent == QK_SENT;
 }
 
-void qk_reply_attach(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
-  if (attached_to(server, session, job)) qk_admit_repeat_results(server, session, job);
+void qk_reply_attach(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
+  if (attached_to(net, session, job)) qk_admit_repeat_results(net->service, session, job);
 }
 
-void qk_reply_accepted(qk_server_t *server, qk_session_t *session, qk_job_t *job, bool repeated) {
-  if (owe(server, job, OWES_ACCEPTED)) return;
+void qk_reply_accepted(qk_net_t *net, qk_session_t *session, qk_job_t *job, bool repeated) {
+  if (owe(net, job, OWES_ACCEPTED)) return;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Accepted accepted;
   set_accepted(&accepted, job, repeated);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_ACCEPTED;
   m.accepted = &accepted;
-  send_about(server, &session->control, job, &m);
+  send_about(net, &session->control, job, &m);
 }
 
-void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t request,
+void qk_reply_rejected(qk_net_t *net, const qk_peer_t *peer, uint64_t request,
                        const qk_err_t *err) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Rejected rejected = QUARK__REJECTED__INIT;
@@ -265,11 +265,11 @@ void qk_reply_rejected(qk_server_t *server, const qk_peer_t *peer, uint64_t requ
   rejected.retry_after_ms = err->code == QK_NOT_READY ? RETRY_NOT_READY_MS : RETRY_BUSY_MS;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_REJECTED;
   m.rejected = &rejected;
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }
 
-void qk_reply_credit(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
-  if (owe(server, job, OWES_CREDIT)) return;
+void qk_reply_credit(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
+  if (owe(net, job, OWES_CREDIT)) return;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Credit credit = QUARK__CREDIT__INIT;
   credit.request = job->request;
@@ -278,11 +278,11 @@ void qk_reply_credit(qk_server_t *server, qk_session_t *session, qk_job_t *job) 
   credit.next = job->upload_next;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_CREDIT;
   m.credit = &credit;
-  send_about(server, &session->control, job, &m);
+  send_about(net, &session->control, job, &m);
 }
 
-void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_t *job) {
-  if (is_owed(server, job)) return; /* the next one says more */
+void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job) {
+  if (is_owed(net, job)) return; /* the next one says more */
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Progress progress = QUARK__PROGRESS__INIT;
   Quark__RhsProgress running[QK_SEATS_MAX], *list[QK_SEATS_MAX];
@@ -302,11 +302,10 @@ void qk_reply_progress(qk_server_t *server, qk_session_t *session, const qk_job_
   progress.running = list;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_PROGRESS;
   m.progress = &progress;
-  send_about(server, &session->control, job, &m);
+  send_about(net, &session->control, job, &m);
 }
 
-static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session,
-                             const qk_rhs_t *rhs) {
+static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const qk_rhs_t *rhs) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Result result = QUARK__RESULT__INIT;
   const qk_outcome_t *o = &rhs->outcome;
@@ -329,38 +328,39 @@ static qk_sent_t send_result(qk_server_t *server, const qk_session_t *session,
   result.queue_seconds = rhs->started_at - rhs->queue.since;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_RESULT;
   m.result = &result;
-  return send_about(server, &session->control, rhs->job, &m);
+  return send_about(net, &session->control, rhs->job, &m);
 }
 
-void qk_reply_result(qk_server_t *server, qk_session_t *session, qk_rhs_t *rhs) {
-  if (is_owed(server, rhs->job)) {
-    rhs->owed = server->owes = true;
+void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {
+  if (is_owed(net, rhs->job)) {
+    rhs->owed = net->owes = true;
     return;
   }
-  if (send_result(server, session, rhs) == QK_SENT_FULL)
-    qk_sessions_doom(server, session, QK_BAD_PROTOCOL, "the client does not read its messages");
+  if (send_result(net, session, rhs) == QK_SENT_FULL)
+    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
+                     "the client does not read its messages");
 }
 
-void qk_reply_shutdown(qk_server_t *server, const qk_peer_t *peer, bool now) {
+void qk_reply_shutdown(qk_net_t *net, const qk_peer_t *peer, bool now) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__ShutdownReply reply = QUARK__SHUTDOWN_REPLY__INIT;
   reply.now = now;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_SHUTDOWN;
   m.shutdown = &reply;
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }
 
-void qk_reply_pong(qk_server_t *server, const qk_peer_t *peer) {
+void qk_reply_pong(qk_net_t *net, const qk_peer_t *peer) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Pong pong = QUARK__PONG__INIT;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_PONG;
   m.pong = &pong;
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }
 
-/* ---- reports ---------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
-void qk_reply_setup(qk_server_t *server, const qk_peer_t *peer, const qk_mount_t *mount) {
+void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_mount_t *mount) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
   Quark__SetupState state;
@@ -368,7 +368,7 @@ void qk_reply_setup(qk_server_t *server, const qk_peer_t *peer, const qk_mount_t
   reply.setup = &state;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
   m.setup = &reply;
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }
 
 static void skip_setups(Quark__StatusReport *status, uint32_t first) {
@@ -377,15 +377,14 @@ static void skip_setups(Quark__StatusReport *status, uint32_t first) {
   status->n_setups -= n;
 }
 
-void qk_reply_status(qk_server_t *server, const qk_peer_t *peer,
-                     const Quark__StatusRequest *request) {
+void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRequest *request) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   qk_report_t report;
   Quark__ActivityReport *a = &report.activity;
   qk_err_t err = {0};
-  const qk_mount_t *mount = qk_setups_find(server, request->setup, &err);
+  const qk_mount_t *mount = qk_setups_find(net->service, request->setup, &err);
   if (!mount) {
-    qk_reply_error(server, peer, err.code, err.text, false, 0);
+    qk_reply_error(net, peer, err.code, err.text, false, 0);
     return;
   }
   qk_report_make(mount, request->activity, &report);
@@ -402,5 +401,5 @@ void qk_reply_status(qk_server_t *server, const qk_peer_t *peer,
     report.status.has_setups_left_out = true;
     report.status.setups_left_out++;
   }
-  qk_reply_send(server, peer, &m);
+  qk_reply_send(net, peer, &m);
 }

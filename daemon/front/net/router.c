@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include "daemon/front/host/runtime.h"
+#include "daemon/front/net/net.h"
 #include "daemon/front/service/queue.h"
 
 enum { LINGER_MS = 500 };
 enum { PARTS_AT_A_TIME = 4096 };
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void skip_some(void *socket, bool *rest) {
   for (int i = 0; i < PARTS_AT_A_TIME && *rest; i++) {
@@ -22,11 +23,11 @@ static void skip_some(void *socket, bool *rest) {
   }
 }
 
-bool qk_router_receive(qk_server_t *server, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg,
+bool qk_router_receive(qk_net_t *net, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg,
                        bool *whole) {
-  void *socket = door == QK_DOOR_CONTROL ? server->control : server->data;
-  bool *rest = &server->rest[door];
-  while (*rest && !qk_loop_time_is_up(&server->loop)) skip_some(socket, rest);
+  void *socket = door == QK_DOOR_CONTROL ? net->control : net->data;
+  bool *rest = &net->rest[door];
+  while (*rest && !qk_loop_time_is_up(net->service->loop)) skip_some(socket, rest);
   if (*rest || zmq_msg_recv(msg, socket, ZMQ_DONTWAIT) < 0) return false;
   /* ZMTP allows 255 bytes, libzmq any number: such a peer has no id here, and what it says is
    * junk. */
@@ -48,29 +49,29 @@ bool qk_router_receive(qk_server_t *server, qk_door_t door, qk_peer_t *peer, zmq
  * processor, and leaves some of it where none does: clients may share it, too. */
 static const double BESIDE_WORK = 0.0625, BESIDE_NONE = 0.5;
 
-bool qk_router_has_enough(qk_server_t *server, bool work) {
-  const bool send = !qk_link_alone(&server->downloads) && !server->send_blocked;
-  const double share = work ? 1 : qk_queue_running(server) > 0 ? BESIDE_WORK : BESIDE_NONE;
-  return qk_loop_is_enough(&server->loop, share, send);
+bool qk_router_has_enough(qk_net_t *net, bool work) {
+  const bool send = !qk_link_alone(&net->downloads) && !net->send_blocked;
+  const double share = work ? 1 : qk_queue_running(net->service) > 0 ? BESIDE_WORK : BESIDE_NONE;
+  return qk_loop_is_enough(net->service->loop, share, send);
 }
 
-bool qk_router_who(const qk_server_t *server, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who) {
-  const bool known = qk_zap_who(server->zap, msg, who);
+bool qk_router_who(const qk_net_t *net, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who) {
+  const bool known = qk_zap_who(net->zap, msg, who);
   peer->connection = who->connection;
   snprintf(peer->key, sizeof peer->key, "%s", who->key ? who->key : "");
   return known;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-qk_status_t qk_router_open(qk_server_t *server, int64_t max_bytes, int rcvhwm, int sndhwm,
-                           void **out, qk_err_t *err) {
+qk_status_t qk_router_open(qk_net_t *net, int64_t max_bytes, int rcvhwm, int sndhwm, void **out,
+                           qk_err_t *err) {
   /* No heartbeats of ZMTP (host/zmq_guard.h): TCP looks for peers that have gone. */
   int one = 1, linger = LINGER_MS, greeting = 10000, idle = 10, every = 5, times = 4;
   int unanswered = 30000;
-  void *s = *out = zmq_socket(server->zmq, ZMQ_ROUTER);
+  void *s = *out = zmq_socket(net->zmq, ZMQ_ROUTER);
   if (!s) return qk_fail(err, QK_INTERNAL, "zmq_socket: %s", zmq_strerror(zmq_errno()));
-  if (qk_zap_curve(server->zap)) max_bytes += QK_CURVE_EXTRA;
+  if (qk_zap_curve(net->zap)) max_bytes += QK_CURVE_EXTRA;
   zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
   zmq_setsockopt(s, ZMQ_RCVHWM, &rcvhwm, sizeof rcvhwm);
   zmq_setsockopt(s, ZMQ_SNDHWM, &sndhwm, sizeof sndhwm);
@@ -82,7 +83,7 @@ qk_status_t qk_router_open(qk_server_t *server, int64_t max_bytes, int rcvhwm, i
   zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_INTVL, &every, sizeof every);
   zmq_setsockopt(s, ZMQ_TCP_KEEPALIVE_CNT, &times, sizeof times);
   zmq_setsockopt(s, ZMQ_TCP_MAXRT, &unanswered, sizeof unanswered);
-  return qk_zap_guard(server->zap, s, err);
+  return qk_zap_guard(net->zap, s, err);
 }
 
 /* Peers on ipc are this user and root: by the mode of the file, and by who they are, which abstract names rely on. */

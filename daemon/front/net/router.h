@@ -6,11 +6,11 @@
 
 #include <zmq.h>
 
-#include "daemon/front/server.h"
+#include "daemon/front/net/net.h"
 
 /* A socket that ZAP guards; max_bytes: of a message. QK_INTERNAL. */
-qk_status_t qk_router_open(qk_server_t *server, int64_t max_bytes, int rcvhwm, int sndhwm,
-                           void **out, qk_err_t *err);
+qk_status_t qk_router_open(qk_net_t *net, int64_t max_bytes, int rcvhwm, int sndhwm, void **out,
+                           qk_err_t *err);
 /* real, of `size` bytes: the endpoint as it is bound. QK_BUSY, QK_BAD_ARGUMENT, QK_UNSUPPORTED,
  * QK_INTERNAL. */
 qk_status_t qk_router_bind(void *socket, const char *endpoint, char *real, size_t size,
@@ -20,12 +20,11 @@ qk_status_t qk_router_bind(void *socket, const char *endpoint, char *real, size_
  * whole: it had one part behind the routing id. The others are thrown away: where they are
  * thousands the next calls do so, as long as their time lasts, and until then rest[door] is set.
  * False: nothing to read. */
-bool qk_router_receive(qk_server_t *server, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg,
-                       bool *whole);
+bool qk_router_receive(qk_net_t *net, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg, bool *whole);
 /* A message of a socket has been dealt with: whether the rest waits for the next turn. work: it
  * was somebody's. */
-bool qk_router_has_enough(qk_server_t *server, bool work);
+bool qk_router_has_enough(qk_net_t *net, bool work);
 /* Who sent msg: fills in the rest of peer. False: by a key that is not authorised any more. */
-bool qk_router_who(const qk_server_t *server, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who);
+bool qk_router_who(const qk_net_t *net, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who);
 
 #endif

@@ -34,8 +34,8 @@ struct qk_zap {
   char secret[QK_KEY_TEXT];
   uint64_t connections; /* so far */
   qk_clients_t clients;
-  double look_from, ask_from; /* seconds of CLOCK_MONOTONIC */
-  uint64_t refused, unlogged; /* unlogged: since the last line about it */
+  double look_from, ask_from;  /* seconds of CLOCK_MONOTONIC */
+  uint64_t *refused, unlogged; /* unlogged: since the last line about it */
   double logged_at;
 };
 
@@ -88,8 +88,8 @@ static void answer(void *socket, const part_t part[PARTS], const char *code, con
 /* Peers that try again and again do not fill the log. */
 static void log_refusal(qk_zap_t *zap, const char *address) {
   const double now = qk_loop_seconds(zap->loop);
-  zap->refused++;
-  if (zap->refused > 1 && now - zap->logged_at < REFUSALS_LOGGED_MS * 1e-3) {
+  ++*zap->refused;
+  if (*zap->refused > 1 && now - zap->logged_at < REFUSALS_LOGGED_MS * 1e-3) {
     zap->unlogged++;
     return;
   }
@@ -175,13 +175,14 @@ static qk_status_t read_key(qk_zap_t *zap, const char *key_file, qk_err_t *err) 
 }
 
 qk_status_t qk_zap_open(qk_loop_t *loop, void *zmq, const char *key_file, const char *folder,
-                        qk_zap_t **out, qk_err_t *err) {
+                        uint64_t *refused, qk_zap_t **out, qk_err_t *err) {
   if (key_file && !zmq_has("curve"))
     return qk_fail(err, QK_UNSUPPORTED,
                    "curve-key: this libzmq was built without CURVE: listen on ipc:// or loopback");
   qk_zap_t *zap = qk_calloc(1, sizeof *zap);
   if (!zap) return qk_fail(err, QK_NO_MEMORY, "no memory for authentication");
   zap->loop = loop;
+  zap->refused = refused;
   zap->curve = key_file != NULL;
   qk_clients_init(&zap->clients, folder);
   qk_status_t status = zap->curve ? read_key(zap, key_file, err) : QK_OK;
@@ -271,8 +272,4 @@ bool qk_zap_allows(const qk_zap_t *zap, const char *key, const char *user, qk_ro
 
 uint64_t qk_zap_changes(const qk_zap_t *zap) {
   return zap->clients.changes;
-}
-
-uint64_t qk_zap_refused(const qk_zap_t *zap) {
-  return zap->refused;
 }

@@ -26,11 +26,12 @@ typedef struct qk_who {
 
 typedef struct qk_zap qk_zap_t;
 
-/* key_file, folder: --curve-key, --curve-clients; NULL: no keys. folder is borrowed. To be opened
+/* key_file, folder: --curve-key, --curve-clients; NULL: no keys. folder is borrowed; *refused
+ * counts connections whose key is not authorised. To be opened
  * before the sockets, closed after them. Errors: QK_UNSUPPORTED (libzmq without CURVE),
  * QK_BAD_ARGUMENT (the key file), QK_NO_MEMORY, QK_INTERNAL. */
 qk_status_t qk_zap_open(qk_loop_t *loop, void *zmq, const char *key_file, const char *folder,
-                        qk_zap_t **zap, qk_err_t *err);
+                        uint64_t *refused, qk_zap_t **zap, qk_err_t *err);
 void qk_zap_close(qk_zap_t *zap); /* NULL-safe */
 /* Handshakes wait while `ready` says false; it is asked again before each, and in each turn of the
  * loop. */
@@ -49,8 +50,5 @@ bool qk_zap_who(const qk_zap_t *zap, zmq_msg_t *msg, qk_who_t *who);
 bool qk_zap_allows(const qk_zap_t *zap, const char *key, const char *user, qk_role_t role);
 /* Grows when keys have been read again. */
 uint64_t qk_zap_changes(const qk_zap_t *zap);
-
-/* Connections refused so far. */
-uint64_t qk_zap_refused(const qk_zap_t *zap);
 
 #endif

@@ -1,5 +1,4 @@
 #include "daemon/front/service/admit.h"
-#include "daemon/front/state/spill.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,16 +10,17 @@
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 #include "daemon/front/service/upload.h"
+#include "daemon/front/state/spill.h"
 
-void qk_admit_repeat_results(qk_server_t *server, qk_session_t *session, qk_job_t *job) {
+void qk_admit_repeat_results(qk_service_t *service, qk_session_t *session, qk_job_t *job) {
   if (!qk_filing_told(job)) return;
   for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
     if (job->rhs[i].state == QK_RHS_ENDED)
-      server->events.result(server->events.arg, session, &job->rhs[i]);
+      service->events->result(service->events->arg, session, &job->rhs[i]);
 }
 
 /* A request that is there already is answered again, and executed once. True: it was answered. */
-static bool repeated(qk_server_t *server, qk_session_t *session, uint64_t request,
+static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t request,
                      const ProtobufCMessage *message, qk_err_t *err) {
   qk_job_t *job = qk_session_job(session, request);
   if (!job) return false;
@@ -29,18 +29,18 @@ static bool repeated(qk_server_t *server, qk_session_t *session, uint64_t reques
             (unsigned long long)request);
     return false;
   }
-  server->events.accepted(server->events.arg, session, job, true);
-  qk_admit_repeat_results(server, session, job);
+  service->events->accepted(service->events->arg, session, job, true);
+  qk_admit_repeat_results(service, session, job);
   return true;
 }
 
 /* What does not depend on the request itself. */
-static qk_status_t check_state(const qk_server_t *server, const qk_session_t *session,
+static qk_status_t check_state(const qk_service_t *service, const qk_session_t *session,
                                uint64_t request, const qk_mount_t *mount, qk_err_t *err) {
   if (request > 0 && request <= session->newest)
     return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
                    (unsigned long long)request, (unsigned long long)session->newest);
-  if (server->draining || server->stopping)
+  if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
   if (qk_setups_check(mount, err) != QK_OK) return err->code;
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
@@ -49,9 +49,9 @@ static qk_status_t check_state(const qk_server_t *server, const qk_session_t *se
   return QK_OK;
 }
 
-static qk_status_t check_user(const qk_server_t *server, const qk_session_t *session, uint32_t nrhs,
-                              qk_err_t *err) {
-  const long long limit = server->settings->user_rhs, open = *qk_sched_user_open(session->user);
+static qk_status_t check_user(const qk_service_t *service, const qk_session_t *session,
+                              uint32_t nrhs, qk_err_t *err) {
+  const long long limit = service->settings->user_rhs, open = *qk_sched_user_open(session->user);
   if (limit > 0 && nrhs > limit)
     return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %lld (user-rhs)", nrhs,
                    limit);
@@ -62,59 +62,59 @@ static qk_status_t check_user(const qk_server_t *server, const qk_session_t *ses
   return QK_OK;
 }
 
-static qk_status_t check_room(qk_server_t *server, int64_t cost, qk_err_t *err) {
+static qk_status_t check_room(qk_service_t *service, int64_t cost, qk_err_t *err) {
   const char *by;
-  const int64_t room = qk_limits_free(server, &by);
-  if (cost > server->budget.limit || cost <= room) return QK_OK;
+  const int64_t room = qk_limits_free(service, &by);
+  if (cost > service->budget.limit || cost <= room) return QK_OK;
   return qk_fail(err, QK_BUSY, "request of %lld bytes: %s has %lld", (long long)cost, by,
                  (long long)room);
 }
 
 /* bytes: what it would have taken; 0: not known. */
-static qk_status_t reject(qk_server_t *server, const qk_session_t *session, uint64_t request,
+static qk_status_t reject(qk_service_t *service, const qk_session_t *session, uint64_t request,
                           int64_t bytes, const qk_err_t *err) {
-  if (err->code == QK_BUSY && bytes > 0) qk_spill_make_room(server->spill, session, bytes);
-  server->count.rejected++;
+  if (err->code == QK_BUSY && bytes > 0) qk_spill_make_room(service->spill, session, bytes);
+  service->count.rejected++;
   qk_log(QK_LOG_INFO, "session", session->name, "request %llu rejected: %s: %s",
          (unsigned long long)request, qk_status_name(err->code), err->text);
   return err->code;
 }
 
-static qk_terms_t terms_of(qk_server_t *server, const qk_session_t *session, qk_mount_t *mount) {
+static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, qk_mount_t *mount) {
   return (qk_terms_t){.mount = mount,
                       .setup_id = mount->id,
                       .setup_name = mount->name,
                       .dims = mount->dims,
                       .config = mount->digest,
                       .kappa = mount->settings.kappa,
-                      .now = qk_server_now(server),
+                      .now = qk_service_now(service),
                       .budget = qk_sched_user_memory(session->user),
-                      .space = &server->space,
+                      .space = &service->space,
                       .hooks = &QK_JOB_HOOKS,
-                      .spill = server->spill,
+                      .spill = service->spill,
                       .client_id = session->client_id,
                       .user = session->user,
-                      .keep = server->settings->keep_time};
+                      .keep = service->settings->keep_time};
 }
 
-static qk_status_t check_keep_time(const qk_server_t *server, const Quark__Submit *submit,
+static qk_status_t check_keep_time(const qk_service_t *service, const Quark__Submit *submit,
                                    qk_err_t *err) {
-  const double limit = server->settings->keep_time * 1e3;
+  const double limit = service->settings->keep_time * 1e3;
   if ((double)submit->keep_ms <= limit) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "keep_ms = %llu is over the limit of %.0f (--keep-time)",
                  (unsigned long long)submit->keep_ms, limit);
 }
 
-static qk_status_t check_detach(const qk_server_t *server, uint64_t detach_ms, qk_err_t *err) {
-  const double limit = server->settings->detach_time * 1e3;
+static qk_status_t check_detach(const qk_service_t *service, uint64_t detach_ms, qk_err_t *err) {
+  const double limit = service->settings->detach_time * 1e3;
   if ((double)detach_ms <= limit) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "detach_ms = %llu is over the limit of %.0f (--detach-time)",
                  (unsigned long long)detach_ms, limit);
 }
 
 /* What would be cut off by the end of the walltime is not begun. */
-static qk_status_t check_walltime(const qk_server_t *server, const qk_job_t *job, qk_err_t *err) {
-  const double left = qk_server_left(server), expected = qk_queue_expect(job);
+static qk_status_t check_walltime(const qk_service_t *service, const qk_job_t *job, qk_err_t *err) {
+  const double left = qk_service_left(service), expected = qk_queue_expect(job);
   if (expected <= left) return QK_OK;
   return qk_fail(err, QK_SHUTTING_DOWN,
                  "about %.0f s are needed, with what waits, and %.0f s are left of the walltime: "
@@ -123,17 +123,18 @@ static qk_status_t check_walltime(const qk_server_t *server, const qk_job_t *job
 }
 
 /* Ties the new job to what it refers to and lets it in; or destroys it. */
-static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_err_t *err) {
-  qk_status_t status = check_walltime(server, job, err);
+static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t *job,
+                         qk_err_t *err) {
+  qk_status_t status = check_walltime(service, job, err);
   if (status == QK_OK) status = qk_keep_bind(session, job, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;
   }
-  server->count.accepted++;
+  service->count.accepted++;
   qk_queue_open(job);
   qk_upload_promise(job);
-  qk_marks_enter(qk_journal_marks(server->journal), job);
+  qk_marks_enter(qk_journal_marks(service->journal), job);
   qk_session_adopt(session, job);
   if (job->contraction)
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: contraction of %zu channels",
@@ -141,65 +142,65 @@ static qk_status_t enter(qk_server_t *server, qk_session_t *session, qk_job_t *j
   else
     qk_log(QK_LOG_INFO, "job", job->name, "accepted: %u right-hand sides, tol %g", job->nrhs,
            job->tol);
-  server->events.accepted(server->events.arg, session, job, false);
+  service->events->accepted(service->events->arg, session, job, false);
   for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].state == QK_RHS_QUEUED) qk_queue_push(server, &job->rhs[i]);
+    if (job->rhs[i].state == QK_RHS_QUEUED) qk_queue_push(service, &job->rhs[i]);
   qk_filing_begin(job);
   return QK_OK;
 }
 
-void qk_admit_take_back(qk_server_t *server, qk_job_t *job, qk_err_t *err) {
-  qk_fail(err, QK_BUSY, "%s", qk_journal_trouble(server->journal));
+void qk_admit_take_back(qk_service_t *service, qk_job_t *job, qk_err_t *err) {
+  qk_fail(err, QK_BUSY, "%s", qk_journal_trouble(service->journal));
   qk_marks_withdraw(job);
-  if (job->session) reject(server, job->session, job->request, 0, err);
-  qk_queue_forget(server, job);
+  if (job->session) reject(service, job->session, job->request, 0, err);
+  qk_queue_forget(service, job);
 }
 
-qk_status_t qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit,
-                            qk_err_t *err) {
+qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
+                            const Quark__Submit *submit, qk_err_t *err) {
   qk_job_t *job = NULL;
-  if (repeated(server, session, submit->request, &submit->base, err)) return QK_OK;
-  qk_mount_t *mount = qk_setups_find(server, submit->setup, err);
-  if (err->code == QK_OK) check_state(server, session, submit->request, mount, err);
-  const qk_terms_t terms = mount ? terms_of(server, session, mount) : (qk_terms_t){0};
+  if (repeated(service, session, submit->request, &submit->base, err)) return QK_OK;
+  qk_mount_t *mount = qk_setups_find(service, submit->setup, err);
+  if (err->code == QK_OK) check_state(service, session, submit->request, mount, err);
+  const qk_terms_t terms = mount ? terms_of(service, session, mount) : (qk_terms_t){0};
   if (err->code == QK_OK) qk_job_check(submit, terms.dims, err);
   const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
   if (err->code == QK_OK)
-    qk_filing_check(server, submit, qk_job_field_bytes(submit, terms.dims), err);
-  if (err->code == QK_OK) check_keep_time(server, submit, err);
-  if (err->code == QK_OK) check_detach(server, submit->detach_ms, err);
-  if (err->code == QK_OK) check_user(server, session, submit->nrhs, err);
-  if (err->code == QK_OK) check_room(server, cost, err);
+    qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.dims), err);
+  if (err->code == QK_OK) check_keep_time(service, submit, err);
+  if (err->code == QK_OK) check_detach(service, submit->detach_ms, err);
+  if (err->code == QK_OK) check_user(service, session, submit->nrhs, err);
+  if (err->code == QK_OK) check_room(service, cost, err);
   if (err->code == QK_OK)
-    qk_upload_check(server, submit, qk_job_field_bytes(submit, terms.dims), err);
+    qk_upload_check(service, submit, qk_job_field_bytes(submit, terms.dims), err);
   if (err->code == QK_OK) qk_job_create(submit, &terms, &job, err);
-  if (err->code == QK_OK && qk_filing_create(server, job, submit, err) != QK_OK)
+  if (err->code == QK_OK && qk_filing_create(service, job, submit, err) != QK_OK)
     qk_job_destroy(job);
-  if (err->code == QK_OK) enter(server, session, job, err);
-  return err->code == QK_OK ? QK_OK : reject(server, session, submit->request, cost, err);
+  if (err->code == QK_OK) enter(service, session, job, err);
+  return err->code == QK_OK ? QK_OK : reject(service, session, submit->request, cost, err);
 }
 
 /* Where a contraction is made: with the setup of its propagator a. */
-static qk_mount_t *mount_for(const qk_server_t *server, const qk_session_t *session,
+static qk_mount_t *mount_for(const qk_service_t *service, const qk_session_t *session,
                              uint64_t request_a) {
   const qk_job_t *a = qk_session_job(session, request_a);
-  return a ? a->mount : server->primary;
+  return a ? a->mount : service->primary;
 }
 
-qk_status_t qk_admit_contract(qk_server_t *server, qk_session_t *session,
+qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err) {
   qk_job_t *job = NULL;
-  if (repeated(server, session, contract->request, &contract->base, err)) return QK_OK;
-  qk_mount_t *mount = mount_for(server, session, contract->contraction->request_a);
-  if (err->code == QK_OK) check_state(server, session, contract->request, mount, err);
-  const qk_terms_t terms = terms_of(server, session, mount);
+  if (repeated(service, session, contract->request, &contract->base, err)) return QK_OK;
+  qk_mount_t *mount = mount_for(service, session, contract->contraction->request_a);
+  if (err->code == QK_OK) check_state(service, session, contract->request, mount, err);
+  const qk_terms_t terms = terms_of(service, session, mount);
   if (err->code == QK_OK) qk_job_check_contract(contract, terms.dims, err);
   const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
-  if (err->code == QK_OK) check_detach(server, contract->detach_ms, err);
-  if (err->code == QK_OK) check_user(server, session, 1, err);
-  if (err->code == QK_OK) check_room(server, cost, err);
-  if (err->code == QK_OK) qk_upload_check(server, NULL, 0, err);
+  if (err->code == QK_OK) check_detach(service, contract->detach_ms, err);
+  if (err->code == QK_OK) check_user(service, session, 1, err);
+  if (err->code == QK_OK) check_room(service, cost, err);
+  if (err->code == QK_OK) qk_upload_check(service, NULL, 0, err);
   if (err->code == QK_OK) qk_job_create_contract(contract, &terms, &job, err);
-  if (err->code == QK_OK) enter(server, session, job, err);
-  return err->code == QK_OK ? QK_OK : reject(server, session, contract->request, cost, err);
+  if (err->code == QK_OK) enter(service, session, job, err);
+  return err->code == QK_OK ? QK_OK : reject(service, session, contract->request, cost, err);
 }

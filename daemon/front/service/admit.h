@@ -4,18 +4,18 @@
 #ifndef QK_FRONT_ADMIT_H
 #define QK_FRONT_ADMIT_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 
 /* OK: it is in its session, or was there already; either has been told. Else why it is rejected, as
  * *err says, which is for the caller to tell. */
-qk_status_t qk_admit_submit(qk_server_t *server, qk_session_t *session, const Quark__Submit *submit,
-                            qk_err_t *err);
-qk_status_t qk_admit_contract(qk_server_t *server, qk_session_t *session,
+qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
+                            const Quark__Submit *submit, qk_err_t *err);
+qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err);
 /* Tells the results of the job once more. */
-void qk_admit_repeat_results(qk_server_t *server, qk_session_t *session, qk_job_t *job);
+void qk_admit_repeat_results(qk_service_t *service, qk_session_t *session, qk_job_t *job);
 /* A request that could not be recorded, and of which nothing has been told, is rejected after
  * all. */
-void qk_admit_take_back(qk_server_t *server, qk_job_t *job, qk_err_t *err);
+void qk_admit_take_back(qk_service_t *service, qk_job_t *job, qk_err_t *err);
 
 #endif

@@ -45,7 +45,7 @@ static bool suspect_runs(const qk_mount_t *mount) {
 /* The first of a lane, where there is a place for it; else NULL. */
 static qk_rhs_t *first_of(const qk_mount_t *mount, int lane, int *place) {
   qk_sched_item_t *first =
-      qk_sched_first(&mount->server->sched, lane, qk_server_now(mount->server));
+      qk_sched_first(&mount->service->sched, lane, qk_service_now(mount->service));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
   *place = place_for(rhs);
@@ -71,17 +71,17 @@ static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_
   const bool more = after && place != QK_CONTRACT_PLACE;
   const bool refills = mount->settings.batching != FIXED;
   return qk_worker_fill(mount->worker, (uint32_t)k, ticket, rhs, more, !is_seated(rhs),
-                        refills ? (uint32_t)mount->server->sched.lane[mount->lane].length : 0);
+                        refills ? (uint32_t)mount->service->sched.lane[mount->lane].length : 0);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */
 
 /* Bytes of solutions that engines will still write. */
-static int64_t unwritten(const qk_server_t *server) {
+static int64_t unwritten(const qk_service_t *service) {
   int64_t bytes = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && server->mount[m]; k++) {
-      const qk_rhs_t *rhs = server->mount[m]->slot[k].rhs;
+    for (int k = 0; k < QK_PLACES && service->mount[m]; k++) {
+      const qk_rhs_t *rhs = service->mount[m]->slot[k].rhs;
       if (rhs && rhs->solution) bytes += (int64_t)rhs->job->field_bytes;
     }
   return bytes;
@@ -90,9 +90,9 @@ static int64_t unwritten(const qk_server_t *server) {
 /* Those whose time has come, or for which there is memory now, are queued again. */
 static void wake(qk_mount_t *mount) {
   if (qk_link_alone(&mount->waiting)) return;
-  const double now = qk_server_now(mount->server);
+  const double now = qk_service_now(mount->service);
   const char *by;
-  int64_t room = qk_limits_free(mount->server, &by) - unwritten(mount->server);
+  int64_t room = qk_limits_free(mount->service, &by) - unwritten(mount->service);
   for (qk_link_t *l = mount->waiting.next, *next; l != &mount->waiting; l = next) {
     qk_rhs_t *rhs = QK_HOLDER(l, qk_rhs_t, queue.link);
     const int64_t bytes = (int64_t)rhs->job->field_bytes;
@@ -101,7 +101,7 @@ static void wake(qk_mount_t *mount) {
     room -= bytes;
     qk_link_remove(&rhs->queue.link);
     rhs->wait_until = 0;
-    qk_queue_push(mount->server, rhs);
+    qk_queue_push(mount->service, rhs);
   }
 }
 
@@ -110,13 +110,13 @@ static void wake(qk_mount_t *mount) {
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. So
  * where there was no object for its solution: the others would find none either. */
 static bool start(qk_mount_t *mount, int k, qk_rhs_t *rhs) {
-  qk_server_t *server = mount->server;
+  qk_service_t *service = mount->service;
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
       qk_shm_create_bare(job->space, job->field_bytes, &rhs->solution, &err) != QK_OK) {
     if (qk_queue_wait_for_memory(rhs, err.text, err.code == QK_NO_MEMORY, 0)) return false;
-    qk_queue_end(server, rhs, QK_NO_MEMORY, err.text);
+    qk_queue_end(service, rhs, QK_NO_MEMORY, err.text);
     qk_queue_settle(rhs);
     return true;
   }
@@ -127,15 +127,15 @@ static bool start(qk_mount_t *mount, int k, qk_rhs_t *rhs) {
     mount->slot[k] = (qk_slot_use_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
-    qk_queue_put_back(server, rhs);
+    qk_queue_put_back(service, rhs);
     return false;
   }
   mount->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
-  rhs->started_at = qk_server_now(server);
+  rhs->started_at = qk_service_now(service);
   mount->slot[k].filled = qk_occupancy_mark(&mount->occupancy, rhs->started_at);
   if (!busy) mount->busy_since = rhs->started_at;
-  qk_stats_phase(&server->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
+  qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
   if (k != QK_CONTRACT_PLACE) {
@@ -152,7 +152,7 @@ static void fill_slots(qk_mount_t *mount) {
   if (mount->settings.batching == FIXED && qk_mount_running(mount) > 0) return;
   for (qk_rhs_t *rhs; (rhs = next(mount, &place));) {
     if (rhs->job->forgotten) return; /* it is leaving, before long */
-    qk_queue_take(mount->server, rhs);
+    qk_queue_take(mount->service, rhs);
     if (!start(mount, place, rhs)) return;
   }
 }
@@ -162,7 +162,7 @@ void qk_dispatch_feed(qk_mount_t *mount) {
   wake(mount);
   if (ready) fill_slots(mount);
   const bool waits =
-      mount->server->sched.lane[mount->lane].length > 0 || !qk_link_alone(&mount->suspects);
-  qk_occupancy_set(&mount->occupancy, qk_server_now(mount->server), ready && waits,
+      mount->service->sched.lane[mount->lane].length > 0 || !qk_link_alone(&mount->suspects);
+  qk_occupancy_set(&mount->occupancy, qk_service_now(mount->service), ready && waits,
                    (int)qk_worker_info(mount->worker)->slots, qk_mount_seated(mount));
 }

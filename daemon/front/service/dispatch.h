@@ -4,7 +4,7 @@
 #ifndef QK_FRONT_DISPATCH_H
 #define QK_FRONT_DISPATCH_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 
 /* Fills free slots of the setup's engine, and notes how many are left empty while something
  * waits. */

@@ -4,24 +4,33 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/front/service/cost.h"
+#include "daemon/front/engines/cost.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 
-/* ---- slots ------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* What the metrics have of it. */
+static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
+  const qk_outcome_t *o = &rhs->outcome;
+  qk_stats_phase(stats, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
+  if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
+    qk_stats_solved(stats, o);
+}
 
 /* The slot is free again; a job that only waited for it goes. */
 static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
   qk_rhs_t *rhs = mount->slot[k].rhs;
-  const double now = qk_server_now(mount->server);
+  const double now = qk_service_now(mount->service);
   if (k != QK_CONTRACT_PLACE)
     qk_occupancy_leave(&mount->occupancy, now, mount->slot[k].filled, now - rhs->started_at,
                        outcome->seconds);
   mount->slot[k] = (qk_slot_use_t){0};
   qk_rhs_end(rhs, outcome, now);
   qk_cost_measure(rhs);
+  count(&mount->service->stats, rhs);
   qk_queue_settle(rhs);
-  qk_queue_ended(mount->server, rhs);
+  qk_queue_ended(mount->service, rhs);
   qk_job_settle(rhs->job);
 }
 
@@ -29,7 +38,7 @@ static void leave_slot(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
  * or nobody wants it. */
 static bool vacate(qk_mount_t *mount, int k, const qk_outcome_t *outcome) {
   qk_rhs_t *rhs = mount->slot[k].rhs;
-  const double now = qk_server_now(mount->server);
+  const double now = qk_service_now(mount->service);
   if (outcome->status != QK_NO_MEMORY || rhs->verdict != QK_OK) return false;
   if (!qk_queue_wait_for_memory(rhs, outcome->text, true, outcome->applications)) return false;
   if (k != QK_CONTRACT_PLACE)
@@ -47,38 +56,38 @@ void qk_engine_events_abandon(qk_mount_t *mount) {
     if (mount->slot[k].rhs) leave_slot(mount, k, &outcome);
 }
 
-/* ---- what waits ------------------------------------------------------------------------------- */
+/* ---- what waits ------------------------------------------------------------------------------ */
 
-static void fail_lane(qk_server_t *server, int lane, const char *why) {
-  const double now = qk_server_now(server);
-  for (qk_sched_item_t *item; (item = qk_sched_pop(&server->sched, lane, now));) {
+static void fail_lane(qk_service_t *service, int lane, const char *why) {
+  const double now = qk_service_now(service);
+  for (qk_sched_item_t *item; (item = qk_sched_pop(&service->sched, lane, now));) {
     qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
-    qk_queue_end(server, rhs, QK_ENGINE_LOST, why);
+    qk_queue_end(service, rhs, QK_ENGINE_LOST, why);
     qk_queue_settle(rhs);
   }
 }
 
-static void fail_list(qk_server_t *server, const qk_link_t *list, const char *why) {
+static void fail_list(qk_service_t *service, const qk_link_t *list, const char *why) {
   while (!qk_link_alone(list)) {
     qk_rhs_t *rhs = QK_HOLDER(list->next, qk_rhs_t, queue.link);
     qk_link_remove(&rhs->queue.link);
-    qk_queue_end(server, rhs, QK_ENGINE_LOST, why);
+    qk_queue_end(service, rhs, QK_ENGINE_LOST, why);
     if (rhs->losses > 0) qk_queue_settle(rhs); /* it has paid already */
   }
 }
 
 static void fail_queued(qk_mount_t *mount, const char *why) {
-  qk_server_t *server = mount->server;
-  fail_list(server, &mount->suspects, why);
-  fail_list(server, &mount->waiting, why);
-  fail_lane(server, mount->lane, why);
-  fail_lane(server, qk_mount_contract_lane(mount), why);
+  qk_service_t *service = mount->service;
+  fail_list(service, &mount->suspects, why);
+  fail_list(service, &mount->waiting, why);
+  fail_lane(service, mount->lane, why);
+  fail_lane(service, qk_mount_contract_lane(mount), why);
 }
 
-static void fail_uploading(qk_server_t *server, qk_job_t *job, void *why) {
+static void fail_uploading(qk_service_t *service, qk_job_t *job, void *why) {
   for (uint32_t k = 0; k < job->nrhs; k++)
     if (job->rhs[k].state == QK_RHS_UPLOADING)
-      qk_queue_end(server, &job->rhs[k], QK_ENGINE_LOST, why);
+      qk_queue_end(service, &job->rhs[k], QK_ENGINE_LOST, why);
 }
 
 /* Ends all that has no slot. */
@@ -87,7 +96,7 @@ static void fail_waiting(qk_mount_t *mount, const char *why) {
   qk_queue_each_job(mount, fail_uploading, (void *)why);
 }
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void on_ready(void *arg) {
   qk_mount_t *mount = arg;
@@ -113,17 +122,21 @@ static int exit_code_of(qk_status_t status) {
   return qk_status_retryable(status) ? 75 : 69;
 }
 
+static void fail(const qk_service_t *service, int exit_code, qk_status_t status, const char *text) {
+  service->life->fail(service->life->arg, exit_code, status, text);
+}
+
 static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_mount_t *mount = arg;
   if (qk_setups_make_room(mount, status)) return;
   qk_error("worker", "%s: setup refused: %s: %s", mount->name, qk_status_name(status), text);
-  if (mount != mount->server->primary) {
+  if (mount != mount->service->primary) {
     fail_waiting(mount, text);
     qk_setups_fail(mount, status, text);
     return;
   }
-  if (!mount->server->journal) fail_waiting(mount, text); /* else the next front goes on */
-  qk_server_fail(mount->server, exit_code_of(status), status, text);
+  if (!mount->service->journal) fail_waiting(mount, text); /* else the next front goes on */
+  fail(mount->service, exit_code_of(status), status, text);
 }
 
 static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
@@ -194,10 +207,10 @@ static void survive(qk_mount_t *mount, int k, const char *why) {
     return;
   }
   mount->slot[k] = (qk_slot_use_t){0};
-  mount->server->count.redone++;
+  mount->service->count.redone++;
   qk_rhs_again(rhs);
   qk_marks_rhs(rhs);
-  qk_queue_put_back(mount->server, rhs);
+  qk_queue_put_back(mount->service, rhs);
 }
 
 static void on_lost(void *arg, const char *why, int failures) {
@@ -205,7 +218,7 @@ static void on_lost(void *arg, const char *why, int failures) {
   for (int k = 0; k < QK_PLACES; k++)
     if (mount->slot[k].rhs) survive(mount, k, why);
   const bool never = !qk_worker_info(mount->worker)->loaded,
-             other = mount != mount->server->primary;
+             other = mount != mount->service->primary;
   /* who loads a setup beside others waits to hear of it */
   if (failures < HOPELESS && !(never && other && qk_worker_late(mount->worker))) return;
   if (never && other) {
@@ -213,16 +226,17 @@ static void on_lost(void *arg, const char *why, int failures) {
     qk_setups_fail(mount, QK_ENGINE_LOST, why);
     return;
   }
-  if (!never || !mount->server->journal) fail_queued(mount, why);
+  if (!never || !mount->service->journal) fail_queued(mount, why);
   if (never) {
     qk_error("worker", "%s: %d engines in a row did not start", mount->name, failures);
-    qk_server_fail(mount->server, 69, QK_ENGINE_LOST, why);
+    fail(mount->service, 69, QK_ENGINE_LOST, why);
   }
 }
 
 static void on_stopped(void *arg) {
-  qk_server_t *server = ((qk_mount_t *)arg)->server;
-  if (server->stopping && qk_setups_stopped(server)) qk_loop_stop(&server->loop);
+  qk_service_t *service = ((qk_mount_t *)arg)->service;
+  if (service->stopping && qk_setups_stopped(service))
+    service->life->engines_stopped(service->life->arg);
 }
 
 const qk_worker_events_t QK_ENGINE_EVENTS = {.ready = on_ready,

@@ -5,7 +5,7 @@
 #ifndef QK_FRONT_ENGINE_EVENTS_H
 #define QK_FRONT_ENGINE_EVENTS_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 
 /* Their arg is the setup. */
 extern const qk_worker_events_t QK_ENGINE_EVENTS;

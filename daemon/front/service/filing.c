@@ -17,7 +17,7 @@ typedef enum sink_state {
 } sink_state_t;
 
 struct qk_filing {
-  qk_server_t *server;
+  qk_service_t *service;
   qk_job_t *job;
   char *source, *sink; /* paths; NULL: none */
   uint64_t source_offset, source_size, sink_offset, tag;
@@ -50,10 +50,10 @@ static qk_status_t check_file(const qk_roots_t *roots, const Quark__File *file, 
   return qk_roots_check(roots, what, file->path, err);
 }
 
-qk_status_t qk_filing_check(const qk_server_t *server, const Quark__Submit *submit,
+qk_status_t qk_filing_check(const qk_service_t *service, const Quark__Submit *submit,
                             uint64_t field_bytes, qk_err_t *err) {
   const Quark__File *from = submit->source_file;
-  const qk_roots_t *roots = qk_files_roots(server->files);
+  const qk_roots_t *roots = qk_files_roots(service->files);
   const qk_status_t status =
       check_file(roots, submit->source_file, submit->source == QUARK__SOURCE_KIND__SOURCE_FILE,
                  "source_file", "SOURCE_FILE", err);
@@ -76,7 +76,7 @@ static char *copy_path(const Quark__File *file, bool *ok) {
   return path;
 }
 
-qk_status_t qk_filing_create(qk_server_t *server, qk_job_t *job, const Quark__Submit *submit,
+qk_status_t qk_filing_create(qk_service_t *service, qk_job_t *job, const Quark__Submit *submit,
                              qk_err_t *err) {
   const Quark__File *from = submit->source_file, *to = submit->sink_file;
   uint8_t identity[QK_CLIENT_ID + sizeof job->request];
@@ -90,7 +90,7 @@ qk_status_t qk_filing_create(qk_server_t *server, qk_job_t *job, const Quark__Su
     qk_free(f);
     return qk_fail(err, QK_NO_MEMORY, "no memory for the files of a request");
   }
-  f->server = server;
+  f->service = service;
   f->job = job;
   if (from) {
     f->source_offset = from->offset;
@@ -114,7 +114,7 @@ static void fail_source(qk_filing_t *f, qk_status_t status, const char *text) {
   qk_log(QK_LOG_INFO, "files", job->name, "%s", text);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state == QK_RHS_UPLOADING)
-      qk_queue_cancel(f->server, &job->rhs[i], status, text);
+      qk_queue_cancel(f->service, &job->rhs[i], status, text);
 }
 
 static void on_read(void *arg, qk_status_t status, const char *text) {
@@ -123,8 +123,8 @@ static void on_read(void *arg, qk_status_t status, const char *text) {
   f->reading = NULL;
   f->field = NULL;
   if (status == QK_OK && f->read->state == QK_RHS_UPLOADING) {
-    qk_rhs_fill(f->read, field, qk_server_now(f->server));
-    qk_queue_push(f->server, f->read);
+    qk_rhs_fill(f->read, field, qk_service_now(f->service));
+    qk_queue_push(f->service, f->read);
   } else {
     qk_shm_destroy(field);
   }
@@ -151,7 +151,7 @@ static void read_next(qk_filing_t *f) {
                                    .offset = f->source_offset + f->read->index * job->field_bytes,
                                    .size = f->source_size,
                                    .field = f->field};
-    if (qk_files_start(f->server->files, &order, on_read, f, &f->reading, &err) == QK_OK) return;
+    if (qk_files_start(f->service->files, &order, on_read, f, &f->reading, &err) == QK_OK) return;
     qk_shm_destroy(f->field);
     f->field = NULL;
   }
@@ -179,14 +179,14 @@ static void settle(qk_filing_t *f) {
   qk_session_t *session = job->session;
   if (f->trouble.code != QK_OK) give_up(f);
   f->state = SINK_SETTLED;
-  job->used_at = qk_server_now(f->server);
+  job->used_at = qk_service_now(f->service);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     job->rhs[i].outcome.written = false;
     qk_rhs_drop_solution(&job->rhs[i]);
   }
   for (uint32_t i = 0; i < job->nrhs && session && !session->doomed; i++)
     if (job->rhs[i].state == QK_RHS_ENDED)
-      f->server->events.result(f->server->events.arg, session, &job->rhs[i]);
+      f->service->events->result(f->service->events->arg, session, &job->rhs[i]);
 }
 
 static void fail_sink(qk_filing_t *f, qk_status_t status, const char *text) {
@@ -194,7 +194,7 @@ static void fail_sink(qk_filing_t *f, qk_status_t status, const char *text) {
   qk_log(QK_LOG_WARN, "files", job->name, "%s", text);
   qk_fail(&f->trouble, status, "%s", text);
   f->state = SINK_FAILED;
-  for (uint32_t i = 0; i < job->nrhs; i++) qk_queue_cancel(f->server, &job->rhs[i], status, text);
+  for (uint32_t i = 0; i < job->nrhs; i++) qk_queue_cancel(f->service, &job->rhs[i], status, text);
 }
 
 static void on_prepared(void *arg, qk_status_t status, const char *text) {
@@ -243,7 +243,7 @@ static void step(qk_filing_t *f, qk_file_step_t what, const qk_rhs_t *rhs) {
                                  .size = end_of(job, f->sink_offset),
                                  .field = rhs ? rhs->solution : NULL};
   qk_err_t err = {0};
-  if (qk_files_start(f->server->files, &order, done[what], f, &f->writing, &err) != QK_OK)
+  if (qk_files_start(f->service->files, &order, done[what], f, &f->writing, &err) != QK_OK)
     done[what](f, err.code, err.text);
 }
 
@@ -300,7 +300,7 @@ void qk_filing_ended(qk_job_t *job) {
 /* The other name goes when the journal knows that the output has its own. */
 void qk_filing_tick(qk_job_t *job) {
   qk_filing_t *f = job->filing;
-  if (f && f->state == SINK_SETTLED && !f->writing && qk_journal_clean(f->server->journal))
+  if (f && f->state == SINK_SETTLED && !f->writing && qk_journal_clean(f->service->journal))
     step(f, QK_FILE_DISCARD, NULL);
 }
 
@@ -323,7 +323,7 @@ void qk_filing_destroy(qk_filing_t *f) {
   if (f->writing)
     qk_files_abandon(f->writing, discard);
   else if (discard)
-    qk_files_start(f->server->files,
+    qk_files_start(f->service->files,
                    &(qk_file_order_t){.step = QK_FILE_DISCARD, .path = f->sink, .tag = f->tag},
                    NULL, NULL, NULL, NULL);
   qk_shm_destroy(f->field);

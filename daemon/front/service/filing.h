@@ -10,13 +10,13 @@
 #ifndef QK_FRONT_FILING_H
 #define QK_FRONT_FILING_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 
 /* What does not depend on the disk; field_bytes: of a right-hand side. */
-qk_status_t qk_filing_check(const qk_server_t *server, const Quark__Submit *submit,
+qk_status_t qk_filing_check(const qk_service_t *service, const Quark__Submit *submit,
                             uint64_t field_bytes, qk_err_t *err);
 /* Gives the job what it needs where it has files; submit has passed the check. QK_NO_MEMORY. */
-qk_status_t qk_filing_create(qk_server_t *server, qk_job_t *job, const Quark__Submit *submit,
+qk_status_t qk_filing_create(qk_service_t *service, qk_job_t *job, const Quark__Submit *submit,
                              qk_err_t *err);
 /* The job is in its session, new or from the journal. */
 void qk_filing_begin(qk_job_t *job);

@@ -1,8 +1,9 @@
 #include "daemon/front/service/job_hooks.h"
 
-#include "daemon/front/server.h"
 #include "daemon/front/service/filing.h"
+#include "daemon/front/service/service.h"
 #include "daemon/front/service/upload.h"
+#include "daemon/front/state/digest.h"
 #include "daemon/front/state/spill.h"
 
 static void begin(qk_job_t *job) {
@@ -14,10 +15,15 @@ static void end(qk_job_t *job) {
   qk_mount_release(job->mount);
 }
 
-/* Its client hears of it at once, unless it must wait for a file. */
+static void drop_solution(qk_rhs_t *rhs) {
+  qk_digest_abandon(rhs);
+  qk_spill_forget(rhs);
+}
+
+/* Its client is told at once, unless it must wait for a file. */
 static void ended(qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
-  const qk_job_events_t *events = &job->mount->server->events;
+  const qk_job_events_t *events = job->mount->service->events;
   qk_session_t *session = job->session;
   qk_upload_promise(job);
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);
@@ -26,4 +32,4 @@ static void ended(qk_rhs_t *rhs) {
 }
 
 const qk_job_hooks_t QK_JOB_HOOKS = {
-    .begin = begin, .end = end, .drop_solution = qk_spill_forget, .ended = ended};
+    .begin = begin, .end = end, .drop_solution = drop_solution, .ended = ended};

@@ -18,62 +18,62 @@ enum {
 
 static const double ROOM_SECONDS = 1; /* how long a look at the cgroup is good for */
 
-static void look_at_room(qk_server_t *server) {
-  const double now = server->loop_ready ? qk_server_now(server) : 0;
-  if (server->room.limit > 0 && now - server->room_at < ROOM_SECONDS) return;
-  qk_room_read("", &server->room);
-  server->room_at = now;
+static void look_at_room(qk_service_t *service) {
+  const double now = service->loop ? qk_service_now(service) : 0;
+  if (service->room.limit > 0 && now - service->room_at < ROOM_SECONDS) return;
+  qk_room_read("", &service->room);
+  service->room_at = now;
 }
 
-int64_t qk_limits_free(qk_server_t *server, const char **by) {
-  const int64_t shm = qk_shm_free_bytes(&server->space);
-  look_at_room(server);
+int64_t qk_limits_free(qk_service_t *service, const char **by) {
+  const int64_t shm = qk_shm_free_bytes(&service->space);
+  look_at_room(service);
   *by = "/dev/shm";
-  if (!server->room.bounded || server->room.free >= shm) return shm;
-  *by = server->room.by;
-  return server->room.free;
+  if (!service->room.bounded || service->room.free >= shm) return shm;
+  *by = service->room.by;
+  return service->room.free;
 }
 
 /* A /dev/shm of the usual size is half of the machine's memory; engines have the rest of what there
  * is. */
-static int64_t default_memory(qk_server_t *server, const char **by) {
-  const int64_t used = server->budget.used,
-                shm = (qk_shm_free_bytes(&server->space) + used) / SHM_SHARE,
-                room = (server->room.free + used) / ROOM_SHARE;
-  *by = room < shm ? server->room.by : "/dev/shm";
+static int64_t default_memory(qk_service_t *service, const char **by) {
+  const int64_t used = service->budget.used,
+                shm = (qk_shm_free_bytes(&service->space) + used) / SHM_SHARE,
+                room = (service->room.free + used) / ROOM_SHARE;
+  *by = room < shm ? service->room.by : "/dev/shm";
   return room < shm ? room : shm;
 }
 
-void qk_limits_memory(qk_server_t *server) {
-  const qk_settings_t *s = server->settings;
+void qk_limits_memory(qk_service_t *service) {
+  const qk_settings_t *s = service->settings;
   const char *by = "max-memory", *least;
-  look_at_room(server);
-  server->budget.limit = s->max_memory ? s->max_memory : default_memory(server, &by);
-  snprintf(server->memory_by, sizeof server->memory_by, "%s", by);
-  const int64_t room = qk_limits_free(server, &least) + server->budget.used;
-  if (server->budget.limit > room)
+  look_at_room(service);
+  service->budget.limit = s->max_memory ? s->max_memory : default_memory(service, &by);
+  snprintf(service->memory_by, sizeof service->memory_by, "%s", by);
+  const int64_t room = qk_limits_free(service, &least) + service->budget.used;
+  if (service->budget.limit > room)
     qk_warn("server", "max-memory = %lld is over the %lld bytes that are free (%s)",
-            (long long)server->budget.limit, (long long)room, least);
+            (long long)service->budget.limit, (long long)room, least);
   else
-    qk_info("server", "%lld bytes for uploads and results (%s)", (long long)server->budget.limit,
+    qk_info("server", "%lld bytes for uploads and results (%s)", (long long)service->budget.limit,
             by);
 }
 
-static int64_t keep_memory(const qk_server_t *server) {
-  const int64_t given = server->settings->keep_memory;
-  return given ? given : server->budget.limit / 4 * 3;
+static int64_t keep_memory(const qk_service_t *service) {
+  const int64_t given = service->settings->keep_memory;
+  return given ? given : service->budget.limit / 4 * 3;
 }
 
-static void limit_user(qk_server_t *server, qk_sched_user_t *user) {
+static void limit_user(qk_service_t *service, qk_sched_user_t *user) {
   qk_budget_t *memory = qk_sched_user_memory(user);
-  qk_sched_user_kept(user)->limit = keep_memory(server);
-  memory->limit = server->settings->user_memory ? server->settings->user_memory : INT64_MAX;
-  memory->above = &server->budget;
+  qk_sched_user_kept(user)->limit = keep_memory(service);
+  memory->limit = service->settings->user_memory ? service->settings->user_memory : INT64_MAX;
+  memory->above = &service->budget;
 }
 
-void qk_limits_session(qk_server_t *server, qk_session_t *session) {
-  session->lease = server->settings->lease;
-  limit_user(server, session->user);
+void qk_limits_session(qk_service_t *service, qk_session_t *session) {
+  session->lease = service->settings->lease;
+  limit_user(service, session->user);
 }
 
 static double wall_clock(void) {
@@ -97,15 +97,15 @@ static qk_status_t read_end(const char *path, double *end, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_limits_walltime(qk_server_t *server, qk_err_t *err) {
-  const qk_settings_t *s = server->settings;
+qk_status_t qk_limits_walltime(qk_service_t *service, qk_err_t *err) {
+  const qk_settings_t *s = service->settings;
   double end = INFINITY;
   if (!s->walltime_file) {
-    server->ends = s->walltime > 0 ? server->started + s->walltime : INFINITY;
+    service->ends = s->walltime > 0 ? service->started + s->walltime : INFINITY;
     return QK_OK;
   }
   const qk_status_t status = read_end(s->walltime_file, &end, err);
-  if (status == QK_OK) server->ends = qk_server_now(server) + end - wall_clock();
+  if (status == QK_OK) service->ends = qk_service_now(service) + end - wall_clock();
   return status;
 }
 
@@ -118,8 +118,8 @@ static void tell(void *arg, const qk_config_row_t *row, const char *old, const c
   ++*changed;
 }
 
-void qk_limits_reread(qk_server_t *server) {
-  qk_settings_t *s = server->settings;
+void qk_limits_reread(qk_service_t *service) {
+  qk_settings_t *s = service->settings;
   const int64_t max_memory = s->max_memory;
   int changed = 0;
   qk_err_t err = {0};
@@ -128,13 +128,14 @@ void qk_limits_reread(qk_server_t *server) {
     return;
   }
   if (changed == 0) qk_info("settings", "read again: nothing has changed");
-  if (qk_limits_walltime(server, &err) != QK_OK) qk_error("settings", "%s", err.text);
+  if (qk_limits_walltime(service, &err) != QK_OK) qk_error("settings", "%s", err.text);
   qk_log_set_level((qk_level_t)s->log_level);
-  if (s->max_memory != max_memory) qk_limits_memory(server);
+  if (s->max_memory != max_memory) qk_limits_memory(service);
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m]) {
-      server->mount[m]->settings.engine_timeout = s->engine_timeout;
-      server->mount[m]->settings.start_timeout = s->start_timeout;
+    if (service->mount[m]) {
+      service->mount[m]->settings.engine_timeout = s->engine_timeout;
+      service->mount[m]->settings.start_timeout = s->start_timeout;
     }
-  for (int i = 0; i < server->sessions.count; i++) limit_user(server, server->sessions.at[i]->user);
+  for (int i = 0; i < service->sessions.count; i++)
+    limit_user(service, service->sessions.at[i]->user);
 }

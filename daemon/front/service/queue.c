@@ -5,9 +5,10 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
-#include "daemon/front/service/cost.h"
+#include "daemon/front/engines/cost.h"
+#include "daemon/front/state/digest.h"
 
-/* ---- open work -------------------------------------------------------------------------------- */
+/* ---- open work ------------------------------------------------------------------------------- */
 
 void qk_queue_open(qk_job_t *job) {
   *qk_sched_user_open(job->user) += job->nrhs - job->ended;
@@ -22,44 +23,44 @@ double qk_queue_expect(const qk_job_t *job) {
                         (int)qk_worker_info(mount->worker)->slots);
 }
 
-int qk_queue_running(const qk_server_t *server) {
+int qk_queue_running(const qk_service_t *service) {
   int n = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m]) n += qk_mount_running(server->mount[m]);
+    if (service->mount[m]) n += qk_mount_running(service->mount[m]);
   return n;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
-void qk_queue_ended(qk_server_t *server, qk_rhs_t *rhs) {
+void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   --*qk_sched_user_open(rhs->job->user);
   rhs->job->mount->open--;
-  rhs->job->mount->used_at = qk_server_now(server);
+  rhs->job->mount->used_at = qk_service_now(service);
   rhs->job->mount->open_digits -= qk_cost_digits(rhs->job);
-  server->count.iterations += o->iterations;
-  server->count.applications += o->applications;
+  service->count.iterations += o->iterations;
+  service->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
-    server->count.contracted++;
+    service->count.contracted++;
   else if (o->status == QK_OK)
-    server->count.converged++;
+    service->count.converged++;
   else if (o->status == QK_CANCELLED)
-    server->count.cancelled++;
+    service->count.cancelled++;
   else
-    server->count.failed++;
-  if (o->status == QK_ENGINE_LOST) server->count.lost++;
+    service->count.failed++;
+  if (o->status == QK_ENGINE_LOST) service->count.lost++;
   qk_log(QK_LOG_DEBUG, "dispatch", rhs->job->name, "rhs %u: %s, residual %.3g, %llu iterations",
          rhs->index, qk_status_name(o->status), o->true_residual,
          (unsigned long long)o->iterations);
-  qk_digest_begin(&server->loop.uv, rhs);
+  qk_digest_begin(&service->loop->uv, rhs);
   rhs->job->hooks->ended(rhs);
 }
 
-void qk_queue_end(qk_server_t *server, qk_rhs_t *rhs, qk_status_t status, const char *text) {
+void qk_queue_end(qk_service_t *service, qk_rhs_t *rhs, qk_status_t status, const char *text) {
   qk_outcome_t outcome = {.status = status, .iterations = rhs->iterations};
   snprintf(outcome.text, sizeof outcome.text, "%.*s", (int)sizeof outcome.text - 1, text);
-  qk_rhs_end(rhs, &outcome, qk_server_now(server));
-  qk_queue_ended(server, rhs);
+  qk_rhs_end(rhs, &outcome, qk_service_now(service));
+  qk_queue_ended(service, rhs);
 }
 
 void qk_queue_settle(const qk_rhs_t *rhs) {
@@ -69,14 +70,14 @@ void qk_queue_settle(const qk_rhs_t *rhs) {
   qk_sched_settle(rhs->job->user, &rhs->queue, (double)o->applications);
 }
 
-/* ---- in and out ------------------------------------------------------------------------------- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
-void qk_queue_push(qk_server_t *server, qk_rhs_t *rhs) {
+void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_QUEUED);
   if (rhs->queue.since == 0) {
-    rhs->queue.since = qk_server_now(server);
+    rhs->queue.since = qk_service_now(service);
     if (rhs->source)
-      qk_stats_phase(&server->stats, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
+      qk_stats_phase(&service->stats, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
   rhs->queue.lane =
       rhs->job->contraction ? qk_mount_contract_lane(rhs->job->mount) : rhs->job->mount->lane;
@@ -88,30 +89,30 @@ void qk_queue_push(qk_server_t *server, qk_rhs_t *rhs) {
     qk_list_append(&rhs->job->mount->suspects, &rhs->queue.link);
     return;
   }
-  qk_sched_push(&server->sched, rhs->job->user, &rhs->queue);
+  qk_sched_push(&service->sched, rhs->job->user, &rhs->queue);
 }
 
 /* Out of the queue it is in. */
-static void unqueue(qk_server_t *server, qk_rhs_t *rhs) {
+static void unqueue(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->losses > 0 || rhs->wait_until > 0)
     qk_link_remove(&rhs->queue.link);
   else
-    qk_sched_remove(&server->sched, &rhs->queue);
+    qk_sched_remove(&service->sched, &rhs->queue);
 }
 
-void qk_queue_take(qk_server_t *server, qk_rhs_t *rhs) {
+void qk_queue_take(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->losses > 0)
-    unqueue(server, rhs);
+    unqueue(service, rhs);
   else
-    qk_sched_pop(&server->sched, rhs->queue.lane, qk_server_now(server));
+    qk_sched_pop(&service->sched, rhs->queue.lane, qk_service_now(service));
 }
 
-void qk_queue_put_back(qk_server_t *server, qk_rhs_t *rhs) {
+void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, 0);
-  qk_queue_push(server, rhs);
+  qk_queue_push(service, rhs);
 }
 
-/* ---- want of shared memory -------------------------------------------------------------------- */
+/* ---- want of shared memory ------------------------------------------------------------------- */
 
 enum { TRIES = 12 }; /* that one solution is given */
 
@@ -125,13 +126,13 @@ bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_
   const double pause = fmin(WAIT_MOST, WAIT_FIRST * pow(2, rhs->shortages - 1));
   qk_log(QK_LOG_WARN, "dispatch", rhs->job->name,
          "rhs %u is tried again, in %.3g s at the latest: %s", rhs->index, pause, why);
-  rhs->wait_until = qk_server_now(mount->server) + pause;
+  rhs->wait_until = qk_service_now(mount->service) + pause;
   if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, (double)work);
   qk_list_append(&mount->waiting, &rhs->queue.link);
   return true;
 }
 
-/* ---- cancelling and forgetting ---------------------------------------------------------------- */
+/* ---- cancelling and forgetting --------------------------------------------------------------- */
 
 static int slot_of(const qk_rhs_t *rhs) {
   for (int k = 0; k < QK_PLACES; k++)
@@ -139,11 +140,11 @@ static int slot_of(const qk_rhs_t *rhs) {
   return -1;
 }
 
-void qk_queue_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
+void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, const char *text) {
   if (rhs->state >= QK_RHS_ENDED) return;
   if (rhs->state != QK_RHS_RUNNING) {
-    unqueue(server, rhs);
-    qk_queue_end(server, rhs, verdict, text);
+    unqueue(service, rhs);
+    qk_queue_end(service, rhs, verdict, text);
     if (rhs->losses > 0) qk_queue_settle(rhs); /* it has paid already */
     return;
   }
@@ -156,50 +157,94 @@ void qk_queue_cancel(qk_server_t *server, qk_rhs_t *rhs, qk_status_t verdict, co
   qk_worker_cancel(mount->worker, (uint32_t)k, mount->slot[k].ticket);
 }
 
-void qk_queue_orphan(qk_server_t *server, qk_job_t *job) {
+void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {
   qk_session_t *session = job->session;
   if (session) session->njobs--;
   job->session = NULL;
   job->forgotten = true;
-  qk_list_append(&server->orphans, &job->link);
+  qk_list_append(&service->orphans, &job->link);
   qk_marks_job(job);
 }
 
-void qk_queue_forget(qk_server_t *server, qk_job_t *job) {
-  qk_queue_orphan(server, job);
-  for (uint32_t i = 0; i < job->nrhs; i++) qk_queue_cancel(server, &job->rhs[i], QK_CANCELLED, "");
+void qk_queue_forget(qk_service_t *service, qk_job_t *job) {
+  qk_queue_orphan(service, job);
+  for (uint32_t i = 0; i < job->nrhs; i++) qk_queue_cancel(service, &job->rhs[i], QK_CANCELLED, "");
   qk_job_settle(job);
 }
 
-void qk_queue_expire(qk_server_t *server, qk_job_t *job) {
+void qk_queue_expire(qk_service_t *service, qk_job_t *job) {
   qk_log(QK_LOG_INFO, "job", job->name, "what it kept has expired");
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].state >= QK_RHS_ENDED) qk_rhs_drop_solution(&job->rhs[i]);
-  if (job->acked == job->nrhs) qk_queue_forget(server, job);
+  if (job->acked == job->nrhs) qk_queue_forget(service, job);
 }
 
-/* ---- all of a setup --------------------------------------------------------------------------- */
+/* ---- in parts -------------------------------------------------------------------------------- */
+
+enum { BETWEEN_LOOKS = 16 }; /* right-hand sides */
+
+void qk_queue_end_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why) {
+  if (!qk_link_alone(&job->leaving)) return;
+  job->leave_next = 0;
+  job->verdict = verdict;
+  job->why = why;
+  qk_list_append(&service->leaving, &job->leaving);
+}
+
+void qk_queue_leave(qk_service_t *service, qk_job_t *job) {
+  qk_queue_orphan(service, job);
+  qk_queue_end_job(service, job, QK_CANCELLED, "");
+}
+
+/* Ends the next right-hand sides of the job; true where there are no more. */
+static bool end_some(qk_service_t *service, qk_job_t *job) {
+  for (int n = 0; n < BETWEEN_LOOKS && job->leave_next < job->nrhs; n++)
+    qk_queue_cancel(service, &job->rhs[job->leave_next++], job->verdict, job->why);
+  return job->leave_next == job->nrhs;
+}
+
+bool qk_queue_end_some(qk_service_t *service) {
+  while (!qk_link_alone(&service->leaving)) {
+    qk_job_t *job = QK_HOLDER(service->leaving.next, qk_job_t, leaving);
+    if (end_some(service, job)) {
+      qk_link_remove(&job->leaving);
+      qk_job_settle(job);
+    }
+    if (qk_loop_time_is_up(service->loop)) break;
+  }
+  return !qk_link_alone(&service->leaving);
+}
+
+/* ---- all of a setup -------------------------------------------------------------------------- */
 
 void qk_queue_each_job(qk_mount_t *mount, qk_queue_job_fn *each, void *arg) {
-  qk_server_t *server = mount->server;
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
+  qk_service_t *service = mount->service;
+  for (int i = 0; i < service->sessions.count; i++) {
+    qk_session_t *session = service->sessions.at[i];
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
       next = l->next;
-      if (job->mount == mount) each(server, job, arg);
+      if (job->mount == mount) each(service, job, arg);
     }
   }
 }
 
 /* What requests for another setup use goes after them. */
-static void expire_kept(qk_server_t *server, qk_job_t *job, void *unused) {
+static void expire_kept(qk_service_t *service, qk_job_t *job, void *unused) {
   (void)unused;
   if (qk_keep_count(job) == 0) return;
   job->keep = 0;
-  if (job->holds == 0) qk_queue_expire(server, job);
+  if (job->holds == 0) qk_queue_expire(service, job);
 }
 
 void qk_queue_expire_all(qk_mount_t *mount) {
   qk_queue_each_job(mount, expire_kept, NULL);
+}
+
+static void end_open(qk_service_t *service, qk_job_t *job, void *why) {
+  qk_queue_end_job(service, job, QK_CANCELLED, why);
+}
+
+void qk_queue_end_setup(qk_mount_t *mount, const char *why) {
+  qk_queue_each_job(mount, end_open, (void *)why);
 }

@@ -1,5 +1,4 @@
 #include "daemon/front/service/restore.h"
-#include "daemon/front/state/spill.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/host/runtime.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/job_hooks.h"
 #include "daemon/front/service/limits.h"
@@ -15,6 +15,7 @@
 #include "daemon/front/service/setups.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/rows.h"
+#include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
 
 static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline that is over */
@@ -26,7 +27,7 @@ static const qk_outcome_t GONE = {
     .text = "its solution was in memory that is gone (/dev/shm), and cannot be made again"};
 
 typedef struct scene {
-  qk_server_t *server;
+  qk_service_t *service;
   double now;
   qk_mount_t *away;                    /* setups that were dropped */
   qk_err_t err;                        /* a setup that cannot be made */
@@ -42,10 +43,10 @@ static bool on_note(void *unused, const char *key, const char *value, qk_err_t *
 }
 
 /* That of the command line is there under its name in any case. */
-static bool is_named(const qk_server_t *server, const char *name) {
-  if (strcmp(name, server->settings->setup_name) == 0) return false;
+static bool is_named(const qk_service_t *service, const char *name) {
+  if (strcmp(name, service->settings->setup_name) == 0) return false;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m] && strcmp(server->mount[m]->name, name) == 0) return true;
+    if (service->mount[m] && strcmp(service->mount[m]->name, name) == 0) return true;
   return false;
 }
 
@@ -55,10 +56,10 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
   uint32_t dims[4] = {0};
   uint64_t digest = 0;
   if (qk_rows_lattice(row->lattice, dims, &digest, why) != QK_OK) return false;
-  qk_mount_t *mount = qk_setups_bring_back(scene->server, row, why);
+  qk_mount_t *mount = qk_setups_bring_back(scene->service, row, why);
   if (!mount && (why->code == QK_BAD_FORMAT || why->code == QK_NO_MEMORY)) return false;
   if (!mount) {
-    qk_err_prefix(why, "state = %s: a setup that it holds", scene->server->settings->state);
+    qk_err_prefix(why, "state = %s: a setup that it holds", scene->service->settings->state);
     scene->err = *why;
     *why = (qk_err_t){0};
     return true;
@@ -70,7 +71,7 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
     scene->away = mount;
     return true;
   }
-  if (is_named(scene->server, mount->name))
+  if (is_named(scene->service, mount->name))
     qk_fail(why, QK_BAD_FORMAT, "there is another one named %s", mount->name);
   else if (qk_setups_place(mount, why) == QK_OK)
     return true;
@@ -88,17 +89,17 @@ static void put_away(scene_t *scene) {
   }
 }
 
-static void choose_default(qk_server_t *server) {
+static void choose_default(qk_service_t *service) {
   char id[24];
-  if (!qk_journal_note(server->journal, "default", id, sizeof id)) return;
+  if (!qk_journal_note(service->journal, "default", id, sizeof id)) return;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m] && server->mount[m]->id == strtoll(id, NULL, 10))
-      server->primary = server->mount[m];
+    if (service->mount[m] && service->mount[m]->id == strtoll(id, NULL, 10))
+      service->primary = service->mount[m];
 }
 
 static qk_mount_t *mount_of(const scene_t *scene, int64_t id) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = scene->server->mount[m];
+    qk_mount_t *mount = scene->service->mount[m];
     if (mount && mount->id == id) return mount;
   }
   qk_mount_t *mount = scene->away;
@@ -109,11 +110,11 @@ static qk_mount_t *mount_of(const scene_t *scene, int64_t id) {
 static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
   scene_t *scene = arg;
   qk_session_t *session;
-  if (qk_session_create(&scene->server->sessions, &scene->server->sched, row->client_id, row->user,
-                        qk_server_awake(scene->server), &session, why) != QK_OK)
+  if (qk_session_create(&scene->service->sessions, &scene->service->sched, row->client_id,
+                        row->user, qk_service_awake(scene->service), &session, why) != QK_OK)
     return false;
   session->newest = row->newest;
-  qk_limits_session(scene->server, session);
+  qk_limits_session(scene->service, session);
   return true;
 }
 
@@ -126,7 +127,7 @@ static void run_short(scene_t *scene, const qk_rhs_t *rhs, const qk_err_t *why) 
   if (scene->shortage.code != QK_OK) return;
   qk_fail(&scene->shortage, QK_NO_MEMORY,
           "request %llu, rhs %u of %s: %s: nothing is lost, make room and start quarkd again",
-          (unsigned long long)rhs->job->request, rhs->index, scene->server->settings->state,
+          (unsigned long long)rhs->job->request, rhs->index, scene->service->settings->state,
           why->text);
 }
 
@@ -160,7 +161,7 @@ static bool read_source(scene_t *scene, qk_rhs_t *rhs) {
   if (status != QK_OK) { /* of the file nothing is known yet */
     run_short(scene, rhs, &err);
   } else {
-    status = qk_spool_read(scene->server->spool, job->entry.id, rhs->index, rhs->checksum, data,
+    status = qk_spool_read(scene->service->spool, job->entry.id, rhs->index, rhs->checksum, data,
                            job->field_bytes, &err);
     if (status == QK_NO_MEMORY) run_short(scene, rhs, &err);
   }
@@ -311,7 +312,7 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
 
 static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
-  const qk_server_t *server = scene->server;
+  const qk_service_t *service = scene->service;
   qk_mount_t *mount = mount_of(scene, row->setup);
   if (!mount) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
   if (row->setup == 0 && scene->nameless)
@@ -333,12 +334,12 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .kappa = mount->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
-                            .space = (qk_shm_space_t *)&server->space,
+                            .space = (qk_shm_space_t *)&service->space,
                             .hooks = &QK_JOB_HOOKS,
-                            .spill = server->spill,
+                            .spill = service->spill,
                             .client_id = session->client_id,
                             .user = session->user,
-                            .keep = server->settings->keep_time,
+                            .keep = service->settings->keep_time,
                             .again = true};
   qk_status_t status = QK_BAD_FORMAT;
   if (row->contraction) {
@@ -349,7 +350,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   } else {
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
     if (m && qk_job_check(m, dims, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
-    if (status == QK_OK && (status = qk_filing_create(scene->server, *job, m, err)) != QK_OK) {
+    if (status == QK_OK && (status = qk_filing_create(scene->service, *job, m, err)) != QK_OK) {
       qk_job_destroy(*job);
       *job = NULL;
     }
@@ -363,22 +364,23 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   if (status == QK_OK) return QK_OK;
   if (*job) (*job)->space->leave = true; /* what an output has so far stays */
   qk_job_destroy(*job);
-  scene->server->space.leave = false;
+  scene->service->space.leave = false;
   *job = NULL;
   return status;
 }
 
 /* All that has not ended ends with this. */
-static void give_up(qk_server_t *server, qk_job_t *job, const qk_err_t *why) {
+static void give_up(qk_service_t *service, qk_job_t *job, const qk_err_t *why) {
   qk_outcome_t outcome = {.status = why->code};
   snprintf(outcome.text, sizeof outcome.text, "%.150s", why->text);
   for (uint32_t i = 0; i < job->nrhs; i++)
-    if (job->rhs[i].state < QK_RHS_ENDED) qk_rhs_end(&job->rhs[i], &outcome, qk_server_now(server));
+    if (job->rhs[i].state < QK_RHS_ENDED)
+      qk_rhs_end(&job->rhs[i], &outcome, qk_service_now(service));
 }
 
 /* It is as it was: what waits is queued. */
 static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
-  qk_server_t *server = scene->server;
+  qk_service_t *service = scene->service;
   qk_err_t err = {0};
   const bool other = qk_restore_is_of_another(job);
   qk_session_adopt(session, job);
@@ -388,30 +390,30 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
   else if (job->ended < job->nrhs && job->mount->lane < 0)
     qk_setups_place(job->mount, &err);
-  if (err.code != QK_OK) give_up(server, job, &err);
+  if (err.code != QK_OK) give_up(service, job, &err);
   qk_queue_open(job);
   qk_upload_promise(job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (rhs->state != QK_RHS_QUEUED) continue;
-    qk_queue_push(server, rhs);
-    if (qk_job_is_upload(job)) qk_upload_spool(server, rhs);
+    qk_queue_push(service, rhs);
+    if (qk_job_is_upload(job)) qk_upload_spool(service, rhs);
   }
   qk_filing_begin(job);
   scene->jobs++;
   scene->own += job->mount->id == 0;
   scene->rhs += job->nrhs - job->ended;
-  if (other && qk_keep_count(job) > 0) qk_queue_expire(server, job);
+  if (other && qk_keep_count(job) > 0) qk_queue_expire(service, job);
 }
 
 static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   scene_t *scene = arg;
-  qk_server_t *server = scene->server;
-  qk_session_t *session = qk_session_by_id(&server->sessions, row->client_id);
+  qk_service_t *service = scene->service;
+  qk_session_t *session = qk_session_by_id(&service->sessions, row->client_id);
   qk_job_t *job = NULL;
   qk_err_t err = {0};
   if (!session && row->forgotten) { /* its client left while it was in a slot */
-    qk_marks_drop_row(qk_journal_marks(server->journal), row->id);
+    qk_marks_drop_row(qk_journal_marks(service->journal), row->id);
     return true;
   }
   if (!session) qk_fail(why, QK_BAD_FORMAT, "there is no session of its client");
@@ -421,18 +423,18 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   job->deadline = !row->has_deadline ? 0 : row->deadline > PASSED ? row->deadline : PASSED;
   scene->job = job;
   for (uint32_t i = 0; i < job->nrhs; i++)
-    job->rhs[i].attempt = qk_journal_is_recovered(server->journal); /* until its row is read */
+    job->rhs[i].attempt = qk_journal_is_recovered(service->journal); /* until its row is read */
   const qk_status_t status =
-      qk_journal_each_rhs(server->journal, row->id, job->nrhs, on_rhs, scene, &err);
+      qk_journal_each_rhs(service->journal, row->id, job->nrhs, on_rhs, scene, &err);
   if (status == QK_NO_MEMORY || status == QK_IO_ERROR) {
-    server->space.leave = true; /* and stays so: the start ends */
+    service->space.leave = true; /* and stays so: the start ends */
     qk_job_destroy(job);
     *why = err;
     return false;
   }
   if (status != QK_OK) qk_error("journal", "%s", err.text);
   if (qk_job_is_upload(job)) restore_upload(job, row->upload_next);
-  job->entry.marks = qk_journal_marks(server->journal);
+  job->entry.marks = qk_journal_marks(service->journal);
   for (uint32_t i = 0; i < job->nrhs; i++)
     if (job->rhs[i].marked) qk_marks_rhs(&job->rhs[i]);
   job->forgotten = row->forgotten;
@@ -445,25 +447,25 @@ static bool is_over(const qk_job_t *job) {
 }
 
 /* Requests that were forgotten, but held by others: those are there now. */
-static void forget_again(qk_server_t *server) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
+static void forget_again(qk_service_t *service) {
+  for (int i = 0; i < service->sessions.count; i++) {
+    qk_session_t *session = service->sessions.at[i];
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      if (is_over(job)) qk_queue_forget(server, job);
+      if (is_over(job)) qk_queue_forget(service, job);
     }
   }
 }
 
 static bool is_known(void *arg, int64_t id) {
-  const qk_server_t *server = arg;
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+  const qk_service_t *service = arg;
+  for (int i = 0; i < service->sessions.count; i++) {
+    const qk_link_t *jobs = &service->sessions.at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
       if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
   }
-  for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+  for (const qk_link_t *l = service->orphans.next; l != &service->orphans; l = l->next)
     if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
   return false;
 }
@@ -472,49 +474,49 @@ static bool is_known(void *arg, int64_t id) {
 
 /* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs;
  * so may the engine of the front before. */
-static qk_status_t number_fields(qk_server_t *server, qk_err_t *err) {
+static qk_status_t number_fields(qk_service_t *service, qk_err_t *err) {
   char front[24];
-  const bool noted = qk_journal_note(server->journal, "front", front, sizeof front);
-  const uint64_t lost = qk_journal_is_new(server->journal) ? 1 : (uint64_t)time(NULL),
+  const bool noted = qk_journal_note(service->journal, "front", front, sizeof front);
+  const uint64_t lost = qk_journal_is_new(service->journal) ? 1 : (uint64_t)time(NULL),
                  number = noted ? strtoull(front, NULL, 10) + 1 : lost;
-  server->space.next = number << 32;
+  service->space.next = number << 32;
   snprintf(front, sizeof front, "%llu", (unsigned long long)number);
-  return qk_journal_put_note(server->journal, "front", front, err);
+  return qk_journal_put_note(service->journal, "front", front, err);
 }
 
-static qk_status_t check_operator(const qk_server_t *server, qk_err_t *err) {
+static qk_status_t check_operator(const qk_service_t *service, qk_err_t *err) {
   char before[QK_OPERATOR_MAX], now[QK_OPERATOR_MAX];
-  qk_setups_operator(server->settings, now);
-  if (!qk_journal_note(server->journal, "operator", before, sizeof before) ||
+  qk_setups_operator(service->settings, now);
+  if (!qk_journal_note(service->journal, "operator", before, sizeof before) ||
       strcmp(before, now) == 0)
     return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "state = %s holds requests for another operator (%.60s...): serve that one, or "
                  "take another folder",
-                 server->settings->state, before);
+                 service->settings->state, before);
 }
 
-static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
-  scene_t scene = {.server = server, .now = qk_server_now(server)};
+static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
+  scene_t scene = {.service = service, .now = qk_service_now(service)};
   char text[QK_OPERATOR_MAX];
-  scene.nameless = qk_journal_doubtful(server->journal) &&
-                   !qk_journal_note(server->journal, "operator", text, sizeof text);
-  if (qk_journal_note(server->journal, "lattice", text, QK_LATTICE_MAX))
-    qk_rows_lattice(text, server->primary->dims, &server->primary->digest, NULL);
-  qk_status_t status = qk_journal_each_setup(server->journal, on_setup, &scene, err);
+  scene.nameless = qk_journal_doubtful(service->journal) &&
+                   !qk_journal_note(service->journal, "operator", text, sizeof text);
+  if (qk_journal_note(service->journal, "lattice", text, QK_LATTICE_MAX))
+    qk_rows_lattice(text, service->primary->dims, &service->primary->digest, NULL);
+  qk_status_t status = qk_journal_each_setup(service->journal, on_setup, &scene, err);
   if (status == QK_OK && scene.err.code != QK_OK) {
     *err = scene.err;
     status = err->code;
   }
-  if (status == QK_OK) choose_default(server);
-  if (status == QK_OK) status = qk_journal_each_session(server->journal, on_session, &scene, err);
-  if (status == QK_OK) status = qk_journal_each_job(server->journal, on_job, &scene, err);
-  if (status == QK_OK && scene.own > 0) status = check_operator(server, err);
-  if (status == QK_OK) forget_again(server);
+  if (status == QK_OK) choose_default(service);
+  if (status == QK_OK) status = qk_journal_each_session(service->journal, on_session, &scene, err);
+  if (status == QK_OK) status = qk_journal_each_job(service->journal, on_job, &scene, err);
+  if (status == QK_OK && scene.own > 0) status = check_operator(service, err);
+  if (status == QK_OK) forget_again(service);
   put_away(&scene);
   if (status != QK_OK) return status;
-  qk_journal_find_orphans(server->journal);
-  qk_journal_set_aside(server->journal);
+  qk_journal_find_orphans(service->journal);
+  qk_journal_set_aside(service->journal);
   if (scene.jobs > 0)
     qk_info("journal", "%lld %s back with %lld %s to solve; %lld %s made again, %lld %s lost",
             (long long)scene.jobs, qk_plural(scene.jobs, "request is", "requests are"),
@@ -524,39 +526,52 @@ static qk_status_t restore(qk_server_t *server, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_restore_open(qk_server_t *server, qk_err_t *err) {
+static qk_status_t open_spill(qk_service_t *service, qk_err_t *err) {
+  const qk_spill_site_t site = {.loop = service->loop,
+                                .spool = service->spool,
+                                .journal = service->journal,
+                                .sessions = &service->sessions,
+                                .orphans = &service->orphans,
+                                .budget = &service->budget,
+                                .space = &service->space,
+                                .limit = &service->settings->spill,
+                                .events = service->events};
+  return qk_spill_open(&site, &service->spill, err);
+}
+
+qk_status_t qk_restore_open(qk_service_t *service, qk_err_t *err) {
   char dir[QK_PATH_MAX + 1];
-  const char *state = server->settings->state;
+  const char *state = service->settings->state;
   qk_status_t status = QK_OK;
-  server->lock = -1;
-  if (state) status = qk_runtime_lock(state, dir, &server->lock, err);
-  qk_shm_space_init(&server->space, state && status == QK_OK ? dir : NULL);
-  if (state && status == QK_OK) qk_aside_open(&server->aside, dir);
-  if (state && status == QK_OK) status = qk_spool_open(&server->loop, dir, &server->spool, err);
+  service->lock = -1;
+  if (state) status = qk_runtime_lock(state, dir, &service->lock, err);
+  qk_shm_space_init(&service->space, state && status == QK_OK ? dir : NULL);
+  if (state && status == QK_OK) qk_aside_open(&service->aside, dir);
+  if (state && status == QK_OK) status = qk_spool_open(service->loop, dir, &service->spool, err);
   if (state && status == QK_OK)
-    status = qk_journal_open(dir, server->spool, &server->aside, qk_server_now(server),
-                             &server->journal, err);
+    status = qk_journal_open(dir, service->spool, &service->aside, qk_service_now(service),
+                             &service->journal, err);
   if (state && status == QK_OK)
-    status = qk_journal_each_note(server->journal, "", on_note, NULL, err);
-  if (state && status == QK_OK) qk_journal_set_aside(server->journal);
-  if (state && status == QK_OK) status = number_fields(server, err);
-  if (state && status == QK_OK) status = qk_spill_open(server, &server->spill, err);
-  if (state && status == QK_OK) status = restore(server, err);
+    status = qk_journal_each_note(service->journal, "", on_note, NULL, err);
+  if (state && status == QK_OK) qk_journal_set_aside(service->journal);
+  if (state && status == QK_OK) status = number_fields(service, err);
+  if (state && status == QK_OK) status = open_spill(service, err);
+  if (state && status == QK_OK) status = restore(service, err);
   if (status != QK_OK) {
-    if (state) qk_aside_tell(&server->aside);
-    server->space.leave = true;
-    qk_journal_seal(server->journal);
+    if (state) qk_aside_tell(&service->aside);
+    service->space.leave = true;
+    qk_journal_seal(service->journal);
     return status;
   }
-  if (state) qk_strays_note(&server->space, dir, server->lock, server->space.next >> 32);
-  qk_strays_sweep(&server->loop.uv, &server->space);
-  int swept = qk_shm_sweep(&server->space);
+  if (state) qk_strays_note(&service->space, dir, service->lock, service->space.next >> 32);
+  qk_strays_sweep(&service->loop->uv, &service->space);
+  int swept = qk_shm_sweep(&service->space);
   if (swept > 0)
     qk_warn("server", "removed %d %s of a front that is gone", swept,
             qk_plural(swept, "shared-memory object", "shared-memory objects"));
-  if (server->spool)
-    qk_spool_sweep(server->spool, qk_journal_doubtful(server->journal) ? &server->aside : NULL,
-                   is_known, server);
-  if (state) qk_aside_tell(&server->aside);
+  if (service->spool)
+    qk_spool_sweep(service->spool, qk_journal_doubtful(service->journal) ? &service->aside : NULL,
+                   is_known, service);
+  if (state) qk_aside_tell(&service->aside);
   return QK_OK;
 }

@@ -14,10 +14,10 @@ static bool is_kept(const qk_job_t *job, double now) {
   return !job->forgotten && qk_keep_count(job) > 0 && !qk_keep_expired(job, now);
 }
 
-bool qk_restore_needed(const qk_server_t *server) {
-  const double now = qk_server_now(server);
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_link_t *jobs = &server->sessions.at[i]->jobs;
+bool qk_restore_needed(const qk_service_t *service) {
+  const double now = qk_service_now(service);
+  for (int i = 0; i < service->sessions.count; i++) {
+    const qk_link_t *jobs = &service->sessions.at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
       if (job->acked < job->nrhs || is_kept(job, now)) return true;
@@ -69,36 +69,36 @@ static void leave_job(qk_job_t *job, void *stay) {
 }
 
 /* The front ends in order: no engine and perhaps no front will be on this machine. */
-static void leave_machine(qk_server_t *server) {
+static void leave_machine(qk_service_t *service) {
   int64_t stay = 0;
-  qk_session_each_job(&server->sessions, &server->orphans, leave_job, &stay);
+  qk_session_each_job(&service->sessions, &service->orphans, leave_job, &stay);
   if (stay > 0)
     qk_warn("server",
             "%lld %s in /dev/shm, not being in %s: start quarkd with it on this machine, or remove "
             "/dev/shm/%s*",
-            (long long)stay, qk_plural(stay, "field stays", "fields stay"), server->settings->state,
-            server->space.prefix);
+            (long long)stay, qk_plural(stay, "field stays", "fields stay"),
+            service->settings->state, service->space.prefix);
 }
 
-void qk_restore_seal(qk_server_t *server, bool leave, bool in_order) {
+void qk_restore_seal(qk_service_t *service, bool leave, bool in_order) {
   qk_err_t err = {0};
-  if (qk_journal_sealed(server->journal)) in_order = false; /* nothing more is recorded */
-  const int n = leave && in_order ? qk_spill_leave(server->spill) : 0;
+  if (qk_journal_sealed(service->journal)) in_order = false; /* nothing more is recorded */
+  const int n = leave && in_order ? qk_spill_leave(service->spill, qk_restore_can_make) : 0;
   if (n > 0)
     qk_info("spill", "%d %s on the disk now", n, qk_plural(n, "solution is", "solutions are"));
-  const bool written = qk_journal_commit(server->journal, qk_server_now(server), &err) == QK_OK;
+  const bool written = qk_journal_commit(service->journal, qk_service_now(service), &err) == QK_OK;
   if (!written) qk_error("journal", "%s", err.text);
   if (!leave && written) return; /* else its rows need what they name */
-  if (written && in_order) leave_machine(server);
-  server->space.leave = true;
-  qk_journal_seal(server->journal);
+  if (written && in_order) leave_machine(service);
+  service->space.leave = true;
+  qk_journal_seal(service->journal);
 }
 
-void qk_restore_close(qk_server_t *server) {
-  qk_journal_close(server->journal);
-  qk_spill_close(server->spill);
-  qk_spool_close(server->spool);
-  qk_aside_close(&server->aside);
-  qk_strays_forget(&server->space);
-  if (server->lock >= 0) close(server->lock);
+void qk_restore_close(qk_service_t *service) {
+  qk_journal_close(service->journal);
+  qk_spill_close(service->spill);
+  qk_spool_close(service->spool);
+  qk_aside_close(&service->aside);
+  qk_strays_forget(&service->space);
+  if (service->lock >= 0) close(service->lock);
 }

@@ -5,85 +5,84 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/leave.h"
 #include "daemon/front/service/queue.h"
 
-void qk_sessions_doom(qk_server_t *server, qk_session_t *session, qk_status_t status,
+void qk_sessions_doom(qk_service_t *service, qk_session_t *session, qk_status_t status,
                       const char *text) {
   if (session->doomed) return;
   qk_log(QK_LOG_WARN, "session", session->name, "dropped: %s", text);
-  server->count.dropped++;
-  server->events.error(server->events.arg, session, status, text, true, 0);
+  service->count.dropped++;
+  service->events->error(service->events->arg, session, status, text, true, 0);
   session->control.bytes = 0; /* which another session may use before this one is gone */
   session->doomed = true;
 }
 
-void qk_sessions_part(qk_server_t *server, qk_session_t *session) {
+void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
   for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
     next = l->next;
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-    if (job->detach == 0) qk_leave_behind(server, job);
+    if (job->detach == 0) qk_queue_leave(service, job);
   }
-  qk_leave_some(server);
+  qk_queue_end_some(service);
   session->away = true;
   session->control.bytes = session->data.bytes = 0;
-  server->events.closed(server->events.arg, session);
+  service->events->closed(service->events->arg, session);
   if (qk_link_alone(&session->jobs)) session->doomed = true;
 }
 
-void qk_sessions_drop(qk_server_t *server, qk_session_t *session) {
-  qk_marks_drop_session(qk_journal_marks(server->journal), session->client_id);
-  server->events.closed(server->events.arg, session);
+void qk_sessions_drop(qk_service_t *service, qk_session_t *session) {
+  qk_marks_drop_session(qk_journal_marks(service->journal), session->client_id);
+  service->events->closed(service->events->arg, session);
   while (!qk_link_alone(&session->jobs))
-    qk_leave_behind(server, QK_HOLDER(session->jobs.next, qk_job_t, link));
-  qk_session_destroy(&server->sessions, session);
+    qk_queue_leave(service, QK_HOLDER(session->jobs.next, qk_job_t, link));
+  qk_session_destroy(&service->sessions, session);
 }
 
-void qk_sessions_reap(qk_server_t *server) {
-  for (int i = server->sessions.count - 1; i >= 0; i--)
-    if (server->sessions.at[i]->doomed) qk_sessions_drop(server, server->sessions.at[i]);
+void qk_sessions_sweep(qk_service_t *service) {
+  for (int i = service->sessions.count - 1; i >= 0; i--)
+    if (service->sessions.at[i]->doomed) qk_sessions_drop(service, service->sessions.at[i]);
 }
 
-/* ---- ticks ------------------------------------------------------------------------------------ */
+/* ---- ticks ----------------------------------------------------------------------------------- */
 
 /* Nothing that clients could not come for while the front stood still is over the sooner. */
-static void be_lenient(qk_server_t *server, double now) {
-  const double stood = now - qk_server_awake(server);
-  if (stood > server->stood + 1) server->resumed = now;
-  if (stood > server->stood)
-    server->lenient_until = fmax(now, server->lenient_until) + stood - server->stood;
-  server->stood = stood;
+static void be_lenient(qk_service_t *service, double now) {
+  const double stood = now - qk_service_awake(service);
+  if (stood > service->stood + 1) service->resumed = now;
+  if (stood > service->stood)
+    service->lenient_until = fmax(now, service->lenient_until) + stood - service->stood;
+  service->stood = stood;
 }
 
-static void tick_job(qk_server_t *server, qk_session_t *session, qk_job_t *job, double now) {
+static void tick_job(qk_service_t *service, qk_session_t *session, qk_job_t *job, double now) {
   if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
-    qk_leave_job(server, job, QK_DEADLINE, "");
-  const bool lenient = now < server->lenient_until,
+    qk_queue_end_job(service, job, QK_DEADLINE, "");
+  const bool lenient = now < service->lenient_until,
              told = job->sink == QUARK__SINK__SINK_DOWNLOAD && job->acked < job->ended && !lenient;
   for (uint32_t i = 0; i < job->nrhs && told; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if ((rhs->solution || rhs->spilled) && rhs->state == QK_RHS_ENDED &&
-        now - rhs->ended_at > fmax(job->detach, server->settings->keep))
+        now - rhs->ended_at > fmax(job->detach, service->settings->keep))
       qk_rhs_drop_solution(rhs);
   }
   qk_filing_tick(job);
   if (job->progress_due && job->running > 0 && now >= job->progress_at) {
-    server->events.progress(server->events.arg, session, job);
+    service->events->progress(service->events->arg, session, job);
     job->progress_due = false;
     job->progress_at = now + QK_PROGRESS_MS * 1e-3;
   }
   if (lenient) return;
   if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
     qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
-    qk_queue_forget(server, job);
+    qk_queue_forget(service, job);
   } else if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) {
-    qk_queue_expire(server, job);
+    qk_queue_expire(service, job);
   }
 }
 
 /* The client may only have been slow, or its messages: it is told what is left, and how to go
  * on. */
-static void end_lease(qk_server_t *server, qk_session_t *session, double silent) {
+static void end_lease(qk_service_t *service, qk_session_t *session, double silent) {
   char text[QK_TEXT_MAX];
   int stay = 0;
   for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
@@ -95,35 +94,35 @@ static void end_lease(qk_server_t *server, qk_session_t *session, double silent)
       "a session again, submit again what has ended, and send a PING every %.3g s",
       silent, session->lease, session->njobs - stay, stay, session->lease / 3);
   qk_log(QK_LOG_INFO, "session", session->name, "%s", text);
-  server->events.error(server->events.arg, session, QK_EXPIRED, text, true, 0);
-  qk_sessions_part(server, session);
+  service->events->error(service->events->arg, session, QK_EXPIRED, text, true, 0);
+  qk_sessions_part(service, session);
 }
 
 /* After the sockets have been served: who has said something is not silent. */
-void qk_sessions_tick(qk_server_t *server) {
-  const double now = qk_server_now(server), awake = qk_server_awake(server);
-  be_lenient(server, now);
-  for (int i = 0; i < server->sessions.count; i++) {
-    qk_session_t *session = server->sessions.at[i];
+void qk_sessions_tick(qk_service_t *service) {
+  const double now = qk_service_now(service), awake = qk_service_awake(service);
+  be_lenient(service, now);
+  for (int i = 0; i < service->sessions.count; i++) {
+    qk_session_t *session = service->sessions.at[i];
     if (!session->doomed && !session->away && awake - session->seen > session->lease)
-      end_lease(server, session, awake - session->seen);
+      end_lease(service, session, awake - session->seen);
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
-      tick_job(server, session, QK_HOLDER(l, qk_job_t, link), now);
+      tick_job(service, session, QK_HOLDER(l, qk_job_t, link), now);
     }
     if (session->away && qk_link_alone(&session->jobs)) session->doomed = true;
   }
 }
 
-bool qk_sessions_idle(const qk_server_t *server) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
+bool qk_sessions_idle(const qk_service_t *service) {
+  for (int i = 0; i < service->sessions.count; i++) {
+    const qk_session_t *session = service->sessions.at[i];
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      if (session->away && server->journal && job->ended == job->nrhs && !qk_filing_busy(job))
+      if (session->away && service->journal && job->ended == job->nrhs && !qk_filing_busy(job))
         continue;                               /* it stays */
       if (job->acked < job->nrhs) return false; /* the others are there because they are kept */
     }
   }
-  return qk_link_alone(&server->orphans);
+  return qk_link_alone(&service->orphans);
 }

@@ -6,41 +6,41 @@
 static const double AGAIN = 5; /* seconds until the spool is tried again */
 
 void qk_upload_promise(qk_job_t *job) {
-  qk_server_t *server = job->mount->server;
-  const bool open = server->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
-  server->promised -= job->promised;
+  qk_service_t *service = job->mount->service;
+  const bool open = service->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
+  service->promised -= job->promised;
   job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
-  server->promised += job->promised;
+  service->promised += job->promised;
 }
 
-qk_status_t qk_upload_check(const qk_server_t *server, const Quark__Submit *submit,
+qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *submit,
                             int64_t field_bytes, qk_err_t *err) {
-  const char *trouble = qk_journal_trouble(server->journal);
+  const char *trouble = qk_journal_trouble(service->journal);
   if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  if (!server->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
+  if (!service->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
     return QK_OK;
   int64_t bytes;
-  if (qk_spool_room(server->spool, &bytes, err) != QK_OK) return QK_BUSY;
-  const long long need = submit->nrhs * field_bytes, room = bytes - server->promised;
+  if (qk_spool_room(service->spool, &bytes, err) != QK_OK) return QK_BUSY;
+  const long long need = submit->nrhs * field_bytes, room = bytes - service->promised;
   if (need <= room) return QK_OK;
   return qk_fail(err, QK_BUSY,
                  "uploads of %lld bytes: the state folder has room for %lld: make room on the file "
                  "system of %.300s, or submit fewer right-hand sides at a time",
-                 need, room > 0 ? room : 0, server->settings->state);
+                 need, room > 0 ? room : 0, service->settings->state);
 }
 
-/* ---- the spool -------------------------------------------------------------------------------- */
+/* ---- the spool ------------------------------------------------------------------------------- */
 
 static void on_spooled(void *arg, qk_status_t status, const char *text) {
   qk_rhs_t *rhs = arg;
-  qk_server_t *server = rhs->job->mount->server;
+  qk_service_t *service = rhs->job->mount->service;
   rhs->spooling = NULL;
   if (status != QK_OK) {
     qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
            "rhs %u would not outlive the machine: %s: tried again every %g s", rhs->index, text,
            AGAIN);
     rhs->unspooled = true;
-    if (server->spool_at == 0) server->spool_at = qk_server_now(server) + AGAIN;
+    if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;
     return;
   }
   rhs->spooled = true;
@@ -52,47 +52,47 @@ static void on_spooled(void *arg, qk_status_t status, const char *text) {
   qk_marks_sync(rhs->job->entry.marks);
 }
 
-void qk_upload_spool(qk_server_t *server, qk_rhs_t *rhs) {
+void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
   qk_err_t err = {0};
-  if (!server->spool || rhs->spooled) return;
-  if (qk_spool_write(server->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
+  if (!service->spool || rhs->spooled) return;
+  if (qk_spool_write(service->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
                      &rhs->spooling, &err) != QK_OK)
     on_spooled(rhs, err.code, err.text);
 }
 
 static void try_again(qk_job_t *job, void *arg) {
   int64_t *room = arg;
-  qk_server_t *server = job->mount->server;
+  qk_service_t *service = job->mount->service;
   for (uint32_t i = 0; i < job->nrhs && qk_job_is_upload(job) && !job->forgotten; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (!rhs->unspooled || rhs->spooling || !rhs->source || rhs->state >= QK_RHS_ENDED) continue;
     *room -= (int64_t)job->field_bytes;
     if (*room >= 0)
-      qk_upload_spool(server, rhs);
+      qk_upload_spool(service, rhs);
     else
-      server->spool_at = qk_server_now(server) + AGAIN;
+      service->spool_at = qk_service_now(service) + AGAIN;
   }
 }
 
-void qk_upload_tick(qk_server_t *server, double now) {
+void qk_upload_tick(qk_service_t *service, double now) {
   int64_t room;
   qk_err_t err = {0};
-  if (server->spool_at == 0 || now < server->spool_at) return;
-  server->spool_at = now + AGAIN;
+  if (service->spool_at == 0 || now < service->spool_at) return;
+  service->spool_at = now + AGAIN;
   /* what there is of a disk that is full is the journal's */
-  if (qk_spool_room(server->spool, &room, &err) != QK_OK) return;
-  server->spool_at = 0;
-  qk_session_each_job(&server->sessions, &server->orphans, try_again, &room);
+  if (qk_spool_room(service->spool, &room, &err) != QK_OK) return;
+  service->spool_at = 0;
+  qk_session_each_job(&service->sessions, &service->orphans, try_again, &room);
 }
 
-/* ---- what comes ------------------------------------------------------------------------------- */
+/* ---- what comes ------------------------------------------------------------------------------ */
 
-void qk_upload_arrived(qk_server_t *server, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
+void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell) {
   if (ready) {
-    qk_queue_push(server, ready);
-    qk_upload_spool(server, ready);
+    qk_queue_push(service, ready);
+    qk_upload_spool(service, ready);
   }
-  if (failed) qk_queue_ended(server, failed);
-  if (qk_job_raise_credit(job) || tell) server->events.credit(server->events.arg, session, job);
+  if (failed) qk_queue_ended(service, failed);
+  if (qk_job_raise_credit(job) || tell) service->events->credit(service->events->arg, session, job);
 }

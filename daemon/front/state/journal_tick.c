@@ -90,6 +90,7 @@ void qk_journal_tick(qk_journal_t *j, double now) {
   if (!j || j->marks.sealed || j->trouble[0]) return;
   qk_journal_follow(j, now);
   /* it waits for the disk, and everybody for it: not right behind what has waited long */
-  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) && qk_marks_clean(&j->marks))
+  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) &&
+      qk_marks_clean(&j->marks))
     rest(j, now);
 }

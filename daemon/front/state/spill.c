@@ -12,7 +12,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
-#include "daemon/front/service/restore.h"
 
 enum {
   INDEX =
@@ -24,7 +23,7 @@ enum {
 static const double REMIND = 60; /* seconds */
 
 struct qk_spill {
-  qk_server_t *server;
+  qk_spill_site_t site;
   int64_t bytes;    /* on the disk, or on their way there */
   double remind_at; /* not before is it logged again that one waits for memory */
 };
@@ -150,7 +149,7 @@ static void run(uv_work_t *work) {
 /* ---- the loop's thread --------------------------------------------------------------------- */
 
 static void find_file(qk_spill_task_t *t) {
-  t->spool = t->spill->server->spool;
+  t->spool = t->spill->site.spool;
   qk_spool_name(t->rhs->job->entry.id, INDEX + t->rhs->index, t->name);
   qk_spool_path(t->spool, t->name, t->path);
 }
@@ -161,7 +160,7 @@ static qk_session_t *session_of(const qk_rhs_t *rhs) {
 
 /* Whether nobody waits for its bytes: its client is away, or has not asked for so long that it might be. */
 static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
-  const double now = qk_server_now(spill->server), used = rhs->job->used_at,
+  const double now = qk_loop_seconds(spill->site.loop), used = rhs->job->used_at,
                last = used > rhs->ended_at ? used : rhs->ended_at;
   const qk_session_t *session = session_of(rhs);
   if (rhs->job->sink == QUARK__SINK__SINK_KEEP) return false; /* others may use it */
@@ -204,7 +203,7 @@ static void wait_for_disk(qk_spill_task_t *t) {
   qk_rhs_t *rhs = t->rhs;
   const double pause = 1 << rhs->unread++;
   stay(t);
-  rhs->read_at = qk_server_now(t->spill->server) + pause;
+  rhs->read_at = qk_loop_seconds(t->spill->site.loop) + pause;
   qk_log(QK_LOG_WARN, "spill", rhs->job->name,
          "rhs %u cannot be read back: %s: tried again in %g s, %d more %s", rhs->index, t->err.text,
          pause, READ_TRIES - rhs->unread, qk_plural(READ_TRIES - rhs->unread, "time", "times"));
@@ -214,7 +213,7 @@ static void wait_for_disk(qk_spill_task_t *t) {
 static void wait_for_memory(qk_spill_task_t *t) {
   qk_spill_t *spill = t->spill;
   qk_rhs_t *rhs = t->rhs;
-  const double now = qk_server_now(spill->server);
+  const double now = qk_loop_seconds(spill->site.loop);
   stay(t);
   if (now < spill->remind_at) return;
   spill->remind_at = now + REMIND;
@@ -231,7 +230,7 @@ static void on_back(qk_spill_task_t *t) {
     rhs->solution = t->field;
     rhs->unread = 0;
     qk_marks_rhs(rhs);
-    t->spill->server->events.sendable(t->spill->server->events.arg, rhs);
+    t->spill->site.events->sendable(t->spill->site.events->arg, rhs);
     return;
   }
   if (t->status == QK_NO_MEMORY) {
@@ -246,8 +245,8 @@ static void on_back(qk_spill_task_t *t) {
   qk_rhs_drop_solution(rhs);
   const qk_session_t *session = session_of(rhs);
   if (session) /* its client may have gone meanwhile */
-    t->spill->server->events.error(t->spill->server->events.arg, session, QK_EXPIRED, t->err.text,
-                                   false, rhs->job->request);
+    t->spill->site.events->error(t->spill->site.events->arg, session, QK_EXPIRED, t->err.text,
+                                 false, rhs->job->request);
 }
 
 static void after(uv_work_t *work, int cancelled) {
@@ -276,7 +275,7 @@ static bool start(qk_spill_t *spill, qk_rhs_t *rhs, bool out, qk_shm_t *field) {
   find_file(t);
   t->work.data = t;
   rhs->moving = t;
-  uv_queue_work(&spill->server->loop.uv, &t->work, run, after);
+  uv_queue_work(&spill->site.loop->uv, &t->work, run, after);
   return true;
 }
 
@@ -295,7 +294,7 @@ static bool is_better(const qk_rhs_t *a, const qk_rhs_t *b) {
 
 /* Of this user, or (NULL) of anybody; NULL: none. */
 static qk_rhs_t *candidate(const qk_spill_t *spill, const qk_sched_user_t *user) {
-  const qk_sessions_t *sessions = &spill->server->sessions;
+  const qk_sessions_t *sessions = spill->site.sessions;
   qk_rhs_t *best = NULL;
   for (int i = 0; i < sessions->count; i++) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
@@ -310,7 +309,7 @@ static qk_rhs_t *candidate(const qk_spill_t *spill, const qk_sched_user_t *user)
 
 /* Bytes that are about to leave memory. */
 static int64_t leaving(const qk_spill_t *spill, const qk_sched_user_t *user) {
-  const qk_sessions_t *sessions = &spill->server->sessions;
+  const qk_sessions_t *sessions = spill->site.sessions;
   int64_t bytes = 0;
   for (int i = 0; i < sessions->count; i++) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
@@ -328,9 +327,9 @@ static int64_t leaving(const qk_spill_t *spill, const qk_sched_user_t *user) {
 
 void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t bytes) {
   if (!spill) return;
-  const qk_server_t *server = spill->server;
-  const qk_budget_t *all = &server->budget, *own = qk_sched_user_memory(session->user);
-  const int64_t limit = server->settings->spill, shm = qk_shm_free_bytes(&server->space);
+  const qk_spill_site_t *site = &spill->site;
+  const qk_budget_t *all = site->budget, *own = qk_sched_user_memory(session->user);
+  const int64_t limit = *site->limit, shm = qk_shm_free_bytes(site->space);
   const bool only_own = bytes <= all->limit - all->used && bytes <= shm;
   int64_t room = only_own ? own->limit - own->used : all->limit - all->used;
   if (!only_own && shm < room) room = shm;
@@ -340,7 +339,7 @@ void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t 
     const int64_t field = (int64_t)rhs->job->field_bytes;
     int64_t disk;
     qk_err_t err = {0};
-    if (spill->bytes + field > limit || qk_spool_room(server->spool, &disk, &err) != QK_OK ||
+    if (spill->bytes + field > limit || qk_spool_room(site->spool, &disk, &err) != QK_OK ||
         field > disk || !start(spill, rhs, true, rhs->solution))
       return;
     spill->bytes += field;
@@ -390,9 +389,9 @@ static void come_back(qk_spill_t *spill, qk_rhs_t *rhs) {
 
 void qk_spill_tick(qk_spill_t *spill) {
   if (!spill || spill->bytes == 0) return;
-  const qk_sessions_t *sessions = &spill->server->sessions;
-  const bool clean = qk_journal_clean(spill->server->journal);
-  const double now = qk_server_now(spill->server);
+  const qk_sessions_t *sessions = spill->site.sessions;
+  const bool clean = qk_journal_clean(spill->site.journal);
+  const double now = qk_loop_seconds(spill->site.loop);
   for (int i = 0; i < sessions->count; i++) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
@@ -412,8 +411,7 @@ bool qk_spill_restore(qk_spill_t *spill, qk_rhs_t *rhs, const qk_rhs_t *row) {
   char name[QK_SPOOL_NAME];
   if (!spill) return false;
   qk_spool_name(rhs->job->entry.id, INDEX + rhs->index, name);
-  if (qk_spool_size(spill->server->spool, name) !=
-      (int64_t)(rhs->job->field_bytes + sizeof(uint64_t)))
+  if (qk_spool_size(spill->site.spool, name) != (int64_t)(rhs->job->field_bytes + sizeof(uint64_t)))
     return false;
   rhs->spilled = true;
   rhs->digested = row->digested;
@@ -450,6 +448,7 @@ qk_status_t qk_spill_load(qk_spill_t *spill, qk_rhs_t *rhs, qk_err_t *err) {
 /* Solutions on their way to the disk. */
 typedef struct leaving {
   qk_spill_t *spill;
+  bool (*can_make)(const qk_rhs_t *rhs);
   bool only; /* those that cannot be made again, or the others */
   uint64_t until;
   int n; /* that are there now */
@@ -466,7 +465,7 @@ static bool leave_one(qk_spill_t *spill, qk_rhs_t *rhs) {
   qk_spill_task_t task = {.spill = spill, .rhs = rhs, .bytes = rhs->job->field_bytes};
   int64_t disk;
   qk_err_t room = {0};
-  if (qk_spool_room(spill->server->spool, &disk, &room) != QK_OK || bytes > disk) return false;
+  if (qk_spool_room(spill->site.spool, &disk, &room) != QK_OK || bytes > disk) return false;
   snprintf(task.shm, sizeof task.shm, "%s", rhs->solution->name);
   find_file(&task);
   write_out(&task);
@@ -485,18 +484,20 @@ static void leave_job(qk_job_t *job, void *arg) {
   if (job->forgotten && job->holds == 0) return;
   for (uint32_t k = 0; k < job->nrhs && uv_hrtime() < leaving->until; k++) {
     qk_rhs_t *rhs = &job->rhs[k];
-    if (should_stay(rhs) && qk_restore_can_make(rhs) != leaving->only)
+    if (should_stay(rhs) && leaving->can_make(rhs) != leaving->only)
       leaving->n += leave_one(leaving->spill, rhs);
   }
 }
 
-int qk_spill_leave(qk_spill_t *spill) {
+int qk_spill_leave(qk_spill_t *spill, bool (*can_make)(const qk_rhs_t *rhs)) {
   if (!spill) return 0;
-  leaving_t leaving = {
-      .spill = spill, .only = true, .until = uv_hrtime() + QK_SPILL_LEAVE_SECONDS * 1000000000ull};
-  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
+  leaving_t leaving = {.spill = spill,
+                       .can_make = can_make,
+                       .only = true,
+                       .until = uv_hrtime() + QK_SPILL_LEAVE_SECONDS * 1000000000ull};
+  qk_session_each_job(spill->site.sessions, spill->site.orphans, leave_job, &leaving);
   leaving.only = false;
-  qk_session_each_job(&spill->server->sessions, &spill->server->orphans, leave_job, &leaving);
+  qk_session_each_job(spill->site.sessions, spill->site.orphans, leave_job, &leaving);
   return leaving.n;
 }
 
@@ -510,17 +511,17 @@ void qk_spill_forget(qk_rhs_t *rhs) {
   rhs->spilled = false;
   spill->bytes -= (int64_t)rhs->job->field_bytes;
   if (!rhs->job->space->leave)
-    qk_marks_release_file(rhs->job, spill->server->spool, INDEX + rhs->index);
+    qk_marks_release_file(rhs->job, spill->site.spool, INDEX + rhs->index);
 }
 
 int64_t qk_spill_bytes(const qk_spill_t *spill) {
   return spill ? spill->bytes : 0;
 }
 
-qk_status_t qk_spill_open(qk_server_t *server, qk_spill_t **spill, qk_err_t *err) {
+qk_status_t qk_spill_open(const qk_spill_site_t *site, qk_spill_t **spill, qk_err_t *err) {
   qk_spill_t *s = qk_calloc(1, sizeof *s);
   if (!s) return qk_fail(err, QK_NO_MEMORY, "no memory for a spill");
-  s->server = server;
+  s->site = *site;
   *spill = s;
   return QK_OK;
 }

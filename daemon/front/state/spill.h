@@ -14,13 +14,27 @@
 #ifndef QK_FRONT_SPILL_H
 #define QK_FRONT_SPILL_H
 
-#include "daemon/front/job/session.h"
+#include "daemon/front/host/loop.h"
+#include "daemon/front/job/events.h"
+#include "daemon/front/state/journal.h"
 
-struct qk_server;
 enum { QK_SPILL_LEAVE_SECONDS = 10 };
 
+/* Where solutions are, and where they go; borrowed. */
+typedef struct qk_spill_site {
+  qk_loop_t *loop;
+  qk_spool_t *spool;
+  qk_journal_t *journal;
+  const qk_sessions_t *sessions;
+  const qk_link_t *orphans;
+  const qk_budget_t *budget; /* of all requests */
+  qk_shm_space_t *space;
+  const int64_t *limit; /* bytes on the disk */
+  const qk_job_events_t *events;
+} qk_spill_site_t;
+
 /* NULL-safe pointers: without a state folder there is none, and nothing is spilled. QK_NO_MEMORY. */
-qk_status_t qk_spill_open(struct qk_server *server, qk_spill_t **spill, qk_err_t *err);
+qk_status_t qk_spill_open(const qk_spill_site_t *site, qk_spill_t **spill, qk_err_t *err);
 void qk_spill_close(qk_spill_t *spill);
 
 /* A request of so many bytes was refused for now: begins to make room. */
@@ -28,9 +42,9 @@ void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t 
 /* Goes on with what clients have asked for, and with what can leave memory. Every tick. */
 void qk_spill_tick(qk_spill_t *spill);
 /* The front ends, and the next one may run elsewhere: solutions that somebody may still want are written to the disk, those that cannot
- * be made again first, as many as there is room for and as can be written in QK_SPILL_LEAVE_SECONDS. Blocks; the loop has ended. How
+ * be made again (can_make) first, as many as there is room for and as can be written in QK_SPILL_LEAVE_SECONDS. Blocks; the loop has ended. How
  * many were written. */
-int qk_spill_leave(qk_spill_t *spill);
+int qk_spill_leave(qk_spill_t *spill, bool (*can_make)(const qk_rhs_t *rhs));
 /* Whether the solution that the journal says is on the disk is there; row has its checksum. */
 bool qk_spill_restore(qk_spill_t *spill, qk_rhs_t *rhs, const qk_rhs_t *row);
 /* Reads such a solution into memory at once, as one that is kept by handle must be there; its room

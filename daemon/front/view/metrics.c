@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/version.h"
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/view/report.h"
 
@@ -48,26 +48,26 @@ static void histogram(FILE *out, const char *name, const char *label, const qk_h
   fprintf(out, "quarkd_%s_count%s%.*s%s %" PRIu64 "\n", name, open, length, label, close, below);
 }
 
-static void write_service(FILE *out, const qk_server_t *server) {
+static void write_service(FILE *out, const qk_service_t *service) {
   Quark__CounterReport c = QUARK__COUNTER_REPORT__INIT;
-  qk_report_counters(server, &c);
-  gauge(out, "up_seconds", "Time since the start.", qk_server_now(server) - server->started);
-  if (isfinite(qk_server_left(server)))
+  qk_report_counters(service, &c);
+  gauge(out, "up_seconds", "Time since the start.", qk_service_now(service) - service->started);
+  if (isfinite(qk_service_left(service)))
     gauge(out, "walltime_left_seconds", "Time until the walltime ends.",
-          fmax(0, qk_server_left(server)));
+          fmax(0, qk_service_left(service)));
   gauge(out, "ready", "1 where work can be done.",
-        qk_worker_state(server->primary->worker) == QK_WORKER_READY);
+        qk_worker_state(service->primary->worker) == QK_WORKER_READY);
   gauge(out, "journal_trouble", "1 where the journal cannot be written: nothing new is taken.",
-        qk_journal_trouble(server->journal) != NULL);
+        qk_journal_trouble(service->journal) != NULL);
   gauge(out, "sessions", "Clients.", (double)c.sessions);
   gauge(out, "requests", "Requests that are not forgotten.", (double)c.requests);
   gauge(out, "rhs_held", "Results that are not acknowledged.", (double)c.held);
   gauge(out, "memory_used_bytes", "Shared memory of uploads and results.",
-        (double)server->budget.used);
-  gauge(out, "memory_limit_bytes", "Its limit.", (double)server->budget.limit);
+        (double)service->budget.used);
+  gauge(out, "memory_limit_bytes", "Its limit.", (double)service->budget.limit);
   gauge(out, "kept_bytes", "Solutions kept by handle.", (double)c.kept_bytes);
   gauge(out, "spilled_bytes", "Solutions that wait on the disk.",
-        (double)qk_spill_bytes(server->spill));
+        (double)qk_spill_bytes(service->spill));
   counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
   counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
   counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);
@@ -79,7 +79,7 @@ static void write_service(FILE *out, const qk_server_t *server) {
   fprintf(out, "quarkd_rhs_ended_total{how=\"cancelled\"} %" PRIu64 "\n", c.cancelled);
   fprintf(out, "quarkd_rhs_ended_total{how=\"contracted\"} %" PRIu64 "\n", c.contracted);
   counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
-          server->count.redone);
+          service->count.redone);
   counter(out, "iterations_total", "Iterations of all right-hand sides.", c.iterations);
   counter(out, "applications_total", "Applications of the operator.", c.applications);
   counter(out, "bytes_in_total", "Bytes of fields that came in.", c.bytes_in);
@@ -101,7 +101,7 @@ static const Quark__MultigridReport *multigrid(const qk_mount_t *m) {
     return (double)(value);                                                                        \
   }
 VALUE(is_ready, qk_mount_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
-VALUE(is_default, m == m->server->primary)
+VALUE(is_default, m == m->service->primary)
 VALUE(queued, qk_report_queued(m))
 VALUE(running, qk_mount_running(m))
 VALUE(restarts, qk_worker_restarts(m->worker))
@@ -147,11 +147,11 @@ static const struct {
     {"multigrid_rebuilt_total", "", "counter", "Setups made anew while serving.", mg_rebuilt},
 };
 
-static void write_setups(FILE *out, const qk_server_t *server) {
+static void write_setups(FILE *out, const qk_service_t *service) {
   for (int i = 0; i < COUNT(FAMILIES); i++) {
     bool headed = FAMILIES[i].help == NULL;
     for (int k = 0; k < QK_SETUPS_MAX; k++) {
-      const qk_mount_t *mount = server->mount[k];
+      const qk_mount_t *mount = service->mount[k];
       const double value = mount && !mount->ending ? FAMILIES[i].value(mount) : NAN;
       if (isnan(value)) continue;
       if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
@@ -175,17 +175,17 @@ static void write_histograms(FILE *out, const qk_stats_t *m) {
   histogram(out, "rhs_residual", "", &m->residual, &QK_STATS_RESIDUALS);
 }
 
-char *qk_metrics_text(const qk_server_t *server) {
+char *qk_metrics_text(const qk_service_t *service) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) return NULL;
   head(out, "info", "gauge", "Version and solver.");
   fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
-          qk_mount_solver(server->primary));
-  write_service(out, server);
-  write_setups(out, server);
-  write_histograms(out, &server->stats);
+          qk_mount_solver(service->primary));
+  write_service(out, service);
+  write_setups(out, service);
+  write_histograms(out, &service->stats);
   if (fclose(out) == 0) return text;
   free(text);
   return NULL;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/server.h"
+#include "daemon/front/service/service.h"
 #include "daemon/front/view/metrics.h"
 #include "daemon/front/view/page.h"
 #include "daemon/front/view/watch.h"
@@ -31,14 +31,14 @@ static qk_page_t plain(unsigned code, char *text) {
 }
 
 /* Ready: work would be accepted now, and what is accepted gets on. */
-static qk_page_t readiness(const qk_server_t *server) {
-  const qk_mount_t *mount = server->primary;
+static qk_page_t readiness(const qk_service_t *service) {
+  const qk_mount_t *mount = service->primary;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  const double still = qk_server_now(server) - fmax(e->stepped_at, mount->busy_since);
-  const double late = fmin(LATE, server->settings->engine_timeout / 2);
+  const double still = qk_service_now(service) - fmax(e->stepped_at, mount->busy_since);
+  const double late = fmin(LATE, service->settings->engine_timeout / 2);
   const char *last = qk_worker_last_error(mount->worker);
-  const char *trouble = qk_journal_trouble(server->journal);
-  if (server->draining || server->stopping) return plain(503, text_of("draining\n"));
+  const char *trouble = qk_journal_trouble(service->journal);
+  if (service->draining || service->stopping) return plain(503, text_of("draining\n"));
   if (trouble) return plain(503, text_of("%s\n", trouble));
   if (qk_worker_state(mount->worker) != QK_WORKER_READY)
     return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
@@ -48,21 +48,22 @@ static qk_page_t readiness(const qk_server_t *server) {
 }
 
 /* Alive: it answers, and what it does outlives it. */
-static qk_page_t health(const qk_server_t *server) {
-  const char *trouble = qk_journal_trouble(server->journal);
+static qk_page_t health(const qk_service_t *service) {
+  const char *trouble = qk_journal_trouble(service->journal);
   return trouble ? plain(503, text_of("%s\n", trouble)) : plain(200, text_of("alive\n"));
 }
 
 qk_page_t qk_pages_show(void *arg, const char *path) {
-  qk_server_t *server = arg;
+  qk_view_t *view = arg;
+  const qk_service_t *service = view->service;
   if (strcmp(path, "/metrics") == 0)
     return (qk_page_t){.code = 200,
                        .type = "text/plain; version=0.0.4; charset=utf-8",
-                       .body = qk_metrics_text(server)};
-  if (strcmp(path, "/healthz") == 0) return health(server);
-  if (strcmp(path, "/readyz") == 0) return readiness(server);
+                       .body = qk_metrics_text(service)};
+  if (strcmp(path, "/healthz") == 0) return health(service);
+  if (strcmp(path, "/readyz") == 0) return readiness(service);
   if (strcmp(path, "/status.json") == 0)
-    return (qk_page_t){.code = 200, .type = "application/json", .body = qk_watch_json(server)};
+    return (qk_page_t){.code = 200, .type = "application/json", .body = qk_watch_json(view)};
   if (strcmp(path, "/") == 0)
     return (qk_page_t){.code = 200,
                        .type = "text/html; charset=utf-8",

@@ -1,11 +1,12 @@
 /*
- * pages.h: what HTTP shows of the server.
+ * pages.h: the pages of HTTP.
  */
 #ifndef QK_FRONT_PAGES_H
 #define QK_FRONT_PAGES_H
 
-#include "daemon/front/server.h"
+#include "daemon/front/host/http.h"
 
-qk_page_t qk_pages_show(void *server, const char *path);
+/* view: a qk_view_t. */
+qk_page_t qk_pages_show(void *view, const char *path);
 
 #endif

@@ -11,9 +11,9 @@
 #include "daemon/front/service/queue.h"
 
 static Quark__ServerState state_of(const qk_mount_t *mount) {
-  const qk_server_t *server = mount->server;
+  const qk_service_t *service = mount->service;
   if (mount->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
-  if (server->draining || server->stopping || !qk_mount_serves(mount))
+  if (service->draining || service->stopping || !qk_mount_serves(mount))
     return QUARK__SERVER_STATE__STATE_DRAINING;
   switch (qk_worker_state(mount->worker)) {
   case QK_WORKER_READY:
@@ -97,16 +97,16 @@ static uint64_t count_others(const qk_mount_t *mount, const qk_sched_user_t *use
 }
 
 uint64_t qk_report_queued(const qk_mount_t *mount) {
-  const qk_lane_t *lane = mount->server->sched.lane;
+  const qk_lane_t *lane = mount->service->sched.lane;
   return (uint64_t)(lane[mount->lane].length + lane[qk_mount_contract_lane(mount)].length) +
          count_others(mount, NULL);
 }
 
-void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
-  const qk_counters_t *c = &server->count;
-  r->sessions = (uint64_t)server->sessions.count;
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
+void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
+  const qk_counters_t *c = &service->count;
+  r->sessions = (uint64_t)service->sessions.count;
+  for (int i = 0; i < service->sessions.count; i++) {
+    const qk_session_t *session = service->sessions.at[i];
     r->requests += (uint64_t)session->njobs;
     for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
@@ -114,12 +114,12 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
       count_kept(job, r);
     }
   }
-  for (qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next)
+  for (qk_link_t *l = service->orphans.next; l != &service->orphans; l = l->next)
     count_kept(QK_HOLDER(l, qk_job_t, link), r);
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
-  r->queued = (uint64_t)server->sched.length;
-  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(server->mount[m], NULL);
-  r->running = (uint64_t)qk_queue_running(server);
+  r->queued = (uint64_t)service->sched.length;
+  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(service->mount[m], NULL);
+  r->running = (uint64_t)qk_queue_running(service);
   r->accepted = c->accepted;
   r->rejected = c->rejected;
   r->converged = c->converged;
@@ -136,7 +136,7 @@ void qk_report_counters(const qk_server_t *server, Quark__CounterReport *r) {
   r->dropped = c->dropped;
   r->has_denied = r->has_refused = true;
   r->denied = c->denied;
-  r->refused = qk_zap_refused(server->zap);
+  r->refused = c->refused;
 }
 
 /* ---- setups -------------------------------------------------------------------------------- */
@@ -151,12 +151,12 @@ static void fill_progress(const qk_mount_t *mount, Quark__SetupState *r) {
 }
 
 void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
-  const qk_server_t *server = mount->server;
+  const qk_service_t *service = mount->service;
   const qk_engine_info_t *e = qk_worker_info(mount->worker);
   quark__setup_state__init(r);
   r->name = (char *)mount->name;
   r->state = state_of(mount);
-  r->is_default = mount == server->primary;
+  r->is_default = mount == service->primary;
   r->gauge = (char *)mount->settings.gauge;
   r->kappa = mount->settings.kappa;
   r->csw = mount->settings.csw;
@@ -166,7 +166,7 @@ void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
   r->queued = qk_report_queued(mount);
   r->open = (uint64_t)mount->open;
   r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
-  r->idle = mount->open > 0 ? 0 : qk_server_now(server) - mount->used_at;
+  r->idle = mount->open > 0 ? 0 : qk_service_now(service) - mount->used_at;
   if (mount->failed != QK_OK) {
     r->has_status = true;
     r->status = (uint32_t)mount->failed;
@@ -184,10 +184,10 @@ void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
   r->device_bytes = e->device_bytes;
 }
 
-static void fill_states(const qk_server_t *server, qk_report_t *r) {
+static void fill_states(const qk_service_t *service, qk_report_t *r) {
   r->status.setups = r->setup_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->mount[m];
+    const qk_mount_t *mount = service->mount[m];
     if (!mount || (mount->failed != QK_OK && mount->ending)) continue;
     Quark__SetupState *state = &r->setup_state[r->status.n_setups];
     qk_report_setup(mount, state);
@@ -220,15 +220,15 @@ static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
   s->residual = rhs->residual;
   s->setup = (char *)mount->name;
   s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
-  s->seconds = qk_server_now(mount->server) - rhs->started_at;
+  s->seconds = qk_service_now(mount->service) - rhs->started_at;
   r->curve[n] = s->has_slot ? &mount->curve[k] : NULL;
   r->slot_list[r->activity.n_slot++] = s;
 }
 
-static void fill_slots(const qk_server_t *server, qk_report_t *r) {
+static void fill_slots(const qk_service_t *service, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && server->mount[m]; k++) add_slot(server->mount[m], k, r);
+    for (int k = 0; k < QK_PLACES && service->mount[m]; k++) add_slot(service->mount[m], k, r);
 }
 
 typedef struct user_count {
@@ -237,10 +237,10 @@ typedef struct user_count {
   uint32_t running;
 } user_count_t;
 
-static user_count_t count_user(const qk_server_t *server, const qk_sched_user_t *user) {
+static user_count_t count_user(const qk_service_t *service, const qk_sched_user_t *user) {
   user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->mount[m];
+    const qk_mount_t *mount = service->mount[m];
     c.queued += (int64_t)count_others(mount, user);
     for (int k = 0; k < QK_PLACES && mount; k++)
       c.running += mount->slot[k].rhs && mount->slot[k].rhs->job->user == user;
@@ -256,16 +256,16 @@ static int busier_first(const void *a, const void *b) {
   return (more > 0) - (more < 0);
 }
 
-static void fill_users(const qk_server_t *server, qk_report_t *r) {
+static void fill_users(const qk_service_t *service, qk_report_t *r) {
   size_t n = 0, i = 0;
   r->activity.user = r->user_list;
-  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) n++;
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&service->sched, u));) n++;
   user_count_t *count = qk_calloc(n ? n : 1, sizeof *count);
   r->activity.users_left_out = (uint32_t)n;
   r->activity.has_users_left_out = true;
   if (!count) return;
-  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));)
-    count[i++] = count_user(server, u);
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&service->sched, u));)
+    count[i++] = count_user(service, u);
   qsort(count, n, sizeof *count, busier_first);
   for (i = 0; i < n && i < QK_USERS_SHOWN; i++) {
     Quark__UserReport *u = &r->user[i];
@@ -284,7 +284,7 @@ static void fill_users(const qk_server_t *server, qk_report_t *r) {
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
-  const qk_server_t *server = mount->server;
+  const qk_service_t *service = mount->service;
   Quark__StatusReport *status = &r->status;
   quark__status_report__init(status);
   quark__setup_report__init(&r->setup);
@@ -295,13 +295,13 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   r->names = 0;
   fill_setup(mount, &r->setup);
   fill_engine(mount, &r->engine);
-  qk_report_counters(server, &r->counters);
+  qk_report_counters(service, &r->counters);
   status->state = state_of(mount);
   status->version = (char *)qk_version();
   status->pid = (uint64_t)getpid();
-  status->uptime = qk_server_now(server) - server->started;
-  status->has_walltime_left = isfinite(qk_server_left(server));
-  status->walltime_left = fmax(0, qk_server_left(server));
+  status->uptime = qk_service_now(service) - service->started;
+  status->has_walltime_left = isfinite(qk_service_left(service));
+  status->walltime_left = fmax(0, qk_service_left(service));
   if (qk_worker_state(mount->worker) == QK_WORKER_LOADING) {
     const qk_engine_info_t *e = qk_worker_info(mount->worker);
     status->phase = (char *)e->phase;
@@ -312,20 +312,20 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   status->setup = &r->setup;
   status->engine = &r->engine;
   status->counters = &r->counters;
-  status->memory_used = (uint64_t)server->budget.used;
-  status->memory_limit = (uint64_t)server->budget.limit;
-  status->memory_by = (char *)server->memory_by;
+  status->memory_used = (uint64_t)service->budget.used;
+  status->memory_limit = (uint64_t)service->budget.limit;
+  status->memory_by = (char *)service->memory_by;
   const qk_occupancy_t *o = &mount->occupancy;
   r->occupancy.saturated = o->saturated;
   r->occupancy.solving = o->solving;
   r->occupancy.moving = o->moving;
   r->occupancy.idle = o->idle;
   status->occupancy = &r->occupancy;
-  status->set_aside = (char *)qk_aside_text((qk_aside_t *)&server->aside);
-  status->trouble = (char *)qk_journal_trouble(server->journal);
-  fill_states(server, r);
+  status->set_aside = (char *)qk_aside_text((qk_aside_t *)&service->aside);
+  status->trouble = (char *)qk_journal_trouble(service->journal);
+  fill_states(service, r);
   if (!activity) return;
-  fill_slots(server, r);
-  fill_users(server, r);
+  fill_slots(service, r);
+  fill_users(service, r);
   status->activity = &r->activity;
 }

@@ -4,14 +4,11 @@
 #ifndef QK_FRONT_REPORT_H
 #define QK_FRONT_REPORT_H
 
-#include "daemon/front/engines/mount.h"
-#include "daemon/front/job/session.h"
-
-struct qk_server;
+#include "daemon/front/service/service.h"
 
 enum { QK_SLOTS_SHOWN = 2 * QK_PLACES };
 
-/* The root is `status`. Points into the server: good until the loop goes on. */
+/* The root is `status`. Points into the service: good until the loop goes on. */
 typedef struct qk_report {
   Quark__StatusReport status;
   Quark__SetupReport setup;
@@ -31,7 +28,7 @@ typedef struct qk_report {
 void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report);
 /* Right-hand sides and contractions that wait for a slot of the setup. */
 uint64_t qk_report_queued(const qk_mount_t *mount);
-void qk_report_counters(const struct qk_server *server, Quark__CounterReport *report);
+void qk_report_counters(const qk_service_t *service, Quark__CounterReport *report);
 /* One of the setups. Points into it. */
 void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *report);
 

@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/server.h"
 #include "daemon/front/view/json.h"
 #include "daemon/front/view/report.h"
 
 static const double FRESH = 0.5; /* seconds */
 
-void qk_watch_tick(qk_server_t *server, double now) {
+void qk_watch_tick(qk_view_t *view, double now) {
+  const qk_service_t *service = view->service;
   qk_sample_t sample = {.time = now,
-                        .solved = server->count.converged,
-                        .iterations = server->count.iterations,
-                        .bytes_in = server->count.bytes_in,
-                        .bytes_out = server->count.bytes_out,
-                        .queued = (double)server->sched.length};
+                        .solved = service->count.converged,
+                        .iterations = service->count.iterations,
+                        .bytes_in = service->count.bytes_in,
+                        .bytes_out = service->count.bytes_out,
+                        .queued = (double)service->sched.length};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    if (!server->mount[m] || server->mount[m]->failed != QK_OK) continue;
-    sample.slots += qk_worker_info(server->mount[m]->worker)->slots;
-    sample.busy += qk_mount_busy(server->mount[m]);
+    if (!service->mount[m] || service->mount[m]->failed != QK_OK) continue;
+    sample.slots += qk_worker_info(service->mount[m]->worker)->slots;
+    sample.busy += qk_mount_busy(service->mount[m]);
   }
-  qk_history_see(&server->history, &sample);
+  qk_history_see(&view->history, &sample);
 }
 
 /* Points for which there is a logarithm. */
@@ -49,31 +49,32 @@ static json_t *history_json(const qk_history_t *history, double now) {
                    "bytes_in", "bytes_out", "busy", "slots", "queued", "rows", rows);
 }
 
-static char *make_json(const qk_server_t *server) {
+static char *make_json(const qk_view_t *view) {
+  const qk_service_t *service = view->service;
   qk_report_t report;
-  qk_report_make(server->primary, true, &report);
+  qk_report_make(service->primary, true, &report);
   json_t *root = qk_json_message(&report.status.base);
   json_t *curves = json_array();
   for (size_t i = 0; i < report.activity.n_slot; i++)
     json_array_append_new(curves, report.curve[i] ? curve_json(report.curve[i]) : json_array());
   json_object_set_new(root, "curves", curves);
-  json_object_set_new(root, "history", history_json(&server->history, qk_server_now(server)));
+  json_object_set_new(root, "history", history_json(&view->history, qk_service_now(service)));
   char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
   json_decref(root);
   return text;
 }
 
-char *qk_watch_json(qk_server_t *server) {
-  const double now = qk_server_now(server);
-  if (!server->watched || now - server->watched_at >= FRESH) {
-    free(server->watched);
-    server->watched = make_json(server);
-    server->watched_at = now;
+char *qk_watch_json(qk_view_t *view) {
+  const double now = qk_service_now(view->service);
+  if (!view->watched || now - view->watched_at >= FRESH) {
+    free(view->watched);
+    view->watched = make_json(view);
+    view->watched_at = now;
   }
-  return server->watched ? strdup(server->watched) : NULL;
+  return view->watched ? strdup(view->watched) : NULL;
 }
 
-void qk_watch_fini(qk_server_t *server) {
-  free(server->watched);
-  server->watched = NULL;
+void qk_watch_fini(qk_view_t *view) {
+  free(view->watched);
+  view->watched = NULL;
 }

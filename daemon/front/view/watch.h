@@ -7,13 +7,13 @@
 #ifndef QK_FRONT_WATCH_H
 #define QK_FRONT_WATCH_H
 
-struct qk_server;
+#include "daemon/front/view/view.h"
 
 /* At every tick. */
-void qk_watch_tick(struct qk_server *server, double now);
+void qk_watch_tick(qk_view_t *view, double now);
 /* Malloc'd; NULL: no memory. Half a second old at most: with all slots deep in long solves it takes tens of milliseconds to
  * make, however many look. */
-char *qk_watch_json(struct qk_server *server);
-void qk_watch_fini(struct qk_server *server);
+char *qk_watch_json(qk_view_t *view);
+void qk_watch_fini(qk_view_t *view);
 
 #endif

@@ -79,7 +79,7 @@ static void reconnect(void) {
   for (int peer = 0; peer < 2 * CLIENT_PEER_DATA; peer++) {
     const world_channel_t channel = peer < CLIENT_PEER_DATA ? WORLD_CONTROL : WORLD_DATA;
     const qk_peer_t now = {.connection = world_connection(channel, peer)};
-    if (qk_peers_is_cut(&server, &now)) world_reconnect(channel, peer);
+    if (qk_peers_is_cut(&server.net, &now)) world_reconnect(channel, peer);
   }
 }
 
@@ -87,10 +87,12 @@ static void turn(void) {
   check_unheard(&server); /* before a client comes back */
   world_turn();
   reconnect();
-  check_state(&server, world_fields() - qk_marks_released_bytes(qk_journal_marks(server.journal)),
+  check_state(&server,
+              world_fields() - qk_marks_released_bytes(qk_journal_marks(server.service.journal)),
               world_disk_busy());
   engines_check(&server);
-  if (qk_journal_clean(server.journal) && !world_waiting() && !server.owes) repeats = false;
+  if (qk_journal_clean(server.service.journal) && !world_waiting() && !server.net.owes)
+    repeats = false;
 }
 
 static void pass(uint8_t how) {
@@ -116,26 +118,27 @@ static void change_mood(uint8_t how) {
 
 static void look(uint8_t how) {
   static const char *const path[] = {"/metrics", "/status.json", "/readyz", "/healthz"};
-  qk_page_t page = qk_pages_show(&server, path[how % 4]);
+  qk_page_t page = qk_pages_show(&server.view, path[how % 4]);
   QK_ASSERT(page.body);
   free(page.body);
 }
 
 /* A crash, before or behind the messages of a turn, or in place of what it says; with the machine, with the engines, or alone. */
 static void crash(uint8_t how) {
-  if (!server.journal || server.stopping) return;
+  if (!server.service.journal || server.service.stopping) return;
   dead = true;
   if (how % 4 == 1) world_turn();
-  stale = !qk_journal_clean(server.journal);
+  stale = !qk_journal_clean(server.service.journal);
   if (!stale)
     promise_note(&server);
-  else if (!qk_journal_trouble(server.journal)) /* else it is as when the disk broke */
+  else if (!qk_journal_trouble(server.service.journal)) /* else it is as when the disk broke */
     promise_nothing();
   if (how % 4 == 2) world_receive();
-  forgetful = how & 4 || !qk_journal_clean(server.journal); /* which frees what is acknowledged */
-  server.space.leave = true;
-  qk_journal_seal(server.journal);
-  if (how & 8 && !(how & 4) && !server.stopping) /* else they have been told to stop */
+  forgetful =
+      how & 4 || !qk_journal_clean(server.service.journal); /* which frees what is acknowledged */
+  server.service.space.leave = true;
+  qk_journal_seal(server.service.journal);
+  if (how & 8 && !(how & 4) && !server.service.stopping) /* else they have been told to stop */
     engines_outlive();
   qk_server_stop(&server, 0);
   engines_exit(false);
@@ -144,7 +147,8 @@ static void crash(uint8_t how) {
 }
 
 static void break_disk(bool broken) {
-  if (broken && server.journal && qk_journal_clean(server.journal)) promise_note(&server);
+  if (broken && server.service.journal && qk_journal_clean(server.service.journal))
+    promise_note(&server);
   world_disk_broken(broken);
 }
 
@@ -187,8 +191,10 @@ static void leave(void) {
     engines_finish();
     const bool busy = engines_help(&server);
     turn();
-    if (!busy && server.sessions.count == 0 && qk_link_alone(&server.orphans)) break;
-    world_pass(busy && qk_worker_state(server.primary->worker) == QK_WORKER_READY ? 0.1 : 10);
+    if (!busy && server.service.sessions.count == 0 && qk_link_alone(&server.service.orphans))
+      break;
+    world_pass(busy && qk_worker_state(server.service.primary->worker) == QK_WORKER_READY ? 0.1
+                                                                                          : 10);
     engines_beat();
   }
   if (!world_stopped()) check_empty(&server);
@@ -204,17 +210,17 @@ void play(void) {
     act(tape_byte(&tape));
   if (dead) return;
   if (!world_stopped()) turn();
-  if (!server.stopping && tape.end[-1] % 4 != 3) leave();
+  if (!server.service.stopping && tape.end[-1] % 4 != 3) leave();
   if (!world_stopped()) {
     qk_server_stop(&server, 0);
     engines_exit(false);
     QK_ASSERT(world_stopped());
   }
-  stale = qk_journal_trouble(server.journal);
-  forgetful = stale || server.journal; /* what the next one can make again has gone */
+  stale = qk_journal_trouble(server.service.journal);
+  forgetful = stale || server.service.journal; /* what the next one can make again has gone */
   if (stale) return;
   promise_nothing();
-  if (server.journal && (server.exit_code != 0 || qk_restore_needed(&server)))
+  if (server.service.journal && (server.exit_code != 0 || qk_restore_needed(&server.service)))
     promise_note(&server);
 }
 

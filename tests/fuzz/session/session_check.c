@@ -126,8 +126,8 @@ static int peer_of(const qk_session_t *session) {
 
 /* A RESULT that waited for the journal, to a peer that somebody else speaks for by now: what it missed a client asks for. */
 static void note_missed(const qk_server_t *server, int peer, const Quark__Result *result) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
+  for (int i = 0; i < server->service.sessions.count; i++) {
+    const qk_session_t *session = server->service.sessions.at[i];
     const qk_rhs_t *rhs = session->doomed ? NULL : ended_rhs(session, result);
     const int of = life_of(session);
     told_t *t = rhs ? find(session, result->request, result->rhs) : NULL;
@@ -140,11 +140,11 @@ static void note_missed(const qk_server_t *server, int peer, const Quark__Result
 void check_told(const qk_server_t *server, int peer, const Quark__Result *result, bool repeats) {
   const qk_session_t *session = NULL;
   const qk_rhs_t *rhs = NULL;
-  for (int i = 0; i < server->sessions.count && !rhs; i++) {
-    session = server->sessions.at[i];
+  for (int i = 0; i < server->service.sessions.count && !rhs; i++) {
+    session = server->service.sessions.at[i];
     if (!session->doomed && peer_of(session) == peer) rhs = ended_rhs(session, result);
   }
-  if (!rhs && server->journal) { /* or it was released meanwhile */
+  if (!rhs && server->service.journal) { /* or it was released meanwhile */
     note_missed(server, peer, result);
     return;
   }
@@ -185,8 +185,8 @@ static void note_unheard(const qk_session_t *session, const qk_job_t *job) {
 }
 
 void check_unheard(const qk_server_t *server) {
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
+  for (int i = 0; i < server->service.sessions.count; i++) {
+    const qk_session_t *session = server->service.sessions.at[i];
     for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
       if (session->control.bytes == 0) note_unheard(session, QK_HOLDER(l, const qk_job_t, link));
   }
@@ -286,10 +286,10 @@ static int64_t length(const qk_link_t *list) {
 }
 
 static void check_users(const qk_server_t *server, const sums_t *sum) {
-  const bool spills =
-      qk_spill_bytes(server->spill) > 0 || crowded; /* what comes back does not wait for room */
+  const bool spills = qk_spill_bytes(server->service.spill) > 0 ||
+                      crowded; /* what comes back does not wait for room */
   int64_t open = 0, queued = 0, memory = 0;
-  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->sched, u));) {
+  for (const qk_sched_user_t *u = NULL; (u = qk_sched_user_after(&server->service.sched, u));) {
     qk_sched_user_t *user = (qk_sched_user_t *)u;
     const qk_budget_t *budget = qk_sched_user_memory(user), *kept = qk_sched_user_kept(user);
     QK_ASSERT(*qk_sched_user_open(user) >= 0 && qk_sched_user_queued(user) >= 0);
@@ -299,8 +299,8 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
     queued += qk_sched_user_queued(user);
     memory += budget->used;
   }
-  QK_ASSERT(open == sum->open && queued == server->sched.length);
-  QK_ASSERT(memory == server->budget.used);
+  QK_ASSERT(open == sum->open && queued == server->service.sched.length);
+  QK_ASSERT(memory == server->service.budget.used);
 }
 
 static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
@@ -308,7 +308,7 @@ static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
   for (int k = 0; k < QK_PLACES; k++) {
     const qk_slot_use_t *slot = &mount->slot[k];
     if (!slot->rhs) continue;
-    QK_ASSERT(qk_worker_state(mount->worker) == QK_WORKER_READY || server->stopping);
+    QK_ASSERT(qk_worker_state(mount->worker) == QK_WORKER_READY || server->service.stopping);
     QK_ASSERT(k < (int)e->seats || k == QK_CONTRACT_PLACE);
     QK_ASSERT((k == QK_CONTRACT_PLACE) == (slot->rhs->job->contraction != NULL));
     QK_ASSERT(slot->rhs->state == QK_RHS_RUNNING);
@@ -321,17 +321,17 @@ static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
 
 static void check_mounts(const qk_server_t *server, sums_t *sum) {
   int serving = 0;
-  QK_ASSERT(server->primary == server->mount[server->primary->lane]);
-  QK_ASSERT(qk_mount_serves(server->primary) || server->stopping);
+  QK_ASSERT(server->service.primary == server->service.mount[server->service.primary->lane]);
+  QK_ASSERT(qk_mount_serves(server->service.primary) || server->service.stopping);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->mount[m];
+    const qk_mount_t *mount = server->service.mount[m];
     if (!mount) continue;
     QK_ASSERT(mount->lane == m);
     load_of(sum, mount);
     check_slots(server, mount);
     serving += mount->failed == QK_OK && !mount->ending;
   }
-  QK_ASSERT(serving <= server->settings->max_setups || server->journal);
+  QK_ASSERT(serving <= server->service.settings->max_setups || server->service.journal);
   for (int i = 0; i < sum->loads; i++) {
     const load_t *load = &sum->load[i];
     const qk_mount_t *mount = load->mount;
@@ -344,46 +344,48 @@ static void check_mounts(const qk_server_t *server, sums_t *sum) {
 }
 
 static uint64_t ended(const qk_server_t *server) {
-  const qk_counters_t *c = &server->count;
+  const qk_counters_t *c = &server->service.count;
   return c->converged + c->contracted + c->cancelled + c->failed;
 }
 
 void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   static sums_t sum;
-  const bool settled = qk_journal_clean(server->journal);
-  sum = (sums_t){.spools = server->spool};
+  const bool settled = qk_journal_clean(server->service.journal);
+  sum = (sums_t){.spools = server->service.spool};
   check_unheard(server);
-  for (int i = 0; i < server->sessions.count; i++)
-    check_session(server->sessions.at[i], settled, &sum);
-  for (const qk_link_t *l = server->orphans.next; l != &server->orphans; l = l->next) {
+  for (int i = 0; i < server->service.sessions.count; i++)
+    check_session(server->service.sessions.at[i], settled, &sum);
+  for (const qk_link_t *l = server->service.orphans.next; l != &server->service.orphans;
+       l = l->next) {
     const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
     QK_ASSERT(!job->session && job->forgotten &&
               (job->running > 0 || job->holds > 0 || !qk_link_alone(&job->leaving)));
     check_job(job, &sum);
   }
-  QK_ASSERT(server->budget.used == sum.budget);
-  QK_ASSERT(sum.budget <= server->budget.limit || qk_spill_bytes(server->spill) > 0 || crowded);
+  QK_ASSERT(server->service.budget.used == sum.budget);
+  QK_ASSERT(sum.budget <= server->service.budget.limit ||
+            qk_spill_bytes(server->service.spill) > 0 || crowded);
   QK_ASSERT(fields == sum.fields + sum.coming || (moving && fields > sum.fields));
   QK_ASSERT(sum.fields <= sum.budget);
-  QK_ASSERT(server->sched.length == sum.plain_queued);
-  QK_ASSERT(length(&server->downloads) == sum.sending);
-  QK_ASSERT(qk_queue_running(server) == sum.running); /* so each is in one slot */
+  QK_ASSERT(server->service.sched.length == sum.plain_queued);
+  QK_ASSERT(length(&server->net.downloads) == sum.sending);
+  QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
-  QK_ASSERT(sum.promised == server->promised);
+  QK_ASSERT(sum.promised == server->service.promised);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
   check_mounts(server, &sum);
   check_users(server, &sum);
 }
 
 void check_empty(const qk_server_t *server) {
-  QK_ASSERT(server->sessions.count == 0 && qk_link_alone(&server->orphans));
-  QK_ASSERT(!qk_sched_user_after(&server->sched, NULL));
-  QK_ASSERT(server->budget.used == 0 && server->sched.length == 0);
+  QK_ASSERT(server->service.sessions.count == 0 && qk_link_alone(&server->service.orphans));
+  QK_ASSERT(!qk_sched_user_after(&server->service.sched, NULL));
+  QK_ASSERT(server->service.budget.used == 0 && server->service.sched.length == 0);
   QK_ASSERT(accepted == ended(server));
 }
 
 void check_over(const qk_server_t *server) {
   check_empty(server);
-  QK_ASSERT(qk_link_alone(&server->downloads));
+  QK_ASSERT(qk_link_alone(&server->net.downloads));
   QK_ASSERT(qk_mem_bytes() == 0);
 }

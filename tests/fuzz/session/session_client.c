@@ -28,7 +28,7 @@ void clients_begin(void) {
 static const qk_session_t *session_of(const qk_server_t *server, int i) {
   uint8_t id[QK_CLIENT_ID];
   memset(id, i + 1, sizeof id);
-  return qk_session_by_id(&server->sessions, id);
+  return qk_session_by_id(&server->service.sessions, id);
 }
 
 /* The n-th of its requests, counted round; NULL: it has none. */

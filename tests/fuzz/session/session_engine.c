@@ -397,10 +397,10 @@ bool engines_help(const qk_server_t *server) {
   for (int e = 0; e < WORLD_ENGINES; e++)
     if (speaks(e)) busy |= help(e);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->mount[m];
+    const qk_mount_t *mount = server->service.mount[m];
     if (mount && mount->failed == QK_OK) busy |= qk_worker_state(mount->worker) != QK_WORKER_READY;
   }
-  return busy || qk_queue_running(server) > 0;
+  return busy || qk_queue_running(&server->service) > 0;
 }
 
 static void check(const qk_mount_t *mount) {
@@ -415,6 +415,7 @@ static void check(const qk_mount_t *mount) {
 
 void engines_check(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->mount[m] && qk_worker_state(server->mount[m]->worker) == QK_WORKER_READY)
-      check(server->mount[m]);
+    if (server->service.mount[m] &&
+        qk_worker_state(server->service.mount[m]->worker) == QK_WORKER_READY)
+      check(server->service.mount[m]);
 }

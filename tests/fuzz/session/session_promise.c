@@ -57,8 +57,8 @@ static void add(const qk_job_t *job, int life) {
 
 void promise_note(const qk_server_t *server) {
   promise_nothing();
-  for (int i = 0; i < server->sessions.count; i++) {
-    const qk_session_t *session = server->sessions.at[i];
+  for (int i = 0; i < server->service.sessions.count; i++) {
+    const qk_session_t *session = server->service.sessions.at[i];
     if (session->doomed) continue;
     const int life = check_life(session);
     for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
@@ -86,7 +86,7 @@ void promise_check(const qk_server_t *server, bool forgetful, bool stale) {
   if (forgetful) check_untold();
   for (int i = 0; i < count; i++) {
     const promise_t *p = &promises[i];
-    const qk_session_t *session = qk_session_by_id(&server->sessions, p->client_id);
+    const qk_session_t *session = qk_session_by_id(&server->service.sessions, p->client_id);
     QK_ASSERT(session);
     check_goes_on(p->life, session);
     check(p, qk_session_job(session, p->request), forgetful, stale);

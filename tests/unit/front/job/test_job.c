@@ -1,5 +1,5 @@
-/* Requests without a daemon: what an upload may do, what memory is charged
- * and returned. */
+/* Requests without a daemon: what an upload may do, what memory is charged and returned, and what
+ * the journal has not recorded of them. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -414,4 +414,114 @@ Test(job, takes_the_factor_of_the_normalisation) {
   job = job_of(&s);
   cr_assert_eq(job->factor, 4); /* 1 / (2 kappa) */
   qk_job_destroy(job);
+}
+
+/* ---- what the journal has not recorded ------------------------------------------------------- */
+
+static qk_marks_t marks;
+static qk_job_t *marked;
+
+static void setup_marks(void) {
+  const Quark__Submit s = submit_of(2);
+  setup();
+  qk_marks_init(&marks);
+  marked = job_of(&s);
+}
+
+static void check_marks(void) {
+  qk_job_destroy(marked);
+  qk_marks_fini(&marks);
+  check_nothing_is_left();
+}
+
+/* A field in shared memory that rows name. */
+static qk_shm_t *named_field(void) {
+  qk_shm_t *named;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_shm_create(&space, 4096, &named, &err), QK_OK, "%s", err.text);
+  named->stays = true;
+  return named;
+}
+
+TestSuite(marks, .init = setup_marks, .fini = check_marks);
+
+Test(marks, a_new_job_is_marked_until_it_is_written) {
+  cr_assert(qk_marks_clean(&marks));
+  qk_marks_enter(&marks, marked);
+  cr_assert_eq(marked->entry.id, 1);
+  cr_assert(!qk_marks_clean(&marks) && qk_marks_lack_job(marked));
+  cr_assert_eq(qk_marks_first_new(&marks), marked);
+  cr_assert(qk_marks_need_sync(&marks), "a request is on the disk before its client hears of it");
+  qk_marks_settle(&marks, NULL);
+  cr_assert(qk_marks_clean(&marks) && !qk_marks_lack_job(marked));
+  cr_assert_null(qk_marks_first_new(&marks));
+}
+
+Test(marks, an_end_is_recorded_with_the_commit_behind_it) {
+  const qk_outcome_t outcome = {.status = QK_CANCELLED};
+  qk_marks_enter(&marks, marked);
+  qk_marks_settle(&marks, NULL);
+  qk_rhs_end(&marked->rhs[0], &outcome, 1);
+  cr_assert(qk_marks_lack_rhs(&marked->rhs[0]));
+  cr_assert(!qk_marks_need_sync(&marks), "the end of the machine may undo it");
+  qk_marks_sync(&marks);
+  cr_assert(qk_marks_need_sync(&marks));
+  qk_marks_settle(&marks, NULL);
+  cr_assert(!qk_marks_lack_rhs(&marked->rhs[0]) && qk_marks_lack_rhs(&marked->rhs[1]));
+  cr_assert(!qk_marks_need_sync(&marks));
+}
+
+Test(marks, memory_that_rows_may_name_waits_for_the_commit) {
+  qk_marks_enter(&marks, marked);
+  qk_marks_release(marked, named_field());
+  cr_assert_eq(qk_marks_released_bytes(&marks), 4096);
+  cr_assert(!qk_link_alone(&space.live));
+  qk_marks_settle(&marks, NULL);
+  cr_assert_eq(qk_marks_released_bytes(&marks), 0);
+  cr_assert(qk_link_alone(&space.live));
+}
+
+Test(marks, a_job_that_goes_takes_its_rows_along_if_there_are_any) {
+  qk_marks_enter(&marks, marked);
+  qk_marks_drop_job(marked);
+  cr_assert(qk_marks_clean(&marks), "nothing was written of it");
+  qk_marks_job(marked);
+  qk_marks_settle(&marks, NULL);
+  qk_marks_drop_job(marked);
+  cr_assert_not_null(marks.gone);
+  cr_assert_eq(marks.gone->what, QK_GONE_JOB);
+  cr_assert_eq(marks.gone->job, 1);
+  qk_marks_settle(&marks, NULL);
+  cr_assert_null(marks.gone);
+  marked->entry.written = false; /* it is destroyed only now */
+}
+
+Test(marks, what_is_withdrawn_is_never_written_but_its_rows_are_removed) {
+  qk_marks_enter(&marks, marked);
+  qk_marks_withdraw(marked);
+  cr_assert_null(qk_marks_first_new(&marks));
+  cr_assert_not_null(marks.gone);
+  qk_marks_rhs(&marked->rhs[0]);
+  cr_assert(!qk_marks_lack_job(marked), "nothing is recorded of it any more");
+}
+
+Test(marks, nothing_is_recorded_once_they_are_sealed) {
+  qk_marks_enter(&marks, marked);
+  qk_marks_settle(&marks, NULL);
+  qk_marks_seal(&marks);
+  qk_marks_job(marked);
+  cr_assert(!qk_marks_lack_job(marked) && !qk_marks_lack_rhs(&marked->rhs[0]));
+  qk_marks_release(marked, named_field());
+  cr_assert(qk_link_alone(&space.live), "it goes at once");
+  qk_marks_drop_session(&marks, marked->client_id);
+  cr_assert(qk_marks_clean(&marks) && !marks.gone);
+}
+
+Test(marks, without_a_journal_there_is_nothing_to_wait_for) {
+  qk_marks_enter(NULL, marked);
+  qk_marks_job(marked);
+  cr_assert(!qk_marks_lack_job(marked) && !qk_marks_lack_rhs(&marked->rhs[0]));
+  cr_assert(qk_marks_clean(NULL));
+  qk_marks_release(marked, named_field());
+  cr_assert(qk_link_alone(&space.live));
 }

@@ -8,13 +8,12 @@
 
 #include <uv.h>
 
-struct qk_rhs;
-typedef struct qk_digest_task qk_digest_task_t;
+#include "daemon/front/job/job.h"
 
 /* Of an RHS that has ended with a solution; nothing without a journal. Its row is marked when the
  * checksum is there. */
-void qk_digest_begin(uv_loop_t *loop, struct qk_rhs *rhs);
-/* The solution goes, or its RHS. NULL-safe. */
-void qk_digest_abandon(qk_digest_task_t *task);
+void qk_digest_begin(uv_loop_t *loop, qk_rhs_t *rhs);
+/* The solution goes, or its RHS. */
+void qk_digest_abandon(qk_rhs_t *rhs);
 
 #endif

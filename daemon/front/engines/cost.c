@@ -1,9 +1,8 @@
-#include "daemon/front/service/cost.h"
+#include "daemon/front/engines/cost.h"
 
 #include <math.h>
 
 #include "daemon/front/engines/mount.h"
-#include "daemon/front/server.h"
 
 double qk_cost_digits(const qk_job_t *job) {
   return job->contraction ? 6 : fmax(1, -log10(job->tol));
@@ -22,11 +21,6 @@ void qk_cost_learn(const qk_rhs_t *rhs) {
 }
 
 void qk_cost_measure(const qk_rhs_t *rhs) {
-  const qk_outcome_t *o = &rhs->outcome;
-  qk_mount_t *mount = rhs->job->mount;
-  qk_stats_t *stats = &mount->server->stats;
-  qk_pace_add(&mount->pace, (double)o->applications, rhs->ended_at - rhs->started_at);
-  qk_stats_phase(stats, QK_PHASE_SOLVE, rhs->ended_at - rhs->started_at);
-  if (!rhs->job->contraction && (o->status == QK_OK || o->status == QK_NOT_CONVERGED))
-    qk_stats_solved(stats, o);
+  qk_pace_add(&rhs->job->mount->pace, (double)rhs->outcome.applications,
+              rhs->ended_at - rhs->started_at);
 }

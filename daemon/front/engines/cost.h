@@ -16,7 +16,7 @@ double qk_cost_expected(const qk_job_t *job);
 
 /* Of one that was solved: how many applications each digit took. */
 void qk_cost_learn(const qk_rhs_t *rhs);
-/* Of one that has left its slot: how fast it was, for the pace of its setup and for the metrics. */
+/* Of one that has left its slot: how fast it was, for the pace of its setup. */
 void qk_cost_measure(const qk_rhs_t *rhs);
 
 #endif

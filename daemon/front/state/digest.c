@@ -1,11 +1,10 @@
-#include "daemon/front/job/digest.h"
+#include "daemon/front/state/digest.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/job/job.h"
 
 static const size_t SMALL = 1 << 18; /* bytes: some ten microseconds */
 
@@ -68,6 +67,7 @@ void qk_digest_begin(uv_loop_t *loop, qk_rhs_t *rhs) {
   qk_shm_unmap(rhs->solution);
 }
 
-void qk_digest_abandon(qk_digest_task_t *task) {
-  if (task) task->rhs = NULL;
+void qk_digest_abandon(qk_rhs_t *rhs) {
+  if (rhs->digesting) rhs->digesting->rhs = NULL;
+  rhs->digesting = NULL;
 }

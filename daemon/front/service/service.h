@@ -1,0 +1,85 @@
+/*
+ * service.h: the requests of all clients, the setups and engines that serve them, and what of both
+ * outlives the front. One thread owns everything here; server.c makes it.
+ */
+#ifndef QK_FRONT_SERVICE_H
+#define QK_FRONT_SERVICE_H
+
+#include "daemon/base/room.h"
+#include "daemon/front/engines/mount.h"
+#include "daemon/front/host/loop.h"
+#include "daemon/front/job/events.h"
+#include "daemon/front/job/keep.h"
+#include "daemon/front/job/stats.h"
+#include "daemon/front/state/spill.h"
+#include "daemon/front/storage/aside.h"
+#include "daemon/front/storage/files.h"
+
+typedef struct qk_counters {
+  uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
+  uint64_t redone; /* put back into the queue when an engine was lost */
+  uint64_t iterations, applications, bytes_in, bytes_out, dropped;
+  uint64_t denied;      /* messages over the role of their sender */
+  uint64_t refused;     /* connections whose key is not authorised */
+  uint64_t bytes_local; /* of bytes_in and bytes_out */
+} qk_counters_t;
+
+/* The daemon's own end, as engines bring it about. */
+typedef struct qk_life {
+  void *arg;
+  /* It leaves because of an error: clients are told this. */
+  void (*fail)(void *arg, int exit_code, qk_status_t status, const char *text);
+  /* It is stopping, and no engine is left. */
+  void (*engines_stopped)(void *arg);
+} qk_life_t;
+
+typedef struct qk_service {
+  qk_settings_t *settings;
+  qk_loop_t *loop; /* NULL: there is none yet */
+  qk_sessions_t sessions;
+  qk_link_t orphans; /* jobs without a session, waiting for their slots and holders */
+  qk_link_t leaving; /* jobs of which all that is open ends, in parts */
+  qk_sched_t sched;
+  qk_budget_t budget;
+  char memory_by[QK_ROOM_PATH]; /* what sets its limit */
+  qk_room_t room;               /* what there was at room_at, seconds of the loop's clock */
+  double room_at;
+  qk_mount_t *mount[QK_SETUPS_MAX]; /* by lane; NULL: free */
+  qk_mount_t *primary;              /* of them the one that requests without a name are for */
+  int mounts;                       /* made so far */
+  qk_worker_site_t site;            /* what engines have in common */
+  const qk_worker_events_t *engine_events; /* of all setups */
+  qk_shm_space_t space;
+  qk_spool_t *spool; /* NULL without --state, so is the journal */
+  int64_t promised;  /* bytes that accepted uploads will still take of it */
+  double spool_at;   /* when uploads that could not be spooled are tried again; 0: there are none */
+  qk_journal_t *journal;
+  qk_spill_t *spill; /* likewise */
+  qk_aside_t aside;  /* nothing without --state */
+  int lock;          /* of the state folder; -1: none */
+  qk_files_t *files;
+  qk_counters_t count;
+  qk_stats_t stats;
+  double started;
+  double ends;                 /* when the walltime does; INFINITY: it does not */
+  double resumed;              /* when it last went on after more than a second */
+  double stood, lenient_until; /* for how long the loop stood still in all; until then nothing
+                                  expires of what clients could not come for */
+  bool draining, stopping;
+  const qk_job_events_t *events;
+  const qk_life_t *life;
+} qk_service_t;
+
+static inline double qk_service_now(const qk_service_t *service) {
+  return qk_loop_seconds(service->loop);
+}
+/* Of the clock by which clients are silent: qk_loop_awake. */
+static inline double qk_service_awake(const qk_service_t *service) {
+  return qk_loop_awake(service->loop);
+}
+/* Seconds until the walltime ends; INFINITY where there is none. */
+static inline double qk_service_left(const qk_service_t *service) {
+  return service->ends - qk_service_now(service);
+}
+
+#endif
