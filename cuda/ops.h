@@ -28,6 +28,7 @@
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
 #include "cuda/rows.h"
+#include "cuda/tuning.h"
 #include "cuda/types.h"
 #include "daemon/base/err.h"
 
@@ -327,7 +328,11 @@ typedef struct qk_gauge_args {
 } qk_gauge_args_t;
 
 typedef struct qk_ops {
-  const char *name; /* "cpu" or "cuda" */
+  const char *name; /* "cpu" or "cuda": for people */
+  /* Device memory is memory of the host: it may be read and written, and all ranks of a host take
+   * their share of it. */
+  bool host_memory;
+  const qk_tuning_t *tuning;
 
   /* device: ordinal of the GPU, ignored by the CPU. */
   qk_status_t (*open)(int device, qk_ops_ctx_t **ctx, qk_err_t *err);

@@ -19,9 +19,9 @@ template <class... A, qk_status_t (*fn)(qk_ops_ctx_t *, A...)> struct guarded<fn
   }
 };
 
-template <class Memory> qk_ops_t make_table(const char *name) {
+/* The members of the table that are no calls are set by the caller. */
+template <class Memory> qk_ops_t make_table() {
   qk_ops_t t = {};
-  t.name = name;
   t.open = Memory::open;
   t.close = Memory::close;
   t.info = guarded<Memory::info>::call;
