@@ -51,10 +51,9 @@ static qk_status_t gpu_alloc_host(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
 
 const qk_ops_t *qk_ops_checked(const qk_ops_t *ops) {
   static qk_ops_t cpu, gpu;
-  bool is_cpu = strcmp(ops->name, "cpu") == 0;
-  qk_ops_t *table = is_cpu ? &cpu : &gpu;
+  qk_ops_t *table = ops->host_memory ? &cpu : &gpu;
   *table = *ops;
-  table->alloc = is_cpu ? cpu_alloc : gpu_alloc;
-  table->alloc_host = is_cpu ? cpu_alloc_host : gpu_alloc_host;
+  table->alloc = ops->host_memory ? cpu_alloc : gpu_alloc;
+  table->alloc_host = ops->host_memory ? cpu_alloc_host : gpu_alloc_host;
   return table;
 }

@@ -27,6 +27,8 @@
 #include "cuda/basis_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
+#include "cuda/rows.h"
+#include "cuda/tuning.h"
 #include "cuda/types.h"
 #include "daemon/base/err.h"
 
@@ -326,7 +328,11 @@ typedef struct qk_gauge_args {
 } qk_gauge_args_t;
 
 typedef struct qk_ops {
-  const char *name; /* "cpu" or "cuda" */
+  const char *name; /* "cpu" or "cuda": for people */
+  /* Device memory is memory of the host: it may be read and written, and all ranks of a host take
+   * their share of it. */
+  bool host_memory;
+  const qk_tuning_t *tuning;
 
   /* device: ordinal of the GPU, ignored by the CPU. */
   qk_status_t (*open)(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
@@ -352,88 +358,16 @@ typedef struct qk_ops {
   qk_status_t (*queue_idle)(qk_ops_ctx_t *ctx, int queue,
                             bool *idle); /* all that is on it is done */
 
-  qk_status_t (*hop)(qk_ops_ctx_t *ctx, const qk_hop_args_t *args);   /* queue 0 */
-  qk_status_t (*pack)(qk_ops_ctx_t *ctx, const qk_pack_args_t *args); /* queue 0 */
-  qk_status_t (*gauss)(qk_ops_ctx_t *ctx, const qk_gauss_args_t *args);
-  qk_status_t (*blas)(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
-  qk_status_t (*multi_dot)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
-  qk_status_t (*multi_axpy)(qk_ops_ctx_t *ctx, const qk_multi_args_t *args);
-  qk_status_t (*gcr_step)(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);
-  qk_status_t (*gram_solve)(qk_ops_ctx_t *ctx, const qk_gram_args_t *args);
-  qk_status_t (*space_dots)(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
-  qk_status_t (*space_step)(qk_ops_ctx_t *ctx, const qk_space_args_t *args);
-  qk_status_t (*column_import)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
-  qk_status_t (*column_export)(qk_ops_ctx_t *ctx, const qk_column_args_t *args);
-  qk_status_t (*column_copy)(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args);
-  qk_status_t (*source)(qk_ops_ctx_t *ctx, const qk_source_args_t *args);
-  qk_status_t (*noise)(qk_ops_ctx_t *ctx, const qk_noise_args_t *args);
-  qk_status_t (*contract)(qk_ops_ctx_t *ctx, const qk_contract_args_t *args);
-
-  /* Sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt. Synchronous. */
-  qk_status_t (*plaquette)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]);
-  /* Largest |U^+U - 1| and |det U - 1| over local links, and the sum of Re tr U / 3. Synchronous. */
-  qk_status_t (*unitarity)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det,
-                           double *link_trace);
-  /* Compresses the local links; bytes needed: links_bytes. */
-  size_t (*links_bytes)(const qk_lattice_t *lat, qk_prec_t prec, int reals);
-  qk_status_t (*links_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links);
-  /* The local links of a field, in double with 18 reals. */
-  qk_status_t (*links_from_field)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat,
-                                  const qk_linkfield_t *u, qk_links_t *out);
-  /* Another precision; in is double, and neither has 8 reals, out no more of them than in. */
-  qk_status_t (*links_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
-                               qk_links_t *out);
-  /* data = diag + csw * clover term in double (physics.md), then inverse of one site-diagonal field, and
-   * its conversion to another precision. bytes needed: diag_bytes. `singular`: sites whose matrix could
-   * not be inverted (0 on success). */
-  size_t (*diag_bytes)(const qk_lattice_t *lat, qk_prec_t prec);
-  qk_status_t (*clover_set)(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag,
-                            qk_diag_t *out);
-  qk_status_t (*diag_invert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
-                             qk_diag_t *out, int64_t *singular);
-  qk_status_t (*diag_convert)(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
-                              qk_diag_t *out);
-
-  /* Links with their border: linkfield_ops.h. */
-  qk_status_t (*link_import)(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
-  qk_status_t (*link_export)(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *args);
-  qk_status_t (*link_pack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
-  qk_status_t (*link_unpack)(qk_ops_ctx_t *ctx, const qk_link_box_args_t *args);
-  qk_status_t (*link_sums)(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *args,
-                           double sum[QK_LINK_SUMS]);
-  qk_status_t (*link_start)(qk_ops_ctx_t *ctx, const qk_link_start_args_t *args);
-  qk_status_t (*link_update)(qk_ops_ctx_t *ctx, const qk_link_update_args_t *args);
-  qk_status_t (*link_smear)(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *args);
-
-  /* Multigrid: mg_ops.h. lat: of the level that the matrices are of. */
-  size_t (*coarse_bytes)(const qk_lattice_t *lat, const qk_coarse_links_t *links);
-  qk_status_t (*coarse)(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args);
-  qk_status_t (*coarse_pack)(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *args);
-  size_t (*transfer_bytes)(const qk_transfer_t *t);
-  qk_status_t (*restrict_)(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
-  qk_status_t (*prolong)(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args);
-  qk_status_t (*chiral)(qk_ops_ctx_t *ctx, const qk_chiral_args_t *args);
-  qk_status_t (*orthonormalise)(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *args,
-                                int64_t *dependent);
-  qk_status_t (*transfer_set)(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args); /* t = v */
-  qk_status_t (*transfer_get)(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args); /* v = t */
-  qk_status_t (*galerkin)(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *args);
-  qk_status_t (*coarse_close)(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *args);
-  qk_status_t (*coarse_face)(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *args);
-  qk_status_t (*coarse_invert)(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *args,
-                               int64_t *singular);
-  qk_status_t (*coarse_times)(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *args);
-  qk_status_t (*coarse_get)(qk_ops_ctx_t *ctx,
-                            const qk_coarse_copy_args_t *args); /* plain = links */
-  qk_status_t (*coarse_set)(qk_ops_ctx_t *ctx,
-                            const qk_coarse_copy_args_t *args); /* links = plain */
-
-  /* Bases of many vectors, vectors that leave the device: basis_ops.h. */
-  qk_status_t (*basis_dot)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
-  qk_status_t (*basis_axpy)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
-  qk_status_t (*basis_rotate)(qk_ops_ctx_t *ctx, const qk_basis_args_t *args);
-  qk_status_t (*sites_get)(qk_ops_ctx_t *ctx, const qk_sites_args_t *args); /* plain = field */
-  qk_status_t (*sites_set)(qk_ops_ctx_t *ctx, const qk_sites_args_t *args); /* field = plain */
+  /* The kernels: rows.h. */
+#define QK_ENTRY(name, arguments) qk_status_t (*name)(qk_ops_ctx_t * ctx, const arguments *args);
+#define QK_OTHER_ENTRY(name, parameters) qk_status_t(*name) parameters;
+#define QK_SIZE_ENTRY(name, parameters) size_t(*name) parameters;
+  QK_KERNELS(QK_ENTRY)
+  QK_OTHER_KERNELS(QK_OTHER_ENTRY)
+  QK_KERNEL_SIZES(QK_SIZE_ENTRY)
+#undef QK_ENTRY
+#undef QK_OTHER_ENTRY
+#undef QK_SIZE_ENTRY
 
   /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on queue 0,
    * at little cost a kernel, with the pointers it was recorded with. In between only calls of this table

@@ -11,6 +11,7 @@ static void stub_close(qk_ops_ctx_t *ctx) {
 
 /* Nothing else of the table can be reached without a context. */
 const qk_ops_t *qk_ops_gpu(void) {
-  static const qk_ops_t table = {.name = "cuda", .open = stub_open, .close = stub_close};
+  static const qk_ops_t table = {
+      .name = "cuda", .tuning = &qk_tuning_gpu, .open = stub_open, .close = stub_close};
   return &table;
 }

@@ -19,9 +19,9 @@ template <class... A, qk_status_t (*fn)(qk_ops_ctx_t *, A...)> struct guarded<fn
   }
 };
 
-template <class Memory> qk_ops_t make_table(const char *name) {
+/* The members of the table that are no calls are set by the caller. */
+template <class Memory> qk_ops_t make_table() {
   qk_ops_t t = {};
-  t.name = name;
   t.open = Memory::open;
   t.close = Memory::close;
   t.info = guarded<Memory::info>::call;
@@ -36,62 +36,13 @@ template <class Memory> qk_ops_t make_table(const char *name) {
   t.queue_wait = guarded<Memory::queue_wait>::call;
   t.queue_sync = guarded<Memory::queue_sync>::call;
   t.queue_idle = guarded<Memory::queue_idle>::call;
-  t.hop = guarded<hop>::call;
-  t.pack = guarded<pack>::call;
-  t.gauss = guarded<gauss>::call;
-  t.plaquette = guarded<plaquette>::call;
-  t.unitarity = guarded<unitarity>::call;
-  t.links_bytes = links_bytes;
-  t.links_set = guarded<links_set>::call;
-  t.links_from_field = guarded<links_from_field>::call;
-  t.links_convert = guarded<links_convert>::call;
-  t.diag_bytes = diag_bytes;
-  t.clover_set = guarded<clover_set>::call;
-  t.diag_invert = guarded<diag_invert>::call;
-  t.diag_convert = guarded<diag_convert>::call;
-  t.blas = guarded<blas>::call;
-  t.multi_dot = guarded<multi_dot>::call;
-  t.multi_axpy = guarded<multi_axpy>::call;
-  t.gcr_step = guarded<gcr_step>::call;
-  t.gram_solve = guarded<gram_solve>::call;
-  t.space_dots = guarded<space_dots>::call;
-  t.space_step = guarded<space_step>::call;
-  t.column_import = guarded<column_import>::call;
-  t.column_export = guarded<column_export>::call;
-  t.column_copy = guarded<column_copy>::call;
-  t.source = guarded<source>::call;
-  t.noise = guarded<noise>::call;
-  t.contract = guarded<contract>::call;
-  t.link_smear = guarded<link_smear>::call;
-  t.link_import = guarded<link_import>::call;
-  t.link_export = guarded<link_export>::call;
-  t.link_pack = guarded<link_pack>::call;
-  t.link_unpack = guarded<link_unpack>::call;
-  t.link_sums = guarded<link_sums>::call;
-  t.link_start = guarded<link_start>::call;
-  t.link_update = guarded<link_update>::call;
-  t.coarse = guarded<coarse>::call;
-  t.coarse_pack = guarded<coarse_pack>::call;
-  t.restrict_ = guarded<restrict_>::call;
-  t.prolong = guarded<prolong>::call;
-  t.chiral = guarded<chiral>::call;
-  t.orthonormalise = guarded<orthonormalise>::call;
-  t.transfer_set = guarded<transfer_set>::call;
-  t.transfer_get = guarded<transfer_get>::call;
-  t.galerkin = guarded<galerkin>::call;
-  t.coarse_close = guarded<coarse_close>::call;
-  t.coarse_face = guarded<coarse_face>::call;
-  t.coarse_invert = guarded<coarse_invert>::call;
-  t.coarse_times = guarded<coarse_times>::call;
-  t.coarse_get = guarded<coarse_get>::call;
-  t.coarse_set = guarded<coarse_set>::call;
-  t.coarse_bytes = coarse_bytes;
-  t.transfer_bytes = transfer_bytes;
-  t.basis_dot = guarded<basis_dot>::call;
-  t.basis_axpy = guarded<basis_axpy>::call;
-  t.basis_rotate = guarded<basis_rotate>::call;
-  t.sites_get = guarded<sites_get>::call;
-  t.sites_set = guarded<sites_set>::call;
+#define QK_SET(name, arguments) t.name = guarded<name>::call;
+#define QK_SET_SIZE(name, parameters) t.name = name;
+  QK_KERNELS(QK_SET)
+  QK_OTHER_KERNELS(QK_SET)
+  QK_KERNEL_SIZES(QK_SET_SIZE)
+#undef QK_SET
+#undef QK_SET_SIZE
   t.graph_begin = guarded<Memory::graph_begin>::call;
   t.graph_end = Memory::graph_end;
   t.graph_launch = guarded<Memory::graph_launch>::call;

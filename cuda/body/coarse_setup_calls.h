@@ -7,9 +7,9 @@
 #ifndef QK_BODY_COARSE_SETUP_CALLS_H
 #define QK_BODY_COARSE_SETUP_CALLS_H
 
+#include "cuda/args/mg_setup_args.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_setup_args.h"
 
 namespace QK_NS {
 

@@ -4,9 +4,9 @@
 #ifndef QK_BODY_LINK_SMEAR_CALLS_H
 #define QK_BODY_LINK_SMEAR_CALLS_H
 
+#include "cuda/args/link_args.h"
 #include "cuda/body/link_smear.h"
 #include "cuda/kernels.h"
-#include "cuda/link_args.h"
 
 namespace QK_NS {
 

@@ -5,9 +5,9 @@
 #ifndef QK_BODY_LINKFIELD_CALLS_H
 #define QK_BODY_LINKFIELD_CALLS_H
 
+#include "cuda/args/link_args.h"
 #include "cuda/body/linkfield.h"
 #include "cuda/kernels.h"
-#include "cuda/link_args.h"
 
 namespace QK_NS {
 

@@ -7,9 +7,9 @@
 #ifndef QK_BODY_UPDATE_CALLS_H
 #define QK_BODY_UPDATE_CALLS_H
 
+#include "cuda/args/link_args.h"
 #include "cuda/body/update.h"
 #include "cuda/kernels.h"
-#include "cuda/link_args.h"
 
 namespace QK_NS {
 

@@ -1,11 +1,11 @@
 /* Aggregates on the CPU: a thread has a chirality of one, and eight columns are a vector. */
+#include "cuda/args/mg_args.h"
+#include "cuda/args/mg_setup_args.h"
 #include "cuda/body/aggregate.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/cpu/team.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
-#include "cuda/mg_setup_args.h"
 
 namespace QK_NS {
 namespace {

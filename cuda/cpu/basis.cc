@@ -2,7 +2,7 @@
  * is broadcast. */
 #include "cuda/body/basis.h"
 
-#include "cuda/basis_args.h"
+#include "cuda/args/basis_args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
 #include "daemon/base/mem.h"

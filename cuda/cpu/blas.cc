@@ -1,7 +1,7 @@
 /* Block BLAS and many-vector operations on the CPU: chunks of rows shared among the threads. */
 #include "cuda/body/blas.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/cpu/reduce.h"
 #include "cuda/kernels.h"
 

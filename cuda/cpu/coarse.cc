@@ -1,7 +1,7 @@
 /* Coarse operators on the CPU: sites, and their rows in groups of four, shared among the threads. */
 #include "cuda/body/coarse.h"
+#include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

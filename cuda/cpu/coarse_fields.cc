@@ -1,8 +1,8 @@
 /* Faces and chiralities of spinors of any number of components, on the CPU. */
 #include "cuda/body/coarse_fields.h"
 
+#include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -1,10 +1,10 @@
 /* Matrices of coarse operators on the CPU: a thread has a site. */
 #include <omp.h>
 
+#include "cuda/args/mg_args.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/cpu/team.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -1,7 +1,7 @@
 /* Columns and sources on the CPU: one site after the other, shared among the threads. */
 #include "cuda/body/columns.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

@@ -1,7 +1,7 @@
 /* Contractions on the CPU: eight sites at a time, pieces of time slices shared among the threads. */
 #include "cuda/body/contract.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
 

@@ -1,7 +1,7 @@
 /* Gaussian smearing on the CPU: sites shared among the threads, in vectors of eight RHS or sites. */
 #include "cuda/body/gauss.h"
+#include "cuda/args/hop_args.h"
 #include "cuda/ctx.h"
-#include "cuda/hop_args.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

@@ -1,8 +1,8 @@
 /* The operator on the CPU: sites shared among the threads, in vectors of eight RHS or eight sites. */
 #include "cuda/body/hop.h"
+#include "cuda/args/hop_args.h"
 #include "cuda/body/pack.h"
 #include "cuda/ctx.h"
-#include "cuda/hop_args.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

@@ -3,7 +3,7 @@
 
 #include "cuda/body/krylov.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
 

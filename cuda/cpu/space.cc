@@ -1,7 +1,7 @@
 /* Small Krylov spaces on the CPU: inner products of all pairs, and a step along them. */
 #include "cuda/body/space.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/cpu/reduce.h"
 
 namespace QK_NS {

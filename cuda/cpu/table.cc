@@ -6,8 +6,16 @@
 
 namespace QK_NS {
 
+static qk_ops_t make() {
+  qk_ops_t t = make_table<qk_cpu_memory>();
+  t.name = "cpu";
+  t.host_memory = true;
+  t.tuning = &qk_tuning_cpu;
+  return t;
+}
+
 const qk_ops_t *cpu_table() {
-  static const qk_ops_t table = make_table<qk_cpu_memory>("cpu");
+  static const qk_ops_t table = make();
   return &table;
 }
 

@@ -6,9 +6,9 @@
  */
 #include <math.h>
 
+#include "cuda/args/mg_args.h"
 #include "cuda/body/transfer.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -5,6 +5,8 @@
  * q-th of four pieces, and that is its element of both factors. Warps take every eighth four pieces; their
  * sums are added in order.
  */
+#include "cuda/args/mg_args.h"
+#include "cuda/args/mg_setup_args.h"
 #include "cuda/body/aggregate.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/gpu/ctx.cuh"
@@ -12,8 +14,6 @@
 #include "cuda/gpu/settle.cuh"
 #include "cuda/gpu/team.cuh"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
-#include "cuda/mg_setup_args.h"
 
 namespace QK_NS {
 namespace {

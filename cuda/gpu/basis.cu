@@ -1,7 +1,7 @@
 /* Bases of many vectors on the GPU: pieces of eight reals (body/basis.h) go through shared memory. */
 #include "cuda/body/basis.h"
 
-#include "cuda/basis_args.h"
+#include "cuda/args/basis_args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
 

@@ -1,7 +1,7 @@
 /* Block BLAS on the GPU: the table's entries, and the second pass of reductions. */
 #include "cuda/gpu/blas.cuh"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/gpu/dot_small.cuh"
 #include "cuda/gpu/reduce.cuh"
 #include "cuda/kernels.h"

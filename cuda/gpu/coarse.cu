@@ -1,8 +1,8 @@
 /* Coarse operators on the GPU. */
 #include "cuda/gpu/coarse.cuh"
 
+#include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

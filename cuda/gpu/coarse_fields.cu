@@ -1,9 +1,9 @@
 /* Faces and chiralities of spinors of any number of components, on the GPU. */
 #include "cuda/body/coarse_fields.h"
 
+#include "cuda/args/mg_args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -3,12 +3,12 @@
  * block a site, the matrix in shared memory as far as it fits, else in memory of the call. Products:
  * tensor cores in double, a warp eight rows of a site's product.
  */
+#include "cuda/args/mg_args.h"
 #include "cuda/body/coarse_setup.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/gpu/mma_double.cuh"
 #include "cuda/gpu/settle.cuh"
 #include "cuda/gpu/team.cuh"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -1,7 +1,7 @@
 /* Columns and sources on the GPU: one thread a column of a site. */
 #include "cuda/body/columns.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
 

@@ -9,7 +9,7 @@
  */
 #include "cuda/body/contract.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
 

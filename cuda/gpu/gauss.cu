@@ -1,7 +1,7 @@
 /* Gaussian smearing on the GPU: a thread a lane. */
+#include "cuda/args/hop_args.h"
 #include "cuda/body/gauss.h"
 #include "cuda/gpu/place.cuh"
-#include "cuda/hop_args.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

@@ -1,7 +1,7 @@
 /* Steps of GCR and small least squares problems on the GPU. */
 #include "cuda/body/krylov.h"
 
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
 

@@ -3,7 +3,14 @@
 
 #include "cuda/gpu/ctx.cuh"
 
+static qk_ops_t make() {
+  qk_ops_t t = QK_NS::make_table<qk_gpu_memory>();
+  t.name = "cuda";
+  t.tuning = &qk_tuning_gpu;
+  return t;
+}
+
 const qk_ops_t *qk_ops_gpu(void) {
-  static const qk_ops_t table = QK_NS::make_table<qk_gpu_memory>("cuda");
+  static const qk_ops_t table = make();
   return &table;
 }

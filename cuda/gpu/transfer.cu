@@ -1,8 +1,8 @@
 /* Prolongator and restrictor on the GPU. */
 #include "cuda/gpu/transfer.cuh"
 
+#include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
-#include "cuda/mg_args.h"
 
 namespace QK_NS {
 namespace {

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ['proto', 'daemon/base', 'daemon/comm', 'daemon/engine', 'daemon/front', 'client', 'cuda', 'tests/support']
+FOLDERS = ['proto', 'daemon/base', 'daemon/comm', 'daemon/engine', 'daemon/front', 'client', 'cuda', 'cuda/args',
+           'tests/support']
 FLAGS = ['-D_GNU_SOURCE', '-DQK_NS=qk_alone', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-I/usr/include/hdf5/serial']
 
 

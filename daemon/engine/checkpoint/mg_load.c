@@ -250,8 +250,7 @@ qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
       .comm = dev->geom->comm, .path = path, .fd = -1, .progress = progress, .arg = arg};
   qk_mg_params_t complete = *params;
   qk_mg_t *m = NULL;
-  const bool gpu = strcmp(dev->ops->name, "cuda") == 0;
-  qk_status_t status = qk_mg_params_complete(dev->geom, gpu, &complete, err);
+  qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &complete, err);
   if (status != QK_OK) return status;
   status = share_header(&in);
   if (status == QK_OK)

@@ -15,7 +15,7 @@ struct qk_gaugefield_staging {
 };
 
 static bool staged(const qk_gaugefield_t *f) {
-  return strcmp(f->dev->ops->name, "cpu") != 0;
+  return !f->dev->ops->host_memory;
 }
 
 /* The box of the layers [from, from + border) across nu. Directions below nu have their borders already

@@ -30,7 +30,7 @@ qk_status_t qk_halo_create(const qk_device_t *dev, qk_halo_t **halo) {
   qk_halo_t *h = qk_calloc(1, sizeof *h);
   if (!h) return QK_NO_MEMORY;
   h->dev = dev;
-  h->staged = strcmp(dev->ops->name, "cpu") != 0;
+  h->staged = !dev->ops->host_memory;
   *halo = h;
   return QK_OK;
 }

@@ -48,7 +48,7 @@ qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_ops_
     status = found->open(qk_comm_local_rank(comm), &opened, err);
   }
   status = qk_comm_agree(comm, status, err);
-  if (status == QK_OK) status = same_kind(comm, strcmp(found->name, "cpu") == 0, err);
+  if (status == QK_OK) status = same_kind(comm, found->host_memory, err);
   if (status != QK_OK) {
     if (opened != NULL) found->close(opened);
     return status;

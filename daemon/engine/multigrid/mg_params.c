@@ -69,28 +69,28 @@ static void default_prec(qk_prec_t *value, qk_prec_t otherwise) {
 }
 
 /* What a level needs that leads to a coarser one; blocks and nvec are there. */
-static void complete_upper(int level, int nlevel, bool gpu, qk_mg_level_params_t *p) {
-  const qk_prec_t low = gpu ? QK_HALF : QK_SINGLE;
-  default_int(&p->setup_iterations, gpu ? 100 : 50);
+static void complete_upper(int level, int nlevel, const qk_tuning_t *t, qk_mg_level_params_t *p) {
+  default_int(&p->setup_iterations, t->setup_iterations);
   default_real(&p->setup_tol, 1e-3);
-  default_int(&p->setup_passes, gpu || nlevel > 2 ? 2 : -1);
-  default_prec(&p->prolongator, low);
-  default_prec(&p->setup_prec, level == 0 ? low : QK_SINGLE);
+  default_int(&p->setup_passes, nlevel > 2 ? 2 : t->setup_passes);
+  default_prec(&p->prolongator, t->narrow);
+  default_prec(&p->setup_prec, level == 0 ? t->narrow : QK_SINGLE);
   default_int(&p->pre, -1);
-  default_int(&p->post, level == 0 ? 8 : gpu ? 2 : 4);
-  default_prec(&p->smoother_prec, level == 0 ? low : QK_SINGLE);
+  default_int(&p->post, level == 0 ? 8 : t->post);
+  default_prec(&p->smoother_prec, level == 0 ? t->narrow : QK_SINGLE);
   default_real(&p->smoother.omega, 0.85);
   for (int mu = 0; mu < 4; mu++) default_int(&p->smoother.block[mu], p->block[mu]);
 }
 
 /* deflated: the coarsest level is. */
-static void complete_lower(bool last, bool deflated, bool gpu, qk_mg_level_params_t *p) {
+static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
+                           qk_mg_level_params_t *p) {
   if (last)
-    default_int(&p->iterations, !gpu ? 16 : deflated ? 12 : 32);
+    default_int(&p->iterations, deflated ? t->deflated_iterations : t->last_iterations);
   else
-    default_int(&p->iterations, gpu ? 3 : 4);
+    default_int(&p->iterations, t->iterations);
   default_real(&p->tol, -1);
-  default_prec(&p->store, gpu ? QK_HALF : QK_SINGLE);
+  default_prec(&p->store, t->narrow);
 }
 
 static qk_status_t check_int(const char *name, int level, int value, int least, int most,
@@ -152,8 +152,8 @@ static qk_status_t check_lower(int level, const qk_mg_level_params_t *p, qk_err_
 /* ---- all levels --------------------------------------------------------------------------------------- */
 
 /* Blocks, vectors and the number of levels. geom: of each level. */
-static qk_status_t complete_geometry(qk_mg_params_t *p, bool gpu, qk_geom_t geom[QK_MG_LEVELS_MAX],
-                                     qk_err_t *err) {
+static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
+                                     qk_geom_t geom[QK_MG_LEVELS_MAX], qk_err_t *err) {
   const bool choose = p->nlevel == 0;
   const int most = choose ? 3 : p->nlevel;
   if (most < 2 || most > QK_MG_LEVELS_MAX)
@@ -166,7 +166,7 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, bool gpu, qk_geom_t geom
       if (choose && l > 0) break;
       return no_aggregates(&geom[l], l, err);
     }
-    default_int(&level->nvec, gpu ? 32 : QK_MG_VECTORS_FEW);
+    default_int(&level->nvec, t->nvec);
     qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
     if (status) qk_err_prefix(err, "multigrid: level %d", l);
     if (!status) status = check_room(&geom[l], l, level, err);
@@ -176,10 +176,10 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, bool gpu, qk_geom_t geom
 }
 
 /* Beyond two levels the coarsest one is cheap to deflate, and near the critical mass dear to solve without. */
-static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gpu, int *n,
+static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, int wanted, int *n,
                                       qk_err_t *err) {
   const int64_t most = qk_lanczos_most(last);
-  const int wanted = gpu ? 64 : 32, enough = most / 2 < wanted ? (int)(most / 2) : wanted;
+  const int enough = most / 2 < wanted ? (int)(most / 2) : wanted;
   default_int(n, nlevel < 3 ? -1 : enough);
   if (*n >= -1 && *n <= most) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
@@ -187,16 +187,17 @@ static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, bool gp
                  (long long)most);
 }
 
-qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,
-                                  qk_err_t *err) {
+qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuning,
+                                  qk_mg_params_t *params, qk_err_t *err) {
   qk_geom_t level[QK_MG_LEVELS_MAX];
   qk_mg_params_t p = *params;
   level[0] = *geom;
-  qk_status_t status = complete_geometry(&p, gpu, level, err);
-  if (!status) status = complete_deflation(&level[p.nlevel - 1], p.nlevel, gpu, &p.deflate, err);
+  qk_status_t status = complete_geometry(&p, tuning, level, err);
+  if (status) return status;
+  status = complete_deflation(&level[p.nlevel - 1], p.nlevel, tuning->deflate, &p.deflate, err);
   for (int l = 0; !status && l + 1 < p.nlevel; l++) {
-    complete_upper(l, p.nlevel, gpu, &p.level[l]);
-    complete_lower(l + 2 == p.nlevel, p.deflate > 0, gpu, &p.level[l + 1]);
+    complete_upper(l, p.nlevel, tuning, &p.level[l]);
+    complete_lower(l + 2 == p.nlevel, p.deflate > 0, tuning, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
     if (!status) status = check_lower(l + 1, &p.level[l + 1], err);
   }
@@ -206,7 +207,7 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_
   return QK_OK;
 }
 
-qk_status_t qk_mg_possible(const qk_geom_t *geom, qk_err_t *err) {
-  qk_mg_params_t params = {.nlevel = 2};
-  return qk_mg_params_complete(geom, false, &params, err);
+qk_status_t qk_mg_possible(const qk_geom_t *geom, const qk_tuning_t *tuning, qk_err_t *err) {
+  qk_mg_params_t params = {.nlevel = 2, .level = {{.nvec = QK_MG_VECTORS_FEW}}};
+  return qk_mg_params_complete(geom, tuning, &params, err);
 }

@@ -1,17 +1,11 @@
 #include "daemon/engine/multigrid/multigrid.h"
 
-#include <string.h>
-
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/deflation.h"
 #include "daemon/engine/multigrid/mg_setup.h"
 
 enum { ATTEMPTS = 3 }; /* at a setup, each with twice the relaxation of the one before */
-
-static bool is_gpu(const qk_device_t *dev) {
-  return strcmp(dev->ops->name, "cpu") != 0;
-}
 
 /* Lattices of the levels; no operators yet but that of level 0. */
 static qk_status_t lay_out(qk_mg_t *mg, qk_operator_t *op, qk_work_t *work, qk_err_t *err) {
@@ -37,7 +31,7 @@ static qk_status_t begin(qk_operator_t *op, qk_work_t *work, const qk_mg_params_
                          qk_mg_t **mg, qk_err_t *err) {
   qk_comm_t *comm = op->dev->geom->comm;
   qk_mg_params_t complete = *params;
-  qk_status_t status = qk_mg_params_complete(op->dev->geom, is_gpu(op->dev), &complete, err);
+  qk_status_t status = qk_mg_params_complete(op->dev->geom, op->dev->ops->tuning, &complete, err);
   qk_mg_t *m = status ? NULL : qk_calloc(1, sizeof *m);
   if (!status && !m) status = QK_NO_MEMORY;
   if (m) {

@@ -50,10 +50,10 @@ typedef struct qk_mg_params {
 } qk_mg_params_t;
 
 /* Fills in all defaults for this lattice and backend; checks ranges and geometry. Pure. */
-qk_status_t qk_mg_params_complete(const qk_geom_t *geom, bool gpu, qk_mg_params_t *params,
-                                  qk_err_t *err);
-/* Whether two levels fit at all (QK_OK), or why not. */
-qk_status_t qk_mg_possible(const qk_geom_t *geom, qk_err_t *err);
+qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuning,
+                                  qk_mg_params_t *params, qk_err_t *err);
+/* Whether two levels with few vectors fit at all (QK_OK), or why not. */
+qk_status_t qk_mg_possible(const qk_geom_t *geom, const qk_tuning_t *tuning, qk_err_t *err);
 
 /* What was measured of a level by qk_mg_check. */
 typedef struct qk_mg_level_health {

@@ -292,8 +292,9 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   return QK_OK;
 }
 
-qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given, bool gpu,
-                                int64_t free, qk_mg_params_t *mg, qk_plan_t *plan, qk_err_t *err) {
+qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
+                                const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
+                                qk_plan_t *plan, qk_err_t *err) {
   QK_ASSERT(input->mg == mg);
   qk_status_t status = qk_plan_fit(input, free, plan, err);
   if (status != QK_DEVICE_MEMORY || given->level[0].nvec > 0 ||
@@ -301,6 +302,6 @@ qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params
     return status;
   *mg = *given;
   mg->level[0].nvec = QK_MG_VECTORS_FEW;
-  status = qk_mg_params_complete(input->geom, gpu, mg, err);
+  status = qk_mg_params_complete(input->geom, tuning, mg, err);
   return status ? status : qk_plan_fit(input, free, plan, err);
 }

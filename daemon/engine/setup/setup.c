@@ -73,16 +73,12 @@ static bool wants_multigrid(const qk_setup_t *s) {
   return strcmp(s->solver_name, "mg") == 0;
 }
 
-static bool on_gpu(const qk_setup_t *s) {
-  return strcmp(s->ops->name, "cpu") != 0;
-}
-
 static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
   s->solver_name = load->solver;
   if (strcmp(load->solver, "auto") == 0) {
-    qk_status_t possible = qk_mg_possible(&s->geom, &why);
+    qk_status_t possible = qk_mg_possible(&s->geom, s->ops->tuning, &why);
     if (possible == QK_OK && load->inner == QK_DOUBLE)
       possible = qk_fail(&why, QK_UNSUPPORTED, "the inner precision is double");
     s->solver_name = possible == QK_OK ? "mg" : "bicgstab";
@@ -94,7 +90,7 @@ static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
     return qk_fail(in->err, QK_BAD_ARGUMENT,
                    "precision = double: multigrid iterates in single or half");
   s->mg_params = load->mg;
-  return qk_mg_params_complete(&s->geom, on_gpu(s), &s->mg_params, in->err);
+  return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
 }
 
 /* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
@@ -121,7 +117,7 @@ static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params
  * its memory, and with the front its own. */
 static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
   double least = -(double)s->device.memory_free;
-  if (!on_gpu(s)) {
+  if (s->ops->host_memory) {
     if (qk_comm_host(in->comm) == 0) least += (double)in->load->reserve;
     least = least < 0 ? least / qk_comm_local_size(in->comm) : 0;
   }
@@ -158,15 +154,15 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
                                  .staging = staging(in, s),
                                  .lone = in->load->lone,
-                                 .on_host = !on_gpu(s),
+                                 .on_host = s->ops->host_memory,
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);
   const int nvec = s->mg_params.level[0].nvec;
   if (status == QK_OK)
-    status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, on_gpu(s), s->memory_free,
+    status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, s->ops->tuning, s->memory_free,
                                       &s->mg_params, &s->plan, in->err)
                 : qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
-  if (status == QK_DEVICE_MEMORY && !on_gpu(s)) tell_bound(in, s);
+  if (status == QK_DEVICE_MEMORY && s->ops->host_memory) tell_bound(in, s);
   if (status != QK_OK) return status;
   if (s->mg_params.level[0].nvec < nvec && qk_comm_rank(in->comm) == 0)
     qk_info("setup", "%d null vectors: %d would not fit", s->mg_params.level[0].nvec, nvec);

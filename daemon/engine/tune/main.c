@@ -249,9 +249,8 @@ static qk_status_t search(tuning_t *t, qk_work_t *work, qk_operator_t *op, qk_er
   const options_t *o = t->options;
   qk_tune_axis_t axis[QK_TUNE_AXES];
   qk_mg_params_t best = o->start;
-  bool gpu = strcmp(t->tool->ops->name, "cpu") != 0;
   t->trial = (qk_trial_t){.op = op, .work = work, .tol = o->tol, .nrhs = o->slots};
-  qk_status_t status = qk_mg_params_complete(&t->tool->geom, gpu, &best, err);
+  qk_status_t status = qk_mg_params_complete(&t->tool->geom, t->tool->ops->tuning, &best, err);
   if (status != QK_OK) return status;
   int naxis = qk_tune_axes(&t->tool->geom, &best, axis);
   const qk_tune_search_t s = {.arg = t, .cost = cost_of, .time_left = time_left};

@@ -114,10 +114,9 @@ static qk_status_t measure(const qk_trial_t *t, qk_trial_result_t *result, qk_er
 qk_status_t qk_trial_run(qk_trial_t *trial, const qk_mg_params_t *params, qk_trial_result_t *result,
                          qk_err_t *err) {
   const qk_device_t *dev = trial->op->dev;
-  bool gpu = strcmp(dev->ops->name, "cpu") != 0;
   *result = (qk_trial_result_t){.seconds = INFINITY, .params = *params};
   *err = (qk_err_t){0};
-  qk_status_t status = qk_mg_params_complete(dev->geom, gpu, &result->params, err);
+  qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
   if (status == QK_OK) status = make_hierarchy(trial, &result->params, &result->setup_seconds, err);
   if (status == QK_OK) status = measure(trial, result, err);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) return status;

@@ -41,14 +41,14 @@ Test(mg_params, blocks_are_near_four_then_two) {
     qk_geom_t g = geometry(comm, d[0], d[1], d[2], d[3]);
     qk_mg_params_t p = {0};
     qk_err_t err = {0};
-    cr_assert(qk_mg_params_complete(&g, false, &p, &err) == QK_OK, "%s", err.text);
+    cr_assert(qk_mg_params_complete(&g, &qk_tuning_cpu, &p, &err) == QK_OK, "%s", err.text);
     cr_expect(p.nlevel == wanted[i].nlevel, "%dx%dx%dx%d: %d levels", d[0], d[1], d[2], d[3],
               p.nlevel);
     for (int l = 0; l + 1 < p.nlevel; l++)
       for (int mu = 0; mu < 4; mu++)
         cr_expect(p.level[l].block[mu] == wanted[i].block[l][mu], "%dx%dx%dx%d: level %d: %d", d[0],
                   d[1], d[2], d[3], l, p.level[l].block[mu]);
-    cr_expect(qk_mg_possible(&g, NULL) == QK_OK);
+    cr_expect(qk_mg_possible(&g, &qk_tuning_cpu, NULL) == QK_OK);
   }
   qk_comm_destroy(comm);
 }
@@ -58,7 +58,7 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
   qk_geom_t g = geometry(comm, 16, 16, 16, 32);
   for (int gpu = 0; gpu < 2; gpu++) {
     qk_mg_params_t p = {0}, again;
-    cr_assert(qk_mg_params_complete(&g, gpu, &p, NULL) == QK_OK);
+    cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &p, NULL) == QK_OK);
     const int nvec = gpu ? 32 : 24;
     cr_expect(p.level[0].nvec == nvec && p.level[1].nvec == nvec && p.level[2].nvec == 0);
     cr_expect(p.deflate == (gpu ? 64 : 32) && p.level[2].iterations == (gpu ? 12 : 16));
@@ -67,14 +67,15 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
     cr_expect(p.level[1].setup_prec == QK_SINGLE);
     cr_expect(p.level[1].store == (gpu ? QK_HALF : QK_SINGLE));
     again = p;
-    cr_assert(qk_mg_params_complete(&g, gpu, &again, NULL) == QK_OK);
+    cr_assert(qk_mg_params_complete(&g, gpu ? &qk_tuning_gpu : &qk_tuning_cpu, &again, NULL) ==
+              QK_OK);
     cr_expect(memcmp(&p, &again, sizeof p) == 0);
   }
   qk_mg_params_t bare = {.deflate = -1};
-  cr_assert(qk_mg_params_complete(&g, true, &bare, NULL) == QK_OK);
+  cr_assert(qk_mg_params_complete(&g, &qk_tuning_gpu, &bare, NULL) == QK_OK);
   cr_expect_eq(bare.level[2].iterations, 32, "what deflation does not do, iterations must");
   qk_mg_params_t p = {.nlevel = 2, .level = {{.pre = -1, .nvec = 32}}};
-  cr_assert(qk_mg_params_complete(&g, false, &p, NULL) == QK_OK);
+  cr_assert(qk_mg_params_complete(&g, &qk_tuning_cpu, &p, NULL) == QK_OK);
   cr_expect(p.nlevel == 2 && p.level[0].pre == -1 && p.level[0].nvec == 32 && p.level[0].post > 0);
   qk_comm_destroy(comm);
 }
@@ -82,7 +83,7 @@ Test(mg_params, completion_is_final_and_knows_the_backend) {
 static void refused(const qk_geom_t *g, qk_mg_params_t p, const char *says) {
   qk_err_t err = {0};
   qk_mg_params_t before = p;
-  qk_status_t status = qk_mg_params_complete(g, false, &p, &err);
+  qk_status_t status = qk_mg_params_complete(g, &qk_tuning_cpu, &p, &err);
   cr_expect(status == QK_BAD_ARGUMENT || status == QK_BAD_GEOMETRY, "\"%s\" was not refused", says);
   cr_expect(strstr(err.text, says), "\"%s\" does not say \"%s\"", err.text, says);
   cr_expect(memcmp(&p, &before, sizeof p) == 0, "outputs are set only on success");
@@ -117,7 +118,7 @@ Test(mg_params, what_does_not_fit_is_refused) {
   refused(&g, (qk_mg_params_t){.deflate = -2}, "-2 deflated vectors: -1");
   refused(&g, (qk_mg_params_t){.deflate = 768}, "768 deflated vectors: -1 (none) to 192");
   qk_err_t err = {0};
-  cr_expect(qk_mg_possible(&tiny, &err) == QK_BAD_GEOMETRY && err.text[0]);
+  cr_expect(qk_mg_possible(&tiny, &qk_tuning_cpu, &err) == QK_BAD_GEOMETRY && err.text[0]);
   qk_comm_destroy(comm);
 }
 

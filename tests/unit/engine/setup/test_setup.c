@@ -318,8 +318,7 @@ static int64_t iterations_of(const loaded_t *l, int slot) {
 /* With a name of shared memory. */
 static loaded_t load_slow(char name[QK_SHM_NAME_MAX + 1]) {
   loaded_t l = load_three();
-  if (strcmp(l.setup->ops->name, "cpu") != 0)
-    cr_skip("the copies of this backend take as long as they take");
+  if (!l.setup->ops->host_memory) cr_skip("the copies of this backend take as long as they take");
   memset(&slow, 0, sizeof slow);
   slow.ops = *l.setup->ops;
   slow.ops.queue_idle = slow_idle;
@@ -530,20 +529,23 @@ Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
                         .mg = &mg};
   qk_plan_t more, plan;
   qk_err_t err = {0};
-  cr_assert_eq(qk_mg_params_complete(in.geom, true, &mg, &err), QK_OK);
-  cr_assert_eq(qk_mg_params_complete(in.geom, true, &few, &err), QK_OK);
+  cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &mg, &err), QK_OK);
+  cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &few, &err), QK_OK);
   cr_assert_eq(mg.level[0].nvec, 32);
   qk_plan_make(&in, &more);
-  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, more.setup, &mg, &plan, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, more.setup, &mg, &plan, &err),
+               QK_OK);
   cr_expect_eq(mg.level[0].nvec, 32);
-  cr_expect_eq(qk_plan_fit_vectors(&in, &said, true, more.setup - 1, &mg, &plan, &err),
+  cr_expect_eq(qk_plan_fit_vectors(&in, &said, &qk_tuning_gpu, more.setup - 1, &mg, &plan, &err),
                QK_DEVICE_MEMORY);
   cr_expect_eq(mg.level[0].nvec, 32, "what was asked for stays");
-  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, more.setup - 1, &mg, &plan, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, more.setup - 1, &mg, &plan, &err),
+               QK_OK);
   cr_expect(memcmp(&mg, &few, sizeof mg) == 0 && plan.setup < more.setup);
   mg = open;
-  cr_assert_eq(qk_mg_params_complete(in.geom, true, &mg, &err), QK_OK);
-  cr_expect_eq(qk_plan_fit_vectors(&in, &open, true, 1000, &mg, &plan, &err), QK_DEVICE_MEMORY);
+  cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &mg, &err), QK_OK);
+  cr_expect_eq(qk_plan_fit_vectors(&in, &open, &qk_tuning_gpu, 1000, &mg, &plan, &err),
+               QK_DEVICE_MEMORY);
   close_load(&l);
 }
 

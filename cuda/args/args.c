@@ -1,4 +1,4 @@
-#include "cuda/args.h"
+#include "cuda/args/args.h"
 
 #include <stdbool.h>
 #include <stdint.h>

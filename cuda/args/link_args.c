@@ -1,4 +1,4 @@
-#include "cuda/link_args.h"
+#include "cuda/args/link_args.h"
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 

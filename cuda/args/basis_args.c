@@ -1,4 +1,4 @@
-#include "cuda/basis_args.h"
+#include "cuda/args/basis_args.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
-#include "cuda/mg_setup_args.h"
+#include "cuda/args/mg_setup_args.h"
 
 #include <string.h>
 
-#include "cuda/hop_args.h"
-#include "cuda/mg_args.h"
+#include "cuda/args/hop_args.h"
+#include "cuda/args/mg_args.h"
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 

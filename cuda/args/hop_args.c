@@ -1,4 +1,4 @@
-#include "cuda/hop_args.h"
+#include "cuda/args/hop_args.h"
 
 #include <stdbool.h>
 

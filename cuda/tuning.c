@@ -1,0 +1,21 @@
+#include "cuda/tuning.h"
+
+const qk_tuning_t qk_tuning_cpu = {.narrow = QK_SINGLE,
+                                   .nvec = 24,
+                                   .setup_iterations = 50,
+                                   .setup_passes = -1,
+                                   .post = 4,
+                                   .iterations = 4,
+                                   .last_iterations = 16,
+                                   .deflated_iterations = 16,
+                                   .deflate = 32};
+
+const qk_tuning_t qk_tuning_gpu = {.narrow = QK_HALF,
+                                   .nvec = 32,
+                                   .setup_iterations = 100,
+                                   .setup_passes = 2,
+                                   .post = 2,
+                                   .iterations = 3,
+                                   .last_iterations = 32,
+                                   .deflated_iterations = 12,
+                                   .deflate = 64};

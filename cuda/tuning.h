@@ -1,0 +1,32 @@
+/*
+ * tuning.h: what multigrid is fastest with on a backend, where nothing else is asked for
+ * (docs/performance.md). The engine fills in its parameters by it
+ * (daemon/engine/multigrid/mg_params.c); no kernel looks at it.
+ */
+#ifndef QK_CUDA_TUNING_H
+#define QK_CUDA_TUNING_H
+
+#include "cuda/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qk_tuning {
+  qk_prec_t narrow;        /* of level 0 and of all matrices: half where 16 bits gain */
+  int nvec;                /* null vectors of a level */
+  int setup_iterations;    /* of their relaxation */
+  int setup_passes;        /* of refinement with two levels; -1: none */
+  int post;                /* smoothing steps of levels below level 0 */
+  int iterations;          /* of GCR, on a level between */
+  int last_iterations;     /* on the coarsest level ... */
+  int deflated_iterations; /* ... and where it is deflated */
+  int deflate;             /* vectors of that, beyond two levels */
+} qk_tuning_t;
+
+extern const qk_tuning_t qk_tuning_cpu, qk_tuning_gpu;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
