@@ -35,7 +35,7 @@ static quark_connection_t *create(const char *endpoint, const quark_options_t *o
   return NULL;
 }
 
-/* Until the session is open or dead, or the time is over. */
+/* Waits until the session is open or dead, or the time is over. */
 static quark_code_t wait_open(quark_connection_t *conn, quark_error_t *err) {
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
   quark_code_t code = QUARK_OK;

@@ -166,7 +166,7 @@ void quark__report_read_locked(quark_connection_t *conn, const Quark__StatusRepo
   answers->activities++;
 }
 
-/* activity may be NULL: a plain one. */
+/* activity may be NULL: the report has none. */
 static quark_code_t ask_status(quark_connection_t *conn, quark_report_t *report,
                                quark_activity_t *activity, quark_error_t *err) {
   const answers_t *answers = conn->answers;

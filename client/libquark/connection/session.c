@@ -12,8 +12,8 @@
 #include "client/libquark/connection/error.h"
 
 enum {
-  GREETING_MS = 5000, /* for an answer to HELLO or BIND before they are sent again */
-  DENIED_MS = 1000,   /* the same where the key is not known */
+  GREETING_MS = 5000, /* without an answer to HELLO or BIND, before they are sent again */
+  DENIED_MS = 1000,   /* the same if the key is not known */
   SOUGHT_FIRST_MS = 5000,
   SOUGHT_EACH_MS = 60000,
   RECONNECT_MS = 30000,

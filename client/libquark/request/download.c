@@ -6,7 +6,7 @@
 
 enum { DOWNLOAD_WINDOW = 8 * QK_CHUNK_MAX };
 
-/* Asks for chunks up to a window beyond what is there. */
+/* Asks for chunks, up to a window beyond the bytes received. */
 static quark_code_t post_grant(quark_connection_t *conn, download_t *d, bool from_here,
                                quark_error_t *err) {
   const uint64_t window = d->received + DOWNLOAD_WINDOW;
@@ -81,7 +81,7 @@ void quark__download_shared(download_t **list, download_t *d, int fd) {
   end_download(list, d, QUARK_OK, NULL);
 }
 
-/* Without a session GRANTs follow when there is one again. */
+/* Without a session GRANT is posted when there is one again. */
 void quark__download_by_chunks_locked(quark_connection_t *conn, download_t *list) {
   for (download_t *d = list; d; d = d->next) {
     if (d->way == DOWNLOAD_CHUNKS || d->way == DOWNLOAD_HELD) continue;

@@ -30,7 +30,7 @@ static void take_result(request_t *r, quark_event_t *event) {
   event->result = r->rhs[i].result;
 }
 
-/* Results first, then progress, then the end of the connection. */
+/* Takes results first, then progress, then the end of the connection. */
 static void take_event(quark_connection_t *conn, quark_event_t *event) {
   memset(event, 0, sizeof *event);
   event->residual = NAN;

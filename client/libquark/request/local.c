@@ -11,7 +11,7 @@
 
 /* ---- the connection ---- */
 
-/* With a descriptor where fd is not -1. */
+/* fd: a descriptor to send with the message; -1: none. */
 static bool send_message(const quark_connection_t *conn, const Quark__LocalRequest *m, int fd) {
   uint8_t data[QK_LOCAL_MAX];
   struct iovec part = {.iov_base = data, .iov_len = protobuf_c_message_pack(&m->base, data)};
@@ -140,8 +140,8 @@ bool quark__local_send_locked(quark_connection_t *conn) {
 
 /* ---- in ---- */
 
-/* The next message, with its descriptor or -1. False: there is none, or the connection has
- * ended. */
+/* Reads the next message with its descriptor, or -1. False: there is none, or the local connection
+ * has ended. */
 static bool receive(quark_connection_t *conn, Quark__LocalSolution **solution, int *fd) {
   uint8_t data[QK_LOCAL_MAX];
   _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof *fd)];

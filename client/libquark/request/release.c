@@ -76,8 +76,8 @@ static quark_code_t post_order(quark_connection_t *conn, const order_t *o, quark
   return code == QUARK_OK ? quark__post_ping_locked(conn, err) : code;
 }
 
-/* Sends the order, then PING: its answer shows that the order has been taken. Both are sent again
- * in a new session, as they are lost with a connection that breaks. */
+/* Sends the order, then PING, whose answer shows that the daemon has taken the order. Both are sent
+ * again in a new session, as they are lost if the connection breaks. */
 static quark_code_t carry_out(quark_connection_t *conn, const order_t *o, quark_error_t *err) {
   const int64_t deadline = quark__now_ms() + conn->timeout_ms;
   uint64_t asked_in = conn->sessions - 1, ping = 0;

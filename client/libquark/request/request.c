@@ -16,7 +16,7 @@ requests_t *quark__requests_create(bool known_id) {
   if (!requests) return NULL;
   requests->spare.fd = -1;
   if (!known_id) return requests;
-  /* Above every number that this id had before, by whatever process. */
+  /* Begins above every number that a process has used with this id. */
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   requests->last_number = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
@@ -88,7 +88,7 @@ void quark__request_release_locked(quark_connection_t *conn, request_t *r) {
     quark__request_remove_locked(conn, r);
     return;
   }
-  if (r->keep) { /* the daemon ends what has not ended and says no more of it */
+  if (r->keep) { /* the daemon ends it and sends no more messages about it */
     quark__post_release_locked(conn, r->number, NULL);
     quark__request_remove_locked(conn, r);
     return;
@@ -112,7 +112,7 @@ static void end_rhs(request_t *request, uint32_t rhs) {
 void quark__request_fail_locked(request_t *request, quark_code_t code, const char *text) {
   for (uint32_t i = 0; i < request->nrhs; i++) {
     if (request->rhs[i].ended) {
-      request->rhs[i].result.bytes = 0; /* what was not downloaded is gone with the session */
+      request->rhs[i].result.bytes = 0; /* solutions are gone with the session */
       continue;
     }
     quark_result_t *result = &request->rhs[i].result;
@@ -224,7 +224,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
   if (!rhs->ended) {
     store_result(r, m);
     end_rhs(r, m->rhs);
-  } else { /* the daemon may have lost the solution, and may have made another */
+  } else { /* the daemon may have lost the solution, and may have computed it again */
     const bool another = m->attempt > rhs->attempt, gone = rhs->result.bytes > 0 && m->bytes == 0;
     if (another || gone) store_result(r, m);
     quark__download_result_locked(conn, &r->downloads, &rhs->result, another);
@@ -232,7 +232,7 @@ void quark__request_result_locked(quark_connection_t *conn, const Quark__Result 
   if (r->released) rhs->acked = true;
   uint32_t index = m->rhs;
   if (rhs->acked)
-    quark__post_ack_locked(conn, r->number, &index, 1, NULL); /* the first one may have been lost */
+    quark__post_ack_locked(conn, r->number, &index, 1, NULL); /* an earlier ACK may be lost */
   if (r->ended < r->nrhs) return;
   quark__upload_finish(&r->up, &conn->requests->spare);
   if (r->released) quark__request_remove_locked(conn, r);
@@ -245,7 +245,7 @@ void quark__request_credit_locked(quark_connection_t *conn, const Quark__Credit 
   if (m->next > r->up.taken) r->up.taken = m->next;
 }
 
-/* ATTACH has no answer of its own when it fails. */
+/* The daemon answers an ATTACH that fails with an ERROR. */
 static void refuse(quark_connection_t *conn, request_t *r, quark_code_t code, const char *text) {
   const bool gone = code == QUARK_NOT_FOUND || code == QUARK_DENIED;
   if (!r->attaching || (r->state != REQUEST_SUBMITTED && !gone)) return;

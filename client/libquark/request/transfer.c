@@ -9,7 +9,7 @@
 #include "client/libquark/request/local.h"
 #include "client/libquark/request/request.h"
 
-enum { BURST = 16 /* chunks sent before answers are looked at */ };
+enum { BURST = 16 /* chunks sent before messages are read */ };
 
 static uint64_t least(uint64_t a, uint64_t b) {
   return a < b ? a : b;
@@ -60,7 +60,8 @@ bool quark__transfer_send_locked(quark_connection_t *conn) {
   return true;
 }
 
-/* Bytes of one field, and its checksum at its end. False, with nothing changed: no memory. */
+/* Writes bytes of one field to the ring, and stores its checksum at its end. False, with nothing
+ * changed: no memory. */
 static bool write_field(request_t *r, const uint8_t *data, uint64_t bytes) {
   upload_t *up = &r->up;
   if (!quark__upload_write(up, data, bytes)) return false;
@@ -166,7 +167,7 @@ static quark_code_t check_download(quark_connection_t *conn, request_t *r, uint3
   return QUARK_OK;
 }
 
-/* Until the download has ended, or nothing has come for the connection's timeout. */
+/* Waits until the download has ended, or nothing has come for the timeout of the connection. */
 static quark_code_t wait_download(quark_connection_t *conn, download_t *d, quark_error_t *err) {
   int64_t deadline = quark__now_ms() + conn->timeout_ms;
   uint64_t received = d->received;

@@ -10,7 +10,7 @@
 #include "client/libquark/connection/clock.h"
 #include "proto/limits.h"
 
-static const uint64_t RING_BYTES = 2 * QK_UPLOAD_WINDOW; /* may have to be sent again; unsent */
+static const uint64_t RING_BYTES = 2 * QK_UPLOAD_WINDOW; /* half of it sent, half not */
 static const int64_t SPARE_MS = 10000;
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -47,7 +47,7 @@ static int take_memory(spare_t *spare, uint64_t bytes) {
 
 /* ---- the stream ---- */
 
-/* Room for two whole fields and for what chunks may need, in whole fields. */
+/* Two fields more than chunks need, rounded up to whole fields. */
 static uint64_t shared_capacity(uint64_t field_bytes) {
   return ((RING_BYTES + field_bytes - 1) / field_bytes + 2) * field_bytes;
 }
@@ -91,8 +91,8 @@ void quark__upload_finish(upload_t *up, spare_t *spare) {
   quark__upload_fini(up);
 }
 
-/* By chunks the daemon has everything up to QK_UPLOAD_WINDOW before what was sent: older bytes can
- * go. */
+/* If data go by chunks, the daemon has all bytes but the last QK_UPLOAD_WINDOW that were sent.
+ * Older bytes can be overwritten. */
 uint64_t quark__upload_space(const upload_t *up) {
   uint64_t safe = 0;
   if (up->shared)
@@ -102,7 +102,7 @@ uint64_t quark__upload_space(const upload_t *up) {
   return up->capacity - (up->written - safe);
 }
 
-/* All bytes at that place of the descriptor. */
+/* Writes all bytes at that place of a descriptor. */
 static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
   while (bytes > 0) {
     const ssize_t n = pwrite(fd, data, bytes, (off_t)at);
