@@ -1,7 +1,7 @@
 /*
- * ranks GAUGE GX GY GZ GT: smearing, one operator and a few solves on that grid of ranks (0: chosen),
- * printed with 17 digits by rank 0, so that runs on different grids can be compared line by line. GAUGE:
- * a file or builtin:...; the sources do not depend on the grid.
+ * ranks GAUGE GX GY GZ GT: smearing, one operator and a few solves on that grid of ranks (0:
+ * chosen), printed with 17 digits by rank 0, so that runs on different grids can be compared line
+ * by line. GAUGE: a file or builtin:...; the sources do not depend on the grid.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ static void print_applied(qk_rig_t *rig) {
   qk_free(in);
 }
 
-/* Links smeared in each way, and a block of sources smeared with them: plaquettes, norms, a product. */
+/* Links smeared in each way, and a block of sources smeared with them:
+ * plaquettes, norms, a product. */
 static void print_smeared(qk_rig_t *rig, const char *spec, int border) {
   char what[64];
   qk_err_t err = {0};

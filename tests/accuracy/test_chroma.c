@@ -1,8 +1,9 @@
 /*
- * Hadron correlators that Chroma printed: JeffersonLab/chroma, tests/chroma/hadron/hadspec/hadspec.out.xml
- * at 5c24edea (Chroma 3.30, single precision): Wilson quarks of kappa 0.11 on its WEAK_FIELD of 4x4x4x8,
- * a Gaussian source (width 2, 5 steps) on links smeared once by APE (factor 2.5), points at the sink.
- * It averages over equivalent momenta. The field, in QK_DATA, is Chroma's in double precision.
+ * Hadron correlators that Chroma printed: JeffersonLab/chroma,
+ * tests/chroma/hadron/hadspec/hadspec.out.xml at 5c24edea (Chroma 3.30, single precision): Wilson
+ * quarks of kappa 0.11 on its WEAK_FIELD of 4x4x4x8, a Gaussian source (width 2, 5 steps) on links
+ * smeared once by APE (factor 2.5), points at the sink. It averages over equivalent momenta. The
+ * field, in QK_DATA, is Chroma's in double precision.
  */
 #include <complex.h>
 #include <criterion/criterion.h>
@@ -24,7 +25,7 @@ static const int momenta[][3] = {{0, 0, 0},  {1, 0, 0}, {-1, 0, 0}, {0, 1, 0},
                                  {0, -1, 0}, {0, 0, 1}, {0, 0, -1}};
 enum { MOMENTA = sizeof momenta / sizeof momenta[0] };
 
-/* ---- what Chroma printed ---------------------------------------------------------------------------- */
+/* ---- what Chroma printed --------------------------------------------------------------------- */
 
 /* Shell_Point_Wilson_Mesons, gamma_value 15 and 14. */
 static const double pion[2][NT] = {
@@ -54,10 +55,11 @@ static const double complex delta[NT] = {
     3.698974e-05 + 2.285991e-07 * I, 2.123674e-05 + 3.6712e-07 * I,
     2.426964e-05 + 6.203803e-07 * I, 4.235861e-05 + 1.128742e-06 * I};
 
-/* ---- the same with the engine ------------------------------------------------------------------------- */
+/* ---- the same with the engine ---------------------------------------------------------------- */
 
-/* The 12 columns of the smeared source at the origin, solved. Chroma's factor 2.5 is of the link against
- * the sum of four staples; its (1 + w^2/(4N) Laplace)^N with w = 2, N = 5 has alpha = 0.2 / (1 - 1.2). */
+/* The 12 columns of the smeared source at the origin, solved. Chroma's factor 2.5 is of the
+ * link against the sum of four staples; its (1 + w^2/(4N) Laplace)^N with w = 2, N = 5 has
+ * alpha = 0.2 / (1 - 1.2). */
 static qk_field_t *solve(qk_rig_t *rig) {
   const qk_link_smear_t ape = {QK_LINK_SMEAR_APE, {4 / 6.5, 0, 0}, 1, true};
   qk_err_t err = {0};
@@ -140,8 +142,8 @@ Test(chroma, printed_the_same_correlators) {
   static double complex up[MOMENTA * NT], up_delta[MOMENTA * NT];
   for (int i = 0; i < MOMENTA * NT; i++) {
     up[i] = spin_up(nucleons + 16 * i);
-    /* Of (u C g_- u) u at both ends, g_- = (g_y + i g_x) / 2, where ours has the bar of it at the source:
-     * g_i C = f_i C g_i; and three times ours over two, with the other sign. */
+    /* Of (u C g_- u) u at both ends, g_- = (g_y + i g_x) / 2, where ours has the bar of it at the
+     * source: g_i C = f_i C g_i; and three times ours over two, with the other sign. */
     for (int j = 0; j < 2; j++)
       for (int k = 0; k < 2; k++) {
         const double complex weight = (j == 0 ? I : 1) * (k == 0 ? I : -1) / 4.0;

@@ -1,6 +1,7 @@
 /*
- * Correlators of solved propagators: free quarks against exact sums over momenta, what no correlator of a
- * point source depends on (gauge, place of the source), charge conjugation, and the pion of reference.json.
+ * Correlators of solved propagators: free quarks against exact sums over momenta, what no
+ * correlator of a point source depends on (gauge, place of the source), charge conjugation, and
+ * the pion of reference.json.
  */
 #include <complex.h>
 #include <criterion/criterion.h>
@@ -21,7 +22,7 @@ static const int momenta[][3] = {{0, 0, 0}, {1, 0, -1}, {0, 2, 1}, {-1, 1, 3}, {
 enum { MOMENTA = sizeof momenta / sizeof momenta[0] };
 #define MOMENTA_TEXT "0,0,0;1,0,-1;0,2,1;-1,1,3;2,-1,0"
 
-/* ---- propagators and their correlators ------------------------------------------------------------------ */
+/* ---- propagators and their correlators ------------------------------------------------------- */
 
 /* M^-1 of the 12 columns of a point source at x0, in double. */
 static qk_field_t *solve(qk_rig_t *rig, const int x0[4], double tol) {
@@ -100,8 +101,8 @@ static correlators_t measure(qk_rig_t *rig, const int x0[4], double tol) {
   return c;
 }
 
-/* Each number against the largest of its kind (all mesons, a baryon) at that momentum and time: channels
- * that a symmetry makes vanish are as good as the others. */
+/* Each number against the largest of its kind (all mesons, a baryon) at that momentum and time:
+ * channels that a symmetry makes vanish are as good as the others. */
 static void expect_same(const correlators_t *got, const correlators_t *want, double tol,
                         const char *what) {
   for (int i = 0; i < MOMENTA * got->nt; i++) {
@@ -120,7 +121,7 @@ static void expect_same(const correlators_t *got, const correlators_t *want, dou
   }
 }
 
-/* ---- free quarks --------------------------------------------------------------------------------------- */
+/* ---- free quarks ----------------------------------------------------------------------------- */
 
 static void read_all(const char *folder, const char *name, double complex *v, size_t n) {
   char path[512];
@@ -180,7 +181,7 @@ Test(correlators, free_quarks_give_exact_sums_over_momenta) {
   rig_close(&rig);
 }
 
-/* ---- invariances --------------------------------------------------------------------------------------- */
+/* ---- invariances ----------------------------------------------------------------------------- */
 
 static const char *const rough = "builtin:weak:4x4x6x8:5";
 enum { LINK = 18, SITE = 4 * LINK };
@@ -279,8 +280,9 @@ Test(correlators, are_gauge_invariant) {
   close_case(&c, &after);
 }
 
-/* Complex conjugate links are those of antiquarks: a correlator of them is the complex conjugate at the
- * opposite momentum, for mesons; for baryons so is its trace over spins, with or without g_t. */
+/* Complex conjugate links are those of antiquarks: a correlator of them is the complex
+ * conjugate at the opposite momentum, for mesons; for baryons so is its trace over
+ * spins, with or without g_t. */
 Test(correlators, know_charge_conjugation) {
   if (!rig_backend_present()) cr_skip_test("no device");
   static const int origin[4] = {0};
@@ -323,7 +325,7 @@ Test(correlators, know_charge_conjugation) {
   close_case(&c, &after);
 }
 
-/* ---- signs ------------------------------------------------------------------------------------------- */
+/* ---- signs ----------------------------------------------------------------------------------- */
 
 static double complex projected(const double complex *c, int sign) {
   double complex sum = 0;
@@ -331,8 +333,9 @@ static double complex projected(const double complex *c, int sign) {
   return sum;
 }
 
-/* docs/physics.md: mesons of either sign; the nucleon and the Delta positive forwards, the same coming from
- * behind in the other projection with the other sign, on average: here within what a smooth field allows. */
+/* docs/physics.md: mesons of either sign; the nucleon and the Delta positive forwards, the same
+ * coming from behind in the other projection with the other sign, on average: here within what
+ * a smooth field allows. */
 Test(correlators, have_the_signs_of_the_conventions) {
   if (!rig_backend_present()) cr_skip_test("no device");
   static const int positive[] = {15, 1, 2, 4, 14, 13, 11, 6, 5, 3};
@@ -361,7 +364,7 @@ Test(correlators, have_the_signs_of_the_conventions) {
   rig_close(&c.rig);
 }
 
-/* ---- reference.json ------------------------------------------------------------------------------------ */
+/* ---- reference.json -------------------------------------------------------------------------- */
 
 /* The pion of every case on the configurations named, through the meson channel. */
 Test(correlators, pion_is_that_of_the_reference) {

@@ -1,6 +1,6 @@
 /*
- * The price of mixed precision on thermalised fields: operator applications until 1e-12 in double, all
- * precisions counted alike, against those of the pure double solver.
+ * The price of mixed precision on thermalised fields: operator applications until 1e-12 in double,
+ * all precisions counted alike, against those of the pure double solver.
  */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -36,7 +36,7 @@ static void expect_relative(const char *what, double got, double want, double to
             want, fabs(got / want - 1));
 }
 
-/* ---- Chroma ------------------------------------------------------------------------------------------ */
+/* ---- Chroma ---------------------------------------------------------------------------------- */
 
 /* The file's propagator: [t][z][y][x][spin][source spin][colour][source colour], complex double. */
 static double *read_propagator(const char *name, size_t sites) {
@@ -105,7 +105,7 @@ Test(peers, chroma_propagators_are_solutions) {
   json_decref(all);
 }
 
-/* ---- DDalphaAMG --------------------------------------------------------------------------------------- */
+/* ---- DDalphaAMG ------------------------------------------------------------------------------ */
 
 /* Twelve point sources at the origin, and ones in its basis. */
 static void import_sources(qk_rig_t *rig, qk_solver_t *solver) {
@@ -161,7 +161,8 @@ Test(peers, ddalphaamg_has_the_same_solutions) {
   json_decref(all);
 }
 
-/* The lightest masses by multigrid, on their configuration tiled to dims. name: as in the file; params: NULL for the defaults. */
+/* The lightest masses by multigrid, on their configuration tiled to dims. name: as in the file;
+ * params: NULL for the defaults. */
 static void check_multigrid(const char *name, const char *dims, size_t masses,
                             const qk_mg_params_t *params) {
   json_t *all = load("peer_ddalphaamg.json");

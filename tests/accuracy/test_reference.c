@@ -1,7 +1,7 @@
 /*
  * Every configuration and case of reference.json: plaquettes, applied vectors, solutions and pion
- * correlators as an independent program computed them. The inner precision goes through all three with
- * the number of the case.
+ * correlators as an independent program computed them. The inner precision goes through all three
+ * with the number of the case.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

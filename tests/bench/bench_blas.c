@@ -15,7 +15,8 @@ typedef struct settings {
   bool json;
 } settings_t;
 
-/* The fields, scalars and results that all operations work on: full fields, allocated once a block. */
+/* The fields, scalars and results that all operations work on: full fields,
+ * allocated once a block. */
 typedef struct block {
   qk_prec_t prec;
   int nrhs;

@@ -2,10 +2,11 @@
  * bench_coarse: kernels of a multigrid cycle beside a plain copy measured in the same run.
  *
  *   coarse    hops of a coarse operator from even to odd sites
- *   restrict  even sites of a finer field to the coarse lattice; prolong: back; +prolong: added to the field
+ *   restrict  even sites of a finer field to the coarse lattice; prolong: back;
+ *             +prolong: added to the field
  *
- * Times are medians, of a call inside a graph where the backend has graphs. GB/s count the least traffic:
- * matrices and vectors once for the whole block, fields once in and once out.
+ * Times are medians, of a call inside a graph where the backend has graphs. GB/s count the least
+ * traffic: matrices and vectors once for the whole block, fields once in and once out.
  */
 #include <stdio.h>
 #include <stdlib.h>

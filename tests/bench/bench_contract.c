@@ -1,7 +1,7 @@
 /*
- * bench_contract: time of contractions beside a plain copy measured in the same run. GB/s count each
- * propagator once; GFLOPS the object at a site once, and its product with the phase of each momentum, at
- * 8 for a complex multiply-add.
+ * bench_contract: time of contractions beside a plain copy measured in the same run. GB/s count
+ * each propagator once; GFLOPS the object at a site once, and its product with the phase of each
+ * momentum, at 8 for a complex multiply-add.
  */
 #include <math.h>
 #include <stdio.h>

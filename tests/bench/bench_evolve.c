@@ -1,7 +1,7 @@
 /*
- * bench_evolve: speed of the Markov chain: link updates a second of heatbath and overrelaxation, and the
- * time of a sweep. Least bytes: what one launch (a direction, a colour) reads and writes when every link
- * it touches moves once; between launches nothing is kept. GB/s are of these.
+ * bench_evolve: speed of the Markov chain: link updates a second of heatbath and overrelaxation,
+ * and the time of a sweep. Least bytes: what one launch (a direction, a colour) reads and writes
+ * when every link it touches moves once; between launches nothing is kept. GB/s are of these.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static void run_sums(const bench_t *b, void *arg) {
   bench_must(b, b->ops->link_sums(b->ctx, arg, sum), "link_sums");
 }
 
-/* Links that a pass reads and writes, per site: a launch reads all and writes one colour of U_mu. */
+/* Links that a pass reads and writes, per site: a launch reads all and
+ * writes one colour of U_mu. */
 static double links_moved(const pass_t *p) {
   return 4 * p->colours * (4 + 1.0 / p->colours);
 }

@@ -4,9 +4,10 @@
  *   M     Wilson-clover on the full lattice, one kernel
  *   Mhat  even-odd preconditioned (symmetric), two kernels
  *
- * Times are medians over repetitions, per application and right-hand side. GFLOPS count 1320 flop a
- * site for the hop and 504 for a clover term. GB/s count the least traffic: each spinor of a kernel
- * once in and once out, each link and each clover element it needs once per block of right-hand sides.
+ * Times are medians over repetitions, per application and right-hand side. GFLOPS count 1320
+ * flop a site for the hop and 504 for a clover term. GB/s count the least traffic: each
+ * spinor of a kernel once in and once out, each link and each clover element it needs once
+ * per block of right-hand sides.
  */
 #include <getopt.h>
 #include <math.h>

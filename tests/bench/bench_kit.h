@@ -1,7 +1,7 @@
 /*
- * bench_kit.h: one backend and one lattice to time kernels on, and a plain copy timed in the same run to
- * set them against. Whatever fails ends the program with a message. Times in seconds, rates in bytes a
- * second, counting what is read and what is written.
+ * bench_kit.h: one backend and one lattice to time kernels on, and a plain copy timed in the same
+ * run to set them against. Whatever fails ends the program with a message. Times in seconds, rates
+ * in bytes a second, counting what is read and what is written.
  */
 #ifndef QK_BENCH_KIT_H
 #define QK_BENCH_KIT_H
@@ -20,7 +20,8 @@ typedef struct bench {
   double seconds; /* to spend on one measurement */
 } bench_t;
 
-/* Opens the backend and measures the copy. dims[mu] == 0: the default of the backend, 16^4 or 32^3 x 64. */
+/* Opens the backend and measures the copy. dims[mu] == 0: the default of the
+ * backend, 16^4 or 32^3 x 64. */
 void bench_open(bench_t *b, const char *program, const char *backend, const int dims[4],
                 double seconds);
 void bench_close(bench_t *b);
@@ -39,7 +40,8 @@ void bench_parse(int argc, char **argv, const char *usage, const bench_option_t 
 
 extern const char *const bench_prec_name[3];
 
-/* A line of "operation, field, nrhs, us, GB/s, of copy", or a JSON object; and the head of the table. */
+/* A line of "operation, field, nrhs, us, GB/s, of copy", or a JSON object; and
+ * the head of the table. */
 void bench_show(const bench_t *b, bool json, const char *op, qk_prec_t prec, int nrhs, double bytes,
                 double seconds);
 void bench_show_heading(const bench_t *b);

@@ -1,9 +1,10 @@
 /*
  * bench_mg: what a right-hand side costs with multigrid, by batch size, with BiCGStab beside it.
  *
- * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations, operator
- * applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873, Fig. 4). With --errors
- * the error of a solution against one solved to tol * 1e-4, over its residual (Table 3 there).
+ * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations,
+ * operator applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873,
+ * Fig. 4). With --errors the error of a solution against one solved to tol * 1e-4, over its
+ * residual (Table 3 there).
  */
 #include <argp.h>
 #include <math.h>
@@ -148,7 +149,7 @@ static void wait_for(const qk_rig_t *rig) {
   rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "queue", NULL);
 }
 
-/* ---- setup ------------------------------------------------------------------------------------------ */
+/* ---- setup ----------------------------------------------------------------------------------- */
 
 static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
   printf("setup %.2f s, hierarchy %.2f GB, device %.2f GB, convergence %.3f an iteration, attempts "
@@ -175,10 +176,10 @@ static void show_setup(const qk_rig_t *rig, const qk_mg_t *mg, double seconds) {
 
 #define HEADING "%-16s %4s %7s %5s %5s %9s %9s %7s %9s\n"
 
-/* ---- solves ----------------------------------------------------------------------------------------- */
+/* ---- solves ---------------------------------------------------------------------------------- */
 
-/* Sources of batch `batch`: noise that is the same in all of them, or with --point propagators one after the other, each at a
- * site of its own. */
+/* Sources of batch `batch`: noise that is the same in all of them, or with --point propagators one
+ * after the other, each at a site of its own. */
 static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n,
                          int batch) {
   static const int step[4] = {5, 7, 11, 13};
@@ -271,8 +272,8 @@ static double plain(qk_rig_t *rig, const options_t *o, int n) {
   return c.seconds;
 }
 
-/* The mean of batches once the device is warm, one right behind the other: where power is what limits it, rests between
- * batches make it faster in them. */
+/* The mean of batches once the device is warm, one right behind the other: where power is what
+ * limits it, rests between batches make it faster in them. */
 static cost_t sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
   const double start = now();
   cost_t sum = {.least = INFINITY};
@@ -298,8 +299,8 @@ static cost_t sustained(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   return sum;
 }
 
-/* Slot i begins in step 7 i mod n, and is filled again with the same source whenever it has ended: what a service sees.
- * Seconds a RHS, of the second half. */
+/* Slot i begins in step 7 i mod n, and is filled again with the same source whenever it has ended:
+ * what a service sees. Seconds a RHS, of the second half. */
 static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, int n) {
   cost_t c = {.least = INFINITY};
   double late_since = 0, ended = 0;

@@ -1,7 +1,7 @@
 /*
- * bench_mg_setup: time of what a multigrid setup is made of, on one level: orthonormal columns, Galerkin
- * products, matrices of the coarse operator. GB/s count each field and matrix that is read once and each
- * that is written once.
+ * bench_mg_setup: time of what a multigrid setup is made of, on one level: orthonormal columns,
+ * Galerkin products, matrices of the coarse operator. GB/s count each field and matrix that is read
+ * once and each that is written once.
  */
 #include <stdio.h>
 #include <stdlib.h>

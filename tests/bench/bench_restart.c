@@ -1,6 +1,7 @@
 /*
- * bench_restart: a multigrid setup beside its checkpoint: seconds of the setup, of the copy from the device, of the
- * write in the background, and of a restart from the file (which the page cache still holds).
+ * bench_restart: a multigrid setup beside its checkpoint: seconds of the setup, of the copy
+ * from the device, of the write in the background, and of a restart from the file (which the
+ * page cache still holds).
  */
 #include <argp.h>
 #include <stdio.h>

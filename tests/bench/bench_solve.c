@@ -1,8 +1,9 @@
 /*
  * bench_solve: what a right-hand side costs by method, inner precision and batch size.
  *
- * Prints operator applications per RHS (all precisions counted alike), their ratio to the pure double
- * solver of the same method, iterations, seconds per RHS, and the speed that the inner iteration reached.
+ * Prints operator applications per RHS (all precisions counted alike), their ratio to the
+ * pure double solver of the same method, iterations, seconds per RHS, and the speed that the
+ * inner iteration reached.
  */
 #include <argp.h>
 #include <math.h>

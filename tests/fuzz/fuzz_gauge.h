@@ -1,6 +1,6 @@
 /*
- * fuzz_gauge.h: what the fuzzers of gauge files share. The input stands in a file in memory; what the
- * parser accepts is also read, as parser and reader must agree on what is there.
+ * fuzz_gauge.h: what the fuzzers of gauge files share. The input stands in a file in memory; what
+ * the parser accepts is also read, as parser and reader must agree on what is there.
  */
 #ifndef QK_TESTS_FUZZ_GAUGE_H
 #define QK_TESTS_FUZZ_GAUGE_H

@@ -1,6 +1,7 @@
 /*
- * Headers of multigrid checkpoints: as they come, and with the checksum mended so that the rest is reached. What is
- * accepted must describe sections that fit the file, and be the same when encoded again.
+ * Headers of multigrid checkpoints: as they come, and with the checksum mended so that the
+ * rest is reached. What is accepted must describe sections that fit the file, and be the
+ * same when encoded again.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * make_gauge_corpus.c: the corpora of the gauge fuzzers: one small good file of each kind, and files
- * that are odd in ways that mutation does not find soon.
+ * make_gauge_corpus.c: the corpora of the gauge fuzzers: one small good file of each kind, and
+ * files that are odd in ways that mutation does not find soon.
  *
  * usage: make_gauge_corpus FOLDER   makes FOLDER/{lime,nersc,milc,openqcd}/... and prints the names
  */

@@ -43,8 +43,8 @@ double complex *block_get(const kit_t *kit, const block_t *b, int rhs);
 
 /* Component i of a full vector is of the sites that a subset has. */
 bool component_in(const kit_t *kit, qk_subset_t subset, size_t i);
-/* Largest difference over the largest modulus of b, over all sites: those outside a cut's subset must
- * not have changed either. */
+/* Largest difference over the largest modulus of b, over all sites: those outside a cut's subset
+ * must not have changed either. */
 double block_off(const kit_t *kit, const double complex *a, const double complex *b);
 /* Relative rounding of one fused update in a precision. */
 double blas_tolerance(qk_prec_t prec);
@@ -54,8 +54,8 @@ double *device_scalars(const kit_t *kit, const double complex *c, int n);
 uint8_t *device_mask(const kit_t *kit, const uint8_t *mask, int n);
 void read_scalars(const kit_t *kit, const double *device, double complex *c, int n);
 
-/* The operation `op` on one right-hand side by plain loops; f[i] in and out, c the scalars of this one,
- * red the sums. Only components in the subset take part. */
+/* The operation `op` on one right-hand side by plain loops; f[i] in and out, c the scalars of this
+ * one, red the sums. Only components in the subset take part. */
 void plain_blas(const kit_t *kit, qk_blas_op_t op, qk_subset_t subset, double complex **f,
                 const double complex *c, double complex *red);
 

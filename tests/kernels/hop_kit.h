@@ -1,10 +1,10 @@
 /*
- * hop_kit.h: one gauge field on one backend, for tests of the operator kernels through the ops table
- * and of nothing above it.
+ * hop_kit.h: one gauge field on one backend, for tests of the operator kernels through the ops
+ * table and of nothing above it.
  *
  * The backend is QK_BACKEND (default cpu). Vectors on the host are complex doubles of the whole
- * lattice, [t][z][y][x][spin][colour] (or [component]), and links [t][z][y][x][mu][3][3]. What is not under test ends
- * the test with a message when it fails.
+ * lattice, [t][z][y][x][spin][colour] (or [component]), and links [t][z][y][x][mu][3][3]. What is
+ * not under test ends the test with a message when it fails.
  */
 #ifndef QK_TESTS_HOP_KIT_H
 #define QK_TESTS_HOP_KIT_H
@@ -31,8 +31,9 @@ typedef struct kit_field {
   void *memory;
 } kit_field_t;
 
-/* Skips the running test where the backend has no device. links are copied. split[mu] != 0: the border
- * of the extended gauge field is filled periodically, as if this rank were its own neighbour. */
+/* Skips the running test where the backend has no device. links are copied. split[mu]
+ * != 0: the border of the extended gauge field is filled periodically, as if this rank
+ * were its own neighbour. */
 void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links);
 void kit_close(kit_t *kit);
 void kit_must(const kit_t *kit, qk_status_t status, const char *what);
@@ -43,8 +44,8 @@ qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals);
 qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec);
 void kit_free(const kit_t *kit, const void *device);
 
-/* A field; or the two padded faces of a ghost, of ncomp components (6: half-spinors). Tiles of RHS unless
- * lone. */
+/* A field; or the two padded faces of a ghost, of ncomp components (6: half-spinors).
+ * Tiles of RHS unless lone. */
 kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset);
 kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset,
                       int ncomp);
@@ -54,8 +55,8 @@ qk_spinor_t kit_half(const kit_t *kit, const qk_spinor_t *full, int parity);
 void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const double complex *v);
 void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double complex *v);
 
-/* The words of a field or ghost in double or single; malloc'd. And a number among them: component c of
- * column rhs at the site with an index in the field, or at a slot of the ghost. */
+/* The words of a field or ghost in double or single; malloc'd. And a number among them: component c
+ * of column rhs at the site with an index in the field, or at a slot of the ghost. */
 void *kit_words(const kit_t *kit, const qk_spinor_t *field);
 double complex kit_number(const kit_t *kit, const qk_spinor_t *field, const void *words,
                           int64_t index, int rhs, int c);
@@ -71,14 +72,15 @@ double complex *kit_random_links(const int dims[4], double roughness, uint64_t s
 /* |a - b| / |b| */
 double kit_distance(const kit_t *kit, const double complex *a, const double complex *b);
 
-/* What M psi may be off by, relative, in a precision and with a form of the links (rough, not smooth,
- * links: those of 8 reals lose digits where a modulus comes out of a square root). */
+/* What M psi may be off by, relative, in a precision and with a form of the links (rough, not
+ * smooth, links: those of 8 reals lose digits where a modulus comes out of a square root). */
 double kit_tolerance(qk_prec_t prec, int reals);
 
 /* The arguments of out = M in (or M^+), full or one parity, without links, diag and fields. */
 qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2]);
 
-/* Makes the ghosts of `a` and fills them from its own faces, as if this rank were its own neighbour. */
+/* Makes the ghosts of `a` and fills them from its own faces, as if this rank
+ * were its own neighbour. */
 void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]);
 
 #endif

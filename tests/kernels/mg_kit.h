@@ -1,7 +1,8 @@
 /*
- * mg_kit.h: levels of multigrid in tests of its kernels: lattices beside that of a kit, blocks of columns
- * beside their host copies, coarse matrices. Numbers are multiples of 1/64 in [-1, 1], so that every storage
- * format but scaled half holds them exactly and sums of products in fp32 are exact.
+ * mg_kit.h: levels of multigrid in tests of its kernels: lattices beside that of a kit,
+ * blocks of columns beside their host copies, coarse matrices. Numbers are multiples of 1/64
+ * in [-1, 1], so that every storage format but scaled half holds them exactly and sums of
+ * products in fp32 are exact.
  */
 #ifndef QK_TESTS_MG_KIT_H
 #define QK_TESTS_MG_KIT_H
@@ -28,13 +29,15 @@ double complex *mg_numbers(size_t n, uint64_t seed);
 double mg_off(const double complex *a, const double complex *b, size_t n);
 bool mg_same_bits(const double complex *a, const double complex *b, size_t n);
 
-/* Matrices of all sites: plain [site, even ones first][dir][row][column] of the host to the device. */
+/* Matrices of all sites: plain [site, even ones first][dir][row][column] of
+ * the host to the device. */
 qk_coarse_links_t mg_matrices(const kit_t *kit, qk_prec_t prec, int n, int ndir,
                               const double complex *plain);
 /* The same back; malloc'd. */
 double complex *mg_plain(const kit_t *kit, const qk_coarse_links_t *m);
 
-/* Coordinates of site i, x fastest, and back with wrapping; place among the sites, even ones first. */
+/* Coordinates of site i, x fastest, and back with wrapping; place among the
+ * sites, even ones first. */
 void mg_coords(const kit_t *kit, int64_t i, int x[4]);
 int64_t mg_site(const kit_t *kit, const int x[4]);
 int64_t mg_index(const kit_t *kit, int64_t i);

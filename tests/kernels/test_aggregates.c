@@ -51,8 +51,8 @@ static bool leaves(const cutting_t *c, int64_t site, int mu) {
   return x[mu] % c->s.block[mu] == c->s.block[mu] - 1;
 }
 
-/* Sums over an aggregate and chirality h = 2 aggregate + chirality: out[h][i][j] = a_i^+ b_j, over all
- * sites, or those that a step in mu takes out of the aggregate (leaving 1) or not (0). */
+/* Sums over an aggregate and chirality h = 2 aggregate + chirality: out[h][i][j] = a_i^+ b_j, over
+ * all sites, or those that a step in mu takes out of the aggregate (leaving 1) or not (0). */
 static double complex *products(const cutting_t *c, double complex **a, double complex **b, int mu,
                                 int leaving) {
   const int n = c->s.nvec, half = c->s.ncomp / 2;
@@ -104,7 +104,8 @@ static int64_t run_orthonormalise(const cutting_t *c, mg_block_t *b) {
   return dependent;
 }
 
-/* q orthonormal; q^+ x upper triangular and x = q (q^+ x): so the first k of q span the first k of x. */
+/* q orthonormal; q^+ x upper triangular and x = q (q^+ x): so the first k of q
+ * span the first k of x. */
 static void check_factors(const cutting_t *c, double complex **x, double complex **q, double unit,
                           double steep, const char *what) {
   const int n = c->s.nvec, half = c->s.ncomp / 2;

@@ -186,7 +186,7 @@ Test(basis, columns_do_not_see_each_other) {
   kit_close(&kit);
 }
 
-/* ---- plain order ---------------------------------------------------------------------------------------- */
+/* ---- plain order ----------------------------------------------------------------------------- */
 
 static int parity_of(const kit_t *kit, int64_t site) {
   int sum = 0;
@@ -287,7 +287,7 @@ Test(basis, plain_half_is_the_nearest_16_bit_number) {
   kit_close(&kit);
 }
 
-/* ---- what does not fit ---------------------------------------------------------------------------------- */
+/* ---- what does not fit ----------------------------------------------------------------------- */
 
 static void expect_bad(const kit_t *kit, qk_status_t status, const char *word) {
   cr_expect_eq(status, QK_BAD_ARGUMENT, "%s", word);

@@ -1,5 +1,5 @@
-/* Block BLAS against plain loops, and its promises: lanes do not see each other, masked lanes keep their
- * bits, sums have a fixed order. Backend: QK_BACKEND. */
+/* Block BLAS against plain loops, and its promises: lanes do not see each other, masked lanes keep
+ * their bits, sums have a fixed order. Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <omp.h>
@@ -55,7 +55,8 @@ static qk_status_t call_run(const kit_t *kit, call_t *call, const uint8_t *mask)
   return status;
 }
 
-/* Sums of single and half are made in double of values that were rounded to single once or twice. */
+/* Sums of single and half are made in double of values that were rounded to
+ * single once or twice. */
 static double sum_tolerance(cut_t cut) {
   return cut.prec == QK_DOUBLE ? 1e-13 : 1e-6;
 }

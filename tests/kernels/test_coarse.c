@@ -144,7 +144,8 @@ static void plain(const problem_t *p, const qk_coarse_args_t *a, const double co
   free(own);
 }
 
-/* Columns of `out`, each `step`-th and the last, against plain loops; what is not of the parity must be as it was. */
+/* Columns of `out`, each `step`-th and the last, against plain loops; what is not of the
+ * parity must be as it was. */
 static void check_some(const problem_t *p, const qk_coarse_args_t *a, const mg_block_t *far,
                        const char *what, int step) {
   const size_t size = kit_components(&p->kit);
@@ -286,7 +287,7 @@ Test(coarse, output_may_be_the_field_that_is_added) {
   kit_close(&kit);
 }
 
-/* ---- ghosts ---------------------------------------------------------------------------------------- */
+/* ---- ghosts ---------------------------------------------------------------------------------- */
 
 /* Ghosts with the faces of `far`, as if it stood on both neighbouring ranks. */
 static void fill_ghosts(const problem_t *p, qk_coarse_args_t *a, const mg_block_t *far,
@@ -384,7 +385,7 @@ Test(coarse, reads_ghosts_of_the_shortest_split_lattice) {
   kit_close(&kit);
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 Test(coarse, keeps_right_hand_sides_apart) {
   kit_t kit;
@@ -420,7 +421,8 @@ Test(coarse, keeps_right_hand_sides_apart) {
   kit_close(&kit);
 }
 
-/* Numbers that no short format holds: rounding of the matrices to 16 bits, of the vectors to tf32. */
+/* Numbers that no short format holds: rounding of the matrices to 16 bits,
+ * of the vectors to tf32. */
 Test(coarse, rounds_no_more_than_its_formats) {
   static const double most[3] = {1e-14, 1.5e-3, 1.5e-3};
   kit_t kit;
@@ -451,7 +453,7 @@ Test(coarse, rounds_no_more_than_its_formats) {
   kit_close(&kit);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refused(const problem_t *p, const qk_coarse_args_t *a, const char *word) {
   const qk_status_t status = p->kit.ops->coarse(p->kit.ctx, a);

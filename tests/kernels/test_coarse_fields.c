@@ -65,7 +65,8 @@ Test(coarse_fields, chiral_keeps_lanes_apart) {
 
 /* ---- coarse_pack ---- */
 
-/* The sites of a parity on the face x[mu] = at, in their order, are the slots of the ghost from `first`. */
+/* The sites of a parity on the face x[mu] = at, in their order, are the slots of
+ * the ghost from `first`. */
 static void expect_face(const kit_t *kit, const block_t *b, const qk_spinor_t *ghost, int mu,
                         int at, int parity, int64_t first) {
   void *words = kit_words(kit, ghost);

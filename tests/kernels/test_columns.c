@@ -1,5 +1,5 @@
-/* Columns and sources: wire order against a lane, gamma bases, and noise that depends on neither the
- * decomposition nor the backend. Backend: QK_BACKEND. */
+/* Columns and sources: wire order against a lane, gamma bases, and noise that depends on neither
+ * the decomposition nor the backend. Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -528,7 +528,8 @@ Test(column, copies_between_blocks_of_any_precision_and_shape) {
   each_ncomp(copies);
 }
 
-/* Columns from `first` on of a block, from or into fields of one column: against those of one alone, bit by bit. */
+/* Columns from `first` on of a block, from or into fields of one column: against those of
+ * one alone, bit by bit. */
 static void several_copies(const kit_t *kit, cut_t cut, qk_prec_t lone_prec, int first, bool into) {
   const cut_t single = {lone_prec, 1, true, cut.subset};
   const int n = cut.nrhs - first < QK_COLUMNS_MOST ? cut.nrhs - first : QK_COLUMNS_MOST;

@@ -113,8 +113,8 @@ static void hop_once(const kit_t *kit, const qk_links_t *links, const double com
   kit_field_free(kit, &y);
 }
 
-/* Links of one element a row: the 24 signed permutations of determinant one, with phases or without.
- * Every modulus that 8 reals get from a square root is 0 or 1 somewhere among them. */
+/* Links of one element a row: the 24 signed permutations of determinant one, with phases or
+ * without. Every modulus that 8 reals get from a square root is 0 or 1 somewhere among them. */
 static double complex *monomial_links(const int dims[4], bool phases) {
   static const int even[3][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}};
   double complex *links = kit_random_links(dims, 1, 77);

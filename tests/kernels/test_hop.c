@@ -290,8 +290,8 @@ Test(hop, is_gauge_covariant) {
   free(g);
 }
 
-/* On unit links M exp(ipx) w = exp(ipx) (4 + m - sum cos p_mu + i sum g_mu sin p_mu) w; the square of
- * the gamma term is - sum sin^2, so M^+M is the number (4 + m - sum cos)^2 + sum sin^2. */
+/* On unit links M exp(ipx) w = exp(ipx) (4 + m - sum cos p_mu + i sum g_mu sin p_mu) w; the square
+ * of the gamma term is - sum sin^2, so M^+M is the number (4 + m - sum cos)^2 + sum sin^2. */
 Test(hop, has_the_free_spectrum_on_unit_links) {
   const int dims[4] = {4, 8, 6, 10}, k[4] = {1, 3, 2, 4};
   const double mass = 0.3;
@@ -331,7 +331,8 @@ Test(hop, has_the_free_spectrum_on_unit_links) {
 
 /* ---- parts of the operator ---- */
 
-/* Terms of a call with z and x on the full lattice, in double, one column, lone or in a block of 3. */
+/* Terms of a call with z and x on the full lattice, in double, one column,
+ * lone or in a block of 3. */
 static void check_terms(const kit_t *kit, const dirac_t *d, bool lone, bool on_sum) {
   const double c_hop = 0.7, c_z = -1.3, c_x = 0.4;
   const int nrhs = lone ? 1 : 3, rhs = nrhs - 1;

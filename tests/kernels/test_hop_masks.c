@@ -1,5 +1,5 @@
-/* The operator with hops left out, against plain loops: chosen directions, and blocks of sites without
- * hops between them. Backend: QK_BACKEND. */
+/* The operator with hops left out, against plain loops: chosen directions, and blocks of sites
+ * without hops between them. Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

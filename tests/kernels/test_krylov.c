@@ -6,7 +6,7 @@
 
 #include "tests/kernels/blas_kit.h"
 
-/* ---- gcr_step ---------------------------------------------------------------------------------------- */
+/* ---- gcr_step -------------------------------------------------------------------------------- */
 
 enum { MOST = 7, LANES = 11 };
 
@@ -19,7 +19,8 @@ typedef struct gcr_case {
   uint8_t mask[LANES];
 } gcr_case_t;
 
-/* In lane 1 of several nothing is left of |w_n|^2 but rounding, lane 2 is masked, in lane 3 a norm is 0. */
+/* In lane 1 of several nothing is left of |w_n|^2 but rounding, lane 2 is masked,
+ * in lane 3 a norm is 0. */
 static gcr_case_t case_make(const kit_t *kit, cut_t cut, int n) {
   gcr_case_t t = {.cut = cut, .n = n};
   const int nrhs = cut.nrhs;
@@ -169,7 +170,7 @@ Test(krylov, steps_that_do_not_fit_are_refused) {
   kit_close(&kit);
 }
 
-/* ---- gram_solve -------------------------------------------------------------------------------------- */
+/* ---- gram_solve ------------------------------------------------------------------------------ */
 
 enum { LENGTH = 20, MOST_DOTS = (QK_GRAM_MAX + 1) * (QK_GRAM_MAX + 2) / 2 };
 

@@ -8,7 +8,8 @@
 
 enum { MAX_RHS = 11, MAX_N = 10 };
 
-/* n fields, y, and the arrays of a call. d[k][rhs] is 0 for k == 2, where the quotient must count as 0. */
+/* n fields, y, and the arrays of a call. d[k][rhs] is 0 for k == 2, where the
+ * quotient must count as 0. */
 typedef struct many {
   cut_t cut;
   int n;
@@ -181,7 +182,8 @@ Test(multi, update_leaves_a_fully_masked_column_alone) {
   each_ncomp(check_masked_column);
 }
 
-/* Dot products of all QK_MULTI_MAX fields in one call are those of one field at a time, bit by bit. */
+/* Dot products of all QK_MULTI_MAX fields in one call are those of one field
+ * at a time, bit by bit. */
 static void check_counts(const kit_t *kit) {
   const cut_t cut = {QK_SINGLE, 2, false, QK_FULL};
   many_t m = many_make(kit, cut, MAX_N);

@@ -1,6 +1,6 @@
 /*
- * Smearing kernels on one backend: ghosts, lanes, forms of links, refusals. What they compute is judged in
- * tests/unit/engine (test_gauss.c, test_link_smear.c) against the oracle.
+ * Smearing kernels on one backend: ghosts, lanes, forms of links, refusals. What they compute is
+ * judged in tests/unit/engine (test_gauss.c, test_link_smear.c) against the oracle.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -50,7 +50,8 @@ static void expect_same(const kit_t *of_a, const qk_spinor_t *a, const kit_t *of
 
 /* ---- ghosts ---- */
 
-/* The rank as its own neighbour against one that wraps around: interior, then packing, then boundary. */
+/* The rank as its own neighbour against one that wraps around: interior, then
+ * packing, then boundary. */
 static void check_ghosts(const kit_t *parts, const kit_t *one, qk_prec_t prec, int reals, int nrhs,
                          bool lone) {
   qk_links_t far = kit_links(parts, prec, reals), near = kit_links(one, prec, reals);

@@ -1,5 +1,5 @@
-/* Small Krylov spaces: inner products of all pairs, and a step along them, against plain loops. Backend:
- * QK_BACKEND. */
+/* Small Krylov spaces: inner products of all pairs, and a step along them, against plain
+ * loops. Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Prolongator and restrictor on one backend, against plain loops over the formulas of cuda/mg_ops.h. */
+/* Prolongator and restrictor on one backend, against plain loops over the
+ * formulas of cuda/mg_ops.h. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -275,7 +276,7 @@ Test(transfer, keeps_right_hand_sides_apart) {
   kit_close(&kit);
 }
 
-/* ---- invariants ------------------------------------------------------------------------------------ */
+/* ---- invariants ------------------------------------------------------------------------------ */
 
 static double complex dot(const double complex *a, const double complex *b, size_t n) {
   double complex sum = 0;
@@ -350,7 +351,7 @@ Test(transfer, restrictor_is_the_adjoint_of_the_prolongator) {
   kit_close(&kit);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refused(const problem_t *p, const qk_transfer_args_t *a, const char *word) {
   const qk_status_t up = p->fine.ops->prolong(p->fine.ctx, a);

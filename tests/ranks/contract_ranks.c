@@ -1,7 +1,8 @@
 /*
- * contract_ranks FOLDER XxYxZxT GX GY GZ GT X0 Y0 Z0 T0 PX PY PZ ...: the correlators of the propagators
- * FOLDER/a.bin and b.bin, [column][t][z][y][x][spin][colour], on that grid of ranks: all mesons, nucleon
- * and Delta, written by rank 0 to FOLDER/out.bin as complex doubles [channel][momentum][T][numbers].
+ * contract_ranks FOLDER XxYxZxT GX GY GZ GT X0 Y0 Z0 T0 PX PY PZ ...: the correlators of the
+ * propagators FOLDER/a.bin and b.bin, [column][t][z][y][x][spin][colour], on that grid of ranks:
+ * all mesons, nucleon and Delta, written by rank 0 to FOLDER/out.bin as complex doubles
+ * [channel][momentum][T][numbers].
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /*
- * The Markov chain on several ranks: every grid must give the bits that one rank gives, and a border that
- * is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when every check held on
- * every rank. The backend is QK_BACKEND (default cpu); ranks share a GPU where there are too few.
+ * The Markov chain on several ranks: every grid must give the bits that one rank gives, and a
+ * border that is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when
+ * every check held on every rank. The backend is QK_BACKEND (default cpu); ranks share a GPU
+ * where there are too few.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ static int failures;
 
 enum { SITE = 72 };
 
-/* With local extents that are no multiples of 4 on two ranks in x; the border of rectangles is as wide
- * as half of a local extent of 4. */
+/* With local extents that are no multiples of 4 on two ranks in x; the border of rectangles is as
+ * wide as half of a local extent of 4. */
 static const struct chain {
   int dims[4];
   double beta, c1;

@@ -1,7 +1,7 @@
 /*
- * Gauge files read and written by several ranks: every grid must find what one rank finds, and write
- * what one rank writes. Run under mpirun with
- * any number of ranks; exits 0 when every check held on every rank.
+ * Gauge files read and written by several ranks: every grid must find what one rank finds, and
+ * write what one rank writes. Run under mpirun with any number of ranks; exits 0 when every
+ * check held on every rank.
  */
 #include <math.h>
 #include <stdio.h>
@@ -106,8 +106,8 @@ static bool same_files(const char *a, const char *b) {
   return same;
 }
 
-/* The file of any grid is that of one rank, byte by byte; a disk that is full on rank 0 is told to all
- * and changes nothing. */
+/* The file of any grid is that of one rank, byte by byte; a disk that is full on rank 0 is told to
+ * all and changes nothing. */
 static void compare_written(const qk_geom_t *geom, const gauge_load_t *one, const char *format,
                             int bits) {
   char alone[64], many[64];

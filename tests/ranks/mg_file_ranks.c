@@ -1,7 +1,8 @@
 /*
- * mg_file_ranks save|load PATH GX GY GZ GT: on that grid of ranks, sets up multigrid of three levels with
- * deflation and writes its checkpoint, or makes it from the checkpoint. Rank 0 prints, for both, |M v| / |v| of the
- * null vectors of each level, the largest deviations that qk_mg_check finds, and the iterations of a solve.
+ * mg_file_ranks save|load PATH GX GY GZ GT: on that grid of ranks, sets up multigrid of three
+ * levels with deflation and writes its checkpoint, or makes it from the checkpoint. Rank 0 prints,
+ * for both, |M v| / |v| of the null vectors of each level, the largest deviations that qk_mg_check
+ * finds, and the iterations of a solve.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * mg_ranks GAUGE GX GY GZ GT: numbers of a hierarchy on that grid of ranks, "name value" by rank 0: operators and
- * prolongators that stand on given random vectors, applied to others; then what multigrid of relaxed vectors gains.
+ * mg_ranks GAUGE GX GY GZ GT: numbers of a hierarchy on that grid of ranks, "name value" by rank 0:
+ * operators and prolongators that stand on given random vectors, applied to others; then what
+ * multigrid of relaxed vectors gains.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,8 @@ static void print_level(const qk_mg_t *mg, int l) {
   qk_field_destroy(phi);
 }
 
-/* Iterations with that hierarchy to 1e-10, one right-hand side at a time: slots of a block end in pairs of them. */
+/* Iterations with that hierarchy to 1e-10, one right-hand side at a time: slots of a block
+ * end in pairs of them. */
 static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
   mg_rig_t m = {.mg = mg};
   double *v = rig_vector(rig);

@@ -1,7 +1,7 @@
 /*
- * Vectors in shared memory and the parts of the ranks (wire.h), under mpirun: `wire_suite RANKS`. Every
- * check runs twice: with all ranks on one host, and with the odd ranks made to believe that they are
- * on another, so that their parts go through rank 0.
+ * Vectors in shared memory and the parts of the ranks (wire.h), under mpirun: `wire_suite RANKS`.
+ * Every check runs twice: with all ranks on one host, and with the odd ranks made to believe that
+ * they are on another, so that their parts go through rank 0.
  */
 #include <fcntl.h>
 #include <stdio.h>

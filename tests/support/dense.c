@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Upper right 2x2 blocks of the DeGrand-Rossi gammas x, y, z, t; the lower left ones are adjoint. */
+/* Upper right 2x2 blocks of the DeGrand-Rossi gammas x, y, z, t; the lower
+ * left ones are adjoint. */
 static const double complex block[4][2][2] = {
     {{0, I}, {I, 0}}, {{0, -1}, {1, 0}}, {{I, 0}, {0, -I}}, {{1, 0}, {0, 1}}};
 

@@ -1,6 +1,6 @@
 /*
- * dense.h: the plain Wilson operator as an explicit matrix, written down from its definition and from
- * nothing of the engine, and Gaussian elimination. For lattices of a few sites.
+ * dense.h: the plain Wilson operator as an explicit matrix, written down from its definition and
+ * from nothing of the engine, and Gaussian elimination. For lattices of a few sites.
  */
 #ifndef QK_TESTS_DENSE_H
 #define QK_TESTS_DENSE_H

@@ -1,7 +1,7 @@
 /*
- * fake_daemon.h: a daemon in a thread, for tests of libquark. It speaks the protocol of one session and
- * one request at a time, "solves" M = 1 (each solution is its source), answers contractions like generated
- * sources, and misbehaves as it is told.
+ * fake_daemon.h: a daemon in a thread, for tests of libquark. It speaks the protocol of one session
+ * and one request at a time, "solves" M = 1 (each solution is its source), answers contractions
+ * like generated sources, and misbehaves as it is told.
  *
  * The script is read while the daemon runs; the test sets it before the calls that it is meant for.
  * What the client does against the protocol (order of chunks, more than its credit) is counted in

@@ -1,5 +1,6 @@
 /*
- * faults.h: a piece of the engine's life in which each passage of a fault point fails once. For Criterion programs.
+ * faults.h: a piece of the engine's life in which each passage of a fault point fails
+ * once. For Criterion programs.
  */
 #ifndef QK_TESTS_FAULTS_H
 #define QK_TESTS_FAULTS_H
@@ -14,8 +15,9 @@
 /* Stops at the first failure and gives back all that it took. */
 typedef qk_status_t rig_life_t(qk_rig_t *rig, const void *arg);
 
-/* Lives on new rigs of `gauge` with passage 1, 2, 3, ... of the point failing, until one succeeds; from passage 32 on, with
- * `sample`, in growing steps (a 32nd). Each failure must come back as `expected` and leave no memory behind. */
+/* Lives on new rigs of `gauge` with passage 1, 2, 3, ... of the point failing, until one succeeds;
+ * from passage 32 on, with `sample`, in growing steps (a 32nd). Each failure must come back as
+ * `expected` and leave no memory behind. */
 static inline void rig_fail_everywhere(const char *gauge, const char *point, qk_status_t expected,
                                        bool sample, rig_life_t *life, const void *arg) {
   char faults[64];

@@ -1,7 +1,7 @@
 /*
- * loops.h: products of links along paths, and the staples of actions made of plaquettes and rectangles,
- * in plain C on host memory: the oracle of everything that works on links. Links of the whole lattice,
- * [t][z][y][x][mu][3][3], complex double, periodic.
+ * loops.h: products of links along paths, and the staples of actions made of plaquettes and
+ * rectangles, in plain C on host memory: the oracle of everything that works on links. Links of the
+ * whole lattice, [t][z][y][x][mu][3][3], complex double, periodic.
  */
 #ifndef QK_TESTS_LOOPS_H
 #define QK_TESTS_LOOPS_H
@@ -15,13 +15,13 @@ typedef struct loops {
 } loops_t;
 
 const double complex *loops_link(const loops_t *l, const int x[4], int mu);
-/* The matrix that carries along n steps from x: step mu + 1 is one ahead in direction mu, -(mu + 1) one
- * back. */
+/* The matrix that carries along n steps from x: step mu + 1 is one ahead in direction
+ * mu, -(mu + 1) one back. */
 void loops_path(const loops_t *l, const int x[4], int n, const int *steps, double complex m[9]);
 /* Re tr / 3 of the closed loop of a by b links. */
 double loops_rectangle(const loops_t *l, const int x[4], int mu, int a, int nu, int b);
-/* Sum over the loops of the action through U_mu(x): its weight in the action times the rest of the loop,
- * from x + mu back to x: (1 - 8 c1) for plaquettes, c1 for rectangles. */
+/* Sum over the loops of the action through U_mu(x): its weight in the action times the rest of the
+ * loop, from x + mu back to x: (1 - 8 c1) for plaquettes, c1 for rectangles. */
 void loops_staple(const loops_t *l, const int x[4], int mu, double c1, double complex a[9]);
 
 void loops_multiply(const double complex a[9], const double complex b[9], double complex c[9]);

@@ -1,5 +1,6 @@
 /*
- * mg_rig.h: multigrid and a solver on top of it in a test or benchmark. What fails ends the process.
+ * mg_rig.h: multigrid and a solver on top of it in a test or benchmark.
+ * What fails ends the process.
  */
 #ifndef QK_TESTS_MG_RIG_H
 #define QK_TESTS_MG_RIG_H

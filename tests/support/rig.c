@@ -42,7 +42,7 @@ bool rig_backend_present(void) {
   return false;
 }
 
-/* ---- links ------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 static uint64_t splitmix(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -134,7 +134,7 @@ static void load_links(qk_rig_t *rig, const char *gauge, const int dims[4], qk_c
     read_links(rig, gauge);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]) {
   qk_err_t err = {0};
@@ -170,7 +170,7 @@ void rig_close(qk_rig_t *rig) {
   qk_comm_destroy(rig->comm);
 }
 
-/* ---- vectors ---------------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 size_t rig_reals(const qk_rig_t *rig) {
   return (size_t)rig->geom.local_volume * 24;
@@ -281,7 +281,7 @@ double rig_distance(const qk_rig_t *rig, const double *a, const double *b) {
   return sqrt(d[0] / d[1]);
 }
 
-/* ---- solvers ------------------------------------------------------------------------------------------------ */
+/* ---- solvers --------------------------------------------------------------------------------- */
 
 qk_solver_t *rig_solver(qk_rig_t *rig, const char *method, qk_prec_t inner, int nslot) {
   qk_err_t err = {0};

@@ -1,10 +1,11 @@
 /*
- * rig.h: an engine in a test: device, lattice, links, work fields and one operator, on one rank or on
- * all ranks of MPI_COMM_WORLD.
+ * rig.h: an engine in a test: device, lattice, links, work fields and one operator, on one rank or
+ * on all ranks of MPI_COMM_WORLD.
  *
- * The backend is QK_BACKEND (default cpu). gauge: a path, "builtin:...", "random:XxYxZxT:seed" (links
- * without any smoothness; one rank) or "tiled:XxYxZxT:PATH" (a configuration repeated; one rank). Spinors on the host are complex doubles in wire order of the local
- * lattice, [t][z][y][x][spin][colour]. Everything that is not under test ends the process with a message
+ * The backend is QK_BACKEND (default cpu). gauge: a path, "builtin:...", "random:XxYxZxT:seed"
+ * (links without any smoothness; one rank) or "tiled:XxYxZxT:PATH" (a configuration repeated; one
+ * rank). Spinors on the host are complex doubles in wire order of the local lattice,
+ * [t][z][y][x][spin][colour]. Everything that is not under test ends the process with a message
  * when it fails, so that tests read without error handling.
  */
 #ifndef QK_TESTS_RIG_H
@@ -25,7 +26,8 @@ typedef struct qk_rig {
   qk_operator_t *op; /* NULL until rig_operator */
 } qk_rig_t;
 
-/* comm NULL: one rank; else taken, with its grid set. dims: for files that do not hold them, or NULL. */
+/* comm NULL: one rank; else taken, with its grid set. dims: for files that do
+ * not hold them, or NULL. */
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]);
 /* Replaces the operator; phase_t: the factor across the edge in t. All precisions are held. */
 void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t);

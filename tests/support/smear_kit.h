@@ -1,6 +1,7 @@
 /*
- * smear_kit.h: links of a rig to smear, and the oracle (tests/ref/smear_ref.py). Arrays on the host are of
- * the local lattice: links in the order of gauge.h, spinors in wire order, complex double, of qk_malloc.
+ * smear_kit.h: links of a rig to smear, and the oracle (tests/ref/smear_ref.py). Arrays on
+ * the host are of the local lattice: links in the order of gauge.h, spinors in wire order,
+ * complex double, of qk_malloc.
  */
 #ifndef QK_TESTS_SMEAR_KIT_H
 #define QK_TESTS_SMEAR_KIT_H

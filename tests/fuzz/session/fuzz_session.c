@@ -1,7 +1,8 @@
 /*
- * Whole sessions: the bytes are what three clients and engines do, in any order, right and wrong, and how time passes. All of the
- * front runs but for what world.h stands for. After each turn session_check.h looks at the front. With a state folder a front may end
- * at any time, and another one goes on where session_promise.h says. In the end everybody leaves, and nothing may be held.
+ * Whole sessions: the bytes are what three clients and engines do, in any order, right and wrong,
+ * and how time passes. All of the front runs but for what world.h stands for. After each turn
+ * session_check.h looks at the front. With a state folder a front may end at any time, and another
+ * one goes on where session_promise.h says. In the end everybody leaves, and nothing may be held.
  */
 #include <errno.h>
 #include <signal.h>
@@ -123,7 +124,8 @@ static void look(uint8_t how) {
   free(page.body);
 }
 
-/* A crash, before or behind the messages of a turn, or in place of what it says; with the machine, with the engines, or alone. */
+/* A crash, before or behind the messages of a turn, or in place of what it says; with the machine,
+ * with the engines, or alone. */
 static void crash(uint8_t how) {
   if (!server.service.journal || server.service.stopping) return;
   dead = true;

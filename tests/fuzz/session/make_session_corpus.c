@@ -1,6 +1,6 @@
 /*
- * make_session_corpus.c: sessions for fuzz_session: what goes well, and each kind of event that does not. The bytes are those that
- * fuzz_session.c, session_client.c and session_engine.c read.
+ * make_session_corpus.c: sessions for fuzz_session: what goes well, and each kind of event that
+ * does not. The bytes are those that fuzz_session.c, session_client.c and session_engine.c read.
  *
  * usage: make_session_corpus FOLDER   makes FOLDER/... and prints the names
  */
@@ -50,11 +50,14 @@ enum { CLIENT = 0, ENGINE = 9, TIME = 13, WORLD = 14, HELP = 15, JOINED = 192 };
 #define BROKEN(yes) WORLD, 210 + (yes)
 #define CRASH(how) WORLD, 220 + (how)
 
-/* Of the settings, and names of setups; how of LOAD: 1 has another mass, 9 another configuration. */
+/* Of the settings, and names of setups; how of LOAD: 1 has another mass, 9
+ * another configuration. */
 enum { SETUPS = 64, STATE = 128, SECOND = 1, THIRD = 2, MAIN = 3, FOURTH = 5, DEFAULT = 16 };
-/* How of CRASH: its last turn is not heard; it does not get to the end of its last turn; with the machine; without the engines. */
+/* How of CRASH: its last turn is not heard; it does not get to the end of its last turn; with the
+ * machine; without the engines. */
 enum { UNHEARD = 1, CUT = 2, MACHINE = 4, ALONE = 8 };
-/* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is 100 right-hand sides. */
+/* kind of SUBMIT: source + 8 sink; much: 0 is 1, 1 is 2, 3 is 12, 11 is 40, 12 is
+ * 100 right-hand sides. */
 enum { UP = 0, POINT = 1, WALL = 2, Z4 = 4, SEQ = 5, DOWNLOAD = 0, NONE = 8, KEEP = 16, F64 = 128 };
 enum { ONE = 0, TWO = 1, TWELVE = 3, FORTY = 11, HUNDRED = 12 };
 

@@ -124,7 +124,8 @@ static int peer_of(const qk_session_t *session) {
   return session->control.bytes > 0 ? session->control.id[session->control.bytes - 1] : -1;
 }
 
-/* A RESULT that waited for the journal, to a peer that somebody else speaks for by now: what it missed a client asks for. */
+/* A RESULT that waited for the journal, to a peer that somebody else speaks for by now: what it
+ * missed a client asks for. */
 static void note_missed(const qk_server_t *server, int peer, const Quark__Result *result) {
   for (int i = 0; i < server->service.sessions.count; i++) {
     const qk_session_t *session = server->service.sessions.at[i];

@@ -1,6 +1,6 @@
 /*
- * session_check.h: what must hold of the front between two turns of its loop, whatever was said to it. Each check ends the
- * process where it does not.
+ * session_check.h: what must hold of the front between two turns of its loop, whatever was said to
+ * it. Each check ends the process where it does not.
  */
 #ifndef QK_FUZZ_SESSION_CHECK_H
 #define QK_FUZZ_SESSION_CHECK_H

@@ -1,6 +1,7 @@
 /*
- * session_client.h: three pretend clients for the fuzzer of whole sessions. Client i has the client id of bytes i + 1 and speaks as peer i on the
- * control socket, as peer CLIENT_PEER_DATA + i on that for data; now and then as another.
+ * session_client.h: three pretend clients for the fuzzer of whole sessions. Client i has the client
+ * id of bytes i + 1 and speaks as peer i on the control socket, as peer CLIENT_PEER_DATA + i on
+ * that for data; now and then as another.
  */
 #ifndef QK_FUZZ_SESSION_CLIENT_H
 #define QK_FUZZ_SESSION_CLIENT_H

@@ -1,6 +1,7 @@
 /*
- * session_engine.h: pretend engines for the fuzzer of whole sessions. They keep what was given to them, and say what they are told
- * to, right or wrong. "The n-th" is of those that speak, counted round.
+ * session_engine.h: pretend engines for the fuzzer of whole sessions. They keep what was
+ * given to them, and say what they are told to, right or wrong. "The n-th" is of those
+ * that speak, counted round.
  */
 #ifndef QK_FUZZ_SESSION_ENGINE_H
 #define QK_FUZZ_SESSION_ENGINE_H
@@ -31,7 +32,8 @@ void engines_beat(void);
 void engines_exit(bool killed);
 /* All that can go on do so without this front, which is about to end. */
 void engines_outlive(void);
-/* Each comes one step nearer to READY, or finishes something that it has; false: nothing is left to do. */
+/* Each comes one step nearer to READY, or finishes something that it has; false:
+ * nothing is left to do. */
 bool engines_help(const qk_server_t *server);
 /* All that is in slots is solved. */
 void engines_finish(void);

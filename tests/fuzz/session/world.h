@@ -1,10 +1,11 @@
 /*
- * world.h: what is around the front in the fuzzer of whole sessions. The front's own code runs as it is; in place of libzmq's sockets,
- * libuv's loop, threads, timers and signals, the clock, processes, shared memory and the log stands this, of one thread and (without a
- * state folder) without system calls, so that the same bytes do the same again.
+ * world.h: what is around the front in the fuzzer of whole sessions. The front's own code runs as
+ * it is; in place of libzmq's sockets, libuv's loop, threads, timers and signals, the clock,
+ * processes, shared memory and the log stands this, of one thread and (without a state folder)
+ * without system calls, so that the same bytes do the same again.
  *
- * qk_server_run calls play() where it would serve, and returns when play() has. It may be called again: another front in the same
- * world, which finds what the one before has left.
+ * qk_server_run calls play() where it would serve, and returns when play() has. It may be called
+ * again: another front in the same world, which finds what the one before has left.
  */
 #ifndef QK_FUZZ_WORLD_H
 #define QK_FUZZ_WORLD_H
@@ -15,8 +16,8 @@ typedef enum world_channel { WORLD_CONTROL, WORLD_DATA, WORLD_ENGINE } world_cha
 
 /* ---- of the target ---- */
 void play(void);
-/* What the front sends; 0, or the errno with which that fails: EAGAIN (the peer does not read), EHOSTUNREACH (it has gone).
- * The peer of WORLD_ENGINE is the number of an engine. */
+/* What the front sends; 0, or the errno with which that fails: EAGAIN (the peer does not read),
+ * EHOSTUNREACH (it has gone). The peer of WORLD_ENGINE is the number of an engine. */
 int takes(world_channel_t channel, int peer);
 void hears(world_channel_t channel, int peer, const uint8_t *data, size_t bytes);
 /* The front has started the process of an engine. */
@@ -44,7 +45,8 @@ bool world_stopped(void); /* the front has left its loop */
 /* ---- engines: world_process.c ---- */
 enum { WORLD_ENGINES = QK_SETUPS_MAX };
 void world_engines_begin(void);
-/* The number of the engine that has this endpoint, or gets it; it is that engine's until its process and its socket have gone. */
+/* The number of the engine that has this endpoint, or gets it; it is that engine's until its
+ * process and its socket have gone. */
 int world_engine_number(const char *endpoint);
 void world_engine_hang_up(int engine);
 /* Whether there is a process; whether it has been told to end by a signal. */

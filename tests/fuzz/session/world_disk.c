@@ -1,6 +1,7 @@
 /*
- * world_disk.c: shared memory, and what libuv's threads would do with it and with files. Without a state folder shared memory is from
- * malloc, so that a sanitizer sees its ends; with one it has descriptors and outlives the front.
+ * world_disk.c: shared memory, and what libuv's threads would do with it and with files. Without a
+ * state folder shared memory is from malloc, so that a sanitizer sees its ends; with one it has
+ * descriptors and outlives the front.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -171,7 +171,8 @@ const char *zmq_strerror(int e) {
   return strerror(e);
 }
 
-/* As a ROUTER with ZMQ_ROUTER_MANDATORY: the first part names the peer and fails where it cannot be reached. */
+/* As a ROUTER with ZMQ_ROUTER_MANDATORY: the first part names the peer and fails where
+ * it cannot be reached. */
 int zmq_send(void *socket, const void *data, size_t bytes, int flags) {
   mailbox_t *box = socket;
   const uint8_t *id = data;
@@ -258,7 +259,7 @@ int zmq_msg_more(const zmq_msg_t *msg) {
   return part_of((zmq_msg_t *)msg)->more;
 }
 
-/* ---- zap.h: everybody is let in, by connections that have numbers ------------------------------ */
+/* ---- zap.h: everybody is let in, by connections that have numbers ---------------------------- */
 
 qk_status_t qk_zap_open(qk_loop_t *loop, void *zmq, const char *key_file, const char *folder,
                         uint64_t *refused, qk_zap_t **zap, qk_err_t *err) {

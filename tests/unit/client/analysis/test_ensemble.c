@@ -26,7 +26,8 @@ Test(ensemble, error_of_the_mean_is_the_standard_one) {
   qk_ensemble_fini(&e);
 }
 
-/* Configurations differ by a factor, which masses do not see, and by their masses, which they do. */
+/* Configurations differ by a factor, which masses do not see, and by their
+ * masses, which they do. */
 Test(ensemble, masses_are_those_of_the_mean_with_errors_to_first_order) {
   enum { N = 40 };
   const double m = 0.4;

@@ -1,6 +1,6 @@
 /*
- * libquark_kit.h: a daemon that only pretends, started for each test of the suite libquark and judged at its end, and
- * what tests do with a connection to it. Everything asserts.
+ * libquark_kit.h: a daemon that only pretends, started for each test of the suite libquark and
+ * judged at its end, and what tests do with a connection to it. Everything asserts.
  */
 #ifndef QK_TESTS_LIBQUARK_KIT_H
 #define QK_TESTS_LIBQUARK_KIT_H

@@ -237,7 +237,8 @@ Test(operator, relaxes) {
   for_all(relax_case);
 }
 
-/* One block for the whole lattice cuts nothing off; between blocks of one site there is no hop at all. */
+/* One block for the whole lattice cuts nothing off; between blocks of one site
+ * there is no hop at all. */
 static void blocks_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
   const int32_t *l = rig->geom.lat.l;

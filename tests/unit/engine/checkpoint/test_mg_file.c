@@ -104,7 +104,7 @@ static void spill(const char *path, const uint8_t *data, size_t bytes) {
   fclose(out);
 }
 
-/* ---- round trip ---------------------------------------------------------------------------------------- */
+/* ---- round trip ------------------------------------------------------------------------------ */
 
 /* A field in plain order; malloc'd. */
 static float *plain(const qk_field_t *v, size_t *n) {
@@ -210,7 +210,7 @@ Test(mg_file, is_written_while_other_work_goes_on) {
   close_fixture(&f);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 Test(mg_file, of_something_else_is_refused_with_the_figure) {
   fixture_t f;
@@ -367,7 +367,7 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   close_fixture(&f);
 }
 
-/* ---- trouble while writing ------------------------------------------------------------------------------ */
+/* ---- trouble while writing ------------------------------------------------------------------- */
 
 Test(mg_file, that_cannot_be_written_leaves_the_old_one) {
   fixture_t f;

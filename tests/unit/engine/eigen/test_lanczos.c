@@ -20,9 +20,10 @@ static void open_rough(qk_rig_t *rig) {
   rig_operator(rig, mass, 0, -1);
 }
 
-/* ---- the small problem ---------------------------------------------------------------------------------- */
+/* ---- the small problem ----------------------------------------------------------------------- */
 
-/* a_ij = 1 for i = j, z for |i - j| = 1 (below), conj(z) above: eigenvalues 1 + 2 |z| cos(k pi / (n + 1)). */
+/* a_ij = 1 for i = j, z for |i - j| = 1 (below), conj(z) above: eigenvalues 1 + 2
+ * |z| cos(k pi / (n + 1)). */
 Test(hermitian, chain_has_its_eigenvalues) {
   enum { N = 40 };
   const double complex z = 0.3 - 0.4 * I;
@@ -52,7 +53,7 @@ Test(hermitian, chain_has_its_eigenvalues) {
   qk_comm_destroy(comm);
 }
 
-/* ---- against the dense matrix -------------------------------------------------------------------------- */
+/* ---- against the dense matrix ---------------------------------------------------------------- */
 
 static int parity_of(const int dims[4], int site) {
   int sum = 0;
@@ -227,7 +228,7 @@ Test(lanczos, ends_with_breakdown_on_nan) {
   rig_close(&rig);
 }
 
-/* ---- deflation -------------------------------------------------------------------------------------------- */
+/* ---- deflation ------------------------------------------------------------------------------- */
 
 static void set_columns(qk_rig_t *rig, qk_field_t *f) {
   qk_field_t *full;
@@ -252,7 +253,8 @@ static void norms(qk_rig_t *rig, const qk_field_t *f, double *norm) {
   for (int i = 0; i < f->v.nrhs; i++) norm[i] = sqrt(host[i][0]);
 }
 
-/* The deflated residual is smaller, and its overlap with Mhat v_i is gone: deflating it again gives nothing. */
+/* The deflated residual is smaller, and its overlap with Mhat v_i is gone: deflating
+ * it again gives nothing. */
 static void expect_deflated(qk_rig_t *rig, qk_deflation_t *d, qk_prec_t prec, int nrhs,
                             double rest) {
   qk_field_t *f[4];
@@ -439,7 +441,7 @@ Test(deflation, memory_is_what_is_planned) {
   rig_close(&rig);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static qk_status_t life(qk_rig_t *rig) {
   qk_lanczos_params_t p = {.n = 4, .space = 24, .order = 4, .restarts = 2, .prec = QK_SINGLE};

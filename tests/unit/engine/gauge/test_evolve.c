@@ -70,8 +70,8 @@ static int colour_of(const int x[4], int mu, double c1) {
   return c1 == 0 ? sum % 2 : (sum + x[mu]) % 4;
 }
 
-/* Of each of three SU(2) subgroups in turn: the link from the left by g with (g w) = w^+ for w, the real
- * quaternion in the block of link times staple. */
+/* Of each of three SU(2) subgroups in turn: the link from the left by g with (g w) = w^+ for w, the
+ * real quaternion in the block of link times staple. */
 static void reflect(const double complex staple[9], double complex u[9]) {
   static const int pair[3][2] = {{0, 1}, {0, 2}, {1, 2}};
   for (int s = 0; s < 3; s++) {
@@ -91,7 +91,8 @@ static void reflect(const double complex staple[9], double complex u[9]) {
   }
 }
 
-/* So staples are what the action says, links of a colour do not see each other, and no others change. */
+/* So staples are what the action says, links of a colour do not see each other,
+ * and no others change. */
 static void check_reflections(const struct action *action, int mu, int colour) {
   chain_t c;
   chain_open(&c, action->lattice, action->c1);
@@ -182,8 +183,8 @@ Test(evolve, overrelaxation_keeps_the_action_and_the_group) {
   }
 }
 
-/* Mean of Re tr U / 3 with weight exp(j Re tr U): an integral over two eigenangles with the measure of
- * Weyl, of a periodic analytic function, so that equidistant points converge exponentially. */
+/* Mean of Re tr U / 3 with weight exp(j Re tr U): an integral over two eigenangles with the measure
+ * of Weyl, of a periodic analytic function, so that equidistant points converge exponentially. */
 static double one_link_integral(double j) {
   enum { N = 200 };
   double sum[2] = {0};

@@ -79,9 +79,9 @@ static void expect_replaced(qk_status_t want, const gauge_make_t *m, const char 
   free(b.p);
 }
 
-/* Cut at every byte near the ends and now and then between. Before byte 32 a format may not be known;
- * between two LIME records nothing says that another was to come, and its padding at the very end may
- * be missing. */
+/* Cut at every byte near the ends and now and then between. Before byte 32 a format may not be
+ * known; between two LIME records nothing says that another was to come, and its padding at the
+ * very end may be missing. */
 Test(gauge_damage, every_truncation_is_an_error) {
   for (int i = 0; i < gauge_makes_count; i++) {
     const gauge_make_t *m = &gauge_makes[i];
@@ -181,7 +181,8 @@ static void put_le(uint8_t *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* MILC and openQCD need no memory to see it, NERSC that of its header: all later allocations fail. */
+/* MILC and openQCD need no memory to see it, NERSC that of its header: all
+ * later allocations fail. */
 Test(gauge_damage, huge_extents_allocate_nothing) {
   static const char *const huge[][2] = {{"2147483648", "2"},
                                         {"65536", "65536"},

@@ -46,8 +46,8 @@ static void make_file(const gauge_make_t *m, const int d[4], const double *links
   free(b.p);
 }
 
-/* What a reader should find: rounded to the stored precision; a third row, where it was left out, is
- * not bit for bit that of the maker. */
+/* What a reader should find: rounded to the stored precision; a third row, where it was left out,
+ * is not bit for bit that of the maker. */
 static void expect_links(const gauge_make_t *m, const double *want, const gauge_load_t *g) {
   int64_t differ = 0;
   double off = 0;
@@ -88,8 +88,8 @@ Test(gauge_formats, every_format_gives_the_links_that_were_stored) {
   }
 }
 
-/* Both read the same bytes; only the plaquette tells. A disordered field has hardly any, and a field
- * near unity nearly the same in the wrong order. */
+/* Both read the same bytes; only the plaquette tells. A disordered field has hardly any, and a
+ * field near unity nearly the same in the wrong order. */
 Test(gauge_formats, openqcd_and_ddalphaamg_are_told_apart) {
   static const int large[4] = {10, 8, 8, 10}, flat[4] = {8, 8, 8, 16};
   const int *dims[3] = {shapes[0], large, flat};
@@ -297,7 +297,8 @@ Test(gauge_formats, one_nan_in_a_link_is_found) {
 
 /* ---- failures on the way ---- */
 
-/* Fails the n-th passage of a fault point for n = 1, 2, ... until one run passes none; counts runs. */
+/* Fails the n-th passage of a fault point for n = 1, 2, ... until one run
+ * passes none; counts runs. */
 static int for_all_faults(const char *point, qk_status_t want, qk_status_t (*attempt)(void)) {
   for (int n = 1;; n++) {
     char text[32];

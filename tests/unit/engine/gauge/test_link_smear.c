@@ -151,7 +151,8 @@ static double *project_all(const qk_rig_t *rig, const double *matrices) {
   return v;
 }
 
-/* Where V is best, V^+ A is hermitian but for a multiple of i: the largest element of what it is not. */
+/* Where V is best, V^+ A is hermitian but for a multiple of i: the largest
+ * element of what it is not. */
 static double slope(const double *v, const double *a, double *trace) {
   double m[3][3][2] = {{{0}}}, most = 0, middle = 0;
   for (int i = 0; i < 3; i++)

@@ -32,7 +32,7 @@ static const plan_t plans[] = {
     {"2x2x2x2", "1,0,-1;0,1,1", "1,1,0,1", {{1, 0, -1}, {0, 1, 1}}, {1, 1, 0, 1}, 2},
 };
 
-/* ---- the oracle ------------------------------------------------------------------------------------- */
+/* ---- the oracle ------------------------------------------------------------------------------ */
 
 static double complex *read_all(const char *folder, const char *name, size_t n) {
   char path[512];
@@ -79,7 +79,7 @@ static void oracle_free(oracle_t *o) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-/* ---- contractions ----------------------------------------------------------------------------------- */
+/* ---- contractions ---------------------------------------------------------------------------- */
 
 static void open_rig(qk_rig_t *rig, const char *dims) {
   char gauge[64];
@@ -173,7 +173,7 @@ Test(contract, agrees_with_the_oracle) {
   }
 }
 
-/* ---- what needs no oracle --------------------------------------------------------------------------- */
+/* ---- what needs no oracle -------------------------------------------------------------------- */
 
 /* Columns of random numbers of a seed. */
 static qk_field_t *random_propagator(const qk_rig_t *rig, qk_prec_t prec, uint64_t seed) {
@@ -330,7 +330,7 @@ Test(contract, unused_lanes_are_not_looked_at) {
   rig_close(&rig);
 }
 
-/* ---- one after the other --------------------------------------------------------------------------- */
+/* ---- one after the other --------------------------------------------------------------------- */
 
 Test(contract, memory_serves_one_after_the_other) {
   if (!rig_backend_present()) cr_skip_test("no device");
@@ -373,7 +373,7 @@ Test(contract, memory_serves_one_after_the_other) {
   rig_close(&rig);
 }
 
-/* ---- misfits ---------------------------------------------------------------------------------------- */
+/* ---- misfits --------------------------------------------------------------------------------- */
 
 static void refused(const qk_contract_t *what, qk_channel_id_t channel, int nchannel,
                     const char *words) {

@@ -1,4 +1,5 @@
-/* Every allocation and device call of smearing fails once: each comes back as its status, and nothing stays. */
+/* Every allocation and device call of smearing fails once: each comes back as its
+ * status, and nothing stays. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

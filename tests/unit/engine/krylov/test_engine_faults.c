@@ -1,6 +1,6 @@
 /*
- * Every allocation and every device call of setting up an operator, solving, and cancelling fails once:
- * each failure comes back as its status and nothing stays behind.
+ * Every allocation and every device call of setting up an operator, solving, and cancelling fails
+ * once: each failure comes back as its status and nothing stays behind.
  */
 #include "tests/support/faults.h"
 

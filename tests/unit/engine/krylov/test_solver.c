@@ -61,7 +61,7 @@ static void expect_solved(qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t
   qk_free(x);
 }
 
-/* ---- solutions ---------------------------------------------------------------------------------------- */
+/* ---- solutions ------------------------------------------------------------------------------- */
 
 static void every_precision_and_batch(const char *method) {
   const int batch[] = {1, 5, 8, 12};
@@ -141,7 +141,7 @@ Test(solver, takes_sources_of_any_size) {
   rig_close(&rig);
 }
 
-/* ---- one slot does not touch the others ------------------------------------------------------------------ */
+/* ---- one slot does not touch the others ------------------------------------------------------ */
 
 /* Fills slots 0..2 with good sources, `extra` into slot 3, and keeps the first three solutions. */
 typedef void extra_fn(qk_rig_t *rig, qk_solver_t *solver);
@@ -239,7 +239,8 @@ Test(solver, nan_in_the_recursion_leaves_the_others_bit_identical) {
   rig_close(&rig);
 }
 
-/* Unit links, no mass, periodic: constant spinors are zero modes, M x = constant has no solution. */
+/* Unit links, no mass, periodic: constant spinors are zero modes, M x =
+ * constant has no solution. */
 static void with_zero_mode(qk_rig_t *rig, qk_solver_t *solver) {
   double *v = rig_vector(rig);
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] = 1;
@@ -337,7 +338,7 @@ Test(solver, slot_filled_later_or_elsewhere_has_the_same_bits) {
   rig_close(&rig);
 }
 
-/* ---- how slots end ---------------------------------------------------------------------------------------- */
+/* ---- how slots end --------------------------------------------------------------------------- */
 
 Test(solver, zero_source_has_the_zero_solution_at_once) {
   qk_rig_t rig;
@@ -429,7 +430,7 @@ Test(solver, history_is_thinned_and_falls) {
   rig_close(&rig);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* z = r + (1 - Mhat) r: two terms of the series for Mhat^-1. */
 static qk_status_t neumann(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
@@ -532,8 +533,8 @@ static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, cons
                             &(qk_blas_args_t){.f = {z->v, r->v}, .mask = mask});
 }
 
-/* As identity; once, the direction before is spoilt behind the solver's back for one column: what it adds to the solution is
- * no gain. */
+/* As identity; once, the direction before is spoilt behind the solver's back for one column: what
+ * it adds to the solution is no gain. */
 typedef struct spoiler {
   qk_rig_t *rig;
   qk_field_t *before;

@@ -7,7 +7,7 @@
 #include "daemon/base/mem.h"
 #include "tests/support/mg_rig.h"
 
-/* ---- lattices and sources ---------------------------------------------------------------------------- */
+/* ---- lattices and sources -------------------------------------------------------------------- */
 
 static const double kappa = 0.1366, csw = 1.769,
                     tol = 1e-10; /* near critical on the thermalised lattice */
@@ -62,7 +62,7 @@ static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
   return v;
 }
 
-/* ---- convergence ------------------------------------------------------------------------------------- */
+/* ---- convergence ----------------------------------------------------------------------------- */
 
 /* The solution of column 0, in slot 0, is found by BiCGStab with four times the work. */
 static void expect_better_than_bicgstab(qk_rig_t *rig, mg_rig_t *m) {
@@ -191,7 +191,7 @@ Test(cycle, several_serve_one_hierarchy) {
   rig_close(&rig);
 }
 
-/* ---- one application --------------------------------------------------------------------------------- */
+/* ---- one application ------------------------------------------------------------------------- */
 
 /* Even columns 0 .. n-1 from full vectors of the seeds; 0: NaN. */
 static qk_field_t *even_field(const qk_rig_t *rig, int n, const uint64_t *seed) {
@@ -328,7 +328,7 @@ Test(cycle, says_what_it_takes) {
   rig_close(&rig);
 }
 
-/* ---- what fails -------------------------------------------------------------------------------------- */
+/* ---- what fails ------------------------------------------------------------------------------ */
 
 Test(cycle, refuses_what_makes_no_sense) {
   qk_rig_t rig;

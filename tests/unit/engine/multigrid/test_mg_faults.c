@@ -1,6 +1,6 @@
 /*
- * Every allocation and every device call of a multigrid setup with deflation, and of a cycle on it, fails once: each
- * failure comes back as its status and nothing stays behind.
+ * Every allocation and every device call of a multigrid setup with deflation, and of a cycle on it,
+ * fails once: each failure comes back as its status and nothing stays behind.
  */
 #include "daemon/engine/multigrid/cycle.h"
 #include "tests/support/faults.h"

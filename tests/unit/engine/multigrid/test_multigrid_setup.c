@@ -1,4 +1,5 @@
-/* Parameters, null vectors and hierarchies of multigrid; what runs on them is tested in test_cycle.c. */
+/* Parameters, null vectors and hierarchies of multigrid; what runs on them is
+ * tested in test_cycle.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "daemon/engine/multigrid/nullspace.h"
 #include "tests/support/rig.h"
 
-/* ---- parameters -------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static qk_geom_t geometry(qk_comm_t *comm, int x, int y, int z, int t) {
   qk_geom_t g;
@@ -122,7 +123,7 @@ Test(mg_params, what_does_not_fit_is_refused) {
   qk_comm_destroy(comm);
 }
 
-/* ---- null vectors ------------------------------------------------------------------------------------ */
+/* ---- null vectors ---------------------------------------------------------------------------- */
 
 static void norms(const qk_device_t *dev, qk_spinor_t v, double norm2[][2]) {
   void *red = NULL;
@@ -220,7 +221,7 @@ static void open_rig(qk_rig_t *rig, const char *gauge, double mass, double csw) 
   qk_work_trim(rig->work);
 }
 
-/* ---- hierarchies ------------------------------------------------------------------------------------- */
+/* ---- hierarchies ----------------------------------------------------------------------------- */
 
 static const qk_mg_params_t three = {
     .nlevel = 3,
@@ -341,7 +342,8 @@ Test(multigrid, is_made_again_from_its_vectors) {
   rig_close(&rig);
 }
 
-/* Far beyond the critical mass nothing here converges: three attempts, and the figure that was bad. */
+/* Far beyond the critical mass nothing here converges: three attempts, and
+ * the figure that was bad. */
 Test(multigrid, a_setup_that_does_not_help_is_refused) {
   qk_rig_t rig;
   qk_mg_t *mg = NULL;
@@ -358,7 +360,7 @@ Test(multigrid, a_setup_that_does_not_help_is_refused) {
   rig_close(&rig);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static qk_status_t short_life(qk_rig_t *rig) {
   qk_mg_params_t p = narrow;

@@ -9,7 +9,8 @@
 
 enum { LEVELS = 3 };
 
-/* One hierarchy: levels above 0 are made of noise, which is as good as any vectors for what is tested. */
+/* One hierarchy: levels above 0 are made of noise, which is as good as any
+ * vectors for what is tested. */
 typedef struct chain {
   qk_rig_t rig;
   int nlevel;
@@ -202,7 +203,8 @@ Test(galerkin, coarse_operator_is_the_galerkin_product) {
   for_all(product_case);
 }
 
-/* M = A + sum_mu (ahead + G5 ahead^+ G5), read off: (a, ahead_mu b) = (G5 behind_mu G5 ...) by way of M. */
+/* M = A + sum_mu (ahead + G5 ahead^+ G5), read off: (a, ahead_mu b) = (G5
+ * behind_mu G5 ...) by way of M. */
 static void parts_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   qk_operator_t *op = c->op[l];
   qk_field_t *a = noise(c, l, nrhs, 5), *b = noise(c, l, nrhs, 6);

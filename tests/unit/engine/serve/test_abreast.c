@@ -10,7 +10,8 @@ typedef struct block {
   const qk_slot_t *column[NCOLUMN];
 } block_t;
 
-/* Columns 0 to 3 are abreast, and 4 and 5. Each is in the `at`th of what were 40 iterations last; at < 0: free. */
+/* Columns 0 to 3 are abreast, and 4 and 5. Each is in the `at`th of what were 40
+ * iterations last; at < 0: free. */
 static void set(block_t *b, const int at[NCOLUMN]) {
   for (int c = 0; c < NCOLUMN; c++) {
     b->slot[c] = (qk_slot_t){.state = at[c] < 0 ? QK_SLOT_FREE : QK_SLOT_RUNNING,

@@ -1,4 +1,5 @@
-/* What a message may say: each wrong field is refused by name, and what is right comes out as it went in. */
+/* What a message may say: each wrong field is refused by name, and what is right
+ * comes out as it went in. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,8 @@
 
 #include "daemon/engine/setup/mg_watch.h"
 
-/* n solves of so many iterations a digit: what the last of them, or the first that asks for more, asks for. */
+/* n solves of so many iterations a digit: what the last of them, or the first that
+ * asks for more, asks for. */
 static qk_mg_remedy_t solves(qk_mg_watch_t *w, int n, double rate) {
   qk_mg_remedy_t remedy = QK_MG_KEEP;
   for (int i = 0; i < n && remedy == QK_MG_KEEP; i++)

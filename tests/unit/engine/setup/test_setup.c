@@ -1,4 +1,5 @@
-/* What LOAD makes of its choices: which solver, how many slots, how much memory; and multigrid mended. */
+/* What LOAD makes of its choices: which solver, how many slots, how much memory;
+ * and multigrid mended. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -232,8 +233,8 @@ static void step_until_both(loaded_t *l, int i, int k) {
                (int)a->iterations, (int)b->iterations);
 }
 
-/* Slot 0 begins, then 1 and 2, whose sources come meanwhile; 3 and 4 wait until then. All are alike. False: 1 and 2 began
- * more than a quarter of a solve after 0. */
+/* Slot 0 begins, then 1 and 2, whose sources come meanwhile; 3 and 4 wait until then. All are
+ * alike. False: 1 and 2 began more than a quarter of a solve after 0. */
 static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
   fill_slots(l, 1, &fill[0]);
   while (qk_slots_state(l->slots, 0) == NULL || qk_slots_state(l->slots, 0)->iterations == 0)

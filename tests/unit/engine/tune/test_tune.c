@@ -29,7 +29,8 @@ static bool time_left(void *arg) {
   return ((count_t *)arg)->calls < ((count_t *)arg)->left;
 }
 
-/* Least at post 4 on level 0, iterations 4 and 12, 32 vectors; what two parameters do is coupled. */
+/* Least at post 4 on level 0, iterations 4 and 12, 32 vectors; what two
+ * parameters do is coupled. */
 static double bowl(void *arg, const qk_mg_params_t *p, const qk_tune_axis_t *axis, int word) {
   (void)axis;
   (void)word;

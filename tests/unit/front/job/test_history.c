@@ -16,7 +16,8 @@ Test(curve, keeps_every_point_while_there_is_room) {
   cr_expect(c.n == 1 && c.point[0].iterations == 7);
 }
 
-/* However long the solve: its beginning stays, points are evenly spaced, at least half of the room is used. */
+/* However long the solve: its beginning stays, points are evenly spaced, at least
+ * half of the room is used. */
 Test(curve, covers_the_whole_of_a_long_solve) {
   static qk_curve_t c;
   qk_curve_clear(&c);

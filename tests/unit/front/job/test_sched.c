@@ -310,8 +310,9 @@ static unsigned draw(unsigned *state, unsigned n) {
   return (*state >> 8) % n;
 }
 
-/* Random users, costs, arrivals and removals on a few slots. Nothing is lost or comes twice; of one user and priority order
- * holds; and of two users who wait all the while none is given more than the other by more than what slots hold. */
+/* Random users, costs, arrivals and removals on a few slots. Nothing is lost or comes twice; of one
+ * user and priority order holds; and of two users who wait all the while none is given more than
+ * the other by more than what slots hold. */
 static void simulate(unsigned seed) {
   enum { USERS = 6, ITEMS = 3000, SLOTS = 8, DEAREST = 20 };
   qk_sched_t s;
