@@ -1,7 +1,7 @@
 /*
- * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h), their declarations
- * (kernels.h) and the table of a backend (table.h). What a kernel computes stands at its arguments in ops.h,
- * linkfield_ops.h, mg_ops.h and basis_ops.h.
+ * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
+ * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes stands
+ * at its arguments in ops.h, linkfield_ops.h, mg_ops.h and basis_ops.h.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -38,7 +38,7 @@
   X(link_update, qk_link_update_args_t)                                                            \
   X(link_smear, qk_link_smear_args_t)
 
-/* transfer_set: t = v, transfer_get: v = t; coarse_set: links = plain, coarse_get: plain = links. */
+/* transfer_set: t = v, transfer_get: v = t; coarse_set: links = plain, coarse_get: the reverse. */
 #define QK_COARSE_KERNELS(X)                                                                       \
   X(coarse, qk_coarse_args_t)                                                                      \
   X(coarse_pack, qk_coarse_pack_args_t)                                                            \
@@ -71,16 +71,20 @@
   QK_COARSE_KERNELS(X)                                                                             \
   QK_BASIS_KERNELS(X)
 
-/* X(name, parameters): qk_status_t name parameters. A new kernel has its arguments in one struct, and a row above.
- *   plaquette      sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt; synchronous
- *   unitarity      largest |U^+U - 1| and |det U - 1| over local links, and the sum of Re tr U / 3; synchronous
- *   links_set      compresses the local links; bytes needed: links_bytes
- *   links_from_field   the local links of a field, in double with 18 reals
- *   links_convert  another precision; in is double, and neither has 8 reals, out no more of them than in
- *   clover_set     data = diag + csw * clover term in double (physics.md); bytes needed: diag_bytes
- *   diag_invert    inverse of one site-diagonal field; `singular`: sites whose matrix could not be inverted (0 on
- *                  success)
- *   diag_convert   another precision */
+/* X(name, parameters): qk_status_t name parameters. A new kernel has its arguments in one struct, and
+ * a row above.
+ *   plaquette         sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt;
+ *                     synchronous
+ *   unitarity         largest |U^+U - 1| and |det U - 1| over local links, and the sum of
+ *                     Re tr U / 3; synchronous
+ *   links_set         compresses the local links; bytes needed: links_bytes
+ *   links_from_field  the local links of a field, in double with 18 reals
+ *   links_convert     another precision; in is double, and neither has 8 reals, out no more of them
+ *                     than in
+ *   clover_set        data = diag + csw * clover term in double (physics.md); bytes: diag_bytes
+ *   diag_invert       inverse of one site-diagonal field; `singular`: sites whose matrix could not be
+ *                     inverted (0 on success)
+ *   diag_convert      another precision */
 #define QK_OTHER_KERNELS(X)                                                                        \
   X(blas, (qk_ops_ctx_t * ctx, qk_blas_op_t op, const qk_blas_args_t *args))                       \
   X(plaquette, (qk_ops_ctx_t * ctx, const qk_gauge_args_t *args, double plaq[6]))                  \
@@ -102,8 +106,8 @@
     (qk_ops_ctx_t * ctx, const qk_orthonormalise_args_t *args, int64_t *dependent))                \
   X(coarse_invert, (qk_ops_ctx_t * ctx, const qk_coarse_invert_args_t *args, int64_t *singular))
 
-/* X(name, parameters): size_t name parameters, the bytes that something takes. No context, no errors. lat: of the level
- * that matrices are of. */
+/* X(name, parameters): size_t name parameters, the bytes that something takes. No context, no errors.
+ * lat: of the level that matrices are of. */
 #define QK_KERNEL_SIZES(X)                                                                         \
   X(links_bytes, (const qk_lattice_t *lat, qk_prec_t prec, int reals))                             \
   X(diag_bytes, (const qk_lattice_t *lat, qk_prec_t prec))                                         \

@@ -109,8 +109,8 @@ static inline void qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
 /* A field of even sites in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
 
-/* All scalars to the mirror at the end of iterations, with what runs beside them begun first. Returns
- * what has failed. */
+/* All scalars to the mirror at the end of iterations, with what runs beside them begun first.
+ * Returns what has failed. */
 qk_status_t qk_solver_await(qk_solver_t *s);
 
 /* Device copies of masks: that of the running slots, or one of the caller's (valid until the next call). */

@@ -2,7 +2,7 @@
  * device.h: device and lattice of an engine, and what fails there.
  *
  * Calls of an iteration return nothing: the first failure is kept in the device, nothing is done
- * after it, neither kernels nor sums over the ranks, and the check point asks once by qk_dev_status.
+ * after it, neither kernels nor sums over the ranks, and the check point asks by qk_dev_status.
  * Numbers that are looked at before it are then those of before the failure. Other calls return a
  * status, which an iteration notes:
  *

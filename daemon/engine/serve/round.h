@@ -54,9 +54,9 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK with
- * multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one before
- * asked for goes on. */
+/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK
+ * with multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one
+ * before asked for goes on. */
 typedef enum qk_round_kind {
   QK_ROUND_WORK,
   QK_ROUND_LOAD,
