@@ -368,3 +368,35 @@ void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2])
       p.to[mu][side] = ghost[mu][1 - side].v;
   kit_must(kit, kit->ops->pack(kit->ctx, &p), "pack");
 }
+
+dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw) {
+  dirac_t d = {.links = kit_links(kit, prec, reals), .diag = {.prec = prec, .scalar = 4 + mass}};
+  if (csw != 0) d.diag = kit_diag(kit, csw, 4 + mass, false, prec);
+  return d;
+}
+
+void dirac_close(const kit_t *kit, dirac_t *d) {
+  kit_free(kit, d->links.data);
+  kit_free(kit, d->diag.data);
+}
+
+void dirac_apply(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                 const qk_spinor_t *in, const qk_spinor_t *out) {
+  qk_hop_args_t a = kit_dirac(kit, dagger, phase);
+  a.links = d->links;
+  a.diag = d->diag;
+  a.in = a.z = *in;
+  a.out = *out;
+  kit_must(kit, kit->ops->hop(kit->ctx, &a), "hop");
+}
+
+void dirac_apply_vector(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                        const double complex *in, double complex *out) {
+  kit_field_t x = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
+  kit_field_t y = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
+  kit_import(kit, &x.v, 0, in);
+  dirac_apply(kit, d, dagger, phase, &x.v, &y.v);
+  kit_export(kit, &y.v, 0, out);
+  kit_field_free(kit, &x);
+  kit_field_free(kit, &y);
+}

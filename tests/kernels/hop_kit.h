@@ -83,4 +83,19 @@ qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2])
  * were its own neighbour. */
 void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]);
 
+/* The operator made of kernels: M of that mass and csw, in one precision and form of links. */
+typedef struct dirac {
+  qk_links_t links;
+  qk_diag_t diag;
+} dirac_t;
+
+dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw);
+void dirac_close(const kit_t *kit, dirac_t *d);
+/* out = M in, or M^+ in. */
+void dirac_apply(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                 const qk_spinor_t *in, const qk_spinor_t *out);
+/* The same for one column in double with 18 reals. */
+void dirac_apply_vector(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                        const double complex *in, double complex *out);
+
 #endif

@@ -12,48 +12,8 @@ static const int whole[4] = {0, 0, 0, 0};
 static const double antiperiodic[4][2] = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}};
 static const double twisted[4][2] = {{0.8, 0.6}, {1, 0}, {0, 1}, {-0.6, 0.8}};
 
-/* ---- operators made of kernels ---- */
-
-typedef struct dirac {
-  qk_links_t links;
-  qk_diag_t diag;
-} dirac_t;
-
-static dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw) {
-  dirac_t d = {.links = kit_links(kit, prec, reals), .diag = {.prec = prec, .scalar = 4 + mass}};
-  if (csw != 0) d.diag = kit_diag(kit, csw, 4 + mass, false, prec);
-  return d;
-}
-
-static void dirac_close(const kit_t *kit, dirac_t *d) {
-  kit_free(kit, d->links.data);
-  kit_free(kit, d->diag.data);
-}
-
 static void run(const kit_t *kit, const qk_hop_args_t *a) {
   kit_must(kit, kit->ops->hop(kit->ctx, a), "hop");
-}
-
-static void apply(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
-                  const qk_spinor_t *in, const qk_spinor_t *out) {
-  qk_hop_args_t a = kit_dirac(kit, dagger, phase);
-  a.links = d->links;
-  a.diag = d->diag;
-  a.in = a.z = *in;
-  a.out = *out;
-  run(kit, &a);
-}
-
-/* out = M in for one column in double with 18 reals. */
-static void apply_vector(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
-                         const double complex *in, double complex *out) {
-  kit_field_t x = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
-  kit_field_t y = kit_field(kit, QK_DOUBLE, 1, true, QK_FULL);
-  kit_import(kit, &x.v, 0, in);
-  apply(kit, d, dagger, phase, &x.v, &y.v);
-  kit_export(kit, &y.v, 0, out);
-  kit_field_free(kit, &x);
-  kit_field_free(kit, &y);
 }
 
 static void gamma5(const kit_t *kit, double complex *v) {
@@ -122,7 +82,7 @@ static void check_against_oracle(const kit_t *kit, const oracle_t *o, const dira
     kit_import(kit, &in.v, rhs, v);
   }
   for (int dagger = 0; dagger < 2; dagger++) {
-    apply(kit, d, dagger, phase, &in.v, &out.v);
+    dirac_apply(kit, d, dagger, phase, &in.v, &out.v);
     for (int rhs = 0; rhs < nrhs; rhs++) {
       kit_export(kit, &out.v, rhs, v);
       for (size_t i = 0; i < kit_components(kit); i++) v[i] /= 1 + rhs;
@@ -195,9 +155,9 @@ Test(hop, is_gamma5_hermitian) {
   dirac_t d = dirac_open(&kit, QK_DOUBLE, 18, 0.2, 1.5);
   double complex *a = kit_vector(&kit), *b = kit_vector(&kit), *c = kit_vector(&kit);
   kit_random(&kit, 7, a);
-  apply_vector(&kit, &d, true, twisted, a, b);
+  dirac_apply_vector(&kit, &d, true, twisted, a, b);
   gamma5(&kit, a);
-  apply_vector(&kit, &d, false, twisted, a, c);
+  dirac_apply_vector(&kit, &d, false, twisted, a, c);
   gamma5(&kit, c);
   cr_expect_lt(kit_distance(&kit, c, b), 1e-15);
   free(a);
@@ -216,9 +176,9 @@ Test(hop, dagger_is_the_adjoint) {
   double complex left = 0, right = 0;
   kit_random(&kit, 7, a);
   kit_random(&kit, 8, b);
-  apply_vector(&kit, &d, false, twisted, b, c);
+  dirac_apply_vector(&kit, &d, false, twisted, b, c);
   for (size_t i = 0; i < kit_components(&kit); i++) left += conj(a[i]) * c[i];
-  apply_vector(&kit, &d, true, twisted, a, c);
+  dirac_apply_vector(&kit, &d, true, twisted, a, c);
   for (size_t i = 0; i < kit_components(&kit); i++) right += conj(c[i]) * b[i];
   cr_expect_lt(cabs(left - right), 1e-12 * kit_components(&kit));
   free(a);
@@ -274,8 +234,8 @@ Test(hop, is_gauge_covariant) {
   double complex *a = kit_vector(&plain), *b = kit_vector(&plain), *c = kit_vector(&plain);
   kit_random(&plain, 5, a);
   rotate(&plain, g, a, b);
-  apply_vector(&turned, &e, false, antiperiodic, b, c); /* M[U^g] g psi */
-  apply_vector(&plain, &d, false, antiperiodic, a, b);
+  dirac_apply_vector(&turned, &e, false, antiperiodic, b, c); /* M[U^g] g psi */
+  dirac_apply_vector(&plain, &d, false, antiperiodic, a, b);
   rotate(&plain, g, b, a); /* g M[U] psi */
   cr_expect_lt(kit_distance(&plain, c, a), 2e-15);
   free(a);
@@ -316,8 +276,8 @@ Test(hop, has_the_free_spectrum_on_unit_links) {
   }
   for (int form = 0; form < 3; form++) {
     dirac_t d = dirac_open(&kit, QK_DOUBLE, (int[]){18, 12, 8}[form], mass, 0);
-    apply_vector(&kit, &d, false, antiperiodic, wave, a);
-    apply_vector(&kit, &d, true, antiperiodic, a, b);
+    dirac_apply_vector(&kit, &d, false, antiperiodic, wave, a);
+    dirac_apply_vector(&kit, &d, true, antiperiodic, a, b);
     for (size_t i = 0; i < kit_components(&kit); i++) b[i] /= even * even + odd;
     cr_expect_lt(kit_distance(&kit, b, wave), 5e-15);
     dirac_close(&kit, &d);
@@ -436,7 +396,7 @@ Test(hop, of_each_parity_makes_up_the_full_one) {
       kit_field_t full = kit_field(&kit, prec, nrhs, nrhs == 1, QK_FULL);
       kit_field_t halves = kit_field(&kit, prec, nrhs, nrhs == 1, QK_FULL);
       kit_import(&kit, &in.v, nrhs - 1, v);
-      apply(&kit, &d, false, twisted, &in.v, &full.v);
+      dirac_apply(&kit, &d, false, twisted, &in.v, &full.v);
       for (int parity = 0; parity < 2; parity++) {
         qk_hop_args_t a = kit_dirac(&kit, false, twisted);
         a.out_parity = parity ? QK_ODD : QK_EVEN;
@@ -551,7 +511,7 @@ Test(hop, keeps_lanes_apart) {
     kit_field_t out = kit_field(&kit, prec, 11, false, QK_FULL);
     double complex *first = kit_vector(&kit);
     for (int rhs = 0; rhs < 11; rhs++) kit_import(&kit, &in.v, rhs, rhs % 3 ? bad : v);
-    apply(&kit, &d, false, twisted, &in.v, &out.v);
+    dirac_apply(&kit, &d, false, twisted, &in.v, &out.v);
     kit_export(&kit, &out.v, 0, first);
     cr_expect(isfinite(creal(first[0])));
     for (int rhs = 1; rhs < 11; rhs++) {
