@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/kernels/hop_kit.h"
+#include "tests/support/oracle.h"
 
 static const int whole[4] = {0, 0, 0, 0};
 static const double antiperiodic[4][2] = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}};
@@ -28,18 +29,6 @@ typedef struct oracle {
   double complex *links, *psi, *m_psi, *mdagger_psi;
 } oracle_t;
 
-static double complex *read_all(const char *folder, const char *name, size_t n) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  double complex *v = malloc(n * sizeof *v);
-  FILE *f = fopen(path, "rb");
-  cr_assert(v != NULL && f != NULL, "%s", path);
-  cr_assert_eq(fread(v, sizeof *v, n, f), n, "%s is short", path);
-  fclose(f);
-  unlink(path);
-  return v;
-}
-
 /* phase: the boundary as Python complex numbers. */
 static oracle_t oracle_run(const int dims[4], const char *boundary, double mass, double csw) {
   const char *root = getenv("QK_SOURCE_ROOT"), *python = getenv("QK_PYTHON");
@@ -52,10 +41,10 @@ static oracle_t oracle_run(const int dims[4], const char *boundary, double mass,
            dims[3], mass, csw, boundary, folder);
   cr_assert_eq(system(command), 0, "%s", command);
   const size_t volume = (size_t)dims[0] * dims[1] * dims[2] * dims[3];
-  oracle_t o = {.links = read_all(folder, "links.bin", volume * 36),
-                .psi = read_all(folder, "psi.bin", volume * 12),
-                .m_psi = read_all(folder, "M_psi.bin", volume * 12),
-                .mdagger_psi = read_all(folder, "Mdagger_psi.bin", volume * 12)};
+  oracle_t o = {.links = oracle_read(folder, "links.bin", volume * 36),
+                .psi = oracle_read(folder, "psi.bin", volume * 12),
+                .m_psi = oracle_read(folder, "M_psi.bin", volume * 12),
+                .mdagger_psi = oracle_read(folder, "Mdagger_psi.bin", volume * 12)};
   memcpy(o.dims, dims, sizeof o.dims);
   char facts[512];
   snprintf(facts, sizeof facts, "%s/vectors.json", folder);

@@ -80,6 +80,14 @@ static double complex source_value(const qk_source_args_t *a, const int x[4], in
   return wave(a, x) * (a->kind == QK_SOURCE_Z2 ? re : (re + im * I) / sqrt(2));
 }
 
+/* Coordinates of a site of this rank, x fastest. */
+static void global_site(const qk_lattice_t *lat, size_t site, int x[4]) {
+  for (int mu = 0; mu < 4; mu++) {
+    x[mu] = (int)(site % (size_t)lat->l[mu]) + lat->offset[mu];
+    site /= (size_t)lat->l[mu];
+  }
+}
+
 static void expect_source(const kit_t *kit, block_t *b, const qk_source_args_t *a) {
   double complex *held = block_get(kit, b, a->rhs);
   double size = 1, eps[] = {[QK_DOUBLE] = 4e-15, [QK_SINGLE] = 2e-7, [QK_HALF] = 1e-3};
@@ -90,11 +98,7 @@ static void expect_source(const kit_t *kit, block_t *b, const qk_source_args_t *
     for (size_t i = 0; i < kit_components(kit); i++) size = fmax(size, cabs(held[i]));
   for (size_t i = 0; i < kit_components(kit); i++) {
     int x[4];
-    size_t n = i / 12;
-    for (int mu = 0; mu < 4; mu++) {
-      x[mu] = (int)(n % (size_t)a->lat.l[mu]) + a->lat.offset[mu];
-      n /= (size_t)a->lat.l[mu];
-    }
+    global_site(&a->lat, i / 12, x);
     const double complex want = source_value(a, x, (int)(i % 12), held[i]);
     if (exact && a->field.prec != QK_HALF) cr_assert(now[i] == want, "no momentum changes no bit");
     cr_assert_lt(cabs(now[i] - want), size * eps[a->field.prec],
@@ -177,11 +181,7 @@ static void expect_noise(const kit_t *kit, const block_t *b, const qk_noise_args
   const double eps = a->field.prec == QK_DOUBLE ? 0 : 1e-7;
   for (size_t i = 0; i < kit_components(kit); i++) {
     int x[4];
-    size_t n = i / (size_t)kit->ncomp;
-    for (int mu = 0; mu < 4; mu++) {
-      x[mu] = (int)(n % (size_t)a->lat.l[mu]) + a->lat.offset[mu];
-      n /= (size_t)a->lat.l[mu];
-    }
+    global_site(&a->lat, i / (size_t)kit->ncomp, x);
     const double complex want = noise_value(a, x, (int)(i % (size_t)kit->ncomp), rhs);
     cr_assert_leq(cabs(now[i] - want), eps, "component %zu of column %d: %g%+gi is %g%+gi", i, rhs,
                   creal(want), cimag(want), creal(now[i]), cimag(now[i]));

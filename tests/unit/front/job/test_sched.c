@@ -24,6 +24,19 @@ static item_t *next(qk_sched_t *s) {
   return next_at(s, 0);
 }
 
+static void hold_two(qk_sched_t *s, qk_sched_user_t **a, qk_sched_user_t **b) {
+  qk_sched_init(s);
+  qk_sched_user_hold(s, "a", a);
+  qk_sched_user_hold(s, "b", b);
+}
+
+/* What still waits goes. */
+static void release_two(qk_sched_t *s, qk_sched_user_t *a, qk_sched_user_t *b) {
+  while (next(s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
 static void init(item_t *item, int user, int number) {
   *item = (item_t){.user = user, .number = number, .cost = 1};
   qk_sched_item_init(&item->queue);
@@ -51,9 +64,7 @@ Test(sched, users_take_turns_where_work_is_equal) {
   qk_sched_t s;
   qk_sched_user_t *a, *b, *c;
   item_t item[100];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   qk_sched_user_hold(&s, "c", &c);
   for (int i = 0; i < 90; i++) push(&s, a, &item[i], 0, i); /* a came first, with much work */
   for (int i = 0; i < 5; i++) push(&s, b, &item[90 + i], 1, i);
@@ -71,16 +82,12 @@ Test(sched, a_thousand_of_one_user_do_not_delay_one_of_another) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   static item_t item[MANY + 1];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < MANY; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 5 * SLOTS; i++) cr_assert_eq(next(&s)->user, 0);
   push(&s, b, &item[MANY], 1, 0);
   cr_assert_eq(next(&s)->user, 1, "the next free slot is b's");
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 /* a's items cost ten times what b's do, and both are expected to cost the same at first. */
@@ -110,9 +117,7 @@ Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[100], other[2];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 50; i++) next(&s);
   for (int k = 0; k < 2; k++) {
@@ -129,9 +134,7 @@ Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
   cr_assert_eq(qk_sched_user_queued(a), 50);
   cr_assert_eq(qk_sched_user_given(a), 51);
   cr_assert_eq(qk_sched_user_given(b), 1);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 /* Of the next n turns those of user 1. */
@@ -145,9 +148,7 @@ Test(sched, idleness_earns_nothing) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[300];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   push(&s, b, &item[0], 1, 0);
   cr_assert_eq(next(&s)->user, 1);
   for (int i = 0; i < 200; i++) push(&s, a, &item[i], 0, i);
@@ -155,18 +156,14 @@ Test(sched, idleness_earns_nothing) {
   for (int i = 0; i < 100; i++) push(&s, b, &item[200 + i], 1, i); /* back after a long time */
   int of_b = turns_of_second(&s, 100);
   cr_expect(of_b >= 49 && of_b <= 51, "%d of 100", of_b);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 Test(sched, what_was_removed_leaves_no_turn_behind) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[200];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   push(&s, b, &item[0], 1, 0);
   qk_sched_remove(&s, &item[0].queue);
   for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
@@ -174,9 +171,7 @@ Test(sched, what_was_removed_leaves_no_turn_behind) {
   for (int i = 0; i < 100; i++) push(&s, b, &item[100 + i], 1, i);
   int of_b = turns_of_second(&s, 50);
   cr_expect(of_b >= 24 && of_b <= 26, "%d of 50", of_b);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 static item_t *push_with(qk_sched_t *s, qk_sched_user_t *u, item_t *item, int priority,
@@ -210,9 +205,7 @@ Test(sched, priorities_are_a_matter_among_ones_own) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[20];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < 10; i++) {
     push_with(&s, a, &item[i], QK_PRIORITY_MAX, 0, 0);
     push_with(&s, b, &item[10 + i], 0, 0, 0)->user = 1;
@@ -279,9 +272,7 @@ Test(sched, counts_what_each_user_has_and_was_given) {
   cr_expect_eq(qk_sched_user_after(&s, a), b);
   cr_expect_null(qk_sched_user_after(&s, b));
   cr_expect_str_eq(qk_sched_user_name(b), "b");
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 Test(sched, one_name_is_one_user) {
