@@ -31,6 +31,12 @@ void fill_slot(qk_solver_t *solver, int slot, double tol, int64_t max_iter) {
   cr_assert(qk_solver_fill(solver, slot, tol, max_iter) == QK_OK);
 }
 
+void put_and_fill(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed, double tol,
+                  int64_t max_iter) {
+  put_source(rig, solver, slot, seed, 1);
+  fill_slot(solver, slot, tol, max_iter);
+}
+
 double residual_of(qk_rig_t *rig, const double *x, uint64_t seed, double factor) {
   double *b = rig_vector(rig), *mx = rig_vector(rig);
   rig_random(rig, seed, b);

@@ -17,6 +17,9 @@ void open_smooth(qk_rig_t *rig);
 /* Random numbers times factor, into a free slot. */
 void put_source(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed, double factor);
 void fill_slot(qk_solver_t *solver, int slot, double tol, int64_t max_iter);
+/* Both. */
+void put_and_fill(const qk_rig_t *rig, qk_solver_t *solver, int slot, uint64_t seed, double tol,
+                  int64_t max_iter);
 /* Of rig_vector. */
 double *get_solution(const qk_rig_t *rig, qk_solver_t *solver, int slot);
 /* |b - M x| / |b| as somebody outside would compute it; b is the source of that seed and factor. */

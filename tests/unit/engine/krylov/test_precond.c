@@ -23,8 +23,7 @@ Test(solver, gcr_takes_a_preconditioner) {
     qk_solver_params_t p = {.method = "gcr", .inner = QK_SINGLE, .nslot = 2, .gcr_keep = 4};
     if (with) p.precond = (qk_precond_t){.apply = neumann, .self = &rig};
     rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, &err), "solver", &err);
-    put_source(&rig, solver, 0, 5, 1);
-    fill_slot(solver, 0, 1e-10, 1000);
+    put_and_fill(&rig, solver, 0, 5, 1e-10, 1000);
     rig_run(solver);
     expect_solved(&rig, solver, 0, 5, 1, with ? "with" : "without");
     iterations[with] = qk_solver_slot(solver, 0)->iterations;
@@ -52,8 +51,7 @@ Test(solver, preconditioned_slots_end_in_the_iteration_that_reaches_the_toleranc
   for (int n = 3; n < 11; n++) {
     int64_t iterations[2];
     for (int k = 0; k < 2; k++) {
-      put_source(&rig, solver[k], 0, 5, 1);
-      fill_slot(solver[k], 0, pow(10, -n), 1000);
+      put_and_fill(&rig, solver[k], 0, 5, pow(10, -n), 1000);
       rig_run(solver[k]);
       iterations[k] = qk_solver_slot(solver[k], 0)->iterations;
       qk_solver_clear(solver[k], 0);
@@ -85,8 +83,7 @@ Test(solver, preconditioner_that_brings_nothing_ends_a_slot_long_before_its_limi
                           .precond = {.apply = half_blind, .self = &rig}};
   rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, NULL), "solver", NULL);
   for (int i = 0; i < 2; i++) {
-    put_source(&rig, solver, i, 5 + (uint64_t)i, 1);
-    fill_slot(solver, i, 1e-10, 20000);
+    put_and_fill(&rig, solver, i, 5 + (uint64_t)i, 1e-10, 20000);
   }
   rig_run(solver);
   for (int i = 0; i < 2; i++) {
@@ -138,8 +135,7 @@ static void run_spoilt(qk_rig_t *rig, const double *factor, int at, int64_t iter
                           .precond = {.apply = spoil, .self = &spoiler}};
   rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, NULL), "solver", NULL);
   for (int i = 0; i < 3; i++) {
-    put_source(rig, solver, i, 5 + (uint64_t)i, 1);
-    fill_slot(solver, i, 1e-10, 1000);
+    put_and_fill(rig, solver, i, 5 + (uint64_t)i, 1e-10, 1000);
   }
   rig_run(solver);
   for (int i = 0; i < 3; i++) {
@@ -181,8 +177,7 @@ Test(solver, slow_but_steady_runs_go_on_to_the_end) {
                           .gcr_keep = 1,
                           .precond = {.apply = identity, .self = &rig}};
   rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, NULL), "solver", NULL);
-  put_source(&rig, solver, 0, 5, 1);
-  fill_slot(solver, 0, 1e-10, 1000);
+  put_and_fill(&rig, solver, 0, 5, 1e-10, 1000);
   rig_run(solver);
   expect_solved(&rig, solver, 0, 5, 1, "slowly");
   cr_expect(qk_solver_slot(solver, 0)->iterations > 2 * 33, "%lld runs",

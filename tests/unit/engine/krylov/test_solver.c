@@ -49,8 +49,7 @@ Test(solver, agrees_with_elimination_on_2x2x2x2) {
   for (int k = 0; k < 3; k++)
     for (int p = 0; p < 3; p++) {
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], (qk_prec_t)p, 3);
-      put_source(&rig, solver, 1, 100, 1);
-      fill_slot(solver, 1, 1e-12, 1000);
+      put_and_fill(&rig, solver, 1, 100, 1e-12, 1000);
       rig_run(solver);
       double *x = get_solution(&rig, solver, 1);
       double d = rig_distance(&rig, x, exact);
@@ -143,8 +142,7 @@ static void with_inf(qk_rig_t *rig, qk_solver_t *solver) {
 }
 
 static void with_other_tolerance(qk_rig_t *rig, qk_solver_t *solver) {
-  put_source(rig, solver, 3, 99, 1);
-  fill_slot(solver, 3, 1e-4, 1000);
+  put_and_fill(rig, solver, 3, 99, 1e-4, 1000);
 }
 
 static void with_limit(qk_rig_t *rig, qk_solver_t *solver) {
@@ -155,8 +153,7 @@ static void with_limit(qk_rig_t *rig, qk_solver_t *solver) {
 /* NaN that is not in the source but comes up in the recursion: the worst that a slot can do. */
 static void with_nan_residual(qk_rig_t *rig, qk_solver_t *solver) {
   double *v = rig_vector(rig);
-  put_source(rig, solver, 3, 99, 1);
-  fill_slot(solver, 3, 1e-10, 1000);
+  put_and_fill(rig, solver, 3, 99, 1e-10, 1000);
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] = NAN;
   rig_import(rig, qk_solver_rhs(solver, 3), 0,
              v); /* behind its back: every true residual is NaN now */
@@ -254,8 +251,7 @@ Test(solver, slot_filled_later_or_elsewhere_has_the_same_bits) {
     for (int p = 0; p < 3; p++) {
       double *x[3];
       qk_solver_t *solver = rig_solver(&rig, solver_methods[k], (qk_prec_t)p, 10);
-      put_source(&rig, solver, 2, 11, 1);
-      fill_slot(solver, 2, 1e-10, 1000);
+      put_and_fill(&rig, solver, 2, 11, 1e-10, 1000);
       rig_run(solver);
       x[0] = get_solution(&rig, solver, 2);
       qk_solver_destroy(solver);
@@ -264,13 +260,11 @@ Test(solver, slot_filled_later_or_elsewhere_has_the_same_bits) {
       for (int i = 0; i < 9; i++) put_source(&rig, solver, i, 60 + i, 1);
       for (int i = 0; i < 9; i++) fill_slot(solver, i, 1e-10, 1000);
       for (int i = 0; i < 3; i++) rig_must(qk_solver_step(solver), "step", NULL);
-      put_source(&rig, solver, 9, 11, 1);
-      fill_slot(solver, 9, 1e-10, 1000);
+      put_and_fill(&rig, solver, 9, 11, 1e-10, 1000);
       while (qk_solver_slot(solver, 2)->state == QK_SLOT_RUNNING)
         rig_must(qk_solver_step(solver), "step", NULL);
       qk_solver_clear(solver, 2);
-      put_source(&rig, solver, 2, 11, 1);
-      fill_slot(solver, 2, 1e-10, 1000);
+      put_and_fill(&rig, solver, 2, 11, 1e-10, 1000);
       rig_run(solver);
       x[1] = get_solution(&rig, solver, 9);
       x[2] = get_solution(&rig, solver, 2);
@@ -291,8 +285,7 @@ Test(solver, zero_source_has_the_zero_solution_at_once) {
   qk_rig_t rig;
   open_smooth(&rig);
   qk_solver_t *solver = rig_solver(&rig, "bicgstab", QK_SINGLE, 3);
-  put_source(&rig, solver, 0, 8, 1);
-  fill_slot(solver, 0, 1e-10, 1000);
+  put_and_fill(&rig, solver, 0, 8, 1e-10, 1000);
   fill_slot(solver, 1, 1e-10, 1000);
   const qk_slot_t *s = qk_solver_slot(solver, 1);
   cr_expect(s->state == QK_SLOT_ENDED && s->status == QK_OK && s->iterations == 0 &&
@@ -367,8 +360,7 @@ Test(solver, history_is_thinned_and_falls) {
   qk_solver_params_t p = {.method = "cg", .inner = QK_DOUBLE, .nslot = 1, .check = 1};
   rig_operator(&rig, -0.05, 1.0, -1);
   rig_must(qk_solver_create(rig.op, rig.work, &p, &solver, &err), "solver", &err);
-  put_source(&rig, solver, 0, 5, 1);
-  fill_slot(solver, 0, 1e-300, 600);
+  put_and_fill(&rig, solver, 0, 5, 1e-300, 600);
   rig_run(solver);
   const qk_slot_t *s = qk_solver_slot(solver, 0);
   cr_expect(s->nhistory > 16 && s->nhistory <= 256, "%d", s->nhistory);
@@ -450,8 +442,7 @@ Test(solver, refuses_to_fill_what_cannot_be_filled) {
   rig_run(solver);
   cr_expect(qk_solver_fill(solver, 0, 1e-8, 10) == QK_BAD_ARGUMENT, "it holds a result");
   qk_solver_clear(solver, 0);
-  put_source(&rig, solver, 0, 2, 1);
-  fill_slot(solver, 0, 1e-8, 1000);
+  put_and_fill(&rig, solver, 0, 2, 1e-8, 1000);
   rig_run(solver);
   expect_solved(&rig, solver, 0, 2, 1, "after clear");
   qk_solver_destroy(solver);
