@@ -287,55 +287,90 @@ static const char usage[] =
     "Default: cpu on 16x16x16x16, or 32x32x32x64 for cuda; all precisions, reals 12, nrhs "
     "1,8,16.\n";
 
-int main(int argc, char **argv) {
+typedef struct options {
+  const char *backend, *precs, *ops;
+  char reals[64], nrhs[64];
+  int dims[4];
+} options_t;
+
+/* -1, or what to exit with. */
+static int parse(int argc, char **argv, options_t *o, bench_t *b) {
   static const struct option options[] = {
       {"backend", 1, 0, 'b'}, {"dims", 1, 0, 'd'}, {"precision", 1, 0, 'p'}, {"reals", 1, 0, 'r'},
       {"nrhs", 1, 0, 'n'},    {"op", 1, 0, 'o'},   {"seconds", 1, 0, 's'},   {"json", 0, 0, 'j'},
       {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
-  const char *backend = "auto", *precs = "double,single,half", *ops = "M,Mhat";
-  char reals[64] = "12", nrhs[64] = "1,8,16";
-  int dims[4] = {0}, c;
-  bench_t b = {.seconds = 0.5};
-  while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) switch (c) {
+  int *d = o->dims, c;
+  bool right = true;
+  while (right && (c = getopt_long(argc, argv, "", options, NULL)) != -1) switch (c) {
     case 'b':
-      backend = optarg;
+      o->backend = optarg;
       break;
     case 'd':
-      if (sscanf(optarg, "%dx%dx%dx%d", &dims[0], &dims[1], &dims[2], &dims[3]) != 4) {
-        fputs(usage, stderr);
-        return 64;
-      }
+      right = sscanf(optarg, "%dx%dx%dx%d", &d[0], &d[1], &d[2], &d[3]) == 4;
       break;
     case 'p':
-      precs = optarg;
+      o->precs = optarg;
       break;
     case 'r':
-      snprintf(reals, sizeof reals, "%s", optarg);
+      snprintf(o->reals, sizeof o->reals, "%s", optarg);
       break;
     case 'n':
-      snprintf(nrhs, sizeof nrhs, "%s", optarg);
+      snprintf(o->nrhs, sizeof o->nrhs, "%s", optarg);
       break;
     case 'o':
-      ops = optarg;
+      o->ops = optarg;
       break;
     case 's':
-      b.seconds = atof(optarg);
+      b->seconds = atof(optarg);
       break;
     case 'j':
-      b.json = true;
+      b->json = true;
       break;
     case 'h':
       fputs(usage, stdout);
       return 0;
     default:
-      fputs(usage, stderr);
-      return 64;
+      right = false;
     }
-  b.ops = qk_ops_by_name(backend);
-  if (b.ops == NULL) {
-    fputs(usage, stderr);
-    return 64;
+  if (right) b->ops = qk_ops_by_name(o->backend);
+  if (b->ops != NULL) return -1;
+  fputs(usage, stderr);
+  return 64;
+}
+
+static void show_head(const bench_t *b) {
+  const int *dims = b->lat.l;
+  qk_device_info_t info;
+  must(b, b->ops->info(b->ctx, &info), "info");
+  if (b->json)
+    printf("{\"device\":\"%s\",\"threads\":%d,\"dims\":[%d,%d,%d,%d],\"copy_gbytes_per_s\":%.6g}\n",
+           info.name, info.threads, dims[0], dims[1], dims[2], dims[3], 1e-9 * b->copy_rate);
+  else
+    printf("%s, %d %s, %dx%dx%dx%d, copy %.1f GB/s (read and written)\n"
+           "%-5s %-7s %5s %5s %12s %10s %10s %9s\n",
+           info.name, info.threads, strcmp(b->ops->name, "cpu") ? "multiprocessors" : "threads",
+           dims[0], dims[1], dims[2], dims[3], 1e-9 * b->copy_rate, "op", "prec", "reals", "nrhs",
+           "ms per RHS", "GFLOPS", "GB/s", "of copy");
+}
+
+/* Every number of right-hand sides, M and Mhat. */
+static void run_batches(bench_t *b, const options_t *o, line_t l) {
+  char counts[64], *next;
+  snprintf(counts, sizeof counts, "%s", o->nrhs);
+  for (char *n = strtok_r(counts, ",", &next); n != NULL; n = strtok_r(NULL, ",", &next)) {
+    l.nrhs = atoi(n);
+    for (int eo = 0; eo < 2; eo++) {
+      l.even_odd = eo;
+      if (eo ? strstr(o->ops, "Mhat") != NULL : strcmp(o->ops, "Mhat") != 0) run_line(b, &l);
+    }
   }
+}
+
+int main(int argc, char **argv) {
+  options_t o = {"auto", "double,single,half", "M,Mhat", "12", "1,8,16", {0}};
+  bench_t b = {.seconds = 0.5};
+  const int code = parse(argc, argv, &o, &b);
+  if (code >= 0) return code;
   qk_err_t err = {0};
   if (b.ops->open(0, &b.ctx, &err) != QK_OK) {
     fprintf(stderr, "bench_hop: %s\n", err.text);
@@ -343,38 +378,18 @@ int main(int argc, char **argv) {
   }
   const bool gpu = strcmp(b.ops->name, "cpu") != 0;
   for (int mu = 0; mu < 4; mu++)
-    if (dims[mu] == 0) dims[mu] = gpu ? (mu == 3 ? 64 : 32) : 16;
-  set_lattice(&b, dims);
+    if (o.dims[mu] == 0) o.dims[mu] = gpu ? (mu == 3 ? 64 : 32) : 16;
+  set_lattice(&b, o.dims);
   set_gauge(&b);
   b.copy_rate = copy_rate(&b);
-  qk_device_info_t info;
-  must(&b, b.ops->info(b.ctx, &info), "info");
-  if (b.json)
-    printf("{\"device\":\"%s\",\"threads\":%d,\"dims\":[%d,%d,%d,%d],\"copy_gbytes_per_s\":%.6g}\n",
-           info.name, info.threads, dims[0], dims[1], dims[2], dims[3], 1e-9 * b.copy_rate);
-  else
-    printf("%s, %d %s, %dx%dx%dx%d, copy %.1f GB/s (read and written)\n"
-           "%-5s %-7s %5s %5s %12s %10s %10s %9s\n",
-           info.name, info.threads, gpu ? "multiprocessors" : "threads", dims[0], dims[1], dims[2],
-           dims[3], 1e-9 * b.copy_rate, "op", "prec", "reals", "nrhs", "ms per RHS", "GFLOPS",
-           "GB/s", "of copy");
-
+  show_head(&b);
   for (line_t l = {0}; l.prec <= QK_HALF; l.prec++) {
-    if (strstr(precs, prec_names[l.prec]) == NULL) continue;
-    char rest[64];
-    snprintf(rest, sizeof rest, "%s", reals);
-    for (char *save, *r = strtok_r(rest, ",", &save); r != NULL; r = strtok_r(NULL, ",", &save)) {
-      char counts[64];
-      snprintf(counts, sizeof counts, "%s", nrhs);
-      for (char *inner, *n = strtok_r(counts, ",", &inner); n != NULL;
-           n = strtok_r(NULL, ",", &inner)) {
-        l.reals = atoi(r);
-        l.nrhs = atoi(n);
-        for (int eo = 0; eo < 2; eo++) {
-          l.even_odd = eo;
-          if (eo ? strstr(ops, "Mhat") != NULL : strcmp(ops, "Mhat") != 0) run_line(&b, &l);
-        }
-      }
+    if (strstr(o.precs, prec_names[l.prec]) == NULL) continue;
+    char rest[64], *next;
+    snprintf(rest, sizeof rest, "%s", o.reals);
+    for (char *r = strtok_r(rest, ",", &next); r != NULL; r = strtok_r(NULL, ",", &next)) {
+      l.reals = atoi(r);
+      run_batches(&b, &o, l);
     }
   }
   b.ops->free(b.ctx, (void *)b.gauge.u.data);

@@ -123,9 +123,7 @@ static void save_client(const char *name, const Quark__ClientMessage *m) {
   free(data);
 }
 
-static void save_requests(void) {
-  double param[3] = {0.75, 0.6, 0.3};
-  int32_t momentum[6] = {0, 0, 0, 1, -1, 2}, origin[4] = {1, 2, 3, 4};
+static Quark__Smearing smearing(double param[3]) {
   Quark__Smearing smear = QUARK__SMEARING__INIT;
   smear.alpha = 0.5;
   smear.steps = 7;
@@ -134,6 +132,10 @@ static void save_requests(void) {
   smear.link_param = param;
   smear.n_link_param = 3;
   smear.link_steps = 2;
+  return smear;
+}
+
+static void save_submits(Quark__Smearing *smear) {
   Quark__Column column = QUARK__COLUMN__INIT, *columns[2] = {&column, &column};
   column.has_t = column.has_px = column.has_request = column.has_rhs = column.has_gamma = 1;
   column.t = 3;
@@ -150,7 +152,7 @@ static void save_requests(void) {
   submit.sink = QUARK__SINK__SINK_KEEP;
   submit.column = columns;
   submit.n_column = 2;
-  submit.smear = &smear;
+  submit.smear = smear;
   submit.has_keep_ms = 1;
   submit.keep_ms = 1000;
   Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
@@ -170,7 +172,10 @@ static void save_requests(void) {
   submit.source_file = &from;
   submit.sink_file = &to;
   save_client("legal-submit-files", &m);
+}
 
+static void save_contract(Quark__Smearing *smear) {
+  int32_t momentum[6] = {0, 0, 0, 1, -1, 2}, origin[4] = {1, 2, 3, 4};
   Quark__Channel meson = QUARK__CHANNEL__INIT, delta = QUARK__CHANNEL__INIT;
   Quark__Channel *channel[2] = {&meson, &delta};
   delta.kind = QUARK__CHANNEL_KIND__CHANNEL_DELTA;
@@ -185,14 +190,17 @@ static void save_requests(void) {
   contraction.n_momentum = 6;
   contraction.origin = origin;
   contraction.n_origin = 4;
-  contraction.sink = &smear;
+  contraction.sink = smear;
   Quark__Contract contract = QUARK__CONTRACT__INIT;
   contract.request = 4;
   contract.contraction = &contraction;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_CONTRACT;
   m.contract = &contract;
   save_client("legal-contract", &m);
+}
 
+static void save_load(void) {
   uint32_t dims[4] = {4, 4, 4, 8};
   Quark__Load load = QUARK__LOAD__INIT;
   load.name = "heavy";
@@ -207,6 +215,7 @@ static void save_requests(void) {
   load.solver = "mg";
   load.precision = "half";
   load.has_ignore_checksum = load.ignore_checksum = 1;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &load;
   save_client("legal-load", &m);
@@ -230,7 +239,11 @@ int main(int argc, char **argv) {
   save_bodies("server", &quark__server_message__descriptor);
   save_bodies("front", &quark__engine__front_message__descriptor);
   save_bodies("engine", &quark__engine__engine_message__descriptor);
-  save_requests();
+  double param[3] = {0.75, 0.6, 0.3};
+  Quark__Smearing smear = smearing(param);
+  save_submits(&smear);
+  save_contract(&smear);
+  save_load();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };
   save_frame("bind", (qk_frame_t){.kind = QK_FRAME_BIND, .field_bytes = 32}, 32);
   save_frame("bound", (qk_frame_t){.kind = QK_FRAME_BOUND}, 0);

@@ -138,10 +138,49 @@ static double complex quotient(double complex a, double complex b) {
   return b == 0 ? 0 : a / b;
 }
 
+/* One component of all fields: steps of solvers. */
+static void plain_step(qk_blas_op_t op, double complex *f, const double complex *c,
+                       double complex *red) {
+  double complex alpha, beta;
+  switch (op) {
+  case QK_BLAS_BICGSTAB_S:
+    f[0] -= quotient(c[0], c[1]) * f[1];
+    red[0] += conj(f[0]) * f[0];
+    break;
+  case QK_BLAS_BICGSTAB_XR:
+    f[0] += quotient(c[0], c[1]) * f[2] + quotient(c[2], c[3]) * f[1];
+    f[1] -= quotient(c[2], c[3]) * f[3];
+    red[0] += conj(f[4]) * f[1];
+    red[1] += conj(f[1]) * f[1];
+    break;
+  case QK_BLAS_BICGSTAB_P: /* alpha = rho / (r0,v), omega = (t,s) / (t,t) */
+    alpha = quotient(c[1], c[2]);
+    beta = quotient(c[0], c[1]) * alpha * quotient(c[4], c[3]);
+    f[0] = f[1] + beta * (f[0] - quotient(c[3], c[4]) * f[2]);
+    break;
+  case QK_BLAS_CG_XR:
+  case QK_BLAS_GCR_XR:
+    alpha = quotient(c[0], c[1]);
+    f[0] += alpha * f[2];
+    f[1] -= alpha * f[3];
+    red[0] += conj(f[1]) * f[1];
+    break;
+  case QK_BLAS_MR_XR:
+    alpha = c[2] * quotient(c[0], c[1]);
+    f[0] += alpha * f[1];
+    f[1] -= alpha * f[2];
+    break;
+  case QK_BLAS_CG_P:
+    f[0] = f[1] + quotient(c[0], c[1]) * f[0];
+    break;
+  default:
+    cr_assert_fail("no such operation");
+  }
+}
+
 /* One component of all fields. */
 static void plain_component(qk_blas_op_t op, double complex *f, const double complex *c,
                             double complex *red) {
-  double complex alpha, beta;
   switch (op) {
   case QK_BLAS_ZERO:
     f[0] = 0;
@@ -174,38 +213,8 @@ static void plain_component(qk_blas_op_t op, double complex *f, const double com
     red[0] += conj(f[0]) * f[1];
     red[1] += conj(f[0]) * f[0];
     break;
-  case QK_BLAS_BICGSTAB_S:
-    f[0] -= quotient(c[0], c[1]) * f[1];
-    red[0] += conj(f[0]) * f[0];
-    break;
-  case QK_BLAS_BICGSTAB_XR:
-    f[0] += quotient(c[0], c[1]) * f[2] + quotient(c[2], c[3]) * f[1];
-    f[1] -= quotient(c[2], c[3]) * f[3];
-    red[0] += conj(f[4]) * f[1];
-    red[1] += conj(f[1]) * f[1];
-    break;
-  case QK_BLAS_BICGSTAB_P: /* alpha = rho / (r0,v), omega = (t,s) / (t,t) */
-    alpha = quotient(c[1], c[2]);
-    beta = quotient(c[0], c[1]) * alpha * quotient(c[4], c[3]);
-    f[0] = f[1] + beta * (f[0] - quotient(c[3], c[4]) * f[2]);
-    break;
-  case QK_BLAS_CG_XR:
-  case QK_BLAS_GCR_XR:
-    alpha = quotient(c[0], c[1]);
-    f[0] += alpha * f[2];
-    f[1] -= alpha * f[3];
-    red[0] += conj(f[1]) * f[1];
-    break;
-  case QK_BLAS_MR_XR:
-    alpha = c[2] * quotient(c[0], c[1]);
-    f[0] += alpha * f[1];
-    f[1] -= alpha * f[2];
-    break;
-  case QK_BLAS_CG_P:
-    f[0] = f[1] + quotient(c[0], c[1]) * f[0];
-    break;
-  case QK_BLAS_COUNT:
-    cr_assert_fail("no such operation");
+  default:
+    plain_step(op, f, c, red);
   }
 }
 

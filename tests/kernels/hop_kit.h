@@ -35,6 +35,10 @@ typedef struct kit_field {
  * != 0: the border of the extended gauge field is filled periodically, as if this rank
  * were its own neighbour. */
 void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links);
+/* On links of kit_random_links. */
+void kit_open_random(kit_t *kit, const int dims[4], double roughness, uint64_t seed);
+/* The same random links on a lattice that wraps around, and on one that is split. */
+void kit_open_both(kit_t *one, kit_t *parts, const int dims[4], const int split[4]);
 void kit_close(kit_t *kit);
 void kit_must(const kit_t *kit, qk_status_t status, const char *what);
 
@@ -82,5 +86,26 @@ qk_hop_args_t kit_dirac(const kit_t *kit, bool dagger, const double phase[4][2])
 /* Makes the ghosts of `a` and fills them from its own faces, as if this rank
  * were its own neighbour. */
 void kit_own_ghosts(const kit_t *kit, qk_hop_args_t *a, kit_field_t ghost[4][2]);
+
+/* Lanes do not see each other: every third of 11 columns gets the same numbers, the others NaN and
+ * Inf; what came out for the former must be the same bits. */
+enum { KIT_LANES = 11 };
+void kit_fill_lanes(const kit_t *kit, const qk_spinor_t *in);
+void kit_expect_lanes_apart(const kit_t *kit, const qk_spinor_t *out);
+
+/* The operator made of kernels: M of that mass and csw, in one precision and form of links. */
+typedef struct dirac {
+  qk_links_t links;
+  qk_diag_t diag;
+} dirac_t;
+
+dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw);
+void dirac_close(const kit_t *kit, dirac_t *d);
+/* out = M in, or M^+ in. */
+void dirac_apply(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                 const qk_spinor_t *in, const qk_spinor_t *out);
+/* The same for one column in double with 18 reals. */
+void dirac_apply_vector(const kit_t *kit, const dirac_t *d, bool dagger, const double phase[4][2],
+                        const double complex *in, double complex *out);
 
 #endif

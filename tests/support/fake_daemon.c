@@ -16,6 +16,7 @@
 #include "proto/control.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
+#include "tests/support/fake_status.h"
 
 enum { ID_MAX = 64 };
 
@@ -230,113 +231,13 @@ static void cancel(state_t *s, const Quark__Cancel *m) {
     if (m->n_rhs == 0 || m->rhs[0] == i) end_rhs(s, i, QK_CANCELLED);
 }
 
-/* Of a setup that loads, and of one that was refused. */
-static void make_setups(Quark__SetupState setup[2]) {
-  static uint32_t dims[4] = {4, 6, 8, 10};
-  for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
-  setup[0].name = "first";
-  setup[0].state = QUARK__SERVER_STATE__STATE_LOADING;
-  setup[0].is_default = 1;
-  setup[0].gauge = "a gauge field";
-  setup[0].solver = setup[1].solver = "mg";
-  setup[0].kappa = 0.125;
-  setup[0].queued = 3;
-  setup[0].phase = "read";
-  setup[0].has_done = setup[0].has_total = setup[1].has_status = 1;
-  setup[0].done = 1;
-  setup[0].total = 2;
-  setup[0].dims = dims;
-  setup[0].n_dims = 4;
-  setup[1].name = "second";
-  setup[1].state = QUARK__SERVER_STATE__STATE_FAILED;
-  setup[1].gauge = "another";
-  setup[1].status = QK_BAD_CHECKSUM;
-  setup[1].text = "the wrong sum";
-}
-
 static void setup_reply(state_t *s, const char *name) {
-  Quark__SetupState setup[2];
-  make_setups(setup);
-  setup[0].name = (char *)name;
+  Quark__SetupState *setup = fake_setups()[0];
+  setup->name = (char *)name;
   if (s->d->script.reject)
     reply_error(s, (uint32_t)s->d->script.reject, "as the test wants", 0, 0);
   else
-    REPLY(s, SETUP, setup, Quark__SetupReply, QUARK__SETUP_REPLY__INIT, b->setup = &setup[0]);
-}
-
-static void report(state_t *s, bool activity) {
-  Quark__SetupState state[2], *states[2] = {&state[0], &state[1]};
-  make_setups(state);
-  Quark__SetupReport setup = QUARK__SETUP_REPORT__INIT;
-  Quark__EngineReport engine = QUARK__ENGINE_REPORT__INIT;
-  Quark__CounterReport counters = QUARK__COUNTER_REPORT__INIT;
-  Quark__ActivityReport now = QUARK__ACTIVITY_REPORT__INIT;
-  Quark__SlotReport slot[2] = {QUARK__SLOT_REPORT__INIT, QUARK__SLOT_REPORT__INIT};
-  Quark__SlotReport *slots[] = {&slot[0], &slot[1]};
-  Quark__UserReport user = QUARK__USER_REPORT__INIT, *users[300];
-  uint32_t dims[4] = {4, 6, 8, 10};
-  setup.name = "default";
-  setup.gauge = "a gauge field";
-  setup.solver = setup.precision = "any";
-  setup.kappa = 0.125;
-  Quark__MultigridReport mg = QUARK__MULTIGRID_REPORT__INIT;
-  Quark__MultigridLevel level = QUARK__MULTIGRID_LEVEL__INIT, *levels = &level;
-  Quark__MemoryReport memory = QUARK__MEMORY_REPORT__INIT;
-  Quark__MemoryShare share = QUARK__MEMORY_SHARE__INIT, *shares = &share;
-  level.dims = level.block = dims;
-  level.n_dims = level.n_block = 4;
-  level.smoother = "ca-gcr";
-  level.has_vectors = level.has_galerkin = 1;
-  level.vectors = 24;
-  level.galerkin = 1e-6;
-  mg.level = &levels;
-  mg.n_level = 1;
-  mg.seconds = 1.5;
-  mg.rebuilt = 2;
-  mg.checkpoint_trouble = "the disk is full";
-  setup.multigrid = &mg;
-  share.name = "solver";
-  share.bytes = 1ull << 40;
-  memory.share = &shares;
-  memory.n_share = 1;
-  memory.serving = 3;
-  engine.memory = &memory;
-  setup.dims = dims;
-  setup.n_dims = 4;
-  counters.converged = 17;
-  counters.has_kept = counters.has_kept_bytes = counters.has_contracted = 1;
-  counters.kept = 12;
-  counters.kept_bytes = 1ull << 40;
-  counters.contracted = 5;
-  slot[0] = (Quark__SlotReport){.base = slot[0].base,
-                                .has_slot = 1,
-                                .slot = 5,
-                                .job = "c0ffee/7",
-                                .user = "ann",
-                                .rhs = 3,
-                                .iterations = 12,
-                                .residual = 1e-3,
-                                .tol = 1e-9,
-                                .seconds = 0.5};
-  slot[1].job = slot[1].user = "";
-  user.name =
-      "a name that is longer than any that the library has room for, which is cut where it ends";
-  user.queued = 4;
-  user.running = 1;
-  user.work = 1e6;
-  user.memory = 1ull << 33;
-  for (int i = 0; i < 300; i++) users[i] = &user;
-  now = (Quark__ActivityReport){.base = now.base,
-                                .n_slot = 2,
-                                .slot = slots,
-                                .n_user = 300,
-                                .user = users,
-                                .has_users_left_out = 1,
-                                .users_left_out = 11};
-  REPLY(s, STATUS, status, Quark__StatusReport, QUARK__STATUS_REPORT__INIT,
-        b->state = QUARK__SERVER_STATE__STATE_READY;
-        b->version = "fake"; b->setup = &setup; b->engine = &engine; b->counters = &counters;
-        b->activity = activity ? &now : NULL; b->setups = states; b->n_setups = 2);
+    REPLY(s, SETUP, setup, Quark__SetupReply, QUARK__SETUP_REPLY__INIT, b->setup = setup);
 }
 
 static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
@@ -344,9 +245,42 @@ static void remember(fake_daemon_t *d, const Quark__ClientMessage *m) {
   d->last = (Quark__ClientMessage *)qk_control_copy(&m->base);
 }
 
+static void status_request(state_t *s, const Quark__ClientMessage *m) {
+  const int fatal = atomic_exchange(&s->d->script.fatal, 0);
+  if (fatal) {
+    reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
+    if (s->d->script.late_welcome) hello(s, 1);
+    return;
+  }
+  if (m->status->setup) remember(s->d, m);
+  Quark__ServerMessage status = QUARK__SERVER_MESSAGE__INIT;
+  status.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
+  status.status = fake_status(m->status->activity);
+  reply(s, &status);
+}
+
+/* False: it is about something else. */
+static bool setup_message(state_t *s, const Quark__ClientMessage *m) {
+  fake_daemon_t *d = s->d;
+  if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_LOAD) {
+    d->loads++;
+    remember(d, m);
+    setup_reply(s, m->load->name);
+  } else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_DROP) {
+    d->drops += m->drop->now ? 100 : 1;
+    setup_reply(s, m->drop->name);
+  } else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT) {
+    d->defaults++;
+    setup_reply(s, m->make_default->name);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 static void control_message(state_t *s, const Quark__ClientMessage *m) {
   fake_daemon_t *d = s->d;
-  int fatal;
+  if (setup_message(s, m)) return;
   switch (m->body_case) {
   case QUARK__CLIENT_MESSAGE__BODY_HELLO:
     d->hellos++;
@@ -381,26 +315,7 @@ static void control_message(state_t *s, const Quark__ClientMessage *m) {
     cancel(s, m->cancel);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_STATUS:
-    if ((fatal = atomic_exchange(&d->script.fatal, 0))) {
-      reply_error(s, (uint32_t)fatal, "as the test wants", 1, 0);
-      if (d->script.late_welcome) hello(s, 1);
-    } else {
-      if (m->status->setup) remember(d, m);
-      report(s, m->status->activity);
-    }
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_LOAD:
-    d->loads++;
-    remember(d, m);
-    setup_reply(s, m->load->name);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_DROP:
-    d->drops += m->drop->now ? 100 : 1;
-    setup_reply(s, m->drop->name);
-    break;
-  case QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT:
-    d->defaults++;
-    setup_reply(s, m->make_default->name);
+    status_request(s, m);
     break;
   case QUARK__CLIENT_MESSAGE__BODY_SHUTDOWN:
     REPLY(s, SHUTDOWN, shutdown, Quark__ShutdownReply, QUARK__SHUTDOWN_REPLY__INIT,

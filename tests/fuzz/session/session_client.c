@@ -79,8 +79,66 @@ static uint64_t next_request(const qk_session_t *session, uint8_t how) {
                       : newest + 1 + how / 250;
 }
 
+static void set_deadline(Quark__Submit *s, uint64_t ms) {
+  s->has_deadline_ms = true;
+  s->deadline_ms = ms;
+}
+
+static void set_max_iter(Quark__Submit *s, uint64_t n) {
+  s->has_max_iter = true;
+  s->max_iter = n;
+}
+
+static void set_priority(Quark__Submit *s, uint32_t priority) {
+  s->has_priority = true;
+  s->priority = priority;
+}
+
+static void set_keep(Quark__Submit *s, uint64_t ms) {
+  s->has_keep_ms = true;
+  s->keep_ms = ms;
+}
+
+static void set_detach(Quark__Submit *s, uint64_t ms) {
+  s->has_detach_ms = true;
+  s->detach_ms = ms;
+}
+
+/* Limits of numbers and times; false: how is none of these. */
+static bool twist_limit(Quark__Submit *s, uint8_t how) {
+  switch (how) {
+  case 5:
+    return set_max_iter(s, 0), true;
+  case 6:
+    return set_deadline(s, UINT64_MAX), true;
+  case 7:
+    return set_deadline(s, 3000), true;
+  case 8:
+    return set_priority(s, 10), true;
+  case 9:
+    return set_priority(s, 9), true;
+  case 10:
+    return set_keep(s, 90000), true;
+  case 11:
+    return set_keep(s, 2000), true;
+  case 12:
+    return set_detach(s, 90000), true;
+  case 13:
+  case 14:
+  case 15:
+    return set_detach(s, 50000), true;
+  case 17:
+    return set_max_iter(s, 1000000001), true;
+  case 21:
+    return set_deadline(s, 1), true;
+  default:
+    return false;
+  }
+}
+
 /* One field is wrong, or unusual. */
 static void twist(Quark__Submit *s, uint8_t how) {
+  if (twist_limit(s, how % 64)) return;
   switch (how % 64) {
   case 1:
     s->nrhs = 0;
@@ -94,50 +152,8 @@ static void twist(Quark__Submit *s, uint8_t how) {
   case 4:
     s->tol = 1;
     break;
-  case 5:
-    s->has_max_iter = true;
-    s->max_iter = 0;
-    break;
-  case 6:
-    s->has_deadline_ms = true;
-    s->deadline_ms = UINT64_MAX;
-    break;
-  case 7:
-    s->has_deadline_ms = true;
-    s->deadline_ms = 3000;
-    break;
-  case 8:
-    s->has_priority = true;
-    s->priority = 10;
-    break;
-  case 9:
-    s->has_priority = true;
-    s->priority = 9;
-    break;
-  case 10:
-    s->has_keep_ms = true;
-    s->keep_ms = 90000;
-    break;
-  case 11:
-    s->has_keep_ms = true;
-    s->keep_ms = 2000;
-    break;
-  case 12:
-    s->has_detach_ms = true;
-    s->detach_ms = 90000;
-    break;
-  case 13:
-  case 14:
-  case 15:
-    s->has_detach_ms = true;
-    s->detach_ms = 50000;
-    break;
   case 16:
     s->setup = "no such";
-    break;
-  case 17:
-    s->has_max_iter = true;
-    s->max_iter = 1000000001;
     break;
   case 18:
     s->has_basis = true;
@@ -149,10 +165,6 @@ static void twist(Quark__Submit *s, uint8_t how) {
     break;
   case 20:
     s->n_column = s->n_column > 0 ? s->n_column - 1 : 0;
-    break;
-  case 21:
-    s->has_deadline_ms = true;
-    s->deadline_ms = 1;
     break;
   default:
     break;

@@ -212,14 +212,21 @@ Test(operator, parts_add_up_to_the_whole) {
   for_all(parts_case);
 }
 
+/* n even fields, the first of noise. */
+static void reserve_even(qk_rig_t *rig, qk_prec_t prec, int nrhs, int n, qk_field_t *e[]) {
+  qk_field_t *full[1];
+  reserve(rig, prec, nrhs, QK_EVEN, n, e);
+  reserve(rig, prec, nrhs, QK_FULL, 1, full);
+  fill(rig, full[0], 2);
+  copy(rig, e[0]->v, qk_field_parity(full[0], QK_EVEN));
+  release(rig, 1, full);
+}
+
 /* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
 static void relax_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
-  qk_field_t *full[1], *e[4];
-  reserve(rig, prec, nrhs, QK_FULL, 1, full);
-  reserve(rig, prec, nrhs, QK_EVEN, 4, e);
-  fill(rig, full[0], 2);
-  copy(rig, e[0]->v, qk_field_parity(full[0], QK_EVEN));
+  qk_field_t *e[4];
+  reserve_even(rig, prec, nrhs, 4, e);
   cr_assert(ops->relax_eo(rig->op, e[1], e[0], 1) == QK_OK);
   cr_assert(ops->apply_eo(rig->op, e[2], e[0], false, e[0]) == QK_OK);
   expect_close(rig, e[2]->v, e[1]->v, 4 * bound(prec), "one step");
@@ -230,7 +237,6 @@ static void relax_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &first) == QK_OK);
   expect_close(rig, e[2]->v, e[3]->v, 4 * bound(prec), "linear");
   release(rig, 4, e);
-  release(rig, 1, full);
 }
 
 Test(operator, relaxes) {
@@ -243,18 +249,14 @@ static void blocks_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
   const int32_t *l = rig->geom.lat.l;
   const int whole[4] = {l[0], l[1], l[2], l[3]}, site[4] = {1, 1, 1, 1};
-  qk_field_t *full[1], *e[3];
-  reserve(rig, prec, nrhs, QK_FULL, 1, full);
-  reserve(rig, prec, nrhs, QK_EVEN, 3, e);
-  fill(rig, full[0], 2);
-  copy(rig, e[0]->v, qk_field_parity(full[0], QK_EVEN));
+  qk_field_t *e[3];
+  reserve_even(rig, prec, nrhs, 3, e);
   cr_assert(ops->apply_eo(rig->op, e[1], e[0], false, NULL) == QK_OK);
   cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], whole) == QK_OK);
   expect_close(rig, e[2]->v, e[1]->v, bound(prec), "one block");
   cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], site) == QK_OK);
   expect_close(rig, e[2]->v, e[0]->v, bound(prec), "blocks of a site");
   release(rig, 3, e);
-  release(rig, 1, full);
 }
 
 Test(operator, blocks_cut_hops) {

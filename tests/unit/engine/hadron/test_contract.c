@@ -10,6 +10,7 @@
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/hadron/contract.h"
+#include "tests/support/oracle.h"
 #include "tests/support/rig.h"
 
 enum { PAIRS = 256, MOMENTA = 5 };
@@ -34,19 +35,6 @@ static const plan_t plans[] = {
 
 /* ---- the oracle ------------------------------------------------------------------------------ */
 
-static double complex *read_all(const char *folder, const char *name, size_t n) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s.bin", folder, name);
-  double complex *v = malloc(n * sizeof *v);
-  FILE *f = fopen(path, "rb");
-  cr_assert(v != NULL && f != NULL, "%s", path);
-  cr_assert_eq(fread(v, sizeof *v, n, f), n, "%s is short", path);
-  cr_assert_eq(fgetc(f), EOF, "%s is long", path);
-  fclose(f);
-  unlink(path);
-  return v;
-}
-
 typedef struct oracle {
   double complex *a, *b, *mesons_ab, *mesons_aa, *nucleon_ab, *nucleon_aa, *delta;
 } oracle_t;
@@ -62,13 +50,13 @@ static oracle_t oracle_run(const plan_t *plan, const qk_geom_t *geom) {
   cr_assert_eq(system(command), 0, "%s", command);
   const size_t prop = (size_t)geom->volume * 144;
   const size_t places = (size_t)plan->nmom * (size_t)geom->global[3];
-  oracle_t o = {.a = read_all(folder, "a", prop),
-                .b = read_all(folder, "b", prop),
-                .mesons_ab = read_all(folder, "mesons_ab", places * PAIRS),
-                .mesons_aa = read_all(folder, "mesons_aa", places * PAIRS),
-                .nucleon_ab = read_all(folder, "nucleon_ab", places * 16),
-                .nucleon_aa = read_all(folder, "nucleon_aa", places * 16),
-                .delta = read_all(folder, "delta", places * 144)};
+  oracle_t o = {.a = oracle_read(folder, "a.bin", prop),
+                .b = oracle_read(folder, "b.bin", prop),
+                .mesons_ab = oracle_read(folder, "mesons_ab.bin", places * PAIRS),
+                .mesons_aa = oracle_read(folder, "mesons_aa.bin", places * PAIRS),
+                .nucleon_ab = oracle_read(folder, "nucleon_ab.bin", places * 16),
+                .nucleon_aa = oracle_read(folder, "nucleon_aa.bin", places * 16),
+                .delta = oracle_read(folder, "delta.bin", places * 144)};
   rmdir(folder);
   return o;
 }

@@ -7,16 +7,10 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/extent.h"
-#include "tests/support/rig.h"
+#include "tests/unit/engine/krylov/solver_kit.h"
 
-static const char *const methods[] = {"bicgstab", "cg", "gcr"};
 static const double one[4][4][2] = {
     {{1, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {0, 0}, {1, 0}}, {{0, 0}, {0, 0}, {0, 0}, {1, 0}}};
-
-static void open_smooth(qk_rig_t *rig) {
-  rig_open(rig, NULL, "builtin:weak:4x4x4x4:3", NULL);
-  rig_operator(rig, 0.1, 1.2, -1);
-}
 
 /* Random numbers times 2^exponent. */
 static void put(const qk_rig_t *rig, qk_solver_t *solver, int slot, int exponent) {
@@ -25,12 +19,6 @@ static void put(const qk_rig_t *rig, qk_solver_t *solver, int slot, int exponent
   for (size_t i = 0; i < rig_reals(rig); i++) v[i] = ldexp(v[i], exponent);
   rig_import(rig, qk_solver_rhs(solver, slot), 0, v);
   qk_free(v);
-}
-
-static double *solution(const qk_rig_t *rig, qk_solver_t *solver, int slot) {
-  double *v = rig_vector(rig);
-  rig_export(rig, qk_solver_solution(solver, slot), 0, v);
-  return v;
 }
 
 /* Solutions are those of the source in the middle, to the bit, times the power of two. */
@@ -43,13 +31,13 @@ static void any_size(const char *method, qk_prec_t inner) {
   for (int i = 0; i < N; i++) put(&rig, solver, i, exponent[i]);
   for (int i = 0; i < N; i++) cr_assert_eq(qk_solver_fill(solver, i, 1e-10, 1000), QK_OK);
   rig_run(solver);
-  double *middle = solution(&rig, solver, MIDDLE);
+  double *middle = get_solution(&rig, solver, MIDDLE);
   const qk_slot_t *same = qk_solver_slot(solver, MIDDLE);
   cr_expect(same->status == QK_OK && same->iterations > 0);
   for (int i = 0; i < N; i++) {
     const qk_slot_t *s = qk_solver_slot(solver, i);
     const int e = exponent[i] - exponent[MIDDLE];
-    double *x = solution(&rig, solver, i);
+    double *x = get_solution(&rig, solver, i);
     int wrong = 0;
     for (size_t c = 0; c < rig_reals(&rig); c++) wrong += x[c] != ldexp(middle[c], e);
     cr_expect_eq(wrong, 0, "%s, 2^%d: %d numbers are others", method, exponent[i], wrong);
@@ -143,14 +131,14 @@ Test(solver_range, what_cannot_be_solved_for_is_named_with_its_place) {
   qk_rig_t rig;
   open_smooth(&rig);
   for (int k = 0; k < 3; k++) {
-    qk_solver_t *solver = rig_solver(&rig, methods[k], QK_SINGLE, N);
+    qk_solver_t *solver = rig_solver(&rig, solver_methods[k], QK_SINGLE, N);
     for (int i = 0; i < N; i++) put_lone(&rig, solver, i, &lone[i]);
     for (int i = 0; i < N; i++) cr_assert_eq(qk_solver_fill(solver, i, lone[i].tol, 1000), QK_OK);
     rig_run(solver);
     for (int i = 0; i < N; i++) {
       const qk_slot_t *s = qk_solver_slot(solver, i);
       cr_expect(s->status == lone[i].status && s->why.code == lone[i].status, "%s, %g: %s",
-                methods[k], lone[i].value, qk_status_name(s->status));
+                solver_methods[k], lone[i].value, qk_status_name(s->status));
       cr_expect(strstr(s->why.text, lone[i].says), "%g: %s", lone[i].value, s->why.text);
       cr_expect((s->iterations > 0) == (lone[i].status == QK_OK));
     }

@@ -307,13 +307,20 @@ Test(galerkin, dagger_is_the_adjoint) {
   for_all(adjoint_case);
 }
 
+/* Three even fields, the first of noise. */
+static void reserve_even(chain_t *c, int l, int nrhs, qk_field_t *e[3]) {
+  for (int i = 0; i < 3; i++) e[i] = reserve(c, l, nrhs, QK_EVEN);
+  qk_field_t *x = noise(c, l, nrhs, 12);
+  blas(c, QK_BLAS_COPY, e[0]->v, qk_field_parity(x, QK_EVEN), e[0]->v);
+  qk_work_release(c->work[l], x);
+}
+
 /* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
 static void relax_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   qk_operator_t *op = c->op[l];
-  qk_field_t *x = noise(c, l, nrhs, 12);
-  qk_field_t *xe = reserve(c, l, nrhs, QK_EVEN), *one = reserve(c, l, nrhs, QK_EVEN),
-             *other = reserve(c, l, nrhs, QK_EVEN);
-  blas(c, QK_BLAS_COPY, xe->v, qk_field_parity(x, QK_EVEN), xe->v);
+  qk_field_t *e[3];
+  reserve_even(c, l, nrhs, e);
+  qk_field_t *const xe = e[0], *const one = e[1], *const other = e[2];
   OK(op->ops->relax_eo(op, one, xe, 1));
   OK(op->ops->apply_eo(op, other, xe, false, xe));
   expect(distance(c, other->v, one->v), 1e-4, "one step", plan, l, nrhs);
@@ -321,10 +328,7 @@ static void relax_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   blas(c, QK_BLAS_SUB, other->v, other->v, one->v);
   blas(c, QK_BLAS_SUB, one->v, one->v, xe->v);
   expect(distance(c, other->v, one->v), 1e-5, "linear", plan, l, nrhs);
-  qk_work_release(c->work[l], other);
-  qk_work_release(c->work[l], one);
-  qk_work_release(c->work[l], xe);
-  qk_work_release(c->work[l], x);
+  for (int i = 2; i >= 0; i--) qk_work_release(c->work[l], e[i]);
 }
 
 Test(galerkin, relaxes) {
@@ -334,21 +338,16 @@ Test(galerkin, relaxes) {
 /* With one block for the whole lattice nothing is cut off; with one site a block, Mhat is 1. */
 static void blocks_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   qk_operator_t *op = c->op[l];
-  const int32_t *e = c->geom[l].lat.l;
-  const int whole[4] = {e[0], e[1], e[2], e[3]}, single[4] = {1, 1, 1, 1};
-  qk_field_t *x = noise(c, l, nrhs, 12);
-  qk_field_t *xe = reserve(c, l, nrhs, QK_EVEN), *left = reserve(c, l, nrhs, QK_EVEN),
-             *right = reserve(c, l, nrhs, QK_EVEN);
-  blas(c, QK_BLAS_COPY, xe->v, qk_field_parity(x, QK_EVEN), xe->v);
-  OK(op->ops->apply_eo(op, left, xe, false, NULL));
-  OK(op->ops->apply_eo_blocks(op, right, xe, whole));
-  expect(distance(c, right->v, left->v), 1e-6, "one block", plan, l, nrhs);
-  OK(op->ops->apply_eo_blocks(op, right, xe, single));
-  expect(distance(c, right->v, xe->v), 1e-6, "blocks of a site", plan, l, nrhs);
-  qk_work_release(c->work[l], right);
-  qk_work_release(c->work[l], left);
-  qk_work_release(c->work[l], xe);
-  qk_work_release(c->work[l], x);
+  const int32_t *dims = c->geom[l].lat.l;
+  const int whole[4] = {dims[0], dims[1], dims[2], dims[3]}, single[4] = {1, 1, 1, 1};
+  qk_field_t *e[3];
+  reserve_even(c, l, nrhs, e);
+  OK(op->ops->apply_eo(op, e[1], e[0], false, NULL));
+  OK(op->ops->apply_eo_blocks(op, e[2], e[0], whole));
+  expect(distance(c, e[2]->v, e[1]->v), 1e-6, "one block", plan, l, nrhs);
+  OK(op->ops->apply_eo_blocks(op, e[2], e[0], single));
+  expect(distance(c, e[2]->v, e[0]->v), 1e-6, "blocks of a site", plan, l, nrhs);
+  for (int i = 2; i >= 0; i--) qk_work_release(c->work[l], e[i]);
 }
 
 Test(galerkin, blocks_cut_hops) {

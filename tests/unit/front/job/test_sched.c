@@ -24,6 +24,19 @@ static item_t *next(qk_sched_t *s) {
   return next_at(s, 0);
 }
 
+static void hold_two(qk_sched_t *s, qk_sched_user_t **a, qk_sched_user_t **b) {
+  qk_sched_init(s);
+  qk_sched_user_hold(s, "a", a);
+  qk_sched_user_hold(s, "b", b);
+}
+
+/* What still waits goes. */
+static void release_two(qk_sched_t *s, qk_sched_user_t *a, qk_sched_user_t *b) {
+  while (next(s)) continue;
+  qk_sched_user_release(a);
+  qk_sched_user_release(b);
+}
+
 static void init(item_t *item, int user, int number) {
   *item = (item_t){.user = user, .number = number, .cost = 1};
   qk_sched_item_init(&item->queue);
@@ -51,9 +64,7 @@ Test(sched, users_take_turns_where_work_is_equal) {
   qk_sched_t s;
   qk_sched_user_t *a, *b, *c;
   item_t item[100];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   qk_sched_user_hold(&s, "c", &c);
   for (int i = 0; i < 90; i++) push(&s, a, &item[i], 0, i); /* a came first, with much work */
   for (int i = 0; i < 5; i++) push(&s, b, &item[90 + i], 1, i);
@@ -71,16 +82,12 @@ Test(sched, a_thousand_of_one_user_do_not_delay_one_of_another) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   static item_t item[MANY + 1];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < MANY; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 5 * SLOTS; i++) cr_assert_eq(next(&s)->user, 0);
   push(&s, b, &item[MANY], 1, 0);
   cr_assert_eq(next(&s)->user, 1, "the next free slot is b's");
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 /* a's items cost ten times what b's do, and both are expected to cost the same at first. */
@@ -110,9 +117,7 @@ Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[100], other[2];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
   for (int i = 0; i < 50; i++) next(&s);
   for (int k = 0; k < 2; k++) {
@@ -129,9 +134,7 @@ Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
   cr_assert_eq(qk_sched_user_queued(a), 50);
   cr_assert_eq(qk_sched_user_given(a), 51);
   cr_assert_eq(qk_sched_user_given(b), 1);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 /* Of the next n turns those of user 1. */
@@ -145,9 +148,7 @@ Test(sched, idleness_earns_nothing) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[300];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   push(&s, b, &item[0], 1, 0);
   cr_assert_eq(next(&s)->user, 1);
   for (int i = 0; i < 200; i++) push(&s, a, &item[i], 0, i);
@@ -155,18 +156,14 @@ Test(sched, idleness_earns_nothing) {
   for (int i = 0; i < 100; i++) push(&s, b, &item[200 + i], 1, i); /* back after a long time */
   int of_b = turns_of_second(&s, 100);
   cr_expect(of_b >= 49 && of_b <= 51, "%d of 100", of_b);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 Test(sched, what_was_removed_leaves_no_turn_behind) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[200];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   push(&s, b, &item[0], 1, 0);
   qk_sched_remove(&s, &item[0].queue);
   for (int i = 0; i < 100; i++) push(&s, a, &item[i], 0, i);
@@ -174,9 +171,7 @@ Test(sched, what_was_removed_leaves_no_turn_behind) {
   for (int i = 0; i < 100; i++) push(&s, b, &item[100 + i], 1, i);
   int of_b = turns_of_second(&s, 50);
   cr_expect(of_b >= 24 && of_b <= 26, "%d of 50", of_b);
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 static item_t *push_with(qk_sched_t *s, qk_sched_user_t *u, item_t *item, int priority,
@@ -210,9 +205,7 @@ Test(sched, priorities_are_a_matter_among_ones_own) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[20];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &a);
-  qk_sched_user_hold(&s, "b", &b);
+  hold_two(&s, &a, &b);
   for (int i = 0; i < 10; i++) {
     push_with(&s, a, &item[i], QK_PRIORITY_MAX, 0, 0);
     push_with(&s, b, &item[10 + i], 0, 0, 0)->user = 1;
@@ -279,9 +272,7 @@ Test(sched, counts_what_each_user_has_and_was_given) {
   cr_expect_eq(qk_sched_user_after(&s, a), b);
   cr_expect_null(qk_sched_user_after(&s, b));
   cr_expect_str_eq(qk_sched_user_name(b), "b");
-  while (next(&s)) continue;
-  qk_sched_user_release(a);
-  qk_sched_user_release(b);
+  release_two(&s, a, b);
 }
 
 Test(sched, one_name_is_one_user) {
@@ -310,81 +301,104 @@ static unsigned draw(unsigned *state, unsigned n) {
   return (*state >> 8) % n;
 }
 
-/* Random users, costs, arrivals and removals on a few slots. Nothing is lost or comes twice; of one
- * user and priority order holds; and of two users who wait all the while none is given more than
- * the other by more than what slots hold. */
-static void simulate(unsigned seed) {
-  enum { USERS = 6, ITEMS = 3000, SLOTS = 8, DEAREST = 20 };
-  qk_sched_t s;
+enum { USERS = 6, ARRIVALS = 3000, SLOTS = 8, DEAREST = 20 };
+
+/* Random users, costs, arrivals and removals on a few slots. */
+typedef struct simulation {
+  qk_sched_t sched;
   qk_sched_user_t *user[USERS];
-  item_t *item = calloc(ITEMS, sizeof *item), *slot[SLOTS] = {NULL};
-  double until[SLOTS], now = 0, work[USERS] = {0}, base[USERS] = {0};
-  int made = 0, ended = 0, removed = 0, waiting[USERS] = {0};
-  int last[USERS][QK_PRIORITY_MAX + 1];
-  unsigned state = seed;
-  qk_sched_init(&s);
+  item_t *item, *slot[SLOTS];
+  double until[SLOTS], now;
+  double work[USERS], base[USERS]; /* given to each; when the last one began or ceased to wait */
+  int made, ended, removed, waiting[USERS];
+  int last[USERS][QK_PRIORITY_MAX + 1]; /* the newest that was served */
+  unsigned state;
+} simulation_t;
+
+/* One more of the user waits, or one less. Who begins or ceases to wait opens a new account for
+ * everybody who compares with it. */
+static void count_waiting(simulation_t *s, int user, int change) {
+  const int before = s->waiting[user];
+  s->waiting[user] += change;
+  if (before == 0 || s->waiting[user] == 0) memcpy(s->base, s->work, sizeof s->base);
+}
+
+static void arrive(simulation_t *s) {
+  const int u = (int)draw(&s->state, USERS);
+  item_t *x = &s->item[s->made];
+  init(x, u, s->made++);
+  x->cost = 1 + draw(&s->state, u % 2 ? DEAREST : 4);
+  x->queue.cost = 1 + draw(&s->state, DEAREST);
+  x->queue.priority = (int)draw(&s->state, QK_PRIORITY_MAX + 1);
+  x->queue.since = s->now;
+  x->queued = true;
+  count_waiting(s, u, 1);
+  qk_sched_push(&s->sched, s->user[u], &x->queue);
+}
+
+static void remove_any(simulation_t *s) {
+  item_t *x = &s->item[draw(&s->state, (unsigned)s->made)];
+  if (!x->queued) return;
+  qk_sched_remove(&s->sched, &x->queue);
+  qk_sched_remove(&s->sched, &x->queue); /* no effect */
+  x->queued = false;
+  s->removed++;
+  count_waiting(s, x->user, -1);
+}
+
+/* The slot ends what is over, and takes the next. Of one user and priority order holds. */
+static void serve(simulation_t *s, int k) {
+  if (s->slot[k] && s->until[k] <= s->now) {
+    qk_sched_settle(s->user[s->slot[k]->user], &s->slot[k]->queue, s->slot[k]->cost);
+    s->slot[k] = NULL;
+    s->ended++;
+  }
+  if (!s->slot[k] && (s->slot[k] = next_at(&s->sched, s->now))) {
+    item_t *x = s->slot[k];
+    cr_assert(x->queued);
+    x->queued = false;
+    cr_assert_gt(x->number, s->last[x->user][x->queue.priority]);
+    s->last[x->user][x->queue.priority] = x->number;
+    s->work[x->user] += x->cost;
+    s->until[k] = s->now + x->cost;
+    count_waiting(s, x->user, -1);
+  }
+  cr_assert(s->slot[k] || s->sched.length == 0, "a slot is free and something waits");
+}
+
+/* Of two users who wait all the while none is given more than the other by more than slots hold. */
+static void expect_fair(const simulation_t *s, unsigned seed) {
+  for (int u = 0; u < USERS; u++)
+    for (int v = 0; v < USERS; v++)
+      if (s->waiting[u] > 0 && s->waiting[v] > 0)
+        cr_assert_lt(s->work[u] - s->base[u] - (s->work[v] - s->base[v]), 2.0 * SLOTS * DEAREST,
+                     "seed %u, time %g", seed, s->now);
+}
+
+/* Nothing is lost or comes twice. */
+static void simulate(unsigned seed) {
+  simulation_t s = {.item = calloc(ARRIVALS, sizeof *s.item), .state = seed};
+  qk_sched_init(&s.sched);
   for (int u = 0; u < USERS; u++) {
     char name[8];
     snprintf(name, sizeof name, "u%d", u);
-    qk_sched_user_hold(&s, name, &user[u]);
-    for (int p = 0; p <= QK_PRIORITY_MAX; p++) last[u][p] = -1;
+    qk_sched_user_hold(&s.sched, name, &s.user[u]);
+    for (int p = 0; p <= QK_PRIORITY_MAX; p++) s.last[u][p] = -1;
   }
-  for (bool any = true; any; now += 1) {
-    for (unsigned n = draw(&state, 8); n > 0 && made < ITEMS; n--) {
-      int u = (int)draw(&state, USERS);
-      item_t *x = &item[made];
-      init(x, u, made++);
-      x->cost = 1 + draw(&state, u % 2 ? DEAREST : 4);
-      x->queue.cost = 1 + draw(&state, DEAREST);
-      x->queue.priority = (int)draw(&state, QK_PRIORITY_MAX + 1);
-      x->queue.since = now;
-      x->queued = true;
-      if (waiting[u]++ == 0) /* a new account for everybody who compares with u */
-        for (int v = 0; v < USERS; v++) base[v] = work[v];
-      qk_sched_push(&s, user[u], &x->queue);
-    }
-    if (made > 0 && draw(&state, 10) == 0) {
-      item_t *x = &item[draw(&state, (unsigned)made)];
-      if (x->queued) {
-        qk_sched_remove(&s, &x->queue);
-        qk_sched_remove(&s, &x->queue); /* no effect */
-        x->queued = false;
-        removed++;
-        if (--waiting[x->user] == 0)
-          for (int v = 0; v < USERS; v++) base[v] = work[v];
-      }
-    }
-    any = made < ITEMS;
+  for (bool any = true; any; s.now += 1) {
+    for (unsigned n = draw(&s.state, 8); n > 0 && s.made < ARRIVALS; n--) arrive(&s);
+    if (s.made > 0 && draw(&s.state, 10) == 0) remove_any(&s);
+    any = s.made < ARRIVALS;
     for (int k = 0; k < SLOTS; k++) {
-      if (slot[k] && until[k] <= now) {
-        qk_sched_settle(user[slot[k]->user], &slot[k]->queue, slot[k]->cost);
-        slot[k] = NULL;
-        ended++;
-      }
-      if (!slot[k] && (slot[k] = next_at(&s, now))) {
-        item_t *x = slot[k];
-        cr_assert(x->queued);
-        x->queued = false;
-        cr_assert_gt(x->number, last[x->user][x->queue.priority]);
-        last[x->user][x->queue.priority] = x->number;
-        work[x->user] += x->cost;
-        until[k] = now + x->cost;
-        if (--waiting[x->user] == 0)
-          for (int v = 0; v < USERS; v++) base[v] = work[v];
-      }
-      any = any || slot[k];
-      cr_assert(slot[k] || s.length == 0, "a slot is free and something waits");
+      serve(&s, k);
+      any = any || s.slot[k];
     }
-    for (int u = 0; u < USERS; u++)
-      for (int v = 0; v < USERS; v++)
-        if (waiting[u] > 0 && waiting[v] > 0)
-          cr_assert_lt(work[u] - base[u] - (work[v] - base[v]), 2.0 * SLOTS * DEAREST,
-                       "seed %u, time %g", seed, now);
+    expect_fair(&s, seed);
   }
-  cr_assert_eq(ended + removed, ITEMS);
-  cr_assert_gt(removed, 10);
-  for (int u = 0; u < USERS; u++) qk_sched_user_release(user[u]);
-  free(item);
+  cr_assert_eq(s.ended + s.removed, ARRIVALS);
+  cr_assert_gt(s.removed, 10);
+  for (int u = 0; u < USERS; u++) qk_sched_user_release(s.user[u]);
+  free(s.item);
 }
 
 Test(sched, loses_nothing_and_is_fair_to_all) {

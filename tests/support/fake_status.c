@@ -1,0 +1,138 @@
+#include "tests/support/fake_status.h"
+
+#include "proto/status.h"
+
+enum { USERS = 300 };
+
+static uint32_t dims[4] = {4, 6, 8, 10};
+
+Quark__SetupState **fake_setups(void) {
+  static Quark__SetupState setup[2], *all[2] = {&setup[0], &setup[1]};
+  for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
+  setup[0].name = "first";
+  setup[0].state = QUARK__SERVER_STATE__STATE_LOADING;
+  setup[0].is_default = 1;
+  setup[0].gauge = "a gauge field";
+  setup[0].solver = setup[1].solver = "mg";
+  setup[0].kappa = 0.125;
+  setup[0].queued = 3;
+  setup[0].phase = "read";
+  setup[0].has_done = setup[0].has_total = setup[1].has_status = 1;
+  setup[0].done = 1;
+  setup[0].total = 2;
+  setup[0].dims = dims;
+  setup[0].n_dims = 4;
+  setup[1].name = "second";
+  setup[1].state = QUARK__SERVER_STATE__STATE_FAILED;
+  setup[1].gauge = "another";
+  setup[1].status = QK_BAD_CHECKSUM;
+  setup[1].text = "the wrong sum";
+  return all;
+}
+
+static Quark__MultigridReport *multigrid(void) {
+  static Quark__MultigridReport mg;
+  static Quark__MultigridLevel level, *levels = &level;
+  quark__multigrid_level__init(&level);
+  level.dims = level.block = dims;
+  level.n_dims = level.n_block = 4;
+  level.smoother = "ca-gcr";
+  level.has_vectors = level.has_galerkin = 1;
+  level.vectors = 24;
+  level.galerkin = 1e-6;
+  quark__multigrid_report__init(&mg);
+  mg.level = &levels;
+  mg.n_level = 1;
+  mg.seconds = 1.5;
+  mg.rebuilt = 2;
+  mg.checkpoint_trouble = "the disk is full";
+  return &mg;
+}
+
+static Quark__SetupReport *setup_report(void) {
+  static Quark__SetupReport setup;
+  quark__setup_report__init(&setup);
+  setup.name = "default";
+  setup.gauge = "a gauge field";
+  setup.solver = setup.precision = "any";
+  setup.kappa = 0.125;
+  setup.dims = dims;
+  setup.n_dims = 4;
+  setup.multigrid = multigrid();
+  return &setup;
+}
+
+static Quark__EngineReport *engine_report(void) {
+  static Quark__EngineReport engine;
+  static Quark__MemoryReport memory;
+  static Quark__MemoryShare share, *shares = &share;
+  quark__memory_share__init(&share);
+  share.name = "solver";
+  share.bytes = 1ull << 40;
+  quark__memory_report__init(&memory);
+  memory.share = &shares;
+  memory.n_share = 1;
+  memory.serving = 3;
+  quark__engine_report__init(&engine);
+  engine.memory = &memory;
+  return &engine;
+}
+
+static Quark__CounterReport *counters_report(void) {
+  static Quark__CounterReport counters;
+  quark__counter_report__init(&counters);
+  counters.converged = 17;
+  counters.has_kept = counters.has_kept_bytes = counters.has_contracted = 1;
+  counters.kept = 12;
+  counters.kept_bytes = 1ull << 40;
+  counters.contracted = 5;
+  return &counters;
+}
+
+static Quark__ActivityReport *activity_report(void) {
+  static Quark__ActivityReport now;
+  static Quark__SlotReport slot[2], *slots[2] = {&slot[0], &slot[1]};
+  static Quark__UserReport user, *users[USERS];
+  for (int i = 0; i < 2; i++) quark__slot_report__init(&slot[i]);
+  slot[0] = (Quark__SlotReport){.base = slot[0].base,
+                                .has_slot = 1,
+                                .slot = 5,
+                                .job = "c0ffee/7",
+                                .user = "ann",
+                                .rhs = 3,
+                                .iterations = 12,
+                                .residual = 1e-3,
+                                .tol = 1e-9,
+                                .seconds = 0.5};
+  slot[1].job = slot[1].user = "";
+  quark__user_report__init(&user);
+  user.name =
+      "a name that is longer than any that the library has room for, which is cut where it ends";
+  user.queued = 4;
+  user.running = 1;
+  user.work = 1e6;
+  user.memory = 1ull << 33;
+  for (int i = 0; i < USERS; i++) users[i] = &user;
+  quark__activity_report__init(&now);
+  now.n_slot = 2;
+  now.slot = slots;
+  now.n_user = USERS;
+  now.user = users;
+  now.has_users_left_out = 1;
+  now.users_left_out = 11;
+  return &now;
+}
+
+Quark__StatusReport *fake_status(bool activity) {
+  static Quark__StatusReport report;
+  quark__status_report__init(&report);
+  report.state = QUARK__SERVER_STATE__STATE_READY;
+  report.version = "fake";
+  report.setup = setup_report();
+  report.engine = engine_report();
+  report.counters = counters_report();
+  report.activity = activity ? activity_report() : NULL;
+  report.setups = fake_setups();
+  report.n_setups = 2;
+  return &report;
+}

@@ -1,0 +1,82 @@
+#include "tests/unit/engine/setup/setup_kit.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot) {
+  qk_load_t load = {
+      .mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .lone = true, .staging = 4};
+  snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
+  snprintf(load.solver, sizeof load.solver, "%s", solver);
+  const char *backend = getenv("QK_BACKEND");
+  snprintf(load.backend, sizeof load.backend, "%s", backend ? backend : "cpu");
+  for (int mu = 0; mu < 4; mu++) load.phase[mu][0] = mu < 3 ? 1 : -1;
+  load.mg.level[0].nvec = 8;
+  load.mg.level[0].setup_iterations = 20;
+  return load;
+}
+
+qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err) {
+  *l = (loaded_t){0};
+  cr_assert_eq(qk_comm_self_create(&l->comm, err), QK_OK);
+  return qk_setup_create(l->comm, load, NULL, NULL, &l->setup, err);
+}
+
+loaded_t must_load(const qk_load_t *load) {
+  qk_err_t err = {0};
+  loaded_t l;
+  cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_port_create(&l.setup->dev, &l.port, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_slots_create(l.setup, l.port, &l.slots, &err), QK_OK, "%s", err.text);
+  return l;
+}
+
+void close_load(loaded_t *l) {
+  qk_slots_destroy(l->slots);
+  qk_port_destroy(l->port);
+  qk_setup_destroy(l->setup);
+  qk_comm_destroy(l->comm);
+}
+
+qk_fill_t noise_for(int slot, uint64_t seed) {
+  qk_fill_t fill = {.ticket = seed, .slot = slot, .source = QK_SOURCE_Z4, .seed = seed};
+  fill.spin = fill.colour = fill.site[3] = -1;
+  fill.factor = 1;
+  fill.tol = 1e-9;
+  fill.max_iter = 1000;
+  return fill;
+}
+
+void fill_slots(loaded_t *l, int n, const qk_fill_t *fill) {
+  qk_err_t err = {0};
+  cr_assert_eq(qk_slots_fill(l->slots, n, fill, &err), QK_OK, "%s", err.text);
+}
+
+void run_slots(loaded_t *l, qk_result_t by_slot[]) {
+  qk_result_t result[QK_SEATS_MAX];
+  qk_err_t err = {0};
+  int ended;
+  while (qk_slots_running(l->slots) > 0) {
+    cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
+    for (int i = 0; i < ended; i++) by_slot[result[i].slot] = result[i];
+  }
+}
+
+int64_t solve_all(loaded_t *l) {
+  qk_fill_t fill[QK_SEATS_MAX] = {0};
+  qk_result_t result[QK_SEATS_MAX] = {0};
+  const int n = l->setup->nslot;
+  int64_t most = 0;
+  for (int i = 0; i < n; i++) fill[i] = noise_for(i, (uint64_t)i + 5);
+  fill_slots(l, n, fill);
+  run_slots(l, result);
+  for (int i = 0; i < n; i++) {
+    cr_assert(result[i].ticket == fill[i].ticket && result[i].err.code == QK_OK, "%s",
+              result[i].err.text);
+    cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
+    if (result[i].iterations > most) most = result[i].iterations;
+  }
+  return most;
+}

@@ -1,0 +1,33 @@
+/*
+ * setup_kit.h: a setup as LOAD makes it, on one rank, with its slots; and right-hand sides of noise to
+ * be solved in them. Everything but open_load asserts.
+ */
+#ifndef QK_TESTS_SETUP_KIT_H
+#define QK_TESTS_SETUP_KIT_H
+
+#include "daemon/engine/serve/slots.h"
+
+typedef struct loaded {
+  qk_comm_t *comm;
+  qk_setup_t *setup;
+  qk_port_t *port;
+  qk_slots_t *slots;
+} loaded_t;
+
+/* Mass 0.05, csw 1, antiperiodic; multigrid of little work. On the backend QK_BACKEND (cpu). */
+qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot);
+
+/* The setup alone; whatever it returns, close_load frees what is there. */
+qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err);
+loaded_t must_load(const qk_load_t *load);
+void close_load(loaded_t *l);
+
+/* Z4 noise on all sites, to 1e-9. The seed is the ticket. */
+qk_fill_t noise_for(int slot, uint64_t seed);
+void fill_slots(loaded_t *l, int n, const qk_fill_t *fill);
+/* Steps until nothing runs; results by slot. */
+void run_slots(loaded_t *l, qk_result_t by_slot[]);
+/* Noise in all slots; the iterations of the slowest. */
+int64_t solve_all(loaded_t *l);
+
+#endif
