@@ -35,7 +35,7 @@ enum {
   QK_SETUPS_MAX = 32,           /* setups of a daemon */
   QK_SLOTS_MAX = 64,            /* slots of an engine */
   QK_STAGING_MAX = 8,           /* sources that come beside slots; twice as many solutions leave */
-  QK_SEATS_MAX =
+  QK_INFLIGHT_MAX =
       QK_SLOTS_MAX + 3 * QK_STAGING_MAX, /* right-hand sides that an engine has at a time */
   QK_SLOTS_CHOSEN = 16,                  /* most slots of an engine that may choose */
   QK_PROPAGATOR_COLUMNS = 12,            /* right-hand sides of a propagator: spin, colour */

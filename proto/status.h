@@ -1,7 +1,7 @@
 /*
  * status.h: every way a call can end, in ranges by what is lost.
  *
- *   REQUEST 100..  the request was not carried out; nothing changed; mend it and send it again.
+ *   REQUEST 100..  the request was not carried out; nothing changed; correct it and send it again.
  *   JOB     200..  this right-hand side ended without a solution; its neighbours go on.
  *   DEVICE  300..  the engine process is lost or must be; it is restarted, work may be repeated.
  *   PROCESS 400..  this process cannot go on, or is leaving.

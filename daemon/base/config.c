@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/version.h"
 
@@ -17,6 +18,7 @@ enum { EXIT_USAGE_ERROR = 64, EXIT_BAD_CONFIG = 78 };
 typedef struct qk_config_state {
   char *string;     /* STRING: the value, of qk_malloc */
   const char *flag; /* text of the command line, until it is applied */
+  int named;        /* the row whose flag gave it */
   bool given;
   bool in_file;
   char help[HELP_BYTES];
@@ -35,6 +37,10 @@ static qk_config_type_t type_of(const qk_config_row_t *row) {
   return (qk_config_type_t)(row->type & ~QK_CONFIG_LIVE);
 }
 
+static bool is_setting(const qk_config_row_t *row) {
+  return type_of(row) != QK_CONFIG_GROUP && type_of(row) != QK_CONFIG_OLD_NAME;
+}
+
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static int row_by_key(const qk_config_t *config, const char *key) {
@@ -43,6 +49,12 @@ static int row_by_key(const qk_config_t *config, const char *key) {
       return i;
   }
   return -1;
+}
+
+/* The setting that row i names: i itself, unless it is an old name. */
+static int setting_of(const qk_config_t *config, int i) {
+  const bool old = i >= 0 && type_of(&config->rows[i]) == QK_CONFIG_OLD_NAME;
+  return old ? row_by_key(config, config->rows[i].form) : i;
 }
 
 static bool parse_bool(const char *text, bool *out) {
@@ -190,11 +202,13 @@ static qk_status_t set_row(qk_config_t *config, int i, const char *where, const 
 
 qk_status_t qk_config_set(qk_config_t *config, const char *where, const char *key, const char *text,
                           qk_err_t *err) {
-  int i = row_by_key(config, key);
+  const int named = row_by_key(config, key), i = setting_of(config, named);
   if (i < 0) return qk_fail(err, QK_BAD_ARGUMENT, "%s: unknown key \"%.60s\"", where, key);
   qk_status_t status = set_row(config, i, where, text, err);
-  if (status == QK_OK) config->state[i].given = true;
-  return status;
+  if (status != QK_OK) return status;
+  config->state[i].given = true;
+  if (named != i) qk_warn("config", "%s: %s is called %s now", where, key, config->rows[i].key);
+  return QK_OK;
 }
 
 bool qk_config_given(const qk_config_t *config, const char *key) {
@@ -286,9 +300,11 @@ static int take_key(void *arg, const char *section, const char *name, const char
                            where, section, file->config->program);
     return 0;
   }
-  int i = row_by_key(file->config, name);
+  const int named = row_by_key(file->config, name), i = setting_of(file->config, named);
   if (i >= 0 && file->config->state[i].in_file) {
-    file->status = qk_fail(file->err, QK_BAD_ARGUMENT, "%s: %s is given twice", where, name);
+    file->status = qk_fail(file->err, QK_BAD_ARGUMENT, "%s: %s is given twice%s%s%s", where, name,
+                           named == i ? "" : " (it is called ",
+                           named == i ? "" : file->config->rows[i].key, named == i ? "" : " now)");
     return 0;
   }
   file->status = qk_config_set(file->config, where, name, value, file->err);
@@ -345,7 +361,15 @@ static error_t take_flag(int key, char *arg, struct argp_state *state) {
     break;
   }
   if (key < FIRST_KEY || key >= FIRST_KEY + config->nrows) return ARGP_ERR_UNKNOWN;
-  config->state[key - FIRST_KEY].flag = arg != NULL ? arg : "yes";
+  const int named = key - FIRST_KEY, i = setting_of(config, named);
+  if (config->state[i].flag != NULL && config->state[i].named != named) {
+    argp_error(state, "--%s and --%s are one setting, which is called %s now",
+               config->rows[config->state[i].named].key, config->rows[named].key,
+               config->rows[i].key);
+    return EINVAL;
+  }
+  config->state[i].flag = arg != NULL ? arg : "yes";
+  config->state[i].named = named;
   return 0;
 }
 
@@ -358,13 +382,15 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
       *option = (struct argp_option){.doc = row->help, .group = ++group};
       continue;
     }
+    const qk_config_row_t *setting = &config->rows[setting_of(config, i)];
     *option = (struct argp_option){.name = row->key,
                                    .key = FIRST_KEY + i,
-                                   .arg = row->form != NULL ? row->form : "VALUE",
+                                   .arg = setting->form != NULL ? setting->form : "VALUE",
+                                   .flags = setting != row ? OPTION_HIDDEN : 0,
                                    .doc = config->state[i].help,
                                    .group = group};
-    if (type_of(row) == QK_CONFIG_BOOL) {
-      option->flags = OPTION_ARG_OPTIONAL;
+    if (type_of(setting) == QK_CONFIG_BOOL) {
+      option->flags |= OPTION_ARG_OPTIONAL;
       option->arg = "yes|no";
     }
   }
@@ -384,7 +410,8 @@ static qk_status_t apply_flags(qk_config_t *config, qk_err_t *err) {
   for (int i = 0; i < config->nrows && status == QK_OK; i++) {
     const char *text = config->state[i].flag;
     if (text == NULL) continue;
-    status = qk_config_set(config, "command line", config->rows[i].key, text, err);
+    const char *key = config->rows[config->state[i].named].key;
+    status = qk_config_set(config, "command line", key, text, err);
   }
   return status;
 }
@@ -428,7 +455,10 @@ qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t
                                         values, &fresh, err);
   if (status != QK_OK) return status;
   fresh->file = config->file;
-  for (int i = 0; i < config->nrows; i++) fresh->state[i].flag = config->state[i].flag;
+  for (int i = 0; i < config->nrows; i++) {
+    fresh->state[i].flag = config->state[i].flag;
+    fresh->state[i].named = config->state[i].named;
+  }
   if (fresh->file != NULL) status = qk_config_read_file(fresh, fresh->file, err);
   if (status == QK_OK) status = apply_flags(fresh, err);
   if (status != QK_OK) {
@@ -489,7 +519,7 @@ void qk_config_adopt(qk_config_t *config, qk_config_t *fresh, qk_config_change_f
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
     const bool given = config->state[i].given || fresh->state[i].given;
-    if (type_of(row) == QK_CONFIG_GROUP || !given) continue;
+    if (!is_setting(row) || !given) continue;
     show(row, config->values + row->offset, old, sizeof old);
     show(row, fresh->values + row->offset, now, sizeof now);
     if (row->type & QK_CONFIG_LIVE) take_over(config, fresh, i);
@@ -508,6 +538,7 @@ void qk_config_print_man(const qk_config_t *config, FILE *out) {
       open = false;
       continue;
     }
+    if (!is_setting(row)) continue;
     if (!open) fputs(".Bl -tag -width Ds\n", out);
     open = true;
     if (type_of(row) == QK_CONFIG_BOOL) {

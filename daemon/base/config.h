@@ -2,19 +2,24 @@
  * config.h: settings as a table. One row makes the command line flag, the key of the --config file,
  * the line in --help and the entry of the man page.
  *
- * Order        defaults < --config file < command line. Within one source the last one wins on the
- *              command line; a key given twice in a file is an error.
- * Values       stand in the caller's struct, at row.offset:
- *                INT, SIZE  int64_t (SIZE: bytes; suffix K, M, G or T for powers of 1024)
- *                DOUBLE     double (finite)
- *                STRING     const char * (owned by the qk_config_t; NULL where no default was
- * given) BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes) CHOICE int,
- * the index of the word in row.form Limits       min <= value <= max, both inclusive, where min <
- * max; of a STRING the length in bytes (at most 4095 without). A value outside is refused, never
- * clamped. File         INI: `key = value`, comments after ';' or '#', optionally under [program].
- * Lines up to QK_CONFIG_LINE bytes. Errors       name the place (file:line or flag), key, value and
- * limit. Rereading    settings whose type has QK_CONFIG_LIVE can change while the program runs: qk_config_again reads file
- * and flags once more, qk_config_adopt takes over what may change. Threads      one thread; not collective.
+ * Order      Defaults, then the --config file, then the command line; the later source wins. On the
+ *            command line the last value counts; a key given twice in a file is an error.
+ * Values     Stand in the caller's struct, at row.offset:
+ *              INT, SIZE  int64_t (SIZE: bytes; suffix K, M, G or T for powers of 1024)
+ *              DOUBLE     double (finite)
+ *              STRING     const char * (owned by the qk_config_t; NULL: no default was given)
+ *              BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes)
+ *              CHOICE     int, the index of the word in row.form
+ * Limits     min <= value <= max, both inclusive, if min < max; of a STRING the length in bytes (at
+ *            most 4095 without). A value outside is an error, it is never clamped.
+ * File       INI: `key = value`, comments after ';' or '#', optionally under [program]. Lines have at
+ *            most QK_CONFIG_LINE bytes.
+ * Old names  A setting that has been renamed has a row QK_CONFIG_OLD_NAME as well: flag and key of that
+ *            name still set it, and a warning names the new one. Both in one source are an error.
+ * Errors     name the place (file:line or flag), key, value and limit.
+ * Rereading  Settings whose type has QK_CONFIG_LIVE can change while the program runs: qk_config_again
+ *            reads file and flags once more, qk_config_adopt takes over what may change.
+ * Threads    One thread; not collective.
  */
 #ifndef QK_BASE_CONFIG_H
 #define QK_BASE_CONFIG_H
@@ -40,6 +45,7 @@ typedef enum qk_config_type {
   QK_CONFIG_BOOL,
   QK_CONFIG_CHOICE,
   QK_CONFIG_GROUP,       /* not a setting: `help` is the title of the rows that follow */
+  QK_CONFIG_OLD_NAME,    /* not a setting: what the one with the key `form` was called before */
   QK_CONFIG_LIVE = 0x100 /* with one of the others: can change while the program runs */
 } qk_config_type_t;
 

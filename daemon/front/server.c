@@ -108,9 +108,9 @@ static bool on_turn(void *arg) {
   server->ticked = false;
   qk_sessions_sweep(&server->service);
   const bool leaving = qk_queue_end_some(&server->service);
-  qk_setups_reap(&server->service);
+  qk_setups_collect(&server->service);
   for (int m = 0; m < QK_SETUPS_MAX && !server->service.stopping; m++)
-    if (server->service.mount[m]) qk_dispatch_feed(server->service.mount[m]);
+    if (server->service.setup[m]) qk_dispatch_feed(server->service.setup[m]);
   return qk_net_turn(&server->net, server->service.stopping) || leaving;
 }
 
@@ -246,7 +246,7 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   server->service.space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
-  s = qk_legacy_dir(server->service.journal, server->dir, sizeof server->dir, err);
+  s = qk_adopt_dir(server->service.journal, server->dir, sizeof server->dir, err);
   server->net.zmq = server->zmq;
   server->net.dir = server->dir;
   if (s == QK_OK) s = qk_net_open(&server->net, err);
@@ -274,7 +274,7 @@ static void close_all(qk_server_t *server) {
     qk_sessions_drop(&server->service, server->service.sessions.at[i]);
   while (qk_queue_end_some(&server->service)) continue;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->service.mount[m]) qk_engine_events_abandon(server->service.mount[m]);
+    if (server->service.setup[m]) qk_engine_events_abandon(server->service.setup[m]);
   if (server->service.journal) qk_restore_seal(&server->service, false, true);
   qk_setups_close(&server->service);
   qk_http_close(server->http);

@@ -282,7 +282,7 @@ def daemon(case, cores):
     """On these cores alone, with its engine."""
     os.sched_setaffinity(0, cores)
     try:
-        with case.daemon('--http', '127.0.0.1:0', '--slots', '8', '--lone-solver', 'no', '--log-level', 'info', engine=case.engine,
+        with case.daemon('--http', '127.0.0.1:0', '--slots', '8', '--single-rhs-solver', 'no', '--log-level', 'info', engine=case.engine,
                          gauge=GAUGE, env={'OMP_NUM_THREADS': str(len(cores))}) as d:
             os.sched_setaffinity(0, OURS)
             d.http = int(d.log(r'over HTTP on 127\.0\.0\.1:(\d+)')[1])

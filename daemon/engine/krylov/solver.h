@@ -96,7 +96,7 @@ void qk_solver_cancel(qk_solver_t *solver, int slot);
 /* An ended slot becomes free. */
 void qk_solver_clear(qk_solver_t *solver, int slot);
 
-/* Where a relaxation ends; progress (may be NULL) hears of it at every check point. */
+/* Where a relaxation ends; progress (may be NULL) is called at every check point. */
 typedef struct qk_relax_limit {
   int64_t iterations;
   double tol;

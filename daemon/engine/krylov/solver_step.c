@@ -12,8 +12,9 @@ enum {
   MAX_STALLS = 6, /* recomputations without gain before a slot is given up */
   PATIENCE = 400  /* iterations without a new low of |r| before the recursion starts anew */
 };
-static const double divergence = 1e8; /* growth of |r| that no later iteration mends */
-static const double disbelief = 10;   /* true |r| over that of the recursion that ends its use */
+static const double divergence = 1e8; /* growth of |r| from which no later iteration recovers */
+static const double max_residual_gap =
+    10; /* true |r| over that of the recursion that ends its use */
 /* What is left of the residual by a recomputation that counts as a gain; by one that only ends a run of preconditioned
  * iterations: as slow as a setup may be that passes its checks. */
 static const double gain = 0.5, gain_of_run = 0.95;
@@ -101,7 +102,7 @@ static void recompute(qk_solver_t *s, plan_t *plan) {
   qk_system_update(s, plan->act, plan->add, update);
   for (int i = 0; i < s->nslot; i++) {
     if (!plan->act[i]) continue;
-    if (update[i].rejected || update[i].norm > disbelief * s->w[i].said) plan->fresh[i] = 1;
+    if (update[i].rejected || update[i].norm > max_residual_gap * s->w[i].said) plan->fresh[i] = 1;
     account(s, i, &update[i], plan);
   }
   qk_solver_clear_correction(s, plan->act);

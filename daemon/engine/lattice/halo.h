@@ -1,5 +1,5 @@
 /*
- * halo.h: the border of a spinor block, exchanged with the neighbours in split directions.
+ * halo.h: the halo of a spinor block, exchanged with the neighbours in split directions.
  *
  * begin packs the faces (U^+ applied by the sender where it holds the link) and starts the messages;
  * the caller then launches the interior; end brings what arrived to the device, ready for the boundary.

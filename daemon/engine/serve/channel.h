@@ -1,5 +1,5 @@
 /*
- * channel.h: what rank 0 hears and says: messages of the front over a ZeroMQ DEALER, and SIGTERM.
+ * channel.h: what rank 0 receives and sends: messages of the front over a ZeroMQ DEALER, and SIGTERM.
  *
  * Used by one thread. The signal is taken through a descriptor, so that it wakes a waiting rank 0 and
  * nothing else: qk_channel_block_signals must be called before any thread is started.

@@ -8,7 +8,7 @@
 #include "daemon/base/mem.h"
 
 struct qk_correlator {
-  qk_setup_t *setup;
+  qk_loaded_t *setup;
   qk_port_t *port;
   qk_stage_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
@@ -20,12 +20,12 @@ struct qk_correlator {
   int columns;     /* of its propagators together */
   int begun, here; /* columns that have begun to come, and that are in their fields */
   bool contracting;
-  qk_berth_t *berth[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
+  qk_buffer_t *buffer[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
 };
 
 /* ---- life ------------------------------------------------------------------------------------------- */
 
-qk_status_t qk_correlator_create(qk_setup_t *setup, qk_port_t *port, qk_stage_t *stage,
+qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage,
                                  qk_correlator_t **correlator, qk_err_t *err) {
   qk_correlator_t *r = qk_calloc(1, sizeof *r);
   qk_status_t status = r ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for contractions");
@@ -55,8 +55,8 @@ bool qk_correlator_busy(const qk_correlator_t *r) {
 
 void qk_correlator_drop(qk_correlator_t *r) {
   for (int k = 0; k < r->columns; k++) {
-    qk_berth_drop(r->berth[k]);
-    r->berth[k] = NULL;
+    qk_buffer_drop(r->buffer[k]);
+    r->buffer[k] = NULL;
   }
   qk_free(r->numbers);
   r->numbers = NULL;
@@ -90,7 +90,7 @@ static size_t result_bytes(const qk_correlator_t *r) {
 }
 
 static qk_status_t agree(const qk_correlator_t *r, qk_status_t status, qk_err_t *err) {
-  const qk_setup_t *s = r->setup;
+  const qk_loaded_t *s = r->setup;
   return qk_comm_agree(s->geom.comm, qk_device_explain(&s->dev, status, err), err);
 }
 
@@ -169,7 +169,7 @@ static column_t column_of(const qk_correlator_t *r, int k) {
   return (column_t){r->what.b[rhs], r->what.b_double, r->field[1], rhs};
 }
 
-/* Half of the berths are for contractions where sources come, too. */
+/* Half of the buffers are for contractions where sources come, too. */
 static int share(const qk_correlator_t *r) {
   return (r->setup->plan.staging + 1) / 2;
 }
@@ -179,8 +179,8 @@ int qk_correlator_wants(const qk_correlator_t *r) {
   return most < 0 ? 0 : more < most ? more : most;
 }
 
-/* The columns that go into their fields together: as many as stand beside each other, or as there are berths for. */
-static int abreast(const qk_correlator_t *r) {
+/* The columns that go into their fields together: as many as stand beside each other, or as there are buffers for. */
+static int together(const qk_correlator_t *r) {
   int n = QK_COLUMNS_MOST;
   while (n > share(r)) n /= 2;
   return n;
@@ -188,35 +188,35 @@ static int abreast(const qk_correlator_t *r) {
 
 static bool have_come(const qk_correlator_t *r, int first, int n) {
   for (int k = first; k < first + n; k++)
-    if (r->berth[k] == NULL || !qk_berth_settled(r->berth[k])) return false;
+    if (r->buffer[k] == NULL || !qk_buffer_done(r->buffer[k])) return false;
   return true;
 }
 
 /* Those that have come go into their fields. */
 static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t *err) {
-  const int n = abreast(r);
+  const int n = together(r);
   double one[4][4][2];
   qk_status_t status = QK_OK;
   qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (int k = 0; k < r->columns && status == QK_OK && verdict->code == QK_OK; k += n) {
     if (!have_come(r, k, n)) continue;
     const column_t c = column_of(r, k);
-    status = qk_stage_import(r->stage, n, r->berth + k, one, c.field, c.rhs, verdict, err);
-    for (int i = 0; i < n; i++) r->berth[k + i] = NULL;
+    status = qk_stage_import(r->stage, n, r->buffer + k, one, c.field, c.rhs, verdict, err);
+    for (int i = 0; i < n; i++) r->buffer[k + i] = NULL;
     r->here += n;
   }
   return status;
 }
 
-/* Others begin to come, in what is left to them and in berths that nobody else wants. */
+/* Others begin to come, in what is left to them and in buffers that nobody else wants. */
 static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verdict,
                                  qk_err_t *err) {
   qk_status_t status = QK_OK;
   while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
     if (qk_correlator_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
-    status = qk_stage_load(r->stage, c.name, c.is_double, &r->berth[r->begun], verdict, err);
-    if (r->berth[r->begun] == NULL) break;
+    status = qk_stage_load(r->stage, c.name, c.is_double, &r->buffer[r->begun], verdict, err);
+    if (r->buffer[r->begun] == NULL) break;
     r->begun++;
   }
   return status;
@@ -238,7 +238,7 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
 
 static qk_contract_t contraction_of(const qk_correlator_t *r) {
   const qk_correlate_t *what = &r->what;
-  const qk_setup_t *s = r->setup;
+  const qk_loaded_t *s = r->setup;
   qk_contract_t c = {
       .a = r->field[0], .b = r->field[has_two(what) ? 1 : 0], .nmom = what->nmom, .mom = what->mom};
   memcpy(c.origin, what->origin, sizeof c.origin);
@@ -250,7 +250,7 @@ static qk_contract_t contraction_of(const qk_correlator_t *r) {
 static qk_status_t begin_contraction(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
                                      qk_err_t *err) {
   const qk_correlate_t *what = &r->what;
-  const qk_setup_t *s = r->setup;
+  const qk_loaded_t *s = r->setup;
   qk_status_t status = QK_OK;
   for (int i = 0; i < r->columns / QK_PROPAGATOR_COLUMNS && what->sink.steps > 0; i++) {
     tick(arg);
@@ -267,7 +267,7 @@ static qk_status_t begin_contraction(qk_correlator_t *r, qk_tick_fn *tick, void 
  * use. */
 static qk_status_t find_size(const qk_correlator_t *r, const qk_field_t *field, double *size) {
   enum { N = 2 * QK_TILE, LIFT = 600 };
-  const qk_setup_t *s = r->setup;
+  const qk_loaded_t *s = r->setup;
   double host[2][N][2] = {{{0}}}, norm2 = 0, *device = NULL;
   for (int i = 0; i < N; i++) host[0][i][0] = ldexp(1, LIFT);
   qk_status_t status = s->ops->alloc(s->ctx, sizeof host, (void **)&device);

@@ -121,7 +121,7 @@ typedef struct memory_report {
   Quark__MemoryShare share[QK_PLAN_SHARES], *shares[QK_PLAN_SHARES];
 } memory_report_t;
 
-static void fill_memory(const qk_setup_t *setup, memory_report_t *r) {
+static void fill_memory(const qk_loaded_t *setup, memory_report_t *r) {
   const qk_plan_t *plan = &setup->plan;
   Quark__MemoryReport *to = &r->report;
   *to = (Quark__MemoryReport)QUARK__MEMORY_REPORT__INIT;
@@ -141,7 +141,7 @@ static void fill_memory(const qk_setup_t *setup, memory_report_t *r) {
 
 /* ---- messages ---------------------------------------------------------------------------------------- */
 
-qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds) {
+qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds) {
   Quark__Engine__Ready body = QUARK__ENGINE__READY__INIT;
   uint32_t grid[4], dims[4];
   mg_report_t mg;
@@ -167,8 +167,8 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, doub
   body.digest = setup->check.digest;
   body.unitarity = setup->check.unitarity;
   body.slots = (uint32_t)setup->nslot;
-  body.has_seats = true;
-  body.seats = (uint32_t)qk_setup_seats(setup);
+  body.has_inflight = true;
+  body.inflight = (uint32_t)qk_loaded_inflight(setup);
   body.device_bytes = (uint64_t)setup->device_bytes;
   body.host_bytes = (uint64_t)setup->host_bytes;
   body.seconds = seconds;

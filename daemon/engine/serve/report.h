@@ -7,13 +7,13 @@
 
 #include "daemon/engine/serve/channel.h"
 #include "daemon/engine/serve/slots.h"
-#include "daemon/engine/setup/setup.h"
+#include "daemon/engine/setup/loaded.h"
 
 /* nonce: of ADOPT; NULL: the engine has just started. */
 qk_status_t qk_report_hello(qk_channel_t *channel, int ranks, const uint64_t *nonce, bool loaded);
 qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, int64_t done,
                                     int64_t total);
-qk_status_t qk_report_ready(qk_channel_t *channel, const qk_setup_t *setup, double seconds);
+qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds);
 qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err);
 qk_status_t qk_report_slot_progress(qk_channel_t *channel, int slot, uint64_t ticket,
                                     const qk_slot_t *state);

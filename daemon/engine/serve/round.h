@@ -54,7 +54,7 @@ typedef struct qk_correlate {
   char shm_out[QK_SHM_NAME_MAX + 1];
 } qk_correlate_t;
 
-/* A round of CONTRACT is one of WORK with a contraction begun before it, one of MEND one of WORK
+/* A round of CONTRACT is one of WORK with a contraction begun before it, one of REFRESH one of WORK
  * with multigrid refreshed before it. ADOPT: another front is there, and nothing of what the one
  * before asked for goes on. */
 typedef enum qk_round_kind {
@@ -68,7 +68,7 @@ typedef enum qk_round_kind {
 
 typedef struct qk_round_head {
   qk_round_kind_t kind;
-  qk_mg_remedy_t remedy; /* MEND */
+  qk_mg_refresh_t refresh; /* REFRESH */
   int32_t nfill, ncancel;
 } qk_round_head_t;
 
@@ -76,8 +76,8 @@ typedef struct qk_round {
   qk_round_head_t head;
   qk_load_t load;
   qk_correlate_t correlate;
-  qk_fill_t fill[QK_SEATS_MAX];
-  int32_t cancel[QK_SEATS_MAX]; /* slots */
+  qk_fill_t fill[QK_INFLIGHT_MAX];
+  int32_t cancel[QK_INFLIGHT_MAX]; /* slots */
 } qk_round_t;
 
 /* idle: no rank has running slots, and the others may sleep while they wait. Collective. */

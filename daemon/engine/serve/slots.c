@@ -5,8 +5,8 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/serve/abreast.h"
 #include "daemon/engine/serve/outgoing.h"
+#include "daemon/engine/serve/slot_group.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/transfer/stage.h"
 
@@ -22,23 +22,23 @@ typedef struct slot {
   slot_state_t state;
   qk_fill_t fill;
   qk_segment_t out; /* open from fill on where the fill has a shm_out */
-  qk_berth_t
-      *berth; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
+  qk_buffer_t
+      *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
   qk_solver_t *solver; /* SOLVING */
   int column;          /* SOLVING */
   qk_result_t result;  /* LEAVING, ENDED */
 } slot_t;
 
 struct qk_slots {
-  qk_setup_t *setup;
+  qk_loaded_t *setup;
   qk_port_t *port;
   qk_stage_t *stage;
-  double *norms, *norms_host; /* device, and pinned: [nslot + 1][2] */
-  int waiting[QK_SEATS_MAX];  /* slots in the order in which they came */
+  double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
+  int waiting[QK_INFLIGHT_MAX]; /* slots in the order in which they came */
   int nwaiting;
-  int left; /* berths that are not for sources */
+  int left; /* buffers that are not for sources */
   uint64_t steps;
-  slot_t slot[QK_SEATS_MAX];
+  slot_t slot[QK_INFLIGHT_MAX];
 };
 
 static bool loses_process(qk_status_t status) {
@@ -59,19 +59,20 @@ static qk_status_t begin_copies(void *self) {
 }
 
 static qk_status_t make_norms(qk_slots_t *slots) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   const size_t bytes = (size_t)(s->nslot + 1) * 2 * sizeof(double);
   qk_status_t status = s->ops->alloc(s->ctx, bytes, (void **)&slots->norms);
   return status ? status : s->ops->alloc_host(s->ctx, bytes, (void **)&slots->norms_host);
 }
 
 static void set_beside(const qk_slots_t *slots, qk_beside_t beside) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   qk_solver_set_beside(s->solver, beside);
-  if (s->lone != NULL) qk_solver_set_beside(s->lone, beside);
+  if (s->single_rhs != NULL) qk_solver_set_beside(s->single_rhs, beside);
 }
 
-qk_status_t qk_slots_create(qk_setup_t *setup, qk_port_t *port, qk_slots_t **slots, qk_err_t *err) {
+qk_status_t qk_slots_create(qk_loaded_t *setup, qk_port_t *port, qk_slots_t **slots,
+                            qk_err_t *err) {
   qk_slots_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status = qk_comm_agree(setup->geom.comm, s != NULL ? QK_OK : QK_NO_MEMORY, err);
   if (status != QK_OK) {
@@ -80,7 +81,7 @@ qk_status_t qk_slots_create(qk_setup_t *setup, qk_port_t *port, qk_slots_t **slo
   }
   s->setup = setup;
   s->port = port;
-  for (int i = 0; i < QK_SEATS_MAX; i++) s->slot[i].out.fd = -1;
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->slot[i].out.fd = -1;
   status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
   if (status == QK_OK)
     status = qk_stage_create(&setup->dev, port->wire, setup->plan.staging, setup->plan.leaving,
@@ -96,10 +97,10 @@ qk_status_t qk_slots_create(qk_setup_t *setup, qk_port_t *port, qk_slots_t **slo
 
 void qk_slots_destroy(qk_slots_t *slots) {
   if (slots == NULL) return;
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   set_beside(slots, (qk_beside_t){NULL, NULL});
   qk_stage_destroy(slots->stage);
-  for (int i = 0; i < QK_SEATS_MAX; i++) qk_segment_close(&slots->slot[i].out);
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&slots->slot[i].out);
   if (slots->norms_host != NULL) s->ops->free_host(s->ctx, slots->norms_host);
   if (slots->norms != NULL) s->ops->free(s->ctx, slots->norms);
   qk_free(slots);
@@ -108,7 +109,7 @@ void qk_slots_destroy(qk_slots_t *slots) {
 /* ---- queries --------------------------------------------------------------------------------------- */
 
 int qk_slots_count(const qk_slots_t *slots) {
-  return qk_setup_seats(slots->setup);
+  return qk_loaded_inflight(slots->setup);
 }
 
 static int count(const qk_slots_t *slots, slot_state_t state) {
@@ -125,13 +126,13 @@ qk_stage_t *qk_slots_stage(const qk_slots_t *slots) {
   return slots->stage;
 }
 
-void qk_slots_leave_berths(qk_slots_t *slots, int n) {
+void qk_slots_leave_buffers(qk_slots_t *slots, int n) {
   slots->left = n;
 }
 
 bool qk_slots_solving(const qk_slots_t *slots) {
-  const qk_setup_t *s = slots->setup;
-  return qk_solver_running(s->solver) + (s->lone ? qk_solver_running(s->lone) : 0) > 0;
+  const qk_loaded_t *s = slots->setup;
+  return qk_solver_running(s->solver) + (s->single_rhs ? qk_solver_running(s->single_rhs) : 0) > 0;
 }
 
 uint64_t qk_slots_steps(const qk_slots_t *slots) {
@@ -179,8 +180,8 @@ static void leave_queue(qk_slots_t *slots, int slot) {
 static void refuse(qk_slots_t *slots, int i, const qk_err_t *err) {
   slot_t *slot = &slots->slot[i];
   if (slot->state == WAITING) leave_queue(slots, i);
-  qk_berth_drop(slot->berth);
-  slot->berth = NULL;
+  qk_buffer_drop(slot->buffer);
+  slot->buffer = NULL;
   qk_segment_close(&slot->out);
   slot->result =
       (qk_result_t){.slot = i, .ticket = slot->fill.ticket, .refused = true, .err = *err};
@@ -196,7 +197,7 @@ int qk_slots_lacking(const qk_slots_t *slots) {
   int n = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
     const slot_t *slot = &slots->slot[slots->waiting[k]];
-    n += is_staged(slots, slot) && slot->berth == NULL;
+    n += is_staged(slots, slot) && slot->buffer == NULL;
   }
   return n;
 }
@@ -212,19 +213,19 @@ static void enter_queue(qk_slots_t *slots, int slot) {
   slots->waiting[at] = slot;
 }
 
-/* The last one that waits with its source here, and is not ahead of others, gives its berth up and loads again later. */
-static void make_berth(qk_slots_t *slots) {
+/* The last one that waits with its source here, and is not ahead of others, gives its buffer up and loads again later. */
+static void make_buffer(qk_slots_t *slots) {
   for (int k = slots->nwaiting - 1; k >= 0; k--) {
     slot_t *slot = &slots->slot[slots->waiting[k]];
-    if (slot->fill.ahead || slot->berth == NULL || !qk_berth_settled(slot->berth)) continue;
-    qk_berth_drop(slot->berth);
-    slot->berth = NULL;
+    if (slot->fill.ahead || slot->buffer == NULL || !qk_buffer_done(slot->buffer)) continue;
+    qk_buffer_drop(slot->buffer);
+    slot->buffer = NULL;
     return;
   }
 }
 
-/* Whether there is a berth for the slot's source. */
-static bool has_berth(const qk_slots_t *slots, const slot_t *slot) {
+/* Whether there is a buffer for the slot's source. */
+static bool has_buffer(const qk_slots_t *slots, const slot_t *slot) {
   return qk_stage_vacant(slots->stage) > (slot->fill.ahead ? 0 : slots->left);
 }
 
@@ -233,11 +234,11 @@ static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
     const int i = slots->waiting[k];
     slot_t *slot = &slots->slot[i];
     qk_err_t verdict = {0};
-    if (slot->berth != NULL || !is_staged(slots, slot)) continue;
-    if (slot->fill.ahead && !has_berth(slots, slot)) make_berth(slots);
-    if (!has_berth(slots, slot)) break;
+    if (slot->buffer != NULL || !is_staged(slots, slot)) continue;
+    if (slot->fill.ahead && !has_buffer(slots, slot)) make_buffer(slots);
+    if (!has_buffer(slots, slot)) break;
     qk_status_t status = qk_stage_load(slots->stage, slot->fill.shm_in, slot->fill.in_double,
-                                       &slot->berth, &verdict, err);
+                                       &slot->buffer, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
     refuse(slots, i, &verdict);
@@ -259,20 +260,20 @@ typedef struct group {
 static int coming(const qk_slots_t *slots) {
   int n = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
-    const qk_berth_t *berth = slots->slot[slots->waiting[k]].berth;
-    n += berth != NULL && !qk_berth_settled(berth);
+    const qk_buffer_t *buffer = slots->slot[slots->waiting[k]].buffer;
+    n += buffer != NULL && !qk_buffer_done(buffer);
   }
   return n;
 }
 
 static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
   if (!is_staged(slots, slot)) return true;
-  return slot->berth != NULL && qk_berth_settled(slot->berth);
+  return slot->buffer != NULL && qk_buffer_done(slot->buffer);
 }
 
 /* Whether member k of those that are ready does better to wait. Nothing is lost while none is solved. */
 static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   const slot_t *slot = &slots->slot[ready->slot[k]];
   if (!qk_slots_solving(slots)) return is_staged(slots, slot) && coming(slots) > 0;
   if (slot->fill.ahead) return false;
@@ -283,22 +284,22 @@ static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
                       .crowded = slots->nwaiting > free_columns(slots)};
   for (int c = 0; c < s->nslot; c++) column[c] = qk_solver_slot(s->solver, c);
   for (int j = 0; j < ready->n; j++)
-    b.beginning += ready->column[j] / QK_ABREAST == b.column / QK_ABREAST;
-  return qk_abreast_waits(column, s->nslot, &b);
+    b.beginning += ready->column[j] / QK_SLOT_GROUP == b.column / QK_SLOT_GROUP;
+  return qk_slot_group_waits(column, s->nslot, &b);
 }
 
 /* Those that are ready, into the solver for one where nothing else is there, or into free columns of the block. */
 static void choose(const qk_slots_t *slots, group_t *group) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   group_t ready = {.solver = s->solver};
   int column = 0;
   for (int k = 0; k < slots->nwaiting; k++) {
     const slot_t *slot = &slots->slot[slots->waiting[k]];
-    const bool settled = is_ready(slots, slot);
-    if (!settled && !slot->fill.ahead) continue;
+    const bool has_source = is_ready(slots, slot);
+    if (!has_source && !slot->fill.ahead) continue;
     while (column < s->nslot && !column_is_free(slots, column)) column++;
     if (column == s->nslot) break;
-    if (settled) {
+    if (has_source) {
       ready.slot[ready.n] = slots->waiting[k];
       ready.column[ready.n++] = column;
     }
@@ -310,24 +311,25 @@ static void choose(const qk_slots_t *slots, group_t *group) {
     group->slot[group->n] = ready.slot[k];
     group->column[group->n++] = ready.column[k];
   }
-  if (s->lone != NULL && slots->nwaiting == 1 && group->n == 1 && count(slots, SOLVING) == 0) {
-    group->solver = s->lone;
+  if (s->single_rhs != NULL && slots->nwaiting == 1 && group->n == 1 &&
+      count(slots, SOLVING) == 0) {
+    group->solver = s->single_rhs;
     group->column[0] = 0;
   }
 }
 
 static qk_status_t make_sources(qk_slots_t *slots, group_t *group, qk_err_t *err) {
   const qk_fill_t *fill[QK_SLOTS_MAX];
-  qk_berth_t *berth[QK_SLOTS_MAX];
+  qk_buffer_t *buffer[QK_SLOTS_MAX];
   qk_field_t *field[QK_SLOTS_MAX];
   for (int k = 0; k < group->n; k++) {
     slot_t *slot = &slots->slot[group->slot[k]];
     fill[k] = &slot->fill;
-    berth[k] = slot->berth;
+    buffer[k] = slot->buffer;
     field[k] = qk_solver_rhs(group->solver, group->column[k]);
-    slot->berth = NULL;
+    slot->buffer = NULL;
   }
-  return qk_source_make(slots->setup, slots->port, slots->stage, group->n, fill, berth, field,
+  return qk_source_make(slots->setup, slots->port, slots->stage, group->n, fill, buffer, field,
                         group->verdict, err);
 }
 
@@ -403,13 +405,13 @@ static bool begins_copies(const qk_slots_t *slots) {
 
 /* Copies run beside iterations: while there are any, nobody waits for them. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   qk_status_t status = qk_slots_solving(slots) ? QK_OK : qk_stage_poll(slots->stage, true, err);
   if (status == QK_OK) status = feed(slots, err);
   if (status == QK_OK && !begins_copies(slots)) status = qk_stage_copy(slots->stage, err);
   if (status != QK_OK || !qk_slots_solving(slots)) return status;
   slots->steps++;
-  if (s->lone) status = qk_solver_step(s->lone);
+  if (s->single_rhs) status = qk_solver_step(s->single_rhs);
   if (status == QK_OK) status = qk_solver_step(s->solver);
   status = explain(slots, status, err);
   return status == QK_OK ? qk_stage_poll(slots->stage, false, err) : status;
@@ -423,7 +425,7 @@ static bool has_solution(qk_status_t status) {
 
 /* |x|^2 of n slots, into norms_host. */
 static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   qk_status_t status = QK_OK;
   for (int k = 0; k < n && status == QK_OK; k++) {
     const slot_t *slot = &slots->slot[ended[k]];
@@ -485,8 +487,8 @@ static void end(slot_t *slot, bool written, const qk_err_t *why) {
   slot->state = ENDED;
 }
 
-/* Whether a column that ended so leaves through a berth. */
-static bool needs_berth(const qk_slots_t *slots, const slot_t *slot, qk_status_t status) {
+/* Whether a column that ended so leaves through a buffer. */
+static bool needs_buffer(const qk_slots_t *slots, const slot_t *slot, qk_status_t status) {
   return slot->fill.shm_out[0] != '\0' && has_solution(status) && qk_stage_exists(slots->stage);
 }
 
@@ -498,9 +500,9 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
   qk_err_t why = {0};
   qk_status_t status = QK_OK;
   qk_basis_export(slot->fill.basis, basis);
-  if (needs_berth(slots, slot, slot->result.err.code)) {
+  if (needs_buffer(slots, slot, slot->result.err.code)) {
     status =
-        qk_stage_store(slots->stage, &slot->out, basis, slot->fill.factor, x, &slot->berth, err);
+        qk_stage_store(slots->stage, &slot->out, basis, slot->fill.factor, x, &slot->buffer, err);
     slot->state = LEAVING;
   } else {
     if (written)
@@ -516,18 +518,18 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
 /* Of those in columns [first, end) that have ended, those that can leave join the n that do. */
 static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, int end, int *room,
                 int leaving[], int n) {
-  int with[QK_ABREAST] = {0}, nwith = 0;
+  int with[QK_SLOT_GROUP] = {0}, nwith = 0;
   for (int i = 0; i < qk_slots_count(slots); i++) {
     const slot_t *slot = &slots->slot[i];
     const qk_slot_t *state = qk_slots_state(slots, i);
     if (state == NULL || state->state != QK_SLOT_ENDED || slot->solver != solver) continue;
     if (slot->column < first || slot->column >= end) continue;
-    if (needs_berth(slots, slot, state->status))
+    if (needs_buffer(slots, slot, state->status))
       with[nwith++] = i;
     else
       leaving[n++] = i;
   }
-  nwith = qk_abreast_leave(nwith, *room, slots->setup->plan.leaving);
+  nwith = qk_slot_group_leave(nwith, *room, slots->setup->plan.leaving);
   for (int k = 0; k < nwith; k++) leaving[n++] = with[k];
   *room -= nwith;
   return n;
@@ -535,11 +537,11 @@ static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, i
 
 /* Columns that have ended, as far as their solutions can leave. */
 static qk_status_t clear_columns(qk_slots_t *slots, qk_err_t *err) {
-  const qk_setup_t *s = slots->setup;
+  const qk_loaded_t *s = slots->setup;
   int ended[QK_SLOTS_MAX + 1], n = 0, room = qk_stage_room(slots->stage);
-  if (s->lone != NULL) n = join(slots, s->lone, 0, 1, &room, ended, n);
-  for (int c = 0; c < s->nslot; c += QK_ABREAST)
-    n = join(slots, s->solver, c, c + QK_ABREAST, &room, ended, n);
+  if (s->single_rhs != NULL) n = join(slots, s->single_rhs, 0, 1, &room, ended, n);
+  for (int c = 0; c < s->nslot; c += QK_SLOT_GROUP)
+    n = join(slots, s->solver, c, c + QK_SLOT_GROUP, &room, ended, n);
   if (n == 0) return QK_OK;
   qk_status_t status = solution_norms(slots, ended, n, err);
   for (int k = 0; k < n && status == QK_OK; k++) {
@@ -555,10 +557,10 @@ qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_
   qk_status_t status = clear_columns(slots, err);
   for (int i = 0; i < qk_slots_count(slots) && status == QK_OK; i++) {
     slot_t *slot = &slots->slot[i];
-    if (slot->state == LEAVING && qk_berth_settled(slot->berth)) {
+    if (slot->state == LEAVING && qk_buffer_done(slot->buffer)) {
       qk_err_t why;
-      qk_berth_stored(slot->berth, &why);
-      slot->berth = NULL;
+      qk_buffer_stored(slot->buffer, &why);
+      slot->buffer = NULL;
       end(slot, true, &why);
     }
     if (slot->state != ENDED) continue;

@@ -5,7 +5,7 @@
  * front knows slots and tickets; here they meet. There are more slots than columns where fields are staged (stage.h):
  * a right-hand side has its slot from fill to result, and a column of the solver only while it is solved. Those that
  * wait for one take it in the order in which they came, but for those whose source is still on its way, and for
- * what does better to begin together (abreast.h).
+ * what does better to begin together (slot_group.h).
  *
  * One that finds nothing else there goes to the setup's solver of one column, where there is one, and stays; what
  * comes meanwhile goes to the block. The front does not know: slots are slots.
@@ -17,7 +17,7 @@
 #define QK_ENGINE_SLOTS_H
 
 #include "daemon/engine/serve/round.h"
-#include "daemon/engine/setup/setup.h"
+#include "daemon/engine/setup/loaded.h"
 #include "daemon/engine/transfer/port.h"
 #include "daemon/engine/transfer/stage.h"
 
@@ -37,7 +37,7 @@ typedef struct qk_result {
 } qk_result_t;
 
 /* Borrows setup and port. */
-qk_status_t qk_slots_create(qk_setup_t *setup, qk_port_t *port, qk_slots_t **slots, qk_err_t *err);
+qk_status_t qk_slots_create(qk_loaded_t *setup, qk_port_t *port, qk_slots_t **slots, qk_err_t *err);
 void qk_slots_destroy(qk_slots_t *slots); /* NULL-safe */
 
 /* The fills name different, free slots. */
@@ -46,10 +46,10 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
 void qk_slots_cancel(qk_slots_t *slots, int slot);
 /* Fields on their way move on, free columns are taken, and the solver runs for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
-/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. Sources leave so many of its berths
- * free from now on, but for those that are ahead. Lacking: sources that have no berth and want one. */
+/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. Sources leave so many of its buffers
+ * free from now on, but for those that are ahead. Lacking: sources that have no buffer and want one. */
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
-void qk_slots_leave_berths(qk_slots_t *slots, int n);
+void qk_slots_leave_buffers(qk_slots_t *slots, int n);
 int qk_slots_lacking(const qk_slots_t *slots);
 /* Frees the slots that have ended: result[0..*n), of room for all slots. */
 qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);

@@ -7,12 +7,12 @@
 
 /* What a call makes sources of. */
 typedef struct sources {
-  qk_setup_t *setup;
+  qk_loaded_t *setup;
   qk_port_t *port;
   qk_stage_t *stage;
   int n;
   const qk_fill_t *const *fill;
-  qk_berth_t **berth; /* NULL once it has been imported */
+  qk_buffer_t **buffer; /* NULL once it has been imported */
   qk_field_t *const *field;
   qk_err_t *verdict;
 } sources_t;
@@ -55,11 +55,11 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
                                const qk_field_t *field, int rhs) {
   const qk_fill_t *fill = s->fill[i];
   qk_err_t *verdict = &s->verdict[i], lost = {0};
-  qk_berth_t *berth = s->berth[i];
-  if (berth == NULL)
+  qk_buffer_t *buffer = s->buffer[i];
+  if (buffer == NULL)
     return qk_port_read(s->port, fill->shm_in, fill->in_double, matrix, field, rhs, verdict);
-  s->berth[i] = NULL;
-  qk_status_t status = qk_stage_import(s->stage, 1, &berth, matrix, field, rhs, verdict, &lost);
+  s->buffer[i] = NULL;
+  qk_status_t status = qk_stage_import(s->stage, 1, &buffer, matrix, field, rhs, verdict, &lost);
   if (status == QK_OK) return verdict->code;
   *verdict = lost;
   return status;
@@ -68,7 +68,7 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
 /* In the DeGrand-Rossi basis. A generated source of another basis has its components in that one; the
  * solution that a sequential source is made of gets its gamma on the way in. */
 static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *field, int rhs) {
-  const qk_setup_t *s = sources->setup;
+  const qk_loaded_t *s = sources->setup;
   const qk_fill_t *fill = sources->fill[i];
   qk_err_t *err = &sources->verdict[i];
   bool sequential = fill->source == QK_SOURCE_HELD;
@@ -119,7 +119,7 @@ static void refuse(const group_t *group, const qk_err_t *reason, qk_err_t verdic
 /* block has a column for each source of the group. */
 static qk_status_t smear_into(const sources_t *sources, qk_field_t *block, const group_t *group,
                               qk_err_t *err) {
-  qk_setup_t *s = sources->setup;
+  qk_loaded_t *s = sources->setup;
   qk_err_t *verdict = sources->verdict;
   double one[4][4][2];
   qk_err_t reason = {0};
@@ -147,7 +147,7 @@ static qk_status_t smear_into(const sources_t *sources, qk_field_t *block, const
 
 /* The block has one shape whatever is in it, so that the same work fields serve every group. */
 static qk_status_t make_smeared(const sources_t *sources, const group_t *group, qk_err_t *err) {
-  const qk_setup_t *s = sources->setup;
+  const qk_loaded_t *s = sources->setup;
   int nrhs = s->nslot < QK_TILE ? s->nslot : QK_TILE;
   qk_field_t *block = NULL;
   qk_err_t reason = {0};
@@ -189,11 +189,11 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_source_make(qk_setup_t *setup, qk_port_t *port, qk_stage_t *stage, int n,
-                           const qk_fill_t *const fill[], qk_berth_t *berth[],
+qk_status_t qk_source_make(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage, int n,
+                           const qk_fill_t *const fill[], qk_buffer_t *buffer[],
                            qk_field_t *const field[], qk_err_t verdict[], qk_err_t *err) {
-  const sources_t s = {setup, port, stage, n, fill, berth, field, verdict};
+  const sources_t s = {setup, port, stage, n, fill, buffer, field, verdict};
   qk_status_t status = make_all(&s, err);
-  for (int i = 0; i < n; i++) qk_berth_drop(berth[i]);
+  for (int i = 0; i < n; i++) qk_buffer_drop(buffer[i]);
   return status;
 }

@@ -10,7 +10,7 @@
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/serve/slots.h"
-#include "daemon/engine/setup/setup.h"
+#include "daemon/engine/setup/loaded.h"
 #include "proto/limits.h"
 
 enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
@@ -18,7 +18,7 @@ enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1, REST_
 typedef struct worker {
   qk_comm_t *comm;
   qk_channel_t *channel; /* NULL on all ranks but rank 0 */
-  qk_setup_t *setup;     /* NULL before LOAD */
+  qk_loaded_t *setup;    /* NULL before LOAD */
   qk_port_t *port;
   qk_slots_t *slots;
   qk_correlator_t *correlator;
@@ -30,14 +30,14 @@ typedef struct worker {
   uint64_t nonce;   /* rank 0: of ADOPT */
   double seconds;   /* that the setup took */
   double last_heartbeat;
-  double last_progress[QK_SEATS_MAX], last_news;
-  double more_until;     /* rank 0: fills that were announced are waited for until then */
-  int queued;            /* rank 0: right-hand sides that take the next free slots */
-  int refills;           /* rank 0: fills of slots that have just become free, waited for ... */
-  double refill_until;   /* ... until then: a step without them costs as much */
-  qk_mg_remedy_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
-  double wanted_since;   /* ... and since when fills wait for that */
-  qk_fill_t waiting[QK_SEATS_MAX];
+  double last_progress[QK_INFLIGHT_MAX], last_news;
+  double more_until;      /* rank 0: fills that were announced are waited for until then */
+  int queued;             /* rank 0: right-hand sides that take the next free slots */
+  int refills;            /* rank 0: fills of slots that have just become free, waited for ... */
+  double refill_until;    /* ... until then: a step without them costs as much */
+  qk_mg_refresh_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
+  double wanted_since;    /* ... and since when fills wait for that */
+  qk_fill_t waiting[QK_INFLIGHT_MAX];
   int nwaiting;
   qk_err_t *err;
 } worker_t;
@@ -66,7 +66,7 @@ static bool slot_is_taken(const worker_t *w, int slot) {
   return false;
 }
 
-static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
+static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message) {
   qk_err_t err = {0};
   qk_fill_t fill;
   qk_status_t status = QK_OK;
@@ -80,7 +80,7 @@ static qk_status_t hear_fill(worker_t *w, const Quark__Engine__Fill *message) {
     return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
   w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
   w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
-  if (w->wanted != QK_MG_KEEP)
+  if (w->wanted != QK_MG_REFRESH_NONE)
     w->waiting[w->nwaiting++] = fill;
   else
     w->round.fill[w->round.head.nfill++] = fill;
@@ -98,7 +98,7 @@ static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
 }
 
 /* A ticket may have ended already, or stand in a fill of this very round. */
-static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
+static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
   if (w->setup == NULL || message->slot >= (uint32_t)qk_slots_count(w->slots)) return QK_OK;
   int slot = (int)message->slot;
   if (forget_waiting(w, slot, message->ticket)) {
@@ -113,7 +113,7 @@ static qk_status_t hear_cancel(worker_t *w, const Quark__Engine__CancelSlot *mes
   return QK_OK;
 }
 
-static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
+static qk_status_t receive_load(worker_t *w, const Quark__Engine__Load *message) {
   qk_err_t err = {0};
   qk_status_t status = QK_OK;
   if (w->setup != NULL)
@@ -124,7 +124,7 @@ static qk_status_t hear_load(worker_t *w, const Quark__Engine__Load *message) {
   return QK_OK;
 }
 
-static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *message) {
+static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *message) {
   qk_err_t err = {0};
   qk_status_t status = QK_OK;
   if (w->setup == NULL)
@@ -139,25 +139,25 @@ static qk_status_t hear_contract(worker_t *w, const Quark__Engine__Contract *mes
 }
 
 /* What the front before has said in this very round is forgotten, too. */
-static void hear_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
+static void receive_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
   w->nonce = message->nonce;
   w->nwaiting = w->queued = w->refills = 0;
   w->more_until = 0;
   w->round.head = (qk_round_head_t){.kind = QK_ROUND_ADOPT};
 }
 
-static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message) {
+static qk_status_t receive(worker_t *w, const Quark__Engine__FrontMessage *message) {
   switch (message->body_case) {
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_LOAD:
-    return hear_load(w, message->load);
+    return receive_load(w, message->load);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL:
-    return hear_fill(w, message->fill);
+    return receive_fill(w, message->fill);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT:
-    return hear_contract(w, message->contract);
+    return receive_contract(w, message->contract);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL:
-    return hear_cancel(w, message->cancel);
+    return receive_cancel(w, message->cancel);
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_ADOPT:
-    hear_adopt(w, message->adopt);
+    receive_adopt(w, message->adopt);
     return QK_OK;
   case QUARK__ENGINE__FRONT_MESSAGE__BODY_STOP:
     w->round.head.kind = QK_ROUND_STOP;
@@ -168,12 +168,12 @@ static qk_status_t hear(worker_t *w, const Quark__Engine__FrontMessage *message)
 }
 
 /* Takes what has arrived until it makes a round of another kind than work, or nothing is left. */
-static qk_status_t hear_all(worker_t *w) {
+static qk_status_t receive_all(worker_t *w) {
   Quark__Engine__FrontMessage *message;
   qk_status_t status = QK_OK;
   while (status == QK_OK && w->round.head.kind == QK_ROUND_WORK &&
          (message = qk_channel_receive(w->channel)) != NULL) {
-    status = hear(w, message);
+    status = receive(w, message);
     quark__engine__front_message__free_unpacked(message, NULL);
   }
   if (w->round.head.kind == QK_ROUND_WORK && qk_channel_is_silent(w->channel)) {
@@ -194,26 +194,26 @@ static qk_status_t beat(worker_t *w) {
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
 
-/* Fills wait for the slots that run, so that multigrid can be mended; but not for ever. */
-static void settle_remedy(worker_t *w) {
-  if (w->wanted == QK_MG_KEEP) return;
+/* Fills wait for the slots that run, so that multigrid can be refreshed; but not for ever. */
+static void settle_refresh(worker_t *w) {
+  if (w->wanted == QK_MG_REFRESH_NONE) return;
   if (!running(w)) {
     w->round.head.kind = QK_ROUND_MEND;
-    w->round.head.remedy = w->wanted;
+    w->round.head.refresh = w->wanted;
   } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
-    qk_warn("worker", "multigrid is not mended now: slots have run for %d s since it was due",
+    qk_warn("worker", "multigrid is not refreshed now: slots have run for %d s since it was due",
             PATIENCE_MS / 1000);
-    qk_mg_watch_mended(&w->setup->mg->watch, w->wanted);
+    qk_mg_watch_refreshed(&w->setup->mg->watch, w->wanted);
   } else {
     return;
   }
-  w->wanted = QK_MG_KEEP;
+  w->wanted = QK_MG_REFRESH_NONE;
   for (int i = 0; i < w->nwaiting; i++) w->round.fill[w->round.head.nfill++] = w->waiting[i];
   w->nwaiting = 0;
 }
 
 static bool lacks_refills(const worker_t *w) {
-  return w->round.head.nfill < w->refills && w->wanted == QK_MG_KEEP &&
+  return w->round.head.nfill < w->refills && w->wanted == QK_MG_REFRESH_NONE &&
          qk_now_ms() < w->refill_until && w->round.head.nfill < qk_slots_hungry(w->slots);
 }
 
@@ -227,13 +227,13 @@ static double patience(const worker_t *w, bool refill, bool more) {
 /* Fills w->round; waits as long as there is nothing to do. */
 static qk_status_t next_round(worker_t *w) {
   memset(&w->round.head, 0, sizeof w->round.head);
-  settle_remedy(w);
+  settle_refresh(w);
   if (w->round.head.kind == QK_ROUND_MEND) return QK_OK;
   bool more = false, refill = lacks_refills(w);
   for (;;) {
     const double wait = patience(w, refill, more);
     if (wait > 0) qk_channel_wait(w->channel, (int)ceil(wait));
-    qk_status_t status = hear_all(w);
+    qk_status_t status = receive_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
     refill = lacks_refills(w);
@@ -253,17 +253,17 @@ static void tell_progress(void *arg, const char *phase, int64_t done, int64_t to
 static qk_status_t load(worker_t *w) {
   double start = qk_now_ms();
   qk_err_t err = {0};
-  qk_setup_t *setup = NULL;
+  qk_loaded_t *setup = NULL;
   qk_info("worker", "loading %s", w->round.load.gauge);
   qk_status_t status =
-      qk_setup_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
+      qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
   if (status == QK_OK) status = qk_port_create(&setup->dev, &w->port, &err);
   if (status == QK_OK) status = qk_slots_create(setup, w->port, &w->slots, &err);
   if (status == QK_OK)
     status = qk_correlator_create(setup, w->port, qk_slots_stage(w->slots), &w->correlator, &err);
   if (status == QK_OK) {
     w->setup = setup;
-    status = qk_setup_count_memory(setup);
+    status = qk_loaded_count_memory(setup);
     if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
     w->seconds = 1e-3 * (qk_now_ms() - start);
     qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
@@ -273,7 +273,7 @@ static qk_status_t load(worker_t *w) {
   w->slots = NULL;
   qk_port_destroy(w->port);
   w->port = NULL;
-  qk_setup_destroy(setup);
+  qk_loaded_destroy(setup);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
     *w->err = err;
     return status;
@@ -288,7 +288,7 @@ static qk_status_t rest(worker_t *w) {
   const uint64_t now = qk_slots_steps(w->slots);
   if (qk_correlator_busy(w->correlator)) return QK_OK;
   if (solving(w) && now < w->keep_until && now >= w->smear_until) return QK_OK;
-  return qk_correlator_rest(w->correlator) ? qk_setup_count_memory(w->setup) : QK_OK;
+  return qk_correlator_rest(w->correlator) ? qk_loaded_count_memory(w->setup) : QK_OK;
 }
 
 static qk_status_t fill(worker_t *w) {
@@ -322,12 +322,12 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
 static void watch(worker_t *w, const qk_result_t *result) {
   qk_mg_host_t *mg = w->setup->mg;
   if (mg == NULL || w->channel == NULL || result->refused) return;
-  qk_mg_remedy_t remedy = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
-                                          result->tol, result->true_residual);
-  if (remedy == QK_MG_KEEP || w->wanted != QK_MG_KEEP) return;
+  qk_mg_refresh_t refresh = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
+                                            result->tol, result->true_residual);
+  if (refresh == QK_MG_REFRESH_NONE || w->wanted != QK_MG_REFRESH_NONE) return;
   qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
-          mg->watch.lately, mg->watch.first, remedy == QK_MG_REFINE ? "refined" : "set up again");
-  w->wanted = remedy;
+          mg->watch.lately, mg->watch.first, refresh == QK_MG_REFINE ? "refined" : "set up again");
+  w->wanted = refresh;
   w->wanted_since = qk_now_ms();
 }
 
@@ -339,9 +339,9 @@ static qk_status_t tell_multigrid(worker_t *w) {
   return qk_report_multigrid(w->channel, w->setup->mg);
 }
 
-static qk_status_t mend(worker_t *w) {
+static qk_status_t refresh(worker_t *w) {
   qk_status_t status =
-      qk_setup_mend(w->setup, w->round.head.remedy, tell_progress, w->channel, w->err);
+      qk_loaded_refresh(w->setup, w->round.head.refresh, tell_progress, w->channel, w->err);
   return status == QK_OK ? qk_report_multigrid(w->channel, w->setup->mg) : status;
 }
 
@@ -355,7 +355,7 @@ static qk_status_t look_after_checkpoint(worker_t *w) {
 
 /* Before the results that it belongs to. */
 static qk_status_t tell_memory(worker_t *w) {
-  qk_status_t status = qk_setup_count_memory(w->setup);
+  qk_status_t status = qk_loaded_count_memory(w->setup);
   w->last_heartbeat = 0;
   return status == QK_OK ? beat(w) : status;
 }
@@ -374,7 +374,7 @@ static void keep_beating(void *arg) {
 
 static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
   w->keep_until = qk_slots_steps(w->slots) + REST_STEPS;
-  qk_status_t status = qk_setup_count_memory(w->setup);
+  qk_status_t status = qk_loaded_count_memory(w->setup);
   if (status != QK_OK) return status;
   return qk_report_contracted(w->channel, w->contract_ticket, verdict,
                               1e-3 * (qk_now_ms() - w->contract_since));
@@ -399,9 +399,9 @@ static qk_status_t contract_on(worker_t *w) {
 }
 
 static qk_status_t work(worker_t *w) {
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   int n = 0;
-  qk_slots_leave_berths(w->slots, qk_correlator_wants(w->correlator));
+  qk_slots_leave_buffers(w->slots, qk_correlator_wants(w->correlator));
   qk_status_t status = fill(w);
   for (int i = 0; i < w->round.head.ncancel; i++) qk_slots_cancel(w->slots, w->round.cancel[i]);
   if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
@@ -421,7 +421,7 @@ static qk_status_t work(worker_t *w) {
 
 /* All slots and a contraction end, and nobody is told: objects of the front before are not written to any more. */
 static qk_status_t clear_slots(worker_t *w) {
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
   int n;
   qk_status_t status = QK_OK;
@@ -450,7 +450,7 @@ static qk_status_t carry_out(worker_t *w) {
   if (w->round.head.kind == QK_ROUND_ADOPT) return adopt(w);
   qk_status_t status = QK_OK;
   if (w->round.head.kind == QK_ROUND_CONTRACT) status = contract(w);
-  if (w->round.head.kind == QK_ROUND_MEND) status = mend(w);
+  if (w->round.head.kind == QK_ROUND_MEND) status = refresh(w);
   return status == QK_OK ? work(w) : status;
 }
 
@@ -482,7 +482,7 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     qk_correlator_destroy(w->correlator);
     qk_slots_destroy(w->slots);
     qk_port_destroy(w->port);
-    qk_setup_destroy(w->setup);
+    qk_loaded_destroy(w->setup);
   }
   qk_free(w);
   return status;

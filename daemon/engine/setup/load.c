@@ -84,7 +84,7 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
   l.nslot = (int32_t)m->slots;
   l.link_reals = (int32_t)m->link_reals;
-  l.lone = m->lone;
+  l.single_rhs = m->single_rhs;
   l.ignore_checksum = m->ignore_checksum;
   l.staging = (int32_t)m->staging;
   l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;

@@ -26,7 +26,7 @@ typedef struct qk_load {
   bool ignore_checksum;
   int32_t nslot;      /* 0: chosen */
   int32_t link_reals; /* 0: chosen */
-  bool lone;          /* what is alone has a solver of one column */
+  bool single_rhs;    /* what is alone has a solver of one column */
   int64_t reserve;    /* bytes on the host of rank 0 that are the front's */
   int32_t staging;    /* sources, and as many solutions, on their way beside the slots */
   qk_mg_params_t mg;

@@ -95,7 +95,7 @@ static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg,
 
 static qk_status_t count_bytes(qk_mg_host_t *h) {
   uint64_t bytes = (uint64_t)(qk_mg_bytes(h->mg) + qk_cycle_bytes(h->cycle));
-  if (h->lone != NULL) bytes += (uint64_t)qk_cycle_bytes(h->lone);
+  if (h->single_rhs != NULL) bytes += (uint64_t)qk_cycle_bytes(h->single_rhs);
   qk_status_t status = qk_comm_sum_u64(h->op->dev->geom->comm, &bytes, 1);
   if (status == QK_OK) h->bytes = (int64_t)bytes;
   return status;
@@ -104,15 +104,15 @@ static qk_status_t count_bytes(qk_mg_host_t *h) {
 static qk_status_t make_cycles(qk_mg_host_t *h, qk_err_t *err) {
   qk_work_trim(h->work);
   qk_status_t status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
-  if (status == QK_OK && h->params.lone)
-    status = qk_cycle_create(h->mg, h->params.prec, 1, &h->lone, err);
+  if (status == QK_OK && h->params.single_rhs)
+    status = qk_cycle_create(h->mg, h->params.prec, 1, &h->single_rhs, err);
   return status == QK_OK ? count_bytes(h) : status;
 }
 
 static void drop_cycles(qk_mg_host_t *h) {
-  qk_cycle_destroy(h->lone);
+  qk_cycle_destroy(h->single_rhs);
   qk_cycle_destroy(h->cycle);
-  h->cycle = h->lone = NULL;
+  h->cycle = h->single_rhs = NULL;
 }
 
 static qk_status_t set_up(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
@@ -164,28 +164,28 @@ void qk_mg_host_abandon(qk_mg_host_t *h) {
   if (h != NULL) qk_mg_save_abandon(&h->save);
 }
 
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *h, bool lone) {
-  return qk_cycle_precond(lone ? h->lone : h->cycle);
+qk_precond_t qk_mg_host_precond(qk_mg_host_t *h, bool single_rhs) {
+  return qk_cycle_precond(single_rhs ? h->single_rhs : h->cycle);
 }
 
 qk_status_t qk_mg_host_poll(qk_mg_host_t *h, bool *news) {
   return end_save(h, false, news);
 }
 
-/* ---- mending ----------------------------------------------------------------------------------------- */
+/* ---- refresh ----------------------------------------------------------------------------------------- */
 
 static bool mendable(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
 
-qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_fn *progress,
-                            void *arg, qk_err_t *err) {
+qk_status_t qk_mg_host_refresh(qk_mg_host_t *h, qk_mg_refresh_t refresh, qk_progress_fn *progress,
+                               void *arg, qk_err_t *err) {
   bool ended;
   qk_status_t status = end_save(h, true, &ended);
   if (status != QK_OK) return status;
   drop_cycles(h);
   qk_work_trim(h->work);
-  if (remedy == QK_MG_REFINE) {
+  if (refresh == QK_MG_REFINE) {
     status = qk_mg_refine(h->mg, progress, arg, err);
     if (status == QK_OK) status = qk_mg_check(h->mg, progress, arg, err);
     if (status == QK_OK) {
@@ -193,11 +193,11 @@ qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_
       status = begin_save(h);
     } else if (mendable(status)) {
       qk_warn("multigrid", "not refined: %s", err->text);
-      remedy = QK_MG_REBUILD;
+      refresh = QK_MG_REBUILD;
       *err = (qk_err_t){0};
     }
   }
-  if (remedy == QK_MG_REBUILD) {
+  if (refresh == QK_MG_REBUILD) {
     qk_mg_destroy(h->mg);
     h->mg = NULL;
     h->params.mg.seed++;
@@ -206,7 +206,7 @@ qk_status_t qk_mg_host_mend(qk_mg_host_t *h, qk_mg_remedy_t remedy, qk_progress_
   }
   if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) return status;
-  qk_mg_watch_mended(&h->watch, remedy);
-  tell(h, remedy == QK_MG_REFINE ? "refined" : "set up again");
+  qk_mg_watch_refreshed(&h->watch, refresh);
+  tell(h, refresh == QK_MG_REFINE ? "refined" : "set up again");
   return QK_OK;
 }

@@ -17,7 +17,7 @@ typedef struct qk_mg_host_params {
   qk_mg_params_t mg; /* complete */
   qk_prec_t prec;    /* of the outer iteration */
   int nslot;
-  bool lone;
+  bool single_rhs;
   const char *checkpoint; /* file or folder; "": none */
   qk_mg_identity_t identity;
 } qk_mg_host_params_t;
@@ -27,7 +27,7 @@ typedef struct qk_mg_host {
   qk_work_t *work;
   qk_mg_host_params_t params;
   qk_mg_t *mg;
-  qk_cycle_t *cycle, *lone; /* lone: NULL where there is none */
+  qk_cycle_t *cycle, *single_rhs; /* single_rhs: NULL where there is none */
   qk_mg_watch_t watch;
   int refined, rebuilt;
   int64_t bytes;                 /* on the device, all ranks */
@@ -45,13 +45,13 @@ void qk_mg_host_destroy(qk_mg_host_t *host); /* NULL-safe; waits for a checkpoin
 
 /* Before destroy on a rank that has lost the others: nothing collective follows. NULL-safe. */
 void qk_mg_host_abandon(qk_mg_host_t *host);
-/* For solvers of all slots, or of one, made after the last create or mend; borrows the host. */
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *host, bool lone);
+/* For solvers of all slots, or of one, made after the last create or refresh; borrows the host. */
+qk_precond_t qk_mg_host_precond(qk_mg_host_t *host, bool single_rhs);
 
 /* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the host. After
  * an error the host can only be destroyed. */
-qk_status_t qk_mg_host_mend(qk_mg_host_t *host, qk_mg_remedy_t remedy, qk_progress_fn *progress,
-                            void *arg, qk_err_t *err);
+qk_status_t qk_mg_host_refresh(qk_mg_host_t *host, qk_mg_refresh_t refresh,
+                               qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 /* Looks after the checkpoint. *news: a write has ended, well or badly. */
 qk_status_t qk_mg_host_poll(qk_mg_host_t *host, bool *news);

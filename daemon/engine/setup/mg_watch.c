@@ -10,28 +10,28 @@ static void add(double *mean, int64_t *n, double x) {
   *mean += (x - *mean) / (double)*n;
 }
 
-qk_mg_remedy_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
-                               double tol, double residual) {
+qk_mg_refresh_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
+                                double tol, double residual) {
   bool told = status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
-  if (!told || iterations < 1 || tol < FINEST_TOL) return QK_MG_KEEP;
+  if (!told || iterations < 1 || tol < FINEST_TOL) return QK_MG_REFRESH_NONE;
   /* less than a digit is no rate but a failure, and counts as one digit */
   double digits = residual > 0 && residual < 0.1 ? -log10(residual) : 1;
   double figure = (double)iterations / digits;
   if (watch->in_first < QK_MG_WATCH_SPAN) {
     add(&watch->first, &watch->in_first, figure);
-    return QK_MG_KEEP;
+    return QK_MG_REFRESH_NONE;
   }
   add(&watch->lately, &watch->in_lately, figure);
   if (watch->in_lately < QK_MG_WATCH_SPAN || watch->lately <= WORN * watch->first)
-    return QK_MG_KEEP;
-  if (watch->tried == QK_MG_KEEP) return QK_MG_REFINE;
+    return QK_MG_REFRESH_NONE;
+  if (watch->tried == QK_MG_REFRESH_NONE) return QK_MG_REFINE;
   if (watch->tried == QK_MG_REFINE) return QK_MG_REBUILD;
   *watch = (qk_mg_watch_t){.first = watch->lately, .in_first = QK_MG_WATCH_SPAN};
-  return QK_MG_KEEP;
+  return QK_MG_REFRESH_NONE;
 }
 
-void qk_mg_watch_mended(qk_mg_watch_t *watch, qk_mg_remedy_t remedy) {
-  watch->tried = remedy;
+void qk_mg_watch_refreshed(qk_mg_watch_t *watch, qk_mg_refresh_t refresh) {
+  watch->tried = refresh;
   watch->lately = 0;
   watch->in_lately = 0;
 }

@@ -14,21 +14,21 @@
 
 #include "proto/status.h"
 
-typedef enum qk_mg_remedy { QK_MG_KEEP, QK_MG_REFINE, QK_MG_REBUILD } qk_mg_remedy_t;
+typedef enum qk_mg_refresh { QK_MG_REFRESH_NONE, QK_MG_REFINE, QK_MG_REBUILD } qk_mg_refresh_t;
 
 typedef struct qk_mg_watch {
   double first, lately;        /* iterations per digit */
   int64_t in_first, in_lately; /* solves that the means are made of */
-  qk_mg_remedy_t tried;        /* since the measure was taken */
+  qk_mg_refresh_t tried;       /* since the measure was taken */
 } qk_mg_watch_t;
 
 enum { QK_MG_WATCH_SPAN = 8 }; /* solves before a mean counts */
 
 /* One solve that has ended: its status, tolerance asked for, residual reached. What asks for more than double
  * precision can give, is cancelled or needs no iteration says nothing and is left out. */
-qk_mg_remedy_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
-                               double tol, double residual);
-/* The remedy was applied, or could not be: the last solves are counted from here. */
-void qk_mg_watch_mended(qk_mg_watch_t *watch, qk_mg_remedy_t remedy);
+qk_mg_refresh_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
+                                double tol, double residual);
+/* The refresh was applied, or could not be: the last solves are counted from here. */
+void qk_mg_watch_refreshed(qk_mg_watch_t *watch, qk_mg_refresh_t refresh);
 
 #endif

@@ -7,16 +7,16 @@
 #include "daemon/engine/eigen/deflation.h"
 #include "proto/limits.h"
 
-/* Reals of a link in double with its border, while the operator is made. */
+/* Reals of a link in double with its halo, while the operator is made. */
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
 
 static const char *const NAMES[QK_PLAN_SHARES] = {
-    [QK_PLAN_OPERATOR] = "operator", [QK_PLAN_PROLONGATORS] = "prolongators",
-    [QK_PLAN_MATRICES] = "matrices", [QK_PLAN_DEFLATION] = "deflation",
-    [QK_PLAN_CYCLE] = "cycle",       [QK_PLAN_SOLVER] = "solver",
-    [QK_PLAN_LONE] = "lone",         [QK_PLAN_TRANSFER] = "transfer",
+    [QK_PLAN_OPERATOR] = "operator",     [QK_PLAN_PROLONGATORS] = "prolongators",
+    [QK_PLAN_MATRICES] = "matrices",     [QK_PLAN_DEFLATION] = "deflation",
+    [QK_PLAN_CYCLE] = "cycle",           [QK_PLAN_SOLVER] = "solver",
+    [QK_PLAN_SINGLE_RHS] = "single-RHS", [QK_PLAN_TRANSFER] = "transfer",
 };
 
 const char *qk_plan_name(qk_plan_share_t share) {
@@ -205,7 +205,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
   plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
-  if (plan->lone) plan->share[QK_PLAN_LONE] += cycle_bytes(in->mg, geom, 0, 1);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += cycle_bytes(in->mg, geom, 0, 1);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------- */
@@ -214,11 +214,11 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
-                      .lone = in->lone && in->nslot > 1};
+                      .single_rhs = in->single_rhs && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
-  if (plan->lone) plan->share[QK_PLAN_LONE] = solver_bytes(in, 1);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
@@ -273,7 +273,7 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   qk_plan_input_t in = *input;
   qk_plan_t made;
   if (in.nslot == 0) {
-    in.staging /= 2; /* a slot is worth more than the last berths */
+    in.staging /= 2; /* a slot is worth more than the last buffers */
     in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
     in.staging = input->staging;
   }
@@ -283,8 +283,8 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
     in.staging = made.staging / 2;
     qk_plan_make(&in, &made);
   }
-  if (needed(&made) > free && in.lone) {
-    in.lone = false;
+  if (needed(&made) > free && in.single_rhs) {
+    in.single_rhs = false;
     qk_plan_make(&in, &made);
   }
   if (needed(&made) > free) return refuse(&in, free, &made, err);

@@ -12,13 +12,13 @@
 #include "daemon/engine/multigrid/multigrid.h"
 
 typedef enum qk_plan_share {
-  QK_PLAN_OPERATOR,     /* links and diagonal terms of all precisions, borders */
+  QK_PLAN_OPERATOR,     /* links and diagonal terms of all precisions, halos */
   QK_PLAN_PROLONGATORS, /* null vectors */
   QK_PLAN_MATRICES,     /* of coarse operators */
   QK_PLAN_DEFLATION,    /* low modes of the coarsest level */
   QK_PLAN_CYCLE,        /* fields of one application of multigrid */
   QK_PLAN_SOLVER,       /* sources, solutions, directions, and work fields */
-  QK_PLAN_LONE,         /* both once more for a right-hand side that is alone */
+  QK_PLAN_SINGLE_RHS,   /* both once more for a right-hand side that is alone */
   QK_PLAN_TRANSFER,     /* right-hand sides on their way in or out */
   QK_PLAN_SHARES
 } qk_plan_share_t;
@@ -30,7 +30,7 @@ typedef struct qk_plan_input {
   const char *method; /* of the outer solver */
   qk_prec_t inner;
   int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
-  bool lone;                /* with several slots, a solver of one column beside them */
+  bool single_rhs;          /* with several slots, a solver of one column beside them */
   int staging;              /* sources that come beside the slots; twice as many solutions leave */
   bool on_host;             /* the device's memory is the host's */
   const qk_mg_params_t *mg; /* complete; NULL: no multigrid */
@@ -39,7 +39,7 @@ typedef struct qk_plan_input {
 typedef struct qk_plan {
   int nslot;
   int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
-  bool lone;
+  bool single_rhs;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
   int64_t setup;   /* the most during setup */
@@ -52,7 +52,7 @@ const char *qk_plan_name(qk_plan_share_t share);
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit into
- * `free` bytes; without staging and then without the lone solver where those are in the way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
+ * `free` bytes; without staging and then without the single-RHS solver where those are in the way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
 /* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from `given`: where they do
  * not fit and `given` leaves the number of vectors of level 0 open, with QK_MG_VECTORS_FEW. */

@@ -7,22 +7,22 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/transfer/mover.h"
 
-enum { THREADS_MAX = 8, BERTHS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
+enum { THREADS_MAX = 8, BUFFERS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
 
-typedef enum berth_state {
+typedef enum buffer_state {
   FREE,
   MOVING,   /* between shared and pinned memory */
   STANDING, /* where its copy begins: in pinned memory, or on the device */
   COPYING,  /* between the two */
-  SETTLED
-} berth_state_t;
+  DONE
+} buffer_state_t;
 
-struct qk_berth {
-  berth_state_t state;
+struct qk_buffer {
+  buffer_state_t state;
   bool out, dropped;
   void *host, *device; /* a local vector in double each */
   qk_move_t move;
-  qk_err_t err; /* SETTLED: what has gone wrong */
+  qk_err_t err; /* DONE: what has gone wrong */
 };
 
 struct qk_stage {
@@ -30,17 +30,17 @@ struct qk_stage {
   qk_wire_t *wire;
   qk_mover_t *mover;
   int in, n; /* the first `in` of n are in, the others out */
-  qk_berth_t berth[BERTHS_MAX];
+  qk_buffer_t buffer[BUFFERS_MAX];
 };
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-static qk_status_t make_berths(qk_stage_t *stage) {
+static qk_status_t make_buffers(qk_stage_t *stage) {
   const qk_device_t *dev = stage->dev;
   const size_t bytes = qk_wire_part_bytes(stage->wire, true);
   qk_status_t status = QK_OK;
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
-    qk_berth_t *b = &stage->berth[i];
+    qk_buffer_t *b = &stage->buffer[i];
     b->out = i >= stage->in;
     b->move.segment.fd = -1;
     status = dev->ops->alloc_host(dev->ctx, bytes, &b->host);
@@ -60,8 +60,9 @@ static int threads(const qk_comm_t *comm) {
 qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
                             qk_stage_t **stage, qk_err_t *err) {
   qk_stage_t *s = qk_calloc(1, sizeof *s);
-  qk_status_t status = s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for berths");
-  QK_ASSERT(in >= 0 && out >= 0 && in + out <= BERTHS_MAX);
+  qk_status_t status =
+      s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for staging buffers");
+  QK_ASSERT(in >= 0 && out >= 0 && in + out <= BUFFERS_MAX);
   if (s != NULL) {
     s->dev = dev;
     s->wire = wire;
@@ -69,7 +70,7 @@ qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int
       s->in = in;
       s->n = in + out;
     }
-    status = qk_device_explain(dev, make_berths(s), err);
+    status = qk_device_explain(dev, make_buffers(s), err);
     if (status == QK_OK && s->n > 0)
       status = qk_mover_create(wire, threads(dev->geom->comm), &s->mover, err);
   }
@@ -87,7 +88,7 @@ void qk_stage_destroy(qk_stage_t *stage) {
   const qk_device_t *dev = stage->dev;
   qk_mover_destroy(stage->mover);
   for (int i = 0; i < stage->n; i++) {
-    qk_berth_t *b = &stage->berth[i];
+    qk_buffer_t *b = &stage->buffer[i];
     qk_segment_close(&b->move.segment);
     if (b->device != NULL) dev->ops->free(dev->ctx, b->device);
     if (b->host != NULL) dev->ops->free_host(dev->ctx, b->host);
@@ -97,10 +98,10 @@ void qk_stage_destroy(qk_stage_t *stage) {
 
 /* ---- queries ------------------------------------------------------------------------------------------- */
 
-static qk_berth_t *find_free(const qk_stage_t *stage, bool out) {
+static qk_buffer_t *find_free(const qk_stage_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++) {
-    const qk_berth_t *b = &stage->berth[i];
-    if (b->out == out && b->state == FREE) return (qk_berth_t *)b;
+    const qk_buffer_t *b = &stage->buffer[i];
+    if (b->out == out && b->state == FREE) return (qk_buffer_t *)b;
   }
   return NULL;
 }
@@ -112,7 +113,7 @@ bool qk_stage_exists(const qk_stage_t *stage) {
 static int count_free(const qk_stage_t *stage, bool out) {
   int n = 0;
   for (int i = 0; i < stage->n; i++)
-    n += stage->berth[i].out == out && stage->berth[i].state == FREE;
+    n += stage->buffer[i].out == out && stage->buffer[i].state == FREE;
   return n;
 }
 
@@ -124,8 +125,8 @@ int qk_stage_room(const qk_stage_t *stage) {
   return count_free(stage, true);
 }
 
-bool qk_berth_settled(const qk_berth_t *berth) {
-  return berth->state == SETTLED;
+bool qk_buffer_done(const qk_buffer_t *buffer) {
+  return buffer->state == DONE;
 }
 
 /* ---- moving on ----------------------------------------------------------------------------------------- */
@@ -135,12 +136,12 @@ static int queue_of(bool out) {
   return out ? 2 : 1;
 }
 
-static size_t bytes_of(const qk_stage_t *stage, const qk_berth_t *berth) {
-  return qk_wire_part_bytes(stage->wire, berth->move.segment.is_double);
+static size_t bytes_of(const qk_stage_t *stage, const qk_buffer_t *buffer) {
+  return qk_wire_part_bytes(stage->wire, buffer->move.segment.is_double);
 }
 
 /* In pieces: a device makes copies one by one, and halos must not stand behind whole fields. */
-static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
+static qk_status_t copy(const qk_stage_t *stage, const qk_buffer_t *b) {
   const qk_device_t *dev = stage->dev;
   const size_t bytes = bytes_of(stage, b);
   const qk_copy_t kind = b->out ? QK_COPY_TO_HOST : QK_COPY_TO_DEVICE;
@@ -153,28 +154,28 @@ static qk_status_t copy(const qk_stage_t *stage, const qk_berth_t *b) {
   return status;
 }
 
-static void start_move(qk_stage_t *stage, qk_berth_t *b) {
+static void start_move(qk_stage_t *stage, qk_buffer_t *b) {
   b->state = MOVING;
   b->move.part = b->host;
   b->move.write = b->out;
   qk_mover_start(stage->mover, &b->move);
 }
 
-static void make_free(qk_berth_t *b) {
+static void make_free(qk_buffer_t *b) {
   qk_segment_close(&b->move.segment);
   b->state = FREE;
   b->dropped = false;
   b->err = (qk_err_t){0};
 }
 
-static void settle(qk_berth_t *b) {
-  b->state = SETTLED;
+static void settle(qk_buffer_t *b) {
+  b->state = DONE;
   if (b->dropped) make_free(b);
 }
 
 static bool any_copying(const qk_stage_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++)
-    if (stage->berth[i].state == COPYING && stage->berth[i].out == out) return true;
+    if (stage->buffer[i].state == COPYING && stage->buffer[i].out == out) return true;
   return false;
 }
 
@@ -204,7 +205,7 @@ static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
   if (!any_copying(stage, false) && !any_copying(stage, true)) return QK_OK;
   qk_status_t status = wait ? await(stage) : find_busy(stage, busy);
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
-    qk_berth_t *b = &stage->berth[i];
+    qk_buffer_t *b = &stage->buffer[i];
     if (b->state != COPYING || busy[b->out]) continue;
     if (b->out)
       start_move(stage, b);
@@ -214,19 +215,19 @@ static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
   return status;
 }
 
-/* late[i]: on how many ranks berth i is on the move. */
+/* late[i]: on how many ranks buffer i is on the move. */
 static qk_status_t find_late(qk_stage_t *stage, uint64_t late[], bool *any) {
   qk_comm_t *comm = stage->dev->geom->comm;
   *any = false;
   for (int i = 0; i < stage->n; i++) {
-    const qk_berth_t *b = &stage->berth[i];
+    const qk_buffer_t *b = &stage->buffer[i];
     late[i] = b->state == MOVING && !qk_mover_done(stage->mover, &b->move);
     *any = *any || b->state == MOVING;
   }
   return *any && qk_comm_size(comm) > 1 ? qk_comm_sum_u64(comm, late, stage->n) : QK_OK;
 }
 
-static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
+static qk_status_t end_move(qk_stage_t *stage, qk_buffer_t *b) {
   const qk_device_t *dev = stage->dev;
   b->err = b->move.err;
   qk_status_t status = qk_comm_agree(dev->geom->comm, b->err.code, &b->err);
@@ -240,12 +241,13 @@ static qk_status_t end_move(qk_stage_t *stage, qk_berth_t *b) {
 }
 
 qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
-  uint64_t late[BERTHS_MAX];
+  uint64_t late[BUFFERS_MAX];
   bool any;
   qk_status_t status = end_copies(stage, wait);
   if (status == QK_OK) status = find_late(stage, late, &any);
   for (int i = 0; i < stage->n && status == QK_OK && any; i++)
-    if (stage->berth[i].state == MOVING && late[i] == 0) status = end_move(stage, &stage->berth[i]);
+    if (stage->buffer[i].state == MOVING && late[i] == 0)
+      status = end_move(stage, &stage->buffer[i]);
   return qk_device_explain(stage->dev, status, err);
 }
 
@@ -255,7 +257,7 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
   /* else a queue would not be idle between them */
   const bool begins[2] = {!any_copying(stage, false), !any_copying(stage, true)};
   for (int i = 0; i < stage->n && status == QK_OK; i++) {
-    qk_berth_t *b = &stage->berth[i];
+    qk_buffer_t *b = &stage->buffer[i];
     if (b->state != STANDING || !begins[b->out]) continue;
     status = copy(stage, b);
     b->state = COPYING;
@@ -265,66 +267,66 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
 
 /* ---- in ------------------------------------------------------------------------------------------------ */
 
-qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_berth_t **berth,
+qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_buffer_t **buffer,
                           qk_err_t *verdict, qk_err_t *err) {
-  qk_berth_t *b = find_free(stage, false);
-  *berth = NULL;
+  qk_buffer_t *b = find_free(stage, false);
+  *buffer = NULL;
   if (b == NULL) return QK_OK;
   qk_status_t status =
       qk_segment_open(stage->wire, name, is_double, false, &b->move.segment, verdict);
   if (status >= QK_DEVICE_MEMORY) *err = *verdict;
   if (status != QK_OK) return status >= QK_DEVICE_MEMORY ? status : QK_OK;
   start_move(stage, b);
-  *berth = b;
+  *buffer = b;
   return QK_OK;
 }
 
-static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_berth_t *const berth[],
+static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_buffer_t *const buffer[],
                                     const double matrix[4][4][2], double factor,
                                     const qk_field_t *field) {
   qk_column_args_t args = {.lat = stage->dev->geom->lat,
                            .field = field->v,
                            .n = n,
-                           .is_double = berth[0]->move.segment.is_double,
+                           .is_double = buffer[0]->move.segment.is_double,
                            .factor = factor};
-  for (int k = 0; k < n; k++) args.wire[k] = berth[k]->device;
+  for (int k = 0; k < n; k++) args.wire[k] = buffer[k]->device;
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
 }
 
-qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_berth_t *const berth[],
+qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_buffer_t *const buffer[],
                             const double matrix[4][4][2], const qk_field_t *field, int rhs,
                             qk_err_t *verdict, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
-  qk_column_args_t args = column_args(stage, n, berth, matrix, 1, field);
+  qk_column_args_t args = column_args(stage, n, buffer, matrix, 1, field);
   args.rhs = rhs;
   *verdict = (qk_err_t){0};
   for (int k = 0; k < n; k++) {
-    QK_ASSERT(berth[k]->state == SETTLED && !berth[k]->out);
-    QK_ASSERT(berth[k]->err.code != QK_OK || berth[k]->move.segment.is_double == args.is_double);
-    if (verdict->code == QK_OK) *verdict = berth[k]->err;
-    make_free(berth[k]);
+    QK_ASSERT(buffer[k]->state == DONE && !buffer[k]->out);
+    QK_ASSERT(buffer[k]->err.code != QK_OK || buffer[k]->move.segment.is_double == args.is_double);
+    if (verdict->code == QK_OK) *verdict = buffer[k]->err;
+    make_free(buffer[k]);
   }
   if (verdict->code != QK_OK) return QK_OK;
   qk_status_t status = dev->ops->column_import(dev->ctx, &args);
-  /* what the next ones in these berths wait for */
+  /* what the next ones in these buffers wait for */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(false), 0);
   return qk_device_explain(dev, status, err);
 }
 
-void qk_berth_drop(qk_berth_t *berth) {
-  if (berth == NULL) return;
-  berth->dropped = true;
-  if (berth->state == SETTLED) make_free(berth);
+void qk_buffer_drop(qk_buffer_t *buffer) {
+  if (buffer == NULL) return;
+  buffer->dropped = true;
+  if (buffer->state == DONE) make_free(buffer);
 }
 
 /* ---- out ----------------------------------------------------------------------------------------------- */
 
 qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
-                           double factor, const qk_field_t *field, qk_berth_t **berth,
+                           double factor, const qk_field_t *field, qk_buffer_t **buffer,
                            qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
-  qk_berth_t *b = find_free(stage, true);
+  qk_buffer_t *b = find_free(stage, true);
   QK_ASSERT(b != NULL);
   b->move.segment = *segment;
   segment->fd = -1;
@@ -333,12 +335,12 @@ qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const doubl
   /* what its copy waits for: not for what is put on queue 0 before the copy begins */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(true), 0);
   b->state = STANDING;
-  *berth = b;
+  *buffer = b;
   return qk_device_explain(dev, status, err);
 }
 
-void qk_berth_stored(qk_berth_t *berth, qk_err_t *verdict) {
-  QK_ASSERT(berth->state == SETTLED && berth->out);
-  *verdict = berth->err;
-  make_free(berth);
+void qk_buffer_stored(qk_buffer_t *buffer, qk_err_t *verdict) {
+  QK_ASSERT(buffer->state == DONE && buffer->out);
+  *verdict = buffer->err;
+  make_free(buffer);
 }

@@ -2,25 +2,25 @@
 
 #include <math.h>
 
-#include "daemon/front/engines/mount.h"
+#include "daemon/front/engines/setup.h"
 
 double qk_cost_digits(const qk_job_t *job) {
   return job->contraction ? 6 : fmax(1, -log10(job->tol));
 }
 
 double qk_cost_expected(const qk_job_t *job) {
-  const double per_digit = job->mount->cost_per_digit;
+  const double per_digit = job->setup->cost_per_digit;
   return qk_cost_digits(job) * (per_digit > 0 ? per_digit : 1);
 }
 
 void qk_cost_learn(const qk_rhs_t *rhs) {
-  qk_mount_t *mount = rhs->job->mount;
+  qk_setup_t *setup = rhs->job->setup;
   const double lately = (double)rhs->outcome.applications / qk_cost_digits(rhs->job);
-  const double weight = mount->cost_per_digit > 0 ? 0.1 : 1;
-  mount->cost_per_digit += weight * (lately - mount->cost_per_digit);
+  const double weight = setup->cost_per_digit > 0 ? 0.1 : 1;
+  setup->cost_per_digit += weight * (lately - setup->cost_per_digit);
 }
 
 void qk_cost_measure(const qk_rhs_t *rhs) {
-  qk_pace_add(&rhs->job->mount->pace, (double)rhs->outcome.applications,
+  qk_pace_add(&rhs->job->setup->pace, (double)rhs->outcome.applications,
               rhs->ended_at - rhs->started_at);
 }

@@ -61,8 +61,8 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   load.inner = inner[s->precision];
   load.slots = (uint32_t)s->slots;
   load.link_reals = (uint32_t)s->link_reals;
-  load.has_lone = true;
-  load.lone = s->lone == 0;
+  load.has_single_rhs = true;
+  load.single_rhs = s->single_rhs;
   load.has_staging = true;
   load.staging = (uint32_t)s->staging;
   load.has_reserve = true;

@@ -231,8 +231,8 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
     if (volume < 1 || volume > INT32_MAX) return "READY with extents out of range";
   }
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
-  if (r->has_seats && (r->seats < r->slots || r->seats > QK_SEATS_MAX))
-    return "READY with a number of seats out of range";
+  if (r->has_inflight && (r->inflight < r->slots || r->inflight > QK_INFLIGHT_MAX))
+    return "READY with a number of places out of range";
   memcpy(info->dims, r->dims, sizeof info->dims);
   memcpy(info->grid, r->grid, sizeof info->grid);
   snprintf(info->backend, sizeof info->backend, "%s", r->backend);
@@ -240,7 +240,7 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   snprintf(info->format, sizeof info->format, "%s", r->format);
   info->ranks = r->ranks;
   info->slots = r->slots;
-  info->seats = r->has_seats ? r->seats : r->slots;
+  info->inflight = r->has_inflight ? r->inflight : r->slots;
   info->plaquette = r->plaquette;
   info->digest = r->digest;
   info->unitarity = r->unitarity;
@@ -312,12 +312,13 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
     return on_load_failed(w, m->load_failed);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
-    if (!ready || m->slot_progress->slot >= w->info.seats)
+    if (!ready || m->slot_progress->slot >= w->info.inflight)
       return "progress of a slot that is not there";
     w->events->progress(w->arg, m->slot_progress);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (!ready || m->slot_done->slot >= w->info.seats) return "result of a slot that is not there";
+    if (!ready || m->slot_done->slot >= w->info.inflight)
+      return "result of a slot that is not there";
     w->events->done(w->arg, m->slot_done);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
@@ -370,7 +371,7 @@ static void on_readable(void *arg) {
 /* ---- process ------------------------------------------------------------------------------- */
 
 static void forget_process(const qk_worker_t *w) {
-  if (w->site.journal) qk_legacy_forget(w->site.journal, *w->site.id);
+  if (w->site.journal) qk_adopt_forget(w->site.journal, *w->site.id);
 }
 
 /* pid: of the engine; 0: it is a child that is in our group still. */
@@ -395,10 +396,10 @@ static void on_exit_of_engine(void *arg, const char *how) {
 /* Of an engine that the next front may take over. */
 static void note_process(qk_worker_t *w) {
   qk_err_t err = {0};
-  qk_legacy_t legacy = {.setup = *w->site.id, .fingerprint = w->fingerprint};
-  snprintf(legacy.endpoint, sizeof legacy.endpoint, "%s", w->endpoint);
-  if (qk_procid_of(qk_process_pid(w->process), &legacy.process, &err) == QK_OK)
-    qk_legacy_note(w->site.journal, &legacy);
+  qk_adopted_t adopted = {.setup = *w->site.id, .fingerprint = w->fingerprint};
+  snprintf(adopted.endpoint, sizeof adopted.endpoint, "%s", w->endpoint);
+  if (qk_procid_of(qk_process_pid(w->process), &adopted.process, &err) == QK_OK)
+    qk_adopt_note(w->site.journal, &adopted);
   else
     qk_warn("worker", "%sthe next front will not know of this engine: %s", w->label, err.text);
 }
@@ -412,7 +413,7 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
            (long)getpid(), w->site.number, w->generation);
   qk_status_t s = open_socket(w, err);
   if (s != QK_OK) return s;
-  qk_legacy_fifo(w->endpoint, fifo);
+  qk_adopt_fifo(w->endpoint, fifo);
   qk_command_make(w->settings, w->site.program, w->endpoint, &command);
   w->fingerprint = qk_command_fingerprint(w->settings, w->site.program, w->checkpoint);
   note_kills(w, 0);
@@ -442,36 +443,36 @@ static void try_start(qk_worker_t *w, double now) {
 /* ---- taking over --------------------------------------------------------------------------- */
 
 /* Why the engine cannot stand in for one that would be started now; NULL: it can. */
-static const char *misfit(const qk_worker_t *w, const qk_legacy_t *legacy) {
-  const char *path = legacy->endpoint + strlen("ipc://"), *dir = w->site.dir;
+static const char *misfit(const qk_worker_t *w, const qk_adopted_t *adopted) {
+  const char *path = adopted->endpoint + strlen("ipc://"), *dir = w->site.dir;
   if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
     return "its sockets are in a folder that is not ours any more";
   if (!qk_command_lasts(w->settings)) return "engine-grace is 0 now";
-  if (legacy->fingerprint == 0 ||
-      legacy->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
+  if (adopted->fingerprint == 0 ||
+      adopted->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
     return "it was started for something else, or files have changed";
   return NULL;
 }
 
-void qk_worker_take_over(qk_worker_t *w, const qk_legacy_t *legacy) {
+void qk_worker_take_over(qk_worker_t *w, const qk_adopted_t *adopted) {
   qk_err_t err = {0};
   char fifo[QK_SOCKET_MAX];
-  qk_legacy_fifo(legacy->endpoint, fifo);
-  snprintf(w->endpoint, sizeof w->endpoint, "%s", legacy->endpoint);
+  qk_adopt_fifo(adopted->endpoint, fifo);
+  snprintf(w->endpoint, sizeof w->endpoint, "%s", adopted->endpoint);
   w->heard = awake(w);
   w->ping_at = w->adopted_at = now_of(w);
-  if (qk_process_adopt(w->site.loop, &legacy->process, fifo, logs_json(w), on_exit_of_engine, w,
+  if (qk_process_adopt(w->site.loop, &adopted->process, fifo, logs_json(w), on_exit_of_engine, w,
                        &w->process, &err) != QK_OK) {
     remove_socket(w);
     forget_process(w);
     qk_info("worker", "%sthe engine of the front before is gone: %s", w->label, err.text);
     return;
   }
-  const char *why = misfit(w, legacy);
-  note_kills(w, (long)legacy->process.pid);
+  const char *why = misfit(w, adopted);
+  note_kills(w, (long)adopted->process.pid);
   w->adopting = true;
   w->state = QK_WORKER_LOADING;
-  w->fingerprint = legacy->fingerprint;
+  w->fingerprint = adopted->fingerprint;
   w->nonce = uv_hrtime();
   snprintf(w->info.phase, sizeof w->info.phase, "adoption");
   if (!why && open_socket(w, &err) == QK_OK) return;

@@ -8,14 +8,14 @@
  *   DOWN --take over--> LOADING --HELLO, READY--> READY: an engine that an earlier front has left (ADOPT)
  *   any --stop--> STOPPING --> STOPPED
  *
- * A new process is started only when the old one has been reaped, after a pause that doubles from
+ * A new process is started only when the old one has been waited for, after a pause that doubles from
  * 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come from
  * the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing runs.
  */
 #ifndef QK_FRONT_WORKER_H
 #define QK_FRONT_WORKER_H
 
-#include "daemon/front/engines/legacy.h"
+#include "daemon/front/engines/adopt.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/job.h"
 #include "daemon/front/settings/settings.h"
@@ -36,7 +36,7 @@ typedef struct qk_engine_info {
   bool loaded; /* was READY at least once: dims to load_seconds are known */
   uint64_t pid;
   uint32_t ranks, grid[4], dims[4], slots,
-      seats; /* seats: 0 .. seats-1 can be filled, slots of them are solved at a time */
+      inflight; /* inflight: 0 .. inflight-1 can be filled, slots of them are solved at a time */
   char backend[32], device[128], format[64], phase[64], solver[32];
   uint64_t done, total; /* of phase */
   double plaquette, unitarity, load_seconds;
@@ -83,7 +83,7 @@ void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
 
 /* Before the first tick: the engine that the front before has left for this setup is adopted, or ended where it is not what would be
  * started now. A new one is started only where it has gone. */
-void qk_worker_take_over(qk_worker_t *worker, const qk_legacy_t *legacy);
+void qk_worker_take_over(qk_worker_t *worker, const qk_adopted_t *adopted);
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
 const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);

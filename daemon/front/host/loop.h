@@ -13,7 +13,7 @@
  *        come together then, instead of in a turn each. So does one whose messages have taken more
  *        than their share of a processor, on which somebody else may compute. libzmq's thread then
  *        takes in no more of them, either.
- * Stops  While the process is stopped, its machine suspended, or a disk hangs, the loop hears
+ * Stops  While the process is stopped, its machine suspended, or a disk hangs, the loop receives
  *        nobody. qk_loop_awake is a clock that leaves such times out: what others may not be silent
  *        for is measured by it.
  */

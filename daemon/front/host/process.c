@@ -12,7 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/host/lastwords.h"
+#include "daemon/front/host/stderr_tail.h"
 
 enum { FIFO_BYTES = 1 << 18 };
 
@@ -29,7 +29,7 @@ struct qk_process {
   qk_exit_fn *exited;
   void *arg;
   bool json; /* every line of ours is an object */
-  qk_last_words_t last;
+  qk_stderr_tail_t last;
   size_t filled; /* bytes of a line that has not ended */
   char buffer[4096];
 };
@@ -58,7 +58,7 @@ static bool foreign(const char *line, size_t n) {
 
 /* Whole lines, so that ours do not come in between; n without the newline. */
 static void pass_on(qk_process_t *p, char *line, size_t n) {
-  qk_last_words_hear(&p->last, line, n);
+  qk_stderr_tail_add(&p->last, line, n);
   if (p->json && foreign(line, n)) {
     if (n > 0) qk_warn("engine", "%.*s", (int)n, line);
     return;
@@ -98,7 +98,7 @@ static void on_stderr(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 }
 
 /* What is still in the pipe when the process has ended. */
-static void hear_the_rest(qk_process_t *p) {
+static void read_the_rest(qk_process_t *p) {
   uv_os_fd_t fd;
   ssize_t n;
   if (uv_fileno((uv_handle_t *)&p->err, &fd) != 0) return;
@@ -110,9 +110,9 @@ static void hear_the_rest(qk_process_t *p) {
 /* ---- its end ------------------------------------------------------------------------------- */
 
 static void end(qk_process_t *p, const char *what) {
-  char how[96 + QK_LAST_WORDS_MAX];
-  hear_the_rest(p);
-  const char *last = qk_last_words_tell(&p->last);
+  char how[96 + QK_STDERR_LINE_MAX];
+  read_the_rest(p);
+  const char *last = qk_stderr_tail_cause(&p->last);
   snprintf(how, sizeof how, "%s%s%s", what, last[0] ? ": " : "", last);
   p->running = false;
   if (p->fifo) unlink(p->fifo);
@@ -264,7 +264,7 @@ bool qk_process_running(const qk_process_t *p) {
 
 void qk_process_recount(const qk_process_t *p, char *text, size_t size) {
   text[0] = '\0';
-  if (p) qk_last_words_recount(&p->last, text, size);
+  if (p) qk_stderr_tail_lines(&p->last, text, size);
 }
 
 void qk_process_signal(qk_process_t *p, int sig) {

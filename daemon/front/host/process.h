@@ -27,7 +27,7 @@ qk_status_t qk_process_adopt(qk_loop_t *loop, const qk_procid_t *id, const char 
                              qk_exit_fn *exited, void *arg, qk_process_t **process, qk_err_t *err);
 pid_t qk_process_pid(const qk_process_t *process);
 bool qk_process_running(const qk_process_t *process);
-/* The last lines that it, or what has started it, wrote beside the log; lastwords.h. "": none. */
+/* The last lines that it, or what has started it, wrote beside the log; stderr_tail.h. "": none. */
 void qk_process_recount(const qk_process_t *process, char *text, size_t size);
 /* To the whole group; nothing happens when it has exited. */
 void qk_process_signal(qk_process_t *process, int sig);

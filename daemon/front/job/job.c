@@ -119,7 +119,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   qk_link_init(&job->leaving);
   qk_link_init(&job->entry.marked);
   if (terms->client_id) memcpy(job->client_id, terms->client_id, sizeof job->client_id);
-  job->mount = terms->mount;
+  job->setup = terms->setup;
   job->setup_id = terms->setup_id;
   job->setup_name = terms->setup_name;
   memcpy(job->dims, terms->dims, sizeof job->dims);

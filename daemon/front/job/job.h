@@ -48,7 +48,7 @@ typedef struct qk_outcome {
   bool written; /* the solution segment holds a solution */
 } qk_outcome_t;
 
-struct qk_mount;
+struct qk_setup;
 typedef struct qk_job qk_job_t;
 typedef struct qk_filing qk_filing_t;           /* filing.h */
 typedef struct qk_spill qk_spill_t;             /* spill.h */
@@ -58,7 +58,7 @@ typedef struct qk_rhs qk_rhs_t;
 
 /* Called where others have something to do with a job. */
 typedef struct qk_job_hooks {
-  void (*begin)(qk_job_t *job);         /* it has a mount now */
+  void (*begin)(qk_job_t *job);         /* it has a setup now */
   void (*end)(qk_job_t *job);           /* it is about to be destroyed */
   void (*drop_solution)(qk_rhs_t *rhs); /* it is about to be freed */
   void (*ended)(qk_rhs_t *rhs);         /* its end has been counted */
@@ -109,7 +109,7 @@ struct qk_rhs {
 struct qk_job {
   qk_link_t link;         /* among the jobs of its session, or among the orphans */
   void *session;          /* NULL for an orphan */
-  struct qk_mount *mount; /* the setup that it is for; held */
+  struct qk_setup *setup; /* the setup that it is for; held */
   int64_t setup_id;       /* of that: in the journal */
   const char *setup_name; /* likewise; NULL without a setup */
   uint32_t dims[4];       /* of what that had loaded when the job was accepted */
@@ -176,7 +176,7 @@ int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dim
 
 /* What a job is made on. */
 typedef struct qk_terms {
-  struct qk_mount *mount; /* held by the job; NULL: none */
+  struct qk_setup *setup; /* held by the job; NULL: none */
   int64_t setup_id;       /* of that, and its name, which lives as long */
   const char *setup_name;
   const uint32_t *dims;

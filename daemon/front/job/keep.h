@@ -7,7 +7,7 @@
 
 #include "daemon/front/job/session.h"
 
-/* Ties the right-hand sides of a new job to the kept solutions that its columns or its contraction
+/* Binds the right-hand sides of a new job to the kept solutions that its columns or its contraction
  * name: held until each has ended. Errors name the reference: QK_NOT_FOUND (not kept, not any more),
  * QK_BAD_ARGUMENT (no such right-hand side, not ended or not OK, another basis); some may be held
  * then: destroy the job. */

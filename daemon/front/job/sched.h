@@ -2,7 +2,7 @@
  * sched.h: which right-hand side gets the next free slot.
  *
  * Users    are served by work, not by requests: next is who has been given the least of those that
- *          wait. What an item will cost is expected when it goes and settled when it has ended. Who
+ *          wait. What an item will cost is estimated when it starts and known when it has ended. Who
  *          comes, or comes back, starts level with those that are served then: idleness earns
  *          nothing. (Start-time fair queueing: P. Goyal, H. M. Vin and H. Cheng, IEEE/ACM Trans.
  *          Netw. 5 (1997) 690. Deficit round-robin has the same aim, but must know a cost before it
@@ -83,7 +83,7 @@ int *qk_sched_user_sessions(qk_sched_user_t *user);
 /* Of all users the one after `user`, the first after NULL; NULL: there are no more. */
 const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user);
 int64_t qk_sched_user_queued(const qk_sched_user_t *user);
-/* Cost of what it was given so far: settled, or else expected. */
+/* Cost of what it was given so far: as it was, or else as estimated. */
 double qk_sched_user_given(const qk_sched_user_t *user);
 
 void qk_sched_item_init(qk_sched_item_t *item);

@@ -13,7 +13,7 @@ bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b) {
   return a->bytes > 0 && a->bytes == b->bytes && memcmp(a->id, b->id, a->bytes) == 0;
 }
 
-bool qk_peer_hears(const qk_peer_t *peer) {
+bool qk_peer_reachable(const qk_peer_t *peer) {
   return peer->bytes > 0 && !peer->ended;
 }
 
@@ -117,7 +117,7 @@ static qk_session_t *find_idle(const qk_sessions_t *sessions, qk_sched_user_t *u
   qk_session_t *found = NULL;
   for (int i = 0; i < sessions->count; i++) {
     qk_session_t *s = sessions->at[i];
-    if (s->doomed || !qk_link_alone(&s->jobs)) continue;
+    if (s->closing || !qk_link_alone(&s->jobs)) continue;
     if (own ? s->user != user : *qk_sched_user_sessions(s->user) < least) continue;
     if (goes_before(s, found)) found = s;
   }
@@ -195,21 +195,21 @@ bool qk_session_is_of(const qk_session_t *session, const char *user) {
 qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *client_id) {
   const uint32_t k = bucket_of(sessions, client_id, QK_CLIENT_ID);
   for (qk_session_t *s = sessions->bucket[QK_BY_ID][k]; s; s = s->next[QK_BY_ID])
-    if (!s->doomed && memcmp(s->client_id, client_id, QK_CLIENT_ID) == 0) return s;
+    if (!s->closing && memcmp(s->client_id, client_id, QK_CLIENT_ID) == 0) return s;
   return NULL;
 }
 
 qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer) {
   const uint32_t k = bucket_of(sessions, peer->id, peer->bytes);
   for (qk_session_t *s = sessions->bucket[QK_BY_CONTROL][k]; s; s = s->next[QK_BY_CONTROL])
-    if (!s->doomed && qk_peer_equal(&s->control, peer)) return s;
+    if (!s->closing && qk_peer_equal(&s->control, peer)) return s;
   return NULL;
 }
 
 qk_session_t *qk_session_by_data(const qk_sessions_t *sessions, const qk_peer_t *peer) {
   const uint32_t k = bucket_of(sessions, peer->id, peer->bytes);
   for (qk_session_t *s = sessions->bucket[QK_BY_DATA][k]; s; s = s->next[QK_BY_DATA])
-    if (!s->doomed && qk_peer_equal(&s->data, peer)) return s;
+    if (!s->closing && qk_peer_equal(&s->data, peer)) return s;
   return NULL;
 }
 

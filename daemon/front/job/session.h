@@ -29,7 +29,7 @@ typedef struct qk_peer {
 } qk_peer_t;
 
 /* Whether something can be sent to it. */
-bool qk_peer_hears(const qk_peer_t *peer);
+bool qk_peer_reachable(const qk_peer_t *peer);
 
 /* Of one routing id. */
 bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b);
@@ -58,7 +58,7 @@ typedef struct qk_session {
   qk_link_t jobs;
   int njobs;
   bool away;                                /* its client has gone: only what outlives it is here */
-  bool doomed;                              /* to be dropped at the end of this turn of the loop */
+  bool closing;                             /* to be dropped at the end of this turn of the loop */
   struct qk_session *next[QK_SESSION_KEYS]; /* in its bucket */
   uint32_t bucket[QK_SESSION_KEYS];
 } qk_session_t;
@@ -92,7 +92,7 @@ void qk_session_set_data(qk_sessions_t *sessions, qk_session_t *session, const q
 /* user: as verified; NULL: nobody verifies users, and whoever knows the client id has the session. */
 bool qk_session_is_of(const qk_session_t *session, const char *user);
 
-/* NULL where there is none (or it is doomed). */
+/* NULL where there is none (or it is closing). */
 qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *client_id);
 qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer);
 qk_session_t *qk_session_by_data(const qk_sessions_t *sessions, const qk_peer_t *peer);

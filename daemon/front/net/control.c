@@ -60,7 +60,7 @@ static qk_session_t *open_session(qk_net_t *net, const uint8_t *client_id, const
            "makes room: it has no requests, and was silent for "
            "%.0f s",
            qk_service_awake(net->service) - gone->seen);
-    gone->doomed = true;
+    gone->closing = true;
   }
   return session;
 }
@@ -153,7 +153,7 @@ static void on_grant(const ask_t *ask) {
     if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
         !rhs->spilled)
       qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
-              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->keep);
+              job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->fetch_time);
     if (err.code == QK_OK) qk_data_offer(net, rhs);
   }
   if (err.code != QK_OK) complain(net, session, grant->request, &err);
@@ -279,7 +279,7 @@ static void on_shutdown(const ask_t *ask) {
 }
 
 /* What a change of a setup has come to: its state, or (NULL) why there is none. */
-static void answer(const ask_t *ask, const qk_mount_t *setup, const qk_err_t *err) {
+static void answer(const ask_t *ask, const qk_setup_t *setup, const qk_err_t *err) {
   if (setup)
     qk_reply_setup(ask->net, ask->peer, setup);
   else
@@ -294,7 +294,7 @@ static void on_load(const ask_t *ask) {
 static void on_drop(const ask_t *ask) {
   const Quark__Drop *drop = ask->message->drop;
   qk_err_t err = {0};
-  qk_mount_t *setup = qk_setups_drop(ask->net->service, drop, &err);
+  qk_setup_t *setup = qk_setups_drop(ask->net->service, drop, &err);
   answer(ask, setup, &err);
   if (setup && drop->now) qk_queue_end_setup(setup, "its setup was dropped");
 }
@@ -378,7 +378,7 @@ static void deny(qk_net_t *net, const qk_peer_t *peer, qk_session_t *session, co
 static void on_junk(qk_net_t *net, const qk_peer_t *peer, qk_session_t *session, zmq_msg_t *msg) {
   static const char text[] = "control message that cannot be read";
   if (session) {
-    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL, text);
+    qk_sessions_close(net->service, session, QK_BAD_PROTOCOL, text);
     return;
   }
   net->service->count.dropped++;

@@ -16,7 +16,7 @@ enum { RETRY_MS = 5, CHUNKS_A_TURN = 16 };
 
 void qk_data_offer(qk_net_t *net, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
-  if (!session || !qk_peer_hears(&session->data) || !qk_rhs_sendable(rhs)) return;
+  if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) return;
   if (qk_link_alone(&rhs->send)) qk_list_append(&net->downloads, &rhs->send);
 }
 
@@ -72,7 +72,7 @@ bool qk_data_send(qk_net_t *net) {
     if (sent > 0 && qk_loop_time_is_up(net->service->loop)) break;
     qk_rhs_t *rhs = QK_HOLDER(net->downloads.next, qk_rhs_t, send);
     qk_session_t *session = rhs->job->session;
-    if (!session || !qk_peer_hears(&session->data) || !qk_rhs_sendable(rhs)) {
+    if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) {
       qk_link_remove(&rhs->send);
       continue;
     }
@@ -126,14 +126,14 @@ static void upload(qk_net_t *net, qk_session_t *session, const qk_frame_t *frame
   qk_job_t *job = qk_session_job(session, frame->request);
   if (!job) {
     if (frame->request > session->newest)
-      qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
-                       "data of a request that was not accepted");
+      qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
+                        "data of a request that was not accepted");
     return;
   }
   qk_status_t s =
       qk_job_upload(job, frame, payload, qk_service_now(net->service), &ready, &failed, &err);
   if (s != QK_OK) {
-    qk_sessions_doom(net->service, session, s, err.text);
+    qk_sessions_close(net->service, session, s, err.text);
     return;
   }
   net->service->count.bytes_in += frame->chunk_bytes;
@@ -161,10 +161,10 @@ static bool handle(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zm
     char text[160];
     snprintf(text, sizeof text, "data message: %s = %llu, expected or limit %llu", fault.field,
              (unsigned long long)fault.value, (unsigned long long)fault.limit);
-    qk_sessions_doom(net->service, session, s, text);
+    qk_sessions_close(net->service, session, s, text);
   } else if (frame.kind != QK_FRAME_UPLOAD) {
-    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
-                     "data message of a kind that only servers send");
+    qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
+                      "data message of a kind that only servers send");
   } else if (who->role < QK_ROLE_SUBMIT) {
     net->service->count.denied++;
     qk_reply_error(net, &session->control, QK_DENIED, "an upload needs the role submit", false,

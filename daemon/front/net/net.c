@@ -99,7 +99,7 @@ static qk_status_t attach(qk_net_t *net, qk_err_t *err) {
 }
 
 static qk_status_t open_local(qk_net_t *net, qk_err_t *err) {
-  if (net->service->settings->local != 0) return QK_OK;
+  if (!net->service->settings->local) return QK_OK;
   const qk_status_t status = qk_local_open(net, &net->local, err);
   net->local_path = qk_local_path(net->local);
   return status;

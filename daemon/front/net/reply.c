@@ -82,7 +82,7 @@ static bool unread(qk_net_t *net, const qk_peer_t *peer, const Quark__ServerMess
 /* about: NULL where it says nothing of a request. */
 static qk_sent_t send_about(qk_net_t *net, const qk_peer_t *peer, const qk_job_t *about,
                             Quark__ServerMessage *message) {
-  if (!qk_peer_hears(peer) || qk_fault(QK_FAULT_SEND)) return QK_SENT_GONE;
+  if (!qk_peer_reachable(peer) || qk_fault(QK_FAULT_SEND)) return QK_SENT_GONE;
   size_t bytes;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
@@ -109,8 +109,8 @@ static void deliver(void *arg, const qk_peer_t *peer, const uint8_t *data, size_
   qk_session_t *session;
   if (send_bytes(net, peer, data, bytes) == QK_SENT_FULL &&
       (session = qk_session_by_control(&net->service->sessions, peer)) != NULL)
-    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
-                     "the client does not read its messages");
+    qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
+                      "the client does not read its messages");
 }
 
 static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const qk_rhs_t *rhs);
@@ -285,13 +285,13 @@ void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job
   if (is_owed(net, job)) return; /* the next one says more */
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Progress progress = QUARK__PROGRESS__INIT;
-  Quark__RhsProgress running[QK_SEATS_MAX], *list[QK_SEATS_MAX];
+  Quark__RhsProgress running[QK_INFLIGHT_MAX], *list[QK_INFLIGHT_MAX];
   progress.request = job->request;
   progress.ended = job->ended;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     progress.queued += rhs->state == QK_RHS_QUEUED;
-    if (rhs->state != QK_RHS_RUNNING || progress.n_running == QK_SEATS_MAX) continue;
+    if (rhs->state != QK_RHS_RUNNING || progress.n_running == QK_INFLIGHT_MAX) continue;
     Quark__RhsProgress *r = &running[progress.n_running];
     quark__rhs_progress__init(r);
     r->rhs = i;
@@ -337,8 +337,8 @@ void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {
     return;
   }
   if (send_result(net, session, rhs) == QK_SENT_FULL)
-    qk_sessions_doom(net->service, session, QK_BAD_PROTOCOL,
-                     "the client does not read its messages");
+    qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
+                      "the client does not read its messages");
 }
 
 void qk_reply_shutdown(qk_net_t *net, const qk_peer_t *peer, bool now) {
@@ -360,11 +360,11 @@ void qk_reply_pong(qk_net_t *net, const qk_peer_t *peer) {
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_mount_t *mount) {
+void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_setup_t *setup) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__SetupReply reply = QUARK__SETUP_REPLY__INIT;
   Quark__SetupState state;
-  qk_report_setup(mount, &state);
+  qk_report_setup(setup, &state);
   reply.setup = &state;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_SETUP;
   m.setup = &reply;
@@ -382,12 +382,12 @@ void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRe
   qk_report_t report;
   Quark__ActivityReport *a = &report.activity;
   qk_err_t err = {0};
-  const qk_mount_t *mount = qk_setups_find(net->service, request->setup, &err);
-  if (!mount) {
+  const qk_setup_t *setup = qk_setups_find(net->service, request->setup, &err);
+  if (!setup) {
     qk_reply_error(net, peer, err.code, err.text, false, 0);
     return;
   }
-  qk_report_make(mount, request->activity, &report);
+  qk_report_make(setup, request->activity, &report);
   m.body_case = QUARK__SERVER_MESSAGE__BODY_STATUS;
   m.status = &report.status;
   skip_setups(&report.status, request->first_setup);

@@ -21,13 +21,13 @@ void qk_reply_attach(qk_net_t *net, qk_session_t *session, qk_job_t *job);
 void qk_reply_rejected(qk_net_t *net, const qk_peer_t *peer, uint64_t request, const qk_err_t *err);
 void qk_reply_credit(qk_net_t *net, qk_session_t *session, qk_job_t *job);
 void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job);
-/* Dooms the session where its queue is full. */
+/* Closes the session where its queue is full. */
 void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_net_t *net, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_net_t *net, const qk_peer_t *peer);
 /* STATUS: users, and then setups, for whom a message has no room are left out, and counted. */
 void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRequest *request);
 /* The answer to what changes a setup. */
-void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_mount_t *mount);
+void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_setup_t *setup);
 
 #endif

@@ -14,7 +14,7 @@
 
 void qk_admit_repeat_results(qk_service_t *service, qk_session_t *session, qk_job_t *job) {
   if (!qk_filing_told(job)) return;
-  for (uint32_t i = 0; i < job->nrhs && !session->doomed; i++)
+  for (uint32_t i = 0; i < job->nrhs && !session->closing; i++)
     if (job->rhs[i].state == QK_RHS_ENDED)
       service->events->result(service->events->arg, session, &job->rhs[i]);
 }
@@ -36,13 +36,13 @@ static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t requ
 
 /* What does not depend on the request itself. */
 static qk_status_t check_state(const qk_service_t *service, const qk_session_t *session,
-                               uint64_t request, const qk_mount_t *mount, qk_err_t *err) {
+                               uint64_t request, const qk_setup_t *setup, qk_err_t *err) {
   if (request > 0 && request <= session->newest)
     return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
                    (unsigned long long)request, (unsigned long long)session->newest);
   if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
-  if (qk_setups_check(mount, err) != QK_OK) return err->code;
+  if (qk_setups_check(setup, err) != QK_OK) return err->code;
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
     return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
                    QK_CLIENT_REQUESTS_MAX);
@@ -80,13 +80,13 @@ static qk_status_t reject(qk_service_t *service, const qk_session_t *session, ui
   return err->code;
 }
 
-static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, qk_mount_t *mount) {
-  return (qk_terms_t){.mount = mount,
-                      .setup_id = mount->id,
-                      .setup_name = mount->name,
-                      .dims = mount->dims,
-                      .config = mount->digest,
-                      .kappa = mount->settings.kappa,
+static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, qk_setup_t *setup) {
+  return (qk_terms_t){.setup = setup,
+                      .setup_id = setup->id,
+                      .setup_name = setup->name,
+                      .dims = setup->dims,
+                      .config = setup->digest,
+                      .kappa = setup->settings.kappa,
                       .now = qk_service_now(service),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &service->space,
@@ -122,7 +122,7 @@ static qk_status_t check_walltime(const qk_service_t *service, const qk_job_t *j
                  expected, left);
 }
 
-/* Ties the new job to what it refers to and lets it in; or destroys it. */
+/* Binds the new job to what it refers to and lets it in; or destroys it. */
 static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t *job,
                          qk_err_t *err) {
   qk_status_t status = check_walltime(service, job, err);
@@ -160,9 +160,9 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
                             const Quark__Submit *submit, qk_err_t *err) {
   qk_job_t *job = NULL;
   if (repeated(service, session, submit->request, &submit->base, err)) return QK_OK;
-  qk_mount_t *mount = qk_setups_find(service, submit->setup, err);
-  if (err->code == QK_OK) check_state(service, session, submit->request, mount, err);
-  const qk_terms_t terms = mount ? terms_of(service, session, mount) : (qk_terms_t){0};
+  qk_setup_t *setup = qk_setups_find(service, submit->setup, err);
+  if (err->code == QK_OK) check_state(service, session, submit->request, setup, err);
+  const qk_terms_t terms = setup ? terms_of(service, session, setup) : (qk_terms_t){0};
   if (err->code == QK_OK) qk_job_check(submit, terms.dims, err);
   const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
   if (err->code == QK_OK)
@@ -181,19 +181,19 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
 }
 
 /* Where a contraction is made: with the setup of its propagator a. */
-static qk_mount_t *mount_for(const qk_service_t *service, const qk_session_t *session,
+static qk_setup_t *setup_for(const qk_service_t *service, const qk_session_t *session,
                              uint64_t request_a) {
   const qk_job_t *a = qk_session_job(session, request_a);
-  return a ? a->mount : service->primary;
+  return a ? a->setup : service->primary;
 }
 
 qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
                               const Quark__Contract *contract, qk_err_t *err) {
   qk_job_t *job = NULL;
   if (repeated(service, session, contract->request, &contract->base, err)) return QK_OK;
-  qk_mount_t *mount = mount_for(service, session, contract->contraction->request_a);
-  if (err->code == QK_OK) check_state(service, session, contract->request, mount, err);
-  const qk_terms_t terms = terms_of(service, session, mount);
+  qk_setup_t *setup = setup_for(service, session, contract->contraction->request_a);
+  if (err->code == QK_OK) check_state(service, session, contract->request, setup, err);
+  const qk_terms_t terms = terms_of(service, session, setup);
   if (err->code == QK_OK) qk_job_check_contract(contract, terms.dims, err);
   const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
   if (err->code == QK_OK) check_detach(service, contract->detach_ms, err);

@@ -13,39 +13,39 @@ enum { FIXED = 1 }; /* --batching */
 /* ---- who goes next -------------------------------------------------------------------------- */
 
 /* Whether the user has another right-hand side in the engine. */
-static bool is_seated(const qk_rhs_t *rhs) {
-  const qk_slot_use_t *slot = rhs->job->mount->slot;
-  for (int k = 0; k < QK_SEATS_MAX; k++)
+static bool user_is_served(const qk_rhs_t *rhs) {
+  const qk_slot_use_t *slot = rhs->job->setup->slot;
+  for (int k = 0; k < QK_INFLIGHT_MAX; k++)
     if (slot[k].rhs && slot[k].rhs != rhs && slot[k].rhs->job->user == rhs->job->user) return true;
   return false;
 }
 
-/* Where rhs can go; -1: nowhere now. An engine has one contraction at a time. The last seat behind the slots is for who
+/* Where rhs can go; -1: nowhere now. An engine has one contraction at a time. The last place behind the slots is for who
  * has none. */
 static int place_for(const qk_rhs_t *rhs) {
-  const qk_mount_t *mount = rhs->job->mount;
-  if (rhs->job->contraction) return mount->slot[QK_CONTRACT_PLACE].rhs ? -1 : QK_CONTRACT_PLACE;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  const int n = (int)(mount->settings.batching == FIXED ? e->slots : e->seats);
+  const qk_setup_t *setup = rhs->job->setup;
+  if (rhs->job->contraction) return setup->slot[QK_CONTRACT_PLACE].rhs ? -1 : QK_CONTRACT_PLACE;
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const int n = (int)(setup->settings.batching == FIXED ? e->slots : e->inflight);
   int place = -1, nfree = 0;
   for (int k = n - 1; k >= 0; k--) {
-    if (mount->slot[k].rhs) continue;
+    if (setup->slot[k].rhs) continue;
     place = k;
     nfree++;
   }
-  return nfree == 1 && n > (int)e->slots && is_seated(rhs) ? -1 : place;
+  return nfree == 1 && n > (int)e->slots && user_is_served(rhs) ? -1 : place;
 }
 
-static bool suspect_runs(const qk_mount_t *mount) {
+static bool quarantined_runs(const qk_setup_t *setup) {
   for (int k = 0; k < QK_PLACES; k++)
-    if (mount->slot[k].rhs && mount->slot[k].rhs->losses > 0) return true;
+    if (setup->slot[k].rhs && setup->slot[k].rhs->losses > 0) return true;
   return false;
 }
 
 /* The first of a lane, where there is a place for it; else NULL. */
-static qk_rhs_t *first_of(const qk_mount_t *mount, int lane, int *place) {
+static qk_rhs_t *first_of(const qk_setup_t *setup, int lane, int *place) {
   qk_sched_item_t *first =
-      qk_sched_first(&mount->service->sched, lane, qk_service_now(mount->service));
+      qk_sched_first(&setup->service->sched, lane, qk_service_now(setup->service));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
   *place = place_for(rhs);
@@ -54,24 +54,24 @@ static qk_rhs_t *first_of(const qk_mount_t *mount, int lane, int *place) {
 
 /* Who goes next, and where; NULL: nobody now. Contractions go behind what finds a slot. Of those that were in slots of a lost
  * engine one at a time: if the next engine is lost, too, it is clear over whom. */
-static qk_rhs_t *next(const qk_mount_t *mount, int *place) {
-  if (!qk_link_alone(&mount->suspects) && !suspect_runs(mount)) {
-    qk_rhs_t *suspect = QK_HOLDER(mount->suspects.next, qk_rhs_t, queue.link);
-    *place = place_for(suspect);
-    if (*place >= 0) return suspect;
+static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
+  if (!qk_link_alone(&setup->quarantined) && !quarantined_runs(setup)) {
+    qk_rhs_t *quarantined = QK_HOLDER(setup->quarantined.next, qk_rhs_t, queue.link);
+    *place = place_for(quarantined);
+    if (*place >= 0) return quarantined;
   }
-  qk_rhs_t *rhs = first_of(mount, mount->lane, place);
-  return rhs ? rhs : first_of(mount, qk_mount_contract_lane(mount), place);
+  qk_rhs_t *rhs = first_of(setup, setup->lane, place);
+  return rhs ? rhs : first_of(setup, qk_setup_contract_lane(setup), place);
 }
 
-static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_rhs_t *rhs) {
+static bool hand_over(const qk_setup_t *setup, int k, uint64_t ticket, const qk_rhs_t *rhs) {
   int place;
-  if (rhs->job->contraction) return qk_worker_contract(mount->worker, ticket, rhs);
-  const qk_rhs_t *after = next(mount, &place);
+  if (rhs->job->contraction) return qk_worker_contract(setup->worker, ticket, rhs);
+  const qk_rhs_t *after = next(setup, &place);
   const bool more = after && place != QK_CONTRACT_PLACE;
-  const bool refills = mount->settings.batching != FIXED;
-  return qk_worker_fill(mount->worker, (uint32_t)k, ticket, rhs, more, !is_seated(rhs),
-                        refills ? (uint32_t)mount->service->sched.lane[mount->lane].length : 0);
+  const bool refills = setup->settings.batching != FIXED;
+  return qk_worker_fill(setup->worker, (uint32_t)k, ticket, rhs, more, !user_is_served(rhs),
+                        refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */
@@ -80,20 +80,20 @@ static bool hand_over(const qk_mount_t *mount, int k, uint64_t ticket, const qk_
 static int64_t unwritten(const qk_service_t *service) {
   int64_t bytes = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && service->mount[m]; k++) {
-      const qk_rhs_t *rhs = service->mount[m]->slot[k].rhs;
+    for (int k = 0; k < QK_PLACES && service->setup[m]; k++) {
+      const qk_rhs_t *rhs = service->setup[m]->slot[k].rhs;
       if (rhs && rhs->solution) bytes += (int64_t)rhs->job->field_bytes;
     }
   return bytes;
 }
 
 /* Those whose time has come, or for which there is memory now, are queued again. */
-static void wake(qk_mount_t *mount) {
-  if (qk_link_alone(&mount->waiting)) return;
-  const double now = qk_service_now(mount->service);
+static void wake(qk_setup_t *setup) {
+  if (qk_link_alone(&setup->waiting)) return;
+  const double now = qk_service_now(setup->service);
   const char *by;
-  int64_t room = qk_limits_free(mount->service, &by) - unwritten(mount->service);
-  for (qk_link_t *l = mount->waiting.next, *next; l != &mount->waiting; l = next) {
+  int64_t room = qk_limits_free(setup->service, &by) - unwritten(setup->service);
+  for (qk_link_t *l = setup->waiting.next, *next; l != &setup->waiting; l = next) {
     qk_rhs_t *rhs = QK_HOLDER(l, qk_rhs_t, queue.link);
     const int64_t bytes = (int64_t)rhs->job->field_bytes;
     next = l->next;
@@ -101,7 +101,7 @@ static void wake(qk_mount_t *mount) {
     room -= bytes;
     qk_link_remove(&rhs->queue.link);
     rhs->wait_until = 0;
-    qk_queue_push(mount->service, rhs);
+    qk_queue_push(setup->service, rhs);
   }
 }
 
@@ -109,8 +109,8 @@ static void wake(qk_mount_t *mount) {
 
 /* False where the engine did not take the message: the RHS is back in the queue, at the end. So
  * where there was no object for its solution: the others would find none either. */
-static bool start(qk_mount_t *mount, int k, qk_rhs_t *rhs) {
-  qk_service_t *service = mount->service;
+static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
+  qk_service_t *service = setup->service;
   qk_job_t *job = rhs->job;
   qk_err_t err = {0};
   if (job->sink != QUARK__SINK__SINK_NONE &&
@@ -120,49 +120,49 @@ static bool start(qk_mount_t *mount, int k, qk_rhs_t *rhs) {
     qk_queue_settle(rhs);
     return true;
   }
-  const uint64_t ticket = mount->ticket + 1;
-  const bool busy = qk_mount_running(mount) > 0;
-  mount->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
-  if (!hand_over(mount, k, ticket, rhs)) {
-    mount->slot[k] = (qk_slot_use_t){0};
+  const uint64_t ticket = setup->ticket + 1;
+  const bool busy = qk_setup_running(setup) > 0;
+  setup->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
+  if (!hand_over(setup, k, ticket, rhs)) {
+    setup->slot[k] = (qk_slot_use_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     qk_queue_put_back(service, rhs);
     return false;
   }
-  mount->ticket = ticket;
+  setup->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_service_now(service);
-  mount->slot[k].filled = qk_occupancy_mark(&mount->occupancy, rhs->started_at);
-  if (!busy) mount->busy_since = rhs->started_at;
+  setup->slot[k].filled = qk_occupancy_mark(&setup->occupancy, rhs->started_at);
+  if (!busy) setup->busy_since = rhs->started_at;
   qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
   if (k != QK_CONTRACT_PLACE) {
-    qk_curve_clear(&mount->curve[k]);
-    qk_curve_add(&mount->curve[k], 0, 1);
+    qk_curve_clear(&setup->curve[k]);
+    qk_curve_add(&setup->curve[k], 0, 1);
   }
   job->running++;
   job->progress_due = !job->contraction;
   return true;
 }
 
-static void fill_slots(qk_mount_t *mount) {
+static void fill_slots(qk_setup_t *setup) {
   int place;
-  if (mount->settings.batching == FIXED && qk_mount_running(mount) > 0) return;
-  for (qk_rhs_t *rhs; (rhs = next(mount, &place));) {
+  if (setup->settings.batching == FIXED && qk_setup_running(setup) > 0) return;
+  for (qk_rhs_t *rhs; (rhs = next(setup, &place));) {
     if (rhs->job->forgotten) return; /* it is leaving, before long */
-    qk_queue_take(mount->service, rhs);
-    if (!start(mount, place, rhs)) return;
+    qk_queue_take(setup->service, rhs);
+    if (!start(setup, place, rhs)) return;
   }
 }
 
-void qk_dispatch_feed(qk_mount_t *mount) {
-  const bool ready = qk_worker_state(mount->worker) == QK_WORKER_READY;
-  wake(mount);
-  if (ready) fill_slots(mount);
+void qk_dispatch_feed(qk_setup_t *setup) {
+  const bool ready = qk_worker_state(setup->worker) == QK_WORKER_READY;
+  wake(setup);
+  if (ready) fill_slots(setup);
   const bool waits =
-      mount->service->sched.lane[mount->lane].length > 0 || !qk_link_alone(&mount->suspects);
-  qk_occupancy_set(&mount->occupancy, qk_service_now(mount->service), ready && waits,
-                   (int)qk_worker_info(mount->worker)->slots, qk_mount_seated(mount));
+      setup->service->sched.lane[setup->lane].length > 0 || !qk_link_alone(&setup->quarantined);
+  qk_occupancy_set(&setup->occupancy, qk_service_now(setup->service), ready && waits,
+                   (int)qk_worker_info(setup->worker)->slots, qk_setup_inflight(setup));
 }

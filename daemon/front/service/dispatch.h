@@ -8,6 +8,6 @@
 
 /* Fills free slots of the setup's engine, and notes how many are left empty while something
  * waits. */
-void qk_dispatch_feed(qk_mount_t *mount);
+void qk_dispatch_feed(qk_setup_t *setup);
 
 #endif

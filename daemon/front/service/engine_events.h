@@ -11,6 +11,6 @@
 extern const qk_worker_events_t QK_ENGINE_EVENTS;
 
 /* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is gone. */
-void qk_engine_events_abandon(qk_mount_t *mount);
+void qk_engine_events_abandon(qk_setup_t *setup);
 
 #endif

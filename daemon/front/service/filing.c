@@ -9,11 +9,11 @@
 
 typedef enum sink_state {
   SINK_NONE,
-  SINK_BEGUN,   /* is being prepared */
-  SINK_OPEN,    /* takes solutions */
-  SINK_FAILED,  /* waits for the end of what was begun */
-  SINK_SETTLED, /* published, or given up: the client may know */
-  SINK_OVER     /* its other name is gone */
+  SINK_BEGUN,  /* is being prepared */
+  SINK_OPEN,   /* takes solutions */
+  SINK_FAILED, /* waits for the end of what was begun */
+  SINK_DONE,   /* published, or given up: the client may know */
+  SINK_OVER    /* its other name is gone */
 } sink_state_t;
 
 struct qk_filing {
@@ -173,18 +173,18 @@ static void give_up(qk_filing_t *f) {
   }
 }
 
-/* The client may hear of it; solutions are on the disk or of no use. */
+/* The client may be told; solutions are on the disk or of no use. */
 static void settle(qk_filing_t *f) {
   qk_job_t *job = f->job;
   qk_session_t *session = job->session;
   if (f->trouble.code != QK_OK) give_up(f);
-  f->state = SINK_SETTLED;
+  f->state = SINK_DONE;
   job->used_at = qk_service_now(f->service);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     job->rhs[i].outcome.written = false;
     qk_rhs_drop_solution(&job->rhs[i]);
   }
-  for (uint32_t i = 0; i < job->nrhs && session && !session->doomed; i++)
+  for (uint32_t i = 0; i < job->nrhs && session && !session->closing; i++)
     if (job->rhs[i].state == QK_RHS_ENDED)
       f->service->events->result(f->service->events->arg, session, &job->rhs[i]);
 }
@@ -288,7 +288,7 @@ void qk_filing_begin(qk_job_t *job) {
   if (!f->sink) return;
   f->state = SINK_BEGUN;
   if (job->ended == job->nrhs && !has_solution(job))
-    f->state = SINK_SETTLED; /* the front before has told */
+    f->state = SINK_DONE; /* the front before has told */
   else
     step(f, QK_FILE_PREPARE, NULL);
 }
@@ -300,12 +300,12 @@ void qk_filing_ended(qk_job_t *job) {
 /* The other name goes when the journal knows that the output has its own. */
 void qk_filing_tick(qk_job_t *job) {
   qk_filing_t *f = job->filing;
-  if (f && f->state == SINK_SETTLED && !f->writing && qk_journal_clean(f->service->journal))
+  if (f && f->state == SINK_DONE && !f->writing && qk_journal_clean(f->service->journal))
     step(f, QK_FILE_DISCARD, NULL);
 }
 
 bool qk_filing_told(const qk_job_t *job) {
-  return !job->filing || !job->filing->sink || job->filing->state >= SINK_SETTLED;
+  return !job->filing || !job->filing->sink || job->filing->state >= SINK_DONE;
 }
 
 bool qk_filing_busy(const qk_job_t *job) {
@@ -317,7 +317,7 @@ void qk_filing_destroy(qk_filing_t *f) {
   if (!f) return;
   /* the next front goes on with it, and knows by that name that the output is ours where no row
    * says so */
-  const bool left = f->job->space->leave && (f->state < SINK_SETTLED || qk_marks_lack_job(f->job));
+  const bool left = f->job->space->leave && (f->state < SINK_DONE || qk_marks_lack_job(f->job));
   const bool discard = f->sink && !left && f->state != SINK_OVER;
   if (f->reading) qk_files_abandon(f->reading, false);
   if (f->writing)

@@ -25,7 +25,7 @@ void qk_filing_ended(qk_job_t *job);
 /* Now and then. */
 void qk_filing_tick(qk_job_t *job);
 
-/* Whether its client may hear of results: the output is there, or none was asked for. */
+/* True if its client may be sent results: the output is there, or none was asked for. */
 bool qk_filing_told(const qk_job_t *job);
 /* Whether a file is still read or written for it. */
 bool qk_filing_busy(const qk_job_t *job);

@@ -7,12 +7,12 @@
 #include "daemon/front/state/spill.h"
 
 static void begin(qk_job_t *job) {
-  qk_mount_hold(job->mount);
+  qk_setup_hold(job->setup);
 }
 
 static void end(qk_job_t *job) {
   qk_filing_destroy(job->filing);
-  qk_mount_release(job->mount);
+  qk_setup_release(job->setup);
 }
 
 static void drop_solution(qk_rhs_t *rhs) {
@@ -23,7 +23,7 @@ static void drop_solution(qk_rhs_t *rhs) {
 /* Its client is told at once, unless it must wait for a file. */
 static void ended(qk_rhs_t *rhs) {
   qk_job_t *job = rhs->job;
-  const qk_job_events_t *events = job->mount->service->events;
+  const qk_job_events_t *events = job->setup->service->events;
   qk_session_t *session = job->session;
   qk_upload_promise(job);
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);

@@ -132,9 +132,9 @@ void qk_limits_reread(qk_service_t *service) {
   qk_log_set_level((qk_level_t)s->log_level);
   if (s->max_memory != max_memory) qk_limits_memory(service);
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m]) {
-      service->mount[m]->settings.engine_timeout = s->engine_timeout;
-      service->mount[m]->settings.start_timeout = s->start_timeout;
+    if (service->setup[m]) {
+      service->setup[m]->settings.engine_timeout = s->engine_timeout;
+      service->setup[m]->settings.start_timeout = s->start_timeout;
     }
   for (int i = 0; i < service->sessions.count; i++)
     limit_user(service, service->sessions.at[i]->user);

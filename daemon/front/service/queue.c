@@ -12,21 +12,21 @@
 
 void qk_queue_open(qk_job_t *job) {
   *qk_sched_user_open(job->user) += job->nrhs - job->ended;
-  job->mount->open += job->nrhs - job->ended;
-  job->mount->open_digits += (job->nrhs - job->ended) * qk_cost_digits(job);
+  job->setup->open += job->nrhs - job->ended;
+  job->setup->open_digits += (job->nrhs - job->ended) * qk_cost_digits(job);
 }
 
 double qk_queue_expect(const qk_job_t *job) {
-  const qk_mount_t *mount = job->mount;
-  const double asked = mount->open_digits + job->nrhs * qk_cost_digits(job);
-  return qk_pace_expect(&mount->pace, asked * mount->cost_per_digit, qk_cost_expected(job),
-                        (int)qk_worker_info(mount->worker)->slots);
+  const qk_setup_t *setup = job->setup;
+  const double asked = setup->open_digits + job->nrhs * qk_cost_digits(job);
+  return qk_pace_expect(&setup->pace, asked * setup->cost_per_digit, qk_cost_expected(job),
+                        (int)qk_worker_info(setup->worker)->slots);
 }
 
 int qk_queue_running(const qk_service_t *service) {
   int n = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m]) n += qk_mount_running(service->mount[m]);
+    if (service->setup[m]) n += qk_setup_running(service->setup[m]);
   return n;
 }
 
@@ -35,9 +35,9 @@ int qk_queue_running(const qk_service_t *service) {
 void qk_queue_ended(qk_service_t *service, qk_rhs_t *rhs) {
   const qk_outcome_t *o = &rhs->outcome;
   --*qk_sched_user_open(rhs->job->user);
-  rhs->job->mount->open--;
-  rhs->job->mount->used_at = qk_service_now(service);
-  rhs->job->mount->open_digits -= qk_cost_digits(rhs->job);
+  rhs->job->setup->open--;
+  rhs->job->setup->used_at = qk_service_now(service);
+  rhs->job->setup->open_digits -= qk_cost_digits(rhs->job);
   service->count.iterations += o->iterations;
   service->count.applications += o->applications;
   if (o->status == QK_OK && rhs->job->contraction)
@@ -80,13 +80,13 @@ void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
       qk_stats_phase(&service->stats, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
   rhs->queue.lane =
-      rhs->job->contraction ? qk_mount_contract_lane(rhs->job->mount) : rhs->job->mount->lane;
+      rhs->job->contraction ? qk_setup_contract_lane(rhs->job->setup) : rhs->job->setup->lane;
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.came = rhs->job->accepted_at;
   rhs->queue.cost = qk_cost_expected(rhs->job);
   if (rhs->losses > 0) {
-    qk_list_append(&rhs->job->mount->suspects, &rhs->queue.link);
+    qk_list_append(&rhs->job->setup->quarantined, &rhs->queue.link);
     return;
   }
   qk_sched_push(&service->sched, rhs->job->user, &rhs->queue);
@@ -120,15 +120,15 @@ static const double WAIT_FIRST = 0.25,
                     WAIT_MOST = 10; /* seconds between them, where no room is seen */
 
 bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_t work) {
-  qk_mount_t *mount = rhs->job->mount;
+  qk_setup_t *setup = rhs->job->setup;
   if (++rhs->shortages >= TRIES) return false;
   rhs->needs_room = room;
   const double pause = fmin(WAIT_MOST, WAIT_FIRST * pow(2, rhs->shortages - 1));
   qk_log(QK_LOG_WARN, "dispatch", rhs->job->name,
          "rhs %u is tried again, in %.3g s at the latest: %s", rhs->index, pause, why);
-  rhs->wait_until = qk_service_now(mount->service) + pause;
+  rhs->wait_until = qk_service_now(setup->service) + pause;
   if (rhs->losses == 0) qk_sched_settle(rhs->job->user, &rhs->queue, (double)work);
-  qk_list_append(&mount->waiting, &rhs->queue.link);
+  qk_list_append(&setup->waiting, &rhs->queue.link);
   return true;
 }
 
@@ -136,7 +136,7 @@ bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_
 
 static int slot_of(const qk_rhs_t *rhs) {
   for (int k = 0; k < QK_PLACES; k++)
-    if (rhs->job->mount->slot[k].rhs == rhs) return k;
+    if (rhs->job->setup->slot[k].rhs == rhs) return k;
   return -1;
 }
 
@@ -149,12 +149,12 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
     return;
   }
   if (rhs->verdict != QK_OK) return;
-  const qk_mount_t *mount = rhs->job->mount;
+  const qk_setup_t *setup = rhs->job->setup;
   const int k = slot_of(rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_PLACE) return; /* its result will be thrown away */
-  qk_worker_cancel(mount->worker, (uint32_t)k, mount->slot[k].ticket);
+  qk_worker_cancel(setup->worker, (uint32_t)k, setup->slot[k].ticket);
 }
 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {
@@ -217,14 +217,14 @@ bool qk_queue_end_some(qk_service_t *service) {
 
 /* ---- all of a setup -------------------------------------------------------------------------- */
 
-void qk_queue_each_job(qk_mount_t *mount, qk_queue_job_fn *each, void *arg) {
-  qk_service_t *service = mount->service;
+void qk_queue_each_job(qk_setup_t *setup, qk_queue_job_fn *each, void *arg) {
+  qk_service_t *service = setup->service;
   for (int i = 0; i < service->sessions.count; i++) {
     qk_session_t *session = service->sessions.at[i];
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
       next = l->next;
-      if (job->mount == mount) each(service, job, arg);
+      if (job->setup == setup) each(service, job, arg);
     }
   }
 }
@@ -237,14 +237,14 @@ static void expire_kept(qk_service_t *service, qk_job_t *job, void *unused) {
   if (job->holds == 0) qk_queue_expire(service, job);
 }
 
-void qk_queue_expire_all(qk_mount_t *mount) {
-  qk_queue_each_job(mount, expire_kept, NULL);
+void qk_queue_expire_all(qk_setup_t *setup) {
+  qk_queue_each_job(setup, expire_kept, NULL);
 }
 
 static void end_open(qk_service_t *service, qk_job_t *job, void *why) {
   qk_queue_end_job(service, job, QK_CANCELLED, why);
 }
 
-void qk_queue_end_setup(qk_mount_t *mount, const char *why) {
-  qk_queue_each_job(mount, end_open, (void *)why);
+void qk_queue_end_setup(qk_setup_t *setup, const char *why) {
+  qk_queue_each_job(setup, end_open, (void *)why);
 }

@@ -19,7 +19,7 @@ int qk_queue_running(const qk_service_t *service);
 
 /* ---- in and out ---- */
 void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs);
-/* The one that is next leaves the queue; suspects have had their turn and paid for it. */
+/* The one that is next leaves the queue; quarantined have had their turn and paid for it. */
 void qk_queue_take(qk_service_t *service, qk_rhs_t *rhs);
 /* Into the queue again. */
 void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs);
@@ -59,10 +59,10 @@ bool qk_queue_end_some(qk_service_t *service);
 /* ---- all of a setup ---- */
 typedef void qk_queue_job_fn(qk_service_t *service, qk_job_t *job, void *arg);
 /* Calls `each` for the jobs of the setup that belong to sessions; it may forget the job. */
-void qk_queue_each_job(qk_mount_t *mount, qk_queue_job_fn *each, void *arg);
+void qk_queue_each_job(qk_setup_t *setup, qk_queue_job_fn *each, void *arg);
 /* What is kept of it expires; what requests for another setup use goes after them. */
-void qk_queue_expire_all(qk_mount_t *mount);
+void qk_queue_expire_all(qk_setup_t *setup);
 /* Ends all that is open for it, before long. why is static. */
-void qk_queue_end_setup(qk_mount_t *mount, const char *why);
+void qk_queue_end_setup(qk_setup_t *setup, const char *why);
 
 #endif

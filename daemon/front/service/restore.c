@@ -29,7 +29,7 @@ static const qk_outcome_t GONE = {
 typedef struct scene {
   qk_service_t *service;
   double now;
-  qk_mount_t *away;                    /* setups that were dropped */
+  qk_setup_t *away;                    /* setups that were dropped */
   qk_err_t err;                        /* a setup that cannot be made */
   qk_err_t shortage;                   /* of memory, for what was promised */
   bool nameless;                       /* the operator of the command line's setup was lost */
@@ -46,7 +46,7 @@ static bool on_note(void *unused, const char *key, const char *value, qk_err_t *
 static bool is_named(const qk_service_t *service, const char *name) {
   if (strcmp(name, service->settings->setup_name) == 0) return false;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && strcmp(service->mount[m]->name, name) == 0) return true;
+    if (service->setup[m] && strcmp(service->setup[m]->name, name) == 0) return true;
   return false;
 }
 
@@ -56,36 +56,36 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
   uint32_t dims[4] = {0};
   uint64_t digest = 0;
   if (qk_rows_lattice(row->lattice, dims, &digest, why) != QK_OK) return false;
-  qk_mount_t *mount = qk_setups_bring_back(scene->service, row, why);
-  if (!mount && (why->code == QK_BAD_FORMAT || why->code == QK_NO_MEMORY)) return false;
-  if (!mount) {
+  qk_setup_t *setup = qk_setups_bring_back(scene->service, row, why);
+  if (!setup && (why->code == QK_BAD_FORMAT || why->code == QK_NO_MEMORY)) return false;
+  if (!setup) {
     qk_err_prefix(why, "state = %s: a setup that it holds", scene->service->settings->state);
     scene->err = *why;
     *why = (qk_err_t){0};
     return true;
   }
-  memcpy(mount->dims, dims, sizeof dims);
-  mount->digest = digest;
+  memcpy(setup->dims, dims, sizeof dims);
+  setup->digest = digest;
   if (row->dropped) {
-    mount->next = scene->away;
-    scene->away = mount;
+    setup->next = scene->away;
+    scene->away = setup;
     return true;
   }
-  if (is_named(scene->service, mount->name))
-    qk_fail(why, QK_BAD_FORMAT, "there is another one named %s", mount->name);
-  else if (qk_setups_place(mount, why) == QK_OK)
+  if (is_named(scene->service, setup->name))
+    qk_fail(why, QK_BAD_FORMAT, "there is another one named %s", setup->name);
+  else if (qk_setups_place(setup, why) == QK_OK)
     return true;
-  qk_mount_release(mount);
+  qk_setup_release(setup);
   return false;
 }
 
 /* Those that were dropped are only there for their requests. */
 static void put_away(scene_t *scene) {
-  for (qk_mount_t *mount; (mount = scene->away) != NULL;) {
-    scene->away = mount->next;
-    if (mount->lane >= 0) continue;
-    if (mount->holds == 1) qk_setups_forget(mount);
-    qk_mount_release(mount);
+  for (qk_setup_t *setup; (setup = scene->away) != NULL;) {
+    scene->away = setup->next;
+    if (setup->lane >= 0) continue;
+    if (setup->holds == 1) qk_setups_forget(setup);
+    qk_setup_release(setup);
   }
 }
 
@@ -93,18 +93,18 @@ static void choose_default(qk_service_t *service) {
   char id[24];
   if (!qk_journal_note(service->journal, "default", id, sizeof id)) return;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && service->mount[m]->id == strtoll(id, NULL, 10))
-      service->primary = service->mount[m];
+    if (service->setup[m] && service->setup[m]->id == strtoll(id, NULL, 10))
+      service->primary = service->setup[m];
 }
 
-static qk_mount_t *mount_of(const scene_t *scene, int64_t id) {
+static qk_setup_t *setup_of(const scene_t *scene, int64_t id) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = scene->service->mount[m];
-    if (mount && mount->id == id) return mount;
+    qk_setup_t *setup = scene->service->setup[m];
+    if (setup && setup->id == id) return setup;
   }
-  qk_mount_t *mount = scene->away;
-  while (mount && mount->id != id) mount = mount->next;
-  return mount;
+  qk_setup_t *setup = scene->away;
+  while (setup && setup->id != id) setup = setup->next;
+  return setup;
 }
 
 static bool on_session(void *arg, const qk_session_row_t *row, qk_err_t *why) {
@@ -193,8 +193,8 @@ static void restore_open(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, co
 }
 
 bool qk_restore_is_of_another(const qk_job_t *job) {
-  const qk_mount_t *mount = job->mount;
-  return job->config != mount->digest || memcmp(job->dims, mount->dims, sizeof job->dims) != 0;
+  const qk_setup_t *setup = job->setup;
+  return job->config != setup->digest || memcmp(job->dims, setup->dims, sizeof job->dims) != 0;
 }
 
 /* Its solution is gone. True where it will be made again. */
@@ -313,25 +313,25 @@ static void restore_upload(qk_job_t *job, uint64_t next) {
 static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_job_row_t *row,
                           qk_job_t **job, qk_err_t *err) {
   const qk_service_t *service = scene->service;
-  qk_mount_t *mount = mount_of(scene, row->setup);
-  if (!mount) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
+  qk_setup_t *setup = setup_of(scene, row->setup);
+  if (!setup) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
   if (row->setup == 0 && scene->nameless)
     return qk_fail(err, QK_NOT_FOUND, "it is not known for which operator it is");
   uint32_t dims[4];
-  uint64_t config = mount->digest;
-  memcpy(dims, mount->dims, sizeof dims);
+  uint64_t config = setup->digest;
+  memcpy(dims, setup->dims, sizeof dims);
   if (qk_rows_lattice(row->lattice, dims, &config, err) != QK_OK) return err->code;
   if (dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "it is not known for which lattice it is");
-  if (mount->dims[0] == 0) { /* its note is lost */
-    memcpy(mount->dims, dims, sizeof dims);
-    mount->digest = config;
+  if (setup->dims[0] == 0) { /* its note is lost */
+    memcpy(setup->dims, dims, sizeof dims);
+    setup->digest = config;
   }
-  const qk_terms_t terms = {.mount = mount,
-                            .setup_id = mount->id,
-                            .setup_name = mount->name,
+  const qk_terms_t terms = {.setup = setup,
+                            .setup_id = setup->id,
+                            .setup_name = setup->name,
                             .dims = dims,
                             .config = config,
-                            .kappa = mount->settings.kappa,
+                            .kappa = setup->settings.kappa,
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&service->space,
@@ -388,8 +388,8 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
   else if (qk_keep_bind(session, job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
-  else if (job->ended < job->nrhs && job->mount->lane < 0)
-    qk_setups_place(job->mount, &err);
+  else if (job->ended < job->nrhs && job->setup->lane < 0)
+    qk_setups_place(job->setup, &err);
   if (err.code != QK_OK) give_up(service, job, &err);
   qk_queue_open(job);
   qk_upload_promise(job);
@@ -401,7 +401,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   }
   qk_filing_begin(job);
   scene->jobs++;
-  scene->own += job->mount->id == 0;
+  scene->own += job->setup->id == 0;
   scene->rhs += job->nrhs - job->ended;
   if (other && qk_keep_count(job) > 0) qk_queue_expire(service, job);
 }

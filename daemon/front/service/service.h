@@ -6,7 +6,7 @@
 #define QK_FRONT_SERVICE_H
 
 #include "daemon/base/room.h"
-#include "daemon/front/engines/mount.h"
+#include "daemon/front/engines/setup.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/events.h"
 #include "daemon/front/job/keep.h"
@@ -44,9 +44,9 @@ typedef struct qk_service {
   char memory_by[QK_ROOM_PATH]; /* what sets its limit */
   qk_room_t room;               /* what there was at room_at, seconds of the loop's clock */
   double room_at;
-  qk_mount_t *mount[QK_SETUPS_MAX]; /* by lane; NULL: free */
-  qk_mount_t *primary;              /* of them the one that requests without a name are for */
-  int mounts;                       /* made so far */
+  qk_setup_t *setup[QK_SETUPS_MAX]; /* by lane; NULL: free */
+  qk_setup_t *primary;              /* of them the one that requests without a name are for */
+  int setups;                       /* made so far */
   qk_worker_site_t site;            /* what engines have in common */
   const qk_worker_events_t *engine_events; /* of all setups */
   qk_shm_space_t space;

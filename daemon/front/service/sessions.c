@@ -7,14 +7,14 @@
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/queue.h"
 
-void qk_sessions_doom(qk_service_t *service, qk_session_t *session, qk_status_t status,
-                      const char *text) {
-  if (session->doomed) return;
+void qk_sessions_close(qk_service_t *service, qk_session_t *session, qk_status_t status,
+                       const char *text) {
+  if (session->closing) return;
   qk_log(QK_LOG_WARN, "session", session->name, "dropped: %s", text);
   service->count.dropped++;
   service->events->error(service->events->arg, session, status, text, true, 0);
   session->control.bytes = 0; /* which another session may use before this one is gone */
-  session->doomed = true;
+  session->closing = true;
 }
 
 void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
@@ -27,7 +27,7 @@ void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
   session->away = true;
   session->control.bytes = session->data.bytes = 0;
   service->events->closed(service->events->arg, session);
-  if (qk_link_alone(&session->jobs)) session->doomed = true;
+  if (qk_link_alone(&session->jobs)) session->closing = true;
 }
 
 void qk_sessions_drop(qk_service_t *service, qk_session_t *session) {
@@ -40,7 +40,7 @@ void qk_sessions_drop(qk_service_t *service, qk_session_t *session) {
 
 void qk_sessions_sweep(qk_service_t *service) {
   for (int i = service->sessions.count - 1; i >= 0; i--)
-    if (service->sessions.at[i]->doomed) qk_sessions_drop(service, service->sessions.at[i]);
+    if (service->sessions.at[i]->closing) qk_sessions_drop(service, service->sessions.at[i]);
 }
 
 /* ---- ticks ----------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void tick_job(qk_service_t *service, qk_session_t *session, qk_job_t *job
   for (uint32_t i = 0; i < job->nrhs && told; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if ((rhs->solution || rhs->spilled) && rhs->state == QK_RHS_ENDED &&
-        now - rhs->ended_at > fmax(job->detach, service->settings->keep))
+        now - rhs->ended_at > fmax(job->detach, service->settings->fetch_time))
       qk_rhs_drop_solution(rhs);
   }
   qk_filing_tick(job);
@@ -104,13 +104,13 @@ void qk_sessions_tick(qk_service_t *service) {
   be_lenient(service, now);
   for (int i = 0; i < service->sessions.count; i++) {
     qk_session_t *session = service->sessions.at[i];
-    if (!session->doomed && !session->away && awake - session->seen > session->lease)
+    if (!session->closing && !session->away && awake - session->seen > session->lease)
       end_lease(service, session, awake - session->seen);
     for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
       next = l->next;
       tick_job(service, session, QK_HOLDER(l, qk_job_t, link), now);
     }
-    if (session->away && qk_link_alone(&session->jobs)) session->doomed = true;
+    if (session->away && qk_link_alone(&session->jobs)) session->closing = true;
   }
 }
 

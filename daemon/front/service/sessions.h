@@ -8,8 +8,8 @@
 #include "daemon/front/service/service.h"
 
 /* Tells the client why and drops its session at the end of this turn. */
-void qk_sessions_doom(qk_service_t *service, qk_session_t *session, qk_status_t status,
-                      const char *text);
+void qk_sessions_close(qk_service_t *service, qk_session_t *session, qk_status_t status,
+                       const char *text);
 /* The client has gone: its session ends, but for requests that outlive it. */
 void qk_sessions_part(qk_service_t *service, qk_session_t *session);
 /* Ends it with all that it has. */

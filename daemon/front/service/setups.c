@@ -11,10 +11,10 @@
 
 /* ---- which there are ----------------------------------------------------------------------- */
 
-static qk_mount_t *named(const qk_service_t *service, const char *name) {
+static qk_setup_t *named(const qk_service_t *service, const char *name) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = service->mount[m];
-    if (mount && !mount->ending && strcmp(mount->name, name) == 0) return mount;
+    qk_setup_t *setup = service->setup[m];
+    if (setup && !setup->ending && strcmp(setup->name, name) == 0) return setup;
   }
   return NULL;
 }
@@ -23,17 +23,17 @@ static void list_names(const qk_service_t *service, char *list, size_t size) {
   size_t n = 0;
   list[0] = '\0';
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = service->mount[m];
-    if (mount && qk_mount_serves(mount) && n < size)
-      n += (size_t)snprintf(list + n, size - n, "%s%s", n ? ", " : "", mount->name);
+    const qk_setup_t *setup = service->setup[m];
+    if (setup && qk_setup_serves(setup) && n < size)
+      n += (size_t)snprintf(list + n, size - n, "%s%s", n ? ", " : "", setup->name);
   }
 }
 
-qk_mount_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err) {
+qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err) {
   char list[256], quoted[QK_SETUP_NAME_MAX + 1];
   if (!name || strcmp(name, "default") == 0) return service->primary;
-  qk_mount_t *mount = named(service, name);
-  if (mount) return mount;
+  qk_setup_t *setup = named(service, name);
+  if (setup) return setup;
   list_names(service, list, sizeof list);
   qk_err_quote(name, quoted, sizeof quoted);
   qk_fail(err, QK_NOT_FOUND, "setup = \"%s\": there is none of this name; there are %s", quoted,
@@ -41,16 +41,16 @@ qk_mount_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err
   return NULL;
 }
 
-qk_status_t qk_setups_check(const qk_mount_t *mount, qk_err_t *err) {
-  if (mount->failed != QK_OK)
-    return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", mount->name, mount->text);
-  if (!qk_mount_serves(mount))
-    return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", mount->name);
-  if (qk_worker_state(mount->worker) != QK_WORKER_READY)
+qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
+  if (setup->failed != QK_OK)
+    return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);
+  if (!qk_setup_serves(setup))
+    return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
+  if (qk_worker_state(setup->worker) != QK_WORKER_READY)
     return qk_fail(err, QK_NOT_READY,
-                   mount->dims[0] > 0 ? "setup %s is loaded again, as its engine was lost"
+                   setup->dims[0] > 0 ? "setup %s is loaded again, as its engine was lost"
                                       : "setup %s is not loaded yet",
-                   mount->name);
+                   setup->name);
   return QK_OK;
 }
 
@@ -66,85 +66,85 @@ static void tell(qk_status_t status, const qk_err_t *err) {
   if (status != QK_OK) qk_error("journal", "%s", err->text);
 }
 
-void qk_setups_note(const qk_mount_t *mount) {
-  qk_journal_t *journal = mount->service->journal;
+void qk_setups_note(const qk_setup_t *setup) {
+  qk_journal_t *journal = setup->service->journal;
   char op[QK_OPERATOR_MAX], lattice[QK_LATTICE_MAX];
   qk_err_t err = {0};
-  qk_journal_lattice(mount->dims, mount->digest, lattice);
-  if (mount->id > 0) {
-    tell(qk_journal_note_setup(journal, mount->id, lattice, &err), &err);
+  qk_journal_lattice(setup->dims, setup->digest, lattice);
+  if (setup->id > 0) {
+    tell(qk_journal_note_setup(journal, setup->id, lattice, &err), &err);
     return;
   }
-  qk_setups_operator(&mount->settings, op);
+  qk_setups_operator(&setup->settings, op);
   tell(qk_journal_put_note(journal, "operator", op, &err), &err);
   tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
 }
 
-static qk_status_t check_journal(const qk_mount_t *mount, qk_err_t *err) {
-  const char *trouble = qk_journal_trouble(mount->service->journal);
+static qk_status_t check_journal(const qk_setup_t *setup, qk_err_t *err) {
+  const char *trouble = qk_journal_trouble(setup->service->journal);
   return trouble ? qk_fail(err, QK_BUSY, "%s", trouble) : QK_OK;
 }
 
 /* A new setup is there for the next front, too. */
-static qk_status_t record(qk_mount_t *mount, qk_err_t *err) {
-  if (!mount->load) return QK_OK; /* it is there always */
-  if (check_journal(mount, err) != QK_OK) return err->code;
-  return qk_journal_add_setup(mount->service->journal, mount->load, mount->load_bytes, &mount->id,
+static qk_status_t record(qk_setup_t *setup, qk_err_t *err) {
+  if (!setup->load) return QK_OK; /* it is there always */
+  if (check_journal(setup, err) != QK_OK) return err->code;
+  return qk_journal_add_setup(setup->service->journal, setup->load, setup->load_bytes, &setup->id,
                               err);
 }
 
 /* It is not any more, but for what is open. */
-static qk_status_t record_end(const qk_mount_t *mount, qk_err_t *err) {
-  const qk_status_t status = check_journal(mount, err);
-  return status == QK_OK ? qk_journal_end_setup(mount->service->journal, mount->id, err) : status;
+static qk_status_t record_end(const qk_setup_t *setup, qk_err_t *err) {
+  const qk_status_t status = check_journal(setup, err);
+  return status == QK_OK ? qk_journal_end_setup(setup->service->journal, setup->id, err) : status;
 }
 
 /* The same where nobody is told; that it cannot be recorded is logged. */
-static void drop_record(const qk_mount_t *mount) {
+static void drop_record(const qk_setup_t *setup) {
   qk_err_t err = {0};
-  tell(qk_journal_end_setup(mount->service->journal, mount->id, &err), &err);
+  tell(qk_journal_end_setup(setup->service->journal, setup->id, &err), &err);
 }
 
-void qk_setups_forget(const qk_mount_t *mount) {
+void qk_setups_forget(const qk_setup_t *setup) {
   qk_err_t err = {0};
-  tell(qk_journal_drop_setup(mount->service->journal, mount->id, &err), &err);
+  tell(qk_journal_drop_setup(setup->service->journal, setup->id, &err), &err);
 }
 
-static qk_status_t record_default(const qk_mount_t *mount, qk_err_t *err) {
+static qk_status_t record_default(const qk_setup_t *setup, qk_err_t *err) {
   char id[24];
-  const qk_status_t status = check_journal(mount, err);
+  const qk_status_t status = check_journal(setup, err);
   if (status != QK_OK) return status;
-  snprintf(id, sizeof id, "%lld", (long long)mount->id);
-  return qk_journal_put_note(mount->service->journal, "default", id, err);
+  snprintf(id, sizeof id, "%lld", (long long)setup->id);
+  return qk_journal_put_note(setup->service->journal, "default", id, err);
 }
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
 static int free_lane(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (!service->mount[m]) return m;
+    if (!service->setup[m]) return m;
   return -1;
 }
 
-qk_status_t qk_setups_place(qk_mount_t *mount, qk_err_t *err) {
-  const int lane = free_lane(mount->service);
+qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
+  const int lane = free_lane(setup->service);
   if (lane < 0)
     return qk_fail(err, QK_BUSY, "all %d places are taken until an engine has left", QK_SETUPS_MAX);
-  mount->lane = lane;
-  mount->service->mount[lane] = mount;
+  setup->lane = lane;
+  setup->service->setup[lane] = setup;
   return QK_OK;
 }
 
-static void displace(qk_mount_t *mount) {
-  mount->service->mount[mount->lane] = NULL;
-  mount->lane = -1;
-  qk_mount_release(mount);
+static void displace(qk_setup_t *setup) {
+  setup->service->setup[setup->lane] = NULL;
+  setup->lane = -1;
+  qk_setup_release(setup);
 }
 
 /* That of the command line. */
-static qk_status_t make_own(qk_service_t *service, qk_mount_t **mount, qk_err_t *err) {
-  return qk_mount_create(service, service->settings->setup_name, service->settings,
-                         qk_service_now(service), mount, err);
+static qk_status_t make_own(qk_service_t *service, qk_setup_t **setup, qk_err_t *err) {
+  return qk_setup_create(service, service->settings->setup_name, service->settings,
+                         qk_service_now(service), setup, err);
 }
 
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
@@ -161,10 +161,10 @@ static bool says_nothing(const Quark__Load *l) {
 /* A setup as the message says, in no place and without its engine. The name of the command line's stands for that alone, as the next
  * front will have it under that name again. */
 static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool trusted,
-                        qk_mount_t **out, qk_err_t *err) {
+                        qk_setup_t **out, qk_err_t *err) {
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
-  qk_mount_t *mount;
+  qk_setup_t *setup;
   qk_status_t status = qk_load_settings(load, service->settings, trusted, gauge, &settings, err);
   if (status != QK_OK) return status;
   if (strcmp(load->name, service->settings->setup_name) == 0) {
@@ -173,96 +173,96 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
                    "setup %s is that of the command line: it is loaded by its name alone",
                    load->name);
   }
-  status = qk_mount_create(service, load->name, &settings, qk_service_now(service), &mount, err);
+  status = qk_setup_create(service, load->name, &settings, qk_service_now(service), &setup, err);
   if (status != QK_OK) return status;
-  snprintf(mount->gauge, sizeof mount->gauge, "%s", settings.gauge);
-  mount->settings.gauge = mount->gauge;
-  mount->load = qk_load_pack(load, &settings, &mount->load_bytes);
-  mount->settings.boundary_text = NULL; /* it is the message's */
-  if (!mount->load) {
-    qk_mount_release(mount);
+  snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
+  setup->settings.gauge = setup->gauge;
+  setup->load = qk_load_pack(load, &settings, &setup->load_bytes);
+  setup->settings.boundary_text = NULL; /* it is the message's */
+  if (!setup->load) {
+    qk_setup_release(setup);
     return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   }
-  *out = mount;
+  *out = setup;
   return QK_OK;
 }
 
-qk_mount_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err) {
-  qk_mount_t *mount = NULL;
+qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err) {
+  qk_setup_t *setup = NULL;
   Quark__Load *load = quark__load__unpack(NULL, row->load_bytes, row->load);
   if (!load) {
     qk_fail(err, QK_BAD_FORMAT, "it cannot be read");
     return NULL;
   }
-  if (make(service, load, true, &mount, err) == QK_OK)
-    mount->make_default = load->make_default && !*row->lattice;
+  if (make(service, load, true, &setup, err) == QK_OK)
+    setup->make_default = load->make_default && !*row->lattice;
   quark__load__free_unpacked(load, NULL);
-  if (!mount) return NULL;
-  mount->id = row->id;
-  mount->dropping = row->dropped;
-  return mount;
+  if (!setup) return NULL;
+  setup->id = row->id;
+  setup->dropping = row->dropped;
+  return setup;
 }
 
-static qk_status_t start(qk_mount_t *mount, qk_err_t *err) {
-  qk_service_t *service = mount->service;
+static qk_status_t start(qk_setup_t *setup, qk_err_t *err) {
+  qk_service_t *service = setup->service;
   qk_worker_site_t site = service->site;
-  site.setup = mount->load ? mount->name : "";
-  site.number = service->mounts++;
-  site.id = &mount->id;
-  return qk_worker_create(&site, &mount->settings, service->engine_events, mount, &mount->worker,
+  site.setup = setup->load ? setup->name : "";
+  site.number = service->setups++;
+  site.id = &setup->id;
+  return qk_worker_create(&site, &setup->settings, service->engine_events, setup, &setup->worker,
                           err);
 }
 
-static qk_mount_t *with_id(const qk_service_t *service, int64_t id) {
+static qk_setup_t *with_id(const qk_service_t *service, int64_t id) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && service->mount[m]->id == id) return service->mount[m];
+    if (service->setup[m] && service->setup[m]->id == id) return service->setup[m];
   return NULL;
 }
 
 qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
-  qk_legacy_t left[QK_LEGACIES_MAX];
+  qk_adopted_t left[QK_ADOPTED_MAX];
   qk_status_t status = QK_OK;
-  const int n = qk_legacy_list(service->journal, left);
+  const int n = qk_adopt_list(service->journal, left);
   for (int m = 0; m < QK_SETUPS_MAX && status == QK_OK; m++)
-    if (service->mount[m]) status = start(service->mount[m], err);
+    if (service->setup[m]) status = start(service->setup[m], err);
   for (int i = 0; i < n && status == QK_OK; i++) {
-    const qk_mount_t *mount = with_id(service, left[i].setup);
-    if (mount)
-      qk_worker_take_over(mount->worker, &left[i]);
+    const qk_setup_t *setup = with_id(service, left[i].setup);
+    if (setup)
+      qk_worker_take_over(setup->worker, &left[i]);
     else
-      qk_legacy_end(service->journal, &left[i]);
+      qk_adopt_end_engine(service->journal, &left[i]);
   }
   return status;
 }
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-static void end(qk_mount_t *mount) {
-  mount->ending = true;
-  qk_worker_stop(mount->worker, qk_service_now(mount->service));
+static void end(qk_setup_t *setup) {
+  setup->ending = true;
+  qk_worker_stop(setup->worker, qk_service_now(setup->service));
 }
 
-static bool keeps_something(const qk_mount_t *mount) {
-  const qk_sessions_t *sessions = &mount->service->sessions;
+static bool keeps_something(const qk_setup_t *setup) {
+  const qk_sessions_t *sessions = &setup->service->sessions;
   for (int i = 0; i < sessions->count; i++) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
-      if (job->mount == mount && qk_keep_count(job) > 0) return true;
+      if (job->setup == setup && qk_keep_count(job) > 0) return true;
     }
   }
   return false;
 }
 
 /* Lets the one go that was idle the longest, but not `other`; false: there is none. */
-static bool evict(qk_service_t *service, const qk_mount_t *other) {
-  qk_mount_t *oldest = NULL;
+static bool evict(qk_service_t *service, const qk_setup_t *other) {
+  qk_setup_t *oldest = NULL;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = service->mount[m];
-    if (!mount || mount == service->primary || mount == other || !qk_mount_serves(mount)) continue;
-    if (!qk_worker_info(mount->worker)->loaded || mount->open > 0 || keeps_something(mount))
+    qk_setup_t *setup = service->setup[m];
+    if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
+    if (!qk_worker_info(setup->worker)->loaded || setup->open > 0 || keeps_something(setup))
       continue;
-    if (!oldest || mount->used_at < oldest->used_at) oldest = mount;
+    if (!oldest || setup->used_at < oldest->used_at) oldest = setup;
   }
   if (!oldest) return false;
   qk_info("setups", "%s makes room: idle for %.0f s", oldest->name,
@@ -274,7 +274,7 @@ static bool evict(qk_service_t *service, const qk_mount_t *other) {
 
 static bool any_ending(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && service->mount[m]->ending) return true;
+    if (service->setup[m] && service->setup[m]->ending) return true;
   return false;
 }
 
@@ -283,8 +283,8 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
   const int most = (int)service->settings->max_setups;
   int n = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = service->mount[m];
-    n += mount && mount->failed == QK_OK && !mount->ending;
+    const qk_setup_t *setup = service->setup[m];
+    n += setup && setup->failed == QK_OK && !setup->ending;
   }
   if (n >= most && !evict(service, NULL))
     return qk_fail(err, QK_BUSY,
@@ -292,97 +292,97 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
                    "one",
                    n, most);
   for (int m = 0; m < QK_SETUPS_MAX && free_lane(service) < 0; m++)
-    if (service->mount[m]->failed != QK_OK && !service->mount[m]->ending) end(service->mount[m]);
+    if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
   return QK_OK;
 }
 
-bool qk_setups_make_room(qk_mount_t *mount, qk_status_t status) {
+bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status) {
   if (status != QK_DEVICE_MEMORY && status != QK_NO_MEMORY) return false;
-  mount->again = evict(mount->service, mount);
-  return mount->again;
+  setup->again = evict(setup->service, setup);
+  return setup->again;
 }
 
-void qk_setups_fail(qk_mount_t *mount, qk_status_t status, const char *text) {
-  mount->failed = status;
-  snprintf(mount->text, sizeof mount->text, "%.*s", (int)sizeof mount->text - 1, text);
-  qk_queue_expire_all(mount);
-  drop_record(mount);
-  qk_worker_stop(mount->worker, qk_service_now(mount->service));
+void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
+  setup->failed = status;
+  snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
+  qk_queue_expire_all(setup);
+  drop_record(setup);
+  qk_worker_stop(setup->worker, qk_service_now(setup->service));
 }
 
-void qk_setups_reap(qk_service_t *service) {
+void qk_setups_collect(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = service->mount[m];
-    if (!mount || !mount->ending || qk_worker_state(mount->worker) != QK_WORKER_STOPPED) continue;
-    if (mount->failed == QK_OK) qk_info("setups", "%s is dropped", mount->name);
-    qk_queue_expire_all(mount);
-    qk_worker_destroy(mount->worker);
-    mount->worker = NULL;
-    displace(mount);
+    qk_setup_t *setup = service->setup[m];
+    if (!setup || !setup->ending || qk_worker_state(setup->worker) != QK_WORKER_STOPPED) continue;
+    if (setup->failed == QK_OK) qk_info("setups", "%s is dropped", setup->name);
+    qk_queue_expire_all(setup);
+    qk_worker_destroy(setup->worker);
+    setup->worker = NULL;
+    displace(setup);
   }
 }
 
 void qk_setups_close(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_release(service->mount[m]);
-    service->mount[m] = NULL;
+    qk_setup_release(service->setup[m]);
+    service->setup[m] = NULL;
   }
 }
 
 void qk_setups_stop(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m]) qk_worker_stop(service->mount[m]->worker, qk_service_now(service));
+    if (service->setup[m]) qk_worker_stop(service->setup[m]->worker, qk_service_now(service));
 }
 
 bool qk_setups_stopped(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && qk_worker_state(service->mount[m]->worker) != QK_WORKER_STOPPED)
+    if (service->setup[m] && qk_worker_state(service->setup[m]->worker) != QK_WORKER_STOPPED)
       return false;
   return true;
 }
 
 bool qk_setups_saving(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->mount[m] && qk_worker_saving(service->mount[m]->worker)) return true;
+    if (service->setup[m] && qk_worker_saving(service->setup[m]->worker)) return true;
   return false;
 }
 
 /* ---- the default --------------------------------------------------------------------------- */
 
 /* Once it is in the journal: the next front has the same one. */
-static qk_status_t use(qk_mount_t *mount, qk_err_t *err) {
-  mount->make_default = false;
-  if (mount->service->primary == mount) return QK_OK;
-  const qk_status_t status = record_default(mount, err);
+static qk_status_t use(qk_setup_t *setup, qk_err_t *err) {
+  setup->make_default = false;
+  if (setup->service->primary == setup) return QK_OK;
+  const qk_status_t status = record_default(setup, err);
   if (status != QK_OK) return status;
-  qk_info("setups", "%s is the default now, instead of %s", mount->name,
-          mount->service->primary->name);
-  mount->service->primary = mount;
+  qk_info("setups", "%s is the default now, instead of %s", setup->name,
+          setup->service->primary->name);
+  setup->service->primary = setup;
   return QK_OK;
 }
 
-void qk_setups_ready(qk_mount_t *mount) {
+void qk_setups_ready(qk_setup_t *setup) {
   qk_err_t err = {0};
-  mount->used_at = qk_service_now(mount->service);
-  if (mount->make_default && qk_mount_serves(mount) && use(mount, &err) != QK_OK)
-    mount->make_default = true; /* as soon as it can be recorded */
+  setup->used_at = qk_service_now(setup->service);
+  if (setup->make_default && qk_setup_serves(setup) && use(setup, &err) != QK_OK)
+    setup->make_default = true; /* as soon as it can be recorded */
 }
 
 void qk_setups_tick(qk_service_t *service, double now) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    qk_mount_t *mount = service->mount[m];
-    if (!mount) continue;
-    if (mount->dropping && !mount->ending && mount->open == 0) end(mount);
-    const bool wait = any_ending(service) && !mount->ending;
-    if (!wait) mount->started = true;
-    if (!wait && mount->again) {
-      mount->again = false;
-      qk_worker_load_again(mount->worker);
+    qk_setup_t *setup = service->setup[m];
+    if (!setup) continue;
+    if (setup->dropping && !setup->ending && setup->open == 0) end(setup);
+    const bool wait = any_ending(service) && !setup->ending;
+    if (!wait) setup->started = true;
+    if (!wait && setup->again) {
+      setup->again = false;
+      qk_worker_load_again(setup->worker);
     }
-    if (mount->started) qk_worker_tick(mount->worker, now);
-    if (mount->make_default && qk_worker_state(mount->worker) == QK_WORKER_READY &&
+    if (setup->started) qk_worker_tick(setup->worker, now);
+    if (setup->make_default && qk_worker_state(setup->worker) == QK_WORKER_READY &&
         !qk_journal_trouble(service->journal))
-      qk_setups_ready(mount);
+      qk_setups_ready(setup);
   }
 }
 
@@ -394,40 +394,40 @@ static void *refuse(const char *what, const qk_err_t *err) {
 }
 
 /* The same LOAD again, but for who is to be the default. */
-static bool is_repeated(const qk_mount_t *mount, const Quark__Load *load) {
+static bool is_repeated(const qk_setup_t *setup, const Quark__Load *load) {
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
   size_t bytes;
-  if (!mount->load) return says_nothing(load);
-  Quark__Load *before = quark__load__unpack(NULL, mount->load_bytes, mount->load), now = *load;
+  if (!setup->load) return says_nothing(load);
+  Quark__Load *before = quark__load__unpack(NULL, setup->load_bytes, setup->load), now = *load;
   if (!before) return false;
   now.has_make_default = before->has_make_default;
   now.make_default = before->make_default;
   quark__load__free_unpacked(before, NULL);
-  if (qk_load_settings(&now, mount->service->settings, false, gauge, &settings, NULL) != QK_OK)
+  if (qk_load_settings(&now, setup->service->settings, false, gauge, &settings, NULL) != QK_OK)
     return false;
   uint8_t *packed = qk_load_pack(&now, &settings, &bytes);
-  const bool same = packed && bytes == mount->load_bytes && memcmp(packed, mount->load, bytes) == 0;
+  const bool same = packed && bytes == setup->load_bytes && memcmp(packed, setup->load, bytes) == 0;
   free(packed);
   return same;
 }
 
 /* A LOAD of a setup that is there. */
-static qk_status_t load_again(qk_mount_t *mount, const Quark__Load *load, qk_err_t *err) {
-  if (mount->dropping)
-    return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", mount->name);
-  if (!is_repeated(mount, load))
+static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err_t *err) {
+  if (setup->dropping)
+    return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", setup->name);
+  if (!is_repeated(setup, load))
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "setup %s is there already, with other parameters: drop it first", mount->name);
-  if (load->make_default) mount->make_default = true;
-  if (mount->make_default && qk_worker_state(mount->worker) == QK_WORKER_READY)
-    return use(mount, err);
+                   "setup %s is there already, with other parameters: drop it first", setup->name);
+  if (load->make_default) setup->make_default = true;
+  if (setup->make_default && qk_worker_state(setup->worker) == QK_WORKER_READY)
+    return use(setup, err);
   return QK_OK;
 }
 
-static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_mount_t **out,
+static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_setup_t **out,
                             qk_err_t *err) {
-  qk_mount_t *before = named(service, load->name), *mount;
+  qk_setup_t *before = named(service, load->name), *setup;
   if (service->draining || service->stopping)
     return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
   if (before && before->failed == QK_OK) {
@@ -435,32 +435,32 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_m
     return load_again(before, load, err);
   }
   /* made first: what is wrong with it must not cost another setup its place */
-  qk_status_t status = make(service, load, false, &mount, err);
+  qk_status_t status = make(service, load, false, &setup, err);
   if (status != QK_OK) return status;
-  status = start(mount, err);
+  status = start(setup, err);
   if (status == QK_OK) status = make_place(service, err);
-  if (status == QK_OK) status = record(mount, err);
-  if (status == QK_OK) status = qk_setups_place(mount, err);
+  if (status == QK_OK) status = record(setup, err);
+  if (status == QK_OK) status = qk_setups_place(setup, err);
   if (status != QK_OK) {
-    drop_record(mount);
-    qk_mount_release(mount);
+    drop_record(setup);
+    qk_setup_release(setup);
     return status;
   }
   if (before) end(before);
-  mount->make_default = load->make_default;
-  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", mount->name, mount->settings.gauge,
-          mount->settings.kappa, mount->settings.csw);
-  *out = mount;
+  setup->make_default = load->make_default;
+  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", setup->name, setup->settings.gauge,
+          setup->settings.kappa, setup->settings.csw);
+  *out = setup;
   return QK_OK;
 }
 
-qk_mount_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err) {
-  qk_mount_t *loaded = NULL;
+qk_setup_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err) {
+  qk_setup_t *loaded = NULL;
   return load_new(service, load, &loaded, err) == QK_OK ? loaded : refuse("LOAD", err);
 }
 
-qk_mount_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err) {
-  qk_mount_t *found = qk_setups_find(service, drop->name, err);
+qk_setup_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err) {
+  qk_setup_t *found = qk_setups_find(service, drop->name, err);
   if (found == service->primary)
     qk_fail(err, QK_BAD_ARGUMENT, "setup %s is the default: make another one the default first",
             found->name);
@@ -472,9 +472,9 @@ qk_mount_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_er
   return found;
 }
 
-qk_mount_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
+qk_setup_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
                                    qk_err_t *err) {
-  qk_mount_t *found = qk_setups_find(service, message->name, err);
+  qk_setup_t *found = qk_setups_find(service, message->name, err);
   if (found) qk_setups_check(found, err);
   if (err->code == QK_OK) use(found, err);
   return err->code == QK_OK ? found : refuse("MAKE_DEFAULT", err);

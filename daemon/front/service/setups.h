@@ -17,11 +17,11 @@ enum { QK_OPERATOR_MAX = 400 };
 /* The setup that quarkd was started with, without its engine. */
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err);
 /* One of the front before, in no place of the table; the caller holds it. NULL: it cannot be made, *err says why. */
-qk_mount_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err);
+qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err);
 /* Into the table, which takes the caller's hold. QK_BUSY: it is full. */
-qk_status_t qk_setups_place(qk_mount_t *mount, qk_err_t *err);
+qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err);
 /* The row of one that was dropped, which no request is for any more, goes. */
-void qk_setups_forget(const qk_mount_t *mount);
+void qk_setups_forget(const qk_setup_t *setup);
 /* The operator that requests without a name are for, as the journal has it. */
 void qk_setups_operator(const qk_settings_t *settings, char text[QK_OPERATOR_MAX]);
 /* Supervisors for all that are in the table. They take over what engines the front before has left; those of other setups are ended. */
@@ -30,30 +30,30 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err);
 void qk_setups_close(qk_service_t *service);
 
 /* By name; NULL or "default": the default. QK_NOT_FOUND lists those that are there. */
-qk_mount_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err);
+qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err);
 /* Whether it takes work at this moment: QK_NOT_READY, or QK_NOT_FOUND for one that will not again. */
-qk_status_t qk_setups_check(const qk_mount_t *mount, qk_err_t *err);
+qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err);
 
 /* What clients ask for: the setup, whose state is the answer. NULL: *err says why not. */
-qk_mount_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err);
+qk_setup_t *qk_setups_load(qk_service_t *service, const Quark__Load *load, qk_err_t *err);
 /* What is open for it stays so: where drop->now the caller ends it (queue.h), once the client has
  * been told. */
-qk_mount_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err);
-qk_mount_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
+qk_setup_t *qk_setups_drop(qk_service_t *service, const Quark__Drop *drop, qk_err_t *err);
+qk_setup_t *qk_setups_make_default(qk_service_t *service, const Quark__MakeDefault *message,
                                    qk_err_t *err);
 
 /* Events of engines. */
 /* What the setup's engine has loaded is what its requests are for from now on. */
-void qk_setups_note(const qk_mount_t *mount);
-void qk_setups_ready(qk_mount_t *mount);
+void qk_setups_note(const qk_setup_t *setup);
+void qk_setups_ready(qk_setup_t *setup);
 /* It was refused with this status. True: for want of memory, and there will be room. */
-bool qk_setups_make_room(qk_mount_t *mount, qk_status_t status);
+bool qk_setups_make_room(qk_setup_t *setup, qk_status_t status);
 /* It is not the default, nothing of it is open. */
-void qk_setups_fail(qk_mount_t *mount, qk_status_t status, const char *text);
+void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text);
 
 void qk_setups_tick(qk_service_t *service, double now);
 /* At the end of a turn: those whose engines have left go. */
-void qk_setups_reap(qk_service_t *service);
+void qk_setups_collect(qk_service_t *service);
 void qk_setups_stop(qk_service_t *service);
 /* Whether no engine is left. */
 bool qk_setups_stopped(const qk_service_t *service);

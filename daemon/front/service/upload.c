@@ -6,7 +6,7 @@
 static const double AGAIN = 5; /* seconds until the spool is tried again */
 
 void qk_upload_promise(qk_job_t *job) {
-  qk_service_t *service = job->mount->service;
+  qk_service_t *service = job->setup->service;
   const bool open = service->spool && qk_job_is_upload(job) && job->ended < job->nrhs;
   service->promised -= job->promised;
   job->promised = open ? (int64_t)((job->nrhs - job->entry.spooled) * job->field_bytes) : 0;
@@ -33,7 +33,7 @@ qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *su
 
 static void on_spooled(void *arg, qk_status_t status, const char *text) {
   qk_rhs_t *rhs = arg;
-  qk_service_t *service = rhs->job->mount->service;
+  qk_service_t *service = rhs->job->setup->service;
   rhs->spooling = NULL;
   if (status != QK_OK) {
     qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
@@ -62,7 +62,7 @@ void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
 
 static void try_again(qk_job_t *job, void *arg) {
   int64_t *room = arg;
-  qk_service_t *service = job->mount->service;
+  qk_service_t *service = job->setup->service;
   for (uint32_t i = 0; i < job->nrhs && qk_job_is_upload(job) && !job->forgotten; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
     if (!rhs->unspooled || rhs->spooling || !rhs->source || rhs->state >= QK_RHS_ENDED) continue;

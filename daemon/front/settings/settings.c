@@ -39,9 +39,10 @@ static const qk_config_row_t ROWS[] = {
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
      "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
-    {"lone-solver", QK_CONFIG_CHOICE, AT(lone), "yes", 0, 0, "yes|no",
-     "a right-hand side that is alone is solved outside of the block, sooner; no: with the same "
-     "bits whatever else runs"},
+    {"single-rhs-solver", QK_CONFIG_CHOICE, AT(single_rhs), "yes", 0, 0, "no|yes",
+     "use a single-RHS solver when the engine is idle (lower latency); no: results never depend on "
+     "load, to the last bit"},
+    {"lone-solver", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "single-rhs-solver", NULL},
     {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
      "sources that come, and twice as many solutions that leave, while others are solved in slots: "
      "at most half as many as there are slots, and where memory allows"},
@@ -96,7 +97,7 @@ static const qk_config_row_t ROWS[] = {
      "only"},
     {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
      "folder with a file for each authorised client: key, user, role"},
-    {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "yes|no",
+    {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "no|yes",
      "clients of this user on this machine may hand over fields in shared memory"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
      "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
@@ -124,8 +125,9 @@ static const qk_config_row_t ROWS[] = {
      "most a quarter of them, or 256; over it those without requests make room"},
     {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
      "a client silent for so long is dropped with its requests"},
-    {"keep", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep), "3600", 0.1, 31536000, "SECONDS",
-     "how long a solution waits to be fetched"},
+    {"fetch-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(fetch_time), "3600", 0.1, 31536000,
+     "SECONDS", "how long a solution waits to be fetched"},
+    {"keep", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "fetch-time", NULL},
     {"keep-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep_time), "3600", 0.1, 31536000,
      "SECONDS",
      "how long solutions kept by handle stay after their last use; a client may ask for less"},

@@ -5,6 +5,8 @@
 #ifndef QK_FRONT_SETTINGS_H
 #define QK_FRONT_SETTINGS_H
 
+#include <stdbool.h>
+
 #include "daemon/base/config.h"
 #include "daemon/base/log.h"
 #include "proto/limits.h"
@@ -15,10 +17,10 @@
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
-      *walltime_file;  /* NULL: walltime says it */
-  int ignore_checksum; /* 1 is yes */
+      *walltime_file;                     /* NULL: walltime says it */
+  int ignore_checksum, single_rhs, local; /* 1 is yes */
   double mass, kappa, csw;
-  int solver, precision, link_reals_choice, lone, backend; /* lone: 0 is yes */
+  int solver, precision, link_reals_choice, backend;
   int64_t staging;
   int batching;                    /* 0 is continuous */
   int64_t slots, ranks;            /* slots 0: chosen by the engine */
@@ -30,7 +32,6 @@ typedef struct qk_settings {
   const char *listen, *listen_data, *http, *http_names, *endpoint_file,
       *pidfile;                          /* http: NULL is none */
   const char *curve_key, *curve_clients; /* both or neither */
-  int local;                             /* 0 is yes */
   const char *setup_name;                /* of the setup that quarkd starts with */
   int64_t max_setups, max_sessions;
   const char *gauge_roots; /* NULL: the folder of gauge */
@@ -39,7 +40,7 @@ typedef struct qk_settings {
   int64_t user_memory;     /* 0: no limit but max_memory */
   int64_t spill;           /* bytes; 0: nothing leaves memory */
   int64_t user_rhs;        /* 0: no limit */
-  double lease, keep, keep_time, detach_time, drain_timeout, start_timeout, engine_timeout,
+  double lease, fetch_time, keep_time, detach_time, drain_timeout, start_timeout, engine_timeout,
       engine_grace; /* seconds */
   int log_level, log_format;
   /* made from them */

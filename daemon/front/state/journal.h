@@ -6,7 +6,7 @@
  *
  * Memory is the truth, the journal its mirror. Whoever changes a job marks it (marks.h); qk_journal_commit
  * writes all that is marked in one transaction. What clients are told waits for that (reply.c):
- * they never hear of what is not in the journal. A commit that fails leaves all marks, and the next
+ * they are never told what is not in the journal. A commit that fails leaves all marks, and the next
  * one tries again. So does one in a folder that is not the one which was opened: its files have
  * been removed, moved or covered, and what is written into them nobody finds again.
  *

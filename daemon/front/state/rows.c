@@ -43,7 +43,7 @@ static bool is_folder(const char *value) {
   return value[0] == '/' && slash && strncmp(slash, "/quarkd", strlen("/quarkd")) == 0;
 }
 
-/* Where an engine is (legacy.h): what it names may be removed. */
+/* Where an engine is (adopt.h): what it names may be removed. */
 static bool is_engine(const char *value) {
   const char *ipc = strstr(value, " ipc://"), *path = ipc ? ipc + strlen(" ipc://") : "";
   const char *slash = strrchr(path, '/');

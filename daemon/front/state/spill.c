@@ -38,9 +38,9 @@ struct qk_spill_task {
   const qk_spool_t *spool;
   char name[QK_SPOOL_NAME], path[QK_FILE_PATH], shm[QK_SHM_NAME_MAX];
   size_t bytes;
-  bool digested;   /* back: what its checksum was is known */
-  uint64_t digest; /* that, or of what was written */
-  bool may_mend;   /* back: what failed says nothing of the file */
+  bool digested;    /* back: what its checksum was is known */
+  uint64_t digest;  /* that, or of what was written */
+  bool may_recover; /* back: what failed says nothing of the file */
   qk_status_t status;
   qk_err_t err;
 };
@@ -72,7 +72,7 @@ static void write_out(qk_spill_task_t *t) {
 
 /* The same, of a file whose disk or server may be well again. */
 static void fail_to_read(qk_spill_task_t *t) {
-  t->may_mend = errno == EIO || errno == ESTALE || errno == ETIMEDOUT;
+  t->may_recover = errno == EIO || errno == ESTALE || errno == ETIMEDOUT;
   fail(t, t->path);
 }
 
@@ -237,7 +237,7 @@ static void on_back(qk_spill_task_t *t) {
     wait_for_memory(t);
     return;
   }
-  if (t->may_mend && rhs->unread < READ_TRIES - 1) {
+  if (t->may_recover && rhs->unread < READ_TRIES - 1) {
     wait_for_disk(t);
     return;
   }

@@ -88,22 +88,22 @@ static void write_service(FILE *out, const qk_service_t *service) {
 
 /* ---- of each setup ------------------------------------------------------------------------- */
 
-static const qk_engine_info_t *engine(const qk_mount_t *m) {
+static const qk_engine_info_t *engine(const qk_setup_t *m) {
   return qk_worker_info(m->worker);
 }
-static const Quark__MultigridReport *multigrid(const qk_mount_t *m) {
+static const Quark__MultigridReport *multigrid(const qk_setup_t *m) {
   return engine(m)->multigrid;
 }
 
 /* The value of a family; NaN where this setup has none. */
 #define VALUE(name, value)                                                                         \
-  static double name(const qk_mount_t *m) {                                                        \
+  static double name(const qk_setup_t *m) {                                                        \
     return (double)(value);                                                                        \
   }
-VALUE(is_ready, qk_mount_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
+VALUE(is_ready, qk_setup_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
 VALUE(is_default, m == m->service->primary)
 VALUE(queued, qk_report_queued(m))
-VALUE(running, qk_mount_running(m))
+VALUE(running, qk_setup_running(m))
 VALUE(restarts, qk_worker_restarts(m->worker))
 VALUE(adopted, qk_worker_adopted(m->worker))
 VALUE(steps, engine(m)->steps)
@@ -123,7 +123,7 @@ VALUE(mg_rebuilt, multigrid(m) ? multigrid(m)->rebuilt : NAN)
 /* Samples of one name stand together; the first has its head. */
 static const struct {
   const char *name, *label, *type, *help;
-  double (*value)(const qk_mount_t *mount);
+  double (*value)(const qk_setup_t *setup);
 } FAMILIES[] = {
     {"setup_ready", "", "gauge", "1 where the setup takes work.", is_ready},
     {"setup_default", "", "gauge", "1 for the setup of requests that name none.", is_default},
@@ -151,12 +151,12 @@ static void write_setups(FILE *out, const qk_service_t *service) {
   for (int i = 0; i < COUNT(FAMILIES); i++) {
     bool headed = FAMILIES[i].help == NULL;
     for (int k = 0; k < QK_SETUPS_MAX; k++) {
-      const qk_mount_t *mount = service->mount[k];
-      const double value = mount && !mount->ending ? FAMILIES[i].value(mount) : NAN;
+      const qk_setup_t *setup = service->setup[k];
+      const double value = setup && !setup->ending ? FAMILIES[i].value(setup) : NAN;
       if (isnan(value)) continue;
       if (!headed) head(out, FAMILIES[i].name, FAMILIES[i].type, FAMILIES[i].help);
       headed = true;
-      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, mount->name,
+      fprintf(out, "quarkd_%s{setup=\"%s\"%s} %.17g\n", FAMILIES[i].name, setup->name,
               FAMILIES[i].label, value);
     }
   }
@@ -182,7 +182,7 @@ char *qk_metrics_text(const qk_service_t *service) {
   if (!out) return NULL;
   head(out, "info", "gauge", "Version and solver.");
   fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
-          qk_mount_solver(service->primary));
+          qk_setup_solver(service->primary));
   write_service(out, service);
   write_setups(out, service);
   write_histograms(out, &service->stats);

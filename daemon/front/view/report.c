@@ -10,36 +10,36 @@
 #include "daemon/base/version.h"
 #include "daemon/front/service/queue.h"
 
-static Quark__ServerState state_of(const qk_mount_t *mount) {
-  const qk_service_t *service = mount->service;
-  if (mount->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
-  if (service->draining || service->stopping || !qk_mount_serves(mount))
+static Quark__ServerState state_of(const qk_setup_t *setup) {
+  const qk_service_t *service = setup->service;
+  if (setup->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
+  if (service->draining || service->stopping || !qk_setup_serves(setup))
     return QUARK__SERVER_STATE__STATE_DRAINING;
-  switch (qk_worker_state(mount->worker)) {
+  switch (qk_worker_state(setup->worker)) {
   case QK_WORKER_READY:
     return QUARK__SERVER_STATE__STATE_READY;
   case QK_WORKER_LOADING:
-    if (!qk_worker_info(mount->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+    if (!qk_worker_info(setup->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
     break;
   default:
     break;
   }
-  return qk_worker_restarts(mount->worker) > 0 || qk_worker_info(mount->worker)->loaded
+  return qk_worker_restarts(setup->worker) > 0 || qk_worker_info(setup->worker)->loaded
              ? QUARK__SERVER_STATE__STATE_RESTARTING
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
 
-static void fill_setup(const qk_mount_t *mount, Quark__SetupReport *r) {
-  const qk_settings_t *s = &mount->settings;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  r->name = (char *)mount->name;
+static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
+  const qk_settings_t *s = &setup->settings;
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  r->name = (char *)setup->name;
   r->gauge = (char *)s->gauge;
   r->mass = s->mass;
   r->kappa = s->kappa;
   r->csw = s->csw;
   r->n_boundary = 8;
   r->boundary = (double *)s->boundary;
-  r->solver = (char *)qk_mount_solver(mount);
+  r->solver = (char *)qk_setup_solver(setup);
   r->precision = (char *)qk_settings_precision(s);
   r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)s->link_reals;
@@ -55,17 +55,17 @@ static void fill_setup(const qk_mount_t *mount, Quark__SetupReport *r) {
   r->multigrid = e->multigrid;
 }
 
-static void fill_engine(const qk_mount_t *mount, Quark__EngineReport *r) {
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  qk_worker_state_t state = qk_worker_state(mount->worker);
-  const char *last = qk_worker_last_error(mount->worker);
+static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  qk_worker_state_t state = qk_worker_state(setup->worker);
+  const char *last = qk_worker_last_error(setup->worker);
   bool alive = state == QK_WORKER_LOADING || state == QK_WORKER_READY;
-  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
+  r->restarts = (uint32_t)qk_worker_restarts(setup->worker);
   r->last_error = last[0] ? (char *)last : NULL;
   r->has_pid = r->has_ranks = alive;
   r->pid = e->pid;
   r->ranks = e->ranks;
-  r->slots_busy = (uint32_t)qk_mount_busy(mount);
+  r->slots_busy = (uint32_t)qk_setup_busy(setup);
   if (state != QK_WORKER_READY) return;
   r->backend = (char *)e->backend;
   r->device = (char *)e->device;
@@ -92,14 +92,14 @@ static uint64_t count_list(const qk_link_t *list, const qk_sched_user_t *user) {
 }
 
 /* What waits outside of the scheduler; of all users where `user` is NULL. */
-static uint64_t count_others(const qk_mount_t *mount, const qk_sched_user_t *user) {
-  return mount ? count_list(&mount->suspects, user) + count_list(&mount->waiting, user) : 0;
+static uint64_t count_others(const qk_setup_t *setup, const qk_sched_user_t *user) {
+  return setup ? count_list(&setup->quarantined, user) + count_list(&setup->waiting, user) : 0;
 }
 
-uint64_t qk_report_queued(const qk_mount_t *mount) {
-  const qk_lane_t *lane = mount->service->sched.lane;
-  return (uint64_t)(lane[mount->lane].length + lane[qk_mount_contract_lane(mount)].length) +
-         count_others(mount, NULL);
+uint64_t qk_report_queued(const qk_setup_t *setup) {
+  const qk_lane_t *lane = setup->service->sched.lane;
+  return (uint64_t)(lane[setup->lane].length + lane[qk_setup_contract_lane(setup)].length) +
+         count_others(setup, NULL);
 }
 
 void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
@@ -118,7 +118,7 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
     count_kept(QK_HOLDER(l, qk_job_t, link), r);
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)service->sched.length;
-  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(service->mount[m], NULL);
+  for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(service->setup[m], NULL);
   r->running = (uint64_t)qk_queue_running(service);
   r->accepted = c->accepted;
   r->rejected = c->rejected;
@@ -141,38 +141,38 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
 
 /* ---- setups -------------------------------------------------------------------------------- */
 
-static void fill_progress(const qk_mount_t *mount, Quark__SetupState *r) {
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
-  if (qk_worker_state(mount->worker) != QK_WORKER_LOADING) return;
+static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  if (qk_worker_state(setup->worker) != QK_WORKER_LOADING) return;
   r->phase = (char *)e->phase;
   r->has_done = r->has_total = true;
   r->done = e->done;
   r->total = e->total;
 }
 
-void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
-  const qk_service_t *service = mount->service;
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
+  const qk_service_t *service = setup->service;
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
   quark__setup_state__init(r);
-  r->name = (char *)mount->name;
-  r->state = state_of(mount);
-  r->is_default = mount == service->primary;
-  r->gauge = (char *)mount->settings.gauge;
-  r->kappa = mount->settings.kappa;
-  r->csw = mount->settings.csw;
-  r->solver = (char *)qk_mount_solver(mount);
-  r->has_checksum_ignored = r->checksum_ignored = mount->settings.ignore_checksum;
-  r->slots_busy = (uint32_t)qk_mount_busy(mount);
-  r->queued = qk_report_queued(mount);
-  r->open = (uint64_t)mount->open;
-  r->restarts = (uint32_t)qk_worker_restarts(mount->worker);
-  r->idle = mount->open > 0 ? 0 : qk_service_now(service) - mount->used_at;
-  if (mount->failed != QK_OK) {
+  r->name = (char *)setup->name;
+  r->state = state_of(setup);
+  r->is_default = setup == service->primary;
+  r->gauge = (char *)setup->settings.gauge;
+  r->kappa = setup->settings.kappa;
+  r->csw = setup->settings.csw;
+  r->solver = (char *)qk_setup_solver(setup);
+  r->has_checksum_ignored = r->checksum_ignored = setup->settings.ignore_checksum;
+  r->slots_busy = (uint32_t)qk_setup_busy(setup);
+  r->queued = qk_report_queued(setup);
+  r->open = (uint64_t)setup->open;
+  r->restarts = (uint32_t)qk_worker_restarts(setup->worker);
+  r->idle = setup->open > 0 ? 0 : qk_service_now(service) - setup->used_at;
+  if (setup->failed != QK_OK) {
     r->has_status = true;
-    r->status = (uint32_t)mount->failed;
-    r->text = (char *)mount->text;
+    r->status = (uint32_t)setup->failed;
+    r->text = (char *)setup->text;
   }
-  fill_progress(mount, r);
+  fill_progress(setup, r);
   if (!e->loaded) return;
   r->n_dims = 4;
   r->dims = (uint32_t *)e->dims;
@@ -180,17 +180,17 @@ void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *r) {
   r->digest = e->digest;
   r->plaquette = e->plaquette;
   r->slots = e->slots;
-  r->has_device_bytes = qk_worker_state(mount->worker) == QK_WORKER_READY;
+  r->has_device_bytes = qk_worker_state(setup->worker) == QK_WORKER_READY;
   r->device_bytes = e->device_bytes;
 }
 
 static void fill_states(const qk_service_t *service, qk_report_t *r) {
   r->status.setups = r->setup_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = service->mount[m];
-    if (!mount || (mount->failed != QK_OK && mount->ending)) continue;
+    const qk_setup_t *setup = service->setup[m];
+    if (!setup || (setup->failed != QK_OK && setup->ending)) continue;
     Quark__SetupState *state = &r->setup_state[r->status.n_setups];
-    qk_report_setup(mount, state);
+    qk_report_setup(setup, state);
     r->setup_list[r->status.n_setups++] = state;
   }
 }
@@ -205,8 +205,8 @@ static char *keep_name(qk_report_t *r, const char *name) {
   return kept;
 }
 
-static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
-  const qk_rhs_t *rhs = mount->slot[k].rhs;
+static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
+  const qk_rhs_t *rhs = setup->slot[k].rhs;
   const size_t n = r->activity.n_slot;
   if (!rhs || n == QK_SLOTS_SHOWN) return;
   Quark__SlotReport *s = &r->slot[n];
@@ -218,17 +218,17 @@ static void add_slot(const qk_mount_t *mount, int k, qk_report_t *r) {
   s->rhs = rhs->index;
   s->iterations = rhs->iterations;
   s->residual = rhs->residual;
-  s->setup = (char *)mount->name;
+  s->setup = (char *)setup->name;
   s->tol = rhs->job->contraction ? 0 : rhs->job->tol;
-  s->seconds = qk_service_now(mount->service) - rhs->started_at;
-  r->curve[n] = s->has_slot ? &mount->curve[k] : NULL;
+  s->seconds = qk_service_now(setup->service) - rhs->started_at;
+  r->curve[n] = s->has_slot ? &setup->curve[k] : NULL;
   r->slot_list[r->activity.n_slot++] = s;
 }
 
 static void fill_slots(const qk_service_t *service, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && service->mount[m]; k++) add_slot(service->mount[m], k, r);
+    for (int k = 0; k < QK_PLACES && service->setup[m]; k++) add_slot(service->setup[m], k, r);
 }
 
 typedef struct user_count {
@@ -240,10 +240,10 @@ typedef struct user_count {
 static user_count_t count_user(const qk_service_t *service, const qk_sched_user_t *user) {
   user_count_t c = {.user = user, .queued = qk_sched_user_queued(user)};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = service->mount[m];
-    c.queued += (int64_t)count_others(mount, user);
-    for (int k = 0; k < QK_PLACES && mount; k++)
-      c.running += mount->slot[k].rhs && mount->slot[k].rhs->job->user == user;
+    const qk_setup_t *setup = service->setup[m];
+    c.queued += (int64_t)count_others(setup, user);
+    for (int k = 0; k < QK_PLACES && setup; k++)
+      c.running += setup->slot[k].rhs && setup->slot[k].rhs->job->user == user;
   }
   return c;
 }
@@ -283,8 +283,8 @@ static void fill_users(const qk_service_t *service, qk_report_t *r) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
-  const qk_service_t *service = mount->service;
+void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
+  const qk_service_t *service = setup->service;
   Quark__StatusReport *status = &r->status;
   quark__status_report__init(status);
   quark__setup_report__init(&r->setup);
@@ -293,17 +293,17 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   quark__activity_report__init(&r->activity);
   quark__occupancy_report__init(&r->occupancy);
   r->names = 0;
-  fill_setup(mount, &r->setup);
-  fill_engine(mount, &r->engine);
+  fill_setup(setup, &r->setup);
+  fill_engine(setup, &r->engine);
   qk_report_counters(service, &r->counters);
-  status->state = state_of(mount);
+  status->state = state_of(setup);
   status->version = (char *)qk_version();
   status->pid = (uint64_t)getpid();
   status->uptime = qk_service_now(service) - service->started;
   status->has_walltime_left = isfinite(qk_service_left(service));
   status->walltime_left = fmax(0, qk_service_left(service));
-  if (qk_worker_state(mount->worker) == QK_WORKER_LOADING) {
-    const qk_engine_info_t *e = qk_worker_info(mount->worker);
+  if (qk_worker_state(setup->worker) == QK_WORKER_LOADING) {
+    const qk_engine_info_t *e = qk_worker_info(setup->worker);
     status->phase = (char *)e->phase;
     status->has_done = status->has_total = true;
     status->done = e->done;
@@ -315,7 +315,7 @@ void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *r) {
   status->memory_used = (uint64_t)service->budget.used;
   status->memory_limit = (uint64_t)service->budget.limit;
   status->memory_by = (char *)service->memory_by;
-  const qk_occupancy_t *o = &mount->occupancy;
+  const qk_occupancy_t *o = &setup->occupancy;
   r->occupancy.saturated = o->saturated;
   r->occupancy.solving = o->solving;
   r->occupancy.moving = o->moving;

@@ -25,11 +25,11 @@ typedef struct qk_report {
 } qk_report_t;
 
 /* Of that setup and of the daemon. activity: with slots and users, QK_USERS_SHOWN of them at most. */
-void qk_report_make(const qk_mount_t *mount, bool activity, qk_report_t *report);
+void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *report);
 /* Right-hand sides and contractions that wait for a slot of the setup. */
-uint64_t qk_report_queued(const qk_mount_t *mount);
+uint64_t qk_report_queued(const qk_setup_t *setup);
 void qk_report_counters(const qk_service_t *service, Quark__CounterReport *report);
 /* One of the setups. Points into it. */
-void qk_report_setup(const qk_mount_t *mount, Quark__SetupState *report);
+void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *report);
 
 #endif

@@ -18,9 +18,9 @@ void qk_watch_tick(qk_view_t *view, double now) {
                         .bytes_out = service->count.bytes_out,
                         .queued = (double)service->sched.length};
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    if (!service->mount[m] || service->mount[m]->failed != QK_OK) continue;
-    sample.slots += qk_worker_info(service->mount[m]->worker)->slots;
-    sample.busy += qk_mount_busy(service->mount[m]);
+    if (!service->setup[m] || service->setup[m]->failed != QK_OK) continue;
+    sample.slots += qk_worker_info(service->setup[m]->worker)->slots;
+    sample.busy += qk_setup_busy(service->setup[m]);
   }
   qk_history_see(&view->history, &sample);
 }

@@ -265,7 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .user_rhs = how & 8 ? 40 : 0,
                             .walltime = how & 16 ? 2000 : 0,
                             .lease = 30,
-                            .keep = 20,
+                            .fetch_time = 20,
                             .keep_time = 40,
                             .detach_time = 60,
                             .drain_timeout = how & 32 ? 0 : 60,

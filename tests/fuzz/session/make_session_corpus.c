@@ -122,7 +122,7 @@ static void save_bad(void) {
   SESSION("taken", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, TWO, 0)), C2(0, 240), HELP, C0(PING),
           C1(0, 240), HELP);
   /* Another client on the same connection, and results of both, in one turn. */
-  SESSION("doomed", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, ONE, 0)), C1(HELLO),
+  SESSION("closing", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT, ONE, 0)), C1(HELLO),
           C1(SUBMIT(POINT, ONE, 0)), JOINED, 0, 240, JOINED + ENGINE, 0, 0, 0, DONE(0, 0));
   SESSION("inexact", 2, LIVE, C0(HELLO), C0(SUBMIT(POINT | KEEP, TWO, 0)), DONE(3, 0), DONE(4, 0),
           C0(ACK(0, 2)), C0(SUBMIT(SEQ, ONE, 0)));

@@ -37,8 +37,8 @@ static bool crowded; /* what had been released is there again, besides what came
 
 /* What the jobs for a setup add up to. */
 typedef struct load {
-  const qk_mount_t *mount;
-  int64_t jobs, open, suspects, waiting;
+  const qk_setup_t *setup;
+  int64_t jobs, open, quarantined, waiting;
 } load_t;
 
 /* What all jobs add up to. */
@@ -129,7 +129,7 @@ static int peer_of(const qk_session_t *session) {
 static void note_missed(const qk_server_t *server, int peer, const Quark__Result *result) {
   for (int i = 0; i < server->service.sessions.count; i++) {
     const qk_session_t *session = server->service.sessions.at[i];
-    const qk_rhs_t *rhs = session->doomed ? NULL : ended_rhs(session, result);
+    const qk_rhs_t *rhs = session->closing ? NULL : ended_rhs(session, result);
     const int of = life_of(session);
     told_t *t = rhs ? find(session, result->request, result->rhs) : NULL;
     if (t && of >= 0 && life[of].peers >> peer & 1 && t->status == UINT32_MAX &&
@@ -143,7 +143,7 @@ void check_told(const qk_server_t *server, int peer, const Quark__Result *result
   const qk_rhs_t *rhs = NULL;
   for (int i = 0; i < server->service.sessions.count && !rhs; i++) {
     session = server->service.sessions.at[i];
-    if (!session->doomed && peer_of(session) == peer) rhs = ended_rhs(session, result);
+    if (!session->closing && peer_of(session) == peer) rhs = ended_rhs(session, result);
   }
   if (!rhs && server->service.journal) { /* or it was released meanwhile */
     note_missed(server, peer, result);
@@ -222,16 +222,16 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   sum->uses += !!rhs->uses[0] + !!rhs->uses[1];
 }
 
-static load_t *load_of(sums_t *sum, const qk_mount_t *mount) {
+static load_t *load_of(sums_t *sum, const qk_setup_t *setup) {
   int i = 0;
-  while (i < sum->loads && sum->load[i].mount != mount) i++;
+  while (i < sum->loads && sum->load[i].setup != setup) i++;
   QK_ASSERT(i < MOUNTS);
-  if (i == sum->loads) sum->load[sum->loads++] = (load_t){.mount = mount};
+  if (i == sum->loads) sum->load[sum->loads++] = (load_t){.setup = setup};
   return &sum->load[i];
 }
 
 static void check_job(const qk_job_t *job, sums_t *sum) {
-  load_t *load = load_of(sum, job->mount);
+  load_t *load = load_of(sum, job->setup);
   uint32_t running = 0, ended = 0, acked = 0;
   for (uint32_t i = 0; i < job->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
@@ -240,7 +240,7 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     running += rhs->state == QK_RHS_RUNNING;
     ended += rhs->state >= QK_RHS_ENDED;
     acked += rhs->state == QK_RHS_ACKED;
-    load->suspects += rhs->state == QK_RHS_QUEUED && rhs->losses > 0 && rhs->wait_until == 0;
+    load->quarantined += rhs->state == QK_RHS_QUEUED && rhs->losses > 0 && rhs->wait_until == 0;
     load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
@@ -270,7 +270,7 @@ static void check_session(const qk_session_t *session, bool settled, sums_t *sum
     QK_ASSERT(qk_session_job(session, job->request) == job);
     QK_ASSERT(!session->away || job->detach > 0);
     check_job(job, sum);
-    if (!session->doomed) check_results(session, job, settled);
+    if (!session->closing) check_results(session, job, settled);
   }
   QK_ASSERT(n == session->njobs && n <= QK_CLIENT_REQUESTS_MAX);
 }
@@ -304,43 +304,43 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
   QK_ASSERT(memory == server->service.budget.used);
 }
 
-static void check_slots(const qk_server_t *server, const qk_mount_t *mount) {
-  const qk_engine_info_t *e = qk_worker_info(mount->worker);
+static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
   for (int k = 0; k < QK_PLACES; k++) {
-    const qk_slot_use_t *slot = &mount->slot[k];
+    const qk_slot_use_t *slot = &setup->slot[k];
     if (!slot->rhs) continue;
-    QK_ASSERT(qk_worker_state(mount->worker) == QK_WORKER_READY || server->service.stopping);
-    QK_ASSERT(k < (int)e->seats || k == QK_CONTRACT_PLACE);
+    QK_ASSERT(qk_worker_state(setup->worker) == QK_WORKER_READY || server->service.stopping);
+    QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_PLACE);
     QK_ASSERT((k == QK_CONTRACT_PLACE) == (slot->rhs->job->contraction != NULL));
     QK_ASSERT(slot->rhs->state == QK_RHS_RUNNING);
-    QK_ASSERT(slot->ticket > 0 && slot->ticket <= mount->ticket);
+    QK_ASSERT(slot->ticket > 0 && slot->ticket <= setup->ticket);
     for (int i = 0; i < k; i++)
-      QK_ASSERT(mount->slot[i].rhs != slot->rhs &&
-                (!mount->slot[i].rhs || mount->slot[i].ticket != slot->ticket));
+      QK_ASSERT(setup->slot[i].rhs != slot->rhs &&
+                (!setup->slot[i].rhs || setup->slot[i].ticket != slot->ticket));
   }
 }
 
-static void check_mounts(const qk_server_t *server, sums_t *sum) {
+static void check_setups(const qk_server_t *server, sums_t *sum) {
   int serving = 0;
-  QK_ASSERT(server->service.primary == server->service.mount[server->service.primary->lane]);
-  QK_ASSERT(qk_mount_serves(server->service.primary) || server->service.stopping);
+  QK_ASSERT(server->service.primary == server->service.setup[server->service.primary->lane]);
+  QK_ASSERT(qk_setup_serves(server->service.primary) || server->service.stopping);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->service.mount[m];
-    if (!mount) continue;
-    QK_ASSERT(mount->lane == m);
-    load_of(sum, mount);
-    check_slots(server, mount);
-    serving += mount->failed == QK_OK && !mount->ending;
+    const qk_setup_t *setup = server->service.setup[m];
+    if (!setup) continue;
+    QK_ASSERT(setup->lane == m);
+    load_of(sum, setup);
+    check_slots(server, setup);
+    serving += setup->failed == QK_OK && !setup->ending;
   }
   QK_ASSERT(serving <= server->service.settings->max_setups || server->service.journal);
   for (int i = 0; i < sum->loads; i++) {
     const load_t *load = &sum->load[i];
-    const qk_mount_t *mount = load->mount;
-    QK_ASSERT(mount->open == load->open && length(&mount->suspects) == load->suspects);
-    QK_ASSERT(length(&mount->waiting) == load->waiting);
-    QK_ASSERT(mount->holds == load->jobs + (mount->lane >= 0));
-    QK_ASSERT(mount->lane >= 0 || load->open == 0);
-    QK_ASSERT(load->open > 0 || fabs(mount->open_digits) < 1e-6);
+    const qk_setup_t *setup = load->setup;
+    QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
+    QK_ASSERT(length(&setup->waiting) == load->waiting);
+    QK_ASSERT(setup->holds == load->jobs + (setup->lane >= 0));
+    QK_ASSERT(setup->lane >= 0 || load->open == 0);
+    QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);
   }
 }
 
@@ -374,7 +374,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
-  check_mounts(server, &sum);
+  check_setups(server, &sum);
   check_users(server, &sum);
 }
 

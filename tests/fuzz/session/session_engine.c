@@ -54,7 +54,7 @@ static int one_of(int n) {
 /* ---- what it is told ------------------------------------------------------------------------- */
 
 static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
-  QK_ASSERT(fill->slot < QK_SEATS_MAX && fill->ticket > 0);
+  QK_ASSERT(fill->slot < QK_INFLIGHT_MAX && fill->ticket > 0);
   QK_ASSERT(engine->slot[fill->slot] == 0);
   QK_ASSERT(fill->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->shm_in);
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
@@ -85,7 +85,7 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
     engine->slot[QK_CONTRACT_PLACE] = m->contract->ticket;
   }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL)
-    QK_ASSERT(m->cancel->slot < QK_SEATS_MAX && m->cancel->ticket > 0);
+    QK_ASSERT(m->cancel->slot < QK_INFLIGHT_MAX && m->cancel->ticket > 0);
   quark__engine__front_message__free_unpacked(m, NULL);
 }
 
@@ -117,7 +117,7 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
     engine->refused = true;
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (m->slot_done->slot < QK_SEATS_MAX && m->slot_done->ticket > 0 &&
+    if (m->slot_done->slot < QK_INFLIGHT_MAX && m->slot_done->ticket > 0 &&
         engine->slot[m->slot_done->slot] == m->slot_done->ticket) {
       engine->slot[m->slot_done->slot] = 0;
       world_stamp(engine->out[m->slot_done->slot]);
@@ -192,8 +192,8 @@ static void ready(int e, uint8_t how) {
   r.n_dims = 4;
   r.dims = dims;
   r.slots = slots[how % 8];
-  r.has_seats = how % 16 >= 8;
-  r.seats = how == 200 ? 500 : r.slots + 4;
+  r.has_inflight = how % 16 >= 8;
+  r.inflight = how == 200 ? 500 : r.slots + 4;
   r.digest = how >= 192;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY;
   m.ready = &r;
@@ -240,8 +240,8 @@ static void heartbeat(int e) {
 
 /* The n-th slot that is taken, counted round; -1: none is. */
 static int taken(const engine_t *engine, int n) {
-  int list[QK_SEATS_MAX], count = 0;
-  for (int k = 0; k < QK_SEATS_MAX; k++)
+  int list[QK_INFLIGHT_MAX], count = 0;
+  for (int k = 0; k < QK_INFLIGHT_MAX; k++)
     if (engine->slot[k] > 0) list[count++] = k;
   return count > 0 ? list[n % count] : -1;
 }
@@ -397,25 +397,25 @@ bool engines_help(const qk_server_t *server) {
   for (int e = 0; e < WORLD_ENGINES; e++)
     if (speaks(e)) busy |= help(e);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
-    const qk_mount_t *mount = server->service.mount[m];
-    if (mount && mount->failed == QK_OK) busy |= qk_worker_state(mount->worker) != QK_WORKER_READY;
+    const qk_setup_t *setup = server->service.setup[m];
+    if (setup && setup->failed == QK_OK) busy |= qk_worker_state(setup->worker) != QK_WORKER_READY;
   }
   return busy || qk_queue_running(&server->service) > 0;
 }
 
-static void check(const qk_mount_t *mount) {
-  const uint64_t pid = qk_worker_info(mount->worker)->pid;
+static void check(const qk_setup_t *setup) {
+  const uint64_t pid = qk_worker_info(setup->worker)->pid;
   int e = 0;
   while (e < WORLD_ENGINES && !(world_engine_lives(e) && engines[e].pid == pid)) e++;
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
   for (int k = 0; k < QK_PLACES; k++)
-    QK_ASSERT(engines[e].slot[k] == (mount->slot[k].rhs ? mount->slot[k].ticket : 0));
+    QK_ASSERT(engines[e].slot[k] == (setup->slot[k].rhs ? setup->slot[k].ticket : 0));
 }
 
 void engines_check(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (server->service.mount[m] &&
-        qk_worker_state(server->service.mount[m]->worker) == QK_WORKER_READY)
-      check(server->service.mount[m]);
+    if (server->service.setup[m] &&
+        qk_worker_state(server->service.setup[m]->worker) == QK_WORKER_READY)
+      check(server->service.setup[m]);
 }

@@ -42,7 +42,7 @@ static void add(const qk_job_t *job, int life) {
   *p = (promise_t){.life = life,
                    .request = job->request,
                    .digest = job->digest,
-                   .setup = job->mount->id,
+                   .setup = job->setup->id,
                    .nrhs = job->nrhs,
                    .acked = job->acked == job->nrhs,
                    .end = &ends[nends],
@@ -59,7 +59,7 @@ void promise_note(const qk_server_t *server) {
   promise_nothing();
   for (int i = 0; i < server->service.sessions.count; i++) {
     const qk_session_t *session = server->service.sessions.at[i];
-    if (session->doomed) continue;
+    if (session->closing) continue;
     const int life = check_life(session);
     for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
       add(QK_HOLDER(l, const qk_job_t, link), life);
@@ -68,7 +68,7 @@ void promise_note(const qk_server_t *server) {
 
 static void check(const promise_t *p, const qk_job_t *job, bool forgetful, bool stale) {
   if (!job && p->acked && forgetful) return;
-  QK_ASSERT(job && job->nrhs == p->nrhs && job->digest == p->digest && job->mount->id == p->setup);
+  QK_ASSERT(job && job->nrhs == p->nrhs && job->digest == p->digest && job->setup->id == p->setup);
   for (uint32_t i = 0; i < p->nrhs; i++) {
     const qk_rhs_t *rhs = &job->rhs[i];
     const bool ended = rhs->state >= QK_RHS_ENDED;

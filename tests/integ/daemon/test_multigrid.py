@@ -115,7 +115,7 @@ def the_checkpoint_serves_other_ranks_and_no_other_mass(case):
 
 
 @tap.test
-def slow_solves_are_mended(case):
+def slow_solves_are_refreshed(case):
     with case.daemon(*POOR, '--slots', '8') as d, Client(d) as c:
         noise = dict(source=qk.SOURCE_Z4, sink=qk.SINK_NONE)
         c.submit(8, tol=0.3, column=noise_columns(8), **noise)
@@ -130,7 +130,7 @@ def slow_solves_are_mended(case):
 
 
 @tap.test
-def fills_wait_while_multigrid_is_due_for_mending(case):
+def fills_wait_while_multigrid_is_due_for_a_refresh(case):
     if case.ranks != '1':
         raise tap.Skip('once is enough')
     words = [pb.Setting(key=POOR[i][2:], value=POOR[i + 1]) for i in range(0, len(POOR), 2)]
@@ -157,7 +157,7 @@ def fills_wait_while_multigrid_is_due_for_mending(case):
         endless = fill(7, 1e-100, 10**9)
         hard = [fill(k, 1e-5) for k in range(7)]
         assert ends(7) == {t: 0 for t in hard}
-        eighth = fill(0, 1e-5)  # the mean over eight asks for a remedy when this one has ended
+        eighth = fill(0, 1e-5)  # the mean over eight asks for a refresh when this one has ended
         assert ends(1) == {eighth: 0}
         cancelled, waiting = fill(0, 1e-5), fill(1, 1e-5)
         e.send(cancel=pb.CancelSlot(slot=0, ticket=cancelled))

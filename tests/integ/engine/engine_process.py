@@ -135,7 +135,7 @@ def another_front_takes_over(case):
         e.load(GAUGE, mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE', staging=1)
         facts = e.ready()
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
-        for slot in range(facts.seats):
+        for slot in range(facts.inflight):
             e.fill(slot, **noise)
         e.expect('slot_progress')
         e.fill(0, **noise)  # refused, before ADOPT is looked at
@@ -143,7 +143,7 @@ def another_front_takes_over(case):
         hello = e.expect('hello', skip=('slot_progress', 'slot_done'))
         assert (hello.nonce, hello.loaded) == (7, True), hello
         again = e.expect('ready')
-        assert (again.digest, again.seconds, again.slots, again.seats) == (facts.digest, facts.seconds, facts.slots, facts.seats)
+        assert (again.digest, again.seconds, again.slots, again.inflight) == (facts.digest, facts.seconds, facts.slots, facts.inflight)
         with Vector(case.shape) as sink:
             ticket = e.fill(0, shm_out=sink.name, **noise)
             assert e.expect('slot_progress').ticket == ticket

@@ -200,8 +200,8 @@ def noise_sources_are_noise(case):
             assert np.abs(one - want).max() < 1e-8
 
 
-def refill(case, lone):
-    with case.loaded(slots=2, lone=lone) as e, Vector(case.shape) as sink:
+def refill(case, single_rhs):
+    with case.loaded(slots=2, single_rhs=single_rhs) as e, Vector(case.shape) as sink:
         hard = e.fill(1, 1e-12, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1, seed=1),
                       shm_out=sink.name)
         ends = {}
@@ -231,7 +231,7 @@ def slots_are_filled_while_one_runs_alone(case):
 def what_is_announced_is_waited_for(case):
     """And is not waited for in vain."""
     b = case.random(30)
-    with case.loaded(slots=2, lone=True) as e:
+    with case.loaded(slots=2, single_rhs=True) as e:
         alone, _ = e.solve(b, tol=1e-12)
         promised, end = e.solve(b, tol=1e-12, more=True)
         assert end.status == OK and np.array_equal(promised, alone)
@@ -284,7 +284,7 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
 def more_than_slots_wait_with_their_sources(case):
     """Staged: sources come and solutions leave beside the slots, and every one gets its own."""
     with case.loaded(slots=5) as e:
-        n = e.facts.seats
+        n = e.facts.inflight
         assert n > e.facts.slots == 5
         b = [case.random(200 + k) for k in range(n)]
         alone = [e.solve(x)[0] for x in b]
@@ -312,10 +312,10 @@ def more_than_slots_wait_with_their_sources(case):
 
 @tap.test
 def who_is_ahead_gets_the_next_slot(case):
-    """Also where another's source has the only berth."""
+    """Also where another's source has the only buffer."""
     noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1))
     with case.endless(slots=2) as e, Vector(case.shape, data=case.random(33)) as source:
-        assert e.facts.seats == 5
+        assert e.facts.inflight == 5
         begin = lambda slot, **more: e.fill(slot, 1e-13, max_iter=10**9, **more)
         for what in (noise, dict(shm_in=source.name)):
             tickets = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]
@@ -337,7 +337,7 @@ def who_is_ahead_gets_the_next_slot(case):
 def without_staging_there_are_as_many_as_slots(case):
     b = case.random(210)
     with case.loaded(slots=2, staging=0) as e:
-        assert e.facts.seats == e.facts.slots == 2
+        assert e.facts.inflight == e.facts.slots == 2
         plain, end = e.solve(b, slot=1)
     with case.loaded(slots=2) as e:
         staged, other = e.solve(b, slot=1)
@@ -358,7 +358,7 @@ def bad_fills_touch_nobody(case):
             bad = [dict(slot=1, shm_in='/no-such-object'), dict(slot=1, shm_in=short.name),
                    dict(slot=1, shm_in=source.name, shm_out=short.name), dict(slot=1),
                    dict(slot=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(slot=1, shm_in='/' + 'x' * 100),
-                   dict(slot=e.facts.seats, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
+                   dict(slot=e.facts.inflight, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
                    dict(slot=1, shm_in=source.name, tol=float('nan')), dict(slot=1, shm_in=source.name, max_iter=0),
                    dict(slot=1, shm_in=source.name, factor=0.0), dict(slot=1, source=qk.SOURCE_POINT),
                    dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(x=4)),

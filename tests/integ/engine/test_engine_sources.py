@@ -209,7 +209,7 @@ def bad_sources_are_refused_by_name(case):
             t = e.fill(1, **fill)
             end = e.done()[t]
             assert end.status == BAD_ARGUMENT and words in end.text and not end.written, (fill, end)
-        for k in range(20):  # more than there are berths
+        for k in range(20):  # more than there are buffers
             t = e.fill(k % 2, **dict(sequential, column=qk.Column(t=8)))
             assert e.done()[t].status == BAD_ARGUMENT
         t = e.fill(1, **dict(sequential, column=qk.Column(gamma=15)))
@@ -267,7 +267,7 @@ def mesons_are_those_of_the_columns(case):
 
 @tap.test
 def a_result_holds_channels_of_all_kinds_one_after_the_other(case):
-    """Baryons beyond the antiperiodic edge change their sign. Without berths columns are read in one go."""
+    """Baryons beyond the antiperiodic edge change their sign. Without buffers columns are read in one go."""
     channels = [(qk.CHANNEL_NUCLEON, 0, 0), (qk.CHANNEL_MESON, 5, 15), (qk.CHANNEL_DELTA, 0, 0)]
     momenta, origin, t = [(0, 1, 0), (0, 0, 0)], (0, 2, 1, 5), case.shape[0]
     with case.loaded(staging=0) as e, Propagator(case, 10) as p, Propagator(case, 11) as q, Vector((2 * t * (16 + 1 + 144),)) as out:
@@ -334,12 +334,12 @@ def solves_go_on_beside_contractions(case):
 
 @tap.test
 def uploads_without_end_leave_contractions_a_way_in(case):
-    """There are always more that wait than berths."""
+    """There are always more that wait than buffers."""
     with case.endless(slots=2, staging=2) as e, Propagator(case, 8) as p, out_vector(case, 1, 1) as out, \
             Vector(case.shape, data=case.random(9)) as source:
         upload = dict(tol=1e-13, max_iter=300, shm_in=source.name, queued=100)
         quiet, _ = e.contract(p.vectors, out=out)
-        for slot in range(e.facts.seats):
+        for slot in range(e.facts.inflight):
             e.fill(slot, **upload)
         e.tickets += 1
         e.send(contract=pb.Contract(ticket=e.tickets, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
@@ -464,9 +464,9 @@ def correlators_that_no_double_holds_are_refused(case):
                     v.__exit__()
             assert end.status == (BAD_ARGUMENT if said else OK) and said in end.text, (scale, end)
             assert said or (got.any() == (scale != 0)), scale
-        lone = np.zeros(shape, complex)
-        lone[0, 0, 0, 0, 0, 0] = 1
-        with Vector(shape, data=lone) as one, Vector(shape) as nothing:
+        one_site = np.zeros(shape, complex)
+        one_site[0, 0, 0, 0, 0, 0] = 1
+        with Vector(shape, data=one_site) as one, Vector(shape) as nothing:
             _, end = e.contract([one] + 11 * [nothing], channels=[(qk.CHANNEL_MESON, 0, 15)], out=out)
             assert end.status == OK, end
 

@@ -34,7 +34,7 @@ SETUPS = ('main', 'default', 'a', 'b', 'c', 'd', 'e')
 IDENTITIES = 4096
 BIG = (0, 1, 2, 63, 64, 1023, 1024, 1025, 2 ** 31 - 1, 2 ** 32 - 1, 2 ** 63, 2 ** 64 - 1)
 LOSES_ENGINE = {fake.DIE, fake.STALL, fake.GARBAGE, fake.NO_SUCH_SLOT, fake.FATAL, fake.DEAF}
-OPTIONS = ('--slots', '3', '--lease', '2', '--keep', '1', '--keep-time', '1', '--max-memory', '16M', '--user-memory', '6M', '--user-rhs',
+OPTIONS = ('--slots', '3', '--lease', '2', '--fetch-time', '1', '--keep-time', '1', '--max-memory', '16M', '--user-memory', '6M', '--user-rhs',
            '40')
 
 

@@ -290,10 +290,10 @@ def one_of_another_user_gets_the_next_free_slot(case):
 
 
 @tap.test
-def the_last_seat_behind_the_slots_is_for_who_has_none(case):
+def the_last_place_behind_the_slots_is_for_who_has_none(case):
     """And goes ahead of what waits in the engine."""
     point = dict(source=qk.SOURCE_POINT)
-    with case.daemon('--slots', '2', env={'FAKE_SEATS': '6'}) as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
+    with case.daemon('--slots', '2', env={'FAKE_INFLIGHT': '6'}) as d, Client(d, user='ada') as a, Client(d, user='bob') as b:
         a.submit(1000, max_iter=fake.HOLD, sink=qk.SINK_NONE, **point)
         d.status_when(lambda s: (s.counters.running, s.counters.queued) == (5, 995))
         b.submit(1, **point)
@@ -392,7 +392,7 @@ def goodbye_frees_everything(case):
 
 @tap.test
 def solutions_that_nobody_fetches_go_after_a_time(case):
-    with case.daemon('--keep', '0.2') as d, Client(d) as c:
+    with case.daemon('--fetch-time', '0.2') as d, Client(d) as c:
         c.submit(1, source=qk.SOURCE_POINT)
         r = c.expect('result')
         d.status_when(lambda s: s.memory_used < r.bytes)

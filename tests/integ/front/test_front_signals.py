@@ -104,7 +104,7 @@ def what_needs_a_restart_is_told_once_each_and_stays(case):
 @tap.test
 def a_file_with_an_error_changes_nothing(case):
     with configured(case, lease=60) as (d, s), Client(d) as c:
-        for i, (bad, cause) in enumerate((({'lease': 30, 'keep': -1}, r'\.conf:2: keep = -1: must be'),
+        for i, (bad, cause) in enumerate((({'lease': 30, 'fetch-time': -1}, r'\.conf:2: fetch-time = -1: must be'),
                                           ({'lease': 30, 'nonsense': 1}, r'\.conf:2: unknown key "nonsense"'),
                                           ({'lease': 30, 'kappa': 0.1}, 'kappa and mass are both given')), 1):
             s.write(**bad)

@@ -220,7 +220,7 @@ def what_is_lost_stays_lost(case):
 def a_solution_that_was_given_up_takes_no_memory(case):
     """Nobody fetched it in time."""
     with State(case) as state:
-        with state.daemon('--keep', '0.2') as d, Client(d) as c:
+        with state.daemon('--fetch-time', '0.2') as d, Client(d) as c:
             c.submit(2, source=qk.SOURCE_Z2)
             held = d.status_when(lambda s: s.counters.converged == 2).memory_used
             left = d.status_when(lambda s: s.memory_used < held).memory_used

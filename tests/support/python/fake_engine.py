@@ -99,7 +99,7 @@ class FakeEngine:
             more['memory'] = qk.MemoryReport(share=[share], serving=5, setup=7, free=9)
         self.loaded = dict(ready=pb.Ready(
             backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims, format='fake', plaquette=0.5, unitarity=0,
-            slots=load.slots or 16, seats=int(os.environ.get('FAKE_SEATS', load.slots or 16)), solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
+            slots=load.slots or 16, inflight=int(os.environ.get('FAKE_INFLIGHT', load.slots or 16)), solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
             digest=self.generation if how == 'change' else int(words.get('digest', 7)), device_bytes=1, host_bytes=2, seconds=0.1,
             **more))
         self.send(**self.loaded)

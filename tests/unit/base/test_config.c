@@ -33,6 +33,8 @@ static const qk_config_row_t rows[] = {
     {"verbose", QK_CONFIG_BOOL, AT(verbose), NULL, 0, 0, NULL, "say more"},
     {"backend", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(backend), "auto", 0, 0, "auto|cuda|cpu",
      "where kernels run"},
+    {"places", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "slots", NULL},
+    {"chatty", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "verbose", NULL},
 };
 enum { NROWS = sizeof rows / sizeof rows[0] };
 
@@ -157,6 +159,35 @@ Test(config, bad_files_name_the_line) {
   cr_expect_not_null(strstr(err.text, "/nonexistent/quarkd.conf"));
 }
 
+/* As flag, with and without a value, and as key; the warning names both. */
+Test(config, old_names_set_what_they_are_called_now) {
+  cr_redirect_stderr();
+  int code = -1;
+  cr_expect(parse(&code, "--places=3", "--chatty", NULL));
+  cr_expect(set.slots == 3 && set.verbose && qk_config_given(config, "slots"));
+  write_file("places = 5\n");
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_read_file(config, path, &err), QK_OK, "%s", err.text);
+  cr_expect_eq(set.slots, 5);
+  refused("places", "65", "here: slots = 65: must be 1 .. 64");
+  fflush(stderr);
+  fclose(stderr);
+  char said[4096];
+  said[fread(said, 1, sizeof said - 1, cr_get_redirected_stderr())] = '\0';
+  cr_expect_not_null(strstr(said, "command line: places is called slots now"), "%s", said);
+  cr_expect_not_null(strstr(said, ":1: places is called slots now"), "%s", said);
+}
+
+Test(config, both_names_of_a_setting_are_an_error) {
+  cr_redirect_stderr();
+  int code = -1;
+  file_refused("places = 2\nslots = 3\n", QK_BAD_ARGUMENT, ":2: slots is given twice");
+  file_refused("slots = 2\nplaces = 3\n", QK_BAD_ARGUMENT,
+               ":2: places is given twice (it is called slots now)");
+  cr_expect_not(parse(&code, "--places=3", "--slots=3", NULL));
+  cr_expect_eq(code, 64);
+}
+
 Test(config, exit_codes_tell_usage_from_configuration) {
   cr_redirect_stderr();
   cr_redirect_stdout();
@@ -184,7 +215,8 @@ Test(config, help_lists_every_key_with_limits_and_default) {
   text[n] = '\0';
   for (int i = 0; i < NROWS; i++) {
     const char *needle = rows[i].key != NULL ? rows[i].key : rows[i].help;
-    cr_expect_not_null(strstr(text, needle), "help lacks %s:\n%s", needle, text);
+    cr_expect_eq(strstr(text, needle) != NULL, rows[i].type != QK_CONFIG_OLD_NAME, "%s:\n%s",
+                 needle, text);
   }
   cr_expect_not_null(strstr(text, "1 .. 64; default 12"), "%s", text);
   cr_expect_null(strstr(text, "help-man"));
@@ -200,7 +232,7 @@ Test(config, man_page_lists_every_key) {
     char needle[64];
     if (rows[i].key == NULL) continue;
     snprintf(needle, sizeof needle, ".It Fl -%s ", rows[i].key);
-    cr_expect_not_null(strstr(text, needle), "%s", needle);
+    cr_expect_eq(strstr(text, needle) != NULL, rows[i].type != QK_CONFIG_OLD_NAME, "%s", needle);
   }
   cr_expect_not_null(strstr(text, "(default auto; reread on SIGHUP)"), "%s", text);
   free(text);

@@ -66,28 +66,28 @@ Test(solver_range, gcr_solves_sources_of_any_size) {
 
 /* A source that is 0 but for the real number at [site][spin][colour][part], whose place the message
  * names. */
-typedef struct lone {
+typedef struct single {
   int site[4], spin, colour, part;
   double value, tol;
   qk_status_t status;
   const char *says;
-} lone_t;
+} single_t;
 
-static size_t number_of(const qk_rig_t *rig, const lone_t *l) {
+static size_t number_of(const qk_rig_t *rig, const single_t *l) {
   const int32_t *n = rig->geom.global;
   const size_t site =
       (size_t)(((l->site[3] * n[2] + l->site[2]) * n[1] + l->site[1]) * n[0] + l->site[0]);
   return site * 24 + (size_t)(l->spin * 6 + l->colour * 2 + l->part);
 }
 
-static void put_lone(const qk_rig_t *rig, qk_solver_t *solver, int slot, const lone_t *l) {
+static void put_single(const qk_rig_t *rig, qk_solver_t *solver, int slot, const single_t *l) {
   double *v = rig_vector(rig);
   v[number_of(rig, l)] = l->value;
   rig_import(rig, qk_solver_rhs(solver, slot), 0, v);
   qk_free(v);
 }
 
-static const lone_t lone[] = {
+static const single_t single[] = {
     {{1, 2, 3, 0},
      3,
      2,
@@ -127,20 +127,20 @@ static const lone_t lone[] = {
 };
 
 Test(solver_range, what_cannot_be_solved_for_is_named_with_its_place) {
-  enum { N = sizeof lone / sizeof *lone };
+  enum { N = sizeof single / sizeof *single };
   qk_rig_t rig;
   open_smooth(&rig);
   for (int k = 0; k < 3; k++) {
     qk_solver_t *solver = rig_solver(&rig, solver_methods[k], QK_SINGLE, N);
-    for (int i = 0; i < N; i++) put_lone(&rig, solver, i, &lone[i]);
-    for (int i = 0; i < N; i++) cr_assert_eq(qk_solver_fill(solver, i, lone[i].tol, 1000), QK_OK);
+    for (int i = 0; i < N; i++) put_single(&rig, solver, i, &single[i]);
+    for (int i = 0; i < N; i++) cr_assert_eq(qk_solver_fill(solver, i, single[i].tol, 1000), QK_OK);
     rig_run(solver);
     for (int i = 0; i < N; i++) {
       const qk_slot_t *s = qk_solver_slot(solver, i);
-      cr_expect(s->status == lone[i].status && s->why.code == lone[i].status, "%s, %g: %s",
-                solver_methods[k], lone[i].value, qk_status_name(s->status));
-      cr_expect(strstr(s->why.text, lone[i].says), "%g: %s", lone[i].value, s->why.text);
-      cr_expect((s->iterations > 0) == (lone[i].status == QK_OK));
+      cr_expect(s->status == single[i].status && s->why.code == single[i].status, "%s, %g: %s",
+                solver_methods[k], single[i].value, qk_status_name(s->status));
+      cr_expect(strstr(s->why.text, single[i].says), "%g: %s", single[i].value, s->why.text);
+      cr_expect((s->iterations > 0) == (single[i].status == QK_OK));
     }
     qk_solver_destroy(solver);
   }
@@ -177,7 +177,7 @@ Test(solver_range, a_slot_forgets_what_was_wrong) {
   qk_rig_t rig;
   open_smooth(&rig);
   qk_solver_t *solver = rig_solver(&rig, "bicgstab", QK_SINGLE, 1);
-  put_lone(&rig, solver, 0, &lone[0]);
+  put_single(&rig, solver, 0, &single[0]);
   cr_assert_eq(qk_solver_fill(solver, 0, 1e-10, 1000), QK_OK);
   cr_expect_eq(qk_solver_slot(solver, 0)->why.code, QK_NAN_INPUT);
   qk_solver_clear(solver, 0);

@@ -12,20 +12,20 @@
 #include "tests/unit/engine/setup/setup_kit.h"
 
 /* What is alone has a solver of its own and stays there; what comes meanwhile goes to the block. */
-static void lone_and_block(const char *solver) {
+static void single_rhs_and_block(const char *solver) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", solver, QK_SINGLE, 8);
   loaded_t l = must_load(&load);
-  qk_solver_t *block = l.setup->solver, *lone = l.setup->lone;
+  qk_solver_t *block = l.setup->solver, *single_rhs = l.setup->single_rhs;
   const qk_fill_t first = noise_for(5, 11), later[2] = {noise_for(0, 12), noise_for(1, 13)};
-  qk_result_t alone[QK_SEATS_MAX] = {0}, together[QK_SEATS_MAX] = {0};
+  qk_result_t alone[QK_INFLIGHT_MAX] = {0}, together[QK_INFLIGHT_MAX] = {0};
   qk_err_t err = {0};
 
   fill_slots(&l, 1, &first);
-  cr_expect(qk_solver_running(lone) == 1 && qk_solver_running(block) == 0);
+  cr_expect(qk_solver_running(single_rhs) == 1 && qk_solver_running(block) == 0);
   cr_expect(qk_slots_busy(l.slots, 5) && !qk_slots_busy(l.slots, 0));
   cr_assert_eq(qk_slots_step(l.slots, &err), QK_OK);
   fill_slots(&l, 2, later);
-  cr_expect(qk_solver_running(lone) == 1 && qk_solver_running(block) == 2);
+  cr_expect(qk_solver_running(single_rhs) == 1 && qk_solver_running(block) == 2);
   run_slots(&l, alone);
   for (int i = 0; i < 3; i++) {
     const qk_result_t *r = &alone[i < 2 ? i : 5];
@@ -35,16 +35,16 @@ static void lone_and_block(const char *solver) {
   }
   fill_slots(&l, 2, later);
   fill_slots(&l, 1, &first);
-  cr_expect(qk_solver_running(lone) == 0 && qk_solver_running(block) == 3);
+  cr_expect(qk_solver_running(single_rhs) == 0 && qk_solver_running(block) == 3);
   run_slots(&l, together);
   cr_expect_float_eq(alone[5].norm_x / together[5].norm_x, 1, 1e-8, "%s", solver);
   cr_expect(llabs(alone[5].iterations - together[5].iterations) <= together[5].iterations / 5 + 1);
 
   fill_slots(&l, 1, &first);
-  cr_expect_eq(qk_solver_running(lone), 1);
+  cr_expect_eq(qk_solver_running(single_rhs), 1);
   qk_slots_cancel(l.slots, 5);
   qk_slots_cancel(l.slots, 6); /* free: nothing happens */
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   int ended = 0;
   cr_assert_eq(qk_slots_retire(l.slots, result, &ended, &err), QK_OK);
   cr_expect(ended == 1 && result[0].slot == 5 && result[0].err.code == QK_CANCELLED);
@@ -52,8 +52,8 @@ static void lone_and_block(const char *solver) {
 }
 
 Test(slots, what_is_alone_is_not_solved_as_a_block) {
-  lone_and_block("bicgstab");
-  lone_and_block("mg");
+  single_rhs_and_block("bicgstab");
+  single_rhs_and_block("mg");
 }
 
 /* A source of noise in shared memory, to be unlinked. */
@@ -78,7 +78,7 @@ static qk_fill_t upload_for(int slot, const char *name, size_t sites) {
 }
 
 static void step(loaded_t *l) {
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   qk_err_t err = {0};
   int ended;
   cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
@@ -114,7 +114,7 @@ static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
 
 /* Sources that are alike. */
 static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
-  qk_result_t result[QK_SEATS_MAX] = {0};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
   for (int i = 0; i < 3; i++) fill_slots(l, 1, &fill[i]);
   run_slots(l, result); /* each column has been used */
   const int64_t whole = result[0].iterations;
@@ -132,7 +132,7 @@ static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
 
 static loaded_t load_three(void) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
-  load.lone = false;
+  load.single_rhs = false;
   load.mass = 0.01;
   return must_load(&load);
 }
@@ -140,7 +140,7 @@ static loaded_t load_three(void) {
 Test(slots, uploads_begin_beside_each_other_at_the_same_time) {
   loaded_t l = load_three();
   char name[QK_SHM_NAME_MAX + 1];
-  snprintf(name, sizeof name, "/qk-test-%ld-abreast", (long)getpid());
+  snprintf(name, sizeof name, "/qk-test-%ld-together", (long)getpid());
   qk_fill_t fill[5];
   for (int i = 0; i < 5; i++) fill[i] = upload_for(i, name, 4 * 4 * 4 * 8);
   begin_beside_each_other(&l, fill);
@@ -197,7 +197,7 @@ Test(slots, slots_do_not_wait_for_copies_beside_them) {
   char name[QK_SHM_NAME_MAX + 1];
   loaded_t l = load_slow(name);
   const qk_fill_t first = noise_for(0, 1), second = upload_for(1, name, 4 * 4 * 4 * 8);
-  qk_result_t result[QK_SEATS_MAX] = {0};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
 
   fill_slots(&l, 1, &first);
   slow.busy[1] = true;
@@ -228,7 +228,7 @@ Test(slots, sources_do_not_wait_for_solutions_that_leave) {
   leaves.is_double = true;
   snprintf(leaves.shm_out, sizeof leaves.shm_out, "%s", name);
   const struct timespec pause = {.tv_nsec = 1000000};
-  qk_result_t result[QK_SEATS_MAX] = {0};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
 
   slow.busy[2] = true;
   fill_slots(&l, 1, &leaves);
@@ -254,14 +254,14 @@ Test(slots, sources_do_not_wait_for_solutions_that_leave) {
 
 Test(slots, what_was_cancelled_does_not_wait_for_others_to_leave) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
-  load.lone = false;
+  load.single_rhs = false;
   load.staging = 1;
   loaded_t l = must_load(&load);
   cr_assert_lt(l.setup->plan.leaving, 3);
   char name[QK_SHM_NAME_MAX + 1];
   snprintf(name, sizeof name, "/qk-test-%ld-cancelled", (long)getpid());
   qk_fill_t fill[3];
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   qk_err_t err = {0};
   int ended = 0;
   for (int i = 0; i < 3; i++) {

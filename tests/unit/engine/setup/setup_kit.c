@@ -6,7 +6,7 @@
 
 qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot) {
   qk_load_t load = {
-      .mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .lone = true, .staging = 4};
+      .mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .single_rhs = true, .staging = 4};
   snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
   snprintf(load.solver, sizeof load.solver, "%s", solver);
   const char *backend = getenv("QK_BACKEND");
@@ -20,7 +20,7 @@ qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nsl
 qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err) {
   *l = (loaded_t){0};
   cr_assert_eq(qk_comm_self_create(&l->comm, err), QK_OK);
-  return qk_setup_create(l->comm, load, NULL, NULL, &l->setup, err);
+  return qk_loaded_create(l->comm, load, NULL, NULL, &l->setup, err);
 }
 
 loaded_t must_load(const qk_load_t *load) {
@@ -35,7 +35,7 @@ loaded_t must_load(const qk_load_t *load) {
 void close_load(loaded_t *l) {
   qk_slots_destroy(l->slots);
   qk_port_destroy(l->port);
-  qk_setup_destroy(l->setup);
+  qk_loaded_destroy(l->setup);
   qk_comm_destroy(l->comm);
 }
 
@@ -54,7 +54,7 @@ void fill_slots(loaded_t *l, int n, const qk_fill_t *fill) {
 }
 
 void run_slots(loaded_t *l, qk_result_t by_slot[]) {
-  qk_result_t result[QK_SEATS_MAX];
+  qk_result_t result[QK_INFLIGHT_MAX];
   qk_err_t err = {0};
   int ended;
   while (qk_slots_running(l->slots) > 0) {
@@ -65,8 +65,8 @@ void run_slots(loaded_t *l, qk_result_t by_slot[]) {
 }
 
 int64_t solve_all(loaded_t *l) {
-  qk_fill_t fill[QK_SEATS_MAX] = {0};
-  qk_result_t result[QK_SEATS_MAX] = {0};
+  qk_fill_t fill[QK_INFLIGHT_MAX] = {0};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
   const int n = l->setup->nslot;
   int64_t most = 0;
   for (int i = 0; i < n; i++) fill[i] = noise_for(i, (uint64_t)i + 5);

@@ -9,7 +9,7 @@
 
 typedef struct loaded {
   qk_comm_t *comm;
-  qk_setup_t *setup;
+  qk_loaded_t *setup;
   qk_port_t *port;
   qk_slots_t *slots;
 } loaded_t;

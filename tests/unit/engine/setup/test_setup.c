@@ -12,14 +12,14 @@
 
 static void expect_as_planned(const qk_load_t *load) {
   loaded_t l = must_load(load);
-  qk_setup_t *s = l.setup;
+  qk_loaded_t *s = l.setup;
   const qk_fill_t alone = noise_for(0, 3);
-  qk_result_t result[QK_SEATS_MAX] = {0};
+  qk_result_t result[QK_INFLIGHT_MAX] = {0};
   solve_all(&l);
   fill_slots(&l, 1, &alone);
   run_slots(&l, result);
   cr_expect_eq(result[0].err.code, QK_OK);
-  cr_expect_eq(s->lone != NULL, load->nslot > 1);
+  cr_expect_eq(s->single_rhs != NULL, load->nslot > 1);
   double planned = (double)s->plan.serving, held = (double)s->ops->allocated(s->ctx);
   cr_expect_float_eq(planned / held, 1, 0.1, "%s, %d slots: %.0f bytes planned, %.0f held",
                      load->solver, s->nslot, planned, held);
@@ -111,7 +111,7 @@ Test(setup, auto_does_without_a_multigrid_that_is_no_good) {
 Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
   loaded_t l = must_load(&load);
-  qk_setup_t *s = l.setup;
+  qk_loaded_t *s = l.setup;
   const bool half = s->mg_params.level[0].smoother_prec == QK_HALF; /* on the GPU */
   qk_plan_input_t in = {.ops = s->ops,
                         .geom = &s->geom,
@@ -120,18 +120,18 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
                         .inner = QK_SINGLE,
                         .nslot = 16,
                         .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
-                        .lone = true,
+                        .single_rhs = true,
                         .mg = &s->mg_params};
   qk_plan_t sixteen, plan;
   qk_err_t err = {0};
   in.staging = s->plan.staging;
   qk_plan_make(&in, &sixteen);
-  cr_expect(sixteen.lone && sixteen.staging == 4 && sixteen.leaving == 8 &&
+  cr_expect(sixteen.single_rhs && sixteen.staging == 4 && sixteen.leaving == 8 &&
             sixteen.serving == s->plan.serving);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
-  cr_expect(plan.lone && plan.staging == 4);
+  cr_expect(plan.single_rhs && plan.staging == 4);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
-  cr_expect(plan.lone && plan.staging == 2 && plan.leaving == 4 && plan.nslot == 16);
+  cr_expect(plan.single_rhs && plan.staging == 2 && plan.leaving == 4 && plan.nslot == 16);
   in.nslot = 3;
   qk_plan_make(&in, &plan);
   cr_expect(plan.staging == 2 && plan.leaving == 3);
@@ -139,8 +139,8 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   in.staging = 0;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
-  cr_expect(!plan.lone && plan.nslot == 16 && plan.share[QK_PLAN_LONE] == 0);
-  in.lone = false;
+  cr_expect(!plan.single_rhs && plan.nslot == 16 && plan.share[QK_PLAN_SINGLE_RHS] == 0);
+  in.single_rhs = false;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_DEVICE_MEMORY);
@@ -200,11 +200,11 @@ Test(setup, multigrid_is_refined_and_made_anew) {
   int64_t first = solve_all(&l), held = l.setup->ops->allocated(l.setup->ctx);
   cr_expect_eq(l.setup->mg->watch.in_first, 0, "the worker watches");
   for (int i = 0; i < 2; i++) {
-    qk_mg_remedy_t remedy = i == 0 ? QK_MG_REFINE : QK_MG_REBUILD;
-    cr_assert_eq(qk_setup_mend(l.setup, remedy, NULL, NULL, &err), QK_OK, "%s", err.text);
+    qk_mg_refresh_t refresh = i == 0 ? QK_MG_REFINE : QK_MG_REBUILD;
+    cr_assert_eq(qk_loaded_refresh(l.setup, refresh, NULL, NULL, &err), QK_OK, "%s", err.text);
     cr_expect(solve_all(&l) <= first + 2);
     cr_expect_float_eq((double)l.setup->ops->allocated(l.setup->ctx) / (double)held, 1, 0.01);
-    cr_expect_eq(l.setup->mg->watch.tried, remedy);
+    cr_expect_eq(l.setup->mg->watch.tried, refresh);
   }
   cr_expect(l.setup->mg->refined == 1 && l.setup->mg->rebuilt == 1);
   close_load(&l);
@@ -251,7 +251,7 @@ Test(setup, multigrid_comes_back_from_its_checkpoint) {
   cr_expect_eq(rmdir(folder), 0, "something is left in %s", folder);
 }
 
-/* Load, mend, close, with something failing at places that lie ever farther apart. */
+/* Load, refresh, close, with something failing at places that lie ever farther apart. */
 static void fail_at_places(const char *point, qk_status_t expected, const char *checkpoint) {
   qk_load_t load = a_load("builtin:weak:4x4x4x4:1", "mg", QK_SINGLE, 2);
   int failed = 0;
@@ -267,7 +267,7 @@ static void fail_at_places(const char *point, qk_status_t expected, const char *
     snprintf(faults, sizeof faults, "%s:%d", point, n);
     cr_assert(qk_fault_set(faults) == 0);
     qk_status_t status = open_load(&load, &l, &err);
-    if (status == QK_OK) status = qk_setup_mend(l.setup, QK_MG_REFINE, NULL, NULL, &err);
+    if (status == QK_OK) status = qk_loaded_refresh(l.setup, QK_MG_REFINE, NULL, NULL, &err);
     cr_assert(qk_fault_set(NULL) == 0);
     cr_assert(status == QK_OK || status == expected, "%s: %s: %s", faults, qk_status_name(status),
               err.text);

@@ -1,4 +1,4 @@
-#include "daemon/front/host/lastwords.h"
+#include "daemon/front/host/stderr_tail.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static kind_t look_at(const char *line, const char **from, const char **to) {
   return strcmp(level, "error") == 0 ? ERROR : LOG;
 }
 
-void qk_last_words_hear(qk_last_words_t *words, const char *line, size_t n) {
+void qk_stderr_tail_add(qk_stderr_tail_t *tail, const char *line, size_t n) {
   char copy[1024];
   const char *from, *to;
   snprintf(copy, sizeof copy, "%.*s", (int)(n < sizeof copy ? n : sizeof copy - 1), line);
@@ -38,20 +38,20 @@ void qk_last_words_hear(qk_last_words_t *words, const char *line, size_t n) {
   while (from < to && !isalnum((unsigned char)*from)) from++;
   if (from == to) return; /* a rule, or nothing */
   copy[to - copy] = '\0';
-  qk_err_quote(from, kind == ERROR ? words->error : words->other[words->others++ % QK_LAST_LINES],
-               QK_LAST_WORDS_MAX);
+  qk_err_quote(from, kind == ERROR ? tail->error : tail->other[tail->others++ % QK_STDERR_LINES],
+               QK_STDERR_LINE_MAX);
 }
 
-const char *qk_last_words_tell(const qk_last_words_t *words) {
-  if (words->error[0] || words->others == 0) return words->error;
-  return words->other[(words->others - 1) % QK_LAST_LINES];
+const char *qk_stderr_tail_cause(const qk_stderr_tail_t *tail) {
+  if (tail->error[0] || tail->others == 0) return tail->error;
+  return tail->other[(tail->others - 1) % QK_STDERR_LINES];
 }
 
-void qk_last_words_recount(const qk_last_words_t *words, char *text, size_t size) {
-  const unsigned end = words->others, first = end > QK_LAST_LINES ? end - QK_LAST_LINES : 0;
+void qk_stderr_tail_lines(const qk_stderr_tail_t *tail, char *text, size_t size) {
+  const unsigned end = tail->others, first = end > QK_STDERR_LINES ? end - QK_STDERR_LINES : 0;
   size_t n = 0;
   text[0] = '\0';
   for (unsigned i = first; i < end && n < size; i++)
     n += (size_t)snprintf(text + n, size - n, "%s%s", i > first ? " / " : "",
-                          words->other[i % QK_LAST_LINES]);
+                          tail->other[i % QK_STDERR_LINES]);
 }

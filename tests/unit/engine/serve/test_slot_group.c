@@ -1,7 +1,7 @@
 /* Which columns begin and end together. */
 #include <criterion/criterion.h>
 
-#include "daemon/engine/serve/abreast.h"
+#include "daemon/engine/serve/slot_group.h"
 
 enum { NCOLUMN = 6 };
 
@@ -10,7 +10,7 @@ typedef struct block {
   const qk_slot_t *column[NCOLUMN];
 } block_t;
 
-/* Columns 0 to 3 are abreast, and 4 and 5. Each is in the `at`th of what were 40
+/* Columns 0 to 3 are a group, and 4 and 5. Each is in the `at`th of what were 40
  * iterations last; at < 0: free. */
 static void set(block_t *b, const int at[NCOLUMN]) {
   for (int c = 0; c < NCOLUMN; c++) {
@@ -26,10 +26,10 @@ static qk_beginning_t beginning(int column) {
 }
 
 static bool waits(const block_t *b, qk_beginning_t what) {
-  return qk_abreast_waits(b->column, NCOLUMN, &what);
+  return qk_slot_group_waits(b->column, NCOLUMN, &what);
 }
 
-Test(abreast, waits_for_sources_that_fill_the_columns_beside_it) {
+Test(slot_group, waits_for_sources_that_fill_the_columns_beside_it) {
   block_t b;
   set(&b, (int[]){-1, -1, -1, 3, -1, -1});
   qk_beginning_t what = beginning(1);
@@ -45,7 +45,7 @@ Test(abreast, waits_for_sources_that_fill_the_columns_beside_it) {
             "of the two columns at the end of the block one is free");
 }
 
-Test(abreast, waits_for_columns_that_end_soon) {
+Test(slot_group, waits_for_columns_that_end_soon) {
   block_t b;
   qk_beginning_t what = beginning(1);
   what.crowded = true;
@@ -54,14 +54,14 @@ Test(abreast, waits_for_columns_that_end_soon) {
   set(&b, (int[]){5, -1, 39, 12, 31, 31});
   cr_expect(waits(&b, what), "one iteration is left");
   set(&b, (int[]){5, -1, 29, 12, 31, 31});
-  cr_expect(!waits(&b, what), "more than a quarter is left; others are not abreast");
+  cr_expect(!waits(&b, what), "more than a quarter is left; others are not of the group");
   set(&b, (int[]){5, -1, 12, 45, 31, 31});
   cr_expect(waits(&b, what), "an eighth late");
   set(&b, (int[]){5, -1, 46, 47, 31, 31});
   cr_expect(!waits(&b, what), "they take longer than the last one did");
 }
 
-Test(abreast, does_not_wait_for_columns_that_would_not_stay_abreast) {
+Test(slot_group, does_not_wait_for_columns_that_would_not_stay_together) {
   block_t b;
   const int at[] = {5, -1, 35, 12, 31, 31};
   qk_beginning_t what = beginning(1);
@@ -82,7 +82,7 @@ Test(abreast, does_not_wait_for_columns_that_would_not_stay_abreast) {
   cr_expect(!waits(&b, what), "where the last one did not come to its end");
 }
 
-Test(abreast, waits_for_what_has_ended_and_cannot_leave_yet) {
+Test(slot_group, waits_for_what_has_ended_and_cannot_leave_yet) {
   block_t b;
   qk_beginning_t what = beginning(1);
   what.crowded = true;
@@ -93,11 +93,11 @@ Test(abreast, waits_for_what_has_ended_and_cannot_leave_yet) {
   cr_expect(!waits(&b, what));
 }
 
-Test(abreast, leave_together_where_there_is_room) {
-  cr_expect_eq(qk_abreast_leave(3, 8, 8), 3);
-  cr_expect_eq(qk_abreast_leave(3, 3, 8), 3);
-  cr_expect_eq(qk_abreast_leave(3, 2, 8), 0);
-  cr_expect_eq(qk_abreast_leave(3, 2, 2), 2, "there are no more berths than two");
-  cr_expect_eq(qk_abreast_leave(3, 1, 2), 0);
-  cr_expect_eq(qk_abreast_leave(0, 0, 8), 0);
+Test(slot_group, leave_together_where_there_is_room) {
+  cr_expect_eq(qk_slot_group_leave(3, 8, 8), 3);
+  cr_expect_eq(qk_slot_group_leave(3, 3, 8), 3);
+  cr_expect_eq(qk_slot_group_leave(3, 2, 8), 0);
+  cr_expect_eq(qk_slot_group_leave(3, 2, 2), 2, "there are no more buffers than two");
+  cr_expect_eq(qk_slot_group_leave(3, 1, 2), 0);
+  cr_expect_eq(qk_slot_group_leave(0, 0, 8), 0);
 }

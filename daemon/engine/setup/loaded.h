@@ -1,12 +1,12 @@
 /*
- * setup.h: what LOAD makes: device, lattice, operator and solver for one gauge configuration.
+ * loaded.h: what LOAD makes: device, lattice, operator and solver for one gauge configuration.
  *
  * Collective. Errors, the same on all ranks, leave nothing behind: those of gauge.h for the file,
  * QK_BAD_GEOMETRY for extents and grid, QK_NO_DEVICE, QK_DEVICE_MEMORY, QK_BAD_ARGUMENT for
  * parameters. After QK_DEVICE_ERROR or QK_COMM_ERROR the process cannot go on.
  */
-#ifndef QK_ENGINE_SETUP_H
-#define QK_ENGINE_SETUP_H
+#ifndef QK_ENGINE_LOADED_H
+#define QK_ENGINE_LOADED_H
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/gauge/gauge.h"
@@ -16,16 +16,16 @@
 #include "daemon/engine/setup/mg_host.h"
 #include "daemon/engine/setup/plan.h"
 
-typedef struct qk_setup {
+typedef struct qk_loaded {
   const qk_ops_t *ops;
   qk_ops_ctx_t *ctx;
   qk_geom_t geom;
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;
-  qk_mg_host_t *mg;    /* NULL: a solver without multigrid */
-  qk_solver_t *solver; /* of nslot columns */
-  qk_solver_t *lone;   /* of one: a column of a block costs as much as the block. NULL: none */
+  qk_mg_host_t *mg;        /* NULL: a solver without multigrid */
+  qk_solver_t *solver;     /* of nslot columns */
+  qk_solver_t *single_rhs; /* of one: a column of a block costs as much as the block. NULL: none */
   qk_smear_cache_t *smear;
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
@@ -37,25 +37,25 @@ typedef struct qk_setup {
   qk_plan_t plan;
   int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
   double phase_t[2];   /* boundary factor of the operator in t */
-  int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_setup_count_memory */
-} qk_setup_t;
+  int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
+} qk_loaded_t;
 
 /* progress is called on every rank that was given one, with phases "read", "check", "clover", "multigrid", "solver"
  * (and those of qk_gauge_read and qk_mg_create). */
-qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
-                            void *arg, qk_setup_t **setup, qk_err_t *err);
-void qk_setup_destroy(qk_setup_t *setup); /* NULL-safe */
+qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
+                             void *arg, qk_loaded_t **setup, qk_err_t *err);
+void qk_loaded_destroy(qk_loaded_t *setup); /* NULL-safe */
 
 /* Right-hand sides that it takes at a time: those in slots, and those on their way. */
-static inline int qk_setup_seats(const qk_setup_t *setup) {
+static inline int qk_loaded_inflight(const qk_loaded_t *setup) {
   return setup->nslot + setup->plan.staging + setup->plan.leaving;
 }
 
 /* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process cannot go on. */
-qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
-                          void *arg, qk_err_t *err);
+qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
+                              void *arg, qk_err_t *err);
 
 /* Collective. */
-qk_status_t qk_setup_count_memory(qk_setup_t *setup);
+qk_status_t qk_loaded_count_memory(qk_loaded_t *setup);
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/engine/serve/abreast.h"
+#include "daemon/engine/serve/slot_group.h"
 
 /* Whether a column ends a solve to that tolerance before long; last: of one that has been solved. Others take a little longer,
  * or less. */
@@ -9,10 +9,10 @@ static bool ends_soon(const qk_slot_t *column, const qk_slot_t *last, double tol
   return -last->iterations / 8 <= left && left <= last->iterations / 4;
 }
 
-bool qk_abreast_waits(const qk_slot_t *const column[], int ncolumn, const qk_beginning_t *b) {
-  const int first = b->column - b->column % QK_ABREAST;
+bool qk_slot_group_waits(const qk_slot_t *const column[], int ncolumn, const qk_beginning_t *b) {
+  const int first = b->column - b->column % QK_SLOT_GROUP;
   int room = -b->beginning;
-  for (int c = first; c < first + QK_ABREAST && c < ncolumn; c++) {
+  for (int c = first; c < first + QK_SLOT_GROUP && c < ncolumn; c++) {
     if (column[c]->state == QK_SLOT_FREE)
       room++;
     else if (b->crowded && ends_soon(column[c], column[b->column], b->tol))
@@ -21,7 +21,7 @@ bool qk_abreast_waits(const qk_slot_t *const column[], int ncolumn, const qk_beg
   return room > 0 && b->coming >= room;
 }
 
-int qk_abreast_leave(int n, int room, int most) {
+int qk_slot_group_leave(int n, int room, int most) {
   if (n <= room) return n;
   return room == most ? room : 0;
 }

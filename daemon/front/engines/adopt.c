@@ -1,4 +1,4 @@
-#include "daemon/front/engines/legacy.h"
+#include "daemon/front/engines/adopt.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static void put(qk_journal_t *journal, const char *key, const char *value) {
   if (qk_journal_put_note(journal, key, value, &err) != QK_OK) qk_error("journal", "%s", err.text);
 }
 
-void qk_legacy_note(qk_journal_t *journal, const qk_legacy_t *l) {
+void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *l) {
   char key[40], value[QK_SOCKET_MAX + 120];
   snprintf(key, sizeof key, "%s%" PRId64, PREFIX, l->setup);
   snprintf(value, sizeof value, "%ld %llu %s %016" PRIx64 " %s", (long)l->process.pid,
@@ -29,23 +29,23 @@ void qk_legacy_note(qk_journal_t *journal, const qk_legacy_t *l) {
   put(journal, key, value);
 }
 
-void qk_legacy_forget(qk_journal_t *journal, int64_t setup) {
+void qk_adopt_forget(qk_journal_t *journal, int64_t setup) {
   char key[40];
   snprintf(key, sizeof key, "%s%" PRId64, PREFIX, setup);
   put(journal, key, NULL);
 }
 
 typedef struct list {
-  qk_legacy_t *at;
+  qk_adopted_t *at;
   int n;
 } list_t;
 
 static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why) {
   list_t *list = arg;
-  qk_legacy_t l = {.setup = strtoll(key + strlen(PREFIX), NULL, 10)};
+  qk_adopted_t l = {.setup = strtoll(key + strlen(PREFIX), NULL, 10)};
   long pid;
   (void)why;
-  if (list->n == QK_LEGACIES_MAX ||
+  if (list->n == QK_ADOPTED_MAX ||
       sscanf(value, "%ld %llu %36s %" SCNx64 " %143[^\n]", &pid, &l.process.start, l.process.boot,
              &l.fingerprint, l.endpoint) != 5 ||
       strncmp(l.endpoint, IPC, strlen(IPC)) != 0)
@@ -55,7 +55,7 @@ static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why
   return true;
 }
 
-int qk_legacy_list(qk_journal_t *journal, qk_legacy_t at[QK_LEGACIES_MAX]) {
+int qk_adopt_list(qk_journal_t *journal, qk_adopted_t at[QK_ADOPTED_MAX]) {
   list_t list = {.at = at};
   qk_err_t err = {0};
   if (qk_journal_each_note(journal, PREFIX, on_note, &list, &err) != QK_OK)
@@ -63,26 +63,26 @@ int qk_legacy_list(qk_journal_t *journal, qk_legacy_t at[QK_LEGACIES_MAX]) {
   return list.n;
 }
 
-void qk_legacy_fifo(const char *endpoint, char path[QK_SOCKET_MAX]) {
+void qk_adopt_fifo(const char *endpoint, char path[QK_SOCKET_MAX]) {
   snprintf(path, QK_SOCKET_MAX, "%.130s%s", endpoint + strlen(IPC), FIFO);
 }
 
-void qk_legacy_end(qk_journal_t *journal, const qk_legacy_t *l) {
+void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *l) {
   char fifo[QK_SOCKET_MAX];
-  qk_info("legacy", "ending the engine of a setup that is not there any more, process %ld",
+  qk_info("adopt", "ending the engine of a setup that is not there any more, process %ld",
           (long)l->process.pid);
   if (!qk_procid_end(&l->process))
-    qk_warn("legacy", "process %ld does not end", (long)l->process.pid);
-  qk_legacy_fifo(l->endpoint, fifo);
+    qk_warn("adopt", "process %ld does not end", (long)l->process.pid);
+  qk_adopt_fifo(l->endpoint, fifo);
   unlink(fifo);
   unlink(l->endpoint + strlen(IPC));
-  qk_legacy_forget(journal, l->setup);
+  qk_adopt_forget(journal, l->setup);
 }
 
 /* ---- the private folder -------------------------------------------------------------------- */
 
 /* Whether an engine that is noted has the socket or FIFO of that name. */
-static bool is_needed(const char *name, const qk_legacy_t *list, int n) {
+static bool is_needed(const char *name, const qk_adopted_t *list, int n) {
   for (int i = 0; i < n; i++) {
     const char *socket = strrchr(list[i].endpoint, '/') + 1, *rest = name + strlen(socket);
     if (strncmp(name, socket, strlen(socket)) == 0 && (!*rest || strcmp(rest, FIFO) == 0))
@@ -92,7 +92,7 @@ static bool is_needed(const char *name, const qk_legacy_t *list, int n) {
 }
 
 /* Sockets and FIFOs of the front before. */
-static void sweep(int fd, const qk_legacy_t *list, int n) {
+static void sweep(int fd, const qk_adopted_t *list, int n) {
   struct stat st;
   DIR *dir = fdopendir(fd);
   if (!dir) return;
@@ -112,17 +112,17 @@ static bool is_ours(int fd) {
 }
 
 static bool take_over(qk_journal_t *journal, const char *dir) {
-  qk_legacy_t list[QK_LEGACIES_MAX];
+  qk_adopted_t list[QK_ADOPTED_MAX];
   const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0 && is_ours(fd)) {
-    sweep(fd, list, qk_legacy_list(journal, list));
+    sweep(fd, list, qk_adopt_list(journal, list));
     return true;
   }
   if (fd >= 0) close(fd);
   return false;
 }
 
-qk_status_t qk_legacy_dir(qk_journal_t *journal, char *dir, size_t size, qk_err_t *err) {
+qk_status_t qk_adopt_dir(qk_journal_t *journal, char *dir, size_t size, qk_err_t *err) {
   if (journal && qk_journal_note(journal, FOLDER, dir, size) && take_over(journal, dir))
     return QK_OK;
   qk_status_t status = qk_runtime_dir(dir, size, err);

@@ -1,4 +1,4 @@
-#include "daemon/engine/setup/setup.h"
+#include "daemon/engine/setup/loaded.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void enter(const loading_t *in, const char *phase) {
   if (in->progress != NULL) in->progress(in->arg, phase, 0, 1);
 }
 
-static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
+static qk_status_t open_device(const loading_t *in, qk_loaded_t *s) {
   qk_status_t status = qk_launch_device(in->comm, in->load->backend, &s->ops, &s->ctx, in->err);
   if (status == QK_OK) {
     status = qk_device_init(&s->dev, s->ops, s->ctx, &s->geom);
@@ -29,7 +29,7 @@ static qk_status_t open_device(const loading_t *in, qk_setup_t *s) {
   return qk_comm_agree(in->comm, status, in->err);
 }
 
-static qk_status_t lay_out(const loading_t *in, qk_setup_t *s) {
+static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   int dims[4], grid[4];
   bool given = load->dims[0] != 0;
@@ -56,7 +56,7 @@ static qk_status_t lay_out(const loading_t *in, qk_setup_t *s) {
   return status;
 }
 
-static qk_status_t read_links(const loading_t *in, qk_setup_t *s, double *links) {
+static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links) {
   qk_status_t status = qk_gauge_read(in->load->gauge, &s->info, &s->geom, links, &s->check,
                                      in->progress, in->arg, in->err);
   if (status != QK_OK) return status;
@@ -69,11 +69,11 @@ static qk_status_t read_links(const loading_t *in, qk_setup_t *s, double *links)
 
 /* ---- choices, before anything large is allocated ----------------------------------------------------- */
 
-static bool wants_multigrid(const qk_setup_t *s) {
+static bool wants_multigrid(const qk_loaded_t *s) {
   return strcmp(s->solver_name, "mg") == 0;
 }
 
-static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
+static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
   s->solver_name = load->solver;
@@ -95,7 +95,7 @@ static qk_status_t choose_solver(const loading_t *in, qk_setup_t *s) {
 
 /* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
  * blocks in half are fastest with 18 reals. */
-static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params_t *params) {
+static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_wilson_params_t *params) {
   const qk_load_t *load = in->load;
   *params = (qk_wilson_params_t){.mass = load->mass, .csw = load->csw};
   memcpy(params->phase, load->phase, sizeof params->phase);
@@ -115,7 +115,7 @@ static void choose_operator(const loading_t *in, qk_setup_t *s, qk_wilson_params
 
 /* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share
  * its memory, and with the front its own. */
-static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
+static qk_status_t find_memory(const loading_t *in, qk_loaded_t *s) {
   double least = -(double)s->device.memory_free;
   if (s->ops->host_memory) {
     if (qk_comm_host(in->comm) == 0) least += (double)in->load->reserve;
@@ -128,7 +128,7 @@ static qk_status_t find_memory(const loading_t *in, qk_setup_t *s) {
 }
 
 /* How many sources wait beside the slots: fewer where they are large. */
-static int staging(const loading_t *in, const qk_setup_t *s) {
+static int staging(const loading_t *in, const qk_loaded_t *s) {
   const int64_t room = (int64_t)4 << 30,
                 bytes = s->geom.local_volume * 24 * (int64_t)sizeof(double);
   const int64_t most = bytes < room ? room / bytes : 1;
@@ -136,14 +136,14 @@ static int staging(const loading_t *in, const qk_setup_t *s) {
 }
 
 /* What there is too little of on a host, and what could be changed. */
-static void tell_bound(const loading_t *in, const qk_setup_t *s) {
+static void tell_bound(const loading_t *in, const qk_loaded_t *s) {
   const size_t n = strlen(in->err->text);
   snprintf(in->err->text + n, sizeof in->err->text - n,
            " (free by %.150s, less %.3g GB for uploads and results: max-memory)",
            s->device.memory_by, 1e-9 * (double)in->load->reserve);
 }
 
-static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op) {
+static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_wilson_params_t *op) {
   const bool mg = wants_multigrid(s);
   const qk_plan_input_t input = {.ops = s->ops,
                                  .geom = &s->geom,
@@ -153,7 +153,7 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
                                  .nslot = in->load->nslot,
                                  .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
                                  .staging = staging(in, s),
-                                 .lone = in->load->lone,
+                                 .single_rhs = in->load->single_rhs,
                                  .on_host = s->ops->host_memory,
                                  .mg = mg ? &s->mg_params : NULL};
   qk_status_t status = find_memory(in, s);
@@ -177,34 +177,36 @@ static qk_status_t make_plan(const loading_t *in, qk_setup_t *s, const qk_wilson
 
 /* ---- from links to solver ---------------------------------------------------------------------------- */
 
-static qk_status_t build_solver(qk_setup_t *s, bool lone, qk_solver_t **solver, qk_err_t *err) {
+static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **solver,
+                                qk_err_t *err) {
   qk_solver_params_t params = {
-      .method = s->solver_name, .inner = s->inner, .nslot = lone ? 1 : s->nslot};
+      .method = s->solver_name, .inner = s->inner, .nslot = single_rhs ? 1 : s->nslot};
   if (s->mg != NULL) {
     params.method = "gcr";
     params.check = 1;
-    params.precond = qk_mg_host_precond(s->mg, lone);
+    params.precond = qk_mg_host_precond(s->mg, single_rhs);
   }
   return qk_solver_create(s->op, s->work, &params, solver, err);
 }
 
-static qk_status_t build_solvers(qk_setup_t *s, qk_err_t *err) {
+static qk_status_t build_solvers(qk_loaded_t *s, qk_err_t *err) {
   qk_status_t status = build_solver(s, false, &s->solver, err);
-  return status == QK_OK && s->plan.lone ? build_solver(s, true, &s->lone, err) : status;
+  return status == QK_OK && s->plan.single_rhs ? build_solver(s, true, &s->single_rhs, err)
+                                               : status;
 }
 
-static void drop_solvers(qk_setup_t *s) {
-  qk_solver_destroy(s->lone);
+static void drop_solvers(qk_loaded_t *s) {
+  qk_solver_destroy(s->single_rhs);
   qk_solver_destroy(s->solver);
-  s->solver = s->lone = NULL;
+  s->solver = s->single_rhs = NULL;
 }
 
-static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
+static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_mg_host_params_t params = {.mg = s->mg_params,
                                 .prec = load->inner,
                                 .nslot = s->nslot,
-                                .lone = s->plan.lone,
+                                .single_rhs = s->plan.single_rhs,
                                 .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
@@ -214,7 +216,7 @@ static qk_status_t build_multigrid(const loading_t *in, qk_setup_t *s) {
   return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
 }
 
-static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilson_params_t *op,
+static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_wilson_params_t *op,
                               const double *links) {
   enter(in, "clover");
   qk_status_t status = qk_wilson_create(&s->dev, s->work, links, op, &s->op, in->err);
@@ -235,7 +237,7 @@ static qk_status_t build_from(const loading_t *in, qk_setup_t *s, const qk_wilso
   return build_solvers(s, in->err);
 }
 
-static qk_status_t build(const loading_t *in, qk_setup_t *s) {
+static qk_status_t build(const loading_t *in, qk_loaded_t *s) {
   qk_wilson_params_t op;
   double *links = NULL;
   qk_status_t status = open_device(in, s);
@@ -267,10 +269,10 @@ out:
   return qk_device_explain(&s->dev, status, in->err);
 }
 
-qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
-                            void *arg, qk_setup_t **setup, qk_err_t *err) {
+qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
+                             void *arg, qk_loaded_t **setup, qk_err_t *err) {
   loading_t in = {comm, load, progress, arg, err};
-  qk_setup_t *s = qk_calloc(1, sizeof *s);
+  qk_loaded_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status = QK_OK;
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   status = qk_comm_agree(comm, status, err);
@@ -279,16 +281,16 @@ qk_status_t qk_setup_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_
     memcpy(s->phase_t, load->phase[3], sizeof s->phase_t);
     status = build(&in, s);
   }
-  if (status == QK_OK) status = qk_device_explain(&s->dev, qk_setup_count_memory(s), err);
+  if (status == QK_OK) status = qk_device_explain(&s->dev, qk_loaded_count_memory(s), err);
   if (status != QK_OK) {
-    qk_setup_destroy(s);
+    qk_loaded_destroy(s);
     return status;
   }
   *setup = s;
   return QK_OK;
 }
 
-void qk_setup_destroy(qk_setup_t *setup) {
+void qk_loaded_destroy(qk_loaded_t *setup) {
   if (setup == NULL) return;
   qk_smear_cache_destroy(setup->smear);
   drop_solvers(setup);
@@ -300,16 +302,16 @@ void qk_setup_destroy(qk_setup_t *setup) {
   qk_free(setup);
 }
 
-qk_status_t qk_setup_mend(qk_setup_t *setup, qk_mg_remedy_t remedy, qk_progress_fn *progress,
-                          void *arg, qk_err_t *err) {
+qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
+                              void *arg, qk_err_t *err) {
   drop_solvers(setup);
-  qk_status_t status = qk_mg_host_mend(setup->mg, remedy, progress, arg, err);
+  qk_status_t status = qk_mg_host_refresh(setup->mg, refresh, progress, arg, err);
   if (status == QK_OK) status = build_solvers(setup, err);
-  if (status == QK_OK) status = qk_setup_count_memory(setup);
+  if (status == QK_OK) status = qk_loaded_count_memory(setup);
   return qk_device_explain(&setup->dev, status, err);
 }
 
-qk_status_t qk_setup_count_memory(qk_setup_t *setup) {
+qk_status_t qk_loaded_count_memory(qk_loaded_t *setup) {
   uint64_t bytes[2] = {(uint64_t)setup->ops->allocated(setup->ctx), (uint64_t)qk_mem_bytes()};
   qk_status_t status = qk_comm_sum_u64(setup->geom.comm, bytes, 2);
   if (status != QK_OK) return status;

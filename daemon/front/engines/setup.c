@@ -1,0 +1,60 @@
+#include "daemon/front/engines/setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/mem.h"
+
+qk_status_t qk_setup_create(struct qk_service *service, const char *name,
+                            const qk_settings_t *settings, double now, qk_setup_t **out,
+                            qk_err_t *err) {
+  qk_setup_t *setup = qk_calloc(1, sizeof *setup);
+  if (!setup) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
+  setup->service = service;
+  snprintf(setup->name, sizeof setup->name, "%s", name);
+  setup->lane = -1;
+  setup->used_at = now;
+  setup->holds = 1;
+  setup->settings = *settings;
+  qk_link_init(&setup->quarantined);
+  qk_link_init(&setup->waiting);
+  *out = setup;
+  return QK_OK;
+}
+
+qk_setup_t *qk_setup_hold(qk_setup_t *setup) {
+  if (setup) setup->holds++;
+  return setup;
+}
+
+void qk_setup_release(qk_setup_t *setup) {
+  if (!setup || --setup->holds > 0) return;
+  qk_worker_destroy(setup->worker);
+  free(setup->load);
+  qk_free(setup);
+}
+
+bool qk_setup_serves(const qk_setup_t *setup) {
+  return setup->failed == QK_OK && !setup->dropping && !setup->ending;
+}
+
+const char *qk_setup_solver(const qk_setup_t *setup) {
+  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  return e->loaded ? e->solver : qk_settings_solver(&setup->settings);
+}
+
+int qk_setup_inflight(const qk_setup_t *setup) {
+  int n = 0;
+  for (int k = 0; k < QK_INFLIGHT_MAX; k++) n += setup->slot[k].rhs != NULL;
+  return n;
+}
+
+int qk_setup_busy(const qk_setup_t *setup) {
+  const int slots = (int)qk_worker_info(setup->worker)->slots, inflight = qk_setup_inflight(setup);
+  return inflight < slots ? inflight : slots;
+}
+
+int qk_setup_running(const qk_setup_t *setup) {
+  return qk_setup_inflight(setup) + (setup->slot[QK_CONTRACT_PLACE].rhs != NULL);
+}
