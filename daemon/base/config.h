@@ -12,13 +12,15 @@
  *              CHOICE     int, the index of the word in row.form
  * Limits     min <= value <= max, both inclusive, if min < max; of a STRING the length in bytes (at
  *            most 4095 without). A value outside is an error, it is never clamped.
- * File       INI: `key = value`, comments after ';' or '#', optionally under [program]. Lines have at
- *            most QK_CONFIG_LINE bytes.
- * Old names  A setting that has been renamed has a row QK_CONFIG_OLD_NAME as well: flag and key of that
- *            name still set it, and a warning names the new one. Both in one source are an error.
+ * File       INI: `key = value`, comments after ';' or '#', optionally under [program]. Lines have
+ *            at most QK_CONFIG_LINE bytes.
+ * Old names  A setting that has been renamed has a row QK_CONFIG_OLD_NAME as well: flag and key of
+ *            that name still set it, and a warning names the new one. Both in one source are an
+ *            error.
  * Errors     name the place (file:line or flag), key, value and limit.
- * Rereading  Settings whose type has QK_CONFIG_LIVE can change while the program runs: qk_config_again
- *            reads file and flags once more, qk_config_adopt takes over what may change.
+ * Rereading  Settings whose type has QK_CONFIG_LIVE can change while the program runs:
+ *            qk_config_again reads file and flags once more, qk_config_adopt takes over what may
+ *            change.
  * Threads    One thread; not collective.
  */
 #ifndef QK_BASE_CONFIG_H
@@ -82,17 +84,17 @@ qk_status_t qk_config_read_file(qk_config_t *config, const char *path, qk_err_t 
 /* Whether the file or the command line gave the key (false: it holds its default). */
 bool qk_config_given(const qk_config_t *config, const char *key);
 
-/* Makes *fresh, with the rows, flags and file of config, as the file is now; values: a struct like the first one, for
- * the new values. Errors: those of the file, QK_NO_MEMORY; config is unchanged. */
+/* Makes *fresh, with the rows, flags and file of config, as the file is now; values: a struct like
+ * the first one, for the new values. Errors: those of the file, QK_NO_MEMORY; config is unchanged. */
 qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t **fresh,
                             qk_err_t *err);
 
-/* A setting that another source gives now, with both values as they would be written ("" for a STRING that is not
- * given). It has been taken over where row->type has QK_CONFIG_LIVE. */
+/* A setting that another source gives now, with both values as they would be written ("" for a
+ * STRING that is not given). It has been taken over where row->type has QK_CONFIG_LIVE. */
 typedef void (*qk_config_change_fn)(void *arg, const qk_config_row_t *row, const char *old,
                                     const char *now);
-/* Takes the live settings over from fresh, which is fit for nothing but destroy after that; tells of each setting that
- * differs. */
+/* Takes the live settings over from fresh, which is fit for nothing but destroy after that; tells
+ * of each setting that differs. */
 void qk_config_adopt(qk_config_t *config, qk_config_t *fresh, qk_config_change_fn tell, void *arg);
 
 /* The option list as mdoc, for man pages (also by the hidden flag --help-man). */

@@ -1,15 +1,16 @@
 /*
  * solver.h: Krylov solvers that work on slots.
  *
- * A solver owns a batch of nslot slots, one column of the block that it iterates on each. fill() gives a slot a
- * right-hand side with its own tolerance and limits; step() moves all running slots on by one check
- * interval; a slot that has ended can be read, cleared and filled again while the others run. What a
- * slot holds, even NaN, changes no bit of the others.
+ * A solver owns a batch of nslot slots, one column of the block that it iterates on each. fill()
+ * gives a slot a right-hand side with its own tolerance and limits; step() moves all running slots
+ * on by one check interval; a slot that has ended can be read, cleared and filled again while the
+ * others run. What a slot holds, even NaN, changes no bit of the others.
  *
- * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system, with all slots in
- * one block; source, solution and residual are kept in double, in fields of each slot's own, and brought up to date
- * when the residual has fallen by params.reliable (reliable updates). Convergence is |b - M x| <= tol |b| of the full operator, in
- * double; nothing else is called converged. Calls are collective.
+ * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system,
+ * with all slots in one block; source, solution and residual are kept in double, in fields of each
+ * slot's own, and brought up to date when the residual has fallen by params.reliable (reliable
+ * updates). Convergence is |b - M x| <= tol |b| of the full operator, in double; nothing else is
+ * called converged. Calls are collective.
  */
 #ifndef QK_ENGINE_SOLVER_H
 #define QK_ENGINE_SOLVER_H
@@ -37,15 +38,16 @@ typedef struct qk_slot {
 
 typedef struct qk_solver qk_solver_t;
 
-/* A preconditioner z = K r for GCR, on even fields of the inner precision (multigrid plugs in here). */
+/* A preconditioner z = K r for GCR, on even fields of the inner precision (multigrid plugs in
+ * here). */
 typedef struct qk_precond {
   qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
   void *self;
   int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 
-/* Directions of a run of GCR. With a preconditioner: one pass of eight fields has the inner products of a new one with
- * those before it and r. */
+/* Directions of a run of GCR. With a preconditioner: one pass of eight fields has the inner
+ * products of a new one with those before it and r. */
 enum { QK_GCR_KEEP = 8, QK_GCR_KEEP_PRECONDITIONED = 7 };
 
 typedef struct qk_solver_params {
@@ -63,8 +65,9 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
                              qk_solver_t **solver, qk_err_t *err);
 void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 
-/* The field that the right-hand side of a slot is written into before fill (full, double, one column), while the slot is
- * free. fill() may scale it by a power of two (undone in the solution); it is needed until the slot is cleared. */
+/* The field that the right-hand side of a slot is written into before fill (full, double, one
+ * column), while the slot is free. fill() may scale it by a power of two (undone in the solution);
+ * it is needed until the slot is cleared. */
 qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
 /* Where the solution of a slot stands from its end until it is cleared (full, double, one column). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
@@ -79,9 +82,10 @@ qk_status_t qk_solver_fill_many(qk_solver_t *solver, const int *slot, int n, con
                                 const int64_t *max_iter);
 /* One check interval for all running slots. Returns QK_OK also when slots end badly. */
 qk_status_t qk_solver_step(qk_solver_t *solver);
-/* What else is to run while a step does. begin is called when the device has been given the iterations of a step, before
- * they are waited for: what it puts on other queues runs beside them and takes no time of the host that the device waits for.
- * Another status than QK_OK is that of the step. */
+/* What else is to run while a step does. begin is called when the device has been given the
+ * iterations of a step, before they are waited for: what it puts on other queues runs beside them
+ * and takes no time of the host that the device waits for. Another status than QK_OK is that of
+ * the step. */
 typedef struct qk_beside {
   qk_status_t (*begin)(void *self); /* NULL: nothing */
   void *self;
@@ -90,8 +94,8 @@ void qk_solver_set_beside(qk_solver_t *solver, qk_beside_t beside);
 /* A free slot shows what it was last. */
 const qk_slot_t *qk_solver_slot(const qk_solver_t *solver, int slot);
 int qk_solver_running(const qk_solver_t *solver);
-/* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. A failing
- * device shows at the next fill or step. */
+/* Ends a running slot with CANCELLED (its best solution stands); on an ended slot nothing. A
+ * failing device shows at the next fill or step. */
 void qk_solver_cancel(qk_solver_t *solver, int slot);
 /* An ended slot becomes free. */
 void qk_solver_clear(qk_solver_t *solver, int slot);
@@ -104,10 +108,11 @@ typedef struct qk_relax_limit {
   void *arg;
 } qk_relax_limit_t;
 
-/* Relaxation of Mhat x = 0 from what x holds (even, single): the columns of the mask are improved by
- * limit->iterations of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has fallen by limit->tol. Nothing is in
- * double. scratch: like x, overwritten. params: method, inner (single or half), check. fall: |Mhat x| after over
- * before by the word of the recursion; NaN for a column that broke down. Collective. */
+/* Relaxation of Mhat x = 0 from what x holds (even, single): the columns of the mask are improved
+ * by limit->iterations of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has
+ * fallen by limit->tol. Nothing is in double. scratch: like x, overwritten. params: method, inner
+ * (single or half), check. fall: |Mhat x| after over before by the word of the recursion; NaN for
+ * a column that broke down. Collective. */
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                             const uint8_t *mask, const qk_relax_limit_t *limit, qk_field_t *x,
                             qk_field_t *scratch, double *fall, qk_err_t *err);

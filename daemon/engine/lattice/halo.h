@@ -1,15 +1,16 @@
 /*
  * halo.h: the halo of a spinor block, exchanged with the neighbours in split directions.
  *
- * begin packs the faces (U^+ applied by the sender where it holds the link) and starts the messages;
- * the caller then launches the interior; end brings what arrived to the device, ready for the boundary.
- * Faces: half-spinors for the hop, whole spinors for coarse operators and, across x, y, z, for Gaussian
- * smearing; layout in cuda/ops.h (qk_hop_args_t.ghost). On the CPU backend messages leave from the pack
- * buffers themselves; elsewhere they are staged through pinned host memory on queue 1.
+ * begin packs the faces (U^+ applied by the sender where it holds the link) and starts the
+ * messages; the caller then launches the interior; end brings what arrived to the device, ready
+ * for the boundary. Faces: half-spinors for the hop, whole spinors for coarse operators and,
+ * across x, y, z, for Gaussian smearing; layout in cuda/ops.h (qk_hop_args_t.ghost). On the CPU
+ * backend messages leave from the pack buffers themselves; elsewhere they are staged through
+ * pinned host memory on queue 1.
  *
- * Buffers are allocated at the first exchange of a kind (precision, nrhs, parities, components) and kept
- * until destroy. Collective, one exchange at a time. With no split direction every call is empty.
- * Errors: QK_DEVICE_MEMORY (nothing changed), QK_DEVICE_ERROR, QK_COMM_ERROR.
+ * Buffers are allocated at the first exchange of a kind (precision, nrhs, parities, components)
+ * and kept until destroy. Collective, one exchange at a time. With no split direction every call
+ * is empty. Errors: QK_DEVICE_MEMORY (nothing changed), QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_HALO_H
 #define QK_ENGINE_HALO_H
@@ -25,7 +26,8 @@ bool qk_halo_needed(const qk_halo_t *halo);
 
 /* Fills args->ghost; reads args->in, links, dagger. */
 qk_status_t qk_halo_begin(qk_halo_t *halo, qk_hop_args_t *args);
-/* The buffers of begin_gauss for fields like `in`: once they are there it needs no memory. Not collective. */
+/* The buffers of begin_gauss for fields like `in`: once they are there it needs no memory. Not
+ * collective. */
 qk_status_t qk_halo_reserve_gauss(qk_halo_t *halo, const qk_spinor_t *in);
 /* Fills args->ghost; reads args->in, links. Empty where x, y and z are not split. */
 qk_status_t qk_halo_begin_gauss(qk_halo_t *halo, qk_gauss_args_t *args);

@@ -1,8 +1,9 @@
 /*
- * channel.h: what rank 0 receives and sends: messages of the front over a ZeroMQ DEALER, and SIGTERM.
+ * channel.h: what rank 0 receives and sends: messages of the front over a ZeroMQ DEALER, and
+ * SIGTERM.
  *
- * Used by one thread. The signal is taken through a descriptor, so that it wakes a waiting rank 0 and
- * nothing else: qk_channel_block_signals must be called before any thread is started.
+ * Used by one thread. The signal is taken through a descriptor, so that it wakes a waiting rank 0
+ * and nothing else: qk_channel_block_signals must be called before any thread is started.
  */
 #ifndef QK_ENGINE_CHANNEL_H
 #define QK_ENGINE_CHANNEL_H
@@ -19,9 +20,10 @@ typedef struct qk_channel qk_channel_t;
  * mean. */
 void qk_channel_block_signals(void);
 
-/* Connects. silence_ms: how long the front may say nothing, or take no message. grace_ms: how long there may be no front at the other
- * end of the connection, where another may come (0: none will, and silence is all that counts). What is sent meanwhile reaches nobody.
- * Errors: QK_BAD_ARGUMENT for an endpoint that is none, QK_IO_ERROR, QK_NO_MEMORY. */
+/* Connects. silence_ms: how long the front may say nothing, or take no message. grace_ms: how long
+ * there may be no front at the other end of the connection, where another may come (0: none will,
+ * and silence is all that counts). What is sent meanwhile reaches nobody. Errors: QK_BAD_ARGUMENT
+ * for an endpoint that is none, QK_IO_ERROR, QK_NO_MEMORY. */
 qk_status_t qk_channel_open(const char *endpoint, int silence_ms, int grace_ms,
                             qk_channel_t **channel, qk_err_t *err);
 /* Waits up to a second for messages on their way out. NULL-safe. */

@@ -1,6 +1,6 @@
 /*
- * report.h: the engine's messages to the front (engine.proto), one function each. A NULL channel (all
- * ranks but rank 0) sends nothing. Errors: those of qk_channel_send.
+ * report.h: the engine's messages to the front (engine.proto), one function each. A NULL channel
+ * (all ranks but rank 0) sends nothing. Errors: those of qk_channel_send.
  */
 #ifndef QK_ENGINE_REPORT_H
 #define QK_ENGINE_REPORT_H

@@ -1,17 +1,19 @@
 /*
  * slots.h: right-hand sides into the solver's slots and solutions out of them.
  *
- * Sources come from source.h, solutions go to shared memory through a port. The solver knows columns, the
- * front knows slots and tickets; here they meet. There are more slots than columns where fields are staged (stage.h):
- * a right-hand side has its slot from fill to result, and a column of the solver only while it is solved. Those that
- * wait for one take it in the order in which they came, but for those whose source is still on its way, and for
- * what does better to begin together (slot_group.h).
+ * Sources come from source.h, solutions go to shared memory through a port. The solver knows
+ * columns, the front knows slots and tickets; here they meet. There are more slots than columns
+ * where fields are staged (stage.h): a right-hand side has its slot from fill to result, and a
+ * column of the solver only while it is solved. Those that wait for one take it in the order in
+ * which they came, but for those whose source is still on its way, and for what does better to
+ * begin together (slot_group.h).
  *
- * One that finds nothing else there goes to the setup's solver of one column, where there is one, and stays; what
- * comes meanwhile goes to the block. The front does not know: slots are slots.
+ * One that finds nothing else there goes to the setup's solver of one column, where there is one,
+ * and stays; what comes meanwhile goes to the block. The front does not know: slots are slots.
  *
- * All calls but the queries are collective. A status other than QK_OK means that the process cannot
- * go on (DEVICE and PROCESS of status.h); what concerns one right-hand side is in its result.
+ * All calls but the queries are collective. A status other than QK_OK means that the process
+ * cannot go on (DEVICE and PROCESS of status.h); what concerns one right-hand side is in its
+ * result.
  */
 #ifndef QK_ENGINE_SLOTS_H
 #define QK_ENGINE_SLOTS_H
@@ -46,8 +48,9 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
 void qk_slots_cancel(qk_slots_t *slots, int slot);
 /* Fields on their way move on, free columns are taken, and the solver runs for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
-/* What steps poll and begin copies of; for whoever else has fields to move beside the slots. Sources leave so many of its buffers
- * free from now on, but for those that are ahead. Lacking: sources that have no buffer and want one. */
+/* What steps poll and begin copies of; for whoever else has fields to move beside the slots.
+ * Sources leave so many of its buffers free from now on, but for those that are ahead. Lacking:
+ * sources that have no buffer and want one. */
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
 void qk_slots_leave_buffers(qk_slots_t *slots, int n);
 int qk_slots_lacking(const qk_slots_t *slots);

@@ -1,9 +1,9 @@
 /*
  * worker.h: the life of the engine after it has started: what the front asks for, turn after turn.
  *
- * Rank 0 receives the messages of the front; each turn it tells the other ranks what has come in, and all of them carry it
- * out: load, fill, cancel, one interval of the solver, results out. While no slot runs, rank 0 waits
- * for the front and the others for rank 0, asleep.
+ * Rank 0 receives the messages of the front; each turn it tells the other ranks what has come in,
+ * and all of them carry it out: load, fill, cancel, one interval of the solver, results out. While
+ * no slot runs, rank 0 waits for the front and the others for rank 0, asleep.
  */
 #ifndef QK_ENGINE_WORKER_H
 #define QK_ENGINE_WORKER_H

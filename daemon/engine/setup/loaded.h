@@ -40,8 +40,8 @@ typedef struct qk_loaded {
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 
-/* progress is called on every rank that was given one, with phases "read", "check", "clover", "multigrid", "solver"
- * (and those of qk_gauge_read and qk_mg_create). */
+/* progress is called on every rank that was given one, with phases "read", "check", "clover",
+ * "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create). */
 qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                              void *arg, qk_loaded_t **setup, qk_err_t *err);
 void qk_loaded_destroy(qk_loaded_t *setup); /* NULL-safe */
@@ -51,7 +51,8 @@ static inline int qk_loaded_inflight(const qk_loaded_t *setup) {
   return setup->nslot + setup->plan.staging + setup->plan.leaving;
 }
 
-/* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process cannot go on. */
+/* Multigrid is refined or made anew, and solvers on it. No slot may be in use. Errors: the process
+ * cannot go on. */
 qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
                               void *arg, qk_err_t *err);
 

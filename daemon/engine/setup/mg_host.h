@@ -1,9 +1,10 @@
 /*
- * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a right-hand side that is
- * alone, its checkpoint, and what is known of its health.
+ * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a
+ * right-hand side that is alone, its checkpoint, and what is known of its health.
  *
- * A host is made from a checkpoint where there is one that fits, else by a setup; then the checkpoint is
- * written in the background. All calls are collective but the queries. Errors: those of multigrid.h, cycle.h.
+ * A host is made from a checkpoint where there is one that fits, else by a setup; then the
+ * checkpoint is written in the background. All calls are collective but the queries. Errors: those
+ * of multigrid.h, cycle.h.
  */
 #ifndef QK_ENGINE_MG_HOST_H
 #define QK_ENGINE_MG_HOST_H
@@ -48,8 +49,8 @@ void qk_mg_host_abandon(qk_mg_host_t *host);
 /* For solvers of all slots, or of one, made after the last create or refresh; borrows the host. */
 qk_precond_t qk_mg_host_precond(qk_mg_host_t *host, bool single_rhs);
 
-/* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the host. After
- * an error the host can only be destroyed. */
+/* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the
+ * host. After an error the host can only be destroyed. */
 qk_status_t qk_mg_host_refresh(qk_mg_host_t *host, qk_mg_refresh_t refresh,
                                qk_progress_fn *progress, void *arg, qk_err_t *err);
 

@@ -1,10 +1,10 @@
 /*
  * mg_watch.h: whether multigrid still does what it did when it was new.
  *
- * The figure watched is outer iterations per decimal digit of residual, in one mean over the first solves and in
- * one over the last ones. Where the second is more than twice the first, vectors are to be refined; where that has
- * not helped, the setup is to be made anew; where that has not helped either, the figure is taken as the new
- * measure. Pure.
+ * The figure watched is outer iterations per decimal digit of residual, in one mean over the first
+ * solves and in one over the last ones. Where the second is more than twice the first, vectors are
+ * to be refined; where that has not helped, the setup is to be made anew; where that has not
+ * helped either, the figure is taken as the new measure. Pure.
  */
 #ifndef QK_ENGINE_MG_WATCH_H
 #define QK_ENGINE_MG_WATCH_H
@@ -24,8 +24,8 @@ typedef struct qk_mg_watch {
 
 enum { QK_MG_WATCH_SPAN = 8 }; /* solves before a mean counts */
 
-/* One solve that has ended: its status, tolerance asked for, residual reached. What asks for more than double
- * precision can give, is cancelled or needs no iteration says nothing and is left out. */
+/* One solve that has ended: its status, tolerance asked for, residual reached. What asks for more
+ * than double precision can give, is cancelled or needs no iteration says nothing and is left out. */
 qk_mg_refresh_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
                                 double tol, double residual);
 /* The refresh was applied, or could not be: the last solves are counted from here. */

@@ -51,11 +51,13 @@ const char *qk_plan_name(qk_plan_share_t share);
 
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
-/* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit into
- * `free` bytes; without staging and then without the single-RHS solver where those are in the way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
+/* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
+ * into `free` bytes; without staging and then without the single-RHS solver where those are in the
+ * way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
-/* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from `given`: where they do
- * not fit and `given` leaves the number of vectors of level 0 open, with QK_MG_VECTORS_FEW. */
+/* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from
+ * `given`: where they do not fit and `given` leaves the number of vectors of level 0 open, with
+ * QK_MG_VECTORS_FEW. */
 qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                 const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
                                 qk_plan_t *plan, qk_err_t *err);

@@ -1,9 +1,11 @@
 /*
- * adopt.h: what a front that was killed leaves to the next one on its state folder: engines that still have their setups loaded, and
- * the private folder with their sockets. Noted in the journal; nothing is where there is no journal.
+ * adopt.h: what a front that was killed leaves to the next one on its state folder: engines that
+ * still have their setups loaded, and the private folder with their sockets. Noted in the journal;
+ * nothing is where there is no journal.
  *
- * The next front takes over an engine that it would start in the same way: its command line, its LOAD and the files that both
- * name are as they were. Any other is ended, and the place that it leaves is free before an engine is started.
+ * The next front takes over an engine that it would start in the same way: its command line, its
+ * LOAD and the files that both name are as they were. Any other is ended, and the place that it
+ * leaves is free before an engine is started.
  */
 #ifndef QK_FRONT_ADOPT_H
 #define QK_FRONT_ADOPT_H
@@ -28,8 +30,9 @@ int qk_adopt_list(qk_journal_t *journal, qk_adopted_t list[QK_ADOPTED_MAX]);
 /* Ends the engine, which nobody wants, waits until it has gone (10 s at most) and forgets it. */
 void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *adopted);
 
-/* The private folder: that of the front before, without what nobody needs any more, where it is still ours and nobody else's; else a new
- * one (qk_runtime_dir). Errors: QK_IO_ERROR; dir[0] is '\0' then. */
+/* The private folder: that of the front before, without what nobody needs any more, where it is
+ * still ours and nobody else's; else a new one (qk_runtime_dir). Errors: QK_IO_ERROR; dir[0] is
+ * '\0' then. */
 qk_status_t qk_adopt_dir(qk_journal_t *journal, char *dir, size_t size, qk_err_t *err);
 
 /* Path of the FIFO for the stderr of the engine that connects to this endpoint. */

@@ -1,10 +1,10 @@
 /*
- * setup.h: a named setup, which requests are for: what it is made of, the engine that has it loaded, the engine's slots, and
- * what is measured of them. Setups side by side share nothing but the front: each has an engine process, and a lane of
- * the scheduler.
+ * setup.h: a named setup, which requests are for: what it is made of, the engine that has it
+ * loaded, the engine's slots, and what is measured of them. Setups side by side share nothing but
+ * the front: each has an engine process, and a lane of the scheduler.
  *
- * Jobs hold the setup that they are for. It goes when it is in no table (service.h) and nobody holds it: after its
- * engine, so that results outlive the engine they came from.
+ * Jobs hold the setup that they are for. It goes when it is in no table (service.h) and nobody
+ * holds it: after its engine, so that results outlive the engine they came from.
  */
 #ifndef QK_FRONT_SETUP_H
 #define QK_FRONT_SETUP_H
@@ -16,7 +16,8 @@
 
 struct qk_service;
 
-/* Places in an engine: those of right-hand sides in flight, and the one of the contraction that it works on. */
+/* Places in an engine: those of right-hand sides in flight, and the one of the contraction that it
+ * works on. */
 enum { QK_CONTRACT_PLACE = QK_INFLIGHT_MAX, QK_PLACES };
 
 /* The right-hand side in a slot; rhs NULL: the slot is free. */
@@ -67,7 +68,8 @@ static inline int qk_setup_contract_lane(const qk_setup_t *setup) {
   return QK_SETUPS_MAX + setup->lane;
 }
 
-/* now: seconds of the loop's clock. settings are copied, their strings borrowed. Held once, by the caller. QK_NO_MEMORY. */
+/* now: seconds of the loop's clock. settings are copied, their strings borrowed. Held once, by the
+ * caller. QK_NO_MEMORY. */
 qk_status_t qk_setup_create(struct qk_service *service, const char *name,
                             const qk_settings_t *settings, double now, qk_setup_t **setup,
                             qk_err_t *err);
@@ -79,7 +81,8 @@ void qk_setup_release(qk_setup_t *setup);
 bool qk_setup_serves(const qk_setup_t *setup);
 /* As the engine chose it, once that is known. */
 const char *qk_setup_solver(const qk_setup_t *setup);
-/* Right-hand sides that the engine has; slots that are solved in, or about to be; what it has, with the contraction. */
+/* Right-hand sides that the engine has; slots that are solved in, or about to be; what it has,
+ * with the contraction. */
 int qk_setup_inflight(const qk_setup_t *setup);
 int qk_setup_busy(const qk_setup_t *setup);
 int qk_setup_running(const qk_setup_t *setup);

@@ -8,9 +8,10 @@
  *   DOWN --take over--> LOADING --HELLO, READY--> READY: an engine that an earlier front has left (ADOPT)
  *   any --stop--> STOPPING --> STOPPED
  *
- * A new process is started only when the old one has been waited for, after a pause that doubles from
- * 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come from
- * the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing runs.
+ * A new process is started only when the old one has been waited for, after a pause that doubles
+ * from 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come
+ * from the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing
+ * runs.
  */
 #ifndef QK_FRONT_WORKER_H
 #define QK_FRONT_WORKER_H
@@ -81,8 +82,8 @@ qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *
                              qk_err_t *err);
 void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
 
-/* Before the first tick: the engine that the front before has left for this setup is adopted, or ended where it is not what would be
- * started now. A new one is started only where it has gone. */
+/* Before the first tick: the engine that the front before has left for this setup is adopted, or
+ * ended where it is not what would be started now. A new one is started only where it has gone. */
 void qk_worker_take_over(qk_worker_t *worker, const qk_adopted_t *adopted);
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
@@ -103,9 +104,9 @@ void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() *
 /* REFUSED only: the same LOAD once more. */
 void qk_worker_load_again(qk_worker_t *worker);
 
-/* READY only. more: another one follows at once; ahead: before others that wait in the engine; queued: so many come
- * as soon as slots are free. False where the message did not go out: nothing happened, try again
- * later. */
+/* READY only. more: another one follows at once; ahead: before others that wait in the engine;
+ * queued: so many come as soon as slots are free. False where the message did not go out: nothing
+ * happened, try again later. */
 bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
                     bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */

@@ -77,17 +77,18 @@ qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t 
 void qk_loop_fini(qk_loop_t *loop);
 void qk_loop_run(qk_loop_t *loop); /* until qk_loop_stop */
 void qk_loop_stop(qk_loop_t *loop);
-/* These signals, with 0 behind them, are told in turns of the loop. They do not go through libuv's pipe, which loses what does not fit in,
- * SIGCHLD, too. From then on they are blocked, also when the loop has gone, in the caller and in threads that it makes: to be
- * called once, before there are others. Processes of the loop begin with no signal blocked. */
+/* These signals, with 0 behind them, are told in turns of the loop. They do not go through libuv's
+ * pipe, which loses what does not fit in, SIGCHLD, too. From then on they are blocked, also when
+ * the loop has gone, in the caller and in threads that it makes: to be called once, before there
+ * are others. Processes of the loop begin with no signal blocked. */
 qk_status_t qk_loop_signals(qk_loop_t *loop, const int signals[], qk_signal_fn *on_signal,
                             qk_err_t *err);
 /* What begins now has the time of a socket; for callbacks that do much. */
 void qk_loop_share(qk_loop_t *loop);
 bool qk_loop_time_is_up(const qk_loop_t *loop);
-/* A message of the socket whose turn it is has been dealt with: whether it was the last one for now.
- * share: of a processor that such messages may take; 1: any. wait: something else than sockets
- * waits. */
+/* A message of the socket whose turn it is has been dealt with: whether it was the last one for
+ * now. share: of a processor that such messages may take; 1: any. wait: something else than
+ * sockets waits. */
 bool qk_loop_is_enough(qk_loop_t *loop, double share, bool wait);
 bool qk_loop_readable(const qk_zsock_t *sock);
 double qk_loop_seconds(const qk_loop_t *loop); /* monotonic, of this turn */

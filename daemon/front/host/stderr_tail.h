@@ -1,7 +1,7 @@
 /*
- * stderr_tail.h: what a process said last on its standard error that may tell why it ended: its last
- * error, or where it logged none the last line that is not of the log (of a library, the C runtime,
- * mpirun); and the last such lines together. Pure.
+ * stderr_tail.h: what a process said last on its standard error that may tell why it ended: its
+ * last error, or where it logged none the last line that is not of the log (of a library, the C
+ * runtime, mpirun); and the last such lines together. Pure.
  */
 #ifndef QK_FRONT_STDERR_TAIL_H
 #define QK_FRONT_STDERR_TAIL_H

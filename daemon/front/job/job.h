@@ -214,25 +214,29 @@ static inline bool qk_job_is_upload(const qk_job_t *job) {
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 
-/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED,
- * or NULL. A chunk that is here already changes nothing. Where there is no shared memory the RHS ends with QK_NO_MEMORY, *failed is it and the call
- * succeeds. Errors (the peer is to be dropped): QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
+/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED, or
+ * NULL. A chunk that is here already changes nothing. Where there is no shared memory the RHS ends
+ * with QK_NO_MEMORY, *failed is it and the call succeeds. Errors (the peer is to be dropped):
+ * QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
 qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
                           double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
 /* The right-hand side that an upload of whole fields goes on with. */
 uint32_t qk_job_next_put(const qk_job_t *job);
-/* A whole field that comes at once; next: the one that is due behind those that are on their way. *wanted: false where it is
- * here already or its RHS has ended. QK_BAD_PROTOCOL: it is behind the one that is due. */
+/* A whole field that comes at once; next: the one that is due behind those that are on their way.
+ * *wanted: false where it is here already or its RHS has ended. QK_BAD_PROTOCOL: it is behind the
+ * one that is due. */
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
                              qk_err_t *err);
-/* Takes the field, which has passed the check and may have been overtaken since then; checksum: of its bytes. *ready as in
- * qk_job_upload. */
+/* Takes the field, which has passed the check and may have been overtaken since then; checksum: of
+ * its bytes. *ready as in qk_job_upload. */
 void qk_job_put(qk_job_t *job, uint32_t rhs, qk_shm_t *field, uint64_t checksum, qk_rhs_t **ready);
-/* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in qk_job_upload. */
+/* There is no memory for the field: its RHS ends, the upload goes on behind it. *failed as in
+ * qk_job_upload. */
 void qk_job_put_failed(qk_job_t *job, uint32_t rhs, const char *why, double now, qk_rhs_t **failed);
 /* The source, which has been read from a file: UPLOADING to QUEUED. Takes the field. */
 void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now);
-/* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up to there are in its source. */
+/* An upload that an earlier front has begun goes on at position `next`; the bytes of that field up
+ * to there are in its source. */
 void qk_job_resume_upload(qk_job_t *job, uint64_t next);
 /* Moves the upload credit up; true where it is worth telling. */
 bool qk_job_raise_credit(qk_job_t *job);

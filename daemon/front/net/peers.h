@@ -32,8 +32,8 @@ typedef struct qk_peers {
  * where its routing id is a session's, which then forgets its own peer there. */
 qk_session_t *qk_peers_control(struct qk_net *net, const qk_peer_t *peer);
 qk_session_t *qk_peers_data(struct qk_net *net, const qk_peer_t *peer);
-/* The connection has ended: who comes next with its routing id does not receive what was meant for it.
- * What it said before, a GOODBYE perhaps, may still wait to be read, and is the session's. */
+/* The connection has ended: who comes next with its routing id does not receive what was meant for
+ * it. What it said before, a GOODBYE perhaps, may still wait to be read, and is the session's. */
 void qk_peers_gone(struct qk_net *net, qk_door_t door, const qk_peer_t *peer);
 /* Nothing more is sent to the session's connections, nor taken from them. */
 void qk_peers_forget(struct qk_net *net, qk_session_t *session, const char *why);

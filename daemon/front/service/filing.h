@@ -1,5 +1,6 @@
 /*
- * filing.h: requests whose sources or solutions are files (SOURCE_FILE, SINK_FILE): what is read and written for them, and when.
+ * filing.h: requests whose sources or solutions are files (SOURCE_FILE, SINK_FILE): what is read
+ * and written for them, and when.
  *
  * Source   right-hand sides are UPLOADING until they have been read, one after the other; what is wrong with the file ends all that
  *          have not been.
@@ -29,7 +30,8 @@ void qk_filing_tick(qk_job_t *job);
 bool qk_filing_told(const qk_job_t *job);
 /* Whether a file is still read or written for it. */
 bool qk_filing_busy(const qk_job_t *job);
-/* What was under way is forgotten, and an output that has no name yet goes. NULL-safe; of QK_JOB_HOOKS. */
+/* What was under way is forgotten, and an output that has no name yet goes. NULL-safe; of
+ * QK_JOB_HOOKS. */
 void qk_filing_destroy(qk_filing_t *filing);
 
 #endif

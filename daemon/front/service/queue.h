@@ -48,8 +48,8 @@ void qk_queue_forget(qk_service_t *service, qk_job_t *job);
 void qk_queue_expire(qk_service_t *service, qk_job_t *job);
 
 /* ---- in parts ---- */
-/* What many right-hand sides end with at once is done bit by bit, so that nobody's message waits for
- * it. Ends all that is open of the job with that verdict, before long. why is static. */
+/* What many right-hand sides end with at once is done bit by bit, so that nobody's message waits
+ * for it. Ends all that is open of the job with that verdict, before long. why is static. */
 void qk_queue_end_job(qk_service_t *service, qk_job_t *job, qk_status_t verdict, const char *why);
 /* Takes the job from its session at once, and forgets it before long. */
 void qk_queue_leave(qk_service_t *service, qk_job_t *job);

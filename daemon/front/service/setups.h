@@ -1,7 +1,8 @@
 /*
- * setups.h: the daemon's setups: which there are, which come and which go. The default serves requests that name none; it
- * cannot be dropped, and quarkd ends where its gauge file is refused. Another that is refused is listed with the
- * reason until its place is needed; nobody else notices.
+ * setups.h: the daemon's setups: which there are, which come and which go. The default serves
+ * requests that name none; it cannot be dropped, and quarkd ends where its gauge file is refused.
+ * Another that is refused is listed with the reason until its place is needed; nobody else
+ * notices.
  *
  * Room     Over --max-setups, or where an engine finds too little memory, the setup that was idle the longest goes first: one
  *          that is not the default, with nothing open and nothing kept. The new engine starts, or tries again, when the old
@@ -16,7 +17,8 @@ enum { QK_OPERATOR_MAX = 400 };
 
 /* The setup that quarkd was started with, without its engine. */
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err);
-/* One of the front before, in no place of the table; the caller holds it. NULL: it cannot be made, *err says why. */
+/* One of the front before, in no place of the table; the caller holds it. NULL: it cannot be made,
+ * *err says why. */
 qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *row, qk_err_t *err);
 /* Into the table, which takes the caller's hold. QK_BUSY: it is full. */
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err);
@@ -24,7 +26,8 @@ qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err);
 void qk_setups_forget(const qk_setup_t *setup);
 /* The operator that requests without a name are for, as the journal has it. */
 void qk_setups_operator(const qk_settings_t *settings, char text[QK_OPERATOR_MAX]);
-/* Supervisors for all that are in the table. They take over what engines the front before has left; those of other setups are ended. */
+/* Supervisors for all that are in the table. They take over what engines the front before has
+ * left; those of other setups are ended. */
 qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err);
 /* Lets go of all, engines included. */
 void qk_setups_close(qk_service_t *service);

@@ -54,8 +54,9 @@ typedef struct qk_settings {
 
 /* As qk_config_parse: false to leave with *exit_code (0, 64, 78). */
 bool qk_settings_parse(qk_settings_t *settings, int argc, char **argv, int *exit_code);
-/* Reads file and command line again and takes over what can change while quarkd runs (QK_CONFIG_LIVE in the table); tells
- * of each setting that differs. Errors: as at the start; nothing has changed then. */
+/* Reads file and command line again and takes over what can change while quarkd runs
+ * (QK_CONFIG_LIVE in the table); tells of each setting that differs. Errors: as at the start;
+ * nothing has changed then. */
 qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell, void *arg,
                                qk_err_t *err);
 void qk_settings_fini(qk_settings_t *settings);

@@ -1,14 +1,15 @@
 /*
  * journal.h: what the front has promised, on disk, for the front that comes after it: sessions,
  * requests, right-hand sides and how they ended (SQLite in WAL mode, DIR/journal.db). Fields are
- * not in it: journal rows name shared-memory objects (shm.h), which outlive the process but not the
- * machine, and files of the spool (spool.h), which outlive both.
+ * not in it: journal rows name shared-memory objects (shm.h), which outlive the process but not
+ * the machine, and files of the spool (spool.h), which outlive both.
  *
- * Memory is the truth, the journal its mirror. Whoever changes a job marks it (marks.h); qk_journal_commit
- * writes all that is marked in one transaction. What clients are told waits for that (reply.c):
- * they are never told what is not in the journal. A commit that fails leaves all marks, and the next
- * one tries again. So does one in a folder that is not the one which was opened: its files have
- * been removed, moved or covered, and what is written into them nobody finds again.
+ * Memory is the truth, the journal its mirror. Whoever changes a job marks it (marks.h);
+ * qk_journal_commit writes all that is marked in one transaction. What clients are told waits for
+ * that (reply.c): they are never told what is not in the journal. A commit that fails leaves all
+ * marks, and the next one tries again. So does one in a folder that is not the one which was
+ * opened: its files have been removed, moved or covered, and what is written into them nobody
+ * finds again.
  *
  * Sync     a transaction with new requests or newly spooled fields is brought to the disk before
  *          commit returns; others are safe against the end of the process at once, against that of
@@ -67,19 +68,21 @@ void qk_journal_tick(qk_journal_t *journal, double now);
 /* Why nothing can be recorded now: file, cause, what to do. NULL: it can. */
 const char *qk_journal_trouble(const qk_journal_t *journal);
 
-/* Named values: of the setup that the requests were made for, of engines. Written at once; value NULL: there is none any more. */
+/* Named values: of the setup that the requests were made for, of engines. Written at once; value
+ * NULL: there is none any more. */
 qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
                                 qk_err_t *err);
 /* False where there is none. */
 bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
 
-/* Setups that were loaded beside the one of the command line: written at once. An id is not used again while a request
- * that was for it is there. QK_IO_ERROR. */
+/* Setups that were loaded beside the one of the command line: written at once. An id is not used
+ * again while a request that was for it is there. QK_IO_ERROR. */
 qk_status_t qk_journal_add_setup(qk_journal_t *journal, const uint8_t *load, size_t bytes,
                                  int64_t *id, qk_err_t *err);
 qk_status_t qk_journal_note_setup(qk_journal_t *journal, int64_t id, const char *lattice,
                                   qk_err_t *err);
-/* It is not to be loaded again, but for what is open; the row stays for the requests that were for it. */
+/* It is not to be loaded again, but for what is open; the row stays for the requests that were for
+ * it. */
 qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
 /* No request is for it any more. */
 qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);

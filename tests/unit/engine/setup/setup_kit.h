@@ -1,6 +1,6 @@
 /*
- * setup_kit.h: a setup as LOAD makes it, on one rank, with its slots; and right-hand sides of noise to
- * be solved in them. Everything but open_load asserts.
+ * setup_kit.h: a setup as LOAD makes it, on one rank, with its slots; and right-hand sides of
+ * noise to be solved in them. Everything but open_load asserts.
  */
 #ifndef QK_TESTS_SETUP_KIT_H
 #define QK_TESTS_SETUP_KIT_H
