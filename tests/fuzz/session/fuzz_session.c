@@ -251,7 +251,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .kappa = 0.125,
                             .mg_checkpoint = "off",
                             .listen = "inproc",
-                            .local = 1,
                             .setup_name = "main",
                             .max_sessions = how & 4 ? 2 : 1024,
                             .max_setups = how & 64 ? 3 : 1,

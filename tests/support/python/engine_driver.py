@@ -142,7 +142,7 @@ class Engine:
              inner='PRECISION_SINGLE', backend='cpu', **more):
         phases = [r for b in boundary for r in (complex(b).real, complex(b).imag)]
         self.send(load=pb.Load(gauge=gauge, mass=mass, csw=csw, slots=slots, boundary=phases, solver=solver,
-                               inner=inner, backend=backend, **{'link_reals': 18, 'lone': False, **more}))
+                               inner=inner, backend=backend, **{'link_reals': 18, 'single_rhs': False, **more}))
 
     def ready(self):
         return self.expect('ready', skip=('load_progress',))
