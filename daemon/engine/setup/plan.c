@@ -13,10 +13,10 @@ enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
 
 static const char *const NAMES[QK_PLAN_SHARES] = {
-    [QK_PLAN_OPERATOR] = "operator",     [QK_PLAN_PROLONGATORS] = "prolongators",
-    [QK_PLAN_MATRICES] = "matrices",     [QK_PLAN_DEFLATION] = "deflation",
-    [QK_PLAN_CYCLE] = "cycle",           [QK_PLAN_SOLVER] = "solver",
-    [QK_PLAN_SINGLE_RHS] = "single-RHS", [QK_PLAN_TRANSFER] = "transfer",
+    [QK_PLAN_OPERATOR] = "operator", [QK_PLAN_PROLONGATORS] = "prolongators",
+    [QK_PLAN_MATRICES] = "matrices", [QK_PLAN_DEFLATION] = "deflation",
+    [QK_PLAN_CYCLE] = "cycle",       [QK_PLAN_SOLVER] = "solver",
+    [QK_PLAN_SINGLE_RHS] = "lone",   [QK_PLAN_TRANSFER] = "transfer",
 };
 
 const char *qk_plan_name(qk_plan_share_t share) {

@@ -146,7 +146,7 @@ static void be_well(qk_journal_t *j) {
 
 static const char *advice_for(int e) {
   if (e == ENOSPC || e == EDQUOT) return "make room on its file system; new work is taken then";
-  if (e == EROFS) return "its file system has become read-only: look at its disk and setup it anew";
+  if (e == EROFS) return "its file system has become read-only: look at its disk and mount it anew";
   return "look at its disk and the kernel's log; new work is taken once it can be written";
 }
 

@@ -1,6 +1,6 @@
 /*
  * place.h: files that must stay what they were when they were opened. A file that was removed,
- * moved or covered by a setup can be written for ever through its descriptor, and nobody finds
+ * moved or covered by a mount can be written for ever through its descriptor, and nobody finds
  * again what is written. Known by device and inode. One thread.
  */
 #ifndef QK_FRONT_PLACE_H
