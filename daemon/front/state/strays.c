@@ -144,7 +144,8 @@ int qk_strays_remove(const char *own) {
     bool left = false;
     if (last == 0) continue;
     removed += remove_before(last, hash, &left);
-    if (!left) unlinkat(dirfd(dir), e->d_name, 0);
+    /* The folder may have come back meanwhile, and the note be its new front's. */
+    if (!left && served_elsewhere(path) == last) unlinkat(dirfd(dir), e->d_name, 0);
   }
   if (dir) closedir(dir);
   return removed;
