@@ -307,7 +307,7 @@ qk_status_t qk_corrfile_open(const char *path, qk_corrfile_t **file, qk_err_t *e
   if ((status = qk_h5_open(path, &f->file, err)) != QK_OK) goto fail;
   status = qk_h5format_read(f->file, path, format, QK_CORRFILE_VERSION, &ours, err);
   if (status == QK_OK && !ours)
-    status = qk_fail(err, QK_BAD_FORMAT, "%s: is no file of correlators", path);
+    status = qk_fail(err, QK_BAD_FORMAT, "%s: is not a file of correlators", path);
   if (status != QK_OK) goto fail;
   walk_t walk = {.file = f};
   const herr_t walked = H5Literate(f->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &walk);

@@ -113,7 +113,7 @@ qk_status_t qk_source_parse(const char *text, qk_source_t *source, qk_err_t *err
   if (!good) return qk_fail(err, QK_BAD_ARGUMENT, "source \"%.120s\": must be %s", text, forms);
   if (s.by_time && s.place.t >= 0)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "source \"%.120s\": dilute=time makes the time slices itself: leave out t",
+                   "source \"%.120s\": dilute=time already selects the time slices: leave out t",
                    text);
   if (s.place.t_every && s.place.t < 0) s.place.t = 0;
   *source = s;

@@ -47,43 +47,41 @@ enum {
 
 static const struct argp_option argp_options[] = {
     {"clients", OPT_CLIENTS, "N", 0,
-     "clients, each with --depth requests at a time (4; with --rate 32)", 1},
+     "number of clients, each with --depth requests at a time (4; with --rate 32)", 1},
     {"depth", OPT_DEPTH, "N", 0,
-     "closed loop: requests that a client has under way, the next ones uploaded while the first is "
+     "closed loop: open requests of each client; the next ones are uploaded while the first is "
      "solved (1)",
      1},
     {"rate", OPT_RATE, "R", 0,
-     "open loop: R requests a second arrive at random, whatever the daemon does", 1},
+     "open loop: R requests per second arrive at random, independent of the daemon's answers", 1},
     {"think", OPT_THINK, "SECONDS[:fixed]", 0,
-     "closed loop: pause of a client before a request, on average, or always the same (0)", 1},
+     "closed loop: mean pause of a client before a request; fixed: always the same pause (0)", 1},
     {"rhs", OPT_RHS, "MIN[:MAX]", 0, "right-hand sides of a request (1)", 1},
-    {"tol", OPT_TOL, "TOL[,TOL...]", 0, "tolerances, one for each request by chance (1e-8)", 1},
+    {"tol", OPT_TOL, "TOL[,TOL...]", 0,
+     "tolerances, of which each request draws one at random (1e-8)", 1},
     {"source", OPT_SOURCE, "KIND[,KIND...]", 0,
-     "point, wall, z2, z4, upload, one for each request by chance (z2)", 1},
+     "point, wall, z2, z4 or upload, of which each request draws one at random (z2)", 1},
     {"sink", OPT_SINK, "download|none|correlator", 0,
-     "what becomes of solutions (download); correlator: the daemon keeps the 12 columns of a "
-     "request and makes "
-     "a pion correlator of them",
+     "what to do with solutions (download); correlator: the daemon keeps the 12 columns of a "
+     "request and contracts them to a pion correlator",
      1},
     {"dtype", OPT_DTYPE, "f32|f64", 0, "precision on the wire (f64)", 1},
-    {"priority", OPT_PRIORITY, "N", 0, "0 to 9 (4)", 1},
-    {"max-iter", OPT_MAX_ITER, "N", 0,
-     "iterations after which a right-hand side is given up (10000)", 1},
-    {"user", OPT_USER, "NAME", 0, "whose queue the work goes to (that of this process)", 1},
+    {"priority", OPT_PRIORITY, "N", 0, "priority of the requests, 0 to 9 (4)", 1},
+    {"max-iter", OPT_MAX_ITER, "N", 0, "limit of iterations of a right-hand side (10000)", 1},
+    {"user", OPT_USER, "NAME", 0, "user whose fair share the work counts to (this process's)", 1},
     {"users", OPT_USERS, "N", 0,
-     "users NAME-0, NAME-1, ... (bench-0, ...), whose the clients are by turns (1)", 1},
-    {"duration", OPT_DURATION, "SECONDS", 0,
-     "how long to measure (30, or without end where --requests is given)", 1},
+     "spread the clients over N users NAME-0, NAME-1, ... (bench-0, ...) (1)", 1},
+    {"duration", OPT_DURATION, "SECONDS", 0, "how long to measure (30; with --requests no limit)",
+     1},
     {"requests", OPT_REQUESTS, "N", 0, "how many requests to measure", 1},
-    {"warmup", OPT_WARMUP, "SECONDS", 0, "load before anything is measured (0)", 1},
-    {"cut", OPT_CUT, 0, 0, "give up what is under way when the time is over", 1},
-    {"seed", OPT_SEED, "N", 0, "of the requests; the same makes the same ones (1)", 1},
+    {"warmup", OPT_WARMUP, "SECONDS", 0, "how long to send requests before the measurement (0)", 1},
+    {"cut", OPT_CUT, 0, 0, "cancel open requests when the time is over", 1},
+    {"seed", OPT_SEED, "N", 0, "seed of the requests; equal seeds give equal requests (1)", 1},
     {"verify", OPT_VERIFY, 0, 0,
      "check the norm of every solution, and solve some uploads a second time", 1},
-    {"plot", OPT_PLOT, "FILE.png", 0,
-     "picture of latencies and of the throughput over time, by gnuplot", 1},
-    {"progress", OPT_PROGRESS, 0, 0, "show progress also where stderr is no terminal", 1},
-    {"list", OPT_LIST, 0, 0, "print the first --requests requests as JSON, and send none", 1},
+    {"plot", OPT_PLOT, "FILE.png", 0, "plot latencies and throughput over time with gnuplot", 1},
+    {"progress", OPT_PROGRESS, 0, 0, "show progress even if stderr is not a terminal", 1},
+    {"list", OPT_LIST, 0, 0, "print the first --requests requests as JSON and send none", 1},
     {0},
 };
 
@@ -130,7 +128,7 @@ static void parse_think(const struct argp_state *state, char *text, ctl_load_opt
   char *how = strchr(text, ':');
   if (how) *how++ = '\0';
   if (how && strcmp(how, "fixed") != 0)
-    argp_error(state, "--think=%s:%s: only fixed can stand behind the colon", text, how);
+    argp_error(state, "--think=%s:%s: only \"fixed\" may follow the colon", text, how);
   o->think = ctl_real(state, "think", text, 0, 1e6);
   o->think_fixed = how != NULL;
 }
@@ -411,8 +409,8 @@ int ctl_bench(int argc, char **argv) {
       .parser = parse,
       .doc =
           "Puts a load on the daemon and prints throughput, latencies and occupancy.\v"
-          "Interrupted, it prints what it has measured. Exit codes: 65 right-hand sides failed or "
-          "were wrong, 69 no daemon, 75 the daemon was full or lost its engine.",
+          "If interrupted, it prints what it has measured so far. Exit codes: 65 right-hand sides "
+          "failed or were wrong, 69 no daemon, 75 the daemon was full or lost its engine.",
       .children = children,
   };
   options_t o = {.load = {.users = 1,

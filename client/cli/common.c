@@ -14,17 +14,18 @@ enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON, OPT_SERVER_KEY, OPT_KEY, OPT
 
 static const struct argp_option options[] = {
     {"endpoint", OPT_ENDPOINT, "ENDPOINT", 0,
-     "of the daemon, or the path of its endpoint file (QUARKD_ENDPOINT, or tcp://127.0.0.1:5555)",
+     "address of the daemon, or path of its endpoint file (QUARKD_ENDPOINT, or "
+     "tcp://127.0.0.1:5555)",
      90},
     {"server-key", OPT_SERVER_KEY, "KEY", 0,
-     "public key of a daemon that has one, or the file of it (QUARKD_SERVER_KEY)", 90},
-    {"key", OPT_KEY, "FILE", 0, "own secret key, made by keygen (QUARKD_KEY)", 90},
+     "public key of the daemon, or its file, if the daemon uses keys (QUARKD_SERVER_KEY)", 90},
+    {"key", OPT_KEY, "FILE", 0, "your own secret key, made by keygen (QUARKD_KEY)", 90},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0,
-     "patience with a daemon that is absent (default 10), not ready or full (default 300); one "
-     "that vanishes is sought as long, 30 s at least (default: 900 where it keeps a journal, else "
-     "30)",
+     "how long to wait for a daemon that does not answer (default 10), is not ready or is full "
+     "(default 300); and to reconnect when it vanishes, at least 30 s (default 900 if it keeps a "
+     "journal, else 30)",
      90},
-    {"setup", OPT_SETUP, "NAME", 0, "which of the daemon's setups (its default)", 90},
+    {"setup", OPT_SETUP, "NAME", 0, "setup of the daemon to use (its default)", 90},
     {"json", OPT_JSON, 0, 0, "print one JSON object", 90},
     {0},
 };

@@ -29,8 +29,8 @@ static int refused(leaving_t *l, const quark_error_t *err) {
   }
   const int code = ctl_fail(err);
   if (err->code == QUARK_BUSY && l->next > 0)
-    ctl_complain("the daemon has room for %lld of %lld right-hand sides and their solutions: what "
-                 "is detached stays there as a whole",
+    ctl_complain("the daemon has room for %lld of %lld right-hand sides and their solutions: "
+                 "--detach needs room for all",
                  (long long)l->next, (long long)l->work->nrhs);
   return code;
 }
@@ -129,12 +129,11 @@ static void take_back(const leaving_t *l) {
   const bool gone = ctl_ticket_release(&l->ticket, l->work->conn, &err);
   const char *why = ctl_interrupted() ? "interrupted: " : "";
   if (!gone)
-    ctl_complain(
-        "%sthe daemon has not said that it let go of what it was handed over (%s): that may "
-        "stay there for %llu s",
-        why, err.text, (unsigned long long)l->work->options->detach_s);
+    ctl_complain("%sthe daemon has not confirmed that it dropped the uploaded work (%s): that may "
+                 "stay there for %llu s",
+                 why, err.text, (unsigned long long)l->work->options->detach_s);
   else if (ctl_interrupted())
-    ctl_complain("%snothing is left with the daemon", why);
+    ctl_complain("%sthe daemon has dropped all of it", why);
 }
 
 int ctl_detach(ctl_work_t *work) {

@@ -43,11 +43,9 @@ int ctl_where(const char *given, ctl_where_t *where) {
   read_words(text, where);
   if (strstr(where->endpoint, "://")) return 0;
   if (f)
-    ctl_complain("%s: its first line is no endpoint such as tcp://HOST:PORT", given);
+    ctl_complain("%s: its first line is not an endpoint such as tcp://HOST:PORT", given);
   else if (cause == ENOENT)
-    ctl_complain(
-        "%s: there is no such file: no quarkd is there that writes it, or the last one has ended",
-        given);
+    ctl_complain("%s: no such file: no quarkd with this --endpoint-file is running", given);
   else
     ctl_complain("%s: %s", given, strerror(cause));
   return !f && cause == ENOENT ? EXIT_UNAVAILABLE : EXIT_CONFIG;
@@ -113,11 +111,11 @@ void ctl_where_silent(const ctl_where_t *where) {
   const int held = where->path ? is_held(where->path) : -1;
   if (!where->who[0]) return;
   if (held == 0)
-    ctl_complain("%s is gone and has left %s: the next one there writes it anew", where->who,
+    ctl_complain("%s has ended and left %s behind: the next quarkd will overwrite it", where->who,
                  where->path);
   else if (held == 1)
-    ctl_complain("%s lives, but does not answer: can %s be reached from here?", where->who,
+    ctl_complain("%s runs, but does not answer: can %s be reached from here?", where->who,
                  where->endpoint);
   else
-    ctl_complain("that was the endpoint of %s: is it still there?", where->who);
+    ctl_complain("that was the endpoint of %s: is it still running?", where->who);
 }

@@ -26,16 +26,14 @@ enum { DETACH_SECONDS = 86400, DETACH_SECONDS_MAX = 31536000 };
 static const struct argp_option options[] = {
     {"out", OPT_OUT, "FILE", 0, "HDF5 file for the solutions (required)", 10},
     {"sink", OPT_SINK, "FILE", 0,
-     "propagator, sequential, solve: file:PATH[,offset=N], in place of --out: the daemon writes "
-     "the "
-     "fields there, as they are on the wire",
+     "propagator, sequential, solve: file:PATH[,offset=N] instead of --out; the daemon writes the "
+     "fields to this file, in the format of the data channel",
      10},
     {"tol", OPT_TOL, "TOL", 0, "relative residual |b - M x| / |b| to reach (1e-10)", 10},
-    {"max-iter", OPT_MAX_ITER, "N", 0,
-     "iterations after which a right-hand side is given up (10000)", 10},
-    {"deadline", OPT_DEADLINE, "SECONDS", 0, "time after which a right-hand side is given up", 10},
+    {"max-iter", OPT_MAX_ITER, "N", 0, "limit of iterations of a right-hand side (10000)", 10},
+    {"deadline", OPT_DEADLINE, "SECONDS", 0, "time limit of a right-hand side", 10},
     {"priority", OPT_PRIORITY, "N", 0,
-     "0 to 9: among the requests of one user the greater goes first (4)", 10},
+     "0 to 9; of one user's requests those with the higher number go first (4)", 10},
     {"dtype", OPT_DTYPE, "f32|f64", 0,
      "precision of the file and on the wire (f64; solve: that of the input)", 10},
     {"basis", OPT_BASIS, "NAME", 0, "degrand-rossi (default), ukqcd, dirac-pauli or openqcd", 10},
@@ -44,15 +42,15 @@ static const struct argp_option options[] = {
     {"smear", OPT_SMEAR, "SMEARING", 0,
      "Gaussian smearing of the sources: gauss:ALPHA,STEPS or gauss:width=W,steps=N", 10},
     {"smear-links", OPT_LINKS, "SMEARING", 0,
-     "of the links that smearing uses: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] or "
+     "smearing of the links that --smear uses: ape:ALPHA,STEPS[,4d], stout:RHO,STEPS[,4d] or "
      "hyp:A1,A2,A3[,STEPS]",
      10},
-    {"progress", OPT_PROGRESS, 0, 0, "show progress also where stderr is no terminal", 10},
+    {"progress", OPT_PROGRESS, 0, 0, "show progress even if stderr is not a terminal", 10},
     {"client", OPT_CLIENT, "ID", 0,
-     "32 hexadecimal digits to be known by, for quarkctl cancel (random)", 10},
+     "client id, 32 hexadecimal digits, for quarkctl cancel (random)", 10},
     {"detach", OPT_DETACH, "SECONDS", OPTION_ARG_OPTIONAL,
-     "propagator, solve: leave once the daemon has everything; quarkctl fetch OUT.ticket gets the "
-     "solutions, which wait so long for it (86400)",
+     "propagator, solve: return once the daemon has all data; quarkctl fetch OUT.ticket gets the "
+     "solutions later, within SECONDS after the last one has ended (86400)",
      10},
     {0},
 };
@@ -102,7 +100,7 @@ void ctl_filespec(const struct argp_state *state, const char *name, const char *
     argp_error(state, "--%s=%s", name, err.text);
 }
 
-/* The links are the same for sources and sinks. */
+/* Sources and sinks use the same smeared links. */
 static void finish_options(ctl_solve_options_t *o, const struct argp_state *state) {
   quark_smearing_t links = o->params.smear;
   if (o->file.path[0] && !o->can_file)
@@ -111,10 +109,10 @@ static void finish_options(ctl_solve_options_t *o, const struct argp_state *stat
   if (o->file.path[0] && o->detach_s) argp_error(state, "--detach needs --out");
   if (!o->out && !o->out_optional && !o->file.path[0]) argp_error(state, "--out is required");
   if (o->detach_s && !o->can_detach)
-    argp_error(state, "--detach is for propagator and solve: the others wait for propagators in "
-                      "between");
+    argp_error(state, "--detach is for propagator and solve only: other commands need results of "
+                      "the daemon in between");
   if (links.links && !o->params.smear.steps && !o->sink.steps)
-    argp_error(state, "--smear-links is for what is smeared: --smear is missing");
+    argp_error(state, "--smear-links needs --smear: nothing is smeared");
   links.alpha = o->sink.alpha;
   links.steps = o->sink.steps;
   o->sink = links;

@@ -20,7 +20,7 @@ bool ctl_server_key(const char *text, char key[QK_KEY_TEXT]) {
     ctl_complain("--server-key: neither %d characters of Z85 nor a file that can be read: %s",
                  QK_KEY_TEXT - 1, strerror(errno));
   else if (!key[0])
-    ctl_complain("--server-key=%s: no public key in it: the file NAME.pub of keygen is needed",
+    ctl_complain("--server-key=%s: has no public key: give the file NAME.pub that keygen wrote",
                  text);
   return key[0] != '\0';
 }

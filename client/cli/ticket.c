@@ -20,7 +20,7 @@ int ctl_ticket_path(const char *out, char path[QK_PATH_MAX]) {
     return EXIT_USAGE;
   }
   if (access(path, F_OK) != 0) return 0;
-  ctl_complain("%s is there: its solutions have not been fetched; fetch them, or remove it", path);
+  ctl_complain("%s exists: its solutions have not been fetched; fetch them, or remove it", path);
   return EXIT_DATA;
 }
 
@@ -164,9 +164,9 @@ int ctl_ticket_read(const char *path, ctl_ticket_t *ticket) {
   }
   ticket->root = json_load_file(path, 0, &err);
   if (!ticket->root)
-    ctl_complain("%s is no ticket: line %d: %s", path, err.line, err.text);
+    ctl_complain("%s is not a ticket: line %d: %s", path, err.line, err.text);
   else if (!read_root(ticket))
-    ctl_complain("%s is no ticket of version %d, or is damaged", path, VERSION);
+    ctl_complain("%s is not a ticket of version %d, or is damaged", path, VERSION);
   else
     return 0;
   return EXIT_DATA;

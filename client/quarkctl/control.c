@@ -50,9 +50,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option cancel_options[] = {
     {"client", OPT_CLIENT, "ID", 0,
-     "whose requests: the id that propagator and solve show (required)", 1},
+     "client id of the requests, as propagator and solve show it (required)", 1},
     {"request", OPT_REQUEST, "NUMBER", 0,
-     "only this one; without it the client's session ends with all of them", 1},
+     "only this request; default: end the client's session with all its requests", 1},
     {"rhs", OPT_RHS, "INDEX", 0, "only this right-hand side of the request", 1},
     {0},
 };
@@ -93,8 +93,8 @@ int ctl_cancel(int argc, char **argv) {
 }
 
 static const struct argp_option shutdown_options[] = {
-    {"now", OPT_NOW, 0, 0, "do not finish what was accepted", 1},
-    {"wait", OPT_WAIT, 0, 0, "return when the daemon has gone", 1},
+    {"now", OPT_NOW, 0, 0, "do not finish accepted work", 1},
+    {"wait", OPT_WAIT, 0, 0, "return when the daemon has ended", 1},
     {0},
 };
 
@@ -110,7 +110,7 @@ static int wait_for_end(quark_connection_t *conn, const ctl_where_t *where) {
     if (!ctl_where_listens(where)) return 0;
     usleep(LOOK_US);
   }
-  if (!ctl_interrupted()) ctl_complain("%s: something listens there still", where->endpoint);
+  if (!ctl_interrupted()) ctl_complain("%s: a process still listens there", where->endpoint);
   return EXIT_AGAIN;
 }
 
@@ -118,7 +118,7 @@ int ctl_shutdown(int argc, char **argv) {
   static const struct argp argp = {
       .options = shutdown_options,
       .parser = parse,
-      .doc = "Ends the daemon: it refuses new work, finishes what it has accepted, and leaves.",
+      .doc = "Ends the daemon: it rejects new work, finishes accepted work, and exits.",
       .children = children,
   };
   options_t o = {0};

@@ -30,7 +30,7 @@ typedef struct options {
 
 static const struct argp_option argp_options[] = {
     {"source", OPT_SOURCE, "SOURCE", 0,
-     "point:X,Y,Z,T or wall:T[,p=PX:PY:PZ]: solve, and contract where the propagators are", 1},
+     "point:X,Y,Z,T or wall:T[,p=PX:PY:PZ]: solve and contract in the daemon", 1},
     {"channels", OPT_CHANNELS, "LIST", 0,
      "pion (default), a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, pairs, or "
      "SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9",
@@ -39,7 +39,7 @@ static const struct argp_option argp_options[] = {
     {"momenta", OPT_MOMENTA, "LIST", 0, "integer triples: \"0,0,0;1,0,0\" (0,0,0)", 1},
     {"smear-sink", OPT_SMEAR_SINK, "SMEARING", 0, "Gaussian smearing of the sinks, as --smear", 1},
     {"plot", OPT_PLOT, "FILE.png", OPTION_ARG_OPTIONAL,
-     "draw C(t) and the effective mass with gnuplot; without a file in the terminal", 1},
+     "plot C(t) and the effective mass with gnuplot, to FILE or in the terminal", 1},
     {"png", OPT_PNG, "FILE", 0, "the same as --plot=FILE", 1},
     {0},
 };
@@ -49,7 +49,7 @@ static const struct argp_option argp_options[] = {
 static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
   ctl_source(state, text, &o->source);
   if (!ctl_can_measure(&o->source))
-    argp_error(state, "--source=%s: the spins and colours of a point or wall source are needed",
+    argp_error(state, "--source=%s: must be a point or wall source with all spins and colours",
                text);
   o->text = text;
 }
@@ -87,7 +87,7 @@ static void finish_options(const struct argp_state *state, options_t *o) {
   if (o->argument[0] && o->solve.out) argp_error(state, "--out is for --source");
   if (o->text && !o->solve.out) argp_error(state, "--out is required with --source");
   if (o->text && o->solve.params.basis != QUARK_DEGRAND_ROSSI)
-    argp_error(state, "--basis: correlators do not depend on it; they need degrand-rossi");
+    argp_error(state, "--basis: must be degrand-rossi; correlators do not depend on it");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -202,7 +202,7 @@ static int show_pieces(const options_t *o, const char *path) {
   bool drawn = false;
   int code = 0;
   if (o->png && qk_corrfile_count(file) != 1) {
-    ctl_complain("%s: %d pieces, a picture needs one", path, qk_corrfile_count(file));
+    ctl_complain("%s: has %d correlators, a plot needs exactly one", path, qk_corrfile_count(file));
     code = EXIT_DATA;
   }
   for (int i = 0; i < qk_corrfile_count(file) && code == 0; i++) {
@@ -269,7 +269,8 @@ static int ask_daemon(const options_t *o) {
 static int read_file(const options_t *o) {
   if (!qk_corrfile_is(o->argument[0])) return contract_file(o);
   if (!o->selects) return show_pieces(o, o->argument[0]);
-  ctl_complain("--channels, --momenta: %s holds correlators, and is shown whole", o->argument[0]);
+  ctl_complain("--channels, --momenta: %s is a file of correlators, which is shown whole",
+               o->argument[0]);
   return EXIT_USAGE;
 }
 
@@ -280,11 +281,12 @@ int ctl_correlator(int argc, char **argv) {
       .parser = parse,
       .args_doc = "FILE\n--source=SOURCE --out=FILE",
       .doc =
-          "With --source: solves for a propagator that stays with the daemon, contracts it there "
-          "and fetches the correlators. With FILE, which needs no daemon: contracts a propagator "
-          "file to a pion, or shows a file of correlators.\v"
-          "Propagator files need 12 converged columns, or noise, which is averaged. Exit codes: 65 "
-          "bad data, or a column that did not reach the tolerance, 69 no daemon, 75 try again.",
+          "With --source: the daemon solves for a propagator and contracts it; this command "
+          "fetches the correlators. With FILE (no daemon needed): contracts a propagator file to a "
+          "pion, or shows a file of correlators.\v"
+          "Propagator files must have 12 converged columns, or noise, which is averaged. Exit "
+          "codes: 65 bad data, or a column did not reach the tolerance, 69 no daemon, 75 try "
+          "again later.",
       .children = children,
   };
   options_t o = {.text = NULL};

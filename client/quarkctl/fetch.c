@@ -18,9 +18,9 @@ typedef struct options {
 
 static const struct argp_option argp_options[] = {
     {"out", OPT_OUT, "FILE", 0, "HDF5 file for the solutions (TICKET without .ticket)", 1},
-    {"status", OPT_STATUS, 0, 0, "only say how many right-hand sides have ended", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "exit with 75 where not all have ended", 1},
-    {"progress", OPT_PROGRESS, 0, 0, "show progress also where stderr is no terminal", 1},
+    {"status", OPT_STATUS, 0, 0, "only print how many right-hand sides have ended", 1},
+    {"no-wait", OPT_NO_WAIT, 0, 0, "exit with 75 if not all right-hand sides have ended", 1},
+    {"progress", OPT_PROGRESS, 0, 0, "show progress even if stderr is not a terminal", 1},
     {0},
 };
 
@@ -71,7 +71,7 @@ static int lock_ticket(fetching_t *f) {
   f->lock = open(f->options->path, O_RDONLY | O_CLOEXEC);
   if (f->lock >= 0 && flock(f->lock, LOCK_EX | LOCK_NB) == 0) return 0;
   const bool busy = f->lock >= 0 && errno == EWOULDBLOCK;
-  ctl_complain("%s: %s", f->options->path, busy ? "another fetch is at it" : strerror(errno));
+  ctl_complain("%s: %s", f->options->path, busy ? "another fetch uses it" : strerror(errno));
   return busy ? EXIT_AGAIN : EXIT_DATA;
 }
 
@@ -91,14 +91,15 @@ static int attach_part(fetching_t *f, const ctl_part_t *part, int64_t first) {
   if (code == QUARK_NOT_FOUND) return gone(f, part->request);
   if (code != QUARK_OK) return ctl_fail(&err);
   if (a.contraction || a.params.nrhs != part->nrhs) {
-    ctl_complain("%s: request %llu has %u right-hand sides, not %u: the ticket is another's",
+    ctl_complain("%s: request %llu has %u right-hand sides, not %u: the ticket is not of this "
+                 "daemon",
                  f->options->path, (unsigned long long)part->request, a.params.nrhs, part->nrhs);
     return EXIT_DATA;
   }
   const uint64_t bytes = a.bytes * part->nrhs;
   if (a.params.source == QUARK_UPLOAD && a.uploaded < bytes) {
-    ctl_complain("request %llu: the daemon lacks %llu of its %llu bytes: they were not sent, or "
-                 "were in memory that is gone: submit it again",
+    ctl_complain("request %llu: the daemon lacks %llu of its %llu bytes (not sent, or lost with "
+                 "its memory): submit it again",
                  (unsigned long long)part->request, (unsigned long long)(bytes - a.uploaded),
                  (unsigned long long)bytes);
     return EXIT_DATA;
@@ -236,7 +237,7 @@ static int take_all(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_t 
   }
   while (outcome->ended < f->work.nrhs && code == 0) {
     if (ctl_interrupted()) {
-      ctl_complain("interrupted: nothing is written, and all of it stays with the daemon");
+      ctl_complain("interrupted: nothing is written, and the daemon keeps all solutions");
       return EXIT_AGAIN;
     }
     code = take_event(f, outcome, progress);
@@ -252,8 +253,8 @@ static int let_go(const fetching_t *f, int code) {
     return code;
   }
   ctl_complain(
-      "%s is written, but the daemon has not said that it let go of the solutions (%s): %s "
-      "stays; fetch again, or remove it, and they go in %llu s",
+      "%s is written, but the daemon has not confirmed that it deleted the solutions (%s): %s "
+      "stays; fetch again, or remove it: the daemon then deletes them in %llu s",
       f->options->solve.out, err.text, f->options->path, (unsigned long long)f->ticket.kept_s);
   return code ? code : EXIT_AGAIN;
 }
@@ -298,10 +299,10 @@ int ctl_fetch(int argc, char **argv) {
       .options = argp_options,
       .parser = parse,
       .args_doc = "TICKET",
-      .doc = "Waits for the solutions of a command that was run with --detach and writes them, as "
-             "that command would have. Then the daemon forgets them, and the ticket is removed.\v"
-             "Exit codes: 65 they are gone, or a right-hand side did not reach the tolerance, 69 "
-             "no daemon, 75 not all have ended.",
+      .doc = "Waits for the solutions of a command that was run with --detach and writes the same "
+             "file as that command. Then the daemon deletes them, and the ticket is removed.\v"
+             "Exit codes: 65 the solutions are lost, or a right-hand side did not reach the "
+             "tolerance, 69 no daemon, 75 not all have ended.",
       .children = children,
   };
   options_t o = {.path = NULL};

@@ -17,7 +17,7 @@ typedef struct options {
 enum { OPT_USER = 0x200, OPT_ROLE };
 
 static const struct argp_option keygen_options[] = {
-    {"user", OPT_USER, "NAME", 0, "whose key it is (default: who makes it)", 1},
+    {"user", OPT_USER, "NAME", 0, "user of the key (default: you)", 1},
     {"role", OPT_ROLE, "ROLE", 0, "read, submit (default) or operate", 1},
     {0},
 };
@@ -101,7 +101,7 @@ int ctl_keygen(int argc, char **argv) {
   const struct passwd *pw = o.user ? NULL : getpwuid(geteuid());
   if (!o.user) o.user = pw ? pw->pw_name : "";
   if (!is_name(o.user)) {
-    ctl_complain("this user has no name: --user is needed");
+    ctl_complain("your user has no name: give --user");
     return EXIT_USAGE;
   }
   if (asprintf(&public_file, "%s.pub", o.file) < 0) return EXIT_AGAIN;

@@ -7,20 +7,21 @@ static const struct {
   const char *name, *help;
   ctl_command_fn *run;
 } commands[] = {
-    {"status", "wait until the daemon is ready and say how it is", ctl_status},
-    {"top", "show what the daemon does, again and again", ctl_top},
+    {"status", "wait until the daemon is ready and print its state", ctl_status},
+    {"top", "show continuously what the daemon does", ctl_top},
     {"propagator", "solve for the columns of a propagator, or for noise sources", ctl_propagator},
-    {"sequential", "solve through a propagator, with a gamma matrix at its end", ctl_sequential},
+    {"sequential", "solve for a sequential propagator", ctl_sequential},
     {"solve", "solve for the right-hand sides in a file", ctl_solve},
-    {"fetch", "get the solutions of a command that was detached", ctl_fetch},
-    {"correlator", "hadron correlators, by the daemon or of a propagator file", ctl_correlator},
-    {"workflow", "correlators of many configurations, quarks and sources, with resume",
+    {"fetch", "get the solutions of a command that was run with --detach", ctl_fetch},
+    {"correlator", "compute hadron correlators, in the daemon or from a propagator file",
+     ctl_correlator},
+    {"workflow", "compute correlators of many configurations, quarks and sources; resumable",
      ctl_workflow},
     {"bench", "put a load on the daemon and measure", ctl_bench},
-    {"load", "load another setup beside those that are there", ctl_load},
+    {"load", "load a further setup", ctl_load},
     {"drop", "end a setup", ctl_drop},
-    {"default", "choose the setup for those who name none", ctl_default},
-    {"cancel", "end requests of another process", ctl_cancel},
+    {"default", "choose the setup for requests that name none", ctl_default},
+    {"cancel", "cancel requests of another process", ctl_cancel},
     {"shutdown", "end the daemon", ctl_shutdown},
     {"keygen", "make a pair of keys", ctl_keygen},
 };
@@ -32,13 +33,13 @@ static void print_usage(FILE *to) {
     fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
   fputs("\nOptions of every command:\n"
         "  --endpoint=ENDPOINT   default: QUARKD_ENDPOINT, or tcp://127.0.0.1:5555\n"
-        "  --server-key=KEY      public key of a daemon that has one, or its file: default "
+        "  --server-key=KEY      public key of a daemon with keys, or its file: default "
         "QUARKD_SERVER_KEY\n"
-        "  --key=FILE            own secret key for it: default QUARKD_KEY\n"
-        "  --setup=NAME          which of the daemon's setups: its default\n"
-        "  --timeout=SECONDS     patience with a daemon that is absent, loading or full\n"
-        "  --json                one JSON object on stdout\n"
-        "  --help                also of each command\n",
+        "  --key=FILE            your own secret key: default QUARKD_KEY\n"
+        "  --setup=NAME          setup of the daemon: default its default setup\n"
+        "  --timeout=SECONDS     how long to wait for a daemon that is absent, loading or full\n"
+        "  --json                print one JSON object on stdout\n"
+        "  --help                print help, also of each command\n",
         to);
 }
 
@@ -62,6 +63,6 @@ int main(int argc, char **argv) {
       argv[1] = name;
       return commands[i].run(argc - 1, argv + 1);
     }
-  ctl_complain("\"%s\" is no command; see quarkctl --help", argv[1]);
+  ctl_complain("\"%s\" is not a command; see quarkctl --help", argv[1]);
   return EXIT_USAGE;
 }

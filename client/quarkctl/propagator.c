@@ -24,8 +24,8 @@ static const struct argp_option argp_options[] = {
 static void finish_options(const struct argp_state *state, options_t *o) {
   if (!o->text) argp_error(state, "--source is required");
   if (!o->count) return;
-  if (!qk_source_is_noise(&o->source)) argp_error(state, "--count is for noise sources");
-  if (o->source.count) argp_error(state, "--count: --source=%s has a count", o->text);
+  if (!qk_source_is_noise(&o->source)) argp_error(state, "--count is for noise sources only");
+  if (o->source.count) argp_error(state, "--count: --source=%s already has a count", o->text);
   o->source.count = o->count;
 }
 

@@ -18,10 +18,13 @@ typedef struct options {
 } options_t;
 
 static const struct argp_option argp_options[] = {
-    {"source", OPT_SOURCE, "SOURCE", 0, "of the first propagator, as for propagator (required)", 1},
-    {"gamma", OPT_GAMMA, "GAMMA", 0, "id, g5 (default), gx, gxgt, ..., or 0 to 15", 1},
+    {"source", OPT_SOURCE, "SOURCE", 0,
+     "source of the first propagator, as for the command propagator (required)", 1},
+    {"gamma", OPT_GAMMA, "GAMMA", 0,
+     "gamma matrix of the sequential source: id, g5 (default), gx, gxgt, ..., or 0 to 15", 1},
     {"sink-time", OPT_TIME, "T|all", 0, "time slice of the sequential source (required)", 1},
-    {"sink-momentum", OPT_MOMENTUM, "PX,PY,PZ", 0, "times exp(i 2 pi p x / L) (0,0,0)", 1},
+    {"sink-momentum", OPT_MOMENTUM, "PX,PY,PZ", 0,
+     "momentum p of the sequential source, a phase exp(i 2 pi p x / L) (0,0,0)", 1},
     {"smear-sink", OPT_SMEAR_SINK, "SMEARING", 0,
      "Gaussian smearing of the sequential source, as --smear", 1},
     {0},
@@ -80,7 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 static int check_sink(const options_t *o, const quark_report_t *report) {
   const int32_t p[3] = {o->sink.px, o->sink.py, o->sink.pz};
   if (o->sink.t >= (int32_t)report->setup.dims[3]) {
-    ctl_complain("--sink-time=%d: outside the lattice, which has t = 0 to %u", o->sink.t,
+    ctl_complain("--sink-time=%d: outside the lattice (0 to %u)", o->sink.t,
                  report->setup.dims[3] - 1);
     return EXIT_USAGE;
   }
@@ -144,8 +147,9 @@ int ctl_sequential(int argc, char **argv) {
       .options = argp_options,
       .parser = parse,
       .doc =
-          "Solves M y = gamma exp(ipx) x on a time slice for each column x of a propagator, which "
-          "stays with the daemon, and writes the columns y.\v"
+          "Solves for a propagator, which the daemon keeps. For each of its columns x it then "
+          "solves M y = gamma exp(ipx) x, with x restricted to a time slice, and writes the "
+          "columns y.\v"
           "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.",
       .children = children,
   };

@@ -130,7 +130,7 @@ static int wait_for(const options_t *o, quark_connection_t *conn, bool gone, qua
     show(setup);
     if (ctl_interrupted() || waited >= (isnan(o->common.timeout) ? INFINITY : o->common.timeout)) {
       clear_line();
-      ctl_complain("%s is still %s: the daemon goes on with it", o->name,
+      ctl_complain("%s is still %s: the daemon continues with it", o->name,
                    quark_state_name(setup->state));
       return EXIT_AGAIN;
     }
@@ -149,7 +149,7 @@ static void parse_dims(const struct argp_state *state, const char *text, uint32_
   int end = -1;
   const int n = sscanf(text, "%5ux%5ux%5ux%5u%n", &dims[0], &dims[1], &dims[2], &dims[3], &end);
   if (n != 4 || end < 0 || text[end] || !dims[0])
-    argp_error(state, "--dims=%s: XxYxZxT is needed", text);
+    argp_error(state, "--dims=%s: must be XxYxZxT", text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -198,11 +198,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->wait = false;
     return 0;
   case ARGP_KEY_ARG:
-    if (o->name) argp_error(state, "one setup is named, not \"%s\" as well", arg);
+    if (o->name) argp_error(state, "only one setup can be named: \"%s\" is one too many", arg);
     o->name = arg;
     return 0;
   case ARGP_KEY_END:
-    if (!o->name) argp_error(state, "the name of a setup is needed");
+    if (!o->name) argp_error(state, "the name of the setup is missing");
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -219,14 +219,16 @@ static const struct argp_option load_options[] = {
     {"boundary", OPT_BOUNDARY, "X,Y,Z,T", 0,
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi", 1},
     {"solver", OPT_SOLVER, "NAME", 0, "auto, mg, bicgstab, cg or gcr", 1},
-    {"precision", OPT_PRECISION, "NAME", 0, "of the inner iteration: double, single or half", 1},
-    {"slots", OPT_SLOTS, "N", 0, "right-hand sides solved at a time; 0: as many as fit", 1},
+    {"precision", OPT_PRECISION, "NAME", 0,
+     "precision of the inner iteration: double, single or half", 1},
+    {"slots", OPT_SLOTS, "N", 0,
+     "right-hand sides that are solved together; 0: as many as fit into memory", 1},
     {"ignore-checksum", OPT_IGNORE_CHECKSUM, 0, 0,
-     "take a file whose links do not give the checksum that it states; plaquette and unitarity are "
+     "accept a file although its links do not match its checksum; plaquette and unitarity are "
      "verified all the same",
      1},
-    {"default", OPT_DEFAULT, 0, 0, "as soon as it is ready it serves those who name no setup", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "return when the daemon has begun", 1},
+    {"default", OPT_DEFAULT, 0, 0, "make it the default setup as soon as it is ready", 1},
+    {"no-wait", OPT_NO_WAIT, 0, 0, "return when the daemon has begun to load", 1},
     {0},
 };
 
@@ -255,11 +257,10 @@ int ctl_load(int argc, char **argv) {
       .options = load_options,
       .parser = parse,
       .args_doc = "NAME",
-      .doc = "Loads a setup, a gauge configuration with an operator, beside those that the daemon "
-             "has, and waits until it is "
-             "ready. What is not said is as the daemon was started.\vExit code 65: the file was "
-             "refused, for the reason that is "
-             "printed; the daemon goes on with what it has.",
+      .doc = "Loads a further setup, a gauge configuration with an operator, and waits until it is "
+             "ready. Options that are not given have the values that the daemon was started with.\v"
+             "Exit code 65: the daemon rejected the file for the reason that is printed; its other "
+             "setups are not affected.",
       .children = children,
   };
   options_t o = {.wait = true};
@@ -279,8 +280,8 @@ int ctl_load(int argc, char **argv) {
 /* ---- drop, default ---- */
 
 static const struct argp_option drop_options[] = {
-    {"now", OPT_NOW, 0, 0, "cancel what has not ended", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "return when the daemon has begun", 1},
+    {"now", OPT_NOW, 0, 0, "cancel the requests that have not ended", 1},
+    {"no-wait", OPT_NO_WAIT, 0, 0, "return at once, do not wait until the setup is gone", 1},
     {0},
 };
 
@@ -290,8 +291,8 @@ int ctl_drop(int argc, char **argv) {
       .parser = parse,
       .args_doc = "NAME",
       .doc =
-          "Ends a setup that is not the default: it takes nothing more, finishes what it has, and "
-          "its memory is free.",
+          "Drops a setup that is not the default: it accepts no new requests, finishes those that "
+          "it has, and frees its memory.",
       .children = children,
   };
   options_t o = {.wait = true};
@@ -314,7 +315,7 @@ int ctl_default(int argc, char **argv) {
   static const struct argp argp = {
       .parser = parse,
       .args_doc = "NAME",
-      .doc = "From now on this setup, which is ready, serves those who name none.",
+      .doc = "Makes a setup that is ready the default, for requests that name no setup.",
       .children = children,
   };
   options_t o = {0};

@@ -13,7 +13,7 @@ typedef struct options {
 static const struct argp_option argp_options[] = {
     {"in", OPT_IN, "FILE", 0, "HDF5 file with right-hand sides (this or --source)", 1},
     {"source", OPT_SOURCE, "FILE", 0,
-     "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields there, as they are on "
+     "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields from this file, as on "
      "the wire",
      1},
     {"dataset", OPT_DATASET, "NAME", 0,

@@ -12,7 +12,7 @@ typedef struct options {
 enum { OPT_ANY = 0x200 };
 
 static const struct argp_option options[] = {
-    {"any", OPT_ANY, 0, 0, "answer at once, whatever state the daemon is in", 1},
+    {"any", OPT_ANY, 0, 0, "print the state at once, also if the daemon is not ready", 1},
     {0},
 };
 
@@ -251,7 +251,7 @@ int ctl_status(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
       .parser = parse,
-      .doc = "Waits until the daemon is ready to take work, then says how it is.\v"
+      .doc = "Waits until the daemon is ready to accept work, then prints its state.\v"
              "Exit codes: 69 the daemon cannot be reached, 75 it did not become ready in time.",
       .children = children,
   };

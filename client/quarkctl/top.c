@@ -23,9 +23,9 @@ typedef struct options {
 enum { OPT_ONCE = 0x200, OPT_INTERVAL };
 
 static const struct argp_option options[] = {
-    {"once", OPT_ONCE, 0, 0, "one look; also where stdout is no terminal, unless --json is given",
+    {"once", OPT_ONCE, 0, 0, "print once (default if stdout is not a terminal and without --json)",
      1},
-    {"interval", OPT_INTERVAL, "SECONDS", 0, "between two looks (default 2)", 1},
+    {"interval", OPT_INTERVAL, "SECONDS", 0, "time between two updates (default 2)", 1},
     {0},
 };
 
@@ -206,9 +206,9 @@ int ctl_top(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
       .parser = parse,
-      .doc =
-          "Shows what the daemon does, again and again: q ends it, the space bar looks at once.\v"
-          "With --json one object a line for each look. A daemon that is gone is waited for.",
+      .doc = "Shows continuously what the daemon does. Keys: q quits, space updates at once.\v"
+             "With --json it prints one object per line for each update. If the daemon is gone, it "
+             "waits for it.",
       .children = children,
   };
   options_t o = {.interval = 2};

@@ -91,7 +91,7 @@ static void print_reason(const char *log) {
   while (f && fgets(line, sizeof line, f)) strcpy(last, line);
   if (f) fclose(f);
   last[strcspn(last, "\n")] = 0;
-  ctl_complain("quarkd has left: %s (its log: %s)", last, log);
+  ctl_complain("quarkd has ended: %s (its log: %s)", last, log);
 }
 
 static bool read_endpoint(const char *file, ctl_daemon_t *daemon) {

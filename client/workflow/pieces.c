@@ -99,7 +99,7 @@ static int lock_folder(ctl_pieces_t *p) {
   const int folder = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0) {
     ctl_complain("%s: %s", p->folder,
-                 errno == EWOULDBLOCK ? "another quarkctl is at work on it" : strerror(errno));
+                 errno == EWOULDBLOCK ? "another quarkctl is using it" : strerror(errno));
     if (folder >= 0) close(folder);
     return EXIT_AGAIN;
   }

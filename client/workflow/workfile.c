@@ -234,7 +234,7 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
     return unknown(r, key, "source", "source, smear, links, times");
   if (status != QK_OK) qk_err_prefix(r->err, "%s: %s", r->where, key);
   if (status == QK_OK && qk_source_is_noise(&s->source))
-    status = bad_value(r, key, value, "a point or a wall: all spins and colours are needed");
+    status = bad_value(r, key, value, "a point or a wall with all spins and colours");
   return status;
 }
 
@@ -341,7 +341,7 @@ static qk_status_t finish_gauge(const reader_t *r) {
     for (int j = 0; j < i; j++)
       if (strcmp(last_part(w->gauge.item[i]), last_part(w->gauge.item[j])) == 0)
         return qk_fail(r->err, QK_BAD_ARGUMENT,
-                       "%s: gauge: %s and %s have the same name, by which results are known",
+                       "%s: gauge: %s and %s have the same file name: results would be confused",
                        w->path, w->gauge.item[j], w->gauge.item[i]);
   return status;
 }
@@ -393,7 +393,7 @@ static qk_status_t finish(reader_t *r) {
   if (!w->gauge.n == !w->endpoint) return missing(r, "[workflow] needs gauge or endpoint");
   if (w->gauge.n && !w->kappa_text.n) return missing(r, "[workflow] has no kappa");
   if (w->endpoint && (w->kappa_text.n > 1 || w->daemon.n || w->quarkd))
-    return missing(r, "with an endpoint there is at most one kappa, no quarkd and no [daemon]");
+    return missing(r, "endpoint allows at most one kappa, and neither quarkd nor [daemon]");
   if ((status = finish_sources(r)) != QK_OK) return status;
   status = qk_channels_parse(r->channels ? r->channels : "pion", &w->channels, r->err);
   if (status == QK_OK)

@@ -42,8 +42,8 @@ typedef struct run {
 
 static const struct argp_option argp_options[] = {
     {"dry-run", OPT_DRY_RUN, 0, 0, "list the pieces, and which of them are finished", 1},
-    {"report", OPT_REPORT, 0, 0, "only print what is finished", 1},
-    {"plot", OPT_PLOT, "FILE.png", 0, "draw the means with gnuplot", 1},
+    {"report", OPT_REPORT, 0, 0, "only print the results that are finished", 1},
+    {"plot", OPT_PLOT, "FILE.png", 0, "plot the means with gnuplot", 1},
     {"quarkd", OPT_QUARKD, "PROGRAM", 0, "the daemon to start (the one beside quarkctl)", 1},
     {"resume", OPT_RESUME, 0, OPTION_HIDDEN, 0, 1}, /* was an option, and did nothing */
     {0},
@@ -68,7 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->quarkd = arg;
     return 0;
   case OPT_RESUME:
-    ctl_complain("--resume has no effect: a workflow always goes on where its last run ended");
+    ctl_complain("--resume has no effect: a workflow always continues where its last run ended");
     return 0;
   case ARGP_KEY_ARG:
     if (o->file) argp_usage(state);
@@ -77,7 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case ARGP_KEY_END:
     if (!o->file) argp_usage(state);
     if (o->common.has_endpoint)
-      argp_error(state, "--endpoint: a workflow's is in its file: endpoint = %s",
+      argp_error(state, "--endpoint: a workflow has its endpoint in its file: endpoint = %s",
                  o->common.endpoint);
     return 0;
   default:
@@ -152,7 +152,7 @@ static int make_plan(run_t *run) {
 
 static int differs(const run_t *run, const qk_corrmeta_t *found, const char *field,
                    const char *found_value, const char *value) {
-  ctl_complain("%s: piece %s/%s/%s has %s = %s, but %s says %s: take another out, or remove it",
+  ctl_complain("%s: piece %s/%s/%s has %s = %s, but %s says %s: choose another out, or remove it",
                run->pieces.out, found->config, found->quark, found->label, field, found_value,
                run->work.path, value);
   return EXIT_DATA;
@@ -377,7 +377,7 @@ static int run_all(run_t *run) {
                      : run_with_own_daemon(run, first, end);
   }
   if (code)
-    ctl_complain("%d of %d pieces are finished; the same command goes on from here", run->done,
+    ctl_complain("%d of %d pieces are finished; the same command continues from here", run->done,
                  run->n);
   return code ? code : ctl_pieces_merge(&run->pieces);
 }

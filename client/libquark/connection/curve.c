@@ -13,9 +13,10 @@ quark_code_t quark__curve_init(curve_t *curve, const quark_options_t *options, q
   char why[400];
   if (!options->server_key && !options->key_file) return QUARK_OK;
   if (!options->server_key || !options->key_file)
-    return quark__fail(err, QUARK_BAD_ARGUMENT,
-                       "CURVE needs the daemon's public key and an own key file: %s is missing",
-                       options->server_key ? "the key file" : "the daemon's key");
+    return quark__fail(
+        err, QUARK_BAD_ARGUMENT,
+        "CURVE needs the daemon's public key and a key file of your own: %s is missing",
+        options->server_key ? "the key file" : "the daemon's key");
   if (!zmq_has("curve"))
     return quark__fail(err, QUARK_UNSUPPORTED, "this libzmq was built without CURVE");
   if (!qk_key_valid(options->server_key))
@@ -48,8 +49,8 @@ const char *quark__curve_blame(curve_t *curve, uint16_t event, uint32_t value, b
   if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL &&
       value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH)
     return used ? "the daemon is not set up for CURVE: leave the keys out"
-                : "the daemon wants CURVE: its public key and an own key are needed";
+                : "the daemon uses CURVE: give its public key and a key of your own";
   if (++curve->broken_handshakes >= BROKEN_MOST && used && !was_open)
-    return "the handshake breaks off: the public key is not the daemon's, or it does not use CURVE";
+    return "the handshake fails: the public key is not the daemon's, or it does not use CURVE";
   return NULL;
 }

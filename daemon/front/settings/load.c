@@ -66,7 +66,7 @@ static qk_status_t check_range(const char *key, double x, double most, qk_err_t 
 static qk_status_t set_mass(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (load->has_mass && load->has_kappa)
-    return qk_fail(err, QK_BAD_ARGUMENT, "kappa and mass are both given: one of them is needed");
+    return qk_fail(err, QK_BAD_ARGUMENT, "kappa and mass are both given: give only one of them");
   if (load->has_mass) {
     status = check_range("mass", load->mass, QK_MASS_MAX, err);
     s->mass = load->mass;
@@ -116,7 +116,7 @@ static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_
 static qk_status_t check_text(const char *gauge, qk_err_t *err) {
   for (const char *p = gauge; *p; p++)
     if (*p < ' ' || *p > '~')
-      return qk_fail(err, QK_BAD_ARGUMENT, "gauge: printable ASCII is needed");
+      return qk_fail(err, QK_BAD_ARGUMENT, "gauge: must be printable ASCII");
   return QK_OK;
 }
 

@@ -20,11 +20,10 @@ static const qk_config_row_t ROWS[] = {
     {"dims", QK_CONFIG_STRING, AT(dims_text), NULL, 0, 0, "XxYxZxT",
      "lattice extents, for files that do not state them"},
     {"ignore-checksum", QK_CONFIG_CHOICE, AT(ignore_checksum), "no", 0, 0, "no|yes",
-     "yes: a gauge file whose links do not give the checksum that it states is taken; its "
-     "plaquette and "
+     "yes: accept a gauge file although its links do not match its checksum; plaquette and "
      "unitarity are verified all the same"},
     {"kappa", QK_CONFIG_DOUBLE, AT(kappa), NULL, -1e6, 1e6, "K",
-     "hopping parameter 1/(2(4+m)); this or --mass is needed"},
+     "hopping parameter 1/(2(4+m)); give either this or --mass"},
     {"mass", QK_CONFIG_DOUBLE, AT(mass), NULL, -QK_MASS_MAX, QK_MASS_MAX, "M", "bare quark mass m"},
     {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", -1e3, 1e3, "C",
      "clover coefficient; 0 is the plain Wilson operator"},
@@ -33,129 +32,126 @@ static const qk_config_row_t ROWS[] = {
      "antiperiodic"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
     {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, "auto|mg|bicgstab|cg|gcr",
-     "GCR with multigrid, or a Krylov method alone; auto: mg where the lattice allows it, else "
-     "bicgstab"},
+     "mg: GCR preconditioned by multigrid; the others: a Krylov method alone; auto: mg if the "
+     "lattice allows it, else bicgstab"},
     {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, "double|single|half",
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
-     "right-hand sides solved at a time; 0: as many as fit into memory, at most 16"},
+     "right-hand sides that are solved together; 0: as many as fit into memory, at most 16"},
     {"single-rhs-solver", QK_CONFIG_CHOICE, AT(single_rhs), "yes", 0, 0, "no|yes",
      "use a single-RHS solver when the engine is idle (lower latency); no: results never depend on "
      "load, to the last bit"},
     {"lone-solver", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "single-rhs-solver", NULL},
     {"staging", QK_CONFIG_INT, AT(staging), "8", 0, QK_STAGING_MAX, "N",
-     "sources that come, and twice as many solutions that leave, while others are solved in slots: "
-     "at most half as many as there are slots, and where memory allows"},
+     "sources to prefetch, and twice as many solutions to write back, during solves; at most half "
+     "the number of slots, and less if memory is short"},
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
-     "a free slot is filled at once; fixed: only when all slots have ended, for comparison"},
+     "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "
+     "comparison)"},
     {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
-     "reals that the inner iteration stores for a link"},
+     "real numbers stored per link in the inner iteration"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},
 #define X(name, key, form, help)                                                                   \
   {key, QK_CONFIG_STRING, AT(mg[QK_MG_KEY_##name]), NULL, 0, 0, form, help},
     QK_MG_KEYS(X)
 #undef X
         {"mg-checkpoint", QK_CONFIG_STRING, AT(mg_checkpoint), "auto", 0, 0, "PATH",
-         "file that keeps the setup for a restart, or folder of such files; auto: a file in the "
-         "state folder (--state, or one of its own); off: none"},
+         "file, or folder of files, that keeps the multigrid setup for a restart; auto: a file in "
+         "the state folder (--state, or one of its own); off: none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
     {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
      "processes of the engine; more than one are started by mpirun"},
     {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
-     "process grid; without it the one with the least surface"},
+     "process grid; default: the one with the least surface"},
     {"mpirun", QK_CONFIG_STRING, AT(mpirun), "mpirun", 0, 0, "COMMAND",
-     "command that starts several ranks, with its options; in a Slurm job: \"srun --overlap "
-     "--mpi=pmix\", as each setup is a step "
-     "of its own"},
+     "command that starts several ranks, with its options; in a Slurm job \"srun --overlap "
+     "--mpi=pmix\", because each setup is a job step of its own"},
     {"engine", QK_CONFIG_STRING, AT(engine), NULL, 0, 0, "PATH",
-     "quark-engine program; without it the one beside this program"},
+     "quark-engine program; default: the one installed with this program"},
     {"start-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(start_timeout), "180", 1, 86400,
-     "SECONDS", "an engine that mpirun or the like has not started by then is given up"},
+     "SECONDS", "how long mpirun may take to start an engine"},
     {"engine-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(engine_timeout), "120", 1, 86400,
-     "SECONDS", "an engine silent for so long is restarted"},
+     "SECONDS", "restart an engine that sends nothing for this time"},
     {"engine-grace", QK_CONFIG_DOUBLE, AT(engine_grace), "30", 0, 86400, "SECONDS",
-     "with --state: when quarkd was killed its engine waits so long for the next quarkd, which "
-     "goes on with "
-     "it and loads nothing; 0: the engine ends with quarkd"},
+     "with --state: how long an engine waits for a new quarkd after its own was killed; the new "
+     "one uses the engine without loading again; 0: the engine ends with quarkd"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Setups"},
     {"setup-name", QK_CONFIG_STRING, AT(setup_name), "main", 1, QK_SETUP_NAME_MAX, "NAME",
      "name of the setup that quarkd starts with"},
     {"max-setups", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_setups), "4", 1, QK_SETUPS_MAX, "N",
-     "setups at a time, each in an engine of its own with its memory; over it, or where an engine "
-     "finds too little, the one that was idle the longest makes room"},
+     "limit of loaded setups, each in an engine of its own with its own memory; at the limit, or "
+     "if memory is short, the setup that has been idle longest is dropped"},
     {"gauge-roots", QK_CONFIG_STRING, AT(gauge_roots), NULL, 0, 0, "DIR[:DIR...]",
-     "folders below which clients may name gauge files to load; without it the one that --gauge is "
-     "in"},
+     "folders below which clients may name gauge files to load; default: the folder of --gauge"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Service"},
     {"listen", QK_CONFIG_STRING, AT(listen), "tcp://127.0.0.1:5555", 0, 0, "ENDPOINT",
-     "control endpoint; port 0 takes a free one"},
+     "control endpoint; port 0: a free port"},
     {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
-     "data endpoint; without it the next port, or a free one where --listen asks for one"},
+     "data endpoint; default: the port after that of --listen, or a free port if that is 0"},
     {"curve-key", QK_CONFIG_STRING, AT(curve_key), NULL, 0, 0, "FILE",
-     "secret key of the daemon (quarkctl keygen): tcp is encrypted, and open to --curve-clients "
-     "only"},
+     "secret key of the daemon (quarkctl keygen): tcp is encrypted, and only the clients in "
+     "--curve-clients may connect"},
     {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
      "folder with a file for each authorised client: key, user, role"},
     {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "no|yes",
-     "clients of this user on this machine may hand over fields in shared memory"},
+     "yes: clients on this machine that run as the same user may pass fields in shared memory"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
-     "address of a page to watch, /metrics, /healthz and /readyz; port 0 takes a free one; without "
-     "it none"},
+     "address of the HTTP server: status page, /metrics, /healthz and /readyz; port 0: a free "
+     "port; default: no HTTP server"},
     {"http-names", QK_CONFIG_STRING, AT(http_names), NULL, 0, 0, "NAME[,NAME...]",
-     "names by which browsers and Prometheus may ask for these pages, beside localhost, the name "
-     "of "
-     "the machine and addresses"},
+     "further host names that HTTP requests may use; localhost, the name of this machine and "
+     "numeric addresses are always accepted"},
     {"endpoint-file", QK_CONFIG_STRING, AT(endpoint_file), NULL, 0, 0, "FILE",
-     "file that the control endpoint is written to once it is open, with the name of this machine "
-     "where --listen has *"},
+     "file to which quarkd writes its control endpoint once it is open; * in --listen becomes "
+     "the name of this machine"},
     {"pidfile", QK_CONFIG_STRING, AT(pidfile), NULL, 0, 0, "FILE", "file for the process id"},
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
-     "folder that keeps accepted requests and their results over a restart; without it they end "
-     "with the daemon"},
+     "folder that keeps accepted requests and their results across restarts; default: none, they "
+     "are lost when the daemon ends"},
     {"file-roots", QK_CONFIG_STRING, AT(file_roots), NULL, 0, 0, "DIR[:DIR...]",
-     "folders in which clients may name files, of right-hand sides to read and of solutions to "
-     "write; without it none"},
+     "folders below which the daemon may read right-hand sides from files and write solutions to "
+     "files for its clients; default: none"},
     {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
-     "limit of uploads and results together; 0 is half of what is free in /dev/shm, or a quarter "
-     "of what machine, cgroup or Slurm leave where that is less"},
+     "memory for uploads and results together; 0: half of the free space in /dev/shm, or a "
+     "quarter of the memory that machine, cgroup or Slurm allow if that is less"},
     {"max-sessions", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_sessions), "4096", 1, QK_SESSIONS_MAX,
      "N",
-     "sessions of clients at a time, 12 KiB of memory each beside their requests; one user has at "
-     "most a quarter of them, or 256; over it those without requests make room"},
+     "limit of client sessions (12 KiB of memory each, and their requests); one user may have a "
+     "quarter of them, at least 256; at the limit sessions without requests are ended"},
     {"lease", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(lease), "60", 0.1, 86400, "SECONDS",
-     "a client silent for so long is dropped with its requests"},
+     "end the session and the requests of a client that sends nothing for this time"},
     {"fetch-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(fetch_time), "3600", 0.1, 31536000,
-     "SECONDS", "how long a solution waits to be fetched"},
+     "SECONDS", "how long a solution is held for its client to fetch it"},
     {"keep", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "fetch-time", NULL},
     {"keep-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(keep_time), "3600", 0.1, 31536000,
      "SECONDS",
-     "how long solutions kept by handle stay after their last use; a client may ask for less"},
+     "how long kept solutions are retained after their last use; a client may ask for less"},
     {"detach-time", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(detach_time), "604800", 0, 31536000,
      "SECONDS",
-     "limit of what a client may ask for: how long a request that has ended waits for it, once it "
-     "has gone"},
+     "longest time for which results of a detached request are held after its client has left; a "
+     "client may ask for less"},
     {"keep-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(keep_memory), "0", 0, 1ll << 50, "BYTES",
-     "limit of what one user may keep by handle; 0 is three quarters of --max-memory"},
+     "memory for the kept solutions of one user; 0: three quarters of --max-memory"},
     {"user-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(user_memory), "0", 0, 1ll << 50, "BYTES",
-     "limit of uploads and results of one user together; 0: none but --max-memory"},
+     "memory for uploads and results of one user; 0: no limit but --max-memory"},
     {"spill", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(spill), "0", 0, 1ll << 50, "BYTES",
-     "limit of solutions that wait in the state folder in place of memory, as their clients are "
-     "away or slow and others have no room; 0: none do"},
+     "disk space in the state folder for solutions evicted from memory, when others need the room "
+     "and their clients are away or slow; 0: never evict"},
     {"user-rhs", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(user_rhs), "0", 0, 1 << 30, "N",
-     "right-hand sides of one user that may wait or run; 0: any number"},
+     "limit of right-hand sides of one user that wait or run; 0: no limit"},
     {"drain-timeout", QK_CONFIG_DOUBLE | QK_CONFIG_LIVE, AT(drain_timeout), "600", 0, 31536000,
-     "SECONDS", "limit for finishing accepted work at the end"},
+     "SECONDS", "how long quarkd may take to finish accepted work before it ends"},
     {"walltime", QK_CONFIG_STRING, AT(walltime_text), "0", 0, 0, "TIME",
-     "time from the start until a batch system ends quarkd: seconds, or [[D-]HH:]MM:SS; it drains "
-     "--drain-timeout before, and refuses what cannot be done by then; 0: no end"},
+     "time from the start until a batch system kills quarkd: seconds, or [[D-]HH:]MM:SS; quarkd "
+     "drains --drain-timeout earlier and rejects work that cannot end in time; 0: no limit"},
     {"walltime-file", QK_CONFIG_STRING, AT(walltime_file), NULL, 0, 0, "FILE",
-     "file with the time at which a batch system ends quarkd, in seconds since 1970, in place of "
-     "--walltime; read again before quarkd drains because of it, and on SIGHUP"},
+     "file with the time at which a batch system kills quarkd, in seconds since 1970; replaces "
+     "--walltime; read again on SIGHUP and before quarkd drains because of it"},
     {"log-level", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(log_level), "info", 0, 0,
      "error|warn|info|debug", "least important message that is logged"},
     {"log-format", QK_CONFIG_CHOICE, AT(log_format), "text", 0, 0, "text|json",
-     "form of a line of the log; json: one object a line"},
+     "format of the log; json: one object per line"},
 };
 
 static const char *const SOLVERS[] = {"auto", "mg", "bicgstab", "cg", "gcr"};
@@ -173,7 +169,7 @@ const char *qk_settings_backend(const qk_settings_t *s) {
   return BACKENDS[s->backend];
 }
 
-/* Which of n words it is. */
+/* Finds name among n words. */
 static qk_status_t find_word(const char *key, const char *name, const char *const *word, int n,
                              int *found, qk_err_t *err) {
   char list[80] = "", quoted[32];
@@ -185,7 +181,7 @@ static qk_status_t find_word(const char *key, const char *name, const char *cons
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", word[i]);
   }
   qk_err_quote(name, quoted, sizeof quoted);
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": one of %s is needed", key, quoted, list);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": must be one of %s", key, quoted, list);
 }
 
 qk_status_t qk_settings_set_solver(qk_settings_t *s, const char *name, qk_err_t *err) {
@@ -223,7 +219,7 @@ qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t 
   }
   if (!p)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "boundary = %s: four of 1, -1 or a phase such as 0.5pi are needed", text);
+                   "boundary = %s: must be four of 1, -1 or a phase such as 0.5pi", text);
   memcpy(boundary, z, sizeof z);
   return QK_OK;
 }
@@ -247,16 +243,17 @@ qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *er
     }
   }
   return qk_fail(err, QK_BAD_ARGUMENT,
-                 "walltime = %.40s: seconds, or [[D-]HH:]MM:SS, up to 365 days are needed", text);
+                 "walltime = %.40s: must be seconds or [[D-]HH:]MM:SS, at most 365 days", text);
 }
 
 static qk_status_t parse_extents(const char *key, const char *text, int out[4], qk_err_t *err) {
   int v[4], end = -1;
   int n = sscanf(text, "%6dx%6dx%6dx%6d%n", &v[0], &v[1], &v[2], &v[3], &end);
   if (n != 4 || end < 0 || text[end] != '\0')
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: XxYxZxT is needed", key, text);
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: must be XxYxZxT", key, text);
   for (int mu = 0; mu < 4; mu++)
-    if (v[mu] < 1) return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: extents begin at 1", key, text);
+    if (v[mu] < 1)
+      return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: extents must be at least 1", key, text);
   memcpy(out, v, sizeof v);
   return QK_OK;
 }
@@ -282,7 +279,7 @@ static qk_status_t check_mass(qk_settings_t *s, qk_err_t *err) {
   bool kappa = qk_config_given(s->config, "kappa"), mass = qk_config_given(s->config, "mass");
   if (kappa == mass)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   kappa ? "kappa and mass are both given: one of them is needed"
+                   kappa ? "kappa and mass are both given: give only one of them"
                          : "neither kappa nor mass is given");
   return qk_settings_relate_mass(s, kappa, err);
 }
@@ -304,8 +301,8 @@ static qk_status_t check_names(const char *names, qk_err_t *err) {
     const size_t n = strspn(p, LETTERS);
     if (n == 0 || n > QK_HTTP_NAME_MAX || (p[n] != ',' && p[n] != '\0'))
       return qk_fail(err, QK_BAD_ARGUMENT,
-                     "http-names = %.64s: names of 1 to %d letters, digits, '-' and '.', without "
-                     "ports, and with commas between them, are needed",
+                     "http-names = %.64s: must be names of 1 to %d letters, digits, '-' and '.', "
+                     "without ports, separated by commas",
                      names, QK_HTTP_NAME_MAX);
     p = p[n] == ',' ? p + n + 1 : NULL;
   }
@@ -337,7 +334,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
     int64_t product = 1;
     for (int mu = 0; mu < 4 && product <= s->ranks; mu++) product *= s->grid[mu];
     if (product != s->ranks)
-      status = qk_fail(err, QK_BAD_ARGUMENT, "grid = %s does not have %lld places for the ranks",
+      status = qk_fail(err, QK_BAD_ARGUMENT, "grid = %s: its product must be ranks = %lld",
                        s->grid_text, (long long)s->ranks);
   }
   return status;

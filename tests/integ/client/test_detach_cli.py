@@ -205,7 +205,7 @@ def a_ticket_stays_until_the_daemon_has_heard(case):
                 drain.start()
                 assert fetch.wait(LIMIT) == AGAIN
                 said = fetch.stderr.read()
-                assert 'has not said that it let go of the solutions' in said and ticket in said and os.path.exists(ticket), said
+                assert 'has not confirmed that it deleted the solutions' in said and ticket in said and os.path.exists(ticket), said
                 with case.daemon('--state', state) as again:
                     again.wait_listening()
                     done = again.ctl('fetch', ticket, '--endpoint', again.endpoint)
@@ -225,7 +225,7 @@ def tickets_that_are_of_no_use_are_told_apart(case):
             with open(none, 'w', encoding='utf-8') as f:
                 f.write(text)
             done = d.ctl('fetch', none)
-            assert done.code == DATA and 'is no ticket' in done.err, done
+            assert done.code == DATA and 'is not a ticket' in done.err, done
         done = d.ctl(*POINT, '--out', d.path('p.h5'), '--detach=101')
         assert done.code == DATA and 'detach_ms = 101000 is over the limit of 100000' in done.err, done
         ticket = d.ctl(*POINT, '--out', d.path('p.h5'), '--detach=1', '--json').json['ticket']
@@ -250,7 +250,7 @@ def what_cannot_stay_there_as_a_whole_is_not_begun(case):
         assert done.code == AGAIN and 'has room for' in done.err and done.out == '', done
         assert nothing_is_left(d) and os.listdir(d.folder.name).count('p.h5.ticket') == 0
         done = d.ctl('sequential', '--source=point:0,0,0,0', '--sink-time=1', '--out', d.path('s.h5'), '--detach')
-        assert done.code == USAGE and 'wait for propagators' in done.err, done
+        assert done.code == USAGE and 'need results of the daemon in between' in done.err, done
 
 
 @tap.test

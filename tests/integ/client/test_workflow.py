@@ -220,7 +220,7 @@ def an_interrupted_run_says_how_to_go_on(case):
             process.send_signal(number)
             out, err = process.communicate(timeout=LIMIT)
             wait_for_end(ends)
-            assert process.returncode == AGAIN and out == '' and 'the same command goes on from here' in err, (out, err)
+            assert process.returncode == AGAIN and out == '' and 'the same command continues from here' in err, (out, err)
             done = w.run('--json')
             assert done.code == 0 and 0 < done.json['computed'] < PIECES and len(w.pieces()) == PIECES, done
 

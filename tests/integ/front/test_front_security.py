@@ -395,7 +395,7 @@ def quarkctl_makes_keys_and_uses_them(case):
             assert 'ready' in ctl('status', QUARKD_ENDPOINT=d.endpoint, QUARKD_SERVER_KEY='server.key.pub', QUARKD_KEY='ada.key')
             patient = where + ['--timeout', '30']  # an error is no lapse of time
             assert 'does not know the key' in ctl('status', *patient, *server, '--key', 'eve.key', code=78)
-            assert 'wants CURVE' in ctl('status', *patient, code=78)
+            assert 'uses CURVE' in ctl('status', *patient, code=78)
             assert 'not the daemon' in ctl('status', *patient, '--server-key', 'eve.key.pub', '--key', 'ada.key', code=78)
             assert 'is missing' in ctl('status', *where, *server, code=78)
             assert 'is missing' in ctl('status', *where, '--key', 'ada.key', code=78)
