@@ -45,7 +45,7 @@ qk_status_t qk_h5_open(const char *path, hid_t *file, qk_err_t *err) {
     return qk_fail(err, QK_IO_ERROR, "%s: is %s: an HDF5 file is needed", path,
                    S_ISDIR(st.st_mode)    ? "a folder"
                    : S_ISFIFO(st.st_mode) ? "a FIFO"
-                                          : "no regular file");
+                                          : "not a regular file");
   qk_h5_begin();
   const hid_t f = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   if (f < 0) return qk_h5_fail(err, QK_BAD_FORMAT, path, "is not an HDF5 file or is damaged");

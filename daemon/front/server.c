@@ -70,7 +70,7 @@ static void drain_in_time(qk_server_t *server, double now) {
     qk_info("server", "the walltime ends in %.0f s instead of %.0f s", left, before);
     return;
   }
-  qk_info("server", "%.0f s are left of the walltime", left);
+  qk_info("server", "%.0f s of the walltime are left", left);
   drain(server);
 }
 
@@ -122,7 +122,7 @@ static void drain(qk_server_t *server) {
     qk_server_stop(server, qk_sessions_idle(&server->service) ? 0 : EXIT_TRY_AGAIN);
     return;
   }
-  qk_info("server", "draining: no new work is taken");
+  qk_info("server", "draining: no new work is accepted");
   server->service.draining = true;
   server->drain_until =
       qk_service_now(&server->service) +
@@ -171,7 +171,7 @@ static const int SIGNALS[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, 0};
 static bool is_echo(qk_server_t *server, int sig) {
   const double now = qk_service_now(&server->service);
   if (sig == SIGTERM && server->told > 0 && now - server->told < TOGETHER) {
-    qk_info("server", "it came within %g s of the last one: both are one", TOGETHER);
+    qk_info("server", "it came within %g s of the last signal: both count as one", TOGETHER);
     return true;
   }
   if (sig == SIGTERM || sig == SIGINT) server->told = now;
@@ -266,7 +266,8 @@ static void close_all(qk_server_t *server) {
   const bool leave =
       server->service.journal && (server->exit_code != 0 || qk_restore_needed(&server->service));
   if (leave)
-    qk_info("server", "requests stay in %s for the next start", server->service.settings->state);
+    qk_info("server", "requests are kept in %s for the next start",
+            server->service.settings->state);
   const bool in_order =
       server->service.stopping && (server->exit_code == 0 || server->exit_code == EXIT_TRY_AGAIN);
   if (server->service.journal) qk_restore_seal(&server->service, leave, in_order);

@@ -161,7 +161,7 @@ def plain_scancel_drains(case):
     job.log('ready: ')
     with client_of(job) as c:
         job.scancel()
-        job.log('both are one')
+        job.log('both count as one')
         assert case.status(job)['state'] == 'draining'
         finish(c)
         job.log('all work is finished')

@@ -127,7 +127,7 @@ def a_submit_to_a_disk_that_fails_is_answered(case):
                     refused = client.submit(1, expect='rejected', **more)
                     assert refused.status == STATUS['BUSY'] and refused.retry_after_ms > 0, refused
                     where = os.path.join(state.dir, 'journal.db')
-                    assert where in refused.text and text in refused.text and 'new work is taken' in refused.text or \
+                    assert where in refused.text and text in refused.text and 'new work is accepted' in refused.text or \
                         error == errno.EROFS and 'mount' in refused.text, refused
             assert d.status().counters.requests == 0
             assert disk.get(MET) > 0
@@ -167,12 +167,12 @@ def a_journal_that_cannot_be_written_is_seen_from_outside(case):
         assert '\nquarkd_journal_trouble 1\n' in page(d, '/metrics')[1]
         trouble = d.status().trouble
         assert state.dir in trouble and 'Input/output error' in trouble, trouble
-        assert d.log('it cannot be written, no new work is taken: .*journal.db: Input/output error')
+        assert d.log('it cannot be written, no new work is accepted: .*journal.db: Input/output error')
         disk.works()
         page_when(d, '/readyz', 200)
         assert page(d, '/healthz')[0] == 200 and not d.status().HasField('trouble')
         assert d.log('it can be written again')
-        assert len([line for line in d.lines if 'no new work is taken' in line]) == 1, d.lines
+        assert len([line for line in d.lines if 'no new work is accepted' in line]) == 1, d.lines
 
 
 @tap.test
@@ -352,7 +352,7 @@ def a_disk_without_room_for_another_file_loses_nothing(case):
             with held(state) as (d, _), Client(d) as c:
                 disk.fails(error, OPEN)
                 c.upload(c.submit(1, **request), [b])
-                assert d.log('rhs 0 would not outlive the machine: .*/spool/1-0: ' + CAUSES[error])
+                assert d.log('rhs 0: its upload is not on disk: .*/spool/1-0: ' + CAUSES[error])
                 end(d)
             disk.works()
             with held(state, env=LATER) as (d, go), Client(d, c.client_id) as c:
@@ -535,7 +535,7 @@ def an_output_whose_end_was_not_recorded_is_known_again(case):
             disk.fails(errno.EIO)
             go()
             d.status_when(lambda _: os.path.exists(path))
-            assert d.log('the solutions are in their file')
+            assert d.log('the solutions are written to their file')
             c.send(shutdown=qk.Shutdown(now=True))
             d.process.wait()
         disk.works()

@@ -56,7 +56,7 @@ def one_user_does_not_take_all_sessions(case):
         with Client(d, hello=False) as c:
             c.send(hello=qk.Hello(version=1, client_id=c.client_id, user='greedy', program='test'))
             text = c.error('BUSY').text
-            assert 'sessions of this user' in text and 'quarter of %d (max-sessions' % (SHARE + 2) in text, text
+            assert 'sessions of this user' in text and 'quarter of %d sessions (max-sessions' % (SHARE + 2) in text, text
         with Client(d, user='modest') as first, Client(d, user='modest') as second:
             for c in (first, second):
                 keep_busy(c).ping()
@@ -73,14 +73,14 @@ def idle_sessions_give_way(case):
         keep_busy(busy)
         old, new = Client(d, user='many', bind=False), Client(d, user='many', bind=False)
         with old, new, Client(d, user='newcomer') as newcomer:
-            assert d.log('%s: makes room' % old.client_id[:4].hex())
+            assert d.log('%s: ended to make room' % old.client_id[:4].hex())
             for c in (busy, few, new, newcomer):
                 c.ping()
             old.send(ping=qk.Ping())
             old.error('NOT_FOUND')  # on which libquark says HELLO
             old.hello('many')  # and another makes room: of the two who have most, the idle one
             assert not old.welcome.resumed
-            assert d.log('%s: makes room' % new.client_id[:4].hex())
+            assert d.log('%s: ended to make room' % new.client_id[:4].hex())
             for c in (busy, few, newcomer, old):
                 c.ping()
             assert d.status().counters.sessions == 4

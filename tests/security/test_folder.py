@@ -28,12 +28,12 @@ def a_folder_that_others_can_write_into_is_refused(case):
         spool = os.path.join(folder, 'spool')
         for mode in (0o770, 0o707, 0o1777, 0o2775):
             os.chmod(folder, mode)
-            refused(case, folder, r'state = %s: others may write into it \(mode %04o\): chmod go-w' % (re.escape(folder), mode))
+            refused(case, folder, r'state = %s: other users may write into it \(mode %04o\): chmod go-w' % (re.escape(folder), mode))
             assert os.listdir(folder) == []
         os.chmod(folder, 0o755)
         os.mkdir(spool)
         os.chmod(spool, 0o777)
-        refused(case, folder, spool + ': others may write into it')
+        refused(case, folder, spool + ': other users may write into it')
         os.rmdir(spool)
         os.symlink('/tmp', spool)
         refused(case, folder, spool + ' is not a folder')
@@ -41,7 +41,7 @@ def a_folder_that_others_can_write_into_is_refused(case):
             raise tap.Skip('no right to give folders away')
         os.unlink(spool)
         os.chown(folder, 12345, -1)
-        refused(case, folder, 'belongs to user 12345, and quarkd runs as user 0: take a folder of its own')
+        refused(case, folder, 'belongs to user 12345, but quarkd runs as user 0: choose a folder of that user')
         os.chown(folder, 0, -1)
 
 
@@ -59,7 +59,7 @@ def files_that_others_have_prepared_are_not_touched(case):
             path = os.path.join(state, name)
             for plant, fault in ((os.symlink, 'a symbolic link'), (os.link, 'a second name')):
                 plant(precious, path)
-                refused(case, state, re.escape(path) + ': it (is|has) %s.*, so quarkd has not put it there' % fault)
+                refused(case, state, re.escape(path) + ': it (is|has) %s.*, so quarkd did not create it' % fault)
                 os.unlink(path)
                 assert open(precious, encoding='utf-8').read() == 'mine' and os.stat(precious).st_mode & 0o777 == 0o640
             os.mkfifo(path)

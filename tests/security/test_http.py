@@ -89,7 +89,7 @@ def only_who_knows_the_name_is_answered(case):
                 assert named(d, name, page) in (421, 400), (name, page)
         with connect(d) as s:
             s.sendall(b'GET / HTTP/1.1\r\nHost: attacker.example\r\n\r\n')
-            assert b'attacker.example is no name of this daemon' in read_all(s)  # and the connection ends
+            assert b'attacker.example is not a name of this daemon' in read_all(s)  # and the connection ends
         assert ask(d, b'GET /healthz HTTP/1.0\r\n') == 200  # probes that are older than Host
         assert ask(d, b'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: attacker.example\r\n') == 400
     for names in ('a b', 'a,', ',a', 'a:80', 'http://a', '', 'x' * 300):

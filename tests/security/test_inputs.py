@@ -143,7 +143,7 @@ def complaint(case, *args):
 
 @tap.test
 def settings_say_what_is_wrong_with_them(case):
-    for given, word in (('/', '"/" is the whole machine: name folders below it'), ('//', '"//" is the whole machine'),
+    for given, word in (('/', '"/" is the whole file system: name folders below it'), ('//', '"//" is the whole file system'),
                         ('rel/dir', '"rel/dir" is no absolute path'), ('', 'one of the folders has no name: is there a colon too many?'),
                         ('/tmp::/tmp', 'one of the folders has no name')):
         said = complaint(case, '--kappa=0.12', '--file-roots=' + given)

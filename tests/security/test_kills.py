@@ -173,7 +173,7 @@ def a_recovery_may_be_killed_anywhere(case):
                 disk.kills(after)
             with state.daemon(env=LATER, wait=None) as d:
                 if after is None:
-                    assert d.log('quarkd goes on with what it could read of it') and d.log('ready: ')
+                    assert d.log('quarkd continues with what it could read') and d.log('ready: ')
                     kill(d)
                 d.process.wait(60)
             disk.spares()

@@ -142,7 +142,7 @@ def a_connection_has_one_session(case):
         c.send(hello=qk.Hello(version=1, client_id=other.client_id, user='eve'))
         c.error('BAD_PROTOCOL', fatal=False)
         c.data.send(frame(BIND, payload=other.client_id + other.welcome.token, field_bytes=32))
-        assert 'another session has' in other.error('BAD_PROTOCOL', fatal=False).text
+        assert 'belongs to another session' in other.error('BAD_PROTOCOL', fatal=False).text
         check_solves(other)
         c.send(cancel=qk.Cancel(request=1))
         assert c.expect('result').status == STATUS['CANCELLED']

@@ -161,7 +161,7 @@ def rows_that_do_not_fit_are_set_aside(case):
         journal.starts(*('set aside: note ' + key for key in NOTES))
         journal.restore()
         journal.note('operator', 'text')  # what it was accepted for nobody knows
-        journal.starts('set aside: note operator', 'set aside: request in row 1: .*which operator', control=False)
+        journal.starts('set aside: note operator', 'set aside: request in row 1: .*its operator is not known', control=False)
         assert not set(journal.names) - set(os.listdir(os.path.join(state.dir, 'aside-1', 'spool')))
 
 
@@ -195,7 +195,7 @@ def what_is_set_aside_is_named_and_kept(case):
             journal.restore()
             id = journal.uploaded[3]
             journal.set('job', column, value, 'id', id)
-            journal.starts('set aside: request in row %d: %s' % (id, why), 'set aside: spool/%d-0: no request' % id, 'quarkd has set aside 2 things of the state folder in .*/aside-1, where why.txt says why')
+            journal.starts('set aside: request in row %d: %s' % (id, why), 'set aside: spool/%d-0: no request' % id, 'quarkd has moved 2 things of the state folder to .*/aside-1, where why.txt says why')
             folder = os.path.join(state.dir, 'aside-1')
             with open(os.path.join(folder, 'why.txt'), encoding='utf-8') as f:
                 assert re.search('request in row %d: ' % id + why, f.read())
@@ -250,7 +250,7 @@ def tells(daemon):
     told = [line for line in lines if ' warn ' in line]
     summary, = [line for line in lines if ' error ' in line and 'why.txt' in line]
     n = sum('set aside: ' in line for line in told)
-    assert 'quarkd has set aside %d thing%s of the state folder in ' % (n, '' if n == 1 else 's') in summary, (told, summary)
+    assert 'quarkd has moved %d thing%s of the state folder to ' % (n, '' if n == 1 else 's') in summary, (told, summary)
     with open(os.path.join(re.search(r'in (\S+/aside-\d+)', summary)[1], 'why.txt'), encoding='utf-8') as f:
         assert len(f.read().splitlines()) == len(told), told
     return told
@@ -291,7 +291,7 @@ def a_damaged_file_is_recovered(case):
             with state.daemon(env=LATER) as d, Client(d, c.client_id) as again:
                 told, *others = tells(d)
                 assert all('spool/1-0: no request' in line for line in others), others
-                m = re.search(r'set aside: journal.db, as it is damaged \((.*)\): quarkd goes on with what it could read of it: 1 client, (\d+) requests, '
+                m = re.search(r'set aside: journal.db, as it is damaged \((.*)\): quarkd continues with what it could read: 1 client, (\d+) requests, '
                               r'\d+ right-hand sides$', told)
                 known = m is not None
                 assert known or 'no request could be read from it' in told, told
@@ -342,7 +342,7 @@ def a_damaged_file_of_an_earlier_version_is_recovered(case):
             pages = leaf_pages(path)['rhs']
             overwrite(path, pages[len(pages) // 2])
             with state.daemon(env=LATER) as d, Client(d, c.client_id) as again:
-                assert d.log('set aside: journal.db, .*read of it: 1 client, 1 request, \d+ right-hand sides') and again.welcome.resumed
+                assert d.log('set aside: journal.db, .*could read: 1 client, 1 request, \d+ right-hand sides') and again.welcome.resumed
                 once_more(again, count, 1, source=qk.SOURCE_Z2)
                 assert len(again.results(count)) == count
                 kill(d)

@@ -84,8 +84,8 @@ def the_end_of_a_lease_says_what_happened(case):
         name = None
         while name != 'error':
             name, body = c.receive()
-        m = re.search(r'nothing came from this client for ([\d.]+) s, and its lease is 0.5 s: its session has ended, 1 of its requests '
-                      r'with it, and 1 go on detached; say HELLO .*PING every 0.167 s', body.text)
+        m = re.search(r'nothing came from this client for ([\d.]+) s, and its lease is 0.5 s: its session and 1 of its requests '
+                      r'have ended, 1 continue detached; send HELLO .*PING every 0.167 s', body.text)
         assert m and 0.5 <= float(m[1]) < 20 and body.fatal and body.status == STATUS['EXPIRED'], body
         assert d.log(re.escape(body.text))
 

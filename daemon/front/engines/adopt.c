@@ -69,7 +69,7 @@ void qk_adopt_fifo(const char *endpoint, char path[QK_SOCKET_MAX]) {
 
 void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *l) {
   char fifo[QK_SOCKET_MAX];
-  qk_info("adopt", "ending the engine of a setup that is not there any more, process %ld",
+  qk_info("adopt", "ending the engine of a setup that no longer exists, process %ld",
           (long)l->process.pid);
   if (!qk_procid_end(&l->process))
     qk_warn("adopt", "process %ld does not end", (long)l->process.pid);

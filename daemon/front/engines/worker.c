@@ -155,7 +155,7 @@ static void lose(qk_worker_t *w, const char *why) {
     return;
   }
   if (adopting) { /* nothing is lost with it */
-    qk_warn("worker", "%sthe engine of the front before is not adopted: %s", w->label, why);
+    qk_warn("worker", "%sthe engine of the previous front is not adopted: %s", w->label, why);
     w->state = QK_WORKER_DOWN;
     return;
   }
@@ -224,7 +224,7 @@ static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memor
 static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   qk_engine_info_t *info = &w->info;
   if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
-  if (r->n_dims != 4 || r->n_grid != 4) return "READY with a geometry that is not of 4 numbers";
+  if (r->n_dims != 4 || r->n_grid != 4) return "READY whose geometry does not have 4 numbers";
   uint64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
     volume *= r->dims[mu];
@@ -232,7 +232,7 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   }
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
   if (r->has_inflight && (r->inflight < r->slots || r->inflight > QK_INFLIGHT_MAX))
-    return "READY with a number of places out of range";
+    return "READY with a number of in-flight entries out of range";
   memcpy(info->dims, r->dims, sizeof info->dims);
   memcpy(info->grid, r->grid, sizeof info->grid);
   snprintf(info->backend, sizeof info->backend, "%s", r->backend);
@@ -290,7 +290,8 @@ static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineM
   const char *fault = on_hello(w, m->hello);
   if (!fault) w->generation = w->adopted = 1;
   if (!fault && m->hello->loaded)
-    qk_info("worker", "%sengine adopted: no reload, %.3f s", w->label, now_of(w) - w->adopted_at);
+    qk_info("worker", "%sengine adopted in %.3f s, nothing was loaded again", w->label,
+            now_of(w) - w->adopted_at);
   else if (!fault)
     qk_info("worker", "%sengine adopted: nothing is loaded yet", w->label);
   return fault;
@@ -313,12 +314,12 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
     return on_load_failed(w, m->load_failed);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
     if (!ready || m->slot_progress->slot >= w->info.inflight)
-      return "progress of a slot that is not there";
+      return "progress of an in-flight entry that does not exist";
     w->events->progress(w->arg, m->slot_progress);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
     if (!ready || m->slot_done->slot >= w->info.inflight)
-      return "result of a slot that is not there";
+      return "result of an in-flight entry that does not exist";
     w->events->done(w->arg, m->slot_done);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
@@ -387,7 +388,7 @@ static void on_exit_of_engine(void *arg, const char *how) {
   forget_process(w);
   receive(w, QK_SLOTS_MAX * 4); /* its last words */
   snprintf(killed, sizeof killed,
-           "killed by the kernel, as the memory of cgroup %s had run out: give it more, or lower "
+           "killed by the kernel because cgroup %s ran out of memory: give it more, or lower "
            "--slots or --max-memory",
            w->group);
   lose(w, qk_room_kills(w->group) > w->kills ? killed : how);
@@ -446,11 +447,11 @@ static void try_start(qk_worker_t *w, double now) {
 static const char *misfit(const qk_worker_t *w, const qk_adopted_t *adopted) {
   const char *path = adopted->endpoint + strlen("ipc://"), *dir = w->site.dir;
   if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
-    return "its sockets are in a folder that is not ours any more";
+    return "its sockets are in a folder that quarkd no longer owns";
   if (!qk_command_lasts(w->settings)) return "engine-grace is 0 now";
   if (adopted->fingerprint == 0 ||
       adopted->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
-    return "it was started for something else, or files have changed";
+    return "it was started with other settings, or files have changed";
   return NULL;
 }
 
@@ -465,7 +466,7 @@ void qk_worker_take_over(qk_worker_t *w, const qk_adopted_t *adopted) {
                        &w->process, &err) != QK_OK) {
     remove_socket(w);
     forget_process(w);
-    qk_info("worker", "%sthe engine of the front before is gone: %s", w->label, err.text);
+    qk_info("worker", "%sthe engine of the previous front is gone: %s", w->label, err.text);
     return;
   }
   const char *why = misfit(w, adopted);

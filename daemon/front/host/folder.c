@@ -10,17 +10,17 @@ qk_status_t qk_folder_check(const char *what, const char *path, qk_err_t *err) {
   struct stat st;
   if (lstat(path, &st) != 0) return qk_fail(err, QK_IO_ERROR, "%s: %s", what, strerror(errno));
   if (!S_ISDIR(st.st_mode))
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s is not a folder: remove it, or take another name",
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s is not a folder: remove it, or choose another name",
                    what);
   if (st.st_uid != geteuid())
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s belongs to user %ld, and quarkd runs as user %ld: take a folder of its own, "
-                   "or a name that is not there yet",
+                   "%s belongs to user %ld, but quarkd runs as user %ld: choose a folder of that "
+                   "user, or a name that does not exist yet",
                    what, (long)st.st_uid, (long)geteuid());
   if (st.st_mode & 022)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s: others may write into it (mode %04o): chmod go-w it if they have not, or "
-                   "take a name that is not there yet",
+                   "%s: other users may write into it (mode %04o): chmod go-w it if they have not "
+                   "written there, or choose a name that does not exist yet",
                    what, (unsigned)st.st_mode & 07777);
   return QK_OK;
 }
@@ -34,11 +34,10 @@ static const char *fault_of(const struct stat *st) {
 }
 
 static qk_status_t refuse(const char *path, const char *fault, qk_err_t *err) {
-  return qk_fail(
-      err, QK_BAD_ARGUMENT,
-      "%s: %s, so quarkd has not put it there and leaves it as it is: look at it, remove "
-      "it, and start again",
-      path, fault);
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "%s: %s, so quarkd did not create it and does not touch it: look at it, remove "
+                 "it, and start again",
+                 path, fault);
 }
 
 /* There, and ours, or not there. */

@@ -216,7 +216,7 @@ static bool is_refused(const qk_http_t *h, struct MHD_Connection *connection, qk
   page->code = 421;
   qk_err_quote(head.host, quoted, sizeof quoted);
   if (asprintf(&page->body,
-               "Host: %s is no name of this daemon: ask by its address, or have quarkd know the "
+               "Host: %s is not a name of this daemon: use its address, or tell quarkd the "
                "name (--http-names)\n",
                quoted) < 0)
     page->body = NULL;
@@ -288,7 +288,7 @@ static qk_status_t parse(const char *endpoint, struct sockaddr_storage *address,
   const unsigned long port = colon ? strtoul(colon + 1, &rest, 10) : 0;
   if (!colon || end <= start || (size_t)(end - start) >= sizeof host || rest == colon + 1 ||
       *rest != '\0' || port > 65535)
-    return qk_fail(err, QK_BAD_ARGUMENT, "http = '%.64s': HOST:PORT with a port of 0 to 65535",
+    return qk_fail(err, QK_BAD_ARGUMENT, "http = '%.64s': must be HOST:PORT, the port 0 to 65535",
                    endpoint);
   memcpy(host, start, (size_t)(end - start));
   host[end - start] = '\0';
@@ -297,7 +297,7 @@ static qk_status_t parse(const char *endpoint, struct sockaddr_storage *address,
   struct addrinfo *found;
   int code = getaddrinfo(host, colon + 1, &hints, &found);
   if (code != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "http = '%.64s': %s (a numeric HOST:PORT is wanted)",
+    return qk_fail(err, QK_BAD_ARGUMENT, "http = '%.64s': %s (must be a numeric HOST:PORT)",
                    endpoint, gai_strerror(code));
   memcpy(address, found->ai_addr, found->ai_addrlen);
   *length = found->ai_addrlen;

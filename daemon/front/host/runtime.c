@@ -27,9 +27,9 @@ static qk_status_t tcp_endpoints(const char *listen, char *control, char *data, 
   long port = 0;
   if (strcmp(port_text, "*") != 0 &&
       (sscanf(port_text, "%5ld%n", &port, &end) != 1 || port_text[end] != '\0' || port < 0))
-    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: tcp://HOST:PORT is needed", listen);
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: must be tcp://HOST:PORT", listen);
   if (port >= PORT_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: ports end at %d, and data take the next one",
+    return qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: ports end at %d, and data need the next one",
                    listen, PORT_MAX);
   if (port == 0) {
     snprintf(control, QK_ENDPOINT_MAX, "%.*s:*", host, listen);
@@ -55,8 +55,7 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
     snprintf(control, QK_ENDPOINT_MAX, "%s", listen);
     snprintf(data, QK_ENDPOINT_MAX, "%s-data", listen);
   } else {
-    s = qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: tcp://HOST:PORT or ipc://PATH is needed",
-                listen);
+    s = qk_fail(err, QK_BAD_ARGUMENT, "listen = %s: must be tcp://HOST:PORT or ipc://PATH", listen);
   }
   if (s != QK_OK || !listen_data) return s;
   if (names_port(listen_data)) return tcp_endpoints(listen_data, data, next, err);
@@ -162,7 +161,7 @@ qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *ou
   char real[PATH_MAX], name[PATH_MAX + 8], pid[24] = "";
   int fd;
   if (snprintf(name, sizeof name, "%s/lock", dir) > QK_PATH_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "state: a path of %zu bytes: at most %d", strlen(dir),
+    return qk_fail(err, QK_BAD_ARGUMENT, "state: a path of %zu bytes: the limit is %d", strlen(dir),
                    QK_PATH_MAX - 16);
   qk_status_t status = open_state(dir, name, real, err);
   if (status == QK_OK) status = qk_folder_open(name, &fd, err);
@@ -172,7 +171,7 @@ qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *ou
     const ssize_t n = read(fd, pid, sizeof pid - 1);
     close(fd);
     if (e != EWOULDBLOCK) return qk_fail(err, QK_IO_ERROR, "%s: %s", name, strerror(e));
-    return qk_fail(err, QK_BUSY, "state = %s: another quarkd holds it (process %.*s)", dir,
+    return qk_fail(err, QK_BUSY, "state = %s: another quarkd uses it (process %.*s)", dir,
                    n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
   }
   snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
@@ -203,7 +202,7 @@ qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char pat
     return qk_fail(err, QK_IO_ERROR, "mg-checkpoint: current folder: %s", strerror(errno));
   int n = snprintf(path, QK_PATH_MAX + 1, "%s%s%s", here, here[0] ? "/" : "", given);
   if (n > QK_PATH_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mg-checkpoint: a path of %d bytes: at most %d", n,
+    return qk_fail(err, QK_BAD_ARGUMENT, "mg-checkpoint: a path of %d bytes: the limit is %d", n,
                    QK_PATH_MAX);
   return QK_OK;
 }

@@ -321,14 +321,14 @@ static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_
   if (f->rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
   if (f->field_bytes != job->field_bytes)
-    return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu where a field has %llu",
+    return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
                    (unsigned long long)f->field_bytes, (unsigned long long)job->field_bytes);
   uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
   if (end > job->upload_until)
     return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
                    (unsigned long long)end, (unsigned long long)job->upload_until);
   if (end > job->upload_next && begin != job->upload_next)
-    return qk_fail(err, QK_BAD_PROTOCOL, "chunk at %llu where %llu is next",
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk at offset %llu: the next offset is %llu",
                    (unsigned long long)begin, (unsigned long long)job->upload_next);
   return QK_OK;
 }
@@ -409,7 +409,7 @@ void qk_rhs_fill(qk_rhs_t *rhs, qk_shm_t *field, double now) {
 qk_status_t qk_job_check_put(const qk_job_t *job, uint32_t rhs, uint32_t next, bool *wanted,
                              qk_err_t *err) {
   if (!qk_job_is_upload(job) || rhs >= job->nrhs)
-    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: no upload is due", rhs,
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u: expects no upload", rhs,
                    job->nrhs);
   if (rhs > next) return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u where %u is next", rhs, next);
   *wanted = rhs == next && job->rhs[rhs].state == QK_RHS_UPLOADING;
@@ -479,7 +479,7 @@ uint64_t qk_rhs_bytes(const qk_rhs_t *rhs) {
 
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err) {
   if (until > rhs->job->field_bytes)
-    return qk_fail(err, QK_BAD_ARGUMENT, "until = %llu is over the field's %llu bytes",
+    return qk_fail(err, QK_BAD_ARGUMENT, "until = %llu is beyond the field's %llu bytes",
                    (unsigned long long)until, (unsigned long long)rhs->job->field_bytes);
   if (from && *from > until)
     return qk_fail(err, QK_BAD_ARGUMENT, "from = %llu is over until = %llu",

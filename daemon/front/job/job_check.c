@@ -27,7 +27,7 @@ static qk_status_t check_link_smearing(const Quark__Smearing *s, const char *wha
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: links = %d is outside 0 .. 3", what, s->links);
   const link_rule_t *rule = &LINK_RULES[s->links];
   if (s->n_link_param != rule->params)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %zu link_param: %s take %zu", what, s->n_link_param,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %zu link_param: %s needs %zu", what, s->n_link_param,
                    rule->name, rule->params);
   for (size_t i = 0; i < rule->params; i++)
     if (!(s->link_param[i] >= 0 && s->link_param[i] <= rule->most))
@@ -81,8 +81,8 @@ static qk_status_t check_extras(Quark__SourceKind source, const Quark__Column *c
   const bool sequential = source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   const int32_t p[3] = {c->px, c->py, c->pz};
   if (source == QUARK__SOURCE_KIND__SOURCE_POINT && (p[0] || p[1] || p[2]))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: momentum %d %d %d of a point source", i, p[0],
-                   p[1], p[2]);
+    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: momentum %d %d %d: a point source has none", i,
+                   p[0], p[1], p[2]);
   if (c->t_every > 0 && !is_noise(source))
     return qk_fail(err, QK_BAD_ARGUMENT, "column %u: t_every = %u is for noise only", i,
                    c->t_every);
@@ -94,7 +94,7 @@ static qk_status_t check_extras(Quark__SourceKind source, const Quark__Column *c
   if (sequential != (c->request > 0))
     return qk_fail(err, QK_BAD_ARGUMENT, "column %u: request = %llu: %s", i,
                    (unsigned long long)c->request,
-                   sequential ? "a sequential source goes through a kept request"
+                   sequential ? "a sequential source needs a kept request"
                               : "it is for sequential sources only");
   if (c->rhs >= (sequential ? QK_REQUEST_RHS_MAX : 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "column %u: rhs = %u is outside 0 .. %d", i, c->rhs,
@@ -124,7 +124,7 @@ static qk_status_t check_column(const Quark__Submit *submit, uint32_t i, const u
 
 static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
   if (s->dtype != QUARK__DTYPE__DTYPE_F32 && s->dtype != QUARK__DTYPE__DTYPE_F64)
-    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: 1 (f32) and 2 (f64) are known", s->dtype);
+    return qk_fail(err, QK_BAD_ARGUMENT, "dtype = %d: must be 1 (f32) or 2 (f64)", s->dtype);
   if ((int)s->basis < 0 || s->basis > QUARK__BASIS__BASIS_OPENQCD)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d is outside 0 .. 3", s->basis);
   if ((int)s->normalisation < 0 || s->normalisation > QUARK__NORMALISATION__NORMALISATION_KAPPA)
@@ -133,13 +133,13 @@ static qk_status_t check_enums(const Quark__Submit *s, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "source = %d is outside 0 .. 6", s->source);
   if (s->sink < QUARK__SINK__SINK_DOWNLOAD || s->sink > QUARK__SINK__SINK_FILE)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "sink = %d: 1 (download), 2 (none), 3 (keep) and 4 (file) are known", s->sink);
+                   "sink = %d: must be 1 (download), 2 (none), 3 (keep) or 4 (file)", s->sink);
   return QK_OK;
 }
 
 static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_t priority,
                                  qk_err_t *err) {
-  if (request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: numbers begin at 1");
+  if (request == 0) return qk_fail(err, QK_BAD_ARGUMENT, "request = 0: must be at least 1");
   if (deadline_ms > QK_DEADLINE_MS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "deadline_ms = %llu is over the limit of %llu",
                    (unsigned long long)deadline_ms, QK_DEADLINE_MS_MAX);
@@ -150,12 +150,12 @@ static qk_status_t check_request(uint64_t request, uint64_t deadline_ms, uint32_
 }
 
 static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
-  if (s->nrhs == 0) return qk_fail(err, QK_BAD_ARGUMENT, "nrhs = 0: at least 1 is needed");
+  if (s->nrhs == 0) return qk_fail(err, QK_BAD_ARGUMENT, "nrhs = 0: must be at least 1");
   if (s->nrhs > QK_REQUEST_RHS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %d", s->nrhs,
                    QK_REQUEST_RHS_MAX);
   if (!(s->tol > 0 && s->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g is not between 0 and 1", s->tol);
+    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", s->tol);
   if (s->max_iter == 0 || s->max_iter > QK_ITERATIONS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu is outside 1 .. %llu",
                    (unsigned long long)s->max_iter, QK_ITERATIONS_MAX);
@@ -176,7 +176,7 @@ qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_
                       s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
   size_t columns = fields ? 0 : s->nrhs;
   if (s->n_column != columns)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns where this source needs %zu", s->n_column,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns: this source needs %zu", s->n_column,
                    columns);
   for (uint32_t i = 0; i < columns && status == QK_OK; i++) status = check_column(s, i, dims, err);
   return status;
@@ -204,7 +204,7 @@ static qk_status_t check_first(const char *name, uint32_t first, qk_err_t *err) 
 static qk_status_t check_momenta(const Quark__Contraction *c, const uint32_t dims[4],
                                  qk_err_t *err) {
   if (c->n_momentum % 3 != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "momentum: %zu numbers are not three for each",
+    return qk_fail(err, QK_BAD_ARGUMENT, "momentum: %zu numbers: must be three for each momentum",
                    c->n_momentum);
   if (c->n_momentum / 3 > QK_MOMENTA_MAX)
     return qk_fail(err, QK_TOO_LARGE, "%zu momenta are over the limit of %d", c->n_momentum / 3,
@@ -218,7 +218,7 @@ static qk_status_t check_momenta(const Quark__Contraction *c, const uint32_t dim
 static qk_status_t check_origin(const Quark__Contraction *c, const uint32_t dims[4],
                                 qk_err_t *err) {
   if (c->n_origin != 0 && c->n_origin != 4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "origin: %zu numbers where x, y, z, t are 4", c->n_origin);
+    return qk_fail(err, QK_BAD_ARGUMENT, "origin: %zu numbers: must be x, y, z, t", c->n_origin);
   for (size_t mu = 0; mu < c->n_origin; mu++)
     if (c->origin[mu] < 0 || c->origin[mu] >= (int64_t)dims[mu])
       return qk_fail(err, QK_BAD_ARGUMENT, "origin: %c = %d is outside 0 .. %u", "xyzt"[mu],
@@ -232,7 +232,7 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_
   qk_status_t status =
       check_request(contract->request, contract->deadline_ms, contract->priority, err);
   if (status != QK_OK) return status;
-  if (c->n_channel == 0) return qk_fail(err, QK_BAD_ARGUMENT, "no channels: at least 1 is needed");
+  if (c->n_channel == 0) return qk_fail(err, QK_BAD_ARGUMENT, "channels: must be at least 1");
   if (c->n_channel > QK_CHANNELS_MAX)
     return qk_fail(err, QK_TOO_LARGE, "%zu channels are over the limit of %d", c->n_channel,
                    QK_CHANNELS_MAX);

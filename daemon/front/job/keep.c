@@ -18,13 +18,13 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
                    number);
   if (job->config != user->config || memcmp(job->dims, user->dims, sizeof job->dims) != 0)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s: request %llu is of another gauge configuration (setup %s) than setup %s",
+                   "%s: request %llu has another gauge configuration (setup %s) than setup %s",
                    what, number, job->setup_name, user->setup_name);
   if (rhs >= job->nrhs)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: rhs = %u of request %llu, which has 0 .. %u", what,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: rhs = %u of request %llu is outside 0 .. %u", what,
                    rhs, number, job->nrhs - 1);
   if (job->basis != basis)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: request %llu is in basis %d where %d is needed", what,
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: request %llu is in basis %d, must be in %d", what,
                    number, job->basis, basis);
   qk_rhs_t *found = &job->rhs[rhs];
   if (found->state < QK_RHS_ENDED)

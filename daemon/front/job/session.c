@@ -134,13 +134,12 @@ static qk_status_t make_room(const qk_sessions_t *sessions, qk_sched_user_t *use
   if (its >= share)
     return qk_fail(
         err, QK_BUSY,
-        "all %d sessions of this user are taken, and have requests: the share of one "
-        "user is a quarter of %d (max-sessions, and what descriptors allow), %d at least",
+        "all %d sessions of this user have requests: one user may have a quarter of %d sessions "
+        "(max-sessions, and what descriptors allow), at least %d",
         its, most, QK_SESSIONS_SHARE);
   return qk_fail(err, QK_BUSY,
-                 "all %d sessions (max-sessions, and what descriptors allow) are taken, and those "
-                 "of users who have as many as "
-                 "this one have requests",
+                 "all %d sessions (max-sessions, and what descriptors allow) are in use, and all "
+                 "those of users with as many as this one have requests",
                  most);
 }
 

@@ -59,24 +59,24 @@ static int take(void *arg, const char *section, const char *name, const char *va
                 : strcmp(name, "role") == 0 ? &r->role
                                             : NULL;
   if (section[0] || !given) {
-    qk_fail(&r->err, QK_BAD_FORMAT, "something else than key, user and role is in it");
+    qk_fail(&r->err, QK_BAD_FORMAT, "it has names other than key, user and role");
     return 0;
   }
   if (*given) qk_fail(&r->err, QK_BAD_FORMAT, "%s is given twice", name);
   *given = true;
   if (given == &r->key && !qk_key_valid(value))
-    qk_fail(&r->err, QK_BAD_FORMAT, "key is not of %d characters of Z85", QK_KEY_TEXT - 1);
+    qk_fail(&r->err, QK_BAD_FORMAT, "key must be %d characters of Z85", QK_KEY_TEXT - 1);
   else if (given == &r->key)
     memcpy(r->client.key, value, QK_KEY_TEXT);
   if (given == &r->user && !take_user(value, r->client.user))
-    qk_fail(&r->err, QK_BAD_FORMAT, "user is not of 1 to %d printable characters", QK_USER_MAX);
+    qk_fail(&r->err, QK_BAD_FORMAT, "user must be 1 to %d printable characters", QK_USER_MAX);
   if (given == &r->role && !take_role(value, &r->client.role))
-    qk_fail(&r->err, QK_BAD_FORMAT, "role is none of read, submit, operate");
+    qk_fail(&r->err, QK_BAD_FORMAT, "role must be read, submit or operate");
   return r->err.code == QK_OK;
 }
 
 static qk_status_t check_mode(const struct stat *st, qk_err_t *err) {
-  if (!S_ISREG(st->st_mode)) return qk_fail(err, QK_DENIED, "no regular file");
+  if (!S_ISREG(st->st_mode)) return qk_fail(err, QK_DENIED, "not a regular file");
   if (st->st_mode & (S_IWGRP | S_IWOTH))
     return qk_fail(err, QK_DENIED, "mode %04o lets others write it: chmod go-w it",
                    (unsigned)st->st_mode & 07777);
@@ -166,7 +166,7 @@ static void add(qk_clients_t *clients, const char *path, bool tell) {
   qk_client_t *new = &clients->at[clients->count];
   const qk_status_t status = qk_clients_read_file(path, new, &err);
   if (status == QK_OK && qk_clients_find(clients, new->key))
-    qk_fail(&err, QK_BAD_FORMAT, "%s: the key of another file", path);
+    qk_fail(&err, QK_BAD_FORMAT, "%s: another file has the same key", path);
   if (err.code == QK_OK) clients->count++;
   if (is_momentary(status)) clients->unsure++;
   if (err.code != QK_OK && tell) qk_error("clients", "%s; nobody gets in by this file", err.text);

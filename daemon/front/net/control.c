@@ -34,7 +34,7 @@ static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
     return qk_fail(err, QK_UNSUPPORTED, "protocol version %u: this server speaks %u",
                    hello->version, QK_PROTOCOL_VERSION);
   if (hello->client_id.len != QK_CLIENT_ID)
-    return qk_fail(err, QK_BAD_PROTOCOL, "client_id of %zu bytes: it has %d", hello->client_id.len,
+    return qk_fail(err, QK_BAD_PROTOCOL, "client_id of %zu bytes: must be %d", hello->client_id.len,
                    QK_CLIENT_ID);
   if (hello->user && strlen(hello->user) > QK_USER_MAX)
     return qk_fail(err, QK_TOO_LARGE, "user of %zu bytes: the limit is %d", strlen(hello->user),
@@ -57,7 +57,7 @@ static qk_session_t *open_session(qk_net_t *net, const uint8_t *client_id, const
     return NULL;
   if (gone) {
     qk_log(QK_LOG_INFO, "session", gone->name,
-           "makes room: it has no requests, and was silent for "
+           "ended to make room: it has no requests and was silent for "
            "%.0f s",
            qk_service_awake(net->service) - gone->seen);
     gone->closing = true;
@@ -79,15 +79,15 @@ static void on_hello(const ask_t *ask) {
     session = qk_session_by_id(&net->service->sessions, hello->client_id.data);
     if (mine && mine != session) {
       qk_fail(&err, QK_BAD_PROTOCOL,
-              "HELLO of another client id: this connection has a session, which stays; open a "
-              "connection of its own");
+              "HELLO of another client id: this connection already has a session; open another "
+              "connection");
       session = NULL;
       fatal = false;
     } else if (!session) {
       resumed = false;
       session = open_session(net, hello->client_id.data, name, &err);
     } else if (!qk_session_is_of(session, who->user)) {
-      qk_fail(&err, QK_DENIED, "this client id is of another user");
+      qk_fail(&err, QK_DENIED, "this client id belongs to another user");
       session = NULL;
     }
   }
@@ -135,7 +135,7 @@ static qk_status_t check_count(size_t n, qk_err_t *err) {
 
 static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err) {
   if (rhs < job->nrhs) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u of a request of %u", rhs, job->nrhs);
+  return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u: the request has %u", rhs, job->nrhs);
 }
 
 static void on_grant(const ask_t *ask) {
@@ -152,7 +152,7 @@ static void on_grant(const ask_t *ask) {
     qk_rhs_grant(rhs, grant->until, grant->has_from ? &grant->from : NULL, &err);
     if (err.code == QK_OK && rhs->state == QK_RHS_ENDED && rhs->outcome.written && !rhs->solution &&
         !rhs->spilled)
-      qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was kept for %.0f s", grant->rhs,
+      qk_fail(&err, QK_EXPIRED, "rhs %u: the solution was held for %.0f s only", grant->rhs,
               job->sink == QUARK__SINK__SINK_KEEP ? job->keep : net->service->settings->fetch_time);
     if (err.code == QK_OK) qk_data_offer(net, rhs);
   }
@@ -214,7 +214,7 @@ static void on_attach(const ask_t *ask) {
     qk_reply_attach(net, session, job);
     return;
   }
-  qk_fail(&err, QK_NOT_FOUND, "request %llu is not here: released, expired or never accepted",
+  qk_fail(&err, QK_NOT_FOUND, "request %llu does not exist: released, expired or never accepted",
           (unsigned long long)attach->request);
   complain(net, session, attach->request, &err);
 }
@@ -392,7 +392,7 @@ static void handle(const ask_t *ask) {
   if (ask->session || !row->needs_session)
     row->handle(ask);
   else
-    qk_reply_error(ask->net, ask->peer, QK_NOT_FOUND, "no session on this connection: say HELLO",
+    qk_reply_error(ask->net, ask->peer, QK_NOT_FOUND, "no session on this connection: send HELLO",
                    true, 0);
 }
 
@@ -410,7 +410,7 @@ static bool take(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zmq_
     return false;
   }
   if (session && !qk_session_is_of(session, who->user)) {
-    deny(net, peer, session, "this key is of another user now");
+    deny(net, peer, session, "this key now belongs to another user");
     return false;
   }
   Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);

@@ -100,7 +100,7 @@ static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *w
   if (bound && bound != session) {
     net->service->count.dropped++;
     qk_reply_error(net, &session->control, QK_BAD_PROTOCOL,
-                   "BIND on a data connection that another session has, which stays: open one of "
+                   "BIND on a data connection that belongs to another session: open one of "
                    "its own",
                    false, 0);
     return;
@@ -148,7 +148,7 @@ static bool handle(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zm
   const uint8_t *payload;
   qk_session_t *session = qk_peers_data(net, peer);
   if (session && (!who || !qk_session_is_of(session, who->user))) {
-    qk_peers_forget(net, session, "their key is not authorised any more, or another user's");
+    qk_peers_forget(net, session, "their key is not authorised any more or is another user's");
     session = NULL;
   }
   qk_status_t s = qk_frame_decode(zmq_msg_data(msg), bytes, &frame, &payload, &fault);
@@ -164,7 +164,7 @@ static bool handle(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zm
     qk_sessions_close(net->service, session, s, text);
   } else if (frame.kind != QK_FRAME_UPLOAD) {
     qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
-                      "data message of a kind that only servers send");
+                      "data message of a kind that only the daemon sends");
   } else if (who->role < QK_ROLE_SUBMIT) {
     net->service->count.denied++;
     qk_reply_error(net, &session->control, QK_DENIED, "an upload needs the role submit", false,

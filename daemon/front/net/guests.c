@@ -127,10 +127,10 @@ static void make_room(qk_guests_t *g, int fd) {
 
 static void tell(qk_guests_t *g, double now) {
   if (g->closed == 0 || now - g->told_at < LOOK) return;
-  qk_warn(
-      "guests",
-      "%d connections closed, of strangers: there are descriptors for %d (ulimit -Hn raises it)",
-      g->closed, g->most);
+  qk_warn("guests",
+          "%d connections closed, all without a session: there are descriptors for %d (ulimit -Hn "
+          "raises it)",
+          g->closed, g->most);
   g->closed = 0;
   g->told_at = now;
 }
@@ -145,7 +145,7 @@ static void measure(qk_guests_t *g, int fd, bool beat) {
   guest->spoke = false;
   if (beat) guest->base += BEATS;
   if (now <= guest->base + UNHEARD[guest->door]) return;
-  qk_warn("guests", "a connection ends that has sent %llu bytes without the end of a message",
+  qk_warn("guests", "connection closed: it sent %llu bytes without the end of a message",
           (unsigned long long)(now - guest->base));
   show_out(g, fd);
 }

@@ -134,7 +134,7 @@ static void on_bind(peer_t *peer, const Quark__LocalBind *bind) {
     session = qk_session_by_id(&net->service->sessions, bind->client_id.data);
   if (!session || memcmp(session->token, bind->token.data, QK_CLIENT_ID) != 0) {
     offend(peer,
-           "BIND with a client id or token that is nobody's, or of a connection that is bound");
+           "BIND with an unknown client id or token, or on a connection that is already bound");
     return;
   }
   qk_local_drop(peer->local, session->client_id); /* the one it had before */
@@ -334,12 +334,12 @@ static bool handle(peer_t *peer, const Quark__LocalRequest *m, const int *fd, in
              put = m->body_case == QUARK__LOCAL_REQUEST__BODY_PUT;
   qk_session_t *session = session_of(peer);
   if (count != (put ? 1 : 0) || (!bind && !session)) {
-    offend(peer, session || bind ? "a message with another number of descriptors than it has"
-                                 : "a message of a connection that is not bound");
+    offend(peer, session || bind ? "a message with a wrong number of descriptors"
+                                 : "a message on a connection that is not bound");
     return false;
   }
   if (session && !bind && !may(peer, session, QK_ROLE_SUBMIT)) {
-    offend(peer, "its key is not authorised any more, or has not the role submit");
+    offend(peer, "its key is not authorised any more, or does not have the role submit");
     return false;
   }
   if (session) session->seen = qk_service_awake(peer->local->net->service);
@@ -394,7 +394,7 @@ static void add_peer(qk_local_t *local, int fd) {
                      (who.uid == geteuid() || who.uid == 0);
   const int most = (int)local->net->service->settings->max_sessions + QK_LOCAL_SPARE;
   peer_t *peer = known && local->count < most ? qk_calloc(1, sizeof *peer) : NULL;
-  if (!known) qk_warn("local", "connection closed: it is of another user");
+  if (!known) qk_warn("local", "connection closed: its peer runs as another user");
   if (!peer || uv_poll_init(&local->net->service->loop->uv, &peer->poll, fd) != 0) {
     qk_free(peer);
     close(fd);
@@ -502,8 +502,8 @@ static void follow_keys(qk_local_t *local) {
     next = l->next;
     if (session && !may(peer, session, QK_ROLE_SUBMIT)) {
       qk_log(QK_LOG_INFO, "session", session->name,
-             "its connection to the local socket ends: its key is not authorised any more, or has "
-             "not the role submit");
+             "its connection to the local socket ends: its key is not authorised any more, or does "
+             "not have the role submit");
       close_peer(peer);
     }
   }

@@ -22,7 +22,7 @@ static void forget_control(qk_net_t *net, qk_session_t *session) {
 
 static void tell_of_heir(const qk_session_t *session, const char *socket) {
   qk_log(QK_LOG_INFO, "session", session->name,
-         "its %s connection has ended: another one has come with its routing id", socket);
+         "its %s connection has ended: another connection has the same routing id", socket);
 }
 
 qk_session_t *qk_peers_control(qk_net_t *net, const qk_peer_t *peer) {
@@ -55,7 +55,7 @@ void qk_peers_gone(qk_net_t *net, qk_door_t door, const qk_peer_t *peer) {
 
 void qk_peers_forget(qk_net_t *net, qk_session_t *session, const char *why) {
   if (session->control.bytes > 0 || session->data.bytes > 0)
-    qk_log(QK_LOG_WARN, "session", session->name, "its connections are not heard any more: %s",
+    qk_log(QK_LOG_WARN, "session", session->name, "its connections are ignored from now on: %s",
            why);
   forget_control(net, session);
   session->data.bytes = 0;
@@ -135,7 +135,7 @@ void qk_peers_cut(qk_net_t *net, void *socket, zmq_msg_t *msg, const qk_peer_t *
 
 void qk_peers_cut_endless(qk_net_t *net, qk_door_t door, zmq_msg_t *msg, const qk_peer_t *peer) {
   if (!net->rest[door] || qk_peers_is_cut(net, peer)) return;
-  qk_warn("peers", "a connection ends that sent a message of thousands of parts");
+  qk_warn("peers", "connection closed: it sent a message of thousands of parts");
   qk_peers_cut(net, door == QK_DOOR_CONTROL ? net->control : net->data, msg, peer);
 }
 

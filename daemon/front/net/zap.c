@@ -170,7 +170,7 @@ static qk_status_t read_key(qk_zap_t *zap, const char *key_file, qk_err_t *err) 
   if (qk_key_read_secret(key_file, zap->secret, why, sizeof why) != QK_OK)
     return qk_fail(err, QK_BAD_ARGUMENT, "curve-key: %s", why);
   if (zmq_curve_public(public, zap->secret) != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "curve-key: %.300s: no secret key", key_file);
+    return qk_fail(err, QK_BAD_ARGUMENT, "curve-key: %.300s: not a secret key", key_file);
   return QK_OK;
 }
 

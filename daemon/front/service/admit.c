@@ -25,7 +25,7 @@ static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t requ
   qk_job_t *job = qk_session_job(session, request);
   if (!job) return false;
   if (job->digest != qk_job_digest(message)) {
-    qk_fail(err, QK_BAD_ARGUMENT, "request %llu is there with other parameters",
+    qk_fail(err, QK_BAD_ARGUMENT, "request %llu exists with other parameters",
             (unsigned long long)request);
     return false;
   }
@@ -38,10 +38,10 @@ static bool repeated(qk_service_t *service, qk_session_t *session, uint64_t requ
 static qk_status_t check_state(const qk_service_t *service, const qk_session_t *session,
                                uint64_t request, const qk_setup_t *setup, qk_err_t *err) {
   if (request > 0 && request <= session->newest)
-    return qk_fail(err, QK_EXPIRED, "request %llu is over; %llu was accepted last",
+    return qk_fail(err, QK_EXPIRED, "request %llu has ended; %llu was accepted last",
                    (unsigned long long)request, (unsigned long long)session->newest);
   if (service->draining || service->stopping)
-    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
+    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
   if (qk_setups_check(setup, err) != QK_OK) return err->code;
   if (session->njobs == QK_CLIENT_REQUESTS_MAX)
     return qk_fail(err, QK_BUSY, "all %d requests of this client are in use",
@@ -56,9 +56,10 @@ static qk_status_t check_user(const qk_service_t *service, const qk_session_t *s
     return qk_fail(err, QK_TOO_LARGE, "nrhs = %u is over the limit of %lld (user-rhs)", nrhs,
                    limit);
   if (limit > 0 && open + nrhs > limit)
-    return qk_fail(err, QK_BUSY,
-                   "%lld right-hand sides of this user have not ended, of %lld (user-rhs)", open,
-                   limit);
+    return qk_fail(
+        err, QK_BUSY,
+        "%lld right-hand sides of this user have not ended, the limit is %lld (user-rhs)", open,
+        limit);
   return QK_OK;
 }
 
@@ -116,10 +117,11 @@ static qk_status_t check_detach(const qk_service_t *service, uint64_t detach_ms,
 static qk_status_t check_walltime(const qk_service_t *service, const qk_job_t *job, qk_err_t *err) {
   const double left = qk_service_left(service), expected = qk_queue_expect(job);
   if (expected <= left) return QK_OK;
-  return qk_fail(err, QK_SHUTTING_DOWN,
-                 "about %.0f s are needed, with what waits, and %.0f s are left of the walltime: "
-                 "submit it again after the restart",
-                 expected, left);
+  return qk_fail(
+      err, QK_SHUTTING_DOWN,
+      "about %.0f s are needed with the waiting work, and %.0f s of the walltime are left: "
+      "submit it again after the restart",
+      expected, left);
 }
 
 /* Binds the new job to what it refers to and lets it in; or destroys it. */

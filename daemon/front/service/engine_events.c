@@ -129,7 +129,7 @@ static void fail(const qk_service_t *service, int exit_code, qk_status_t status,
 static void on_refused(void *arg, qk_status_t status, const char *text) {
   qk_setup_t *setup = arg;
   if (qk_setups_make_room(setup, status)) return;
-  qk_error("worker", "%s: setup refused: %s: %s", setup->name, qk_status_name(status), text);
+  qk_error("worker", "%s: setup rejected: %s: %s", setup->name, qk_status_name(status), text);
   if (setup != setup->service->primary) {
     fail_waiting(setup, text);
     qk_setups_fail(setup, status, text);
@@ -199,7 +199,7 @@ static void survive(qk_setup_t *setup, int k, const char *why) {
   qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};
   if (o.status == QK_OK && ++rhs->losses >= LOSSES_MAX) {
     o.status = QK_ENGINE_LOST;
-    snprintf(o.text, sizeof o.text, "%d engines were lost over it: %s", LOSSES_MAX, why);
+    snprintf(o.text, sizeof o.text, "%d engines were lost while solving it: %s", LOSSES_MAX, why);
     qk_log(QK_LOG_WARN, "dispatch", rhs->job->name, "rhs %u: not tried again", rhs->index);
   }
   if (o.status != QK_OK) {

@@ -61,7 +61,7 @@ qk_status_t qk_filing_check(const qk_service_t *service, const Quark__Submit *su
   const uint64_t needed = (from ? from->offset : 0) + submit->nrhs * field_bytes;
   if (from && from->has_size && from->size < needed)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "source_file.size = %llu: %u right-hand sides from byte %llu on end at %llu",
+                   "source_file.size = %llu: %u right-hand sides from byte %llu end at byte %llu",
                    (unsigned long long)from->size, submit->nrhs, (unsigned long long)from->offset,
                    (unsigned long long)needed);
   return check_file(roots, submit->sink_file, submit->sink == QUARK__SINK__SINK_FILE, "sink_file",
@@ -216,7 +216,7 @@ static void on_published(void *arg, qk_status_t status, const char *text) {
   qk_filing_t *f = arg;
   f->writing = NULL;
   if (status == QK_OK)
-    qk_log(QK_LOG_INFO, "files", f->job->name, "the solutions are in their file");
+    qk_log(QK_LOG_INFO, "files", f->job->name, "the solutions are written to their file");
   else
     fail_sink(f, status, text);
   settle(f);

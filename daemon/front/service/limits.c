@@ -92,8 +92,8 @@ static qk_status_t read_end(const char *path, double *end, qk_err_t *err) {
   text[n] = '\0';
   *end = strtod(text, &rest);
   if (rest == text || rest[strspn(rest, " \n")] != '\0' || !isfinite(*end))
-    return qk_fail(err, QK_BAD_FORMAT,
-                   "walltime-file = %s: \"%.20s\": seconds since 1970 are needed", path, text);
+    return qk_fail(err, QK_BAD_FORMAT, "walltime-file = %s: \"%.20s\": must be seconds since 1970",
+                   path, text);
   return QK_OK;
 }
 
@@ -124,7 +124,7 @@ void qk_limits_reread(qk_service_t *service) {
   int changed = 0;
   qk_err_t err = {0};
   if (qk_settings_reread(s, tell, &changed, &err) != QK_OK) {
-    qk_error("settings", "nothing is changed: %s", err.text);
+    qk_error("settings", "no setting is changed: %s", err.text);
     return;
   }
   if (changed == 0) qk_info("settings", "read again: nothing has changed");

@@ -24,7 +24,7 @@ static const double PASSED = 1e-9; /* seconds of the loop's clock: a deadline th
 
 static const qk_outcome_t GONE = {
     .status = QK_EXPIRED,
-    .text = "its solution was in memory that is gone (/dev/shm), and cannot be made again"};
+    .text = "its solution was in memory that is lost (/dev/shm) and cannot be computed again"};
 
 typedef struct scene {
   qk_service_t *service;
@@ -72,7 +72,7 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
     return true;
   }
   if (is_named(scene->service, setup->name))
-    qk_fail(why, QK_BAD_FORMAT, "there is another one named %s", setup->name);
+    qk_fail(why, QK_BAD_FORMAT, "another setup is named %s", setup->name);
   else if (qk_setups_place(setup, why) == QK_OK)
     return true;
   qk_setup_release(setup);
@@ -126,7 +126,7 @@ static bool is_file(const qk_job_t *job) {
 static void run_short(scene_t *scene, const qk_rhs_t *rhs, const qk_err_t *why) {
   if (scene->shortage.code != QK_OK) return;
   qk_fail(&scene->shortage, QK_NO_MEMORY,
-          "request %llu, rhs %u of %s: %s: nothing is lost, make room and start quarkd again",
+          "request %llu, rhs %u of %s: %s: nothing is lost; make room and start quarkd again",
           (unsigned long long)rhs->job->request, rhs->index, scene->service->settings->state,
           why->text);
 }
@@ -316,12 +316,12 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   qk_setup_t *setup = setup_of(scene, row->setup);
   if (!setup) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
   if (row->setup == 0 && scene->nameless)
-    return qk_fail(err, QK_NOT_FOUND, "it is not known for which operator it is");
+    return qk_fail(err, QK_NOT_FOUND, "its operator is not known");
   uint32_t dims[4];
   uint64_t config = setup->digest;
   memcpy(dims, setup->dims, sizeof dims);
   if (qk_rows_lattice(row->lattice, dims, &config, err) != QK_OK) return err->code;
-  if (dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "it is not known for which lattice it is");
+  if (dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "its lattice is not known");
   if (setup->dims[0] == 0) { /* its note is lost */
     memcpy(setup->dims, dims, sizeof dims);
     setup->digest = config;
@@ -359,7 +359,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   if (status == QK_OK) status = qk_rows_check_job(row, *job, err);
   const qk_job_t *same = status == QK_OK ? qk_session_job(session, (*job)->request) : NULL;
   if (same && !same->forgotten && !row->forgotten) /* a client may have come back under its id */
-    status = qk_fail(err, QK_BAD_FORMAT, "another row has request %llu of that client",
+    status = qk_fail(err, QK_BAD_FORMAT, "another row has request %llu of the same client",
                      (unsigned long long)(*job)->request);
   if (status == QK_OK) return QK_OK;
   if (*job) (*job)->space->leave = true; /* what an output has so far stays */
@@ -490,10 +490,11 @@ static qk_status_t check_operator(const qk_service_t *service, qk_err_t *err) {
   if (!qk_journal_note(service->journal, "operator", before, sizeof before) ||
       strcmp(before, now) == 0)
     return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT,
-                 "state = %s holds requests for another operator (%.60s...): serve that one, or "
-                 "take another folder",
-                 service->settings->state, before);
+  return qk_fail(
+      err, QK_BAD_ARGUMENT,
+      "state = %s holds requests for another operator (%.60s...): start quarkd with that "
+      "operator, or choose another folder",
+      service->settings->state, before);
 }
 
 static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
@@ -518,7 +519,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
   qk_journal_find_orphans(service->journal);
   qk_journal_set_aside(service->journal);
   if (scene.jobs > 0)
-    qk_info("journal", "%lld %s back with %lld %s to solve; %lld %s made again, %lld %s lost",
+    qk_info("journal", "%lld %s back with %lld %s to solve; %lld %s computed again, %lld %s lost",
             (long long)scene.jobs, qk_plural(scene.jobs, "request is", "requests are"),
             (long long)scene.rhs, qk_plural(scene.rhs, "right-hand side", "right-hand sides"),
             (long long)scene.again, qk_plural(scene.again, "solution is", "solutions are"),
@@ -567,7 +568,7 @@ qk_status_t qk_restore_open(qk_service_t *service, qk_err_t *err) {
   qk_strays_sweep(&service->loop->uv, &service->space);
   int swept = qk_shm_sweep(&service->space);
   if (swept > 0)
-    qk_warn("server", "removed %d %s of a front that is gone", swept,
+    qk_warn("server", "removed %d %s of a front that has ended", swept,
             qk_plural(swept, "shared-memory object", "shared-memory objects"));
   if (service->spool)
     qk_spool_sweep(service->spool, qk_journal_doubtful(service->journal) ? &service->aside : NULL,

@@ -51,7 +51,7 @@ static void leave_job(qk_job_t *job, void *stay) {
     if (rhs->source) {
       if (qk_job_is_upload(job) && rhs->state == QK_RHS_UPLOADING && !job->forgotten)
         qk_log(QK_LOG_WARN, "server", job->name,
-               "rhs %u: what has come of its upload is given up: its client sends it again", k);
+               "rhs %u: its incomplete upload is dropped; its client sends it again", k);
       if (job->forgotten || rhs->spooled || rhs->state == QK_RHS_UPLOADING ||
           !qk_job_is_upload(job))
         rhs->source->stays = false;
@@ -74,7 +74,7 @@ static void leave_machine(qk_service_t *service) {
   qk_session_each_job(&service->sessions, &service->orphans, leave_job, &stay);
   if (stay > 0)
     qk_warn("server",
-            "%lld %s in /dev/shm, not being in %s: start quarkd with it on this machine, or remove "
+            "%lld %s in /dev/shm and not in %s: start quarkd with it on this machine, or remove "
             "/dev/shm/%s*",
             (long long)stay, qk_plural(stay, "field stays", "fields stay"),
             service->settings->state, service->space.prefix);

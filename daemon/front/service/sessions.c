@@ -87,12 +87,11 @@ static void end_lease(qk_service_t *service, qk_session_t *session, double silen
   int stay = 0;
   for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
     stay += QK_HOLDER(l, const qk_job_t, link)->detach > 0;
-  snprintf(
-      text, sizeof text,
-      "lease expired: nothing came from this client for %.3g s, and its lease is %.3g s: its "
-      "session has ended, %d of its requests with it, and %d go on detached; say HELLO to open "
-      "a session again, submit again what has ended, and send a PING every %.3g s",
-      silent, session->lease, session->njobs - stay, stay, session->lease / 3);
+  snprintf(text, sizeof text,
+           "lease expired: nothing came from this client for %.3g s, and its lease is %.3g s: its "
+           "session and %d of its requests have ended, %d continue detached; send HELLO to open "
+           "a new session, submit the ended requests again, and send a PING every %.3g s",
+           silent, session->lease, session->njobs - stay, stay, session->lease / 3);
   qk_log(QK_LOG_INFO, "session", session->name, "%s", text);
   service->events->error(service->events->arg, session, QK_EXPIRED, text, true, 0);
   qk_sessions_part(service, session);

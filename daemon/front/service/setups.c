@@ -36,7 +36,7 @@ qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err
   if (setup) return setup;
   list_names(service, list, sizeof list);
   qk_err_quote(name, quoted, sizeof quoted);
-  qk_fail(err, QK_NOT_FOUND, "setup = \"%s\": there is none of this name; there are %s", quoted,
+  qk_fail(err, QK_NOT_FOUND, "setup = \"%s\": there is no setup of this name; there are %s", quoted,
           list);
   return NULL;
 }
@@ -48,7 +48,7 @@ qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
     return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
   if (qk_worker_state(setup->worker) != QK_WORKER_READY)
     return qk_fail(err, QK_NOT_READY,
-                   setup->dims[0] > 0 ? "setup %s is loaded again, as its engine was lost"
+                   setup->dims[0] > 0 ? "setup %s is being loaded again because its engine was lost"
                                       : "setup %s is not loaded yet",
                    setup->name);
   return QK_OK;
@@ -129,7 +129,8 @@ static int free_lane(const qk_service_t *service) {
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
   const int lane = free_lane(setup->service);
   if (lane < 0)
-    return qk_fail(err, QK_BUSY, "all %d places are taken until an engine has left", QK_SETUPS_MAX);
+    return qk_fail(err, QK_BUSY, "all %d setups are in use until an engine has ended",
+                   QK_SETUPS_MAX);
   setup->lane = lane;
   setup->service->setup[lane] = setup;
   return QK_OK;
@@ -170,7 +171,7 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   if (strcmp(load->name, service->settings->setup_name) == 0) {
     if (says_nothing(load)) return make_own(service, out, err);
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "setup %s is that of the command line: it is loaded by its name alone",
+                   "setup %s is the one of the command line: load it by its name alone",
                    load->name);
   }
   status = qk_setup_create(service, load->name, &settings, qk_service_now(service), &setup, err);
@@ -265,7 +266,7 @@ static bool evict(qk_service_t *service, const qk_setup_t *other) {
     if (!oldest || setup->used_at < oldest->used_at) oldest = setup;
   }
   if (!oldest) return false;
-  qk_info("setups", "%s makes room: idle for %.0f s", oldest->name,
+  qk_info("setups", "dropping %s to make room: idle for %.0f s", oldest->name,
           qk_service_now(service) - oldest->used_at);
   drop_record(oldest);
   end(oldest);
@@ -287,10 +288,11 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
     n += setup && setup->failed == QK_OK && !setup->ending;
   }
   if (n >= most && !evict(service, NULL))
-    return qk_fail(err, QK_BUSY,
-                   "%d setups of %d (max-setups) are there, and none but the default is idle: drop "
-                   "one",
-                   n, most);
+    return qk_fail(
+        err, QK_BUSY,
+        "%d setups of %d (max-setups) are loaded, and none but the default is idle: drop "
+        "one",
+        n, most);
   for (int m = 0; m < QK_SETUPS_MAX && free_lane(service) < 0; m++)
     if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
   return QK_OK;
@@ -389,7 +391,7 @@ void qk_setups_tick(qk_service_t *service, double now) {
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static void *refuse(const char *what, const qk_err_t *err) {
-  qk_info("setups", "%s refused: %s: %s", what, qk_status_name(err->code), err->text);
+  qk_info("setups", "%s rejected: %s: %s", what, qk_status_name(err->code), err->text);
   return NULL;
 }
 
@@ -417,8 +419,8 @@ static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err
   if (setup->dropping)
     return qk_fail(err, QK_BUSY, "setup %s is being dropped: try again later", setup->name);
   if (!is_repeated(setup, load))
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "setup %s is there already, with other parameters: drop it first", setup->name);
+    return qk_fail(err, QK_BAD_ARGUMENT, "setup %s exists with other parameters: drop it first",
+                   setup->name);
   if (load->make_default) setup->make_default = true;
   if (setup->make_default && qk_worker_state(setup->worker) == QK_WORKER_READY)
     return use(setup, err);
@@ -429,7 +431,7 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_s
                             qk_err_t *err) {
   qk_setup_t *before = named(service, load->name), *setup;
   if (service->draining || service->stopping)
-    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon takes no new work");
+    return qk_fail(err, QK_SHUTTING_DOWN, "the daemon accepts no new work");
   if (before && before->failed == QK_OK) {
     *out = before;
     return load_again(before, load, err);

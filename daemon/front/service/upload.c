@@ -37,7 +37,7 @@ static void on_spooled(void *arg, qk_status_t status, const char *text) {
   rhs->spooling = NULL;
   if (status != QK_OK) {
     qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
-           "rhs %u would not outlive the machine: %s: tried again every %g s", rhs->index, text,
+           "rhs %u: its upload is not on disk: %s: tried again every %g s", rhs->index, text,
            AGAIN);
     rhs->unspooled = true;
     if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;

@@ -133,7 +133,7 @@ static void be_in_trouble(qk_journal_t *j, double now, const char *text) {
   snprintf(j->trouble, sizeof j->trouble, "the journal cannot be written: %.470s", text);
   j->retry_at = now + RETRY;
   if (now < j->remind_at) return;
-  qk_error("journal", "it cannot be written, no new work is taken: %s", text);
+  qk_error("journal", "it cannot be written, no new work is accepted: %s", text);
   j->remind_at = now + REMIND;
 }
 
@@ -145,9 +145,9 @@ static void be_well(qk_journal_t *j) {
 }
 
 static const char *advice_for(int e) {
-  if (e == ENOSPC || e == EDQUOT) return "make room on its file system; new work is taken then";
+  if (e == ENOSPC || e == EDQUOT) return "make room on its file system; then new work is accepted";
   if (e == EROFS) return "its file system has become read-only: look at its disk and mount it anew";
-  return "look at its disk and the kernel's log; new work is taken once it can be written";
+  return "look at its disk and the kernel's log; new work is accepted once it can be written";
 }
 
 /* errno of the last call on the file that failed; 0: none has. */

@@ -32,7 +32,7 @@ bool qk_places_check(const qk_places_t *places, char text[QK_TEXT_MAX]) {
     const int e = stat(path, &st) == 0 ? 0 : errno;
     if (e == 0 && st.st_dev == places->at[i].device && st.st_ino == places->at[i].inode) continue;
     snprintf(text, QK_TEXT_MAX,
-             "%.250s: %s: put the state folder back as it was; new work is taken then. Where it is "
+             "%.250s: %s: put the state folder back as it was; then new work is accepted. If it is "
              "lost, start quarkd anew",
              path, e != 0 ? strerror(e) : "another file than the one that quarkd has opened");
     return false;

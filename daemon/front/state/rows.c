@@ -72,9 +72,8 @@ qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err
     fits = is_engine(value);
   else if (strcmp(key, "lattice") == 0)
     return qk_rows_lattice(value, dims, &digest, err);
-  return fits
-             ? QK_OK
-             : qk_fail(err, QK_BAD_FORMAT, "value = %.200s: no note of this name says that", value);
+  return fits ? QK_OK
+              : qk_fail(err, QK_BAD_FORMAT, "value = %.200s: not a value of this note", value);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -86,7 +85,7 @@ static qk_status_t check_order(const qk_job_t *job, qk_err_t *err) {
   for (uint32_t i = 0; job->column && i < job->nrhs; i++)
     if (job->column[i].request > newest) newest = job->column[i].request;
   if (newest < job->request) return QK_OK;
-  return qk_fail(err, QK_BAD_FORMAT, "message: request %llu is made of request %llu",
+  return qk_fail(err, QK_BAD_FORMAT, "message: request %llu uses the later request %llu",
                  (unsigned long long)job->request, (unsigned long long)newest);
 }
 
@@ -107,9 +106,10 @@ qk_status_t qk_rows_check_rhs(const qk_rhs_row_t *row, const qk_job_t *job, qk_e
              spills =
                  job->sink == QUARK__SINK__SINK_DOWNLOAD || job->sink == QUARK__SINK__SINK_KEEP;
   if (r->state == QK_RHS_UPLOADING && !upload && !file)
-    return qk_fail(err, QK_BAD_FORMAT, "state = %d: its source does not come from outside",
+    return qk_fail(err, QK_BAD_FORMAT, "state = %d: its source is neither upload nor file",
                    (int)r->state);
-  if (r->spooled && !upload) return qk_fail(err, QK_BAD_FORMAT, "spooled: its source is no upload");
+  if (r->spooled && !upload)
+    return qk_fail(err, QK_BAD_FORMAT, "spooled: its source is not an upload");
   if (r->spilled && (!spills || r->state < QK_RHS_ENDED))
     return qk_fail(err, QK_BAD_FORMAT, "spooled: it has no solution to spill");
   if (r->outcome.written && (r->state < QK_RHS_ENDED || job->sink == QUARK__SINK__SINK_NONE))

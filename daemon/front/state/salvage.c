@@ -184,8 +184,8 @@ qk_status_t qk_salvage(const char *path, const char *schema, const char *finish,
   if (status == QK_OK) status = qk_aside_make(aside, err);
   if (status == QK_OK) {
     qk_aside_note(aside, "journal.db, as it is damaged (%s): %s%s", cause,
-                  found[0] ? "quarkd goes on with what it could read of it: "
-                           : "no request could be read from it, their clients submit them again",
+                  found[0] ? "quarkd continues with what it could read: "
+                           : "no request could be read from it; clients submit theirs again",
                   found);
     qk_aside_sync(aside);
     status = replace(path, new, aside, err);

@@ -109,11 +109,11 @@ static void copy_back(qk_spill_task_t *t, int from, int to, uint8_t *buffer,
     fail_to_read(t);
   else if (sum != qk_field_hash_digest(hash))
     t->status =
-        qk_fail(&t->err, QK_BAD_CHECKSUM, "%s: its checksum is not that of its bytes", t->path);
+        qk_fail(&t->err, QK_BAD_CHECKSUM, "%s: its checksum does not match its bytes", t->path);
   if (t->status == QK_OK && t->digested && sum != t->digest)
     t->status =
         qk_fail(&t->err, QK_BAD_CHECKSUM,
-                "%s: its checksum is not that of the solution: it is another file", t->path);
+                "%s: its checksum is not the one of the solution: it is another file", t->path);
 }
 
 /* It says nothing of the file. */

@@ -46,7 +46,7 @@ void qk_strays_note(const qk_shm_space_t *space, const char *dir, int lock, uint
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   const ssize_t bytes = (ssize_t)strlen(dir);
   if (fd < 0 || write(fd, dir, (size_t)bytes) != bytes)
-    qk_warn("server", "%s: %s: what a killed quarkd leaves is removed by the next one with %s only",
+    qk_warn("server", "%s: %s: files of a killed quarkd are only removed by the next one with %s",
             path, strerror(errno), dir);
   if (fd >= 0) close(fd);
   qk_mark_boot(boot);
@@ -160,7 +160,7 @@ static void after(uv_work_t *work, int cancelled) {
   sweep_t *s = work->data;
   (void)cancelled;
   if (s->removed > 0)
-    qk_warn("server", "removed %d %s of state folders that have gone on on other machines",
+    qk_warn("server", "removed %d %s of state folders that other machines have served since",
             s->removed, qk_plural(s->removed, "shared-memory object", "shared-memory objects"));
   qk_free(s);
 }

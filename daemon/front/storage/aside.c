@@ -106,13 +106,13 @@ void qk_aside_tell(qk_aside_t *a) {
   qk_aside_sync(a);
   if (a->things == 0)
     qk_error("journal",
-             "%s/why.txt says what is missing: remove the folder when nobody needs to know",
+             "%s/why.txt says what is missing: remove the folder when it is no longer needed",
              a->folder);
   else
     qk_error(
         "journal",
-        "quarkd has set aside %d %s of the state folder in %s, where why.txt says why; nothing of "
-        "that was deleted: remove the folder when nobody misses it",
+        "quarkd has moved %d %s of the state folder to %s, where why.txt says why; nothing was "
+        "deleted: remove the folder when it is no longer needed",
         a->things, qk_plural(a->things, "thing", "things"), a->folder);
 }
 

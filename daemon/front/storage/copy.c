@@ -15,10 +15,11 @@ qk_status_t qk_copy_check(int fd, uint64_t offset, uint64_t bytes, qk_err_t *err
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & SEALS) != SEALS)
     return qk_fail(err, QK_BAD_PROTOCOL,
-                   "a descriptor that is no memfd sealed against shrinking and growing");
+                   "the descriptor is not a memfd sealed against shrinking and growing");
   if (fstat(fd, &st) != 0 || st.st_size < 0 || bytes > (uint64_t)st.st_size ||
       offset > (uint64_t)st.st_size - bytes)
-    return qk_fail(err, QK_BAD_PROTOCOL, "a descriptor of %lld bytes: %llu from %llu on are needed",
+    return qk_fail(err, QK_BAD_PROTOCOL,
+                   "the descriptor has %lld bytes: must have %llu from %llu on",
                    (long long)st.st_size, (unsigned long long)bytes, (unsigned long long)offset);
   return QK_OK;
 }

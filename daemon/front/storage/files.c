@@ -112,9 +112,8 @@ static bool is_published(int folder, const char *name, const char *temp) {
 }
 
 static void refuse_temp(qk_file_task_t *t) {
-  t->status = qk_fail(
-      &t->err, QK_DENIED,
-      "%s: the name that it is written under is taken by a file that is not quarkd's", t->shown);
+  t->status = qk_fail(&t->err, QK_DENIED,
+                      "%s: its temporary name is taken by a file that is not quarkd's", t->shown);
 }
 
 /* With no other name: a link that others made would lead to another file of this user. -1: told. */
@@ -153,7 +152,7 @@ static void discard(int folder, const char *temp) {
 }
 
 static void refuse_to_replace(qk_file_task_t *t) {
-  t->status = qk_fail(&t->err, QK_BAD_ARGUMENT, "%s is there: nothing is replaced", t->shown);
+  t->status = qk_fail(&t->err, QK_BAD_ARGUMENT, "%s exists: it is not replaced", t->shown);
 }
 
 /* Room is reserved where the file system can do that. */

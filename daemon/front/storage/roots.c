@@ -53,7 +53,7 @@ static qk_status_t add(qk_roots_t *roots, char *dir, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: \"%s\" is no absolute path", dir);
   if (dir[strspn(dir, "/")] == '\0')
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "file-roots: \"%s\" is the whole machine: name folders below it", dir);
+                   "file-roots: \"%s\" is the whole file system: name folders below it", dir);
   for (size_t n = strlen(dir); dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
   if (stat(dir, &st) != 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "file-roots: %s: %s", dir, strerror(errno));
@@ -127,20 +127,20 @@ qk_status_t qk_roots_check(const qk_roots_t *roots, const char *what, const char
   char shown[SHOWN];
   qk_err_quote(path, shown, sizeof shown);
   if (roots->count == 0)
-    return qk_fail(err, QK_DENIED, "%s: this daemon opens no files of clients (--file-roots)",
+    return qk_fail(err, QK_DENIED, "%s: this daemon opens no files for clients (--file-roots)",
                    what);
   if (strlen(path) > QK_FILE_NAME_MAX)
     return qk_fail(err, QK_TOO_LARGE, "%s of %zu bytes: the limit is %d", what, strlen(path),
                    QK_FILE_NAME_MAX);
   if (!is_printable(path) || path[0] != '/' || has_dots(path))
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s = %s: an absolute path without . and .. and control characters is needed",
+                   "%s = %s: must be an absolute path without . and .. and control characters",
                    what, shown);
   if (!root_of(roots, path, &rest))
     return qk_fail(err, QK_DENIED, "%s = %s is below none of the file-roots", what, shown);
   if (last[1] == '\0' || strlen(last + 1) > QK_FILE_LAST_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: its last part has %zu bytes, not 1 to %d", what,
-                   shown, strlen(last + 1), QK_FILE_LAST_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: its last part has %zu bytes, must be 1 to %d",
+                   what, shown, strlen(last + 1), QK_FILE_LAST_MAX);
   return QK_OK;
 }
 
@@ -168,7 +168,7 @@ qk_status_t qk_roots_open(const qk_roots_t *roots, const char *path, int *fd, qk
   close(file);
   char shown[SHOWN];
   qk_err_quote(path, shown, sizeof shown);
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s is no regular file", shown);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s is not a regular file", shown);
 }
 
 qk_status_t qk_roots_open_folder(const qk_roots_t *roots, const char *path, int *fd,

@@ -214,7 +214,7 @@ static int open_new(qk_shm_space_t *space, char name[QK_SHM_NAME_MAX], qk_err_t 
     if (errno != EEXIST) break;
   }
   if (errno == EEXIST)
-    qk_fail(err, QK_IO_ERROR, "%s%s and %d more names are taken by others: see who makes them",
+    qk_fail(err, QK_IO_ERROR, "%s%s and %d more names are taken by others: find out who makes them",
             SHM_DIR, name, TRIES - 1);
   else
     qk_fail(err, QK_IO_ERROR, "%s%s cannot be made: %s", SHM_DIR, name, strerror(errno));

@@ -70,10 +70,9 @@ qk_status_t qk_spool_sync(const qk_spool_t *spool, qk_err_t *err) {
   if (fstat(spool->fd, &opened) != 0 || stat(spool->dir, &now) != 0)
     return qk_fail(err, QK_IO_ERROR, "%s: %s", spool->dir, strerror(errno));
   if (opened.st_dev == now.st_dev && opened.st_ino == now.st_ino) return QK_OK;
-  return qk_fail(
-      err, QK_IO_ERROR,
-      "%.400s: another folder than the one that quarkd has opened: put it back as it was",
-      spool->dir);
+  return qk_fail(err, QK_IO_ERROR,
+                 "%.400s: not the folder that quarkd has opened: put it back as it was",
+                 spool->dir);
 }
 
 qk_status_t qk_spool_open(qk_loop_t *loop, const char *dir, qk_spool_t **spool, qk_err_t *err) {
@@ -221,7 +220,7 @@ static bool set_aside(int dir, const char *name, qk_aside_t *aside, const char *
     if (mkdir(to, 0700) != 0 && errno != EEXIST) return false;
     snprintf(to, sizeof to, "%s/spool/%s", aside->folder, name);
     if (renameat(dir, name, AT_FDCWD, to) == 0) {
-      qk_aside_note(aside, "spool/%s: no request in the journal explains it", name);
+      qk_aside_note(aside, "spool/%s: no request in the journal uses it", name);
       return true;
     }
     qk_fail(&err, QK_IO_ERROR, "%s: %s", to, strerror(errno));
@@ -249,7 +248,7 @@ qk_status_t qk_spool_room(const qk_spool_t *spool, int64_t *bytes, qk_err_t *err
   struct statvfs v;
   if (statvfs(spool->dir, &v) != 0)
     return qk_fail(err, QK_BUSY,
-                   "%.300s: %s: nobody can tell what room there is for uploads: look at the state "
+                   "%.300s: %s: the free space for uploads is not known: look at the state "
                    "folder and its disk",
                    spool->dir, strerror(errno));
   *bytes = (int64_t)v.f_bavail * (int64_t)v.f_frsize;

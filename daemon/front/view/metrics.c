@@ -57,28 +57,29 @@ static void write_service(FILE *out, const qk_service_t *service) {
           fmax(0, qk_service_left(service)));
   gauge(out, "ready", "1 where work can be done.",
         qk_worker_state(service->primary->worker) == QK_WORKER_READY);
-  gauge(out, "journal_trouble", "1 where the journal cannot be written: nothing new is taken.",
+  gauge(out, "journal_trouble", "1 if the journal cannot be written: no new work is accepted.",
         qk_journal_trouble(service->journal) != NULL);
   gauge(out, "sessions", "Clients.", (double)c.sessions);
-  gauge(out, "requests", "Requests that are not forgotten.", (double)c.requests);
+  gauge(out, "requests", "Requests that the daemon holds.", (double)c.requests);
   gauge(out, "rhs_held", "Results that are not acknowledged.", (double)c.held);
   gauge(out, "memory_used_bytes", "Shared memory of uploads and results.",
         (double)service->budget.used);
   gauge(out, "memory_limit_bytes", "Its limit.", (double)service->budget.limit);
   gauge(out, "kept_bytes", "Solutions kept by handle.", (double)c.kept_bytes);
-  gauge(out, "spilled_bytes", "Solutions that wait on the disk.",
+  gauge(out, "spilled_bytes", "Solutions that are on disk instead of in memory.",
         (double)qk_spill_bytes(service->spill));
   counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
   counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
   counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);
-  counter(out, "messages_denied_total", "Messages over the role of their sender.", c.denied);
+  counter(out, "messages_denied_total", "Messages that their sender's role does not allow.",
+          c.denied);
   counter(out, "connections_refused_total", "Connections whose key is not authorised.", c.refused);
   head(out, "rhs_ended_total", "counter", "Right-hand sides that have ended.");
   fprintf(out, "quarkd_rhs_ended_total{how=\"converged\"} %" PRIu64 "\n", c.converged);
   fprintf(out, "quarkd_rhs_ended_total{how=\"failed\"} %" PRIu64 "\n", c.failed);
   fprintf(out, "quarkd_rhs_ended_total{how=\"cancelled\"} %" PRIu64 "\n", c.cancelled);
   fprintf(out, "quarkd_rhs_ended_total{how=\"contracted\"} %" PRIu64 "\n", c.contracted);
-  counter(out, "rhs_redone_total", "Right-hand sides queued again as their engine was lost.",
+  counter(out, "rhs_redone_total", "Right-hand sides queued again because their engine was lost.",
           service->count.redone);
   counter(out, "iterations_total", "Iterations of all right-hand sides.", c.iterations);
   counter(out, "applications_total", "Applications of the operator.", c.applications);
@@ -125,15 +126,15 @@ static const struct {
   const char *name, *label, *type, *help;
   double (*value)(const qk_setup_t *setup);
 } FAMILIES[] = {
-    {"setup_ready", "", "gauge", "1 where the setup takes work.", is_ready},
+    {"setup_ready", "", "gauge", "1 if the setup accepts work.", is_ready},
     {"setup_default", "", "gauge", "1 for the setup of requests that name none.", is_default},
     {"rhs_queued", "", "gauge", "Right-hand sides that wait for a slot.", queued},
     {"rhs_running", "", "gauge", "Right-hand sides in slots, and contractions.", running},
     {"engine_restarts_total", "", "counter", "Engines that were lost and started again.", restarts},
-    {"engine_adopted", "", "gauge", "1 where a daemon before has left the engine that runs.",
+    {"engine_adopted", "", "gauge", "1 if the running engine was taken over from a killed daemon.",
      adopted},
-    {"engine_steps_total", "", "counter", "Outer steps of the engine that runs.", steps},
-    {"slots", "", "gauge", "Right-hand sides solved at a time.", slots},
+    {"engine_steps_total", "", "counter", "Outer steps of the running engine.", steps},
+    {"slots", "", "gauge", "Right-hand sides that are solved together.", slots},
     {"engine_memory_bytes", ",where=\"device\"", "gauge", "What the engine holds.", device_bytes},
     {"engine_memory_bytes", ",where=\"host\"", "gauge", NULL, host_bytes},
     {"saturated_seconds_total", "", "counter", "Time in which right-hand sides waited for slots.",
@@ -142,9 +143,11 @@ static const struct {
     {"slot_seconds_total", ",state=\"moving\"", "counter", NULL, moving},
     {"slot_seconds_total", ",state=\"idle\"", "counter", NULL, idle},
     {"load_seconds", "", "gauge", "From LOAD to READY.", load_seconds},
-    {"multigrid_setup_seconds", "", "gauge", "Setup or restore of multigrid.", mg_seconds},
+    {"multigrid_setup_seconds", "", "gauge", "Time of the multigrid setup or its restore.",
+     mg_seconds},
     {"multigrid_refined_total", "", "counter", "Refinements while serving.", mg_refined},
-    {"multigrid_rebuilt_total", "", "counter", "Setups made anew while serving.", mg_rebuilt},
+    {"multigrid_rebuilt_total", "", "counter", "Multigrid setups rebuilt while serving.",
+     mg_rebuilt},
 };
 
 static void write_setups(FILE *out, const qk_service_t *service) {
@@ -163,7 +166,7 @@ static void write_setups(FILE *out, const qk_service_t *service) {
 }
 
 static void write_histograms(FILE *out, const qk_stats_t *m) {
-  head(out, "rhs_seconds", "histogram", "Where a right-hand side spends its time.");
+  head(out, "rhs_seconds", "histogram", "Time of a right-hand side in each phase.");
   for (int p = 0; p < QK_PHASES; p++) {
     char label[32];
     snprintf(label, sizeof label, "phase=\"%s\",", PHASES[p]);

@@ -42,7 +42,7 @@ def a_propagator_goes_to_a_file_of_the_daemon(case):
         counters = d.ctl('status', '--json').json['counters']
         assert counters['bytes_out'] == 0 and counters['requests'] == 0
         done = d.ctl('propagator', '--source=point:0,0,0,0', '--sink=file:' + p.path('p.raw'))
-        assert done.code == DATA and 'nothing is replaced' in done.out, done
+        assert done.code == DATA and 'it is not replaced' in done.out, done
         done = d.ctl('sequential', '--source=point:0,0,0,0', '--sink-time=2', '--sink=file:' + p.path('s.raw'))
         assert done.code == 0 and 'written to ' + p.path('s.raw') in done.out and p.read('s.raw').shape[0] == 12, done
 

@@ -59,7 +59,7 @@ def accepted_work_is_finished_by_the_same_engine(case):
             kill(d)
         for _ in range(2):
             with front('--slots', '4') as d:
-                assert d.log('engine adopted: no reload')
+                assert d.log('engine adopted in')
                 d.status_when(lambda s: s.counters.running > 0 or s.counters.queued == 0)
                 kill(d)
         begun = time.monotonic()
@@ -110,7 +110,7 @@ def a_front_killed_while_the_engine_loads(case):
             kill(d)
         with front(*mg, gauge=SLOW, wait=None) as d, Client(d) as c:
             d.status_when(lambda s: s.phase not in ('', 'adoption'))
-            assert d.log('engine adopted: no reload') and d.log('ready: ')
+            assert d.log('engine adopted in') and d.log('ready: ')
             after = d.status()
             assert (after.engine.pid, after.engine.restarts) == (s.engine.pid, 0), after
             c.submit(1, source=qk.SOURCE_Z4, sink=qk.SINK_NONE, tol=1e-10, column=[column(0)])
@@ -130,7 +130,7 @@ def nobody_comes(case):
             for pid in front.engines():
                 gone(pid)
             with front('--engine-grace', '1', gauge=LARGE) as d:
-                assert d.log('the engine of the front before is gone') and d.log('engine started')
+                assert d.log('the engine of the previous front is gone') and d.log('engine started')
 
 
 def open_in(pid):
@@ -176,7 +176,7 @@ def another_mass_or_gauge_file_is_another_engine(case):
         gauge = case.convert('builtin:weak:4x4x8x8:8', folder)
         pid = left_by(front, gauge=gauge)
         with front(gauge=gauge, mass='0.2') as d:
-            assert d.log('is not adopted: it was started for something else') and not fake.lives(pid)
+            assert d.log('is not adopted: it was started with other settings') and not fake.lives(pid)
             pid = d.status().engine.pid
             kill(d)
         case.convert(GAUGE, folder)
@@ -209,7 +209,7 @@ def named_setups_keep_their_engines(case):
             everyone = front.engines()
             kill(d)
         with front() as d, Client(d) as c:
-            assert d.log('light: engine adopted: no reload')
+            assert d.log('light: engine adopted in')
             d.status_when(lambda s: [x.state for x in s.setups] == 2 * [qk.STATE_READY])
             assert front.engines() == everyone
             check_solve(case, c)

@@ -245,7 +245,7 @@ def a_bad_gauge_file_is_refused_with_65(case):
         for gauge in (f.name, '/nonexistent.lime'):
             with case.daemon(gauge=gauge, wait=None) as d:
                 assert d.wait() == 65, d.lines
-                assert any('setup refused' in line for line in d.lines)
+                assert any('setup rejected' in line for line in d.lines)
 
 
 if __name__ == '__main__':

@@ -149,8 +149,8 @@ def what_is_planned_fits_into_a_cgroup(case):
 @tap.test
 def what_does_not_fit_is_refused_by_name(case):
     with group(320 * MIB) as (folder, path), case.inside(folder):
-        with case.daemon('--solver', 'bicgstab', '--slots', '16', engine=case.engine, gauge=LATTICE, wait='setup refused') as d:
-            line = d.log('setup refused: DEVICE_MEMORY')
+        with case.daemon('--solver', 'bicgstab', '--slots', '16', engine=case.engine, gauge=LATTICE, wait='setup rejected') as d:
+            line = d.log('setup rejected: DEVICE_MEMORY')
             assert line and path in line.string and 'max-memory' in line.string, d.lines
             assert d.wait() == 69 and kills(folder) == 0
 
@@ -183,7 +183,7 @@ def an_engine_that_is_killed_for_want_of_memory_is_said_to_be(case):
     with group(256 * MIB) as (folder, _), case.inside(folder), case.daemon('--max-memory', '16M') as d, Client(d) as c:
         c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.GORGE)
         r = c.expect('result')
-        assert r.status == STATUS['ENGINE_LOST'] and 'the memory of cgroup %s had run out' % folder in r.text[:200] + d.status(
+        assert r.status == STATUS['ENGINE_LOST'] and 'because cgroup %s ran out of memory' % folder in r.text[:200] + d.status(
         ).engine.last_error, r
         line = d.log('engine lost: killed by the kernel')
         assert line and folder in line.string and '--max-memory' in line.string, line

@@ -179,7 +179,7 @@ def wrong_settings_end_the_daemon_with_the_reason(case):
              (('--mg-iterations', '1000'), 78, 'mg-iterations = 1000')]
     for options, code, words in cases:
         with case.daemon(*options, wait=None) as d:
-            assert d.log('setup refused: .*' + words) and d.wait() == code, (options, d.lines)
+            assert d.log('setup rejected: .*' + words) and d.wait() == code, (options, d.lines)
 
 
 @tap.test

@@ -21,7 +21,7 @@ def one_front_has_the_folder_and_one_operator(case):
         common = ['--gauge', 'fake', '--engine', '/bin/true', '--backend', 'cpu', '--listen', 'tcp://127.0.0.1:0', '--state', state.dir]
         with state.daemon() as d, Client(d) as c:
             r = case.run('--mass', '0.1', *common)
-            assert r.returncode == 69 and 'another quarkd holds it (process %d)' % d.process.pid in r.stderr, r.stderr
+            assert r.returncode == 69 and 'another quarkd uses it (process %d)' % d.process.pid in r.stderr, r.stderr
             c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
             kill(d)
         before = state.rows('job')
@@ -97,7 +97,7 @@ def while_the_journal_cannot_be_written_nothing_is_promised(case):
         with state.daemon(env={'QK_FAULTS': 'write:2+'}) as d, Client(d) as c, Client(d) as other:
             c.submit(1, source=qk.SOURCE_Z2, expect=None)
             c.expect('accepted')
-            assert d.log('it cannot be written, no new work is taken')
+            assert d.log('it cannot be written, no new work is accepted')
             refused = other.submit(1, source=qk.SOURCE_Z2, expect='rejected')
             assert refused.status == STATUS['BUSY'] and 'journal' in refused.text and refused.retry_after_ms > 0, refused
             assert not c.control.poll(0) or c.receive()[0] == 'progress'

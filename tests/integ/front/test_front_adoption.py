@@ -41,7 +41,7 @@ def the_next_front_goes_on_with_the_engine(case):
             pid = d.status_when(lambda s: s.counters.running == 2 and s.counters.queued == 1).engine.pid
             kill(d)
         with front('--slots', '2') as d, Client(d, c.client_id) as c2:
-            assert d.log(r'engine adopted: no reload, \d+\.\d+ s')
+            assert d.log(r'engine adopted in \d+\.\d+ s, nothing was loaded again')
             once_more(c2, 3, 1, max_iter=fake.HOLD_ONCE)
             results = c2.results(3)
             for r, b in zip(results, fields):
@@ -100,7 +100,7 @@ def a_front_killed_while_its_engine_loads_leaves_it_too(case):
             d.status_when(lambda s: s.state == qk.STATE_LOADING)
             with open(go, 'w', encoding='utf-8'):
                 pass
-            assert d.log('engine adopted: no reload') and d.log('ready: ')
+            assert d.log('engine adopted in') and d.log('ready: ')
             after = d.status()
             assert (after.engine.pid, after.engine.restarts) == (s.engine.pid, 0) and starts(d) == 0, after
 
@@ -140,7 +140,7 @@ def another_operator_gets_another_engine(case):
         with state.fronts(FAKE_ROOM=room, FAKE_ENGINES='1') as front:
             pid = left_by(front)
             with front('--csw', '1') as d, Client(d) as c:
-                assert d.log('the engine of the front before is not adopted: it was started for something else')
+                assert d.log('the engine of the previous front is not adopted: it was started with other settings')
                 assert not fake.lives(pid) and starts(d) == 1
                 b = field()
                 (r, x), = c.solve([b])
@@ -177,7 +177,7 @@ def an_engine_that_died_meanwhile_is_replaced(case):
         os.kill(pid, signal.SIGKILL)
         gone(pid)
         with front() as d:
-            assert d.log('the engine of the front before is gone') and d.status().engine.pid != pid
+            assert d.log('the engine of the previous front is gone') and d.status().engine.pid != pid
 
 
 @tap.test
@@ -191,7 +191,7 @@ def a_process_that_only_has_the_pid_is_left_alone(case):
                 words, = db.execute("SELECT value FROM note WHERE key='engine 0'").fetchone()
                 db.execute("UPDATE note SET value=? WHERE key='engine 0'", (' '.join([str(other.pid)] + words.split(' ')[1:]),))
             with front() as d:
-                assert d.log('the engine of the front before is gone')
+                assert d.log('the engine of the previous front is gone')
                 assert d.terminate() == 0
             assert other.poll() is None
             other.kill()
@@ -217,7 +217,7 @@ def a_folder_that_others_may_look_into_is_not_used(case):
             folder, = db.execute("SELECT value FROM note WHERE key='runtime'").fetchone()
         os.chmod(folder, 0o755)
         with front() as d, Client(d) as c:
-            assert d.log('is not adopted: its sockets are in a folder that is not ours') and not fake.lives(pid)
+            assert d.log('is not adopted: its sockets are in a folder that quarkd no longer owns') and not fake.lives(pid)
             assert not c.welcome.local_path.startswith(folder + '/')
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
@@ -248,7 +248,7 @@ def all_setups_are_taken_over(case):
         with contextlib.closing(state.journal()) as db, db:
             db.execute('DELETE FROM setup WHERE id=2')
         with front() as d:
-            assert d.log('ending the engine of a setup that is not there any more')
+            assert d.log('ending the engine of a setup that no longer exists')
             assert len(d.status().setups) == 2 and len(front.engines()) == 2
             assert d.terminate() == 0
 

@@ -140,7 +140,7 @@ def what_a_name_shows_is_rejected(case):
                 refused = c.submit(1, expect='rejected', **what)
                 assert refused.status == STATUS[status] and word in refused.text, (path, refused)
         for what, word in ((dict(source=qk.SOURCE_FILE), 'source_file is missing'), (dict(sink=qk.SINK_FILE), 'sink_file is missing'),
-                           (source(p.path('b'), offset=1, size=BYTES), 'from byte 1 on end at %d' % (BYTES + 1)),
+                           (source(p.path('b'), offset=1, size=BYTES), 'from byte 1 end at byte %d' % (BYTES + 1)),
                            (dict(source_file=qk.File(path=p.path('b'))), 'source_file is for SOURCE_FILE only'),
                            (dict(sink_file=qk.File(path=p.path('b'))), 'sink_file is for SINK_FILE only'),
                            (source(p.path('b')) | dict(column=[qk.Column()]), 'columns')):
@@ -176,15 +176,15 @@ def what_the_disk_shows_ends_the_request(case):
         p.write('b.raw', b)
         for name, status, word in (('none', 'NOT_FOUND', 'No such file'), ('b.raw/x', 'NOT_FOUND', 'Not a directory'),
                                    ('link', 'DENIED', 'leads out of its root'), ('way/secret', 'DENIED', 'leads out'),
-                                   ('magic', 'DENIED', ''), ('fifo', 'BAD_ARGUMENT', 'no regular file'),
-                                   ('in', 'BAD_ARGUMENT', 'no regular file')):
+                                   ('magic', 'DENIED', ''), ('fifo', 'BAD_ARGUMENT', 'not a regular file'),
+                                   ('in', 'BAD_ARGUMENT', 'not a regular file')):
             one_failure(d, c, status, word, nrhs=3, **source(p.path(name)))
         one_failure(d, c, 'TRUNCATED', 'has %d bytes, not %d' % (BYTES, 2 * BYTES), nrhs=2, **source(p.path('b.raw')))
         one_failure(d, c, 'TRUNCATED', 'not %d' % (BYTES + 8), **source(p.path('b.raw'), offset=8))
         one_failure(d, c, 'BAD_ARGUMENT', 'has %d bytes, not %d' % (BYTES, BYTES // 2), dtype=qk.DTYPE_F32, **source(p.path('b.raw')))
         generated = dict(source=qk.SOURCE_Z2, max_iter=fake.SOLVE)
         for name, status, word in (('none/x', 'NOT_FOUND', 'No such file'), ('way/x', 'DENIED', 'leads out'),
-                                   ('b.raw', 'BAD_ARGUMENT', 'nothing is replaced'), ('link', 'BAD_ARGUMENT', 'nothing is replaced')):
+                                   ('b.raw', 'BAD_ARGUMENT', 'it is not replaced'), ('link', 'BAD_ARGUMENT', 'it is not replaced')):
             one_failure(d, c, status, word, nrhs=3, **generated, **sink(p.path(name)))
         assert np.array_equal(p.read('b.raw'), b) and os.listdir(p.outside) == ['secret']
         request = c.submit(1, **source(p.path('inside'))).request  # a link that stays inside is a name like others
@@ -416,7 +416,7 @@ def what_the_front_before_has_left_is_no_hindrance(case):
 @tap.test
 def roots_that_are_none_are_refused_at_the_start(case):
     with Place(case) as p:
-        for roots, word in (('relative', 'no absolute path'), ('/', 'is the whole machine'), (p.path('none'), 'No such file'),
+        for roots, word in (('relative', 'no absolute path'), ('/', 'is the whole file system'), (p.path('none'), 'No such file'),
                             (p.write('b.raw', field()), 'no folder'), (':'.join([p.root] * 17), 'more than 16')):
             done = case.run('--gauge', 'fake', '--mass', '0.1', '--engine', sys.executable, '--listen', 'tcp://127.0.0.1:0',
                             '--file-roots', roots)

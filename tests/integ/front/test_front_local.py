@@ -374,7 +374,7 @@ def another_user_is_not_let_in(case):
         assert as_nobody() == 0  # not the socket
         os.chmod(path, 0o666)
         assert as_nobody() == 1  # closed, whoever could open it
-        assert d.log('it is of another user')
+        assert d.log('its peer runs as another user')
         os.chmod(os.path.dirname(path), 0o700)
         check_alive(d)
 

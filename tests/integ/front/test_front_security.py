@@ -103,10 +103,10 @@ def a_damaged_file_lets_nobody_in(case):
         key = 'key = %s\n' % ada[1].decode()
         path = os.path.join(keys.folder, 'ada')
         bad = [('', 'key is missing'), (key, 'user is missing'), (key + 'user = ada\n', 'role is missing'),
-               (key + 'user = ada\nrole = root\n', 'role is none of'), (key + 'user = a b\nrole = read\n', 'user is not'),
-               (key + 'user = %s\nrole = read\n' % ('a' * 65), 'user is not'), (key + 'user =\nrole = read\n', 'user is not'),
-               ('key = abc\nuser = ada\nrole = read\n', 'key is not of 40'), (key + key + 'user = ada\nrole = read\n', 'given twice'),
-               (key + 'user = ada\nrole = read\nadmin = yes\n', 'something else'), ('[ada]\n' + key, 'something else'),
+               (key + 'user = ada\nrole = root\n', 'role must be'), (key + 'user = a b\nrole = read\n', 'user must be'),
+               (key + 'user = %s\nrole = read\n' % ('a' * 65), 'user must be'), (key + 'user =\nrole = read\n', 'user must be'),
+               ('key = abc\nuser = ada\nrole = read\n', 'key must be 40'), (key + key + 'user = ada\nrole = read\n', 'given twice'),
+               (key + 'user = ada\nrole = read\nadmin = yes\n', 'names other than'), ('[ada]\n' + key, 'names other than'),
                (ada[2].decode() + '\n', ''), (key + '#' * 5000, 'the limit is 4096'), ('\0' * 300, '')]
         for number, (text, reason) in enumerate(bad, 2):
             write(path, text, 0o644)
@@ -120,11 +120,11 @@ def a_damaged_file_lets_nobody_in(case):
         assert refused(d, ada) == FAILED_AUTH
         os.remove(path)
         os.mkfifo(path)
-        assert d.log('no regular file')
+        assert d.log('not a regular file')
         os.remove(path)
         write(path, good, 0o644)
         write(path + '2', good.replace('submit', 'operate'), 0o644)
-        assert d.log(path + '2: the key of another file')
+        assert d.log(path + '2: another file has the same key')
         with Client(d, curve=ada) as c:  # the others are not disturbed, and the first file counts
             check_solves(c)
             c.send(shutdown=qk.Shutdown())

@@ -125,7 +125,7 @@ def what_a_load_may_say_is_checked(case):
             assert text in refused(c, 'BAD_ARGUMENT', load=qk.Load(**fields)), fields
         assert '65 is over the limit of 64' in refused(c, 'TOO_LARGE', load=qk.Load(name='a', slots=65))
         text = refused(c, 'BAD_ARGUMENT', load=qk.Load(name='main', gauge=FAKE))
-        assert 'main is there already' in text, text
+        assert 'main exists' in text, text
         c.send(load=qk.Load(name='main'))
         assert c.expect('setup').setup.is_default
         assert 'there are main' in refused(c, 'NOT_FOUND', drop=qk.Drop(name='nobody'))

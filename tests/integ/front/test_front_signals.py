@@ -176,7 +176,7 @@ def echo(case, first, then):
         d.process.send_signal(first)
         d.log('draining')
         d.process.send_signal(then)
-        one = d.log('both are one')
+        one = d.log('both count as one')
         if one:
             c.ping()  # it is still there
             d.process.send_signal(signal.SIGINT)
@@ -241,7 +241,7 @@ def it_drains_by_itself_before_the_walltime_ends(case):
     with case.daemon('--walltime', '6', '--drain-timeout', '3') as d, Client(d) as c:
         c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.HOLD)
         assert 0 < d.status().walltime_left <= 6
-        assert d.log('left of the walltime') and d.log('draining')
+        assert d.log('of the walltime are left') and d.log('draining')
         assert c.submit(1, source=qk.SOURCE_POINT, expect='rejected').status == STATUS['SHUTTING_DOWN']
         assert d.wait() == 75  # what was accepted is not finished
 
@@ -274,7 +274,7 @@ def an_end_that_moves_is_read_anew(case):
             assert 4900 < d.status().walltime_left <= 5000
             write('%d' % (time.time() + 1))
             d.process.send_signal(signal.SIGHUP)
-            assert d.log('left of the walltime') and d.log('all work is finished') and d.wait() == 0
+            assert d.log('of the walltime are left') and d.log('all work is finished') and d.wait() == 0
         end = case.run('--gauge', 'fake', '--mass', '0.1', '--walltime-file', os.path.join(folder, 'nothing'))
         assert end.returncode == 69 and 'nothing: No such file' in end.stderr, end
 
@@ -282,7 +282,7 @@ def an_end_that_moves_is_read_anew(case):
 def needed(rejected):
     """The seconds that a rejection tells of."""
     assert rejected.status == STATUS['SHUTTING_DOWN'], rejected
-    m = re.fullmatch(r'about (\d+) s are needed, with what waits, and (\d+) s are left of the walltime: .*', rejected.text)
+    m = re.fullmatch(r'about (\d+) s are needed with the waiting work, and (\d+) s of the walltime are left: .*', rejected.text)
     assert m and 0 < int(m[2]) <= 30, rejected
     return int(m[1])
 

@@ -138,7 +138,7 @@ def what_was_on_no_disk_gets_there_with_the_next_front(case):
             os.rmdir(state.dir + '/spool')
             open(state.dir + '/spool', 'w', encoding='utf-8').close()
             c.upload(c.submit(1, detach_ms=3600 * 1000, max_iter=fake.HOLD), [b])
-            assert d.log('would not outlive the machine')
+            assert d.log('its upload is not on disk')
             kill(d)
         os.unlink(state.dir + '/spool')
         with state.daemon() as d:
@@ -160,11 +160,11 @@ def what_was_on_no_disk_gets_there_when_it_can(case):
             accepted = c.submit(2, detach_ms=3600 * 1000, max_iter=fake.HOLD)
             os.rename(spool, away)
             c.upload(accepted, [b, b])
-            assert d.log('would not outlive the machine', 2)
+            assert d.log('its upload is not on disk', 2)
             os.rename(away, spool)
             spooled(d, 2)
             kill(d)
-        assert len([line for line in d.lines if 'would not outlive' in line and ' warn ' in line]) == 2
+        assert len([line for line in d.lines if 'its upload is not on disk' in line and ' warn ' in line]) == 2
         state.end_the_machine()
         with state.daemon(env=LATER) as d, Client(d, c.client_id):
             d.status_when(lambda s: s.counters.running == 2)
