@@ -251,7 +251,7 @@ def tells(daemon):
     summary, = [line for line in lines if ' error ' in line and 'why.txt' in line]
     n = sum('set aside: ' in line for line in told)
     assert 'quarkd has moved %d thing%s of the state folder to ' % (n, '' if n == 1 else 's') in summary, (told, summary)
-    with open(os.path.join(re.search(r'in (\S+/aside-\d+)', summary)[1], 'why.txt'), encoding='utf-8') as f:
+    with open(os.path.join(re.search(r'to (\S+/aside-\d+)', summary)[1], 'why.txt'), encoding='utf-8') as f:
         assert len(f.read().splitlines()) == len(told), told
     return told
 

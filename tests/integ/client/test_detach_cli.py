@@ -287,7 +287,7 @@ def solutions_are_for_their_user_only(case):
             assert left.code == 0, left
             ticket = left.json['ticket']
             done = d.ctl('fetch', ticket, '--key', path('other'))
-            assert done.code == CONFIG and 'of another user' in done.err, done
+            assert done.code == CONFIG and 'belongs to another user' in done.err, done
             done = d.ctl('fetch', ticket, '--key', path('reader'))
             assert done.code == DATA and 'needs the role submit' in done.err, done
             done = d.ctl('fetch', ticket, '--key', path('one'))

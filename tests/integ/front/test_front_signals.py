@@ -108,11 +108,11 @@ def a_file_with_an_error_changes_nothing(case):
                                           ({'lease': 30, 'nonsense': 1}, r'\.conf:2: unknown key "nonsense"'),
                                           ({'lease': 30, 'kappa': 0.1}, 'kappa and mass are both given')), 1):
             s.write(**bad)
-            assert hang_up(d, 'error quarkd settings: nothing is changed: .*' + cause)
+            assert hang_up(d, 'error quarkd settings: no setting is changed: .*' + cause)
             with Client(d) as other:
                 assert other.welcome.lease_ms == 60000
         os.unlink(s.file.name)
-        assert hang_up(d, 'nothing is changed: .*No such file')
+        assert hang_up(d, 'no setting is changed: .*No such file')
         with open(s.file.name, 'w', encoding='utf-8') as f:
             f.write('lease = 20\n')
         hang_up(d, 'lease: 20 instead of 60')
@@ -270,7 +270,7 @@ def an_end_that_moves_is_read_anew(case):
             hang_up(d, 'read again: nothing has changed')
             assert 4900 < d.status().walltime_left <= 5000
             write('tomorrow')
-            hang_up(d, 'walltime-file = .*: "tomorrow": seconds since 1970 are needed')
+            hang_up(d, 'walltime-file = .*: "tomorrow": must be seconds since 1970')
             assert 4900 < d.status().walltime_left <= 5000
             write('%d' % (time.time() + 1))
             d.process.send_signal(signal.SIGHUP)

@@ -275,7 +275,7 @@ def a_folder_that_was_replaced_is_noticed(case):
         with Client(d) as c:
             b = np.ones(BYTES // 16, complex)
             c.upload(c.submit(1), [b])
-            assert 'another folder' in d.log('rhs 0: its upload is not on disk').string
+            assert 'not the folder' in d.log('rhs 0: its upload is not on disk').string
             assert s.spool() == [] and os.listdir(s.dir + '/before') == []
 
 
