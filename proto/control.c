@@ -39,8 +39,8 @@ static void forget_in_field(ProtobufCMessage *message, const ProtobufCFieldDescr
   if (!other) forget_unknown(*(ProtobufCMessage *const *)at);
 }
 
-/* Fields of another version are kept by protobuf-c, and would go on to the engine, uncounted. Types do not nest in
- * themselves, so the depth is bounded. */
+/* protobuf-c keeps fields of other versions; they would reach the engine without being counted.
+ * Types do not contain themselves, so the depth is bounded. */
 static void forget_unknown(ProtobufCMessage *message) {
   if (!message) return;
   for (unsigned i = 0; i < message->n_unknown_fields; i++) free(message->unknown_fields[i].data);

@@ -1,11 +1,12 @@
 /*
- * control.h: control messages to and from bytes, with the size limit of limits.h on both ways.
- * One ZeroMQ message is one envelope (quark.proto, engine.proto).
+ * control.h: converts control messages to bytes and back, within the size limit of limits.h. One
+ * ZeroMQ message is one envelope (quark.proto, engine.proto).
  *
- * pack returns bytes of malloc that the caller frees, NULL (with *bytes = 0) without memory or
- * where the message is over QK_CONTROL_MAX. unpack returns NULL for bytes that are over the
- * limit, are no such message, or hold no body that this version knows; free with the generated
- * ..__free_unpacked(m, NULL). From messages of clients fields that this version does not know are taken away, at any depth.
+ * pack returns bytes from malloc, which the caller frees. It returns NULL (with *bytes = 0) without
+ * memory, or if the message exceeds QK_CONTROL_MAX. unpack returns NULL if the bytes exceed the
+ * limit, are not such a message, or have no body that this version knows; free its result with the
+ * generated ..__free_unpacked(m, NULL). For messages of clients it removes fields that this version
+ * does not know, at any depth.
  */
 #ifndef QK_PROTO_CONTROL_H
 #define QK_PROTO_CONTROL_H

@@ -84,8 +84,9 @@ qk_status_t qk_config_read_file(qk_config_t *config, const char *path, qk_err_t 
 /* Whether the file or the command line gave the key (false: it holds its default). */
 bool qk_config_given(const qk_config_t *config, const char *key);
 
-/* Makes *fresh, with the rows, flags and file of config, as the file is now; values: a struct like
- * the first one, for the new values. Errors: those of the file, QK_NO_MEMORY; config is unchanged. */
+/* Makes *fresh with the rows, flags and file of config, but reads the file again. values: a
+ * struct like the first one, for the new values. Errors: those of the file, QK_NO_MEMORY; config
+ * is unchanged. */
 qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t **fresh,
                             qk_err_t *err);
 

@@ -26,7 +26,8 @@ typedef struct qk_err {
 __attribute__((format(printf, 3, 4))) qk_status_t qk_fail(qk_err_t *err, qk_status_t code,
                                                           const char *fmt, ...);
 
-/* What a peer said, as it may stand in an error or the log: what is not printable ASCII becomes '?'. NULL is "". */
+/* Text of a peer, made safe for errors and the log: bytes other than printable ASCII become '?'.
+ * NULL gives "". */
 void qk_err_quote(const char *text, char *out, size_t size);
 
 /* Puts "prefix: " before the text, for callers that know the file or object it is about. */

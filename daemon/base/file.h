@@ -1,8 +1,8 @@
 /*
- * file.h: files that are there whole or not at all: written under another name, brought to the disk,
- * then renamed. Fault point "write".
+ * file.h: writes files as a whole or not at all: under a temporary name, synced to disk, then
+ * renamed. Fault point "write".
  *
- * Errors: QK_IO_ERROR with the cause; what was there before is untouched. Not collective.
+ * Errors: QK_IO_ERROR with the cause; an existing file is then unchanged. Not collective.
  */
 #ifndef QK_BASE_FILE_H
 #define QK_BASE_FILE_H
@@ -30,7 +30,7 @@ qk_status_t qk_file_sync(const char *path, qk_err_t *err);
 /* Brings the folder of `path` to the disk, so that a rename in it lasts. */
 void qk_file_sync_folder(const char *path);
 
-/* The file at `path` holds these bytes, and nothing else. QK_BAD_ARGUMENT where the path is too long. */
+/* Writes a file at `path` with exactly these bytes. QK_BAD_ARGUMENT: the path is too long. */
 qk_status_t qk_file_replace(const char *path, const void *data, int64_t bytes, qk_err_t *err);
 
 #ifdef __cplusplus

@@ -70,7 +70,8 @@ __attribute__((format(printf, 3, 4))) static void appendf(char *line, size_t *n,
   if (k > 0) *n += (size_t)k < room ? (size_t)k : room - 1;
 }
 
-/* As a JSON string of at most `room` bytes: cut between characters, with what is not UTF-8 as U+FFFD. */
+/* Appends a JSON string of at most `room` bytes: cut between characters; bytes that are not
+ * UTF-8 become U+FFFD. */
 static void append_string(char *line, size_t *n, const char *text, size_t room) {
   const size_t bytes = strlen(text), end = *n + room - sizeof "\\u0000\"";
   line[(*n)++] = '"';

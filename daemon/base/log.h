@@ -1,10 +1,10 @@
 /*
- * log.h: the one way to write to the log (stderr). One line a message of at most 2 KiB: UTC time, level,
- * program[rank], subsystem, job id where there is one, then the exact cause in lower case.
+ * log.h: the only way to write to the log (stderr). A message is one line of at most 2 KiB: UTC
+ * time, level, program[rank], subsystem, job id if there is one, and the exact cause in lower case.
  * Thread-safe.
  *
- * As JSON a line is one object with always the same keys: time (RFC 3339, milliseconds), level, program, rank (or
- * null), subsystem, job (or null), text. It is valid UTF-8 whatever the text quotes.
+ * In JSON each line is one object with these keys: time (RFC 3339, milliseconds), level, program,
+ * rank (or null), subsystem, job (or null), text. It is always valid UTF-8.
  */
 #ifndef QK_BASE_LOG_H
 #define QK_BASE_LOG_H

@@ -6,7 +6,8 @@
 size_t qk_utf8_char(const char *text, size_t n) {
   const unsigned char *s = (const unsigned char *)text;
   if (s[0] < 0x80) return 1;
-  /* The second byte is in [low, high]: that leaves out overlong forms, surrogates and what is too great. */
+  /* The range [low, high] of the second byte excludes overlong forms, surrogates and numbers
+   * that are too large. */
   const size_t length = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
   const unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
   const unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;

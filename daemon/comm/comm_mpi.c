@@ -45,9 +45,10 @@ static void mpi_destroy(qk_comm_t *comm) {
   qk_free(mpi);
 }
 
-/* Under mpirun of Open MPI a rank that leaves without MPI_Finalize ends the others, and mpirun hands its
- * code on. MPI_Abort of several ranks at once, as after a fault that all of them see, can crash mpirun
- * (4.1.4: its log service still runs while it is ending), and then the code is lost. */
+/* Under Open MPI's mpirun, a rank that exits without MPI_Finalize ends the others, and mpirun
+ * returns its exit code. If several ranks call MPI_Abort at once, for example after a fault that
+ * all of them see, mpirun may crash (4.1.4: its log service still runs while it ends), and the
+ * code is lost. */
 static void mpi_abort(qk_comm_t *comm, int exit_code) {
   if (getenv("OMPI_COMM_WORLD_RANK") != NULL) _exit(exit_code);
   MPI_Abort(((qk_comm_mpi_t *)comm)->world, exit_code);

@@ -17,8 +17,9 @@
 
 enum { DESCRIPTORS = 65536 };
 
-/* Idle OpenMP threads of a CPU engine spin for milliseconds by default, against each other where the
- * cores are shared; libgomp reads this before the engine's main. What the user has set stays. */
+/* Idle OpenMP threads of a CPU engine spin for milliseconds by default, and disturb each other
+ * on shared cores. libgomp reads this setting before the engine's main. A setting of the user
+ * stays. */
 static void calm_openmp(void) {
   if (!getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT")) setenv("GOMP_SPINCOUNT", "2000", 1);
 }

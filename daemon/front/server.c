@@ -178,7 +178,7 @@ static bool is_echo(qk_server_t *server, int sig) {
   return false;
 }
 
-/* A batch system sends SIGUSR1 ahead of the end, maybe more than once: it never stops what is draining. */
+/* A batch system sends SIGUSR1 before the end, perhaps more than once: it never stops a drain. */
 static void on_signal(void *arg, int sig) {
   qk_server_t *server = arg;
   qk_info("server", "%s", strsignal(sig));

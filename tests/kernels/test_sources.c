@@ -1,5 +1,5 @@
-/* Sources: points, walls, and noise that depends on neither the decomposition nor the backend. Backend:
- * QK_BACKEND. */
+/* Sources: points, walls, and noise that depends neither on the decomposition nor on the
+ * backend. Backend: QK_BACKEND. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

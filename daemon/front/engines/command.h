@@ -20,8 +20,9 @@ bool qk_command_lasts(const qk_settings_t *settings);
 void qk_command_make(const qk_settings_t *settings, const char *program, const char *endpoint,
                      qk_command_t *command);
 
-/* Of an engine that is started now: its command line but for the endpoint, its LOAD, and size, time and inode of program and gauge
- * file. Two of the same fingerprint can stand in for each other. 0 without memory: equal to none. */
+/* Hash of everything that an engine would be started with now: its command line without the
+ * endpoint, its LOAD, and size, time and inode of program and gauge file. Engines with equal
+ * fingerprints are interchangeable. Without memory it returns 0, which equals no other. */
 uint64_t qk_command_fingerprint(const qk_settings_t *settings, const char *program,
                                 const char *checkpoint);
 

@@ -1,6 +1,7 @@
 /*
- * orders.h: the front's messages to an engine (engine.proto), made of settings and requests. Each function returns the packed
- * message, *bytes of it, freed by the caller; NULL without memory. Pure.
+ * orders.h: the front's messages to an engine (engine.proto), built from settings and requests.
+ * Each function returns the packed message of *bytes bytes, which the caller frees; NULL without
+ * memory. Pure.
  */
 #ifndef QK_FRONT_ORDERS_H
 #define QK_FRONT_ORDERS_H
@@ -12,7 +13,8 @@
  * still take. */
 uint8_t *qk_order_load(const qk_settings_t *settings, const char *checkpoint, int64_t reserve,
                        size_t *bytes);
-/* more: another one follows at once; ahead: before others that wait in the engine; queued: so many come as soon as slots are free. */
+/* more: another FILL follows at once. ahead: start it before others that wait in the engine.
+ * queued: so many FILLs will follow as soon as slots are free. */
 uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes);
 /* rhs: of a contraction. */

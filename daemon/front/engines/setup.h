@@ -47,7 +47,9 @@ typedef struct qk_setup {
   bool dropping;     /* takes nothing new; goes when nothing is open */
   bool ending;       /* its engine leaves; then it goes */
   qk_status_t
-      failed; /* not QK_OK: it was refused, or no engine starts; listed until something takes its place */
+      /* not QK_OK: rejected, or no engine starts; it stays listed until its table entry is
+       * needed */
+      failed;
   char text[QK_TEXT_MAX]; /* why */
   int64_t open;           /* right-hand sides that have not ended */
   double used_at;         /* when the last of them ended, or it was loaded */

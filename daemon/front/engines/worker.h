@@ -1,17 +1,17 @@
 /*
- * worker.h: the engine as the front sees it. Starts the process, gives it the setup, watches it,
- * starts it again when it is lost. PROTOCOL.md, section 11.
+ * worker.h: supervises one engine: starts the process, sends it the setup, watches it, and restarts
+ * it if it is lost. PROTOCOL.md, section 11.
  *
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
- *     ^________________|___________________|_________________|   lost: ended, nonsense, silent
+ *     ^________________|___________________|_________________|   lost: ended, bad message, silent
  *   LOADING --LOAD_FAILED--> REFUSED, until it is stopped or lost
- *   DOWN --take over--> LOADING --HELLO, READY--> READY: an engine that an earlier front has left (ADOPT)
+ *   DOWN --take over--> LOADING --HELLO, READY--> READY   (ADOPT: of an earlier front)
  *   any --stop--> STOPPING --> STOPPED
  *
- * A new process is started only when the old one has been waited for, after a pause that doubles
- * from 0.2 s to 30 s while no engine becomes ready. All calls from the loop's thread. Events come
- * from the loop and from qk_worker_tick; stopped also from qk_worker_stop itself where nothing
- * runs.
+ * A new process starts only after the old one has been waited for, after a pause that doubles from
+ * 0.2 s to 30 s while no engine becomes ready. All calls are made from the loop's thread. Events
+ * come from the loop and from qk_worker_tick; `stopped` also comes from qk_worker_stop itself if
+ * nothing runs.
  */
 #ifndef QK_FRONT_WORKER_H
 #define QK_FRONT_WORKER_H
@@ -69,7 +69,8 @@ typedef struct qk_worker_site {
   const char *program; /* path of quark-engine */
   const char *dir;     /* private directory for the sockets */
   const char *
-      setup; /* name of the setup, in the log and in the name of its checkpoint; "": it is the daemon's own */
+      /* setup name, for the log and the name of its checkpoint; "": the daemon's own setup */
+      setup;
   int number;                /* of no other engine's supervisor before: in the names of sockets */
   const int64_t *id;         /* of the setup in the journal, when an engine is started */
   qk_journal_t *journal;     /* for the next front; NULL: none will come */

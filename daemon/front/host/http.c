@@ -223,7 +223,7 @@ static bool is_refused(const qk_http_t *h, struct MHD_Connection *connection, qk
   return true;
 }
 
-/* Called with the head of a request first, which `state` tells; what a body there may be is thrown away. */
+/* Called first with the head of a request (`state` tells); the body, if any, is discarded. */
 static enum MHD_Result handle(void *self, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *data,
                               size_t *bytes, void **state) {

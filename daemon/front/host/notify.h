@@ -1,6 +1,6 @@
 /*
- * notify.h: what systemd is told of the daemon (sd_notify(3)): ready, stopping, a line of status, that it lives, and that it
- * needs more time. Without NOTIFY_SOCKET in the environment nothing is sent.
+ * notify.h: tells systemd the state of the daemon (sd_notify(3)): ready, stopping, a status line,
+ * alive, or needing more time. Sends nothing without NOTIFY_SOCKET in the environment.
  */
 #ifndef QK_FRONT_NOTIFY_H
 #define QK_FRONT_NOTIFY_H
@@ -22,7 +22,8 @@ typedef struct qk_notify {
 } qk_notify_t;
 
 void qk_notify_init(qk_notify_t *notify);
-/* To be called a few times a second from the loop, so that a loop that hangs is noticed. status: one line. now: seconds. */
+/* Call it a few times a second from the loop, so that systemd notices a loop that hangs. status:
+ * one line. now: seconds. */
 void qk_notify_tick(qk_notify_t *notify, qk_notify_phase_t phase, const char *status, double now);
 
 #endif

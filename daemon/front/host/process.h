@@ -14,7 +14,7 @@
 
 typedef struct qk_process qk_process_t;
 
-/* how: "exit code 3", "signal 9 (Killed)"; of a process that is no child of ours nobody tells us. */
+/* how: "exit code 3", "signal 9 (Killed)"; not known if the process is not our child. */
 typedef void qk_exit_fn(void *arg, const char *how);
 
 /* argv[0] is looked up in PATH where it has no slash. fifo: path of the FIFO to make, which goes

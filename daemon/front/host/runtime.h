@@ -19,7 +19,8 @@ enum { QK_ENDPOINT_MAX = 256 };
 qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
                                  char control[QK_ENDPOINT_MAX], char data[QK_ENDPOINT_MAX],
                                  qk_err_t *err);
-/* Whether only processes of this machine can reach a bound endpoint: ipc, or tcp on the loopback. Pure. */
+/* True if only processes of this machine can reach a bound endpoint: ipc, or tcp on the
+ * loopback. Pure. */
 bool qk_runtime_local(const char *endpoint);
 /* A host of 0.0.0.0 or [::] becomes the name of this machine, for clients elsewhere, in place. */
 void qk_runtime_this_host(char endpoint[QK_ENDPOINT_MAX]);
@@ -40,9 +41,10 @@ qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
  * lock: folder.h). */
 qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *fd, qk_err_t *err);
 
-/* Where the setup of multigrid is kept: the path given (made absolute), "" for off, and for auto
- * a file in `state` where that is not NULL, else $STATE_DIRECTORY/multigrid, else quarkd/multigrid in $XDG_STATE_HOME or ~/.local/state, whose folders are made; ""
- * where none of them can be. QK_BAD_ARGUMENT: too long. */
+/* Path of the multigrid checkpoint. A given path is made absolute; "off" gives "". "auto" gives
+ * a file in `state` if that is not NULL, else $STATE_DIRECTORY/multigrid, else quarkd/multigrid
+ * in $XDG_STATE_HOME or ~/.local/state, whose folders are created; "" if that is impossible.
+ * QK_BAD_ARGUMENT: too long. */
 qk_status_t qk_runtime_checkpoint(const char *given, const char *state, char path[QK_PATH_MAX + 1],
                                   qk_err_t *err);
 

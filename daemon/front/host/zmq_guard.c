@@ -24,8 +24,9 @@ static bool is_libzmq(void) {
   return answer == YES;
 }
 
-/* If libzmq reads from the socket the event has EPOLLIN, and reading shows the end. If not, the system
- * reports the end again and again until it does: the pause keeps that from taking a processor. */
+/* If libzmq reads from the socket, the event has EPOLLIN, and reading shows the end. If not, the
+ * system reports the end repeatedly until libzmq reads: the pause keeps that from using a whole
+ * core. */
 int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
   static const struct timespec pause = {.tv_nsec = 1000000};
   const int n = epoll_pwait(epoll, events, most, timeout, NULL);

@@ -1,14 +1,14 @@
 /*
  * zmq_guard.h: keeps libzmq from ending quarkd when a connection is reset.
  *
- * A peer that has sent more than its queue takes is not read from until the queue has room. If its
- * connection is reset meanwhile, libzmq (4.3.5 and before, issues 4364 and 4841) gives its socket up
- * and then ends the process with "Assertion failed: !_io_error" as soon as a heartbeat is due or a
- * PING of the peer is found among what it had sent. Any peer can bring that about.
+ * libzmq does not read from a peer while the peer's queue is full. If the connection is reset
+ * meanwhile, libzmq (4.3.5 and before, issues 4364 and 4841) drops its socket. It then ends the
+ * process with "Assertion failed: !_io_error" when a heartbeat is due or when it finds a PING in
+ * the unread data. Any peer can cause that.
  *
- * The guard is an epoll_wait of quarkd's own, which libzmq calls in place of the C library's. It
- * reports no ends and resets, only that a socket can be read from or written to: so libzmq meets them
- * when it reads, which it does well. Other threads get what the system says.
+ * The guard is quarkd's own epoll_wait, which libzmq calls instead of the C library's. It hides
+ * ends and resets and only reports that a socket is readable or writable. So libzmq sees the end
+ * when it reads, which it handles correctly. Other threads get the events of the system.
  */
 #ifndef QK_FRONT_ZMQ_GUARD_H
 #define QK_FRONT_ZMQ_GUARD_H

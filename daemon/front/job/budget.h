@@ -1,7 +1,7 @@
 /*
- * budget.h: bytes that may be used, and those that are. A budget may be part of another one, which is then
- * checked and charged with it. Errors: QK_TOO_LARGE (over the whole budget), QK_BUSY (over what is left now); nothing
- * has changed then. Pure.
+ * budget.h: a limit of bytes and the bytes in use. A budget may be part of another one, which is
+ * then checked and charged as well. Errors: QK_TOO_LARGE (more than the whole budget), QK_BUSY
+ * (more than is left now); nothing has changed then. Pure.
  */
 #ifndef QK_FRONT_BUDGET_H
 #define QK_FRONT_BUDGET_H

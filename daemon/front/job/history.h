@@ -1,6 +1,6 @@
 /*
- * history.h: what was, in bounded memory, for the page: the residual of a solve over its iterations, and the service over the last
- * minutes. No clock.
+ * history.h: data for the plots of the status page, in bounded memory: the residual of a solve over
+ * its iterations, and the service over the last minutes. No clock.
  */
 #ifndef QK_FRONT_HISTORY_H
 #define QK_FRONT_HISTORY_H
@@ -9,7 +9,8 @@
 
 enum { QK_CURVE_POINTS = 256, QK_HISTORY_SAMPLES = 300, QK_HISTORY_SECONDS = 2 };
 
-/* The solve from its beginning: whenever there is no room every second point goes, and from then on only as many are kept. */
+/* A solve from its beginning. When the curve is full, every second point is dropped, and from
+ * then on only every second point is added. */
 typedef struct qk_curve {
   int n;
   uint64_t seen, stride; /* every stride-th point that is seen is kept */

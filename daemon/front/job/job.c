@@ -390,7 +390,7 @@ uint32_t qk_job_next_put(const qk_job_t *job) {
   return (uint32_t)(job->upload_next / job->field_bytes);
 }
 
-/* Moves the upload to the end of the field; false where it is there already, or has been taken back to before it. */
+/* Moves the upload to the end of the field; false if it is already beyond it, or was set back. */
 static bool pass_field(qk_job_t *job, uint32_t rhs) {
   const uint64_t end = (rhs + 1) * job->field_bytes;
   if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;

@@ -1,16 +1,18 @@
 /*
- * occupancy.h: what becomes of slots while work waits for them.
+ * occupancy.h: measures what slots do while work waits for them.
  *
- * The front is saturated while something is queued and an engine is there. Slot-seconds of that time are told apart:
+ * The front is saturated while right-hand sides are queued and an engine is ready. The slot-seconds
+ * of that time have three parts:
  *
  *   solving  the engine iterates on a right-hand side (by its own clock)
- *   moving   right-hand sides are there, but messages, sources or solutions on the way
+ *   moving   a slot has a right-hand side, but messages, source or solution are in transfer
  *   idle     the slot is empty
  *
- * Occupancy is solving / (solving + moving + idle). The engine may have more right-hand sides than slots; each has
- * an equal share of the slots then, and what they are solved for less than that, all together, is moving. Solving and moving are added
- * when a right-hand side leaves, idle as time goes by; none ever falls. What is there for longer than the saturation is
- * counted by the part that saturation is of it. Pure: times are the caller's seconds and must not fall.
+ * Occupancy is solving / (solving + moving + idle). If the engine has more right-hand sides than
+ * slots, each is charged an equal share of the slots; the part of it that is not spent solving
+ * counts as moving. Solving and moving are added when a right-hand side leaves, idle continuously;
+ * no count ever decreases. A right-hand side that stays longer than the saturation is counted in
+ * proportion. Pure: times are the caller's seconds and must not decrease.
  */
 #ifndef QK_FRONT_OCCUPANCY_H
 #define QK_FRONT_OCCUPANCY_H
@@ -32,7 +34,8 @@ typedef struct qk_occupancy_mark {
   double saturated, shared;
 } qk_occupancy_mark_t;
 
-/* From now on: whether the front is saturated, and how many slots and right-hand sides the engine has. */
+/* Sets the state from now on: whether the front is saturated, and how many slots and right-hand
+ * sides the engine has. */
 void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int slots, int there);
 /* To be kept while a right-hand side is there. */
 qk_occupancy_mark_t qk_occupancy_mark(qk_occupancy_t *o, double now);

@@ -12,7 +12,9 @@ typedef struct place {
   qk_sched_user_t *user;
   int64_t length;
   double
-      work; /* what turns go by: given, or expected of what is out, and what others were given in its absence */
+      /* virtual time: service received, expected cost of running items, service of others during
+       * absence */
+      work;
 } place_t;
 
 struct qk_sched_user {

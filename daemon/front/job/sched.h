@@ -1,28 +1,27 @@
 /*
- * sched.h: which right-hand side gets the next free slot.
+ * sched.h: chooses the right-hand side that gets the next free slot.
  *
- * Users    are served by work, not by requests: next is who has been given the least of those that
- *          wait. What an item will cost is estimated when it starts and known when it has ended. Who
- *          comes, or comes back, starts level with those that are served then: idleness earns
- *          nothing. (Start-time fair queueing: P. Goyal, H. M. Vin and H. Cheng, IEEE/ACM Trans.
- *          Netw. 5 (1997) 690. Deficit round-robin has the same aim, but must know a cost before it
- *          gives a turn.)
+ * Users    Fair share by work: of the waiting users the one that has received the least service
+ *          goes next. The cost of an item is estimated when it starts and corrected when it has
+ *          ended. A user that becomes active starts at the current virtual time; idle time earns no
+ *          credit. (Start-time fair queueing: P. Goyal, H. M. Vin and H. Cheng, IEEE/ACM Trans.
+ *          Netw. 5 (1997) 690. Deficit round-robin has the same aim, but must know a cost before
+ *          the item starts.)
  * Within   a user the highest priority goes first; the head of each priority gains one for every
- *          QK_SCHED_AGE that it has waited. Of one priority those with a deadline go first, the
- *          earliest before the others; the rest in the order in which their requests came, so that
- *          one request ends and its client sends the next one while others are served, instead of
- *          all ending together. What ranks alike, as the right-hand sides of a request do, goes in
- *          the order of its coming.
+ *          QK_SCHED_AGE that it has waited. Of equal priority, items with a deadline go first, the
+ *          earliest deadline before the others; then requests in the order of their arrival. So
+ *          one request ends and its client sends the next one while others are solved, instead of
+ *          all ending together. Items of equal rank, such as the right-hand sides of one request,
+ *          go in the order in which they were pushed.
  *
- * Lanes    There is a queue for each lane (slots, or contractions, of a setup with its engine), and
- *          users take their turns in each by themselves: what one is given in one lane does not
- *          count in another.
+ * Queues   There is a queue for each lane (slots, or contractions, of one setup). Fair shares are
+ *          separate in each lane: service in one lane does not count in another.
  *
- * Costs    A push or removal takes O(log n) of n different ranks of a user and priority, in
- *          whatever order they come; a pop that of all users in the lane.
+ * Costs    A push or removal takes O(log n) for n different ranks of a user and priority, in any
+ *          order; a pop takes O(log n) for n users in the lane.
  *
- * Pure policy: no clock, no I/O; times are the caller's. A user exists while somebody holds it, so
- * that a push cannot fail. Items stand in the caller's structs, queued at most once.
+ * Pure policy: no clock, no I/O; the caller gives times. A user exists while somebody holds it, so
+ * that a push cannot fail. Items are part of the caller's structs and are queued at most once.
  */
 #ifndef QK_FRONT_SCHED_H
 #define QK_FRONT_SCHED_H

@@ -89,7 +89,8 @@ int qk_session_share(int most);
 void qk_session_set_control(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
 void qk_session_set_data(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
 
-/* user: as verified; NULL: nobody verifies users, and whoever knows the client id has the session. */
+/* user: as verified; NULL: users are not verified, and anyone who knows the client id may use
+ * the session. */
 bool qk_session_is_of(const qk_session_t *session, const char *user);
 
 /* NULL where there is none (or it is closing). */

@@ -1,5 +1,6 @@
 /*
- * outbox.h: messages to clients that wait until the journal holds what they say. In order. One thread.
+ * outbox.h: messages to clients that wait until the journal has recorded their content. In order.
+ * One thread.
  */
 #ifndef QK_FRONT_OUTBOX_H
 #define QK_FRONT_OUTBOX_H

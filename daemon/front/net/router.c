@@ -86,7 +86,8 @@ qk_status_t qk_router_open(qk_net_t *net, int64_t max_bytes, int rcvhwm, int snd
   return qk_zap_guard(net->zap, s, err);
 }
 
-/* Peers on ipc are this user and root: by the mode of the file, and by who they are, which abstract names rely on. */
+/* Only this user and root may connect on ipc: the mode of the file ensures it, and for abstract
+ * names the check of the peer's user. */
 static qk_status_t bind_ipc(void *socket, const char *endpoint, int *failed, qk_err_t *err) {
   const uid_t root = 0, self = geteuid();
   const bool filtered = zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &root, sizeof root) == 0 &&

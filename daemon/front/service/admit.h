@@ -1,5 +1,6 @@
 /*
- * admit.h: whether a SUBMIT or CONTRACT is accepted: it, its user and the machine have what it takes.
+ * admit.h: decides whether a SUBMIT or CONTRACT is accepted: checks request, limits of its user,
+ * and memory.
  */
 #ifndef QK_FRONT_ADMIT_H
 #define QK_FRONT_ADMIT_H

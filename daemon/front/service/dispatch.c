@@ -20,8 +20,8 @@ static bool user_is_served(const qk_rhs_t *rhs) {
   return false;
 }
 
-/* Where rhs can go; -1: nowhere now. An engine has one contraction at a time. The last place behind the slots is for who
- * has none. */
+/* The in-flight entry that rhs can take; -1: none now. An engine has one contraction at a time.
+ * The last entry is reserved for users with nothing in flight. */
 static int place_for(const qk_rhs_t *rhs) {
   const qk_setup_t *setup = rhs->job->setup;
   if (rhs->job->contraction) return setup->slot[QK_CONTRACT_PLACE].rhs ? -1 : QK_CONTRACT_PLACE;
@@ -52,8 +52,9 @@ static qk_rhs_t *first_of(const qk_setup_t *setup, int lane, int *place) {
   return *place < 0 ? NULL : rhs;
 }
 
-/* Who goes next, and where; NULL: nobody now. Contractions go behind what finds a slot. Of those that were in slots of a lost
- * engine one at a time: if the next engine is lost, too, it is clear over whom. */
+/* Selects the RHS that goes next and its entry; NULL: none now. Contractions go after RHS that
+ * find a slot. Quarantined RHS go one at a time: if the next engine is lost, too, the cause is
+ * known. */
 static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
   if (!qk_link_alone(&setup->quarantined) && !quarantined_runs(setup)) {
     qk_rhs_t *quarantined = QK_HOLDER(setup->quarantined.next, qk_rhs_t, queue.link);

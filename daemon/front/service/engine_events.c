@@ -192,8 +192,8 @@ enum {
   LOSSES_MAX = 2 /* engines that one right-hand side may see lost */
 };
 
-/* What was in a slot when the engine was lost waits for the next one; a second loss, which met no other quarantined one, is its
- * doing. */
+/* An RHS that was in flight when the engine was lost waits for the next one. If it was the only
+ * quarantined one in flight at a second loss, it is the cause. */
 static void survive(qk_setup_t *setup, int k, const char *why) {
   qk_rhs_t *rhs = setup->slot[k].rhs;
   qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};

@@ -26,7 +26,7 @@ struct qk_filing {
   qk_shm_t *field;          /* that `reading` fills */
   sink_state_t state;
   uint32_t
-      filed; /* right-hand sides whose solutions, where there are any, have been written: all before this one */
+      filed; /* number of right-hand sides, from 0 on, whose solutions (if any) have been written */
   qk_err_t trouble;
 };
 
@@ -263,7 +263,8 @@ static bool has_solution(const qk_job_t *job) {
   return false;
 }
 
-/* One step at a time: the next solution, or the end. Nothing is written for who has let go of the request. */
+/* One step at a time: the next solution, or the end. Nothing is written once the request is
+ * released. */
 static void advance(qk_filing_t *f) {
   const qk_job_t *job = f->job;
   if (!job->session || f->writing || f->state < SINK_OPEN || f->state > SINK_FAILED) return;

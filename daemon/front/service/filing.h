@@ -1,12 +1,13 @@
 /*
- * filing.h: requests whose sources or solutions are files (SOURCE_FILE, SINK_FILE): what is read
- * and written for them, and when.
+ * filing.h: requests whose sources or solutions are files (SOURCE_FILE, SINK_FILE): reads and
+ * writes the files.
  *
- * Source   right-hand sides are UPLOADING until they have been read, one after the other; what is wrong with the file ends all that
- *          have not been.
- * Sink     solutions are written as right-hand sides end, and stay in shared memory. When all have ended the file is published;
- *          nobody is told how they ended before that: if it fails, none of them has a solution. So a front that takes over finds
- *          either everything that it needs to write the file again, or that it was told.
+ * Source   Right-hand sides are UPLOADING until they have been read, one after the other. If the
+ *          file is bad, all that have not been read end.
+ * Sink     Solutions are written as right-hand sides end, and stay in shared memory. When all have
+ *          ended the file is published. Clients get no RESULT before: if publishing fails, none of
+ *          them has a solution. So a front that takes over either finds everything that it needs to
+ *          write the file again, or finds that the RESULTs were sent.
  */
 #ifndef QK_FRONT_FILING_H
 #define QK_FRONT_FILING_H

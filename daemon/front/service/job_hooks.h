@@ -1,6 +1,6 @@
 /*
- * job_hooks.h: what goes with jobs: the hold on their setup, their files, solutions on the disk, and
- * what is done when a right-hand side has ended.
+ * job_hooks.h: the service's hooks of jobs: they hold the setup, their files and solutions on disk,
+ * and send results when right-hand sides end.
  */
 #ifndef QK_FRONT_JOB_HOOKS_H
 #define QK_FRONT_JOB_HOOKS_H

@@ -210,7 +210,8 @@ static bool make_again(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, cons
   return true;
 }
 
-/* Its row does not fit: it begins anew, under another number of attempts than its client may have heard of. */
+/* Its row is invalid: it begins again, with a higher attempt number than its client may have
+ * seen. */
 static void begin_anew(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row) {
   rhs->attempt = row->attempt + 1;
   if (row->state == QK_RHS_ACKED) {
@@ -296,8 +297,8 @@ static bool on_rhs(void *arg, const qk_rhs_row_t *row, qk_err_t *why) {
   return scene->shortage.code == QK_OK;
 }
 
-/* Where the upload goes on: before the first field that is not complete, and of which nothing is here or all that should be; behind one
- * that has ended while it came. */
+/* Where the upload continues: before the first incomplete field of which either nothing or all
+ * expected bytes are here; after a field that has ended during its upload. */
 static void restore_upload(qk_job_t *job, uint64_t next) {
   const uint64_t part = next % job->field_bytes;
   if (part > 0 && !job->rhs[next / job->field_bytes].source) next += job->field_bytes - part;
@@ -472,8 +473,8 @@ static bool is_known(void *arg, int64_t id) {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* No front names shared memory as one before it did: rows may still name what has gone, and would adopt what is not theirs;
- * so may the engine of the front before. */
+/* Each front names its shared memory differently from all before it. Otherwise it would adopt
+ * objects that rows, or the engine of the previous front, name for other fields. */
 static qk_status_t number_fields(qk_service_t *service, qk_err_t *err) {
   char front[24];
   const bool noted = qk_journal_note(service->journal, "front", front, sizeof front);

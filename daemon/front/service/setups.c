@@ -159,8 +159,8 @@ static bool says_nothing(const Quark__Load *l) {
          !l->boundary && !l->solver && !l->precision && !l->has_slots && !l->has_ignore_checksum;
 }
 
-/* A setup as the message says, in no place and without its engine. The name of the command line's stands for that alone, as the next
- * front will have it under that name again. */
+/* Makes a setup from the message, without a table entry and without its engine. The name of the
+ * command line's setup is reserved for that one, because the next front will use it again. */
 static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool trusted,
                         qk_setup_t **out, qk_err_t *err) {
   char gauge[QK_PATH_MAX + 1];

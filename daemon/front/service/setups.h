@@ -1,12 +1,13 @@
 /*
- * setups.h: the daemon's setups: which there are, which come and which go. The default serves
- * requests that name none; it cannot be dropped, and quarkd ends where its gauge file is refused.
- * Another that is refused is listed with the reason until its place is needed; nobody else
- * notices.
+ * setups.h: the table of the daemon's setups; loads and drops them. The default serves requests
+ * that name no setup. It cannot be dropped, and quarkd ends if its gauge file is rejected. Another
+ * setup that fails to load stays listed with the reason until its table entry is needed; it affects
+ * no other setup.
  *
- * Room     Over --max-setups, or where an engine finds too little memory, the setup that was idle the longest goes first: one
- *          that is not the default, with nothing open and nothing kept. The new engine starts, or tries again, when the old
- *          one has gone. Where there is none to go the LOAD is refused.
+ * Room     At --max-setups, or if an engine finds too little memory, the setup that has been idle
+ *          longest is dropped. It must not be the default, or have open requests or kept solutions.
+ *          The new engine starts, or tries again, when the old one has ended. If there is no such
+ *          setup the LOAD is rejected.
  */
 #ifndef QK_FRONT_SETUPS_H
 #define QK_FRONT_SETUPS_H
@@ -34,7 +35,7 @@ void qk_setups_close(qk_service_t *service);
 
 /* By name; NULL or "default": the default. QK_NOT_FOUND lists those that are there. */
 qk_setup_t *qk_setups_find(const qk_service_t *service, const char *name, qk_err_t *err);
-/* Whether it takes work at this moment: QK_NOT_READY, or QK_NOT_FOUND for one that will not again. */
+/* QK_OK if the setup accepts work now; QK_NOT_READY; QK_NOT_FOUND if it never will again. */
 qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err);
 
 /* What clients ask for: the setup, whose state is the answer. NULL: *err says why not. */

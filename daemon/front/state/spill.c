@@ -158,7 +158,8 @@ static qk_session_t *session_of(const qk_rhs_t *rhs) {
   return rhs->job->session;
 }
 
-/* Whether nobody waits for its bytes: its client is away, or has not asked for so long that it might be. */
+/* True if nobody waits for its bytes: its client is away, or has not asked for longer than the
+ * lease. */
 static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
   const double now = qk_loop_seconds(spill->site.loop), used = rhs->job->used_at,
                last = used > rhs->ended_at ? used : rhs->ended_at;
@@ -354,7 +355,8 @@ static bool is_wanted(const qk_rhs_t *rhs, double now) {
          !rhs->moving && rhs->granted > rhs->sent;
 }
 
-/* Solutions of the session that have come back, or are coming; those that have been fetched to the end leave again. */
+/* Number of the session's solutions that are read back or being read; fully fetched ones are
+ * evicted again. */
 static int back(const qk_session_t *session) {
   int n = 0;
   for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {

@@ -1,15 +1,17 @@
 /*
- * spill.h: solutions that nobody has fetched leave memory for the state folder (DIR/spool) when a request finds no room, and come
- * back when they are asked for. Those go whose clients are away, longest first, then those of requests from which nothing has been
- * fetched for as long as the lease; up to --spill bytes.
+ * spill.h: evicts solutions that nobody has fetched from memory to the state folder (DIR/spool)
+ * when a request finds no room, and reads them back when they are asked for. It first takes
+ * solutions whose clients are away, oldest first, then those of requests from which nothing has
+ * been fetched for the time of the lease; up to --spill bytes.
  *
- * A solution is on the disk, and the journal says so, before it leaves memory. Disk and memory are touched by libuv's
- * threads only. Its file stays until ACK or expiry, so that it can leave again for nothing. A solution that is not there,
- * or not as it was, has expired, and so has one whose disk has failed five times within some 15
- * seconds; one that finds no memory stays where it is, and is tried again.
+ * A solution leaves memory only when it is on disk and the journal says so. Only libuv's threads
+ * touch disk and memory. The file stays until ACK or expiry, so that the solution can be evicted
+ * again without writing. A solution whose file is missing or damaged has expired, and so has one
+ * whose disk has failed five times within some 15 s. If there is no memory for it, it stays on disk
+ * and is tried again.
  *
- * One comes back for each client whatever room there is; others of the same client wait for room, or until that one has been
- * fetched.
+ * One solution for each client is read back even if there is no room. Others of the same client
+ * wait for room, or until that one has been fetched.
  */
 #ifndef QK_FRONT_SPILL_H
 #define QK_FRONT_SPILL_H
@@ -33,7 +35,8 @@ typedef struct qk_spill_site {
   const qk_job_events_t *events;
 } qk_spill_site_t;
 
-/* NULL-safe pointers: without a state folder there is none, and nothing is spilled. QK_NO_MEMORY. */
+/* *spill is NULL without a state folder: all functions accept that, and nothing is spilled.
+ * QK_NO_MEMORY. */
 qk_status_t qk_spill_open(const qk_spill_site_t *site, qk_spill_t **spill, qk_err_t *err);
 void qk_spill_close(qk_spill_t *spill);
 
@@ -41,9 +44,10 @@ void qk_spill_close(qk_spill_t *spill);
 void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t bytes);
 /* Goes on with what clients have asked for, and with what can leave memory. Every tick. */
 void qk_spill_tick(qk_spill_t *spill);
-/* The front ends, and the next one may run elsewhere: solutions that somebody may still want are written to the disk, those that cannot
- * be made again (can_make) first, as many as there is room for and as can be written in QK_SPILL_LEAVE_SECONDS. Blocks; the loop has ended. How
- * many were written. */
+/* For the end of the front, if the next one may run elsewhere: writes solutions that may still
+ * be wanted to disk, as many as there is room for and as can be written in
+ * QK_SPILL_LEAVE_SECONDS. Those that cannot be computed again (can_make is false) go first.
+ * Blocks; the loop has ended. Returns how many were written. */
 int qk_spill_leave(qk_spill_t *spill, bool (*can_make)(const qk_rhs_t *rhs));
 /* Whether the solution that the journal says is on the disk is there; row has its checksum. */
 bool qk_spill_restore(qk_spill_t *spill, qk_rhs_t *rhs, const qk_rhs_t *row);

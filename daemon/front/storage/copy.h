@@ -1,8 +1,8 @@
 /*
- * copy.h: a field of a client's descriptor into a segment of the space, on a thread of libuv.
+ * copy.h: copies a field from a client's descriptor into a segment of the space, on a libuv thread.
  *
- * The descriptor is a memfd that its client may still write to, sealed so that it keeps its size. It is read by pread and never
- * mapped; the checksum is made of what was read.
+ * The descriptor is a memfd, sealed so that its size is fixed, but the client may still write to
+ * it. It is read by pread and never mapped; the checksum is that of the bytes read.
  */
 #ifndef QK_FRONT_COPY_H
 #define QK_FRONT_COPY_H

@@ -1,12 +1,14 @@
 /*
- * files.h: fields in files of clients, read and written by libuv's threads, QK_FILE_TASKS at a time, so that a file system
- * that hangs holds up nothing else; all calls are of the loop's thread, and none of them touches the disk.
+ * files.h: reads and writes fields in files of clients, on libuv's threads, QK_FILE_TASKS at a
+ * time. So a file system that hangs delays nothing else. All calls are made from the loop's thread,
+ * and none of them touches the disk.
  *
- * Output  is written under another name in the same folder, which a later front finds again (its `tag`), brought to the disk and
- *         then linked to its own name: nothing that is there is ever replaced. The other name stays until it is discarded,
- *         so that whoever publishes again, after a crash, can tell its own file from another's.
- * Errors  those of roots.h; QK_TRUNCATED, QK_BAD_ARGUMENT (a source of another size; an output that is there), QK_IO_ERROR
- *         (also where the disk is full), QK_NO_MEMORY.
+ * Output  is written under a temporary name in the same folder, which a later front can find (its
+ *         `tag`), synced to disk and then linked to its final name: no existing file is ever
+ *         replaced. The temporary name stays until it is discarded. So if a front publishes again
+ *         after a crash, it can tell its own file from another's.
+ * Errors  those of roots.h; QK_TRUNCATED, QK_BAD_ARGUMENT (a source of another size; an output that
+ *         exists), QK_IO_ERROR (also if the disk is full), QK_NO_MEMORY.
  */
 #ifndef QK_FRONT_FILES_H
 #define QK_FRONT_FILES_H
@@ -29,7 +31,8 @@ typedef struct qk_file_order {
   uint64_t tag;     /* of an output */
   uint64_t offset, size;
   const qk_shm_t *
-      field; /* READ, WRITE; bare for READ. May be destroyed before the end, where that is abandoned */
+      /* READ, WRITE; bare for READ. It may be destroyed before the end if the task is abandoned */
+      field;
 } qk_file_order_t;
 
 typedef struct qk_files qk_files_t;
@@ -42,7 +45,7 @@ qk_status_t qk_files_open(qk_loop_t *loop, const char *roots, qk_files_t **files
 void qk_files_close(qk_files_t *files);
 const qk_roots_t *qk_files_roots(const qk_files_t *files);
 
-/* done is called once, later; NULL: nobody wants to know. task may be NULL. QK_NO_MEMORY: nothing was begun. */
+/* Calls `done` once, later (NULL: no call). task may be NULL. QK_NO_MEMORY: nothing was started. */
 qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_filed_fn *done,
                            void *arg, qk_file_task_t **task, qk_err_t *err);
 /* done will not be called. discard: once it has ended, so has its output. */

@@ -1,8 +1,10 @@
 /*
- * roots.h: the folders in which clients may name files (--file-roots). What a path says is checked when it comes; what is
- * behind it, links and all, when it is opened: the kernel refuses to leave the folder (openat2, RESOLVE_BENEATH).
+ * roots.h: the folders in which clients may name files (--file-roots). A path is checked as text
+ * when it arrives. When it is opened, the kernel refuses to leave the folder, whatever links there
+ * are (openat2, RESOLVE_BENEATH).
  *
- * Errors: QK_DENIED (outside, or leads outside, or the system refuses), QK_NOT_FOUND, QK_BAD_ARGUMENT, QK_IO_ERROR.
+ * Errors: QK_DENIED (outside, or leads outside, or the system refuses), QK_NOT_FOUND,
+ * QK_BAD_ARGUMENT, QK_IO_ERROR.
  */
 #ifndef QK_FRONT_ROOTS_H
 #define QK_FRONT_ROOTS_H
@@ -16,15 +18,16 @@ typedef struct qk_roots {
   const char *at[QK_FILE_ROOTS_MAX]; /* in text; absolute, without a slash at the end */
 } qk_roots_t;
 
-/* "DIR[:DIR...]" of folders that are there; NULL: none. QK_UNSUPPORTED: this kernel has no openat2. */
+/* text: "DIR[:DIR...]" of existing folders; NULL: none. QK_UNSUPPORTED: this kernel has no
+ * openat2. */
 qk_status_t qk_roots_init(qk_roots_t *roots, const char *text, qk_err_t *err);
 void qk_roots_fini(qk_roots_t *roots);
 
 /* What can be said of a path without a look at the disk; what: the field's name. */
 qk_status_t qk_roots_check(const qk_roots_t *roots, const char *what, const char *path,
                            qk_err_t *err);
-/* The file, to be read, or the folder that it is in (then name is the rest of path). Path has passed the check. Blocks: for
- * other threads than the loop's. */
+/* Opens the file for reading, or the folder that it is in (name is then the rest of path). The
+ * path has passed the check. Blocks: call it from other threads than the loop's. */
 qk_status_t qk_roots_open(const qk_roots_t *roots, const char *path, int *fd, qk_err_t *err);
 qk_status_t qk_roots_open_folder(const qk_roots_t *roots, const char *path, int *fd,
                                  const char **name, qk_err_t *err);

@@ -144,7 +144,8 @@ static bool is_sound(const qk_shm_t *shm) {
   struct stat st;
   const int fd = qk_shm_open(shm, O_RDWR);
   if (fd < 0) return false;
-  /* who opens it just then waits until the lease is over, and we get a signal: not SIGIO, which would end us */
+  /* a process that opens it now waits until the lease ends, and we get a signal: not SIGIO,
+   * which would end us */
   const bool sound = fstat(fd, &st) == 0 && (size_t)st.st_blocks * 512 >= shm->bytes &&
                      fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
   if (sound) fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -152,7 +153,8 @@ static bool is_sound(const qk_shm_t *shm) {
   return sound;
 }
 
-/* Whoever knows the name, as the journal or an engine that is being killed may, finds nothing from now on. */
+/* From now on nobody finds it under the name that the journal, or an engine being killed, may
+ * know. */
 static bool rename_to_spare(qk_shm_t *shm) {
   char from[PATH_MAX], to[PATH_MAX];
   snprintf(from, sizeof from, "%s%s", SHM_DIR, shm->name);

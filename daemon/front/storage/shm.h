@@ -39,7 +39,8 @@ typedef struct qk_shm_space {
   uint64_t next; /* number of the next object */
   bool leave;    /* objects with `stays` outlive us: for the next front */
   uv_loop_t *
-      loop; /* whose threads give pages back, which takes as long as making them; NULL: the caller */
+      /* whose threads free pages, which takes as long as allocating them; NULL: the caller does */
+      loop;
   qk_link_t live;  /* what has been made or adopted and not destroyed */
   qk_link_t spare; /* what has been destroyed and can be made again, oldest first */
   int64_t spare_bytes;
@@ -73,7 +74,8 @@ void qk_shm_tick(qk_shm_space_t *space);
 /* Of any content.
  * Errors: QK_NO_MEMORY (also where /dev/shm is full), QK_IO_ERROR. */
 qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
-/* The same without its pages: until qk_shm_write has written all of it nothing may be read or written. */
+/* The same without allocated pages: before qk_shm_write has written all of it, no other access
+ * is allowed. */
 qk_status_t qk_shm_create_bare(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err);
 /* The object in memory, for reading and writing, until the next call for another one of the space;
  * the loop's thread alone. NULL: QK_NO_MEMORY. */
@@ -82,10 +84,11 @@ uint8_t *qk_shm_data(qk_shm_t *shm, qk_err_t *err);
 void qk_shm_unmap(qk_shm_t *shm);
 /* For qk_shm_write; -1 with errno. The caller closes it. Any thread. */
 int qk_shm_open(const qk_shm_t *shm, int flags);
-/* Writes through a descriptor, which makes the pages. Any thread. QK_NO_MEMORY: /dev/shm is full. */
+/* Writes through a descriptor, which allocates the pages. Any thread. QK_NO_MEMORY: /dev/shm is
+ * full. */
 qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, qk_err_t *err);
-/* One that an earlier front of this space has left; numbers stay above it.
- * Errors: QK_NOT_FOUND (no such object of this space, of these bytes and of this user), QK_NO_MEMORY. */
+/* Adopts an object that an earlier front of this space has left; new numbers stay above its
+ * number. Errors: QK_NOT_FOUND (no such object of this space, size and user), QK_NO_MEMORY. */
 qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, qk_shm_t **shm,
                          qk_err_t *err);
 /* Unmaps, and spares or unlinks where the space does not leave them. NULL-safe. */
@@ -94,8 +97,8 @@ void qk_shm_destroy(qk_shm_t *shm);
 /* Bytes that could be made now. */
 int64_t qk_shm_free_bytes(const qk_shm_space_t *space);
 
-/* Removes what fronts without a state folder that are no more have left behind, and what is in this space and not live;
- * returns how many. Of this user only. */
+/* Removes objects of this user that fronts without a state folder have left behind after their
+ * end, and objects in this space that are not live. Returns how many. */
 int qk_shm_sweep(const qk_shm_space_t *space);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * spool.h: uploaded right-hand sides on disk, one file for each, so that they outlive the machine. Written and synced by libuv's
- * threads from a mapping of their own; everything else is called from the loop's thread.
+ * spool.h: uploaded right-hand sides on disk, one file for each, so that they survive the machine.
+ * libuv's threads write and sync them from their own mapping; all other functions are called from
+ * the loop's thread.
  */
 #ifndef QK_FRONT_SPOOL_H
 #define QK_FRONT_SPOOL_H
@@ -24,8 +25,8 @@ qk_status_t qk_spool_open(qk_loop_t *loop, const char *dir, qk_spool_t **spool, 
 /* Waits for nothing: the loop must have run its tasks to the end. NULL-safe. */
 void qk_spool_close(qk_spool_t *spool);
 
-/* Writes a copy of the field under (job, index); done is called once, later. The field may be destroyed meanwhile.
- * QK_NO_MEMORY, QK_IO_ERROR: nothing was begun. */
+/* Writes a copy of the field under (job, index); `done` is called once, later. The field may be
+ * destroyed meanwhile. QK_NO_MEMORY, QK_IO_ERROR: nothing was started. */
 qk_status_t qk_spool_write(qk_spool_t *spool, int64_t job, uint32_t index, const qk_shm_t *field,
                            qk_spooled_fn *done, void *arg, qk_spool_task_t **task, qk_err_t *err);
 /* done will not be called, and the file goes. NULL-safe. */

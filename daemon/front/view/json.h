@@ -1,8 +1,9 @@
 /*
- * json.h: a message of quark.proto as JSON (jansson): an object with all its fields by their names.
+ * json.h: converts a message of quark.proto to JSON (jansson): an object with all fields by name.
  *
- * Absent fields, and numbers that are not finite, are null; enumerators are their names; fixed64, which are digests, 16
- * hexadecimal digits; texts are cleaned (daemon/base/utf8.h). Bytes are left out: quark.proto has them for identities alone.
+ * Absent fields and numbers that are not finite are null. Enumerators are their names; fixed64
+ * (always digests) are 16 hexadecimal digits; texts are made valid (daemon/base/utf8.h). Bytes are
+ * left out: quark.proto has them only for identities.
  */
 #ifndef QK_FRONT_JSON_H
 #define QK_FRONT_JSON_H

@@ -1,9 +1,9 @@
 /*
- * metrics.h: what the daemon measures of itself, in the text format of Prometheus
+ * metrics.h: the daemon's metrics in the text format of Prometheus
  * (https://prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4).
  *
- * Numbers that STATUS has are taken from the service as they stand; histograms are those of job/stats.h. docs/operations.md lists the
- * names.
+ * Numbers that STATUS has come from the service; histograms come from job/stats.h.
+ * docs/operations.md lists the names.
  */
 #ifndef QK_FRONT_METRICS_H
 #define QK_FRONT_METRICS_H

@@ -5,7 +5,8 @@
 #define QK_FRONT_PAGE_H
 
 extern const char QK_PAGE[];
-/* Content-Security-Policy: the style and the script of this page, data from where it came from, nothing else. */
+/* Content-Security-Policy: allows the style and script of this page and data from its origin
+ * only. */
 extern const char QK_PAGE_POLICY[];
 
 #endif

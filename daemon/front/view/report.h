@@ -24,7 +24,7 @@ typedef struct qk_report {
   Quark__SetupState setup_state[QK_SETUPS_MAX], *setup_list[QK_SETUPS_MAX];
 } qk_report_t;
 
-/* Of that setup and of the daemon. activity: with slots and users, QK_USERS_SHOWN of them at most. */
+/* Report of this setup and of the daemon. activity: with slots and at most QK_USERS_SHOWN users. */
 void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *report);
 /* Right-hand sides and contractions that wait for a slot of the setup. */
 uint64_t qk_report_queued(const qk_setup_t *setup);

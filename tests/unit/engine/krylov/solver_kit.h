@@ -1,6 +1,6 @@
 /*
- * solver_kit.h: sources, solutions and verdicts of solvers in a rig. A source is known by its seed and a
- * factor, so that its residual can be computed apart from the solver. Everything asserts.
+ * solver_kit.h: sources, solutions and checks of solvers in a rig. A seed and a factor define a
+ * source, so that its residual can be computed independently of the solver. Everything asserts.
  */
 #ifndef QK_TESTS_SOLVER_KIT_H
 #define QK_TESTS_SOLVER_KIT_H

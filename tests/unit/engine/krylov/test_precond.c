@@ -1,5 +1,5 @@
-/* GCR with preconditioners: good ones, one that is of no use, and one that is spoilt behind the solver's
- * back. */
+/* GCR with preconditioners: good ones, a useless one, and one that is spoilt without the solver
+ * knowing. */
 #include <criterion/criterion.h>
 #include <math.h>
 

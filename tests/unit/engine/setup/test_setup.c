@@ -1,5 +1,5 @@
-/* What LOAD makes of its choices: which solver, how many slots, how much memory; and multigrid that is
- * refined, made anew, or read from its checkpoint. */
+/* What LOAD makes of its choices: solver, number of slots, memory. Multigrid that is refined,
+ * rebuilt, or read from its checkpoint. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
