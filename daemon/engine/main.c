@@ -1,9 +1,10 @@
 /*
- * quark-engine: holds one gauge configuration on its devices and solves what the front gives it. It is
- * started by quarkd, directly for one rank or by mpirun for more, and knows nothing of clients.
+ * quark-engine: holds one gauge configuration on its devices and solves for the right-hand sides of
+ * the front. quarkd starts it, directly for one rank or by mpirun for more; it knows nothing of
+ * clients.
  *
- * Exit codes: 0 told to stop; 64 usage; 69 the front is gone or cannot be reached; 70 the device, MPI
- * or memory failed: only a new process helps.
+ * Exit codes: 0 told to stop; 64 usage; 69 the front is gone or cannot be reached; 70 the device,
+ * MPI or memory failed: only a new process helps.
  */
 #include <argp.h>
 #include <limits.h>

@@ -52,7 +52,7 @@ int qk_deflation_blocks(const qk_deflation_t *d, qk_field_t *const **block) {
   return d->nblock;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void qk_deflation_destroy(qk_deflation_t *d) {
   if (!d) return;
@@ -82,7 +82,8 @@ qk_status_t qk_deflation_create_from(qk_operator_t *op, qk_work_t *work, int n, 
   return QK_OK;
 }
 
-/* A block of up to 64 columns: the vectors from `first` on, divided by the roots of their eigenvalues. */
+/* A block of up to 64 columns: the vectors from `first` on, divided by the roots of their
+ * eigenvalues. */
 static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c, qk_field_t *to) {
   const qk_device_t *dev = to->dev;
   const int rows = columns;
@@ -158,7 +159,7 @@ qk_status_t qk_deflation_create(qk_operator_t *op, qk_work_t *work,
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
-/* ---- use --------------------------------------------------------------------------------------------------- */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 /* Numbers of all vectors for each of nrhs columns. */
 static size_t numbers(const qk_deflation_t *d, int nrhs) {

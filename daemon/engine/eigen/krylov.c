@@ -146,8 +146,8 @@ qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8
   return qk_dev_status(dev);
 }
 
-/* g = r^+ r with r upper triangular, both row by row. Columns that depend on those before them have a row of r
- * that is zero but for a 1, and are marked. False: not finite. */
+/* g = r^+ r with r upper triangular, both row by row. For columns that depend on earlier ones,
+ * the row of r is zero except for a 1, and they are marked. False: not finite. */
 static bool cholesky(const double complex *g, double limit, double complex *r, uint8_t *lost) {
   memset(r, 0, B * B * sizeof *r);
   for (int j = 0; j < B; j++) {
@@ -230,8 +230,8 @@ qk_status_t qk_krylov_apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *i
   return qk_dev_status(k->dev);
 }
 
-/* t_0 = in, t_1 = (A - c)/e in, t_{i+1} = 2 (A - c)/e t_i - t_{i-1}, with c, e the middle and the half width of the
- * interval. t_i stands in f[i % 2], f[order % 2] being out. */
+/* t_0 = in, t_1 = (A - c)/e in, t_{i+1} = 2 (A - c)/e t_i - t_{i-1}, with c and e the centre and
+ * half width of the interval. t_i is in f[i % 2]; f[order % 2] is out. */
 qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int order, qk_field_t *out,
                              const qk_field_t *in) {
   const double middle = (top + window) / 2, half = (top - window) / 2;

@@ -1,8 +1,8 @@
 /*
- * krylov.h: a growing orthonormal basis of even fields in blocks of eight columns, and what Lanczos does with
- * it. Private to lanczos.c and deflation.c.
+ * krylov.h: a growing orthonormal basis of even fields in blocks of eight columns, and the
+ * operations that Lanczos needs on it. Private to lanczos.c and deflation.c.
  *
- * Collective where inner products are taken. All calls wait for the device.
+ * Calls with inner products are collective. All calls wait for the device.
  */
 #ifndef QK_ENGINE_KRYLOV_H
 #define QK_ENGINE_KRYLOV_H
@@ -35,10 +35,12 @@ qk_status_t qk_krylov_dots(qk_krylov_t *k, int nblock, const qk_field_t *y, doub
 /* v_j = sum_i q[i + j*ldq] v_i for j < columns, of the first nblock blocks, in place. */
 qk_status_t qk_krylov_rotate(qk_krylov_t *k, int nblock, int columns, const double complex *q,
                              int ldq);
-/* Takes the first nblock blocks out of w, twice; h: what was taken, [8 nblock][8] (added to; may be NULL). */
+/* Projects the first nblock blocks out of w, twice. h: the coefficients, [8 nblock][8] (added
+ * to; may be NULL). */
 qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double complex *h);
-/* Columns of w become orthonormal: w = w' r, r 8 x 8 upper triangular (row by row). Columns that depend on others
- * are replaced by random ones orthogonal to the first nblock blocks, their rows of r zero. QK_BREAKDOWN: NaN. */
+/* Orthonormalises the columns of w: w = w' r, with r 8 x 8 upper triangular (row by row).
+ * Columns that depend on others are replaced by random ones orthogonal to the first nblock
+ * blocks; their rows of r are zero. QK_BREAKDOWN: NaN. */
 qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, double complex r[64]);
 /* Random numbers in the columns of w that mask has (NULL: all). */
 qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8]);

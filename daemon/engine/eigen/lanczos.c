@@ -31,7 +31,7 @@ typedef struct lanczos {
   int restarts;
 } lanczos_t;
 
-/* ---- parameters -------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static int64_t dimension(const qk_geom_t *geom) {
   return geom->volume / 2 * geom->ncomp;
@@ -95,9 +95,9 @@ static int order_for(double window, double top) {
   return order < 4 ? 4 : (int)(order / 2) * 2;
 }
 
-/* ---- the projected operator --------------------------------------------------------------------------- */
+/* ---- the projected operator ------------------------------------------------------------------ */
 
-/* Eigenvectors of the leading n x n part of h, largest eigenvalue first, in q (leading dimension n). */
+/* Eigenvectors of the leading n x n part of h, largest eigenvalue first, go to q (lda n). */
 static qk_status_t diagonalise(lanczos_t *l, int n) {
   for (int j = 0; j < n; j++)
     for (int i = 0; i < n; i++)
@@ -136,7 +136,8 @@ static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * 
   return status;
 }
 
-/* Extends the basis from block `from` to `nblock` blocks; |f(A) v - theta v| of each Ritz vector to report. */
+/* Extends the basis from block `from` to `nblock` blocks; computes |f(A) v - theta v| of each
+ * Ritz vector to report. */
 static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
   double complex r[B * B] = {0};
   qk_status_t status = QK_OK;
@@ -168,7 +169,7 @@ static qk_status_t restart(lanczos_t *l, int nblock) {
   return status;
 }
 
-/* ---- the spectrum's ends ---------------------------------------------------------------------------------- */
+/* ---- the spectrum's ends --------------------------------------------------------------------- */
 
 static qk_status_t first_block(lanczos_t *l) {
   double complex r[B * B];
@@ -192,8 +193,8 @@ static void sort(double *v, int n) {
     }
 }
 
-/* Whether the window suits the eigenvalues found; if not, a better one, and the Ritz vectors, which the caller has
- * rotated to the front, are folded into one block to start from. */
+/* Checks whether the window suits the eigenvalues found. If not, it sets a better one and folds
+ * the Ritz vectors, which the caller has rotated to the front, into one block to start from. */
 static qk_status_t move_window(lanczos_t *l, bool *moved) {
   qk_krylov_t *k = &l->k;
   double value[QK_BASIS_MAX];
@@ -217,7 +218,7 @@ static qk_status_t move_window(lanczos_t *l, bool *moved) {
   return status ? status : qk_krylov_normalise(k, 0, k->v[0], r);
 }
 
-/* ---- the iteration ------------------------------------------------------------------------------------------ */
+/* ---- the iteration --------------------------------------------------------------------------- */
 
 static int converged(const lanczos_t *l) {
   int n = 0;
@@ -274,7 +275,8 @@ static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
   return status;
 }
 
-/* Eigenvectors of A in the space of the `keep` blocks, lowest first, and their eigenvalues in theta. */
+/* Eigenvectors of A in the space of the `keep` blocks, lowest first; their eigenvalues go to
+ * theta. */
 static qk_status_t rayleigh_ritz(lanczos_t *l) {
   qk_krylov_t *k = &l->k;
   const int n = l->keep * B;

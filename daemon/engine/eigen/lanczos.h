@@ -1,16 +1,16 @@
 /*
- * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level: the singular vectors of Mhat that its inverse
- * amplifies most.
+ * lanczos.h: lowest eigenvectors of Mhat^+ Mhat, on any level. They are the singular vectors of
+ * Mhat that its inverse amplifies most.
  *
- * Thick-restart Lanczos (K. Wu and H. Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602) on blocks of eight vectors,
- * of a Chebyshev polynomial of A = Mhat^+ Mhat that is small on [window, top] and large below. Every new block is made
- * orthogonal to all others, in two passes, and the projected matrix holds all inner products; converged vectors
- * stay in the basis. At the end the vectors are those of A itself in the space that was found (Rayleigh-Ritz), and
- * their residuals are measured.
+ * Thick-restart Lanczos (K. Wu and H. Simon, SIAM J. Matrix Anal. Appl. 22 (2000) 602) on blocks of
+ * eight vectors, applied to a Chebyshev polynomial of A = Mhat^+ Mhat that is small on [window,
+ * top] and large below. Every new block is orthogonalised against all others in two passes; the
+ * projected matrix holds all inner products; converged vectors stay in the basis. At the end
+ * Rayleigh-Ritz gives the vectors of A itself in the space found, and their residuals are measured.
  *
- * Shapes: even fields, blocks of eight columns, single or double (a precision that the operator holds). Memory:
- * space + 8 columns, four blocks of work, and space^2 coefficients. Cost a new block: 2 order applications of Mhat, and four passes
- * over the basis. Collective.
+ * Shapes: even fields, blocks of eight columns, single or double (a precision that the operator
+ * holds). Memory: space + 8 columns, four work blocks, and space^2 coefficients. Cost of a new
+ * block: 2 order applications of Mhat, and four passes over the basis. Collective.
  */
 #ifndef QK_ENGINE_LANCZOS_H
 #define QK_ENGINE_LANCZOS_H
@@ -29,8 +29,9 @@ typedef struct qk_lanczos_params {
   double top;    /* bound of the spectrum; measured */
   double tol;    /* |A v - lambda v| <= tol top ends the iteration; 1e-5 */
   double
-      accept; /* tol of what is kept where rounding of the operator (16-bit matrices, tensor cores) lets the
-                    iteration go no further; tol */
+      /* tol of vectors that are kept if rounding of the operator (16-bit matrices, tensor cores)
+       * stops the convergence; tol */
+      accept;
   int restarts; /* at most; 40 */
   qk_prec_t prec;
   uint64_t seed; /* of the first block */
@@ -46,10 +47,10 @@ typedef struct qk_eigen {
   int order, restarts;
 } qk_eigen_t;
 
-/* *eigen is to be given to qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n, perhaps none, within the restarts or
- * before errors fell no further; *eigen has those. Other errors: QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN
- * (NaN), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_NO_MEMORY, QK_COMM_ERROR. progress: phase "eigenvectors", converged
- * of n. */
+/* Destroy *eigen with qk_eigen_destroy. QK_NOT_CONVERGED: fewer than n converged (perhaps none)
+ * within the restarts, or before the errors stopped decreasing; *eigen has those. Other errors:
+ * QK_BAD_ARGUMENT (field, value, limit), QK_BREAKDOWN (NaN), QK_DEVICE_MEMORY, QK_DEVICE_ERROR,
+ * QK_NO_MEMORY, QK_COMM_ERROR. progress: phase "eigenvectors", converged of n. */
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err);
 void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */

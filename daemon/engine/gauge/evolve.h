@@ -3,22 +3,23 @@
  *
  *   S = beta [ (1 - 8 c1) sum_P (1 - Re tr P / 3) + c1 sum_R (1 - Re tr R / 3) ]
  *
- * over all plaquettes P and 1x2 rectangles R of both orientations. c1 = 0: Wilson; -1/12: tree-level
- * Luescher-Weisz (Luescher, Weisz, Commun. Math. Phys. 97 (1985) 59); -0.331: Iwasaki (Y. Iwasaki,
- * UTHEP-118 (1983), arXiv:1111.7054); -1.4088: DBW2.
+ * over all plaquettes P and 1x2 rectangles R of both orientations. c1 = 0: Wilson; -1/12:
+ * tree-level Luescher-Weisz (Luescher, Weisz, Commun. Math. Phys. 97 (1985) 59); -0.331: Iwasaki
+ * (Y. Iwasaki, UTHEP-118 (1983), arXiv:1111.7054); -1.4088: DBW2.
  *
- * A sweep: one pseudo-heatbath over all links (Cabibbo, Marinari, Phys. Lett. B 119 (1982) 387; SU(2)
- * by Kennedy, Pendleton, Phys. Lett. B 156 (1985) 393) and or_per_hb overrelaxations (the same three
- * SU(2) subgroups, reflected), direction by direction and colour by colour of a checkerboard (2
- * colours; 4 with rectangles). Links are projected back to SU(3).
+ * A sweep is one pseudo-heatbath over all links (Cabibbo, Marinari, Phys. Lett. B 119 (1982) 387;
+ * SU(2) by Kennedy, Pendleton, Phys. Lett. B 156 (1985) 393) and or_per_hb overrelaxations (the
+ * same three SU(2) subgroups, reflected). It goes direction by direction and colour by colour of a
+ * checkerboard (2 colours; 4 with rectangles). Links are projected back to SU(3).
  *
- * Random numbers: Philox4x32-10 with key = seed and a counter made of sweep, global site, direction,
- * subgroup and trial. A trial of the SU(2) heatbath that fails is repeated up to 128 times; then the link
- * keeps its value, which is as valid and practically does not happen unless beta is far below 1. Arithmetic is the same on every backend, operation by operation, so that the
- * same parameters and start give the same bits on any backend and any grid of ranks.
+ * Random numbers: Philox4x32-10 with key = seed and a counter made of sweep, global site,
+ * direction, subgroup and trial. A rejected trial of the SU(2) heatbath is repeated up to 128
+ * times. Then the link keeps its value, which is also valid, and hardly ever happens unless beta is
+ * far below 1. All backends do the same arithmetic, operation by operation: the same parameters and
+ * start give the same bits on any backend and any grid of ranks.
  *
- * Sweeps run on queue 0 and may return before the work is done; their result does not depend on when
- * anybody looks. All calls but check and border are collective. Errors: those of gaugefield.h.
+ * Sweeps run on queue 0 and may return before the work is done; later calls do not change their
+ * result. All calls except check and border are collective. Errors: those of gaugefield.h.
  */
 #ifndef QK_ENGINE_EVOLVE_H
 #define QK_ENGINE_EVOLVE_H

@@ -1,16 +1,16 @@
 /*
- * gauge.h: a gauge configuration in host memory, and the files it comes from and goes to.
+ * gauge.h: a gauge configuration in host memory, and reading and writing of gauge files.
  *
  * Links: complex double, local lattice, [t][z][y][x][mu][3][3] (x fastest of the sites, row-major
- * 3x3, mu = x,y,z,t), U_mu(n) joins n to n+mu. As stored: single precision links are widened, not
- * reunitarised; a third row that a file leaves out is reconstructed.
+ * 3x3, mu = x,y,z,t); U_mu(n) connects n to n+mu. Values are those of the file: links in single
+ * precision are widened, not reunitarised; a third row that the file leaves out is reconstructed.
  *
- * Formats (found by content; conventions of each in docs/physics.md): ILDG and SciDAC (LIME, 32 and
- * 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32 and 64 bit, both byte orders), MILC v5, openQCD, DDalphaAMG.
- * "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT" need no file. weak: U = 1 + 0.15 times
- * complex Gaussian noise of unit variance, rows orthonormalised by Gram-Schmidt, third row from the
- * other two; the noise is a function of seed, global site, direction and element alone. Plaquette
- * about 0.887.
+ * Formats (detected from the content; docs/physics.md has the conventions of each): ILDG and SciDAC
+ * (LIME, 32 and 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32 and 64 bit, both byte orders), MILC v5,
+ * openQCD, DDalphaAMG. "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT" need no file. weak: U
+ * = 1 + 0.15 times complex Gaussian noise of unit variance, rows orthonormalised by Gram-Schmidt,
+ * third row from the other two. The noise is a function of seed, global site, direction and element
+ * only. Plaquette about 0.887.
  */
 #ifndef QK_ENGINE_GAUGE_H
 #define QK_ENGINE_GAUGE_H
@@ -60,9 +60,9 @@ typedef struct qk_gauge_check {
   uint64_t digest;            /* of the global links, see qk_gauge_measure */
 } qk_gauge_check_t;
 
-/* dims_hint: for LIME files without an ildg-format record (NULL: none given). Reads headers only, in
- * bounded memory. Not collective. Errors: QK_IO_ERROR, QK_BAD_FORMAT, QK_TRUNCATED, QK_TOO_LARGE,
- * QK_BAD_GEOMETRY. */
+/* dims_hint: for LIME files without an ildg-format record (NULL: none given). Reads only
+ * headers, in bounded memory. Not collective. Errors: QK_IO_ERROR, QK_BAD_FORMAT, QK_TRUNCATED,
+ * QK_TOO_LARGE, QK_BAD_GEOMETRY. */
 qk_status_t qk_gauge_probe(const char *path, const int dims_hint[4], qk_gauge_info_t *info,
                            qk_err_t *err);
 
@@ -77,11 +77,11 @@ qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const q
                           double *links, qk_gauge_check_t *check, qk_progress_fn *progress,
                           void *arg, qk_err_t *err);
 
-/* Writes ILDG (bits 32 or 64, with scidac-checksum) or NERSC 3x3 ("ildg", "nersc"), both big endian:
- * the same bytes on any grid. Rank 0 writes; all ranks must see the file, and hold it once more in
- * memory. It appears under its name only when it is complete and what it holds has been read back and
- * compared. Errors: QK_IO_ERROR, QK_BAD_ARGUMENT, QK_NO_MEMORY, QK_COMM_ERROR; a file that was there
- * before is then untouched. Collective. */
+/* Writes ILDG (bits 32 or 64, with scidac-checksum) or NERSC 3x3 ("ildg", "nersc"), both big
+ * endian; the bytes are the same on any grid. Rank 0 writes. All ranks must see the file, and
+ * need memory for a second copy of it. The file gets its name only when it is complete and was
+ * read back and compared. Errors: QK_IO_ERROR, QK_BAD_ARGUMENT, QK_NO_MEMORY, QK_COMM_ERROR; an
+ * existing file is then unchanged. Collective. */
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err);
 
@@ -91,10 +91,10 @@ qk_status_t qk_gauge_extend(const qk_geom_t *geom, const double *links, double *
                             qk_err_t *err);
 
 /* Plaquette, unitarity, determinant, link trace and digest of links; checksum_ok becomes false.
- * The digest is the sum modulo 2^64 over all sites n of XXH3_64bits_withSeed(the 576 bytes of the
- * site's links as little-endian doubles in the order [mu][3][3][re, im], seed = global index of n, x
- * fastest): the same on any grid. Sums are taken in a fixed order: the same call gives the same bits.
- * Errors: QK_NO_MEMORY, QK_COMM_ERROR. Collective. */
+ * The digest is the sum modulo 2^64 over all sites n of XXH3_64bits_withSeed(the 576 bytes of
+ * the site's links as little-endian doubles in the order [mu][3][3][re, im], seed = global index
+ * of n, x fastest). It is the same on any grid. Sums are taken in a fixed order: the same call
+ * gives the same bits. Errors: QK_NO_MEMORY, QK_COMM_ERROR. Collective. */
 qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gauge_check_t *check,
                              qk_err_t *err);
 

@@ -1,5 +1,5 @@
-/* gauge_write.c: ILDG and NERSC files, complete and read back before they get their name. Rank 0 writes,
- * the others send it their parts in the order of the file. */
+/* gauge_write.c: writes ILDG and NERSC files, complete and read back before they get their name.
+ * Rank 0 writes; the others send it their parts in the order of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,8 +24,8 @@ static qk_status_t put(int fd, const void *data, int64_t bytes, qk_err_t *err) {
   return fd < 0 ? QK_OK : qk_file_put(fd, data, bytes, err);
 }
 
-/* Some xy planes that follow one another in the file: those of time slice t from z on, which lie side
- * by side in the memory of each rank that has a part of them, too. */
+/* Consecutive xy planes of the file: those of time slice t from z on. They are also contiguous
+ * in the memory of each rank that has a part of them. */
 typedef struct slab {
   int t, z, planes;
   uint8_t *raw;  /* rank 0: as it stands in the file */
@@ -94,8 +94,8 @@ static qk_status_t reserve(const output_t *o, slab_t *slab, qk_err_t *err) {
   return qk_fail(err, QK_NO_MEMORY, "no memory to write %d planes of links", planes);
 }
 
-/* All links in the order of the file; the checksum on rank 0. status: of this rank so far, which the
- * ranks agree upon first. After a failure rank 0 still takes what the others send. */
+/* All links in the order of the file; the checksum on rank 0. status: of this rank so far; the
+ * ranks first agree on it. After a failure rank 0 still receives what the others send. */
 static qk_status_t put_links(const output_t *o, int fd, qk_status_t status, qk_gauge_sum_t *sum,
                              qk_err_t *err) {
   const int *g = o->geom->global;

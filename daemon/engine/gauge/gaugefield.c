@@ -6,9 +6,9 @@
 
 enum { SITE_REALS = 72, PIECE_SITES = 1 << 15 }; /* a piece of import and export: 18 MB */
 
-/* Device memory that pieces and slabs pass through; and what messages are sent from and received in: the
- * same on the CPU, pinned host memory elsewhere. slab: doubles of one of the four parts of an exchange
- * (to and from the ranks behind and ahead). */
+/* Device memory through which pieces and slabs are copied, and the buffers of messages: the same
+ * memory on the CPU, pinned host memory elsewhere. slab: doubles of one of the four parts of an
+ * exchange (to and from the backward and forward ranks). */
 struct qk_gaugefield_staging {
   double *device, *host;
   size_t slab;
@@ -18,8 +18,8 @@ static bool staged(const qk_gaugefield_t *f) {
   return !f->dev->ops->host_memory;
 }
 
-/* The box of the layers [from, from + border) across nu. Directions below nu have their borders already
- * and pass them on, so edges and corners arrive without messages of their own. */
+/* The box of the layers [from, from + border) in direction nu. Directions below nu already have
+ * their halos and pass them on, so that edges and corners arrive without messages of their own. */
 static qk_link_box_args_t slab_box(const qk_gaugefield_t *f, int nu, int from, unsigned mask) {
   const qk_lattice_t *lat = &f->dev->geom->lat;
   qk_link_box_args_t a = {.lat = *lat, .u = f->v, .mask = mask};

@@ -1,11 +1,11 @@
 /*
- * gaugefield.h: SU(3) links on the device that are worked on: evolved (evolve.h) or smeared
+ * gaugefield.h: SU(3) links on the device that are changed: evolved (evolve.h) or smeared
  * (link_smear.h). Layout: qk_linkfield_t, cuda/types.h. Complex double.
  *
- * The border in split directions is renewed by exchange; whoever changes local links says which
- * directions. Work runs on queue 0; export, measure and, where the lattice is split, exchange wait for it.
- * All calls but destroy are collective. Errors: QK_DEVICE_MEMORY and QK_NO_MEMORY (of create alone,
- * agreed by all ranks), QK_BAD_ARGUMENT, QK_DEVICE_ERROR, QK_COMM_ERROR.
+ * The halo in split directions is updated by exchange; a function that changes local links says in
+ * which directions. Work runs on queue 0; export, measure and, if the lattice is split, exchange
+ * wait for it. All calls except destroy are collective. Errors: QK_DEVICE_MEMORY and QK_NO_MEMORY
+ * (only from create, agreed by all ranks), QK_BAD_ARGUMENT, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_GAUGEFIELD_H
 #define QK_ENGINE_GAUGEFIELD_H

@@ -118,7 +118,8 @@ static qk_status_t smear_staples(qk_gaugefield_t *field, const qk_link_smear_t *
   return status;
 }
 
-/* Of the three directions other than mu, in ascending order: which one is nu, and which is number k. */
+/* Position of nu among the three directions other than mu, in ascending order; and direction
+ * number k of these. */
 static int number_of(int mu, int nu) {
   return nu < mu ? nu : nu - 1;
 }
@@ -126,8 +127,8 @@ static int other(int mu, int k) {
   return k < mu ? k : k + 1;
 }
 
-/* Level one, the V with two bars of eq. (3): decorated[k] holds at mu the links smeared along the direction
- * number k other than mu. */
+/* Level one, the V with two bars of eq. (3): decorated[k] holds at mu the links smeared in
+ * direction number k other than mu. */
 static qk_status_t hyp_first(const qk_gaugefield_t *field, double alpha,
                              qk_gaugefield_t *decorated[3]) {
   qk_status_t status = QK_OK;
@@ -142,8 +143,8 @@ static qk_status_t hyp_first(const qk_gaugefield_t *field, double alpha,
   return status;
 }
 
-/* Level two, eq. (2): out[k] holds at mu the links smeared along all but the direction nu, number k other
- * than mu, of links that level one smeared along the direction left. */
+/* Level two, eq. (2): out[k] holds at mu the links smeared in all directions except nu (number k
+ * other than mu), made of links that level one smeared in the remaining direction. */
 static qk_status_t hyp_second(const qk_gaugefield_t *field, double alpha,
                               qk_gaugefield_t *const decorated[3], qk_gaugefield_t *out[3]) {
   qk_status_t status = QK_OK;

@@ -1,12 +1,12 @@
 /*
- * chain.h: a Markov chain of the quenched theory that leaves configurations and goes on after any
- * interruption with the same stream: what it makes does not depend on where it was interrupted.
+ * chain.h: a Markov chain of the quenched theory that writes configurations and can be resumed
+ * after any interruption. Its results do not depend on interruptions.
  *
- * Files, all beside the configurations: <stem>.state says where the chain stands (state.h). Where the
- * last configuration written is not one that holds all 64 bits, <stem>.state-<sweep>.lime holds the
- * links. A new state is complete on disk before the old one goes. <stem>: pattern.h.
+ * Files, in the folder of the configurations: <stem>.state is the state of the chain (state.h). If
+ * the last configuration written does not have all 64 bits, <stem>.state-<sweep>.lime holds the
+ * links. A new state is complete on disk before the old one is removed. <stem>: pattern.h.
  *
- * All calls are collective but those that say otherwise. Errors are said in full.
+ * All calls are collective unless they say otherwise. Error texts are complete sentences.
  */
 #ifndef QK_GAUGE_TOOL_CHAIN_H
 #define QK_GAUGE_TOOL_CHAIN_H
@@ -26,16 +26,16 @@ typedef struct qk_chain {
   double *links; /* host, for what is read and written */
 } qk_chain_t;
 
-/* Looks at what is on disk before anything is computed or changed: an output that exists, a state that
- * is not asked for by resume, and a folder that cannot be written to are refused (QK_IO_ERROR;
- * QK_BAD_ARGUMENT). With force, files of an earlier chain may be there. resume without a state begins
- * at the start. Fills in chain from params, with chain->saved the sweep to go on from. chain needs no
- * end after a failure. */
+/* Checks the files on disk before anything is computed or changed. Refuses an output that
+ * exists, a state without resume, and a folder that cannot be written to (QK_IO_ERROR;
+ * QK_BAD_ARGUMENT). With force, files of an earlier chain may exist. resume without a state
+ * begins at the start. Fills in chain from params; chain->saved is the sweep to continue from.
+ * After a failure chain needs no end. */
 qk_status_t qk_chain_look(qk_tool_t *tool, const qk_chain_params_t *params, int64_t sweeps,
                           bool resume, bool force, qk_chain_t *chain, qk_err_t *err);
 
-/* The links of the start, or of the state, on the device, which is open. Ends what an earlier chain left
- * unless it goes on. */
+/* Puts the links of the start or of the state on the open device. Removes files of an earlier
+ * chain unless this one continues it. */
 qk_status_t qk_chain_start(qk_chain_t *chain, qk_err_t *err);
 
 /* The next sweep; its plaquette. QK_INTERNAL where that is not a number. */

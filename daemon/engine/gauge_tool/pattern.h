@@ -1,8 +1,8 @@
 /*
  * pattern.h: names of files with a number in them, such as run1/cfg.%05d.lime.
  *
- * One conversion, %d or %0Nd with N from 1 to 18, in the last component of the path; %% stands for a
- * percent sign; any other % is refused. Pure.
+ * A pattern has one conversion, %d or %0Nd with N from 1 to 18, in the last component of the path.
+ * %% is a percent sign; any other % is an error. Pure.
  */
 #ifndef QK_GAUGE_TOOL_PATTERN_H
 #define QK_GAUGE_TOOL_PATTERN_H

@@ -1,6 +1,6 @@
 /*
- * show.h: what a running chain prints: the plaquette of every sweep on stdout, and a bar on stderr where
- * that is a terminal. For rank 0.
+ * show.h: output of a running chain: the plaquette of every sweep on stdout, and a progress bar on
+ * stderr if that is a terminal. For rank 0.
  */
 #ifndef QK_GAUGE_TOOL_SHOW_H
 #define QK_GAUGE_TOOL_SHOW_H

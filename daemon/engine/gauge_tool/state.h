@@ -1,7 +1,7 @@
 /*
- * state.h: where a Markov chain stands: its parameters, the number of sweeps done, the file that holds
- * the links after them, and the plaquette of every sweep. Kept as JSON with a checksum (XXH3 of all
- * else), so that a chain goes on as if it had never stopped, or says why it cannot.
+ * state.h: the state of a Markov chain: its parameters, the number of sweeps done, the file with
+ * the links after them, and the plaquette of every sweep. It is JSON with a checksum (XXH3 of
+ * everything else), so that a chain either continues exactly, or says why it cannot.
  *
  * Not collective: for rank 0.
  */
@@ -30,15 +30,15 @@ typedef struct qk_chain_state {
   double *plaquettes;                /* [sweep], of sweeps 1, 2, ...; of qk_malloc */
 } qk_chain_state_t;
 
-/* Replaces the file at path. QK_IO_ERROR, QK_NO_MEMORY, QK_BAD_ARGUMENT (a name is not UTF-8); the file
- * that was there is then untouched. */
+/* Replaces the file at path. QK_IO_ERROR, QK_NO_MEMORY, QK_BAD_ARGUMENT (a name is not UTF-8);
+ * the existing file is then unchanged. */
 qk_status_t qk_state_save(const char *path, const qk_chain_params_t *params,
                           const qk_chain_state_t *state, qk_err_t *err);
 
-/* *state on success only; the caller frees state->plaquettes. QK_NOT_FOUND: no such file. QK_IO_ERROR,
- * QK_NO_MEMORY. QK_BAD_FORMAT, QK_BAD_CHECKSUM, QK_TOO_LARGE: the file is damaged or none of ours.
- * QK_BAD_ARGUMENT: a parameter of the chain has another value than in params; both are named (params NULL: any will
- * do). */
+/* Sets *state on success only; the caller frees state->plaquettes. QK_NOT_FOUND: no such file.
+ * QK_IO_ERROR, QK_NO_MEMORY. QK_BAD_FORMAT, QK_BAD_CHECKSUM, QK_TOO_LARGE: the file is damaged
+ * or not a state file. QK_BAD_ARGUMENT: a parameter differs from params; the text has both
+ * values (params NULL: any value is accepted). */
 qk_status_t qk_state_load(const char *path, const qk_chain_params_t *params,
                           qk_chain_state_t *state, qk_err_t *err);
 

@@ -18,7 +18,7 @@ int qk_channel_numbers(qk_channel_kind_t kind) {
   return numbers[kind];
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static qk_status_t check_field(const char *name, const qk_field_t *f, const qk_field_t *first,
                                qk_err_t *err) {
@@ -65,7 +65,7 @@ static qk_status_t check(const qk_contract_t *what, int nchannel, const qk_chann
   return QK_OK;
 }
 
-/* ---- sums over space ------------------------------------------------------------------------------- */
+/* ---- sums over space ------------------------------------------------------------------------- */
 
 static int phase_count(const qk_lattice_t *lat) {
   return lat->l[0] + lat->l[1] + lat->l[2];
@@ -89,8 +89,8 @@ static double complex edge(const qk_contract_t *what) {
   return phase == 0 ? 1 : phase;
 }
 
-/* local: [nmom][local T][n] of this rank, put into its places of global. Baryons that have crossed the
- * edge in t carry the factors of their three quarks. */
+/* local: [nmom][local T][n] of this rank, copied to its places in global. Baryons that have
+ * crossed the edge in t get the boundary factors of their three quarks. */
 static void put_slices(const qk_contract_t *what, int hadron, const double complex *local,
                        double complex *global) {
   const qk_lattice_t *lat = &what->a->dev->geom->lat;
@@ -238,7 +238,7 @@ qk_status_t qk_contract_begin(qk_contractor_t *c, const qk_contract_t *what, int
   return qk_comm_agree(geom->comm, device_fail(dev, launch(c, what, phases, wanted), err), err);
 }
 
-/* ---- channels -------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 /* The element of each row of a gamma matrix. */
 typedef struct monomial {

@@ -1,13 +1,14 @@
 /*
  * contract.h: hadron two-point functions of propagators, summed over space with momenta.
  *
- * A propagator is a full block field of 12 columns, column 3*spin + colour of the source, spins in the
- * DeGrand-Rossi basis at both ends, single or double. Sums are over the global lattice and the same on
- * all ranks; t counts from origin[3] modulo T; the phase of a momentum p is
- * exp(-i 2 pi sum_j p_j (x_j - origin_j) / L_j). Sums are made in double in a fixed order. Baryons at
- * times beyond the edge take phase_t^3, so that they do not depend on where the source is.
- * Formulas: docs/physics.md. Out: host memory, undefined after an error. All calls are collective.
- * Errors: QK_BAD_ARGUMENT (shapes), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_NO_MEMORY.
+ * A propagator is a full block field of 12 columns, column 3*spin + colour of the source, spins in
+ * the DeGrand-Rossi basis at both ends, single or double. Sums are over the global lattice and the
+ * same on all ranks; t counts from origin[3] modulo T; the phase of a momentum p is exp(-i 2 pi
+ * sum_j p_j (x_j - origin_j) / L_j). Sums are in double and in a fixed order. Baryons at times
+ * beyond the lattice edge get phase_t^3, so that they do not depend on the position of the source.
+ * Formulas: docs/physics.md. Output: host memory, undefined after an error. All calls are
+ * collective. Errors: QK_BAD_ARGUMENT (shapes), QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR,
+ * QK_NO_MEMORY.
  */
 #ifndef QK_ENGINE_CONTRACT_H
 #define QK_ENGINE_CONTRACT_H
@@ -41,11 +42,13 @@ typedef struct qk_contractor qk_contractor_t;
 qk_status_t qk_contractor_create(const qk_device_t *dev, qk_contractor_t **contractor);
 void qk_contractor_destroy(qk_contractor_t *contractor); /* NULL-safe; at any time */
 
-/* The device is given its work, on queue 0, and nobody waits for it. What was begun before and has not ended is forgotten. */
+/* Queues the work on the device (queue 0) and does not wait. Discards earlier work that has not
+ * ended. */
 qk_status_t qk_contract_begin(qk_contractor_t *contractor, const qk_contract_t *what, int nchannel,
                               const qk_channel_id_t channel[], qk_err_t *err);
-/* Waits for what was begun with the same arguments. out: complex doubles [channel][nmom][T][numbers of the channel]. Each
- * kind is contracted once, however many channels ask for it: all 256 mesons cost what one does. */
+/* Waits for the work that was begun with the same arguments. out: complex doubles
+ * [channel][nmom][T][numbers of the channel]. Each kind is contracted once, however many
+ * channels use it: all 256 mesons cost as much as one. */
 qk_status_t qk_contract_end(qk_contractor_t *contractor, const qk_contract_t *what, int nchannel,
                             const qk_channel_id_t channel[], double *out, qk_err_t *err);
 

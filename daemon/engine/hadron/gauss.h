@@ -1,11 +1,11 @@
 /*
  * gauss.h: Gaussian (Wuppertal) smearing of blocks of spinors in space.
  *
- *   psi(x) <- (psi(x) + alpha sum_{j=x,y,z} [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]) / (1 + 6 alpha)
+ *   psi(x) <- (psi(x) + alpha sum_j [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]) / (1 + 6 alpha)
  *
- * `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227 (1989) 266). Chroma's
- * form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a), a = w^2 / (4 N); alpha may be
- * negative. Periodic in space: boundary phases of the operator do not enter.
+ * with j = x, y, z; `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227 (1989) 266).
+ * Chroma's form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a), a = w^2 / (4 N);
+ * alpha may be negative. Periodic in space: boundary phases of the operator are not used.
  *
  * Fields: full, any precision and block shape, on the device; links in the precision of the field.
  * Collective. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_BAD_ARGUMENT.
@@ -17,12 +17,13 @@
 
 typedef struct qk_gauss qk_gauss_t;
 
-/* alpha finite, not -1/6; steps 0..QK_SMEAR_STEPS_MAX. QK_BAD_ARGUMENT names parameter, value and limit.
- * Pure. */
+/* alpha must be finite and not -1/6; steps 0..QK_SMEAR_STEPS_MAX. QK_BAD_ARGUMENT names
+ * parameter, value and limit. Pure. */
 qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err);
 
-/* Holds the links of `links` (smeared before, as wanted), which is read during the call only: 576 bytes
- * a site, and 192 more once a field in single has come. work: one field like those smeared. */
+/* Copies the links of `links` (already smeared, if wanted), which are read only during the call:
+ * 576 bytes a site, and 192 more after the first field in single. work: one field like those
+ * smeared. */
 qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_gaugefield_t *links,
                             qk_gauss_t **gauss, qk_err_t *err);
 void qk_gauss_destroy(qk_gauss_t *gauss); /* NULL-safe */

@@ -1,9 +1,9 @@
 /*
- * smear_cache.h: Gaussian smearing of sources and sinks, with what it needs of the links made when it is
- * first asked for and kept for the next time: the last few kinds of link smearing.
+ * smear_cache.h: Gaussian smearing of sources and sinks. Smeared links are computed when they are
+ * first needed; the last few kinds of link smearing are cached.
  *
- * The gauge links stay in host memory (576 bytes a local site). Device memory for smeared links is given
- * back when there is none left for another kind; work fields after each call. Collective.
+ * The gauge links stay in host memory (576 bytes a local site). Device memory of cached links is
+ * freed if another kind finds no room; work fields are freed after each call. Collective.
  */
 #ifndef QK_ENGINE_SMEAR_CACHE_H
 #define QK_ENGINE_SMEAR_CACHE_H

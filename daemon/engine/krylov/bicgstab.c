@@ -1,9 +1,9 @@
 /*
- * BiCGStab (H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631) with the residual replaced
- * from outside (G. L. G. Sleijpen and H. A. van der Vorst, Computing 56 (1996) 141). Two applications,
- * five fields to read or write in BLAS passes, and three reductions an iteration.
+ * BiCGStab (H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631) with residual
+ * replacement (G. L. G. Sleijpen and H. A. van der Vorst, Computing 56 (1996) 141). Per iteration:
+ * two applications, five fields to read or write in BLAS passes, and three reductions.
  *
- * The direction is updated at the head of the iteration, so that a replaced r enters it:
+ * The direction is updated at the beginning of an iteration, so that it uses a replaced r:
  *   p = r + beta (p - omega v),  v = Mhat p,    alpha = rho / (r0,v)
  *   s = r - alpha v,             t = Mhat s,    omega = (t,s) / (t,t)
  *   xi += alpha p + omega s,     r = s - omega t,  rho' = (r0,r),  beta = (rho'/rho) (alpha/omega)

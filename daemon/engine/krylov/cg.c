@@ -1,7 +1,8 @@
 /*
- * Conjugate gradients on the normal equations Mhat^+ Mhat xi = Mhat^+ r, in the form that carries the
- * residual r of Mhat itself (CGLS; A. Bjorck, Numerical Methods for Least Squares Problems, SIAM 1996,
- * sec. 7.4), so that |r| falls monotonically and needs no extra product. Two applications an iteration.
+ * Conjugate gradients on the normal equations Mhat^+ Mhat xi = Mhat^+ r, in the form that carries
+ * the residual r of Mhat itself (CGLS; A. Bjorck, Numerical Methods for Least Squares Problems,
+ * SIAM 1996, sec. 7.4). So |r| decreases monotonically and needs no extra product. Two applications
+ * per iteration.
  *
  *   p = s + (gamma'/gamma) p,  q = Mhat p,  alpha = gamma' / |q|^2
  *   xi += alpha p,  r -= alpha q,  s = Mhat^+ r,  gamma = |s|^2

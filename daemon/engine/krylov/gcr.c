@@ -1,17 +1,18 @@
 /*
- * Flexible GCR in runs of gcr_keep directions (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer.
- * Anal. 20 (1983) 345). One application, one call of the preconditioner, one block of dot products and one pass over
- * the directions an iteration; 2 gcr_keep fields are kept.
+ * Flexible GCR in runs of gcr_keep directions (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM
+ * J. Numer. Anal. 20 (1983) 345). Per iteration: one application, one call of the preconditioner,
+ * one block of dot products and one pass over the directions; 2 gcr_keep fields are kept.
  *
  *   z_n = K r,  w_n = Mhat z_n
  *   w_n -= sum_k c_nk w_k,  c_nk = (w_k,w_n)/|w_k|^2;  r -= a_n w_n,  a_n = (w_n,r)/|w_n|^2
  *
- * The z stay as they are. What they add up to is found at the end of a run, from numbers:
+ * The z are not changed. Their coefficients in the solution are computed at the end of a run:
  *   xi += sum_k y_k z_k,  y_k = a_k - sum over n > k of y_n c_nk
  *
- * Directions stand in a ring that all slots share; each slot has runs of its own. Directions that are not of a slot's
- * run are masked for it, so a slot can be filled at any time; they are visited oldest first, and what is masked adds
- * nothing, so that a slot's numbers are the same wherever the ring stood.
+ * All slots share one ring of directions; each slot has its own runs. Directions that do not belong
+ * to a slot's run are masked for it, so that a slot can be filled at any time. Directions are
+ * visited oldest first, and masked ones add nothing, so that a slot's numbers do not depend on the
+ * position in the ring.
  */
 #include <complex.h>
 #include <math.h>
@@ -31,8 +32,8 @@ typedef struct gcr {
   uint8_t *valid, *valid_host; /* [check + 1][keep + 1][nslot] */
 } gcr_t;
 
-/* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each entry; the y of a run;
- * |r|^2 of the iterations of a step. */
+/* Scalars: (w_k,w_n), k oldest first and n last, then (r,w_n), of each entry; |w|^2 of each
+ * entry; the y of a run; |r|^2 of the iterations of a step. */
 static int scalar_dots(const gcr_t *m, int entry) {
   return QK_SOLVER_OWN + entry * (m->keep + 1);
 }
@@ -56,7 +57,7 @@ static size_t valid_rows(const qk_solver_t *s, int i) {
   return (size_t)i * (m->keep + 1) * s->nslot;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t gcr_create(qk_solver_t *s) {
   gcr_t *m = s->method_state = qk_calloc(1, sizeof *m);
@@ -101,7 +102,7 @@ static void gcr_clear(qk_solver_t *s, const uint8_t *mask) {
     if (mask[i]) m->none[i] = true;
 }
 
-/* ---- the end of a run ------------------------------------------------------------------------------------ */
+/* ---- the end of a run ------------------------------------------------------------------------ */
 
 static double complex scalar(const qk_solver_t *s, int k, int slot) {
   const double *v = qk_scalars_host(&s->scalars, k, slot);
@@ -169,7 +170,8 @@ static void add_directions(qk_solver_t *s, int n, const uint8_t *valid, const ui
   qk_work_release(s->work, t);
 }
 
-/* Which of the last n directions belong to the slots of the mask, oldest first, and then whose xi is 0. */
+/* Lists which of the last n directions belong to the slots of the mask, oldest first, and then
+ * the slots whose xi is 0. */
 static void list_gathered(const qk_solver_t *s, const uint8_t *mask, int n, uint8_t *byte) {
   const gcr_t *m = s->method_state;
   for (int k = 0; k < n; k++)
@@ -221,9 +223,10 @@ static void end_runs(qk_solver_t *s) {
   if (any) gcr_gather(s, full);
 }
 
-/* ---- iterations ------------------------------------------------------------------------------------------ */
+/* ---- iterations ------------------------------------------------------------------------------ */
 
-/* Which of n directions, oldest first, each slot may use in iteration i; the new one and r after them. */
+/* Lists which of n directions, oldest first, each slot may use in iteration i; then the new one
+ * and r. */
 static const uint8_t *list_valid(qk_solver_t *s, int i, int n) {
   const gcr_t *m = s->method_state;
   const size_t at = valid_rows(s, i);

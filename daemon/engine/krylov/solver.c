@@ -13,14 +13,15 @@ static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg,
 /* Residual drop after which r is recomputed in double: well above what the inner precision resolves
  * after the growth of errors in xi, as seldom as that allows. */
 static const double default_reliable[3] = {1e-8, 1e-3, 1e-1};
-/* With a preconditioner r is recomputed after a number of iterations, the same for all slots, so that slots filled
- * together share the passes over the block. This is for what falls faster. */
+/* With a preconditioner r is recomputed after a number of iterations that is the same for all
+ * slots, so that slots filled together share the passes over the block. These thresholds are for
+ * faster reductions. */
 static const double preconditioned_reliable[3] = {1e-10, 1e-5, 1e-2};
 
 /* Iterations after which a recursion in low precision has drifted enough to be looked after. */
 enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
 
-/* ---- scalars, masks --------------------------------------------------------------------------------- */
+/* ---- scalars, masks -------------------------------------------------------------------------- */
 
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
   return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
@@ -80,7 +81,7 @@ const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask) {
   return upload(s, (size_t)s->nslot);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params, qk_err_t *err) {
   qk_solver_params_t *p = &s->params;
@@ -176,7 +177,7 @@ void qk_solver_destroy(qk_solver_t *s) {
   qk_free(s);
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
   return s->system[slot].b;

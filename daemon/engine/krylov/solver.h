@@ -69,7 +69,7 @@ void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
  * column), while the slot is free. fill() may scale it by a power of two (undone in the solution);
  * it is needed until the slot is cleared. */
 qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
-/* Where the solution of a slot stands from its end until it is cleared (full, double, one column). */
+/* The solution of a slot, valid from its end until it is cleared (full, double, one column). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
 
 /* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with

@@ -1,18 +1,20 @@
 /*
- * solver_impl.h: what solver.c and the Krylov methods share. Private to the solvers.
+ * solver_impl.h: interface between solver.c and the Krylov methods. Private to the solvers.
  *
- * solver.c and solver_step.c own the slots and all decisions, solver_system.c the double-precision source, solution
- * and residual of each slot; a method owns the recursion. A method sees the system Mhat xi = r in the inner
- * precision, even sites, all slots as columns of one block: it reduces r and accumulates xi. Columns of both are
- * replaced between two runs, for some slots.
+ * solver.c and solver_step.c own the slots and all decisions. solver_system.c owns the
+ * double-precision source, solution and residual of each slot; a method owns the recursion. A
+ * method sees the system Mhat xi = r in the inner precision, even sites, all slots as columns of
+ * one block: it reduces r and accumulates xi. Between two runs, columns of both are replaced for
+ * some slots.
  *
- * Independence of slots: whatever a method or solver.c does to a slot depends on that slot's numbers and
- * on the number of its own iterations alone; block-wide passes over other slots leave their bits alone.
+ * Independence of slots: what a method or solver.c does to a slot depends only on that slot's
+ * numbers and on the number of its own iterations. Block-wide passes for other slots do not change
+ * its bits.
  *
  * Scalars: lattice/scalars.h; those of a method begin at QK_SOLVER_OWN. Masks are bytes [nslot].
  *
- * What returns nothing is a call of an iteration (lattice/device.h). iterate asks what has failed,
- * and so do fill, step, cancel and relaxation at their ends.
+ * Functions that return nothing are calls of an iteration (lattice/device.h). iterate asks for the
+ * status afterwards, and so do fill, step, cancel and relaxation at their ends.
  */
 #ifndef QK_ENGINE_SOLVER_IMPL_H
 #define QK_ENGINE_SOLVER_IMPL_H
@@ -34,11 +36,11 @@ typedef struct qk_method {
   void (*clear)(qk_solver_t *s, const uint8_t *mask);
   /* r of these slots was recomputed: nearly the same vector, directions are kept. */
   void (*replaced)(qk_solver_t *s, const uint8_t *mask);
-  /* xi takes in what the method has put off, for the slots of the mask; before r is recomputed, and when a slot ends.
-   * NULL: xi is always up to date. */
+  /* Adds pending contributions to xi for the slots of the mask; called before r is recomputed,
+   * and when a slot ends. NULL: xi is always up to date. */
   void (*gather)(qk_solver_t *s, const uint8_t *mask);
-  /* s->check iterations of all running slots. Leaves s->trace[i][slot] = |r|^2 after iteration i and
-   * s->broken[slot]: the recursion cannot go on. Waits by qk_solver_await. */
+  /* s->check iterations of all running slots. Sets s->trace[i][slot] = |r|^2 after iteration i,
+   * and s->broken[slot] if the recursion cannot continue. Waits by qk_solver_await. */
   qk_status_t (*iterate)(qk_solver_t *s);
 } qk_method_t;
 
@@ -65,8 +67,8 @@ typedef struct qk_slot_work {
 /* The system of a slot, in double, one column. */
 typedef struct qk_system {
   qk_field_t *b; /* full */
-  qk_field_t *
-      x; /* full: the solution once the slot has ended; before, its even half is what r belongs to */
+  qk_field_t
+      *x; /* full: the solution once the slot has ended; before that, r belongs to its even half */
   qk_field_t *bhat; /* even: of Mhat x_e = bhat */
 } qk_system_t;
 
@@ -113,7 +115,8 @@ qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
  * Returns what has failed. */
 qk_status_t qk_solver_await(qk_solver_t *s);
 
-/* Device copies of masks: that of the running slots, or one of the caller's (valid until the next call). */
+/* Device copies of masks: the mask of the running slots, or one of the caller (valid until the
+ * next call). */
 const uint8_t *qk_solver_running_mask(const qk_solver_t *s);
 const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask);
 
@@ -138,7 +141,7 @@ void qk_solver_set_running(qk_solver_t *s);
 
 void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status);
 
-/* ---- solver_system.c. norm2: [nslot], of the slots of the mask alone; those of the others mean nothing. ---- */
+/* ---- solver_system.c. norm2: [nslot]; only the slots of the mask are set. ---- */
 
 qk_status_t qk_system_create(qk_solver_t *s);
 void qk_system_destroy(qk_solver_t *s);
@@ -153,7 +156,8 @@ void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *
 void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent);
 /* x = 0. */
 void qk_system_clear(qk_solver_t *s, const uint8_t *mask);
-/* b in the units of s->w, bhat, and x = 0 or what deflation makes of it; r, and |r|^2. xi is the caller's. */
+/* Sets b in the units of s->w, bhat, and x = 0 or the first guess of deflation; then r and
+ * |r|^2. The caller sets xi. */
 void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
 
 typedef struct qk_update {
@@ -162,8 +166,8 @@ typedef struct qk_update {
   bool rejected; /* it would have made the residual larger: r belongs to x_e without it */
 } qk_update_t;
 
-/* x_e += xi of the slots of the mask where that is an improvement (add; without: xi is left out of it), and r = bhat - Mhat
- * x_e in double. result: [nslot], of these slots. */
+/* x_e += xi for the slots of the mask where that is an improvement (add; otherwise xi is
+ * discarded), and r = bhat - Mhat x_e in double. result: [nslot], of these slots. */
 void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
                       qk_update_t result[]);
 /* x from x_e, and |b - M x|^2, in the units of s->w. */
@@ -171,9 +175,9 @@ void qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
 /* x in the units of the source; s->slot[i].why where it overflows. */
 void qk_system_rescale(qk_solver_t *s, int i);
 
-/* The end of the slots in `mask`: solution and true residual of the full operator. Slots whose residual
- * is good end with OK; others end with what is in `otherwise`, or go on with a tighter target where that
- * is QK_OK. solver_step.c. */
+/* Ends the slots in `mask`: solution and true residual of the full operator. Slots with a good
+ * residual end with OK. The others end with the status in `otherwise`, or continue with a
+ * tighter target if that is QK_OK. solver_step.c. */
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise);
 
 static inline void qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,

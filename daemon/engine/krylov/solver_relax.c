@@ -48,8 +48,8 @@ static qk_status_t begin(relaxation_t *a, const uint8_t *mask) {
   return qk_dev_status(s->dev);
 }
 
-/* x is small beside the xi that leads to it, so xi joins x again and again: what it was rounded to would be all
- * that is left otherwise. */
+/* xi is added to x repeatedly, because x becomes small compared to it: otherwise only the
+ * rounding of xi would be left. */
 static qk_status_t advance(relaxation_t *a, double tol) {
   qk_solver_t *s = a->s;
   uint8_t sound[QK_MAX_RHS] = {0};

@@ -1,7 +1,7 @@
 /*
- * What happens to slots at check points: the recursion's word is weighed, solution and residual are
- * brought up to date in double where it is time, and slots end. All thresholds compare numbers of one
- * slot with each other.
+ * Check points of slots: compares the recursive residual with the true one, updates solution and
+ * residual in double when necessary, and ends slots. All thresholds compare numbers of the same
+ * slot.
  */
 #include <math.h>
 #include <string.h>
@@ -15,8 +15,9 @@ enum {
 static const double divergence = 1e8; /* growth of |r| from which no later iteration recovers */
 static const double max_residual_gap =
     10; /* true |r| over that of the recursion that ends its use */
-/* What is left of the residual by a recomputation that counts as a gain; by one that only ends a run of preconditioned
- * iterations: as slow as a setup may be that passes its checks. */
+/* A recomputation counts as a gain if the residual is reduced by this factor; `gain_of_run` for
+ * one that only ends a run of preconditioned iterations: as slow as a setup that just passes its
+ * checks. */
 static const double gain = 0.5, gain_of_run = 0.95;
 
 /* What a check point has decided. All masks are [nslot]. */

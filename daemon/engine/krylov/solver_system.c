@@ -1,14 +1,14 @@
 /*
  * solver_system.c: the system of a slot in double, M x = b, in fields of one column.
  *
- * What begins, updates or ends a slot are passes over its own fields alone, whatever the width of the block that
- * iterates; only r and xi cross between the two.
+ * Beginning, updating or ending a slot are passes over its own fields alone, whatever the width of
+ * the block. Only r and xi are copied between these fields and the block.
  */
 #include <math.h>
 
 #include "daemon/engine/krylov/solver_impl.h"
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t create_fields(const qk_device_t *dev, qk_system_t *y) {
   qk_status_t status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &y->b);
@@ -33,7 +33,7 @@ void qk_system_destroy(qk_solver_t *s) {
   }
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* The even half of a full field, as a field. */
 static qk_field_t even_of(const qk_field_t *full) {
@@ -108,7 +108,7 @@ static void zero(const qk_solver_t *s, const qk_field_t *f) {
   qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {f->v}});
 }
 
-/* ---- the life of a right-hand side --------------------------------------------------------------------- */
+/* ---- the life of a right-hand side ----------------------------------------------------------- */
 
 void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *n2) {
   for (int i = 0; i < s->nslot; i++)

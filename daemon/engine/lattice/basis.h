@@ -2,13 +2,17 @@
  * basis.h: gamma bases of spinors in wire order. Fields on the device are in the DeGrand-Rossi
  * basis.
  *
- * With blocks of 2x2 and Pauli matrices s1, s2, s3 (gx, gy, gz, gt hermitian, gmu gnu + gnu gmu =
- * 2): DeGrand-Rossi  gx = ((0, i s1), (-i s1, 0))   gy = ((0, -i s2), (i s2, 0)) gz = ((0, i s3),
- * (-i s3, 0))   gt = ((0, 1), (1, 0)) UKQCD          gk = ((0, i sk), (-i sk, 0))   gt = ((1, 0),
- * (0, -1)) Dirac-Pauli    gk = ((0, -i sk), (i sk, 0))   gt = ((1, 0), (0, -1)) openQCD        gk =
- * ((0, -i sk), (i sk, 0))   gt = ((0, -1), (-1, 0)) gx gy gz gt is diag(1, 1, -1, -1) in
- * DeGrand-Rossi; openQCD's gamma_5 = gt gx gy gz, time first, has that form too, and so the
- * opposite sign.
+ * In blocks of 2x2, with Pauli matrices s1, s2, s3 (gx, gy, gz, gt hermitian,
+ * gmu gnu + gnu gmu = 2 delta_mu,nu):
+ *
+ *   DeGrand-Rossi  gx = ((0, i s1), (-i s1, 0))   gy = ((0, -i s2), (i s2, 0))
+ *                  gz = ((0, i s3), (-i s3, 0))   gt = ((0, 1), (1, 0))
+ *   UKQCD          gk = ((0, i sk), (-i sk, 0))   gt = ((1, 0), (0, -1))
+ *   Dirac-Pauli    gk = ((0, -i sk), (i sk, 0))   gt = ((1, 0), (0, -1))
+ *   openQCD        gk = ((0, -i sk), (i sk, 0))   gt = ((0, -1), (-1, 0))
+ *
+ * In DeGrand-Rossi gx gy gz gt is diag(1, 1, -1, -1). openQCD defines gamma_5 = gt gx gy gz, with
+ * time first; it has the same form, and so the opposite sign.
  *
  * A spinor in basis X becomes psi_DR = T psi_X with T unitary and g_DR = T g_X T^+. T is fixed up
  * to a phase by this; the phase is that of the references below.

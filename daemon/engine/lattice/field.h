@@ -1,8 +1,9 @@
 /*
- * field.h: block spinor fields on a device, and the stack that work fields are taken from.
+ * field.h: block spinor fields on a device, and the stack from which work fields are reserved.
  *
- * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the handle.
- * Layout: cuda/types.h. Fields of one engine live on one device; not thread-safe; not collective.
+ * A field is a block of nrhs right-hand sides; precision, subset and shape are members of the
+ * handle. Layout: cuda/types.h. Fields of one engine are on one device; not thread-safe; not
+ * collective.
  */
 #ifndef QK_ENGINE_FIELD_H
 #define QK_ENGINE_FIELD_H
@@ -40,7 +41,8 @@ qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset
 /* Within an iteration (device.h): after a failure, also of this call, a field without memory. */
 qk_field_t *qk_work_take(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset);
 void qk_work_release(qk_work_t *work, qk_field_t *field);
-/* Whether no field is reserved: the next ones are those that were reserved from here the last time. */
+/* True if no field is reserved: the next fields are then the same as those reserved from here
+ * before. */
 bool qk_work_idle(const qk_work_t *work);
 void qk_work_trim(qk_work_t *work); /* gives back the memory of released fields */
 

@@ -17,13 +17,14 @@ typedef struct qk_geom {
   qk_comm_t *comm; /* borrowed */
 } qk_geom_t;
 
-/* Global extents must be even, >= 2, local ones even and >= 4 where split (QK_BAD_GEOMETRY names the
- * direction and the limit). The communicator's grid must be set. */
+/* Global extents must be even and >= 2, local ones even and >= 4 in split directions
+ * (QK_BAD_GEOMETRY names the direction and the limit). The communicator's grid must be set. */
 qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err);
 
-/* The lattice of aggregates of extents `block`, spinors of 2 * nvec components. QK_BAD_GEOMETRY: a block
- * that does not divide the local extent into an even number of aggregates (names direction, extent and what
- * would), nvec odd or not in 2 .. QK_MG_VECTORS_MAX. */
+/* The lattice of aggregates of size `block`; its spinors have 2 * nvec components.
+ * QK_BAD_GEOMETRY: the block does not divide the local extent into an even number of aggregates
+ * (the text names direction, extent and valid blocks), or nvec is odd or not in 2 ..
+ * QK_MG_VECTORS_MAX. */
 enum { QK_MG_VECTORS_MAX = 64 };
 qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec, qk_geom_t *coarse,
                             qk_err_t *err);

@@ -12,8 +12,9 @@
 /* Whether mpirun or srun has started this process. */
 bool qk_launch_by_mpi(void);
 
-/* kind: "self", "mpi", or "auto": MPI where a launcher of MPI programs started this process. argc and
- * argv may lose arguments of MPI. Errors: QK_COMM_ERROR, QK_UNSUPPORTED. Collective. */
+/* kind: "self", "mpi", or "auto": MPI if a launcher of MPI programs started this process. MPI
+ * may remove its arguments from argc and argv. Errors: QK_COMM_ERROR, QK_UNSUPPORTED.
+ * Collective. */
 qk_status_t qk_launch_comm(const char *kind, int *argc, char ***argv, qk_comm_t **comm,
                            qk_err_t *err);
 

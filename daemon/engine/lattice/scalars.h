@@ -1,9 +1,9 @@
 /*
- * scalars.h: scalars of an algorithm over a block: complex doubles [n][nrhs][2] on the device, with a mirror on
- * the host.
+ * scalars.h: scalars of an algorithm over a block: complex doubles [n][nrhs][2] on the device, with
+ * a copy on the host.
  *
- * Work on queue 0. All but init are calls of an iteration (device.h). sum, total and reduce are
- * collective; sum and reduce wait where there are several ranks, the others always. Errors:
+ * Work on queue 0. All functions except init are calls of an iteration (device.h). sum, total and
+ * reduce are collective. sum and reduce wait if there are several ranks, the others always. Errors:
  * QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR.
  */
 #ifndef QK_ENGINE_SCALARS_H

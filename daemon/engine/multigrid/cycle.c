@@ -17,7 +17,7 @@ static const qk_device_t *device(const qk_cycle_t *c) {
   return &c->mg->level[0].dev;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Where right-hand sides stand that are not solved yet. */
 static qk_status_t create_running(const qk_device_t *dev, int nrhs, qk_cycle_level_t *v) {
@@ -52,7 +52,7 @@ static void count(const qk_cycle_t *c, int64_t n[3]) {
   memcpy(n, c->mg->level[0].op->applications, 3 * sizeof *n);
 }
 
-/* An application to nothing, which reserves all that later ones work with, and counts what they apply. */
+/* Applies the cycle to zero: this reserves everything for later applications, and counts them. */
 static qk_status_t warm_up(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
   int64_t before[3], after[3];
@@ -130,7 +130,7 @@ int64_t qk_cycle_bytes(const qk_cycle_t *c) {
   return c->bytes;
 }
 
-/* ---- time -------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Takes the time when the device is idle. */
 static double wait_and_look(qk_cycle_t *c) {
@@ -158,7 +158,7 @@ void qk_cycle_time(qk_cycle_t *c, bool on, double seconds[QK_MG_LEVELS_MAX]) {
   c->timed = on;
 }
 
-/* ---- application ------------------------------------------------------------------------------------- */
+/* ---- application ----------------------------------------------------------------------------- */
 
 /* Work fields are those of the recording only where nobody else holds any. */
 static bool idle(const qk_cycle_t *c) {

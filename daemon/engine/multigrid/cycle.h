@@ -1,18 +1,19 @@
 /*
- * cycle.h: one application of multigrid to a block of right-hand sides, as a preconditioner of solver.h.
+ * cycle.h: one application of multigrid to a block of right-hand sides, as a preconditioner of
+ * solver.h.
  *
- *   B_l(r):  z = 0;  (z, r) smoothed pre times;  b = R A_ee r;  e = S_{l+1}(b);  z += P e;  r = r_0 - Mhat z;
- *            (z, r) smoothed post times
- *   S_l(b):  bhat = prepare(b);  GCR with preconditioner B_l (none on the last level, deflated where there is
- *            qk_mg_t.deflation), `iterations` of it;  reconstruct
+ *   B_l(r):  z = 0;  pre smoothing steps on (z, r);  b = R A_ee r;  e = S_{l+1}(b);  z += P e;
+ *            r = r_0 - Mhat z;  post smoothing steps on (z, r)
+ *   S_l(b):  bhat = prepare(b);  `iterations` of GCR with preconditioner B_l (on the last level
+ *            none; deflated if there is a qk_mg_t.deflation);  reconstruct
  *
- * After even-odd smoothing the full residual is (A_ee rhat, 0), and of P e only even sites matter: transfers touch
- * even fine sites alone. Every RHS has its own scalars, on the device. With no level's tol > 0, on one rank, nothing waits for the
- * device, and on backends that can the whole application is one graph (rank grids of one).
+ * After even-odd smoothing the full residual is (A_ee rhat, 0), and only the even sites of P e are
+ * needed: transfers use only even fine sites. Every RHS has its own scalars, on the device. If no
+ * level has tol > 0, on one rank, nothing waits for the device; backends that can record graphs
+ * then run the whole application as one graph (rank grids of one).
  *
- * Memory is reserved by create; the work stacks must not be trimmed while a cycle lives. A cycle serves one nrhs;
- * several may share a hierarchy (one at a time).
- * Collective.
+ * create reserves the memory; the work stacks must not be trimmed while a cycle exists. A cycle
+ * serves one nrhs; several may share a hierarchy (one at a time). Collective.
  */
 #ifndef QK_ENGINE_CYCLE_H
 #define QK_ENGINE_CYCLE_H
@@ -35,8 +36,8 @@ qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);
 /* e = S_l(b), full fields of level l >= 1. For tests. */
 qk_status_t qk_cycle_solve(qk_cycle_t *cycle, int level, qk_field_t *e, const qk_field_t *b);
 
-/* Seconds spent on each level since the last call, by waiting for the device around them: an application is
- * slower while on. For benchmarks (paper, Fig. 4). */
+/* Seconds spent on each level since the last call. It waits for the device before and after a
+ * level, so an application is slower while on. For benchmarks (paper, Fig. 4). */
 void qk_cycle_time(qk_cycle_t *cycle, bool on, double seconds[QK_MG_LEVELS_MAX]);
 int64_t qk_cycle_bytes(const qk_cycle_t *cycle);
 

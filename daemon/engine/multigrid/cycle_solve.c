@@ -1,6 +1,6 @@
 /*
- * What a cycle does on one level: smoothing around the coarse correction (B_l), and flexible GCR
- * (S. C. Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer. Anal. 20 (1983) 345) around that (S_l).
+ * A cycle on one level: smoothing around the coarse correction (B_l), and flexible GCR (S. C.
+ * Eisenstat, H. C. Elman and M. H. Schultz, SIAM J. Numer. Anal. 20 (1983) 345) with it (S_l).
  *
  * An iteration of GCR: z = B r, w = Mhat z, one block of inner products, one pass for the rest.
  */
@@ -30,7 +30,7 @@ static void give(qk_cycle_t *c, int l, qk_field_t *field) {
   qk_work_release(c->level[l].mg->work, field);
 }
 
-/* ---- B_l --------------------------------------------------------------------------------------------- */
+/* ---- B_l ------------------------------------------------------------------------------------- */
 
 /* b = R A r */
 static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_field_t *r) {
@@ -70,7 +70,7 @@ void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t
   give(c, l, s);
 }
 
-/* ---- S_l --------------------------------------------------------------------------------------------- */
+/* ---- S_l ------------------------------------------------------------------------------------- */
 
 /* The right-hand sides that go on, as they are on the host. */
 static void upload_running(qk_cycle_t *c, const qk_cycle_level_t *v) {
@@ -141,7 +141,8 @@ static void step(qk_cycle_t *c, int l, const space_t *p, int k, qk_field_t *x, q
                                                .mask = v->running});
 }
 
-/* r = r - Mhat x made nearly 0 by more of x (x_zero: x is set). Runs of as many directions as gcr_step takes. */
+/* Reduces r = r - Mhat x by adding to x (x_zero: x is set). Runs of as many directions as
+ * gcr_step allows. */
 static void gcr(qk_cycle_t *c, int l, qk_field_t *x, qk_field_t *r, bool x_zero) {
   qk_cycle_level_t *v = &c->level[l];
   const int total = v->params->iterations, most = total < QK_GCR_MAX ? total : QK_GCR_MAX;

@@ -1,6 +1,6 @@
 /*
- * Whether a hierarchy is what it should be: its invariants on random vectors, how well the prolongators hold what
- * relaxation would find again, and what an outer iteration gains.
+ * Checks of a hierarchy: its invariants on random vectors, how well the prolongators represent
+ * freshly relaxed vectors, and the reduction of an outer iteration.
  */
 #include <math.h>
 

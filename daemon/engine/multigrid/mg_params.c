@@ -12,9 +12,10 @@ enum {
 
 static const char axis[4] = {'x', 'y', 'z', 't'};
 
-/* ---- aggregates ------------------------------------------------------------------------------------- */
+/* ---- aggregates ------------------------------------------------------------------------------ */
 
-/* The extent nearest to `wanted`, as a ratio, that cuts `l` sites into an even number of aggregates. */
+/* The extent nearest to `wanted`, as a ratio, that divides `l` sites into an even number of
+ * aggregates. */
 static int nearest(int l, double wanted) {
   int best = 1;
   for (int b = 2; b <= l / 2; b++)
@@ -56,7 +57,7 @@ static qk_status_t check_room(const qk_geom_t *fine, int level, const qk_mg_leve
                  level, p->nvec, (long long)room);
 }
 
-/* ---- one level ---------------------------------------------------------------------------------------- */
+/* ---- one level ------------------------------------------------------------------------------- */
 
 static void default_int(int *value, int otherwise) {
   if (*value == 0) *value = otherwise;
@@ -149,7 +150,7 @@ static qk_status_t check_lower(int level, const qk_mg_level_params_t *p, qk_err_
   return status;
 }
 
-/* ---- all levels --------------------------------------------------------------------------------------- */
+/* ---- all levels ------------------------------------------------------------------------------ */
 
 /* Blocks, vectors and the number of levels. geom: of each level. */
 static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
@@ -175,7 +176,8 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
   return QK_OK;
 }
 
-/* Beyond two levels the coarsest one is cheap to deflate, and near the critical mass dear to solve without. */
+/* With more than two levels the coarsest one is cheap to deflate, and expensive to solve without
+ * deflation near the critical mass. */
 static qk_status_t complete_deflation(const qk_geom_t *last, int nlevel, int wanted, int *n,
                                       qk_err_t *err) {
   const int64_t most = qk_lanczos_most(last);

@@ -44,7 +44,7 @@ void qk_mg_drop_levels(qk_mg_t *mg, int l) {
   }
 }
 
-/* ---- vectors --------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 static qk_status_t vectors_create(const qk_mg_t *mg, int l, qk_field_t **v, qk_err_t *err) {
   qk_field_t *f = NULL;
@@ -93,7 +93,7 @@ static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, 
   return QK_OK;
 }
 
-/* ---- from vectors downwards ------------------------------------------------------------------------- */
+/* ---- from vectors downwards ------------------------------------------------------------------ */
 
 static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err);
 
@@ -147,8 +147,8 @@ static qk_mg_t part_of(const qk_mg_t *mg, int l) {
   return part;
 }
 
-/* e = an approximate solution of M e = v for the vectors v of level l, by multigrid. v is made twice: the cycle
- * has its memory in between. */
+/* e = approximate solution of M e = v by multigrid, for the vectors v of level l. v is computed
+ * twice, because the cycle uses its memory in between. */
 static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   qk_mg_level_t *level = &mg->level[l];
   qk_operator_t *op = level->op;

@@ -1,11 +1,12 @@
 /*
- * mg_setup.h: how the levels of a hierarchy are made, from fine to coarse. Private to multigrid.c, mg_setup.c and
- * mg_check.c.
+ * mg_setup.h: makes the levels of a hierarchy, from fine to coarse. Private to multigrid.c,
+ * mg_setup.c and mg_check.c.
  *
- * Level l has null vectors v: relaxed random ones, those of a checkpoint, or v refined by the multigrid there is.
- * From v follow the prolongator and the operator of level l+1, and so on downwards; what stood there is dropped
- * before. Raw vectors go as soon as the prolongator has them. Memory at its peak, beside what stays: about three blocks of nvec columns of
- * level 0 in single where relaxation is in half, five where it is in single. Collective.
+ * Level l has null vectors v: relaxed random ones, those of a checkpoint, or v refined by the
+ * existing multigrid. From v follow the prolongator and the operator of level l+1, and so on
+ * downwards; the old ones are freed before. Vectors are freed when the prolongator has them. Peak
+ * memory, besides what stays: about three blocks of nvec columns of level 0 in single if relaxation
+ * is in half, five if it is in single. Collective.
  */
 #ifndef QK_ENGINE_MG_SETUP_H
 #define QK_ENGINE_MG_SETUP_H
@@ -25,7 +26,8 @@ typedef struct qk_mg_making {
 
 /* Everything below the operator of level 0. On failure some of it stands. */
 qk_status_t qk_mg_make_levels(const qk_mg_making_t *making, qk_err_t *err);
-/* The vectors of level l are refined by one application of multigrid, what is below is made anew. */
+/* Refines the vectors of level l by one application of multigrid, then rebuilds the levels
+ * below. */
 qk_status_t qk_mg_refine_level(const qk_mg_making_t *making, int l, qk_err_t *err);
 /* The prolongator of level l and everything below it. */
 void qk_mg_drop_levels(qk_mg_t *mg, int l);

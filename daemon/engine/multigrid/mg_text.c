@@ -53,7 +53,7 @@ static const row_t *find(const char *key) {
   return NULL;
 }
 
-/* ---- one word ------------------------------------------------------------------------------------------ */
+/* ---- one word -------------------------------------------------------------------------------- */
 
 static qk_status_t set_number(const row_t *row, const char *word, void *to, qk_err_t *err) {
   const bool real = row->kind == REAL || row->kind == LIMIT;
@@ -108,7 +108,7 @@ static qk_status_t set_word(const row_t *row, const char *word, void *to, qk_err
   }
 }
 
-/* ---- a key --------------------------------------------------------------------------------------------- */
+/* ---- a key ----------------------------------------------------------------------------------- */
 
 static qk_status_t set_row(const row_t *row, const char *text, qk_mg_params_t *p, qk_err_t *err) {
   char word[WORD] = "";
@@ -169,7 +169,7 @@ qk_status_t qk_mg_text_set(qk_mg_params_t *params, const char *key, const char *
   return status;
 }
 
-/* ---- out ----------------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 /* False for a value of zero: the default. */
 static bool print_word(const row_t *row, const void *v, char word[WORD]) {

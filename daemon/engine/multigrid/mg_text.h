@@ -1,10 +1,11 @@
 /*
- * mg_text.h: multigrid parameters as text: settings of quarkd, options of programs, and the file that
- * quark-tune writes. The keys: proto/mg_keys.h.
+ * mg_text.h: multigrid parameters as text: settings of quarkd, options of programs, and the file
+ * that quark-tune writes. The keys: proto/mg_keys.h.
  *
- * A value is one word, or words separated by commas for one level after the other: the first for level 0, or for
- * level 1 (mg-iterations, mg-tol, mg-store); the last word holds for all further levels (blocks: one word a level). A word
- * "auto" leaves the default; counts of steps and passes, mg-tol and mg-deflate accept "none". Pure.
+ * A value is one word, or words separated by commas for successive levels. The first word is for
+ * level 0, or for level 1 (mg-iterations, mg-tol, mg-store). The last word holds for all further
+ * levels (blocks need one word per level). The word "auto" keeps the default; counts of steps and
+ * passes, mg-tol and mg-deflate accept "none". Pure.
  */
 #ifndef QK_ENGINE_MG_TEXT_H
 #define QK_ENGINE_MG_TEXT_H

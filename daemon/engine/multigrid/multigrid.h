@@ -2,12 +2,13 @@
  * multigrid.h: adaptive geometric multigrid (arXiv:1612.07873; adaptive setup: arXiv:1005.3043,
  * arXiv:1303.1377) for blocks of right-hand sides.
  *
- * A qk_mg_t is the hierarchy: operators, prolongators, per level. What works on it for a number of RHS is a
- * cycle (cycle.h). Level 0 is the finest and borrows the operator of the caller; its prolongator leads to level
- * 1, and so on; the last level has none.
+ * A qk_mg_t is the hierarchy: operator and prolongator of each level. A cycle (cycle.h) applies it
+ * to a number of RHS. Level 0 is the finest and borrows the operator of the caller; its prolongator
+ * leads to level 1, and so on; the last level has none.
  *
- * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT and QK_BAD_GEOMETRY for parameters
- * (field, value, limit), QK_DEVICE_MEMORY, QK_BREAKDOWN where a setup fails its checks after all attempts.
+ * All calls are collective. Errors, the same on all ranks: QK_BAD_ARGUMENT and QK_BAD_GEOMETRY for
+ * parameters (field, value, limit), QK_DEVICE_MEMORY, QK_BREAKDOWN if a setup fails its checks in
+ * all attempts.
  */
 #ifndef QK_ENGINE_MULTIGRID_H
 #define QK_ENGINE_MULTIGRID_H
@@ -88,20 +89,20 @@ typedef struct qk_mg {
   int attempts;  /* of the setup */
 } qk_mg_t;
 
-/* op, work: level 0, borrowed. This, refine and check give back what `work` and the levels' own stacks hold
- * unused, so no cycle may live meanwhile. progress: phases "null vectors", "coarse operator", ... with done of
- * total. */
+/* op, work: level 0, borrowed. create, refine and check free the unused fields of `work` and of
+ * the levels' own stacks, so no cycle may exist meanwhile. progress: phases "null vectors",
+ * "coarse operator", ... with done of total. */
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
-/* The same from null vectors that are there (checkpoint): v[l] of level l, single precision, orthonormal or not;
- * taken, also on failure; NULL, on all ranks or some: QK_IO_ERROR. */
+/* The same from existing null vectors (checkpoint): v[l] of level l, single precision,
+ * orthonormal or not. It takes them, also on failure. NULL on all or some ranks: QK_IO_ERROR. */
 qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                               qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
                               void *arg, qk_mg_t **mg, qk_err_t *err);
 void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
 
-/* One more adaptive pass: the vectors of level 0 are refined by the multigrid there is; what is below, and deflation, are
- * made anew. */
+/* One more adaptive pass: refines the vectors of level 0 by the existing multigrid, then
+ * rebuilds the lower levels and the deflation. */
 qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 /* Measures health and convergence. QK_BREAKDOWN says which figure is beyond its limit. */
 qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);

@@ -1,9 +1,10 @@
 /*
- * nullspace.h: near-null vectors of an operator, all of a level as one block of columns.
+ * nullspace.h: near-null vectors of an operator, all those of a level as the columns of one block.
  *
- * From random vectors x on even sites: BiCGStab (or another method of solver.h) on Mhat e = -Mhat x, x += e, a given
- * number of iterations or until |Mhat x| has fallen by tol; then x_o = -A_oo^-1 M_oe x_e, so that M x vanishes on odd
- * sites. Collective. Work: in the precision given; nothing in double.
+ * Starts from random vectors x on even sites: BiCGStab (or another method of solver.h) on Mhat e =
+ * -Mhat x, x += e, for a given number of iterations or until |Mhat x| is reduced by tol. Then x_o =
+ * -A_oo^-1 M_oe x_e, so that M x vanishes on odd sites. Collective. Work fields: in the given
+ * precision; none in double.
  */
 #ifndef QK_ENGINE_NULLSPACE_H
 #define QK_ENGINE_NULLSPACE_H
@@ -21,11 +22,13 @@ typedef struct qk_relax_params {
   void *arg;
 } qk_relax_params_t;
 
-/* v: full field in single, its columns are the result. fall: worst |Mhat x| after over before (may be NULL). */
+/* v: full field in single; its columns are the result. fall: worst reduction of |Mhat x| (may be
+ * NULL). */
 qk_status_t qk_nullspace_relax(qk_operator_t *op, qk_work_t *work, const qk_relax_params_t *params,
                                qk_field_t *v, double *fall, qk_err_t *err);
 
-/* Uniform random complex components in all columns: Philox, the same on every backend and rank grid. */
+/* Uniform random complex components in all columns (Philox), the same on every backend and rank
+ * grid. */
 qk_status_t qk_nullspace_random(const qk_device_t *dev, uint64_t seed, qk_field_t *v);
 
 #endif

@@ -28,7 +28,7 @@ bool qk_smoother_parse(const char *name, qk_smoother_kind_t *kind) {
   return false;
 }
 
-/* ---- mr, schwarz ------------------------------------------------------------------------------------- */
+/* ---- mr, schwarz ----------------------------------------------------------------------------- */
 
 enum { WR, WW, OMEGA, RR, NSCALAR };
 
@@ -94,7 +94,8 @@ static void along(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, const qk_field
                                .red = qk_scalars_at(c, RR)});
 }
 
-/* All steps but one make d, which solves the blocks nearly; the last one takes it for a direction. */
+/* All steps except one make d, which approximately solves the blocks; the last one uses it as
+ * direction. */
 static void schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int steps, bool x_zero) {
   if (steps < 2) {
     mr_run(s, x, r, steps, x_zero);
@@ -116,7 +117,7 @@ static void schwarz_run(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, int step
 const qk_smoother_kind_ops_t qk_smoother_schwarz = {
     .name = "schwarz", .nscalar = NSCALAR, .prepare = schwarz_prepare, .run = schwarz_run};
 
-/* ---- life -------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
                                const qk_smoother_params_t *params, qk_prec_t prec, int nrhs,

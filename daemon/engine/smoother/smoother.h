@@ -1,14 +1,17 @@
 /*
- * smoother.h: a fixed number of steps on Mhat x = b, without looking at the result: on one rank no wait for the device.
+ * smoother.h: a fixed number of steps on Mhat x = b. The host does not look at the result: on one
+ * rank it does not wait for the device.
  *
- *   mr         x += w (Mr,r)/|Mr|^2 r, each RHS by its own scalars
- *   ca-gcr     s steps at a time: r, Mr, ..., M^s r at once, then the least squares problem (Gram matrix) of
- *              each RHS on the device; one round of reductions for s applications
- *   chebyshev  Chebyshev polynomial on the upper part of the field of values: no reductions, 2 passes beside Mhat
- *   schwarz    mr on the operator without hops between blocks (additive Schwarz); the last one
- *              takes what the steps before it gave with the whole operator, such that |r| is least
+ *   mr         x += w (Mr,r)/|Mr|^2 r, each RHS with its own scalars
+ *   ca-gcr     s steps at a time: r, Mr, ..., M^s r first, then the least squares problem (Gram
+ *              matrix) of each RHS on the device; one round of reductions for s applications
+ *   chebyshev  Chebyshev polynomial on the upper part of the field of values: no reductions,
+ *              2 passes besides Mhat
+ *   schwarz    mr on the operator without hops between blocks (additive Schwarz); the last step
+ *              combines the earlier ones with the whole operator such that |r| is minimal
  *
- * All on even fields of one precision and nrhs. Cost a step: one Mhat, about 7 passes over a field (mr).
+ * All on even fields of one precision and nrhs. Cost of a step: one Mhat, about 7 passes over a
+ * field (mr).
  */
 #ifndef QK_ENGINE_SMOOTHER_H
 #define QK_ENGINE_SMOOTHER_H
@@ -31,7 +34,8 @@ typedef struct qk_smoother_params {
 
 typedef struct qk_smoother qk_smoother_t;
 
-/* Borrows op and work (of op's level). Memory: a few fields of nrhs. chebyshev measures its bounds here. */
+/* Borrows op and work (of op's level). Memory: a few fields of nrhs. chebyshev measures its
+ * bounds here. */
 qk_status_t qk_smoother_create(qk_operator_t *op, qk_work_t *work,
                                const qk_smoother_params_t *params, qk_prec_t prec, int nrhs,
                                qk_smoother_t **smoother, qk_err_t *err);

@@ -11,7 +11,8 @@ enum {
   NSCALAR = Y + STEPS
 };
 
-/* v[1..n] = M v[0], .., M^n v[0]; then x += sum_i y_i v_i, r -= sum_i y_i v_{i+1}, where v[0] is r. */
+/* v[1..n] = M v[0], .., M^n v[0]; then x += sum_i y_i v_i, r -= sum_i y_i v_{i+1}, where v[0] is
+ * r. */
 static void advance(qk_smoother_t *s, int n, qk_field_t *x, qk_field_t *const *v, bool x_zero) {
   const qk_device_t *dev = s->dev;
   qk_space_args_t space = {.n = n,

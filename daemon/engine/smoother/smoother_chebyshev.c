@@ -1,13 +1,14 @@
 /*
- * Chebyshev smoothing, the polynomial as a product over its roots: no reductions, and each factor is an application
- * of the operator that makes the new residual itself.
+ * Chebyshev smoothing, with the polynomial as a product over its roots. It needs no reductions, and
+ * each factor is one application of the operator, which also gives the new residual.
  *
  *   x += r / root_k,  r = r - Mhat r / root_k,   k = 1 .. n
  *
- * The roots are those of the Chebyshev polynomial of degree n on [low, high], in an order in which no partial product
- * is large (F. Leja). high is the upper end of the field of values of Mhat, which an Arnoldi process from a random
- * vector finds; below `low` are the modes that coarse grids are for. Where the field of values is wider in the
- * imaginary direction than that interval, an ellipse has no real foci, and all roots are its centre.
+ * The roots are those of the Chebyshev polynomial of degree n on [low, high], in an order in which
+ * no partial product is large (F. Leja). high is the upper end of the field of values of Mhat; an
+ * Arnoldi process from a random vector measures it. Modes below `low` are left to the coarse grids.
+ * If the field of values is wider in the imaginary direction than that interval, an ellipse has no
+ * real foci, and all roots are its centre.
  */
 #include <complex.h>
 #include <math.h>
@@ -31,7 +32,7 @@ typedef struct arnoldi {
   double complex h[ARNOLDI + 1][ARNOLDI];
 } arnoldi_t;
 
-/* ---- the field of values ----------------------------------------------------------------------------- */
+/* ---- the field of values --------------------------------------------------------------------- */
 
 /* Any numbers will do: they differ between ranks, and between sites. */
 static qk_status_t random_field(qk_smoother_t *s, qk_field_t *v) {
@@ -135,7 +136,7 @@ static qk_status_t measure(qk_smoother_t *s, arnoldi_t *a) {
   return QK_OK;
 }
 
-/* ---- the smoother ------------------------------------------------------------------------------------ */
+/* ---- the smoother ---------------------------------------------------------------------------- */
 
 /* Scalar of root k of degree n. */
 static int at(int n, int k) {

@@ -7,8 +7,8 @@
 #include "daemon/engine/lattice/scalars.h"
 #include "daemon/engine/smoother/smoother.h"
 
-/* The ellipse of chebyshev: centre, and the square of the distance of its foci from it (negative: foci on a
- * line parallel to the imaginary axis). Its longest polynomial. */
+/* The ellipse of chebyshev: centre, and the squared distance of its foci from it (negative: the
+ * foci are on a line parallel to the imaginary axis). Its longest polynomial. */
 typedef struct qk_ellipse {
   double centre, focus2;
 } qk_ellipse_t;

@@ -1,8 +1,8 @@
 /*
- * tool.h: what the commands of quark-gauge share; quark-tune stands on it too.
+ * tool.h: common parts of the commands of quark-gauge, also used by quark-tune.
  *
- * Every command runs on one rank, or under mpirun on as many as were started; rank 0 prints. Results go
- * to stdout, as text or (--json) one object; everything else to stderr.
+ * Every command runs on one rank, or under mpirun on all ranks that were started; rank 0 prints.
+ * Results go to stdout, as text or (--json) as one object; everything else goes to stderr.
  *
  * Exit codes   0; 64 usage; 65 a file is missing, damaged or cannot be written; 69 no such device;
  *              70 the device or a rank failed; 75 not enough memory, or interrupted.

@@ -24,9 +24,9 @@ typedef struct share {
   int64_t first, count;
 } share_t;
 
-/* What the oldest move has to do: all of it where it writes, as the kernel lets one thread at a time write to an
- * object, else one piece. Who writes goes first: columns of the solver wait for that. Waits for something to do. False:
- * stop. */
+/* Takes a share of the oldest move: all of it if it writes, because the kernel allows one thread
+ * at a time to write to an object, else one piece. Writes go first: columns of the solver wait
+ * for them. Waits for work. False: stop. */
 static bool take(qk_mover_t *m, share_t *share) {
   while (!m->line[0].first && !m->line[1].first && !m->stop) pthread_cond_wait(&m->work, &m->lock);
   if (m->stop) return false;

@@ -1,8 +1,8 @@
 /*
- * mover.h: threads that move this rank's parts of vectors between host memory and objects of the front (wire.h),
- * while the engine's own thread goes on.
+ * mover.h: threads that copy this rank's parts of vectors between host memory and objects of the
+ * front (wire.h), while the engine's own thread continues.
  *
- * Used by one thread. Not collective: that all ranks are done is for the caller to find out.
+ * Used by one thread. Not collective: the caller must find out whether all ranks are done.
  */
 #ifndef QK_ENGINE_MOVER_H
 #define QK_ENGINE_MOVER_H

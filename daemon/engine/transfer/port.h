@@ -1,9 +1,9 @@
 /*
- * port.h: columns of block fields from and to shared-memory objects of the front, through one host and
- * one device buffer of a local vector.
+ * port.h: copies columns of block fields from and to shared-memory objects of the front, through
+ * one host buffer and one device buffer of a local vector.
  *
- * All calls are collective. Errors: those of wire.h, the same on all ranks; those of the device end the
- * process.
+ * All calls are collective. Errors: those of wire.h, the same on all ranks; errors of the device
+ * end the process.
  */
 #ifndef QK_ENGINE_PORT_H
 #define QK_ENGINE_PORT_H
@@ -29,8 +29,8 @@ qk_status_t qk_port_read(qk_port_t *port, const char *name, bool is_double,
 qk_status_t qk_port_write(qk_port_t *port, const qk_segment_t *segment,
                           const double matrix[4][4][2], double factor, const qk_field_t *field,
                           int rhs, qk_err_t *err);
-/* Column `to` of out: matrix times column `from` of in; the same column of one field is allowed. Not
- * collective. */
+/* Column `to` of out = matrix times column `from` of in; both may be the same column of one
+ * field. Not collective. */
 qk_status_t qk_port_move(qk_port_t *port, const double matrix[4][4][2], const qk_field_t *in,
                          int from, const qk_field_t *out, int to);
 

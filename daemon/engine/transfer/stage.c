@@ -33,7 +33,7 @@ struct qk_stage {
   qk_buffer_t buffer[BUFFERS_MAX];
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t make_buffers(qk_stage_t *stage) {
   const qk_device_t *dev = stage->dev;
@@ -96,7 +96,7 @@ void qk_stage_destroy(qk_stage_t *stage) {
   qk_free(stage);
 }
 
-/* ---- queries ------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 static qk_buffer_t *find_free(const qk_stage_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++) {
@@ -129,7 +129,7 @@ bool qk_buffer_done(const qk_buffer_t *buffer) {
   return buffer->state == DONE;
 }
 
-/* ---- moving on ----------------------------------------------------------------------------------------- */
+/* ---- moving on ------------------------------------------------------------------------------- */
 
 /* A device has an engine for copies in each direction: what comes does not wait for what goes. */
 static int queue_of(bool out) {
@@ -265,7 +265,7 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
   return qk_device_explain(dev, status, err);
 }
 
-/* ---- in ------------------------------------------------------------------------------------------------ */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_buffer_t **buffer,
                           qk_err_t *verdict, qk_err_t *err) {
@@ -320,7 +320,7 @@ void qk_buffer_drop(qk_buffer_t *buffer) {
   if (buffer->state == DONE) make_free(buffer);
 }
 
-/* ---- out ----------------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
                            double factor, const qk_field_t *field, qk_buffer_t **buffer,

@@ -121,8 +121,8 @@ static qk_status_t move_bytes(int fd, char *buf, size_t bytes, off_t at, bool wr
   return QK_OK;
 }
 
-/* A piece: the longest run of sites that stand together in the object and in a part, a time slice at most: directions
- * up to the first one that is split. */
+/* A piece: the longest run of sites that are contiguous in the object and in a part, at most a
+ * time slice: directions up to the first one that is split. */
 typedef struct run {
   int last; /* the direction that it ends with */
   int64_t sites;

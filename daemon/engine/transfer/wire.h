@@ -36,8 +36,8 @@ void qk_segment_close(qk_segment_t *segment); /* not collective; a closed one st
 /* Bytes of a part. */
 size_t qk_wire_part_bytes(const qk_wire_t *wire, bool is_double);
 
-/* A part moves in pieces, each of its own bytes: qk_wire_pieces of them. Not collective, from any thread; on ranks
- * that reach the object. */
+/* A part is copied in pieces, each with its own bytes; returns their number. Not collective,
+ * from any thread; on ranks that can reach the object. */
 int64_t qk_wire_pieces(const qk_wire_t *wire);
 qk_status_t qk_segment_move_piece(const qk_wire_t *wire, const qk_segment_t *segment, int64_t piece,
                                   void *part, bool write, qk_err_t *err);

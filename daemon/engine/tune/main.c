@@ -60,7 +60,7 @@ static double now_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- options ------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void set_start(options_t *o, const char *arg, struct argp_state *state) {
   char key[64];
@@ -119,7 +119,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* ---- search -------------------------------------------------------------------------------------------- */
+/* ---- search ---------------------------------------------------------------------------------- */
 
 /* Rank 0's clock and times decide for all ranks. */
 static bool time_left(void *arg) {
@@ -169,7 +169,7 @@ static double cost_of(void *arg, const qk_mg_params_t *params, const qk_tune_axi
   return cost;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int by_cost(const void *a, const void *b) {
   double x = ((const row_t *)a)->cost, y = ((const row_t *)b)->cost;
@@ -243,7 +243,7 @@ static qk_status_t report(tuning_t *t, qk_err_t *err) {
   return QK_OK;
 }
 
-/* ---- program ------------------------------------------------------------------------------------------- */
+/* ---- program --------------------------------------------------------------------------------- */
 
 static qk_status_t search(tuning_t *t, qk_work_t *work, qk_operator_t *op, qk_err_t *err) {
   const options_t *o = t->options;

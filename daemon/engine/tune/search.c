@@ -8,7 +8,7 @@
 
 static const double MIN_GAIN = 0.02; /* less is noise */
 
-/* ---- axes ---------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static qk_tune_axis_t *add(qk_tune_axis_t *axis, int *n, const char *key, int level,
                            const char *words) {
@@ -85,7 +85,7 @@ qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *pa
   return qk_mg_text_set(params, axis->key, text, err);
 }
 
-/* ---- search -------------------------------------------------------------------------------------------- */
+/* ---- search ---------------------------------------------------------------------------------- */
 
 /* All words of one axis; true where the best point moved. */
 static bool try_axis(const qk_tune_search_t *s, const qk_tune_axis_t *axis, qk_mg_params_t *best,

@@ -1,10 +1,11 @@
 /*
  * search.h: a search over multigrid parameters, one axis after the other.
  *
- * An axis is one parameter (mg_text.h), of one level or of the whole, with the words it may take. From the
- * starting point each axis in turn is tried with all its words, the others standing at the best so far; rounds go on
- * until one brings no more than MIN_GAIN, or the time is up. What a point costs is the caller's business: lower is
- * better, INFINITY: it does not work. Pure but for the callbacks.
+ * An axis is one parameter (mg_text.h), of one level or of all, with the words that it may have.
+ * From the starting point the search tries all words of each axis in turn, with the other axes at
+ * the best values so far. Rounds are repeated until one gains less than MIN_GAIN, or the time is
+ * up. The caller defines the cost of a point: lower is better, INFINITY: it does not work. Pure
+ * except for the callbacks.
  */
 #ifndef QK_TUNE_SEARCH_H
 #define QK_TUNE_SEARCH_H
@@ -31,7 +32,8 @@ qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *pa
 
 typedef struct qk_tune_search {
   void *arg;
-  /* Cost of a point, which differs from the best one so far by this word of the axis (NULL at the start). */
+  /* Cost of a point, which differs from the best one so far in this word of the axis (NULL at
+   * the start). */
   double (*cost)(void *arg, const qk_mg_params_t *params, const qk_tune_axis_t *axis, int word);
   bool (*time_left)(void *arg);
 } qk_tune_search_t;

@@ -1,8 +1,8 @@
 /*
- * trial.h: what one set of multigrid parameters costs on a loaded configuration.
+ * trial.h: measures the cost of one set of multigrid parameters on a loaded configuration.
  *
- * A trial makes the hierarchy, unless the one there is differs in parameters of the cycle alone, and solves a block of
- * noise sources. Collective.
+ * A trial makes the hierarchy, unless the existing one differs only in parameters of the cycle, and
+ * solves a block of noise sources. Collective.
  */
 #ifndef QK_TUNE_TRIAL_H
 #define QK_TUNE_TRIAL_H
@@ -26,7 +26,8 @@ typedef struct qk_trial_result {
   qk_mg_params_t params; /* complete */
 } qk_trial_result_t;
 
-/* What fails is in result->status, with words in err; only a lost device or communicator is returned. */
+/* Failures are in result->status, explained in err; it returns only the loss of device or
+ * communicator. */
 qk_status_t qk_trial_run(qk_trial_t *trial, const qk_mg_params_t *params, qk_trial_result_t *result,
                          qk_err_t *err);
 void qk_trial_fini(qk_trial_t *trial);
