@@ -3,9 +3,10 @@
  *
  *   psi(x) <- (psi(x) + alpha sum_j [U_j(x) psi(x+j) + U_j(x-j)^+ psi(x-j)]) / (1 + 6 alpha)
  *
- * with j = x, y, z; `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227 (1989) 266).
- * Chroma's form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a), a = w^2 / (4 N);
- * alpha may be negative. Periodic in space: boundary phases of the operator are not used.
+ * with j = x, y, z; `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227
+ * (1989) 266). Chroma's form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a),
+ * a = w^2 / (4 N); alpha may be negative. Periodic in space: boundary phases of the operator are not
+ * used.
  *
  * Fields: full, any precision and block shape, on the device; links in the precision of the field.
  * Collective. Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_COMM_ERROR, QK_BAD_ARGUMENT.
