@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "cuda/checked.h"
 #include "cuda/ops.h"
@@ -15,11 +14,18 @@ static const qk_ops_t *best(void) {
 
 const qk_ops_t *qk_ops_by_name(const char *name) {
   const qk_ops_t *ops = NULL;
-  if (strcmp(name, "cpu") == 0)
+  switch (qk_choice_find(&qk_choice_backends, name)) {
+  case QK_BACKEND_CPU:
     ops = qk_ops_cpu();
-  else if (strcmp(name, "cuda") == 0)
+    break;
+  case QK_BACKEND_CUDA:
     ops = qk_ops_gpu();
-  else if (strcmp(name, "auto") == 0)
+    break;
+  case QK_BACKEND_AUTO:
     ops = best();
+    break;
+  default:
+    break;
+  }
   return ops != NULL && getenv("QK_CHECKED") != NULL ? qk_ops_checked(ops) : ops;
 }

@@ -21,13 +21,14 @@
 
 #include <stdint.h>
 
+#include "proto/choices.h" /* qk_prec_t */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum { QK_TILE = 8, QK_MAX_RHS = 64 };
 
-typedef enum qk_prec { QK_DOUBLE = 0, QK_SINGLE = 1, QK_HALF = 2 } qk_prec_t;
 typedef enum qk_subset { QK_EVEN = 0, QK_ODD = 1, QK_FULL = 2 } qk_subset_t;
 
 /* BOUNDARY: sites that read ghosts; INTERIOR: the others. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/cli/ctl.h"
+#include "proto/choices.h"
 #include "proto/limits.h"
 
 typedef struct options {
@@ -218,9 +219,9 @@ static const struct argp_option load_options[] = {
     {"csw", OPT_CSW, "C", 0, "clover coefficient", 1},
     {"boundary", OPT_BOUNDARY, "X,Y,Z,T", 0,
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi", 1},
-    {"solver", OPT_SOLVER, "NAME", 0, "auto, mg, bicgstab, cg or gcr", 1},
+    {"solver", OPT_SOLVER, "NAME", 0, QK_CHOICE_LIST(QK_SOLVERS), 1},
     {"precision", OPT_PRECISION, "NAME", 0,
-     "precision of the inner iteration: double, single or half", 1},
+     "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS), 1},
     {"slots", OPT_SLOTS, "N", 0,
      "right-hand sides that are solved together; 0: as many as fit into memory", 1},
     {"ignore-checksum", OPT_IGNORE_CHECKSUM, 0, 0,

@@ -1,6 +1,7 @@
 #include "daemon/engine/krylov/solver.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "daemon/engine/krylov/solver_impl.h"
 
 static const qk_method_t *const methods[] = {&qk_method_bicgstab, &qk_method_cg, &qk_method_gcr};
+enum { NMETHOD = sizeof methods / sizeof *methods };
 
 /* Residual drop after which r is recomputed in double: well above what the inner precision resolves
  * after the growth of errors in xi, as seldom as that allows. */
@@ -83,14 +85,23 @@ const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static qk_status_t no_such_method(const char *name, qk_err_t *err) {
+  char list[80] = "";
+  for (int i = 0; i < NMETHOD; i++)
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+             i == 0             ? ""
+             : i == NMETHOD - 1 ? " or "
+                                : ", ",
+             methods[i]->name);
+  return qk_fail(err, QK_BAD_ARGUMENT, "solver \"%s\": %s", name ? name : "", list);
+}
+
 static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params, qk_err_t *err) {
   qk_solver_params_t *p = &s->params;
   *p = *params;
-  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+  for (int i = 0; i < NMETHOD; i++)
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
-  if (!s->method)
-    return qk_fail(err, QK_BAD_ARGUMENT, "solver \"%s\": bicgstab, cg or gcr",
-                   p->method ? p->method : "");
+  if (!s->method) return no_such_method(p->method, err);
   if (p->nslot < 1 || p->nslot > QK_MAX_RHS)
     return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: 1 to %d", p->nslot, QK_MAX_RHS);
   if (p->inner != QK_DOUBLE && p->inner != QK_SINGLE && p->inner != QK_HALF)

@@ -172,7 +172,7 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   body.device_bytes = (uint64_t)setup->device_bytes;
   body.host_bytes = (uint64_t)setup->host_bytes;
   body.seconds = seconds;
-  body.solver = (char *)setup->solver_name;
+  body.solver = (char *)qk_choice_word(&qk_choice_solvers, setup->method);
   body.has_link_reals = true;
   body.link_reals = (uint32_t)setup->link_reals;
   return send_if(channel, &ENVELOPE(READY, ready, &body));

@@ -1,5 +1,6 @@
 #include "daemon/engine/setup/load.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -46,10 +47,12 @@ static qk_status_t copy_phases(const Quark__Engine__Load *m, double phase[4][2],
   return QK_OK;
 }
 
-static bool is_one_of(const char *word, const char *const *words) {
-  for (; *words != NULL; words++)
-    if (strcmp(word, *words) == 0) return true;
-  return false;
+static qk_status_t choose(const char *field, const char *word, const qk_choice_t *choice,
+                          int *number, qk_err_t *err) {
+  const int i = qk_choice_find(choice, word);
+  if (i < 0) return qk_fail(err, QK_BAD_ARGUMENT, "%s = '%.32s': %s", field, word, choice->list);
+  *number = choice->number[i];
+  return QK_OK;
 }
 
 static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
@@ -62,26 +65,24 @@ static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, q
 }
 
 qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
-  static const char *const backends[] = {"auto", "cuda", "cpu", NULL};
-  static const char *const solvers[] = {"auto", "mg", "bicgstab", "cg", "gcr", NULL};
   qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
-  qk_status_t status = QK_OK;
-  if (!is_one_of(m->backend, backends))
-    return qk_fail(err, QK_BAD_ARGUMENT, "backend = '%.32s': auto, cuda or cpu", m->backend);
-  if (!is_one_of(m->solver, solvers))
-    return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': auto, mg, bicgstab, cg or gcr",
-                   m->solver);
+  int backend = 0, solver = 0;
+  qk_status_t status = choose("backend", m->backend, &qk_choice_backends, &backend, err);
+  if (status == QK_OK) status = choose("solver", m->solver, &qk_choice_solvers, &solver, err);
+  if (status != QK_OK) return status;
   if (!isfinite(m->mass) || m->mass <= -4)
     return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
   if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
-  if ((unsigned)m->inner > QK_HALF)
+  if (qk_choice_of(&qk_choice_precisions, (int)m->inner) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
   if (m->slots > QK_SLOTS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
-  if (m->link_reals != 18 && m->link_reals != 12 && m->link_reals != 8 && m->link_reals != 0)
+  if (m->link_reals > INT_MAX || qk_choice_of(&qk_choice_link_forms, (int)m->link_reals) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
   if (m->staging > QK_STAGING_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
+  l.backend = (qk_backend_t)backend;
+  l.solver = (qk_solver_choice_t)solver;
   l.nslot = (int32_t)m->slots;
   l.link_reals = (int32_t)m->link_reals;
   l.single_rhs = m->single_rhs;
@@ -90,9 +91,6 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;
 
   status = qk_load_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
-  if (status == QK_OK)
-    status = qk_load_text("backend", m->backend, l.backend, sizeof l.backend, err);
-  if (status == QK_OK) status = qk_load_text("solver", m->solver, l.solver, sizeof l.solver, err);
   if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
   if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
   if (status == QK_OK) status = copy_phases(m, l.phase, err);

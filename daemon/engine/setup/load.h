@@ -12,12 +12,14 @@
 #include "cuda/ops.h"
 #include "daemon/base/err.h"
 #include "daemon/engine/multigrid/multigrid.h"
+#include "proto/choices.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
 
 typedef struct qk_load {
   char gauge[QK_PATH_MAX + 1];
-  char backend[16], solver[16];
+  qk_backend_t backend;
+  qk_solver_choice_t solver;
   int32_t dims[4]; /* all 0: the file states them */
   int32_t grid[4]; /* 0: chosen */
   double mass, csw;

@@ -20,7 +20,8 @@ static void enter(const loading_t *in, const char *phase) {
 }
 
 static qk_status_t open_device(const loading_t *in, qk_loaded_t *s) {
-  qk_status_t status = qk_launch_device(in->comm, in->load->backend, &s->ops, &s->ctx, in->err);
+  qk_status_t status = qk_launch_device(
+      in->comm, qk_choice_word(&qk_choice_backends, in->load->backend), &s->ops, &s->ctx, in->err);
   if (status == QK_OK) {
     status = qk_device_init(&s->dev, s->ops, s->ctx, &s->geom);
     if (status == QK_OK) status = s->ops->info(s->ctx, &s->device);
@@ -70,18 +71,23 @@ static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links
 /* ---- choices, before anything large is allocated ----------------------------------------------------- */
 
 static bool wants_multigrid(const qk_loaded_t *s) {
-  return strcmp(s->solver_name, "mg") == 0;
+  return s->method == QK_SOLVER_MG;
+}
+
+/* The Krylov method: multigrid preconditions GCR. */
+static qk_solver_choice_t krylov(const qk_loaded_t *s) {
+  return wants_multigrid(s) ? QK_SOLVER_GCR : s->method;
 }
 
 static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
-  s->solver_name = load->solver;
-  if (strcmp(load->solver, "auto") == 0) {
+  s->method = load->solver;
+  if (load->solver == QK_SOLVER_AUTO) {
     qk_status_t possible = qk_mg_possible(&s->geom, s->ops->tuning, &why);
     if (possible == QK_OK && load->inner == QK_DOUBLE)
       possible = qk_fail(&why, QK_UNSUPPORTED, "the inner precision is double");
-    s->solver_name = possible == QK_OK ? "mg" : "bicgstab";
+    s->method = possible == QK_OK ? QK_SOLVER_MG : QK_SOLVER_BICGSTAB;
     if (possible != QK_OK && qk_comm_rank(in->comm) == 0)
       qk_info("setup", "bicgstab instead of multigrid: %s", why.text);
   }
@@ -148,7 +154,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_wilso
   const qk_plan_input_t input = {.ops = s->ops,
                                  .geom = &s->geom,
                                  .op = *op,
-                                 .method = mg ? "gcr" : s->solver_name,
+                                 .method = krylov(s),
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
                                  .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
@@ -179,10 +185,10 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_wilso
 
 static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **solver,
                                 qk_err_t *err) {
-  qk_solver_params_t params = {
-      .method = s->solver_name, .inner = s->inner, .nslot = single_rhs ? 1 : s->nslot};
+  qk_solver_params_t params = {.method = qk_choice_word(&qk_choice_solvers, krylov(s)),
+                               .inner = s->inner,
+                               .nslot = single_rhs ? 1 : s->nslot};
   if (s->mg != NULL) {
-    params.method = "gcr";
     params.check = 1;
     params.precond = qk_mg_host_precond(s->mg, single_rhs);
   }
@@ -224,11 +230,11 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_wils
   if (wants_multigrid(s)) {
     enter(in, "multigrid");
     status = build_multigrid(in, s);
-    if (status == QK_BREAKDOWN && strcmp(in->load->solver, "auto") == 0) {
+    if (status == QK_BREAKDOWN && in->load->solver == QK_SOLVER_AUTO) {
       if (qk_comm_rank(in->comm) == 0)
         qk_warn("setup", "bicgstab instead of multigrid: %s", in->err->text);
       *in->err = (qk_err_t){0};
-      s->solver_name = "bicgstab";
+      s->method = QK_SOLVER_BICGSTAB;
       status = QK_OK;
     }
     if (status != QK_OK) return status;

@@ -30,8 +30,8 @@ typedef struct qk_loaded {
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
   qk_gauge_check_t check;
-  const char *solver_name;  /* mg, bicgstab, cg, gcr */
-  qk_mg_params_t mg_params; /* complete, where it is mg */
+  qk_solver_choice_t method; /* the one that is used: not auto */
+  qk_mg_params_t mg_params;  /* complete, where it is mg */
   qk_prec_t inner;
   int nslot, link_reals;
   qk_plan_t plan;

@@ -1,7 +1,6 @@
 #include "daemon/engine/setup/plan.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/engine/eigen/deflation.h"
@@ -66,8 +65,8 @@ static int64_t operator_making(const qk_plan_input_t *in) {
 
 /* Fields of even sites in the inner precision that a method keeps, beside r and xi. */
 static int method_fields(const qk_plan_input_t *in) {
-  if (strcmp(in->method, "gcr") == 0) return 2 * in->gcr_keep;
-  return strcmp(in->method, "cg") == 0 ? 3 : 4;
+  if (in->method == QK_SOLVER_GCR) return 2 * in->gcr_keep;
+  return in->method == QK_SOLVER_CG ? 3 : 4;
 }
 
 /* In double for each slot source, solution and half a right-hand side; while some begin or end, two halves for each column
@@ -76,11 +75,11 @@ static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
-  const bool adjoint = strcmp(in->method, "cg") == 0;
+  const bool adjoint = in->method == QK_SOLVER_CG;
   const int beside = nslot < QK_COLUMNS_MOST ? nslot : QK_COLUMNS_MOST;
   int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
   bytes += (3 + method_fields(in)) * inner;
-  if (in->inner == QK_HALF && strcmp(in->method, "gcr") == 0) { /* the correction is in single */
+  if (in->inner == QK_HALF && in->method == QK_SOLVER_GCR) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
     bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
   }

@@ -27,7 +27,7 @@ typedef struct qk_plan_input {
   const qk_ops_t *ops;
   const qk_geom_t *geom;
   qk_wilson_params_t op;
-  const char *method; /* of the outer solver */
+  qk_solver_choice_t method; /* of the outer solver: bicgstab, cg or gcr */
   qk_prec_t inner;
   int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
   bool single_rhs;          /* with several slots, a solver of one column beside them */

@@ -98,8 +98,8 @@ static void parse_grid(const struct argp_state *state, const char *arg, int grid
 
 error_t qk_tool_parse_option(int key, char *arg, struct argp_state *state,
                              qk_tool_options_t *options) {
-  static const char *const formats[] = {"ildg", "nersc"}, *const bits[] = {"32", "64"},
-                           *const backends[] = {"auto", "cpu", "cuda"};
+  static const char *const formats[] = {"ildg", "nersc"}, *const bits[] = {"32", "64"};
+  const qk_choice_t *backends = &qk_choice_backends;
   qk_err_t err = {0};
   switch (key) {
   case 'j':
@@ -120,7 +120,8 @@ error_t qk_tool_parse_option(int key, char *arg, struct argp_state *state,
     options->bits = qk_tool_word(state, "bits", arg, 2, bits) == 0 ? 32 : 64;
     return 0;
   case QK_TOOL_BACKEND:
-    options->backend = backends[qk_tool_word(state, "backend", arg, 3, backends)];
+    options->backend =
+        backends->word[qk_tool_word(state, "backend", arg, backends->n, backends->word)];
     return 0;
   case QK_TOOL_GRID:
     parse_grid(state, arg, options->grid);

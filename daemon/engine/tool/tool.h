@@ -16,6 +16,7 @@
 
 #include "daemon/engine/gauge/gauge.h"
 #include "daemon/engine/gauge/gaugefield.h"
+#include "proto/choices.h"
 
 /* ---- options that several commands have: rows of a command's table, and their parser ---- */
 
@@ -51,7 +52,7 @@ enum {
 #define QK_TOOL_ROW_FORMAT                                                                         \
   { "format", 'f', "FORMAT", 0, "ildg or nersc (else by the extension of what is written)", 6 }
 #define QK_TOOL_ROW_BACKEND                                                                        \
-  { "backend", QK_TOOL_BACKEND, "KIND", 0, "auto (default), cpu or cuda", 7 }
+  { "backend", QK_TOOL_BACKEND, "KIND", 0, QK_CHOICE_LIST(QK_BACKENDS) " (auto)", 7 }
 #define QK_TOOL_ROW_GRID                                                                           \
   { "grid", QK_TOOL_GRID, "XxYxZxT", 0, "ranks in each direction (else of least surface)", 7 }
 

@@ -1,5 +1,6 @@
 #include "daemon/front/engines/orders.h"
 
+#include "proto/choices.h"
 #include "proto/control.h"
 #include "proto/engine.pb-c.h"
 
@@ -36,9 +37,6 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *set
 
 uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
                        size_t *bytes) {
-  static const Quark__Engine__Precision inner[] = {QUARK__ENGINE__PRECISION__PRECISION_DOUBLE,
-                                                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE,
-                                                   QUARK__ENGINE__PRECISION__PRECISION_HALF};
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Engine__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   uint32_t dims[4], grid[4];
@@ -58,9 +56,9 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   load.grid = grid;
   load.backend = (char *)qk_settings_backend(s);
   load.solver = (char *)qk_settings_solver(s);
-  load.inner = inner[s->precision];
+  load.inner = (Quark__Engine__Precision)qk_choice_precisions.number[s->precision];
   load.slots = (uint32_t)s->slots;
-  load.link_reals = (uint32_t)s->link_reals;
+  load.link_reals = (uint32_t)qk_settings_link_reals(s);
   load.has_single_rhs = true;
   load.single_rhs = s->single_rhs;
   load.has_staging = true;

@@ -249,7 +249,8 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   info->load_seconds = r->seconds;
   snprintf(info->solver, sizeof info->solver, "%s",
            r->solver ? r->solver : qk_settings_solver(w->settings));
-  info->link_reals = r->has_link_reals ? r->link_reals : (uint32_t)w->settings->link_reals;
+  info->link_reals =
+      r->has_link_reals ? r->link_reals : (uint32_t)qk_settings_link_reals(w->settings);
   keep_multigrid(info, r->multigrid);
   keep_memory(info, r->memory);
   info->loaded = true;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "daemon/front/settings/names.h"
+#include "proto/choices.h"
 #include "proto/control.h"
 
 static const char BUILTIN[] = "builtin:";
@@ -98,11 +99,24 @@ static void set_checksum(const Quark__Load *load, qk_settings_t *s) {
     s->ignore_checksum = load->has_ignore_checksum && load->ignore_checksum;
 }
 
+/* Which of the words `name` is. */
+static qk_status_t choose(const char *key, const char *name, const qk_choice_t *choice, int *row,
+                          qk_err_t *err) {
+  char quoted[32];
+  const int found = qk_choice_find(choice, name);
+  if (found >= 0) {
+    *row = found;
+    return QK_OK;
+  }
+  qk_err_quote(name, quoted, sizeof quoted);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": must be one of %s", key, quoted, choice->list);
+}
+
 static qk_status_t set_solver(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
   qk_status_t status = QK_OK;
-  if (load->solver) status = qk_settings_set_solver(s, load->solver, err);
+  if (load->solver) status = choose("solver", load->solver, &qk_choice_solvers, &s->solver, err);
   if (status == QK_OK && load->precision)
-    status = qk_settings_set_precision(s, load->precision, err);
+    status = choose("precision", load->precision, &qk_choice_precisions, &s->precision, err);
   if (status == QK_OK && load->has_slots && load->slots > QK_SLOTS_MAX)
     status =
         qk_fail(err, QK_TOO_LARGE, "slots = %u is over the limit of %d", load->slots, QK_SLOTS_MAX);

@@ -8,6 +8,7 @@
 
 #include "daemon/front/host/http.h"
 #include "daemon/front/settings/names.h"
+#include "proto/choices.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 
@@ -31,10 +32,10 @@ static const qk_config_row_t ROWS[] = {
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
      "antiperiodic"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Solver"},
-    {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, "auto|mg|bicgstab|cg|gcr",
+    {"solver", QK_CONFIG_CHOICE, AT(solver), "auto", 0, 0, QK_CHOICE_FORM(QK_SOLVERS),
      "mg: GCR preconditioned by multigrid; the others: a Krylov method alone; auto: mg if the "
      "lattice allows it, else bicgstab"},
-    {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, "double|single|half",
+    {"precision", QK_CONFIG_CHOICE, AT(precision), "single", 0, 0, QK_CHOICE_FORM(QK_PRECISIONS),
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
      "right-hand sides that are solved together; 0: as many as fit into memory, at most 16"},
@@ -48,7 +49,7 @@ static const qk_config_row_t ROWS[] = {
     {"batching", QK_CONFIG_CHOICE, AT(batching), "continuous", 0, 0, "continuous|fixed",
      "continuous: fill a free slot at once; fixed: fill slots only when all are free (for "
      "comparison)"},
-    {"link-reals", QK_CONFIG_CHOICE, AT(link_reals_choice), "auto", 0, 0, "auto|18|12|8",
+    {"link-reals", QK_CONFIG_CHOICE, AT(link_form), "auto", 0, 0, QK_CHOICE_FORM(QK_LINK_FORMS),
      "real numbers stored per link in the inner iteration"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Multigrid"},
 #define X(name, key, form, help)                                                                   \
@@ -59,7 +60,8 @@ static const qk_config_row_t ROWS[] = {
          "file, or folder of files, that keeps the multigrid setup for a restart; auto: a file in "
          "the state folder (--state, or one of its own); off: none"},
     {"", QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "Engine"},
-    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, "auto|cuda|cpu", "device to run on"},
+    {"backend", QK_CONFIG_CHOICE, AT(backend), "auto", 0, 0, QK_CHOICE_FORM(QK_BACKENDS),
+     "device to run on"},
     {"ranks", QK_CONFIG_INT, AT(ranks), "1", 1, 65536, "N",
      "processes of the engine; more than one are started by mpirun"},
     {"grid", QK_CONFIG_STRING, AT(grid_text), NULL, 0, 0, "XxYxZxT",
@@ -154,43 +156,18 @@ static const qk_config_row_t ROWS[] = {
      "format of the log; json: one object per line"},
 };
 
-static const char *const SOLVERS[] = {"auto", "mg", "bicgstab", "cg", "gcr"};
-static const char *const PRECISIONS[] = {"double", "single", "half"};
-static const char *const BACKENDS[] = {"auto", "cuda", "cpu"};
-static const int LINK_REALS[] = {0, 18, 12, 8};
-
 const char *qk_settings_solver(const qk_settings_t *s) {
-  return SOLVERS[s->solver];
+  return qk_choice_solvers.word[s->solver];
 }
 const char *qk_settings_precision(const qk_settings_t *s) {
-  return PRECISIONS[s->precision];
+  return qk_choice_precisions.word[s->precision];
 }
 const char *qk_settings_backend(const qk_settings_t *s) {
-  return BACKENDS[s->backend];
+  return qk_choice_backends.word[s->backend];
 }
 
-/* Finds name among n words. */
-static qk_status_t find_word(const char *key, const char *name, const char *const *word, int n,
-                             int *found, qk_err_t *err) {
-  char list[80] = "", quoted[32];
-  for (int i = 0; i < n; i++) {
-    if (strcmp(name, word[i]) == 0) {
-      *found = i;
-      return QK_OK;
-    }
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", word[i]);
-  }
-  qk_err_quote(name, quoted, sizeof quoted);
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s = \"%s\": must be one of %s", key, quoted, list);
-}
-
-qk_status_t qk_settings_set_solver(qk_settings_t *s, const char *name, qk_err_t *err) {
-  return find_word("solver", name, SOLVERS, sizeof SOLVERS / sizeof *SOLVERS, &s->solver, err);
-}
-
-qk_status_t qk_settings_set_precision(qk_settings_t *s, const char *name, qk_err_t *err) {
-  return find_word("precision", name, PRECISIONS, sizeof PRECISIONS / sizeof *PRECISIONS,
-                   &s->precision, err);
+int qk_settings_link_reals(const qk_settings_t *s) {
+  return qk_choice_link_forms.number[s->link_form];
 }
 
 /* One entry of --boundary, up to a comma or the end. */
@@ -355,7 +332,6 @@ bool qk_settings_parse(qk_settings_t *s, int argc, char **argv, int *exit_code) 
     *exit_code = EXIT_USAGE;
     return false;
   }
-  s->link_reals = LINK_REALS[s->link_reals_choice];
   return true;
 }
 

@@ -20,7 +20,7 @@ typedef struct qk_settings {
       *walltime_file;                     /* NULL: walltime says it */
   int ignore_checksum, single_rhs, local; /* 1 is yes */
   double mass, kappa, csw;
-  int solver, precision, link_reals_choice, backend;
+  int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
   int batching;                    /* 0 is continuous */
   int64_t slots, ranks;            /* slots 0: chosen by the engine */
@@ -47,7 +47,6 @@ typedef struct qk_settings {
   int dims[4]; /* zeros: not given */
   int grid[4]; /* zeros: chosen by the engine */
   double boundary[8];
-  int link_reals;  /* 0: chosen by the engine */
   double walltime; /* seconds from the start of quarkd; 0: none */
   qk_config_t *config;
 } qk_settings_t;
@@ -71,10 +70,8 @@ qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *er
 const char *qk_settings_solver(const qk_settings_t *settings);
 const char *qk_settings_precision(const qk_settings_t *settings);
 const char *qk_settings_backend(const qk_settings_t *settings);
-/* By name. QK_BAD_ARGUMENT names those that are there. */
+int qk_settings_link_reals(const qk_settings_t *settings); /* 0: chosen by the engine */
 /* The other one of kappa and mass, of which one is set: 2 kappa = 1 / (4 + m). */
 qk_status_t qk_settings_relate_mass(qk_settings_t *settings, bool kappa_given, qk_err_t *err);
-qk_status_t qk_settings_set_solver(qk_settings_t *settings, const char *name, qk_err_t *err);
-qk_status_t qk_settings_set_precision(qk_settings_t *settings, const char *name, qk_err_t *err);
 
 #endif

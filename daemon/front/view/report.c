@@ -42,7 +42,7 @@ static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
   r->solver = (char *)qk_setup_solver(setup);
   r->precision = (char *)qk_settings_precision(s);
   r->has_checksum_ignored = r->checksum_ignored = s->ignore_checksum;
-  r->link_reals = e->loaded ? e->link_reals : (uint32_t)s->link_reals;
+  r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
   if (!e->loaded) return;
   r->n_dims = 4;
   r->dims = (uint32_t *)e->dims;

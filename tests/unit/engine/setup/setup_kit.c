@@ -8,9 +8,9 @@ qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nsl
   qk_load_t load = {
       .mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .single_rhs = true, .staging = 4};
   snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
-  snprintf(load.solver, sizeof load.solver, "%s", solver);
   const char *backend = getenv("QK_BACKEND");
-  snprintf(load.backend, sizeof load.backend, "%s", backend ? backend : "cpu");
+  load.solver = (qk_solver_choice_t)qk_choice_find(&qk_choice_solvers, solver);
+  load.backend = (qk_backend_t)qk_choice_find(&qk_choice_backends, backend ? backend : "cpu");
   for (int mu = 0; mu < 4; mu++) load.phase[mu][0] = mu < 3 ? 1 : -1;
   load.mg.level[0].nvec = 8;
   load.mg.level[0].setup_iterations = 20;

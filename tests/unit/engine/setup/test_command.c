@@ -187,7 +187,7 @@ Test(command, words_of_multigrid_become_parameters) {
   m.n_multigrid = 2;
   m.checkpoint = "/a/b";
   cr_assert_eq(qk_load_parse(&m, &load, &err), QK_OK, "%s", err.text);
-  cr_expect_str_eq(load.solver, "auto");
+  cr_expect_eq(load.solver, QK_SOLVER_AUTO);
   cr_expect_str_eq(load.checkpoint, "/a/b");
   cr_expect(load.nslot == 0 && load.link_reals == 0 && load.mg.nlevel == 0);
   cr_expect(load.mg.level[0].nvec == 24 && load.mg.level[1].nvec == 32);

@@ -22,7 +22,7 @@ static void expect_as_planned(const qk_load_t *load) {
   cr_expect_eq(s->single_rhs != NULL, load->nslot > 1);
   double planned = (double)s->plan.serving, held = (double)s->ops->allocated(s->ctx);
   cr_expect_float_eq(planned / held, 1, 0.1, "%s, %d slots: %.0f bytes planned, %.0f held",
-                     load->solver, s->nslot, planned, held);
+                     qk_choice_word(&qk_choice_solvers, load->solver), s->nslot, planned, held);
   cr_expect(s->plan.setup >= s->plan.serving && s->plan.nslot == s->nslot);
   close_load(&l);
 }
@@ -69,7 +69,8 @@ Test(setup, auto_takes_multigrid_where_the_lattice_allows_it) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     qk_load_t load = a_load(cases[i].gauge, "auto", cases[i].inner, 0);
     loaded_t l = must_load(&load);
-    cr_expect_str_eq(l.setup->solver_name, cases[i].solver, "%s", cases[i].gauge);
+    cr_expect_str_eq(qk_choice_word(&qk_choice_solvers, l.setup->method), cases[i].solver, "%s",
+                     cases[i].gauge);
     cr_expect_eq(l.setup->mg != NULL, strcmp(cases[i].solver, "mg") == 0);
     cr_expect_eq(l.setup->nslot, QK_SLOTS_CHOSEN);
     close_load(&l);
@@ -101,9 +102,9 @@ Test(setup, auto_does_without_a_multigrid_that_is_no_good) {
   load.csw = 0;
   load.mg.level[0].setup_iterations = 2;
   expect_refused(&load, QK_BREAKDOWN, "");
-  snprintf(load.solver, sizeof load.solver, "auto");
+  load.solver = QK_SOLVER_AUTO;
   loaded_t l = must_load(&load);
-  cr_expect_str_eq(l.setup->solver_name, "bicgstab");
+  cr_expect_eq(l.setup->method, QK_SOLVER_BICGSTAB);
   cr_expect_null(l.setup->mg);
   close_load(&l);
 }
@@ -116,7 +117,7 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_plan_input_t in = {.ops = s->ops,
                         .geom = &s->geom,
                         .op = {.want = {true, true, half}, .link_reals = {18, 12, 18}, .csw = 1},
-                        .method = "gcr",
+                        .method = QK_SOLVER_GCR,
                         .inner = QK_SINGLE,
                         .nslot = 16,
                         .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
@@ -166,7 +167,7 @@ Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
   qk_plan_input_t in = {.ops = l.setup->ops,
                         .geom = &l.setup->geom,
                         .op = {.want = {true, true, false}, .link_reals = {18, 12, 0}, .csw = 1},
-                        .method = "gcr",
+                        .method = QK_SOLVER_GCR,
                         .inner = QK_SINGLE,
                         .nslot = 1,
                         .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,

@@ -104,7 +104,7 @@ Test(settings, takes_kappa_or_mass_and_makes_the_other) {
   cr_assert_eq(parse(&s, 5, mass), 0);
   cr_assert_float_eq(s.kappa, 1 / 7., 1e-15);
   cr_assert_eq(s.grid[3], 2);
-  cr_assert(s.link_reals == 0 && s.slots == 0);
+  cr_assert(qk_settings_link_reals(&s) == 0 && s.slots == 0);
   cr_expect_str_eq(qk_settings_solver(&s), "auto");
   qk_settings_fini(&s);
 }
@@ -115,7 +115,7 @@ Test(settings, hands_words_of_multigrid_on) {
                         "--slots=8", "--link-reals=18", "--mg-vectors=24,32"};
   cr_assert_eq(parse(&s, 7, argv), 0);
   cr_expect_str_eq(qk_settings_solver(&s), "mg");
-  cr_expect(s.slots == 8 && s.link_reals == 18);
+  cr_expect(s.slots == 8 && qk_settings_link_reals(&s) == 18);
   cr_expect_str_eq(s.mg[QK_MG_KEY_VECTORS], "24,32");
   cr_expect_null(s.mg[QK_MG_KEY_LEVELS]);
   cr_expect_str_eq(s.mg_checkpoint, "auto");
