@@ -4,6 +4,7 @@ import ctypes
 import http.client
 import mmap
 import os
+import re
 import struct
 import subprocess
 import tempfile
@@ -16,6 +17,12 @@ WRITE, SYNC, OPEN, NAMES, ROOM, PLACE, READ = 1, 2, 4, 8, 16, 32, 64
 CLONE_NEWNS = 0x20000
 ALL = WRITE | SYNC | OPEN | NAMES
 KINDS, ERROR, STALL, KILL_AT, CALLS, MET, LEFT = range(7)
+
+
+def runtime(binary):
+    """The library of the sanitizer that it is built with, which wants to be the first one to be loaded."""
+    needed = subprocess.run(['ldd', binary], capture_output=True, text=True, check=True).stdout
+    return re.findall(r'=> (\S*/lib[at]san\.so\S*)', needed)
 
 
 class Disk:
@@ -70,7 +77,7 @@ class Disk:
 class DiskCase(Case):
     def __init__(self, binary, shim):
         super().__init__(binary)
-        self.shim = shim
+        self.shim = ' '.join(runtime(binary) + [shim])
 
     @contextlib.contextmanager
     def state(self):
@@ -89,6 +96,7 @@ class DiskCase(Case):
                 disk.spares()
                 state.end_the_machine()
                 state.dir = os.path.dirname(state.dir)
+                disk.file.close()
 
 
 def mount(*words):

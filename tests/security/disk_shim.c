@@ -2,7 +2,8 @@
  * disk_shim.c: a disk that fails when a test says so. Preloaded (LD_PRELOAD) into quarkd it makes
  * system calls on files of one folder fail, stall, or be the last ones of the process.
  * QK_SHIM_FOLDER is the folder, without links in its path; QK_SHIM_PAGE a file of numbers (page_t)
- * that the test changes while the process runs. Of reading only the opening of files. For x86 and
+ * that the test changes while the process runs. Of reading only the opening of files. Names of
+ * shared memory count as the folder's. Programs that the process starts are left alone. For x86 and
  * others alike: no system call is made but through the next library.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 /* Kinds of calls, as bits. */
-enum { WRITE = 1, SYNC = 2, OPEN = 4, NAMES = 8, ROOM = 16, PLACE = 32, READ = 64 };
+enum { WRITE = 1, SYNC = 2, OPEN = 4, NAMES = 8, ROOM = 16, PLACE = 32, READ = 64, MEMORY = 128 };
 enum { DESCRIPTORS = 1 << 16 };
 
 /* As test_disk.py packs it. */
@@ -47,6 +48,7 @@ static _Atomic bool ours[DESCRIPTORS];
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("QK_SHIM_PAGE");
   int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+  unsetenv("LD_PRELOAD");
   folder = getenv("QK_SHIM_FOLDER");
   const int fd = path && folder && next ? next(path, O_RDWR | O_CLOEXEC) : -1;
   if (fd < 0) return;
@@ -140,6 +142,11 @@ int unlink(const char *path) {
   return NEXT(unlink)(path);
 }
 
+int renameat(int at, const char *from, int at_to, const char *to) {
+  if (is_ours(at) || is_ours(at_to) || is_path(to)) FAIL(NAMES);
+  return NEXT(renameat)(at, from, at_to, to);
+}
+
 int mkdir(const char *path, mode_t mode) {
   if (is_path(path)) FAIL(NAMES);
   return NEXT(mkdir)(path, mode);
@@ -169,6 +176,22 @@ int stat(const char *path, struct stat *st) {
 int stat64(const char *path, struct stat64 *st) {
   if (is_path(path)) FAIL(PLACE);
   return NEXT(stat64)(path, st);
+}
+
+/* ---- names of shared memory ------------------------------------------------------------------ */
+
+static bool is_memory(const char *name) {
+  return page && strncmp(name, "/quarkd-s", 9) == 0;
+}
+
+int shm_open(const char *name, int flags, mode_t mode) {
+  if (is_memory(name) && flags & O_CREAT) FAIL(MEMORY);
+  return NEXT(shm_open)(name, flags, mode);
+}
+
+int shm_unlink(const char *name) {
+  if (is_memory(name)) FAIL(MEMORY);
+  return NEXT(shm_unlink)(name);
 }
 
 /* ---- descriptors --------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """quarkd killed between any two system calls on its state folder: test_kills.py QUARKD SHIM
 
-QK_KILLS is how many kills; they begin at the first call and go on behind it, or are spread over all calls where there are fewer."""
+QK_KILLS is how many kills. Those of a short session begin at its first call, or are spread over all its calls where there are fewer; the others
+are at random, with QK_SEED, and 25 at least."""
 import bisect
 import contextlib
 import os
@@ -17,15 +18,14 @@ try:
     from disk_case import CALLS, DiskCase
     from front_case import LATER, fake, field, kill, once_more
     from front_driver import STATUS, Client, qk
+    from lives import Dead, Lives, check_end
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
 KILLS = int(os.environ.get('QK_KILLS', '8'))
+SESSION = 100  # calls of the short session, about
+SEED = int(os.environ.get('QK_SEED', '1'))
 HOUR = 3600 * 1000
-
-
-class Dead(Exception):
-    """The daemon has been killed."""
 
 
 class Story:
@@ -115,7 +115,7 @@ def begin(case, disk_calls=None):
         except Dead:
             pass
         disk.spares()
-        d.process.wait()
+        check_end(d)
         with state.daemon(env=LATER) as d, Client(d, story.client_id) as c:
             assert c.welcome.resumed or not story.accepted
             story.go_on(d, c)
@@ -133,6 +133,20 @@ def what_was_told_is_there_wherever_the_daemon_is_killed(case):
             begin(case, n)
         except AssertionError as e:
             raise AssertionError('killed in place of call %d of %d: %s' % (n + 1, calls, e)) from e
+
+
+@tap.test
+def what_many_were_told_is_there_wherever_the_daemon_is_killed(case):
+    """At random, while it starts, too; a new state folder each time that one has seen enough."""
+    left, seed, starts = max(25, KILLS - SESSION), SEED, 0
+    while left > 0:
+        lives = Lives(case, seed)
+        try:
+            lives.go_through(min(25, left))
+        except AssertionError as e:
+            raise AssertionError('QK_SEED=%d: %s' % (seed, e)) from e
+        left, seed, starts = left - lives.kills, seed + 1, starts + lives.at_start
+        print('# %d kills are left; %d were while it started' % (left, starts), flush=True)
 
 
 # ---- a journal that is being recovered

@@ -53,6 +53,7 @@ class FakeEngine:
     def __init__(self, endpoint):
         self.generation = int(endpoint.rsplit('-', 1)[1]) + int(os.environ.get('FAKE_BEFORE', '0'))
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.RECONNECT_IVL, 10)  # the next front is soon found
         self.socket.connect(endpoint)
         self.held = {}
         self.contract_held = self.loaded = None

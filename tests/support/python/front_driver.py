@@ -197,10 +197,13 @@ class Client:
             self.control.setsockopt(zmq.LINGER, 5000)  # it goes out, although the socket is closed at once
         self.control.send(qk.ClientMessage(**body).SerializeToString())
 
+    def wait(self, socket):
+        assert socket.poll(int(1e3 * TIMEOUT)), 'nothing comes from quarkd after ' + self.daemon.said()
+
     def receive(self):
         if self.later:
             return self.later.pop(0)
-        assert self.control.poll(int(1e3 * TIMEOUT)), 'no message from quarkd after ' + self.daemon.said()
+        self.wait(self.control)
         m = qk.ServerMessage.FromString(self.control.recv())
         name = m.WhichOneof('body')
         return name, getattr(m, name)
@@ -302,7 +305,7 @@ class Client:
 
     def chunk(self):
         """The next data message, checked, as a dict with its payload."""
-        assert self.data.poll(int(1e3 * TIMEOUT)), 'no data from quarkd after ' + self.daemon.said()
+        self.wait(self.data)
         message = self.data.recv()
         names = ('magic', 'version', 'kind', 'request', 'rhs', 'chunk_bytes', 'field_bytes', 'offset', 'chunk_checksum', 'field_checksum')
         head = dict(zip(names, struct.unpack('<4sHHQIIQQQQ', message[:56])))
@@ -311,9 +314,9 @@ class Client:
         assert head['chunk_bytes'] == len(head['payload']) and checksum(head['payload']) == head['chunk_checksum']
         return head
 
-    def fetch(self, result, dtype=np.complex128):
-        """The whole solution under one grant."""
-        self.send(grant=qk.Grant(request=result.request, rhs=result.rhs, until=result.bytes))
+    def fetch(self, result, dtype=np.complex128, **more):
+        """The whole solution under one grant; {'from': 0} where it may have been sent before."""
+        self.send(grant=qk.Grant(request=result.request, rhs=result.rhs, until=result.bytes, **more))
         data = b''
         while len(data) < result.bytes:
             c = self.chunk()
