@@ -50,10 +50,3 @@ bool qk_scan_uint64(const char **text, uint64_t *value) {
 void qk_scan_blanks(const char **text) {
   while (isspace((unsigned char)**text)) (*text)++;
 }
-
-void qk_print_real(double x, char *text, int size) {
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, (size_t)size, "%.*g", digits, x);
-    if (strtod(text, NULL) == x) return;
-  }
-}

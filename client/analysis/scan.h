@@ -21,7 +21,4 @@ bool qk_scan_uint64(const char **text, uint64_t *value);
 /* Zero or more blanks. */
 void qk_scan_blanks(const char **text);
 
-/* The shortest text that reads back as x; size 32 is enough. */
-void qk_print_real(double x, char *text, int size);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "client/analysis/scan.h"
 #include "proto/limits.h"
+#include "proto/operator_text.h"
 
 /* Negative ones are Chroma's widths with few steps. */
 static bool alpha_is_legal(double alpha) {
@@ -107,8 +108,8 @@ qk_status_t qk_smearing_parse_links(const char *text, quark_smearing_t *smearing
 }
 
 void qk_smearing_print(const quark_smearing_t *s, char text[QK_SMEARING_TEXT]) {
-  char alpha[32];
-  qk_print_real(s->alpha, alpha, sizeof alpha);
+  char alpha[QK_REAL_TEXT];
+  qk_real_text(s->alpha, alpha);
   if (s->steps)
     snprintf(text, QK_SMEARING_TEXT, "gauss:%s,%u", alpha, s->steps);
   else
@@ -124,8 +125,8 @@ void qk_smearing_print_links(const quark_smearing_t *s, char text[QK_SMEARING_TE
   }
   n = snprintf(text, QK_SMEARING_TEXT, "%s", link_kinds[i].name);
   for (int k = 0; k < link_kinds[i].params; k++) {
-    char number[32];
-    qk_print_real(s->link_param[k], number, sizeof number);
+    char number[QK_REAL_TEXT];
+    qk_real_text(s->link_param[k], number);
     n += snprintf(text + n, (size_t)(QK_SMEARING_TEXT - n), "%s,", number);
   }
   snprintf(text + n, (size_t)(QK_SMEARING_TEXT - n), "%u%s", s->link_steps,

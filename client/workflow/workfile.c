@@ -11,6 +11,7 @@
 
 #include "client/analysis/scan.h"
 #include "client/analysis/smearing.h"
+#include "proto/operator_text.h"
 
 /* The parser cuts lines at 199 bytes and sections at 49. */
 enum { MOST_LINE = 190, MOST_NAME = 40, MOST_ITEMS = 100000 };
@@ -95,31 +96,12 @@ static qk_status_t set_real(const reader_t *r, const char *key, const char *valu
   return bad_value(r, key, value, must);
 }
 
-/* One entry of a boundary: 1, -1, or a phase such as 0.5pi. */
-static bool scan_phase(const char **p, double z[2]) {
-  double v;
-  if (!qk_scan_real(p, &v)) return false;
-  if (qk_scan_word(p, "pi")) {
-    z[0] = cos(M_PI * v);
-    z[1] = sin(M_PI * v);
-    return true;
-  }
-  z[0] = v;
-  z[1] = 0;
-  return v == 1 || v == -1;
-}
-
 static qk_status_t set_boundary(const reader_t *r, const char *value) {
-  ctl_workfile_t *w = r->work;
-  const char *p = strcmp(value, "periodic") == 0       ? "1,1,1,1"
-                  : strcmp(value, "antiperiodic") == 0 ? "1,1,1,-1"
-                                                       : value;
-  for (int mu = 0; mu < 4; mu++)
-    if ((mu && !qk_scan_word(&p, ",")) || !scan_phase(&p, &w->boundary[2 * mu]))
-      return bad_value(r, "boundary", value, "four of 1, -1 or a phase such as 0.5pi");
-  if (*p) return bad_value(r, "boundary", value, "four of 1, -1 or a phase such as 0.5pi");
-  w->has_boundary = true;
-  return set_text(r, &w->boundary_text, value);
+  char why[QK_WHY];
+  if (!qk_boundary_parse(value, r->work->boundary, why))
+    return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s", r->where, why);
+  r->work->has_boundary = true;
+  return set_text(r, &r->work->boundary_text, value);
 }
 
 /* ---- sections ---- */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/analysis/scan.h"
 #include "client/cli/measure.h"
 #include "client/workflow/owndaemon.h"
 #include "client/workflow/workfile.h"
+#include "proto/operator_text.h"
 
 enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
 enum { OWN_OPTIONS = 5, PATIENCE = 300, ATTEMPTS = 3 };
@@ -313,8 +313,8 @@ static int run_items(run_t *run, quark_connection_t *conn, const quark_report_t 
 
 static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daemon) {
   const ctl_workfile_t *w = &run->work;
-  char csw[32];
-  qk_print_real(w->csw, csw, sizeof csw);
+  char csw[QK_REAL_TEXT];
+  qk_real_text(w->csw, csw);
   const char *const own[OWN_OPTIONS][2] = {
       {"gauge", w->gauge.item[item->gauge]},
       {"kappa", w->kappa_text.item[item->kappa]},

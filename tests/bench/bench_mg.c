@@ -15,6 +15,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/mg_text.h"
+#include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
 enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, MOST_SETS = 16 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/checkpoint/mg_file.h"
+#include "proto/operator_text.h"
 #include "tests/support/rig.h"
 
 typedef struct options {

@@ -2,7 +2,7 @@
  * make_proto_corpus.c: the corpora of the protocol fuzzers: one message of each kind, with every
  * field; legal requests, which get past the first checks.
  *
- * usage: make_proto_corpus FOLDER   makes FOLDER/{control,frame}/... and prints the names
+ * usage: make_proto_corpus FOLDER   makes FOLDER/{control,frame,operator}/... and prints the names
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +232,27 @@ static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {
   save("frame", name, message, QK_FRAME_HEADER + bytes);
 }
 
+/* The first byte of each says how it is read (fuzz_proto_operator.c). */
+static void save_operators(void) {
+  static const char *const text[] = {
+      "0wilson;mass=-0.25",
+      "0wilson-clover;mass=-0.28252788104089221;csw=1.769",
+      "0wilson-clover;mass=1e-320;csw=-1.7976931348623157e+02",
+      "1wilson\nkappa=0.1345",
+      "1wilson-clover\ncsw=1.0e0\nmass=+.5",
+      "2kappa=0.125\ncsw=0",
+      "2mass=-3.9999999999999996\ncsw=-1000",
+      "2mass=0.1\nmass=0.1",
+      "1-1,0.5pi,1,-0.25pi",
+      "1antiperiodic",
+  };
+  for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "text-%zu", i);
+    save("operator", name, text[i], strlen(text[i]));
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 64;
   root = argv[1];
@@ -244,6 +265,7 @@ int main(int argc, char **argv) {
   save_submits(&smear);
   save_contract(&smear);
   save_load();
+  save_operators();
   enum { FIELD = 2 * 2 * 2 * 2 * 24 * 4 };
   save_frame("bind", (qk_frame_t){.kind = QK_FRAME_BIND, .field_bytes = 32}, 32);
   save_frame("bound", (qk_frame_t){.kind = QK_FRAME_BOUND}, 0);

@@ -19,13 +19,6 @@ typedef struct wilson {
   qk_halo_t *halo;
 } wilson_t;
 
-double qk_mass_of_kappa(double kappa) {
-  return 0.5 / kappa - 4;
-}
-double qk_kappa_of_mass(double mass) {
-  return 0.5 / (4 + mass);
-}
-
 /* ---- one pass of the hop kernel ------------------------------------------------------------------ */
 
 /* What a pass computes besides the hop; coefficients as in qk_hop_args_t. */

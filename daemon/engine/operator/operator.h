@@ -64,7 +64,4 @@ typedef struct qk_wilson_params {
 qk_status_t qk_wilson_create(const qk_device_t *dev, qk_work_t *work, const double *links,
                              const qk_wilson_params_t *params, qk_operator_t **op, qk_err_t *err);
 
-double qk_mass_of_kappa(double kappa);
-double qk_kappa_of_mass(double mass);
-
 #endif

@@ -12,6 +12,7 @@
 #include "daemon/engine/tool/tool.h"
 #include "daemon/engine/tune/search.h"
 #include "daemon/engine/tune/trial.h"
+#include "proto/operator_text.h"
 
 enum {
   KEY_KAPPA = QK_TOOL_OWN,

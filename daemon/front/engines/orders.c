@@ -3,6 +3,7 @@
 #include "proto/choices.h"
 #include "proto/control.h"
 #include "proto/engine.pb-c.h"
+#include "proto/operator_text.h"
 
 /* An envelope around one body: BODY_<NAME> and the member <name> of the generated union. */
 #define ENVELOPE(NAME, name, pointer)                                                              \
@@ -16,8 +17,8 @@ static uint8_t *pack(const Quark__Engine__FrontMessage *message, size_t *bytes) 
 }
 
 /* The settings of multigrid that were given; room for QK_MG_KEY_COUNT. */
-static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *setting,
-                             Quark__Engine__Setting **list) {
+static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
+                             Quark__Setting **list) {
   static const char *const keys[] = {
 #define X(name, key, form, help) key,
       QK_MG_KEYS(X)
@@ -26,7 +27,7 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *set
   size_t n = 0;
   for (int k = 0; k < QK_MG_KEY_COUNT; k++) {
     if (s->mg[k] == NULL) continue;
-    setting[n] = (Quark__Engine__Setting)QUARK__ENGINE__SETTING__INIT;
+    setting[n] = (Quark__Setting)QUARK__SETTING__INIT;
     setting[n].key = (char *)keys[k];
     setting[n].value = (char *)s->mg[k];
     list[n] = &setting[n];
@@ -35,10 +36,39 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Engine__Setting *set
   return n;
 }
 
+/* The operator's text, cut into what a message lists. */
+typedef struct operator_fields {
+  char text[QK_OPERATOR_TEXT];
+  const char *action;
+  Quark__Setting setting[QK_VALUES_PARAMS], *list[QK_VALUES_PARAMS];
+} operator_fields_t;
+
+static void fill_operator(const qk_settings_t *s, operator_fields_t *f, Quark__Engine__Load *load) {
+  char mass[QK_REAL_TEXT], csw[QK_REAL_TEXT], why[QK_WHY];
+  qk_setting_t setting[QK_VALUES_PARAMS];
+  qk_values_t values;
+  qk_real_text(s->mass, mass);
+  qk_real_text(s->csw, csw);
+  if (!qk_values_read(&values, NULL, (qk_setting_t[]){{"mass", mass}, {"csw", csw}}, 2, why))
+    return;
+  qk_values_text(&values, QK_TEXT_CANONICAL, f->text);
+  const int n = qk_operator_split(f->text, &f->action, setting);
+  for (int i = 0; i < n; i++) {
+    f->setting[i] = (Quark__Setting)QUARK__SETTING__INIT;
+    f->setting[i].key = (char *)setting[i].key;
+    f->setting[i].value = (char *)setting[i].value;
+    f->list[i] = &f->setting[i];
+  }
+  load->action = (char *)f->action;
+  load->n_parameter = (size_t)n;
+  load->parameter = f->list;
+}
+
 uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
                        size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
-  Quark__Engine__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
+  Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
+  operator_fields_t fields;
   uint32_t dims[4], grid[4];
   for (int mu = 0; mu < 4; mu++) {
     dims[mu] = (uint32_t)s->dims[mu];
@@ -47,6 +77,7 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   load.gauge = (char *)s->gauge;
   load.n_dims = s->dims[0] > 0 ? 4 : 0;
   load.dims = dims;
+  fill_operator(s, &fields, &load);
   load.mass = s->mass;
   load.csw = s->csw;
   load.has_ignore_checksum = load.ignore_checksum = s->ignore_checksum;

@@ -10,6 +10,7 @@
 #include "daemon/front/settings/names.h"
 #include "proto/choices.h"
 #include "proto/control.h"
+#include "proto/operator_text.h"
 
 static const char BUILTIN[] = "builtin:";
 
@@ -77,6 +78,13 @@ static qk_status_t set_mass(const Quark__Load *load, qk_settings_t *s, qk_err_t 
   }
   if (status != QK_OK || (!load->has_mass && !load->has_kappa)) return status;
   return qk_settings_relate_mass(s, load->has_kappa, err);
+}
+
+static qk_status_t set_boundary(const char *text, qk_settings_t *s, qk_err_t *err) {
+  char why[QK_WHY];
+  if (!qk_boundary_parse(text, s->boundary, why)) return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
+  s->boundary_text = text;
+  return QK_OK;
 }
 
 static qk_status_t set_dims(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
@@ -157,9 +165,7 @@ qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base,
   if (status == QK_OK) status = set_mass(load, &s, err);
   if (status == QK_OK && load->has_csw) status = check_range("csw", load->csw, 1e3, err);
   if (load->has_csw) s.csw = load->csw;
-  if (status == QK_OK && load->boundary)
-    status = qk_settings_boundary(load->boundary, s.boundary, err);
-  if (load->boundary) s.boundary_text = load->boundary;
+  if (status == QK_OK && load->boundary) status = set_boundary(load->boundary, &s, err);
   if (status == QK_OK) status = set_dims(load, &s, err);
   set_checksum(load, &s);
   if (status == QK_OK) status = set_solver(load, &s, err);

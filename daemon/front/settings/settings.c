@@ -9,6 +9,7 @@
 #include "daemon/front/host/http.h"
 #include "daemon/front/settings/names.h"
 #include "proto/choices.h"
+#include "proto/operator_text.h"
 
 #define AT(member) offsetof(qk_settings_t, member)
 
@@ -170,37 +171,6 @@ int qk_settings_link_reals(const qk_settings_t *s) {
   return qk_choice_link_forms.number[s->link_form];
 }
 
-/* One entry of --boundary, up to a comma or the end. */
-static const char *parse_phase(const char *p, double z[2]) {
-  char *end;
-  double v = strtod(p, &end);
-  if (end == p || !isfinite(v)) return NULL;
-  if (strncmp(end, "pi", 2) == 0) {
-    z[0] = cos(M_PI * v);
-    z[1] = sin(M_PI * v);
-    return end + 2;
-  }
-  z[0] = v;
-  z[1] = 0;
-  return v == 1 || v == -1 ? end : NULL;
-}
-
-qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err) {
-  double z[8];
-  const char *p = strcmp(text, "periodic") == 0       ? "1,1,1,1"
-                  : strcmp(text, "antiperiodic") == 0 ? "1,1,1,-1"
-                                                      : text;
-  for (int mu = 0; mu < 4 && p; mu++) {
-    p = parse_phase(p, z + 2 * mu);
-    if (p && *p++ != (mu < 3 ? ',' : '\0')) p = NULL;
-  }
-  if (!p)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "boundary = %s: must be four of 1, -1 or a phase such as 0.5pi", text);
-  memcpy(boundary, z, sizeof z);
-  return QK_OK;
-}
-
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err) {
   const bool days = strchr(text, '-') != NULL;
   const char *p = text;
@@ -297,12 +267,14 @@ static qk_status_t check_walltime(qk_settings_t *s, qk_err_t *err) {
 }
 
 static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
+  char why[QK_WHY];
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
   qk_status_t status = check_mass(s, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);
-  if (status == QK_OK) status = qk_settings_boundary(s->boundary_text, s->boundary, err);
+  if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
+    status = qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   if (status == QK_OK) status = check_names(s->http_names, err);
   if (status == QK_OK) status = check_walltime(s, err);
   if (status == QK_OK && s->dims_text) status = parse_extents("dims", s->dims_text, s->dims, err);

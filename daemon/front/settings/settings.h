@@ -60,10 +60,6 @@ qk_status_t qk_settings_reread(qk_settings_t *settings, qk_config_change_fn tell
                                qk_err_t *err);
 void qk_settings_fini(qk_settings_t *settings);
 
-/* "x,y,z,t" of 1, -1, or A pi (the phase exp(i pi A)); or "periodic", or "antiperiodic" (in t).
- * Into (re, im) for each direction. QK_BAD_ARGUMENT. Pure. */
-qk_status_t qk_settings_boundary(const char *text, double boundary[8], qk_err_t *err);
-
 /* Seconds of "SECONDS" or "[[D-]HH:]MM:SS", at most a year. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_settings_walltime(const char *text, double *seconds, qk_err_t *err);
 

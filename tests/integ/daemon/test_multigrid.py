@@ -133,7 +133,7 @@ def slow_solves_are_refreshed(case):
 def fills_wait_while_multigrid_is_due_for_a_refresh(case):
     if case.ranks != '1':
         raise tap.Skip('once is enough')
-    words = [pb.Setting(key=POOR[i][2:], value=POOR[i + 1]) for i in range(0, len(POOR), 2)]
+    words = [qk.Setting(key=POOR[i][2:], value=POOR[i + 1]) for i in range(0, len(POOR), 2)]
     with Engine(case.engine) as e:
         e.load(case.gauge, mass=MASS, csw=CSW, slots=8, solver='mg', multigrid=words)
         e.ready()

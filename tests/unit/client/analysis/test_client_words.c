@@ -279,15 +279,3 @@ Test(scan, reads_what_is_there_and_nothing_else) {
   qk_scan_blanks(&p);
   cr_expect(qk_scan_real(&p, &x) && x == 45 && !*p);
 }
-
-Test(scan, printed_numbers_read_back) {
-  const double numbers[] = {0, 0.1, 1.0 / 3, 1e-300, -2.5e17, 0.13579, 5e-324};
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    char text[32];
-    qk_print_real(numbers[i], text, sizeof text);
-    cr_expect_eq(strtod(text, NULL), numbers[i], "%s", text);
-  }
-  char text[32];
-  qk_print_real(0.1, text, sizeof text);
-  cr_expect_str_eq(text, "0.1");
-}

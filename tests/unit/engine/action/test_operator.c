@@ -354,8 +354,3 @@ Test(operator, refuses_bad_parameters_and_singular_terms) {
   expect_refusal(&rig, p, "must not vanish");
   rig_close(&rig);
 }
-
-Test(operator, mass_and_kappa_are_inverse) {
-  cr_expect(qk_mass_of_kappa(0.125) == 0);
-  cr_expect(fabs(qk_kappa_of_mass(qk_mass_of_kappa(0.1345)) - 0.1345) < 1e-16);
-}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
 /* ---- lattices and sources -------------------------------------------------------------------- */

@@ -174,8 +174,8 @@ static void expect_load_refused(const Quark__Engine__Load *message, const char *
 }
 
 Test(command, words_of_multigrid_become_parameters) {
-  Quark__Engine__Setting word[] = {QUARK__ENGINE__SETTING__INIT, QUARK__ENGINE__SETTING__INIT};
-  Quark__Engine__Setting *words[] = {&word[0], &word[1]};
+  Quark__Setting word[] = {QUARK__SETTING__INIT, QUARK__SETTING__INIT};
+  Quark__Setting *words[] = {&word[0], &word[1]};
   Quark__Engine__Load m = good_load();
   qk_err_t err = {0};
   qk_load_t load;
@@ -204,7 +204,7 @@ Test(command, every_key_of_multigrid_is_known) {
       QK_MG_KEYS(X)
 #undef X
   };
-  Quark__Engine__Setting word = QUARK__ENGINE__SETTING__INIT, *words = &word;
+  Quark__Setting word = QUARK__SETTING__INIT, *words = &word;
   Quark__Engine__Load m = good_load();
   qk_err_t err = {0};
   qk_load_t load;

@@ -9,37 +9,6 @@
 #include "daemon/front/host/runtime.h"
 #include "daemon/front/settings/settings.h"
 
-static bool boundary(const char *text, double z[8]) {
-  qk_err_t err = {0};
-  return qk_settings_boundary(text, z, &err) == QK_OK;
-}
-
-Test(settings, reads_boundary_phases) {
-  double z[8];
-  cr_assert(boundary("1,1,1,-1", z));
-  cr_assert_eq(z[6], -1);
-  cr_assert_eq(z[7], 0);
-  cr_assert(boundary("antiperiodic", z));
-  cr_assert(z[0] == 1 && z[2] == 1 && z[4] == 1 && z[6] == -1);
-  cr_assert(boundary("periodic", z));
-  cr_assert_eq(z[6], 1);
-  cr_assert(boundary("-1,0.5pi,1,-0.25pi", z));
-  cr_assert_eq(z[0], -1);
-  cr_assert_float_eq(z[2], 0, 1e-15);
-  cr_assert_float_eq(z[3], 1, 1e-15);
-  cr_assert_float_eq(z[7], -sqrt(0.5), 1e-15);
-}
-
-Test(settings, refuses_other_boundaries) {
-  static const char *const bad[] = {"",          "1,1,1",     "1,1,1,-1,1", "1,1,1,2",
-                                    "1,1,1,0.5", "1,1,1,nan", "1,1,1,inf",  "1,1,1,1pix",
-                                    "1 1 1 -1",  "sometimes"};
-  double z[8] = {7};
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    cr_expect_not(boundary(bad[i], z), "%s", bad[i]);
-  cr_assert_eq(z[0], 7);
-}
-
 Test(settings, reads_the_walltime_as_batch_systems_write_it) {
   static const struct {
     const char *text;

@@ -1,0 +1,53 @@
+/*
+ * actions.h: the fermion actions by name, and their parameters: data, which the front, the engine
+ * and the clients read. No other file lists them. operator_text.h reads texts against these rows.
+ *
+ * Names, keys and defaults never change once they are here, as checkpoints, journals and files of
+ * solutions hold them (operator_text.h); a new parameter has a default with which the action is
+ * what it was without it. The numbers of actions are for this process alone.
+ */
+#ifndef QK_PROTO_ACTIONS_H
+#define QK_PROTO_ACTIONS_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum qk_param_type {
+  QK_PARAM_REAL,
+  QK_PARAM_INTEGER,
+  QK_PARAM_REALS, /* one number or more, with commas between them */
+  QK_PARAM_WORD   /* printable ASCII without blank, ';' and '=' */
+} qk_param_type_t;
+
+typedef struct qk_param {
+  const char *key;
+  qk_param_type_t type;
+  double least, most;    /* of each number, both inclusive; of a WORD the length in bytes */
+  bool above;            /* `least` itself is outside */
+  const char *otherwise; /* default as text; NULL: must be given */
+  const char *unit;      /* NULL: it has none */
+  const char *help;      /* lower case, no full stop */
+} qk_param_t;
+
+typedef struct qk_action_row {
+  const char *name;
+  const char *help, *reference; /* one line each */
+  const qk_param_t *param;      /* ends with a row without key */
+  bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
+} qk_action_row_t;
+
+typedef enum qk_action_id {
+  QK_ACTION_WILSON,
+  QK_ACTION_WILSON_CLOVER,
+  QK_ACTION_COUNT
+} qk_action_id_t;
+
+extern const qk_action_row_t qk_action_rows[QK_ACTION_COUNT];
+
+#ifdef __cplusplus
+}
+#endif
+#endif
