@@ -11,13 +11,10 @@
 namespace QK_NS {
 
 #define QK_DECLARE(name, arguments) qk_status_t name(qk_ops_ctx_t *ctx, const arguments *args);
-#define QK_DECLARE_OTHER(name, parameters) qk_status_t name parameters;
 #define QK_DECLARE_SIZE(name, parameters) size_t name parameters;
 QK_KERNELS(QK_DECLARE)
-QK_OTHER_KERNELS(QK_DECLARE_OTHER)
 QK_KERNEL_SIZES(QK_DECLARE_SIZE)
 #undef QK_DECLARE
-#undef QK_DECLARE_OTHER
 #undef QK_DECLARE_SIZE
 
 } // namespace QK_NS

@@ -22,6 +22,13 @@ typedef struct qk_link_copy_args {
   int64_t first, n;
 } qk_link_copy_args_t;
 
+/* out = the local links of u, 18 reals in double. Its memory: links_bytes. */
+typedef struct qk_links_from_field_args {
+  qk_lattice_t lat;
+  qk_linkfield_t u;
+  qk_links_t out;
+} qk_links_from_field_args_t;
+
 /* The box lo <= x' < hi of the extended lattice against `dense`, device memory
  * [mu of mask][9][sites of the box, lexicographic] complex double. */
 typedef struct qk_link_box_args {
@@ -32,15 +39,16 @@ typedef struct qk_link_box_args {
   double *dense;
 } qk_link_box_args_t;
 
+enum { QK_LINK_SUMS = 7 };
+
 /* Sums over local sites of Re tr / 3: plaquettes by plane xy, xz, xt, yz, yt, zt, and, if rectangles,
  * the 1x2 rectangles of all twelve orientations (else 0). */
 typedef struct qk_link_sums_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
   int32_t rectangles; /* needs border 2 where split */
+  double *sum;        /* [QK_LINK_SUMS] of the host */
 } qk_link_sums_args_t;
-
-enum { QK_LINK_SUMS = 7 };
 
 /* One stage of smearing of the local links U_mu with bit mu of mask set:
  *

@@ -113,6 +113,7 @@ typedef struct qk_chiral_args {
 typedef struct qk_orthonormalise_args {
   qk_aggregates_t agg;
   qk_spinor_t v;
+  int64_t *dependent;
 } qk_orthonormalise_args_t;
 
 /* The field v (as above, nrhs = nvec, QK_SINGLE) to or from a transfer. */
@@ -157,6 +158,7 @@ typedef struct qk_coarse_face_args {
 typedef struct qk_coarse_invert_args {
   qk_lattice_t lat;
   qk_coarse_links_t diag, inverse;
+  int64_t *singular;
 } qk_coarse_invert_args_t;
 
 /* out = left in for all directions of in, left of ndir 1; left.data NULL: out = in, in another precision.

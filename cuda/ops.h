@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "cuda/basis_ops.h"
+#include "cuda/gauge_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
 #include "cuda/rows.h"
@@ -155,6 +156,7 @@ typedef struct qk_gauss_args {
     "f0 += c2 ratio(c0,c1) f1, f1 -= c2 ratio(c0,c1) f2        (f0 x, f1 r, f2 Mr; c2 omega)")
 
 typedef enum qk_blas_op {
+  QK_BLAS_NONE, /* what nobody has filled in: BAD_ARGUMENT */
 #define X(name, fields, scalars, reductions, formula) QK_BLAS_##name,
   QK_BLAS_TABLE(X)
 #undef X
@@ -164,6 +166,7 @@ typedef enum qk_blas_op {
 enum { QK_BLAS_MAX_FIELDS = 5, QK_BLAS_MAX_SCALARS = 5, QK_MULTI_MAX = 32 };
 
 typedef struct qk_blas_args {
+  qk_blas_op_t op;
   qk_spinor_t f[QK_BLAS_MAX_FIELDS];
   const double *c[QK_BLAS_MAX_SCALARS];
   const uint8_t *mask;
@@ -321,12 +324,6 @@ typedef struct qk_contract_args {
   double *out;
 } qk_contract_args_t;
 
-/* ---- gauge field ----------------------------------------------------------------------------------- */
-typedef struct qk_gauge_args {
-  qk_lattice_t lat;
-  qk_gauge_ext_t u;
-} qk_gauge_args_t;
-
 typedef struct qk_ops {
   const char *name; /* "cpu" or "cuda": for people */
   /* Device memory is memory of the host: it may be read and written, and all ranks of a host take
@@ -360,13 +357,10 @@ typedef struct qk_ops {
 
   /* The kernels: rows.h. */
 #define QK_ENTRY(name, arguments) qk_status_t (*name)(qk_ops_ctx_t * ctx, const arguments *args);
-#define QK_OTHER_ENTRY(name, parameters) qk_status_t(*name) parameters;
 #define QK_SIZE_ENTRY(name, parameters) size_t(*name) parameters;
   QK_KERNELS(QK_ENTRY)
-  QK_OTHER_KERNELS(QK_OTHER_ENTRY)
   QK_KERNEL_SIZES(QK_SIZE_ENTRY)
 #undef QK_ENTRY
-#undef QK_OTHER_ENTRY
 #undef QK_SIZE_ENTRY
 
   /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on queue 0,

@@ -1,7 +1,7 @@
 /*
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes stands
- * at its arguments in ops.h, linkfield_ops.h, mg_ops.h and basis_ops.h.
+ * at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and basis_ops.h.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -13,6 +13,7 @@
   X(gauss, qk_gauss_args_t)
 
 #define QK_KRYLOV_KERNELS(X)                                                                       \
+  X(blas, qk_blas_args_t)                                                                          \
   X(multi_dot, qk_multi_args_t)                                                                    \
   X(multi_axpy, qk_multi_args_t)                                                                   \
   X(gcr_step, qk_gcr_args_t)                                                                       \
@@ -30,13 +31,22 @@
 #define QK_HADRON_KERNELS(X) X(contract, qk_contract_args_t)
 
 #define QK_GAUGE_KERNELS(X)                                                                        \
+  X(plaquette, qk_plaquette_args_t)                                                                \
+  X(unitarity, qk_unitarity_args_t)                                                                \
+  X(links_set, qk_links_set_args_t)                                                                \
+  X(links_from_field, qk_links_from_field_args_t)                                                  \
+  X(links_convert, qk_links_convert_args_t)                                                        \
+  X(clover_set, qk_clover_set_args_t)                                                              \
+  X(diag_invert, qk_diag_invert_args_t)                                                            \
+  X(diag_convert, qk_diag_convert_args_t)                                                          \
   X(link_import, qk_link_copy_args_t)                                                              \
   X(link_export, qk_link_copy_args_t)                                                              \
   X(link_pack, qk_link_box_args_t)                                                                 \
   X(link_unpack, qk_link_box_args_t)                                                               \
   X(link_start, qk_link_start_args_t)                                                              \
   X(link_update, qk_link_update_args_t)                                                            \
-  X(link_smear, qk_link_smear_args_t)
+  X(link_smear, qk_link_smear_args_t)                                                              \
+  X(link_sums, qk_link_sums_args_t)
 
 /* transfer_set: t = v, transfer_get: v = t; coarse_set: links = plain, coarse_get: the reverse. */
 #define QK_COARSE_KERNELS(X)                                                                       \
@@ -47,9 +57,11 @@
   X(chiral, qk_chiral_args_t)                                                                      \
   X(transfer_set, qk_transfer_copy_args_t)                                                         \
   X(transfer_get, qk_transfer_copy_args_t)                                                         \
+  X(orthonormalise, qk_orthonormalise_args_t)                                                      \
   X(galerkin, qk_galerkin_args_t)                                                                  \
   X(coarse_close, qk_coarse_close_args_t)                                                          \
   X(coarse_face, qk_coarse_face_args_t)                                                            \
+  X(coarse_invert, qk_coarse_invert_args_t)                                                        \
   X(coarse_times, qk_coarse_times_args_t)                                                          \
   X(coarse_get, qk_coarse_copy_args_t)                                                             \
   X(coarse_set, qk_coarse_copy_args_t)
@@ -70,41 +82,6 @@
   QK_GAUGE_KERNELS(X)                                                                              \
   QK_COARSE_KERNELS(X)                                                                             \
   QK_BASIS_KERNELS(X)
-
-/* X(name, parameters): qk_status_t name parameters. A new kernel has its arguments in one struct, and
- * a row above.
- *   plaquette         sums over local sites: plaq[6] = sum of Re tr P / 3 for xy, xz, xt, yz, yt, zt;
- *                     synchronous
- *   unitarity         largest |U^+U - 1| and |det U - 1| over local links, and the sum of
- *                     Re tr U / 3; synchronous
- *   links_set         compresses the local links; bytes needed: links_bytes
- *   links_from_field  the local links of a field, in double with 18 reals
- *   links_convert     another precision; in is double, and neither has 8 reals, out no more of them
- *                     than in
- *   clover_set        data = diag + csw * clover term in double (physics.md); bytes: diag_bytes
- *   diag_invert       inverse of one site-diagonal field; `singular`: sites whose matrix could not be
- *                     inverted (0 on success)
- *   diag_convert      another precision */
-#define QK_OTHER_KERNELS(X)                                                                        \
-  X(blas, (qk_ops_ctx_t * ctx, qk_blas_op_t op, const qk_blas_args_t *args))                       \
-  X(plaquette, (qk_ops_ctx_t * ctx, const qk_gauge_args_t *args, double plaq[6]))                  \
-  X(unitarity, (qk_ops_ctx_t * ctx, const qk_gauge_args_t *args, double *dev, double *det,         \
-                double *link_trace))                                                               \
-  X(links_set, (qk_ops_ctx_t * ctx, const qk_gauge_args_t *args, qk_links_t *links))               \
-  X(links_from_field,                                                                              \
-    (qk_ops_ctx_t * ctx, const qk_lattice_t *lat, const qk_linkfield_t *u, qk_links_t *out))       \
-  X(links_convert,                                                                                 \
-    (qk_ops_ctx_t * ctx, const qk_lattice_t *lat, const qk_links_t *in, qk_links_t *out))          \
-  X(clover_set,                                                                                    \
-    (qk_ops_ctx_t * ctx, const qk_gauge_args_t *args, double csw, double diag, qk_diag_t *out))    \
-  X(diag_invert, (qk_ops_ctx_t * ctx, const qk_lattice_t *lat, const qk_diag_t *in,                \
-                  qk_diag_t *out, int64_t *singular))                                              \
-  X(diag_convert,                                                                                  \
-    (qk_ops_ctx_t * ctx, const qk_lattice_t *lat, const qk_diag_t *in, qk_diag_t *out))            \
-  X(link_sums, (qk_ops_ctx_t * ctx, const qk_link_sums_args_t *args, double sum[QK_LINK_SUMS]))    \
-  X(orthonormalise,                                                                                \
-    (qk_ops_ctx_t * ctx, const qk_orthonormalise_args_t *args, int64_t *dependent))                \
-  X(coarse_invert, (qk_ops_ctx_t * ctx, const qk_coarse_invert_args_t *args, int64_t *singular))
 
 /* X(name, parameters): size_t name parameters, the bytes that something takes. No context, no errors.
  * lat: of the level that matrices are of. */

@@ -39,7 +39,6 @@ template <class Memory> qk_ops_t make_table() {
 #define QK_SET(name, arguments) t.name = guarded<name>::call;
 #define QK_SET_SIZE(name, parameters) t.name = name;
   QK_KERNELS(QK_SET)
-  QK_OTHER_KERNELS(QK_SET)
   QK_KERNEL_SIZES(QK_SET_SIZE)
 #undef QK_SET
 #undef QK_SET_SIZE

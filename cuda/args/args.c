@@ -8,7 +8,8 @@ static const struct blas_row {
   const char *name;
   int fields, scalars, reductions;
 } rows[QK_BLAS_COUNT] = {
-#define X(name, fields, scalars, reductions, formula) {#name, fields, scalars, reductions},
+#define X(name, fields, scalars, reductions, formula)                                              \
+  [QK_BLAS_##name] = {#name, fields, scalars, reductions},
     QK_BLAS_TABLE(X)
 #undef X
 };
@@ -49,11 +50,11 @@ static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const 
   return QK_OK;
 }
 
-qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args) {
-  if ((unsigned)op >= QK_BLAS_COUNT)
-    return BAD("blas: op = %d: 0 to %d", (int)op, QK_BLAS_COUNT - 1);
-  const struct blas_row *row = &rows[op];
-  bool mixed = op == QK_BLAS_COPY || op == QK_BLAS_ADD;
+qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args) {
+  if (args->op <= QK_BLAS_NONE || args->op >= QK_BLAS_COUNT)
+    return BAD("blas: op = %d: 1 to %d", (int)args->op, QK_BLAS_COUNT - 1);
+  const struct blas_row *row = &rows[args->op];
+  bool mixed = args->op == QK_BLAS_COPY || args->op == QK_BLAS_ADD;
   for (int i = 0; i < row->fields; i++) {
     qk_status_t status = spinor(ctx, row->name, i, &args->f[i]);
     if (status == QK_OK) status = same_shape(ctx, row->name, i, &args->f[i], &args->f[0], mixed);

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *args);
+qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args);
 /* dot: the fields go to red; else they are added to y with coefficients c. */
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot);
 qk_status_t qk_args_gcr(qk_ops_ctx_t *ctx, const qk_gcr_args_t *args);

@@ -56,6 +56,7 @@ static qk_status_t border_of_two(qk_ops_ctx_t *ctx, const char *call, const qk_l
 
 qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
   qk_status_t status = qk_args_linkfield(ctx, "link sums", &a->lat, &a->u);
+  if (status == QK_OK && a->sum == NULL) status = BAD("link sums: sum is missing");
   if (status != QK_OK || !a->rectangles) return status;
   return border_of_two(ctx, "link sums", &a->lat, &a->u);
 }

@@ -60,6 +60,7 @@ static qk_status_t columns(qk_ops_ctx_t *ctx, const char *call, const char *name
 qk_status_t qk_args_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a) {
   qk_status_t status = aggregates(ctx, "orthonormalise", &a->agg);
   if (status == QK_OK) status = columns(ctx, "orthonormalise", "v", &a->agg.fine, &a->v, QK_SINGLE);
+  if (status == QK_OK && a->dependent == NULL) status = BAD("orthonormalise: dependent is missing");
   return status;
 }
 
@@ -111,6 +112,7 @@ qk_status_t qk_args_coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args
   qk_status_t status = lattice(ctx, call, &a->lat);
   if (status == QK_OK) status = links(ctx, call, "diag", &a->diag, 0, 1, QK_SINGLE);
   if (status == QK_OK) status = links(ctx, call, "inverse", &a->inverse, a->diag.n, 1, QK_HALF);
+  if (status == QK_OK && a->singular == NULL) status = BAD("%s: singular is missing", call);
   return status;
 }
 

@@ -10,8 +10,8 @@
 #ifndef QK_BODY_GAUGE_CALLS_H
 #define QK_BODY_GAUGE_CALLS_H
 
+#include "cuda/args/gauge_args.h"
 #include "cuda/body/gauge.h"
-#include "cuda/ctx.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {
@@ -24,21 +24,24 @@ inline size_t word_bytes(qk_prec_t prec) {
   return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
 }
 
-qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double plaq[6]) {
+qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_plaquette_args_t *a) {
   double sum[6] = {};
-  qk_status_t status = reduce_sites(ctx, all_sites(args->lat), plaquette_sums{*args}, sum);
-  if (status == QK_OK) memcpy(plaq, sum, sizeof sum);
+  qk_status_t status = qk_args_plaquette(ctx, a);
+  if (status == QK_OK)
+    status = reduce_sites(ctx, all_sites(a->gauge.lat), plaquette_sums{a->gauge}, sum);
+  if (status == QK_OK) memcpy(a->plaq, sum, sizeof sum);
   return status;
 }
 
-qk_status_t unitarity(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double *dev, double *det,
-                      double *link_trace) {
+qk_status_t unitarity(qk_ops_ctx_t *ctx, const qk_unitarity_args_t *a) {
   double sum[3] = {};
-  qk_status_t status = reduce_sites(ctx, all_sites(args->lat), unitarity_sums{*args}, sum);
+  qk_status_t status = qk_args_unitarity(ctx, a);
+  if (status == QK_OK)
+    status = reduce_sites(ctx, all_sites(a->gauge.lat), unitarity_sums{a->gauge}, sum);
   if (status != QK_OK) return status;
-  *dev = sum[0];
-  *det = sum[1];
-  *link_trace = sum[2];
+  *a->dev = sum[0];
+  *a->det = sum[1];
+  *a->link_trace = sum[2];
   return QK_OK;
 }
 
@@ -47,109 +50,83 @@ size_t links_bytes(const qk_lattice_t *lat, qk_prec_t prec, int reals) {
 }
 
 template <class S>
-static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links) {
-  S *out = (S *)links->data;
-  const int n = all_sites(args->lat);
-  if (links->reals == 18) return each_site(ctx, n, links_site<S, 18>{*args, out});
-  if (links->reals == 12) return each_site(ctx, n, links_site<S, 12>{*args, out});
-  return each_site(ctx, n, links_site<S, 8>{*args, out});
+static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
+  S *out = (S *)a->out.data;
+  const int n = all_sites(a->gauge.lat);
+  if (a->out.reals == 18) return each_site(ctx, n, links_site<S, 18>{a->gauge, out});
+  if (a->out.reals == 12) return each_site(ctx, n, links_site<S, 12>{a->gauge, out});
+  return each_site(ctx, n, links_site<S, 8>{a->gauge, out});
 }
 
-qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, qk_links_t *links) {
-  if (links->data == NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_set: no memory given");
-  if (links->reals != 18 && links->reals != 12 && links->reals != 8)
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_set: reals = %d: 18, 12 or 8", links->reals);
-  switch (links->prec) {
-  case QK_DOUBLE:
-    return links_set_as<double>(ctx, args, links);
-  case QK_SINGLE:
-    return links_set_as<float>(ctx, args, links);
-  case QK_HALF:
-    return links_set_as<half>(ctx, args, links);
-  }
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_set: prec = %d", (int)links->prec);
+qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
+  const qk_status_t status = qk_args_links_set(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->out.prec == QK_DOUBLE) return links_set_as<double>(ctx, a);
+  if (a->out.prec == QK_SINGLE) return links_set_as<float>(ctx, a);
+  return links_set_as<half>(ctx, a);
 }
 
 template <class S>
-static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, int n, const qk_links_t *in,
-                                    qk_links_t *out) {
-  const double *from = (const double *)in->data;
-  S *to = (S *)out->data;
-  if (in->reals == 12) return each_site(ctx, n, links_narrowed<S, 12, 12>{from, to});
-  if (out->reals == 12) return each_site(ctx, n, links_narrowed<S, 18, 12>{from, to});
+static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *a) {
+  const double *from = (const double *)a->in.data;
+  S *to = (S *)a->out.data;
+  const int n = all_sites(a->lat);
+  if (a->in.reals == 12) return each_site(ctx, n, links_narrowed<S, 12, 12>{from, to});
+  if (a->out.reals == 12) return each_site(ctx, n, links_narrowed<S, 18, 12>{from, to});
   return each_site(ctx, n, links_narrowed<S, 18, 18>{from, to});
 }
 
-qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_links_t *in,
-                          qk_links_t *out) {
-  const bool forms = in->reals != 8 && out->reals != 8 && out->reals <= in->reals;
-  if (in->data == NULL || out->data == NULL || in->prec != QK_DOUBLE || !forms)
-    return qk_ctx_fail(
-        ctx, QK_BAD_ARGUMENT,
-        "links_convert: precision %d, reals %d to %d: from double, 18 or 12 reals to "
-        "no more",
-        (int)in->prec, in->reals, out->reals);
-  const int n = all_sites(*lat);
-  switch (out->prec) {
-  case QK_DOUBLE:
-    return links_convert_as<double>(ctx, n, in, out);
-  case QK_SINGLE:
-    return links_convert_as<float>(ctx, n, in, out);
-  case QK_HALF:
-    return links_convert_as<half>(ctx, n, in, out);
-  }
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "links_convert: prec = %d", (int)out->prec);
+qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *a) {
+  const qk_status_t status = qk_args_links_convert(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->out.prec == QK_DOUBLE) return links_convert_as<double>(ctx, a);
+  if (a->out.prec == QK_SINGLE) return links_convert_as<float>(ctx, a);
+  return links_convert_as<half>(ctx, a);
 }
 
 size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec) {
   return (size_t)all_sites(*lat) * QK_DIAG_SITE * word_bytes(prec);
 }
 
-qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_gauge_args_t *args, double csw, double diag,
-                       qk_diag_t *out) {
-  if (out->data == NULL || out->prec != QK_DOUBLE)
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "clover_set: out must have memory in double");
-  return each_site(ctx, all_sites(args->lat), clover_site{*args, csw, diag, (double *)out->data});
+qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a) {
+  const qk_status_t status = qk_args_clover_set(ctx, a);
+  if (status != QK_OK) return status;
+  return each_site(ctx, all_sites(a->gauge.lat),
+                   clover_site{a->gauge, a->csw, a->diag, (double *)a->out.data});
 }
 
-qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
-                        qk_diag_t *out, int64_t *singular) {
-  if (in->data == NULL) {
-    const bool good = in->scalar != 0 && in->scalar - in->scalar == 0;
-    *singular = good ? 0 : all_sites(*lat);
-    out->data = NULL;
-    out->scalar = good ? 1 / in->scalar : 0;
+qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {
+  const int n = all_sites(a->lat);
+  qk_status_t status = qk_args_diag_invert(ctx, a);
+  if (status != QK_OK) return status;
+  if (a->in.data == NULL) {
+    const bool good = a->in.scalar != 0 && a->in.scalar - a->in.scalar == 0;
+    *a->singular = good ? 0 : n;
+    a->out->data = NULL;
+    a->out->scalar = good ? 1 / a->in.scalar : 0;
     return QK_OK;
   }
-  if (out->data == NULL || in->prec != QK_DOUBLE || out->prec != QK_DOUBLE)
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "diag_invert: in and out must have memory in double");
   double sum[1] = {};
-  qk_status_t status = reduce_sites(
-      ctx, all_sites(*lat), invert_sums{(const double *)in->data, (double *)out->data}, sum);
-  if (status == QK_OK) *singular = (int64_t)sum[0];
+  status =
+      reduce_sites(ctx, n, invert_sums{(const double *)a->in.data, (double *)a->out->data}, sum);
+  if (status == QK_OK) *a->singular = (int64_t)sum[0];
   return status;
 }
 
-qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_diag_t *in,
-                         qk_diag_t *out) {
-  out->scalar = in->scalar;
-  if (in->data == NULL) {
-    out->data = NULL;
+qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t *a) {
+  const double *from = (const double *)a->in.data;
+  void *to = (void *)a->out->data;
+  const int n = all_sites(a->lat);
+  const qk_status_t status = qk_args_diag_convert(ctx, a);
+  if (status != QK_OK) return status;
+  a->out->scalar = a->in.scalar;
+  if (from == NULL) {
+    a->out->data = NULL;
     return QK_OK;
   }
-  if (out->data == NULL || in->prec != QK_DOUBLE)
-    return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "diag_convert: in must be double, out have memory");
-  const double *from = (const double *)in->data;
-  const int n = all_sites(*lat);
-  switch (out->prec) {
-  case QK_DOUBLE:
-    return each_site(ctx, n, convert_site<double>{from, (double *)out->data});
-  case QK_SINGLE:
-    return each_site(ctx, n, convert_site<float>{from, (float *)out->data});
-  case QK_HALF:
-    return each_site(ctx, n, convert_site<half>{from, (half *)out->data});
-  }
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "diag_convert: prec = %d", (int)out->prec);
+  if (a->out->prec == QK_DOUBLE) return each_site(ctx, n, convert_site<double>{from, (double *)to});
+  if (a->out->prec == QK_SINGLE) return each_site(ctx, n, convert_site<float>{from, (float *)to});
+  return each_site(ctx, n, convert_site<half>{from, (half *)to});
 }
 
 } // namespace QK_NS

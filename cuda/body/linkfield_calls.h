@@ -21,14 +21,13 @@ qk_status_t link_export(qk_ops_ctx_t *ctx, const qk_link_copy_args_t *a) {
   return status != QK_OK ? status : each_site(ctx, (int)a->n, link_copy_site<false>{*a});
 }
 
-qk_status_t links_from_field(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const qk_linkfield_t *u,
-                             qk_links_t *out) {
-  const qk_status_t status = qk_args_linkfield(ctx, "links_from_field", lat, u);
+qk_status_t links_from_field(qk_ops_ctx_t *ctx, const qk_links_from_field_args_t *a) {
+  const qk_status_t status = qk_args_linkfield(ctx, "links_from_field", &a->lat, &a->u);
   if (status != QK_OK) return status;
-  if (out->data == NULL || out->prec != QK_DOUBLE || out->reals != 18)
+  if (a->out.data == NULL || a->out.prec != QK_DOUBLE || a->out.reals != 18)
     return qk_ctx_fail(ctx, QK_BAD_ARGUMENT,
                        "links_from_field: out must have memory for 18 reals in double");
-  return each_site(ctx, 2 * lat->vcb, link_tile_site{*lat, *u, (double *)out->data});
+  return each_site(ctx, 2 * a->lat.vcb, link_tile_site{a->lat, a->u, (double *)a->out.data});
 }
 
 inline int64_t box_sites(const qk_link_box_args_t *a) {
@@ -49,11 +48,11 @@ qk_status_t link_unpack(qk_ops_ctx_t *ctx, const qk_link_box_args_t *a) {
   return each_site(ctx, (int)box_sites(a), link_box_site<false>{*a, box_sites(a)});
 }
 
-qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a, double sum[QK_LINK_SUMS]) {
+qk_status_t link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
   qk_status_t status = qk_args_link_sums(ctx, a);
   double v[QK_LINK_SUMS] = {};
   if (status == QK_OK) status = reduce_sites(ctx, 2 * a->lat.vcb, link_loop_sums{*a}, v);
-  if (status == QK_OK) memcpy(sum, v, sizeof v);
+  if (status == QK_OK) memcpy(a->sum, v, sizeof v);
   return status;
 }
 

@@ -193,11 +193,10 @@ void add_to_matrix(const qk_coarse_links_t &links, int64_t site, int d, int from
 
 } // namespace
 
-qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a,
-                           int64_t *dependent) {
+qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a) {
   const qk_status_t status = qk_args_orthonormalise(ctx, a);
   if (status != QK_OK) return status;
-  *dependent =
+  *a->dependent =
       a->v.prec == QK_DOUBLE ? orthonormalise_as<double>(*a) : orthonormalise_as<float>(*a);
   return QK_OK;
 }

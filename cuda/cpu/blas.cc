@@ -212,16 +212,17 @@ template <class S, int N> void run_axpy(const qk_multi_args_t *a) {
 
 } // namespace
 
-qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
-  qk_status_t status = qk_args_blas(ctx, op, a);
+qk_status_t blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  qk_status_t status = qk_args_blas(ctx, a);
   if (status != QK_OK) return status;
-  switch (op) {
+  switch (a->op) {
 #define X(name, fields, scalars, reductions, formula)                                              \
   case QK_BLAS_##name:                                                                             \
     run_op<op_##name>(ctx, a);                                                                     \
     break;
     QK_BLAS_TABLE(X)
 #undef X
+  case QK_BLAS_NONE:
   case QK_BLAS_COUNT:
     break;
   }

@@ -91,7 +91,7 @@ void multiply(const dense &left, const dense &in, const dense &out) {
 
 namespace QK_NS {
 
-qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a, int64_t *singular) {
+qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
   qk_status_t status = qk_args_coarse_invert(ctx, a);
   if (status != QK_OK) return status;
   const int sites = 2 * a->lat.vcb;
@@ -101,7 +101,7 @@ qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a, i
   int64_t failed = 0;
 #pragma omp parallel for schedule(static) reduction(+ : failed)
   for (int s = 0; s < sites; s++) failed += !invert_site(*a, s, room(0));
-  *singular = failed;
+  *a->singular = failed;
   return QK_OK;
 }
 

@@ -31,14 +31,8 @@ static void show(const bench_t *b, const settings_t *s, const block_t *k, const 
   bench_show(b, s->json, op, k->prec, k->nrhs, bytes, seconds);
 }
 
-typedef struct blas_job {
-  qk_blas_op_t op;
-  qk_blas_args_t args;
-} blas_job_t;
-
 static void run_blas(const bench_t *b, void *arg) {
-  const blas_job_t *j = arg;
-  bench_must(b, b->ops->blas(b->ctx, j->op, &j->args), "blas");
+  bench_must(b, b->ops->blas(b->ctx, arg), "blas");
 }
 
 static void run_dot(const bench_t *b, void *arg) {
@@ -68,7 +62,7 @@ static const struct {
   const char *name;
   int fields;
 } rows[] = {
-#define X(name, fields, scalars, reductions, formula) {#name, fields},
+#define X(name, fields, scalars, reductions, formula) [QK_BLAS_##name] = {#name, fields},
     QK_BLAS_TABLE(X)
 #undef X
 };
@@ -132,11 +126,11 @@ static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
 }
 
 static void bench_block(const bench_t *b, const settings_t *s, block_t *k) {
-  for (int op = 0; op < QK_BLAS_COUNT; op++) {
-    blas_job_t j = {.op = (qk_blas_op_t)op, .args = {.red = k->red}};
-    for (int i = 0; i < rows[op].fields; i++) j.args.f[i] = k->f[i];
-    for (int i = 0; i < QK_BLAS_MAX_SCALARS; i++) j.args.c[i] = k->scalars;
-    show(b, s, k, rows[op].name, passes_of(j.op), k->nrhs, bench_measure(b, run_blas, &j));
+  for (int op = 1; op < QK_BLAS_COUNT; op++) {
+    qk_blas_args_t args = {.op = (qk_blas_op_t)op, .red = k->red};
+    for (int i = 0; i < rows[op].fields; i++) args.f[i] = k->f[i];
+    for (int i = 0; i < QK_BLAS_MAX_SCALARS; i++) args.c[i] = k->scalars;
+    show(b, s, k, rows[op].name, passes_of(args.op), k->nrhs, bench_measure(b, run_blas, &args));
   }
   qk_multi_args_t m = {.n = 7, .y = k->f[7], .c = k->scalars, .sign = 1, .red = k->red};
   for (int i = 0; i < 7; i++) m.f[i] = k->f[i];

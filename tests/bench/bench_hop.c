@@ -165,9 +165,12 @@ static qk_diag_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
   int64_t singular = 0;
   a.data = device_memory(b, b->ops->diag_bytes(&b->lat, QK_DOUBLE));
   d.data = device_memory(b, b->ops->diag_bytes(&b->lat, prec));
-  must(b, b->ops->clover_set(b->ctx, &b->gauge, 1.0, 4.1, &a), "clover_set");
-  if (inverse) must(b, b->ops->diag_invert(b->ctx, &b->lat, &a, &a, &singular), "diag_invert");
-  must(b, b->ops->diag_convert(b->ctx, &b->lat, &a, &d), "diag_convert");
+  const qk_clover_set_args_t set = {.gauge = b->gauge, .csw = 1.0, .diag = 4.1, .out = a};
+  must(b, b->ops->clover_set(b->ctx, &set), "clover_set");
+  const qk_diag_invert_args_t invert = {.lat = b->lat, .in = a, .out = &a, .singular = &singular};
+  if (inverse) must(b, b->ops->diag_invert(b->ctx, &invert), "diag_invert");
+  const qk_diag_convert_args_t convert = {.lat = b->lat, .in = a, .out = &d};
+  must(b, b->ops->diag_convert(b->ctx, &convert), "diag_convert");
   must(b, b->ops->queue_sync(b->ctx, 0), "queue_sync");
   b->ops->free(b->ctx, (void *)a.data);
   return d;
@@ -185,7 +188,8 @@ static double least_bytes(const line_t *l) {
 static void run_line(const bench_t *b, const line_t *l) {
   qk_links_t links = {.prec = l->prec, .reals = l->reals};
   links.data = device_memory(b, b->ops->links_bytes(&b->lat, l->prec, l->reals));
-  must(b, b->ops->links_set(b->ctx, &b->gauge, &links), "links_set");
+  const qk_links_set_args_t set = {.gauge = b->gauge, .out = links};
+  must(b, b->ops->links_set(b->ctx, &set), "links_set");
   qk_diag_t diag = clover(b, l->prec, l->even_odd);
   qk_spinor_t in = field(b, l, QK_FULL), out = field(b, l, l->even_odd ? QK_EVEN : QK_FULL);
   qk_spinor_t middle = l->even_odd ? field(b, l, QK_ODD) : (qk_spinor_t){0};

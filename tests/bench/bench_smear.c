@@ -28,11 +28,13 @@ static void run_links(const bench_t *b, void *arg) {
 static qk_links_t make_links(const bench_t *b, const qk_linkfield_t *u, qk_prec_t prec) {
   qk_links_t all = {.prec = QK_DOUBLE, .reals = 18};
   all.data = bench_alloc(b, b->ops->links_bytes(&b->lat, QK_DOUBLE, 18));
-  bench_must(b, b->ops->links_from_field(b->ctx, &b->lat, u, &all), "links_from_field");
+  const qk_links_from_field_args_t set = {.lat = b->lat, .u = *u, .out = all};
+  bench_must(b, b->ops->links_from_field(b->ctx, &set), "links_from_field");
   if (prec == QK_DOUBLE) return all;
   qk_links_t links = {.prec = prec, .reals = 12};
   links.data = bench_alloc(b, b->ops->links_bytes(&b->lat, prec, 12));
-  bench_must(b, b->ops->links_convert(b->ctx, &b->lat, &all, &links), "links_convert");
+  const qk_links_convert_args_t convert = {.lat = b->lat, .in = all, .out = links};
+  bench_must(b, b->ops->links_convert(b->ctx, &convert), "links_convert");
   bench_must(b, b->ops->queue_sync(b->ctx, 0), "queue_sync");
   b->ops->free(b->ctx, (void *)all.data);
   return links;

@@ -127,7 +127,8 @@ void read_scalars(const kit_t *kit, const double *device, double complex *c, int
 
 blas_counts_t blas_counts(qk_blas_op_t op) {
   static const blas_counts_t counts[] = {
-#define X(name, fields, scalars, reductions, formula) {#name, fields, scalars, reductions},
+#define X(name, fields, scalars, reductions, formula)                                              \
+  [QK_BLAS_##name] = {#name, fields, scalars, reductions},
       QK_BLAS_TABLE(X)
 #undef X
   };

@@ -95,7 +95,8 @@ qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals) {
   links.data = kit_alloc(kit, kit->ops->links_bytes(&kit->lat, prec, reals));
   qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
   memcpy(args.u.e, kit->e, sizeof args.u.e);
-  kit_must(kit, kit->ops->links_set(kit->ctx, &args, &links), "links_set");
+  const qk_links_set_args_t set = {.gauge = args, .out = links};
+  kit_must(kit, kit->ops->links_set(kit->ctx, &set), "links_set");
   return links;
 }
 
@@ -104,14 +105,18 @@ qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_p
   qk_diag_t a = {.prec = QK_DOUBLE, .data = kit_alloc(kit, bytes)}, out = {.prec = prec};
   qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
   memcpy(args.u.e, kit->e, sizeof args.u.e);
-  kit_must(kit, kit->ops->clover_set(kit->ctx, &args, csw, diag, &a), "clover_set");
+  const qk_clover_set_args_t set = {.gauge = args, .csw = csw, .diag = diag, .out = a};
+  kit_must(kit, kit->ops->clover_set(kit->ctx, &set), "clover_set");
   if (inverse) {
     int64_t singular = -1;
-    kit_must(kit, kit->ops->diag_invert(kit->ctx, &kit->lat, &a, &a, &singular), "diag_invert");
+    const qk_diag_invert_args_t invert = {
+        .lat = kit->lat, .in = a, .out = &a, .singular = &singular};
+    kit_must(kit, kit->ops->diag_invert(kit->ctx, &invert), "diag_invert");
     cr_assert_eq(singular, 0);
   }
   out.data = kit_alloc(kit, kit->ops->diag_bytes(&kit->lat, prec));
-  kit_must(kit, kit->ops->diag_convert(kit->ctx, &kit->lat, &a, &out), "diag_convert");
+  const qk_diag_convert_args_t convert = {.lat = kit->lat, .in = a, .out = &out};
+  kit_must(kit, kit->ops->diag_convert(kit->ctx, &convert), "diag_convert");
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
   kit_free(kit, a.data);
   return out;

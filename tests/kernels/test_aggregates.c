@@ -99,8 +99,8 @@ static void free_columns(double complex **x, int n) {
 
 static int64_t run_orthonormalise(const cutting_t *c, mg_block_t *b) {
   int64_t dependent = -1;
-  const qk_orthonormalise_args_t args = {.agg = c->agg, .v = b->f.v};
-  kit_must(&c->fine, c->fine.ops->orthonormalise(c->fine.ctx, &args, &dependent), "orthonormalise");
+  const qk_orthonormalise_args_t args = {.agg = c->agg, .v = b->f.v, .dependent = &dependent};
+  kit_must(&c->fine, c->fine.ops->orthonormalise(c->fine.ctx, &args), "orthonormalise");
   return dependent;
 }
 
@@ -276,16 +276,19 @@ Test(aggregates, refuse_what_does_not_fit) {
   double complex *zero = calloc((size_t)(c.coarse.volume * 8 * 48 * 48), sizeof *zero);
   cr_assert_not_null(zero);
   int64_t dependent = -1;
-  const qk_orthonormalise_args_t good = {.agg = c.agg, .v = v.f.v};
+  const qk_orthonormalise_args_t good = {.agg = c.agg, .v = v.f.v, .dependent = &dependent};
   qk_orthonormalise_args_t o = good;
   o.agg.block[1] = 3;
-  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o, &dependent), QK_BAD_ARGUMENT);
+  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o), QK_BAD_ARGUMENT);
   o = good;
   o.v.ntile = 0;
-  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o, &dependent), QK_BAD_ARGUMENT);
+  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o), QK_BAD_ARGUMENT);
   o = good;
   o.v.prec = QK_HALF;
-  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o, &dependent), QK_BAD_ARGUMENT);
+  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o), QK_BAD_ARGUMENT);
+  o = good;
+  o.dependent = NULL;
+  cr_expect_eq(ops->orthonormalise(c.fine.ctx, &o), QK_BAD_ARGUMENT);
   cr_expect_eq(dependent, -1);
   const qk_galerkin_args_t fine = {.agg = c.agg,
                                    .v = v.f.v,

@@ -42,9 +42,9 @@ static void check_plaquettes(const int dims[4], const int split[4]) {
   double complex *links = kit_random_links(dims, 0.6, 3);
   kit_t kit;
   kit_open(&kit, dims, split, links);
-  const qk_gauge_args_t a = gauge(&kit);
   double got[6], want[6] = {0};
-  kit_must(&kit, kit.ops->plaquette(kit.ctx, &a, got), "plaquette");
+  const qk_plaquette_args_t a = {.gauge = gauge(&kit), .plaq = got};
+  kit_must(&kit, kit.ops->plaquette(kit.ctx, &a), "plaquette");
   for (int mu = 0, plane = 0; mu < 3; mu++)
     for (int nu = mu + 1; nu < 4; nu++, plane++) {
       for (int64_t n = 0; n < kit.volume; n++) want[plane] += plaquette(dims, links, n, mu, nu);
@@ -65,8 +65,9 @@ Test(gauge_kernels, sum_plaquettes_by_their_definition) {
 static void unitarity(const int dims[4], const double complex *links, double v[3]) {
   kit_t kit;
   kit_open(&kit, dims, whole, links);
-  const qk_gauge_args_t a = gauge(&kit);
-  kit_must(&kit, kit.ops->unitarity(kit.ctx, &a, &v[0], &v[1], &v[2]), "unitarity");
+  const qk_unitarity_args_t a = {
+      .gauge = gauge(&kit), .dev = &v[0], .det = &v[1], .link_trace = &v[2]};
+  kit_must(&kit, kit.ops->unitarity(kit.ctx, &a), "unitarity");
   kit_close(&kit);
 }
 
@@ -226,17 +227,20 @@ Test(gauge_kernels, count_sites_that_have_no_inverse) {
   double complex *links = kit_random_links(dims, 0, 0);
   kit_t kit;
   kit_open(&kit, dims, whole, links);
-  const qk_gauge_args_t a = gauge(&kit);
   qk_diag_t d = {.prec = QK_DOUBLE};
   d.data = kit_alloc(&kit, kit.ops->diag_bytes(&kit.lat, QK_DOUBLE));
   int64_t singular = -1;
-  kit_must(&kit, kit.ops->clover_set(kit.ctx, &a, 1, 0, &d), "clover_set"); /* zero on unit links */
-  kit_must(&kit, kit.ops->diag_invert(kit.ctx, &kit.lat, &d, &d, &singular), "diag_invert");
+  /* zero on unit links */
+  const qk_clover_set_args_t set = {.gauge = gauge(&kit), .csw = 1, .out = d};
+  kit_must(&kit, kit.ops->clover_set(kit.ctx, &set), "clover_set");
+  qk_diag_invert_args_t invert = {.lat = kit.lat, .in = d, .out = &d, .singular = &singular};
+  kit_must(&kit, kit.ops->diag_invert(kit.ctx, &invert), "diag_invert");
   cr_expect_eq(singular, kit.volume);
   kit_free(&kit, d.data);
-  qk_diag_t number = {.prec = QK_DOUBLE, .scalar = 4}, inverse = {.prec = QK_DOUBLE};
-  kit_must(&kit, kit.ops->diag_invert(kit.ctx, &kit.lat, &number, &inverse, &singular),
-           "diag_invert");
+  qk_diag_t inverse = {.prec = QK_DOUBLE};
+  invert.in = (qk_diag_t){.prec = QK_DOUBLE, .scalar = 4};
+  invert.out = &inverse;
+  kit_must(&kit, kit.ops->diag_invert(kit.ctx, &invert), "diag_invert");
   cr_expect(singular == 0 && inverse.data == NULL && inverse.scalar == 0.25);
   kit_close(&kit);
   free(links);

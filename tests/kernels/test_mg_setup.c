@@ -236,10 +236,10 @@ static double off_one(double complex *a, double complex *b, int64_t place, int n
 
 static double complex *inverse_of(const kit_t *kit, const qk_coarse_links_t *diag, qk_prec_t prec,
                                   int64_t *singular) {
-  qk_coarse_invert_args_t args = {.lat = kit->lat, .diag = *diag};
+  qk_coarse_invert_args_t args = {.lat = kit->lat, .diag = *diag, .singular = singular};
   args.inverse = (qk_coarse_links_t){.prec = prec, .n = diag->n, .ndir = 1};
   args.inverse.data = kit_alloc(kit, kit->ops->coarse_bytes(&kit->lat, &args.inverse));
-  kit_must(kit, kit->ops->coarse_invert(kit->ctx, &args, singular), "coarse_invert");
+  kit_must(kit, kit->ops->coarse_invert(kit->ctx, &args), "coarse_invert");
   double complex *got = mg_plain(kit, &args.inverse);
   kit_free(kit, args.inverse.data);
   return got;
@@ -300,17 +300,18 @@ Test(coarse_invert, without_memory_leaves_everything_as_it_was) {
   double complex *plain = mg_numbers(elements(&kit, n, 1), 5);
   const qk_coarse_links_t m = mg_matrices(&kit, QK_DOUBLE, n, 1, plain);
   const qk_coarse_links_t to = mg_matrices(&kit, QK_DOUBLE, n, 1, plain);
-  const qk_coarse_invert_args_t args = {.lat = kit.lat, .diag = m, .inverse = to};
-  const int64_t before = kit.ops->allocated(kit.ctx);
   int64_t singular = -1;
+  const qk_coarse_invert_args_t args = {
+      .lat = kit.lat, .diag = m, .inverse = to, .singular = &singular};
+  const int64_t before = kit.ops->allocated(kit.ctx);
   cr_assert_eq(qk_fault_set("device-alloc:1"), 0);
-  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &args, &singular), QK_DEVICE_MEMORY);
+  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &args), QK_DEVICE_MEMORY);
   cr_assert_eq(qk_fault_set(NULL), 0);
   double complex *got = mg_plain(&kit, &to);
   cr_expect(mg_same_bits(got, plain, elements(&kit, n, 1)));
   cr_expect_eq(kit.ops->allocated(kit.ctx), before);
   cr_expect_eq(singular, -1);
-  kit_must(&kit, kit.ops->coarse_invert(kit.ctx, &args, &singular), "coarse_invert");
+  kit_must(&kit, kit.ops->coarse_invert(kit.ctx, &args), "coarse_invert");
   cr_expect_eq(singular, 0);
   free(got);
   kit_free(&kit, m.data);
@@ -374,12 +375,13 @@ Test(mg_setup, refuses_what_does_not_fit) {
   qk_coarse_times_args_t times = {.lat = kit.lat, .left = diag, .in = links, .out = links};
   cr_expect_eq(kit.ops->coarse_times(kit.ctx, &times), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "out: may not be in or left") != NULL);
-  qk_coarse_invert_args_t invert = {.lat = kit.lat, .diag = links, .inverse = diag};
-  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &invert, &singular), QK_BAD_ARGUMENT);
+  qk_coarse_invert_args_t invert = {
+      .lat = kit.lat, .diag = links, .inverse = diag, .singular = &singular};
+  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &invert), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "diag: ndir = 8: 1") != NULL);
   invert.diag = diag;
   invert.inverse.n = 16;
-  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &invert, &singular), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->coarse_invert(kit.ctx, &invert), QK_BAD_ARGUMENT);
   cr_expect_eq(singular, -1);
   double room[2];
   qk_coarse_face_args_t face = {.lat = kit.lat, .ahead = links, .mu = 4, .to = room};

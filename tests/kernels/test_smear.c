@@ -175,14 +175,16 @@ Test(smear, takes_links_of_a_field_as_those_of_a_configuration) {
       &kit,
       kit.ops->zero(kit.ctx, (void *)got.data, kit.ops->links_bytes(&kit.lat, QK_DOUBLE, 18), 0),
       "zero");
-  kit_must(&kit, kit.ops->links_from_field(kit.ctx, &kit.lat, &u, &got), "links_from_field");
+  const qk_links_from_field_args_t set = {.lat = kit.lat, .u = u, .out = got};
+  kit_must(&kit, kit.ops->links_from_field(kit.ctx, &set), "links_from_field");
   expect_same_links(&kit, &got, &own);
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++)
     for (int reals = 12; reals <= 18; reals += 6) {
       qk_links_t want = kit_links(&kit, (qk_prec_t)prec, reals), other = want;
       const size_t bytes = kit.ops->links_bytes(&kit.lat, (qk_prec_t)prec, reals);
       other.data = kit_alloc(&kit, bytes);
-      kit_must(&kit, kit.ops->links_convert(kit.ctx, &kit.lat, &own, &other), "links_convert");
+      const qk_links_convert_args_t convert = {.lat = kit.lat, .in = own, .out = other};
+      kit_must(&kit, kit.ops->links_convert(kit.ctx, &convert), "links_convert");
       expect_same_links(&kit, &other, &want);
       kit_free(&kit, other.data);
       kit_free(&kit, want.data);
@@ -228,10 +230,14 @@ Test(smear, refuses_what_does_not_fit) {
   REFUSED(a.lat.split[1] = 1, "ghost: absent");
   REFUSED(a.in = kit_half(&kit, &in.v, 0), "nsites");
 #undef REFUSED
-  refused(&kit, kit.ops->links_convert(kit.ctx, &kit.lat, &u, &other), "links_convert");
-  refused(&kit, kit.ops->links_convert(kit.ctx, &kit.lat, &other, &eight), "reals 12 to 8");
+  qk_links_convert_args_t convert = {.lat = kit.lat, .in = u, .out = other};
+  refused(&kit, kit.ops->links_convert(kit.ctx, &convert), "links_convert");
+  convert.in = other;
+  convert.out = eight;
+  refused(&kit, kit.ops->links_convert(kit.ctx, &convert), "reals 12 to 8");
   qk_linkfield_t f = linkfield(&kit), g = linkfield(&kit);
-  refused(&kit, kit.ops->links_from_field(kit.ctx, &kit.lat, &f, &other), "18 reals in double");
+  const qk_links_from_field_args_t set = {.lat = kit.lat, .u = f, .out = other};
+  refused(&kit, kit.ops->links_from_field(kit.ctx, &set), "18 reals in double");
 
   qk_link_smear_args_t fine = {.lat = kit.lat, .u = f, .out = g, .mask = 15, .own = 1}, s = fine;
   s.mask = 16;

@@ -36,8 +36,8 @@ static void print(const char *name, int l, const qk_field_t *a, const qk_field_t
   void *red = NULL;
   double dot[2];
   rig_must(dev->ops->alloc(dev->ctx, sizeof dot, &red), "scalars", NULL);
-  qk_blas_args_t args = {.f = {a->v, b->v}, .red = red};
-  rig_must(dev->ops->blas(dev->ctx, QK_BLAS_CDOT, &args), "dot", NULL);
+  qk_blas_args_t args = {.op = QK_BLAS_CDOT, .f = {a->v, b->v}, .red = red};
+  rig_must(dev->ops->blas(dev->ctx, &args), "dot", NULL);
   rig_must(dev->ops->copy(dev->ctx, dot, red, sizeof dot, QK_COPY_TO_HOST, 0), "dot", NULL);
   rig_must(dev->ops->queue_sync(dev->ctx, 0), "dot", NULL);
   dev->ops->free(dev->ctx, red);

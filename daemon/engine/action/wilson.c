@@ -297,7 +297,7 @@ static qk_status_t set_links(wilson_t *w, const qk_gauge_args_t *gauge) {
     qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &data);
     if (status) return status;
     l->data = data;
-    status = dev->ops->links_set(dev->ctx, gauge, l);
+    status = dev->ops->links_set(dev->ctx, &(qk_links_set_args_t){.gauge = *gauge, .out = *l});
     if (status) return status;
   }
   return QK_OK;
@@ -318,7 +318,8 @@ static qk_status_t spread_diag(wilson_t *w, const qk_diag_t *from, size_t offset
     if (!w->params.want[p]) continue;
     qk_diag_t *to = (qk_diag_t *)((char *)&w->set[p] + offset);
     qk_status_t status = diag_alloc(dev, (qk_prec_t)p, to);
-    if (!status) status = dev->ops->diag_convert(dev->ctx, &dev->geom->lat, from, to);
+    const qk_diag_convert_args_t convert = {.lat = dev->geom->lat, .in = *from, .out = to};
+    if (!status) status = dev->ops->diag_convert(dev->ctx, &convert);
     if (status) return status;
   }
   return QK_OK;
@@ -333,9 +334,13 @@ static qk_status_t set_clover(wilson_t *w, const qk_gauge_args_t *gauge, qk_err_
   if (status) return status;
   status = diag_alloc(dev, QK_DOUBLE, &inverse);
   if (status) goto done;
-  status = dev->ops->clover_set(dev->ctx, gauge, par->csw, 4 + par->mass, &term);
+  const qk_clover_set_args_t set = {
+      .gauge = *gauge, .csw = par->csw, .diag = 4 + par->mass, .out = term};
+  status = dev->ops->clover_set(dev->ctx, &set);
   if (status) goto done;
-  status = dev->ops->diag_invert(dev->ctx, &gauge->lat, &term, &inverse, &singular);
+  const qk_diag_invert_args_t invert = {
+      .lat = gauge->lat, .in = term, .out = &inverse, .singular = &singular};
+  status = dev->ops->diag_invert(dev->ctx, &invert);
   if (status) goto done;
   if (singular > 0) {
     status = qk_fail(err, QK_BAD_ARGUMENT,

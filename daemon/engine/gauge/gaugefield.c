@@ -219,10 +219,10 @@ qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask) {
 qk_status_t qk_gaugefield_measure(const qk_gaugefield_t *field, double plane[6],
                                   double *rectangle) {
   const qk_device_t *dev = field->dev;
-  const qk_link_sums_args_t a = {
-      .lat = dev->geom->lat, .u = field->v, .rectangles = rectangle != NULL};
   double sum[QK_LINK_SUMS];
-  qk_status_t status = dev->ops->link_sums(dev->ctx, &a, sum);
+  const qk_link_sums_args_t a = {
+      .lat = dev->geom->lat, .u = field->v, .rectangles = rectangle != NULL, .sum = sum};
+  qk_status_t status = dev->ops->link_sums(dev->ctx, &a);
   if (status == QK_OK) status = qk_comm_sum(dev->geom->comm, sum, QK_LINK_SUMS);
   if (status != QK_OK) return status;
   for (int k = 0; k < 6; k++) plane[k] = sum[k] / (double)dev->geom->volume;

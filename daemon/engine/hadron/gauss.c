@@ -44,8 +44,11 @@ qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_ga
   g->work = work;
   status = qk_halo_create(dev, &g->halo);
   if (!status) status = links_alloc(dev, QK_DOUBLE, &g->links[QK_DOUBLE]);
-  if (!status)
-    status = dev->ops->links_from_field(dev->ctx, &dev->geom->lat, &links->v, &g->links[QK_DOUBLE]);
+  if (!status) {
+    const qk_links_from_field_args_t set = {
+        .lat = dev->geom->lat, .u = links->v, .out = g->links[QK_DOUBLE]};
+    status = dev->ops->links_from_field(dev->ctx, &set);
+  }
   if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
 agree:
   status = qk_comm_agree(dev->geom->comm, status, err);
@@ -71,7 +74,9 @@ static qk_status_t links_for(qk_gauss_t *gauss, qk_prec_t prec) {
   qk_links_t links = {0};
   qk_status_t status = links_alloc(dev, prec, &links);
   if (status) return status;
-  status = dev->ops->links_convert(dev->ctx, &dev->geom->lat, &gauss->links[QK_DOUBLE], &links);
+  const qk_links_convert_args_t convert = {
+      .lat = dev->geom->lat, .in = gauss->links[QK_DOUBLE], .out = links};
+  status = dev->ops->links_convert(dev->ctx, &convert);
   if (status)
     dev->ops->free(dev->ctx, (void *)links.data);
   else
@@ -122,8 +127,8 @@ qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, i
     args.out = in;
   }
   if (!status && steps % 2) {
-    qk_blas_args_t copy = {.f = {a, other->v}};
-    status = dev->ops->blas(dev->ctx, QK_BLAS_COPY, &copy);
+    qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {a, other->v}};
+    status = dev->ops->blas(dev->ctx, &copy);
   }
 done:
   qk_work_release(gauss->work, other);

@@ -36,5 +36,7 @@ qk_status_t qk_dev_status(const qk_device_t *dev) {
 }
 
 void qk_dev_blas(const qk_device_t *dev, qk_blas_op_t op, qk_blas_args_t args) {
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->blas(dev->ctx, op, &args));
+  if (!qk_dev_ok(dev)) return;
+  args.op = op;
+  qk_dev_note(dev, dev->ops->blas(dev->ctx, &args));
 }

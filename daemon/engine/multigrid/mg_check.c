@@ -25,8 +25,8 @@ static double galerkin_limit(qk_prec_t store) {
 /* |a - b| / |b|; a is overwritten. */
 static qk_status_t distance(qk_field_t *a, const qk_field_t *b, double *d) {
   double diff, norm;
-  qk_blas_args_t sub = {.f = {a->v, a->v, b->v}};
-  qk_status_t status = a->dev->ops->blas(a->dev->ctx, QK_BLAS_SUB, &sub);
+  qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {a->v, a->v, b->v}};
+  qk_status_t status = a->dev->ops->blas(a->dev->ctx, &sub);
   if (!status) status = qk_mg_norm2(a, &diff);
   if (!status) status = qk_mg_norm2(b, &norm);
   if (!status) *d = sqrt(diff / norm);

@@ -105,8 +105,8 @@ static qk_status_t make_prolongator(qk_mg_t *mg, int l, qk_field_t *v, qk_err_t 
   qk_status_t status = vectors_create(mg, l, &raw, err);
   if (!status) status = null_residual(mg, l, v, raw, &here->health.null_residual);
   if (!status) {
-    qk_blas_args_t copy = {.f = {raw->v, v->v}};
-    status = here->dev.ops->blas(here->dev.ctx, QK_BLAS_COPY, &copy);
+    qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {raw->v, v->v}};
+    status = here->dev.ops->blas(here->dev.ctx, &copy);
   }
   if (!status)
     status = qk_prolongator_create(&here->dev, &next->dev, p->block, p->prolongator, v, &here->down,

@@ -162,8 +162,9 @@ static qk_status_t close_links(making_t *m, qk_err_t *err) {
 static qk_status_t invert(making_t *m, qk_err_t *err) {
   const qk_device_t *dev = m->dev;
   int64_t singular = 0;
-  qk_coarse_invert_args_t args = {.lat = dev->geom->lat, .diag = m->a, .inverse = m->inverse};
-  qk_status_t status = dev->ops->coarse_invert(dev->ctx, &args, &singular);
+  qk_coarse_invert_args_t args = {
+      .lat = dev->geom->lat, .diag = m->a, .inverse = m->inverse, .singular = &singular};
+  qk_status_t status = dev->ops->coarse_invert(dev->ctx, &args);
   status = qk_comm_agree(dev->geom->comm, status, err);
   uint64_t n = (uint64_t)singular;
   if (!status) status = qk_comm_sum_u64(dev->geom->comm, &n, 1);

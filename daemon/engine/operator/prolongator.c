@@ -15,8 +15,8 @@ static qk_status_t judge(const qk_device_t *fine, int64_t dependent, qk_err_t *e
 static qk_status_t fill(qk_prolongator_t *p, qk_field_t *v, qk_err_t *err) {
   const qk_device_t *dev = p->fine;
   int64_t dependent = 0;
-  qk_orthonormalise_args_t ortho = {.agg = p->t.agg, .v = v->v};
-  qk_status_t status = dev->ops->orthonormalise(dev->ctx, &ortho, &dependent);
+  qk_orthonormalise_args_t ortho = {.agg = p->t.agg, .v = v->v, .dependent = &dependent};
+  qk_status_t status = dev->ops->orthonormalise(dev->ctx, &ortho);
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (!status) status = judge(dev, dependent, err);
   if (status) return status;

@@ -274,10 +274,11 @@ static qk_status_t find_size(const qk_correlator_t *r, const qk_field_t *field, 
   if (status == QK_OK)
     status = s->ops->copy(s->ctx, device, host, sizeof host, QK_COPY_TO_DEVICE, 0);
   if (status == QK_OK)
-    status = s->ops->blas(s->ctx, QK_BLAS_SCALE, &(qk_blas_args_t){.f = {field->v}, .c = {device}});
+    status = s->ops->blas(s->ctx,
+                          &(qk_blas_args_t){.op = QK_BLAS_SCALE, .f = {field->v}, .c = {device}});
   if (status == QK_OK)
-    status = s->ops->blas(s->ctx, QK_BLAS_NORM2,
-                          &(qk_blas_args_t){.f = {field->v}, .red = device + 2 * N});
+    status = s->ops->blas(
+        s->ctx, &(qk_blas_args_t){.op = QK_BLAS_NORM2, .f = {field->v}, .red = device + 2 * N});
   if (status == QK_OK) status = s->ops->copy(s->ctx, host, device, sizeof host, QK_COPY_TO_HOST, 0);
   if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
   if (device != NULL) s->ops->free(s->ctx, device);

@@ -429,9 +429,10 @@ static qk_status_t solution_norms(qk_slots_t *slots, const int ended[], int n, q
   qk_status_t status = QK_OK;
   for (int k = 0; k < n && status == QK_OK; k++) {
     const slot_t *slot = &slots->slot[ended[k]];
-    qk_blas_args_t args = {.f = {qk_solver_solution(slot->solver, slot->column)->v},
+    qk_blas_args_t args = {.op = QK_BLAS_NORM2,
+                           .f = {qk_solver_solution(slot->solver, slot->column)->v},
                            .red = slots->norms + 2 * k};
-    status = s->ops->blas(s->ctx, QK_BLAS_NORM2, &args);
+    status = s->ops->blas(s->ctx, &args);
   }
   if (status == QK_OK)
     status = s->ops->copy(s->ctx, slots->norms_host, slots->norms, (size_t)n * 2 * sizeof(double),

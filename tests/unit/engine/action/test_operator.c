@@ -23,16 +23,16 @@ static void release(qk_rig_t *rig, int n, qk_field_t **f) {
 }
 
 static void copy(qk_rig_t *rig, qk_spinor_t to, qk_spinor_t from) {
-  qk_blas_args_t a = {.f = {to, from}};
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &a) == QK_OK);
+  qk_blas_args_t a = {.op = QK_BLAS_COPY, .f = {to, from}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &a) == QK_OK);
 }
 
 static void scalar(qk_rig_t *rig, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, double out[][2]) {
   void *red = NULL;
   size_t bytes = (size_t)a.nrhs * 2 * sizeof(double);
   cr_assert(rig->dev.ops->alloc(rig->dev.ctx, bytes, &red) == QK_OK);
-  qk_blas_args_t args = {.f = {a, b}, .red = red};
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, op, &args) == QK_OK);
+  qk_blas_args_t args = {.op = op, .f = {a, b}, .red = red};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &args) == QK_OK);
   cr_assert(rig->dev.ops->copy(rig->dev.ctx, out, red, bytes, QK_COPY_TO_HOST, 0) == QK_OK);
   cr_assert(rig->dev.ops->queue_sync(rig->dev.ctx, 0) == QK_OK);
   rig->dev.ops->free(rig->dev.ctx, red);
@@ -42,8 +42,8 @@ static void scalar(qk_rig_t *rig, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b,
 static void expect_close(qk_rig_t *rig, qk_spinor_t a, qk_spinor_t b, double tol,
                          const char *what) {
   double diff[QK_MAX_RHS][2], norm[QK_MAX_RHS][2];
-  qk_blas_args_t sub = {.f = {a, a, b}};
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &sub) == QK_OK);
+  qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {a, a, b}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &sub) == QK_OK);
   scalar(rig, QK_BLAS_NORM2, a, a, diff);
   scalar(rig, QK_BLAS_NORM2, b, b, norm);
   for (int i = 0; i < a.nrhs; i++) {
@@ -154,8 +154,8 @@ static void fused_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
       cr_assert(op->ops->apply(op, f[2], f[0], true, f[1], -1) == QK_OK);
       cr_assert(op->ops->apply(op, f[3], f[0], true, NULL, 0) == QK_OK);
     }
-    qk_blas_args_t sub = {.f = {f[3]->v, f[1]->v, f[3]->v}};
-    cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &sub) == QK_OK);
+    qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {f[3]->v, f[1]->v, f[3]->v}};
+    cr_assert(rig->dev.ops->blas(rig->dev.ctx, &sub) == QK_OK);
     expect_close(rig, f[2]->v, f[3]->v, 2 * bound(prec), eo ? "x - Mhat in" : "x - M in");
     release(rig, 4, f);
     release(rig, 2, full);
@@ -231,10 +231,10 @@ static void relax_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   cr_assert(ops->apply_eo(rig->op, e[2], e[0], false, e[0]) == QK_OK);
   expect_close(rig, e[2]->v, e[1]->v, 4 * bound(prec), "one step");
   cr_assert(ops->relax_eo(rig->op, e[2], e[0], 2) == QK_OK);
-  qk_blas_args_t second = {.f = {e[2]->v, e[2]->v, e[1]->v}};
-  qk_blas_args_t first = {.f = {e[3]->v, e[1]->v, e[0]->v}};
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &second) == QK_OK);
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_SUB, &first) == QK_OK);
+  qk_blas_args_t second = {.op = QK_BLAS_SUB, .f = {e[2]->v, e[2]->v, e[1]->v}};
+  qk_blas_args_t first = {.op = QK_BLAS_SUB, .f = {e[3]->v, e[1]->v, e[0]->v}};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &second) == QK_OK);
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &first) == QK_OK);
   expect_close(rig, e[2]->v, e[3]->v, 4 * bound(prec), "linear");
   release(rig, 4, e);
 }

@@ -235,8 +235,8 @@ static void set_columns(qk_rig_t *rig, qk_field_t *f) {
   rig_must(qk_field_create(&rig->dev, f->v.prec, f->v.nrhs, QK_FULL, &full), "field", NULL);
   qk_noise_args_t noise = {.lat = rig->geom.lat, .field = full->v, .rhs = -1, .seed = 5};
   rig_must(rig->dev.ops->noise(rig->dev.ctx, &noise), "noise", NULL);
-  qk_blas_args_t copy = {.f = {f->v, qk_field_parity(full, QK_EVEN)}};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &copy), "copy", NULL);
+  qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {f->v, qk_field_parity(full, QK_EVEN)}};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, &copy), "copy", NULL);
   qk_field_destroy(full);
 }
 
@@ -245,8 +245,8 @@ static void norms(qk_rig_t *rig, const qk_field_t *f, double *norm) {
   void *red = NULL;
   const size_t bytes = (size_t)f->v.nrhs * sizeof host[0];
   rig_must(rig->dev.ops->alloc(rig->dev.ctx, bytes, &red), "alloc", NULL);
-  qk_blas_args_t a = {.f = {f->v}, .red = red};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_NORM2, &a), "norm", NULL);
+  qk_blas_args_t a = {.op = QK_BLAS_NORM2, .f = {f->v}, .red = red};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, &a), "norm", NULL);
   rig_must(rig->dev.ops->copy(rig->dev.ctx, host, red, bytes, QK_COPY_TO_HOST, 0), "copy", NULL);
   rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "sync", NULL);
   rig->dev.ops->free(rig->dev.ctx, red);
@@ -316,11 +316,11 @@ static qk_status_t coarse_grained(qk_operator_t *op, qk_field_t *out, const qk_f
   qk_status_t status = qk_work_reserve(op->work, QK_HALF, in->v.nrhs, QK_EVEN, &half);
   if (status) return status;
   status = qk_work_reserve(op->work, in->v.prec, in->v.nrhs, QK_EVEN, &rounded);
-  qk_blas_args_t down = {.f = {half->v, in->v}};
-  if (!status) status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &down);
+  qk_blas_args_t down = {.op = QK_BLAS_COPY, .f = {half->v, in->v}};
+  if (!status) status = op->dev->ops->blas(op->dev->ctx, &down);
   if (!status) {
-    qk_blas_args_t up = {.f = {rounded->v, half->v}};
-    status = op->dev->ops->blas(op->dev->ctx, QK_BLAS_COPY, &up);
+    qk_blas_args_t up = {.op = QK_BLAS_COPY, .f = {rounded->v, half->v}};
+    status = op->dev->ops->blas(op->dev->ctx, &up);
   }
   if (!status) status = b->whole->ops->apply_eo(b->whole, out, rounded, dagger, x);
   qk_work_release(op->work, rounded);

@@ -9,8 +9,8 @@
 static qk_status_t neumann(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
   qk_rig_t *rig = self;
   qk_status_t status = rig->op->ops->apply_eo(rig->op, z, r, false, r);
-  qk_blas_args_t add = {.f = {z->v, r->v}, .mask = mask};
-  return status ? status : rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_ADD, &add);
+  qk_blas_args_t add = {.op = QK_BLAS_ADD, .f = {z->v, r->v}, .mask = mask};
+  return status ? status : rig->dev.ops->blas(rig->dev.ctx, &add);
 }
 
 Test(solver, gcr_takes_a_preconditioner) {
@@ -99,8 +99,8 @@ Test(solver, preconditioner_that_brings_nothing_ends_a_slot_long_before_its_limi
 
 static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
   const qk_rig_t *rig = self;
-  return rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY,
-                            &(qk_blas_args_t){.f = {z->v, r->v}, .mask = mask});
+  return rig->dev.ops->blas(rig->dev.ctx,
+                            &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {z->v, r->v}, .mask = mask});
 }
 
 /* As identity; once, the direction before is spoilt behind the solver's back for one column: what
@@ -116,8 +116,8 @@ static qk_status_t spoil(void *self, qk_field_t *z, const qk_field_t *r, const u
   spoiler_t *s = self;
   const qk_device_t *dev = &s->rig->dev;
   if (++s->calls == s->at) {
-    const qk_blas_args_t scale = {.f = {s->before->v}, .c = {s->factor}};
-    rig_must(dev->ops->blas(dev->ctx, QK_BLAS_SCALE, &scale), "scale", NULL);
+    const qk_blas_args_t scale = {.op = QK_BLAS_SCALE, .f = {s->before->v}, .c = {s->factor}};
+    rig_must(dev->ops->blas(dev->ctx, &scale), "scale", NULL);
   }
   s->before = z;
   return identity(s->rig, z, r, mask);

@@ -51,8 +51,8 @@ Test(field, parity_views_are_the_even_and_the_odd_sites) {
       cr_assert(qk_field_create(&rig.dev, (qk_prec_t)p, nrhs, QK_FULL, &f) == QK_OK);
       for (size_t i = 0; i < rig_reals(&rig); i++) v[i] = 1;
       rig_import(&rig, f, nrhs - 1, v);
-      qk_blas_args_t zero = {.f = {qk_field_parity(f, QK_ODD)}};
-      cr_assert(rig.dev.ops->blas(rig.dev.ctx, QK_BLAS_ZERO, &zero) == QK_OK);
+      qk_blas_args_t zero = {.op = QK_BLAS_ZERO, .f = {qk_field_parity(f, QK_ODD)}};
+      cr_assert(rig.dev.ops->blas(rig.dev.ctx, &zero) == QK_OK);
       rig_export(&rig, f, nrhs - 1, v);
       const int32_t *l = rig.geom.lat.l;
       for (int64_t site = 0; site < rig.geom.volume; site++) {
@@ -72,8 +72,8 @@ static double norm2(const qk_rig_t *rig, qk_spinor_t f) {
   double red[2 * 3] = {0};
   void *device;
   cr_assert(rig->dev.ops->alloc(rig->dev.ctx, sizeof red, &device) == QK_OK);
-  qk_blas_args_t args = {.f = {f}, .red = device};
-  cr_assert(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_NORM2, &args) == QK_OK);
+  qk_blas_args_t args = {.op = QK_BLAS_NORM2, .f = {f}, .red = device};
+  cr_assert(rig->dev.ops->blas(rig->dev.ctx, &args) == QK_OK);
   cr_assert(rig->dev.ops->copy(rig->dev.ctx, red, device, 16 * (size_t)f.nrhs, QK_COPY_TO_HOST,
                                0) == QK_OK);
   cr_assert(rig->dev.ops->queue_sync(rig->dev.ctx, 0) == QK_OK);

@@ -205,8 +205,8 @@ static qk_field_t *even_field(const qk_rig_t *rig, int n, const uint64_t *seed) 
     for (size_t k = 0; seed[i] == 0 && k < rig_reals(rig); k++) v[k] = NAN;
     rig_import(rig, full, i, v);
   }
-  qk_blas_args_t copy = {.f = {even->v, qk_field_parity(full, QK_EVEN)}};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &copy), "copy", NULL);
+  qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {even->v, qk_field_parity(full, QK_EVEN)}};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, &copy), "copy", NULL);
   rig_must(rig->dev.ops->queue_sync(rig->dev.ctx, 0), "copy", NULL);
   qk_field_destroy(full);
   qk_free(v);
@@ -217,8 +217,8 @@ static double *even_column(const qk_rig_t *rig, const qk_field_t *even, int i) {
   qk_field_t *full;
   double *v = rig_vector(rig);
   rig_must(qk_field_create(&rig->dev, QK_DOUBLE, even->v.nrhs, QK_FULL, &full), "field", NULL);
-  qk_blas_args_t copy = {.f = {qk_field_parity(full, QK_EVEN), even->v}};
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, QK_BLAS_COPY, &copy), "copy", NULL);
+  qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {qk_field_parity(full, QK_EVEN), even->v}};
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, &copy), "copy", NULL);
   rig_export(rig, full, i, v);
   qk_field_destroy(full);
   return v;
@@ -284,9 +284,10 @@ static double left_by_solve(qk_rig_t *rig, int iterations, double level_tol) {
   void *red = NULL;
   double host[4];
   rig_must(ops->alloc(v->dev.ctx, sizeof host, &red), "red", NULL);
-  qk_blas_args_t nr = {.f = {r->v}, .red = red}, nb = {.f = {b->v}, .red = (double *)red + 2};
-  rig_must(ops->blas(v->dev.ctx, QK_BLAS_NORM2, &nr), "norm", NULL);
-  rig_must(ops->blas(v->dev.ctx, QK_BLAS_NORM2, &nb), "norm", NULL);
+  qk_blas_args_t nr = {.op = QK_BLAS_NORM2, .f = {r->v}, .red = red},
+                 nb = {.op = QK_BLAS_NORM2, .f = {b->v}, .red = (double *)red + 2};
+  rig_must(ops->blas(v->dev.ctx, &nr), "norm", NULL);
+  rig_must(ops->blas(v->dev.ctx, &nb), "norm", NULL);
   rig_must(ops->copy(v->dev.ctx, host, red, sizeof host, QK_COPY_TO_HOST, 0), "norm", NULL);
   rig_must(ops->queue_sync(v->dev.ctx, 0), "norm", NULL);
   ops->free(v->dev.ctx, red);

@@ -129,8 +129,8 @@ static void norms(const qk_device_t *dev, qk_spinor_t v, double norm2[][2]) {
   void *red = NULL;
   size_t bytes = (size_t)v.nrhs * 2 * sizeof(double);
   cr_assert(dev->ops->alloc(dev->ctx, bytes, &red) == QK_OK);
-  qk_blas_args_t args = {.f = {v}, .red = red};
-  cr_assert(dev->ops->blas(dev->ctx, QK_BLAS_NORM2, &args) == QK_OK);
+  qk_blas_args_t args = {.op = QK_BLAS_NORM2, .f = {v}, .red = red};
+  cr_assert(dev->ops->blas(dev->ctx, &args) == QK_OK);
   cr_assert(dev->ops->copy(dev->ctx, norm2, red, bytes, QK_COPY_TO_HOST, 0) == QK_OK);
   cr_assert(dev->ops->queue_sync(dev->ctx, 0) == QK_OK);
   dev->ops->free(dev->ctx, red);
@@ -192,8 +192,8 @@ Test(nullspace, relaxation_keeps_to_its_mask) {
   rig_export(&rig, v, 3, column);
   column[7] = NAN;
   rig_import(&rig, v, 3, column);
-  qk_blas_args_t copy = {.f = {even[0]->v, qk_field_parity(v, QK_EVEN)}};
-  cr_assert(rig.dev.ops->blas(rig.dev.ctx, QK_BLAS_COPY, &copy) == QK_OK);
+  qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {even[0]->v, qk_field_parity(v, QK_EVEN)}};
+  cr_assert(rig.dev.ops->blas(rig.dev.ctx, &copy) == QK_OK);
   norms(&rig.dev, even[0]->v, before);
   const qk_relax_limit_t limit = {.iterations = 20, .tol = 1e-9};
   cr_assert(qk_solver_relax(rig.op, rig.work, &solver, mask, &limit, even[0], even[1], fall,

@@ -103,8 +103,8 @@ static qk_field_t *noise(chain_t *c, int l, int nrhs, int seed) {
 }
 
 static void blas(chain_t *c, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, qk_spinor_t d) {
-  qk_blas_args_t args = {.f = {a, b, d}};
-  rig_must(c->rig.dev.ops->blas(c->rig.dev.ctx, op, &args), "blas", NULL);
+  qk_blas_args_t args = {.op = op, .f = {a, b, d}};
+  rig_must(c->rig.dev.ops->blas(c->rig.dev.ctx, &args), "blas", NULL);
 }
 
 static void dots(chain_t *c, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, double out[][2]) {
@@ -112,8 +112,8 @@ static void dots(chain_t *c, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, doub
   void *red = NULL;
   size_t bytes = (size_t)a.nrhs * 2 * sizeof(double);
   rig_must(ops->alloc(c->rig.dev.ctx, bytes, &red), "scalars", NULL);
-  qk_blas_args_t args = {.f = {a, b}, .red = red};
-  rig_must(ops->blas(c->rig.dev.ctx, op, &args), "blas", NULL);
+  qk_blas_args_t args = {.op = op, .f = {a, b}, .red = red};
+  rig_must(ops->blas(c->rig.dev.ctx, &args), "blas", NULL);
   rig_must(ops->copy(c->rig.dev.ctx, out, red, bytes, QK_COPY_TO_HOST, 0), "copy", NULL);
   rig_must(ops->queue_sync(c->rig.dev.ctx, 0), "sync", NULL);
   ops->free(c->rig.dev.ctx, red);

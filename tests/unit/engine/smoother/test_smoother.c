@@ -23,7 +23,8 @@ static qk_field_t *even_field(const qk_rig_t *rig, qk_prec_t prec, int nrhs) {
 }
 
 static void blas(const qk_rig_t *rig, qk_blas_op_t op, qk_blas_args_t args) {
-  rig_must(rig->dev.ops->blas(rig->dev.ctx, op, &args), "blas", NULL);
+  args.op = op;
+  rig_must(rig->dev.ops->blas(rig->dev.ctx, &args), "blas", NULL);
 }
 
 /* Column i of the even field is the even part of random vector seed[i]; seed 0: NaN. */

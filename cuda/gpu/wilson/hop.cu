@@ -1,6 +1,6 @@
 /* The operator on the GPU: checks, then the launch for the storage type. */
 #include "cuda/args/hop_args.h"
-#include "cuda/gpu/hop.cuh"
+#include "cuda/gpu/wilson/hop.cuh"
 #include "cuda/kernels.h"
 
 namespace QK_NS {

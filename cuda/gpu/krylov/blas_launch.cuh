@@ -1,10 +1,10 @@
 /*
- * gpu/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type only.
+ * gpu/krylov/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type only.
  */
 #ifndef QK_CUDA_GPU_BLAS_LAUNCH_CUH
 #define QK_CUDA_GPU_BLAS_LAUNCH_CUH
 
-#include "cuda/gpu/blas.cuh"
+#include "cuda/gpu/krylov/blas.cuh"
 #include "cuda/gpu/reduce.cuh"
 
 namespace QK_NS {
@@ -170,14 +170,14 @@ template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas
     return run_mixed<Op::add, S, half, row_reals<half>>(ctx, a);
 }
 
-template <class S>
-qk_status_t blas_launch(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
-  switch (op) {
+template <class S> qk_status_t blas_launch(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  switch (a->op) {
 #define X(name, fields, scalars, reductions, formula)                                              \
   case QK_BLAS_##name:                                                                             \
     return run_op<op_##name, S>(ctx, a);
     QK_BLAS_TABLE(X)
 #undef X
+  case QK_BLAS_NONE:
   case QK_BLAS_COUNT:
     break;
   }

@@ -1,5 +1,5 @@
 /*
- * gpu/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for its
+ * gpu/wilson/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for its
  * type, so that they compile side by side. The arguments have been checked (hop_args.h). A thread has
  * one lane (place.cuh).
  */

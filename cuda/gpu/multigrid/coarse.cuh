@@ -1,5 +1,5 @@
 /*
- * gpu/coarse.cuh: the coarse operator on the tensor cores, for fields of floats and n % 16 == 0.
+ * gpu/multigrid/coarse.cuh: the coarse operator on the tensor cores, for fields of floats and n % 16 == 0.
  *
  * A block of threads has one site, RP pieces of 16 rows of its matrices and up to T tiles of RHS. The terms of
  * the sum, at most eight hops and the diagonal matrix, are shared among the block's warps, since one row piece

@@ -1,5 +1,5 @@
 /* Prolongator and restrictor on the GPU. */
-#include "cuda/gpu/transfer.cuh"
+#include "cuda/gpu/multigrid/transfer.cuh"
 
 #include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"

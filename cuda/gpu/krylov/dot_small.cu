@@ -1,4 +1,4 @@
-#include "cuda/gpu/dot_small.cuh"
+#include "cuda/gpu/krylov/dot_small.cuh"
 
 #include "cuda/body/blas.h"
 

@@ -265,8 +265,7 @@ qk_status_t start_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args
 
 } // namespace
 
-qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a,
-                           int64_t *dependent) {
+qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a) {
   qk_status_t status = qk_args_orthonormalise(ctx, a);
   if (status != QK_OK) return status;
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
@@ -281,7 +280,7 @@ qk_status_t orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_args_t *a,
         "cudaMemcpyAsync");
   if (status == QK_OK)
     status = qk_gpu_check(ctx, cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  if (status == QK_OK) *dependent = found;
+  if (status == QK_OK) *a->dependent = found;
   return status;
 }
 

@@ -1,5 +1,5 @@
 /* Coarse operators on the GPU. */
-#include "cuda/gpu/coarse.cuh"
+#include "cuda/gpu/multigrid/coarse.cuh"
 
 #include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"

@@ -1,4 +1,4 @@
-#include "cuda/gpu/blas_launch.cuh"
+#include "cuda/gpu/krylov/blas_launch.cuh"
 
 namespace QK_NS {
 QK_INSTANTIATE_BLAS(half)

@@ -1,8 +1,8 @@
 /* Block BLAS on the GPU: the table's entries, and the second pass of reductions. */
-#include "cuda/gpu/blas.cuh"
+#include "cuda/gpu/krylov/blas.cuh"
 
 #include "cuda/args/args.h"
-#include "cuda/gpu/dot_small.cuh"
+#include "cuda/gpu/krylov/dot_small.cuh"
 #include "cuda/gpu/reduce.cuh"
 #include "cuda/kernels.h"
 
@@ -24,16 +24,16 @@ qk_status_t finish_launch(qk_ops_ctx_t *ctx, const finish_args &a) {
   return qk_gpu_launched(ctx, "second pass of a reduction");
 }
 
-qk_status_t blas(qk_ops_ctx_t *ctx, qk_blas_op_t op, const qk_blas_args_t *a) {
-  const qk_status_t status = qk_args_blas(ctx, op, a);
+qk_status_t blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
+  const qk_status_t status = qk_args_blas(ctx, a);
   if (status != QK_OK) return status;
   switch (a->f[0].prec) {
   case QK_DOUBLE:
-    return blas_launch<double>(ctx, op, a);
+    return blas_launch<double>(ctx, a);
   case QK_SINGLE:
-    return blas_launch<float>(ctx, op, a);
+    return blas_launch<float>(ctx, a);
   case QK_HALF:
-    return blas_launch<half>(ctx, op, a);
+    return blas_launch<half>(ctx, a);
   }
   return QK_BAD_ARGUMENT;
 }

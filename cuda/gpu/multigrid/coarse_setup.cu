@@ -97,7 +97,7 @@ __global__ void times_kernel(qk_coarse_times_args_t a) {
 
 namespace QK_NS {
 
-qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a, int64_t *singular) {
+qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
   constexpr size_t most_shared = 200 * 1024;
   qk_status_t status = qk_args_coarse_invert(ctx, a);
   if (status != QK_OK) return status;
@@ -128,7 +128,7 @@ qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a, i
   if (status == QK_OK)
     status = qk_gpu_check(ctx, cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   qk_gpu_memory::free(ctx, memory);
-  if (status == QK_OK) *singular = found;
+  if (status == QK_OK) *a->singular = found;
   return status;
 }
 

@@ -1,4 +1,4 @@
-#include "cuda/gpu/hop.cuh"
+#include "cuda/gpu/wilson/hop.cuh"
 
 namespace QK_NS {
 template qk_status_t hop_launch<double>(qk_ops_ctx_t *, const qk_hop_args_t &);

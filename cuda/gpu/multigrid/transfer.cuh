@@ -1,5 +1,5 @@
 /*
- * gpu/transfer.cuh: prolongator and restrictor on the tensor cores.
+ * gpu/multigrid/transfer.cuh: prolongator and restrictor on the tensor cores.
  *
  * Vectors  Sites of one parity of an aggregate come in sets of four, vectors in groups of eight, components of
  *          a chirality in pairs. A piece is (8 vectors) x (4 sites x pair): thread 4g+q has vector g, site q.

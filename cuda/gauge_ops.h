@@ -1,0 +1,70 @@
+/*
+ * gauge_ops.h: arguments of the table's entries that make links and site-diagonal terms of a
+ * configuration, and of its checks. Included by ops.h.
+ *
+ * All run on queue 0; what returns numbers (plaquette, unitarity, diag_invert) is synchronous. Not
+ * collective. Errors: those of ops.h; results are set only on success.
+ */
+#ifndef QK_CUDA_GAUGE_OPS_H
+#define QK_CUDA_GAUGE_OPS_H
+
+#include "cuda/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qk_gauge_args {
+  qk_lattice_t lat;
+  qk_gauge_ext_t u;
+} qk_gauge_args_t;
+
+/* Sums over local sites of Re tr P / 3 for the planes xy, xz, xt, yz, yt, zt. */
+typedef struct qk_plaquette_args {
+  qk_gauge_args_t gauge;
+  double *plaq; /* [6] of the host */
+} qk_plaquette_args_t;
+
+/* Of the local links: the largest |U^+U - 1| and |det U - 1|, and the sum of Re tr U / 3. */
+typedef struct qk_unitarity_args {
+  qk_gauge_args_t gauge;
+  double *dev, *det, *link_trace;
+} qk_unitarity_args_t;
+
+/* out = the local links, compressed. Its memory: links_bytes. */
+typedef struct qk_links_set_args {
+  qk_gauge_args_t gauge;
+  qk_links_t out;
+} qk_links_set_args_t;
+
+/* out = in in another precision: in is double, and neither has 8 reals, out no more of them than in. */
+typedef struct qk_links_convert_args {
+  qk_lattice_t lat;
+  qk_links_t in, out;
+} qk_links_convert_args_t;
+
+/* out = diag + csw * clover term (physics.md), in double. Its memory: diag_bytes. */
+typedef struct qk_clover_set_args {
+  qk_gauge_args_t gauge;
+  double csw, diag;
+  qk_diag_t out;
+} qk_clover_set_args_t;
+
+/* out = in^-1, both in double; in may be out, and a number gives a number.
+ * singular: sites whose matrix could not be inverted (0 on success). */
+typedef struct qk_diag_invert_args {
+  qk_lattice_t lat;
+  qk_diag_t in, *out;
+  int64_t *singular;
+} qk_diag_invert_args_t;
+
+/* out = in in the precision of out; in is double. A number gives a number. */
+typedef struct qk_diag_convert_args {
+  qk_lattice_t lat;
+  qk_diag_t in, *out;
+} qk_diag_convert_args_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
