@@ -37,7 +37,7 @@ typedef struct qk_links_set_args {
   qk_links_t out;
 } qk_links_set_args_t;
 
-/* out = in in another precision: in is double, and neither has 8 reals, out no more of them than in. */
+/* out = in in another precision: in is double; neither has 8 reals, and out no more than in. */
 typedef struct qk_links_convert_args {
   qk_lattice_t lat;
   qk_links_t in, out;

@@ -8,7 +8,7 @@ static qk_status_t gauge(qk_ops_ctx_t *ctx, const char *call, const qk_gauge_arg
   if (a->u.data == NULL) return BAD("%s: the links have no data", call);
   for (int mu = 0; mu < 4; mu++)
     if (a->u.e[mu] != a->lat.l[mu] + 2 * a->lat.split[mu])
-      return BAD("%s: e[%d] = %d: %d, the local extent and its border", call, mu, a->u.e[mu],
+      return BAD("%s: e[%d] = %d: %d, the local extent and its halo", call, mu, a->u.e[mu],
                  a->lat.l[mu] + 2 * a->lat.split[mu]);
   return QK_OK;
 }

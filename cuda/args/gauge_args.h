@@ -1,6 +1,6 @@
 /*
- * gauge_args.h: checks of the arguments of cuda/gauge_ops.h, shared by the backends. They return QK_OK,
- * or QK_BAD_ARGUMENT with the reason in the context's error text.
+ * gauge_args.h: checks of the arguments of cuda/gauge_ops.h, shared by the backends. They return
+ * QK_OK, or QK_BAD_ARGUMENT with the reason in the context's error text.
  */
 #ifndef QK_CUDA_GAUGE_ARGS_H
 #define QK_CUDA_GAUGE_ARGS_H

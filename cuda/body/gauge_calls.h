@@ -10,6 +10,8 @@
 #ifndef QK_BODY_GAUGE_CALLS_H
 #define QK_BODY_GAUGE_CALLS_H
 
+#include <type_traits>
+
 #include "cuda/args/gauge_args.h"
 #include "cuda/body/gauge.h"
 #include "cuda/kernels.h"
@@ -22,6 +24,13 @@ inline int all_sites(const qk_lattice_t &lat) {
 
 inline size_t word_bytes(qk_prec_t prec) {
   return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
+}
+
+/* f with the storage type of a precision, as the type of a null pointer. */
+template <class F> static qk_status_t with_storage(qk_prec_t prec, F f) {
+  if (prec == QK_DOUBLE) return f((double *)NULL);
+  if (prec == QK_SINGLE) return f((float *)NULL);
+  return f((half *)NULL);
 }
 
 qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_plaquette_args_t *a) {
@@ -50,7 +59,7 @@ size_t links_bytes(const qk_lattice_t *lat, qk_prec_t prec, int reals) {
 }
 
 template <class S>
-static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
+static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a, S *) {
   S *out = (S *)a->out.data;
   const int n = all_sites(a->gauge.lat);
   if (a->out.reals == 18) return each_site(ctx, n, links_site<S, 18>{a->gauge, out});
@@ -61,13 +70,11 @@ static qk_status_t links_set_as(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a)
 qk_status_t links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
   const qk_status_t status = qk_args_links_set(ctx, a);
   if (status != QK_OK) return status;
-  if (a->out.prec == QK_DOUBLE) return links_set_as<double>(ctx, a);
-  if (a->out.prec == QK_SINGLE) return links_set_as<float>(ctx, a);
-  return links_set_as<half>(ctx, a);
+  return with_storage(a->out.prec, [&](auto s) { return links_set_as(ctx, a, s); });
 }
 
 template <class S>
-static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *a) {
+static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *a, S *) {
   const double *from = (const double *)a->in.data;
   S *to = (S *)a->out.data;
   const int n = all_sites(a->lat);
@@ -79,9 +86,7 @@ static qk_status_t links_convert_as(qk_ops_ctx_t *ctx, const qk_links_convert_ar
 qk_status_t links_convert(qk_ops_ctx_t *ctx, const qk_links_convert_args_t *a) {
   const qk_status_t status = qk_args_links_convert(ctx, a);
   if (status != QK_OK) return status;
-  if (a->out.prec == QK_DOUBLE) return links_convert_as<double>(ctx, a);
-  if (a->out.prec == QK_SINGLE) return links_convert_as<float>(ctx, a);
-  return links_convert_as<half>(ctx, a);
+  return with_storage(a->out.prec, [&](auto s) { return links_convert_as(ctx, a, s); });
 }
 
 size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec) {
@@ -124,9 +129,10 @@ qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t *a) {
     a->out->data = NULL;
     return QK_OK;
   }
-  if (a->out->prec == QK_DOUBLE) return each_site(ctx, n, convert_site<double>{from, (double *)to});
-  if (a->out->prec == QK_SINGLE) return each_site(ctx, n, convert_site<float>{from, (float *)to});
-  return each_site(ctx, n, convert_site<half>{from, (half *)to});
+  return with_storage(a->out->prec, [&](auto s) {
+    using S = std::remove_pointer_t<decltype(s)>;
+    return each_site(ctx, n, convert_site<S>{from, (S *)to});
+  });
 }
 
 } // namespace QK_NS

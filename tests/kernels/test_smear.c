@@ -204,6 +204,15 @@ static void refused(const kit_t *kit, qk_status_t status, const char *said) {
             kit->ops->last_error(kit->ctx));
 }
 
+static void refuses_other_links(const kit_t *kit, const qk_links_t *single,
+                                const qk_links_t *twelve, const qk_links_t *eight) {
+  qk_links_convert_args_t convert = {.lat = kit->lat, .in = *single, .out = *twelve};
+  refused(kit, kit->ops->links_convert(kit->ctx, &convert), "links_convert");
+  convert.in = *twelve;
+  convert.out = *eight;
+  refused(kit, kit->ops->links_convert(kit->ctx, &convert), "reals 12 to 8");
+}
+
 Test(smear, refuses_what_does_not_fit) {
   const int dims[4] = {4, 4, 4, 4};
   double complex *links = kit_random_links(dims, 0.5, 4);
@@ -230,11 +239,7 @@ Test(smear, refuses_what_does_not_fit) {
   REFUSED(a.lat.split[1] = 1, "ghost: absent");
   REFUSED(a.in = kit_half(&kit, &in.v, 0), "nsites");
 #undef REFUSED
-  qk_links_convert_args_t convert = {.lat = kit.lat, .in = u, .out = other};
-  refused(&kit, kit.ops->links_convert(kit.ctx, &convert), "links_convert");
-  convert.in = other;
-  convert.out = eight;
-  refused(&kit, kit.ops->links_convert(kit.ctx, &convert), "reals 12 to 8");
+  refuses_other_links(&kit, &u, &other, &eight);
   qk_linkfield_t f = linkfield(&kit), g = linkfield(&kit);
   const qk_links_from_field_args_t set = {.lat = kit.lat, .u = f, .out = other};
   refused(&kit, kit.ops->links_from_field(kit.ctx, &set), "18 reals in double");

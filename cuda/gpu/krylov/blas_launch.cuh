@@ -1,5 +1,6 @@
 /*
- * gpu/krylov/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type only.
+ * gpu/krylov/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type
+ * only.
  */
 #ifndef QK_CUDA_GPU_BLAS_LAUNCH_CUH
 #define QK_CUDA_GPU_BLAS_LAUNCH_CUH
@@ -223,7 +224,7 @@ template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_mul
 }
 
 #define QK_INSTANTIATE_BLAS(S)                                                                     \
-  template qk_status_t blas_launch<S>(qk_ops_ctx_t *, qk_blas_op_t, const qk_blas_args_t *);       \
+  template qk_status_t blas_launch<S>(qk_ops_ctx_t *, const qk_blas_args_t *);                     \
   template qk_status_t multi_dot_launch<S>(qk_ops_ctx_t *, const qk_multi_args_t *);               \
   template qk_status_t multi_axpy_launch<S>(qk_ops_ctx_t *, const qk_multi_args_t *);
 

@@ -1,7 +1,7 @@
 /*
- * gpu/wilson/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for its
- * type, so that they compile side by side. The arguments have been checked (hop_args.h). A thread has
- * one lane (place.cuh).
+ * gpu/wilson/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for
+ * its type, so that they compile side by side. The arguments have been checked (hop_args.h). A thread
+ * has one lane (place.cuh).
  */
 #ifndef QK_CUDA_GPU_HOP_CUH
 #define QK_CUDA_GPU_HOP_CUH
