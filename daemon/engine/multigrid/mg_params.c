@@ -2,13 +2,10 @@
 #include <stdlib.h>
 
 #include "daemon/engine/eigen/lanczos.h"
+#include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/multigrid/multigrid.h"
 
-enum {
-  AGGREGATE_LEAST = 8, /* sites, of an aggregate that is chosen here */
-  ITERATIONS_MAX = 1000,
-  STEPS_MAX = 100
-};
+enum { AGGREGATE_LEAST = 8 }; /* sites, of an aggregate that is chosen here */
 
 static const char axis[4] = {'x', 'y', 'z', 't'};
 
@@ -94,13 +91,6 @@ static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
   default_prec(&p->store, t->narrow);
 }
 
-static qk_status_t check_int(const char *name, int level, int value, int least, int most,
-                             qk_err_t *err) {
-  if (value >= least && value <= most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: %d to %d", level, name, value,
-                 least, most);
-}
-
 static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_err_t *err) {
   if (value == QK_SINGLE || value == QK_HALF) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: single or half", level, name,
@@ -118,36 +108,15 @@ static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int bloc
   return QK_OK;
 }
 
+/* What depends on the lattice and on the level; the limits of values are those of mg_text.c. */
 static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_level_params_t *p,
                                qk_err_t *err) {
-  qk_status_t status = check_int("setup iterations", level, p->setup_iterations, 1, 100000, err);
-  if (!status) status = check_int("setup passes", level, p->setup_passes, -1, STEPS_MAX, err);
-  if (!status) status = check_int("pre", level, p->pre, -1, STEPS_MAX, err);
-  if (!status) status = check_int("post", level, p->post, -1, STEPS_MAX, err);
-  if (!status) status = check_prec("prolongator", level, p->prolongator, err);
-  if (!status) status = check_prec("setup precision", level, p->setup_prec, err);
+  qk_status_t status = check_prec("setup precision", level, p->setup_prec, err);
   if (!status) status = check_prec("smoother precision", level, p->smoother_prec, err);
   if (!status && level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
     status =
         qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0", level);
-  if (!status)
-    status = check_int("smoother", level, (int)p->smoother.kind, 0, QK_SMOOTHER_COUNT - 1, err);
-  if (!status) status = check_blocks(geom, level, p->smoother.block, err);
-  if (!status && !(p->setup_tol > 0 && p->setup_tol < 1))
-    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: setup tol = %g: between 0 and 1",
-                     level, p->setup_tol);
-  if (!status && !(p->smoother.omega > 0 && p->smoother.omega < 2))
-    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: omega = %g: between 0 and 2",
-                     level, p->smoother.omega);
-  return status;
-}
-
-static qk_status_t check_lower(int level, const qk_mg_level_params_t *p, qk_err_t *err) {
-  qk_status_t status = check_int("iterations", level, p->iterations, 1, ITERATIONS_MAX, err);
-  if (!status) status = check_prec("store", level, p->store, err);
-  if (!status && !(p->tol < 1))
-    status = qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: tol = %g: below 1", level, p->tol);
-  return status;
+  return status ? status : check_blocks(geom, level, p->smoother.block, err);
 }
 
 /* ---- all levels ------------------------------------------------------------------------------ */
@@ -201,8 +170,8 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
     complete_upper(l, p.nlevel, tuning, &p.level[l]);
     complete_lower(l + 2 == p.nlevel, p.deflate > 0, tuning, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
-    if (!status) status = check_lower(l + 1, &p.level[l + 1], err);
   }
+  if (!status) status = qk_mg_text_check(&p, err);
   if (status) return status;
   if (p.seed == 0) p.seed = 1;
   *params = p;

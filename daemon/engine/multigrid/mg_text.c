@@ -40,7 +40,7 @@ static const row_t rows[] = {
     {"mg-smoother-precision", PREC, -1, FINEST(smoother_prec), 0, 0},
     {"mg-pre", STEPS, 0, LEVEL(pre), 1, 100},
     {"mg-post", STEPS, 0, LEVEL(post), 1, 100},
-    {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 32},
+    {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 1000},
     {"mg-tol", LIMIT, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
     {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_EIGEN_MAX},
@@ -55,21 +55,53 @@ static const row_t *find(const char *key) {
 
 /* ---- one word -------------------------------------------------------------------------------- */
 
+static bool is_real(const row_t *row) {
+  return row->kind == REAL || row->kind == LIMIT;
+}
+
+static bool may_be_none(const row_t *row) {
+  return row->kind == STEPS || row->kind == LIMIT;
+}
+
+static bool is_within(const row_t *row, double v) {
+  return is_real(row) ? v > row->min && v < row->max : v >= row->min && v <= row->max;
+}
+
+/* The values that a row takes, for an error. */
+static const char *limits(const row_t *row, char text[WORD]) {
+  switch (row->kind) {
+  case BLOCK:
+    snprintf(text, WORD, "four extents from %g to %g, like 4x4x4x4", row->min, row->max);
+    break;
+  case PREC:
+    snprintf(text, WORD, "%s or %s", qk_choice_word(&qk_choice_precisions, QK_SINGLE),
+             qk_choice_word(&qk_choice_precisions, QK_HALF));
+    break;
+  case SMOOTHER:
+    snprintf(text, WORD, "mr, ca-gcr, chebyshev or schwarz");
+    break;
+  default:
+    snprintf(text, WORD, "%s number from %g to %g%s", is_real(row) ? "a" : "a whole", row->min,
+             row->max, may_be_none(row) ? ", or none" : "");
+  }
+  return text;
+}
+
+static qk_status_t bad_word(const row_t *row, const char *word, qk_err_t *err) {
+  char text[WORD];
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: %s", row->key, word, limits(row, text));
+}
+
 static qk_status_t set_number(const row_t *row, const char *word, void *to, qk_err_t *err) {
-  const bool real = row->kind == REAL || row->kind == LIMIT;
-  const bool none = row->kind == STEPS || row->kind == LIMIT;
   char *end;
   double v = strtod(word, &end);
-  bool good = end > word && *end == '\0' && (real || v == floor(v)) &&
-              (real ? v > row->min && v < row->max : v >= row->min && v <= row->max);
-  if (none && strcmp(word, "none") == 0) {
+  bool good = end > word && *end == '\0' && (is_real(row) || v == floor(v)) && is_within(row, v);
+  if (may_be_none(row) && strcmp(word, "none") == 0) {
     v = -1;
     good = true;
   }
-  if (!good)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: %s number from %g to %g%s", row->key, word,
-                   real ? "a" : "a whole", row->min, row->max, none ? ", or none" : "");
-  if (real)
+  if (!good) return bad_word(row, word, err);
+  if (is_real(row))
     *(double *)to = v;
   else
     *(int *)to = (int)v;
@@ -81,28 +113,24 @@ static qk_status_t set_block(const row_t *row, const char *word, int to[4], qk_e
   bool good = sscanf(word, "%4dx%4dx%4dx%4d%n", &b[0], &b[1], &b[2], &b[3], &n) == 4 && n >= 0 &&
               word[n] == '\0';
   for (int mu = 0; mu < 4 && good; mu++) good = b[mu] >= row->min && b[mu] <= row->max;
-  if (!good)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: four extents from %g to %g, like 4x4x4x4",
-                   row->key, word, row->min, row->max);
+  if (!good) return bad_word(row, word, err);
   memcpy(to, b, sizeof b);
   return QK_OK;
 }
 
 static qk_status_t set_word(const row_t *row, const char *word, void *to, qk_err_t *err) {
+  int prec;
   if (strcmp(word, "auto") == 0 || word[0] == '\0') return QK_OK;
   switch (row->kind) {
   case BLOCK:
     return set_block(row, word, to, err);
   case PREC:
-    if (strcmp(word, "single") != 0 && strcmp(word, "half") != 0)
-      return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: single or half", row->key, word);
-    *(qk_prec_t *)to = word[0] == 's' ? QK_SINGLE : QK_HALF;
+    prec = qk_choice_find(&qk_choice_precisions, word);
+    if (prec < 0 || prec == QK_DOUBLE) return bad_word(row, word, err);
+    *(qk_prec_t *)to = (qk_prec_t)prec;
     return QK_OK;
   case SMOOTHER:
-    if (!qk_smoother_parse(word, to))
-      return qk_fail(err, QK_BAD_ARGUMENT, "%s = %s: mr, ca-gcr, chebyshev or schwarz", row->key,
-                     word);
-    return QK_OK;
+    return qk_smoother_parse(word, to) ? QK_OK : bad_word(row, word, err);
   default:
     return set_number(row, word, to, err);
   }
@@ -169,6 +197,42 @@ qk_status_t qk_mg_text_set(qk_mg_params_t *params, const char *key, const char *
   return status;
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* Whether a value that is not a default is one that text could have set, and the value in words. */
+static bool is_good(const row_t *row, const void *value, char word[WORD]) {
+  const int i = *(const int *)value;
+  double d = i;
+  if (is_real(row)) memcpy(&d, value, sizeof d);
+  snprintf(word, WORD, "%g", d);
+  switch (row->kind) {
+  case BLOCK:
+    return true; /* the lattice decides */
+  case PREC:
+    return i == QK_SINGLE || i == QK_HALF;
+  case SMOOTHER:
+    return i >= 0 && i < QK_SMOOTHER_COUNT;
+  default:
+    return is_within(row, d) || (may_be_none(row) && (is_real(row) ? d < 0 : i == -1));
+  }
+}
+
+/* The last level that has a value: what belongs to a level and the next one is not there for the
+ * last. */
+static int last_level(const row_t *row, int nlevel) {
+  return row->first < 0 ? 0 : row->first == 0 ? nlevel - 2 : nlevel - 1;
+}
+
+qk_status_t qk_mg_text_check(const qk_mg_params_t *params, qk_err_t *err) {
+  char word[WORD], text[WORD];
+  for (const row_t *row = rows; row < rows + NROW; row++)
+    for (int l = row->first; l >= 0 && l <= last_level(row, params->nlevel); l++)
+      if (!is_good(row, (const char *)&params->level[l] + row->offset, word))
+        return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %s: %s", l, row->key, word,
+                       limits(row, text));
+  return QK_OK;
+}
+
 /* ---- out ------------------------------------------------------------------------------------- */
 
 /* False for a value of zero: the default. */
@@ -180,7 +244,7 @@ static bool print_word(const row_t *row, const void *v, char word[WORD]) {
     snprintf(word, WORD, "%dx%dx%dx%d", i[0], i[1], i[2], i[3]);
     return i[0] != 0;
   case PREC:
-    snprintf(word, WORD, "%s", *(const qk_prec_t *)v == QK_HALF ? "half" : "single");
+    snprintf(word, WORD, "%s", qk_choice_word(&qk_choice_precisions, *(const qk_prec_t *)v));
     return *(const qk_prec_t *)v != QK_DOUBLE;
   case SMOOTHER:
     snprintf(word, WORD, "%s", qk_smoother_name(*(const qk_smoother_kind_t *)v));
@@ -198,9 +262,7 @@ static bool print_word(const row_t *row, const void *v, char word[WORD]) {
 void qk_mg_text_print(const qk_mg_params_t *params, FILE *out) {
   int nlevel = params->nlevel ? params->nlevel : QK_MG_LEVELS_MAX;
   for (const row_t *row = rows; row < rows + NROW; row++) {
-    /* What belongs to a level and the next one is not there for the last. */
-    bool between = row->first == 0;
-    int last = row->first < 0 ? 0 : between ? nlevel - 2 : nlevel - 1;
+    int last = last_level(row, nlevel);
     int first = row->first < 0 ? 0 : row->first;
     char line[QK_MG_LEVELS_MAX * (WORD + 1)] = "", word[WORD];
     size_t n = 0;

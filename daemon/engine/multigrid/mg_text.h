@@ -18,6 +18,10 @@
 qk_status_t qk_mg_text_set(qk_mg_params_t *params, const char *key, const char *text,
                            qk_err_t *err);
 
+/* Whether the values of all levels are within the limits of their keys; params are complete.
+ * QK_BAD_ARGUMENT names level, key, value and limit. */
+qk_status_t qk_mg_text_check(const qk_mg_params_t *params, qk_err_t *err);
+
 /* "key = value" lines of all parameters that differ from {0}, for params->nlevel levels. */
 void qk_mg_text_print(const qk_mg_params_t *params, FILE *out);
 

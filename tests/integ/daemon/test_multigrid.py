@@ -176,7 +176,7 @@ def wrong_settings_end_the_daemon_with_the_reason(case):
     cases = [(('--mg-vectors', '23'), 65, 'nvec|vectors'), (('--mg-vectors', 'many'), 78, 'mg-vectors = many'),
              (('--mg-levels', '6'), 78, 'mg-levels = 6'), (('--mg-blocks', '3x4x4x4'), 65, '3'),
              (('--mg-smoother', 'sor'), 78, 'mg-smoother = sor'), (('--precision', 'double'), 78, 'precision = double'),
-             (('--mg-iterations', '1000'), 78, 'mg-iterations = 1000')]
+             (('--mg-iterations', '1001'), 78, 'mg-iterations = 1001')]
     for options, code, words in cases:
         with case.daemon(*options, wait=None) as d:
             assert d.log('setup rejected: .*' + words) and d.wait() == code, (options, d.lines)

@@ -42,7 +42,7 @@ Test(mg_text, bad_values_change_nothing_and_are_named) {
       {"mg-blocks", "4x4x4"},    {"mg-blocks", "4x4x4x0"},   {"mg-blocks", "4x4x4x4x4"},
       {"mg-smoother", "jacobi"}, {"mg-store", "double"},     {"mg-tol", "1"},
       {"mg-tol", "nan"},         {"mg-omega", "2"},          {"mg-pre", "0"},
-      {"mg-iterations", "33"},   {"mg-post", "1,2,3,4,5,6"}, {"mg-graphs", "maybe"},
+      {"mg-iterations", "1001"}, {"mg-post", "1,2,3,4,5,6"}, {"mg-graphs", "maybe"},
       {"mg-seed", "-1"},         {"mg-colour", "red"},       {"mg-seed", "99999999999999999999"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -100,9 +100,10 @@ Test(mg_params, what_does_not_fit_is_refused) {
   refused(&g, (qk_mg_params_t){.level = {{.nvec = 25}}}, "25 null vectors");
   refused(&g, (qk_mg_params_t){.level = {{.block = {1, 1, 1, 2}}}},
           "24 vectors on aggregates with");
-  refused(&g, (qk_mg_params_t){.level = {{.setup_iterations = -2}}}, "setup iterations = -2");
-  refused(&g, (qk_mg_params_t){.level = {{.setup_tol = 2}}}, "setup tol = 2");
-  refused(&g, (qk_mg_params_t){.level = {{.setup_passes = 101}}}, "setup passes = 101");
+  refused(&g, (qk_mg_params_t){.level = {{.setup_iterations = -2}}},
+          "mg-setup-iterations = -2: a whole number from 1 to 100000");
+  refused(&g, (qk_mg_params_t){.level = {{.setup_tol = 2}}}, "mg-setup-tol = 2");
+  refused(&g, (qk_mg_params_t){.level = {{.setup_passes = 101}}}, "mg-setup-passes = 101");
   refused(&g, (qk_mg_params_t){.level = {{.pre = 101}}}, "pre = 101");
   refused(&g, (qk_mg_params_t){.level = {{.post = -2}}}, "post = -2");
   refused(&g, (qk_mg_params_t){.level = {{.prolongator = 7}}}, "prolongator = 7");
@@ -111,6 +112,8 @@ Test(mg_params, what_does_not_fit_is_refused) {
   refused(&g, (qk_mg_params_t){.level = {{.smoother = {.block = {3, 4, 4, 4}}}}},
           "smoother block x = 3");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.iterations = -1}}}, "iterations = -1");
+  refused(&g, (qk_mg_params_t){.level = {[1] = {.iterations = 1001}}},
+          "level 1: mg-iterations = 1001: a whole number from 1 to 1000");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.tol = 1}}}, "tol = 1");
   refused(&g, (qk_mg_params_t){.level = {[1] = {.store = 5}}}, "store = 5");
   qk_geom_t large = geometry(comm, 16, 16, 16, 16);
