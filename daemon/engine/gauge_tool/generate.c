@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/engine/gauge_tool/autocorr.h"
 #include "daemon/engine/gauge_tool/chain.h"
 #include "daemon/engine/gauge_tool/show.h"
@@ -249,7 +250,7 @@ static summary_t summarise(const options_t *o, const qk_chain_t *chain, const qk
   int64_t last = chain->state.sweep, skip = o->thermalise < last ? o->thermalise : last / 2;
   summary_t s = {.first = skip + 1, .last = last};
   s.plaquette = qk_autocorr_estimate(chain->state.plaquettes + skip, last - skip);
-  s.rate = (double)(last - show->first) / (qk_show_seconds() - show->begun);
+  s.rate = (double)(last - show->first) / (qk_clock_now() - show->begun);
   return s;
 }
 

@@ -3,24 +3,19 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "daemon/base/clock.h"
 
 enum { WIDTH = 30 };
 static const double LEAST_INTERVAL = 0.1; /* seconds between two bars */
-
-double qk_show_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void qk_show_begin(qk_show_t *show, bool table, bool bar, int64_t first, int64_t total) {
   *show = (qk_show_t){.table = table,
                       .bar = bar && isatty(STDERR_FILENO),
                       .first = first,
                       .total = total,
-                      .begun = qk_show_seconds()};
+                      .begun = qk_clock_now()};
 }
 
 static void wipe(const qk_show_t *show) {
@@ -28,7 +23,7 @@ static void wipe(const qk_show_t *show) {
 }
 
 static void draw(qk_show_t *show, int64_t sweep, double plaquette) {
-  double now = qk_show_seconds();
+  double now = qk_clock_now();
   if (now - show->last < LEAST_INTERVAL && sweep < show->total) return;
   show->last = now;
   double rate = (double)(sweep - show->first) / (now - show->begun);

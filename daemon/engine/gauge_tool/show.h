@@ -14,9 +14,6 @@ typedef struct qk_show {
   double begun, last;   /* seconds */
 } qk_show_t;
 
-/* Seconds of a clock that never goes back. */
-double qk_show_seconds(void);
-
 /* table: wanted on stdout; bar: wanted on stderr, if that is a terminal. */
 void qk_show_begin(qk_show_t *show, bool table, bool bar, int64_t first, int64_t total);
 void qk_show_sweep(qk_show_t *show, int64_t sweep, double plaquette);

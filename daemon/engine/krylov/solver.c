@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/krylov/solver_impl.h"
 
@@ -206,16 +206,10 @@ int qk_solver_running(const qk_solver_t *s) {
   return n;
 }
 
-static double now_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void qk_solver_end_slot(qk_solver_t *s, int slot, qk_status_t status) {
   s->slot[slot].state = QK_SLOT_ENDED;
   s->slot[slot].status = status;
-  s->slot[slot].seconds = now_seconds() - s->w[slot].filled_at;
+  s->slot[slot].seconds = qk_clock_now() - s->w[slot].filled_at;
 }
 
 /* Slot i of the mask is reset; those with nothing to solve end here and leave the mask. norm2 in
@@ -227,7 +221,7 @@ static void take_slots(qk_solver_t *s, uint8_t *mask, uint8_t *empty, const doub
     qk_slot_t *slot = &s->slot[i];
     qk_slot_work_t *w = &s->w[i];
     double norm = sqrt(norm2[i]);
-    *w = (qk_slot_work_t){.filled_at = now_seconds(), .history_stride = 1};
+    *w = (qk_slot_work_t){.filled_at = qk_clock_now(), .history_stride = 1};
     slot->state = QK_SLOT_RUNNING;
     slot->status = QK_OK;
     slot->iterations = slot->applications = 0;

@@ -1,17 +1,11 @@
 #include "daemon/engine/multigrid/cycle.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/deflation.h"
 #include "daemon/engine/multigrid/cycle_impl.h"
-
-static double now_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static const qk_device_t *device(const qk_cycle_t *c) {
   return &c->mg->level[0].dev;
@@ -136,7 +130,7 @@ int64_t qk_cycle_bytes(const qk_cycle_t *c) {
 static double wait_and_look(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
-  return now_seconds();
+  return qk_clock_now();
 }
 
 void qk_cycle_enter(qk_cycle_t *c, int l) {

@@ -1,18 +1,12 @@
 #include "daemon/engine/multigrid/mg_setup.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/engine/lattice/scalars.h"
 #include "daemon/engine/multigrid/cycle.h"
 #include "daemon/engine/multigrid/nullspace.h"
-
-double qk_mg_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void report(const qk_mg_making_t *m, const char *phase, int level) {
   if (m->progress) m->progress(m->arg, phase, level, m->mg->nlevel - 1);
@@ -125,14 +119,14 @@ static qk_status_t make_below(const qk_mg_making_t *m, int l, qk_field_t *v, qk_
   qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
   const qk_coarse_params_t coarse = {.store = mg->params.level[l + 1].store,
                                      .exact = l + 2 < mg->nlevel};
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   qk_status_t status = make_prolongator(mg, l, v, err);
   if (status) return status;
   report(m, "coarse operator", l);
   status = qk_coarse_create(here->op, here->down, &next->dev, next->work, &coarse, &next->op, err);
   qk_work_trim(here->work);
   if (status) return status;
-  here->setup_seconds += qk_mg_seconds() - start;
+  here->setup_seconds += qk_clock_now() - start;
   return l + 2 < mg->nlevel ? make_level(m, l + 1, err) : QK_OK;
 }
 
@@ -186,11 +180,11 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
 
 qk_status_t qk_mg_refine_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
   qk_field_t *v;
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   report(m, "refinement", l);
   qk_status_t status = improve(m->mg, l, &v, err);
   if (status) return status;
-  m->mg->level[l].setup_seconds += qk_mg_seconds() - start;
+  m->mg->level[l].setup_seconds += qk_clock_now() - start;
   qk_mg_drop_levels(m->mg, l);
   return make_below(m, l, v, err);
 }
@@ -199,7 +193,7 @@ qk_status_t qk_mg_refine_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
 static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
   qk_field_t *v;
   qk_status_t status;
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   report(m, "null vectors", l);
   if (m->vectors) {
     v = m->vectors(m->vectors_arg, l, &m->mg->level[l].dev);
@@ -213,7 +207,7 @@ static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
     qk_field_destroy(v);
     return status;
   }
-  m->mg->level[l].setup_seconds += qk_mg_seconds() - start;
+  m->mg->level[l].setup_seconds += qk_clock_now() - start;
   status = make_below(m, l, v, err);
   for (int pass = 0; !status && !m->vectors && pass < m->mg->params.level[l].setup_passes; pass++)
     status = qk_mg_refine_level(m, l, err);

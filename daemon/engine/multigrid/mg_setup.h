@@ -38,6 +38,4 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *making, int l, qk_field_t *v, qk_e
 /* |f|^2 of each column. Waits. */
 qk_status_t qk_mg_norm2(const qk_field_t *f, double *norm2);
 
-double qk_mg_seconds(void); /* monotonic */
-
 #endif

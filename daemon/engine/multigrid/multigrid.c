@@ -1,5 +1,6 @@
 #include "daemon/engine/multigrid/multigrid.h"
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/deflation.h"
@@ -89,7 +90,7 @@ qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
   qk_mg_t *m;
   qk_err_t why = {0};
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   qk_status_t status = begin(op, work, params, &m, err);
   if (status) return status;
   for (int n = 0; n < ATTEMPTS; n++) {
@@ -101,7 +102,7 @@ qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_
     if (is_first_rank(m))
       qk_warn("multigrid", "setup %d of %d is no good: %s", n + 1, ATTEMPTS, why.text);
   }
-  m->setup_seconds = qk_mg_seconds() - start;
+  m->setup_seconds = qk_clock_now() - start;
   if (status) {
     qk_mg_destroy(m);
     return qk_fail(err, status, "%s", why.text[0] ? why.text : qk_status_text(status));
@@ -114,7 +115,7 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
                               qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
                               void *arg, qk_mg_t **mg, qk_err_t *err) {
   qk_mg_t *m;
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   qk_status_t status = begin(op, work, params, &m, err);
   if (status) return status;
   const qk_mg_making_t making = {.mg = m, .vectors = vectors, .vectors_arg = arg};
@@ -124,7 +125,7 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
     return status;
   }
   m->restored = true;
-  m->setup_seconds = qk_mg_seconds() - start;
+  m->setup_seconds = qk_clock_now() - start;
   *mg = m;
   return QK_OK;
 }
@@ -140,14 +141,14 @@ void qk_mg_destroy(qk_mg_t *mg) {
 qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   const qk_mg_making_t making = {
       .mg = mg, .progress = progress, .arg = arg, .seed = mg->params.seed, .effort = 1};
-  const double start = qk_mg_seconds();
+  const double start = qk_clock_now();
   qk_deflation_destroy(mg->deflation);
   mg->deflation = NULL;
   qk_status_t status = qk_mg_refine_level(&making, 0, err);
   if (!status) status = deflate(mg, progress, arg, err);
   for (int l = 0; l < mg->nlevel; l++)
     if (mg->level[l].work) qk_work_trim(mg->level[l].work);
-  mg->setup_seconds += qk_mg_seconds() - start;
+  mg->setup_seconds += qk_clock_now() - start;
   return status;
 }
 

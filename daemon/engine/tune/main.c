@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/file.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/mg_text.h"
@@ -54,12 +54,6 @@ typedef struct tuning {
   row_t *row;
   int nrow;
 } tuning_t;
-
-static double now_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -126,7 +120,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 static bool time_left(void *arg) {
   tuning_t *t = arg;
   int32_t left =
-      t->failed == QK_OK && t->nrow < MOST_TRIALS && now_seconds() - t->began < t->options->budget;
+      t->failed == QK_OK && t->nrow < MOST_TRIALS && qk_clock_now() - t->began < t->options->budget;
   qk_status_t status = qk_comm_bcast(t->tool->comm, &left, sizeof left, 0);
   if (status != QK_OK) t->failed = status;
   return left && status == QK_OK;
@@ -134,7 +128,7 @@ static bool time_left(void *arg) {
 
 static void show_progress(const tuning_t *t, const row_t *row) {
   if (!t->tool->root) return;
-  fprintf(stderr, "%4.0f s  %-36s ", now_seconds() - t->began, row->what);
+  fprintf(stderr, "%4.0f s  %-36s ", qk_clock_now() - t->began, row->what);
   if (isfinite(row->cost))
     fprintf(stderr, "%9.4f s per RHS, %5.1f iterations, setup %6.2f s\n", row->result.seconds,
             row->result.iterations, row->result.setup_seconds);
@@ -255,7 +249,7 @@ static qk_status_t search(tuning_t *t, qk_work_t *work, qk_operator_t *op, qk_er
   if (status != QK_OK) return status;
   int naxis = qk_tune_axes(&t->tool->geom, &best, axis);
   const qk_tune_search_t s = {.arg = t, .cost = cost_of, .time_left = time_left};
-  t->began = now_seconds();
+  t->began = qk_clock_now();
   qk_tune_run(&s, axis, naxis, &best);
   qk_trial_fini(&t->trial);
   return t->failed != QK_OK ? t->failed : report(t, err);

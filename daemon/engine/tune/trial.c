@@ -2,18 +2,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/engine/multigrid/cycle.h"
 
 /* A solve that needs more outer iterations than this is not worth waiting for. */
 enum { MOST_ITERATIONS = 150 };
-
-static double now_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The parameters that a hierarchy is made of: those of the cycle alone are cleared. */
 static qk_mg_params_t of_setup(const qk_mg_params_t *params) {
@@ -75,11 +69,11 @@ static qk_status_t solve(const qk_trial_t *t, qk_solver_t *solver, double tol,
   }
   qk_status_t status = import_noise(t, solver);
   if (status == QK_OK) status = t->op->dev->ops->queue_sync(t->op->dev->ctx, 0);
-  double start = now_seconds();
+  double start = qk_clock_now();
   if (status == QK_OK) status = qk_solver_fill_many(solver, slot, t->nrhs, tols, most);
   while (status == QK_OK && qk_solver_running(solver) > 0) status = qk_solver_step(solver);
   if (status) return status;
-  result->seconds = (now_seconds() - start) / t->nrhs;
+  result->seconds = (qk_clock_now() - start) / t->nrhs;
   result->iterations = 0;
   result->status = QK_OK;
   for (int i = 0; i < t->nrhs; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 
@@ -99,26 +100,20 @@ static void log_refusal(qk_zap_t *zap, const char *address) {
   zap->logged_at = now;
 }
 
-static double monotonic(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void look(qk_zap_t *zap) {
-  const double begin = monotonic();
+  const double begin = qk_clock_now();
   qk_clients_refresh(&zap->clients);
-  const double end = monotonic();
+  const double end = qk_clock_now();
   zap->look_from = end + REST * (end - begin);
 }
 
 /* Looks at the folder if something has come or gone, which strangers cannot bring about, so that
  * there is no rest: who has just been added comes in at once. */
 static void follow(qk_zap_t *zap) {
-  const double begin = monotonic();
+  const double begin = qk_clock_now();
   if (begin < zap->ask_from) return;
   const bool moved = qk_clients_moved(&zap->clients);
-  const double end = monotonic();
+  const double end = qk_clock_now();
   zap->ask_from = end + REST * (end - begin);
   if (moved) look(zap);
 }
@@ -160,7 +155,7 @@ static void on_request(void *arg) {
 
 static void on_look(uv_timer_t *timer) {
   qk_zap_t *zap = timer->data;
-  if (monotonic() >= zap->look_from) look(zap);
+  if (qk_clock_now() >= zap->look_from) look(zap);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

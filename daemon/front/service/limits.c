@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 
 enum {
@@ -76,12 +76,6 @@ void qk_limits_session(qk_service_t *service, qk_session_t *session) {
   limit_user(service, session->user);
 }
 
-static double wall_clock(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static qk_status_t read_end(const char *path, double *end, qk_err_t *err) {
   char text[32], *rest;
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -105,7 +99,7 @@ qk_status_t qk_limits_walltime(qk_service_t *service, qk_err_t *err) {
     return QK_OK;
   }
   const qk_status_t status = read_end(s->walltime_file, &end, err);
-  if (status == QK_OK) service->ends = qk_service_now(service) + end - wall_clock();
+  if (status == QK_OK) service->ends = qk_service_now(service) + end - qk_clock_wall();
   return status;
 }
 

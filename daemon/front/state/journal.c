@@ -1,3 +1,4 @@
+#include "daemon/base/clock.h"
 #include "daemon/front/state/journal_impl.h"
 
 #include <errno.h>
@@ -189,9 +190,9 @@ qk_status_t qk_journal_commit(qk_journal_t *j, double now, qk_err_t *err) {
   if (qk_places_check(&j->places, text)) {
     const bool broken = qk_fault(QK_FAULT_WRITE);
     if (!broken) qk_journal_follow(j, now);
-    const double begun = qk_journal_clock();
+    const double begun = qk_clock_now();
     const bool written = !broken && write_transaction(j, err);
-    j->wrote_at = qk_journal_clock();
+    j->wrote_at = qk_clock_now();
     j->took = j->wrote_at - begun;
     if (written) {
       be_well(j);

@@ -74,8 +74,6 @@ bool qk_journal_run(qk_journal_t *j, int statement);
 void qk_journal_bind_text(sqlite3_stmt *s, int i, const char *text);
 /* "PATH: what: cause", QK_IO_ERROR. */
 qk_status_t qk_journal_fail(const qk_journal_t *j, const char *what, qk_err_t *err);
-/* The loop's clock, now: the loop tells it only once a turn. */
-double qk_journal_clock(void);
 /* Times in rows follow the wall clock. */
 void qk_journal_follow(qk_journal_t *j, double now);
 /* By which clock the rows were written: before any is read. */

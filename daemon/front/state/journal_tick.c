@@ -10,12 +10,6 @@ static const double STEP = 0.5;  /* seconds by which the wall clock may be off *
 static const double QUIET = 1.0; /* seconds after the last transaction */
 static const double SLOW = 10;   /* times that it took, where that is more */
 
-double qk_journal_clock(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Of the wall clock to that of the loop, which tells its time only once a turn. */
 static double wall_offset(void) {
   struct timespec wall, loop;
