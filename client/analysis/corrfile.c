@@ -339,19 +339,6 @@ int qk_corrfile_count(const qk_corrfile_t *file) {
   return file->n;
 }
 
-const char *qk_corrfile_name(const qk_corrfile_t *file, int i) {
-  return file->name[i];
-}
-
-int qk_corrfile_find(const qk_corrfile_t *file, const char *config, const char *quark,
-                     const char *label) {
-  char name[PATH_BYTES + 2];
-  snprintf(name, sizeof name, "%s/%s/%s", config, quark, label);
-  for (int i = 0; i < file->n; i++)
-    if (strcmp(file->name[i], name) == 0) return i;
-  return -1;
-}
-
 /* Reads a dataset, which must have this shape. */
 static qk_status_t read_dataset(const qk_corrfile_t *f, hid_t group, const char *name, hid_t type,
                                 hsize_t rows, hsize_t columns, void *data, qk_err_t *err) {

@@ -71,13 +71,8 @@ void qk_corrfile_close(qk_corrfile_t *file); /* NULL-safe */
 bool qk_corrfile_is(const char *path);
 
 int qk_corrfile_count(const qk_corrfile_t *file);
-/* "CONFIG/QUARK/SOURCE" of piece i. */
-const char *qk_corrfile_name(const qk_corrfile_t *file, int i);
 /* Reads piece i. The caller frees it by qk_corrpiece_fini. */
 qk_status_t qk_corrfile_read(const qk_corrfile_t *file, int i, qk_corrpiece_t *piece,
                              qk_err_t *err);
-/* Index of the piece, or -1. */
-int qk_corrfile_find(const qk_corrfile_t *file, const char *config, const char *quark,
-                     const char *label);
 
 #endif
