@@ -41,6 +41,11 @@ static bool is_setting(const qk_config_row_t *row) {
   return type_of(row) != QK_CONFIG_GROUP && type_of(row) != QK_CONFIG_OLD_NAME;
 }
 
+/* Whether the flag without a value means yes. */
+static bool may_stand_alone(const qk_config_row_t *row) {
+  return type_of(row) == QK_CONFIG_BOOL && row->form == NULL;
+}
+
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static int row_by_key(const qk_config_t *config, const char *key) {
@@ -389,7 +394,7 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
                                    .flags = setting != row ? OPTION_HIDDEN : 0,
                                    .doc = config->state[i].help,
                                    .group = group};
-    if (type_of(setting) == QK_CONFIG_BOOL) {
+    if (may_stand_alone(setting)) {
       option->flags |= OPTION_ARG_OPTIONAL;
       option->arg = "yes|no";
     }
@@ -541,7 +546,7 @@ void qk_config_print_man(const qk_config_t *config, FILE *out) {
     if (!is_setting(row)) continue;
     if (!open) fputs(".Bl -tag -width Ds\n", out);
     open = true;
-    if (type_of(row) == QK_CONFIG_BOOL) {
+    if (may_stand_alone(row)) {
       fprintf(out, ".It Fl -%s Ns Op = Ns Cm yes Ns | Ns Cm no\n", row->key);
     } else {
       fprintf(out, ".It Fl -%s Ns = Ns Ar %s\n", row->key, row->form != NULL ? row->form : "VALUE");

@@ -8,7 +8,8 @@
  *              INT, SIZE  int64_t (SIZE: bytes; suffix K, M, G or T for powers of 1024)
  *              DOUBLE     double (finite)
  *              STRING     const char * (owned by the qk_config_t; NULL: no default was given)
- *              BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes)
+ *              BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes,
+ *                         unless row.form says what it takes: "no|yes")
  *              CHOICE     int, the index of the word in row.form
  * Limits     min <= value <= max, both inclusive, if min < max; of a STRING the length in bytes (at
  *            most 4095 without). A value outside is an error, it is never clamped.

@@ -21,7 +21,7 @@ static const qk_config_row_t ROWS[] = {
      "gauge configuration, or builtin:weak:XxYxZxT:seed"},
     {"dims", QK_CONFIG_STRING, AT(dims_text), NULL, 0, 0, "XxYxZxT",
      "lattice extents, for files that do not state them"},
-    {"ignore-checksum", QK_CONFIG_CHOICE, AT(ignore_checksum), "no", 0, 0, "no|yes",
+    {"ignore-checksum", QK_CONFIG_BOOL, AT(ignore_checksum), "no", 0, 0, "no|yes",
      "yes: accept a gauge file although its links do not match its checksum; plaquette and "
      "unitarity are verified all the same"},
     {"kappa", QK_CONFIG_DOUBLE, AT(kappa), NULL, -1e6, 1e6, "K",
@@ -40,7 +40,7 @@ static const qk_config_row_t ROWS[] = {
      "precision of the inner iteration"},
     {"slots", QK_CONFIG_INT, AT(slots), "0", 0, QK_SLOTS_MAX, "N",
      "right-hand sides that are solved together; 0: as many as fit into memory, at most 16"},
-    {"single-rhs-solver", QK_CONFIG_CHOICE, AT(single_rhs), "yes", 0, 0, "no|yes",
+    {"single-rhs-solver", QK_CONFIG_BOOL, AT(single_rhs), "yes", 0, 0, "no|yes",
      "use a single-RHS solver when the engine is idle (lower latency); no: results never depend on "
      "load, to the last bit"},
     {"lone-solver", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "single-rhs-solver", NULL},
@@ -97,7 +97,7 @@ static const qk_config_row_t ROWS[] = {
      "--curve-clients may connect"},
     {"curve-clients", QK_CONFIG_STRING, AT(curve_clients), NULL, 0, 0, "DIR",
      "folder with a file for each authorised client: key, user, role"},
-    {"local", QK_CONFIG_CHOICE, AT(local), "yes", 0, 0, "no|yes",
+    {"local", QK_CONFIG_BOOL, AT(local), "yes", 0, 0, "no|yes",
      "yes: clients on this machine that run as the same user may pass fields in shared memory"},
     {"http", QK_CONFIG_STRING, AT(http), NULL, 0, 0, "HOST:PORT",
      "address of the HTTP server: status page, /metrics, /healthz and /readyz; port 0: a free "

@@ -17,8 +17,8 @@
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
-      *walltime_file;                     /* NULL: walltime says it */
-  int ignore_checksum, single_rhs, local; /* 1 is yes */
+      *walltime_file; /* NULL: walltime says it */
+  bool ignore_checksum, single_rhs, local;
   double mass, kappa, csw;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;

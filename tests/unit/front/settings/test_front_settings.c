@@ -115,6 +115,19 @@ Test(runtime, finds_a_place_for_the_checkpoint) {
   cr_expect_str_eq(path, "");
 }
 
+/* A flag that takes yes or no may have its value beside it, as in a batch script. */
+Test(settings, yes_and_no_stand_behind_their_flags) {
+  static const char *const forms[][2] = {{"no", "yes"}, {"off", "on"}, {"false", "true"}};
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    const char *argv[] = {"quarkd",    "--gauge=x",         "--mass=1", "--local",
+                          forms[i][0], "--ignore-checksum", forms[i][1]};
+    qk_settings_t s;
+    cr_assert_eq(parse(&s, 7, argv), 0, "%s", forms[i][0]);
+    cr_expect(!s.local && s.ignore_checksum && s.single_rhs, "%s", forms[i][0]);
+    qk_settings_fini(&s);
+  }
+}
+
 Test(settings, refuses_with_the_exit_code_of_usage) {
   static const char *const bad[][4] = {
       {"quarkd", "--kappa=0.1"},
@@ -128,6 +141,8 @@ Test(settings, refuses_with_the_exit_code_of_usage) {
       {"quarkd", "--gauge=x", "--mass=1", "--grid=2x1x1x1"},
       {"quarkd", "--gauge=x", "--mass=1", "--boundary=1,1"},
       {"quarkd", "--gauge=x", "--mass=1", "--slots=65"},
+      {"quarkd", "--gauge=x", "--mass=1", "--local"},
+      {"quarkd", "--gauge=x", "--mass=1", "--local=maybe"},
       {"quarkd", "--gauge=x", "--mass=1", "--walltime=1h"},
       {"quarkd", "--gauge=x", "--mass=1", "--walltime=10:00"}, /* drain-timeout */
   };
