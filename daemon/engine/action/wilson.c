@@ -19,7 +19,7 @@ typedef struct wilson {
   qk_halo_t *halo;
 } wilson_t;
 
-/* ---- one pass of the hop kernel ------------------------------------------------------------------ */
+/* ---- one pass of the hop kernel -------------------------------------------------------------- */
 
 /* What a pass computes besides the hop; coefficients as in qk_hop_args_t. */
 typedef struct pass {
@@ -73,7 +73,7 @@ static void run_pass(wilson_t *w, const pass_t *p, qk_spinor_t out, qk_spinor_t 
   launch(dev, &args);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static bool fits(const wilson_t *w, const qk_field_t *out, const qk_field_t *in,
                  qk_subset_t subset) {
@@ -242,7 +242,7 @@ static const qk_operator_ops_t clover_ops = {.name = "wilson-clover",
                                              .diag = wilson_diag,
                                              .destroy = wilson_destroy};
 
-/* ---- creation ---------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static qk_status_t check_params(const qk_wilson_params_t *p, qk_err_t *err) {
   if (!isfinite(p->mass) || !isfinite(p->csw))
@@ -311,7 +311,8 @@ static qk_status_t diag_alloc(const qk_device_t *dev, qk_prec_t prec, qk_diag_t 
   return status;
 }
 
-/* A copy of the double term in each precision that is wanted, in the member at `offset` of a set. */
+/* A copy of the double term in each precision that is needed, in the member at `offset` of a
+ * set. */
 static qk_status_t spread_diag(wilson_t *w, const qk_diag_t *from, size_t offset) {
   const qk_device_t *dev = w->op.dev;
   for (int p = 0; p < 3; p++) {

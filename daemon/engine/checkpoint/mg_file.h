@@ -1,14 +1,15 @@
 /*
- * mg_file.h: the checkpoint of a multigrid setup: null vectors of every level and the vectors of the deflated
- * coarsest level, in one file that is bound to gauge field, operator and parameters.
+ * mg_file.h: the checkpoint of a multigrid setup: null vectors of every level and the vectors of
+ * the deflated coarsest level, in one file that is bound to gauge field, operator and parameters.
  *
- * The file (mg_header.h) is the same on any rank grid and backend: sites in global order, 16-bit floats where the
- * prolongator has them, else float. Coarse operators are not in it: they are made from the vectors again, which takes
- * less time than reading them would (docs/decisions.md).
+ * The file (mg_header.h) is the same on any rank grid and backend: sites in global order, 16-bit
+ * floats if the prolongator has them, else float. It has no coarse operators: making them again
+ * from the vectors takes less time than reading them (docs/decisions.md).
  *
- * Errors, the same on all ranks: QK_NOT_FOUND (no file, or one of another configuration, operator or setup: err says
- * which figure differs), QK_BAD_FORMAT, QK_UNSUPPORTED (version), QK_TRUNCATED, QK_BAD_CHECKSUM, QK_IO_ERROR; then the
- * caller sets up anew. Others as multigrid.h. All calls but digest and bytes are collective; all ranks see the file.
+ * Errors, the same on all ranks: QK_NOT_FOUND (no file, or one of another configuration, operator
+ * or setup: err says which number differs), QK_BAD_FORMAT, QK_UNSUPPORTED (version), QK_TRUNCATED,
+ * QK_BAD_CHECKSUM, QK_IO_ERROR; the caller then sets up anew. Others as multigrid.h. All calls
+ * except digest and bytes are collective; all ranks see the file.
  */
 #ifndef QK_ENGINE_MG_FILE_H
 #define QK_ENGINE_MG_FILE_H
@@ -29,22 +30,24 @@ typedef struct qk_mg_identity {
 /* Of all members: a name for the file among others. */
 uint64_t qk_mg_identity_digest(const qk_mg_identity_t *identity);
 
-/* Writes in the background what mg holds now: copies of the vectors are taken to host memory (bytes:
- * qk_mg_save_bytes), then a thread of every rank writes its part to PATH.tmp. Device memory while begin runs: a
- * block of null vectors in single. Errors leave nothing begun: QK_BUSY where another process writes there. */
+/* Writes the present vectors of mg in the background: begin copies them to host memory (bytes:
+ * qk_mg_save_bytes), then a thread of every rank writes its part to PATH.tmp. Device memory
+ * during begin: a block of null vectors in single. After an error nothing is begun: QK_BUSY if
+ * another process writes there. */
 typedef struct qk_mg_save qk_mg_save_t;
 qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *identity,
                              qk_mg_save_t **save, qk_err_t *err);
-/* *ended: the file stands under its name, complete and on the disk, or the write has failed, which the status
- * says; what stood there before is then untouched. *save is NULL after that. wait: not before it has ended. */
+/* *ended: the file has its name, complete and on disk, or the write has failed (see the status);
+ * the old file is then unchanged. *save is NULL after that. wait: wait until it has ended. */
 qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_t *err);
-/* Gives up a write; not collective, for a rank that has lost the others. Waits for this rank's thread. NULL-safe. */
+/* Cancels a write; not collective, for a rank that has lost the others. Waits for this rank's
+ * thread. NULL-safe. */
 void qk_mg_save_abandon(qk_mg_save_t **save);
 int64_t qk_mg_save_bytes(const qk_mg_t *mg); /* of host memory on this rank */
 
-/* A hierarchy from the file. The parameters of cycle and storage may differ from those it was made with; levels,
- * blocks, vectors, what was asked of the setup, and deflation may not. mg->restored is set; its health is not
- * measured. progress: phase "checkpoint", sections. */
+/* Reads a hierarchy from the file. The parameters of cycle and storage may differ from those
+ * that it was made with; levels, blocks, vectors, setup parameters and deflation may not. Sets
+ * mg->restored; does not measure its health. progress: phase "checkpoint", sections. */
 qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
                        const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);

@@ -10,7 +10,7 @@
 
 static const char magic[8] = "QKMGSET\n";
 
-/* ---- bytes ------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 typedef struct cursor {
   uint8_t *to;
@@ -47,7 +47,7 @@ static int64_t get_long(cursor_t *c) {
   return v <= INT64_MAX ? (int64_t)v : -1;
 }
 
-/* ---- encoding ---------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static void put_identity(cursor_t *c, const qk_mg_identity_t *id) {
   put(c, id->gauge_digest, 8);
@@ -101,7 +101,7 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
   put(&c, XXH3_64bits(bytes, QK_MG_HEADER_BYTES - 8), 8);
 }
 
-/* ---- decoding ---------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 static void get_identity(cursor_t *c, qk_mg_identity_t *id) {
   id->gauge_digest = get(c, 8);
@@ -244,7 +244,7 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
   return QK_OK;
 }
 
-/* ---- making and comparing ---------------------------------------------------------------------------------- */
+/* ---- making and comparing -------------------------------------------------------------------- */
 
 /* Vectors to be deflated. */
 static int wanted(const qk_mg_params_t *params) {
@@ -360,7 +360,7 @@ qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
   return status;
 }
 
-/* ---- sites ------------------------------------------------------------------------------------------------- */
+/* ---- sites ----------------------------------------------------------------------------------- */
 
 uint64_t qk_mg_section_sum(const void *data, int64_t first, int64_t n, int64_t site_bytes,
                            int section) {

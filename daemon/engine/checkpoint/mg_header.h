@@ -1,21 +1,25 @@
 /*
- * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 1. Little endian; integers
- * unsigned, u32 but where it says u64; reals as IEEE doubles (f64).
+ * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 1. Little endian;
+ * unsigned integers of 32 bits unless marked u64; reals as IEEE doubles (f64).
  *
  *   "QKMGSET\n"  version  header bytes  file bytes (u64)
- *   gauge digest (u64)  operator name [32]  mass  csw  phase [4][re, im] (f64)  seed (u64)  extents x y z t
- *   levels  deflated vectors that there are  and that were asked for
- *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision  setup tolerance (f64) }
+ *   gauge digest (u64)  operator name [32]  mass  csw  phase [4][re, im] (f64)
+ *   seed (u64)  extents x y z t
+ *   levels  deflated vectors in the file  and requested
+ *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision
+ *         setup tolerance (f64) }
  *   sections
- *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum (u64 from sites on) }
+ *   12 x { kind  level  precision  columns  components  0  sites  offset  bytes  checksum
+ *          (u64 from sites on) }
  *   256 x { eigenvalue  residual } (f64)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
  *
- * Sections: the orthonormal vectors of each prolongator, on level l; the null vectors that they were made of in terms
- * of them, on level l+1; blocks of deflation vectors, on the last level. A section holds
- * [site][column][component][re, im], sites of its level in global lexicographic order, x fastest (of deflation
- * vectors the even ones), float (precision 1) or 16-bit float (2). Its checksum is the
- * sum modulo 2^64 over the sites n of XXH3_64bits_withSeed(the bytes of the site, n + 2^56 * section).
+ * Sections: the orthonormal vectors of each prolongator, on level l; the null vectors from which
+ * they were made, in terms of them, on level l+1; blocks of deflation vectors, on the last level.
+ * A section holds [site][column][component][re, im]: sites of its level in global lexicographic
+ * order, x fastest (for deflation vectors the even ones), as float (precision 1) or 16-bit float
+ * (2). Its checksum is the sum modulo 2^64 over its sites n of XXH3_64bits_withSeed(bytes of the
+ * site, n + 2^56 * section).
  *
  * Pure but for the file functions. A header that decodes describes sections that fit the file.
  */
@@ -80,7 +84,7 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
 qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_header_t *h,
                                 qk_err_t *err);
 
-/* Whether the file is of this lattice, identity and setup: QK_OK, or QK_NOT_FOUND and what differs. */
+/* QK_OK if the file has this lattice, identity and setup; else QK_NOT_FOUND and what differs. */
 qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
                                const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                                qk_err_t *err);
@@ -89,8 +93,9 @@ qk_status_t qk_mg_header_match(const qk_mg_header_t *h, const int dims[4],
 uint64_t qk_mg_section_sum(const void *data, int64_t first, int64_t n, int64_t site_bytes,
                            int section);
 
-/* Sites of the local lattice in its order, as pieces of a section: local site n (of all sites, or of the even
- * ones) has global index qk_mg_global_site, and the next `run - n % run` sites follow one another there too. */
+/* Sites of the local lattice in its order, as pieces of a section: local site n (of all sites,
+ * or of the even ones) has global index qk_mg_global_site; the next `run - n % run` sites are
+ * consecutive in both orders. */
 int64_t qk_mg_global_site(const qk_lattice_t *lat, bool full, int64_t n);
 int64_t qk_mg_run(const qk_lattice_t *lat, bool full);
 

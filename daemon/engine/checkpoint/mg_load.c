@@ -1,4 +1,5 @@
-/* mg_load.c: a hierarchy from a checkpoint: read in parallel, each rank its part, on the way to the device. */
+/* mg_load.c: reads a hierarchy from a checkpoint: in parallel, each rank its part, directly to
+ * the device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +25,7 @@ typedef struct loading {
   qk_err_t err;     /* the first cause */
 } loading_t;
 
-/* ---- the header -------------------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static qk_status_t read_header(loading_t *in, uint8_t *bytes) {
   struct stat st;
@@ -68,7 +69,7 @@ static qk_status_t share_header(loading_t *in) {
   return qk_comm_agree(in->comm, status, &in->err);
 }
 
-/* ---- sections ---------------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 /* errno, 0, or -1 where the file ends. */
 static int get_at(int fd, uint8_t *to, int64_t bytes, int64_t offset) {
@@ -171,8 +172,8 @@ static qk_field_t *vectors_of(void *arg, int level, const qk_device_t *dev) {
   return read_section(in, level, dev, &f) == QK_OK ? f : NULL;
 }
 
-/* The null vectors in terms of the prolongators, which refinement begins with: those of the file in place of what
- * the orthonormal vectors, which these prolongators were made of, have given. */
+/* The null vectors in terms of the prolongators, from which a refinement starts: those of the
+ * file replace those of the orthonormal vectors, from which these prolongators were made. */
 static qk_status_t read_null(loading_t *in, qk_mg_t *mg) {
   qk_status_t status = QK_OK;
   for (int l = 0; l + 1 < mg->nlevel && status == QK_OK; l++) {
@@ -202,7 +203,7 @@ static qk_status_t read_deflation(loading_t *in, qk_mg_t *mg) {
   return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static qk_status_t reserve(loading_t *in, const qk_device_t *dev) {
   void *memory = NULL;

@@ -1,4 +1,5 @@
-/* mg_save.c: a checkpoint of multigrid: copied from the device at once, written in the background. */
+/* mg_save.c: writes a checkpoint of multigrid: copied from the device at once, written in the
+ * background. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,7 +36,7 @@ struct qk_mg_save {
   uint64_t sum[QK_MG_SECTIONS_MAX];
 };
 
-/* ---- the thread -------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static qk_status_t put_at(qk_mg_save_t *s, const void *data, int64_t bytes, int64_t offset) {
   const uint8_t *p = data;
@@ -80,7 +81,7 @@ static void *write_parts(void *arg) {
   return NULL;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------ */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Room for PIECE bytes on the device, and pinned twice. */
 typedef struct staging {
@@ -114,7 +115,8 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
     memcpy(to + at, from + at, (size_t)(bytes - at < CHUNK ? bytes - at : CHUNK));
 }
 
-/* The field in plain order to part i; a piece leaves the device while the one before it is put away. */
+/* Copies the field in plain order to part i; a piece leaves the device while the one before it
+ * is stored. */
 static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const staging_t *st) {
   const qk_device_t *dev = f->dev;
   const qk_mg_section_t *section = &s->header.section[i];
@@ -186,7 +188,7 @@ int64_t qk_mg_save_bytes(const qk_mg_t *mg) {
   return bytes;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Waits for the thread. */
 static void destroy(qk_mg_save_t *s) {
@@ -206,7 +208,8 @@ static qk_status_t name_file(qk_mg_save_t *s, const char *path, qk_err_t *err) {
   return QK_OK;
 }
 
-/* Whether the name still is that of the open file: another process may have given it away in the meantime. */
+/* True if the name still belongs to the open file: another process may have replaced it
+ * meanwhile. */
 static bool still_named(const qk_mg_save_t *s) {
   struct stat mine, named;
   return fstat(s->fd, &mine) == 0 && lstat(s->temp, &named) == 0 && mine.st_ino == named.st_ino &&
@@ -220,8 +223,8 @@ static bool is_ours(int fd) {
   return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink <= 1;
 }
 
-/* Rank 0 makes the file, or takes over what a process that died has left of one; a lock keeps others away while
- * it is open. Then the other ranks open it. */
+/* Rank 0 creates the file, or takes over an unfinished one of a dead process; a lock keeps
+ * others away while it is open. Then the other ranks open it. */
 static qk_status_t open_file(qk_mg_save_t *s, bool first, qk_err_t *err) {
   s->fd =
       open(s->temp, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (first ? O_CREAT : 0), 0666);

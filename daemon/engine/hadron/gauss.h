@@ -5,7 +5,7 @@
  *
  * with j = x, y, z; `steps` times, over the whole block at once (Guesken et al., Phys. Lett. B 227
  * (1989) 266). Chroma's form (1 + w^2/(4N) Delta)^N is the same with alpha = a / (1 - 6 a),
- * a = w^2 / (4 N); alpha may be negative. Periodic in space: boundary phases of the operator are not
+ * a = w^2 / (4 N); alpha may be negative. Periodic in space: the operator's boundary phases are not
  * used.
  *
  * Fields: full, any precision and block shape, on the device; links in the precision of the field.

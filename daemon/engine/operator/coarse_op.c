@@ -2,7 +2,7 @@
 
 #include "daemon/base/mem.h"
 
-/* ---- one pass of the kernel ------------------------------------------------------------------------ */
+/* ---- one pass of the kernel ------------------------------------------------------------------ */
 
 /* What a pass computes; coefficients as in qk_coarse_args_t. */
 typedef struct pass {
@@ -59,7 +59,7 @@ static void gamma5(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in) {
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->chiral(dev->ctx, &args));
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static bool fits(const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
   const qk_spinor_t *a = &out->v, *b = &in->v;

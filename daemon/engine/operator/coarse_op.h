@@ -1,5 +1,6 @@
 /*
- * coarse_op.h: the coarse operator as coarse_op.c applies it and galerkin.c makes it. Private to the two.
+ * coarse_op.h: the coarse operator, which galerkin.c makes and coarse_op.c applies. Private to the
+ * two.
  */
 #ifndef QK_ENGINE_COARSE_OP_H
 #define QK_ENGINE_COARSE_OP_H

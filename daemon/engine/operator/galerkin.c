@@ -88,7 +88,7 @@ static qk_status_t add_chirality(making_t *m, int s) {
   return status ? status : fine->ops->galerkin(fine->ctx, &args);
 }
 
-/* ---- matrices of the neighbouring ranks ----------------------------------------------------------- */
+/* ---- matrices of the neighbouring ranks ------------------------------------------------------ */
 
 /* Y_+mu of our last face goes ahead; that of the rank behind comes back to `ghost`. */
 static qk_status_t exchange_face(making_t *m, int mu, void *ghost, void *send, void *recv,
@@ -157,7 +157,7 @@ static qk_status_t close_links(making_t *m, qk_err_t *err) {
   return status;
 }
 
-/* ---- from Y and A to what the operator holds -------------------------------------------------------- */
+/* ---- from Y and A to what the operator holds ------------------------------------------------- */
 
 static qk_status_t invert(making_t *m, qk_err_t *err) {
   const qk_device_t *dev = m->dev;

@@ -1,16 +1,16 @@
 /*
- * galerkin.h: the coarse operator P^+ M P of any operator, behind the interface of operator.h.
+ * galerkin.h: the coarse operator P^+ M P of any operator, with the interface of operator.h.
  *
- *   A_c, Y_+mu,c   one block of nvec columns a chirality and direction: w = hop_ahead(V_s), then products
- *                  V^+ w (cuda/mg_ops.h: galerkin); Y_-mu,c by gamma_5-hermiticity, from the neighbouring rank
- *                  where the lattice is split
- *   even-odd       Yhat = A_c^-1 Y_c is stored, so that Mhat = 1 - Yhat_eo Yhat_oe; with A_c and A_c^-1
+ *   A_c, Y_+mu,c   one block of nvec columns per chirality and direction: w = hop_ahead(V_s), then
+ *                  products V^+ w (cuda/mg_ops.h: galerkin); Y_-mu,c by gamma_5-hermiticity, from
+ *                  the neighbouring rank if the lattice is split
+ *   even-odd       Yhat = A_c^-1 Y_c is stored, so Mhat = 1 - Yhat_eo Yhat_oe; with A_c, A_c^-1
  *   adjoint        M^+ = G5 M G5,  Mhat^+ = G5 A_ee Mhat A_ee^-1 G5
  *
- * Matrices in single or half (params.store; fields of the operator are single either way); with
- * `exact`, kept in single beside, so that the next level is made of unrounded ones: qk_coarse_drop_exact gives that
- * memory back. While it is made: three blocks of nvec columns of the finer
- * level in single, and the matrices in single. Collective.
+ * Matrices are in single or half (params.store); fields of the operator are always single. With
+ * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
+ * qk_coarse_drop_exact frees them. Memory during creation: three blocks of nvec columns of the
+ * finer level in single, and the matrices in single. Collective.
  */
 #ifndef QK_ENGINE_GALERKIN_H
 #define QK_ENGINE_GALERKIN_H
@@ -23,8 +23,8 @@ typedef struct qk_coarse_params {
   bool exact;      /* hop_ahead and diag use matrices in single, for a further level */
 } qk_coarse_params_t;
 
-/* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result. Errors: those
- * of the device; QK_BREAKDOWN where A_c is singular (err says on how many sites). */
+/* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.
+ * Errors: those of the device; QK_BREAKDOWN if A_c is singular (err says on how many sites). */
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err);

@@ -1,8 +1,9 @@
 /*
- * prolongator.h: P and R = P^+ between a level and the next coarser one (cuda/mg_ops.h has the formulas).
+ * prolongator.h: P and R = P^+ between a level and the next coarser one (formulas: cuda/mg_ops.h).
  *
- * Memory: the vectors, single or half. Device work on queue 0; not collective but create and destroy
- * (aggregates never cross ranks). Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_BAD_ARGUMENT.
+ * Memory: the vectors, single or half. Device work on queue 0; only create and destroy are
+ * collective (aggregates never cross ranks). Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR,
+ * QK_BAD_ARGUMENT.
  */
 #ifndef QK_ENGINE_PROLONGATOR_H
 #define QK_ENGINE_PROLONGATOR_H
@@ -14,9 +15,10 @@ typedef struct qk_prolongator {
   qk_transfer_t t;
 } qk_prolongator_t;
 
-/* v: null vectors, full field of `fine` in single precision, one column each; it is made orthonormal on
- * aggregates in place, and may be freed afterwards. coarse->geom: of qk_geom_coarsen with `block` and the number
- * of columns. Collective. QK_BREAKDOWN: dependent vectors (err says on how many aggregates). */
+/* v: null vectors, full field of `fine` in single precision, one column each. create
+ * orthonormalises it on aggregates in place; it may be freed afterwards. coarse->geom: of
+ * qk_geom_coarsen with `block` and the number of columns. Collective. QK_BREAKDOWN: dependent
+ * vectors (err says on how many aggregates). */
 qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *coarse,
                                   const int block[4], qk_prec_t prec, qk_field_t *v,
                                   qk_prolongator_t **p, qk_err_t *err);
@@ -24,7 +26,8 @@ void qk_prolongator_destroy(qk_prolongator_t *p); /* NULL-safe */
 /* v = the orthonormal vectors. */
 qk_status_t qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v);
 
-/* coarse = R fine, of all sites of `fine` (full field, or even sites with the odd ones taken as zero). */
+/* coarse = R fine, from all sites of `fine` (full field, or even sites with zeros on the odd
+ * ones). */
 qk_status_t qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse,
                                     const qk_field_t *fine);
 /* fine = P coarse, or += with add; on the sites that `fine` has. */

@@ -43,7 +43,7 @@ Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel);
  * the time to speak again. */
 bool qk_channel_is_silent(qk_channel_t *channel);
 
-/* Queues a message, where there is a front. QK_IO_ERROR when the front takes none for silence_ms. */
+/* Queues a message if there is a front. QK_IO_ERROR if the front accepts none for silence_ms. */
 qk_status_t qk_channel_send(qk_channel_t *channel, const Quark__Engine__EngineMessage *message);
 
 /* Milliseconds on a clock that only goes forward. */

@@ -23,7 +23,7 @@ struct qk_correlator {
   qk_buffer_t *buffer[2 * QK_PROPAGATOR_COLUMNS]; /* of columns on their way */
 };
 
-/* ---- life ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage,
                                  qk_correlator_t **correlator, qk_err_t *err) {
@@ -80,7 +80,7 @@ bool qk_correlator_rest(qk_correlator_t *r) {
   return any;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------ */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
 static size_t result_bytes(const qk_correlator_t *r) {
   size_t numbers = 0;
@@ -153,7 +153,7 @@ qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, 
   return conclude(r, status, verdict, err);
 }
 
-/* ---- columns ---------------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 typedef struct column {
   const char *name;
@@ -179,7 +179,8 @@ int qk_correlator_wants(const qk_correlator_t *r) {
   return most < 0 ? 0 : more < most ? more : most;
 }
 
-/* The columns that go into their fields together: as many as stand beside each other, or as there are buffers for. */
+/* Number of columns that go into their fields together: as many as are contiguous, or as there
+ * are buffers for. */
 static int together(const qk_correlator_t *r) {
   int n = QK_COLUMNS_MOST;
   while (n > share(r)) n /= 2;
@@ -234,7 +235,7 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
   return status;
 }
 
-/* ---- step ------------------------------------------------------------------------------------------- */
+/* ---- step ------------------------------------------------------------------------------------ */
 
 static qk_contract_t contraction_of(const qk_correlator_t *r) {
   const qk_correlate_t *what = &r->what;

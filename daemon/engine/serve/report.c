@@ -36,7 +36,7 @@ qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, in
   return send_if(channel, &ENVELOPE(LOAD_PROGRESS, load_progress, &body));
 }
 
-/* ---- multigrid, memory ------------------------------------------------------------------------------- */
+/* ---- multigrid, memory ----------------------------------------------------------------------- */
 
 /* A report and all that it points at. */
 typedef struct mg_report {
@@ -139,7 +139,7 @@ static void fill_memory(const qk_loaded_t *setup, memory_report_t *r) {
   to->free = (uint64_t)setup->memory_free;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds) {
   Quark__Engine__Ready body = QUARK__ENGINE__READY__INIT;

@@ -61,7 +61,7 @@ typedef enum qk_round_kind {
   QK_ROUND_WORK,
   QK_ROUND_LOAD,
   QK_ROUND_CONTRACT,
-  QK_ROUND_MEND,
+  QK_ROUND_REFRESH,
   QK_ROUND_ADOPT,
   QK_ROUND_STOP
 } qk_round_kind_t;

@@ -1,7 +1,7 @@
 #include "daemon/engine/serve/slot_group.h"
 
-/* Whether a column ends a solve to that tolerance before long; last: of one that has been solved. Others take a little longer,
- * or less. */
+/* True if a slot will soon end a solve to that tolerance; last: the last ended solve. Others
+ * take a little longer, or less. */
 static bool ends_soon(const qk_slot_t *column, const qk_slot_t *last, double tol) {
   if (column->state == QK_SLOT_ENDED) return true;
   if (column->tol != tol || last->tol != tol || last->status != QK_OK) return false;

@@ -106,7 +106,7 @@ void qk_slots_destroy(qk_slots_t *slots) {
   qk_free(slots);
 }
 
-/* ---- queries --------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int qk_slots_count(const qk_slots_t *slots) {
   return qk_loaded_inflight(slots->setup);
@@ -167,7 +167,7 @@ const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot) {
   return s->state == SOLVING ? qk_solver_slot(s->solver, s->column) : NULL;
 }
 
-/* ---- in: sources ------------------------------------------------------------------------------------- */
+/* ---- in: sources ----------------------------------------------------------------------------- */
 
 static void leave_queue(qk_slots_t *slots, int slot) {
   int n = 0;
@@ -213,7 +213,8 @@ static void enter_queue(qk_slots_t *slots, int slot) {
   slots->waiting[at] = slot;
 }
 
-/* The last one that waits with its source here, and is not ahead of others, gives its buffer up and loads again later. */
+/* The last waiting RHS whose source is here, and that is not ahead of others, gives up its
+ * buffer and loads again later. */
 static void make_buffer(qk_slots_t *slots) {
   for (int k = slots->nwaiting - 1; k >= 0; k--) {
     slot_t *slot = &slots->slot[slots->waiting[k]];
@@ -247,7 +248,7 @@ static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
   return QK_OK;
 }
 
-/* ---- in: columns ------------------------------------------------------------------------------------- */
+/* ---- in: columns ----------------------------------------------------------------------------- */
 
 /* Slots that take columns together. */
 typedef struct group {
@@ -271,7 +272,8 @@ static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
   return slot->buffer != NULL && qk_buffer_done(slot->buffer);
 }
 
-/* Whether member k of those that are ready does better to wait. Nothing is lost while none is solved. */
+/* True if ready RHS k should wait to start with its group. Waiting costs nothing while none is
+ * solved. */
 static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
   const qk_loaded_t *s = slots->setup;
   const slot_t *slot = &slots->slot[ready->slot[k]];
@@ -288,7 +290,8 @@ static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
   return qk_slot_group_waits(column, s->nslot, &b);
 }
 
-/* Those that are ready, into the solver for one where nothing else is there, or into free columns of the block. */
+/* Puts ready RHS into the single-RHS solver if nothing else is there, or into free slots of the
+ * batch. */
 static void choose(const qk_slots_t *slots, group_t *group) {
   const qk_loaded_t *s = slots->setup;
   group_t ready = {.solver = s->solver};
@@ -388,7 +391,7 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
   return feed(slots, err);
 }
 
-/* ---- between ------------------------------------------------------------------------------------- */
+/* ---- between --------------------------------------------------------------------------------- */
 
 void qk_slots_cancel(qk_slots_t *slots, int i) {
   const slot_t *slot = &slots->slot[i];
@@ -397,8 +400,8 @@ void qk_slots_cancel(qk_slots_t *slots, int i) {
   if (slot->state == SOLVING) qk_solver_cancel(slot->solver, slot->column);
 }
 
-/* Whether the solver begins copies, when the device has its iterations: those of several ranks are given to it bit by bit,
- * and are nearly over then. */
+/* True if the solver begins copies only when the device has its iterations: with several ranks
+ * these are submitted piece by piece, and are nearly over then. */
 static bool begins_copies(const qk_slots_t *slots) {
   return qk_slots_solving(slots) && qk_comm_size(slots->setup->geom.comm) == 1;
 }
@@ -417,7 +420,7 @@ qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err) {
   return status == QK_OK ? qk_stage_poll(slots->stage, false, err) : status;
 }
 
-/* ---- out ----------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static bool has_solution(qk_status_t status) {
   return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;

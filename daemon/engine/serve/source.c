@@ -65,8 +65,8 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   return status;
 }
 
-/* In the DeGrand-Rossi basis. A generated source of another basis has its components in that one; the
- * solution that a sequential source is made of gets its gamma on the way in. */
+/* In the DeGrand-Rossi basis. A generated source of another basis has its components in that
+ * basis; the solution for a sequential source gets its gamma when it is read. */
 static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *field, int rhs) {
   const qk_loaded_t *s = sources->setup;
   const qk_fill_t *fill = sources->fill[i];

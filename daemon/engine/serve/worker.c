@@ -55,7 +55,7 @@ static bool saving(const worker_t *w) {
   return w->setup != NULL && w->setup->mg != NULL && w->setup->mg->save != NULL;
 }
 
-/* ---- rank 0: what the front asks for -------------------------------------------------------------- */
+/* ---- rank 0: what the front asks for --------------------------------------------------------- */
 
 static bool slot_is_taken(const worker_t *w, int slot) {
   if (qk_slots_busy(w->slots, slot)) return true;
@@ -198,7 +198,7 @@ static qk_status_t beat(worker_t *w) {
 static void settle_refresh(worker_t *w) {
   if (w->wanted == QK_MG_REFRESH_NONE) return;
   if (!running(w)) {
-    w->round.head.kind = QK_ROUND_MEND;
+    w->round.head.kind = QK_ROUND_REFRESH;
     w->round.head.refresh = w->wanted;
   } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
     qk_warn("worker", "multigrid is not refreshed now: slots have run for %d s since it was due",
@@ -228,7 +228,7 @@ static double patience(const worker_t *w, bool refill, bool more) {
 static qk_status_t next_round(worker_t *w) {
   memset(&w->round.head, 0, sizeof w->round.head);
   settle_refresh(w);
-  if (w->round.head.kind == QK_ROUND_MEND) return QK_OK;
+  if (w->round.head.kind == QK_ROUND_REFRESH) return QK_OK;
   bool more = false, refill = lacks_refills(w);
   for (;;) {
     const double wait = patience(w, refill, more);
@@ -244,7 +244,7 @@ static qk_status_t next_round(worker_t *w) {
   }
 }
 
-/* ---- all ranks: carrying it out -------------------------------------------------------------------- */
+/* ---- all ranks: carrying it out -------------------------------------------------------------- */
 
 static void tell_progress(void *arg, const char *phase, int64_t done, int64_t total) {
   qk_report_load_progress(arg, phase, done, total);
@@ -282,8 +282,8 @@ static qk_status_t load(worker_t *w) {
   return qk_report_load_failed(w->channel, &err);
 }
 
-/* Memory of contractions is kept for the next one while slots are solved: not for long, and not where it may be wanted for
- * smearing. */
+/* Contractions keep their memory for the next one while slots are solved: not for long, and not
+ * if smearing may need it. */
 static qk_status_t rest(worker_t *w) {
   const uint64_t now = qk_slots_steps(w->slots);
   if (qk_correlator_busy(w->correlator)) return QK_OK;
@@ -331,7 +331,8 @@ static void watch(worker_t *w, const qk_result_t *result) {
   w->wanted_since = qk_now_ms();
 }
 
-/* The figures of solves change with each of them: told when the last one has ended, and once a second. */
+/* The figures of solves change with each of them: sent when the last one has ended, and once a
+ * second. */
 static qk_status_t tell_multigrid(worker_t *w) {
   double now = qk_now_ms();
   if (w->setup->mg == NULL || (running(w) && now - w->last_news < QK_HEARTBEAT_MS)) return QK_OK;
@@ -419,7 +420,8 @@ static qk_status_t work(worker_t *w) {
   return status == QK_OK ? tell_slots(w) : status;
 }
 
-/* All slots and a contraction end, and nobody is told: objects of the front before are not written to any more. */
+/* Ends all slots and a contraction without a message: objects of the previous front are not
+ * written to any more. */
 static qk_status_t clear_slots(worker_t *w) {
   qk_result_t result[QK_INFLIGHT_MAX];
   const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
@@ -450,7 +452,7 @@ static qk_status_t carry_out(worker_t *w) {
   if (w->round.head.kind == QK_ROUND_ADOPT) return adopt(w);
   qk_status_t status = QK_OK;
   if (w->round.head.kind == QK_ROUND_CONTRACT) status = contract(w);
-  if (w->round.head.kind == QK_ROUND_MEND) status = refresh(w);
+  if (w->round.head.kind == QK_ROUND_REFRESH) status = refresh(w);
   return status == QK_OK ? work(w) : status;
 }
 

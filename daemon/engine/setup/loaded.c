@@ -68,7 +68,7 @@ static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links
   return qk_gauge_judge(&s->info, &s->check, in->err);
 }
 
-/* ---- choices, before anything large is allocated ----------------------------------------------------- */
+/* ---- choices, before anything large is allocated --------------------------------------------- */
 
 static bool wants_multigrid(const qk_loaded_t *s) {
   return s->method == QK_SOLVER_MG;
@@ -99,8 +99,8 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
 }
 
-/* Double for true residuals, with all 18 reals, beside the inner precision; multigrid is made in single, and
- * blocks in half are fastest with 18 reals. */
+/* Double for true residuals, with all 18 reals, besides the inner precision. Multigrid is made
+ * in single, and blocks in half are fastest with 18 reals. */
 static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_wilson_params_t *params) {
   const qk_load_t *load = in->load;
   *params = (qk_wilson_params_t){.mass = load->mass, .csw = load->csw};
@@ -119,8 +119,8 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_wilson_param
   s->link_reals = params->link_reals[load->inner];
 }
 
-/* What all devices have free, less a little for the backend's own needs. Ranks that compute on one host share
- * its memory, and with the front its own. */
+/* Free memory of all devices, minus a little for the backend. Ranks that compute on one host
+ * share its memory, and share it with the front. */
 static qk_status_t find_memory(const loading_t *in, qk_loaded_t *s) {
   double least = -(double)s->device.memory_free;
   if (s->ops->host_memory) {
@@ -181,7 +181,7 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_wilso
   return QK_OK;
 }
 
-/* ---- from links to solver ---------------------------------------------------------------------------- */
+/* ---- from links to solver -------------------------------------------------------------------- */
 
 static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **solver,
                                 qk_err_t *err) {

@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 
-/* ---- checkpoint -------------------------------------------------------------------------------------- */
+/* ---- checkpoint ------------------------------------------------------------------------------ */
 
 typedef struct place {
   char path[QK_FILE_PATH];
@@ -67,7 +67,7 @@ static qk_status_t end_save(qk_mg_host_t *h, bool wait, bool *ended) {
   return status == QK_COMM_ERROR ? status : QK_OK;
 }
 
-/* Leaves h->mg NULL where there is nothing that can be used. A hierarchy that was read is checked like any. */
+/* Leaves h->mg NULL if no file can be used. A hierarchy that was read is checked like any other. */
 static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   place_t place = {0};
   qk_err_t why = {0};
@@ -91,7 +91,7 @@ static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg,
   return QK_OK;
 }
 
-/* ---- hierarchy and cycles ---------------------------------------------------------------------------- */
+/* ---- hierarchy and cycles -------------------------------------------------------------------- */
 
 static qk_status_t count_bytes(qk_mg_host_t *h) {
   uint64_t bytes = (uint64_t)(qk_mg_bytes(h->mg) + qk_cycle_bytes(h->cycle));
@@ -172,9 +172,9 @@ qk_status_t qk_mg_host_poll(qk_mg_host_t *h, bool *news) {
   return end_save(h, false, news);
 }
 
-/* ---- refresh ----------------------------------------------------------------------------------------- */
+/* ---- refresh --------------------------------------------------------------------------------- */
 
-static bool mendable(qk_status_t status) {
+static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
 
@@ -191,7 +191,7 @@ qk_status_t qk_mg_host_refresh(qk_mg_host_t *h, qk_mg_refresh_t refresh, qk_prog
     if (status == QK_OK) {
       h->refined++;
       status = begin_save(h);
-    } else if (mendable(status)) {
+    } else if (can_retry(status)) {
       qk_warn("multigrid", "not refined: %s", err->text);
       refresh = QK_MG_REBUILD;
       *err = (qk_err_t){0};

@@ -24,8 +24,8 @@ typedef struct qk_mg_watch {
 
 enum { QK_MG_WATCH_SPAN = 8 }; /* solves before a mean counts */
 
-/* One solve that has ended: its status, tolerance asked for, residual reached. What asks for more
- * than double precision can give, is cancelled or needs no iteration says nothing and is left out. */
+/* Adds an ended solve: its status, tolerance and final residual. Solves that ask for more than
+ * double precision can give, are cancelled or need no iteration are ignored. */
 qk_mg_refresh_t qk_mg_watch_add(qk_mg_watch_t *watch, qk_status_t status, int64_t iterations,
                                 double tol, double residual);
 /* The refresh was applied, or could not be: the last solves are counted from here. */

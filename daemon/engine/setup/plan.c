@@ -30,9 +30,9 @@ static int64_t max(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* ---- the finest level -------------------------------------------------------------------------------- */
+/* ---- the finest level ------------------------------------------------------------------------ */
 
-/* Faces of a block that go to neighbouring ranks: there and back, two sides. components: of a site. */
+/* Faces of a block that go to neighbouring ranks: both ways, two sides. components: of a site. */
 static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
   static const int real[3] = {8, 4, 2};
   int64_t sites = 0;
@@ -69,8 +69,9 @@ static int method_fields(const qk_plan_input_t *in) {
   return in->method == QK_SOLVER_CG ? 3 : 4;
 }
 
-/* In double for each slot source, solution and half a right-hand side; while some begin or end, two halves for each column
- * that stands beside others, one field, and an odd half inside the operator; in the inner precision the block. */
+/* In double for each slot: source, solution and half a right-hand side. While some begin or end:
+ * two halves for each contiguous column, one field, and an odd half inside the operator. In the
+ * inner precision: the block. */
 static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
@@ -86,7 +87,7 @@ static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   return bytes + (adjoint ? inner : 0);
 }
 
-/* ---- multigrid --------------------------------------------------------------------------------------- */
+/* ---- multigrid ------------------------------------------------------------------------------- */
 
 static int smoother_fields(const qk_mg_level_params_t *p) {
   const int steps = (int)max(0, max(p->pre, p->post));
@@ -159,9 +160,9 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   return s;
 }
 
-/* The most beside finer levels while level l leads to the next one (mg_setup.h): vectors and what relaxes them;
- * their images; fields and matrices of the Galerkin products; a cycle that refines them. below: all that stays of
- * this step and those below. */
+/* Peak memory, besides finer levels, while level l makes the next one (mg_setup.h): vectors and
+ * their relaxation; their images; fields and matrices of the Galerkin products; a cycle that
+ * refines them. below: what stays of this step and those below. */
 static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, int l,
                             const step_t *step, int64_t below) {
   const qk_mg_level_params_t *p = &in->mg->level[l];
@@ -207,7 +208,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += cycle_bytes(in->mg, geom, 0, 1);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
