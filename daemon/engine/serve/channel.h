@@ -37,10 +37,10 @@ bool qk_channel_terminated(qk_channel_t *channel);
 /* The next message, or NULL when there is none; the caller frees it. What is no message is logged
  * and skipped. */
 Quark__Engine__FrontMessage *qk_channel_receive(qk_channel_t *channel);
-/* Whether the front has not been heard for silence_ms, or has gone and none has come for grace_ms.
- * To be asked after each wait and each step of work: of the time between two questions no more than
- * a quarter of silence_ms counts (or 1.5 s), so that an engine which was stopped gives its front
- * the time to speak again. */
+/* True if the front has sent nothing for silence_ms, or is gone and no other has come for
+ * grace_ms. Ask after each wait and each step of work: between two questions at most a quarter
+ * of silence_ms (or 1.5 s) counts, so that after a stop of the engine its front has time to send
+ * again. */
 bool qk_channel_is_silent(qk_channel_t *channel);
 
 /* Queues a message if there is a front. QK_IO_ERROR if the front accepts none for silence_ms. */

@@ -1,6 +1,6 @@
 /*
- * outgoing.h: whether a solution fits into the numbers that it leaves in: f32 holds 1e-38 to 1e38,
- * and a solution that was found to the tolerance would come out as zeros or Inf.
+ * outgoing.h: checks whether a solution can be represented in the requested type: f32 holds 1e-38
+ * to 1e38, and a converged solution could come out as zeros or Inf.
  */
 #ifndef QK_ENGINE_OUTGOING_H
 #define QK_ENGINE_OUTGOING_H

@@ -1,19 +1,18 @@
 /*
- * slots.h: right-hand sides into the solver's slots and solutions out of them.
+ * slots.h: moves right-hand sides (RHS) into the solver's slots, and solutions out of them.
  *
- * Sources come from source.h, solutions go to shared memory through a port. The solver knows
- * columns, the front knows slots and tickets; here they meet. There are more slots than columns
- * where fields are staged (stage.h): a right-hand side has its slot from fill to result, and a
- * column of the solver only while it is solved. Those that wait for one take it in the order in
- * which they came, but for those whose source is still on its way, and for what does better to
- * begin together (slot_group.h).
+ * Sources come from source.h, solutions go to shared memory through a port. The front numbers
+ * in-flight entries, the solver numbers slots of its batch; this module connects them. If fields
+ * are staged (stage.h) there are more entries than slots: an RHS has its entry from fill to result,
+ * and a slot only while it is solved. RHS take slots in the order in which they came, except those
+ * whose source is still under way, and those that do better to begin with their group
+ * (slot_group.h).
  *
- * One that finds nothing else there goes to the setup's solver of one column, where there is one,
- * and stays; what comes meanwhile goes to the block. The front does not know: slots are slots.
+ * An RHS that finds the engine idle uses the single-RHS solver, if there is one, until its end;
+ * later arrivals use the batch. The front sees no difference.
  *
- * All calls but the queries are collective. A status other than QK_OK means that the process
- * cannot go on (DEVICE and PROCESS of status.h); what concerns one right-hand side is in its
- * result.
+ * All calls except the queries are collective. A status other than QK_OK means that the process
+ * cannot continue (DEVICE and PROCESS of status.h); errors of one RHS are in its result.
  */
 #ifndef QK_ENGINE_SLOTS_H
 #define QK_ENGINE_SLOTS_H
@@ -28,14 +27,14 @@ typedef struct qk_slots qk_slots_t;
 typedef struct qk_result {
   int slot;
   uint64_t ticket;
-  bool refused; /* it was never solved, for err */
+  bool refused; /* it was never solved, because of err */
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
   double tol;   /* as asked for */
   double true_residual;  /* |b - M x| / |b| */
   double norm_b, norm_x; /* of M x = b, before the factor of the fill */
   int64_t iterations, applications;
   double seconds;
-  bool written; /* the solution stands in the segment of the fill */
+  bool written; /* the segment of the fill holds the solution */
 } qk_result_t;
 
 /* Borrows setup and port. */
@@ -46,11 +45,11 @@ void qk_slots_destroy(qk_slots_t *slots); /* NULL-safe */
 qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_err_t *err);
 /* It ends with CANCELLED, unless its solution is leaving. */
 void qk_slots_cancel(qk_slots_t *slots, int slot);
-/* Fields on their way move on, free columns are taken, and the solver runs for one interval. */
+/* Advances fields under way, fills free slots, and runs the solver for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
-/* What steps poll and begin copies of; for whoever else has fields to move beside the slots.
- * Sources leave so many of its buffers free from now on, but for those that are ahead. Lacking:
- * sources that have no buffer and want one. */
+/* The stage that steps poll and on which they begin copies; also for other users with fields to
+ * move. Sources leave so many of its buffers free from now on, except urgent ones (ahead).
+ * Lacking: sources that need a buffer and have none. */
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
 void qk_slots_leave_buffers(qk_slots_t *slots, int n);
 int qk_slots_lacking(const qk_slots_t *slots);
@@ -61,7 +60,7 @@ int qk_slots_count(const qk_slots_t *slots);
 int qk_slots_running(const qk_slots_t *slots);    /* that are not free */
 bool qk_slots_solving(const qk_slots_t *slots);   /* whether the next step iterates */
 uint64_t qk_slots_steps(const qk_slots_t *slots); /* that have iterated, since the start */
-int qk_slots_hungry(const qk_slots_t *slots);     /* columns that nothing waits for */
+int qk_slots_hungry(const qk_slots_t *slots);     /* slots of the batch for which no RHS waits */
 bool qk_slots_busy(const qk_slots_t *slots, int slot);
 /* Of a slot that is being solved; else NULL. */
 const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot);

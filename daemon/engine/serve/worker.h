@@ -1,9 +1,9 @@
 /*
- * worker.h: the life of the engine after it has started: what the front asks for, turn after turn.
+ * worker.h: the main loop of the engine: carries out the requests of the front, round after round.
  *
- * Rank 0 receives the messages of the front; each turn it tells the other ranks what has come in,
- * and all of them carry it out: load, fill, cancel, one interval of the solver, results out. While
- * no slot runs, rank 0 waits for the front and the others for rank 0, asleep.
+ * Rank 0 receives the messages of the front. In each round it broadcasts them to the other ranks,
+ * and all of them carry them out: load, fill, cancel, one interval of the solver, results. If no
+ * slot runs, rank 0 sleeps until a message comes, and the others until rank 0 broadcasts.
  */
 #ifndef QK_ENGINE_WORKER_H
 #define QK_ENGINE_WORKER_H

@@ -1,9 +1,9 @@
 /*
- * loaded.h: what LOAD makes: device, lattice, operator and solver for one gauge configuration.
+ * loaded.h: the result of LOAD: device, lattice, operator and solver for one gauge configuration.
  *
  * Collective. Errors, the same on all ranks, leave nothing behind: those of gauge.h for the file,
  * QK_BAD_GEOMETRY for extents and grid, QK_NO_DEVICE, QK_DEVICE_MEMORY, QK_BAD_ARGUMENT for
- * parameters. After QK_DEVICE_ERROR or QK_COMM_ERROR the process cannot go on.
+ * parameters. After QK_DEVICE_ERROR or QK_COMM_ERROR the process cannot continue.
  */
 #ifndef QK_ENGINE_LOADED_H
 #define QK_ENGINE_LOADED_H
@@ -25,7 +25,7 @@ typedef struct qk_loaded {
   qk_operator_t *op;
   qk_mg_host_t *mg;        /* NULL: a solver without multigrid */
   qk_solver_t *solver;     /* of nslot columns */
-  qk_solver_t *single_rhs; /* of one: a column of a block costs as much as the block. NULL: none */
+  qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */
   qk_smear_cache_t *smear;
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;

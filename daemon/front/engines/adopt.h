@@ -1,11 +1,11 @@
 /*
- * adopt.h: what a front that was killed leaves to the next one on its state folder: engines that
- * still have their setups loaded, and the private folder with their sockets. Noted in the journal;
- * nothing is where there is no journal.
+ * adopt.h: engines that a killed front has left to the next front with its state folder. They still
+ * have their setups loaded; the private folder has their sockets. The journal records them; without
+ * a journal nothing is left.
  *
- * The next front takes over an engine that it would start in the same way: its command line, its
- * LOAD and the files that both name are as they were. Any other is ended, and the place that it
- * leaves is free before an engine is started.
+ * The next front adopts an engine if it would start it in the same way: same command line, same
+ * LOAD, and unchanged files. It ends any other engine, and waits for that before it starts a new
+ * one.
  */
 #ifndef QK_FRONT_ADOPT_H
 #define QK_FRONT_ADOPT_H
@@ -19,20 +19,21 @@ typedef struct qk_adopted {
   int64_t setup; /* id in the journal; 0: the one of the command line */
   qk_procid_t process;
   uint64_t fingerprint;
-  char endpoint[QK_SOCKET_MAX]; /* that the engine connects to; its FIFO is beside it */
+  /* endpoint to which the engine connects; its FIFO is in the same folder */
+  char endpoint[QK_SOCKET_MAX];
 } qk_adopted_t;
 
-/* An engine has been started, or has ended. What the journal cannot take is logged. */
+/* Records that an engine has started or ended. Failures of the journal are logged. */
 void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *adopted);
 void qk_adopt_forget(qk_journal_t *journal, int64_t setup);
-/* Those of the front before; how many. */
+/* Lists the engines of the previous front; returns how many. */
 int qk_adopt_list(qk_journal_t *journal, qk_adopted_t list[QK_ADOPTED_MAX]);
-/* Ends the engine, which nobody wants, waits until it has gone (10 s at most) and forgets it. */
+/* Ends an engine that is not adopted, waits until it has ended (at most 10 s), and removes its
+ * record. */
 void qk_adopt_end_engine(qk_journal_t *journal, const qk_adopted_t *adopted);
 
-/* The private folder: that of the front before, without what nobody needs any more, where it is
- * still ours and nobody else's; else a new one (qk_runtime_dir). Errors: QK_IO_ERROR; dir[0] is
- * '\0' then. */
+/* The private folder: that of the previous front, cleaned up, if it still belongs to this user
+ * alone; else a new one (qk_runtime_dir). Errors: QK_IO_ERROR; dir[0] is '\0' then. */
 qk_status_t qk_adopt_dir(qk_journal_t *journal, char *dir, size_t size, qk_err_t *err);
 
 /* Path of the FIFO for the stderr of the engine that connects to this endpoint. */

@@ -1,22 +1,22 @@
 /*
- * cost.h: what right-hand sides cost in applications of the operator: as expected from those that
- * have ended lately in the same setup, and as measured when one ends. One thread.
+ * cost.h: the cost of right-hand sides in applications of the operator: expected, from recently
+ * ended ones of the same setup, and measured at the end. One thread.
  */
 #ifndef QK_FRONT_COST_H
 #define QK_FRONT_COST_H
 
 #include "daemon/front/job/job.h"
 
-/* Digits asked for, at least one; a contraction is taken for a solve to six. */
+/* Digits requested, at least one; a contraction counts as a solve to six digits. */
 double qk_cost_digits(const qk_job_t *job);
 
-/* Applications that a right-hand side of the job is expected to take; its digits where nothing is
- * known yet. */
+/* Expected applications of a right-hand side of the job; its digits if nothing has been
+ * measured. */
 double qk_cost_expected(const qk_job_t *job);
 
-/* Of one that was solved: how many applications each digit took. */
+/* Learns from a solved one how many applications each digit took. */
 void qk_cost_learn(const qk_rhs_t *rhs);
-/* Of one that has left its slot: how fast it was, for the pace of its setup. */
+/* Measures the speed of one that has left its slot, for the pace of its setup. */
 void qk_cost_measure(const qk_rhs_t *rhs);
 
 #endif

@@ -32,7 +32,7 @@ typedef enum qk_worker_state {
   QK_WORKER_STOPPED
 } qk_worker_state_t;
 
-/* What the engine said of itself; kept after it is lost. */
+/* The engine's report of itself; kept after the engine is lost. */
 typedef struct qk_engine_info {
   bool loaded; /* was READY at least once: dims to load_seconds are known */
   uint64_t pid;
@@ -44,7 +44,7 @@ typedef struct qk_engine_info {
   uint64_t digest, device_bytes, host_bytes;
   uint32_t link_reals;
   uint64_t steps;    /* of the solver, since the engine started */
-  double stepped_at; /* seconds of the loop's clock: when they were last seen to grow */
+  double stepped_at; /* seconds of the loop's clock: when the steps last increased */
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
 } qk_engine_info_t;
@@ -55,7 +55,8 @@ typedef struct qk_worker_events {
   void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
   void (*done)(void *arg, const Quark__Engine__SlotDone *done);
   void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
-  /* All slots are lost. failures: engines in a row that did not become ready, with this one. */
+  /* The engine is lost, with all that was in flight. failures: consecutive engines, with this
+   * one, that did not become ready. */
   void (*lost)(void *arg, const char *why, int failures);
   void (*stopped)(void *arg);
 } qk_worker_events_t;
@@ -71,10 +72,11 @@ typedef struct qk_worker_site {
   const char *
       /* setup name, for the log and the name of its checkpoint; "": the daemon's own setup */
       setup;
-  int number;                /* of no other engine's supervisor before: in the names of sockets */
-  const int64_t *id;         /* of the setup in the journal, when an engine is started */
-  qk_journal_t *journal;     /* for the next front; NULL: none will come */
-  const qk_budget_t *memory; /* of uploads and results, which the engine leaves; NULL: none */
+  int number;            /* unique in this process; part of socket names */
+  const int64_t *id;     /* of the setup in the journal, when an engine is started */
+  qk_journal_t *journal; /* where the engine is recorded for the next front; NULL: not recorded */
+  /* budget of uploads and results, which the engine does not use; NULL: none */
+  const qk_budget_t *memory;
 } qk_worker_site_t;
 
 /* settings and events are borrowed. */
@@ -83,31 +85,33 @@ qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *
                              qk_err_t *err);
 void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
 
-/* Before the first tick: the engine that the front before has left for this setup is adopted, or
- * ended where it is not what would be started now. A new one is started only where it has gone. */
+/* Call before the first tick: adopts the engine that the previous front has left for this setup,
+ * or ends it if it differs from the one that would be started now. A new engine starts only
+ * after its end. */
 void qk_worker_take_over(qk_worker_t *worker, const qk_adopted_t *adopted);
 
 qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
 const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
 int qk_worker_restarts(const qk_worker_t *worker);
-bool qk_worker_adopted(const qk_worker_t *worker); /* its engine is that of the front before */
-/* It is lost since it did not start in start-timeout. */
+/* it adopted its engine from the previous front */
+bool qk_worker_adopted(const qk_worker_t *worker);
+/* True if the engine was lost because it did not start in start-timeout. */
 bool qk_worker_late(const qk_worker_t *worker);
 const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
 
-/* Whether the engine writes a checkpoint at the moment. */
+/* True while the engine writes a checkpoint. */
 bool qk_worker_saving(const qk_worker_t *worker);
 
 /* To be called a few times a second: starts, pings, times out. */
 void qk_worker_tick(qk_worker_t *worker, double now);
 void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
 
-/* REFUSED only: the same LOAD once more. */
+/* Only if REFUSED: sends the same LOAD once more. */
 void qk_worker_load_again(qk_worker_t *worker);
 
-/* READY only. more: another one follows at once; ahead: before others that wait in the engine;
- * queued: so many come as soon as slots are free. False where the message did not go out: nothing
- * happened, try again later. */
+/* Only if READY. more: another FILL follows at once. ahead: start it before others that wait in
+ * the engine. queued: so many FILLs will follow as soon as slots are free. False: the message
+ * was not sent; nothing happened, try again later. */
 bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
                     bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */

@@ -1,21 +1,20 @@
 /*
  * loop.h: one libuv loop that also serves ZeroMQ sockets.
  *
- * ZMQ_FD is edge-triggered and says only that something may have changed: a socket can be
- * readable with a silent descriptor, after a send for example. So the descriptor only wakes the
- * loop; what is readable is asked of the socket itself before each poll (then the loop does not
- * block) and after it (then it is served). One thread.
+ * ZMQ_FD is edge-triggered and only says that something may have changed: a socket can be readable
+ * although its descriptor is silent, for example after a send. So the descriptor only wakes the
+ * loop. The loop asks the socket itself whether it is readable, before each poll (then it does not
+ * block) and after it (then it serves the socket). One thread.
  *
- * Time   Each socket, and the turn's function, has 5 ms in a turn: what is left waits for the next
- *        one, so that nobody's message waits for all that others have sent. A socket that is
- *        flooded has QK_LOOP_FEW messages in it while others wait.
- * Rest   A socket whose messages may wait a little is not listened to for 1 ms. Those of a flood
- *        come together then, instead of in a turn each. So does one whose messages have taken more
- *        than their share of a processor, on which somebody else may compute. libzmq's thread then
- *        takes in no more of them, either.
+ * Time   Each socket, and the turn's function, has 5 ms in a turn; the rest waits for the next
+ *        turn. So no message waits for all messages that others have sent. A flooded socket handles
+ *        only QK_LOOP_FEW messages per turn while others wait.
+ * Rest   A socket whose messages may wait a little is ignored for 1 ms. Then messages of a flood
+ *        are handled together, instead of one per turn. The same holds if its messages have used
+ *        more than their share of a processor, on which an engine may compute. libzmq's thread then
+ *        stops reading them, too.
  * Stops  While the process is stopped, its machine suspended, or a disk hangs, the loop receives
- *        nobody. qk_loop_awake is a clock that leaves such times out: what others may not be silent
- *        for is measured by it.
+ *        nothing. qk_loop_awake is a clock without such times; silence of others is measured by it.
  */
 #ifndef QK_FRONT_LOOP_H
 #define QK_FRONT_LOOP_H
@@ -30,8 +29,8 @@ enum { QK_LOOP_FEW = 16 }; /* messages */
 
 typedef struct qk_loop qk_loop_t;
 
-/* Called while the socket is readable. Should take messages until its time is up and return: it is
- * called again. It may detach its own socket. */
+/* Called while the socket is readable. It should take messages until its time is up and return;
+ * it is called again. It may detach its own socket. */
 typedef void qk_readable_fn(void *arg);
 /* Called once in each turn of the loop, after the sockets. True: there is more to do, do not
  * block. */
@@ -77,24 +76,23 @@ qk_status_t qk_loop_init(qk_loop_t *loop, qk_turn_fn *turn, void *arg, qk_err_t 
 void qk_loop_fini(qk_loop_t *loop);
 void qk_loop_run(qk_loop_t *loop); /* until qk_loop_stop */
 void qk_loop_stop(qk_loop_t *loop);
-/* These signals, with 0 behind them, are told in turns of the loop. They do not go through libuv's
- * pipe, which loses what does not fit in, SIGCHLD, too. From then on they are blocked, also when
- * the loop has gone, in the caller and in threads that it makes: to be called once, before there
- * are others. Processes of the loop begin with no signal blocked. */
+/* Delivers these signals (a list that ends with 0) in turns of the loop. They do not go through
+ * libuv's pipe, which loses signals when it is full, SIGCHLD too. From then on they are blocked,
+ * also after the end of the loop, in the caller and in threads that it starts: call it once,
+ * before there are other threads. Processes of the loop start with no signal blocked. */
 qk_status_t qk_loop_signals(qk_loop_t *loop, const int signals[], qk_signal_fn *on_signal,
                             qk_err_t *err);
-/* What begins now has the time of a socket; for callbacks that do much. */
+/* Gives the time of a socket to what begins now; for callbacks that do much. */
 void qk_loop_share(qk_loop_t *loop);
 bool qk_loop_time_is_up(const qk_loop_t *loop);
-/* A message of the socket whose turn it is has been dealt with: whether it was the last one for
- * now. share: of a processor that such messages may take; 1: any. wait: something else than
- * sockets waits. */
+/* A message of the current socket has been handled; true if it was the last one for this turn.
+ * share: of a processor that such messages may use; 1: any. wait: something else than sockets is
+ * waiting. */
 bool qk_loop_is_enough(qk_loop_t *loop, double share, bool wait);
 bool qk_loop_readable(const qk_zsock_t *sock);
 double qk_loop_seconds(const qk_loop_t *loop); /* monotonic, of this turn */
 
-/* Of a clock that goes with qk_loop_seconds but for times in which the loop stood still for more
- * than 0.2 s. */
+/* A clock like qk_loop_seconds, without times in which the loop stood still for more than 0.2 s. */
 double qk_loop_awake(qk_loop_t *loop);
 
 /* socket is borrowed. *sock belongs to the caller and must stay where it is until `closed` has

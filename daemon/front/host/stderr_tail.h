@@ -1,7 +1,7 @@
 /*
- * stderr_tail.h: what a process said last on its standard error that may tell why it ended: its
- * last error, or where it logged none the last line that is not of the log (of a library, the C
- * runtime, mpirun); and the last such lines together. Pure.
+ * stderr_tail.h: keeps the stderr line that most likely tells why a process ended: its last logged
+ * error, or else the last line that is not of the log (of a library, the C runtime, mpirun). It
+ * also keeps the last few such lines. Pure.
  */
 #ifndef QK_FRONT_STDERR_TAIL_H
 #define QK_FRONT_STDERR_TAIL_H
@@ -17,7 +17,7 @@ typedef struct qk_stderr_tail {
 
 /* A line without its newline, of base/log.h in either format or of anything else. */
 void qk_stderr_tail_add(qk_stderr_tail_t *tail, const char *line, size_t n);
-/* Printable ASCII; "": nothing that tells. */
+/* Printable ASCII; "": no line tells the cause. */
 const char *qk_stderr_tail_cause(const qk_stderr_tail_t *tail);
 /* The last lines that are not of the log, oldest first, with " / " between them, cut to size; "":
  * none. */

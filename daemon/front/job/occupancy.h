@@ -23,13 +23,13 @@ typedef struct qk_occupancy {
   double saturated;             /* seconds */
   double solving, moving, idle; /* slot-seconds */
   double shared;  /* slot-seconds of each right-hand side that has been there from the start */
-  double balance; /* of shares that were not solved in; moving is the most that it was */
-  double at;      /* when the rest was set, or accounted for */
+  double balance; /* shares that were not spent solving; moving is its maximum */
+  double at;      /* time at which the other members were last updated */
   bool waits;
   int slots, there;
 } qk_occupancy_t;
 
-/* Clocks when a right-hand side came. */
+/* Clock readings at the arrival of a right-hand side. */
 typedef struct qk_occupancy_mark {
   double saturated, shared;
 } qk_occupancy_mark_t;
@@ -37,9 +37,10 @@ typedef struct qk_occupancy_mark {
 /* Sets the state from now on: whether the front is saturated, and how many slots and right-hand
  * sides the engine has. */
 void qk_occupancy_set(qk_occupancy_t *o, double now, bool waits, int slots, int there);
-/* To be kept while a right-hand side is there. */
+/* Keep the result as long as the right-hand side is there. */
 qk_occupancy_mark_t qk_occupancy_mark(qk_occupancy_t *o, double now);
-/* One leaves that came at the mark, `seconds` ago; the engine solved it for `solver_seconds`. */
+/* A right-hand side leaves that came at the mark, `seconds` ago; the engine solved it for
+ * `solver_seconds`. */
 void qk_occupancy_leave(qk_occupancy_t *o, double now, qk_occupancy_mark_t came, double seconds,
                         double solver_seconds);
 

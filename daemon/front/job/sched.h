@@ -39,21 +39,21 @@ enum { QK_LANES = 2 * QK_SETUPS_MAX };
 typedef struct qk_sched_user qk_sched_user_t;
 
 typedef struct qk_sched_item {
-  qk_link_t link;        /* of those that rank alike; the caller's while it is not queued here */
-  qk_node_t rank;        /* of the first of those */
+  qk_link_t link;        /* among items of equal rank; for the caller while it is not queued here */
+  qk_node_t rank;        /* of the first of these */
   qk_sched_user_t *user; /* while it is queued; else NULL */
   int lane;              /* 0 .. QK_LANES - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */
-  double since;          /* seconds: when it came */
-  double came;           /* seconds: when its request came */
+  double since;          /* seconds: time of its arrival */
+  double came;           /* seconds: arrival time of its request */
   double deadline;       /* seconds; 0: none */
-  double cost;           /* expected; of any unit, the same for all */
+  double cost;           /* expected, in any unit that is the same for all */
 } qk_sched_item_t;
 
 typedef struct qk_lane {
-  qk_link_t ring; /* users that have items, in the order of their turns where they are level */
+  qk_link_t ring; /* users with items, in the order of their turns if their work is equal */
   int64_t length; /* items queued */
-  double level;   /* work of the user served last, before its turn */
+  double level;   /* virtual time: work of the user served last, before its turn */
 } qk_lane_t;
 
 typedef struct qk_sched {
@@ -71,31 +71,30 @@ void qk_sched_user_share(qk_sched_user_t *user);
 const char *qk_sched_user_name(const qk_sched_user_t *user);
 /* NULL-safe. The last release needs the user's queue to be empty. */
 void qk_sched_user_release(qk_sched_user_t *user);
-/* What is kept with the user for the caller: memory of its requests, what they keep by handle (both
- * limits are the caller's to set), how many of its right-hand sides have not ended, and how many
- * sessions it has. */
+/* Accounts of the user for the caller: memory of its requests, memory of kept solutions (the
+ * caller sets both limits), its right-hand sides that have not ended, and its sessions. */
 qk_budget_t *qk_sched_user_memory(qk_sched_user_t *user);
 qk_budget_t *qk_sched_user_kept(qk_sched_user_t *user);
 int64_t *qk_sched_user_open(qk_sched_user_t *user);
 int *qk_sched_user_sessions(qk_sched_user_t *user);
 
-/* Of all users the one after `user`, the first after NULL; NULL: there are no more. */
+/* The user after `user` in the list of all, the first after NULL; NULL: there are no more. */
 const qk_sched_user_t *qk_sched_user_after(const qk_sched_t *sched, const qk_sched_user_t *user);
 int64_t qk_sched_user_queued(const qk_sched_user_t *user);
-/* Cost of what it was given so far: as it was, or else as estimated. */
+/* Service received so far: measured if known, else estimated. */
 double qk_sched_user_given(const qk_sched_user_t *user);
 
 void qk_sched_item_init(qk_sched_item_t *item);
-/* Whether it is queued, or in a list of the caller's. */
+/* True if it is queued, or in a list of the caller. */
 bool qk_sched_item_waits(const qk_sched_item_t *item);
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
-/* What pop would take; NULL where nothing is queued in that lane. */
+/* The item that pop would take; NULL if nothing is queued in that lane. */
 qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now);
-/* NULL where nothing is queued in that lane. The user is charged with the item's cost. */
+/* NULL if nothing is queued in that lane. Charges the user with the item's cost. */
 qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int lane, double now);
 /* No effect on an item that is not queued. */
 void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item);
-/* An item that was popped has cost this instead of item->cost. */
+/* Corrects the charge for an item that was popped: this instead of item->cost. */
 void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * session.h: what belongs to one client id: its connections, its lease, its requests. Pure
+ * session.h: the state of one client id: its connections, its lease, its requests. Pure
  * bookkeeping.
  *
- * Room     Sessions are as many as --max-sessions says, and those of one user a quarter of that,
- *          QK_SESSIONS_SHARE at least. Over either the session gives way that has no requests and
- *          was silent the longest, of the user itself, or else of a user who has as many sessions
- *          as it: who has few does not lose them to who has many.
- * Finding  by client id and by the routing ids of both connections goes through tables of hashes
- *          with a seed that nobody knows, since peers choose ids and their number is up to them. An
- *          entry may be stale (the session has let its connection go): what is found is compared.
+ * Room     There are at most --max-sessions sessions, and a quarter of that for one user, at least
+ *          QK_SESSIONS_SHARE. At either limit a session without requests makes room, the one that
+ *          was silent longest: of the same user, or else of a user with as many sessions. So a user
+ *          with few sessions does not lose them to one with many.
+ * Finding  Client ids and the routing ids of both connections are found through hash tables with a
+ *          random seed, because peers choose ids and may choose many. An entry may be stale (the
+ *          session has lost its connection): the result is compared.
  */
 #ifndef QK_FRONT_SESSION_H
 #define QK_FRONT_SESSION_H
@@ -17,23 +17,24 @@
 #include "daemon/front/job/sched.h"
 #include "proto/key.h"
 
-/* A ZeroMQ peer by its routing id; bytes == 0: none. Peers may choose their ids, and take over that
- * of a connection that has ended: which one it is says its number. */
+/* A ZeroMQ peer by its routing id; bytes == 0: none. Peers may choose their ids, and reuse that
+ * of an ended connection; the number identifies the connection. */
 typedef struct qk_peer {
   uint8_t id[255];
   uint8_t bytes;
-  char key[QK_KEY_TEXT]; /* that it has proved; "": none */
+  char key[QK_KEY_TEXT]; /* verified key; "": none */
   uint64_t connection;
   bool
-      ended; /* that connection has: what came by it may still be read, and nothing is sent to it */
+      /* the connection has ended: its messages may still be read, but nothing is sent to it */
+      ended;
 } qk_peer_t;
 
-/* Whether something can be sent to it. */
+/* True if messages can be sent to it. */
 bool qk_peer_reachable(const qk_peer_t *peer);
 
-/* Of one routing id. */
+/* True if the routing ids are equal. */
 bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b);
-/* And of one connection. */
+/* True if it is also the same connection. */
 bool qk_peer_same(const qk_peer_t *a, const qk_peer_t *b);
 
 /* What sessions are found by. */
@@ -57,8 +58,8 @@ typedef struct qk_session {
   uint64_t newest; /* greatest request number accepted */
   qk_link_t jobs;
   int njobs;
-  bool away;                                /* its client has gone: only what outlives it is here */
-  bool closing;                             /* to be dropped at the end of this turn of the loop */
+  bool away;    /* its client has left: only detached requests are here */
+  bool closing; /* to be dropped at the end of this turn of the loop */
   struct qk_session *next[QK_SESSION_KEYS]; /* in its bucket */
   uint32_t bucket[QK_SESSION_KEYS];
 } qk_session_t;
@@ -75,15 +76,15 @@ typedef struct qk_sessions {
  * Errors: QK_NO_MEMORY. */
 qk_status_t qk_session_create(qk_sessions_t *sessions, qk_sched_t *sched, const uint8_t *client_id,
                               const char *user, double now, qk_session_t **session, qk_err_t *err);
-/* One of `most` at a time. *gone: NULL, or the idle session that made room, to be dropped by the
- * caller, who need not tell its client: it is told to say HELLO when it comes. Errors: QK_BUSY (all
- * taken, or all of the user's share), QK_NO_MEMORY. */
+/* Opens a session, at most `most` at a time. *gone: NULL, or the idle session that makes room.
+ * The caller drops it without a message: its client is told to send HELLO when it comes back.
+ * Errors: QK_BUSY (all in use, or the user's share is), QK_NO_MEMORY. */
 qk_status_t qk_session_open(qk_sessions_t *sessions, qk_sched_t *sched, const uint8_t *client_id,
                             const char *user, double now, int most, qk_session_t **session,
                             qk_session_t **gone, qk_err_t *err);
 /* Has no jobs any more. The last one frees the table. */
 void qk_session_destroy(qk_sessions_t *sessions, qk_session_t *session);
-/* Of `most` sessions those that one user may have. */
+/* Number of sessions, out of `most`, that one user may have. */
 int qk_session_share(int most);
 /* Its connections are these from now on. To let one go: bytes = 0. */
 void qk_session_set_control(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);

@@ -1,9 +1,10 @@
 /*
- * backlog.h: what connections were sent and do not take. libzmq counts the messages that wait for a
- * peer, not their bytes, and tells neither. But while some wait the kernel takes no more for that
- * connection, which its descriptor says. So answers that can be left out are counted from then on,
- * and left out when there are QK_BACKLOG_BYTES of them, until the connection could be written to
- * for QK_BACKLOG_QUIET: who reads a little now and then owes as much as who does not read.
+ * backlog.h: limits answers to clients that do not read. libzmq counts the messages that wait for a
+ * peer, not their bytes, and reports neither. But while some wait, the kernel accepts no more data
+ * for that connection, which its descriptor shows. From then on answers that can be left out are
+ * counted, and left out beyond QK_BACKLOG_BYTES, until the connection was writable for
+ * QK_BACKLOG_QUIET. So a client that reads a little now and then is treated like one that does not
+ * read.
  */
 #ifndef QK_FRONT_BACKLOG_H
 #define QK_FRONT_BACKLOG_H
@@ -16,7 +17,7 @@ enum { QK_BACKLOG_BYTES = 1 << 20 };
 #define QK_BACKLOG_QUIET 1.0 /* seconds */
 
 typedef struct qk_debt {
-  uint64_t connection; /* whose it is: descriptors are used again */
+  uint64_t connection; /* number of the connection: descriptors are reused */
   double blocked_at;   /* seconds: when it last could not be written to */
   uint32_t bytes;
 } qk_debt_t;
@@ -27,9 +28,9 @@ typedef struct qk_backlog {
   int room;
 } qk_backlog_t;
 
-/* Whether so many bytes more may wait for the connection of this number (zap.h), which has the
- * descriptor fd; they are counted then. now: seconds of any clock that has run for a while. True if
- * fd is -1 or is not open, and if there is no memory to count with. */
+/* True if so many bytes more may wait for the connection of this number (zap.h), which has the
+ * descriptor fd; they are then counted. now: seconds of any running clock. Also true if fd is -1
+ * or not open, and without memory to count. */
 bool qk_backlog_add(qk_backlog_t *backlog, int fd, uint64_t connection, size_t bytes, double now);
 void qk_backlog_fini(qk_backlog_t *backlog);
 

@@ -1,20 +1,20 @@
 /*
- * guests.h: who is connected to the two ROUTER sockets, as their monitors tell, so that there are
- * always descriptors left for everything else. libzmq takes whoever comes, and where there is no
- * descriptor for the next one its thread tries for ever.
+ * guests.h: counts the connections to the two ROUTER sockets through their monitors, so that other
+ * uses always find descriptors. libzmq accepts every connection; if there is no descriptor for the
+ * next one, its thread tries for ever.
  *
- * Room     is for as many connections as the process may have descriptors (RLIMIT_NOFILE), less
- *          what else it has open (looked at once a second) and a reserve. Who comes beyond that is
- *          let in where another one can be closed: one that has not said anything, else one without
- *          a session. Which of them is left to chance: the oldest would be whoever needs a while
- *          for its greeting when others come again and again. Else the newcomer is closed. Sessions
- *          are as many as take three quarters of that room: who comes for one gets in, and an idle
- *          one makes room (session.h).
+ * Room     Connections may use the descriptors of the process (RLIMIT_NOFILE) minus its other open
+ *          ones (checked once a second) and a reserve. A newcomer beyond that is accepted if
+ *          another connection can be closed: one that has sent nothing, else one without a session,
+ *          chosen at random. By age, an honest client that needs a while for its greeting would be
+ *          closed by a flood. If there is none, the newcomer is closed. Sessions take at most three
+ *          quarters of the room, so that a new client gets in and can replace an idle session
+ *          (session.h).
  * Messages may have any number of parts for libzmq, which keeps them until the last one comes, and
- *          as many as they like for a peer: a connection that has sent more than could wait to be
- *          read, and has not been heard, is closed.
- * Closing  is shutdown(2) of the descriptor, on which libzmq lets the connection go. Descriptors
- *          are used again, maybe meanwhile: the socket's cookie tells.
+ *          a peer may send any number of them. A connection that has sent more than may wait, and
+ *          whose messages have not been read, is closed.
+ * Closing  is shutdown(2) of the descriptor; libzmq then drops the connection. Descriptors are
+ *          reused, perhaps meanwhile: the socket's cookie identifies the connection.
  */
 #ifndef QK_FRONT_GUESTS_H
 #define QK_FRONT_GUESTS_H
@@ -34,13 +34,13 @@ typedef enum qk_door { QK_DOOR_CONTROL, QK_DOOR_DATA, QK_DOORS } qk_door_t;
 void qk_guests_open(struct qk_net *net, qk_guests_t **guests);
 /* Before the sockets are closed. */
 void qk_guests_close(qk_guests_t *guests);
-/* Reads what has happened to connections, and says whether all of it is known now. No connection
- * may pass its handshake before that: else the end of one could be taken for that of the next one
- * with its descriptor. */
+/* Reads the events of connections; true if all are known now. No connection may pass its
+ * handshake before that: otherwise the end of one could be attributed to the next one with its
+ * descriptor. */
 bool qk_guests_catch_up(qk_guests_t *guests);
-/* A message has come from that peer, by that descriptor. */
+/* Records a message from that peer on that descriptor. */
 void qk_guests_heard(qk_guests_t *guests, qk_door_t door, int fd, const qk_peer_t *peer);
-/* How many sessions there may be at most, with two connections each and room for newcomers. */
+/* Largest number of sessions, with two connections each and room for newcomers. */
 int qk_guests_sessions(const qk_guests_t *guests);
 void qk_guests_tick(qk_guests_t *guests, double now);
 

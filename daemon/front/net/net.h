@@ -1,5 +1,5 @@
 /*
- * net.h: the clients of the daemon: its sockets and connections, and what is sent to them.
+ * net.h: the clients of the daemon: sockets, connections, and messages to them.
  */
 #ifndef QK_FRONT_NET_H
 #define QK_FRONT_NET_H
@@ -16,7 +16,7 @@ typedef struct qk_local qk_local_t; /* local.h */
 
 /* Whose message is being served. */
 typedef struct qk_asker {
-  const qk_peer_t *peer; /* NULL: none is */
+  const qk_peer_t *peer; /* sender of the message that is being handled */
   int fd;                /* of its connection; -1: not known */
 } qk_asker_t;
 
@@ -24,7 +24,7 @@ typedef struct qk_net {
   qk_service_t *service;
   void *zmq;       /* context; borrowed, as is dir */
   const char *dir; /* private directory for sockets */
-  /* A client wants the daemon to leave: now, or when its work is done. */
+  /* A client asks the daemon to end: now, or when its work is done. */
   void (*shutdown)(void *arg, bool now);
   void *shutdown_arg;
   void *control, *data;
@@ -40,9 +40,9 @@ typedef struct qk_net {
   qk_backlog_t backlog;
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
   uv_timer_t retry;
-  bool send_blocked;   /* downloads wait for `retry`: the socket was full */
-  bool owes;           /* requests are owed messages: reply.c */
-  bool rest[QK_DOORS]; /* more parts of a message of which all that counts was read */
+  bool send_blocked;   /* downloads wait for `retry`, because the socket was full */
+  bool owes;           /* messages are pending for requests: reply.c */
+  bool rest[QK_DOORS]; /* more parts are left of a message of which everything needed was read */
   qk_job_events_t events;
 } qk_net_t;
 
@@ -53,10 +53,10 @@ void qk_net_init(qk_net_t *net, qk_service_t *service);
 qk_status_t qk_net_open(qk_net_t *net, qk_err_t *err);
 /* Every tick. now: seconds of the loop's clock. */
 void qk_net_tick(qk_net_t *net, double now);
-/* At the end of a turn: what clients are told goes out, and so do some chunks unless `stopping`.
- * True while there are more that could go now. */
+/* At the end of a turn: sends the pending messages, and some chunks unless `stopping`. True
+ * while more could be sent now. */
 bool qk_net_turn(qk_net_t *net, bool stopping);
-/* Before the loop ends: nobody is heard or told anything any more. */
+/* Before the loop ends: nothing is received or sent any more. */
 void qk_net_close(qk_net_t *net);
 /* After it. */
 void qk_net_fini(qk_net_t *net);

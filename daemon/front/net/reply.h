@@ -8,24 +8,24 @@
 
 typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;
 qk_sent_t qk_reply_send(qk_net_t *net, const qk_peer_t *peer, Quark__ServerMessage *message);
-/* Brings the journal up to date and then sends what waits for that. Where it cannot be written new
- * requests are taken back, and what says nothing of a request is sent. */
+/* Commits the journal and then sends the messages that wait for it. If the journal cannot be
+ * written, new requests are taken back, and only messages about no request are sent. */
 void qk_reply_waiting(qk_net_t *net);
 void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, const char *text,
                     bool fatal, uint64_t request);
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed);
-/* What is said of a request waits until the journal holds it. */
+/* Messages about a request wait until the journal holds it. */
 void qk_reply_accepted(qk_net_t *net, qk_session_t *session, qk_job_t *job, bool repeated);
 /* ATTACHED, and the results of the job once more. */
 void qk_reply_attach(qk_net_t *net, qk_session_t *session, qk_job_t *job);
 void qk_reply_rejected(qk_net_t *net, const qk_peer_t *peer, uint64_t request, const qk_err_t *err);
 void qk_reply_credit(qk_net_t *net, qk_session_t *session, qk_job_t *job);
 void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job);
-/* Closes the session where its queue is full. */
+/* Ends the session if its queue is full. */
 void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs);
 void qk_reply_shutdown(qk_net_t *net, const qk_peer_t *peer, bool now);
 void qk_reply_pong(qk_net_t *net, const qk_peer_t *peer);
-/* STATUS: users, and then setups, for whom a message has no room are left out, and counted. */
+/* STATUS: users, and then setups, that do not fit into the message are left out and counted. */
 void qk_reply_status(qk_net_t *net, const qk_peer_t *peer, const Quark__StatusRequest *request);
 /* The answer to what changes a setup. */
 void qk_reply_setup(qk_net_t *net, const qk_peer_t *peer, const qk_setup_t *setup);

@@ -16,15 +16,15 @@ qk_status_t qk_router_open(qk_net_t *net, int64_t max_bytes, int rcvhwm, int snd
 qk_status_t qk_router_bind(void *socket, const char *endpoint, char *real, size_t size,
                            qk_err_t *err);
 
-/* The next message; msg is initialised by the caller and closed by it after true.
- * whole: it had one part behind the routing id. The others are thrown away: where they are
- * thousands the next calls do so, as long as their time lasts, and until then rest[door] is set.
- * False: nothing to read. */
+/* The next message; the caller initialises msg, and closes it after true. whole: it had one part
+ * after the routing id. Other parts are discarded: if there are thousands, later calls continue
+ * as long as their time lasts, and rest[door] is set until then. False: nothing to read. */
 bool qk_router_receive(qk_net_t *net, qk_door_t door, qk_peer_t *peer, zmq_msg_t *msg, bool *whole);
-/* A message of a socket has been dealt with: whether the rest waits for the next turn. work: it
- * was somebody's. */
+/* A message of a socket has been handled; true if the others wait for the next turn. work: it
+ * belonged to a request. */
 bool qk_router_has_enough(qk_net_t *net, bool work);
-/* Who sent msg: fills in the rest of peer. False: by a key that is not authorised any more. */
+/* Identifies the sender of msg: fills in the rest of peer. False: its key is not authorised any
+ * more. */
 bool qk_router_who(const qk_net_t *net, zmq_msg_t *msg, qk_peer_t *peer, qk_who_t *who);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * zap.h: who peers are: ZeroMQ's ZAP handler (ZeroMQ RFC 27), on the front's loop.
+ * zap.h: identifies peers: ZeroMQ's ZAP handler (ZeroMQ RFC 27), on the front's loop.
  *
- * Every connection passes it, which keeps out peers of ZMTP 1.0 and 2.0 (they know no handshake:
- * what a web page makes a browser send could be one of them), and gets a number that is never used
- * again: routing ids are chosen by peers, and pass from one connection to the next.
- * With CURVE only messages of peers that hold the secret of an authorised key are taken. The folder
- * of clients is looked at once a second, so that a key that is taken away stops working for open
- * connections too, and for a handshake where it has changed. Either takes a twentieth of the time
- * at most, however slow the folder is and however many strangers come. One thread.
+ * Every connection passes it. It rejects peers of ZMTP 1.0 and 2.0: they have no handshake, so that
+ * a web page could make a browser imitate one. It gives each connection a number that is never
+ * reused: peers choose their routing ids, which may pass from one connection to the next.
+ *
+ * With CURVE the sockets accept messages only from peers that hold the secret of an authorised key.
+ * The folder of clients is checked once a second, so that a removed key stops working for open
+ * connections too, and at a handshake if it has changed. Either takes at most a twentieth of the
+ * time, however slow the folder is and however many strangers come. One thread.
  */
 #ifndef QK_FRONT_ZAP_H
 #define QK_FRONT_ZAP_H
@@ -17,7 +18,7 @@
 #include "daemon/front/host/loop.h"
 #include "daemon/front/net/clients.h"
 
-/* Who sent a message. user, key NULL: nobody has verified it. */
+/* The sender of a message. user, key NULL: not verified. */
 typedef struct qk_who {
   uint64_t connection; /* that it came by; 0: not known */
   qk_role_t role;

@@ -1,24 +1,23 @@
 /*
- * journal.h: what the front has promised, on disk, for the front that comes after it: sessions,
- * requests, right-hand sides and how they ended (SQLite in WAL mode, DIR/journal.db). Fields are
- * not in it: journal rows name shared-memory objects (shm.h), which outlive the process but not
- * the machine, and files of the spool (spool.h), which outlive both.
+ * journal.h: accepted work on disk, for the next front: sessions, requests, right-hand sides and
+ * their results (SQLite in WAL mode, DIR/journal.db). It has no fields: rows name shared-memory
+ * objects (shm.h), which survive the process but not the machine, and files of the spool (spool.h),
+ * which survive both.
  *
- * Memory is the truth, the journal its mirror. Whoever changes a job marks it (marks.h);
- * qk_journal_commit writes all that is marked in one transaction. What clients are told waits for
- * that (reply.c): they are never told what is not in the journal. A commit that fails leaves all
- * marks, and the next one tries again. So does one in a folder that is not the one which was
- * opened: its files have been removed, moved or covered, and what is written into them nobody
- * finds again.
+ * Memory is the truth, the journal its mirror. Code that changes a job marks it (marks.h);
+ * qk_journal_commit writes all marked rows in one transaction. Messages to clients wait for that
+ * (reply.c): clients are never told what is not in the journal. A failed commit keeps all marks,
+ * and the next one tries again. A commit also fails if the folder is not the one that was opened:
+ * its files have been removed, moved or covered, and nobody would find what is written there.
  *
- * Sync     a transaction with new requests or newly spooled fields is brought to the disk before
- *          commit returns; others are safe against the end of the process at once, against that of
- *          the machine soon after.
- * Times    are wall-clock seconds in the file, seconds of the loop's clock in memory. Where the
- *          wall clock is set the rows are, too; within one boot of the machine it is the loop's
- *          clock that counts, also for the next front.
- * Loss     of what is not in the file itself, but in the write-ahead log beside it, is noticed when
- * it is opened (mark.h). Journals that are NULL take marks and forget them. One thread.
+ * Sync     A transaction with new requests or newly spooled fields is on disk when commit returns.
+ *          Others survive the end of the process at once, and the end of the machine soon after.
+ * Times    are wall-clock seconds in the file, and seconds of the loop's clock in memory. If the
+ *          wall clock is set, the rows are changed accordingly. Within one boot the loop's clock
+ *          counts, also for the next front.
+ * Loss     of data that is only in the write-ahead log is noticed at opening (mark.h).
+ *
+ * A NULL journal accepts marks and ignores them. One thread.
  */
 #ifndef QK_FRONT_JOURNAL_H
 #define QK_FRONT_JOURNAL_H
