@@ -433,6 +433,7 @@ class Lives:
             d.status_when(lambda s: s.counters.requests == 0)
             assert d.terminate() == 0, d.said()
         self.state.is_empty()
+        assert not [name for name in os.listdir(self.files) if name.startswith('.')], os.listdir(self.files)
 
     def go_through(self, kills):
         with self.folders():

@@ -324,5 +324,40 @@ def a_solution_in_a_file_goes_behind_its_row(case):
                 assert missing(state) == [], (n, calls, missing(state))
 
 
+def let_an_output_go(state, disk, folder, after=None):
+    """One that has been begun; killed after so many calls, or how many there were."""
+    with state.daemon('--file-roots', folder) as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, sink=qk.SINK_FILE, sink_file=qk.File(path=folder + '/x'))
+        d.status_when(lambda s: s.counters.running == 1 and os.listdir(folder))
+        before = disk.get(CALLS)
+        if after is not None:
+            disk.kills(after)
+        c.send(goodbye=qk.Goodbye())
+        if after is None:
+            while os.listdir(folder):
+                d.status()
+            return disk.get(CALLS) - before
+        d.process.wait(60)
+    disk.spares()
+    return None
+
+
+@tap.test
+def an_output_that_nobody_wants_goes_wherever_the_daemon_is_killed(case):
+    with tempfile.TemporaryDirectory() as folder:
+        with case.state() as (state, disk):
+            calls, recorded = let_an_output_go(state, disk, folder), 0
+        for n in range(calls):
+            with case.state() as (state, disk):
+                let_an_output_go(state, disk, folder, n)
+                with state.daemon('--file-roots', folder, env=LATER) as d:
+                    # killed before it was recorded the client's leave has not happened
+                    d.status_when(lambda s: s.counters.running == 1 if s.counters.requests else not os.listdir(folder))
+                    recorded += not d.status().counters.requests
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+        assert recorded > 0, calls
+
+
 if __name__ == '__main__':
     tap.run(DiskCase(*sys.argv[1:]))

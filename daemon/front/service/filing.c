@@ -1,6 +1,7 @@
 #include "daemon/front/service/filing.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -76,10 +77,16 @@ static char *copy_path(const Quark__File *file, bool *ok) {
   return path;
 }
 
+static uint64_t tag_of(const uint8_t client_id[QK_CLIENT_ID], uint64_t request) {
+  uint8_t identity[QK_CLIENT_ID + sizeof request];
+  memcpy(identity, client_id, QK_CLIENT_ID);
+  memcpy(identity + QK_CLIENT_ID, &request, sizeof request);
+  return qk_checksum(identity, sizeof identity);
+}
+
 qk_status_t qk_filing_create(qk_service_t *service, qk_job_t *job, const Quark__Submit *submit,
                              qk_err_t *err) {
   const Quark__File *from = submit->source_file, *to = submit->sink_file;
-  uint8_t identity[QK_CLIENT_ID + sizeof job->request];
   if (!from && !to) return QK_OK;
   qk_filing_t *f = qk_calloc(1, sizeof *f);
   bool ok = f != NULL;
@@ -97,9 +104,7 @@ qk_status_t qk_filing_create(qk_service_t *service, qk_job_t *job, const Quark__
     f->source_size = from->has_size ? from->size : end_of(job, from->offset);
   }
   if (to) f->sink_offset = to->offset;
-  memcpy(identity, job->client_id, QK_CLIENT_ID);
-  memcpy(identity + QK_CLIENT_ID, &job->request, sizeof job->request);
-  f->tag = qk_checksum(identity, sizeof identity);
+  f->tag = tag_of(job->client_id, job->request);
   job->filing = f;
   return QK_OK;
 }
@@ -314,19 +319,95 @@ bool qk_filing_busy(const qk_job_t *job) {
   return f && (f->reading || f->writing || (job->ended == job->nrhs && !qk_filing_told(job)));
 }
 
+/* ---- outputs that nobody wants any more ------------------------------------------------------ */
+
+/* An output without a name of its own whose request goes, or has gone. Its row is deleted before the
+ * file: a note in the journal names the file until it has gone, too. */
+typedef struct unwanted {
+  qk_service_t *service;
+  uint64_t tag;
+} unwanted_t;
+
+/* path NULL: the note goes. Without one the file goes, too, unless quarkd is killed before. */
+static void note_output(qk_service_t *service, uint64_t tag, const char *path) {
+  char key[QK_OUTPUT_KEY];
+  qk_err_t err = {0};
+  snprintf(key, sizeof key, QK_OUTPUT_NOTE "%016llx", (unsigned long long)tag);
+  if (qk_journal_put_note(service->journal, key, path, &err) != QK_OK)
+    qk_warn("files", "%s", err.text);
+}
+
+static void on_unwanted_gone(void *arg, qk_status_t status, const char *text) {
+  unwanted_t *u = arg;
+  (void)status, (void)text;
+  note_output(u->service, u->tag, NULL);
+  qk_free(u);
+}
+
+/* writing: what is under way for it; NULL: nothing. */
+static void discard_unwanted(qk_service_t *service, uint64_t tag, const char *path,
+                             qk_file_task_t *writing) {
+  const qk_file_order_t order = {.step = QK_FILE_DISCARD, .path = path, .tag = tag};
+  unwanted_t *u = qk_calloc(1, sizeof *u);
+  qk_filed_fn *done = u ? on_unwanted_gone : NULL;
+  if (u) *u = (unwanted_t){service, tag};
+  if (writing)
+    qk_files_abandon(writing, true, done, u);
+  else if (qk_files_start(service->files, &order, done, u, NULL, NULL) != QK_OK)
+    qk_free(u);
+}
+
+/* The roots may be others than when the path was written down. */
+static void discard_noted(qk_service_t *service, uint64_t tag, const char *path) {
+  qk_err_t err = {0};
+  if (qk_roots_check(qk_files_roots(service->files), "sink_file.path", path, &err) == QK_OK) {
+    discard_unwanted(service, tag, path, NULL);
+    return;
+  }
+  qk_warn("files", "an output that nobody wants is not removed: %s", err.text);
+  note_output(service, tag, NULL);
+}
+
+void qk_filing_discard(qk_service_t *service, const uint8_t client_id[QK_CLIENT_ID],
+                       const Quark__Submit *submit) {
+  if (!submit->sink_file) return;
+  const uint64_t tag = tag_of(client_id, submit->request);
+  note_output(service, tag, submit->sink_file->path);
+  discard_noted(service, tag, submit->sink_file->path);
+}
+
+static void look_for_owner(qk_job_t *job, void *arg) {
+  unwanted_t *u = arg;
+  if (job->filing && job->filing->sink && job->filing->tag == u->tag) u->service = NULL;
+}
+
+/* Of a request that is there the row was not deleted: what becomes of its output is its own business. */
+static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why) {
+  qk_service_t *service = arg;
+  unwanted_t u = {service, strtoull(key + strlen(QK_OUTPUT_NOTE), NULL, 16)};
+  (void)why;
+  qk_session_each_job(&service->sessions, &service->orphans, look_for_owner, &u);
+  if (u.service) discard_noted(service, u.tag, value);
+  return true;
+}
+
+qk_status_t qk_filing_resume(qk_service_t *service, qk_err_t *err) {
+  return qk_journal_each_note(service->journal, QK_OUTPUT_NOTE, on_note, service, err);
+}
+
 void qk_filing_destroy(qk_filing_t *f) {
   if (!f) return;
   /* the next front goes on with it, and knows by that name that the output is ours where no row
    * says so */
   const bool left = f->job->space->leave && (f->state < SINK_DONE || qk_marks_lack_job(f->job));
   const bool discard = f->sink && !left && f->state != SINK_OVER;
-  if (f->reading) qk_files_abandon(f->reading, false);
-  if (f->writing)
-    qk_files_abandon(f->writing, discard);
-  else if (discard)
-    qk_files_start(f->service->files,
-                   &(qk_file_order_t){.step = QK_FILE_DISCARD, .path = f->sink, .tag = f->tag},
-                   NULL, NULL, NULL, NULL);
+  if (f->reading) qk_files_abandon(f->reading, false, NULL, NULL);
+  if (discard) {
+    note_output(f->service, f->tag, f->sink);
+    discard_unwanted(f->service, f->tag, f->sink, f->writing);
+  } else if (f->writing) {
+    qk_files_abandon(f->writing, false, NULL, NULL);
+  }
   qk_shm_destroy(f->field);
   qk_free(f->source);
   qk_free(f->sink);

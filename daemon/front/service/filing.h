@@ -35,4 +35,10 @@ bool qk_filing_busy(const qk_job_t *job);
  * QK_JOB_HOOKS. */
 void qk_filing_destroy(qk_filing_t *filing);
 
+/* Removes what there is of the output of a request that is in the journal and nowhere else. */
+void qk_filing_discard(qk_service_t *service, const uint8_t client_id[QK_CLIENT_ID],
+                       const Quark__Submit *submit);
+/* Behind the requests of the journal: removes what the front before was about to remove. */
+qk_status_t qk_filing_resume(qk_service_t *service, qk_err_t *err);
+
 #endif

@@ -407,6 +407,14 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   if (other && qk_keep_count(job) > 0) qk_queue_expire(service, job);
 }
 
+static void discard_output(qk_service_t *service, const qk_job_row_t *row) {
+  Quark__Submit *m =
+      row->contraction ? NULL : quark__submit__unpack(NULL, row->message_bytes, row->message);
+  if (!m) return;
+  qk_filing_discard(service, row->client_id, m);
+  quark__submit__free_unpacked(m, NULL);
+}
+
 static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   scene_t *scene = arg;
   qk_service_t *service = scene->service;
@@ -414,6 +422,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
   qk_job_t *job = NULL;
   qk_err_t err = {0};
   if (!session && row->forgotten) { /* its client left while it was in a slot */
+    discard_output(service, row);
     qk_marks_drop_row(qk_journal_marks(service->journal), row->id);
     return true;
   }
@@ -514,6 +523,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
   if (status == QK_OK) status = qk_journal_each_session(service->journal, on_session, &scene, err);
   if (status == QK_OK) status = qk_journal_each_job(service->journal, on_job, &scene, err);
   if (status == QK_OK && scene.own > 0) status = check_operator(service, err);
+  if (status == QK_OK) status = qk_filing_resume(service, err);
   if (status == QK_OK) forget_again(service);
   put_away(&scene);
   if (status != QK_OK) return status;

@@ -67,8 +67,12 @@ void qk_journal_tick(qk_journal_t *journal, double now);
 /* Why nothing can be recorded now: file, cause, what to do. NULL: it can. */
 const char *qk_journal_trouble(const qk_journal_t *journal);
 
-/* Named values: of the setup that the requests were made for, of engines. Written at once; value
- * NULL: there is none any more. */
+/* Notes of outputs that are to be removed (filing.h): this and 16 hexadecimal digits. */
+#define QK_OUTPUT_NOTE "output "
+enum { QK_OUTPUT_KEY = sizeof QK_OUTPUT_NOTE + 16 };
+
+/* Named values: of the setup that the requests were made for, of engines, of outputs. Written at
+ * once; value NULL: there is none any more. */
 qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
                                 qk_err_t *err);
 /* False where there is none. */

@@ -54,6 +54,13 @@ static bool is_engine(const char *value) {
   return is_folder(folder);
 }
 
+/* A file without a name of its own (filing.h), which may be removed: it is below one of the roots
+ * then, and its name has the number. */
+static bool is_output(const char *key, const char *value) {
+  const char *tag = key + strlen(QK_OUTPUT_NOTE);
+  return strlen(tag) == 16 && !tag[strspn(tag, "0123456789abcdef")] && value[0] == '/';
+}
+
 qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err) {
   uint32_t dims[4];
   uint64_t digest;
@@ -68,6 +75,8 @@ qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err
     fits = is_operator(value);
   else if (strcmp(key, "runtime") == 0)
     fits = is_folder(value);
+  else if (strncmp(key, QK_OUTPUT_NOTE, strlen(QK_OUTPUT_NOTE)) == 0)
+    fits = is_output(key, value);
   else if (strncmp(key, "engine ", strlen("engine ")) == 0)
     fits = is_engine(value);
   else if (strcmp(key, "lattice") == 0)

@@ -29,7 +29,7 @@ struct qk_file_task {
   char path[QK_FILE_NAME_MAX + 1], shm[QK_SHM_NAME_MAX];
   char shown[256]; /* the path, as errors and the log may have it */
   uint64_t bytes;  /* of the field */
-  qk_filed_fn *done;
+  qk_filed_fn *done, *discarded;
   void *arg;
   bool discard; /* when it has ended */
   qk_status_t status;
@@ -241,7 +241,7 @@ static void after(uv_work_t *work, int cancelled) {
   files->running--;
   if (t->done) t->done(t->arg, t->status, t->err.text);
   t->order.step = QK_FILE_DISCARD;
-  if (t->discard) qk_files_start(files, &t->order, NULL, NULL, NULL, NULL);
+  if (t->discard) qk_files_start(files, &t->order, t->discarded, t->arg, NULL, NULL);
   qk_free(t);
   start_next(files);
 }
@@ -279,9 +279,11 @@ qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_f
   return QK_OK;
 }
 
-void qk_files_abandon(qk_file_task_t *task, bool discard) {
+void qk_files_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg) {
   task->done = NULL;
   task->discard = discard;
+  task->discarded = discarded;
+  task->arg = arg;
 }
 
 const qk_roots_t *qk_files_roots(const qk_files_t *files) {

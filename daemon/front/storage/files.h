@@ -48,7 +48,8 @@ const qk_roots_t *qk_files_roots(const qk_files_t *files);
 /* Calls `done` once, later (NULL: no call). task may be NULL. QK_NO_MEMORY: nothing was started. */
 qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_filed_fn *done,
                            void *arg, qk_file_task_t **task, qk_err_t *err);
-/* done will not be called. discard: once it has ended, so has its output. */
-void qk_files_abandon(qk_file_task_t *task, bool discard);
+/* done will not be called. discard: once it has ended, its output is discarded, and `discarded`
+ * (NULL: nothing) is called. */
+void qk_files_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg);
 
 #endif
