@@ -146,3 +146,17 @@ def page_when(daemon, path, status):
         if now == status:
             return text
         time.sleep(0.02)
+
+
+def end(daemon):
+    """Killed, as by the kernel."""
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+def hears_nothing_but_pongs(client, rounds=3):
+    """What is not in the journal is not told; the client is heard all the same."""
+    for _ in range(rounds):
+        client.ping()
+        heard = [name for name, _ in client.later if name in ('accepted', 'credit', 'result', 'attached')]
+        assert not heard, client.later

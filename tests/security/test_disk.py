@@ -15,7 +15,8 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, ERROR, KINDS, MET, OPEN, PLACE, READ, ROOM, SYNC, Disk, DiskCase, mount, page, page_when, twice_mounted, unmount
+    from disk_case import ALL, ERROR, KINDS, MET, OPEN, PLACE, READ, ROOM, SYNC, Disk, DiskCase, end, hears_nothing_but_pongs, mount, page, \
+        page_when, twice_mounted, unmount
     from front_case import LATER, check_solves, descriptors, fake, field, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
     from front_keys import Keys
@@ -27,20 +28,6 @@ HTTP = ('--http', '127.0.0.1:0')
 HOUR = 3600 * 1000
 CAUSES = {errno.ENOSPC: 'No space left on device', errno.EIO: 'Input/output error', errno.EROFS: 'Read-only file system',
           errno.EDQUOT: 'Disk quota exceeded'}
-
-
-def end(daemon):
-    """Killed, as by the kernel."""
-    daemon.process.kill()
-    daemon.process.wait()
-
-
-def hears_nothing_but_pongs(client, rounds=3):
-    """What is not in the journal is not told; the client is heard all the same."""
-    for _ in range(rounds):
-        client.ping()
-        heard = [name for name, _ in client.later if name in ('accepted', 'credit', 'result', 'attached')]
-        assert not heard, client.later
 
 
 @contextlib.contextmanager

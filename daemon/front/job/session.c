@@ -198,18 +198,20 @@ qk_session_t *qk_session_by_id(const qk_sessions_t *sessions, const uint8_t *cli
   return NULL;
 }
 
-qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer) {
+/* key: QK_BY_CONTROL or QK_BY_DATA. */
+static qk_session_t *by_peer(const qk_sessions_t *sessions, int key, const qk_peer_t *peer) {
   const uint32_t k = bucket_of(sessions, peer->id, peer->bytes);
-  for (qk_session_t *s = sessions->bucket[QK_BY_CONTROL][k]; s; s = s->next[QK_BY_CONTROL])
-    if (!s->closing && qk_peer_equal(&s->control, peer)) return s;
+  for (qk_session_t *s = sessions->bucket[key][k]; s; s = s->next[key])
+    if (!s->closing && qk_peer_equal(key == QK_BY_CONTROL ? &s->control : &s->data, peer)) return s;
   return NULL;
 }
 
+qk_session_t *qk_session_by_control(const qk_sessions_t *sessions, const qk_peer_t *peer) {
+  return by_peer(sessions, QK_BY_CONTROL, peer);
+}
+
 qk_session_t *qk_session_by_data(const qk_sessions_t *sessions, const qk_peer_t *peer) {
-  const uint32_t k = bucket_of(sessions, peer->id, peer->bytes);
-  for (qk_session_t *s = sessions->bucket[QK_BY_DATA][k]; s; s = s->next[QK_BY_DATA])
-    if (!s->closing && qk_peer_equal(&s->data, peer)) return s;
-  return NULL;
+  return by_peer(sessions, QK_BY_DATA, peer);
 }
 
 qk_job_t *qk_session_job(const qk_session_t *session, uint64_t request) {
