@@ -258,7 +258,7 @@ static qk_status_t check_params(const qk_wilson_params_t *p, qk_err_t *err) {
   for (int i = 0; i < 3; i++) {
     int r = p->link_reals[i];
     if (p->want[i] && r != 18 && r != 12 && r != 8)
-      return qk_fail(err, QK_BAD_ARGUMENT, "link_reals[%d] = %d: 18, 12 or 8", i, r);
+      return qk_fail(err, QK_BAD_ARGUMENT, "link_reals[%d] = %d: must be 18, 12 or 8", i, r);
   }
   return QK_OK;
 }

@@ -49,7 +49,8 @@ static int round_up(int n) {
 static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_err_t *err) {
   const int most = qk_lanczos_most(geom);
   if (p->n < 1 || p->n > most)
-    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: 1 to %d on this lattice", p->n, most);
+    return qk_fail(err, QK_BAD_ARGUMENT, "eigenvectors = %d: must be 1 to %d on this lattice", p->n,
+                   most);
   int least = round_up(p->n) + EXTRA * B, limit = QK_BASIS_MAX - B;
   if (dimension(geom) - B < limit) limit = (int)(dimension(geom) / B - 1) * B;
   if (p->space == 0) {
@@ -57,11 +58,12 @@ static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_er
     if (p->space > limit) p->space = limit;
   }
   if (p->space < least || p->space > limit || p->space % B != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "Krylov space = %d: a multiple of %d from %d to %d",
-                   p->space, B, least, limit);
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "Krylov space = %d: must be a multiple of %d from %d to %d", p->space, B, least,
+                   limit);
   if (p->order < 0 || p->order > ORDER_MAX || p->order % 2 != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "order of the polynomial = %d: even, 0 to %d", p->order,
-                   ORDER_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "order of the polynomial = %d: must be even, 0 to %d",
+                   p->order, ORDER_MAX);
   if (!(p->top >= 0 && isfinite(p->top)) || !(p->window >= 0) ||
       (p->top > 0 && !(p->window < p->top)))
     return qk_fail(err, QK_BAD_ARGUMENT, "window = %g, top = %g: 0 <= window < top", p->window,
@@ -71,14 +73,15 @@ static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_er
   if (p->tol == 0) p->tol = 1e-5;
   double finest = p->prec == QK_DOUBLE ? 1e-13 : 1e-6;
   if (!(p->tol >= finest && p->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tolerance of eigenvectors = %g: %g to 1", p->tol, finest);
+    return qk_fail(err, QK_BAD_ARGUMENT, "tolerance of eigenvectors = %g: must be %g to 1", p->tol,
+                   finest);
   if (p->accept == 0) p->accept = p->tol;
   if (!(p->accept >= p->tol && p->accept < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "accepted tolerance of eigenvectors = %g: %g to 1",
+    return qk_fail(err, QK_BAD_ARGUMENT, "accepted tolerance of eigenvectors = %g: must be %g to 1",
                    p->accept, p->tol);
   if (p->restarts == 0) p->restarts = 40;
   if (p->restarts < 0 || p->restarts > 100000)
-    return qk_fail(err, QK_BAD_ARGUMENT, "restarts = %d: 1 to 100000", p->restarts);
+    return qk_fail(err, QK_BAD_ARGUMENT, "restarts = %d: must be 1 to 100000", p->restarts);
   return QK_OK;
 }
 

@@ -14,7 +14,8 @@ static const char *const kind_name[] = {"none", "ape", "stout", "hyp"};
 
 static qk_status_t check_range(const char *what, double value, double most, qk_err_t *err) {
   if (value >= 0 && value <= most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: %s = %g: 0 to %g", what, value, most);
+  return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: %s = %g: must be 0 to %g", what, value,
+                 most);
 }
 
 qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err) {
@@ -24,7 +25,7 @@ qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err) {
     return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: kind = %d: 0 (none) to 3 (HYP)",
                    (int)smear->kind);
   if (smear->steps < 0 || smear->steps > QK_LINK_STEPS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: steps = %d: 0 to %d", smear->steps,
+    return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: steps = %d: must be 0 to %d", smear->steps,
                    QK_LINK_STEPS_MAX);
   if (smear->kind == QK_LINK_SMEAR_APE) return check_range("APE alpha", smear->param[0], 1, err);
   if (smear->kind == QK_LINK_SMEAR_STOUT)

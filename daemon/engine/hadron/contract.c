@@ -39,8 +39,8 @@ static qk_status_t check_channels(int nchannel, const qk_channel_id_t channel[],
   for (int i = 0; i < nchannel; i++) {
     const qk_channel_id_t *c = &channel[i];
     if ((unsigned)c->kind >= HADRONS)
-      return qk_fail(err, QK_BAD_ARGUMENT, "channel %d: kind = %d: 0 to %d", i, (int)c->kind,
-                     HADRONS - 1);
+      return qk_fail(err, QK_BAD_ARGUMENT, "channel %d: kind = %d: must be 0 to %d", i,
+                     (int)c->kind, HADRONS - 1);
     if (c->kind == QK_CHANNEL_MESON &&
         ((unsigned)c->sink >= QK_GAMMAS || (unsigned)c->source >= QK_GAMMAS))
       return qk_fail(err, QK_BAD_ARGUMENT, "channel %d: sink, source = %d, %d: 0 to %d", i, c->sink,
@@ -57,10 +57,11 @@ static qk_status_t check(const qk_contract_t *what, int nchannel, const qk_chann
   if (!status) status = check_channels(nchannel, channel, err);
   if (status) return status;
   if (what->nmom < 1 || what->nmom > QK_MOMENTA_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "momenta = %d: 1 to %d", what->nmom, QK_MOMENTA_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "momenta = %d: must be 1 to %d", what->nmom,
+                   QK_MOMENTA_MAX);
   for (int mu = 0; mu < 4; mu++)
     if (what->origin[mu] < 0 || what->origin[mu] >= geom->global[mu])
-      return qk_fail(err, QK_BAD_ARGUMENT, "origin[%d] = %d: 0 to %d", mu, what->origin[mu],
+      return qk_fail(err, QK_BAD_ARGUMENT, "origin[%d] = %d: must be 0 to %d", mu, what->origin[mu],
                      geom->global[mu] - 1);
   return QK_OK;
 }

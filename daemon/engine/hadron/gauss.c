@@ -16,9 +16,10 @@ struct qk_gauss {
 qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err) {
   if (!isfinite(alpha) || fabs(1 + 6 * alpha) < 1e-6)
     return qk_fail(err, QK_BAD_ARGUMENT,
-                   "smearing alpha = %g: a finite number, and 1 + 6 alpha must not vanish", alpha);
+                   "smearing alpha = %g: must be a finite number, and 1 + 6 alpha must not vanish",
+                   alpha);
   if (steps < 0 || steps > QK_SMEAR_STEPS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "smearing steps = %lld: 0 to %d", (long long)steps,
+    return qk_fail(err, QK_BAD_ARGUMENT, "smearing steps = %lld: must be 0 to %d", (long long)steps,
                    QK_SMEAR_STEPS_MAX);
   return QK_OK;
 }

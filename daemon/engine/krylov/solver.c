@@ -103,15 +103,15 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     if (p->method && !strcmp(methods[i]->name, p->method)) s->method = methods[i];
   if (!s->method) return no_such_method(p->method, err);
   if (p->nslot < 1 || p->nslot > QK_MAX_RHS)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: 1 to %d", p->nslot, QK_MAX_RHS);
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: must be 1 to %d", p->nslot, QK_MAX_RHS);
   if (p->inner != QK_DOUBLE && p->inner != QK_SINGLE && p->inner != QK_HALF)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner precision %d: 0, 1 or 2", (int)p->inner);
   if (!(p->reliable >= 0 && p->reliable < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "reliable = %g: between 0 and 1", p->reliable);
+    return qk_fail(err, QK_BAD_ARGUMENT, "reliable = %g: must be between 0 and 1", p->reliable);
   if (p->check < 0 || p->check > 1000)
-    return qk_fail(err, QK_BAD_ARGUMENT, "check = %d: 0 to 1000", p->check);
+    return qk_fail(err, QK_BAD_ARGUMENT, "check = %d: must be 0 to 1000", p->check);
   if (p->gcr_keep < 0 || p->gcr_keep > QK_GCR_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: 0 to %d", p->gcr_keep, QK_GCR_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "gcr_keep = %d: must be 0 to %d", p->gcr_keep, QK_GCR_MAX);
   const bool precond = p->precond.apply != NULL;
   if (p->reliable == 0)
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];

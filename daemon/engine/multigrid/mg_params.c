@@ -93,8 +93,8 @@ static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
 
 static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_err_t *err) {
   if (value == QK_SINGLE || value == QK_HALF) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: single or half", level, name,
-                 (int)value);
+  return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: %s = %d: must be single or half",
+                 level, name, (int)value);
 }
 
 static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int block[4],

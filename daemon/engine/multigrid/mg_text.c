@@ -175,7 +175,7 @@ static qk_status_t set_seed(const char *text, qk_mg_params_t *p, qk_err_t *err) 
   char *end;
   unsigned long long seed = strtoull(text, &end, 10);
   if (!isdigit((unsigned char)text[0]) || *end != '\0' || seed == ULLONG_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mg-seed = %s: a whole number below 2^64", text);
+    return qk_fail(err, QK_BAD_ARGUMENT, "mg-seed = %s: must be a whole number below 2^64", text);
   p->seed = seed;
   return QK_OK;
 }

@@ -111,7 +111,7 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
     return qk_fail(err, QK_BAD_ARGUMENT, "t_every = %u: only for noise from a time slice on",
                    c->t_every);
   if (c->gamma >= QK_GAMMAS)
-    return qk_fail(err, QK_BAD_ARGUMENT, "gamma = %u: 0 to %d", c->gamma, QK_GAMMAS - 1);
+    return qk_fail(err, QK_BAD_ARGUMENT, "gamma = %u: must be 0 to %d", c->gamma, QK_GAMMAS - 1);
   f->mom[0] = c->px;
   f->mom[1] = c->py;
   f->mom[2] = c->pz;
@@ -132,13 +132,13 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
                  .factor = m->factor,
                  .tol = m->tol};
   if (m->slot >= (uint32_t)nslot)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slot = %u: 0 to %d", m->slot, nslot - 1);
+    return qk_fail(err, QK_BAD_ARGUMENT, "slot = %u: must be 0 to %d", m->slot, nslot - 1);
   if ((unsigned)m->basis >= QK_BASIS_COUNT)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: no such basis", (int)m->basis);
   if (!isfinite(m->factor) || m->factor == 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "factor = %g: must be finite and not 0", m->factor);
   if (!(m->tol > 0 && m->tol < 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: between 0 and 1", m->tol);
+    return qk_fail(err, QK_BAD_ARGUMENT, "tol = %g: must be between 0 and 1", m->tol);
   if (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);

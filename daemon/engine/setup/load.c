@@ -76,11 +76,14 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (qk_choice_of(&qk_choice_precisions, (int)m->inner) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
   if (m->slots > QK_SLOTS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: 1 to %d, or 0", m->slots, QK_SLOTS_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "slots = %u: must be 1 to %d, or 0", m->slots,
+                   QK_SLOTS_MAX);
   if (m->link_reals > INT_MAX || qk_choice_of(&qk_choice_link_forms, (int)m->link_reals) < 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: 18, 12 or 8, or 0", m->link_reals);
+    return qk_fail(err, QK_BAD_ARGUMENT, "link_reals = %u: must be 18, 12 or 8, or 0",
+                   m->link_reals);
   if (m->staging > QK_STAGING_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: 0 to %d", m->staging, QK_STAGING_MAX);
+    return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: must be 0 to %d", m->staging,
+                   QK_STAGING_MAX);
   l.backend = (qk_backend_t)backend;
   l.solver = (qk_solver_choice_t)solver;
   l.nslot = (int32_t)m->slots;

@@ -49,7 +49,7 @@ static void mr_step(qk_smoother_t *s, qk_field_t *x, qk_field_t *r, qk_field_t *
 static qk_status_t mr_prepare(qk_smoother_t *s, qk_err_t *err) {
   double omega = s->params.omega == 0 ? default_omega : s->params.omega;
   if (!(omega > 0 && omega < 2))
-    return qk_fail(err, QK_BAD_ARGUMENT, "smoother omega %g: above 0, below 2", omega);
+    return qk_fail(err, QK_BAD_ARGUMENT, "smoother omega %g: must be above 0, below 2", omega);
   qk_scalars_fill(&s->scalars, OMEGA, omega);
   return qk_dev_status(s->dev);
 }

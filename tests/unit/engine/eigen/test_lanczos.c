@@ -175,7 +175,7 @@ Test(lanczos, refuses_parameters_by_name) {
     const char *says;
   } bad[] = {
       {{.n = 0}, "eigenvectors = 0"},
-      {{.n = 97}, "eigenvectors = 97: 1 to 96"},
+      {{.n = 97}, "eigenvectors = 97: must be 1 to 96"},
       {{.n = 8, .space = 30}, "Krylov space = 30"},
       {{.n = 8, .space = 16}, "Krylov space = 16"},
       {{.n = 8, .order = 3}, "order of the polynomial = 3"},

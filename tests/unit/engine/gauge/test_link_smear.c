@@ -264,14 +264,14 @@ Test(link_smear, refuses_bad_texts_by_name) {
       {"ape:0.5,2x", "steps is missing"},
       {"hyp:0.75,0.6,0.3", "steps is missing"},
       {"hyp:0.75,0.6,0.3,1,4d", "not understood"},
-      {"ape:1.01,1", "APE alpha = 1.01: 0 to 1"},
-      {"ape:-0.1,1", "APE alpha = -0.1: 0 to 1"},
-      {"stout:0.26,1", "stout rho = 0.26: 0 to 0.25"},
+      {"ape:1.01,1", "APE alpha = 1.01: must be 0 to 1"},
+      {"ape:-0.1,1", "APE alpha = -0.1: must be 0 to 1"},
+      {"stout:0.26,1", "stout rho = 0.26: must be 0 to 0.25"},
       {"hyp:1.1,0.6,0.3,1", "HYP alpha1 = 1.1"},
       {"hyp:0.75,2,0.3,1", "HYP alpha2 = 2"},
       {"hyp:0.75,0.6,-1,1", "HYP alpha3 = -1"},
-      {"ape:0.5,101", "steps = 101: 0 to 100"},
-      {"ape:0.5,-1", "steps = -1: 0 to 100"},
+      {"ape:0.5,101", "steps = 101: must be 0 to 100"},
+      {"ape:0.5,-1", "steps = -1: must be 0 to 100"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     qk_link_smear_t got = {.steps = 77};

@@ -398,12 +398,13 @@ Test(contract, misfits_are_refused_by_name) {
   bad.nmom = 0;
   refused(&bad, pion, 1, "momenta = 0");
   bad.nmom = 129;
-  refused(&bad, pion, 1, "momenta = 129: 1 to 128");
+  refused(&bad, pion, 1, "momenta = 129: must be 1 to 128");
   bad = good;
   bad.origin[2] = 4;
-  refused(&bad, pion, 1, "origin[2] = 4: 0 to 3");
+  refused(&bad, pion, 1, "origin[2] = 4: must be 0 to 3");
   refused(&good, pion, 0, "channels = 0");
-  refused(&good, (qk_channel_id_t){(qk_channel_kind_t)3, 0, 0}, 1, "channel 0: kind = 3: 0 to 2");
+  refused(&good, (qk_channel_id_t){(qk_channel_kind_t)3, 0, 0}, 1,
+          "channel 0: kind = 3: must be 0 to 2");
   refused(&good, (qk_channel_id_t){QK_CHANNEL_MESON, 16, 0}, 1, "sink, source = 16, 0: 0 to 15");
   refused(&good, (qk_channel_id_t){QK_CHANNEL_MESON, 0, -1}, 1, "sink, source = 0, -1: 0 to 15");
   qk_field_t *fields[] = {a, single, half, even, few};

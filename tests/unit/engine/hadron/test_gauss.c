@@ -233,7 +233,7 @@ Test(gauss, of_no_steps_changes_nothing_and_bad_numbers_are_refused) {
   cr_expect_eq(qk_gauss_apply(gauss, even, 0.2, 1), QK_BAD_ARGUMENT);
   qk_err_t err = {0};
   cr_expect_eq(qk_gauss_check(0.2, 1001, &err), QK_BAD_ARGUMENT);
-  cr_expect(strstr(err.text, "steps = 1001: 0 to 1000") != NULL, "%s", err.text);
+  cr_expect(strstr(err.text, "steps = 1001: must be 0 to 1000") != NULL, "%s", err.text);
   qk_field_destroy(even);
   qk_field_destroy(f);
   qk_gauss_destroy(gauss);

@@ -107,7 +107,7 @@ Test(command, what_a_source_does_not_have_is_refused) {
   expect_fill_refused(&m, "t_every = 2147483648");
   c.t_every = 0;
   c.gamma = 16;
-  expect_fill_refused(&m, "gamma = 16: 0 to 15");
+  expect_fill_refused(&m, "gamma = 16: must be 0 to 15");
   c.gamma = 0;
   m.source = (Quark__SourceKind)6;
   expect_fill_refused(&m, "source = 6");
