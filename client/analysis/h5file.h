@@ -36,7 +36,7 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
 qk_status_t qk_h5file_write(qk_h5file_t *file, int64_t rhs, const void *data, qk_err_t *err);
 qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5column_t *column,
                                  qk_err_t *err);
-/* Makes the file appear under its name. It must be closed after this, too. */
+/* Gives the complete file its name. The file must still be closed afterwards. */
 qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err);
 
 /* dataset NULL: "field", or the only dataset of seven dimensions; six for one right-hand side. */

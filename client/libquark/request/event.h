@@ -1,7 +1,7 @@
 /*
- * event.h: whether an event waits, for the descriptor of quark_fd.
+ * event.h: signals on the descriptor of quark_fd whether an event is waiting.
  *
- * quark_event_next is in event.c too. From any thread.
+ * event.c also has quark_event_next. Any thread.
  */
 #ifndef QUARK_EVENT_H
 #define QUARK_EVENT_H

@@ -47,9 +47,9 @@ qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_e
 void qk_slots_cancel(qk_slots_t *slots, int slot);
 /* Advances fields under way, fills free slots, and runs the solver for one interval. */
 qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
-/* The stage that steps poll and on which they begin copies; also for other users with fields to
- * move. Sources leave so many of its buffers free from now on, except urgent ones (ahead).
- * Lacking: sources that need a buffer and have none. */
+/* The stage on which steps poll and begin copies; contractions use it, too. leave_buffers: sources
+ * leave n of its buffers free from now on, except urgent ones (ahead). lacking: how many sources
+ * need a buffer and have none. */
 qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
 void qk_slots_leave_buffers(qk_slots_t *slots, int n);
 int qk_slots_lacking(const qk_slots_t *slots);
