@@ -321,8 +321,8 @@ bool qk_filing_busy(const qk_job_t *job) {
 
 /* ---- outputs that nobody wants any more ------------------------------------------------------ */
 
-/* An output without a name of its own whose request goes, or has gone. Its row is deleted before the
- * file: a note in the journal names the file until it has gone, too. */
+/* An output without its final name, whose request is being removed or is gone. Its row is deleted
+ * before the file: a note in the journal names the file until it is gone, too. */
 typedef struct unwanted {
   qk_service_t *service;
   uint64_t tag;
@@ -381,7 +381,7 @@ static void look_for_owner(qk_job_t *job, void *arg) {
   if (job->filing && job->filing->sink && job->filing->tag == u->tag) u->service = NULL;
 }
 
-/* Of a request that is there the row was not deleted: what becomes of its output is its own business. */
+/* If the request still exists, its row was not deleted, and it handles its output itself. */
 static bool on_note(void *arg, const char *key, const char *value, qk_err_t *why) {
   qk_service_t *service = arg;
   unwanted_t u = {service, strtoull(key + strlen(QK_OUTPUT_NOTE), NULL, 16)};
