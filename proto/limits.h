@@ -59,6 +59,9 @@ enum {
   QK_ENGINE_SILENCE_MS = 30000         /* front silent for so long: the engine leaves */
 };
 
+/* `feature` of WELCOME. Numbers are never used twice. */
+enum { QK_FEATURE_ACTIONS = 6 };
+
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
 #define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */
 #define QK_ITERATIONS_MAX 1000000000ull   /* max_iter */

@@ -219,6 +219,17 @@ static void save_load(void) {
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   m.load = &load;
   save_client("legal-load", &m);
+  Quark__Setting mass = QUARK__SETTING__INIT, csw = QUARK__SETTING__INIT,
+                 *parameter[] = {&mass, &csw};
+  mass.key = "mass";
+  mass.value = "-0.25";
+  csw.key = "csw";
+  csw.value = "1.5";
+  load.has_kappa = load.has_csw = 0;
+  load.action = "wilson-clover";
+  load.parameter = parameter;
+  load.n_parameter = 2;
+  save_client("legal-load-action", &m);
 }
 
 static void save_frame(const char *name, qk_frame_t frame, size_t bytes) {

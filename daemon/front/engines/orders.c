@@ -3,7 +3,6 @@
 #include "proto/choices.h"
 #include "proto/control.h"
 #include "proto/engine.pb-c.h"
-#include "proto/operator_text.h"
 
 /* An envelope around one body: BODY_<NAME> and the member <name> of the generated union. */
 #define ENVELOPE(NAME, name, pointer)                                                              \
@@ -36,39 +35,11 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
   return n;
 }
 
-/* The operator's text, cut into what a message lists. */
-typedef struct operator_fields {
-  char text[QK_OPERATOR_TEXT];
-  const char *action;
-  Quark__Setting setting[QK_VALUES_PARAMS], *list[QK_VALUES_PARAMS];
-} operator_fields_t;
-
-static void fill_operator(const qk_settings_t *s, operator_fields_t *f, Quark__Engine__Load *load) {
-  char mass[QK_REAL_TEXT], csw[QK_REAL_TEXT], why[QK_WHY];
-  qk_setting_t setting[QK_VALUES_PARAMS];
-  qk_values_t values;
-  qk_real_text(s->mass, mass);
-  qk_real_text(s->csw, csw);
-  if (!qk_values_read(&values, NULL, (qk_setting_t[]){{"mass", mass}, {"csw", csw}}, 2, why))
-    return;
-  qk_values_text(&values, QK_TEXT_CANONICAL, f->text);
-  const int n = qk_operator_split(f->text, &f->action, setting);
-  for (int i = 0; i < n; i++) {
-    f->setting[i] = (Quark__Setting)QUARK__SETTING__INIT;
-    f->setting[i].key = (char *)setting[i].key;
-    f->setting[i].value = (char *)setting[i].value;
-    f->list[i] = &f->setting[i];
-  }
-  load->action = (char *)f->action;
-  load->n_parameter = (size_t)n;
-  load->parameter = f->list;
-}
-
 uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
                        size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
-  operator_fields_t fields;
+  qk_operator_fields_t fields;
   uint32_t dims[4], grid[4];
   for (int mu = 0; mu < 4; mu++) {
     dims[mu] = (uint32_t)s->dims[mu];
@@ -77,9 +48,12 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   load.gauge = (char *)s->gauge;
   load.n_dims = s->dims[0] > 0 ? 4 : 0;
   load.dims = dims;
-  fill_operator(s, &fields, &load);
-  load.mass = s->mass;
-  load.csw = s->csw;
+  qk_operator_list(&s->op, QK_TEXT_CANONICAL, &fields);
+  load.action = fields.action;
+  load.n_parameter = fields.n_parameter;
+  load.parameter = fields.parameter;
+  load.mass = qk_value(&s->op, "mass");
+  load.csw = qk_operator_csw(&s->op);
   load.has_ignore_checksum = load.ignore_checksum = s->ignore_checksum;
   load.n_boundary = 8;
   load.boundary = (double *)s->boundary;

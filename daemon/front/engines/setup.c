@@ -17,6 +17,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->used_at = now;
   setup->holds = 1;
   setup->settings = *settings;
+  qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);
   qk_link_init(&setup->waiting);
   *out = setup;

@@ -34,6 +34,7 @@ typedef struct qk_setup {
   struct qk_setup *next; /* for the holder while it is not listed */
   int holds;
   int64_t id;                  /* in the journal; 0: the one that quarkd was started with */
+  qk_operator_fields_t shown;  /* the operator as it was given */
   qk_settings_t settings;      /* the daemon's settings with those of this setup */
   char gauge[QK_PATH_MAX + 1]; /* memory of settings.gauge, if it is not the daemon's */
   uint8_t *load;               /* packed LOAD; NULL: it is that of the command line */

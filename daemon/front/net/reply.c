@@ -187,6 +187,7 @@ void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, co
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
+  uint32_t feature[] = {QK_FEATURE_ACTIONS};
   char name[64] = "quarkd ";
   strncat(name, qk_version(), sizeof name - strlen(name) - 1);
   welcome.version = QK_PROTOCOL_VERSION;
@@ -199,6 +200,8 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
   welcome.max_rhs = QK_REQUEST_RHS_MAX;
   welcome.resumed = resumed;
   welcome.local_path = (char *)net->local_path;
+  welcome.n_feature = sizeof feature / sizeof *feature;
+  welcome.feature = feature;
   welcome.has_journal = true;
   welcome.journal = net->service->journal != NULL;
   m.body_case = QUARK__SERVER_MESSAGE__BODY_WELCOME;

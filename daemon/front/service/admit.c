@@ -87,7 +87,7 @@ static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, q
                       .setup_name = setup->name,
                       .dims = setup->dims,
                       .config = setup->digest,
-                      .kappa = setup->settings.kappa,
+                      .kappa = qk_values_kappa(&setup->settings.op),
                       .now = qk_service_now(service),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &service->space,

@@ -332,7 +332,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .setup_name = setup->name,
                             .dims = dims,
                             .config = config,
-                            .kappa = setup->settings.kappa,
+                            .kappa = qk_values_kappa(&setup->settings.op),
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&service->space,
@@ -495,10 +495,9 @@ static qk_status_t number_fields(qk_service_t *service, qk_err_t *err) {
 }
 
 static qk_status_t check_operator(const qk_service_t *service, qk_err_t *err) {
-  char before[QK_OPERATOR_MAX], now[QK_OPERATOR_MAX];
-  qk_setups_operator(service->settings, now);
+  char before[QK_OPERATOR_MAX];
   if (!qk_journal_note(service->journal, "operator", before, sizeof before) ||
-      strcmp(before, now) == 0)
+      qk_setups_is_operator(service->settings, before))
     return QK_OK;
   return qk_fail(
       err, QK_BAD_ARGUMENT,

@@ -56,10 +56,28 @@ qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
 
 /* ---- the journal ----------------------------------------------------------------------------- */
 
-void qk_setups_operator(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
-  int n = snprintf(text, QK_OPERATOR_MAX, "kappa %.17g csw %.17g boundary", s->kappa, s->csw);
+/* After what says the action. */
+static void add_boundary(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
+  size_t n = strlen(text);
+  n += (size_t)snprintf(text + n, QK_OPERATOR_MAX - n, " boundary");
   for (int i = 0; i < 8; i++)
-    n += snprintf(text + n, QK_OPERATOR_MAX - (size_t)n, " %.17g", s->boundary[i]);
+    n += (size_t)snprintf(text + n, QK_OPERATOR_MAX - n, " %.17g", s->boundary[i]);
+}
+
+static void write_operator(const qk_settings_t *s, char text[QK_OPERATOR_MAX]) {
+  qk_values_text(&s->op, QK_TEXT_CANONICAL, text);
+  add_boundary(s, text);
+}
+
+bool qk_setups_is_operator(const qk_settings_t *s, const char *note) {
+  char now[QK_OPERATOR_MAX];
+  write_operator(s, now);
+  if (strcmp(note, now) == 0) return true;
+  if (s->op.action > QK_ACTION_WILSON_CLOVER) return false;
+  snprintf(now, sizeof now, "kappa %.17g csw %.17g", qk_values_kappa(&s->op),
+           qk_operator_csw(&s->op)); /* as version 0.1 wrote it */
+  add_boundary(s, now);
+  return strcmp(note, now) == 0;
 }
 
 static void tell(qk_status_t status, const qk_err_t *err) {
@@ -75,7 +93,7 @@ void qk_setups_note(const qk_setup_t *setup) {
     tell(qk_journal_note_setup(journal, setup->id, lattice, &err), &err);
     return;
   }
-  qk_setups_operator(&setup->settings, op);
+  write_operator(&setup->settings, op);
   tell(qk_journal_put_note(journal, "operator", op, &err), &err);
   tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
 }
@@ -156,7 +174,8 @@ qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err) {
 /* Whether it says nothing but a name. */
 static bool says_nothing(const Quark__Load *l) {
   return !l->gauge && l->n_dims == 0 && !l->has_mass && !l->has_kappa && !l->has_csw &&
-         !l->boundary && !l->solver && !l->precision && !l->has_slots && !l->has_ignore_checksum;
+         !l->action && l->n_parameter == 0 && !l->boundary && !l->solver && !l->precision &&
+         !l->has_slots && !l->has_ignore_checksum;
 }
 
 /* Makes a setup from the message, without a table entry and without its engine. The name of the
@@ -450,8 +469,9 @@ static qk_status_t load_new(qk_service_t *service, const Quark__Load *load, qk_s
   }
   if (before) end(before);
   setup->make_default = load->make_default;
-  qk_info("setups", "loading %s: %s, kappa %.10g, csw %.10g", setup->name, setup->settings.gauge,
-          setup->settings.kappa, setup->settings.csw);
+  char op[QK_OPERATOR_TEXT];
+  qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, op);
+  qk_info("setups", "loading %s: %s, %.400s", setup->name, setup->settings.gauge, op);
   *out = setup;
   return QK_OK;
 }

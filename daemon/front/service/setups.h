@@ -14,7 +14,8 @@
 
 #include "daemon/front/service/service.h"
 
-enum { QK_OPERATOR_MAX = 400 };
+/* Canonical text and phases of the boundary. */
+enum { QK_OPERATOR_MAX = QK_OPERATOR_TEXT + 300 };
 
 /* The setup that quarkd was started with, without its engine. */
 qk_status_t qk_setups_open(qk_service_t *service, qk_err_t *err);
@@ -25,8 +26,9 @@ qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *ro
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err);
 /* The row of one that was dropped, which no request is for any more, goes. */
 void qk_setups_forget(const qk_setup_t *setup);
-/* The operator that requests without a name are for, as the journal has it. */
-void qk_setups_operator(const qk_settings_t *settings, char text[QK_OPERATOR_MAX]);
+/* Whether the operator that requests without a name are for is that of the journal's note, which
+ * may be one of version 0.1. */
+bool qk_setups_is_operator(const qk_settings_t *settings, const char *note);
 /* Supervisors for all that are in the table. They take over what engines the front before has
  * left; those of other setups are ended. */
 qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err);

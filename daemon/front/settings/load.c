@@ -60,26 +60,6 @@ static void find_roots(const qk_settings_t *s, char roots[PATH_MAX]) {
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static qk_status_t check_range(const char *key, double x, double most, qk_err_t *err) {
-  if (fabs(x) <= most) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s = %g is outside %g .. %g", key, x, -most, most);
-}
-
-static qk_status_t set_mass(const Quark__Load *load, qk_settings_t *s, qk_err_t *err) {
-  qk_status_t status = QK_OK;
-  if (load->has_mass && load->has_kappa)
-    return qk_fail(err, QK_BAD_ARGUMENT, "kappa and mass are both given: give only one of them");
-  if (load->has_mass) {
-    status = check_range("mass", load->mass, QK_MASS_MAX, err);
-    s->mass = load->mass;
-  } else if (load->has_kappa) {
-    status = check_range("kappa", load->kappa, 1e6, err);
-    s->kappa = load->kappa;
-  }
-  if (status != QK_OK || (!load->has_mass && !load->has_kappa)) return status;
-  return qk_settings_relate_mass(s, load->has_kappa, err);
-}
-
 static qk_status_t set_boundary(const char *text, qk_settings_t *s, qk_err_t *err) {
   char why[QK_WHY];
   if (!qk_boundary_parse(text, s->boundary, why)) return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
@@ -162,9 +142,7 @@ qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base,
                              char gauge[QK_PATH_MAX + 1], qk_settings_t *out, qk_err_t *err) {
   qk_settings_t s = *base;
   qk_status_t status = qk_names_check("name", load->name, err);
-  if (status == QK_OK) status = set_mass(load, &s, err);
-  if (status == QK_OK && load->has_csw) status = check_range("csw", load->csw, 1e3, err);
-  if (load->has_csw) s.csw = load->csw;
+  if (status == QK_OK) status = qk_operator_of_load(load, &base->op, &s.op, err);
   if (status == QK_OK && load->boundary) status = set_boundary(load->boundary, &s, err);
   if (status == QK_OK) status = set_dims(load, &s, err);
   set_checksum(load, &s);
@@ -176,16 +154,18 @@ qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base,
 
 uint8_t *qk_load_pack(const Quark__Load *load, const qk_settings_t *s, size_t *bytes) {
   Quark__Load whole = *load;
+  qk_operator_fields_t fields;
   uint32_t dims[4];
   for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)s->dims[mu];
   whole.gauge = (char *)s->gauge;
   whole.n_dims = dims[0] > 0 ? 4 : 0;
   whole.dims = dims;
   whole.has_ignore_checksum = whole.ignore_checksum = s->ignore_checksum;
-  whole.has_mass = !load->has_kappa;
-  whole.mass = s->mass;
-  whole.has_csw = true;
-  whole.csw = s->csw;
+  whole.has_mass = whole.has_kappa = whole.has_csw = false;
+  qk_operator_list(&s->op, QK_TEXT_GIVEN, &fields);
+  whole.action = fields.action;
+  whole.n_parameter = fields.n_parameter;
+  whole.parameter = fields.parameter;
   whole.boundary = (char *)s->boundary_text;
   return qk_control_pack(&whole.base, bytes);
 }

@@ -24,11 +24,13 @@ static const qk_config_row_t ROWS[] = {
     {"ignore-checksum", QK_CONFIG_BOOL, AT(ignore_checksum), "no", 0, 0, "no|yes",
      "yes: accept a gauge file although its links do not match its checksum; plaquette and "
      "unitarity are verified all the same"},
-    {"kappa", QK_CONFIG_DOUBLE, AT(kappa), NULL, -1e6, 1e6, "K",
+    {"action", QK_CONFIG_STRING, AT(action), NULL, 1, QK_PARAM_NAME_MAX, "NAME",
+     "fermion action: wilson or wilson-clover; without it wilson-clover, or wilson if csw is 0"},
+    {"kappa", QK_CONFIG_DOUBLE, AT(given.kappa), NULL, 0, 0, "K",
      "hopping parameter 1/(2(4+m)); give either this or --mass"},
-    {"mass", QK_CONFIG_DOUBLE, AT(mass), NULL, -QK_MASS_MAX, QK_MASS_MAX, "M", "bare quark mass m"},
-    {"csw", QK_CONFIG_DOUBLE, AT(csw), "0", -1e3, 1e3, "C",
-     "clover coefficient; 0 is the plain Wilson operator"},
+    {"mass", QK_CONFIG_DOUBLE, AT(given.mass), NULL, 0, 0, "M", "bare quark mass m, above -4"},
+    {"csw", QK_CONFIG_DOUBLE, AT(given.csw), NULL, 0, 0, "C",
+     "clover coefficient; 0, or none, is the plain Wilson operator"},
     {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
      "antiperiodic"},
@@ -205,30 +207,12 @@ static qk_status_t parse_extents(const char *key, const char *text, int out[4], 
   return QK_OK;
 }
 
-qk_status_t qk_settings_relate_mass(qk_settings_t *s, bool kappa_given, qk_err_t *err) {
-  if (!kappa_given && s->mass <= -4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4, where kappa is infinite",
-                   s->mass);
-  if (!kappa_given) {
-    s->kappa = 1 / (2 * (4 + s->mass));
-    return QK_OK;
-  }
-  const double mass = 1 / (2 * s->kappa) - 4;
-  if (!(s->kappa > 0 && mass <= QK_MASS_MAX))
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "kappa = %g: must be above 0, and the mass 1 / (2 kappa) - 4 = %g at most %g",
-                   s->kappa, mass, QK_MASS_MAX);
-  s->mass = mass;
-  return QK_OK;
-}
-
-static qk_status_t check_mass(qk_settings_t *s, qk_err_t *err) {
-  bool kappa = qk_config_given(s->config, "kappa"), mass = qk_config_given(s->config, "mass");
-  if (kappa == mass)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   kappa ? "kappa and mass are both given: give only one of them"
-                         : "neither kappa nor mass is given");
-  return qk_settings_relate_mass(s, kappa, err);
+static qk_status_t check_operator(qk_settings_t *s, qk_err_t *err) {
+  qk_short_forms_t given = s->given;
+  if (!qk_config_given(s->config, "mass")) given.mass = NAN;
+  if (!qk_config_given(s->config, "kappa")) given.kappa = NAN;
+  if (!qk_config_given(s->config, "csw")) given.csw = NAN;
+  return qk_operator_of_flags(s->action, given, &s->op, err);
 }
 
 static qk_status_t check_curve(const qk_settings_t *s, qk_err_t *err) {
@@ -270,7 +254,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   char why[QK_WHY];
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
-  qk_status_t status = check_mass(s, err);
+  qk_status_t status = check_operator(s, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))

@@ -9,17 +9,17 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/log.h"
+#include "daemon/front/settings/operator.h"
 #include "proto/limits.h"
 #include "proto/mg_keys.h"
-
-#define QK_MASS_MAX 1e6
 
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
       *walltime_file; /* NULL: walltime says it */
   bool ignore_checksum, single_rhs, local;
-  double mass, kappa, csw;
+  const char *action;                        /* NULL: as csw says */
+  qk_short_forms_t given;                    /* those that the configuration has as given */
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
   int batching;                    /* 0 is continuous */
@@ -44,8 +44,9 @@ typedef struct qk_settings {
       engine_grace; /* seconds */
   int log_level, log_format;
   /* made from them */
-  int dims[4]; /* zeros: not given */
-  int grid[4]; /* zeros: chosen by the engine */
+  int dims[4];    /* zeros: not given */
+  int grid[4];    /* zeros: chosen by the engine */
+  qk_values_t op; /* action and parameters */
   double boundary[8];
   double walltime; /* seconds from the start of quarkd; 0: none */
   qk_config_t *config;
@@ -67,7 +68,4 @@ const char *qk_settings_solver(const qk_settings_t *settings);
 const char *qk_settings_precision(const qk_settings_t *settings);
 const char *qk_settings_backend(const qk_settings_t *settings);
 int qk_settings_link_reals(const qk_settings_t *settings); /* 0: chosen by the engine */
-/* The other one of kappa and mass, of which one is set: 2 kappa = 1 / (4 + m). */
-qk_status_t qk_settings_relate_mass(qk_settings_t *settings, bool kappa_given, qk_err_t *err);
-
 #endif

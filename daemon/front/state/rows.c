@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/operator_text.h"
+
 static const uint64_t VOLUME_MAX = (1ull << 31) - 1;
 
 qk_status_t qk_rows_lattice(const char *text, uint32_t dims[4], uint64_t *digest, qk_err_t *err) {
@@ -33,8 +35,15 @@ static bool is_number(const char *value) {
   return value[0] && strlen(value) < 11 && !value[strspn(value, "0123456789")];
 }
 
+/* "ACTION;key=value;... boundary ...", or "kappa K csw C boundary ..." of version 0.1. */
 static bool is_operator(const char *value) {
-  return strncmp(value, "kappa ", strlen("kappa ")) == 0 && strstr(value, " boundary ");
+  char text[QK_OPERATOR_TEXT], why[QK_WHY];
+  qk_values_t values;
+  const char *boundary = strstr(value, " boundary ");
+  if (!boundary) return false;
+  if (strncmp(value, "kappa ", strlen("kappa ")) == 0) return true;
+  return snprintf(text, sizeof text, "%.*s", (int)(boundary - value), value) < (int)sizeof text &&
+         qk_values_parse(&values, text, why);
 }
 
 /* A private folder of a front (runtime.h): sockets in it are removed. */

@@ -5,6 +5,7 @@
  * one goes on where session_promise.h says. In the end everybody leaves, and nothing may be held.
  */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,7 +249,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2) return 0;
   const uint8_t how = data[0];
   qk_settings_t settings = {.gauge = "a file",
-                            .kappa = 0.125,
                             .mg_checkpoint = "off",
                             .listen = "inproc",
                             .setup_name = "main",
@@ -271,6 +271,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .start_timeout = 25,
                             .engine_timeout = 25,
                             .engine_grace = 30};
+  qk_operator_of_flags(NULL, (qk_short_forms_t){.mass = NAN, .kappa = 0.125, .csw = NAN},
+                       &settings.op, NULL);
   tape = (tape_t){data + 1, data + size};
   memset(mood, 0, sizeof mood);
   engine_mood = 0;

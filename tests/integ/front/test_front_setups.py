@@ -25,6 +25,7 @@ def another_setup_loads_and_solves_while_the_first_serves(case):
         assert s.name == 'heavy' and s.state != qk.STATE_FAILED and not s.is_default, s
         s = wait_for(d, 'heavy', qk.STATE_READY)
         assert (s.kappa, s.csw, list(s.dims), s.digest, s.slots) == (0.12, 1.0, [4, 4, 4, 4], 7, 16), s
+        assert (s.action, [(p.key, p.value) for p in s.parameter]) == ('wilson-clover', [('kappa', '0.12'), ('csw', '1')]), s
         for _ in range(3):
             check(c, 2)
             check(c, 2, setup='main')
@@ -116,7 +117,14 @@ def what_a_load_may_say_is_checked(case):
                  (dict(name='x' * 65), 'letters'), (dict(name='a', kappa=0.1, mass=0.1), 'both'), (dict(name='a', kappa=0), 'kappa = 0'),
                  (dict(name='a', kappa=float('nan')), 'kappa = nan'), (dict(name='a', kappa=1e-300), 'kappa = 1e-300'),
                  (dict(name='a', kappa=-1e-310), 'kappa = -1e-310'), (dict(name='a', kappa=-0.1), 'above 0'),
-                 (dict(name='a', mass=-4), 'infinite'), (dict(name='a', mass=1e7), '1e+06'),
+                 (dict(name='a', mass=-4), 'above -4'), (dict(name='a', action='overlap'), 'must be one of wilson, wilson-clover'),
+                 (dict(name='a', action='wilson', parameter=[qk.Setting(key='csw', value='1')]), 'it has mass'),
+                 (dict(name='a', action='wilson-clover', mass=0.1), 'needs csw'),
+                 (dict(name='a', mass=0.1, parameter=[qk.Setting(key='mass', value='1')]), 'twice'),
+                 (dict(name='a', parameter=[qk.Setting(key='k' * 9000, value='v')]), 'no such parameter'),
+                 (dict(name='a', parameter=[qk.Setting(key='mass', value='1' * 9000)]), 'the limit is'),
+                 (dict(name='a', parameter=[qk.Setting(key='mass', value='\x001')]), 'mass = : must be a number'),
+                 (dict(name='a', parameter=3000 * [qk.Setting(key='m', value='1')]), 'the limit is 16'), (dict(name='a', mass=1e7), '1e+06'),
                  (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary='1,1,1'), 'four of'),
                  (dict(name='a', boundary='2,1,1,1'), 'four of'), (dict(name='a', dims=[4, 4]), '4 are needed'),
                  (dict(name='a', dims=[4, 4, 4, 0]), 'extent 0'), (dict(name='a', solver='magic'), 'one of auto, mg'),

@@ -7,12 +7,13 @@
 
 #include "daemon/front/engines/command.h"
 
-static const qk_settings_t BASE = {.gauge = "builtin:weak:4x4x4x4:1",
-                                   .mass = 0.1,
-                                   .ranks = 1,
-                                   .mpirun = "mpirun --oversubscribe",
-                                   .state = "/state",
-                                   .engine_grace = 30};
+static const qk_settings_t BASE = {
+    .gauge = "builtin:weak:4x4x4x4:1",
+    .op = {.at = {{QK_VALUE_GIVEN, 0, 1}}, .nreal = 1, .real = {0.1}},
+    .ranks = 1,
+    .mpirun = "mpirun --oversubscribe",
+    .state = "/state",
+    .engine_grace = 30};
 
 static void expect_words(const qk_settings_t *s, const char *want) {
   char words[512] = "";
@@ -64,7 +65,7 @@ Test(command, fingerprint_tells_engines_apart) {
   qk_settings_t s[8];
   for (int i = 0; i < 8; i++) s[i] = BASE;
   s[0].gauge = "builtin:weak:4x4x4x4:2";
-  s[1].mass = nextafter(0.1, 1);
+  s[1].op.real[0] = nextafter(0.1, 1);
   s[2].boundary[6] = -1;
   s[3].slots = 3;
   s[4].ranks = 2;

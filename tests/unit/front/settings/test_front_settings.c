@@ -67,11 +67,13 @@ Test(settings, takes_kappa_or_mass_and_makes_the_other) {
   qk_settings_t s;
   const char *kappa[] = {"quarkd", "--gauge=builtin:weak:4x4x4x4:1", "--kappa=0.125"};
   cr_assert_eq(parse(&s, 3, kappa), 0);
-  cr_assert_float_eq(s.mass, 0, 1e-15);
+  cr_assert_eq(qk_value(&s.op, "mass"), 0);
+  cr_expect_eq(qk_values_kappa(&s.op), 0.125);
+  cr_expect_eq(s.op.action, QK_ACTION_WILSON);
   qk_settings_fini(&s);
   const char *mass[] = {"quarkd", "--gauge=x", "--mass=-0.5", "--grid=1x1x2x2", "--ranks=4"};
   cr_assert_eq(parse(&s, 5, mass), 0);
-  cr_assert_float_eq(s.kappa, 1 / 7., 1e-15);
+  cr_assert_float_eq(qk_values_kappa(&s.op), 1 / 7., 1e-15);
   cr_assert_eq(s.grid[3], 2);
   cr_assert(qk_settings_link_reals(&s) == 0 && s.slots == 0);
   cr_expect_str_eq(qk_settings_solver(&s), "auto");
@@ -129,12 +131,16 @@ Test(settings, yes_and_no_stand_behind_their_flags) {
 }
 
 Test(settings, refuses_with_the_exit_code_of_usage) {
-  static const char *const bad[][4] = {
+  static const char *const bad[][5] = {
       {"quarkd", "--kappa=0.1"},
       {"quarkd", "--gauge=x"},
       {"quarkd", "--gauge=x", "--kappa=0.1", "--mass=1"},
       {"quarkd", "--gauge=x", "--kappa=0"},
       {"quarkd", "--gauge=x", "--mass=-4"},
+      {"quarkd", "--gauge=x", "--mass=1", "--csw=1001"},
+      {"quarkd", "--gauge=x", "--mass=1", "--action=wilson-clover"},
+      {"quarkd", "--gauge=x", "--mass=1", "--csw=1", "--action=wilson"},
+      {"quarkd", "--gauge=x", "--mass=1", "--action=overlap"},
       {"quarkd", "--gauge=x", "--mass=1", "--dims=4x4x4"},
       {"quarkd", "--gauge=x", "--mass=1", "--dims=4x4x4x4x"},
       {"quarkd", "--gauge=x", "--mass=1", "--dims=0x4x4x4"},
@@ -148,9 +154,9 @@ Test(settings, refuses_with_the_exit_code_of_usage) {
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     qk_settings_t s;
-    const char *argv[4];
+    const char *argv[5];
     int argc = 0;
-    for (; argc < 4 && bad[i][argc]; argc++) argv[argc] = bad[i][argc];
+    for (; argc < 5 && bad[i][argc]; argc++) argv[argc] = bad[i][argc];
     cr_expect_eq(parse(&s, argc, argv), 64, "case %zu", i);
     qk_settings_fini(&s);
   }

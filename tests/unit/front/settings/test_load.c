@@ -12,14 +12,20 @@
 static char folder[] = "/tmp/qk-load-XXXXXX";
 
 static qk_settings_t base(void) {
-  return (qk_settings_t){.gauge = "builtin:weak:4x4x4x4:1",
-                         .boundary_text = "1,1,1,-1",
-                         .mass = 0.1,
-                         .kappa = 1 / 8.2,
-                         .csw = 1.5,
-                         .boundary = {1, 0, 1, 0, 1, 0, -1, 0},
-                         .dims = {4, 4, 4, 4},
-                         .slots = 3};
+  qk_settings_t s = {.gauge = "builtin:weak:4x4x4x4:1",
+                     .boundary_text = "1,1,1,-1",
+                     .boundary = {1, 0, 1, 0, 1, 0, -1, 0},
+                     .dims = {4, 4, 4, 4},
+                     .slots = 3};
+  qk_operator_of_flags(NULL, (qk_short_forms_t){.mass = 0.1, .kappa = NAN, .csw = 1.5}, &s.op,
+                       NULL);
+  return s;
+}
+
+static void expect_operator(const qk_settings_t *s, const char *given) {
+  char text[QK_OPERATOR_TEXT];
+  qk_values_text(&s->op, QK_TEXT_GIVEN, text);
+  cr_expect_str_eq(text, given);
 }
 
 static const char *path(const char *name) {
@@ -91,7 +97,8 @@ Test(load, what_is_not_said_is_the_daemons) {
   load.has_kappa = true;
   load.kappa = 0.125;
   cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
-  cr_expect(s.kappa == 0.125 && s.mass == 0 && s.csw == 1.5 && s.dims[0] == 4 && s.slots == 3);
+  expect_operator(&s, "wilson-clover;kappa=0.125;csw=1.5");
+  cr_expect(s.dims[0] == 4 && s.slots == 3);
   load.gauge = "builtin:weak:8x8x8x8:2";
   cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_str_eq(s.gauge, "builtin:weak:8x8x8x8:2");
@@ -139,11 +146,13 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
   Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
   cr_assert(read);
   other.gauge = "/some/where/else";
-  other.csw = 7;
+  qk_operator_of_flags("wilson", (qk_short_forms_t){.mass = 3, .kappa = NAN, .csw = NAN}, &other.op,
+                       NULL);
   other.dims[3] = 64;
   cr_assert_eq(qk_load_settings(read, &other, true, gauge_again, &again, NULL), QK_OK);
   cr_expect_str_eq(again.gauge, b.gauge);
-  cr_expect(again.kappa == s.kappa && again.mass == s.mass && again.csw == 1.5);
+  expect_operator(&again, "wilson-clover;kappa=0.12;csw=1.5");
+  cr_expect_eq(memcmp(&again.op, &s.op, sizeof s.op), 0);
   cr_expect_eq(memcmp(again.boundary, s.boundary, sizeof s.boundary), 0);
   cr_expect_eq(memcmp(again.dims, s.dims, sizeof s.dims), 0);
   quark__load__free_unpacked(read, NULL);
@@ -164,6 +173,64 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
     cr_expect_eq(s.slots, 77, "nothing has changed");                                              \
   } while (0)
 
+/* The operator of a LOAD with an action, or NULL, and these settings, over that of base(). */
+static qk_status_t operate(const char *action, const char *key[], const char *value[], int n,
+                           qk_settings_t *s, qk_err_t *err) {
+  const qk_settings_t b = base();
+  Quark__Setting setting[40], *list[40];
+  Quark__Load load = QUARK__LOAD__INIT;
+  char gauge[QK_PATH_MAX + 1];
+  for (int i = 0; i < n; i++) {
+    setting[i] = (Quark__Setting)QUARK__SETTING__INIT;
+    setting[i].key = (char *)key[i];
+    setting[i].value = (char *)value[i];
+    list[i] = &setting[i];
+  }
+  load.name = "heavy";
+  load.action = (char *)action;
+  load.parameter = list;
+  load.n_parameter = (size_t)n;
+  return qk_load_settings(&load, &b, false, gauge, s, err);
+}
+
+Test(load, parameters_are_those_of_the_action_or_laid_over_the_daemon_s) {
+  const char *csw[] = {"csw"}, *mass[] = {"mass"}, *both[] = {"csw", "kappa"};
+  qk_settings_t s;
+  qk_err_t err = {0};
+  cr_assert_eq(operate(NULL, csw, (const char *[]){"2.50"}, 1, &s, &err), QK_OK, "%s", err.text);
+  expect_operator(&s, "wilson-clover;mass=0.1;csw=2.5");
+  cr_assert_eq(operate(NULL, csw, (const char *[]){"0"}, 1, &s, &err), QK_OK, "%s", err.text);
+  expect_operator(&s, "wilson;mass=0.1");
+  cr_assert_eq(operate("wilson", mass, (const char *[]){"1"}, 1, &s, &err), QK_OK, "%s", err.text);
+  expect_operator(&s, "wilson;mass=1");
+  cr_assert_eq(operate(NULL, both, (const char *[]){"1", "0.125"}, 2, &s, &err), QK_OK);
+  expect_operator(&s, "wilson-clover;kappa=0.125;csw=1");
+}
+
+static void expect_refused(const char *action, const char *key, int n, const char *words) {
+  const char *keys[40], *values[40];
+  qk_settings_t s = {.slots = 77};
+  qk_err_t err = {0};
+  for (int i = 0; i < n; i++) {
+    keys[i] = key;
+    values[i] = "1";
+  }
+  cr_expect_eq(operate(action, keys, values, n, &s, &err), QK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(err.text, words), "%s", err.text);
+  cr_expect_eq(s.slots, 77);
+}
+
+Test(load, wrong_parameters_are_refused_with_what_would_be_accepted) {
+  expect_refused("wilson", "csw", 1, "csw: wilson has no such parameter: it has mass (or kappa)");
+  expect_refused("wilson-clover", "csw", 1, "wilson-clover needs mass (or kappa): not given");
+  expect_refused("wilson", "mass", 2, "mass is given twice");
+  expect_refused(NULL, "mass", 2, "mass is given twice");
+  expect_refused(NULL, "mu", 1, "mu: wilson-clover has no such parameter: it has mass (or kappa)");
+  expect_refused("wilson", "x\x01", 1, "x?: wilson has no such parameter");
+  expect_refused("domainwall", "mass", 1, "must be one of wilson, wilson-clover");
+  expect_refused("wilson", "mass", 40, "parameter: 40 are given, the limit is 16");
+}
+
 Test(load, refuses_each_illegal_field) {
   uint32_t dims[4] = {4, 4, 4, 0};
   char text[QK_SETUP_GAUGE_MAX + 2];
@@ -180,6 +247,9 @@ Test(load, refuses_each_illegal_field) {
   REFUSED(QK_BAD_ARGUMENT, load.has_mass = true; load.mass = -4);
   REFUSED(QK_BAD_ARGUMENT, load.has_mass = true; load.mass = -INFINITY);
   REFUSED(QK_BAD_ARGUMENT, load.has_csw = true; load.csw = 1001);
+  REFUSED(QK_BAD_ARGUMENT, load.action = "");
+  REFUSED(QK_BAD_ARGUMENT, load.action = "wilson-clover"; load.has_mass = true);
+  REFUSED(QK_BAD_ARGUMENT, load.action = text);
   REFUSED(QK_BAD_ARGUMENT, load.boundary = "1,1,1,2");
   REFUSED(QK_BAD_ARGUMENT, load.dims = dims; load.n_dims = 3);
   REFUSED(QK_BAD_ARGUMENT, load.dims = dims; load.n_dims = 4);
