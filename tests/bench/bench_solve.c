@@ -81,7 +81,7 @@ static cost_t measure(qk_rig_t *rig, const options_t *o, const char *method, qk_
     longest = fmax(longest, s->seconds);
   }
   cost.seconds = longest / n;
-  cost.flops = (double)(rig->op->applications[inner] - before) * (double)rig->op->flops_eo *
+  cost.flops = (double)(rig->op->applications[inner] - before) * (double)rig->op->flops_system *
                (double)rig->geom.volume * n / longest;
   qk_solver_destroy(solver);
   qk_free(v);

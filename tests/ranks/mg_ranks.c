@@ -58,14 +58,14 @@ static void print_level(const qk_mg_t *mg, int l) {
     print(dagger ? "dot_Mdag" : "dot_M", l, phi, image);
   }
   for (int mu = 0; mu < 4; mu++) {
-    rig_must(ops->hop_ahead(level->op, image, phi, mu), "hop", NULL);
+    rig_must(ops->hop_forward(level->op, image, phi, mu), "hop", NULL);
     print("norm_hop", 4 * l + mu, image, image);
   }
-  rig_must(ops->prepare_eo(level->op, even, phi), "prepare", NULL);
+  rig_must(ops->prepare(level->op, even, phi), "prepare", NULL);
   print("norm_prepare", l, even, even);
-  rig_must(ops->apply_eo(level->op, hat, even, false, NULL), "Mhat", NULL);
+  rig_must(ops->apply_system(level->op, hat, even, false, NULL), "Mhat", NULL);
   print("norm_Mhat", l, hat, hat);
-  rig_must(ops->apply_eo_blocks(level->op, hat, even, (int[]){2, 2, 2, 2}), "blocks", NULL);
+  rig_must(ops->apply_blocks(level->op, hat, even, (int[]){2, 2, 2, 2}), "blocks", NULL);
   print("norm_blocks", l, hat, hat);
   rig_must(qk_prolongator_prolong(mg->level[l - 1].down, fine, phi, false), "P", NULL);
   print("norm_P", l, fine, fine);

@@ -111,8 +111,8 @@ static void two_passes(wilson_t *w, const pass_t *first, const pass_t *second, q
 }
 
 /* Mhat = 1 - 1/4 A_ee^-1 hop A_oo^-1 hop;  Mhat^+ = 1 - 1/4 hop^+ A_oo^-1 hop^+ A_ee^-1. */
-static qk_status_t wilson_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                   bool dagger, const qk_field_t *x) {
+static qk_status_t wilson_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       bool dagger, const qk_field_t *x) {
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   const pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
@@ -137,7 +137,7 @@ static qk_status_t wilson_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t wilson_prepare_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+static qk_status_t wilson_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   wilson_t *w = (wilson_t *)op;
   if (!w->params.want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
@@ -148,8 +148,8 @@ static qk_status_t wilson_prepare_eo(qk_operator_t *op, qk_field_t *out, const q
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t wilson_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
-                                         const qk_field_t *b) {
+static qk_status_t wilson_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
+                                      const qk_field_t *b) {
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
@@ -179,23 +179,34 @@ static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *i
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t wilson_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                   double c) {
+static qk_status_t wilson_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                double c) {
   return twice(op, out, in, NULL, 0.25 * c, 1 - c);
 }
 
-static qk_status_t wilson_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                          const int block[4]) {
+static qk_status_t wilson_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       const int block[4]) {
   return twice(op, out, in, block, -0.25, 1);
 }
 
-static qk_status_t wilson_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                    int mu) {
+/* Hops of one direction. sense: 0 from n+mu, 1 from n-mu. */
+static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu,
+                           int sense) {
   wilson_t *w = (wilson_t *)op;
   if (!fits(w, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
-  pass_t p = {.hops = 1u << (2 * mu), .c_hop = -0.5};
+  pass_t p = {.hops = 1u << (2 * mu + sense), .c_hop = -0.5};
   run_pass(w, &p, out->v, in->v);
   return qk_dev_status(op->dev);
+}
+
+static qk_status_t wilson_hop_forward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                      int mu) {
+  return one_hop(op, out, in, mu, 0);
+}
+
+static qk_status_t wilson_hop_backward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       int mu) {
+  return one_hop(op, out, in, mu, 1);
 }
 
 static qk_status_t wilson_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
@@ -220,25 +231,14 @@ static void wilson_destroy(qk_operator_t *op) {
   qk_free(w);
 }
 
-static const qk_operator_ops_t wilson_ops = {.name = "wilson",
-                                             .apply = wilson_apply,
-                                             .apply_eo = wilson_apply_eo,
-                                             .prepare_eo = wilson_prepare_eo,
-                                             .reconstruct_eo = wilson_reconstruct_eo,
-                                             .relax_eo = wilson_relax_eo,
-                                             .apply_eo_blocks = wilson_apply_eo_blocks,
-                                             .hop_ahead = wilson_hop_ahead,
-                                             .diag = wilson_diag,
-                                             .destroy = wilson_destroy};
-
-static const qk_operator_ops_t clover_ops = {.name = "wilson-clover",
-                                             .apply = wilson_apply,
-                                             .apply_eo = wilson_apply_eo,
-                                             .prepare_eo = wilson_prepare_eo,
-                                             .reconstruct_eo = wilson_reconstruct_eo,
-                                             .relax_eo = wilson_relax_eo,
-                                             .apply_eo_blocks = wilson_apply_eo_blocks,
-                                             .hop_ahead = wilson_hop_ahead,
+static const qk_operator_ops_t wilson_ops = {.apply = wilson_apply,
+                                             .apply_system = wilson_apply_system,
+                                             .prepare = wilson_prepare,
+                                             .reconstruct = wilson_reconstruct,
+                                             .relax = wilson_relax,
+                                             .apply_blocks = wilson_apply_blocks,
+                                             .hop_forward = wilson_hop_forward,
+                                             .hop_backward = wilson_hop_backward,
                                              .diag = wilson_diag,
                                              .destroy = wilson_destroy};
 
@@ -374,12 +374,14 @@ qk_status_t qk_wilson_create(const qk_device_t *dev, qk_work_t *work, const doub
   if (!w) return qk_fail(err, QK_NO_MEMORY, "no memory for the operator");
   qk_gauge_args_t gauge = {.lat = dev->geom->lat};
   bool clover = params->csw != 0;
-  w->op = (qk_operator_t){.ops = clover ? &clover_ops : &wilson_ops,
+  w->op = (qk_operator_t){.ops = &wilson_ops,
+                          .action = clover ? "wilson-clover" : "wilson",
+                          .system = QK_EVEN,
                           .dev = dev,
                           .work = work,
                           .diag_scale = params->mass == -4 ? 1 : fabs(4 + params->mass),
                           .flops_full = 1320 + (clover ? 504 : 24) + 24,
-                          .flops_eo = 1320 + (clover ? 504 : 24) + 12};
+                          .flops_system = 1320 + (clover ? 504 : 24) + 12};
   w->params = *params;
   status = qk_halo_create(dev, &w->halo);
   if (!status) status = upload_links(dev, links, &gauge.u, err);

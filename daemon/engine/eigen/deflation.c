@@ -25,16 +25,17 @@ int qk_deflation_columns(int n, int b) {
   return left >= COLUMNS ? COLUMNS : (left + QK_TILE - 1) / QK_TILE * QK_TILE;
 }
 
-int64_t qk_deflation_bytes(const qk_geom_t *geom, qk_prec_t store, int n) {
+int64_t qk_deflation_bytes(const qk_geom_t *geom, qk_subset_t system, qk_prec_t store, int n) {
   int64_t bytes = 0;
   for (int b = 0; qk_deflation_columns(n, b) > 0; b++)
-    bytes += (int64_t)qk_field_bytes(geom, store, qk_deflation_columns(n, b), QK_EVEN);
+    bytes += (int64_t)qk_field_bytes(geom, store, qk_deflation_columns(n, b), system);
   return bytes;
 }
 
-int qk_deflation_fit(const qk_geom_t *geom, qk_prec_t store, int64_t bytes) {
+int qk_deflation_fit(const qk_geom_t *geom, qk_subset_t system, qk_prec_t store, int64_t bytes) {
   int n = 0;
-  while (n < QK_EIGEN_MAX && qk_deflation_bytes(geom, store, n + QK_TILE) <= bytes) n += QK_TILE;
+  while (n < QK_EIGEN_MAX && qk_deflation_bytes(geom, system, store, n + QK_TILE) <= bytes)
+    n += QK_TILE;
   return n;
 }
 
@@ -105,16 +106,17 @@ static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c
 static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, double *c,
                               qk_field_t **block) {
   const qk_device_t *dev = e->block[0]->dev;
+  const qk_subset_t system = e->block[0]->v.subset;
   const int columns = qk_deflation_columns(e->n, b);
   qk_field_t *wide = NULL;
-  qk_status_t status = qk_field_create(dev, e->block[0]->v.prec, columns, QK_EVEN, &wide);
+  qk_status_t status = qk_field_create(dev, e->block[0]->v.prec, columns, system, &wide);
   if (status) return status;
   status = gather(e, b * COLUMNS, columns, c, wide);
   if (!status && wide->v.prec == store) {
     *block = wide;
     return QK_OK;
   }
-  if (!status) status = qk_field_create(dev, store, columns, QK_EVEN, block);
+  if (!status) status = qk_field_create(dev, store, columns, system, block);
   if (!status) {
     qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {(*block)->v, wide->v}});
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
@@ -184,8 +186,8 @@ qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
   qk_field_t *x = NULL, *r = NULL;
   if (nrhs < 1 || nrhs > QK_MAX_RHS) return QK_BAD_ARGUMENT;
   qk_status_t status = reserve_scalars(d);
-  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &r);
-  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, QK_EVEN, &x);
+  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, &r);
+  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, &x);
   status = qk_comm_agree(d->dev->geom->comm, status, NULL);
   if (!status && nrhs > d->nrhs) d->nrhs = nrhs;
   /* once on zeros: all work fields are there then */
@@ -235,22 +237,22 @@ static void project(qk_deflation_t *d, qk_field_t *x, const qk_field_t *y) {
 
 /* Both in single. */
 static void apply_single(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
-  qk_field_t *y = qk_work_take(d->work, QK_SINGLE, x->v.nrhs, QK_EVEN);
-  if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_eo(d->op, y, r, true, NULL));
+  qk_field_t *y = qk_work_take(d->work, QK_SINGLE, x->v.nrhs, d->op->system);
+  if (qk_dev_ok(d->dev)) qk_dev_note(d->dev, d->op->ops->apply_system(d->op, y, r, true, NULL));
   project(d, x, y);
   qk_work_release(d->work, y);
 }
 
 qk_status_t qk_deflation_apply(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
   const int nrhs = r->v.nrhs;
-  if (nrhs > d->nrhs || x->v.nrhs != nrhs || x->v.prec != r->v.prec || x->v.subset != QK_EVEN ||
-      r->v.subset != QK_EVEN || x == r)
+  if (nrhs > d->nrhs || x->v.nrhs != nrhs || x->v.prec != r->v.prec ||
+      x->v.subset != d->op->system || r->v.subset != d->op->system || x == r)
     return QK_BAD_ARGUMENT;
   if (r->v.prec == QK_SINGLE) {
     apply_single(d, x, r);
   } else {
-    qk_field_t *r1 = qk_work_take(d->work, QK_SINGLE, nrhs, QK_EVEN);
-    qk_field_t *x1 = qk_work_take(d->work, QK_SINGLE, nrhs, QK_EVEN);
+    qk_field_t *r1 = qk_work_take(d->work, QK_SINGLE, nrhs, d->op->system);
+    qk_field_t *x1 = qk_work_take(d->work, QK_SINGLE, nrhs, d->op->system);
     qk_dev_blas(d->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {r1->v, r->v}});
     apply_single(d, x1, r1);
     qk_dev_blas(d->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {x->v, x1->v}});

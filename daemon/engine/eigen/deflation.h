@@ -8,9 +8,9 @@
  * and as the first guess of plain solvers (solver.h). The vectors are stored as v_i / sqrt(l_i), so
  * that x needs two passes over them.
  *
- * Shapes: even fields, any ncomp; vectors in single, or half on level 0, in blocks of up to 64
- * columns. Memory: qk_deflation_bytes. Cost of apply: one Mhat^+ and two passes over the vectors
- * for each eight RHS. Collective except bytes and fit.
+ * Shapes: fields of the operator's system, any ncomp; vectors in single, or half on level 0, in
+ * blocks of up to 64 columns. Memory: qk_deflation_bytes. Cost of apply: one Mhat^+ and two passes
+ * over the vectors for each eight RHS. Collective except bytes and fit.
  */
 #ifndef QK_ENGINE_DEFLATION_H
 #define QK_ENGINE_DEFLATION_H
@@ -39,8 +39,8 @@ void qk_deflation_destroy(qk_deflation_t *deflation); /* NULL-safe */
 /* Reserves everything that apply needs for blocks of up to nrhs. apply then allocates nothing,
  * and on one rank it does not wait. */
 qk_status_t qk_deflation_prepare(qk_deflation_t *deflation, int nrhs);
-/* x as above, for even fields in single or double with at most nrhs columns, as prepared. x is
- * not r. */
+/* x as above, for fields of the system in single or double with at most nrhs columns, as prepared.
+ * x is not r. */
 qk_status_t qk_deflation_apply(qk_deflation_t *deflation, qk_field_t *x, const qk_field_t *r);
 
 int qk_deflation_count(const qk_deflation_t *deflation);
@@ -51,9 +51,9 @@ int qk_deflation_blocks(const qk_deflation_t *deflation, qk_field_t *const **blo
 /* Columns of block b of n vectors (0: there is no such block): a multiple of 8, at most 64. */
 int qk_deflation_columns(int n, int b);
 
-/* Device bytes of n vectors on this rank; the largest number of vectors (at most QK_EIGEN_MAX)
- * that fit into `bytes`. */
-int64_t qk_deflation_bytes(const qk_geom_t *geom, qk_prec_t store, int n);
-int qk_deflation_fit(const qk_geom_t *geom, qk_prec_t store, int64_t bytes);
+/* Device bytes of n vectors of a system (operator.h) on this rank; the largest number of vectors
+ * (at most QK_EIGEN_MAX) that fit into `bytes`. */
+int64_t qk_deflation_bytes(const qk_geom_t *geom, qk_subset_t system, qk_prec_t store, int n);
+int qk_deflation_fit(const qk_geom_t *geom, qk_subset_t system, qk_prec_t store, int64_t bytes);
 
 #endif

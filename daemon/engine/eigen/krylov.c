@@ -25,7 +25,7 @@ qk_status_t qk_krylov_init(qk_krylov_t *k, qk_operator_t *op, qk_work_t *work, q
   status = k->dev->ops->alloc(k->dev->ctx, B, &mask);
   k->mask = mask;
   for (int i = 0; i <= nblock && !status; i++)
-    status = qk_field_create(k->dev, prec, B, QK_EVEN, &k->v[i]);
+    status = qk_field_create(k->dev, prec, B, k->op->system, &k->v[i]);
   return status;
 }
 
@@ -55,7 +55,8 @@ static void blas(qk_krylov_t *k, qk_blas_op_t op, qk_blas_args_t args) {
 }
 
 static void mhat(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
-  if (qk_dev_ok(k->dev)) qk_dev_note(k->dev, k->op->ops->apply_eo(k->op, out, in, dagger, NULL));
+  if (qk_dev_ok(k->dev))
+    qk_dev_note(k->dev, k->op->ops->apply_system(k->op, out, in, dagger, NULL));
 }
 
 static qk_field_t *take(qk_krylov_t *k, qk_subset_t subset) {
@@ -140,7 +141,7 @@ qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->noise(dev->ctx, &a));
   if (mask) move(k, k->mask, mask, B, QK_COPY_TO_DEVICE);
   blas(k, QK_BLAS_COPY,
-       (qk_blas_args_t){.f = {w->v, qk_field_parity(noise, QK_EVEN)},
+       (qk_blas_args_t){.f = {w->v, qk_field_parity(noise, k->op->system)},
                         .mask = mask ? k->mask : NULL});
   qk_work_release(k->work, noise);
   return qk_dev_status(dev);
@@ -219,7 +220,7 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
 /* ---- the operator --------------------------------------------------------------------------- */
 
 static void apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
-  qk_field_t *t = take(k, QK_EVEN);
+  qk_field_t *t = take(k, k->op->system);
   mhat(k, t, in, false);
   mhat(k, out, t, true);
   qk_work_release(k->work, t);
@@ -242,7 +243,7 @@ qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int orde
     for (int l = 0; l < B; l++) all[l] = value[i];
     at[i] = set_scalar(k, i, all);
   }
-  qk_field_t *other = take(k, QK_EVEN), *image = take(k, QK_EVEN), *f[2];
+  qk_field_t *other = take(k, k->op->system), *image = take(k, k->op->system), *f[2];
   f[order % 2] = out;
   f[1 - order % 2] = other;
   blas(k, QK_BLAS_COPY, (qk_blas_args_t){.f = {f[0]->v, in->v}});
@@ -272,7 +273,7 @@ static void norms(qk_krylov_t *k, const qk_field_t *w, double result[B]) {
 }
 
 qk_status_t qk_krylov_rayleigh(qk_krylov_t *k, const qk_field_t *v, double value[8]) {
-  qk_field_t *t = take(k, QK_EVEN);
+  qk_field_t *t = take(k, k->op->system);
   mhat(k, t, v, false);
   norms(k, t, value);
   qk_work_release(k->work, t);

@@ -85,10 +85,11 @@ static qk_status_t complete(const qk_geom_t *geom, qk_lanczos_params_t *p, qk_er
   return QK_OK;
 }
 
-int64_t qk_lanczos_bytes(const qk_geom_t *geom, const qk_lanczos_params_t *params) {
+int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
+                         const qk_lanczos_params_t *params) {
   qk_lanczos_params_t p = *params;
   if (complete(geom, &p, NULL) != QK_OK) return 0;
-  int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, QK_EVEN);
+  int64_t block = (int64_t)qk_field_bytes(geom, p.prec, B, system);
   return (p.space / B + 1 + 4) * block + (int64_t)p.space * p.space * 16;
 }
 

@@ -59,6 +59,7 @@ void qk_eigen_destroy(qk_eigen_t *eigen); /* NULL-safe */
 int qk_lanczos_most(const qk_geom_t *geom);
 
 /* Device bytes of qk_lanczos on this rank, without the operator's work fields. */
-int64_t qk_lanczos_bytes(const qk_geom_t *geom, const qk_lanczos_params_t *params);
+int64_t qk_lanczos_bytes(const qk_geom_t *geom, qk_subset_t system,
+                         const qk_lanczos_params_t *params);
 
 #endif

@@ -159,7 +159,7 @@ static void add_directions(qk_solver_t *s, int n, const uint8_t *valid, const ui
     multi_axpy(s, &add);
     return;
   }
-  qk_field_t *t = qk_work_take(s->work, xi.prec, s->nslot, QK_EVEN);
+  qk_field_t *t = qk_work_take(s->work, xi.prec, s->nslot, s->op->system);
   qk_solver_blas(s, QK_BLAS_ZERO, (qk_blas_args_t){.f = {xi}, .mask = fresh});
   for (int k = 0; k < n; k++) {
     const uint8_t *on = valid + (size_t)k * s->nslot;
@@ -254,8 +254,8 @@ static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
     qk_solver_mhat(s, w, z, false);
     return;
   }
-  qk_field_t *in = qk_work_take(s->work, QK_SINGLE, s->nslot, QK_EVEN);
-  qk_field_t *out = qk_work_take(s->work, QK_SINGLE, s->nslot, QK_EVEN);
+  qk_field_t *in = qk_work_take(s->work, QK_SINGLE, s->nslot, s->op->system);
+  qk_field_t *out = qk_work_take(s->work, QK_SINGLE, s->nslot, s->op->system);
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {in->v, z->v}});
   qk_solver_mhat(s, out, in, false);
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, out->v}});

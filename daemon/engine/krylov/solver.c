@@ -26,7 +26,7 @@ enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
 /* ---- scalars, masks -------------------------------------------------------------------------- */
 
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field) {
-  return qk_field_create(s->dev, s->params.inner, s->nslot, QK_EVEN, field);
+  return qk_field_create(s->dev, s->params.inner, s->nslot, s->op->system, field);
 }
 
 void qk_solver_set_beside(qk_solver_t *s, qk_beside_t beside) {
@@ -138,7 +138,8 @@ static qk_status_t create_recursion(qk_solver_t *s) {
   if (status) return status;
   status = qk_solver_field(s, &s->r);
   if (status) return status;
-  status = qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, QK_EVEN, &s->xi);
+  status =
+      qk_field_create(s->dev, wide ? QK_SINGLE : s->params.inner, s->nslot, s->op->system, &s->xi);
   return status ? status : s->method->create(s);
 }
 

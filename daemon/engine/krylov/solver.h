@@ -6,7 +6,7 @@
  * on by one check interval; a slot that has ended can be read, cleared and filled again while the
  * others run. What a slot holds, even NaN, changes no bit of the others.
  *
- * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on the even-odd system,
+ * Each solver (bicgstab.c, cg.c, gcr.c) iterates in params.inner precision on op's system (Mhat),
  * with all slots in one block; source, solution and residual are kept in double, in fields of each
  * slot's own, and brought up to date when the residual has fallen by params.reliable (reliable
  * updates). Convergence is |b - M x| <= tol |b| of the full operator, in double; nothing else is
@@ -38,8 +38,8 @@ typedef struct qk_slot {
 
 typedef struct qk_solver qk_solver_t;
 
-/* A preconditioner z = K r for GCR, on even fields of the inner precision (multigrid plugs in
- * here). */
+/* A preconditioner z = K r for GCR, on fields of the operator's system in the inner precision
+ * (multigrid plugs in here). */
 typedef struct qk_precond {
   qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
   void *self;
@@ -108,11 +108,11 @@ typedef struct qk_relax_limit {
   void *arg;
 } qk_relax_limit_t;
 
-/* Relaxation of Mhat x = 0 from what x holds (even, single): the columns of the mask are improved
- * by limit->iterations of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x| has
- * fallen by limit->tol. Nothing is in double. scratch: like x, overwritten. params: method, inner
- * (single or half), check. fall: |Mhat x| after over before by the word of the recursion; NaN for
- * a column that broke down. Collective. */
+/* Relaxation of Mhat x = 0 from what x holds (of the system, single): the columns of the mask are
+ * improved by limit->iterations of the method on Mhat e = Mhat x, x -= e, or fewer where |Mhat x|
+ * has fallen by limit->tol. Nothing is in double. scratch: like x, overwritten. params: method,
+ * inner (single or half), check. fall: |Mhat x| after over before by the word of the recursion; NaN
+ * for a column that broke down. Collective. */
 qk_status_t qk_solver_relax(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
                             const uint8_t *mask, const qk_relax_limit_t *limit, qk_field_t *x,
                             qk_field_t *scratch, double *fall, qk_err_t *err);

@@ -3,9 +3,9 @@
  *
  * solver.c and solver_step.c own the slots and all decisions. solver_system.c owns the
  * double-precision source, solution and residual of each slot; a method owns the recursion. A
- * method sees the system Mhat xi = r in the inner precision, even sites, all slots as columns of
- * one block: it reduces r and accumulates xi. Between two runs, columns of both are replaced for
- * some slots.
+ * method sees the system Mhat xi = r in the inner precision, on the sites of op->system, all slots
+ * as columns of one block: it reduces r and accumulates xi. Between two runs, columns of both are
+ * replaced for some slots.
  *
  * Independence of slots: what a method or solver.c does to a slot depends only on that slot's
  * numbers and on the number of its own iterations. Block-wide passes for other slots do not change
@@ -46,7 +46,8 @@ typedef struct qk_method {
 
 extern const qk_method_t qk_method_bicgstab, qk_method_cg, qk_method_gcr;
 
-/* What decides about a slot. Norms are those of even vectors in the units of the scaled source. */
+/* What decides about a slot. Norms are those of vectors of the system, in units of the
+ * scaled source. */
 typedef struct qk_slot_work {
   int exponent;          /* the source was multiplied by 2^-exponent ... */
   int lifted;            /* ... and by 2^-lifted to measure it */
@@ -66,10 +67,10 @@ typedef struct qk_slot_work {
 
 /* The system of a slot, in double, one column. */
 typedef struct qk_system {
-  qk_field_t *b; /* full */
-  qk_field_t
-      *x; /* full: the solution once the slot has ended; before that, r belongs to its even half */
-  qk_field_t *bhat; /* even: of Mhat x_e = bhat */
+  qk_field_t *b;    /* full */
+  qk_field_t *x;    /* full: the solution once the slot has ended; before, r belongs to its part xs
+                    on the sites of the system */
+  qk_field_t *bhat; /* of the system Mhat xs = bhat */
 } qk_system_t;
 
 struct qk_solver {
@@ -84,7 +85,7 @@ struct qk_solver {
   int refresh; /* iterations after which r is recomputed in double */
 
   qk_system_t system[QK_MAX_RHS];
-  qk_field_t *r, *xi; /* even, inner precision; xi: see wide_solution */
+  qk_field_t *r, *xi; /* of the system, inner precision; xi: see wide_solution */
 
   qk_scalars_t scalars;
   uint8_t *mask, *mask_host; /* running slots, then a mask for one use */
@@ -108,7 +109,7 @@ static inline void qk_solver_gather(qk_solver_t *s, const uint8_t *mask) {
   if (s->method->gather) s->method->gather(s, mask);
 }
 
-/* A field of even sites in the inner precision. */
+/* A field of the system in the inner precision. */
 qk_status_t qk_solver_field(qk_solver_t *s, qk_field_t **field);
 
 /* All scalars to the mirror at the end of iterations, with what runs beside them begun first.
@@ -182,7 +183,8 @@ void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *ot
 
 static inline void qk_solver_mhat(qk_solver_t *s, qk_field_t *out, const qk_field_t *in,
                                   bool dagger) {
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_eo(s->op, out, in, dagger, NULL));
+  if (qk_dev_ok(s->dev))
+    qk_dev_note(s->dev, s->op->ops->apply_system(s->op, out, in, dagger, NULL));
 }
 
 #endif

@@ -10,16 +10,17 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static qk_status_t create_fields(const qk_device_t *dev, qk_system_t *y) {
+static qk_status_t create_fields(const qk_operator_t *op, qk_system_t *y) {
+  const qk_device_t *dev = op->dev;
   qk_status_t status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &y->b);
   if (status) return status;
   status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &y->x);
-  return status ? status : qk_field_create(dev, QK_DOUBLE, 1, QK_EVEN, &y->bhat);
+  return status ? status : qk_field_create(dev, QK_DOUBLE, 1, op->system, &y->bhat);
 }
 
 qk_status_t qk_system_create(qk_solver_t *s) {
   for (int i = 0; i < s->nslot; i++) {
-    qk_status_t status = create_fields(s->dev, &s->system[i]);
+    qk_status_t status = create_fields(s->op, &s->system[i]);
     if (status) return status;
   }
   return s->params.deflation ? qk_deflation_prepare(s->params.deflation, 1) : QK_OK;
@@ -35,9 +36,9 @@ void qk_system_destroy(qk_solver_t *s) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The even half of a full field, as a field. */
-static qk_field_t even_of(const qk_field_t *full) {
-  return (qk_field_t){.dev = full->dev, .v = qk_field_parity(full, QK_EVEN)};
+/* The part of a full field that the system is about, as a field. */
+static qk_field_t part_of(const qk_solver_t *s, const qk_field_t *full) {
+  return (qk_field_t){.dev = full->dev, .v = qk_field_parity(full, s->op->system)};
 }
 
 static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *from) {
@@ -85,13 +86,13 @@ static void add_corrections(const qk_solver_t *s, run_t run, const qk_field_t f[
 
 static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_t *x) {
   if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->op->ops->apply_eo(s->op, r, x, false, s->system[i].bhat));
+    qk_dev_note(s->dev, s->op->ops->apply_system(s->op, r, x, false, s->system[i].bhat));
 }
 
 /* x += what deflation makes of r = bhat - Mhat x, and r anew. Nothing without deflation. */
 static void deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) {
   if (!s->params.deflation) return;
-  qk_field_t *e = qk_work_take(s->work, QK_DOUBLE, 1, QK_EVEN);
+  qk_field_t *e = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_deflation_apply(s->params.deflation, e, r));
   qk_solver_blas(s, QK_BLAS_ADD, (qk_blas_args_t){.f = {x->v, e->v}});
   residual(s, i, r, x);
@@ -124,7 +125,7 @@ void qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
 /* x, and r of bhat, deflated. */
 static void begin_deflated(qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
-  qk_field_t xe = even_of(y->x), *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_EVEN);
+  qk_field_t xe = part_of(s, y->x), *r = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   copy(s, r, y->bhat);
   deflate(s, i, &xe, r);
   hand_over(s, (run_t){i, 1}, &r);
@@ -135,7 +136,7 @@ static void begin_deflated(qk_solver_t *s, int i) {
 static void begin(qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
   qk_system_scale(s, i, y->b, s->w[i].lifted - s->w[i].exponent);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare_eo(s->op, y->bhat, y->b));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, y->bhat, y->b));
   zero(s, y->x);
   if (s->params.deflation)
     begin_deflated(s, i);
@@ -166,7 +167,7 @@ static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
   qk_field_t xe[QK_COLUMNS_MOST] = {{0}};
   const bool moved = add || s->params.deflation;
   for (int k = 0; k < run.n; k++) {
-    xe[k] = even_of(s->system[run.first + k].x);
+    xe[k] = part_of(s, s->system[run.first + k].x);
     if (moved) copy(s, old[k], &xe[k]);
   }
   if (add) add_corrections(s, run, xe);
@@ -192,7 +193,7 @@ static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
 
 static void update_run(qk_solver_t *s, run_t run, bool add, qk_update_t result[]) {
   qk_field_t *work[2 * QK_COLUMNS_MOST];
-  for (int k = 0; k < 2 * run.n; k++) work[k] = qk_work_take(s->work, QK_DOUBLE, 1, QK_EVEN);
+  for (int k = 0; k < 2 * run.n; k++) work[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   update(s, run, add, work, work + run.n, result);
   for (int k = 2 * run.n - 1; k >= 0; k--) qk_work_release(s->work, work[k]);
 }
@@ -207,8 +208,8 @@ void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
 
 /* x from x_e, and r = b - M x. */
 static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *r) {
-  qk_field_t xe = even_of(y->x);
-  qk_status_t status = s->op->ops->reconstruct_eo(s->op, y->x, &xe, y->b);
+  qk_field_t xe = part_of(s, y->x);
+  qk_status_t status = s->op->ops->reconstruct(s->op, y->x, &xe, y->b);
   return status ? status : s->op->ops->apply(s->op, r, y->x, false, y->b, -1);
 }
 

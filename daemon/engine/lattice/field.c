@@ -69,7 +69,7 @@ void qk_field_destroy(qk_field_t *field) {
 
 qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity) {
   qk_spinor_t v = field->v;
-  if (v.subset != QK_FULL) return v;
+  if (v.subset != QK_FULL || parity == QK_FULL) return v;
   v.subset = parity;
   v.nsites /= 2;
   if (parity == QK_ODD) {

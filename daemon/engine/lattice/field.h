@@ -28,7 +28,7 @@ size_t qk_spinor_data_bytes(const qk_spinor_t *v);
 size_t qk_spinor_bytes(const qk_spinor_t *v);
 void qk_spinor_place(qk_spinor_t *v, void *memory);
 
-/* The even or odd half of a full field; of a half field, itself. */
+/* The even or odd half of a full field, or with QK_FULL all of it; of a half field, itself. */
 qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
 
 /* Work fields: reserve and release in stack order. A released field keeps its memory for the next

@@ -63,10 +63,11 @@ static qk_status_t warm_up(qk_cycle_t *c) {
 
 static qk_status_t create_fields(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
+  const qk_subset_t system = c->mg->level[0].op->system;
   qk_status_t status = c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
   if (status) return status;
-  status = qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->in);
-  return status ? status : qk_field_create(dev, c->level[0].prec, c->nrhs, QK_EVEN, &c->out);
+  status = qk_field_create(dev, c->level[0].prec, c->nrhs, system, &c->in);
+  return status ? status : qk_field_create(dev, c->level[0].prec, c->nrhs, system, &c->out);
 }
 
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {

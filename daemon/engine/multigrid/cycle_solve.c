@@ -18,12 +18,18 @@ static void blas(const qk_cycle_level_t *v, qk_blas_op_t op, qk_blas_args_t args
 static void mhat(const qk_cycle_level_t *v, qk_field_t *out, const qk_field_t *in,
                  const qk_field_t *x) {
   const qk_device_t *dev = &v->mg->dev;
-  if (qk_dev_ok(dev)) qk_dev_note(dev, v->mg->op->ops->apply_eo(v->mg->op, out, in, false, x));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, v->mg->op->ops->apply_system(v->mg->op, out, in, false, x));
 }
 
-static qk_field_t *take(qk_cycle_t *c, int l, qk_subset_t subset) {
+/* A field of the system of level l. */
+static qk_field_t *take(qk_cycle_t *c, int l) {
   const qk_cycle_level_t *v = &c->level[l];
-  return qk_work_take(v->mg->work, v->prec, c->nrhs, subset);
+  return qk_work_take(v->mg->work, v->prec, c->nrhs, v->mg->op->system);
+}
+
+static qk_field_t *take_full(qk_cycle_t *c, int l) {
+  const qk_cycle_level_t *v = &c->level[l];
+  return qk_work_take(v->mg->work, v->prec, c->nrhs, QK_FULL);
 }
 
 static void give(qk_cycle_t *c, int l, qk_field_t *field) {
@@ -35,7 +41,7 @@ static void give(qk_cycle_t *c, int l, qk_field_t *field) {
 /* b = R A r */
 static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_field_t *r) {
   const qk_mg_level_t *mg = c->level[l].mg;
-  qk_field_t *t = take(c, l, QK_EVEN);
+  qk_field_t *t = take(c, l);
   if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, mg->op->ops->diag(mg->op, t, r, false));
   if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, qk_prolongator_restrict(mg->down, b, t));
   give(c, l, t);
@@ -44,7 +50,7 @@ static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_fiel
 /* z += P S R A r (z = where not `add`). */
 static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bool add) {
   const qk_mg_level_t *mg = c->level[l].mg;
-  qk_field_t *b = take(c, l + 1, QK_FULL), *e = take(c, l + 1, QK_FULL);
+  qk_field_t *b = take_full(c, l + 1), *e = take_full(c, l + 1);
   restrict_residual(c, l, b, r);
   qk_cycle_enter(c, l + 1);
   qk_cycle_solve_level(c, l + 1, e, b);
@@ -57,7 +63,7 @@ static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bo
 void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r) {
   qk_cycle_level_t *v = &c->level[l];
   const int pre = v->params->pre, post = v->params->post;
-  qk_field_t *s = take(c, l, QK_EVEN);
+  qk_field_t *s = take(c, l);
   if (pre > 0) {
     blas(v, QK_BLAS_COPY, (qk_blas_args_t){.f = {s->v, r->v}});
     qk_smoother_run(v->smoother, z, s, pre, true);
@@ -115,8 +121,8 @@ static void release_space(qk_cycle_t *c, int l, space_t *p) {
 static void take_space(qk_cycle_t *c, int l, int n, space_t *p) {
   p->n = n;
   for (int k = 0; k < n; k++) {
-    p->w[k] = take(c, l, QK_EVEN);
-    p->z[k] = take(c, l, QK_EVEN);
+    p->w[k] = take(c, l);
+    p->z[k] = take(c, l);
   }
 }
 
@@ -165,7 +171,7 @@ static void gcr(qk_cycle_t *c, int l, qk_field_t *x, qk_field_t *r, bool x_zero)
 static void deflated(qk_cycle_t *c, int l, qk_field_t *x, const qk_field_t *r) {
   qk_cycle_level_t *v = &c->level[l];
   const qk_device_t *dev = &v->mg->dev;
-  qk_field_t *left = take(c, l, QK_EVEN);
+  qk_field_t *left = take(c, l);
   if (qk_dev_ok(dev)) qk_dev_note(dev, qk_deflation_apply(c->mg->deflation, x, r));
   mhat(v, left, x, r);
   gcr(c, l, x, left, false);
@@ -175,13 +181,13 @@ static void deflated(qk_cycle_t *c, int l, qk_field_t *x, const qk_field_t *r) {
 void qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b) {
   const qk_mg_level_t *mg = c->level[l].mg;
   const qk_operator_ops_t *ops = mg->op->ops;
-  qk_field_t even = {.dev = e->dev, .v = qk_field_parity(e, QK_EVEN)};
-  qk_field_t *r = take(c, l, QK_EVEN);
-  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, ops->prepare_eo(mg->op, r, b));
+  qk_field_t x = {.dev = e->dev, .v = qk_field_parity(e, mg->op->system)};
+  qk_field_t *r = take(c, l);
+  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, ops->prepare(mg->op, r, b));
   if (c->mg->deflation && l == c->nlevel - 1)
-    deflated(c, l, &even, r);
+    deflated(c, l, &x, r);
   else
-    gcr(c, l, &even, r, true);
-  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, ops->reconstruct_eo(mg->op, e, &even, b));
+    gcr(c, l, &x, r, true);
+  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, ops->reconstruct(mg->op, e, &x, b));
   give(c, l, r);
 }

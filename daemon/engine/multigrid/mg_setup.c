@@ -153,9 +153,9 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   qk_status_t status = vectors_create(mg, l, &v, err);
   if (status) return status;
   status = qk_prolongator_prolong(level->down, v, level->null, false);
-  if (!status) status = qk_field_create(&level->dev, QK_SINGLE, n, QK_EVEN, &r);
+  if (!status) status = qk_field_create(&level->dev, QK_SINGLE, n, op->system, &r);
   status = qk_comm_agree(level->dev.geom->comm, status, err);
-  if (!status) status = op->ops->prepare_eo(op, r, v);
+  if (!status) status = op->ops->prepare(op, r, v);
   qk_field_destroy(v);
   v = NULL;
   qk_work_trim(level->work);
@@ -166,7 +166,7 @@ static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
   if (!status) status = vectors_create(mg, l, &v, err);
   if (!status) status = vectors_create(mg, l, &out, err);
   if (!status) status = qk_prolongator_prolong(level->down, v, level->null, false);
-  if (!status) status = op->ops->reconstruct_eo(op, out, r, v);
+  if (!status) status = op->ops->reconstruct(op, out, r, v);
   if (!status) status = level->dev.ops->queue_sync(level->dev.ctx, 0);
   qk_field_destroy(v);
   qk_field_destroy(r);

@@ -155,8 +155,9 @@ qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_er
 int64_t qk_mg_bytes(const qk_mg_t *mg) {
   int64_t bytes = 0;
   if (mg->deflation)
-    bytes = qk_deflation_bytes(&mg->level[mg->nlevel - 1].geom, QK_SINGLE,
-                               qk_deflation_count(mg->deflation));
+    bytes =
+        qk_deflation_bytes(&mg->level[mg->nlevel - 1].geom, mg->level[mg->nlevel - 1].op->system,
+                           QK_SINGLE, qk_deflation_count(mg->deflation));
   for (int l = 0; l + 1 < mg->nlevel; l++) {
     const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store};
     const qk_mg_level_t *level = &mg->level[l];

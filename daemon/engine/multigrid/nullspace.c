@@ -59,7 +59,7 @@ static qk_status_t fill_odd(qk_operator_t *op, qk_field_t *v, qk_err_t *err) {
   qk_field_t *zero = NULL, x = half_of(v, QK_EVEN);
   qk_status_t status = qk_field_create(op->dev, v->v.prec, v->v.nrhs, QK_FULL, &zero);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
-  if (!status) status = op->ops->reconstruct_eo(op, v, &x, zero);
+  if (!status) status = op->ops->reconstruct(op, v, &x, zero);
   if (!status) status = op->dev->ops->queue_sync(op->dev->ctx, 0);
   qk_field_destroy(zero);
   return status;

@@ -149,8 +149,8 @@ static void mhat_adjoint(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, con
   qk_work_release(c->op.work, s);
 }
 
-static qk_status_t coarse_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                   bool dagger, const qk_field_t *x) {
+static qk_status_t coarse_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       bool dagger, const qk_field_t *x) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   op->applications[QK_SINGLE]++;
@@ -161,8 +161,8 @@ static qk_status_t coarse_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t coarse_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                   double factor) {
+static qk_status_t coarse_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                double factor) {
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   pass_t first = {.c_hop = 1}, second = {.c_hop = factor, .c_x = 1 - factor, .x = in->v};
   op->applications[QK_SINGLE]++;
@@ -170,8 +170,8 @@ static qk_status_t coarse_relax_eo(qk_operator_t *op, qk_field_t *out, const qk_
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t coarse_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                          const int block[4]) {
+static qk_status_t coarse_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       const int block[4]) {
   if (!fits(out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   op->applications[QK_SINGLE]++;
   mhat((qk_coarse_op_t *)op, out->v, in->v, NULL, block);
@@ -179,7 +179,7 @@ static qk_status_t coarse_apply_eo_blocks(qk_operator_t *op, qk_field_t *out, co
 }
 
 /* out_e = A_ee^-1 b_e - Yhat_eo A_oo^-1 b_o */
-static qk_status_t coarse_prepare_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+static qk_status_t coarse_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (b->v.prec != QK_SINGLE || out->v.prec != QK_SINGLE || b->v.nrhs != out->v.nrhs ||
       b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
@@ -192,8 +192,8 @@ static qk_status_t coarse_prepare_eo(qk_operator_t *op, qk_field_t *out, const q
 }
 
 /* x_o = A_oo^-1 b_o - Yhat_oe x_e */
-static qk_status_t coarse_reconstruct_eo(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
-                                         const qk_field_t *b) {
+static qk_status_t coarse_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
+                                      const qk_field_t *b) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(x, b, QK_FULL) || xe->v.prec != QK_SINGLE) return QK_BAD_ARGUMENT;
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
@@ -214,11 +214,12 @@ static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_fiel
   return qk_dev_status(op->dev);
 }
 
-static qk_status_t coarse_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                    int mu) {
+/* Hops of one direction. sense: 0 from n+mu, 1 from n-mu. */
+static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu,
+                           int sense) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
-  pass_t hop = {.hops = 1u << (2 * mu), .c_hop = 1};
+  pass_t hop = {.hops = 1u << (2 * mu + sense), .c_hop = 1};
   if (c->exact_y.data) {
     hop.links = &c->exact_y;
     run_pass(c, &hop, out->v, in->v);
@@ -230,6 +231,16 @@ static qk_status_t coarse_hop_ahead(qk_operator_t *op, qk_field_t *out, const qk
     qk_work_release(op->work, t);
   }
   return qk_dev_status(op->dev);
+}
+
+static qk_status_t coarse_hop_forward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                      int mu) {
+  return one_hop(op, out, in, mu, 0);
+}
+
+static qk_status_t coarse_hop_backward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       int mu) {
+  return one_hop(op, out, in, mu, 1);
 }
 
 static void free_links(const qk_device_t *dev, qk_coarse_links_t *links) {
@@ -254,14 +265,14 @@ static void coarse_destroy(qk_operator_t *op) {
   qk_free(c);
 }
 
-static const qk_operator_ops_t coarse_ops = {.name = "coarse",
-                                             .apply = coarse_apply,
-                                             .apply_eo = coarse_apply_eo,
-                                             .prepare_eo = coarse_prepare_eo,
-                                             .reconstruct_eo = coarse_reconstruct_eo,
-                                             .relax_eo = coarse_relax_eo,
-                                             .apply_eo_blocks = coarse_apply_eo_blocks,
-                                             .hop_ahead = coarse_hop_ahead,
+static const qk_operator_ops_t coarse_ops = {.apply = coarse_apply,
+                                             .apply_system = coarse_apply_system,
+                                             .prepare = coarse_prepare,
+                                             .reconstruct = coarse_reconstruct,
+                                             .relax = coarse_relax,
+                                             .apply_blocks = coarse_apply_blocks,
+                                             .hop_forward = coarse_hop_forward,
+                                             .hop_backward = coarse_hop_backward,
                                              .diag = coarse_diag,
                                              .destroy = coarse_destroy};
 
@@ -272,9 +283,11 @@ qk_status_t qk_coarse_op_create(const qk_device_t *dev, qk_work_t *work, qk_coar
   c->op = (qk_operator_t){.ops = &coarse_ops,
                           .dev = dev,
                           .work = work,
+                          .action = "coarse",
+                          .system = QK_EVEN,
                           .diag_scale = 1,
                           .flops_full = 9 * product,
-                          .flops_eo = 8 * product};
+                          .flops_system = 8 * product};
   qk_status_t status = qk_halo_create(dev, &c->halo);
   if (status) {
     qk_free(c);

@@ -79,7 +79,7 @@ static qk_status_t add_chirality(making_t *m, int s) {
                              .ahead = m->y};
   qk_status_t status = fine->ops->chiral(fine->ctx, &chiral);
   for (args.mu = 0; !status && args.mu < 4; args.mu++) {
-    status = m->op->ops->hop_ahead(m->op, m->w, m->one, args.mu);
+    status = m->op->ops->hop_forward(m->op, m->w, m->one, args.mu);
     if (!status) status = fine->ops->galerkin(fine->ctx, &args);
   }
   if (!status) status = m->op->ops->diag(m->op, m->w, m->one, false);

@@ -1,9 +1,9 @@
 /*
  * galerkin.h: the coarse operator P^+ M P of any operator, with the interface of operator.h.
  *
- *   A_c, Y_+mu,c   one block of nvec columns per chirality and direction: w = hop_ahead(V_s), then
- *                  products V^+ w (cuda/mg_ops.h: galerkin); Y_-mu,c by gamma_5-hermiticity, from
- *                  the neighbouring rank if the lattice is split
+ *   A_c, Y_+mu,c   one block of nvec columns per chirality and direction: w = hop_forward(V_s),
+ *                  then products V^+ w (cuda/mg_ops.h: galerkin); Y_-mu,c by gamma_5-hermiticity,
+ *                  from the neighbouring rank if the lattice is split
  *   even-odd       Yhat = A_c^-1 Y_c is stored, so Mhat = 1 - Yhat_eo Yhat_oe; with A_c, A_c^-1
  *   adjoint        M^+ = G5 M G5,  Mhat^+ = G5 A_ee Mhat A_ee^-1 G5
  *
@@ -20,7 +20,7 @@
 
 typedef struct qk_coarse_params {
   qk_prec_t store; /* QK_SINGLE or QK_HALF */
-  bool exact;      /* hop_ahead and diag use matrices in single, for a further level */
+  bool exact;      /* hop_forward and diag use matrices in single, for a further level */
 } qk_coarse_params_t;
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.

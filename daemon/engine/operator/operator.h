@@ -1,13 +1,14 @@
 /*
- * operator.h: Dirac operators behind one table: Wilson and Wilson-clover, and the coarse operators
- * of multigrid (galerkin.h), where diag, A and hops are matrices.
+ * operator.h: Dirac operators behind one table: those of fermion actions (action/), and the coarse
+ * operators of multigrid (galerkin.h), where T and hops are matrices.
  *
- *   M = diag - 1/2 hop,  diag = 4 + m + csw * clover  (docs/physics.md; cuda/ops.h has hop)
- *   even-odd (symmetric):  Mhat = 1 - A_ee^-1 M_eo A_oo^-1 M_oe  on even sites, A = diag
- *   M x = b  <=>  Mhat x_e = A_ee^-1 (b_e - M_eo A_oo^-1 b_o),  x_o = A_oo^-1 (b_o - M_oe x_e)
+ *   M = T - 1/2 hop;  T acts on one site                         (docs/physics.md; cuda/ops.h: hop)
+ *   the system that solvers iterate on: Mhat = 1 - T_ee^-1 M_eo T_oo^-1 M_oe on even sites
+ *   M x = b  <=>  Mhat x_e = T_ee^-1 (b_e - M_eo T_oo^-1 b_o),  x_o = T_oo^-1 (b_o - M_oe x_e)
  *
- * An operator holds its links and diagonal terms in the precisions that were requested at creation.
- * The precision of a call's fields selects one of them (others: QK_BAD_ARGUMENT). All calls are
+ * Solvers, deflation and multigrid take fields of op->system and ask nothing else about the sites.
+ * An operator holds its links and T in those precisions that were asked for at creation; the
+ * precision of the fields of a call picks among them (others: QK_BAD_ARGUMENT). All calls are
  * collective over the ranks of the geometry (halo exchange). in and out must differ.
  */
 #ifndef QK_ENGINE_OPERATOR_H
@@ -18,29 +19,29 @@
 typedef struct qk_operator qk_operator_t;
 
 typedef struct qk_operator_ops {
-  const char *name; /* "wilson-clover" */
-  /* out = M in, or M^+ in; full fields. With x: out = x + c M in (fused; c = -1 makes a
-   * residual). */
+  /* out = M in, or M^+ in; full fields. x given: out = x + c M in (fused; c = -1: a residual). */
   qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                        const qk_field_t *x, double c);
-  /* out = Mhat in or Mhat^+ in; even fields. x given: out = x - Mhat in. */
-  qk_status_t (*apply_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
-                          const qk_field_t *x);
-  /* Even part of the preconditioned right-hand side: out_e = A_ee^-1 (b_e - M_eo A_oo^-1 b_o); b
-   * full. */
-  qk_status_t (*prepare_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *b);
-  /* x = (x_e, A_oo^-1 (b_o - M_oe x_e)); x full, xe even, b full. xe may be the even half of x. */
-  qk_status_t (*reconstruct_eo)(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
-                                const qk_field_t *b);
+  /* out = Mhat in or Mhat^+ in; fields of the system. x given: out = x - Mhat in. */
+  qk_status_t (*apply_system)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
+                              const qk_field_t *x);
+  /* Right-hand side of the system: out = T_ee^-1 (b_e - M_eo T_oo^-1 b_o); b full. */
+  qk_status_t (*prepare)(qk_operator_t *op, qk_field_t *out, const qk_field_t *b);
+  /* x = (xs, T_oo^-1 (b_o - M_oe xs)), xs the solution of the system; x, b full. xs may be that
+   * part of x. */
+  qk_status_t (*reconstruct)(qk_operator_t *op, qk_field_t *x, const qk_field_t *xs,
+                             const qk_field_t *b);
   /* out = in - c Mhat in, at the cost of Mhat: polynomials in Mhat. */
-  qk_status_t (*relax_eo)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
-  /* out = Mhat in without hops between blocks of these extents (local coordinates): Schwarz
+  qk_status_t (*relax)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c);
+  /* out = Mhat in with hops between blocks of these extents left out (local coordinates): Schwarz
    * smoothers. */
-  qk_status_t (*apply_eo_blocks)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                 const int block[4]);
-  /* out(n) = what M takes from in(n+mu); full fields. Galerkin products are made of it. */
-  qk_status_t (*hop_ahead)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
-  /* out = A in or A^-1 in; fields of the same subset, even, odd or full. */
+  qk_status_t (*apply_blocks)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                              const int block[4]);
+  /* out(n) = what M takes from in(n+mu), or from in(n-mu); full fields. Galerkin products are made
+   * of the first. */
+  qk_status_t (*hop_forward)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
+  qk_status_t (*hop_backward)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
+  /* out = T in or T^-1 in; fields of the same subset, even, odd or full. */
   qk_status_t (*diag)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
@@ -48,10 +49,12 @@ typedef struct qk_operator_ops {
 struct qk_operator {
   const qk_operator_ops_t *ops;
   const qk_device_t *dev;
-  qk_work_t *work;              /* borrowed: intermediate fields */
-  int64_t applications[3];      /* M or Mhat applied so far, by precision */
-  int64_t flops_full, flops_eo; /* per site of the full lattice and RHS */
-  double diag_scale; /* typical |A v| / |v|: what the residual of Mhat is worth in that of M */
+  qk_work_t *work;                  /* borrowed: intermediate fields */
+  const char *action;               /* "wilson-clover"; "coarse" */
+  qk_subset_t system;               /* the sites that Mhat acts on */
+  int64_t applications[3];          /* M or Mhat applied so far, by precision */
+  int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
+  double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */
 };
 
 typedef struct qk_wilson_params {

@@ -216,7 +216,7 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                 .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
-  snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->ops->name);
+  snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->action);
   memcpy(id->phase, load->phase, sizeof id->phase);
   id->seed = s->mg_params.seed;
   return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);

@@ -203,7 +203,8 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
     below -= step[l].prolongator + step[l].links;
   }
   if (in->mg->deflate > 0)
-    plan->share[QK_PLAN_DEFLATION] = qk_deflation_bytes(&geom[steps], QK_SINGLE, in->mg->deflate);
+    plan->share[QK_PLAN_DEFLATION] =
+        qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
   plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += cycle_bytes(in->mg, geom, 0, 1);
 }

@@ -79,7 +79,7 @@ static qk_status_t schwarz_prepare(qk_smoother_t *s, qk_err_t *err) {
 
 static void apply_blocks(qk_smoother_t *s, qk_field_t *w, const qk_field_t *v) {
   if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->op->ops->apply_eo_blocks(s->op, w, v, s->params.block));
+    qk_dev_note(s->dev, s->op->ops->apply_blocks(s->op, w, v, s->params.block));
 }
 
 /* x += c d, r -= c Mhat d with c that makes |r| least. */

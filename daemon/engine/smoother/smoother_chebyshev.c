@@ -38,7 +38,7 @@ typedef struct arnoldi {
 static qk_status_t random_field(qk_smoother_t *s, qk_field_t *v) {
   const qk_device_t *dev = s->dev;
   qk_field_t *single;
-  qk_status_t status = qk_field_create(dev, QK_SINGLE, 1, QK_EVEN, &single);
+  qk_status_t status = qk_field_create(dev, QK_SINGLE, 1, s->op->system, &single);
   if (status) return status;
   size_t n = single->bytes / sizeof(float);
   float *host = qk_malloc(n * sizeof *host);
@@ -118,7 +118,7 @@ static double largest(const arnoldi_t *a, double complex factor) {
 static qk_status_t create_space(qk_smoother_t *s, arnoldi_t *a) {
   qk_status_t status = qk_scalars_init(&a->dots, s->dev, ARNOLDI + 1, 1);
   for (int j = 0; j <= ARNOLDI && !status; j++)
-    status = qk_field_create(s->dev, s->prec, 1, QK_EVEN, &a->v[j]);
+    status = qk_field_create(s->dev, s->prec, 1, s->op->system, &a->v[j]);
   return status ? status : random_field(s, a->v[0]);
 }
 
@@ -189,7 +189,7 @@ static qk_status_t chebyshev_prepare(qk_smoother_t *s, qk_err_t *err) {
 /* out = in - factor k of degree n times Mhat in. */
 static void relax(qk_smoother_t *s, int n, int k, qk_field_t *out, const qk_field_t *in) {
   if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->op->ops->relax_eo(s->op, out, in, s->factor[at(n, k)]));
+    qk_dev_note(s->dev, s->op->ops->relax(s->op, out, in, s->factor[at(n, k)]));
 }
 
 /* Steps k and, where there is one, k+1 of degree n: x takes in both residuals at once. */

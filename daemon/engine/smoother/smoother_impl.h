@@ -40,11 +40,11 @@ extern const qk_smoother_kind_ops_t qk_smoother_mr, qk_smoother_schwarz, qk_smoo
 
 /* w = Mhat v */
 static inline void qk_smoother_mhat(qk_smoother_t *s, qk_field_t *w, const qk_field_t *v) {
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_eo(s->op, w, v, false, NULL));
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_system(s->op, w, v, false, NULL));
 }
 
 static inline qk_field_t *qk_smoother_field(qk_smoother_t *s) {
-  return qk_work_take(s->work, s->prec, s->nrhs, QK_EVEN);
+  return qk_work_take(s->work, s->prec, s->nrhs, s->op->system);
 }
 
 #endif

@@ -85,10 +85,10 @@ static void even_odd_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   fill(rig, full[0], 1);
   cr_assert(op->ops->apply(op, full[1], full[0], false, NULL, 0) == QK_OK);
   copy(rig, even[0]->v, qk_field_parity(full[0], QK_EVEN));
-  cr_assert(op->ops->apply_eo(op, even[1], even[0], false, NULL) == QK_OK);
-  cr_assert(op->ops->prepare_eo(op, even[2], full[1]) == QK_OK);
+  cr_assert(op->ops->apply_system(op, even[1], even[0], false, NULL) == QK_OK);
+  cr_assert(op->ops->prepare(op, even[2], full[1]) == QK_OK);
   expect_close(rig, even[2]->v, even[1]->v, 4 * bound(prec), "Mhat x_e");
-  cr_assert(op->ops->reconstruct_eo(op, full[2], even[0], full[1]) == QK_OK);
+  cr_assert(op->ops->reconstruct(op, full[2], even[0], full[1]) == QK_OK);
   expect_close(rig, full[2]->v, full[0]->v, 8 * bound(prec), "reconstruction");
   release(rig, 3, even);
   release(rig, 3, full);
@@ -114,7 +114,7 @@ static void adjoint_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
       for (int i = 0; i < 2; i++) copy(rig, f[i]->v, qk_field_parity(full[i], QK_EVEN));
     }
     for (int dagger = 0; dagger < 2; dagger++) {
-      qk_status_t status = eo ? op->ops->apply_eo(op, v[2], v[1 - dagger], dagger, NULL)
+      qk_status_t status = eo ? op->ops->apply_system(op, v[2], v[1 - dagger], dagger, NULL)
                               : op->ops->apply(op, v[2], v[1 - dagger], dagger, NULL, 0);
       cr_assert(status == QK_OK);
       scalar(rig, QK_BLAS_CDOT, dagger ? v[2]->v : v[0]->v, dagger ? v[1]->v : v[2]->v,
@@ -148,8 +148,8 @@ static void fused_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
     for (int i = 0; i < 2; i++)
       copy(rig, f[i]->v, eo ? qk_field_parity(full[i], QK_EVEN) : full[i]->v);
     if (eo) {
-      cr_assert(op->ops->apply_eo(op, f[2], f[0], true, f[1]) == QK_OK);
-      cr_assert(op->ops->apply_eo(op, f[3], f[0], true, NULL) == QK_OK);
+      cr_assert(op->ops->apply_system(op, f[2], f[0], true, f[1]) == QK_OK);
+      cr_assert(op->ops->apply_system(op, f[3], f[0], true, NULL) == QK_OK);
     } else {
       cr_assert(op->ops->apply(op, f[2], f[0], true, f[1], -1) == QK_OK);
       cr_assert(op->ops->apply(op, f[3], f[0], true, NULL, 0) == QK_OK);
@@ -171,10 +171,12 @@ static void gamma5(qk_rig_t *rig, qk_spinor_t v) {
   cr_assert(rig->dev.ops->chiral(rig->dev.ctx, &args) == QK_OK);
 }
 
-/* M = A + sum_mu (H_mu + G5 H_mu^+ G5): (a, M b) from hop_ahead and diag alone. */
+/* M = A + sum_mu (H_mu + G5 H_mu^+ G5): (a, M b) from hop_forward and diag alone, and with
+ * hop_backward for the second. */
 static void parts_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
   double part[QK_MAX_RHS][2], whole[QK_MAX_RHS][2], sum[QK_MAX_RHS], size[QK_MAX_RHS][2];
+  double direct[QK_MAX_RHS];
   qk_field_t *f[3], *e[3];
   reserve(rig, prec, nrhs, QK_FULL, 3, f);
   reserve(rig, prec, nrhs, QK_EVEN, 3, e);
@@ -182,16 +184,19 @@ static void parts_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   fill(rig, f[1], 51);
   cr_assert(ops->diag(rig->op, f[2], f[1], false) == QK_OK);
   scalar(rig, QK_BLAS_CDOT, f[0]->v, f[2]->v, part);
-  for (int i = 0; i < nrhs; i++) sum[i] = part[i][0];
+  for (int i = 0; i < nrhs; i++) sum[i] = direct[i] = part[i][0];
   for (int k = 0; k < 8; k++) {
     /* behind: Re (G5 b, H G5 a) */
     if (k % 2) gamma5(rig, f[0]->v);
     if (k % 2) gamma5(rig, f[1]->v);
-    cr_assert(ops->hop_ahead(rig->op, f[2], f[1 - k % 2], k / 2) == QK_OK);
+    cr_assert(ops->hop_forward(rig->op, f[2], f[1 - k % 2], k / 2) == QK_OK);
     scalar(rig, QK_BLAS_CDOT, f[k % 2]->v, f[2]->v, part);
     for (int i = 0; i < nrhs; i++) sum[i] += part[i][0];
     if (k % 2) gamma5(rig, f[0]->v);
     if (k % 2) gamma5(rig, f[1]->v);
+    cr_assert((k % 2 ? ops->hop_backward : ops->hop_forward)(rig->op, f[2], f[1], k / 2) == QK_OK);
+    scalar(rig, QK_BLAS_CDOT, f[0]->v, f[2]->v, part);
+    for (int i = 0; i < nrhs; i++) direct[i] += part[i][0];
   }
   cr_assert(ops->apply(rig->op, f[2], f[1], false, NULL, 0) == QK_OK);
   scalar(rig, QK_BLAS_CDOT, f[0]->v, f[2]->v, whole);
@@ -199,6 +204,8 @@ static void parts_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   for (int i = 0; i < nrhs; i++) {
     double d = fabs(sum[i] - whole[i][0]) / size[i][0];
     cr_expect(d < bound(prec), "parts, precision %d, column %d of %d: %g", (int)prec, i, nrhs, d);
+    d = fabs(direct[i] - whole[i][0]) / size[i][0];
+    cr_expect(d < bound(prec), "hops, precision %d, column %d of %d: %g", (int)prec, i, nrhs, d);
   }
   copy(rig, e[0]->v, qk_field_parity(f[0], QK_EVEN));
   cr_assert(ops->diag(rig->op, e[1], e[0], false) == QK_OK);
@@ -227,10 +234,10 @@ static void relax_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const qk_operator_ops_t *ops = rig->op->ops;
   qk_field_t *e[4];
   reserve_even(rig, prec, nrhs, 4, e);
-  cr_assert(ops->relax_eo(rig->op, e[1], e[0], 1) == QK_OK);
-  cr_assert(ops->apply_eo(rig->op, e[2], e[0], false, e[0]) == QK_OK);
+  cr_assert(ops->relax(rig->op, e[1], e[0], 1) == QK_OK);
+  cr_assert(ops->apply_system(rig->op, e[2], e[0], false, e[0]) == QK_OK);
   expect_close(rig, e[2]->v, e[1]->v, 4 * bound(prec), "one step");
-  cr_assert(ops->relax_eo(rig->op, e[2], e[0], 2) == QK_OK);
+  cr_assert(ops->relax(rig->op, e[2], e[0], 2) == QK_OK);
   qk_blas_args_t second = {.op = QK_BLAS_SUB, .f = {e[2]->v, e[2]->v, e[1]->v}};
   qk_blas_args_t first = {.op = QK_BLAS_SUB, .f = {e[3]->v, e[1]->v, e[0]->v}};
   cr_assert(rig->dev.ops->blas(rig->dev.ctx, &second) == QK_OK);
@@ -251,10 +258,10 @@ static void blocks_case(qk_rig_t *rig, qk_prec_t prec, int nrhs) {
   const int whole[4] = {l[0], l[1], l[2], l[3]}, site[4] = {1, 1, 1, 1};
   qk_field_t *e[3];
   reserve_even(rig, prec, nrhs, 3, e);
-  cr_assert(ops->apply_eo(rig->op, e[1], e[0], false, NULL) == QK_OK);
-  cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], whole) == QK_OK);
+  cr_assert(ops->apply_system(rig->op, e[1], e[0], false, NULL) == QK_OK);
+  cr_assert(ops->apply_blocks(rig->op, e[2], e[0], whole) == QK_OK);
   expect_close(rig, e[2]->v, e[1]->v, bound(prec), "one block");
-  cr_assert(ops->apply_eo_blocks(rig->op, e[2], e[0], site) == QK_OK);
+  cr_assert(ops->apply_blocks(rig->op, e[2], e[0], site) == QK_OK);
   expect_close(rig, e[2]->v, e[0]->v, bound(prec), "blocks of a site");
   release(rig, 3, e);
 }
@@ -289,7 +296,7 @@ Test(operator, counts_applications_by_precision) {
   rig_operator(&rig, 0.3, 0.7, -1);
   for (int p = 0; p < 3; p++) {
     reserve(&rig, (qk_prec_t)p, 2, QK_EVEN, 2, f);
-    for (int i = 0; i <= p; i++) rig.op->ops->apply_eo(rig.op, f[1], f[0], false, NULL);
+    for (int i = 0; i <= p; i++) rig.op->ops->apply_system(rig.op, f[1], f[0], false, NULL);
     release(&rig, 2, f);
     cr_expect(rig.op->applications[p] == p + 1);
   }
@@ -308,13 +315,14 @@ Test(operator, refuses_fields_that_do_not_fit) {
   cr_expect(op->ops->apply(op, f[0], f[0], false, NULL, 0) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->apply(op, e[0], e[1], false, NULL, 0) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->apply(op, f[0], single, false, NULL, 0) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->apply_eo(op, f[0], f[1], false, NULL) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->prepare_eo(op, f[0], f[1]) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->reconstruct_eo(op, e[0], e[1], f[0]) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->hop_ahead(op, e[0], e[1], 0) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->hop_ahead(op, f[0], f[1], 4) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply_system(op, f[0], f[1], false, NULL) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->prepare(op, f[0], f[1]) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->reconstruct(op, e[0], e[1], f[0]) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_forward(op, e[0], e[1], 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_forward(op, f[0], f[1], 4) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_backward(op, f[0], f[1], -1) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->diag(op, f[0], e[0], false) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->apply_eo_blocks(op, f[0], f[1], (int[]){2, 2, 2, 2}) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply_blocks(op, f[0], f[1], (int[]){2, 2, 2, 2}) == QK_BAD_ARGUMENT);
   release(&rig, 1, &single);
   release(&rig, 2, e);
   release(&rig, 2, f);

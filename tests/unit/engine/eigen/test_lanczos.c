@@ -202,17 +202,17 @@ typedef struct broken {
   int left;
 } broken_t;
 
-static qk_status_t broken_apply_eo(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
-                                   bool dagger, const qk_field_t *x) {
+static qk_status_t broken_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                       bool dagger, const qk_field_t *x) {
   broken_t *b = (broken_t *)op;
-  qk_status_t status = b->whole->ops->apply_eo(b->whole, out, in, dagger, x);
+  qk_status_t status = b->whole->ops->apply_system(b->whole, out, in, dagger, x);
   if (status || b->left-- > 0) return status;
   double bad[2] = {NAN, 0};
   return op->dev->ops->copy(op->dev->ctx, out->v.data, bad, sizeof bad, QK_COPY_TO_DEVICE, 0);
 }
 
 Test(lanczos, ends_with_breakdown_on_nan) {
-  static const qk_operator_ops_t ops = {.name = "broken", .apply_eo = broken_apply_eo};
+  static const qk_operator_ops_t ops = {.apply_system = broken_apply_system};
   qk_rig_t rig;
   open_rough(&rig);
   for (int after = 0; after < 500; after += 71) {
@@ -270,7 +270,7 @@ static void expect_deflated(qk_rig_t *rig, qk_deflation_t *d, qk_prec_t prec, in
   if (prec == QK_SINGLE)
     cr_expect_eq(rig->dev.ops->allocated(rig->dev.ctx), held + fields, "apply allocates");
   norms(rig, f[0], first);
-  rig_must(rig->op->ops->apply_eo(rig->op, f[2], f[0], false, f[1]), "residual", NULL);
+  rig_must(rig->op->ops->apply_system(rig->op, f[2], f[0], false, f[1]), "residual", NULL);
   norms(rig, f[2], after);
   rig_must(qk_deflation_apply(d, f[3], f[2]), "apply", NULL);
   norms(rig, f[3], again);
@@ -322,14 +322,14 @@ static qk_status_t coarse_grained(qk_operator_t *op, qk_field_t *out, const qk_f
     qk_blas_args_t up = {.op = QK_BLAS_COPY, .f = {rounded->v, half->v}};
     status = op->dev->ops->blas(op->dev->ctx, &up);
   }
-  if (!status) status = b->whole->ops->apply_eo(b->whole, out, rounded, dagger, x);
+  if (!status) status = b->whole->ops->apply_system(b->whole, out, rounded, dagger, x);
   qk_work_release(op->work, rounded);
   qk_work_release(op->work, half);
   return status;
 }
 
 Test(deflation, is_found_for_operators_that_round) {
-  static const qk_operator_ops_t ops = {.name = "coarse-grained", .apply_eo = coarse_grained};
+  static const qk_operator_ops_t ops = {.apply_system = coarse_grained};
   qk_rig_t rig;
   open_rough(&rig);
   broken_t b = {.op = {.ops = &ops, .dev = &rig.dev, .work = rig.work}, .whole = rig.op};
@@ -432,12 +432,12 @@ Test(deflation, keeps_slots_apart) {
 Test(deflation, memory_is_what_is_planned) {
   qk_rig_t rig;
   open_rough(&rig);
-  const int64_t eight = qk_deflation_bytes(&rig.geom, QK_SINGLE, 8);
+  const int64_t eight = qk_deflation_bytes(&rig.geom, QK_EVEN, QK_SINGLE, 8);
   cr_expect_eq(eight, (int64_t)rig.geom.volume / 2 * 12 * 8 * 8);
-  cr_expect_eq(qk_deflation_bytes(&rig.geom, QK_SINGLE, 70), 9 * eight);
-  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_SINGLE, 9 * eight + 1), 72);
-  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_SINGLE, eight - 1), 0);
-  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_SINGLE, INT64_MAX), QK_EIGEN_MAX);
+  cr_expect_eq(qk_deflation_bytes(&rig.geom, QK_EVEN, QK_SINGLE, 70), 9 * eight);
+  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_EVEN, QK_SINGLE, 9 * eight + 1), 72);
+  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_EVEN, QK_SINGLE, eight - 1), 0);
+  cr_expect_eq(qk_deflation_fit(&rig.geom, QK_EVEN, QK_SINGLE, INT64_MAX), QK_EIGEN_MAX);
   rig_close(&rig);
 }
 

@@ -8,7 +8,7 @@
 /* z = r + (1 - Mhat) r: two terms of the series for Mhat^-1. */
 static qk_status_t neumann(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
   qk_rig_t *rig = self;
-  qk_status_t status = rig->op->ops->apply_eo(rig->op, z, r, false, r);
+  qk_status_t status = rig->op->ops->apply_system(rig->op, z, r, false, r);
   qk_blas_args_t add = {.op = QK_BLAS_ADD, .f = {z->v, r->v}, .mask = mask};
   return status ? status : rig->dev.ops->blas(rig->dev.ctx, &add);
 }

@@ -210,17 +210,22 @@ static void parts_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   qk_field_t *a = noise(c, l, nrhs, 5), *b = noise(c, l, nrhs, 6);
   qk_field_t *t = reserve(c, l, nrhs, QK_FULL);
   double part[QK_MAX_RHS][2], whole[QK_MAX_RHS][2], sum[QK_MAX_RHS] = {0}, size[QK_MAX_RHS][2];
+  double direct[QK_MAX_RHS];
   /* (a, M b) = (a, A b) + sum_mu [(a, Y_mu b) + conj (G5 b, Y_mu G5 a)] */
   OK(op->ops->diag(op, t, b, false));
   dots(c, QK_BLAS_CDOT, a->v, t->v, part);
-  for (int i = 0; i < nrhs; i++) sum[i] = part[i][0];
+  for (int i = 0; i < nrhs; i++) sum[i] = direct[i] = part[i][0];
   for (int mu = 0; mu < 4; mu++) {
-    OK(op->ops->hop_ahead(op, t, b, mu));
+    OK(op->ops->hop_backward(op, t, b, mu));
+    dots(c, QK_BLAS_CDOT, a->v, t->v, part);
+    for (int i = 0; i < nrhs; i++) direct[i] += part[i][0];
+    OK(op->ops->hop_forward(op, t, b, mu));
     dots(c, QK_BLAS_CDOT, a->v, t->v, part);
     for (int i = 0; i < nrhs; i++) sum[i] += part[i][0];
+    for (int i = 0; i < nrhs; i++) direct[i] += part[i][0];
     gamma5(c, a->v);
     gamma5(c, b->v);
-    OK(op->ops->hop_ahead(op, t, a, mu));
+    OK(op->ops->hop_forward(op, t, a, mu));
     dots(c, QK_BLAS_CDOT, b->v, t->v, part);
     for (int i = 0; i < nrhs; i++) sum[i] += part[i][0];
     gamma5(c, a->v);
@@ -232,6 +237,9 @@ static void parts_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   for (int i = 0; i < nrhs; i++)
     expect(fabs(sum[i] - whole[i][0]) / size[i][0], bound(plan, 1e-6, 1e-3), "parts of M", plan, l,
            nrhs);
+  for (int i = 0; i < nrhs; i++)
+    expect(fabs(direct[i] - whole[i][0]) / size[i][0], bound(plan, 1e-6, 1e-3), "hops of M", plan,
+           l, nrhs);
   qk_work_release(c->work[l], t);
   qk_work_release(c->work[l], b);
   qk_work_release(c->work[l], a);
@@ -250,13 +258,13 @@ static void even_odd_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   const double tol = bound(plan, 2e-5, 4e-3);
   OK(op->ops->apply(op, b, x, false, NULL, 0));
   blas(c, QK_BLAS_COPY, xe->v, qk_field_parity(x, QK_EVEN), xe->v);
-  OK(op->ops->apply_eo(op, left, xe, false, NULL));
-  OK(op->ops->prepare_eo(op, right, b));
+  OK(op->ops->apply_system(op, left, xe, false, NULL));
+  OK(op->ops->prepare(op, right, b));
   expect(distance(c, right->v, left->v), tol, "Mhat x_e", plan, l, nrhs);
-  OK(op->ops->reconstruct_eo(op, back, xe, b));
+  OK(op->ops->reconstruct(op, back, xe, b));
   expect(distance(c, back->v, x->v), tol, "reconstruction", plan, l, nrhs);
   /* the fused residual, and A^-1 A = 1 */
-  OK(op->ops->apply_eo(op, right, xe, false, left));
+  OK(op->ops->apply_system(op, right, xe, false, left));
   double rest[QK_MAX_RHS][2], norm[QK_MAX_RHS][2];
   dots(c, QK_BLAS_NORM2, right->v, right->v, rest);
   dots(c, QK_BLAS_NORM2, left->v, left->v, norm);
@@ -289,7 +297,7 @@ static void adjoint_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   for (int eo = 0; eo < 2; eo++) {
     qk_field_t **f = eo ? even : full;
     for (int dagger = 0; dagger < 2; dagger++) {
-      OK(eo ? op->ops->apply_eo(op, f[2], f[1 - dagger], dagger, NULL)
+      OK(eo ? op->ops->apply_system(op, f[2], f[1 - dagger], dagger, NULL)
             : op->ops->apply(op, f[2], f[1 - dagger], dagger, NULL, 0));
       dots(c, QK_BLAS_CDOT, dagger ? f[2]->v : f[0]->v, dagger ? f[1]->v : f[2]->v,
            dagger ? right : left);
@@ -321,10 +329,10 @@ static void relax_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   qk_field_t *e[3];
   reserve_even(c, l, nrhs, e);
   qk_field_t *const xe = e[0], *const one = e[1], *const other = e[2];
-  OK(op->ops->relax_eo(op, one, xe, 1));
-  OK(op->ops->apply_eo(op, other, xe, false, xe));
+  OK(op->ops->relax(op, one, xe, 1));
+  OK(op->ops->apply_system(op, other, xe, false, xe));
   expect(distance(c, other->v, one->v), 1e-4, "one step", plan, l, nrhs);
-  OK(op->ops->relax_eo(op, other, xe, 2));
+  OK(op->ops->relax(op, other, xe, 2));
   blas(c, QK_BLAS_SUB, other->v, other->v, one->v);
   blas(c, QK_BLAS_SUB, one->v, one->v, xe->v);
   expect(distance(c, other->v, one->v), 1e-5, "linear", plan, l, nrhs);
@@ -342,10 +350,10 @@ static void blocks_case(chain_t *c, const plan_t *plan, int l, int nrhs) {
   const int whole[4] = {dims[0], dims[1], dims[2], dims[3]}, single[4] = {1, 1, 1, 1};
   qk_field_t *e[3];
   reserve_even(c, l, nrhs, e);
-  OK(op->ops->apply_eo(op, e[1], e[0], false, NULL));
-  OK(op->ops->apply_eo_blocks(op, e[2], e[0], whole));
+  OK(op->ops->apply_system(op, e[1], e[0], false, NULL));
+  OK(op->ops->apply_blocks(op, e[2], e[0], whole));
   expect(distance(c, e[2]->v, e[1]->v), 1e-6, "one block", plan, l, nrhs);
-  OK(op->ops->apply_eo_blocks(op, e[2], e[0], single));
+  OK(op->ops->apply_blocks(op, e[2], e[0], single));
   expect(distance(c, e[2]->v, e[0]->v), 1e-6, "blocks of a site", plan, l, nrhs);
   for (int i = 2; i >= 0; i--) qk_work_release(c->work[l], e[i]);
 }
@@ -377,10 +385,10 @@ Test(galerkin, refuses_fields_that_do_not_fit) {
   cr_expect(op->ops->apply(op, full, full, false, NULL, 0) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->apply(op, full, other, false, NULL, 0) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->apply(op, full, deep, false, NULL, 0) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->apply_eo(op, even, full, false, NULL) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->prepare_eo(op, full, other) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->reconstruct_eo(op, other, even, full) == QK_BAD_ARGUMENT);
-  cr_expect(op->ops->hop_ahead(op, full, other, 0) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->apply_system(op, even, full, false, NULL) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->prepare(op, full, other) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->reconstruct(op, other, even, full) == QK_BAD_ARGUMENT);
+  cr_expect(op->ops->hop_forward(op, full, other, 0) == QK_BAD_ARGUMENT);
   cr_expect(op->ops->diag(op, full, even, false) == QK_BAD_ARGUMENT);
   qk_work_release(c.work[1], deep);
   qk_work_release(c.work[1], even);

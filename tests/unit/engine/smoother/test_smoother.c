@@ -85,7 +85,7 @@ static void expect_residual(qk_rig_t *rig, const qk_field_t *b, const qk_field_t
   const int n = b->v.nrhs;
   double size[MOST], left[MOST], off[MOST];
   qk_field_t *t = even_field(rig, b->v.prec, n), *d = even_field(rig, b->v.prec, n);
-  rig_must(rig->op->ops->apply_eo(rig->op, t, x, false, b), "residual", NULL);
+  rig_must(rig->op->ops->apply_system(rig->op, t, x, false, b), "residual", NULL);
   blas(rig, QK_BLAS_SUB, (qk_blas_args_t){.f = {d->v, t->v, r->v}});
   norms(rig, b, size);
   norms(rig, r, left);
