@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,24 @@ def held_solutions_are_not_mapped(case):
         for _ in range(400):
             assert c.chunk()['chunk_bytes'] == 1000
         assert 0 < mapped(d.process.pid) <= 256
+
+
+@tap.test
+def more_are_held_than_a_process_may_map(case):
+    """And one more client uploads, solves and fetches."""
+    with open('/proc/sys/vm/max_map_count', encoding='ascii') as f:
+        requests = int(f.read()) // 1024 + 1
+    room = requests * 1024 * (FIELD_4 // 2) + (1 << 30)
+    if requests > 128 or shutil.disk_usage('/dev/shm').free < 2 * room:
+        raise tap.Skip('%d solutions would take too much memory' % (requests * 1024))
+    with case.daemon('--max-memory', str(room), '--user-rhs', '1000000', '--log-level', 'info') as d, Client(d) as c:
+        for _ in range(requests):
+            c.submit(1024, source=qk.SOURCE_Z2, dtype=qk.DTYPE_F32, expect=None)
+        for _ in range(requests * 1024):
+            assert c.expect('result', skip=('accepted', 'progress')).status == 0
+        assert mapped(d.process.pid) == 0
+        with Client(d) as other:
+            check_solves(other)
 
 
 # ---- a full /dev/shm
