@@ -5,7 +5,6 @@ import contextlib
 import glob
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,54 +99,6 @@ def what_others_put_there_is_neither_swept_nor_adopted(case):
                 assert c.expect('accepted').repeated_submit and c.expect('result').status == 0
                 assert os.path.exists('/dev/shm/' + name)
                 c.ack(1, 0)
-
-
-# ---- mappings
-
-
-def mapped(pid):
-    with open('/proc/%d/maps' % pid, encoding='utf-8') as f:
-        return sum('/dev/shm/quarkd-' in line for line in f)
-
-
-@tap.test
-def held_solutions_are_not_mapped(case):
-    with case.daemon() as d, Client(d) as c:
-        fields = [field() for _ in range(3)]
-        held = c.submit(1000, source=qk.SOURCE_Z2).request
-        for r in c.results(1000):
-            assert r.status == 0
-        assert mapped(d.process.pid) == 0
-        accepted = c.submit(3)
-        c.upload(accepted, fields)
-        results = c.results(3)
-        for b, r in zip(fields, results):
-            assert (c.fetch(r) == 2 * b).all()
-        c.ping()
-        assert mapped(d.process.pid) == 0
-        for rhs in range(400):  # begun and left
-            c.send(grant=qk.Grant(request=held, rhs=rhs, until=1000))
-        for _ in range(400):
-            assert c.chunk()['chunk_bytes'] == 1000
-        assert 0 < mapped(d.process.pid) <= 256
-
-
-@tap.test
-def more_are_held_than_a_process_may_map(case):
-    """And one more client uploads, solves and fetches."""
-    with open('/proc/sys/vm/max_map_count', encoding='ascii') as f:
-        requests = int(f.read()) // 1024 + 1
-    room = requests * 1024 * (FIELD_4 // 2) + (1 << 30)
-    if requests > 128 or shutil.disk_usage('/dev/shm').free < 2 * room:
-        raise tap.Skip('%d solutions would take too much memory' % (requests * 1024))
-    with case.daemon('--max-memory', str(room), '--user-rhs', '1000000', '--log-level', 'info') as d, Client(d) as c:
-        for _ in range(requests):
-            c.submit(1024, source=qk.SOURCE_Z2, dtype=qk.DTYPE_F32, expect=None)
-        for _ in range(requests * 1024):
-            assert c.expect('result', skip=('accepted', 'progress')).status == 0
-        assert mapped(d.process.pid) == 0
-        with Client(d) as other:
-            check_solves(other)
 
 
 # ---- a full /dev/shm
@@ -328,6 +279,13 @@ def drain(d):
     return d.wait()
 
 
+def result_of(client, request):
+    """Those of others may come before it."""
+    while (r := client.expect('result')).request != request:
+        pass
+    return r
+
+
 @tap.test
 def shared_memory_goes_with_a_clean_end(case):
     fields = [field() for _ in range(4)]
@@ -452,8 +410,8 @@ def a_solution_that_nobody_can_make_again_stays(case):
             for request, right in ((uploaded.request, 2 * b.flat[0]), (made.request, 2)):
                 c.send(attach=qk.Attach(request=request))
                 c.expect('attached', skip=('progress', 'credit', 'result'))
-                r = c.expect('result')
-                assert (r.request, r.status, r.attempt) == (request, 0, 0), r
+                r = result_of(c, request)
+                assert (r.status, r.attempt) == (0, 0), r
                 assert c.fetch(r).flat[0] == right, r
                 c.ack(r.request, 0)
 
@@ -480,8 +438,8 @@ def nothing_stays_that_no_row_names_or_the_next_front_makes(case):
             for request, right in ((made.request - 1, 2 * b.flat[0]), (made.request, 2 * 4)):
                 c.send(attach=qk.Attach(request=request))
                 c.expect('attached', skip=('progress', 'credit', 'result'))
-                r = c.expect('result')
-                assert (r.request, r.status) == (request, 0) and c.fetch(r).flat[0] == right, r
+                r = result_of(c, request)
+                assert r.status == 0 and c.fetch(r).flat[0] == right, r
                 c.ack(request, 0)
 
 
@@ -495,9 +453,9 @@ def a_solution_that_may_not_be_made_again_stays(case):
         with s.daemon('--drain-timeout', '0.5', '--file-roots', root) as d, Client(d) as c:
             os.rmdir(s.dir + '/spool')
             open(s.dir + '/spool', 'w', encoding='utf-8').close()
-            c.submit(1, detach_ms=HOUR, source=qk.SOURCE_FILE, source_file=qk.File(path=root + '/b'))
-            c.submit(1, detach_ms=HOUR, source=qk.SOURCE_Z2, deadline_ms=3000)
-            assert [c.expect('result').status for _ in range(2)] == [0, 0]
+            for source in (dict(source=qk.SOURCE_FILE, source_file=qk.File(path=root + '/b')), dict(source=qk.SOURCE_Z2, deadline_ms=3000)):
+                c.submit(1, detach_ms=HOUR, **source)
+                assert c.expect('result').status == 0
             keep = c.keep(1, detach_ms=HOUR)
             c.submit(1, detach_ms=HOUR, max_iter=fake.HOLD_ONCE, source=qk.SOURCE_SEQUENTIAL,
                      column=[qk.Column(request=keep, rhs=0, gamma=1)])
@@ -512,8 +470,8 @@ def a_solution_that_may_not_be_made_again_stays(case):
             for request, right in ((1, 2 * b.flat[0]), (2, 0), (4, 2)):
                 c.send(attach=qk.Attach(request=request))
                 c.expect('attached', skip=('progress', 'credit', 'result'))
-                r = c.expect('result')
-                assert (r.request, r.status, r.attempt) == (request, 0, 0), r
+                r = result_of(c, request)
+                assert (r.status, r.attempt) == (0, 0), r
                 assert c.fetch(r).flat[0] == right, r
                 c.ack(request, 0)
 
