@@ -6,7 +6,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/outgoing.h"
-#include "daemon/engine/serve/slot_group.h"
+#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
 #include "daemon/engine/transfer/stage.h"
 
@@ -250,111 +250,77 @@ static qk_status_t begin_loads(qk_slots_t *slots, qk_err_t *err) {
 
 /* ---- in: columns ----------------------------------------------------------------------------- */
 
-/* Slots that take columns together. */
+/* Those that take columns together. */
 typedef struct group {
-  int n, slot[QK_SLOTS_MAX], column[QK_SLOTS_MAX];
+  qk_placement_t at;
   qk_solver_t *solver;
   qk_err_t verdict[QK_SLOTS_MAX];
 } group_t;
-
-/* How many sources are on their way. */
-static int coming(const qk_slots_t *slots) {
-  int n = 0;
-  for (int k = 0; k < slots->nwaiting; k++) {
-    const qk_buffer_t *buffer = slots->slot[slots->waiting[k]].buffer;
-    n += buffer != NULL && !qk_buffer_done(buffer);
-  }
-  return n;
-}
 
 static bool is_ready(const qk_slots_t *slots, const slot_t *slot) {
   if (!is_staged(slots, slot)) return true;
   return slot->buffer != NULL && qk_buffer_done(slot->buffer);
 }
 
-/* True if ready RHS k should wait to start with its group. Waiting costs nothing while none is
- * solved. */
-static bool waits(const qk_slots_t *slots, const group_t *ready, int k) {
-  const qk_loaded_t *s = slots->setup;
-  const slot_t *slot = &slots->slot[ready->slot[k]];
-  if (!qk_slots_solving(slots)) return is_staged(slots, slot) && coming(slots) > 0;
-  if (slot->fill.ahead) return false;
-  const qk_slot_t *column[QK_SLOTS_MAX];
-  qk_beginning_t b = {.column = ready->column[k],
-                      .tol = slot->fill.tol,
-                      .coming = coming(slots),
-                      .crowded = slots->nwaiting > free_columns(slots)};
-  for (int c = 0; c < s->nslot; c++) column[c] = qk_solver_slot(s->solver, c);
-  for (int j = 0; j < ready->n; j++)
-    b.beginning += ready->column[j] / QK_SLOT_GROUP == b.column / QK_SLOT_GROUP;
-  return qk_slot_group_waits(column, s->nslot, &b);
+static qk_waiting_t describe(const qk_slots_t *slots, int i) {
+  const slot_t *slot = &slots->slot[i];
+  return (qk_waiting_t){.entry = i,
+                        .order = slot->fill.ahead ? QK_ORDER_FIRST : 1,
+                        .tol = slot->fill.tol,
+                        .staged = is_staged(slots, slot),
+                        .arriving = slot->buffer != NULL && !qk_buffer_done(slot->buffer),
+                        .ready = is_ready(slots, slot)};
 }
 
-/* Puts ready RHS into the single-RHS solver if nothing else is there, or into free slots of the
- * batch. */
 static void choose(const qk_slots_t *slots, group_t *group) {
   const qk_loaded_t *s = slots->setup;
-  group_t ready = {.solver = s->solver};
-  int column = 0;
-  for (int k = 0; k < slots->nwaiting; k++) {
-    const slot_t *slot = &slots->slot[slots->waiting[k]];
-    const bool has_source = is_ready(slots, slot);
-    if (!has_source && !slot->fill.ahead) continue;
-    while (column < s->nslot && !column_is_free(slots, column)) column++;
-    if (column == s->nslot) break;
-    if (has_source) {
-      ready.slot[ready.n] = slots->waiting[k];
-      ready.column[ready.n++] = column;
-    }
-    column++; /* or kept for the one that is ahead */
-  }
-  *group = (group_t){.solver = s->solver};
-  for (int k = 0; k < ready.n; k++) {
-    if (waits(slots, &ready, k)) continue;
-    group->slot[group->n] = ready.slot[k];
-    group->column[group->n++] = ready.column[k];
-  }
-  if (s->single_rhs != NULL && slots->nwaiting == 1 && group->n == 1 &&
-      count(slots, SOLVING) == 0) {
-    group->solver = s->single_rhs;
-    group->column[0] = 0;
-  }
+  const qk_slot_t *slot[QK_SLOTS_MAX];
+  qk_waiting_t waiting[QK_INFLIGHT_MAX];
+  for (int c = 0; c < s->nslot; c++) slot[c] = qk_solver_slot(s->solver, c);
+  for (int k = 0; k < slots->nwaiting; k++) waiting[k] = describe(slots, slots->waiting[k]);
+  qk_place(&(qk_placement_view_t){.slot = slot,
+                                  .single = s->single_rhs ? qk_solver_slot(s->single_rhs, 0) : NULL,
+                                  .waiting = waiting,
+                                  .nslot = s->nslot,
+                                  .nwaiting = slots->nwaiting},
+           &group->at);
+  group->solver = group->at.single ? s->single_rhs : s->solver;
 }
 
 static qk_status_t make_sources(qk_slots_t *slots, group_t *group, qk_err_t *err) {
   const qk_fill_t *fill[QK_SLOTS_MAX];
   qk_buffer_t *buffer[QK_SLOTS_MAX];
   qk_field_t *field[QK_SLOTS_MAX];
-  for (int k = 0; k < group->n; k++) {
-    slot_t *slot = &slots->slot[group->slot[k]];
+  for (int k = 0; k < group->at.n; k++) {
+    slot_t *slot = &slots->slot[group->at.entry[k]];
     fill[k] = &slot->fill;
     buffer[k] = slot->buffer;
-    field[k] = qk_solver_rhs(group->solver, group->column[k]);
+    field[k] = qk_solver_rhs(group->solver, group->at.slot[k]);
     slot->buffer = NULL;
   }
-  return qk_source_make(slots->setup, slots->port, slots->stage, group->n, fill, buffer, field,
+  return qk_source_make(slots->setup, slots->port, slots->stage, group->at.n, fill, buffer, field,
                         group->verdict, err);
 }
 
 static qk_status_t take_columns(qk_slots_t *slots, qk_err_t *err) {
-  group_t group;
+  group_t group = {0};
   int column[QK_SLOTS_MAX], n = 0;
   double tol[QK_SLOTS_MAX];
   int64_t max_iter[QK_SLOTS_MAX];
   choose(slots, &group);
-  if (group.n == 0) return QK_OK;
+  if (group.at.n == 0) return QK_OK;
   qk_status_t status = make_sources(slots, &group, err);
   if (status != QK_OK) return status;
-  for (int k = 0; k < group.n; k++) {
-    slot_t *slot = &slots->slot[group.slot[k]];
+  for (int k = 0; k < group.at.n; k++) {
+    slot_t *slot = &slots->slot[group.at.entry[k]];
     if (group.verdict[k].code != QK_OK) {
-      refuse(slots, group.slot[k], &group.verdict[k]);
+      refuse(slots, group.at.entry[k], &group.verdict[k]);
       continue;
     }
-    leave_queue(slots, group.slot[k]);
+    leave_queue(slots, group.at.entry[k]);
     slot->state = SOLVING;
     slot->solver = group.solver;
-    slot->column = column[n] = group.column[k];
+    slot->column = column[n] = group.at.slot[k];
     tol[n] = slot->fill.tol;
     max_iter[n++] = slot->fill.max_iter;
   }
@@ -519,33 +485,26 @@ static qk_status_t leave_column(qk_slots_t *slots, slot_t *slot, qk_err_t *err) 
   return status;
 }
 
-/* Of those in columns [first, end) that have ended, those that can leave join the n that do. */
-static int join(const qk_slots_t *slots, const qk_solver_t *solver, int first, int end, int *room,
-                int leaving[], int n) {
-  int with[QK_SLOT_GROUP] = {0}, nwith = 0;
+/* Those that have ended and can leave. */
+static int choose_leaving(const qk_slots_t *slots, int leaving[]) {
+  qk_ended_t ended[QK_SLOTS_MAX + 1];
+  int n = 0;
   for (int i = 0; i < qk_slots_count(slots); i++) {
     const slot_t *slot = &slots->slot[i];
     const qk_slot_t *state = qk_slots_state(slots, i);
-    if (state == NULL || state->state != QK_SLOT_ENDED || slot->solver != solver) continue;
-    if (slot->column < first || slot->column >= end) continue;
-    if (needs_buffer(slots, slot, state->status))
-      with[nwith++] = i;
-    else
-      leaving[n++] = i;
+    if (state == NULL || state->state != QK_SLOT_ENDED) continue;
+    const bool single = slot->solver != slots->setup->solver;
+    ended[n++] = (qk_ended_t){.entry = i,
+                              .slot = single ? QK_SLOT_SINGLE : slot->column,
+                              .needs_buffer = needs_buffer(slots, slot, state->status)};
   }
-  nwith = qk_slot_group_leave(nwith, *room, slots->setup->plan.leaving);
-  for (int k = 0; k < nwith; k++) leaving[n++] = with[k];
-  *room -= nwith;
-  return n;
+  return qk_place_leave(ended, n, qk_stage_room(slots->stage), slots->setup->plan.leaving, leaving);
 }
 
 /* Columns that have ended, as far as their solutions can leave. */
 static qk_status_t clear_columns(qk_slots_t *slots, qk_err_t *err) {
-  const qk_loaded_t *s = slots->setup;
-  int ended[QK_SLOTS_MAX + 1], n = 0, room = qk_stage_room(slots->stage);
-  if (s->single_rhs != NULL) n = join(slots, s->single_rhs, 0, 1, &room, ended, n);
-  for (int c = 0; c < s->nslot; c += QK_SLOT_GROUP)
-    n = join(slots, s->solver, c, c + QK_SLOT_GROUP, &room, ended, n);
+  int ended[QK_SLOTS_MAX + 1];
+  const int n = choose_leaving(slots, ended);
   if (n == 0) return QK_OK;
   qk_status_t status = solution_norms(slots, ended, n, err);
   for (int k = 0; k < n && status == QK_OK; k++) {

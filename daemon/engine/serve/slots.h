@@ -6,7 +6,7 @@
  * are staged (stage.h) there are more entries than slots: an RHS has its entry from fill to result,
  * and a slot only while it is solved. RHS take slots in the order in which they came, except those
  * whose source is still under way, and those that do better to begin with their group
- * (slot_group.h).
+ * (placement.h).
  *
  * An RHS that finds the engine idle uses the single-RHS solver, if there is one, until its end;
  * later arrivals use the batch. The front sees no difference.

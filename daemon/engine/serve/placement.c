@@ -1,0 +1,124 @@
+#include "daemon/engine/serve/placement.h"
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+/* An RHS that can begin, and the free slot that it would take. */
+typedef struct candidate {
+  const qk_waiting_t *rhs;
+  int slot;
+} candidate_t;
+
+typedef struct candidates {
+  int n;
+  candidate_t at[QK_SLOTS_MAX];
+} candidates_t;
+
+static int count_slots(const qk_placement_view_t *view, qk_slot_state_t state) {
+  int n = 0;
+  for (int s = 0; s < view->nslot; s++) n += view->slot[s]->state == state;
+  return n;
+}
+
+static int count_arriving(const qk_placement_view_t *view) {
+  int n = 0;
+  for (int k = 0; k < view->nwaiting; k++) n += view->waiting[k].arriving;
+  return n;
+}
+
+static bool is_idle(const qk_placement_view_t *view) {
+  if (view->single && view->single->state == QK_SLOT_RUNNING) return false;
+  return count_slots(view, QK_SLOT_RUNNING) == 0;
+}
+
+/* Gives free slots to those that are ready, and keeps some for those that come first. */
+static void find_candidates(const qk_placement_view_t *view, candidates_t *candidates) {
+  int slot = 0;
+  candidates->n = 0;
+  for (int k = 0; k < view->nwaiting; k++) {
+    const qk_waiting_t *rhs = &view->waiting[k];
+    if (!rhs->ready && rhs->order != QK_ORDER_FIRST) continue;
+    while (slot < view->nslot && view->slot[slot]->state != QK_SLOT_FREE) slot++;
+    if (slot == view->nslot) return;
+    if (rhs->ready) candidates->at[candidates->n++] = (candidate_t){rhs, slot};
+    slot++;
+  }
+}
+
+/* True if the RHS in slot s ends soon, by what the solve before, `last`, took. */
+static bool ends_soon(const qk_slot_t *s, const qk_slot_t *last, double tol) {
+  if (s->state == QK_SLOT_ENDED) return true;
+  if (s->tol != tol || last->tol != tol || last->status != QK_OK) return false;
+  const int64_t left = last->iterations - s->iterations;
+  return -last->iterations / 8 <= left && left <= last->iterations / 4;
+}
+
+/* True if the candidate should wait to begin with others of its slot group. */
+static bool waits_for_group(const qk_placement_view_t *view, const candidates_t *candidates,
+                            const candidate_t *c) {
+  const bool crowded = view->nwaiting > count_slots(view, QK_SLOT_FREE);
+  const int first = c->slot - c->slot % QK_SLOT_GROUP;
+  int left_free = 0;
+  for (int s = first; s < first + QK_SLOT_GROUP && s < view->nslot; s++) {
+    if (view->slot[s]->state == QK_SLOT_FREE)
+      left_free++;
+    else if (crowded && ends_soon(view->slot[s], view->slot[c->slot], c->rhs->tol))
+      return true;
+  }
+  for (int k = 0; k < candidates->n; k++)
+    left_free -= candidates->at[k].slot / QK_SLOT_GROUP == c->slot / QK_SLOT_GROUP;
+  return left_free > 0 && count_arriving(view) >= left_free;
+}
+
+static bool waits(const qk_placement_view_t *view, const candidates_t *candidates,
+                  const candidate_t *c) {
+  if (is_idle(view)) return c->rhs->staged && count_arriving(view) > 0;
+  return c->rhs->order != QK_ORDER_FIRST && waits_for_group(view, candidates, c);
+}
+
+void qk_place(const qk_placement_view_t *view, qk_placement_t *placement) {
+  candidates_t candidates;
+  find_candidates(view, &candidates);
+  placement->n = 0;
+  for (int k = 0; k < candidates.n; k++) {
+    if (waits(view, &candidates, &candidates.at[k])) continue;
+    placement->entry[placement->n] = candidates.at[k].rhs->entry;
+    placement->slot[placement->n++] = candidates.at[k].slot;
+  }
+  placement->single = view->nwaiting == 1 && placement->n == 1 && view->single &&
+                      view->single->state == QK_SLOT_FREE &&
+                      count_slots(view, QK_SLOT_FREE) == view->nslot;
+  if (placement->single) placement->slot[0] = 0;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+/* The slots of the single-RHS solver are a group of their own. */
+static int group_of(int slot) {
+  return slot == QK_SLOT_SINGLE ? -1 : slot / QK_SLOT_GROUP;
+}
+
+/* Those of one group, appended to the n that leave. */
+static int leave_group(const qk_ended_t ended[], int nended, int group, int *free_buffers,
+                       int buffers, int entry[], int n) {
+  int with[QK_SLOT_GROUP], nwith = 0;
+  for (int k = 0; k < nended; k++) {
+    if (group_of(ended[k].slot) != group) continue;
+    if (ended[k].needs_buffer)
+      with[nwith++] = ended[k].entry;
+    else
+      entry[n++] = ended[k].entry;
+  }
+  if (nwith > *free_buffers) nwith = *free_buffers == buffers ? buffers : 0;
+  for (int k = 0; k < nwith; k++) entry[n++] = with[k];
+  *free_buffers -= nwith;
+  return n;
+}
+
+int qk_place_leave(const qk_ended_t ended[], int n, int free_buffers, int buffers, int entry[]) {
+  int leaving = 0, groups = 0;
+  for (int k = 0; k < n; k++)
+    if (group_of(ended[k].slot) >= groups) groups = group_of(ended[k].slot) + 1;
+  for (int g = -1; g < groups; g++)
+    leaving = leave_group(ended, n, g, &free_buffers, buffers, entry, leaving);
+  return leaving;
+}
