@@ -47,21 +47,21 @@ typedef struct qk_links_convert_args {
 typedef struct qk_clover_set_args {
   qk_gauge_args_t gauge;
   double csw, diag;
-  qk_diag_t out;
+  qk_local_t out;
 } qk_clover_set_args_t;
 
-/* out = in^-1, both in double; in may be out, and a number gives a number.
+/* out = in^-1, both in double, of A alone (no Q, no B); in may be out, and a number gives a number.
  * singular: sites whose matrix could not be inverted (0 on success). */
 typedef struct qk_diag_invert_args {
   qk_lattice_t lat;
-  qk_diag_t in, *out;
+  qk_local_t in, *out;
   int64_t *singular;
 } qk_diag_invert_args_t;
 
-/* out = in in the precision of out; in is double. A number gives a number. */
+/* out = in in the precision of out; in is double, A alone. A number gives a number. */
 typedef struct qk_diag_convert_args {
   qk_lattice_t lat;
-  qk_diag_t in, *out;
+  qk_local_t in, *out;
 } qk_diag_convert_args_t;
 
 #ifdef __cplusplus

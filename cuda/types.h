@@ -54,6 +54,7 @@ typedef struct qk_spinor {
   qk_subset_t subset;
   int32_t ncomp;
   int32_t nrhs;
+  int32_t inner;  /* vectors that a RHS has: 1 (0 says the same); kernels take no more yet */
   int32_t ntile;  /* 0: tiles of one RHS by 8 sites (nrhs == 1); else (nrhs + 7) / 8 */
   int64_t nsites; /* vcb, 2*vcb for QK_FULL, or the padded face for ghosts */
 } qk_spinor_t;
@@ -66,14 +67,19 @@ typedef struct qk_links {
   int32_t reals; /* 18, 12 or 8 */
 } qk_links_t;
 
-/* A site-diagonal hermitian term: per site two chiral blocks, each a hermitian 6x6 matrix on (spin in
- * the block, colour) packed into 36 reals (6 diagonal, then the 15 complex elements below the
- * diagonal, column by column). data == NULL: the number `scalar` times one. */
-typedef struct qk_diag {
-  const void *data;
+/* The site-diagonal, or local, term T = (A + Q) B of an operator.
+ *   A    per site two chiral blocks, each a hermitian 6x6 matrix on (spin in the block, colour),
+ *        packed into 36 reals (6 diagonal, then the 15 complex elements below the diagonal, column
+ *        by column); data == NULL: the number `scalar` times one
+ *   Q    a complex number for each chiral block, 0 where there is no twist: T is then hermitian
+ *   B    a field like A that commutes with it, or NULL: one
+ * T^+ = (A + conj(Q)) B. */
+typedef struct qk_local {
+  const void *data, *b;
   qk_prec_t prec;
   double scalar;
-} qk_diag_t;
+  double q[2][2]; /* [chirality][re, im]: spins 0 and 1, then 2 and 3 */
+} qk_local_t;
 
 /* Links of the local lattice with a border one site wide in split directions, edges and corners
  * filled: complex double [t'][z'][y'][x'][mu][3][3], extents e[mu] = l[mu] + 2*split[mu]; the local

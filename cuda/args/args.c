@@ -28,6 +28,8 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_s
                f->prec == QK_HALF ? "12 in half" : "a multiple of 4");
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
     return BAD("%s: field %d: nrhs = %d: 1 to %d", call, i, f->nrhs, QK_MAX_RHS);
+  if (f->inner != 0 && f->inner != 1)
+    return BAD("%s: field %d: inner = %d: 0 or 1, one vector a RHS", call, i, f->inner);
   int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
   if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
     return BAD("%s: field %d: ntile = %d with nrhs = %d: %d%s", call, i, f->ntile, f->nrhs, tiles,

@@ -15,6 +15,8 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, const char *name,
     return BAD("%s: %s: ncomp = %d: a multiple of 4", call, name, f->ncomp);
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
     return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, f->nrhs, QK_MAX_RHS);
+  if (f->inner != 0 && f->inner != 1)
+    return BAD("%s: %s: inner = %d: 0 or 1, one vector a RHS", call, name, f->inner);
   int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
   if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
     return BAD("%s: %s: ntile = %d with nrhs = %d", call, name, f->ntile, f->nrhs);

@@ -57,8 +57,19 @@ qk_status_t qk_args_clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a)
   return QK_OK;
 }
 
+/* A alone: what these calls know of a local term. */
+static qk_status_t a_alone(qk_ops_ctx_t *ctx, const char *call, const qk_local_t *in) {
+  if (in->b != NULL) return BAD("%s: in: b must be absent", call);
+  for (int c = 0; c < 2; c++)
+    if (in->q[c][0] != 0 || in->q[c][1] != 0)
+      return BAD("%s: in: q[%d] = %g, %g: 0, 0", call, c, in->q[c][0], in->q[c][1]);
+  return QK_OK;
+}
+
 qk_status_t qk_args_diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {
   if (a->out == NULL || a->singular == NULL) return BAD("diag_invert: out or singular is missing");
+  const qk_status_t status = a_alone(ctx, "diag_invert", &a->in);
+  if (status != QK_OK) return status;
   if (a->in.data == NULL) return QK_OK;
   if (a->out->data == NULL || a->in.prec != QK_DOUBLE || a->out->prec != QK_DOUBLE)
     return BAD("diag_invert: in and out must have memory in double");
@@ -67,6 +78,8 @@ qk_status_t qk_args_diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *
 
 qk_status_t qk_args_diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t *a) {
   if (a->out == NULL) return BAD("diag_convert: out is missing");
+  const qk_status_t status = a_alone(ctx, "diag_convert", &a->in);
+  if (status != QK_OK) return status;
   if (a->in.data == NULL) return QK_OK;
   if (a->out->data == NULL || a->in.prec != QK_DOUBLE)
     return BAD("diag_convert: in must be double, out have memory");

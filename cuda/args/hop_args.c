@@ -1,5 +1,6 @@
 #include "cuda/args/hop_args.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 static bool same_block(const qk_spinor_t *a, const qk_spinor_t *b) {
@@ -25,6 +26,7 @@ static const char *block_misfit(const qk_spinor_t *f) {
   if (f->ntile != 0 && f->ntile != (f->nrhs + QK_TILE - 1) / QK_TILE)
     return "block: ntile must be 0 or (nrhs + 7) / 8";
   if (f->ntile == 0 && f->nrhs != 1) return "block: tiles of eight sites hold one RHS";
+  if (f->inner != 0 && f->inner != 1) return "block: inner must be 0 or 1, one vector a RHS";
   if (f->ncomp != 12) return "block: spinors have 12 components";
   if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
     return "block: over 2^32 - 1 lanes";
@@ -71,10 +73,12 @@ const char *qk_hop_misfit(const qk_hop_args_t *a) {
   if (why == NULL && a->c_z != 0) why = operand_misfit(&a->z, &a->out, nsites);
   if (why == NULL && a->c_x != 0) why = operand_misfit(&a->x, &a->out, nsites);
   if (why != NULL) return why;
-  if (a->diag.data != NULL && a->diag.prec != a->out.prec)
+  if ((a->diag.data != NULL || a->diag.b != NULL) && a->diag.prec != a->out.prec)
     return "diag: other precision than the spinors";
   if (a->c_z != 0 && a->z.data == a->out.data) return "z: may not be out";
   if (a->c_hop == 0) return NULL;
+  for (int mu = 0; mu < 4; mu++)
+    if (!isfinite(a->weight[mu])) return "weight: not finite";
   why = operand_misfit(&a->in, &a->out, nsites);
   if (why == NULL) why = links_misfit(&a->links, a->out.prec);
   if (why == NULL && a->in.data == a->out.data) why = "in: may not be out";

@@ -27,6 +27,8 @@ static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, const char *name,
     return BAD("%s: %s: prec = %d: 0 to 2", call, name, (int)f->prec);
   if (f->prec == QK_HALF && f->scale == NULL) return BAD("%s: %s: half without scales", call, name);
   if (f->ncomp != ncomp) return BAD("%s: %s: ncomp = %d: %d", call, name, f->ncomp, ncomp);
+  if (f->inner != 0 && f->inner != 1)
+    return BAD("%s: %s: inner = %d: 0 or 1, one vector a RHS", call, name, f->inner);
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
     return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, f->nrhs, QK_MAX_RHS);
   const int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;

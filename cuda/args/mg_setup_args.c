@@ -48,6 +48,8 @@ static qk_status_t columns(qk_ops_ctx_t *ctx, const char *call, const char *name
   if (v->subset != QK_FULL || v->nsites != 2 * (int64_t)lat->vcb)
     return BAD("%s: %s: %lld sites: a full field of %lld", call, name, (long long)v->nsites,
                2 * (long long)lat->vcb);
+  if (v->inner != 0 && v->inner != 1)
+    return BAD("%s: %s: inner = %d: 0 or 1, one vector a RHS", call, name, v->inner);
   if (v->nrhs < 1 || v->nrhs > QK_MG_NVEC_MAX)
     return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, v->nrhs, QK_MG_NVEC_MAX);
   if (v->ntile != (v->nrhs + QK_TILE - 1) / QK_TILE)

@@ -9,7 +9,7 @@
  * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a link
  * (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read, all phases are real
  * and all hops take part: they are then one stretch of code without branches, and the compiler can load
- * ahead.
+ * ahead. Without DRESSED all weights are 1, and T is A.
  */
 #ifndef QK_BODY_HOP_H
 #define QK_BODY_HOP_H
@@ -24,7 +24,18 @@ namespace QK_NS {
 template <class R> struct hop_numbers {
   R phase[4][2];
   R c_hop, c_z, c_x, diag;
+  R weight[4];
+  R q[2][2]; /* of T, or of T^+ for dagger */
+  bool twisted;
 };
+
+/* True if a call has weights or a local term that is more than A; Wilson operators have none. */
+inline bool is_dressed(const qk_hop_args_t &a) {
+  bool dressed = a.diag.b != nullptr;
+  for (int mu = 0; mu < 4; mu++) dressed = dressed || (a.weight[mu] != 0 && a.weight[mu] != 1);
+  for (int c = 0; c < 2; c++) dressed = dressed || a.diag.q[c][0] != 0 || a.diag.q[c][1] != 0;
+  return dressed;
+}
 
 template <class R> inline hop_numbers<R> hop_numbers_of(const qk_hop_args_t &a) {
   hop_numbers<R> n;
@@ -34,10 +45,17 @@ template <class R> inline hop_numbers<R> hop_numbers_of(const qk_hop_args_t &a) 
   n.c_z = (R)a.c_z;
   n.c_x = (R)a.c_x;
   n.diag = (R)a.diag.scalar;
+  for (int mu = 0; mu < 4; mu++) n.weight[mu] = a.weight[mu] != 0 ? (R)a.weight[mu] : (R)1;
+  n.twisted = false;
+  for (int c = 0; c < 2; c++) {
+    n.q[c][0] = (R)a.diag.q[c][0];
+    n.q[c][1] = (R)(a.dagger ? -a.diag.q[c][1] : a.diag.q[c][1]);
+    n.twisted = n.twisted || n.q[c][0] != 0 || n.q[c][1] != 0;
+  }
   return n;
 }
 
-template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
+template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct hop_body {
   using R = real<S>;
   using L = lanes<R>;
   using U = typename SITES::template numbers<R>;
@@ -61,6 +79,12 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
       h[k] = re * x - im * y;
       h[k + 1] = re * y + im * x;
     }
+  }
+
+  /* f, times the weight of the direction. */
+  template <int MU, class F> QK_HD F weighted(const F &f) const {
+    if constexpr (DRESSED) return num.weight[MU] * f;
+    return f;
   }
 
   template <int MU, int SIGN> QK_PART void one_hop(L *sum) const {
@@ -100,9 +124,10 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
     }
     if (GENERAL && num.phase[MU][1] != 0) {
       if (at.any_edge(to)) turn<MU, SIGN>(to, r);
-      expand<MU>(r, scale, scale * g, sum);
+      const auto f = weighted<MU>(scale);
+      expand<MU>(r, f, f * g, sum);
     } else {
-      const auto f = scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1);
+      const auto f = weighted<MU>(scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1));
       expand<MU>(r, f, f * g, sum);
     }
   }
@@ -120,7 +145,7 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
     scale_of<S> scale;
     const auto psi = at.near_rows(spinor_of<S>(a.in), base(from), to, scale);
     if constexpr (MU == 3 && SIGN > 0) at.fetch_next(psi);
-    const auto f = scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1);
+    const auto f = weighted<MU>(scale * at.template at_edge<R>(to, num.phase[MU][0], (R)1));
     L h[6], r[6];
     project_row<MU, 0>(psi, g, h);
     link_times_row<(SIGN < 0)>(u, h, r);
@@ -143,19 +168,49 @@ template <class SITES, class S, int REALS, bool GENERAL> struct hop_body {
     one_hop<MU, -1>(sum);
   }
 
-  /* r = T v on one chiral block */
-  QK_PART void diag(int block, const L *v, L *r) const {
+  /* r = field v on one chiral block */
+  QK_HD void field_times(const void *field, int block, const L *v, L *r) const {
+#ifndef __CUDACC__
+    if constexpr (SITES::keeps_links) {
+      diag_times_rows(at.diag_at((const S *)field, full_base(parity), block), v, r);
+      return;
+    }
+#endif
+    U m[QK_DIAG_REALS];
+    at.template own_diag<S>((const S *)field, full_base(parity), block, m);
+    diag_times(m, v, r);
+  }
+
+  /* r = A v on one chiral block */
+  QK_PART void a_times(int block, const L *v, L *r) const {
     if (a.diag.data == nullptr) {
       QK_UNROLL
       for (int k = 0; k < 12; k++) r[k] = num.diag * v[k];
-#ifndef __CUDACC__
-    } else if constexpr (SITES::keeps_links) {
-      diag_times_rows(at.diag_at((const S *)a.diag.data, full_base(parity), block), v, r);
-#endif
     } else {
-      U m[QK_DIAG_REALS];
-      at.template own_diag<S>((const S *)a.diag.data, full_base(parity), block, m);
-      diag_times(m, v, r);
+      field_times(a.diag.data, block, v, r);
+    }
+  }
+
+  /* r = T v on one chiral block */
+  QK_HD void diag(int block, const L *v, L *r) const {
+    if constexpr (!DRESSED) {
+      a_times(block, v, r);
+    } else {
+      L x[12];
+      if (a.diag.b != nullptr) {
+        field_times(a.diag.b, block, v, x);
+      } else {
+        QK_UNROLL
+        for (int k = 0; k < 12; k++) x[k] = v[k];
+      }
+      a_times(block, x, r);
+      if (!num.twisted) return;
+      const R re = num.q[block][0], im = num.q[block][1];
+      QK_UNROLL
+      for (int k = 0; k < 12; k += 2) {
+        r[k] = r[k] + re * x[k] - im * x[k + 1];
+        r[k + 1] = r[k + 1] + re * x[k + 1] + im * x[k];
+      }
     }
   }
 

@@ -12,7 +12,7 @@ bool in_region(const qk_hop_args_t &a, const site_pos &s) {
   return a.region == QK_REGION_ALL || reads_ghosts(a.lat, s.x) == (a.region == QK_REGION_BOUNDARY);
 }
 
-template <class S> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
+template <class S, bool DRESSED> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
   const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
 #pragma omp parallel
   {
@@ -23,13 +23,13 @@ template <class S> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
       if (!in_region(a, here)) continue;
       for (int tile = 0; tile < a.out.ntile; tile++) {
         const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, tile, 0), &kept};
-        hop_body<rhs_site<real<S>>, S, 0, true>{a, num, at, here.parity}.run();
+        hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, here.parity}.run();
       }
     }
   }
 }
 
-template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
+template <class S, bool DRESSED> void hop_rows(const qk_hop_args_t &a, const walk &w) {
   const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
 #pragma omp parallel for schedule(static)
   for (int n = 0; n < w.nwork; n += QK_TILE) {
@@ -39,15 +39,23 @@ template <class S> void hop_rows(const qk_hop_args_t &a, const walk &w) {
       at.at[l] = site_at(a.lat, w, n + l);
       at.wanted = (uint8_t)(at.wanted | in_region(a, at.at[l]) << l);
     }
-    if (at.wanted != 0) hop_body<eight_sites, S, 0, true>{a, num, at, at.at[0].parity}.run();
+    if (at.wanted != 0)
+      hop_body<eight_sites, S, 0, true, DRESSED>{a, num, at, at.at[0].parity}.run();
   }
 }
 
-template <class S> void hop_as(const qk_hop_args_t &a) {
+template <class S, bool DRESSED> void hop_dressed(const qk_hop_args_t &a) {
   if (a.out.ntile > 0)
-    hop_blocks<S>(a, walk_in_rows(a.lat, a.out_parity));
+    hop_blocks<S, DRESSED>(a, walk_in_rows(a.lat, a.out_parity));
+  else /* in the order of the tiles */
+    hop_rows<S, DRESSED>(a, walk_over(a.lat, a.out_parity, a.lat.l));
+}
+
+template <class S> void hop_as(const qk_hop_args_t &a) {
+  if (is_dressed(a))
+    hop_dressed<S, true>(a);
   else
-    hop_rows<S>(a, walk_over(a.lat, a.out_parity, a.lat.l)); /* in the order of the tiles */
+    hop_dressed<S, false>(a);
 }
 
 site_pos pack_site(const qk_pack_args_t &a, int mu, int ahead, int w) {

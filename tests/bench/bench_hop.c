@@ -160,8 +160,8 @@ static void fill_noise(const bench_t *b, const qk_spinor_t *v) {
   }
 }
 
-static qk_diag_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
-  qk_diag_t a = {.prec = QK_DOUBLE}, d = {.prec = prec};
+static qk_local_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
+  qk_local_t a = {.prec = QK_DOUBLE}, d = {.prec = prec};
   int64_t singular = 0;
   a.data = device_memory(b, b->ops->diag_bytes(&b->lat, QK_DOUBLE));
   d.data = device_memory(b, b->ops->diag_bytes(&b->lat, prec));
@@ -190,7 +190,7 @@ static void run_line(const bench_t *b, const line_t *l) {
   links.data = device_memory(b, b->ops->links_bytes(&b->lat, l->prec, l->reals));
   const qk_links_set_args_t set = {.gauge = b->gauge, .out = links};
   must(b, b->ops->links_set(b->ctx, &set), "links_set");
-  qk_diag_t diag = clover(b, l->prec, l->even_odd);
+  qk_local_t diag = clover(b, l->prec, l->even_odd);
   qk_spinor_t in = field(b, l, QK_FULL), out = field(b, l, l->even_odd ? QK_EVEN : QK_FULL);
   qk_spinor_t middle = l->even_odd ? field(b, l, QK_ODD) : (qk_spinor_t){0};
   fill_noise(b, &in);

@@ -100,9 +100,9 @@ qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals) {
   return links;
 }
 
-qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec) {
+qk_local_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec) {
   const size_t bytes = kit->ops->diag_bytes(&kit->lat, QK_DOUBLE);
-  qk_diag_t a = {.prec = QK_DOUBLE, .data = kit_alloc(kit, bytes)}, out = {.prec = prec};
+  qk_local_t a = {.prec = QK_DOUBLE, .data = kit_alloc(kit, bytes)}, out = {.prec = prec};
   qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
   memcpy(args.u.e, kit->e, sizeof args.u.e);
   const qk_clover_set_args_t set = {.gauge = args, .csw = csw, .diag = diag, .out = a};

@@ -45,7 +45,7 @@ void kit_must(const kit_t *kit, qk_status_t status, const char *what);
 void *kit_alloc(const kit_t *kit, size_t bytes);
 qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals);
 /* diag + csw * clover, or its inverse, in prec. */
-qk_diag_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec);
+qk_local_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_prec_t prec);
 void kit_free(const kit_t *kit, const void *device);
 
 /* A field; or the two padded faces of a ghost, of ncomp components (6: half-spinors).
@@ -96,7 +96,7 @@ void kit_expect_lanes_apart(const kit_t *kit, const qk_spinor_t *out);
 /* The operator made of kernels: M of that mass and csw, in one precision and form of links. */
 typedef struct dirac {
   qk_links_t links;
-  qk_diag_t diag;
+  qk_local_t diag;
 } dirac_t;
 
 dirac_t dirac_open(const kit_t *kit, qk_prec_t prec, int reals, double mass, double csw);

@@ -190,7 +190,7 @@ Test(gauge_kernels, rebuild_smooth_and_rough_links) {
 
 /* ---- site-diagonal terms ---- */
 
-static void diag_once(const kit_t *kit, const qk_diag_t *diag, const double complex *in,
+static void diag_once(const kit_t *kit, const qk_local_t *diag, const double complex *in,
                       double complex *out) {
   qk_hop_args_t a = kit_dirac(kit, false, periodic);
   a.c_hop = 0;
@@ -207,8 +207,8 @@ Test(gauge_kernels, invert_the_clover_term) {
   double complex *v = kit_vector(&kit), *w = kit_vector(&kit), *x = kit_vector(&kit);
   kit_random(&kit, 4, v);
   for (int i = 0; i < 2; i++) {
-    qk_diag_t a = kit_diag(&kit, 1.5, (double[]){4.1, 0.01}[i], false, QK_DOUBLE);
-    qk_diag_t b = kit_diag(&kit, 1.5, (double[]){4.1, 0.01}[i], true, QK_DOUBLE);
+    qk_local_t a = kit_diag(&kit, 1.5, (double[]){4.1, 0.01}[i], false, QK_DOUBLE);
+    qk_local_t b = kit_diag(&kit, 1.5, (double[]){4.1, 0.01}[i], true, QK_DOUBLE);
     diag_once(&kit, &a, v, w);
     diag_once(&kit, &b, w, x);
     cr_expect_lt(kit_distance(&kit, x, v), i ? 1e-10 : 1e-14);
@@ -227,7 +227,7 @@ Test(gauge_kernels, count_sites_that_have_no_inverse) {
   double complex *links = kit_random_links(dims, 0, 0);
   kit_t kit;
   kit_open(&kit, dims, whole, links);
-  qk_diag_t d = {.prec = QK_DOUBLE};
+  qk_local_t d = {.prec = QK_DOUBLE};
   d.data = kit_alloc(&kit, kit.ops->diag_bytes(&kit.lat, QK_DOUBLE));
   int64_t singular = -1;
   /* zero on unit links */
@@ -237,8 +237,8 @@ Test(gauge_kernels, count_sites_that_have_no_inverse) {
   kit_must(&kit, kit.ops->diag_invert(kit.ctx, &invert), "diag_invert");
   cr_expect_eq(singular, kit.volume);
   kit_free(&kit, d.data);
-  qk_diag_t inverse = {.prec = QK_DOUBLE};
-  invert.in = (qk_diag_t){.prec = QK_DOUBLE, .scalar = 4};
+  qk_local_t inverse = {.prec = QK_DOUBLE};
+  invert.in = (qk_local_t){.prec = QK_DOUBLE, .scalar = 4};
   invert.out = &inverse;
   kit_must(&kit, kit.ops->diag_invert(kit.ctx, &invert), "diag_invert");
   cr_expect(singular == 0 && inverse.data == NULL && inverse.scalar == 0.25);
@@ -253,7 +253,7 @@ Test(gauge_kernels, make_the_clover_term_from_borders) {
   kit_t a, b;
   kit_open(&a, dims, whole, links);
   kit_open(&b, dims, (int[]){1, 1, 1, 1}, links);
-  qk_diag_t p = kit_diag(&a, 1.5, 4, false, QK_DOUBLE), q = kit_diag(&b, 1.5, 4, false, QK_DOUBLE);
+  qk_local_t p = kit_diag(&a, 1.5, 4, false, QK_DOUBLE), q = kit_diag(&b, 1.5, 4, false, QK_DOUBLE);
   double complex *v = kit_vector(&a), *w = kit_vector(&a), *x = kit_vector(&a);
   kit_random(&a, 4, v);
   diag_once(&a, &p, v, w);

@@ -29,7 +29,7 @@ struct pack_job {
   divider tiles;
 };
 
-template <class S, int REALS, bool GENERAL>
+template <class S, int REALS, bool GENERAL, bool DRESSED>
 __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
     hop_kernel(const __grid_constant__ hop_job<S> job) {
   const int ntile = job.a.out.ntile;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(hop_threads, hop_resident<S>)
   if (job.a.region != QK_REGION_ALL &&
       reads_ghosts(job.a.lat, at.here.x) != (job.a.region == QK_REGION_BOUNDARY))
     return;
-  hop_body<one_site, S, REALS, GENERAL>{job.a, job.num, at, at.here.parity}.run();
+  hop_body<one_site, S, REALS, GENERAL, DRESSED>{job.a, job.num, at, at.here.parity}.run();
 }
 
 /* blockIdx.y: 2 * mu + ahead */
@@ -80,10 +80,12 @@ inline bool is_general(const qk_hop_args_t &a) {
 
 template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t stream) {
   const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
-  if (is_general(job.a))
-    hop_kernel<S, REALS, true><<<blocks, hop_threads, 0, stream>>>(job);
+  if (is_dressed(job.a))
+    hop_kernel<S, REALS, true, true><<<blocks, hop_threads, 0, stream>>>(job);
+  else if (is_general(job.a))
+    hop_kernel<S, REALS, true, false><<<blocks, hop_threads, 0, stream>>>(job);
   else
-    hop_kernel<S, REALS, false><<<blocks, hop_threads, 0, stream>>>(job);
+    hop_kernel<S, REALS, false, false><<<blocks, hop_threads, 0, stream>>>(job);
 }
 
 template <class S> qk_status_t hop_launch(qk_ops_ctx_t *ctx, const qk_hop_args_t &a) {

@@ -9,7 +9,7 @@
 /* What the kernels need of the gauge field, in one precision. */
 typedef struct precision_set {
   qk_links_t links;
-  qk_diag_t diag, inverse; /* A and A^-1; numbers when csw == 0 */
+  qk_local_t diag, inverse; /* A and A^-1; numbers when csw == 0 */
 } precision_set_t;
 
 typedef struct wilson {
@@ -303,21 +303,21 @@ static qk_status_t set_links(wilson_t *w, const qk_gauge_args_t *gauge) {
   return QK_OK;
 }
 
-static qk_status_t diag_alloc(const qk_device_t *dev, qk_prec_t prec, qk_diag_t *diag) {
+static qk_status_t diag_alloc(const qk_device_t *dev, qk_prec_t prec, qk_local_t *diag) {
   void *data = NULL;
   size_t bytes = dev->ops->diag_bytes(&dev->geom->lat, prec);
   qk_status_t status = dev->ops->alloc(dev->ctx, bytes, &data);
-  if (!status) *diag = (qk_diag_t){.data = data, .prec = prec};
+  if (!status) *diag = (qk_local_t){.data = data, .prec = prec};
   return status;
 }
 
 /* A copy of the double term in each precision that is needed, in the member at `offset` of a
  * set. */
-static qk_status_t spread_diag(wilson_t *w, const qk_diag_t *from, size_t offset) {
+static qk_status_t spread_diag(wilson_t *w, const qk_local_t *from, size_t offset) {
   const qk_device_t *dev = w->op.dev;
   for (int p = 0; p < 3; p++) {
     if (!w->params.want[p]) continue;
-    qk_diag_t *to = (qk_diag_t *)((char *)&w->set[p] + offset);
+    qk_local_t *to = (qk_local_t *)((char *)&w->set[p] + offset);
     qk_status_t status = diag_alloc(dev, (qk_prec_t)p, to);
     const qk_diag_convert_args_t convert = {.lat = dev->geom->lat, .in = *from, .out = to};
     if (!status) status = dev->ops->diag_convert(dev->ctx, &convert);
@@ -329,7 +329,7 @@ static qk_status_t spread_diag(wilson_t *w, const qk_diag_t *from, size_t offset
 static qk_status_t set_clover(wilson_t *w, const qk_gauge_args_t *gauge, qk_err_t *err) {
   const qk_device_t *dev = w->op.dev;
   const qk_wilson_params_t *par = &w->params;
-  qk_diag_t term = {0}, inverse = {0};
+  qk_local_t term = {0}, inverse = {0};
   int64_t singular = 0;
   qk_status_t status = diag_alloc(dev, QK_DOUBLE, &term);
   if (status) return status;
@@ -361,8 +361,8 @@ done:
 static void set_scalars(wilson_t *w) {
   double a = 4 + w->params.mass;
   for (int p = 0; p < 3; p++) {
-    w->set[p].diag = (qk_diag_t){.prec = (qk_prec_t)p, .scalar = a};
-    w->set[p].inverse = (qk_diag_t){.prec = (qk_prec_t)p, .scalar = 1 / a};
+    w->set[p].diag = (qk_local_t){.prec = (qk_prec_t)p, .scalar = a};
+    w->set[p].inverse = (qk_local_t){.prec = (qk_prec_t)p, .scalar = 1 / a};
   }
 }
 
