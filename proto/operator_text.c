@@ -254,7 +254,7 @@ static const char *action_by_csw(const qk_setting_t *setting, size_t n) {
 
 bool qk_values_read(qk_values_t *values, const char *action, const qk_setting_t *setting, size_t n,
                     char why[QK_WHY]) {
-  qk_values_t v;
+  qk_values_t v = {0};
   int zeros = 0; /* csw = 0 where no action is named: what wilson is without it */
   if (!qk_values_init(&v, action ? action : action_by_csw(setting, n), why)) return false;
   for (size_t i = 0; i < n; i++) {

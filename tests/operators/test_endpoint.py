@@ -99,11 +99,11 @@ def an_endpoint_file_tells_where_and_who(case):
             assert d.terminate() == 0
         assert os.listdir(folder) == []
         done = case.ctl('status', '--endpoint', path)
-        assert done.returncode == UNAVAILABLE and path in done.stderr and 'there is no such file' in done.stderr, done
+        assert done.returncode == UNAVAILABLE and path in done.stderr and 'no such file' in done.stderr, done
         with open(path, 'w', encoding='utf-8') as f:
             f.write('nonsense\n')
         done = case.ctl('status', '--endpoint', path)
-        assert done.returncode == CONFIG and 'is no endpoint' in done.stderr, done
+        assert done.returncode == CONFIG and 'is not an endpoint' in done.stderr, done
 
 
 @tap.test
@@ -113,12 +113,12 @@ def a_file_that_a_killed_daemon_left_is_told_from_one_that_lives(case):
         with case.daemon('--endpoint-file', path, env={'SLURM_JOB_ID': '77'}) as d:
             d.process.send_signal(signal.SIGSTOP)
             done = case.ctl('status', '--timeout', '0.5', '--endpoint', path)
-            assert done.returncode == UNAVAILABLE and 'Slurm job 77' in done.stderr and 'lives, but does not answer' in done.stderr, done
+            assert done.returncode == UNAVAILABLE and 'Slurm job 77' in done.stderr and 'runs, but does not answer' in done.stderr, done
             d.process.kill()
             d.process.wait()
             done = case.ctl('status', '--timeout', '0.5', '--endpoint', path)
             who = 'quarkd %d on %s, Slurm job 77, since ' % (d.process.pid, socket.gethostname())
-            assert done.returncode == UNAVAILABLE and who in done.stderr and 'is gone and has left %s' % path in done.stderr, done
+            assert done.returncode == UNAVAILABLE and who in done.stderr and 'has ended and left %s' % path in done.stderr, done
             with open(path, encoding='utf-8') as f:
                 done = case.ctl('status', '--timeout', '0.5', env={'QUARKD_ENDPOINT': f.read()})
             assert done.returncode == UNAVAILABLE and 'that was the endpoint of ' + who in done.stderr, done
@@ -178,7 +178,7 @@ def a_ticket_finds_the_daemon_and_says_what_is_missing(case):
             with open(ticket, 'w', encoding='utf-8') as f:
                 json.dump({**words, 'requests': [{'request': 1 << 60, 'nrhs': 1}]}, f)
             done = case.ctl('fetch', ticket)
-            assert done.returncode == 65 and 'the daemon lacks' in done.stderr and 'they were not sent' in done.stderr, done
+            assert done.returncode == 65 and 'the daemon lacks' in done.stderr and '(not sent, or lost' in done.stderr, done
             with open(ticket, 'w', encoding='utf-8') as f:
                 json.dump(words, f)
             d.process.kill()

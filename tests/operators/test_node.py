@@ -218,7 +218,7 @@ def a_node_that_dies_costs_a_delay(case):
     case.status_when(job, lambda s: s['counters']['running'] > 0)
     case.node.lose(job)
     code, _, err = case.ctl(job, 'status', '--timeout', '1')
-    assert code == UNAVAILABLE and 'Slurm job %d, since' % job.number in err and 'is gone' in err, (code, err)
+    assert code == UNAVAILABLE and 'Slurm job %d, since' % job.number in err and 'has ended and left' in err, (code, err)
     case.node.come_back()
     job.log('1 request is back')
     ends(waiting)

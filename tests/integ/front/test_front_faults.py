@@ -225,7 +225,7 @@ def random_messages_do_no_harm(case):
 
 @tap.test
 def what_kills_two_engines_is_not_tried_again(case):
-    for action, reason in [(fake.DIE, 'signal 9 (Killed): assert: x.c:7: assertion failed'), (fake.GARBAGE, 'no message'), (fake.NO_SUCH_SLOT, 'not there'),
+    for action, reason in [(fake.DIE, 'signal 9 (Killed): assert: x.c:7: assertion failed'), (fake.GARBAGE, 'no message'), (fake.NO_SUCH_SLOT, 'does not exist'),
                            (fake.FATAL, 'fallen off'), (fake.STALL, 'silent')]:
         # Only who is to be silent is given little time, and enough of it to start in.
         patience = ['--engine-timeout', '4'] if action == fake.STALL else []
