@@ -22,5 +22,10 @@ typedef struct answers {
  * daemon's refusal, the death of the connection, QUARK_TIMEOUT, QUARK_NO_MEMORY. */
 quark_code_t quark__ask_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                const uint64_t *answers, const char *what, quark_error_t *err);
+/* The same for a message that only daemons with this feature understand. QUARK_UNSUPPORTED: this
+ * one does not have it, and was not asked. */
+quark_code_t quark__ask_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                                   unsigned feature, const uint64_t *answers, const char *what,
+                                   quark_error_t *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/libquark/ask.h"
+#include "client/libquark/setups.h"
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
 
@@ -74,6 +75,10 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.unitarity = NUMBER(m, unitarity);
   report->setup.load_seconds = NUMBER(m, load_seconds);
   report->setup.digest = m->digest;
+  COPY(report->setup.action, m->action);
+  quark__parameters_read(m->parameter, m->n_parameter, report->setup.parameters);
+  report->setup.site_reals = QUARK__SITE_REALS;
+  report->setup.columns = QUARK__COLUMNS;
   report->setup.checksum_ignored = m->checksum_ignored;
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }

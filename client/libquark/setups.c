@@ -2,14 +2,45 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/libquark/ask.h"
 #include "client/libquark/connection/error.h"
+#include "proto/operator_text.h"
 
 _Static_assert((int)QUARK_SETUPS == (int)QK_SETUPS_MAX, "as many as there can be");
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
+
+_Static_assert((int)QUARK_ACTION_TEXT > (int)QK_PARAM_NAME_MAX &&
+                   (int)QUARK_PARAMETER_TEXT >= (int)QK_OPERATOR_TEXT,
+               "there is room for every action");
+
+void quark__parameters_read(Quark__Setting *const *parameter, size_t n,
+                            char text[QUARK_PARAMETER_TEXT]) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < n; i++) {
+    const char *key = parameter[i]->key, *value = parameter[i]->value;
+    const int bytes =
+        snprintf(text + used, QUARK_PARAMETER_TEXT - used, "%s%s=%s", used ? ";" : "", key, value);
+    if (bytes < 0 || used + (size_t)bytes >= QUARK_PARAMETER_TEXT) {
+      text[used] = '\0'; /* none of it rather than half of a number */
+      return;
+    }
+    used += (size_t)bytes;
+  }
+}
+
+uint32_t quark_parameters_split(char *parameters, uint32_t most, quark_parameter_t *parameter) {
+  uint32_t n = 0;
+  for (char *rest = parameters; rest && *rest; n++) {
+    char *value = strsep(&rest, ";"), *key = strsep(&value, "=");
+    if (n < most) parameter[n] = (quark_parameter_t){key, value ? value : ""};
+  }
+  return n;
+}
 
 static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
   *s = (quark_setup_t){.state = (quark_state_t)m->state,
@@ -28,12 +59,16 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
                        .queued = m->queued,
                        .open = m->open,
                        .device_bytes = m->device_bytes,
-                       .idle = m->idle};
+                       .idle = m->idle,
+                       .site_reals = QUARK__SITE_REALS,
+                       .columns = QUARK__COLUMNS};
   COPY(s->name, m->name);
   COPY(s->gauge, m->gauge);
   COPY(s->solver, m->solver);
   COPY(s->phase, m->phase);
   COPY(s->text, m->text);
+  COPY(s->action, m->action);
+  quark__parameters_read(m->parameter, m->n_parameter, s->parameters);
   for (size_t mu = 0; mu < 4 && m->n_dims == 4; mu++) s->dims[mu] = m->dims[mu];
 }
 
@@ -61,10 +96,10 @@ quark_code_t quark_setups(quark_connection_t *conn, quark_setup_t setup[QUARK_SE
 }
 
 static quark_code_t ask(quark_connection_t *conn, const Quark__ClientMessage *message,
-                        const char *what, quark_error_t *err) {
+                        unsigned feature, const char *what, quark_error_t *err) {
   pthread_mutex_lock(&conn->lock);
   const quark_code_t code =
-      quark__ask_locked(conn, message, &conn->answers->setup_replies, what, err);
+      quark__ask_for_locked(conn, message, feature, &conn->answers->setup_replies, what, err);
   pthread_mutex_unlock(&conn->lock);
   return code;
 }
@@ -73,10 +108,34 @@ void quark_load_init(quark_load_t *load) {
   *load = (quark_load_t){.kappa = NAN, .mass = NAN, .csw = NAN, .slots = -1};
 }
 
+/* The parameters as fields of a message: settings, and the list of pointers to them. */
+static quark_code_t list_parameters(const quark_load_t *l, Quark__Load *load,
+                                    Quark__Setting **settings, quark_error_t *err) {
+  for (uint32_t i = 0; i < l->nparameter; i++)
+    if (!l->parameter || !l->parameter[i].key || !l->parameter[i].value)
+      return quark__fail(err, QUARK_BAD_ARGUMENT, "parameter %u has no key or no value", i);
+  *settings = calloc(l->nparameter + (size_t)1, sizeof **settings);
+  load->parameter = calloc(l->nparameter + (size_t)1, sizeof *load->parameter);
+  if (!*settings || !load->parameter)
+    return quark__fail(err, QUARK_NO_MEMORY, "no memory for %u parameters", l->nparameter);
+  for (uint32_t i = 0; i < l->nparameter; i++) {
+    Quark__Setting *s = load->parameter[i] = *settings + i;
+    quark__setting__init(s);
+    s->key = (char *)(uintptr_t)l->parameter[i].key;
+    s->value = (char *)(uintptr_t)l->parameter[i].value;
+  }
+  load->n_parameter = l->nparameter;
+  return QUARK_OK;
+}
+
 quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_error_t *err) {
   Quark__Load load = QUARK__LOAD__INIT;
+  Quark__Setting *settings = NULL;
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   if (!l->name) return quark__fail(err, QUARK_BAD_ARGUMENT, "a setup needs a name");
+  const unsigned feature = l->action || l->nparameter ? QK_FEATURE_ACTIONS : 0;
+  quark_code_t code = list_parameters(l, &load, &settings, err);
+  if (code != QUARK_OK) goto out;
   load.name = (char *)(uintptr_t)l->name;
   load.gauge = (char *)(uintptr_t)l->gauge;
   load.n_dims = l->dims[0] > 0 ? 4 : 0;
@@ -96,7 +155,12 @@ quark_code_t quark_load(quark_connection_t *conn, const quark_load_t *l, quark_e
   load.has_ignore_checksum = load.ignore_checksum = l->ignore_checksum;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
   message.load = &load;
-  return ask(conn, &message, "LOAD", err);
+  load.action = (char *)(uintptr_t)l->action;
+  code = ask(conn, &message, feature, "LOAD", err);
+out:
+  free(load.parameter);
+  free(settings);
+  return code;
 }
 
 quark_code_t quark_drop(quark_connection_t *conn, const char *name, bool now, quark_error_t *err) {
@@ -106,7 +170,7 @@ quark_code_t quark_drop(quark_connection_t *conn, const char *name, bool now, qu
   drop.has_now = drop.now = now;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_DROP;
   message.drop = &drop;
-  return ask(conn, &message, "DROP", err);
+  return ask(conn, &message, 0, "DROP", err);
 }
 
 quark_code_t quark_make_default(quark_connection_t *conn, const char *name, quark_error_t *err) {
@@ -115,5 +179,5 @@ quark_code_t quark_make_default(quark_connection_t *conn, const char *name, quar
   make.name = (char *)(uintptr_t)name;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_MAKE_DEFAULT;
   message.make_default = &make;
-  return ask(conn, &message, "MAKE_DEFAULT", err);
+  return ask(conn, &message, 0, "MAKE_DEFAULT", err);
 }

@@ -1,52 +1,20 @@
 #include "tests/support/fake_daemon.h"
 
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include "proto/control.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
+#include "tests/support/fake_daemon_impl.h"
 #include "tests/support/fake_status.h"
 
-enum { ID_MAX = 64 };
-
-typedef struct peer {
-  uint8_t id[ID_MAX];
-  size_t bytes; /* 0: nobody */
-} peer_t;
-
-struct fake_state {
-  fake_daemon_t *d;
-  pthread_t thread;
-  atomic_int stop;
-  char data_endpoint[96];
-  void *zmq, *control, *data;
-  peer_t control_peer, data_peer;
-  int session;
-  uint64_t field_bytes;
-  /* the request; number 0: none */
-  uint64_t number, arrived, credit, upload_total;
-  uint32_t nrhs, attempt; /* of all solutions */
-  uint8_t *stream;
-  uint64_t granted[8], sent[8];
-  int ended[8], upload_chunks, download_chunks;
-  int64_t repeat_at; /* ms; RESULTs are due again; 0: no */
-  struct sockaddr_un local_address;
-  int local_listen, local; /* -1: none */
-};
-typedef struct fake_state state_t;
-
-static const uint8_t token[QK_CLIENT_ID] = "0123456789abcde";
+const uint8_t fake_token[QK_CLIENT_ID] = "0123456789abcde";
 
 /* First to a free port, later to the same one, once the socket that had it is closed. */
 static void *bind_socket(state_t *s, char *endpoint, size_t bytes) {
@@ -64,13 +32,9 @@ static void bind_sockets(state_t *s) {
   s->control_peer.bytes = s->data_peer.bytes = 0;
 }
 
-static void drop_local(state_t *s) {
-  if (s->local >= 0) close(s->local);
-  s->local = -1;
-}
-
 static void break_connections(state_t *s) {
-  drop_local(s);
+  fake_local_drop(s);
+  s->d->script.feature = (int)s->d->script.later_feature;
   zmq_close(s->control);
   zmq_close(s->data);
   bind_sockets(s);
@@ -115,12 +79,14 @@ static void reply_error(state_t *s, uint32_t status, char *text, int fatal, uint
 }
 
 static void hello(state_t *s, int resumed) {
+  uint32_t feature[] = {63, (uint32_t)s->d->script.feature, 4000000000u};
   s->session = 1;
   REPLY(s, WELCOME, welcome, Quark__Welcome, QUARK__WELCOME__INIT, b->version = QK_PROTOCOL_VERSION;
-        b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)token;
-        b->token.len = sizeof token; b->data_endpoint = s->data_endpoint; b->has_journal = true;
-        b->journal = s->d->script.journal != 0; b->lease_ms = (uint32_t)s->d->script.lease_ms;
-        b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8; b->resumed = resumed;
+        b->server = "fake"; b->token.data = (uint8_t *)(uintptr_t)fake_token;
+        b->token.len = sizeof fake_token; b->data_endpoint = s->data_endpoint;
+        b->has_journal = true; b->journal = s->d->script.journal != 0;
+        b->lease_ms = (uint32_t)s->d->script.lease_ms; b->n_feature = feature[1] ? 3 : 0;
+        b->feature = feature; b->max_chunk = QK_CHUNK_MAX; b->max_rhs = 8; b->resumed = resumed;
         b->local_path = s->d->script.local ? s->local_address.sun_path : NULL);
 }
 
@@ -131,7 +97,7 @@ static void send_result(state_t *s, uint32_t rhs, uint32_t status) {
         b->attempt = s->attempt);
 }
 
-static void end_rhs(state_t *s, uint32_t rhs, uint32_t status) {
+void fake_end_rhs(state_t *s, uint32_t rhs, uint32_t status) {
   if (s->ended[rhs]) return;
   s->ended[rhs] = 1 + (int)status;
   send_result(s, rhs, status);
@@ -143,7 +109,7 @@ static void repeat_results(state_t *s) {
   s->repeat_at = 0;
 }
 
-static void give_credit(state_t *s) {
+void fake_give_credit(state_t *s) {
   const uint64_t until = s->arrived + (uint64_t)s->d->script.credit_chunks * QK_CHUNK_MAX;
   s->credit = until < s->upload_total ? until : s->upload_total;
 }
@@ -173,7 +139,7 @@ static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
     memset(s->sent, 0, sizeof s->sent);
     memset(s->ended, 0, sizeof s->ended);
   }
-  give_credit(s);
+  fake_give_credit(s);
   accepted(s, again);
   if (again && s->d->script.late_results)
     s->repeat_at = now_ms() + s->d->script.late_results;
@@ -187,7 +153,7 @@ static void submit(state_t *s, uint64_t number, uint32_t nrhs, int uploads) {
           b->queued = s->nrhs - 1; b->running = &list; b->n_running = 1);
   }
   for (uint32_t i = 0; s->upload_total == 0 && !s->d->script.hold && i < s->nrhs; i++)
-    end_rhs(s, i, QK_OK);
+    fake_end_rhs(s, i, QK_OK);
 }
 
 static void bad_session(state_t *s, const Quark__ClientMessage *m) {
@@ -228,7 +194,7 @@ static void cancel(state_t *s, const Quark__Cancel *m) {
     return;
   }
   for (uint32_t i = 0; i < s->nrhs; i++)
-    if (m->n_rhs == 0 || m->rhs[0] == i) end_rhs(s, i, QK_CANCELLED);
+    if (m->n_rhs == 0 || m->rhs[0] == i) fake_end_rhs(s, i, QK_CANCELLED);
 }
 
 static void setup_reply(state_t *s, const char *name) {
@@ -265,7 +231,10 @@ static bool setup_message(state_t *s, const Quark__ClientMessage *m) {
   if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_LOAD) {
     d->loads++;
     remember(d, m);
-    setup_reply(s, m->load->name);
+    if (atomic_exchange(&d->script.drop_load, 0))
+      break_connections(s);
+    else
+      setup_reply(s, m->load->name);
   } else if (m->body_case == QUARK__CLIENT_MESSAGE__BODY_DROP) {
     d->drops += m->drop->now ? 100 : 1;
     setup_reply(s, m->drop->name);
@@ -373,7 +342,7 @@ static void send_data(state_t *s, qk_frame_t *frame, const uint8_t *payload) {
   free(message);
 }
 
-static void reply_credit(state_t *s) {
+void fake_reply_credit(state_t *s) {
   REPLY(s, CREDIT, credit, Quark__Credit, QUARK__CREDIT__INIT, b->request = s->number;
         b->until = s->credit; b->has_next = 1; b->next = s->arrived);
 }
@@ -393,121 +362,14 @@ static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload
   if (qk_frame_is_last(f)) {
     if (qk_checksum(s->stream + f->rhs * s->field_bytes, s->field_bytes) != f->field_checksum)
       d->violations++;
-    if (!d->script.hold) end_rhs(s, f->rhs, QK_OK);
+    if (!d->script.hold) fake_end_rhs(s, f->rhs, QK_OK);
   }
   if (++s->upload_chunks == d->script.drop_upload) {
     break_connections(s);
     return;
   }
-  give_credit(s);
-  reply_credit(s);
-}
-
-/* ---- the local socket ---- */
-
-static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
-  fake_daemon_t *d = s->d;
-  if (++d->puts == d->script.drop_put) {
-    drop_local(s);
-    return;
-  }
-  uint8_t *field = s->stream + m->rhs * s->field_bytes;
-  const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
-  if (m->request != s->number || m->rhs != s->arrived / s->field_bytes ||
-      (fcntl(fd, F_GET_SEALS) & seals) != seals ||
-      pread(fd, field, s->field_bytes, (off_t)m->offset) != (ssize_t)s->field_bytes ||
-      qk_checksum(field, s->field_bytes) != m->checksum) {
-    d->violations++;
-    return;
-  }
-  s->arrived = d->uploaded = (m->rhs + 1) * s->field_bytes;
-  if (!d->script.hold) end_rhs(s, m->rhs, QK_OK);
-  give_credit(s);
-  reply_credit(s);
-}
-
-static void local_fetch(state_t *s, const Quark__LocalFetch *m) {
-  Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))] = {0};
-  uint8_t data[QK_LOCAL_MAX];
-  if (++s->d->fetches == s->d->script.drop_fetch) {
-    drop_local(s);
-    return;
-  }
-  solution.request = m->request;
-  solution.rhs = m->rhs;
-  solution.bytes = s->d->script.empty_fetch ? 0 : s->field_bytes;
-  struct iovec part = {data, protobuf_c_message_pack(&solution.base, data)};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  const int fd = memfd_create("solution", MFD_CLOEXEC);
-  cr_assert_eq(pwrite(fd, s->stream + m->rhs * s->field_bytes, s->field_bytes, 0),
-               (ssize_t)s->field_bytes);
-  if (solution.bytes > 0) {
-    message.msg_control = rights;
-    message.msg_controllen = sizeof rights;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    *c = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
-  sendmsg(s->local, &message, MSG_NOSIGNAL);
-  close(fd);
-}
-
-static void local_message(state_t *s, const Quark__LocalRequest *m, int fd) {
-  if (m->body_case == QUARK__LOCAL_REQUEST__BODY_BIND) {
-    s->d->binds++;
-    if (memcmp(m->bind->token.data, token, sizeof token) != 0) s->d->violations++;
-  } else if (m->body_case == QUARK__LOCAL_REQUEST__BODY_PUT)
-    local_put(s, m->put, fd);
-  else
-    local_fetch(s, m->fetch);
-}
-
-static void read_local(state_t *s) {
-  uint8_t data[QK_LOCAL_MAX];
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))];
-  struct iovec part = {data, sizeof data};
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
-  const int connection = accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (connection >= 0) {
-    drop_local(s);
-    s->local = connection;
-  }
-  if (s->local < 0) return;
-  const ssize_t n = recvmsg(s->local, &message, MSG_CMSG_CLOEXEC);
-  if (n < 0) return;
-  int fd = -1;
-  const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-  if (c) memcpy(&fd, CMSG_DATA(c), sizeof fd);
-  Quark__LocalRequest *m = n > 0 ? quark__local_request__unpack(NULL, (size_t)n, data) : NULL;
-  if (m) {
-    local_message(s, m, fd);
-    quark__local_request__free_unpacked(m, NULL);
-  } else
-    drop_local(s);
-  if (fd >= 0) close(fd);
-}
-
-static void open_local(state_t *s) {
-  char dir[] = "/tmp/qk-fake-XXXXXX";
-  cr_assert(mkdtemp(dir) != NULL);
-  s->local = -1;
-  s->local_address.sun_family = AF_UNIX;
-  snprintf(s->local_address.sun_path, sizeof s->local_address.sun_path, "%s/local", dir);
-  s->local_listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  cr_assert_eq(bind(s->local_listen, (struct sockaddr *)&s->local_address, sizeof s->local_address),
-               0);
-  cr_assert_eq(listen(s->local_listen, 4), 0);
-}
-
-static void close_local(state_t *s) {
-  char *path = s->local_address.sun_path;
-  drop_local(s);
-  close(s->local_listen);
-  unlink(path);
-  *strrchr(path, '/') = '\0';
-  rmdir(path);
+  fake_give_credit(s);
+  fake_reply_credit(s);
 }
 
 static void read_data(state_t *s) {
@@ -526,7 +388,7 @@ static void read_data(state_t *s) {
   } else if (frame.kind == QK_FRAME_BIND) {
     s->data_peer = from;
     qk_frame_t bound = {.kind = QK_FRAME_BOUND};
-    if (memcmp(payload + QK_CLIENT_ID, token, sizeof token) != 0) s->d->violations++;
+    if (memcmp(payload + QK_CLIENT_ID, fake_token, sizeof fake_token) != 0) s->d->violations++;
     send_data(s, &bound, NULL);
   } else if (frame.kind == QK_FRAME_UPLOAD && s->data_peer.bytes == from.bytes &&
              memcmp(s->data_peer.id, from.id, from.bytes) == 0)
@@ -567,7 +429,8 @@ static void *serve(void *arg) {
     zmq_poll(item, s->local < 0 ? 3 : 4, more ? 0 : 10);
     read_control(s);
     read_data(s);
-    read_local(s);
+    fake_local_read(s);
+    if (atomic_exchange(&s->d->script.drop_now, 0)) break_connections(s);
     if (s->repeat_at > 0 && now_ms() >= s->repeat_at) repeat_results(s);
   }
   zmq_close(s->control);
@@ -579,12 +442,13 @@ void fake_daemon_start(fake_daemon_t *d, uint64_t field_bytes) {
   memset(d, 0, sizeof *d);
   d->script.credit_chunks = 8;
   d->script.lease_ms = 60000;
+  d->script.feature = d->script.later_feature = QK_FEATURE_ACTIONS;
   state_t *s = d->state = calloc(1, sizeof *s);
   s->d = d;
   s->field_bytes = field_bytes;
   s->zmq = zmq_ctx_new();
   bind_sockets(s);
-  open_local(s);
+  fake_local_open(s);
   cr_assert_eq(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
@@ -592,7 +456,7 @@ void fake_daemon_stop(fake_daemon_t *d) {
   state_t *s = d->state;
   s->stop = 1;
   pthread_join(s->thread, NULL);
-  close_local(s);
+  fake_local_close(s);
   zmq_ctx_term(s->zmq);
   if (d->last) quark__client_message__free_unpacked(d->last, NULL);
   free(s->stream);

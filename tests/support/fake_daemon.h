@@ -34,6 +34,10 @@ typedef struct fake_script {
   atomic_int fatal;         /* the next STATUS gets this fatal error, once */
   atomic_int late_welcome;  /* and then WELCOME */
   atomic_int journal;       /* what WELCOME says of it */
+  atomic_int feature;       /* the one that WELCOME names; 0: none, as of an old daemon */
+  atomic_int later_feature; /* from the first break of connections on: another daemon is there */
+  atomic_int drop_now;      /* all connections break, once */
+  atomic_int drop_load;     /* the next LOAD breaks all connections, once */
   atomic_int lease_ms;
   atomic_int local;       /* has a local socket */
   atomic_int drop_put;    /* it closes its connection at the n-th PUT, once */

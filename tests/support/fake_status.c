@@ -6,6 +6,16 @@ enum { USERS = 300 };
 
 static uint32_t dims[4] = {4, 6, 8, 10};
 
+static Quark__Setting **parameters(void) {
+  static Quark__Setting setting[2], *all[2] = {&setting[0], &setting[1]};
+  for (int i = 0; i < 2; i++) quark__setting__init(&setting[i]);
+  setting[0].key = "kappa";
+  setting[0].value = "0.125";
+  setting[1].key = "csw";
+  setting[1].value = "1.769";
+  return all;
+}
+
 Quark__SetupState **fake_setups(void) {
   static Quark__SetupState setup[2], *all[2] = {&setup[0], &setup[1]};
   for (int i = 0; i < 2; i++) quark__setup_state__init(&setup[i]);
@@ -22,6 +32,9 @@ Quark__SetupState **fake_setups(void) {
   setup[0].total = 2;
   setup[0].dims = dims;
   setup[0].n_dims = 4;
+  setup[0].action = "wilson-clover";
+  setup[0].parameter = parameters();
+  setup[0].n_parameter = 2;
   setup[1].name = "second";
   setup[1].state = QUARK__SERVER_STATE__STATE_FAILED;
   setup[1].gauge = "another";
@@ -59,6 +72,9 @@ static Quark__SetupReport *setup_report(void) {
   setup.dims = dims;
   setup.n_dims = 4;
   setup.multigrid = multigrid();
+  setup.action = "wilson-clover";
+  setup.parameter = parameters();
+  setup.n_parameter = 2;
   return &setup;
 }
 

@@ -60,11 +60,16 @@ quark_code_t quark__check_alive_locked(const quark_connection_t *conn, quark_err
   return conn->state == SESSION_DEAD ? quark__hand_on(err, &conn->death) : QUARK_OK;
 }
 
-quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
-                                      quark_error_t *err) {
+bool quark__has_feature(const quark_connection_t *conn, unsigned feature) {
+  return feature == 0 || (feature < 64 && (conn->features >> feature & 1));
+}
+
+static quark_code_t queue(quark_connection_t *conn, const uint8_t *data, size_t bytes,
+                          unsigned feature, quark_error_t *err) {
   packet_t *p = malloc(sizeof *p + bytes);
   if (!p) return quark__fail(err, QUARK_NO_MEMORY, "no memory for a message of %zu bytes", bytes);
   p->next = NULL;
+  p->feature = feature;
   p->bytes = bytes;
   memcpy(p->data, data, bytes);
   *conn->out_end = p;
@@ -73,24 +78,36 @@ quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *d
   return QUARK_OK;
 }
 
-quark_code_t quark__post_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
-                                quark_error_t *err) {
+quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
+                                      quark_error_t *err) {
+  return queue(conn, data, bytes, 0, err);
+}
+
+quark_code_t quark__post_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                                    unsigned feature, quark_error_t *err) {
   size_t bytes;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data)
     return quark__fail(err, QUARK_NO_MEMORY, "no memory for a message, or it is over %d bytes",
                        QK_CONTROL_MAX);
-  const quark_code_t code = quark__post_bytes_locked(conn, data, bytes, err);
+  const quark_code_t code = queue(conn, data, bytes, feature, err);
   free(data);
   return code;
+}
+
+quark_code_t quark__post_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                                quark_error_t *err) {
+  return quark__post_for_locked(conn, message, 0, err);
 }
 
 /* Sends queued messages. Without a session only session.c sends, past the queue. */
 static void flush_control(quark_connection_t *conn) {
   while (conn->state == SESSION_OPEN && conn->out) {
     packet_t *p = conn->out;
-    if (zmq_send(conn->control, p->data, p->bytes, ZMQ_DONTWAIT) < 0) return;
-    conn->last_sent = quark__now_ms();
+    if (quark__has_feature(conn, p->feature)) {
+      if (zmq_send(conn->control, p->data, p->bytes, ZMQ_DONTWAIT) < 0) return;
+      conn->last_sent = quark__now_ms();
+    }
     conn->out = p->next;
     if (!conn->out) conn->out_end = &conn->out;
     free(p);

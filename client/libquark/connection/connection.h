@@ -51,6 +51,7 @@ typedef struct quark__handlers {
 
 typedef struct packet {
   struct packet *next;
+  unsigned feature; /* goes only to a daemon that has it; 0: to any */
   size_t bytes;
   uint8_t data[];
 } packet_t;
@@ -86,7 +87,8 @@ struct quark_connection {
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
   uint32_t reconnect_ms, lease_ms, max_rhs;
   bool keep_session, try_local;
-  bool journal; /* the daemon keeps one */
+  bool journal;      /* the daemon keeps one */
+  uint64_t features; /* of the daemon (WELCOME): bit n is feature n */
   bool was_open, resumed;
   uint64_t sessions;     /* times the session was opened */
   int64_t seeking_since; /* ms */
@@ -134,6 +136,12 @@ quark_code_t quark__check_alive_locked(const quark_connection_t *conn, quark_err
 /* Queues a message for the daemon. It is sent when the session is open. QUARK_NO_MEMORY. */
 quark_code_t quark__post_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
                                 quark_error_t *err);
+/* The same for one that has fields which a daemon without this feature would ignore. It is dropped
+ * if the session is with such a daemon. */
+quark_code_t quark__post_for_locked(quark_connection_t *conn, const Quark__ClientMessage *message,
+                                    unsigned feature, quark_error_t *err);
+/* Whether the daemon has it, as far as is known. 0: every one has. */
+bool quark__has_feature(const quark_connection_t *conn, unsigned feature);
 quark_code_t quark__post_bytes_locked(quark_connection_t *conn, const uint8_t *data, size_t bytes,
                                       quark_error_t *err);
 

@@ -157,6 +157,9 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   conn->lease_ms = m->lease_ms;
   conn->max_rhs = m->max_rhs;
   conn->journal = m->has_journal && m->journal;
+  conn->features = 0;
+  for (size_t i = 0; i < m->n_feature; i++)
+    if (m->feature[i] < 64) conn->features |= (uint64_t)1 << m->feature[i];
   if (!conn->was_open) conn->resumed = m->resumed;
   if (conn->was_open && !m->resumed)
     conn->on->forgotten(conn, QUARK_ENGINE_LOST,

@@ -12,7 +12,9 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 import tap
 
-HEADER = os.path.join(HERE, '..', '..', '..', 'client', 'quark.h')
+CLIENT = os.path.join(HERE, '..', '..', '..', 'client')
+HEADER = os.path.join(CLIENT, 'quark.h')
+HEADERS = [HEADER, os.path.join(CLIENT, 'quark_daemon.h')]
 CC = os.environ.get('CC', 'cc').split()[-1]
 STATIC = ['-lprotobuf-c', '-lxxhash', '-lzmq', '-lpthread', '-lm']
 
@@ -24,8 +26,11 @@ def run(*command):
 
 
 def declared():
-    with open(HEADER, encoding='utf-8') as f:
-        return set(re.findall(r'^QUARK_API [^(;]*?(quark_\w+)\(', f.read(), re.MULTILINE))
+    text = ''
+    for header in HEADERS:
+        with open(header, encoding='utf-8') as f:
+            text += f.read()
+    return set(re.findall(r'^QUARK_API [^(;]*?(quark_\w+)\(', text, re.MULTILINE))
 
 
 @tap.test
@@ -47,7 +52,8 @@ def the_shared_library_exports_the_api_and_nothing_else(so, a, example):
 def a_program_links_with_either(so, a, example):
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, 'client'))
-        shutil.copy(HEADER, os.path.join(folder, 'client'))
+        for header in HEADERS:
+            shutil.copy(header, os.path.join(folder, 'client'))
         for libraries in ([so, '-Wl,-rpath,' + os.path.dirname(os.path.abspath(so))], [a] + STATIC):
             program = os.path.join(folder, 'program')
             run(CC, '-I' + folder, example, '-o', program, *libraries)

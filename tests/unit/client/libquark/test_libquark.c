@@ -43,57 +43,6 @@ Test(libquark, status_tells_what_the_daemon_says) {
   quark_close(conn);
 }
 
-Test(libquark, setups_are_listed_loaded_and_dropped) {
-  quark_connection_t *conn = lq_connect(NULL);
-  quark_setup_t setup[QUARK_SETUPS];
-  quark_error_t err;
-  quark_load_t load;
-  uint32_t n = 0;
-  cr_assert_eq(quark_setups(conn, setup, &n, &err), QUARK_OK);
-  cr_assert_eq(n, 2);
-  cr_expect(setup[0].is_default && setup[0].state == QUARK_LOADING && setup[0].dims[3] == 10);
-  cr_expect(setup[0].phase_done == 1 && setup[0].phase_total == 2 && setup[0].queued == 3);
-  cr_expect(isnan(setup[0].plaquette), "not known");
-  cr_expect_str_eq(setup[1].name, "second");
-  cr_expect_str_eq(quark_state_name(setup[1].state), "failed");
-  cr_expect_eq(setup[1].code, QUARK_BAD_CHECKSUM);
-  cr_expect_str_eq(setup[1].text, "the wrong sum");
-
-  quark_load_init(&load);
-  cr_expect_eq(quark_load(conn, &load, &err), QUARK_BAD_ARGUMENT, "it has no name");
-  load.name = "third";
-  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
-  const Quark__Load *said = lq_fake.last->load;
-  cr_expect(!said->gauge && said->n_dims == 0 && !said->has_kappa && !said->has_mass &&
-            !said->has_csw && !said->boundary && !said->solver && !said->has_slots);
-  load = (quark_load_t){.name = "third",
-                        .gauge = "cfg",
-                        .dims = {4, 4, 4, 8},
-                        .kappa = NAN,
-                        .mass = -0.5,
-                        .csw = 1.5,
-                        .boundary = "periodic",
-                        .solver = "cg",
-                        .precision = "half",
-                        .make_default = true};
-  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
-  said = lq_fake.last->load;
-  cr_expect_str_eq(said->gauge, "cfg");
-  cr_expect(said->n_dims == 4 && said->dims[3] == 8 && !said->has_kappa && said->mass == -0.5);
-  cr_expect(said->csw == 1.5 && said->has_slots && said->slots == 0 && said->make_default);
-  cr_expect_str_eq(said->boundary, "periodic");
-  cr_expect_str_eq(said->precision, "half");
-  cr_assert_eq(quark_make_default(conn, "third", &err), QUARK_OK);
-  cr_assert_eq(quark_drop(conn, "third", true, &err), QUARK_OK);
-  cr_assert_eq(quark_drop(conn, "third", false, &err), QUARK_OK);
-  cr_expect(lq_fake.loads == 2 && lq_fake.defaults == 1 && lq_fake.drops == 101);
-  lq_fake.script.reject = QUARK_DENIED;
-  cr_expect_eq(quark_load(conn, &load, &err), QUARK_DENIED);
-  cr_expect_str_eq(err.text, "as the test wants");
-  cr_expect_eq(quark_drop(conn, "third", false, &err), QUARK_DENIED);
-  quark_close(conn);
-}
-
 Test(libquark, a_connection_may_be_for_one_setup) {
   quark_options_t o;
   quark_params_t p;

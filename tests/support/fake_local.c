@@ -1,0 +1,122 @@
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/control.h"
+#include "proto/frame.h"
+#include "tests/support/fake_daemon_impl.h"
+
+void fake_local_drop(state_t *s) {
+  if (s->local >= 0) close(s->local);
+  s->local = -1;
+}
+
+static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
+  fake_daemon_t *d = s->d;
+  if (++d->puts == d->script.drop_put) {
+    fake_local_drop(s);
+    return;
+  }
+  uint8_t *field = s->stream + m->rhs * s->field_bytes;
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+  if (m->request != s->number || m->rhs != s->arrived / s->field_bytes ||
+      (fcntl(fd, F_GET_SEALS) & seals) != seals ||
+      pread(fd, field, s->field_bytes, (off_t)m->offset) != (ssize_t)s->field_bytes ||
+      qk_checksum(field, s->field_bytes) != m->checksum) {
+    d->violations++;
+    return;
+  }
+  s->arrived = d->uploaded = (m->rhs + 1) * s->field_bytes;
+  if (!d->script.hold) fake_end_rhs(s, m->rhs, QK_OK);
+  fake_give_credit(s);
+  fake_reply_credit(s);
+}
+
+static void local_fetch(state_t *s, const Quark__LocalFetch *m) {
+  Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))] = {0};
+  uint8_t data[QK_LOCAL_MAX];
+  if (++s->d->fetches == s->d->script.drop_fetch) {
+    fake_local_drop(s);
+    return;
+  }
+  solution.request = m->request;
+  solution.rhs = m->rhs;
+  solution.bytes = s->d->script.empty_fetch ? 0 : s->field_bytes;
+  struct iovec part = {data, protobuf_c_message_pack(&solution.base, data)};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  const int fd = memfd_create("solution", MFD_CLOEXEC);
+  cr_assert_eq(pwrite(fd, s->stream + m->rhs * s->field_bytes, s->field_bytes, 0),
+               (ssize_t)s->field_bytes);
+  if (solution.bytes > 0) {
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    *c = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  }
+  sendmsg(s->local, &message, MSG_NOSIGNAL);
+  close(fd);
+}
+
+static void local_message(state_t *s, const Quark__LocalRequest *m, int fd) {
+  if (m->body_case == QUARK__LOCAL_REQUEST__BODY_BIND) {
+    s->d->binds++;
+    if (memcmp(m->bind->token.data, fake_token, sizeof fake_token) != 0) s->d->violations++;
+  } else if (m->body_case == QUARK__LOCAL_REQUEST__BODY_PUT)
+    local_put(s, m->put, fd);
+  else
+    local_fetch(s, m->fetch);
+}
+
+void fake_local_read(state_t *s) {
+  uint8_t data[QK_LOCAL_MAX];
+  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))];
+  struct iovec part = {data, sizeof data};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
+  const int connection = accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (connection >= 0) {
+    fake_local_drop(s);
+    s->local = connection;
+  }
+  if (s->local < 0) return;
+  const ssize_t n = recvmsg(s->local, &message, MSG_CMSG_CLOEXEC);
+  if (n < 0) return;
+  int fd = -1;
+  const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+  if (c) memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  Quark__LocalRequest *m = n > 0 ? quark__local_request__unpack(NULL, (size_t)n, data) : NULL;
+  if (m) {
+    local_message(s, m, fd);
+    quark__local_request__free_unpacked(m, NULL);
+  } else
+    fake_local_drop(s);
+  if (fd >= 0) close(fd);
+}
+
+void fake_local_open(state_t *s) {
+  char dir[] = "/tmp/qk-fake-XXXXXX";
+  cr_assert(mkdtemp(dir) != NULL);
+  s->local = -1;
+  s->local_address.sun_family = AF_UNIX;
+  snprintf(s->local_address.sun_path, sizeof s->local_address.sun_path, "%s/local", dir);
+  s->local_listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  cr_assert_eq(bind(s->local_listen, (struct sockaddr *)&s->local_address, sizeof s->local_address),
+               0);
+  cr_assert_eq(listen(s->local_listen, 4), 0);
+}
+
+void fake_local_close(state_t *s) {
+  char *path = s->local_address.sun_path;
+  fake_local_drop(s);
+  close(s->local_listen);
+  unlink(path);
+  *strrchr(path, '/') = '\0';
+  rmdir(path);
+}

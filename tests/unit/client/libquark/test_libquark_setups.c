@@ -1,0 +1,180 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/client/libquark/libquark_kit.h"
+
+Test(libquark, setups_are_listed_loaded_and_dropped) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_setup_t setup[QUARK_SETUPS];
+  quark_error_t err;
+  quark_load_t load;
+  uint32_t n = 0;
+  cr_assert_eq(quark_setups(conn, setup, &n, &err), QUARK_OK);
+  cr_assert_eq(n, 2);
+  cr_expect(setup[0].is_default && setup[0].state == QUARK_LOADING && setup[0].dims[3] == 10);
+  cr_expect(setup[0].phase_done == 1 && setup[0].phase_total == 2 && setup[0].queued == 3);
+  cr_expect(isnan(setup[0].plaquette), "not known");
+  cr_expect_str_eq(setup[1].name, "second");
+  cr_expect_str_eq(quark_state_name(setup[1].state), "failed");
+  cr_expect_eq(setup[1].code, QUARK_BAD_CHECKSUM);
+  cr_expect_str_eq(setup[1].text, "the wrong sum");
+
+  quark_load_init(&load);
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_BAD_ARGUMENT, "it has no name");
+  load.name = "third";
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  const Quark__Load *said = lq_fake.last->load;
+  cr_expect(!said->gauge && said->n_dims == 0 && !said->has_kappa && !said->has_mass &&
+            !said->has_csw && !said->boundary && !said->solver && !said->has_slots);
+  load = (quark_load_t){.name = "third",
+                        .gauge = "cfg",
+                        .dims = {4, 4, 4, 8},
+                        .kappa = NAN,
+                        .mass = -0.5,
+                        .csw = 1.5,
+                        .boundary = "periodic",
+                        .solver = "cg",
+                        .precision = "half",
+                        .make_default = true};
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  said = lq_fake.last->load;
+  cr_expect_str_eq(said->gauge, "cfg");
+  cr_expect(said->n_dims == 4 && said->dims[3] == 8 && !said->has_kappa && said->mass == -0.5);
+  cr_expect(said->csw == 1.5 && said->has_slots && said->slots == 0 && said->make_default);
+  cr_expect_str_eq(said->boundary, "periodic");
+  cr_expect_str_eq(said->precision, "half");
+  cr_assert_eq(quark_make_default(conn, "third", &err), QUARK_OK);
+  cr_assert_eq(quark_drop(conn, "third", true, &err), QUARK_OK);
+  cr_assert_eq(quark_drop(conn, "third", false, &err), QUARK_OK);
+  cr_expect(lq_fake.loads == 2 && lq_fake.defaults == 1 && lq_fake.drops == 101);
+  lq_fake.script.reject = QUARK_DENIED;
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_DENIED);
+  cr_expect_str_eq(err.text, "as the test wants");
+  cr_expect_eq(quark_drop(conn, "third", false, &err), QUARK_DENIED);
+  quark_close(conn);
+}
+
+/* ---- actions ---- */
+
+static quark_load_t doublet(void) {
+  static const quark_parameter_t parameter[] = {{"mass", "-0.1"}, {"hop", "1,1,1,0.5"}};
+  quark_load_t load;
+  quark_load_init(&load);
+  load.name = "third";
+  load.action = "one-of-tomorrow";
+  load.parameter = parameter;
+  load.nparameter = 2;
+  return load;
+}
+
+Test(libquark, a_load_names_an_action_and_its_parameters) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_load_t load = doublet();
+  quark_error_t err;
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK, "%s", err.text);
+  const Quark__Load *said = lq_fake.last->load;
+  cr_expect_str_eq(said->action, "one-of-tomorrow");
+  cr_assert_eq(said->n_parameter, 2);
+  cr_expect_str_eq(said->parameter[0]->key, "mass");
+  cr_expect_str_eq(said->parameter[0]->value, "-0.1");
+  cr_expect_str_eq(said->parameter[1]->key, "hop");
+  cr_expect_str_eq(said->parameter[1]->value, "1,1,1,0.5");
+  load.action = NULL;
+  load.nparameter = 1;
+  cr_assert_eq(quark_load(conn, &load, &err), QUARK_OK);
+  cr_expect(!lq_fake.last->load->action && lq_fake.last->load->n_parameter == 1);
+
+  const quark_parameter_t bad[] = {{"mass", "1"}, {"csw", NULL}};
+  load.parameter = bad;
+  load.nparameter = 2;
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_str_eq(err.text, "parameter 1 has no key or no value");
+  load.parameter = NULL;
+  cr_expect_eq(quark_load(conn, &load, &err), QUARK_BAD_ARGUMENT);
+  cr_expect_eq(lq_fake.loads, 2);
+  quark_close(conn);
+}
+
+static void expect_unsupported(quark_connection_t *conn, const quark_load_t *load) {
+  quark_error_t err;
+  cr_expect_eq(quark_load(conn, load, &err), QUARK_UNSUPPORTED);
+  cr_expect(!err.retryable && strstr(err.text, "too old for action and parameter of LOAD"), "%s",
+            err.text);
+}
+
+Test(libquark, a_daemon_that_would_ignore_an_action_is_not_asked) {
+  lq_fake.script.feature = 0;
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_load_t load = doublet();
+  expect_unsupported(conn, &load);
+  load.action = NULL;
+  expect_unsupported(conn, &load);
+  load.action = "wilson";
+  load.nparameter = 0;
+  expect_unsupported(conn, &load);
+  cr_expect_eq(lq_fake.loads, 0);
+  load.action = NULL;
+  load.mass = 0.1;
+  cr_expect_eq(quark_load(conn, &load, NULL), QUARK_OK, "it knows mass");
+  quark_close(conn);
+}
+
+Test(libquark, the_next_daemon_is_not_asked_if_it_is_an_older_one) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_load_t load = doublet();
+  lq_fake.script.later_feature = 0;
+  lq_fake.script.drop_load = 1;
+  expect_unsupported(conn, &load);
+  cr_expect_eq(lq_fake.loads, 1, "by the one that knew what it was");
+  quark_close(conn);
+}
+
+Test(libquark, an_action_that_waits_for_a_session_is_not_sent_to_an_older_daemon) {
+  quark_options_t options;
+  quark_report_t report;
+  quark_load_t load = doublet();
+  quark_options_init(&options);
+  options.timeout_ms = 300;
+  quark_connection_t *conn = lq_connect(&options);
+  lq_fake.script.mute = 1;
+  lq_fake.script.drop_now = 1;
+  cr_expect_eq(quark_status(conn, &report, NULL), QUARK_TIMEOUT, "nobody answers");
+  cr_expect_eq(quark_load(conn, &load, NULL), QUARK_TIMEOUT);
+  lq_fake.script.later_feature = 0;
+  lq_fake.script.mute = 0;
+  lq_fake.script.drop_now = 1;
+  while (quark_status(conn, &report, NULL) != QUARK_OK) continue;
+  cr_expect_eq(lq_fake.loads, 0, "it would have come before the question");
+  quark_close(conn);
+}
+
+Test(libquark, reports_say_the_action_as_it_was_given) {
+  quark_connection_t *conn = lq_connect(NULL);
+  quark_report_t report;
+  quark_setup_t setup[QUARK_SETUPS];
+  uint32_t n;
+  cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  cr_expect_str_eq(report.setup.action, "wilson-clover");
+  cr_expect_str_eq(report.setup.parameters, "kappa=0.125;csw=1.769");
+  cr_expect(report.setup.site_reals == 24 && report.setup.columns == 12);
+  cr_assert_eq(quark_setups(conn, setup, &n, NULL), QUARK_OK);
+  cr_expect_str_eq(setup[0].action, "wilson-clover");
+  cr_expect_str_eq(setup[0].parameters, "kappa=0.125;csw=1.769");
+  cr_expect(!*setup[1].action && !*setup[1].parameters, "an old daemon does not say");
+  cr_expect(setup[1].site_reals == 24 && setup[1].columns == 12, "which has no others");
+  quark_close(conn);
+}
+
+Test(libquark, parameters_are_cut_into_pairs) {
+  quark_parameter_t p[2];
+  char text[] = "kappa=0.125;hop=1,1,1,0.5;links=thin", none[] = "", odd[] = "a;=b";
+  cr_expect_eq(quark_parameters_split(none, 2, p), 0);
+  cr_expect_eq(quark_parameters_split(text, 2, p), 3);
+  cr_expect_str_eq(p[0].key, "kappa");
+  cr_expect_str_eq(p[0].value, "0.125");
+  cr_expect_str_eq(p[1].key, "hop");
+  cr_expect_str_eq(p[1].value, "1,1,1,0.5");
+  cr_expect_eq(quark_parameters_split(odd, 2, p), 2);
+  cr_expect(!strcmp(p[0].key, "a") && !*p[0].value && !*p[1].key && !strcmp(p[1].value, "b"));
+}
