@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/config.h"
+#include "daemon/base/config/config.h"
 #include "daemon/base/log.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/limits.h"

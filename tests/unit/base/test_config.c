@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/config.h"
+#include "daemon/base/config/config.h"
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 
@@ -15,6 +15,8 @@ typedef struct settings {
   const char *gauge, *listen;
   bool verbose;
   int backend;
+  qk_config_list_t tags;
+  const char *colour;
 } settings_t;
 
 #define AT(member) offsetof(settings_t, member)
@@ -33,6 +35,10 @@ static const qk_config_row_t rows[] = {
     {"verbose", QK_CONFIG_BOOL, AT(verbose), NULL, 0, 0, NULL, "say more"},
     {"backend", QK_CONFIG_CHOICE | QK_CONFIG_LIVE, AT(backend), "auto", 0, 0, "auto|cuda|cpu",
      "where kernels run"},
+    {"tag", QK_CONFIG_LIST | QK_CONFIG_LIVE, AT(tags), NULL, 2, 9, "WORD", "a word of the setup"},
+    {"colour", QK_CONFIG_STRING | QK_CONFIG_FILE_ONLY, AT(colour), NULL, 0, 0, NULL,
+     "colour of the page"},
+    {"label", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "tag", NULL},
     {"places", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "slots", NULL},
     {"chatty", QK_CONFIG_OLD_NAME, 0, NULL, 0, 0, "verbose", NULL},
 };
@@ -147,7 +153,7 @@ static void file_refused(const char *text, qk_status_t status, const char *cause
 
 Test(config, bad_files_name_the_line) {
   file_refused("kappa = 0.1\n\nslots = 99\n", QK_BAD_ARGUMENT, ":3: slots = 99: must be 1 .. 64");
-  file_refused("colour = red\n", QK_BAD_ARGUMENT, ":1: unknown key \"colour\"");
+  file_refused("taste = sour\n", QK_BAD_ARGUMENT, ":1: unknown key \"taste\"");
   file_refused("slots = 2\nslots = 3\n", QK_BAD_ARGUMENT, ":2: slots is given twice");
   file_refused("[engine]\nslots = 2\n", QK_BAD_ARGUMENT, ":2: unknown section [engine]");
   file_refused("\nhello\n", QK_BAD_FORMAT, ":2: not \"key = value\"");
@@ -204,6 +210,10 @@ Test(config, exit_codes_tell_usage_from_configuration) {
   cr_expect_eq(code, 0);
 }
 
+static bool is_listed(const qk_config_row_t *row) {
+  return row->type != QK_CONFIG_OLD_NAME && !(row->type & QK_CONFIG_FILE_ONLY);
+}
+
 Test(config, help_lists_every_key_with_limits_and_default) {
   cr_redirect_stdout();
   int code = -1;
@@ -215,10 +225,10 @@ Test(config, help_lists_every_key_with_limits_and_default) {
   text[n] = '\0';
   for (int i = 0; i < NROWS; i++) {
     const char *needle = rows[i].key != NULL ? rows[i].key : rows[i].help;
-    cr_expect_eq(strstr(text, needle) != NULL, rows[i].type != QK_CONFIG_OLD_NAME, "%s:\n%s",
-                 needle, text);
+    cr_expect_eq(strstr(text, needle) != NULL, is_listed(&rows[i]), "%s:\n%s", needle, text);
   }
   cr_expect_not_null(strstr(text, "1 .. 64; default 12"), "%s", text);
+  cr_expect_not_null(strstr(text, "(reread on SIGHUP; may be\n"), "%s", text);
   cr_expect_null(strstr(text, "help-man"));
 }
 
@@ -232,10 +242,71 @@ Test(config, man_page_lists_every_key) {
     char needle[64];
     if (rows[i].key == NULL) continue;
     snprintf(needle, sizeof needle, ".It Fl -%s ", rows[i].key);
-    cr_expect_eq(strstr(text, needle) != NULL, rows[i].type != QK_CONFIG_OLD_NAME, "%s", needle);
+    cr_expect_eq(strstr(text, needle) != NULL, is_listed(&rows[i]), "%s", needle);
   }
   cr_expect_not_null(strstr(text, "(default auto; reread on SIGHUP)"), "%s", text);
   free(text);
+}
+
+/* "text@place" of all values of the list. */
+static const char *tags(void) {
+  static char all[512];
+  size_t n = 0;
+  all[0] = '\0';
+  for (int i = 0; i < set.tags.n && n < sizeof all; i++)
+    n += (size_t)snprintf(all + n, sizeof all - n, "%s@%s%s ", set.tags.item[i].text,
+                          set.tags.item[i].where, set.tags.item[i].by_flag ? "!" : "");
+  return all;
+}
+
+Test(config, a_list_holds_what_file_and_command_line_gave_with_places) {
+  char arg[64], want[256];
+  int code = -1;
+  bool by_flag = true;
+  cr_redirect_stderr();
+  write_file("tag = red\nslots = 3\nlabel = green\n");
+  snprintf(arg, sizeof arg, "--config=%s", path);
+  cr_assert(parse(&code, "--tag=blue", arg, "--tag=red"));
+  snprintf(want, sizeof want, "red@%s:1 green@%s:3 blue@command line! red@command line! ", path,
+           path);
+  cr_expect_str_eq(tags(), want);
+  cr_expect_str_eq(qk_config_where(config, "tag", &by_flag), "command line");
+  cr_expect(by_flag);
+  snprintf(want, sizeof want, "%s:2", path);
+  cr_expect_str_eq(qk_config_where(config, "slots", &by_flag), want);
+  cr_expect_not(by_flag);
+  cr_expect_null(qk_config_where(config, "kappa", NULL));
+  refused("tag", "x", "here: tag = \"x\": has 1 bytes, must have 2 .. 9");
+  refused("tag", "0123456789", "has 10 bytes, must have 2 .. 9");
+}
+
+Test(config, a_list_has_a_limit) {
+  qk_err_t err = {0};
+  for (int i = 0; i < QK_CONFIG_ITEMS_MAX; i++)
+    cr_assert_eq(qk_config_set(config, "here", "tag", "word", &err), QK_OK);
+  refused("tag", "word", "here: tag is given more than 64 times");
+  cr_expect_eq(set.tags.n, QK_CONFIG_ITEMS_MAX);
+}
+
+Test(config, keys_of_files_are_no_flags) {
+  cr_redirect_stderr();
+  int code = -1;
+  qk_err_t err = {0};
+  cr_expect_not(parse(&code, "--colour=red", NULL, NULL));
+  cr_expect_eq(code, 64);
+  write_file("colour = red\n");
+  cr_expect_eq(qk_config_read_file(config, path, &err), QK_OK, "%s", err.text);
+  cr_expect_str_eq(set.colour, "red");
+}
+
+Test(config, two_rows_with_one_key_are_refused) {
+  const qk_config_row_t twice[] = {{"n", QK_CONFIG_INT, AT(slots), NULL, 0, 0, "N", "a number"},
+                                   {NULL, QK_CONFIG_GROUP, 0, NULL, 0, 0, NULL, "More"},
+                                   {"n", QK_CONFIG_STRING, AT(gauge), NULL, 0, 0, "N", "a word"}};
+  qk_config_t *other = NULL;
+  qk_err_t err = {0};
+  cr_expect_eq(qk_config_create("x", "y", twice, 3, &set, &other, &err), QK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(err.text, "two settings have the key n"), "%s", err.text);
 }
 
 static char told[1024];
@@ -277,6 +348,9 @@ Test(config, what_is_live_changes_when_it_is_read_again) {
   cr_expect_str_eq(again("gauge = b\nkappa = 0.13\n"),
                    "gauge >b;max-memory 2097152>4294967296;backend cpu>auto;");
   cr_expect_str_eq(set.gauge, "b");
+  cr_expect_str_eq(again("gauge = b\nkappa = 0.13\ntag = red\ntag = blue\n"), "tag >red, blue;");
+  cr_expect(set.tags.n == 2 && !set.tags.item[1].by_flag);
+  cr_expect_str_eq(again("gauge = b\nkappa = 0.13\ntag = red\n"), "tag red, blue>red;");
 }
 
 Test(config, a_file_that_has_become_bad_changes_nothing) {

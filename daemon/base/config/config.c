@@ -1,28 +1,34 @@
-#include "daemon/base/config.h"
+#include "daemon/base/config/config.h"
 
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/config/value.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/version.h"
 
-enum { STRING_MAX = 4095, FIRST_KEY = 256, HELP_BYTES = 640 };
+enum { FIRST_KEY = 256, HELP_BYTES = 640 };
 enum { EXIT_USAGE_ERROR = 64, EXIT_BAD_CONFIG = 78 };
 
 typedef struct qk_config_state {
-  char *string;     /* STRING: the value, of qk_malloc */
-  const char *flag; /* text of the command line, until it is applied */
-  int named;        /* the row whose flag gave it */
-  bool given;
-  bool in_file;
+  char *string;           /* STRING: the value, of qk_malloc */
+  qk_config_item_t *item; /* LIST: the values, of qk_malloc; so is the text of each */
+  int nitem;
+  char *where; /* of the last value that was given; NULL: none was */
+  bool by_flag, in_file;
   char help[HELP_BYTES];
 } qk_config_state_t;
+
+/* A flag of the command line. */
+typedef struct qk_config_flag {
+  int named; /* the row */
+  const char *text;
+} qk_config_flag_t;
 
 struct qk_config {
   const char *program, *about;
@@ -31,26 +37,25 @@ struct qk_config {
   char *values;
   const char *file; /* of --config; NULL: none */
   qk_config_state_t *state;
+  qk_config_flag_t *flag; /* in the order of the command line; applied after the file */
+  int nflag;
 };
 
-static qk_config_type_t type_of(const qk_config_row_t *row) {
-  return (qk_config_type_t)(row->type & ~QK_CONFIG_LIVE);
-}
-
 static bool is_setting(const qk_config_row_t *row) {
-  return type_of(row) != QK_CONFIG_GROUP && type_of(row) != QK_CONFIG_OLD_NAME;
+  return qk_config_type_of(row) != QK_CONFIG_GROUP && qk_config_type_of(row) != QK_CONFIG_OLD_NAME;
 }
 
 /* Whether the flag without a value means yes. */
 static bool may_stand_alone(const qk_config_row_t *row) {
-  return type_of(row) == QK_CONFIG_BOOL && row->form == NULL;
+  return qk_config_type_of(row) == QK_CONFIG_BOOL && row->form == NULL;
 }
 
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static int row_by_key(const qk_config_t *config, const char *key) {
   for (int i = 0; i < config->nrows; i++) {
-    if (type_of(&config->rows[i]) != QK_CONFIG_GROUP && strcmp(config->rows[i].key, key) == 0)
+    if (qk_config_type_of(&config->rows[i]) != QK_CONFIG_GROUP &&
+        strcmp(config->rows[i].key, key) == 0)
       return i;
   }
   return -1;
@@ -58,83 +63,27 @@ static int row_by_key(const qk_config_t *config, const char *key) {
 
 /* The setting that row i names: i itself, unless it is an old name. */
 static int setting_of(const qk_config_t *config, int i) {
-  const bool old = i >= 0 && type_of(&config->rows[i]) == QK_CONFIG_OLD_NAME;
+  const bool old = i >= 0 && qk_config_type_of(&config->rows[i]) == QK_CONFIG_OLD_NAME;
   return old ? row_by_key(config, config->rows[i].form) : i;
 }
 
-static bool parse_bool(const char *text, bool *out) {
-  static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {"no", "false", "off",
-                                                                              "0"};
-  for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
-    if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
-      *out = strcmp(text, yes[i]) == 0;
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool parse_integer(const char *text, bool suffix, int64_t *out) {
-  char *end;
-  errno = 0;
-  long long v = strtoll(text, &end, 10);
-  if (errno != 0 || end == text || isspace((unsigned char)*text)) return false;
-  if (suffix && *end != '\0') {
-    const char *const units = "KMGT", *unit = strchr(units, *end++);
-    if (unit == NULL) return false;
-    int64_t scale = (int64_t)1 << (10 * (unit - units + 1)), scaled;
-    if (__builtin_mul_overflow((int64_t)v, scale, &scaled)) return false;
-    v = scaled;
-  }
-  *out = v;
-  return *end == '\0';
-}
-
-static bool parse_double(const char *text, double *out) {
-  char *end;
-  *out = strtod(text, &end);
-  return end != text && *end == '\0' && !isspace((unsigned char)*text) && isfinite(*out);
-}
-
-/* Index of text among the words of "a|b|c", or -1. */
-static int parse_choice(const char *text, const char *form) {
+/* Of a STRING, or an item. */
+static qk_status_t check_length(const qk_config_row_t *row, const char *where, const char *text,
+                                qk_err_t *err) {
   const size_t n = strlen(text);
-  for (int index = 0;; index++) {
-    size_t word = strcspn(form, "|");
-    if (word == n && memcmp(form, text, n) == 0) return index;
-    if (form[word] == '\0') return -1;
-    form += word + 1;
-  }
-}
-
-/* As it may be given: sizes with the greatest suffix that keeps them whole. */
-static const char *print_limit(const qk_config_row_t *row, double limit, char out[32]) {
-  const char *suffix = "\0KMGT";
-  while (type_of(row) == QK_CONFIG_SIZE && limit != 0 && suffix[1] && fmod(limit, 1024) == 0) {
-    limit /= 1024;
-    suffix++;
-  }
-  snprintf(out, 32, "%.12g%.1s", limit, suffix);
-  return out;
-}
-
-static qk_status_t outside(const qk_config_row_t *row, const char *where, const char *text,
-                           qk_err_t *err) {
-  char min[32], max[32];
-  return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = %.80s: must be %s .. %s", where, row->key, text,
-                 print_limit(row, row->min, min), print_limit(row, row->max, max));
+  const double min = row->min < row->max ? row->min : 0;
+  const double max = row->min < row->max ? row->max : QK_CONFIG_STRING_MAX;
+  if ((double)n >= min && (double)n <= max) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.60s%s\": has %zu bytes, must have %g .. %g",
+                 where, row->key, text, n > 60 ? "..." : "", n, min, max);
 }
 
 static qk_status_t set_string(qk_config_t *config, int i, const char *where, const char *text,
                               qk_err_t *err) {
   const qk_config_row_t *row = &config->rows[i];
   const size_t n = strlen(text);
-  const double min = row->min < row->max ? row->min : 0;
-  const double max = row->min < row->max ? row->max : STRING_MAX;
-  if ((double)n < min || (double)n > max) {
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.60s%s\": has %zu bytes, must have %g .. %g",
-                   where, row->key, text, n > 60 ? "..." : "", n, min, max);
-  }
+  const qk_status_t status = check_length(row, where, text, err);
+  if (status != QK_OK) return status;
   char *copy = qk_malloc(n + 1);
   if (copy == NULL) return qk_fail(err, QK_NO_MEMORY, "%s: %s: no memory", where, row->key);
   memcpy(copy, text, n + 1);
@@ -144,81 +93,91 @@ static qk_status_t set_string(qk_config_t *config, int i, const char *where, con
   return QK_OK;
 }
 
-static bool has_blank(const char *text) {
-  return strpbrk(text, " \t\r\n\v\f") != NULL;
+/* Both texts in one piece of memory, which begins with the first. NULL without memory. */
+static char *copy_two(const char *text, const char *where, const char **copy_of_where) {
+  const size_t n = strlen(text) + 1, m = strlen(where) + 1;
+  char *copy = qk_malloc(n + m);
+  if (copy == NULL) return NULL;
+  memcpy(copy, text, n);
+  memcpy(copy + n, where, m);
+  *copy_of_where = copy + n;
+  return copy;
 }
 
-static qk_status_t set_number(const qk_config_row_t *row, void *value, const char *where,
-                              const char *text, qk_err_t *err) {
-  int64_t integer = 0;
-  double real = 0;
-  bool ok = type_of(row) == QK_CONFIG_DOUBLE
-                ? parse_double(text, &real)
-                : parse_integer(text, type_of(row) == QK_CONFIG_SIZE, &integer);
-  if (!ok) {
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": not %s%s", where, row->key, text,
-                   type_of(row) == QK_CONFIG_DOUBLE ? "a finite number"
-                   : type_of(row) == QK_CONFIG_SIZE ? "a size in bytes (suffix K, M, G, T)"
-                                                    : "an integer",
-                   has_blank(text) ? ": take the blanks away" : "");
-  }
-  const double v = type_of(row) == QK_CONFIG_DOUBLE ? real : (double)integer;
-  if (row->min < row->max && (v < row->min || v > row->max)) return outside(row, where, text, err);
-  if (type_of(row) == QK_CONFIG_DOUBLE) {
-    memcpy(value, &real, sizeof real);
-  } else {
-    memcpy(value, &integer, sizeof integer);
-  }
-  return QK_OK;
+static void show_items(qk_config_t *config, int i) {
+  const qk_config_list_t list = {config->state[i].item, config->state[i].nitem};
+  memcpy(config->values + config->rows[i].offset, &list, sizeof list);
 }
 
-static qk_status_t set_word(const qk_config_row_t *row, void *value, const char *where,
+static qk_status_t add_item(qk_config_t *config, int i, const char *where, bool by_flag,
                             const char *text, qk_err_t *err) {
-  bool flag;
-  int index = 0;
-  bool ok = type_of(row) == QK_CONFIG_BOOL ? parse_bool(text, &flag)
-                                           : (index = parse_choice(text, row->form)) >= 0;
-  if (!ok) {
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s = \"%.80s\": must be %s", where, row->key, text,
-                   type_of(row) == QK_CONFIG_BOOL ? "yes or no" : row->form);
+  const qk_config_row_t *row = &config->rows[i];
+  qk_config_state_t *state = &config->state[i];
+  qk_status_t status = check_length(row, where, text, err);
+  if (status != QK_OK) return status;
+  if (state->nitem == QK_CONFIG_ITEMS_MAX)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %s is given more than %d times", where, row->key,
+                   QK_CONFIG_ITEMS_MAX);
+  const size_t n = (size_t)state->nitem;
+  qk_config_item_t *more = qk_malloc((n + 1) * sizeof *more), *item = more + n;
+  char *copy = more != NULL ? copy_two(text, where, &item->where) : NULL;
+  if (copy == NULL) {
+    qk_free(more);
+    return qk_fail(err, QK_NO_MEMORY, "%s: %s: no memory", where, row->key);
   }
-  if (type_of(row) == QK_CONFIG_BOOL) {
-    memcpy(value, &flag, sizeof flag);
-  } else {
-    memcpy(value, &index, sizeof index);
-  }
+  item->text = copy;
+  item->by_flag = by_flag;
+  if (n > 0) memcpy(more, state->item, n * sizeof *more);
+  qk_free(state->item);
+  state->item = more;
+  state->nitem++;
+  show_items(config, i);
   return QK_OK;
 }
 
-static qk_status_t set_row(qk_config_t *config, int i, const char *where, const char *text,
-                           qk_err_t *err) {
+static qk_status_t set_row(qk_config_t *config, int i, const char *where, bool by_flag,
+                           const char *text, qk_err_t *err) {
   const qk_config_row_t *row = &config->rows[i];
-  void *value = config->values + row->offset;
-  switch (type_of(row)) {
-  case QK_CONFIG_STRING:
-    return set_string(config, i, where, text, err);
-  case QK_CONFIG_BOOL:
-  case QK_CONFIG_CHOICE:
-    return set_word(row, value, where, text, err);
-  default:
-    return set_number(row, value, where, text, err);
-  }
+  if (qk_config_type_of(row) == QK_CONFIG_STRING) return set_string(config, i, where, text, err);
+  if (qk_config_type_of(row) == QK_CONFIG_LIST)
+    return add_item(config, i, where, by_flag, text, err);
+  return qk_config_value_set(row, config->values + row->offset, where, text, err);
 }
 
-qk_status_t qk_config_set(qk_config_t *config, const char *where, const char *key, const char *text,
-                          qk_err_t *err) {
+static qk_status_t set_key(qk_config_t *config, const char *where, bool by_flag, const char *key,
+                           const char *text, qk_err_t *err) {
   const int named = row_by_key(config, key), i = setting_of(config, named);
   if (i < 0) return qk_fail(err, QK_BAD_ARGUMENT, "%s: unknown key \"%.60s\"", where, key);
-  qk_status_t status = set_row(config, i, where, text, err);
-  if (status != QK_OK) return status;
-  config->state[i].given = true;
+  const size_t n = strlen(where) + 1;
+  char *copy = qk_malloc(n);
+  if (copy == NULL) return qk_fail(err, QK_NO_MEMORY, "%s: %s: no memory", where, key);
+  qk_status_t status = set_row(config, i, where, by_flag, text, err);
+  if (status != QK_OK) {
+    qk_free(copy);
+    return status;
+  }
+  memcpy(copy, where, n);
+  qk_free(config->state[i].where);
+  config->state[i].where = copy;
+  config->state[i].by_flag = by_flag;
   if (named != i) qk_warn("config", "%s: %s is called %s now", where, key, config->rows[i].key);
   return QK_OK;
 }
 
+qk_status_t qk_config_set(qk_config_t *config, const char *where, const char *key, const char *text,
+                          qk_err_t *err) {
+  return set_key(config, where, false, key, text, err);
+}
+
 bool qk_config_given(const qk_config_t *config, const char *key) {
-  int i = row_by_key(config, key);
-  return i >= 0 && config->state[i].given;
+  return qk_config_where(config, key, NULL) != NULL;
+}
+
+const char *qk_config_where(const qk_config_t *config, const char *key, bool *by_flag) {
+  const int i = row_by_key(config, key);
+  if (i < 0) return NULL;
+  if (by_flag != NULL) *by_flag = config->state[i].by_flag;
+  return config->state[i].where;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -226,10 +185,12 @@ bool qk_config_given(const qk_config_t *config, const char *key) {
 static void describe(const qk_config_row_t *row, char *out, size_t size) {
   int n = snprintf(out, size, "%s", row->help);
   char note[128] = "", min[32], max[32];
-  const bool bounded = row->min < row->max && type_of(row) != QK_CONFIG_STRING;
+  const qk_config_type_t type = qk_config_type_of(row);
+  const bool texts = type == QK_CONFIG_STRING || type == QK_CONFIG_LIST;
+  const bool bounded = row->min < row->max && !texts;
   if (bounded)
-    snprintf(note, sizeof note, "%s .. %s", print_limit(row, row->min, min),
-             print_limit(row, row->max, max));
+    snprintf(note, sizeof note, "%s .. %s", qk_config_limit_text(row, row->min, min),
+             qk_config_limit_text(row, row->max, max));
   if (row->initial != NULL && *row->initial != '\0') {
     snprintf(note + strlen(note), sizeof note - strlen(note), "%sdefault %.40s",
              bounded ? "; " : "", row->initial);
@@ -237,8 +198,18 @@ static void describe(const qk_config_row_t *row, char *out, size_t size) {
   if (row->type & QK_CONFIG_LIVE)
     snprintf(note + strlen(note), sizeof note - strlen(note), "%sreread on SIGHUP",
              *note ? "; " : "");
+  if (type == QK_CONFIG_LIST)
+    snprintf(note + strlen(note), sizeof note - strlen(note), "%smay be given several times",
+             *note ? "; " : "");
   if (*note != '\0' && n > 0 && (size_t)n < size)
     snprintf(out + n, size - (size_t)n, " (%s)", note);
+}
+
+/* Rows are made by hand and from other tables. */
+static qk_status_t check_key(const qk_config_t *config, int i, qk_err_t *err) {
+  const qk_config_row_t *row = &config->rows[i];
+  if (qk_config_type_of(row) == QK_CONFIG_GROUP || row_by_key(config, row->key) == i) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "configuration: two settings have the key %s", row->key);
 }
 
 qk_status_t qk_config_create(const char *program, const char *about, const qk_config_row_t *rows,
@@ -246,13 +217,16 @@ qk_status_t qk_config_create(const char *program, const char *about, const qk_co
   qk_status_t status = QK_NO_MEMORY;
   qk_config_t *c = qk_calloc(1, sizeof *c);
   if (c == NULL) goto fail_memory;
-  *c = (qk_config_t){program, about, rows, nrows, values, NULL, NULL};
+  *c = (qk_config_t){
+      .program = program, .about = about, .rows = rows, .nrows = nrows, .values = values};
   c->state = qk_calloc((size_t)nrows, sizeof *c->state);
   if (c->state == NULL) goto fail_memory;
   for (int i = 0; i < nrows; i++) {
+    status = check_key(c, i, err);
+    if (status != QK_OK) goto fail;
     describe(&rows[i], c->state[i].help, sizeof c->state[i].help);
     if (rows[i].initial == NULL) continue;
-    status = set_row(c, i, "default", rows[i].initial, err);
+    status = set_row(c, i, "default", false, rows[i].initial, err);
     if (status != QK_OK) goto fail;
   }
   *config = c;
@@ -266,8 +240,15 @@ fail:
 
 void qk_config_destroy(qk_config_t *config) {
   if (config == NULL) return;
-  for (int i = 0; config->state != NULL && i < config->nrows; i++) qk_free(config->state[i].string);
+  for (int i = 0; config->state != NULL && i < config->nrows; i++) {
+    qk_config_state_t *state = &config->state[i];
+    for (int k = 0; k < state->nitem; k++) qk_free((void *)state->item[k].text);
+    qk_free(state->item);
+    qk_free(state->string);
+    qk_free(state->where);
+  }
   qk_free(config->state);
+  qk_free(config->flag);
   qk_free(config);
 }
 
@@ -306,7 +287,8 @@ static int take_key(void *arg, const char *section, const char *name, const char
     return 0;
   }
   const int named = row_by_key(file->config, name), i = setting_of(file->config, named);
-  if (i >= 0 && file->config->state[i].in_file) {
+  const bool once = i >= 0 && qk_config_type_of(&file->config->rows[i]) != QK_CONFIG_LIST;
+  if (once && file->config->state[i].in_file) {
     file->status = qk_fail(file->err, QK_BAD_ARGUMENT, "%s: %s is given twice%s%s%s", where, name,
                            named == i ? "" : " (it is called ",
                            named == i ? "" : file->config->rows[i].key, named == i ? "" : " now)");
@@ -367,14 +349,14 @@ static error_t take_flag(int key, char *arg, struct argp_state *state) {
   }
   if (key < FIRST_KEY || key >= FIRST_KEY + config->nrows) return ARGP_ERR_UNKNOWN;
   const int named = key - FIRST_KEY, i = setting_of(config, named);
-  if (config->state[i].flag != NULL && config->state[i].named != named) {
+  for (int f = 0; f < config->nflag; f++) {
+    const int other = config->flag[f].named;
+    if (other == named || setting_of(config, other) != i) continue;
     argp_error(state, "--%s and --%s are one setting, which is called %s now",
-               config->rows[config->state[i].named].key, config->rows[named].key,
-               config->rows[i].key);
+               config->rows[other].key, config->rows[named].key, config->rows[i].key);
     return EINVAL;
   }
-  config->state[i].flag = arg != NULL ? arg : "yes";
-  config->state[i].named = named;
+  config->flag[config->nflag++] = (qk_config_flag_t){named, arg != NULL ? arg : "yes"};
   return 0;
 }
 
@@ -382,8 +364,9 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
   int group = 0, n = 0;
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
+    if (row->type & QK_CONFIG_FILE_ONLY) continue;
     struct argp_option *option = &options[n++];
-    if (type_of(row) == QK_CONFIG_GROUP) {
+    if (qk_config_type_of(row) == QK_CONFIG_GROUP) {
       *option = (struct argp_option){.doc = row->help, .group = ++group};
       continue;
     }
@@ -409,14 +392,19 @@ static void fill_options(const qk_config_t *config, struct argp_option *options)
   memcpy(options + n, common, sizeof common);
 }
 
-/* Flags were only noted while argp ran: they come after the file. */
+/* Flags were only noted while argp ran: they come after the file. The last one of a setting counts,
+ * but all of a LIST. */
 static qk_status_t apply_flags(qk_config_t *config, qk_err_t *err) {
   qk_status_t status = QK_OK;
-  for (int i = 0; i < config->nrows && status == QK_OK; i++) {
-    const char *text = config->state[i].flag;
-    if (text == NULL) continue;
-    const char *key = config->rows[config->state[i].named].key;
-    status = qk_config_set(config, "command line", key, text, err);
+  for (int f = 0; f < config->nflag && status == QK_OK; f++) {
+    const int named = config->flag[f].named;
+    const bool list = qk_config_type_of(&config->rows[setting_of(config, named)]) == QK_CONFIG_LIST;
+    bool last = true;
+    for (int later = f + 1; later < config->nflag && !list; later++)
+      if (config->flag[later].named == named) last = false;
+    if (list || last)
+      status =
+          set_key(config, "command line", true, config->rows[named].key, config->flag[f].text, err);
   }
   return status;
 }
@@ -426,7 +414,10 @@ bool qk_config_parse(qk_config_t *config, int argc, char **argv, int *exit_code)
   qk_err_t err = {0};
   *exit_code = EXIT_USAGE_ERROR;
   struct argp_option *options = qk_calloc((size_t)config->nrows + COMMON_OPTIONS, sizeof *options);
-  if (options == NULL) {
+  qk_free(config->flag);
+  config->nflag = 0;
+  config->flag = qk_calloc((size_t)argc + 1, sizeof *config->flag);
+  if (options == NULL || config->flag == NULL) {
     qk_fail(&err, QK_NO_MEMORY, "no memory for the command line");
     goto done;
   }
@@ -460,11 +451,11 @@ qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t
                                         values, &fresh, err);
   if (status != QK_OK) return status;
   fresh->file = config->file;
-  for (int i = 0; i < config->nrows; i++) {
-    fresh->state[i].flag = config->state[i].flag;
-    fresh->state[i].named = config->state[i].named;
-  }
-  if (fresh->file != NULL) status = qk_config_read_file(fresh, fresh->file, err);
+  fresh->flag = qk_calloc((size_t)config->nflag + 1, sizeof *fresh->flag);
+  if (fresh->flag == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for the command line");
+  for (int f = 0; f < config->nflag && status == QK_OK; f++)
+    fresh->flag[fresh->nflag++] = config->flag[f];
+  if (status == QK_OK && fresh->file != NULL) status = qk_config_read_file(fresh, fresh->file, err);
   if (status == QK_OK) status = apply_flags(fresh, err);
   if (status != QK_OK) {
     qk_config_destroy(fresh);
@@ -474,59 +465,30 @@ qk_status_t qk_config_again(const qk_config_t *config, void *values, qk_config_t
   return QK_OK;
 }
 
-/* The value as it would be written. */
-static void show(const qk_config_row_t *row, const void *value, char *out, size_t size) {
-  const char *string, *word = row->form;
-  int64_t integer;
-  double real;
-  bool flag;
-  int index;
-  switch (type_of(row)) {
-  case QK_CONFIG_STRING:
-    memcpy(&string, value, sizeof string);
-    snprintf(out, size, "%s", string != NULL ? string : "");
-    return;
-  case QK_CONFIG_DOUBLE:
-    memcpy(&real, value, sizeof real);
-    snprintf(out, size, "%.12g", real);
-    return;
-  case QK_CONFIG_BOOL:
-    memcpy(&flag, value, sizeof flag);
-    snprintf(out, size, "%s", flag ? "yes" : "no");
-    return;
-  case QK_CONFIG_CHOICE:
-    memcpy(&index, value, sizeof index);
-    while (index-- > 0) word = strchr(word, '|') + 1;
-    snprintf(out, size, "%.*s", (int)strcspn(word, "|"), word);
-    return;
-  default:
-    memcpy(&integer, value, sizeof integer);
-    snprintf(out, size, "%lld", (long long)integer);
-  }
-}
-
-/* The strings, which belong to the states, change places with the values. */
+/* What belongs to the states changes places with it. */
 static void take_over(qk_config_t *config, qk_config_t *fresh, int i) {
-  static const size_t bytes[] = {
-      [QK_CONFIG_INT] = sizeof(int64_t),   [QK_CONFIG_SIZE] = sizeof(int64_t),
-      [QK_CONFIG_DOUBLE] = sizeof(double), [QK_CONFIG_STRING] = sizeof(char *),
-      [QK_CONFIG_BOOL] = sizeof(bool),     [QK_CONFIG_CHOICE] = sizeof(int)};
+  static const size_t bytes[] = {[QK_CONFIG_INT] = sizeof(int64_t),
+                                 [QK_CONFIG_SIZE] = sizeof(int64_t),
+                                 [QK_CONFIG_DOUBLE] = sizeof(double),
+                                 [QK_CONFIG_STRING] = sizeof(char *),
+                                 [QK_CONFIG_BOOL] = sizeof(bool),
+                                 [QK_CONFIG_CHOICE] = sizeof(int),
+                                 [QK_CONFIG_LIST] = sizeof(qk_config_list_t)};
   const qk_config_row_t *row = &config->rows[i];
-  char *string = config->state[i].string;
-  config->state[i].string = fresh->state[i].string;
-  fresh->state[i].string = string;
-  config->state[i].given = fresh->state[i].given;
-  memcpy(config->values + row->offset, fresh->values + row->offset, bytes[type_of(row)]);
+  const qk_config_state_t mine = config->state[i];
+  config->state[i] = fresh->state[i];
+  fresh->state[i] = mine;
+  memcpy(config->values + row->offset, fresh->values + row->offset, bytes[qk_config_type_of(row)]);
 }
 
 void qk_config_adopt(qk_config_t *config, qk_config_t *fresh, qk_config_change_fn tell, void *arg) {
-  char old[STRING_MAX + 1], now[STRING_MAX + 1];
+  char old[QK_CONFIG_STRING_MAX + 1], now[QK_CONFIG_STRING_MAX + 1];
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
-    const bool given = config->state[i].given || fresh->state[i].given;
+    const bool given = config->state[i].where != NULL || fresh->state[i].where != NULL;
     if (!is_setting(row) || !given) continue;
-    show(row, config->values + row->offset, old, sizeof old);
-    show(row, fresh->values + row->offset, now, sizeof now);
+    qk_config_value_show(row, config->values + row->offset, old, sizeof old);
+    qk_config_value_show(row, fresh->values + row->offset, now, sizeof now);
     if (row->type & QK_CONFIG_LIVE) take_over(config, fresh, i);
     if (strcmp(old, now) != 0) tell(arg, row, old, now);
   }
@@ -538,12 +500,12 @@ void qk_config_print_man(const qk_config_t *config, FILE *out) {
   bool open = false;
   for (int i = 0; i < config->nrows; i++) {
     const qk_config_row_t *row = &config->rows[i];
-    if (type_of(row) == QK_CONFIG_GROUP) {
+    if (qk_config_type_of(row) == QK_CONFIG_GROUP) {
       fprintf(out, "%s.Ss %s\n", open ? ".El\n" : "", row->help);
       open = false;
       continue;
     }
-    if (!is_setting(row)) continue;
+    if (!is_setting(row) || row->type & QK_CONFIG_FILE_ONLY) continue;
     if (!open) fputs(".Bl -tag -width Ds\n", out);
     open = true;
     if (may_stand_alone(row)) {

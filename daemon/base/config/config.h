@@ -3,7 +3,8 @@
  * the line in --help and the entry of the man page.
  *
  * Order      Defaults, then the --config file, then the command line; the later source wins. On the
- *            command line the last value counts; a key given twice in a file is an error.
+ *            command line the last value counts; a key given twice in a file is an error. All
+ *            values of a LIST count: those of the file, then those of the command line.
  * Values     Stand in the caller's struct, at row.offset:
  *              INT, SIZE  int64_t (SIZE: bytes; suffix K, M, G or T for powers of 1024)
  *              DOUBLE     double (finite)
@@ -11,10 +12,14 @@
  *              BOOL       bool (yes/no, true/false, on/off, 1/0; the flag alone means yes,
  *                         unless row.form says what it takes: "no|yes")
  *              CHOICE     int, the index of the word in row.form
- * Limits     min <= value <= max, both inclusive, if min < max; of a STRING the length in bytes (at
- *            most 4095 without). A value outside is an error, it is never clamped.
+ *              LIST       qk_config_list_t: texts, each with its place, as the key may be given
+ *                         QK_CONFIG_ITEMS_MAX times (owned by the qk_config_t; it has no default)
+ * Limits     min <= value <= max, both inclusive, if min < max; of a STRING and of a text of a LIST
+ *            the length in bytes (at most 4095 without). A value outside is an error, it is never
+ *            clamped.
  * File       INI: `key = value`, comments after ';' or '#', optionally under [program]. Lines have
- *            at most QK_CONFIG_LINE bytes.
+ *            at most QK_CONFIG_LINE bytes. A row with QK_CONFIG_FILE_ONLY is a key there and no
+ *            flag; --help and the man page do not list it.
  * Old names  A setting that has been renamed has a row QK_CONFIG_OLD_NAME as well: flag and key of
  *            that name still set it, and a warning names the new one. Both in one source are an
  *            error.
@@ -38,7 +43,7 @@
 extern "C" {
 #endif
 
-enum { QK_CONFIG_LINE = 190 };
+enum { QK_CONFIG_LINE = 190, QK_CONFIG_ITEMS_MAX = 64 };
 
 typedef enum qk_config_type {
   QK_CONFIG_INT,
@@ -47,14 +52,28 @@ typedef enum qk_config_type {
   QK_CONFIG_STRING,
   QK_CONFIG_BOOL,
   QK_CONFIG_CHOICE,
-  QK_CONFIG_GROUP,       /* not a setting: `help` is the title of the rows that follow */
-  QK_CONFIG_OLD_NAME,    /* not a setting: what the one with the key `form` was called before */
-  QK_CONFIG_LIVE = 0x100 /* with one of the others: can change while the program runs */
+  QK_CONFIG_LIST,
+  QK_CONFIG_GROUP,        /* not a setting: `help` is the title of the rows that follow */
+  QK_CONFIG_OLD_NAME,     /* not a setting: what the one with the key `form` was called before */
+  QK_CONFIG_LIVE = 0x100, /* with one of the others: can change while the program runs */
+  QK_CONFIG_FILE_ONLY = 0x200 /* likewise: a key of the file, not a flag */
 } qk_config_type_t;
+
+typedef struct qk_config_item {
+  const char *text;
+  const char *where; /* "quarkd.conf:3", "command line" */
+  bool by_flag;
+} qk_config_item_t;
+
+/* The value of a LIST. */
+typedef struct qk_config_list {
+  const qk_config_item_t *item;
+  int n;
+} qk_config_list_t;
 
 typedef struct qk_config_row {
   const char *key;     /* "max-memory": flag --max-memory, key max-memory */
-  int type;            /* qk_config_type_t, with QK_CONFIG_LIVE or without */
+  int type;            /* qk_config_type_t, with QK_CONFIG_LIVE and _FILE_ONLY or without */
   size_t offset;       /* offsetof the value in the caller's struct */
   const char *initial; /* default as it would be written; NULL: zero, or NULL for a STRING */
   double min, max;
@@ -65,8 +84,8 @@ typedef struct qk_config_row {
 typedef struct qk_config qk_config_t;
 
 /* Puts the defaults into *values. rows and values are borrowed until destroy. program: "quarkd";
- * about: one line for --help. Errors: QK_NO_MEMORY; QK_BAD_ARGUMENT where a default is not legal.
- */
+ * about: one line for --help. Errors: QK_NO_MEMORY; QK_BAD_ARGUMENT where a default is not legal
+ * or two rows have one key. */
 qk_status_t qk_config_create(const char *program, const char *about, const qk_config_row_t *rows,
                              int nrows, void *values, qk_config_t **config, qk_err_t *err);
 void qk_config_destroy(qk_config_t *config); /* NULL-safe; frees the strings in values */
@@ -84,6 +103,10 @@ qk_status_t qk_config_read_file(qk_config_t *config, const char *path, qk_err_t 
 
 /* Whether the file or the command line gave the key (false: it holds its default). */
 bool qk_config_given(const qk_config_t *config, const char *key);
+
+/* Where its value, the last one of a LIST, was given: "quarkd.conf:3" or "command line"; NULL: it
+ * holds its default. *by_flag (may be NULL): whether on the command line. Owned by config. */
+const char *qk_config_where(const qk_config_t *config, const char *key, bool *by_flag);
 
 /* Makes *fresh with the rows, flags and file of config, but reads the file again. values: a
  * struct like the first one, for the new values. Errors: those of the file, QK_NO_MEMORY; config
