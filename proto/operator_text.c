@@ -252,21 +252,30 @@ static const char *action_by_csw(const qk_setting_t *setting, size_t n) {
   return qk_action_rows[QK_ACTION_WILSON].name;
 }
 
-bool qk_values_read(qk_values_t *values, const char *action, const qk_setting_t *setting, size_t n,
-                    char why[QK_WHY]) {
+bool qk_values_read_at(qk_values_t *values, const char *action, const qk_setting_t *setting,
+                       size_t n, size_t *at, char why[QK_WHY]) {
   qk_values_t v = {0};
   int zeros = 0; /* csw = 0 where no action is named: what wilson is without it */
+  *at = n;
   if (!qk_values_init(&v, action ? action : action_by_csw(setting, n), why)) return false;
   for (size_t i = 0; i < n; i++) {
+    *at = i;
     if (!action && v.action == QK_ACTION_WILSON && strcmp(setting[i].key, CSW) == 0) {
       if (zeros++ > 0) return refuse(why, "csw is given twice");
     } else if (!qk_values_set(&v, setting[i].key, setting[i].value, why)) {
       return false;
     }
   }
+  *at = n;
   if (!qk_values_complete(&v, why)) return false;
   *values = v;
   return true;
+}
+
+bool qk_values_read(qk_values_t *values, const char *action, const qk_setting_t *setting, size_t n,
+                    char why[QK_WHY]) {
+  size_t at;
+  return qk_values_read_at(values, action, setting, n, &at, why);
 }
 
 bool qk_setting_split(char *text, qk_setting_t *setting, char why[QK_WHY]) {

@@ -72,6 +72,9 @@ typedef enum qk_text_form { QK_TEXT_CANONICAL, QK_TEXT_GIVEN } qk_text_form_t;
  * csw is not there or 0. *values is unchanged where it is false. */
 bool qk_values_read(qk_values_t *values, const char *action, const qk_setting_t *setting, size_t n,
                     char why[QK_WHY]);
+/* The same; *at is the setting that is refused, n where it is none of them. */
+bool qk_values_read_at(qk_values_t *values, const char *action, const qk_setting_t *setting,
+                       size_t n, size_t *at, char why[QK_WHY]);
 
 /* The same in steps: an action without values; one value (QK_WHY says why not); defaults for what
  * was not given. */

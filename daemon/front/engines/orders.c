@@ -1,5 +1,6 @@
 #include "daemon/front/engines/orders.h"
 
+#include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
 #include "proto/control.h"
 #include "proto/engine.pb-c.h"

@@ -13,6 +13,7 @@
 #include "daemon/front/job/history.h"
 #include "daemon/front/job/occupancy.h"
 #include "daemon/front/job/pace.h"
+#include "daemon/front/settings/operator.h"
 
 struct qk_service;
 

@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/settings/load.h"
+#include "daemon/front/settings/operator.h"
 #include "proto/control.h"
 
 /* ---- which there are ----------------------------------------------------------------------- */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "daemon/front/settings/names.h"
+#include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
 #include "proto/control.h"
-#include "proto/operator_text.h"
 
 static const char BUILTIN[] = "builtin:";
 

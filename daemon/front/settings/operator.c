@@ -17,24 +17,11 @@ static void add_number(list_t *list, int i, const char *key, double x) {
   list->at[list->n++] = (qk_setting_t){key, list->number[i]};
 }
 
-static void add_short_forms(list_t *list, qk_short_forms_t s) {
-  if (!isnan(s.kappa)) add_number(list, 0, "kappa", s.kappa);
-  if (!isnan(s.mass)) add_number(list, 1, "mass", s.mass);
-  if (!isnan(s.csw)) add_number(list, 2, "csw", s.csw);
-}
-
 static qk_status_t read(qk_values_t *values, const char *action, const list_t *list,
                         qk_err_t *err) {
   char why[QK_WHY];
   if (qk_values_read(values, action, list->at, list->n, why)) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
-}
-
-qk_status_t qk_operator_of_flags(const char *action, qk_short_forms_t given, qk_values_t *values,
-                                 qk_err_t *err) {
-  list_t list = {.n = 0};
-  add_short_forms(&list, given);
-  return read(values, action, &list, err);
 }
 
 static bool is_named(const list_t *list, const char *key) {

@@ -1,6 +1,7 @@
 /*
- * operator.h: the action of a setup with its parameters: from the command line, from a LOAD laid
- * over it, and as messages list it. Short forms (mass, kappa, csw) become parameters here.
+ * operator.h: the action of a setup with its parameters: as a LOAD asks for them, and as messages
+ * list them. Short forms (mass, kappa, csw) become parameters here. Those of quarkd itself:
+ * parameters.h.
  * Pure, all of it.
  */
 #ifndef QK_FRONT_OPERATOR_H
@@ -9,15 +10,6 @@
 #include "daemon/base/err.h"
 #include "proto/operator_text.h"
 #include "proto/quark.pb-c.h"
-
-/* NaN: not given. */
-typedef struct qk_short_forms {
-  double mass, kappa, csw;
-} qk_short_forms_t;
-
-/* action NULL: as csw says (operator_text.h). QK_BAD_ARGUMENT. */
-qk_status_t qk_operator_of_flags(const char *action, qk_short_forms_t given, qk_values_t *values,
-                                 qk_err_t *err);
 
 /* What a LOAD asks for. One that names an action has all its parameters; otherwise those of base
  * stand for what it does not say. QK_BAD_ARGUMENT; *values is unchanged then. */

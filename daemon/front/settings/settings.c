@@ -1,11 +1,11 @@
 #include "daemon/front/settings/settings.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/mem.h"
 #include "daemon/front/host/http.h"
 #include "daemon/front/settings/names.h"
 #include "proto/choices.h"
@@ -25,11 +25,15 @@ static const qk_config_row_t ROWS[] = {
      "yes: accept a gauge file although its links do not match its checksum; plaquette and "
      "unitarity are verified all the same"},
     {"action", QK_CONFIG_STRING, AT(action), NULL, 1, QK_PARAM_NAME_MAX, "NAME",
-     "fermion action: wilson or wilson-clover; without it wilson-clover, or wilson if csw is 0"},
-    {"kappa", QK_CONFIG_DOUBLE, AT(given.kappa), NULL, 0, 0, "K",
+     "fermion action, one of those that \"quarkctl actions\" lists; without it wilson-clover, or "
+     "wilson if csw is 0"},
+    {"set", QK_CONFIG_LIST, AT(parameter.set), NULL, 0, 0, "KEY=VALUE",
+     "parameter of the action, as \"quarkctl actions NAME\" lists them; in a file each of them is "
+     "also a key of its own, as in csw = 1.1"},
+    {"kappa", QK_CONFIG_DOUBLE, AT(parameter.kappa), NULL, 0, 0, "K",
      "hopping parameter 1/(2(4+m)); give either this or --mass"},
-    {"mass", QK_CONFIG_DOUBLE, AT(given.mass), NULL, 0, 0, "M", "bare quark mass m, above -4"},
-    {"csw", QK_CONFIG_DOUBLE, AT(given.csw), NULL, 0, 0, "C",
+    {"mass", QK_CONFIG_DOUBLE, AT(parameter.mass), NULL, 0, 0, "M", "bare quark mass m, above -4"},
+    {"csw", QK_CONFIG_DOUBLE, AT(parameter.csw), NULL, 0, 0, "C",
      "clover coefficient; 0, or none, is the plain Wilson operator"},
     {"boundary", QK_CONFIG_STRING, AT(boundary_text), "1,1,1,-1", 0, 0, "X,Y,Z,T",
      "boundary factor of each direction: 1, -1, or a phase such as 0.5pi; or periodic, "
@@ -207,14 +211,6 @@ static qk_status_t parse_extents(const char *key, const char *text, int out[4], 
   return QK_OK;
 }
 
-static qk_status_t check_operator(qk_settings_t *s, qk_err_t *err) {
-  qk_short_forms_t given = s->given;
-  if (!qk_config_given(s->config, "mass")) given.mass = NAN;
-  if (!qk_config_given(s->config, "kappa")) given.kappa = NAN;
-  if (!qk_config_given(s->config, "csw")) given.csw = NAN;
-  return qk_operator_of_flags(s->action, given, &s->op, err);
-}
-
 static qk_status_t check_curve(const qk_settings_t *s, qk_err_t *err) {
   if (!s->curve_key != !s->curve_clients)
     return qk_fail(err, QK_BAD_ARGUMENT, "curve-key and curve-clients are needed together");
@@ -254,7 +250,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   char why[QK_WHY];
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
-  qk_status_t status = check_operator(s, err);
+  qk_status_t status = qk_parameters_read(&s->parameter, s->action, s->config, &s->op, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);
   if (status == QK_OK && !qk_boundary_parse(s->boundary_text, s->boundary, why))
@@ -273,19 +269,30 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   return status;
 }
 
+/* The table, and the parameters of actions. */
+static qk_status_t create_config(qk_settings_t *s, qk_err_t *err) {
+  enum { OWN = sizeof ROWS / sizeof ROWS[0] };
+  s->rows = qk_calloc(OWN + QK_PARAMETER_KEYS, sizeof *s->rows);
+  if (!s->rows) return qk_fail(err, QK_NO_MEMORY, "no memory for the settings");
+  memcpy(s->rows, ROWS, sizeof ROWS);
+  const int nrows = qk_parameters_rows(s->rows, OWN, AT(parameter));
+  return qk_config_create("quarkd", "Serves lattice-QCD Dirac solves on one gauge configuration.",
+                          s->rows, nrows, s, &s->config, err);
+}
+
 bool qk_settings_parse(qk_settings_t *s, int argc, char **argv, int *exit_code) {
   qk_err_t err = {0};
   *s = (qk_settings_t){0};
-  if (qk_config_create("quarkd", "Serves lattice-QCD Dirac solves on one gauge configuration.",
-                       ROWS, (int)(sizeof ROWS / sizeof ROWS[0]), s, &s->config, &err) != QK_OK) {
+  if (create_config(s, &err) != QK_OK) {
     fprintf(stderr, "quarkd: %s\n", err.text);
     *exit_code = EXIT_CONFIG;
     return false;
   }
   if (!qk_config_parse(s->config, argc, argv, exit_code)) return false;
-  if (check(s, &err) != QK_OK) {
+  const qk_status_t status = check(s, &err);
+  if (status != QK_OK) {
     fprintf(stderr, "quarkd: %s\nTry 'quarkd --help' for more information.\n", err.text);
-    *exit_code = EXIT_USAGE;
+    *exit_code = status == QK_BAD_FORMAT ? EXIT_CONFIG : EXIT_USAGE;
     return false;
   }
   return true;
@@ -303,4 +310,5 @@ qk_status_t qk_settings_reread(qk_settings_t *s, qk_config_change_fn tell, void 
 
 void qk_settings_fini(qk_settings_t *s) {
   qk_config_destroy(s->config);
+  qk_free(s->rows);
 }

@@ -1,6 +1,6 @@
 /*
  * settings.h: what quarkd was told, checked. The table in settings.c is the only list of flags,
- * keys, defaults and limits.
+ * keys, defaults and limits, but for the parameters of actions (parameters.h).
  */
 #ifndef QK_FRONT_SETTINGS_H
 #define QK_FRONT_SETTINGS_H
@@ -9,7 +9,7 @@
 
 #include "daemon/base/config/config.h"
 #include "daemon/base/log.h"
-#include "daemon/front/settings/operator.h"
+#include "daemon/front/settings/parameters.h"
 #include "proto/limits.h"
 #include "proto/mg_keys.h"
 
@@ -18,8 +18,8 @@ typedef struct qk_settings {
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
       *walltime_file; /* NULL: walltime says it */
   bool ignore_checksum, single_rhs, local;
-  const char *action;                        /* NULL: as csw says */
-  qk_short_forms_t given;                    /* those that the configuration has as given */
+  const char *action; /* NULL: as csw says */
+  qk_parameters_t parameter;
   int solver, precision, link_form, backend; /* rows of proto/choices.h */
   int64_t staging;
   int batching;                    /* 0 is continuous */
@@ -48,7 +48,8 @@ typedef struct qk_settings {
   int grid[4];    /* zeros: chosen by the engine */
   qk_values_t op; /* action and parameters */
   double boundary[8];
-  double walltime; /* seconds from the start of quarkd; 0: none */
+  double walltime;       /* seconds from the start of quarkd; 0: none */
+  qk_config_row_t *rows; /* of config; NULL: they belong to other settings */
   qk_config_t *config;
 } qk_settings_t;
 

@@ -9,6 +9,7 @@
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
 #include "daemon/front/service/queue.h"
+#include "daemon/front/settings/operator.h"
 
 static Quark__ServerState state_of(const qk_setup_t *setup) {
   const qk_service_t *service = setup->service;

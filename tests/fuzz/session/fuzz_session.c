@@ -271,8 +271,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .start_timeout = 25,
                             .engine_timeout = 25,
                             .engine_grace = 30};
-  qk_operator_of_flags(NULL, (qk_short_forms_t){.mass = NAN, .kappa = 0.125, .csw = NAN},
-                       &settings.op, NULL);
+  char why[QK_WHY];
+  qk_values_read(&settings.op, NULL, &(qk_setting_t){"kappa", "0.125"}, 1, why);
   tape = (tape_t){data + 1, data + size};
   memset(mood, 0, sizeof mood);
   engine_mood = 0;

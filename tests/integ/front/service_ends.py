@@ -84,6 +84,29 @@ def configuration_files_set_what_flags_set(case):
 
 
 @tap.test
+def parameters_of_the_action_come_by_set_and_by_file(case):
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+        f.write('csw = 1.25\naction = wilson-clover\n')
+        f.flush()
+        with case.daemon('--config', f.name) as d:
+            s = d.status().setup
+            assert (s.action, s.csw) == ('wilson-clover', 1.25), s
+        with case.daemon('--config', f.name, '--set', 'csw=1.50') as d:
+            s = d.status().setup
+            assert [(p.key, p.value) for p in s.parameter] == [('mass', '0.1'), ('csw', '1.5')], s
+        fine = ('--config', f.name, '--gauge', 'x', '--listen', 'tcp://127.0.0.1:0', '--engine', '/bin/false')
+        for args, code, cause in ((('--mass', '1', '--set', 'mu=0.1'), 64, 'command line: mu: wilson-clover has no such parameter: it has'),
+                                  (('--mass', '1', '--set', 'mass=1'), 64, 'command line: mass is given twice'),
+                                  (('--set', 'mass=-5'), 64, 'command line: mass = -5: must be a number above -4')):
+            r = case.run(*fine, *args)
+            assert r.returncode == code and cause in r.stderr, r.stderr
+        f.write('set = csw=1\n')
+        f.flush()
+        r = case.run(*fine, '--mass', '1')
+        assert r.returncode == 78 and 'csw is given twice' in r.stderr and f.name in r.stderr, r.stderr
+
+
+@tap.test
 def sigterm_finishes_what_was_accepted(case):
     with case.daemon('--slots', '1') as d, Client(d) as c:
         fields = [field(), field()]

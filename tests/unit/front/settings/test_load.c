@@ -17,8 +17,9 @@ static qk_settings_t base(void) {
                      .boundary = {1, 0, 1, 0, 1, 0, -1, 0},
                      .dims = {4, 4, 4, 4},
                      .slots = 3};
-  qk_operator_of_flags(NULL, (qk_short_forms_t){.mass = 0.1, .kappa = NAN, .csw = 1.5}, &s.op,
-                       NULL);
+  const qk_setting_t given[] = {{"mass", "0.1"}, {"csw", "1.5"}};
+  char why[QK_WHY];
+  cr_assert(qk_values_read(&s.op, NULL, given, 2, why), "%s", why);
   return s;
 }
 
@@ -146,8 +147,9 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
   Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
   cr_assert(read);
   other.gauge = "/some/where/else";
-  qk_operator_of_flags("wilson", (qk_short_forms_t){.mass = 3, .kappa = NAN, .csw = NAN}, &other.op,
-                       NULL);
+  const qk_setting_t three = {"mass", "3"};
+  char why[QK_WHY];
+  cr_assert(qk_values_read(&other.op, "wilson", &three, 1, why), "%s", why);
   other.dims[3] = 64;
   cr_assert_eq(qk_load_settings(read, &other, true, gauge_again, &again, NULL), QK_OK);
   cr_expect_str_eq(again.gauge, b.gauge);
