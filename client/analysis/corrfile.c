@@ -18,12 +18,13 @@ static const char format[] = "quarkd correlators";
 #define INT(name, count) QK_H5ATTR(qk_corrmeta_t, name, QK_H5_INT, count)
 #define TEXT(name) QK_H5ATTR_TEXT(qk_corrmeta_t, name)
 static const qk_h5attr_t attributes[] = {
-    TEXT(config),       TEXT(quark),       TEXT(label),         TEXT(channels),
-    TEXT(name),         TEXT(source),      TEXT(smear),         TEXT(links),
-    TEXT(sink),         INT(origin, 4),    INT(dims, 4),        REAL(kappa, 1),
-    REAL(mass, 1),      REAL(csw, 1),      REAL(boundary, 8),   REAL(plaquette, 1),
-    TEXT(gauge),        TEXT(digest),      TEXT(normalisation), TEXT(program),
-    REAL(tolerance, 1), REAL(residual, 1), INT(iterations, 1),  REAL(seconds, 1),
+    TEXT(config),       TEXT(quark),        TEXT(label),         TEXT(channels),
+    TEXT(name),         TEXT(source),       TEXT(smear),         TEXT(links),
+    TEXT(sink),         INT(origin, 4),     INT(dims, 4),        REAL(kappa, 1),
+    REAL(mass, 1),      REAL(csw, 1),       REAL(boundary, 8),   REAL(plaquette, 1),
+    TEXT(gauge),        TEXT(digest),       TEXT(normalisation), TEXT(program),
+    TEXT(action),       INT(site_reals, 1), REAL(tolerance, 1),  REAL(residual, 1),
+    INT(iterations, 1), REAL(seconds, 1),
 };
 #undef REAL
 #undef INT
@@ -44,6 +45,7 @@ void qk_corrmeta_init(qk_corrmeta_t *meta) {
   memset(meta, 0, sizeof *meta);
   meta->kappa = meta->mass = meta->csw = meta->plaquette = NAN;
   meta->tolerance = meta->residual = meta->seconds = NAN;
+  meta->site_reals = QK_H5_SITE_REALS;
   for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
 }
 
@@ -378,6 +380,7 @@ static qk_status_t read_group(const qk_corrfile_t *f, hid_t group, qk_corrpiece_
   qk_corrmeta_t meta;
   qk_corrmeta_init(&meta);
   qk_status_t status = qk_h5attr_read(group, f->path, attributes, NATTRIBUTE, &meta, err);
+  if (status == QK_OK) status = qk_h5_check_site_reals(f->path, meta.site_reals, err);
   if (status != QK_OK) return status;
   status = qk_corrpiece_create(&meta, count_momenta(group), piece, err);
   if (status != QK_OK) {

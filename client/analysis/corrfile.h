@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "client/analysis/channels.h"
+#include "client/analysis/h5meta.h"
 
 enum { QK_CORRFILE_VERSION = 1, QK_CORR_NAME = 128 };
 
@@ -27,7 +28,9 @@ typedef struct qk_corrmeta {
   char channels[4096]; /* names, separated by a blank, in the order of the numbers */
   char name[64];       /* of the source in a workflow */
   char source[QK_CORR_NAME], smear[QK_CORR_NAME], links[QK_CORR_NAME], sink[QK_CORR_NAME];
-  int32_t origin[4], dims[4]; /* x, y, z, t */
+  int32_t origin[4], dims[4];    /* x, y, z, t */
+  char action[QK_OPERATOR_TEXT]; /* of the operator, canonical (h5meta.h) */
+  int32_t site_reals;            /* of the fields that were contracted */
   double kappa, mass, csw, boundary[8], plaquette;
   char gauge[1024], digest[40], normalisation[16], program[64];
   double tolerance, residual; /* required; the largest of the 12 columns */
@@ -44,7 +47,7 @@ typedef struct qk_corrpiece {
   double complex *c; /* [channel][momentum][T] */
 } qk_corrpiece_t;
 
-/* Sets everything to unknown: NaN, empty, zero. */
+/* Sets everything to unknown: NaN, empty, zero; site_reals to QK_H5_SITE_REALS. */
 void qk_corrmeta_init(qk_corrmeta_t *meta);
 
 /* Sets channel and n from meta.channels. Allocates momentum and c and fills them with zeros. */

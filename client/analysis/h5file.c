@@ -314,6 +314,7 @@ qk_status_t qk_h5file_open(const char *path, const char *dataset, qk_h5file_t **
   if (!f) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", path);
   qk_status_t status;
   if ((status = qk_h5_open(path, &f->file, err)) != QK_OK) goto fail;
+  if ((status = qk_h5meta_check(f->file, path, err)) != QK_OK) goto fail;
   if ((status = open_dataset(f, dataset, err)) != QK_OK) goto fail;
   if ((status = read_shape(f, err)) != QK_OK) goto fail;
   if ((status = read_type(f, err)) != QK_OK) goto fail;

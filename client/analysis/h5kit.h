@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/analysis/h5meta.h"
 #include "daemon/base/err.h"
 
 /* Opens a file for reading. QK_IO_ERROR: it is not a regular file, but a FIFO or a folder. A file
@@ -67,6 +68,9 @@ qk_status_t qk_h5format_write(hid_t root, const char *where, const char *format,
                               qk_err_t *err);
 qk_status_t qk_h5format_read(hid_t root, const char *where, const char *format, int version,
                              bool *is_format, qk_err_t *err);
+
+/* QK_UNSUPPORTED: the attribute site_reals is not QK_H5_SITE_REALS. */
+qk_status_t qk_h5_check_site_reals(const char *where, int32_t site_reals, qk_err_t *err);
 
 /* A compound of two reals; negative on failure. The caller closes it. */
 hid_t qk_h5_complex_type(const char *re, const char *im, hid_t real);

@@ -10,6 +10,7 @@
 void qk_h5meta_init(qk_h5meta_t *meta) {
   memset(meta, 0, sizeof *meta);
   meta->kappa = meta->mass = meta->csw = meta->plaquette = meta->tolerance = NAN;
+  meta->site_reals = QK_H5_SITE_REALS;
   for (int i = 0; i < 8; i++) meta->boundary[i] = NAN;
 }
 
@@ -27,6 +28,8 @@ static const qk_h5attr_t attributes[] = {
     TEXT(kind),
     TEXT(basis),
     TEXT(normalisation),
+    TEXT(action),
+    QK_H5ATTR(qk_h5meta_t, site_reals, QK_H5_INT, 1),
     REAL(kappa, 1),
     REAL(mass, 1),
     REAL(csw, 1),
@@ -96,6 +99,14 @@ qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_
   bool ours;
   const qk_status_t status = qk_h5format_read(root, where, format, QK_H5FILE_VERSION, &ours, err);
   return status != QK_OK ? status : qk_h5attr_read(root, where, attributes, NATTRIBUTE, meta, err);
+}
+
+qk_status_t qk_h5meta_check(hid_t root, const char *where, qk_err_t *err) {
+  static const qk_h5attr_t attribute = QK_H5ATTR(qk_h5meta_t, site_reals, QK_H5_INT, 1);
+  qk_h5meta_t meta;
+  qk_h5meta_init(&meta);
+  const qk_status_t status = qk_h5attr_read(root, where, &attribute, 1, &meta, err);
+  return status != QK_OK ? status : qk_h5_check_site_reals(where, meta.site_reals, err);
 }
 
 static hid_t number_type(const member_t *m, bool in_file) {

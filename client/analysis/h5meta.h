@@ -9,16 +9,21 @@
 
 #include <stdint.h>
 
+#include "proto/operator_text.h"
 #include "proto/status.h"
+
+enum { QK_H5_SITE_REALS = 24 }; /* of the fields that these programs read and write */
 
 /* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {
-  int32_t dims[4];        /* x, y, z, t; required */
-  char kind[16];          /* "propagator", "source", "solution" */
-  char basis[32];         /* gamma basis by name */
-  char normalisation[16]; /* "mass": solutions of M = (4 + m) - D/2 + ... */
-  double kappa, mass, csw;
-  double boundary[8]; /* phases for x, y, z, t as re, im pairs */
+  int32_t dims[4];               /* x, y, z, t; required */
+  char kind[16];                 /* "propagator", "source", "solution" */
+  char basis[32];                /* gamma basis by name */
+  char normalisation[16];        /* "mass": solutions of M = (4 + m) - D/2 + ... */
+  char action[QK_OPERATOR_TEXT]; /* of the operator, canonical: "wilson-clover;mass=0.1;csw=1" */
+  double kappa, mass, csw;       /* NaN: the action has none */
+  int32_t site_reals;            /* real numbers of the field at a site */
+  double boundary[8];            /* phases for x, y, z, t as re, im pairs */
   double plaquette;
   double tolerance;     /* required relative residual */
   char source[128];     /* as given to quarkctl: "point:0,0,0,0", or the name of the input file */
@@ -45,7 +50,8 @@ typedef struct qk_h5column {
   int32_t gamma;       /* of a sequential source; -1: none */
 } qk_h5column_t;
 
-/* Sets everything to unknown: NaN, empty, dims zero. */
+/* Sets everything to unknown: NaN, empty, dims zero; site_reals to QK_H5_SITE_REALS, which is what
+ * files without this attribute have. */
 void qk_h5meta_init(qk_h5meta_t *meta);
 /* Sets status OK, no source, and all numbers to unknown. */
 void qk_h5column_init(qk_h5column_t *column);

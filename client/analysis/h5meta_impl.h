@@ -15,6 +15,9 @@ enum { QK_H5FILE_VERSION = 1 };
 
 /* Writes the attributes of the root group. Unknown members are not written. */
 qk_status_t qk_h5meta_write(hid_t root, const char *where, const qk_h5meta_t *meta, qk_err_t *err);
+/* QK_UNSUPPORTED: the field has other numbers at a site than these programs know. To be called
+ * before the shape is read, which is then another one. */
+qk_status_t qk_h5meta_check(hid_t root, const char *where, qk_err_t *err);
 /* Members that the file does not have stay as they were. The others must have the right class and
  * size. */
 qk_status_t qk_h5meta_read(hid_t root, const char *where, qk_h5meta_t *meta, qk_err_t *err);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "client/analysis/smearing.h"
+#include "client/cli/operator.h"
 
 enum { RETRY_MS = 500, LOOK_MS = 200 };
 
@@ -77,10 +78,14 @@ int ctl_keep(quark_connection_t *conn, const quark_params_t *params, int64_t n,
   return code;
 }
 
-void ctl_name_piece(const char *gauge, double kappa, const char *label, qk_corrmeta_t *meta) {
+void ctl_name_piece(const quark_report_t *report, const char *gauge, const char *label,
+                    qk_corrmeta_t *meta) {
   const char *slash = strrchr(gauge, '/');
   snprintf(meta->config, sizeof meta->config, "%.127s", slash ? slash + 1 : gauge);
-  snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g", kappa);
+  if (report->setup.kappa == 0)
+    snprintf(meta->quark, sizeof meta->quark, "mass=%.10g", report->setup.mass);
+  else
+    snprintf(meta->quark, sizeof meta->quark, "kappa=%.10g", report->setup.kappa);
   snprintf(meta->label, sizeof meta->label, "%s", label);
 }
 
@@ -102,9 +107,10 @@ void ctl_measurement_describe(const ctl_measurement_t *what, const quark_report_
   for (int i = 0, used = 0; i < what->channels->n; i++)
     used += snprintf(meta->channels + used, sizeof meta->channels - (size_t)used, "%s%s",
                      i ? " " : "", qk_channels_name(what->channels, i));
-  meta->kappa = report->setup.kappa;
+  ctl_operator_canonical(report, meta->action);
+  meta->kappa = ctl_operator_kappa(report);
   meta->mass = report->setup.mass;
-  meta->csw = report->setup.csw;
+  meta->csw = ctl_operator_csw(report);
   memcpy(meta->boundary, report->setup.boundary, sizeof meta->boundary);
   meta->plaquette = report->setup.plaquette;
   snprintf(meta->gauge, sizeof meta->gauge, "%s", report->setup.gauge);
@@ -184,8 +190,10 @@ int ctl_measure(quark_connection_t *conn, const quark_report_t *report,
   uint64_t propagator = 0;
   int64_t n;
   qk_corrmeta_t meta = *names;
+  int code = ctl_operator_check(report);
+  if (code) return code;
   ctl_measurement_describe(what, report, &meta);
-  int code = ctl_columns(&what->source, what->text, report, &n, &columns);
+  code = ctl_columns(&what->source, what->text, report, &n, &columns);
   if (code) return code;
   quark_params_t params = what->params;
   params.source = what->source.kind;

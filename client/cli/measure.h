@@ -29,9 +29,10 @@ typedef struct ctl_measurement {
   double patience; /* seconds for which a full daemon is asked again */
 } ctl_measurement_t;
 
-/* Sets the names of the groups: the last part of the path of the configuration, "kappa=0.1333", and
- * the label. */
-void ctl_name_piece(const char *gauge, double kappa, const char *label, qk_corrmeta_t *meta);
+/* Sets the names of the groups: the last part of the path of the configuration; "kappa=0.1333", or
+ * "mass=0.05" of an action without kappa; and the label. */
+void ctl_name_piece(const quark_report_t *report, const char *gauge, const char *label,
+                    qk_corrmeta_t *meta);
 
 /* True for point and wall sources, whose 12 columns make a propagator. */
 bool ctl_can_measure(const qk_source_t *source);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/analysis/smearing.h"
+#include "client/cli/operator.h"
 #include "client/cli/solving.h"
 
 /* ---- the output file ---- */
@@ -24,9 +25,10 @@ static void describe(const ctl_work_t *work, qk_h5meta_t *meta) {
   if (work->sequential) snprintf(meta->sequential, sizeof meta->sequential, "%s", work->sequential);
   snprintf(meta->gauge, sizeof meta->gauge, "%s", r->setup.gauge);
   snprintf(meta->digest, sizeof meta->digest, "%016" PRIx64, r->setup.digest);
-  meta->kappa = r->setup.kappa;
+  ctl_operator_canonical(r, meta->action);
+  meta->kappa = ctl_operator_kappa(r);
   meta->mass = r->setup.mass;
-  meta->csw = r->setup.csw;
+  meta->csw = ctl_operator_csw(r);
   memcpy(meta->boundary, r->setup.boundary, sizeof meta->boundary);
   meta->plaquette = r->setup.plaquette;
   meta->tolerance = work->params.tol;
@@ -78,6 +80,8 @@ int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *o) {
   const uint32_t *dims = work->report.setup.dims;
   qk_h5meta_t meta;
   qk_err_t err = {0};
+  const int code = ctl_operator_check(&work->report);
+  if (code) return code;
   describe(work, &meta);
   if (!is_filed(work) && qk_h5file_create(work->options->out, &meta, ctl_work_bits(work),
                                           work->nrhs, &o->out, &err) != QK_OK)

@@ -52,10 +52,12 @@ static json_t *setup_json(const quark_report_t *r) {
   json_t *dims = json_array(), *boundary = json_array();
   for (int mu = 0; mu < 4; mu++) json_array_append_new(dims, json_integer(r->setup.dims[mu]));
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, json_real(r->setup.boundary[i]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "gauge", r->setup.gauge, "digest",
-                   digest, "dims", dims, "boundary", boundary, "kappa", ctl_number(r->setup.kappa),
-                   "mass", ctl_number(r->setup.mass), "csw", ctl_number(r->setup.csw), "plaquette",
-                   ctl_number(r->setup.plaquette));
+  return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "gauge",
+                   r->setup.gauge, "digest", digest, "dims", dims, "boundary", boundary, "action",
+                   r->setup.action, "parameters", r->setup.parameters, "site_reals",
+                   (json_int_t)r->setup.site_reals, "columns", (json_int_t)r->setup.columns,
+                   "kappa", ctl_number(r->setup.kappa), "mass", ctl_number(r->setup.mass), "csw",
+                   ctl_number(r->setup.csw), "plaquette", ctl_number(r->setup.plaquette));
 }
 
 /* The mode is set before anything is written. */
@@ -117,12 +119,29 @@ static bool read_parts(const json_t *list, ctl_ticket_t *t) {
   return true;
 }
 
+/* Tickets of earlier programs do not have it: the setup was then as that of an old daemon. */
+static bool read_action(json_t *setup, quark_report_t *r) {
+  const char *action = "", *parameters = "";
+  json_int_t site_reals = QK_H5_SITE_REALS, columns = QK_SOURCE_COMPONENTS;
+  if (json_unpack(setup, "{s?s, s?s, s?I, s?I}", "action", &action, "parameters", &parameters,
+                  "site_reals", &site_reals, "columns", &columns) ||
+      strlen(action) >= sizeof r->setup.action ||
+      strlen(parameters) >= sizeof r->setup.parameters || site_reals < 1 ||
+      site_reals > UINT32_MAX || columns < 1 || columns > UINT32_MAX)
+    return false;
+  strcpy(r->setup.action, action);
+  strcpy(r->setup.parameters, parameters);
+  r->setup.site_reals = (uint32_t)site_reals;
+  r->setup.columns = (uint32_t)columns;
+  return true;
+}
+
 static bool read_setup(json_t *setup, quark_report_t *r) {
   const char *gauge, *digest;
   json_t *dims, *boundary;
   if (json_unpack(setup, "{s:s, s:s, s:o, s:o}", "gauge", &gauge, "digest", &digest, "dims", &dims,
                   "boundary", &boundary) ||
-      json_array_size(dims) != 4 || json_array_size(boundary) != 8)
+      json_array_size(dims) != 4 || json_array_size(boundary) != 8 || !read_action(setup, r))
     return false;
   snprintf(r->setup.gauge, sizeof r->setup.gauge, "%s", gauge);
   r->setup.digest = strtoull(digest, NULL, 16);

@@ -19,6 +19,7 @@ static const struct {
      ctl_workflow},
     {"bench", "put a load on the daemon and measure", ctl_bench},
     {"load", "load a further setup", ctl_load},
+    {"actions", "list the fermion actions and their parameters", ctl_actions},
     {"drop", "end a setup", ctl_drop},
     {"default", "choose the setup for requests that name none", ctl_default},
     {"cancel", "cancel requests of another process", ctl_cancel},

@@ -6,12 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/cli/ctl.h"
+#include "client/cli/operator.h"
 #include "proto/choices.h"
 #include "proto/limits.h"
 
 typedef struct options {
   ctl_common_t common;
+  ctl_operator_t op;
   quark_load_t load;
   const char *name;
   bool now, wait;
@@ -31,12 +32,30 @@ enum {
   OPT_IGNORE_CHECKSUM,
   OPT_NOW,
   OPT_NO_WAIT,
-  LOOK_MS = 200
+  LOOK_MS = 200,
+  CELL_MOST = 60 /* of an operator; longer ones move the rest of their line */
 };
 
 static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child load_children[] = {
+    {&ctl_common_argp, 0, NULL, 0}, {&ctl_operator_argp, 0, NULL, 0}, {0}};
 
 /* ---- what there is ---- */
+
+/* The operator as a cell of the table, and the width of its column. */
+static const char *cell_of(const quark_setup_t *s, char text[CTL_OPERATOR_TEXT]) {
+  return ctl_operator_text(s->action, s->parameters, s->kappa, s->csw, CTL_OPERATOR_CELL, text);
+}
+
+static int cell_width(const quark_setup_t *setup, uint32_t count) {
+  char text[CTL_OPERATOR_TEXT];
+  size_t most = sizeof "operator" - 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t n = strlen(cell_of(&setup[i], text));
+    if (n > most) most = n;
+  }
+  return (int)(most < CELL_MOST ? most : CELL_MOST);
+}
 
 static const char *extents(const uint32_t dims[4], char text[48]) {
   snprintf(text, 48, "-");
@@ -45,14 +64,15 @@ static const char *extents(const uint32_t dims[4], char text[48]) {
 }
 
 void ctl_setups_print(const quark_setup_t *setup, uint32_t count) {
-  char dims[48];
-  printf("setups\n  %-16s %-10s %-12s %12s %8s %-14s %7s %6s  %s\n", "name", "state", "kappa",
-         "csw", "solver", "lattice", "busy", "queued", "gauge");
+  char dims[48], op[CTL_OPERATOR_TEXT];
+  const int width = cell_width(setup, count);
+  printf("setups\n  %-16s %-10s %-*s %8s %-14s %7s %6s  %s\n", "name", "state", width, "operator",
+         "solver", "lattice", "busy", "queued", "gauge");
   for (uint32_t i = 0; i < count; i++) {
     const quark_setup_t *s = &setup[i];
-    printf("%c %-16s %-10s %-12.9g %12.9g %8s %-14s %3u/%-3u %6" PRIu64 "  %s\n",
-           s->is_default ? '*' : ' ', s->name, quark_state_name(s->state), s->kappa, s->csw,
-           s->solver, extents(s->dims, dims), s->slots_busy, s->slots, s->queued, s->gauge);
+    printf("%c %-16s %-10s %-*s %8s %-14s %3u/%-3u %6" PRIu64 "  %s\n", s->is_default ? '*' : ' ',
+           s->name, quark_state_name(s->state), width, cell_of(s, op), s->solver,
+           extents(s->dims, dims), s->slots_busy, s->slots, s->queued, s->gauge);
     if (*s->phase && s->phase_total > 0)
       printf("    %s: %" PRIu64 " of %" PRIu64 "\n", s->phase, s->phase_done, s->phase_total);
     if (s->checksum_ignored) printf("    the checksum of its gauge file is ignored\n");
@@ -67,14 +87,17 @@ static json_t *setup_json(const quark_setup_t *s) {
   for (int mu = 0; mu < 4 && s->dims[0]; mu++)
     json_array_append_new(dims, json_integer(s->dims[mu]));
   json_t *object = json_pack(
-      "{s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:b}",
+      "{s:s, s:s, s:b, s:s, s:o, s:s?, s:o, s:I, s:I, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, "
+      "s:I, s:I, s:o, s:b}",
       "name", s->name, "state", quark_state_name(s->state), "default", s->is_default, "gauge",
-      s->gauge, "dims", dims, "kappa", ctl_number(s->kappa), "csw", ctl_number(s->csw), "solver",
-      s->solver, "digest", digest, "plaquette", ctl_number(s->plaquette), "slots",
-      (json_int_t)s->slots, "slots_busy", (json_int_t)s->slots_busy, "queued",
-      (json_int_t)s->queued, "open", (json_int_t)s->open, "restarts", (json_int_t)s->restarts,
-      "device_bytes", (json_int_t)s->device_bytes, "idle", ctl_number(s->idle), "checksum_ignored",
-      s->checksum_ignored);
+      s->gauge, "dims", dims, "action", *s->action ? s->action : NULL, "parameters",
+      ctl_parameters_json(s->parameters), "site_reals", (json_int_t)s->site_reals, "columns",
+      (json_int_t)s->columns, "kappa", ctl_kappa_json(s->kappa), "csw",
+      ctl_csw_json(s->kappa, s->csw), "solver", s->solver, "digest", digest, "plaquette",
+      ctl_number(s->plaquette), "slots", (json_int_t)s->slots, "slots_busy",
+      (json_int_t)s->slots_busy, "queued", (json_int_t)s->queued, "open", (json_int_t)s->open,
+      "restarts", (json_int_t)s->restarts, "device_bytes", (json_int_t)s->device_bytes, "idle",
+      ctl_number(s->idle), "checksum_ignored", s->checksum_ignored);
   if (s->state == QUARK_FAILED) {
     json_object_set_new(object, "error", json_string(quark_code_name(s->code)));
     json_object_set_new(object, "text", json_string(s->text));
@@ -153,6 +176,15 @@ static void parse_dims(const struct argp_state *state, const char *text, uint32_
     argp_error(state, "--dims=%s: must be XxYxZxT", text);
 }
 
+static void take_operator(options_t *o, const struct argp_state *state) {
+  if (!isnan(o->load.kappa)) ctl_operator_exclude(state, &o->op, "kappa");
+  if (!isnan(o->load.mass)) ctl_operator_exclude(state, &o->op, "mass");
+  if (!isnan(o->load.csw)) ctl_operator_exclude(state, &o->op, "csw");
+  o->load.action = o->op.action;
+  o->load.parameter = o->op.parameter;
+  o->load.nparameter = o->op.n;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   options_t *o = state->input;
   switch (key) {
@@ -210,6 +242,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
+/* The same with the children of load. */
+static error_t parse_load(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  if (key == ARGP_KEY_INIT) state->child_inputs[1] = &o->op;
+  if (key == ARGP_KEY_END) take_operator(o, state);
+  return parse(key, arg, state);
+}
+
 static const struct argp_option load_options[] = {
     {"gauge", OPT_GAUGE, "FILE", 0,
      "gauge file on the daemon's side, below one of its gauge roots, or builtin:...", 1},
@@ -256,13 +296,14 @@ static int finish_load(const options_t *o, quark_connection_t *conn) {
 int ctl_load(int argc, char **argv) {
   static const struct argp argp = {
       .options = load_options,
-      .parser = parse,
+      .parser = parse_load,
       .args_doc = "NAME",
       .doc = "Loads a further setup, a gauge configuration with an operator, and waits until it is "
-             "ready. Options that are not given have the values that the daemon was started with.\v"
+             "ready. Options that are not given have the values that the daemon was started with; "
+             "with --action all parameters of the action that have no default must be given.\v"
              "Exit code 65: the daemon rejected the file for the reason that is printed; its other "
              "setups are not affected.",
-      .children = children,
+      .children = load_children,
   };
   options_t o = {.wait = true};
   quark_connection_t *conn;

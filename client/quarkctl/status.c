@@ -1,8 +1,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "client/cli/ctl.h"
+#include "client/cli/operator.h"
 
 typedef struct options {
   ctl_common_t common;
@@ -81,14 +82,18 @@ static json_t *setup_json(const quark_report_t *r) {
   json_t *boundary = json_array();
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
-      "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, s:o, s:o, s:b}",
+      "{s:s, s:s, s:s, s:o, s:s?, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, "
+      "s:o, s:o, s:b}",
       "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
-      r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "mass",
-      ctl_number(r->setup.mass), "kappa", ctl_number(r->setup.kappa), "csw",
-      ctl_number(r->setup.csw), "boundary", boundary, "solver", r->setup.solver, "precision",
-      r->setup.precision, "link_reals", (int)r->setup.link_reals, "plaquette",
-      ctl_number(r->setup.plaquette), "unitarity", ctl_number(r->setup.unitarity), "digest", digest,
-      "load_seconds", ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg),
+      r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "action",
+      *r->setup.action ? r->setup.action : NULL, "parameters",
+      ctl_parameters_json(r->setup.parameters), "site_reals", (int)r->setup.site_reals, "columns",
+      (int)r->setup.columns, "mass", ctl_number(r->setup.mass), "kappa",
+      ctl_kappa_json(r->setup.kappa), "csw", ctl_csw_json(r->setup.kappa, r->setup.csw), "boundary",
+      boundary, "solver", r->setup.solver, "precision", r->setup.precision, "link_reals",
+      (int)r->setup.link_reals, "plaquette", ctl_number(r->setup.plaquette), "unitarity",
+      ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
+      ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg),
       "checksum_ignored", r->setup.checksum_ignored);
 }
 
@@ -138,6 +143,18 @@ static void print_phase(const double z[2]) {
     printf(" exp(2 pi i %g)", atan2(z[1], z[0]) / (2 * acos(-1)));
 }
 
+/* As it was given; of mass and kappa also the other one. */
+static void print_operator(const quark_report_t *r) {
+  char text[CTL_OPERATOR_TEXT];
+  const char *given = strstr(r->setup.parameters, "kappa=");
+  const bool by_kappa =
+      !*r->setup.action || (given && (given == r->setup.parameters || given[-1] == ';'));
+  printf("operator    %s", ctl_operator_text(r->setup.action, r->setup.parameters, r->setup.kappa,
+                                             r->setup.csw, CTL_OPERATOR_LINE, text));
+  if (r->setup.kappa != 0)
+    printf("   (%s %.10g)", by_kappa ? "mass" : "kappa", by_kappa ? r->setup.mass : r->setup.kappa);
+}
+
 static void print_setup(const quark_report_t *r) {
   printf("setup       %s\n", r->setup.name);
   printf("gauge       %s\n", r->setup.gauge);
@@ -148,8 +165,8 @@ static void print_setup(const quark_report_t *r) {
            r->setup.unitarity, r->setup.digest);
   }
   if (r->setup.checksum_ignored) printf("checksum    that of the gauge file is ignored\n");
-  printf("operator    kappa %.10g   mass %.10g   csw %.10g   boundary", r->setup.kappa,
-         r->setup.mass, r->setup.csw);
+  print_operator(r);
+  printf("   boundary");
   for (int mu = 0; mu < 4; mu++) print_phase(&r->setup.boundary[2 * mu]);
   printf("\nsolver      %s, %s inside", r->setup.solver, r->setup.precision);
   if (r->setup.link_reals) printf(", links as %u reals", r->setup.link_reals);

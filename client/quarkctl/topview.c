@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/cli/operator.h"
 #include "daemon/base/utf8.h"
 
 enum { LINE = 1024, USERS_LEAST = 4, HEADS = 4, BAR = 24 };
@@ -118,10 +119,11 @@ static void say_head(page_t *page, const ctl_top_t *top) {
 
 static void say_setup(page_t *page, const quark_report_t *r) {
   const uint32_t *d = r->setup.dims;
-  char dims[64] = "";
+  char dims[64] = "", op[CTL_OPERATOR_TEXT];
   if (d[0]) snprintf(dims, sizeof dims, "   %ux%ux%ux%u", d[0], d[1], d[2], d[3]);
-  say(page, "setup    %s   %s%s   kappa %.10g   csw %.10g", r->setup.name, r->setup.gauge, dims,
-      r->setup.kappa, r->setup.csw);
+  say(page, "setup    %s   %s%s   %s", r->setup.name, r->setup.gauge, dims,
+      ctl_operator_text(r->setup.action, r->setup.parameters, r->setup.kappa, r->setup.csw,
+                        CTL_OPERATOR_LINE, op));
   say(page, "solver   %s, %s inside   %s   %s   %u rank%s   engine restarts %u", r->setup.solver,
       r->setup.precision, r->engine.backend, r->engine.device, r->engine.ranks,
       r->engine.ranks == 1 ? "" : "s", r->engine.restarts);
@@ -152,12 +154,15 @@ static void say_load(page_t *page, const ctl_top_t *top) {
 
 /* Describes a setup, or says why it does not serve. */
 static const char *remark(char out[LINE], const quark_setup_t *s) {
+  char op[CTL_OPERATOR_TEXT];
   if (s->state == QUARK_FAILED)
     snprintf(out, LINE, "%s: %s", quark_code_name(s->code), s->text);
   else if (*s->phase && s->phase_total > 0)
     snprintf(out, LINE, "%s: %" PRIu64 " of %" PRIu64, s->phase, s->phase_done, s->phase_total);
   else
-    snprintf(out, LINE, "kappa %.10g   csw %.10g   %.900s", s->kappa, s->csw, s->gauge);
+    snprintf(out, LINE, "%.500s   %.500s",
+             ctl_operator_text(s->action, s->parameters, s->kappa, s->csw, CTL_OPERATOR_LINE, op),
+             s->gauge);
   return out;
 }
 

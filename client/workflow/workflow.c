@@ -110,10 +110,6 @@ static const char *gauge_of(const run_t *run, int i) {
   return run->work.endpoint ? run->report.setup.gauge : run->work.gauge.item[i];
 }
 
-static double kappa_of(const run_t *run, int i) {
-  return run->work.endpoint ? run->report.setup.kappa : run->work.kappa[i];
-}
-
 /* Fills in what our own daemon will report of its setup, as far as the file determines it. */
 static void expect_setup(run_t *run, int kappa) {
   if (run->work.endpoint) return;
@@ -142,7 +138,8 @@ static int make_plan(run_t *run) {
           const ctl_measurement_t what = measurement(run, item, text);
           snprintf(label, sizeof label, "%s.t%d", w->source[s].name, what.source.place.t);
           qk_corrmeta_init(&item->names);
-          ctl_name_piece(gauge_of(run, g), kappa_of(run, k), label, &item->names);
+          expect_setup(run, k);
+          ctl_name_piece(&run->report, gauge_of(run, g), label, &item->names);
           snprintf(item->names.name, sizeof item->names.name, "%s", w->source[s].name);
         }
   return 0;

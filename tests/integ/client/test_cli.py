@@ -17,7 +17,7 @@ from cli_case import (AGAIN, CONFIG, CSW, DATA, DIMS, GAUGE, KAPPA, ROOT, SHAPE,
 from daemon import LIMIT, Daemon
 
 CLIENT = '00112233445566778899aabbccddeeff'
-COMMANDS = ('status', 'load', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'fetch', 'correlator', 'workflow', 'cancel', 'shutdown')
+COMMANDS = ('status', 'load', 'actions', 'drop', 'default', 'top', 'propagator', 'sequential', 'solve', 'fetch', 'correlator', 'workflow', 'cancel', 'shutdown')
 
 
 # ---- without a daemon -----------------------------------------------------------------------------
@@ -42,6 +42,25 @@ def the_man_page_knows_every_option(case):
 
 
 @tap.test
+def actions_are_listed_without_a_daemon(case):
+    listed = case.ctl('actions', '--json', endpoint='tcp://127.0.0.1:1')
+    assert listed.code == 0 and [a['name'] for a in listed.json['actions']][:2] == ['wilson', 'wilson-clover'], listed
+    clover = listed.json['actions'][1]
+    assert clover['has_kappa'] is True and [p['key'] for p in clover['parameters']][:2] == ['mass', 'csw'], clover
+    mass = clover['parameters'][0]
+    assert (mass['type'], mass['least'], mass['least_excluded'], mass['default'], mass['unit']) == ('real', -4, True, None, '1/a'), mass
+    text = case.ctl('actions').out
+    for action in listed.json['actions']:
+        assert action['reference'] in text and all(' %s ' % p['key'] in text for p in action['parameters']), text
+    one = case.ctl('actions', 'wilson').out
+    assert one in text and 'wilson-clover' not in one and '(-4, 1e+06]' in one and 'or kappa' in one, one
+    done = case.ctl('actions', 'overlapp')
+    assert done.code == USAGE and '"overlapp"' in done.err and 'wilson, wilson-clover' in done.err and done.out == '', done
+    with open(os.path.join(ROOT, 'docs', 'man', 'quarkctl.1'), encoding='utf-8') as f:
+        assert case.ctl('actions', '--help-man').out in f.read(), 'the man page has what quarkctl actions --help-man prints'
+
+
+@tap.test
 def wrong_usage_exits_64_and_names_the_option(case):
     for args, word in (((), 'Usage'), (('solve',), '--out'), (('nonsense',), 'nonsense'),
                        (('propagator', '--source=point:0,0,0', '--out=p.h5'), 'point:0,0,0'),
@@ -53,7 +72,12 @@ def wrong_usage_exits_64_and_names_the_option(case):
                        (('propagator', '--source=wall:1'), '--out'), (('status', 'extra'), 'Usage'),
                        (('correlator',), 'Usage'), (('fetch',), 'ticket'), (('correlator', '--channel=rho', 'p.h5'), 'rho'),
                        (('cancel',), '--client'), (('cancel', '--client=12'), '32 hexadecimal digits'),
-                       (('status', '--timeout=-1'), '--timeout=-1')):
+                       (('load', 'a', '--set=mass'), 'KEY=VALUE'), (('load', 'a', '--set=mass='), '--set=mass=: must be KEY=VALUE'),
+                       (('load', 'a', '--set=mass=1', '--set=mass=2'), 'mass is given twice: 1 and 2'),
+                       (('load', 'a', '--mass=1', '--set=mass=2'), '--mass and --set=mass=2'),
+                       (('load', 'a', '--set=mass=1 '), 'blanks'), (('load', 'a', '--action=a;b'), 'a;b'),
+                       (('load', 'a', '--action=wilson', '--set=mass=heavy'), '--set=mass=heavy: must be a number'),
+                       (('actions', 'a', 'b'), '"b"'), (('status', '--timeout=-1'), '--timeout=-1')):
         done = case.ctl(*args)
         assert done.code == USAGE and word in done.err and done.out == '', (args, done)
 
@@ -136,6 +160,7 @@ def files_describe_themselves(case):
             assert (a['gauge'], a['digest'], a['tolerance']) == (GAUGE, digest, 1e-6)
             assert list(a['dims']) == DIMS and list(a['boundary']) == [1, 0, 1, 0, 1, 0, -1, 0]
             assert abs(a['kappa'] - KAPPA) < 1e-15 and a['csw'] == CSW and 0 < a['plaquette'] < 1
+            assert a['action'] == 'wilson-clover;mass=%r;csw=%r' % (0.5 / KAPPA - 4, CSW) and a['site_reals'] == 24, a['action']
             assert re.match(r'quarkd \d', a['program'])
             assert f['field'].dtype == np.complex64 and f['field'].chunks == (1,) + SHAPE
             columns = f['columns'][...]

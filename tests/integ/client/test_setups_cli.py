@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from cli_case import AGAIN, CSW, DATA, DIMS, KAPPA, USAGE, Case, np, random_sources, read_field, ref, tap, write_sources
+from cli_case import AGAIN, CSW, DATA, DIMS, KAPPA, USAGE, Case, h5py, np, random_sources, read_field, ref, tap, write_sources
 from daemon import LIMIT, Daemon
 
 HEAVY = 0.11  # kappa
@@ -110,6 +110,40 @@ def a_second_mass_is_solved_beside_the_first(case):
         assert wrong.code == DATA and 'there are main, heavy' in wrong.err, wrong
         assert d.ctl('drop', 'heavy').code == 0
         assert [s['name'] for s in d.ctl('status', '--json').json['setups']] == ['main']
+
+
+@tap.test
+def an_action_and_its_parameters_are_data(case):
+    """They are given by name, checked by the daemon, and told as they were given."""
+    with case.daemon() as d:
+        mass = 1 / (2 * HEAVY) - 4
+        done = d.ctl('load', 'heavy', '--action=wilson-clover', '--set', 'mass=%r' % mass, '--set=csw=%r' % CSW, '--json')
+        want = {'mass': '%r' % mass, 'csw': '%r' % CSW}
+        assert done.code == 0 and done.json['action'] == 'wilson-clover' and done.json['parameters'] == want, done
+        case.solves(d, 'heavy.h5', '--setup=heavy', kappa=HEAVY)
+        done = d.ctl('load', 'plain', '--action=wilson', '--set=kappa=0.11', '--json')
+        assert done.code == 0 and done.json['parameters'] == {'kappa': '0.11'} and done.json['csw'] == 0, done
+        assert (done.json['site_reals'], done.json['columns']) == (24, 12), done
+        done = d.ctl('load', 'light', '--set=kappa=0.115', '--json')  # the daemon's action and csw
+        assert done.code == 0 and done.json['parameters'] == {'kappa': '0.115', 'csw': '%r' % CSW}, done
+        setup = d.ctl('status', '--setup=plain', '--json').json['setup']
+        assert (setup['action'], setup['parameters'], setup['kappa']) == ('wilson', {'kappa': '0.11'}, 0.11), setup
+        text = d.ctl('status', '--setup=plain').out
+        assert 'operator    wilson   kappa 0.11   (mass 0.5454545455)   boundary 1 1 1 -1\n' in text, text
+        assert ' wilson kappa=0.11 ' in text and ' wilson-clover kappa=0.115 csw=%r ' % CSW in text, text
+        assert 'wilson-clover   mass %r   csw %r' % (mass, CSW) in d.ctl('top', '--once').out
+        out = d.path('plain.h5')
+        assert d.ctl('propagator', '--setup=plain', '--source=point:0,0,0,0', '--tol=1e-6', '--out', out).code == 0
+        with h5py.File(out, 'r') as f:
+            assert (f.attrs['action'], f.attrs['site_reals']) == ('wilson;mass=%r' % (0.5 / 0.11 - 4), 24), dict(f.attrs)
+        for args, words in ((('--action=wilsn',), 'must be one of wilson, wilson-clover'), (('--action=wilson',), 'needs mass (or kappa)'),
+                            (('--action=wilson-clover', '--mass=1'), 'needs csw'), (('--action=wilson', '--mass=1', '--set=csw=1'), 'it has mass'),
+                            (('--action=wilson', '--set=mass=-4'), 'above -4'), (('--set=maas=1',), 'it has mass'),
+                            (('--set=kappa=0.1', '--set=mass=1'), 'both given'), (('--set=csw=2000',), 'from -1000 to 1000'),
+                            (('--action=wilson', '--csw=1', '--mass=1'), 'wilson has no such parameter')):
+            done = d.ctl('load', 'bad', *args)
+            assert done.code == DATA and words in done.err, (args, done)
+        assert [s['name'] for s in d.ctl('status', '--json').json['setups']] == ['main', 'heavy', 'plain', 'light']
 
 
 @tap.test

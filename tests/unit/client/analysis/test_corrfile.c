@@ -41,6 +41,7 @@ static qk_corrpiece_t example(const char *config, const char *label, double valu
   memcpy(m.dims, dims, sizeof dims);
   memcpy(m.origin, origin, sizeof origin);
   m.kappa = 0.13;
+  strcpy(m.action, "wilson;mass=-0.15");
   for (int i = 0; i < 8; i++) m.boundary[i] = i - 3.5;
   m.residual = 3e-11;
   m.iterations = 123;
@@ -85,6 +86,8 @@ static void expect_piece(const char *from, const char *config, const char *label
   cr_expect_eq(memcmp(piece.c, want.c, sizeof *want.c * 3 * NMOM * NT), 0);
   cr_expect_str_eq(piece.meta.source, want.meta.source);
   cr_expect_eq(strncmp(piece.meta.program, "quarkd ", 7), 0);
+  cr_expect_str_eq(piece.meta.action, want.meta.action);
+  cr_expect_eq(piece.meta.site_reals, 24);
   cr_expect(piece.meta.kappa == 0.13 && piece.meta.iterations == 123 && isnan(piece.meta.csw));
   cr_expect_eq(memcmp(piece.meta.boundary, want.meta.boundary, sizeof want.meta.boundary), 0);
   qk_corrpiece_fini(&piece);
@@ -166,6 +169,30 @@ static void expect_refused(qk_status_t code, const char *word) {
   cr_expect_eq(status, code, "%s: %s", qk_status_name(status), err.text);
   cr_expect(strstr(err.text, word) && strstr(err.text, path), "\"%s\" has no \"%s\"", err.text,
             word);
+  qk_corrfile_close(file);
+}
+
+Test(corrfile, pieces_of_other_fields_are_refused_and_those_that_do_not_say_are_not) {
+  qk_corrfile_t *file = NULL;
+  qk_corrpiece_t piece;
+  const int six = 6;
+  write_example(path, "c", "s", 0);
+  hid_t f = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t group = H5Gopen2(f, "c/kappa=0.13/s", H5P_DEFAULT);
+  const hid_t a = H5Aopen(group, "site_reals", H5P_DEFAULT);
+  cr_assert_geq(H5Awrite(a, H5T_NATIVE_INT, &six), 0);
+  H5Gclose(group);
+  H5Aclose(a);
+  H5Fclose(f);
+  expect_refused(QK_UNSUPPORTED, "attribute site_reals = 6");
+  f = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  cr_assert_geq(H5Adelete_by_name(f, "c/kappa=0.13/s", "site_reals", H5P_DEFAULT), 0);
+  cr_assert_geq(H5Adelete_by_name(f, "c/kappa=0.13/s", "action", H5P_DEFAULT), 0);
+  H5Fclose(f);
+  cr_assert_eq(qk_corrfile_open(path, &file, NULL), QK_OK);
+  cr_assert_eq(qk_corrfile_read(file, 0, &piece, NULL), QK_OK);
+  cr_expect(!*piece.meta.action && piece.meta.site_reals == 24);
+  qk_corrpiece_fini(&piece);
   qk_corrfile_close(file);
 }
 

@@ -36,6 +36,7 @@ static qk_h5meta_t example_meta(void) {
   m.kappa = 0.125;
   m.mass = 0;
   m.csw = 1.5;
+  strcpy(m.action, "wilson-clover;mass=0;csw=1.5");
   for (int i = 0; i < 8; i++) m.boundary[i] = i % 2 ? 0 : (i == 6 ? -1 : 1);
   m.tolerance = 1e-10;
   strcpy(m.gauge, "builtin:weak:2x4x6x8:1");
@@ -133,6 +134,8 @@ Test(h5file, attributes_and_columns_come_back) {
   cr_expect_str_eq(m->sequential, want.sequential);
   cr_expect_eq(m->kappa, want.kappa);
   cr_expect_eq(m->csw, want.csw);
+  cr_expect_str_eq(m->action, want.action);
+  cr_expect_eq(m->site_reals, 24);
   cr_expect_eq(m->tolerance, want.tolerance);
   cr_expect_arr_eq(m->boundary, want.boundary, sizeof want.boundary);
   cr_expect(isnan(m->plaquette), "an unknown number stays unknown");
@@ -313,6 +316,22 @@ Test(h5file, attributes_that_disagree_are_refused) {
   foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
   set_numbers("basis", 1, &version);
   expect_refused(QK_BAD_FORMAT, "basis");
+}
+
+Test(h5file, fields_with_other_numbers_at_a_site_are_refused_by_name) {
+  const hsize_t staggered[6] = {2, 8, 6, 4, 2, 3};
+  const int six = 6, usual = 24, two[2] = {24, 24};
+  foreign("field", 6, staggered, H5T_IEEE_F64LE, "r", "i");
+  set_numbers("site_reals", 1, &six);
+  expect_refused(QK_UNSUPPORTED, "attribute site_reals = 6: its fields have 6 real numbers");
+  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
+  set_numbers("site_reals", 2, two);
+  expect_refused(QK_BAD_FORMAT, "attribute site_reals has 2 numbers");
+  foreign("field", 7, shape, H5T_IEEE_F64LE, "r", "i");
+  set_numbers("site_reals", 1, &usual);
+  qk_h5file_t *f = open_example();
+  cr_expect_str_empty(qk_h5file_meta(f)->action, "files of others need not say it");
+  qk_h5file_close(f);
 }
 
 Test(h5file, a_newer_version_is_refused) {

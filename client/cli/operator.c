@@ -1,0 +1,196 @@
+#include "client/cli/operator.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/analysis/source.h"
+
+enum { OPT_ACTION = 0x400, OPT_SET };
+
+static const struct argp_option options[] = {
+    {"action", OPT_ACTION, "NAME", 0,
+     "fermion action with all its parameters that have no default; quarkctl actions lists them", 1},
+    {"set", OPT_SET, "KEY=VALUE", 0, "a parameter of the action; may be repeated", 1},
+    {0},
+};
+
+/* ---- what is given -------------------------------------------------------------------------- */
+
+/* NULL: this program does not know it. No action stands for that of the daemon. */
+static const qk_action_row_t *row_of(const char *action) {
+  for (int i = 0; i < QK_ACTION_COUNT; i++)
+    if (action && strcmp(qk_action_rows[i].name, action) == 0) return &qk_action_rows[i];
+  return NULL;
+}
+
+static bool is_number(const qk_action_row_t *row, const char *key) {
+  if (row->has_kappa && strcmp(key, "kappa") == 0) return true;
+  for (const qk_param_t *p = row->param; p->key; p++)
+    if (strcmp(p->key, key) == 0) return p->type == QK_PARAM_REAL || p->type == QK_PARAM_INTEGER;
+  return false;
+}
+
+static void take_set(const struct argp_state *state, char *arg, ctl_operator_t *o) {
+  char why[QK_WHY];
+  qk_setting_t s;
+  const size_t bytes = strlen(arg);
+  if (bytes == 0 || arg[bytes - 1] == '=' || strpbrk(arg, " \t\r\n;") ||
+      !qk_setting_split(arg, &s, why))
+    argp_error(state, "--set=%s: must be KEY=VALUE, without blanks and ';'", arg);
+  for (uint32_t i = 0; i < o->n; i++)
+    if (strcmp(o->parameter[i].key, s.key) == 0)
+      argp_error(state, "--set: %s is given twice: %s and %s", s.key, o->parameter[i].value,
+                 s.value);
+  if (o->n == CTL_PARAMETERS)
+    argp_error(state, "--set: more than %d parameters are given", CTL_PARAMETERS);
+  o->parameter[o->n++] = (quark_parameter_t){s.key, s.value};
+}
+
+static void check(const struct argp_state *state, const ctl_operator_t *o) {
+  const qk_action_row_t *row = row_of(o->action);
+  double x;
+  for (uint32_t i = 0; i < o->n && row; i++)
+    if (is_number(row, o->parameter[i].key) && !qk_real_parse(o->parameter[i].value, &x))
+      argp_error(state, "--set=%s=%s: must be a number", o->parameter[i].key,
+                 o->parameter[i].value);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  ctl_operator_t *o = state->input;
+  switch (key) {
+  case OPT_ACTION:
+    if (!*arg || strpbrk(arg, " \t\r\n;="))
+      argp_error(state, "--action=%s: must be a name; quarkctl actions lists them", arg);
+    o->action = arg;
+    return 0;
+  case OPT_SET:
+    take_set(state, arg, o);
+    return 0;
+  case ARGP_KEY_END:
+    check(state, o);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+const struct argp ctl_operator_argp = {.options = options, .parser = parse};
+
+void ctl_operator_exclude(const struct argp_state *state, const ctl_operator_t *given,
+                          const char *key) {
+  for (uint32_t i = 0; i < given->n; i++)
+    if (strcmp(given->parameter[i].key, key) == 0)
+      argp_error(state, "--%s and --set=%s=%s are both given: give only one of them", key, key,
+                 given->parameter[i].value);
+}
+
+/* ---- what a daemon says --------------------------------------------------------------------- */
+
+/* The pairs of parameters, which fit into a copy of it. */
+static uint32_t split(const char *parameters, char copy[QUARK_PARAMETER_TEXT],
+                      quark_parameter_t pair[CTL_PARAMETERS]) {
+  snprintf(copy, QUARK_PARAMETER_TEXT, "%s", parameters);
+  const uint32_t n = quark_parameters_split(copy, CTL_PARAMETERS, pair);
+  return n < CTL_PARAMETERS ? n : CTL_PARAMETERS;
+}
+
+const char *ctl_operator_text(const char *action, const char *parameters, double kappa, double csw,
+                              ctl_operator_form_t form, char text[CTL_OPERATOR_TEXT]) {
+  const char *gap = form == CTL_OPERATOR_LINE ? "   " : " ",
+             *is = form == CTL_OPERATOR_LINE ? " " : "=";
+  char copy[QUARK_PARAMETER_TEXT];
+  quark_parameter_t pair[CTL_PARAMETERS];
+  if (!*action) {
+    snprintf(text, CTL_OPERATOR_TEXT, "kappa%s%.10g%scsw%s%.10g", is, kappa, gap, is, csw);
+    return text;
+  }
+  size_t used = (size_t)snprintf(text, CTL_OPERATOR_TEXT, "%s", action);
+  const uint32_t n = split(parameters, copy, pair);
+  for (uint32_t i = 0; i < n; i++)
+    used += (size_t)snprintf(text + used, CTL_OPERATOR_TEXT - used, "%s%s%s%s", gap, pair[i].key,
+                             is, pair[i].value);
+  return text;
+}
+
+json_t *ctl_parameters_json(const char *parameters) {
+  char copy[QUARK_PARAMETER_TEXT];
+  quark_parameter_t pair[CTL_PARAMETERS];
+  json_t *object = json_object();
+  const uint32_t n = split(parameters, copy, pair);
+  for (uint32_t i = 0; i < n; i++)
+    json_object_set_new(object, pair[i].key, json_string(pair[i].value));
+  return object;
+}
+
+json_t *ctl_kappa_json(double kappa) {
+  return kappa == 0 ? json_null() : ctl_number(kappa);
+}
+
+json_t *ctl_csw_json(double kappa, double csw) {
+  return kappa == 0 && csw == 0 ? json_null() : ctl_number(csw);
+}
+
+void ctl_operator_canonical(const quark_report_t *report, char text[QK_OPERATOR_TEXT]) {
+  const char *action = report->setup.action;
+  char copy[QUARK_PARAMETER_TEXT], kappa[QK_REAL_TEXT], csw[QK_REAL_TEXT], why[QK_WHY];
+  quark_parameter_t pair[CTL_PARAMETERS];
+  qk_setting_t setting[CTL_PARAMETERS];
+  qk_values_t values;
+  uint32_t n = split(report->setup.parameters, copy, pair);
+  for (uint32_t i = 0; i < n; i++) setting[i] = (qk_setting_t){pair[i].key, pair[i].value};
+  if (!*action) {
+    qk_real_text(report->setup.kappa, kappa);
+    qk_real_text(report->setup.csw, csw);
+    setting[0] = (qk_setting_t){"kappa", kappa};
+    setting[1] = (qk_setting_t){"csw", csw};
+    n = 2;
+  }
+  if (qk_values_read(&values, *action ? action : NULL, setting, n, why))
+    qk_values_text(&values, QK_TEXT_CANONICAL, text);
+  else if (snprintf(text, QK_OPERATOR_TEXT, "%s;%s", action, report->setup.parameters) >=
+           QK_OPERATOR_TEXT)
+    snprintf(text, QK_OPERATOR_TEXT, "%s", action); /* rather than half of a number */
+}
+
+static bool same_value(const char *a, const char *b) {
+  double x, y;
+  if (strcmp(a, b) == 0) return true;
+  return qk_real_parse(a, &x) && qk_real_parse(b, &y) && fabs(x - y) <= 1e-12 * (1 + fabs(y));
+}
+
+bool ctl_operator_same(const char *a, const char *b) {
+  char copy[2][QK_OPERATOR_TEXT];
+  const char *action[2];
+  qk_setting_t setting[2][QK_VALUES_PARAMS];
+  if (strcmp(a, b) == 0) return true;
+  snprintf(copy[0], sizeof copy[0], "%s", a);
+  snprintf(copy[1], sizeof copy[1], "%s", b);
+  const int n = qk_operator_split(copy[0], &action[0], setting[0]);
+  if (n < 0 || n != qk_operator_split(copy[1], &action[1], setting[1]) ||
+      strcmp(action[0], action[1]) != 0)
+    return false;
+  for (int i = 0; i < n; i++)
+    if (strcmp(setting[0][i].key, setting[1][i].key) != 0 ||
+        !same_value(setting[0][i].value, setting[1][i].value))
+      return false;
+  return true;
+}
+
+double ctl_operator_kappa(const quark_report_t *report) {
+  return report->setup.kappa == 0 ? NAN : report->setup.kappa;
+}
+
+double ctl_operator_csw(const quark_report_t *report) {
+  return report->setup.kappa == 0 && report->setup.csw == 0 ? NAN : report->setup.csw;
+}
+
+int ctl_operator_check(const quark_report_t *report) {
+  if (report->setup.site_reals == QK_H5_SITE_REALS && report->setup.columns == QK_SOURCE_COMPONENTS)
+    return 0;
+  ctl_complain("setup %s, %s: its fields have %u real numbers at a site and its propagators %u "
+               "columns; this quarkctl knows those with %d and %d",
+               report->setup.name, report->setup.action, report->setup.site_reals,
+               report->setup.columns, QK_H5_SITE_REALS, QK_SOURCE_COMPONENTS);
+  return EXIT_DATA;
+}

@@ -1,0 +1,53 @@
+/*
+ * operator.h: fermion actions on the command line, in output and in files.
+ *
+ * What is said here of an action holds for all that a daemon may know, also for those that this
+ * program does not: it sends them as they were given, and the daemon judges.
+ */
+#ifndef QUARKCTL_OPERATOR_H
+#define QUARKCTL_OPERATOR_H
+
+#include "client/cli/ctl.h"
+#include "proto/operator_text.h"
+
+enum { CTL_PARAMETERS = 64 };
+
+/* --action and --set. All zero: nothing was given. */
+typedef struct ctl_operator {
+  const char *action; /* NULL: not given */
+  uint32_t n;
+  quark_parameter_t parameter[CTL_PARAMETERS]; /* of the arguments, each key once */
+} ctl_operator_t;
+
+/* A child for the argp of a command; its input is a ctl_operator_t. A usage error: what no daemon
+ * accepts, which is no KEY=VALUE, a key twice, no number for a parameter that is one. */
+extern const struct argp ctl_operator_argp;
+/* A usage error if --key and --set=key=... are both given. */
+void ctl_operator_exclude(const struct argp_state *state, const ctl_operator_t *given,
+                          const char *key);
+
+/* As a report has it. For people: "wilson-clover   kappa 0.1345   csw 1.769", in a table
+ * "wilson-clover kappa=0.1345 csw=1.769". Of a daemon that does not say the action: kappa and csw.
+ */
+typedef enum ctl_operator_form { CTL_OPERATOR_LINE, CTL_OPERATOR_CELL } ctl_operator_form_t;
+enum { CTL_OPERATOR_TEXT = 3 * QK_OPERATOR_TEXT };
+const char *ctl_operator_text(const char *action, const char *parameters, double kappa, double csw,
+                              ctl_operator_form_t form, char text[CTL_OPERATOR_TEXT]);
+/* {"kappa": "0.1345", ...} in the order in which they were given. */
+json_t *ctl_parameters_json(const char *parameters);
+/* null if the action has none, which reports say as 0. csw: beside a kappa 0 is a number. */
+json_t *ctl_kappa_json(double kappa);
+json_t *ctl_csw_json(double kappa, double csw);
+
+/* Of a report, for files: the canonical text; of an action that this program does not know, what
+ * the daemon was given; of an old daemon, that of its kappa and csw. */
+void ctl_operator_canonical(const quark_report_t *report, char text[QK_OPERATOR_TEXT]);
+/* Whether two such texts say the same operator, to 12 digits of each number. */
+bool ctl_operator_same(const char *a, const char *b);
+/* Kappa or csw of a report, for files: NaN if the action has none, which reports say as 0. */
+double ctl_operator_kappa(const quark_report_t *report);
+double ctl_operator_csw(const quark_report_t *report);
+/* EXIT_DATA: this program does not know the fields of the setup's action. */
+int ctl_operator_check(const quark_report_t *report);
+
+#endif

@@ -1,0 +1,136 @@
+/* actions: the fermion actions and their parameters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/ctl.h"
+#include "proto/actions.h"
+
+enum { OPT_JSON = 0x200, OPT_HELP_MAN };
+
+typedef struct options {
+  const char *name; /* NULL: all */
+  bool json, man;
+} options_t;
+
+static const struct argp_option actions_options[] = {
+    {"json", OPT_JSON, 0, 0, "print one JSON object", 1},
+    {"help-man", OPT_HELP_MAN, 0, OPTION_HIDDEN, "print the list as mdoc", 1},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  options_t *o = state->input;
+  switch (key) {
+  case OPT_JSON:
+    o->json = true;
+    return 0;
+  case OPT_HELP_MAN:
+    o->man = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (o->name) argp_error(state, "only one action can be named: \"%s\" is one too many", arg);
+    o->name = arg;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static const char *type_of(const qk_param_t *p) {
+  static const char *const types[] = {[QK_PARAM_REAL] = "real",
+                                      [QK_PARAM_INTEGER] = "integer",
+                                      [QK_PARAM_REALS] = "reals",
+                                      [QK_PARAM_WORD] = "word"};
+  return types[p->type];
+}
+
+/* "(-4, 1e+06]"; of words their length. */
+static const char *range_of(const qk_param_t *p, char text[64]) {
+  snprintf(text, 64, p->type == QK_PARAM_WORD ? "%.0s%g to %g letters" : "%s%g, %g]",
+           p->above ? "(" : "[", p->least, p->most);
+  return text;
+}
+
+/* Kappa is no row of its own. */
+static const char *also_of(const qk_action_row_t *row, const qk_param_t *p) {
+  return row->has_kappa && strcmp(p->key, "mass") == 0 ? "; or kappa = 1 / (2 (4 + m))" : "";
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void print_text(const qk_action_row_t *row) {
+  char range[64];
+  printf("%s\n  %s\n  %s\n", row->name, row->help, row->reference);
+  printf("  %-12s %-8s %-18s %-9s %-5s %s\n", "key", "type", "range", "default", "unit", "meaning");
+  for (const qk_param_t *p = row->param; p->key; p++)
+    printf("  %-12s %-8s %-18s %-9s %-5s %s%s\n", p->key, type_of(p), range_of(p, range),
+           p->otherwise ? p->otherwise : "required", p->unit ? p->unit : "-", p->help,
+           also_of(row, p));
+}
+
+static json_t *row_json(const qk_action_row_t *row) {
+  json_t *list = json_array();
+  for (const qk_param_t *p = row->param; p->key; p++)
+    json_array_append_new(list,
+                          json_pack("{s:s, s:s, s:o, s:o, s:b, s:s?, s:s?, s:s}", "key", p->key,
+                                    "type", type_of(p), "least", ctl_number(p->least), "most",
+                                    ctl_number(p->most), "least_excluded", p->above, "default",
+                                    p->otherwise, "unit", p->unit, "help", p->help));
+  return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", row->name, "help", row->help, "reference",
+                   row->reference, "has_kappa", row->has_kappa, "parameters", list);
+}
+
+/* Each line that the man page must have. */
+static void print_man(const qk_action_row_t *row) {
+  char range[64];
+  printf(".It Cm %s\n%s.\n%s.\n", row->name, row->help, row->reference);
+  for (const qk_param_t *p = row->param; p->key; p++)
+    printf(".Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, type_of(p), range_of(p, range),
+           p->unit ? ", " : "", p->unit ? p->unit : "", p->otherwise ? ", default " : "",
+           p->otherwise ? p->otherwise : "", p->help, also_of(row, p));
+}
+
+static bool is_asked(const options_t *o, const qk_action_row_t *row) {
+  return !o->name || strcmp(o->name, row->name) == 0;
+}
+
+static int complain(const char *name) {
+  fprintf(stderr, "quarkctl: \"%s\" is no action that this quarkctl knows; it knows", name);
+  for (int i = 0; i < QK_ACTION_COUNT; i++)
+    fprintf(stderr, "%s %s", i ? "," : "", qk_action_rows[i].name);
+  fputc('\n', stderr);
+  return EXIT_USAGE;
+}
+
+int ctl_actions(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = actions_options,
+      .parser = parse,
+      .args_doc = "[NAME]",
+      .doc = "Lists the fermion actions and their parameters, or one of them: for --action and "
+             "--set of quarkd, quarkctl load and quarkctl workflow. A parameter without a default "
+             "must be given. No daemon is needed; one of another version may know others.",
+  };
+  options_t o = {.name = NULL};
+  int found = 0;
+  ctl_parse(&argp, argc, argv, &o);
+  json_t *list = json_array();
+  for (int i = 0; i < QK_ACTION_COUNT; i++) {
+    const qk_action_row_t *row = &qk_action_rows[i];
+    if (!is_asked(&o, row)) continue;
+    if (o.json) {
+      json_array_append_new(list, row_json(row));
+    } else if (o.man) {
+      print_man(row);
+    } else {
+      if (found) putchar('\n');
+      print_text(row);
+    }
+    found++;
+  }
+  if (found && o.json) return ctl_print(json_pack("{s:o}", "actions", list));
+  json_decref(list);
+  return found ? 0 : complain(o.name);
+}
