@@ -177,6 +177,22 @@ bool ctl_operator_same(const char *a, const char *b) {
   return true;
 }
 
+bool ctl_operator_has(const quark_report_t *report, const char *key, const char *value) {
+  char copy[QUARK_PARAMETER_TEXT], theirs[QK_OPERATOR_TEXT], ours[QK_OPERATOR_TEXT], why[QK_WHY];
+  quark_parameter_t pair[CTL_PARAMETERS];
+  qk_setting_t setting[CTL_PARAMETERS + 1];
+  qk_values_t values;
+  size_t n = 0;
+  const uint32_t given = split(report->setup.parameters, copy, pair);
+  for (uint32_t i = 0; i < given; i++)
+    if (strcmp(pair[i].key, key) != 0) setting[n++] = (qk_setting_t){pair[i].key, pair[i].value};
+  setting[n++] = (qk_setting_t){key, value};
+  if (!qk_values_read(&values, report->setup.action, setting, n, why)) return false;
+  qk_values_text(&values, QK_TEXT_CANONICAL, ours);
+  ctl_operator_canonical(report, theirs);
+  return ctl_operator_same(ours, theirs);
+}
+
 double ctl_operator_kappa(const quark_report_t *report) {
   return report->setup.kappa == 0 ? NAN : report->setup.kappa;
 }

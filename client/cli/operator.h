@@ -44,6 +44,9 @@ json_t *ctl_csw_json(double kappa, double csw);
 void ctl_operator_canonical(const quark_report_t *report, char text[QK_OPERATOR_TEXT]);
 /* Whether two such texts say the same operator, to 12 digits of each number. */
 bool ctl_operator_same(const char *a, const char *b);
+/* Whether a parameter of the setup has this value, or is the default that is this value. False also
+ * if this program does not know the action. */
+bool ctl_operator_has(const quark_report_t *report, const char *key, const char *value);
 /* Kappa or csw of a report, for files: NaN if the action has none, which reports say as 0. */
 double ctl_operator_kappa(const quark_report_t *report);
 double ctl_operator_csw(const quark_report_t *report);

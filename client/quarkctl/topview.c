@@ -161,7 +161,7 @@ static const char *remark(char out[LINE], const quark_setup_t *s) {
     snprintf(out, LINE, "%s: %" PRIu64 " of %" PRIu64, s->phase, s->phase_done, s->phase_total);
   else
     snprintf(out, LINE, "%.500s   %.500s",
-             ctl_operator_text(s->action, s->parameters, s->kappa, s->csw, CTL_OPERATOR_LINE, op),
+             ctl_operator_text(s->action, s->parameters, s->kappa, s->csw, CTL_OPERATOR_CELL, op),
              s->gauge);
   return out;
 }

@@ -22,8 +22,9 @@ typedef struct reader {
   FILE *in;
   int line;
   char where[400]; /* file:line */
-  char *gauge, *kappa, *channels, *momenta;
+  char *gauge, *quark, *channels, *momenta;
   ctl_list_t seen; /* "section key", in order */
+  ctl_list_t at;   /* "file:line" of each parameter */
   qk_status_t status;
   qk_err_t *err;
 } reader_t;
@@ -112,6 +113,138 @@ static qk_status_t unknown(const reader_t *r, const char *key, const char *secti
                  section, keys);
 }
 
+/* ---- the operator ---- */
+
+static const char WORKFLOW_KEYS[] =
+    "out, gauge, endpoint, quarkd, action, boundary, tolerance, max-iter, dtype";
+
+static bool is_quark(const char *key) {
+  return strcmp(key, "kappa") == 0 || strcmp(key, "mass") == 0;
+}
+
+static qk_status_t take_quark(reader_t *r, const char *key, const char *value) {
+  ctl_workfile_t *w = r->work;
+  if (w->quark_key && strcmp(w->quark_key, key) != 0)
+    return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: kappa and mass are both given: give only one",
+                   r->where);
+  w->quark_key = strcmp(key, "kappa") == 0 ? "kappa" : "mass";
+  return append(r, &r->quark, value);
+}
+
+/* Of which action it is shows at the end of the file. */
+static qk_status_t take_parameter(reader_t *r, const char *key, const char *value) {
+  ctl_workfile_t *w = r->work;
+  return list_take(&w->key, strdup(key)) && list_take(&w->value, strdup(value)) &&
+                 list_take(&r->at, strdup(r->where))
+             ? QK_OK
+             : no_memory(r);
+}
+
+static void forget_parameter(reader_t *r, const char *key) {
+  ctl_workfile_t *w = r->work;
+  ctl_list_t *const lists[] = {&w->key, &w->value, &r->at};
+  int i = 0;
+  while (i < w->key.n && strcmp(w->key.item[i], key) != 0) i++;
+  if (i == w->key.n) return;
+  for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+    free(lists[l]->item[i]);
+    lists[l]->item[i] = lists[l]->item[--lists[l]->n];
+  }
+}
+
+/* What the command line says replaces what the file says. */
+static qk_status_t take_given(reader_t *r, const ctl_operator_t *given) {
+  qk_status_t status = given->action ? set_text(r, &r->work->action, given->action) : QK_OK;
+  bool replaced = false; /* the list of quarks; kappa and mass after each other are refused */
+  for (uint32_t i = 0; i < given->n && status == QK_OK; i++) {
+    const quark_parameter_t *p = &given->parameter[i];
+    snprintf(r->where, sizeof r->where, "--set");
+    if (is_quark(p->key)) {
+      if (!replaced) {
+        free(r->quark);
+        r->quark = NULL;
+        r->work->quark_key = NULL;
+      }
+      replaced = true;
+      status = take_quark(r, p->key, p->value);
+    } else {
+      forget_parameter(r, p->key);
+      status = take_parameter(r, p->key, p->value);
+    }
+  }
+  return status;
+}
+
+static const qk_action_row_t *row_of(const char *action) {
+  for (int i = 0; i < QK_ACTION_COUNT; i++)
+    if (strcmp(qk_action_rows[i].name, action) == 0) return &qk_action_rows[i];
+  return NULL;
+}
+
+/* A key that nothing has: lists what there is. */
+static qk_status_t refuse_key(reader_t *r, int i) {
+  const char *action = r->work->action;
+  const qk_action_row_t *row = row_of(action ? action : "wilson-clover");
+  char keys[QK_WHY];
+  size_t n = (size_t)snprintf(keys, sizeof keys, "%s; of %s kappa", WORKFLOW_KEYS, row->name);
+  for (const qk_param_t *p = row->param; p->key && n < sizeof keys; p++)
+    n += (size_t)snprintf(keys + n, sizeof keys - n, ", %s", p->key);
+  snprintf(r->where, sizeof r->where, "%s", r->at.item[i]);
+  return unknown(r, r->work->key.item[i], "workflow", keys);
+}
+
+/* All keys must be those of the action, also if no quark is given. */
+static qk_status_t check_keys(reader_t *r) {
+  const ctl_workfile_t *w = r->work;
+  const qk_action_row_t *row = row_of(w->action ? w->action : "wilson-clover");
+  for (int i = 0; i < w->key.n; i++) {
+    const qk_param_t *p = row ? row->param : NULL;
+    while (p && p->key && strcmp(p->key, w->key.item[i]) != 0) p++;
+    if (p && !p->key) return refuse_key(r, i);
+  }
+  return QK_OK;
+}
+
+/* The operator of a quark. */
+static qk_status_t read_operator(reader_t *r, const char *quark, qk_values_t *values) {
+  const ctl_workfile_t *w = r->work;
+  const size_t n = (size_t)w->key.n + 1;
+  qk_setting_t *setting = calloc(n, sizeof *setting);
+  char why[QK_WHY];
+  size_t at = 0;
+  if (!setting) return no_memory(r);
+  for (int i = 0; i < w->key.n; i++) setting[i] = (qk_setting_t){w->key.item[i], w->value.item[i]};
+  setting[n - 1] = (qk_setting_t){w->quark_key, quark};
+  const bool ok = qk_values_read_at(values, w->action, setting, n, &at, why);
+  free(setting);
+  if (ok) return QK_OK;
+  return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s", at < n - 1 ? r->at.item[at] : w->path, why);
+}
+
+static qk_status_t finish_operator(reader_t *r) {
+  ctl_workfile_t *w = r->work;
+  char why[QK_WHY];
+  qk_values_t any;
+  if (w->action && !qk_values_init(&any, w->action, why))
+    return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s", w->path, why);
+  qk_status_t status = check_keys(r);
+  if (status != QK_OK) return status;
+  if (!list_words(&w->quark_text, r->quark, ", ")) return no_memory(r);
+  w->quark = calloc((size_t)w->quark_text.n + 1, sizeof *w->quark);
+  if (!w->quark) return no_memory(r);
+  for (int i = 0; i < w->quark_text.n && w->gauge.n; i++) {
+    const char *text = w->quark_text.item[i];
+    if ((status = read_operator(r, text, &w->quark[i])) != QK_OK) return status;
+    for (int j = 0; j < i; j++)
+      if (qk_value(&w->quark[i], "mass") == qk_value(&w->quark[j], "mass"))
+        return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s = %s is given twice", w->path, w->quark_key,
+                       text);
+  }
+  return QK_OK;
+}
+
+/* ---- sections, once more ---- */
+
 static qk_status_t take_workflow(reader_t *r, const char *key, const char *value) {
   ctl_workfile_t *w = r->work;
   double x;
@@ -120,12 +253,9 @@ static qk_status_t take_workflow(reader_t *r, const char *key, const char *value
   if (strcmp(key, "gauge") == 0) return append(r, &r->gauge, value);
   if (strcmp(key, "endpoint") == 0) return set_text(r, &w->endpoint, value);
   if (strcmp(key, "quarkd") == 0) return set_text(r, &w->quarkd, value);
-  if (strcmp(key, "kappa") == 0) return append(r, &r->kappa, value);
+  if (is_quark(key)) return take_quark(r, key, value);
+  if (strcmp(key, "action") == 0) return set_text(r, &w->action, value);
   if (strcmp(key, "boundary") == 0) return set_boundary(r, value);
-  if (strcmp(key, "csw") == 0) {
-    w->has_csw = true;
-    return set_real(r, key, value, -1e3, 1e3, &w->csw);
-  }
   if (strcmp(key, "tolerance") == 0) return set_real(r, key, value, 1e-16, 0.999, &w->params.tol);
   if (strcmp(key, "max-iter") == 0) {
     if ((status = set_real(r, key, value, 1, 1e9, &x)) == QK_OK) w->params.max_iter = (uint64_t)x;
@@ -137,14 +267,13 @@ static qk_status_t take_workflow(reader_t *r, const char *key, const char *value
     w->params.dtype = strcmp(value, "f32") == 0 ? QUARK_F32 : QUARK_F64;
     return QK_OK;
   }
-  return unknown(r, key, "workflow",
-                 "out, gauge, endpoint, quarkd, kappa, csw, boundary, tolerance, max-iter, dtype");
+  return take_parameter(r, key, value);
 }
 
 static qk_status_t take_daemon(reader_t *r, const char *key, const char *value) {
-  static const char *const ours[] = {"gauge",         "kappa",  "mass",        "csw",
-                                     "boundary",      "listen", "listen-data", "endpoint-file",
-                                     "drain-timeout", "config"};
+  static const char *const ours[] = {"action",      "set",           "gauge",         "kappa",
+                                     "mass",        "csw",           "boundary",      "listen",
+                                     "listen-data", "endpoint-file", "drain-timeout", "config"};
   for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
     if (strcmp(ours[i], key) == 0)
       return qk_fail(r->err, QK_BAD_ARGUMENT,
@@ -222,7 +351,7 @@ static qk_status_t take_source(reader_t *r, const char *name, const char *key, c
 
 /* A key may be repeated only by the next line of a list. */
 static qk_status_t check_repeated(reader_t *r, const char *section, const char *key) {
-  static const char *const lists[] = {"gauge", "kappa", "times", "names", "momenta"};
+  static const char *const lists[] = {"gauge", "kappa", "mass", "times", "names", "momenta"};
   bool list = false;
   char *name;
   if (asprintf(&name, "%s %s", section, key) < 0) return no_memory(r);
@@ -328,23 +457,6 @@ static qk_status_t finish_gauge(const reader_t *r) {
   return status;
 }
 
-static qk_status_t finish_kappa(reader_t *r) {
-  ctl_workfile_t *w = r->work;
-  if (!list_words(&w->kappa_text, r->kappa, ", ")) return no_memory(r);
-  w->kappa = calloc((size_t)w->kappa_text.n + 1, sizeof *w->kappa);
-  if (!w->kappa) return no_memory(r);
-  snprintf(r->where, sizeof r->where, "%.380s", w->path);
-  for (int i = 0; i < w->kappa_text.n; i++) {
-    const char *text = w->kappa_text.item[i];
-    const qk_status_t status = set_real(r, "kappa", text, 1e-3, 10, &w->kappa[i]);
-    if (status != QK_OK) return status;
-    for (int j = 0; j < i; j++)
-      if (w->kappa[i] == w->kappa[j])
-        return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: kappa = %s is given twice", w->path, text);
-  }
-  return QK_OK;
-}
-
 static qk_status_t missing(const reader_t *r, const char *what) {
   return qk_fail(r->err, QK_BAD_ARGUMENT, "%s: %s", r->work->path, what);
 }
@@ -370,12 +482,12 @@ static qk_status_t finish(reader_t *r) {
   free(w->out);
   w->out = out;
   qk_status_t status = finish_gauge(r);
-  if (status == QK_OK) status = finish_kappa(r);
+  if (status == QK_OK) status = finish_operator(r);
   if (status != QK_OK) return status;
   if (!w->gauge.n == !w->endpoint) return missing(r, "[workflow] needs gauge or endpoint");
-  if (w->gauge.n && !w->kappa_text.n) return missing(r, "[workflow] has no kappa");
-  if (w->endpoint && (w->kappa_text.n > 1 || w->daemon.n || w->quarkd))
-    return missing(r, "endpoint allows at most one kappa, and neither quarkd nor [daemon]");
+  if (w->gauge.n && !w->quark_text.n) return missing(r, "[workflow] has no kappa and no mass");
+  if (w->endpoint && (w->quark_text.n > 1 || w->daemon.n || w->quarkd))
+    return missing(r, "endpoint allows at most one kappa or mass, and neither quarkd nor [daemon]");
   if ((status = finish_sources(r)) != QK_OK) return status;
   status = qk_channels_parse(r->channels ? r->channels : "pion", &w->channels, r->err);
   if (status == QK_OK)
@@ -384,7 +496,8 @@ static qk_status_t finish(reader_t *r) {
   return status;
 }
 
-qk_status_t ctl_workfile_read(const char *path, ctl_workfile_t *work, qk_err_t *err) {
+qk_status_t ctl_workfile_read(const char *path, const ctl_operator_t *given, ctl_workfile_t *work,
+                              qk_err_t *err) {
   static const double antiperiodic[8] = {1, 0, 1, 0, 1, 0, -1, 0};
   ctl_workfile_t w = {.path = strdup(path)};
   reader_t r = {.work = &w, .in = fopen(path, "re"), .err = err};
@@ -398,11 +511,13 @@ qk_status_t ctl_workfile_read(const char *path, ctl_workfile_t *work, qk_err_t *
   const int bad_line = r.status == QK_OK ? ini_parse_stream(read_line, &r, take_key, &r) : 0;
   if (r.status == QK_OK && bad_line)
     r.status = qk_fail(err, QK_BAD_FORMAT, "%s:%d: not \"key = value\"", path, bad_line);
+  if (r.status == QK_OK) r.status = take_given(&r, given);
   if (r.status == QK_OK) r.status = finish(&r);
   if (r.in) fclose(r.in);
   list_fini(&r.seen);
+  list_fini(&r.at);
   free(r.gauge);
-  free(r.kappa);
+  free(r.quark);
   free(r.channels);
   free(r.momenta);
   if (r.status == QK_OK)
@@ -420,10 +535,13 @@ void ctl_workfile_fini(ctl_workfile_t *work) {
   free(work->endpoint);
   free(work->quarkd);
   free(work->boundary_text);
-  free(work->kappa);
+  free(work->action);
+  free(work->quark);
   free(work->momentum);
   list_fini(&work->gauge);
-  list_fini(&work->kappa_text);
+  list_fini(&work->quark_text);
+  list_fini(&work->key);
+  list_fini(&work->value);
   list_fini(&work->daemon);
   qk_channels_fini(&work->channels);
   memset(work, 0, sizeof *work);

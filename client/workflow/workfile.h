@@ -1,9 +1,11 @@
 /*
  * workfile.h: the file that describes a workflow. quarkctl(1) lists its keys.
  *
- *   [workflow]       out, gauge (patterns) or endpoint, kappa, csw, boundary, tolerance, max-iter,
- *   dtype, quarkd [daemon]         options of quarkd [source NAME]    source, smear, links, times;
- *   any number of these sections [channels]       names, momenta, sink
+ *   [workflow]     out, gauge (patterns) or endpoint, action and its parameters, kappa or mass as
+ *                  lists, boundary, tolerance, max-iter, dtype, quarkd
+ *   [daemon]       options of quarkd
+ *   [source NAME]  source, smear, links, times; any number of these sections
+ *   [channels]     names, momenta, sink
  *
  * Relative paths begin at the folder of the file. The items of a list are separated by blanks or
  * commas (momenta: by blanks). A list may go on in indented lines. Comments have lines of their
@@ -14,6 +16,7 @@
 
 #include "client/analysis/channels.h"
 #include "client/analysis/source.h"
+#include "client/cli/operator.h"
 
 typedef struct ctl_list {
   int n;
@@ -31,10 +34,14 @@ typedef struct ctl_worksource {
 typedef struct ctl_workfile {
   char *path, *out, *endpoint, *quarkd; /* endpoint, quarkd: NULL: not given */
   ctl_list_t gauge;                     /* files, in order; none with an endpoint */
-  ctl_list_t kappa_text;
-  double *kappa; /* kappa_text.n of them */
-  double csw, boundary[8];
-  bool has_csw, has_boundary; /* the daemon of an endpoint must have the same */
+  /* With an endpoint what is given of these must be what its daemon has. */
+  char *action;          /* NULL: not given */
+  const char *quark_key; /* "kappa" or "mass": of the list */
+  ctl_list_t quark_text; /* one quark each */
+  ctl_list_t key, value; /* the other parameters of the action */
+  qk_values_t *quark;    /* with gauge: the operators, quark_text.n of them */
+  double boundary[8];
+  bool has_boundary;
   char *boundary_text;
   ctl_list_t daemon; /* "--key=value" */
   quark_params_t params;
@@ -46,7 +53,9 @@ typedef struct ctl_workfile {
   quark_smearing_t sink; /* alpha and steps */
 } ctl_workfile_t;
 
-qk_status_t ctl_workfile_read(const char *path, ctl_workfile_t *work, qk_err_t *err);
+/* given: action and parameters that replace those of the file. */
+qk_status_t ctl_workfile_read(const char *path, const ctl_operator_t *given, ctl_workfile_t *work,
+                              qk_err_t *err);
 void ctl_workfile_fini(ctl_workfile_t *work);
 
 /* The source at time slice i of its list, as a source and as text. */

@@ -7,16 +7,18 @@
 #include <string.h>
 
 #include "client/cli/measure.h"
+#include "client/cli/operator.h"
 #include "client/workflow/owndaemon.h"
 #include "client/workflow/workfile.h"
 #include "proto/operator_text.h"
 
 enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
-enum { OWN_OPTIONS = 5, PATIENCE = 300, ATTEMPTS = 3 };
+enum { PATIENCE = 300, ATTEMPTS = 3 };
 
 typedef struct options {
   ctl_common_t common;
   const char *file, *png, *quarkd;
+  ctl_operator_t op;
   bool dry_run, report;
 } options_t;
 
@@ -54,6 +56,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
   case ARGP_KEY_INIT:
     state->child_inputs[0] = &o->common;
+    state->child_inputs[1] = &o->op;
     return 0;
   case OPT_DRY_RUN:
     o->dry_run = true;
@@ -113,14 +116,24 @@ static const char *gauge_of(const run_t *run, int i) {
 /* Fills in what our own daemon will report of its setup, as far as the file determines it. */
 static void expect_setup(run_t *run, int kappa) {
   if (run->work.endpoint) return;
-  run->report.setup.kappa = run->work.kappa[kappa];
-  run->report.setup.csw = run->work.csw;
+  const qk_values_t *quark = &run->work.quark[kappa];
+  const double csw = qk_value(quark, "csw");
+  char text[QK_OPERATOR_TEXT];
+  qk_values_text(quark, QK_TEXT_GIVEN, text);
+  char *parameters = strchr(text, ';');
+  if (parameters) *parameters++ = '\0';
+  snprintf(run->report.setup.action, sizeof run->report.setup.action, "%.31s", text);
+  snprintf(run->report.setup.parameters, sizeof run->report.setup.parameters, "%s",
+           parameters ? parameters : "");
+  run->report.setup.kappa = qk_values_kappa(quark);
+  run->report.setup.mass = qk_value(quark, "mass");
+  run->report.setup.csw = isnan(csw) ? 0 : csw;
   memcpy(run->report.setup.boundary, run->work.boundary, sizeof run->work.boundary);
 }
 
 static int make_plan(run_t *run) {
   const ctl_workfile_t *w = &run->work;
-  const int gauges = w->endpoint ? 1 : w->gauge.n, kappas = w->endpoint ? 1 : w->kappa_text.n;
+  const int gauges = w->endpoint ? 1 : w->gauge.n, kappas = w->endpoint ? 1 : w->quark_text.n;
   int times = 0;
   for (int s = 0; s < w->nsource; s++) times += w->source[s].ntimes ? w->source[s].ntimes : 1;
   run->item = calloc((size_t)gauges * (size_t)kappas * (size_t)times + 1, sizeof *run->item);
@@ -179,7 +192,9 @@ static int compare_numbers(const run_t *run, const qk_corrmeta_t *found,
                  {"tolerance", found->tolerance, want->tolerance}};
   char a[40], b[40];
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    if (fabs(numbers[i].found - numbers[i].want) <= 1e-12 * fabs(numbers[i].want)) continue;
+    if (fabs(numbers[i].found - numbers[i].want) <= 1e-12 * fabs(numbers[i].want) ||
+        (isnan(numbers[i].found) && isnan(numbers[i].want)))
+      continue;
     snprintf(a, sizeof a, "%.12g", numbers[i].found);
     snprintf(b, sizeof b, "%.12g", numbers[i].want);
     return differs(run, found, numbers[i].field, a, b);
@@ -226,6 +241,9 @@ static int find_finished(run_t *run) {
     ctl_measurement_describe(&what, &run->report, &want);
     int code = compare_texts(run, &found->meta, &want);
     if (code == 0) code = compare_numbers(run, &found->meta, &want);
+    if (code == 0 && *found->meta.action &&
+        !ctl_operator_same(found->meta.action, want.action)) /* older files do not say it */
+      code = differs(run, &found->meta, "action", found->meta.action, want.action);
     if (code == 0) code = compare_momenta(run, found);
     if (code) return code;
     item->done = true;
@@ -308,28 +326,47 @@ static int run_items(run_t *run, quark_connection_t *conn, const quark_report_t 
   return code;
 }
 
+/* "--key=value"; NULL: no memory. */
+static char *option(const char *key, const char *value) {
+  char *text;
+  return asprintf(&text, "--%s=%s", key, value) < 0 ? NULL : text;
+}
+
+/* A parameter that has no flag of its own. */
+static char *set_option(const char *key, const char *value) {
+  char *text;
+  if (strcmp(key, "csw") == 0) return option(key, value);
+  return asprintf(&text, "--set=%s=%s", key, value) < 0 ? NULL : text;
+}
+
+/* Makes the options that the workflow decides. Returns their number; all of them must be freed.
+ * Those that are NULL had no memory. */
+static int make_options(const ctl_workfile_t *w, const item_t *item, char **options) {
+  int n = 0;
+  options[n++] = option("gauge", w->gauge.item[item->gauge]);
+  options[n++] = option("boundary", w->boundary_text ? w->boundary_text : "antiperiodic");
+  options[n++] = option("mg-checkpoint", "off");
+  options[n++] = option(w->quark_key, w->quark_text.item[item->kappa]);
+  if (w->action) options[n++] = option("action", w->action);
+  for (int i = 0; i < w->key.n; i++) options[n++] = set_option(w->key.item[i], w->value.item[i]);
+  return n;
+}
+
 static int start_daemon(const run_t *run, const item_t *item, ctl_daemon_t *daemon) {
+  enum { FIXED = 5 };
   const ctl_workfile_t *w = &run->work;
-  char csw[QK_REAL_TEXT];
-  qk_real_text(w->csw, csw);
-  const char *const own[OWN_OPTIONS][2] = {
-      {"gauge", w->gauge.item[item->gauge]},
-      {"kappa", w->kappa_text.item[item->kappa]},
-      {"csw", csw},
-      {"boundary", w->boundary_text ? w->boundary_text : "antiperiodic"},
-      {"mg-checkpoint", "off"}};
   const char *program = run->options->quarkd ? run->options->quarkd : w->quarkd;
-  char **options = calloc((size_t)w->daemon.n + OWN_OPTIONS, sizeof *options);
-  int made = 0, code = EXIT_AGAIN;
-  while (options && made < OWN_OPTIONS &&
-         asprintf(&options[made], "--%s=%s", own[made][0], own[made][1]) >= 0)
-    made++;
-  if (made < OWN_OPTIONS) {
+  char **options = calloc((size_t)w->daemon.n + (size_t)w->key.n + FIXED, sizeof *options);
+  const int made = options ? make_options(w, item, options) : 0;
+  int code = options ? 0 : EXIT_AGAIN;
+  for (int i = 0; i < made; i++)
+    if (!options[i]) code = EXIT_AGAIN;
+  if (code) {
     ctl_complain("no memory for the options of quarkd");
     goto out;
   }
-  for (int i = 0; i < w->daemon.n; i++) options[OWN_OPTIONS + i] = w->daemon.item[i];
-  code = ctl_daemon_start(program, OWN_OPTIONS + w->daemon.n, options, run->pieces.folder, daemon);
+  for (int i = 0; i < w->daemon.n; i++) options[made + i] = w->daemon.item[i];
+  code = ctl_daemon_start(program, made + w->daemon.n, options, run->pieces.folder, daemon);
 out:
   for (int i = 0; i < made; i++) free(options[i]);
   free(options);
@@ -381,20 +418,50 @@ static int run_all(run_t *run) {
 
 /* ---- an endpoint ---- */
 
+static int disagree(const ctl_workfile_t *w, const char *key, const char *value,
+                    const char *theirs) {
+  ctl_complain("%s: %s = %s, but the daemon at %s has %s", w->path, key, value, w->endpoint,
+               theirs);
+  return EXIT_DATA;
+}
+
+/* One parameter, as the file has it, must be that of the daemon. */
+static int check_parameter(const run_t *run, const char *key, const char *value) {
+  const ctl_workfile_t *w = &run->work;
+  const quark_report_t *r = &run->report;
+  const struct {
+    const char *key;
+    double theirs;
+  } known[] = {{"kappa", r->setup.kappa}, {"mass", r->setup.mass}, {"csw", r->setup.csw}};
+  char theirs[QK_OPERATOR_TEXT];
+  double x;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    if (strcmp(key, known[i].key) != 0) continue;
+    if (!qk_real_parse(value, &x)) {
+      ctl_complain("%s: %s = %s: must be a number", w->path, key, value);
+      return EXIT_DATA;
+    }
+    snprintf(theirs, sizeof theirs, "%.12g", known[i].theirs);
+    return fabs(x - known[i].theirs) <= 1e-12 * fmax(1e-3, fabs(x))
+               ? 0
+               : disagree(w, key, value, theirs);
+  }
+  ctl_operator_canonical(r, theirs);
+  return ctl_operator_has(r, key, value) ? 0 : disagree(w, key, value, theirs);
+}
+
 /* The daemon must have the operator that the file describes. */
 static int check_setup(const run_t *run) {
   const ctl_workfile_t *w = &run->work;
   const quark_report_t *r = &run->report;
-  if (w->kappa_text.n && fabs(r->setup.kappa - w->kappa[0]) > 1e-12 * fabs(w->kappa[0])) {
-    ctl_complain("%s: kappa = %s, but the daemon at %s has %.12g", w->path, w->kappa_text.item[0],
-                 w->endpoint, r->setup.kappa);
-    return EXIT_DATA;
-  }
-  if (w->has_csw && fabs(r->setup.csw - w->csw) > 1e-12) {
-    ctl_complain("%s: csw = %.12g, but the daemon at %s has %.12g", w->path, w->csw, w->endpoint,
-                 r->setup.csw);
-    return EXIT_DATA;
-  }
+  char theirs[QK_OPERATOR_TEXT];
+  ctl_operator_canonical(r, theirs);
+  theirs[strcspn(theirs, ";")] = '\0';
+  if (w->action && strcmp(w->action, theirs) != 0) return disagree(w, "action", w->action, theirs);
+  int code = w->quark_text.n ? check_parameter(run, w->quark_key, w->quark_text.item[0]) : 0;
+  for (int i = 0; i < w->key.n && code == 0; i++)
+    code = check_parameter(run, w->key.item[i], w->value.item[i]);
+  if (code) return code;
   for (int i = 0; i < 8 && w->has_boundary; i++)
     if (fabs(r->setup.boundary[i] - w->boundary[i]) > 1e-12) {
       ctl_complain("%s: boundary = %s, but the daemon at %s has (%g, %g) in %c", w->path,
@@ -467,7 +534,8 @@ static int run_workflow(run_t *run) {
 }
 
 int ctl_workflow(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
+  static const struct argp_child children[] = {
+      {&ctl_common_argp, 0, NULL, 0}, {&ctl_operator_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = argp_options,
       .parser = parse,
@@ -475,7 +543,7 @@ int ctl_workflow(int argc, char **argv) {
       .doc =
           "Makes the correlators that a file describes: configurations x kappas x sources. What is "
           "finished is not made again, however the last run ended. At the end: means over "
-          "configurations with jackknife errors.\v"
+          "configurations with jackknife errors. --action and --set replace what the file has.\v"
           "Exit codes: 65 bad data, or a column that did not reach the tolerance, 69 no daemon, "
           "75 interrupted, or try again later.",
       .children = children,
@@ -485,7 +553,7 @@ int ctl_workflow(int argc, char **argv) {
   qk_err_t err = {0};
   ctl_common_init(&o.common);
   ctl_parse(&argp, argc, argv, &o);
-  if (ctl_workfile_read(o.file, &run.work, &err) != QK_OK) return ctl_fail_file(&err);
+  if (ctl_workfile_read(o.file, &o.op, &run.work, &err) != QK_OK) return ctl_fail_file(&err);
   const int code = run_workflow(&run);
   quark_close(run.conn);
   ctl_pieces_close(&run.pieces);

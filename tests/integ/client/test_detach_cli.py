@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 
-from cli_case import (AGAIN, CONFIG, DATA, SHAPE, USAGE, Case, h5py, np, random_sources, read_field, ref, tap,
+from cli_case import (AGAIN, CONFIG, CSW, DATA, KAPPA, SHAPE, USAGE, Case, h5py, np, random_sources, read_field, ref, tap,
                       write_sources)
 from daemon import LIMIT
 
@@ -213,6 +213,32 @@ def a_ticket_stays_until_the_daemon_has_heard(case):
             fetch.stderr.close()
             drain.join()
             os.close(read)
+
+
+@tap.test
+def tickets_of_before_actions_are_fetched(case):
+    with case.daemon('--drain-timeout=9') as d:
+        out = d.path('p.h5')
+        path = d.ctl(*POINT, '--out', out, '--detach', '--json').json['ticket']
+        with open(path, encoding='utf-8') as f:
+            ticket = json.load(f)
+        assert (ticket['setup']['action'], ticket['setup']['parameters']) == ('wilson-clover', 'kappa=%r;csw=%r' % (KAPPA, CSW)), ticket
+        assert (ticket['setup']['site_reals'], ticket['setup']['columns']) == (24, 12), ticket
+
+        def write(**changed):
+            with open(path, 'w', encoding='utf-8') as f:
+                json.dump({**ticket, 'setup': {k: v for k, v in {**ticket['setup'], **changed}.items() if v is not None}}, f)
+        for changed in ({'action': 32 * 'x'}, {'parameters': 4096 * 'x'}, {'site_reals': 0}, {'columns': -1}, {'site_reals': '24'}):
+            write(**changed)
+            done = d.ctl('fetch', path)
+            assert done.code == DATA and 'is not a ticket of version 1, or is damaged' in done.err, (changed, done)
+        write(site_reals=6, columns=3, action='staggered', parameters='mass=0.1')
+        done = d.ctl('fetch', path)
+        assert done.code == DATA and 'staggered: its fields have 6 real numbers at a site and its propagators 3 columns' in done.err, done
+        write(action=None, parameters=None, site_reals=None, columns=None)
+        assert d.ctl('fetch', path).code == 0
+        with h5py.File(out, 'r') as f:
+            assert (f.attrs['action'], f.attrs['site_reals']) == ('wilson-clover;mass=%r;csw=%r' % (0.5 / KAPPA - 4, CSW), 24)
 
 
 @tap.test

@@ -334,6 +334,8 @@ def an_endpoint_takes_the_place_of_own_daemons(case):
         assert counters['kept'] == 0 and counters['contracted'] == len(LABELS), counters
         for old, new, words in (('0.12, 0.125', '0.11', ('kappa', '0.11', '0.12')),
                                 ('csw = 1.3', 'csw = 1', ('csw', '1.3')),
+                                ('csw = 1.3', 'action = wilson', ('action = wilson,', 'has wilson-clover')),
+                                ('kappa = 0.12, 0.125', 'mass = 0.5', ('mass = 0.5', '0.1666')),
                                 ('csw = 1.3', 'boundary = periodic', ('boundary', 'periodic'))):
             w.write(text.replace(old, new).replace('0.12, 0.125', '0.12'))
             done = w.run()
@@ -347,7 +349,12 @@ def an_endpoint_takes_the_place_of_own_daemons(case):
 def a_bad_file_is_told_by_line_and_key(case):
     with Folder(case) as w:
         for old, new, words in (
-                ('csw = 1.3', 'csv = 1.3', (':6', 'csv')), ('csw = 1.3', 'csw = much', (':6', 'csw', 'much')),
+                ('csw = 1.3', 'csv = 1.3', (':6', 'csv', '[workflow] has out, gauge', 'of wilson-clover kappa, mass, csw')),
+                ('csw = 1.3', 'csw = 1.3\naction = wilsn', ('wilsn', 'must be one of wilson, wilson-clover')),
+                ('csw = 1.3', 'csw = 1.3\naction = wilson', (':6', 'csw', 'of wilson kappa, mass')),
+                ('csw = 1.3', 'action = wilson-clover', ('needs csw',)), ('csw = 1.3', 'mass = 0.1', (':6', 'kappa and mass')),
+                ('kappa = 0.12, 0.125', 'mass = 0.1, -4', ('mass = -4', 'above -4')), ('csw = 1.3', 'csw = 1001', (':6', '1000')),
+                ('backend = cpu', 'action = wilson', ('action', '[daemon]')), ('csw = 1.3', 'csw = much', (':6', 'csw', 'much')),
                 ('csw = 1.3', 'csw = 1.3\ncsw = 1.4', (':7', 'twice')), ('out = out.h5\n', '', ('out',)),
                 ('cfg.*.lime', 'none.*', ('none.*',)), ('gauge = cfg.*.lime\n', '', ('gauge', 'endpoint')),
                 ('0.12, 0.125', '0.12 0.12', ('0.12', 'twice')), ('0.12, 0.125', '-1', ('-1',)),
@@ -366,6 +373,45 @@ def a_bad_file_is_told_by_line_and_key(case):
         assert run_ctl(case.quarkctl, 'workflow', '/no/such/file').code == DATA
         done = w.run('--endpoint=tcp://127.0.0.1:1')
         assert done.code == USAGE and 'endpoint = tcp://127.0.0.1:1' in done.err, done
+
+
+@tap.test
+def an_action_may_be_named(case):
+    with Folder(case, TEXT.replace('kappa = 0.12, 0.125\ncsw = 1.3', 'action = wilson\nmass = 0.2').replace('cfg.*', 'cfg.1')) as w:
+        done = w.run('--json')
+        assert done.code == 0 and done.json['computed'] == len(LABELS), done
+        attributes = [a for _, a in w.pieces().values()]
+        assert {(a['quark'], a['action'], a['site_reals'], a['csw']) for a in attributes} == {('kappa=0.119047619', 'wilson;mass=0.2', 24, 0)}
+
+        def change(action):
+            with h5py.File(w.path('out.h5'), 'r+') as f:
+                for source in f['cfg.1.lime/kappa=0.119047619'].values():
+                    del source.attrs['action']
+                    if action:
+                        source.attrs['action'] = action
+        change('wilson;mass=0.2;hop=1,1,1,0.5')
+        done = w.run()
+        assert done.code == DATA and ' action = wilson;mass=0.2;hop=1,1,1,0.5, but ' in done.err, done
+        change('wilson;mass=0.20000000000000001')
+        assert w.run('--json').json['computed'] == 0
+        change(None)  # as files were before
+        assert w.run('--json').json['computed'] == 0
+
+
+@tap.test
+def the_command_line_replaces_the_operator_of_the_file(case):
+    with Folder(case) as w:
+        def quarks(*args):
+            done = w.run('--dry-run', '--json', *args)
+            assert done.code == 0, done
+            return {p['quark'] for p in done.json['pieces']}
+        assert quarks() == {'kappa=0.12', 'kappa=0.125'}
+        assert quarks('--set=kappa=0.11') == {'kappa=0.11'} and quarks('--set=mass=0') == {'kappa=0.125'}
+        assert quarks('--set=csw=1', '--action=wilson-clover') == quarks()
+        for args, words in ((('--action=wilson',), (':6', 'csw')), (('--set=csv=1',), ('--set', 'csv')),
+                            (('--set=kappa=1', '--set=mass=1'), ('kappa and mass',)), (('--set=csw=2000',), ('--set', '1000'))):
+            done = w.run('--dry-run', *args)
+            assert done.code == DATA and all(word in done.err for word in words), (args, done)
 
 
 @tap.test
