@@ -42,8 +42,8 @@ static void tell_systemd(qk_server_t *server, double now) {
   else if (qk_journal_trouble(server->service.journal))
     snprintf(status, sizeof status, "%.127s", qk_journal_trouble(server->service.journal));
   else if (state == QK_WORKER_READY)
-    snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->dims[0], e->dims[1],
-             e->dims[2], e->dims[3], e->solver, e->slots);
+    snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->shape.dims[0],
+             e->shape.dims[1], e->shape.dims[2], e->shape.dims[3], e->solver, e->slots);
   else if (state == QK_WORKER_LOADING && e->total > 0)
     snprintf(status, sizeof status, "%s: %llu of %llu", e->phase, (unsigned long long)e->done,
              (unsigned long long)e->total);

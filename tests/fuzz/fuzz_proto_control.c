@@ -22,13 +22,13 @@ static void packs_again(const ProtobufCMessage *m) {
 }
 
 static void submit(const Quark__Submit *s) {
-  static const uint32_t dims[4] = {2, 4, 6, 8};
+  static const qk_shape_t shape = {{2, 4, 6, 8}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
   qk_budget_t budget = {.limit = 1ll << 40};
-  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget, .keep = 1};
+  qk_terms_t terms = {.shape = &shape, .kappa = 0.125, .budget = &budget, .keep = 1};
   qk_sched_t sched;
   qk_err_t err = {0};
   qk_job_t *job;
-  if (qk_job_check(s, dims, &err) != QK_OK) {
+  if (qk_job_check(s, &shape, &err) != QK_OK) {
     promise(err.text[0] && err.code != QK_OK);
     return;
   }
@@ -37,7 +37,7 @@ static void submit(const Quark__Submit *s) {
   if (qk_sched_user_hold(&sched, "user", &terms.user) != QK_OK) return;
   qk_sched_user_kept(terms.user)->limit = 1ll << 40;
   if (qk_job_create(s, &terms, &job, &err) == QK_OK) {
-    promise(budget.used == qk_job_cost(s, dims));
+    promise(budget.used == qk_job_cost(s, &shape));
     qk_job_destroy(job);
   }
   promise(budget.used == 0 && qk_sched_user_kept(terms.user)->used == 0);
@@ -46,17 +46,17 @@ static void submit(const Quark__Submit *s) {
 }
 
 static void contract(const Quark__Contract *c) {
-  static const uint32_t dims[4] = {2, 4, 6, 8};
+  static const qk_shape_t shape = {{2, 4, 6, 8}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
   qk_budget_t budget = {.limit = 1ll << 40};
-  const qk_terms_t terms = {.dims = dims, .budget = &budget};
+  const qk_terms_t terms = {.shape = &shape, .budget = &budget};
   qk_err_t err = {0};
   qk_job_t *job;
-  if (qk_job_check_contract(c, dims, &err) != QK_OK) {
+  if (qk_job_check_contract(c, &shape, &err) != QK_OK) {
     promise(err.text[0] && err.code != QK_OK);
     return;
   }
   if (qk_job_create_contract(c, &terms, &job, &err) != QK_OK) return;
-  promise(budget.used == qk_job_cost_contract(c, dims) && job->field_bytes > 0);
+  promise(budget.used == qk_job_cost_contract(c, &shape) && job->field_bytes > 0);
   qk_job_destroy(job);
   promise(budget.used == 0 && qk_mem_bytes() == 0);
 }

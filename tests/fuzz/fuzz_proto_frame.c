@@ -30,7 +30,7 @@ static void mend(uint8_t *message, size_t size) {
 }
 
 static void upload(const qk_frame_t *frame, const uint8_t *payload) {
-  static const uint32_t dims[4] = {2, 2, 2, 2};
+  static const qk_shape_t shape = {{2, 2, 2, 2}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
   qk_budget_t budget = {.limit = 1 << 30};
   Quark__Submit s = QUARK__SUBMIT__INIT;
   qk_err_t err = {0};
@@ -43,7 +43,7 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
   s.dtype = QUARK__DTYPE__DTYPE_F32;
   s.tol = 0.5;
   s.sink = QUARK__SINK__SINK_NONE;
-  qk_terms_t terms = {.dims = dims, .kappa = 0.125, .budget = &budget, .space = &space};
+  qk_terms_t terms = {.shape = &shape, .kappa = 0.125, .budget = &budget, .space = &space};
   promise(qk_job_create(&s, &terms, &job, &err) == QK_OK);
   for (int i = 0; i < 2; i++) { /* the second time it is a repetition, or still wrong */
     uint64_t before = job->upload_next;

@@ -16,6 +16,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   setup->lane = -1;
   setup->used_at = now;
   setup->holds = 1;
+  setup->shape = qk_shape_usual();
   setup->settings = *settings;
   qk_operator_list(&settings->op, QK_TEXT_GIVEN, &setup->shown);
   qk_link_init(&setup->quarantined);

@@ -40,7 +40,7 @@ typedef struct qk_setup {
   char gauge[QK_PATH_MAX + 1]; /* memory of settings.gauge, if it is not the daemon's */
   uint8_t *load;               /* packed LOAD; NULL: it is that of the command line */
   size_t load_bytes;
-  uint32_t dims[4]; /* as it was loaded, by this front or the one before; zeros: never */
+  qk_shape_t shape; /* as it was loaded, by this front or the one before; zeros: never */
   uint64_t digest;  /* likewise */
   qk_worker_t *worker;
   bool started;      /* its engine may run */

@@ -223,17 +223,18 @@ static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memor
 
 static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   qk_engine_info_t *info = &w->info;
+  qk_shape_t shape = qk_shape_usual();
   if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
   if (r->n_dims != 4 || r->n_grid != 4) return "READY whose geometry does not have 4 numbers";
-  uint64_t volume = 1;
-  for (int mu = 0; mu < 4; mu++) {
-    volume *= r->dims[mu];
-    if (volume < 1 || volume > INT32_MAX) return "READY with extents out of range";
-  }
+  memcpy(shape.dims, r->dims, sizeof shape.dims);
+  if (r->has_site_reals) shape.site_reals = r->site_reals;
+  if (r->has_columns) shape.columns = r->columns;
+  const char *wrong = qk_shape_check(&shape);
+  if (wrong) return wrong;
   if (r->slots < 1 || r->slots > QK_SLOTS_MAX) return "READY with a number of slots out of range";
   if (r->has_inflight && (r->inflight < r->slots || r->inflight > QK_INFLIGHT_MAX))
     return "READY with a number of in-flight entries out of range";
-  memcpy(info->dims, r->dims, sizeof info->dims);
+  info->shape = shape;
   memcpy(info->grid, r->grid, sizeof info->grid);
   snprintf(info->backend, sizeof info->backend, "%s", r->backend);
   snprintf(info->device, sizeof info->device, "%s", r->device);

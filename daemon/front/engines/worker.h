@@ -34,9 +34,10 @@ typedef enum qk_worker_state {
 
 /* The engine's report of itself; kept after the engine is lost. */
 typedef struct qk_engine_info {
-  bool loaded; /* was READY at least once: dims to load_seconds are known */
+  bool loaded; /* was READY at least once: shape to load_seconds are known */
   uint64_t pid;
-  uint32_t ranks, grid[4], dims[4], slots,
+  qk_shape_t shape;
+  uint32_t ranks, grid[4], slots,
       inflight; /* inflight: 0 .. inflight-1 can be filled, slots of them are solved at a time */
   char backend[32], device[128], format[64], phase[64], solver[32];
   uint64_t done, total; /* of phase */

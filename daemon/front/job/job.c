@@ -54,20 +54,19 @@ static int64_t overhead_contract(const Quark__Contract *contract) {
                    protobuf_c_message_get_packed_size(&contract->base));
 }
 
-uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]) {
-  uint64_t sites = 1;
-  for (int mu = 0; mu < 4; mu++) sites *= dims[mu];
-  return sites * 24 * (submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4);
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape) {
+  const uint64_t real = submit->dtype == QUARK__DTYPE__DTYPE_F64 ? 8 : 4;
+  return qk_shape_sites(shape) * shape->site_reals * real;
 }
 
 /* Complex doubles [channel][momentum][T][numbers of the channel]. */
-static uint64_t correlator_bytes(const Quark__Contraction *c, const uint32_t dims[4]) {
+static uint64_t correlator_bytes(const Quark__Contraction *c, const qk_shape_t *shape) {
   static const uint64_t numbers[] = {[QUARK__CHANNEL_KIND__CHANNEL_MESON] = 1,
                                      [QUARK__CHANNEL_KIND__CHANNEL_NUCLEON] = 4 * 4,
                                      [QUARK__CHANNEL_KIND__CHANNEL_DELTA] = 3 * 3 * 4 * 4};
   uint64_t sum = 0, momenta = c->n_momentum > 0 ? c->n_momentum / 3 : 1;
   for (size_t i = 0; i < c->n_channel; i++) sum += numbers[c->channel[i]->kind];
-  return sum * momenta * dims[3] * 2 * sizeof(double);
+  return sum * momenta * shape->dims[3] * 2 * sizeof(double);
 }
 
 static bool has_solutions(Quark__Sink sink) {
@@ -79,15 +78,15 @@ static bool has_sources(Quark__SourceKind source) {
   return source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || source == QUARK__SOURCE_KIND__SOURCE_FILE;
 }
 
-int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]) {
+int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape) {
   int64_t fields = 0;
   if (has_sources(submit->source)) fields += submit->nrhs;
   if (has_solutions(submit->sink)) fields += submit->nrhs;
-  return fields * (int64_t)qk_job_field_bytes(submit, dims) + overhead(submit);
+  return fields * (int64_t)qk_job_field_bytes(submit, shape) + overhead(submit);
 }
 
-int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]) {
-  return (int64_t)correlator_bytes(contract->contraction, dims) + overhead_contract(contract);
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *shape) {
+  return (int64_t)correlator_bytes(contract->contraction, shape) + overhead_contract(contract);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -122,7 +121,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->setup = terms->setup;
   job->setup_id = terms->setup_id;
   job->setup_name = terms->setup_name;
-  memcpy(job->dims, terms->dims, sizeof job->dims);
+  job->shape = *terms->shape;
   job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
@@ -192,8 +191,8 @@ static qk_status_t check_room(const qk_terms_t *terms, int64_t cost, int64_t kep
 qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, qk_job_t **out,
                           qk_err_t *err) {
   const bool keep = submit->sink == QUARK__SINK__SINK_KEEP;
-  const uint64_t bytes = qk_job_field_bytes(submit, terms->dims);
-  const int64_t cost = qk_job_cost(submit, terms->dims), kept = keep ? submit->nrhs * bytes : 0;
+  const uint64_t bytes = qk_job_field_bytes(submit, terms->shape);
+  const int64_t cost = qk_job_cost(submit, terms->shape), kept = keep ? submit->nrhs * bytes : 0;
   qk_status_t status = check_room(terms, cost, kept, err);
   if (status != QK_OK) return status;
   qk_job_t *job = allocate(submit->nrhs, has_sources(submit->source), submit->sink, terms);
@@ -227,7 +226,7 @@ qk_status_t qk_job_create(const Quark__Submit *submit, const qk_terms_t *terms, 
 
 qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_terms_t *terms,
                                    qk_job_t **out, qk_err_t *err) {
-  const int64_t cost = qk_job_cost_contract(contract, terms->dims);
+  const int64_t cost = qk_job_cost_contract(contract, terms->shape);
   qk_status_t status = check_room(terms, cost, 0, err);
   if (status != QK_OK) return status;
   qk_job_t *job = allocate(1, false, QUARK__SINK__SINK_DOWNLOAD, terms);
@@ -238,7 +237,7 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   }
   job->request = contract->request;
   job->detach = (double)contract->detach_ms * 1e-3;
-  job->field_bytes = correlator_bytes(contract->contraction, terms->dims);
+  job->field_bytes = correlator_bytes(contract->contraction, terms->shape);
   job->overhead = overhead_contract(contract);
   job->accepted_at = terms->now;
   job->deadline = deadline_of(contract->deadline_ms, terms->now);

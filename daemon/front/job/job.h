@@ -30,6 +30,7 @@
 #include "daemon/front/storage/shm.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
+#include "proto/shape.h"
 
 typedef enum qk_rhs_state {
   QK_RHS_UPLOADING,
@@ -112,7 +113,7 @@ struct qk_job {
   struct qk_setup *setup; /* the setup that it is for; held */
   int64_t setup_id;       /* of that: in the journal */
   const char *setup_name; /* likewise; NULL without a setup */
-  uint32_t dims[4];       /* of what that had loaded when the job was accepted */
+  qk_shape_t shape;       /* of what that had loaded when the job was accepted */
   uint64_t config;        /* the digest of that gauge configuration */
   bool forgotten;         /* freed as soon as it is an orphan, nothing runs and nobody holds it */
   qk_link_t leaving; /* in a list while all that is open ends with `verdict`, from leave_next on */
@@ -165,21 +166,21 @@ struct qk_job {
 
 /* Whether a SUBMIT or CONTRACT is legal on this lattice: everything of PROTOCOL.md, sections 5 and
  * 6, that does not depend on the state of the server. Pure. */
-qk_status_t qk_job_check(const Quark__Submit *submit, const uint32_t dims[4], qk_err_t *err);
-qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
+qk_status_t qk_job_check(const Quark__Submit *submit, const qk_shape_t *shape, qk_err_t *err);
+qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err);
 /* Of one field on the wire. */
-uint64_t qk_job_field_bytes(const Quark__Submit *submit, const uint32_t dims[4]);
-/* What the job would charge: structs, sources, solutions. dims: volume < 2^31. */
-int64_t qk_job_cost(const Quark__Submit *submit, const uint32_t dims[4]);
-int64_t qk_job_cost_contract(const Quark__Contract *contract, const uint32_t dims[4]);
+uint64_t qk_job_field_bytes(const Quark__Submit *submit, const qk_shape_t *shape);
+/* What the job would charge: structs, sources, solutions. shape: volume < 2^31. */
+int64_t qk_job_cost(const Quark__Submit *submit, const qk_shape_t *shape);
+int64_t qk_job_cost_contract(const Quark__Contract *contract, const qk_shape_t *shape);
 
 /* What a job is made on. */
 typedef struct qk_terms {
   struct qk_setup *setup; /* held by the job; NULL: none */
   int64_t setup_id;       /* of that, and its name, which lives as long */
   const char *setup_name;
-  const uint32_t *dims;
+  const qk_shape_t *shape;
   uint64_t config; /* digest of the gauge configuration */
   double kappa;    /* for the normalisation */
   double now;      /* seconds */

@@ -165,12 +165,23 @@ static qk_status_t check_numbers(const Quark__Submit *s, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_t *err) {
+/* Not defined for other fields. */
+static qk_status_t check_usual(const qk_shape_t *shape, const char *what, qk_err_t *err) {
+  if (qk_shape_is_usual(shape)) return QK_OK;
+  return qk_fail(err, QK_UNSUPPORTED,
+                 "%s: needs fields of spin and colour; those of this action have %u real numbers a "
+                 "site and %u columns",
+                 what, shape->site_reals, shape->columns);
+}
+
+qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
   qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
   if (status != QK_OK) return status;
   status = check_enums(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
   if (status == QK_OK) status = check_smearing(s->smear, "smear", err);
+  if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
+    status = check_usual(shape, "a sequential source", err);
   if (status != QK_OK) return status;
   const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
                       s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
@@ -178,7 +189,8 @@ qk_status_t qk_job_check(const Quark__Submit *s, const uint32_t dims[4], qk_err_
   if (s->n_column != columns)
     return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns: this source needs %zu", s->n_column,
                    columns);
-  for (uint32_t i = 0; i < columns && status == QK_OK; i++) status = check_column(s, i, dims, err);
+  for (uint32_t i = 0; i < columns && status == QK_OK; i++)
+    status = check_column(s, i, shape->dims, err);
   return status;
 }
 
@@ -226,7 +238,7 @@ static qk_status_t check_origin(const Quark__Contraction *c, const uint32_t dims
   return QK_OK;
 }
 
-qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_t dims[4],
+qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err) {
   const Quark__Contraction *c = contract->contraction;
   qk_status_t status =
@@ -242,8 +254,9 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const uint32_
   if (status == QK_OK) status = check_first("first_b", c->first_b, err);
   if (status == QK_OK && c->request_b == 0 && c->first_b > 0)
     status = qk_fail(err, QK_BAD_ARGUMENT, "first_b = %u needs request_b", c->first_b);
-  if (status == QK_OK) status = check_momenta(c, dims, err);
-  if (status == QK_OK) status = check_origin(c, dims, err);
+  if (status == QK_OK) status = check_momenta(c, shape->dims, err);
+  if (status == QK_OK) status = check_origin(c, shape->dims, err);
   if (status == QK_OK) status = check_smearing(c->sink, "sink", err);
+  if (status == QK_OK) status = check_usual(shape, "a contraction", err);
   return status;
 }

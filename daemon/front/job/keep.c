@@ -16,10 +16,17 @@ static qk_status_t find(const qk_session_t *session, const qk_job_t *user, uint6
   if (job->sink != QUARK__SINK__SINK_KEEP)
     return qk_fail(err, QK_NOT_FOUND, "%s: request %llu was submitted without SINK_KEEP", what,
                    number);
-  if (job->config != user->config || memcmp(job->dims, user->dims, sizeof job->dims) != 0)
+  const bool links = job->config == user->config &&
+                     memcmp(job->shape.dims, user->shape.dims, sizeof job->shape.dims) == 0;
+  if (!links)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "%s: request %llu has another gauge configuration (setup %s) than setup %s",
                    what, number, job->setup_name, user->setup_name);
+  if (job->shape.site_reals != user->shape.site_reals)
+    return qk_fail(
+        err, QK_BAD_ARGUMENT,
+        "%s: request %llu (setup %s) has fields of %u real numbers a site, setup %s of %u", what,
+        number, job->setup_name, job->shape.site_reals, user->setup_name, user->shape.site_reals);
   if (rhs >= job->nrhs)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: rhs = %u of request %llu is outside 0 .. %u", what,
                    rhs, number, job->nrhs - 1);
@@ -45,7 +52,7 @@ static qk_status_t bind_propagator(const qk_session_t *session, qk_rhs_t *rhs, i
   const char *const what = i == 0 ? "request_a" : "request_b";
   qk_rhs_t *kept = NULL;
   qk_status_t status = QK_OK;
-  for (uint32_t k = QK_PROPAGATOR_COLUMNS; k-- > 0 && status == QK_OK;)
+  for (uint32_t k = rhs->job->shape.columns; k-- > 0 && status == QK_OK;)
     status = find(session, rhs->job, request, first + k, QUARK__BASIS__BASIS_DEGRAND_ROSSI, what,
                   &kept, err);
   if (status == QK_OK) qk_rhs_use(rhs, i, kept);

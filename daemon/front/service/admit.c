@@ -85,7 +85,7 @@ static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, q
   return (qk_terms_t){.setup = setup,
                       .setup_id = setup->id,
                       .setup_name = setup->name,
-                      .dims = setup->dims,
+                      .shape = &setup->shape,
                       .config = setup->digest,
                       .kappa = qk_values_kappa(&setup->settings.op),
                       .now = qk_service_now(service),
@@ -165,16 +165,16 @@ qk_status_t qk_admit_submit(qk_service_t *service, qk_session_t *session,
   qk_setup_t *setup = qk_setups_find(service, submit->setup, err);
   if (err->code == QK_OK) check_state(service, session, submit->request, setup, err);
   const qk_terms_t terms = setup ? terms_of(service, session, setup) : (qk_terms_t){0};
-  if (err->code == QK_OK) qk_job_check(submit, terms.dims, err);
-  const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.dims) : 0;
+  if (err->code == QK_OK) qk_job_check(submit, terms.shape, err);
+  const int64_t cost = err->code == QK_OK ? qk_job_cost(submit, terms.shape) : 0;
   if (err->code == QK_OK)
-    qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.dims), err);
+    qk_filing_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);
   if (err->code == QK_OK) check_keep_time(service, submit, err);
   if (err->code == QK_OK) check_detach(service, submit->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, submit->nrhs, err);
   if (err->code == QK_OK) check_room(service, cost, err);
   if (err->code == QK_OK)
-    qk_upload_check(service, submit, qk_job_field_bytes(submit, terms.dims), err);
+    qk_upload_check(service, submit, qk_job_field_bytes(submit, terms.shape), err);
   if (err->code == QK_OK) qk_job_create(submit, &terms, &job, err);
   if (err->code == QK_OK && qk_filing_create(service, job, submit, err) != QK_OK)
     qk_job_destroy(job);
@@ -196,8 +196,8 @@ qk_status_t qk_admit_contract(qk_service_t *service, qk_session_t *session,
   qk_setup_t *setup = setup_for(service, session, contract->contraction->request_a);
   if (err->code == QK_OK) check_state(service, session, contract->request, setup, err);
   const qk_terms_t terms = terms_of(service, session, setup);
-  if (err->code == QK_OK) qk_job_check_contract(contract, terms.dims, err);
-  const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.dims) : 0;
+  if (err->code == QK_OK) qk_job_check_contract(contract, terms.shape, err);
+  const int64_t cost = err->code == QK_OK ? qk_job_cost_contract(contract, terms.shape) : 0;
   if (err->code == QK_OK) check_detach(service, contract->detach_ms, err);
   if (err->code == QK_OK) check_user(service, session, 1, err);
   if (err->code == QK_OK) check_room(service, cost, err);

@@ -101,12 +101,13 @@ static void fail_waiting(qk_setup_t *setup, const char *why) {
 static void on_ready(void *arg) {
   qk_setup_t *setup = arg;
   const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const uint32_t *dims = e->shape.dims;
   qk_info("worker", "%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
-          setup->name, e->dims[0], e->dims[1], e->dims[2], e->dims[3], e->plaquette, e->backend,
-          e->device, e->slots, e->load_seconds);
-  const bool changed = setup->dims[0] > 0 && (memcmp(setup->dims, e->dims, sizeof e->dims) != 0 ||
-                                              setup->digest != e->digest);
-  memcpy(setup->dims, e->dims, sizeof setup->dims);
+          setup->name, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,
+          e->slots, e->load_seconds);
+  const bool changed = setup->shape.dims[0] > 0 &&
+                       (!qk_shape_same(&setup->shape, &e->shape) || setup->digest != e->digest);
+  setup->shape = e->shape;
   setup->digest = e->digest;
   qk_setups_note(setup);
   qk_setups_ready(setup);

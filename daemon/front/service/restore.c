@@ -53,9 +53,9 @@ static bool is_named(const qk_service_t *service, const char *name) {
 /* One that this command line forbids is no damage: its operator says what is to become of it. */
 static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
   scene_t *scene = arg;
-  uint32_t dims[4] = {0};
+  qk_shape_t shape = qk_shape_usual();
   uint64_t digest = 0;
-  if (qk_rows_lattice(row->lattice, dims, &digest, why) != QK_OK) return false;
+  if (qk_rows_lattice(row->lattice, &shape, &digest, why) != QK_OK) return false;
   qk_setup_t *setup = qk_setups_bring_back(scene->service, row, why);
   if (!setup && (why->code == QK_BAD_FORMAT || why->code == QK_NO_MEMORY)) return false;
   if (!setup) {
@@ -64,7 +64,7 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
     *why = (qk_err_t){0};
     return true;
   }
-  memcpy(setup->dims, dims, sizeof dims);
+  setup->shape = shape;
   setup->digest = digest;
   if (row->dropped) {
     setup->next = scene->away;
@@ -194,7 +194,7 @@ static void restore_open(scene_t *scene, qk_rhs_t *rhs, qk_rhs_state_t state, co
 
 bool qk_restore_is_of_another(const qk_job_t *job) {
   const qk_setup_t *setup = job->setup;
-  return job->config != setup->digest || memcmp(job->dims, setup->dims, sizeof job->dims) != 0;
+  return job->config != setup->digest || !qk_shape_same(&job->shape, &setup->shape);
 }
 
 /* Its solution is gone. True where it will be made again. */
@@ -318,19 +318,18 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   if (!setup) return qk_fail(err, QK_NOT_FOUND, "its setup is not there");
   if (row->setup == 0 && scene->nameless)
     return qk_fail(err, QK_NOT_FOUND, "its operator is not known");
-  uint32_t dims[4];
+  qk_shape_t shape = setup->shape;
   uint64_t config = setup->digest;
-  memcpy(dims, setup->dims, sizeof dims);
-  if (qk_rows_lattice(row->lattice, dims, &config, err) != QK_OK) return err->code;
-  if (dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "its lattice is not known");
-  if (setup->dims[0] == 0) { /* its note is lost */
-    memcpy(setup->dims, dims, sizeof dims);
+  if (qk_rows_lattice(row->lattice, &shape, &config, err) != QK_OK) return err->code;
+  if (shape.dims[0] == 0) return qk_fail(err, QK_NOT_FOUND, "its lattice is not known");
+  if (setup->shape.dims[0] == 0) { /* its note is lost */
+    setup->shape = shape;
     setup->digest = config;
   }
   const qk_terms_t terms = {.setup = setup,
                             .setup_id = setup->id,
                             .setup_name = setup->name,
-                            .dims = dims,
+                            .shape = &shape,
                             .config = config,
                             .kappa = qk_values_kappa(&setup->settings.op),
                             .now = row->accepted_at,
@@ -345,12 +344,12 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
   qk_status_t status = QK_BAD_FORMAT;
   if (row->contraction) {
     Quark__Contract *m = quark__contract__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check_contract(m, dims, err) == QK_OK)
+    if (m && qk_job_check_contract(m, &shape, err) == QK_OK)
       status = qk_job_create_contract(m, &terms, job, err);
     if (m) quark__contract__free_unpacked(m, NULL);
   } else {
     Quark__Submit *m = quark__submit__unpack(NULL, row->message_bytes, row->message);
-    if (m && qk_job_check(m, dims, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
+    if (m && qk_job_check(m, &shape, err) == QK_OK) status = qk_job_create(m, &terms, job, err);
     if (status == QK_OK && (status = qk_filing_create(scene->service, *job, m, err)) != QK_OK) {
       qk_job_destroy(*job);
       *job = NULL;
@@ -512,7 +511,7 @@ static qk_status_t restore(qk_service_t *service, qk_err_t *err) {
   scene.nameless = qk_journal_doubtful(service->journal) &&
                    !qk_journal_note(service->journal, "operator", text, sizeof text);
   if (qk_journal_note(service->journal, "lattice", text, QK_LATTICE_MAX))
-    qk_rows_lattice(text, service->primary->dims, &service->primary->digest, NULL);
+    qk_rows_lattice(text, &service->primary->shape, &service->primary->digest, NULL);
   qk_status_t status = qk_journal_each_setup(service->journal, on_setup, &scene, err);
   if (status == QK_OK && scene.err.code != QK_OK) {
     *err = scene.err;

@@ -49,8 +49,9 @@ qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
     return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
   if (qk_worker_state(setup->worker) != QK_WORKER_READY)
     return qk_fail(err, QK_NOT_READY,
-                   setup->dims[0] > 0 ? "setup %s is being loaded again because its engine was lost"
-                                      : "setup %s is not loaded yet",
+                   setup->shape.dims[0] > 0
+                       ? "setup %s is being loaded again because its engine was lost"
+                       : "setup %s is not loaded yet",
                    setup->name);
   return QK_OK;
 }
@@ -89,7 +90,7 @@ void qk_setups_note(const qk_setup_t *setup) {
   qk_journal_t *journal = setup->service->journal;
   char op[QK_OPERATOR_MAX], lattice[QK_LATTICE_MAX];
   qk_err_t err = {0};
-  qk_journal_lattice(setup->dims, setup->digest, lattice);
+  qk_journal_lattice(&setup->shape, setup->digest, lattice);
   if (setup->id > 0) {
     tell(qk_journal_note_setup(journal, setup->id, lattice, &err), &err);
     return;

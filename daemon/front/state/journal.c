@@ -16,9 +16,12 @@ static const double REMIND = 60; /* seconds between lines of the log while it ca
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-void qk_journal_lattice(const uint32_t dims[4], uint64_t digest, char text[QK_LATTICE_MAX]) {
-  snprintf(text, QK_LATTICE_MAX, "%u %u %u %u %016llx", dims[0], dims[1], dims[2], dims[3],
-           (unsigned long long)digest);
+void qk_journal_lattice(const qk_shape_t *shape, uint64_t digest, char text[QK_LATTICE_MAX]) {
+  const uint32_t *dims = shape->dims;
+  const int n = snprintf(text, QK_LATTICE_MAX, "%u %u %u %u %016llx", dims[0], dims[1], dims[2],
+                         dims[3], (unsigned long long)digest);
+  if (!qk_shape_is_usual(shape))
+    snprintf(text + n, (size_t)(QK_LATTICE_MAX - n), " %u %u", shape->site_reals, shape->columns);
 }
 
 static bool write_new(qk_journal_t *j, const qk_job_t *job) {
@@ -39,7 +42,7 @@ static bool write_new(qk_journal_t *j, const qk_job_t *job) {
   sqlite3_bind_int64(s, 7, (int64_t)job->upload_next);
   sqlite3_bind_int(s, 8, job->forgotten);
   sqlite3_bind_int64(s, 9, job->setup_id);
-  qk_journal_lattice(job->dims, job->config, lattice);
+  qk_journal_lattice(&job->shape, job->config, lattice);
   qk_journal_bind_text(s, 10, lattice);
   return qk_journal_run(j, ADD_JOB);
 }

@@ -30,6 +30,7 @@
 #include "daemon/front/storage/aside.h"
 #include "proto/limits.h"
 #include "proto/quark.pb-c.h"
+#include "proto/shape.h"
 
 typedef struct qk_journal qk_journal_t;
 
@@ -91,8 +92,8 @@ qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *er
 qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
 
 /* Extents, and the digest of the gauge configuration, as the journal writes them. */
-enum { QK_LATTICE_MAX = 64 };
-void qk_journal_lattice(const uint32_t dims[4], uint64_t digest, char text[QK_LATTICE_MAX]);
+enum { QK_LATTICE_MAX = 96 };
+void qk_journal_lattice(const qk_shape_t *shape, uint64_t digest, char text[QK_LATTICE_MAX]);
 
 /* ---- reading, before anything is marked ----
  *

@@ -6,25 +6,20 @@
 
 #include "proto/operator_text.h"
 
-static const uint64_t VOLUME_MAX = (1ull << 31) - 1;
-
-qk_status_t qk_rows_lattice(const char *text, uint32_t dims[4], uint64_t *digest, qk_err_t *err) {
-  uint32_t d[4];
+qk_status_t qk_rows_lattice(const char *text, qk_shape_t *shape, uint64_t *digest, qk_err_t *err) {
+  qk_shape_t s = qk_shape_usual();
+  uint32_t *d = s.dims;
   unsigned long long n;
-  uint64_t volume = 1;
   char same[QK_LATTICE_MAX] = "";
   if (!text[0]) return QK_OK;
-  if (sscanf(text, "%10u %10u %10u %10u %16llx", &d[0], &d[1], &d[2], &d[3], &n) == 5)
-    qk_journal_lattice(d, n, same);
+  if (sscanf(text, "%10u %10u %10u %10u %16llx %10u %10u", &d[0], &d[1], &d[2], &d[3], &n,
+             &s.site_reals, &s.columns) >= 5)
+    qk_journal_lattice(&s, n, same);
   if (strcmp(text, same) != 0)
     return qk_fail(err, QK_BAD_FORMAT, "lattice = %.60s: not four extents and a digest", text);
-  for (int mu = 0; mu < 4; mu++) {
-    volume *= d[mu];
-    if (d[mu] == 0 || volume > VOLUME_MAX)
-      return qk_fail(err, QK_BAD_FORMAT, "lattice = %.60s: outside 1 .. %llu sites", text,
-                     (unsigned long long)VOLUME_MAX);
-  }
-  memcpy(dims, d, sizeof d);
+  const char *wrong = qk_shape_check(&s);
+  if (wrong) return qk_fail(err, QK_BAD_FORMAT, "lattice = %.60s: %s", text, wrong);
+  *shape = s;
   *digest = n;
   return QK_OK;
 }
@@ -71,7 +66,7 @@ static bool is_output(const char *key, const char *value) {
 }
 
 qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err) {
-  uint32_t dims[4];
+  qk_shape_t shape;
   uint64_t digest;
   bool fits = true;
   if (strcmp(key, "front") == 0)
@@ -89,7 +84,7 @@ qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err
   else if (strncmp(key, "engine ", strlen("engine ")) == 0)
     fits = is_engine(value);
   else if (strcmp(key, "lattice") == 0)
-    return qk_rows_lattice(value, dims, &digest, err);
+    return qk_rows_lattice(value, &shape, &digest, err);
   return fits ? QK_OK
               : qk_fail(err, QK_BAD_FORMAT, "value = %.200s: not a value of this note", value);
 }

@@ -16,9 +16,8 @@ struct qk_rhs_row {
   bool damaged; /* only index, attempt and state (acknowledged or not) are known */
 };
 
-/* Extents and digest as qk_journal_lattice writes them; outputs stay as they are where text is
- * "". */
-qk_status_t qk_rows_lattice(const char *text, uint32_t dims[4], uint64_t *digest, qk_err_t *err);
+/* Shape and digest as qk_journal_lattice writes them; outputs stay as they are where text is "". */
+qk_status_t qk_rows_lattice(const char *text, qk_shape_t *shape, uint64_t *digest, qk_err_t *err);
 /* Notes of keys that this program does not know fit. */
 qk_status_t qk_rows_check_note(const char *key, const char *value, qk_err_t *err);
 /* job: made of the row. */

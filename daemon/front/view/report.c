@@ -49,7 +49,10 @@ static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
   r->link_reals = e->loaded ? e->link_reals : (uint32_t)qk_settings_link_reals(s);
   if (!e->loaded) return;
   r->n_dims = 4;
-  r->dims = (uint32_t *)e->dims;
+  r->dims = (uint32_t *)e->shape.dims;
+  r->has_site_reals = r->has_columns = true;
+  r->site_reals = e->shape.site_reals;
+  r->columns = e->shape.columns;
   r->format = (char *)e->format;
   r->has_plaquette = r->has_digest = r->has_unitarity = r->has_load_seconds = true;
   r->plaquette = e->plaquette;
@@ -182,7 +185,10 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   fill_progress(setup, r);
   if (!e->loaded) return;
   r->n_dims = 4;
-  r->dims = (uint32_t *)e->dims;
+  r->dims = (uint32_t *)e->shape.dims;
+  r->has_site_reals = r->has_columns = true;
+  r->site_reals = e->shape.site_reals;
+  r->columns = e->shape.columns;
   r->has_digest = r->has_plaquette = r->has_slots = true;
   r->digest = e->digest;
   r->plaquette = e->plaquette;

@@ -195,6 +195,9 @@ static void ready(int e, uint8_t how) {
   r.has_inflight = how % 16 >= 8;
   r.inflight = how == 200 ? 500 : r.slots + 4;
   r.digest = how >= 192;
+  r.has_site_reals = r.has_columns = how % 64 >= 56;
+  r.site_reals = how == 250 ? 7 : how % 2 ? 6 : 48; /* 7: an engine that is lost */
+  r.columns = how == 186 ? 0 : r.site_reals / 2;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY;
   m.ready = &r;
   engines[e].how = how;

@@ -123,7 +123,6 @@ def what_a_load_may_say_is_checked(case):
                  (dict(name='a', mass=0.1, parameter=[qk.Setting(key='mass', value='1')]), 'twice'),
                  (dict(name='a', parameter=[qk.Setting(key='k' * 9000, value='v')]), 'no such parameter'),
                  (dict(name='a', parameter=[qk.Setting(key='mass', value='1' * 9000)]), 'the limit is'),
-                 (dict(name='a', parameter=[qk.Setting(key='mass', value='\x001')]), 'mass = : must be a number'),
                  (dict(name='a', parameter=3000 * [qk.Setting(key='m', value='1')]), 'the limit is 16'), (dict(name='a', mass=1e7), '1e+06'),
                  (dict(name='a', csw=2000), 'csw = 2000'), (dict(name='a', boundary='1,1,1'), 'four of'),
                  (dict(name='a', boundary='2,1,1,1'), 'four of'), (dict(name='a', dims=[4, 4]), '4 are needed'),
@@ -284,6 +283,44 @@ def kept_solutions_serve_setups_of_the_same_configuration(case):
         r = c.contract(light, request_b=heavy, expect='rejected')
         assert r.status == STATUS['NOT_FOUND'], r
         assert d.status().counters.kept == 24
+
+
+@tap.test
+def a_nul_in_a_string_makes_no_message(case):
+    """protobuf-c would take what stands before it."""
+    with case.daemon() as d:
+        for more in dict(parameter=[qk.Setting(key='mass', value='0.1\x00001')]), dict(boundary='periodic\x00'), dict(solver='\x00mg'):
+            with Client(d) as c:
+                c.send(load=qk.Load(name='a', **more))
+                assert c.error('BAD_PROTOCOL').text == 'control message that cannot be read'
+        assert 'a' not in setups(d)
+
+
+@tap.test
+def fields_have_the_numbers_a_site_that_the_engine_says(case):
+    with case.daemon() as d, Client(d) as c:
+        s = load_and_wait(d, c, 'colours', gauge=FAKE + ':site_reals=6:columns=3')
+        assert (s.site_reals, s.columns) == (6, 3), s
+        main = d.status().setup
+        assert (main.site_reals, main.columns) == (24, 12), main
+        usual, accepted = c.submit(1), c.submit(1, setup='colours')
+        assert accepted.field_bytes * 4 == usual.field_bytes, (accepted, usual)
+        light, colours = c.keep(), c.keep(setup='colours')
+        r = c.contract(colours, expect='rejected')
+        assert r.status == STATUS['UNSUPPORTED'] and '6 real numbers a site' in r.text, r
+        r = c.contract(light, request_b=colours, expect='rejected')
+        assert r.status == STATUS['BAD_ARGUMENT'] and "setup colours) has fields of 6 real numbers a site, setup main of 24" in r.text, r
+
+
+@tap.test
+def an_engine_with_impossible_fields_is_lost(case):
+    with case.daemon() as d, Client(d) as c:
+        for words in ('site_reals=0', 'site_reals=7', 'site_reals=1154', 'columns=0', 'columns=13'):
+            name = words.replace('=', '-')
+            load(c, name, gauge=FAKE + ':' + words)
+            assert d.log('%s.*impossible number of %s' % (name, 'columns' if 'columns' in words else 'reals a site'))
+            drop(c, name)
+            wait_for(d, name, None)
 
 
 @tap.test

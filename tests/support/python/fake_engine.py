@@ -86,6 +86,7 @@ class FakeEngine:
             self.send(load_failed=pb.LoadFailed(status=104, text='checksum of a fake file'))
             return
         self.dims = list(load.dims) or [4, 4, 4, 4]
+        self.site_reals = int(words.get('site_reals', 24))
         more = {}
         if load.solver == 'mg':
             words = {m.key: m.value for m in load.multigrid}
@@ -95,6 +96,9 @@ class FakeEngine:
                                         checkpoint=load.checkpoint or None, checkpoint_writing=how == 'save')
             more = dict(multigrid=report, memory=qk.MemoryReport(share=[qk.MemoryShare(name='solver', bytes=5)], serving=5, setup=7,
                                                                  free=9))
+        for key in 'site_reals', 'columns':
+            if key in words:
+                more[key] = int(words[key])
         if 'FAKE_BULK' in os.environ:  # a report that leaves little room
             share = qk.MemoryShare(name='m' * int(os.environ['FAKE_BULK']), bytes=1)
             more['memory'] = qk.MemoryReport(share=[share], serving=5, setup=7, free=9)
@@ -130,7 +134,7 @@ class FakeEngine:
             written=written, norm_b=1, norm_x=2, text=text))
 
     def solve(self, fill):
-        count = int(np.prod(self.dims)) * 12
+        count = int(np.prod(self.dims)) * self.site_reals // 2
         if fill.source == qk.SOURCE_SEQUENTIAL:
             x = (fill.column.gamma + 1) * np.fromfile('/dev/shm' + fill.shm_in, REAL[fill.in_dtype]).astype(REAL[fill.dtype])
         elif fill.HasField('shm_in'):

@@ -9,7 +9,7 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/job/keep.h"
 
-static const uint32_t DIMS[4] = {4, 6, 8, 10};
+static const qk_shape_t SHAPE = {{4, 6, 8, 10}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
 enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
 
 static uint8_t field[FIELD];
@@ -21,8 +21,8 @@ static void setup(void) {
   for (size_t i = 0; i < sizeof field; i++) field[i] = (uint8_t)(i * 13 + i / 1000);
   budget = (qk_budget_t){.limit = 64 << 20, .what = "max-memory"};
   qk_shm_space_init(&space, NULL);
-  terms =
-      (qk_terms_t){.dims = DIMS, .kappa = 0.125, .budget = &budget, .space = &space, .keep = 100};
+  terms = (qk_terms_t){
+      .shape = &SHAPE, .kappa = 0.125, .budget = &budget, .space = &space, .keep = 100};
 }
 
 static Quark__Submit submit_of(uint32_t nrhs) {
@@ -39,7 +39,7 @@ static Quark__Submit submit_of(uint32_t nrhs) {
 static qk_job_t *job_of(const Quark__Submit *s) {
   qk_job_t *job;
   qk_err_t err = {0};
-  cr_assert_eq(qk_job_check(s, DIMS, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_job_check(s, &SHAPE, &err), QK_OK, "%s", err.text);
   cr_assert_eq(qk_job_create(s, &terms, &job, &err), QK_OK, "%s", err.text);
   return job;
 }
@@ -81,7 +81,7 @@ Test(job, charges_all_it_may_need_and_refuses_what_does_not_fit) {
   qk_err_t err = {0};
   qk_job_t *job, *other;
   Quark__Submit s = submit_of(3);
-  int64_t cost = qk_job_cost(&s, DIMS);
+  int64_t cost = qk_job_cost(&s, &SHAPE);
   cr_assert_geq(cost, 6 * FIELD);
   cr_assert_lt(cost, 6 * FIELD + 10000);
   budget.limit = 2 * cost - 1;
@@ -95,11 +95,19 @@ Test(job, charges_all_it_may_need_and_refuses_what_does_not_fit) {
   err = (qk_err_t){0};
   cr_assert_eq(qk_job_create(&s, &terms, &other, &err), QK_TOO_LARGE);
   s.sink = QUARK__SINK__SINK_NONE;
-  cr_assert_lt(qk_job_cost(&s, DIMS), 3 * FIELD + 10000);
-  const uint32_t huge[4] = {256, 256, 256, 127}; /* the largest volume, just below 2^31 */
+  cr_assert_lt(qk_job_cost(&s, &SHAPE), 3 * FIELD + 10000);
+  const qk_shape_t huge = {{256, 256, 256, 127}, 24, 12}; /* the largest volume, just below 2^31 */
   s = submit_of(QK_REQUEST_RHS_MAX);
   s.dtype = QUARK__DTYPE__DTYPE_F64;
-  cr_assert_eq(qk_job_cost(&s, huge) >> 20, 127ll * 16 * 24 * 8 * 2048);
+  cr_assert_eq(qk_job_cost(&s, &huge) >> 20, 127ll * 16 * 24 * 8 * 2048);
+}
+
+Test(job, has_fields_of_the_setup_s_shape) {
+  const qk_shape_t colours = {{4, 6, 8, 10}, 6, 3}, flavours = {{4, 6, 8, 10}, 48, 24};
+  Quark__Submit s = submit_of(1);
+  cr_expect_eq(qk_job_field_bytes(&s, &SHAPE), FIELD);
+  cr_expect_eq(qk_job_field_bytes(&s, &colours), FIELD / 4);
+  cr_expect_eq(qk_job_field_bytes(&s, &flavours), 2 * FIELD);
 }
 
 Test(job, takes_an_upload_in_chunks_of_any_size) {
@@ -390,7 +398,7 @@ Test(job, charges_a_contraction_for_its_result) {
   qk_err_t err = {0};
   cr_assert_eq(qk_job_create_contract(&m, &terms, &job, &err), QK_OK, "%s", err.text);
   cr_assert_eq(job->field_bytes, (1 + 16 + 144) * 2 * 10 * 16); /* channels, momenta, T, complex */
-  cr_assert_eq(budget.used, qk_job_cost_contract(&m, DIMS));
+  cr_assert_eq(budget.used, qk_job_cost_contract(&m, &SHAPE));
   cr_assert_gt(budget.used, (int64_t)job->field_bytes);
   cr_assert_eq(job->rhs[0].state, QK_RHS_QUEUED);
   cr_assert_eq(job->upload_until, 0);

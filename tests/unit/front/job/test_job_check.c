@@ -5,7 +5,7 @@
 
 #include "daemon/front/job/job.h"
 
-static const uint32_t DIMS[4] = {4, 6, 8, 10};
+static const qk_shape_t SHAPE = {{4, 6, 8, 10}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
 
 static Quark__Submit submit_of(uint32_t nrhs) {
   Quark__Submit s = QUARK__SUBMIT__INIT;
@@ -21,10 +21,10 @@ static Quark__Submit submit_of(uint32_t nrhs) {
 Test(job_check, admits_each_legal_request) {
   qk_err_t err = {0};
   Quark__Submit s = submit_of(QK_REQUEST_RHS_MAX);
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK);
   s.source = QUARK__SOURCE_KIND__SOURCE_FILE;
   s.sink = QUARK__SINK__SINK_FILE;
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK);
   Quark__Column c = QUARK__COLUMN__INIT, *columns[2] = {&c, &c};
   s = submit_of(2);
   s.column = columns;
@@ -32,15 +32,15 @@ Test(job_check, admits_each_legal_request) {
   for (int kind = QUARK__SOURCE_KIND__SOURCE_POINT; kind <= QUARK__SOURCE_KIND__SOURCE_Z4; kind++) {
     s.source = (Quark__SourceKind)kind;
     c.t = 9;
-    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+    cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK);
   }
   c.t = c.spin = c.colour = -1;
   c.px = -3;
   c.py = 5;
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK);
   c.t = 2;
   c.t_every = 10;
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK);
+  cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK);
   s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
   s.sink = QUARK__SINK__SINK_KEEP;
   s.keep_ms = 1;
@@ -50,7 +50,7 @@ Test(job_check, admits_each_legal_request) {
   c.request = 1;
   c.rhs = QK_REQUEST_RHS_MAX - 1;
   c.gamma = 15;
-  cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK, "%s", err.text);
 }
 
 Test(job_check, admits_each_legal_smearing) {
@@ -68,7 +68,7 @@ Test(job_check, admits_each_legal_smearing) {
     smear.links = (Quark__LinkSmear)links;
     smear.n_link_param = params[links];
     param[0] = links == QUARK__LINK_SMEAR__LINK_SMEAR_STOUT ? 0.25 : 1;
-    cr_assert_eq(qk_job_check(&s, DIMS, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_job_check(&s, &SHAPE, &err), QK_OK, "%s", err.text);
     smear.alpha = -smear.alpha;
   }
 }
@@ -85,7 +85,7 @@ Test(job_check, admits_each_legal_smearing) {
     s.column = columns;                                                                            \
     s.smear = &g;                                                                                  \
     change;                                                                                        \
-    cr_expect_eq(qk_job_check(&s, DIMS, &err), code, "%s: %s", #change, err.text);                 \
+    cr_expect_eq(qk_job_check(&s, &SHAPE, &err), code, "%s: %s", #change, err.text);               \
     cr_expect(err.text[0], "%s", #change);                                                         \
   } while (0)
 #define POINT s.source = QUARK__SOURCE_KIND__SOURCE_POINT, s.n_column = 2
@@ -187,7 +187,7 @@ Test(job_check, admits_each_legal_contraction) {
   Quark__Contraction c;
   Quark__Channel *channel;
   Quark__Contract m = contract_of(&c, &channel);
-  cr_assert_eq(qk_job_check_contract(&m, DIMS, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_job_check_contract(&m, &SHAPE, &err), QK_OK, "%s", err.text);
   int32_t momentum[6] = {-3, 5, 7, 0, 0, 0}, origin[4] = {3, 5, 7, 9};
   c.momentum = momentum;
   c.n_momentum = 6;
@@ -195,7 +195,22 @@ Test(job_check, admits_each_legal_contraction) {
   c.n_origin = 4;
   c.first_a = c.first_b = QK_REQUEST_RHS_MAX - QK_PROPAGATOR_COLUMNS;
   c.request_b = 2;
-  cr_assert_eq(qk_job_check_contract(&m, DIMS, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_job_check_contract(&m, &SHAPE, &err), QK_OK, "%s", err.text);
+}
+
+/* What is defined for spin and colour alone. */
+Test(job_check, refuses_contractions_and_sequential_sources_of_other_fields) {
+  const qk_shape_t colours = {{4, 6, 8, 10}, 6, 3};
+  qk_err_t err = {0};
+  Quark__Contraction c;
+  Quark__Channel *channel;
+  Quark__Contract m = contract_of(&c, &channel);
+  cr_expect_eq(qk_job_check_contract(&m, &colours, &err), QK_UNSUPPORTED);
+  cr_expect_not_null(strstr(err.text, "6 real numbers a site and 3 columns"), "%s", err.text);
+  Quark__Submit s = submit_of(2);
+  cr_expect_eq(qk_job_check(&s, &colours, &err), QK_OK);
+  s.source = QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
+  cr_expect_eq(qk_job_check(&s, &colours, &err), QK_UNSUPPORTED);
 }
 
 #define CONTRACT_REFUSED(code, change)                                                             \
@@ -210,7 +225,7 @@ Test(job_check, admits_each_legal_contraction) {
     c.momentum = c.origin = v;                                                                     \
     (void)g;                                                                                       \
     change;                                                                                        \
-    cr_expect_eq(qk_job_check_contract(&m, DIMS, &err), code, "%s: %s", #change, err.text);        \
+    cr_expect_eq(qk_job_check_contract(&m, &SHAPE, &err), code, "%s: %s", #change, err.text);      \
     cr_expect(err.text[0], "%s", #change);                                                         \
   } while (0)
 

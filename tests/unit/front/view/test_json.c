@@ -46,7 +46,8 @@ Test(json, holds_every_kind_of_field) {
       "\"refined\":0,\"rebuilt\":0,\"checkpoint\":null,\"checkpoint_written\":null,"
       "\"checkpoint_trouble\":null,\"iterations_per_digit\":null,"
       "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null},"
-      "\"action\":null,\"parameter\":[],\"checksum_ignored\":null}");
+      "\"action\":null,\"parameter\":[],\"site_reals\":null,\"columns\":null,\"checksum_ignored\":"
+      "null}");
   free(text);
   json_decref(o);
 }
