@@ -4,9 +4,9 @@
  *
  * pack returns bytes from malloc, which the caller frees. It returns NULL (with *bytes = 0) without
  * memory, or if the message exceeds QK_CONTROL_MAX. unpack returns NULL if the bytes exceed the
- * limit, are not such a message, or have no body that this version knows; free its result with the
- * generated ..__free_unpacked(m, NULL). For messages of clients it removes fields that this version
- * does not know, at any depth.
+ * limit, are not such a message, have a string with a NUL in it (protobuf-c would cut it there), or
+ * have no body that this version knows; free its result with the generated ..__free_unpacked(m,
+ * NULL). For messages of clients it removes fields that this version does not know, at any depth.
  */
 #ifndef QK_PROTO_CONTROL_H
 #define QK_PROTO_CONTROL_H

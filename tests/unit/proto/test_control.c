@@ -88,6 +88,99 @@ Test(control, refuses_every_truncation) {
   free(data);
 }
 
+#define ACCEPTS(name, type)                                                                        \
+  static bool accepts_##name(const uint8_t *data, size_t bytes) {                                  \
+    type *m = qk_control_unpack_##name(data, bytes);                                               \
+    const bool there = m != NULL;                                                                  \
+    if (m) protobuf_c_message_free_unpacked(&m->base, NULL);                                       \
+    return there;                                                                                  \
+  }
+ACCEPTS(client, Quark__ClientMessage)
+ACCEPTS(server, Quark__ServerMessage)
+ACCEPTS(front, Quark__Engine__FrontMessage)
+ACCEPTS(engine, Quark__Engine__EngineMessage)
+
+/* Replaces each byte of the words, one at a time: all must be refused. */
+static void check_words(const ProtobufCMessage *message, const char *const words[],
+                        bool (*accepts)(const uint8_t *data, size_t bytes)) {
+  size_t bytes;
+  uint8_t *data = qk_control_pack(message, &bytes);
+  cr_assert(data && accepts(data, bytes));
+  for (; *words; words++) {
+    const size_t n = strlen(*words);
+    uint8_t *at = memmem(data, bytes, *words, n);
+    cr_assert_not_null(at, "%s", *words);
+    for (size_t i = 0; i < n; i++) {
+      at[i] = 0;
+      cr_expect_not(accepts(data, bytes), "%s: byte %zu", *words, i);
+      at[i] = (uint8_t)(*words)[i];
+    }
+  }
+  free(data);
+}
+
+Test(control, refuses_strings_of_clients_with_a_nul_at_any_depth) {
+  static const char *const words[] = {"heavy", "mass", "0.25", NULL};
+  Quark__Setting mass = QUARK__SETTING__INIT, csw = QUARK__SETTING__INIT, *both[] = {&csw, &mass};
+  csw.key = "csw";
+  csw.value = "1.5";
+  mass.key = "mass";
+  mass.value = "0.25";
+  Quark__Load load = QUARK__LOAD__INIT;
+  load.name = "heavy";
+  load.parameter = both;
+  load.n_parameter = 2;
+  Quark__ClientMessage m = QUARK__CLIENT_MESSAGE__INIT;
+  m.body_case = QUARK__CLIENT_MESSAGE__BODY_LOAD;
+  m.load = &load;
+  check_words(&m.base, words, accepts_client);
+}
+
+Test(control, refuses_strings_of_the_front_with_a_nul_also_repeated_ones) {
+  static const char *const words[] = {"one", "two", "out", NULL};
+  char *names[] = {"one", "two"};
+  Quark__Contraction contraction = QUARK__CONTRACTION__INIT;
+  Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
+  contract.contraction = &contraction;
+  contract.shm_a = names;
+  contract.n_shm_a = 2;
+  contract.shm_out = "out";
+  Quark__Engine__FrontMessage m = QUARK__ENGINE__FRONT_MESSAGE__INIT;
+  m.body_case = QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT;
+  m.contract = &contract;
+  check_words(&m.base, words, accepts_front);
+}
+
+Test(control, refuses_strings_of_servers_and_engines_with_a_nul) {
+  static const char *const words[] = {"sentence", NULL};
+  Quark__Error error = QUARK__ERROR__INIT;
+  Quark__Engine__LoadFailed failed = QUARK__ENGINE__LOAD_FAILED__INIT;
+  Quark__ServerMessage server = QUARK__SERVER_MESSAGE__INIT;
+  Quark__Engine__EngineMessage engine = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
+  error.text = failed.text = "sentence";
+  server.body_case = QUARK__SERVER_MESSAGE__BODY_ERROR;
+  server.error = &error;
+  check_words(&server.base, words, accepts_server);
+  engine.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED;
+  engine.load_failed = &failed;
+  check_words(&engine.base, words, accepts_engine);
+}
+
+/* What is bytes and not a string, and fields of other versions. */
+Test(control, lets_zeros_pass_that_are_in_no_string) {
+  size_t bytes;
+  uint8_t *data = hello_of(10, &bytes); /* its client id has zeros */
+  cr_expect(accepts_client(data, bytes));
+  uint8_t *more = malloc(bytes + 6);
+  memcpy(more, data, bytes);
+  memcpy(more + bytes, "\xfa\x3f\3a\0b", 6); /* field 1023: "a NUL b" */
+  cr_expect(accepts_client(more, bytes + 6));
+  more[bytes + 2] = 4; /* longer than what is there */
+  cr_expect_not(accepts_client(more, bytes + 6));
+  free(more);
+  free(data);
+}
+
 Test(control, refuses_a_body_it_does_not_know) {
   static const uint8_t unknown[] = {0xfa, 0x01, 0x00}; /* field 31, empty message */
   cr_assert_null(qk_control_unpack_client(unknown, sizeof unknown));
