@@ -21,16 +21,6 @@ static void head(FILE *out, const char *name, const char *type, const char *help
   fprintf(out, "# HELP quarkd_%s %s\n# TYPE quarkd_%s %s\n", name, help, name, type);
 }
 
-static void gauge(FILE *out, const char *name, const char *help, double value) {
-  head(out, name, "gauge", help);
-  fprintf(out, "quarkd_%s %.17g\n", name, value);
-}
-
-static void counter(FILE *out, const char *name, const char *help, uint64_t value) {
-  head(out, name, "counter", help);
-  fprintf(out, "quarkd_%s %" PRIu64 "\n", name, value);
-}
-
 /* label: "" or a pair with a comma behind it. */
 static void histogram(FILE *out, const char *name, const char *label, const qk_histogram_t *h,
                       const qk_bounds_t *bounds) {
@@ -48,43 +38,97 @@ static void histogram(FILE *out, const char *name, const char *label, const qk_h
   fprintf(out, "quarkd_%s_count%s%.*s%s %" PRIu64 "\n", name, open, length, label, close, below);
 }
 
-static void write_service(FILE *out, const qk_service_t *service) {
-  Quark__CounterReport c = QUARK__COUNTER_REPORT__INIT;
-  qk_report_counters(service, &c);
-  gauge(out, "up_seconds", "Time since the start.", qk_service_now(service) - service->started);
-  if (isfinite(qk_service_left(service)))
-    gauge(out, "walltime_left_seconds", "Time until the walltime ends.",
-          fmax(0, qk_service_left(service)));
-  gauge(out, "ready", "1 where work can be done.",
-        qk_worker_state(service->primary->worker) == QK_WORKER_READY);
-  gauge(out, "journal_trouble", "1 if the journal cannot be written: no new work is accepted.",
-        qk_journal_trouble(service->journal) != NULL);
-  gauge(out, "sessions", "Clients.", (double)c.sessions);
-  gauge(out, "requests", "Requests that the daemon holds.", (double)c.requests);
-  gauge(out, "rhs_held", "Results that are not acknowledged.", (double)c.held);
-  gauge(out, "memory_used_bytes", "Shared memory of uploads and results.",
-        (double)service->budget.used);
-  gauge(out, "memory_limit_bytes", "Its limit.", (double)service->budget.limit);
-  gauge(out, "kept_bytes", "Solutions kept by handle.", (double)c.kept_bytes);
-  gauge(out, "spilled_bytes", "Solutions that are on disk instead of in memory.",
-        (double)qk_spill_bytes(service->spill));
-  counter(out, "requests_accepted_total", "Requests accepted.", c.accepted);
-  counter(out, "requests_rejected_total", "Requests rejected.", c.rejected);
-  counter(out, "sessions_dropped_total", "Clients dropped for an error.", c.dropped);
-  counter(out, "messages_denied_total", "Messages that their sender's role does not allow.",
-          c.denied);
-  counter(out, "connections_refused_total", "Connections whose key is not authorised.", c.refused);
-  head(out, "rhs_ended_total", "counter", "Right-hand sides that have ended.");
-  fprintf(out, "quarkd_rhs_ended_total{how=\"converged\"} %" PRIu64 "\n", c.converged);
-  fprintf(out, "quarkd_rhs_ended_total{how=\"failed\"} %" PRIu64 "\n", c.failed);
-  fprintf(out, "quarkd_rhs_ended_total{how=\"cancelled\"} %" PRIu64 "\n", c.cancelled);
-  fprintf(out, "quarkd_rhs_ended_total{how=\"contracted\"} %" PRIu64 "\n", c.contracted);
-  counter(out, "rhs_redone_total", "Right-hand sides queued again because their engine was lost.",
-          service->count.redone);
-  counter(out, "iterations_total", "Iterations of all right-hand sides.", c.iterations);
-  counter(out, "applications_total", "Applications of the operator.", c.applications);
-  counter(out, "bytes_in_total", "Bytes of fields that came in.", c.bytes_in);
-  counter(out, "bytes_out_total", "Bytes of fields that went out.", c.bytes_out);
+/* ---- of the daemon ------------------------------------------------------------------------- */
+
+/* What the values are taken from. */
+typedef struct daemon {
+  const qk_service_t *service;
+  Quark__CounterReport count;
+} daemon_t;
+
+/* NaN where there is none. */
+#define VALUE(name, value)                                                                         \
+  static double name(const daemon_t *d) {                                                          \
+    return (double)(value);                                                                        \
+  }
+VALUE(up_seconds, qk_service_now(d->service) - d->service->started)
+VALUE(walltime_left,
+      isfinite(qk_service_left(d->service)) ? fmax(0, qk_service_left(d->service)) : NAN)
+VALUE(ready, qk_worker_state(d->service->primary->worker) == QK_WORKER_READY)
+VALUE(trouble, qk_journal_trouble(d->service->journal) != NULL)
+VALUE(memory_used, d->service->budget.used)
+VALUE(memory_limit, d->service->budget.limit)
+VALUE(spilled, qk_spill_bytes(d->service->spill))
+VALUE(redone, d->service->count.redone)
+#define COUNTER(name) VALUE(count_##name, d->count.name)
+COUNTER(sessions)
+COUNTER(requests)
+COUNTER(held)
+COUNTER(kept_bytes)
+COUNTER(accepted)
+COUNTER(rejected)
+COUNTER(dropped)
+COUNTER(denied)
+COUNTER(refused)
+COUNTER(converged)
+COUNTER(failed)
+COUNTER(cancelled)
+COUNTER(contracted)
+COUNTER(iterations)
+COUNTER(applications)
+COUNTER(bytes_in)
+COUNTER(bytes_out)
+#undef COUNTER
+#undef VALUE
+
+/* Samples of one name stand together; the first has its head. */
+static const struct {
+  const char *name, *labels, *type, *help;
+  double (*value)(const daemon_t *daemon);
+} DAEMON[] = {
+    {"up_seconds", "", "gauge", "Time since the start.", up_seconds},
+    {"walltime_left_seconds", "", "gauge", "Time until the walltime ends.", walltime_left},
+    {"ready", "", "gauge", "1 where work can be done.", ready},
+    {"journal_trouble", "", "gauge", "1 if the journal cannot be written: no new work is accepted.",
+     trouble},
+    {"sessions", "", "gauge", "Clients.", count_sessions},
+    {"requests", "", "gauge", "Requests that the daemon holds.", count_requests},
+    {"rhs_held", "", "gauge", "Results that are not acknowledged.", count_held},
+    {"memory_used_bytes", "", "gauge", "Shared memory of uploads and results.", memory_used},
+    {"memory_limit_bytes", "", "gauge", "Its limit.", memory_limit},
+    {"kept_bytes", "", "gauge", "Solutions kept by handle.", count_kept_bytes},
+    {"spilled_bytes", "", "gauge", "Solutions that are on disk instead of in memory.", spilled},
+    {"requests_accepted_total", "", "counter", "Requests accepted.", count_accepted},
+    {"requests_rejected_total", "", "counter", "Requests rejected.", count_rejected},
+    {"sessions_dropped_total", "", "counter", "Clients dropped for an error.", count_dropped},
+    {"messages_denied_total", "", "counter", "Messages that their sender's role does not allow.",
+     count_denied},
+    {"connections_refused_total", "", "counter", "Connections whose key is not authorised.",
+     count_refused},
+    {"rhs_ended_total", "{how=\"converged\"}", "counter", "Right-hand sides that have ended.",
+     count_converged},
+    {"rhs_ended_total", "{how=\"failed\"}", NULL, NULL, count_failed},
+    {"rhs_ended_total", "{how=\"cancelled\"}", NULL, NULL, count_cancelled},
+    {"rhs_ended_total", "{how=\"contracted\"}", NULL, NULL, count_contracted},
+    {"rhs_redone_total", "", "counter",
+     "Right-hand sides queued again because their engine was lost.", redone},
+    {"iterations_total", "", "counter", "Iterations of all right-hand sides.", count_iterations},
+    {"applications_total", "", "counter", "Applications of the operator.", count_applications},
+    {"bytes_in_total", "", "counter", "Bytes of fields that came in.", count_bytes_in},
+    {"bytes_out_total", "", "counter", "Bytes of fields that went out.", count_bytes_out},
+};
+
+/* Doubles hold counts to 2^53 as they are. */
+static void write_daemon(FILE *out, const qk_service_t *service) {
+  daemon_t daemon = {.service = service};
+  quark__counter_report__init(&daemon.count);
+  qk_report_counters(service, &daemon.count);
+  for (int i = 0; i < COUNT(DAEMON); i++) {
+    const double value = DAEMON[i].value(&daemon);
+    if (isnan(value)) continue;
+    if (DAEMON[i].type) head(out, DAEMON[i].name, DAEMON[i].type, DAEMON[i].help);
+    fprintf(out, "quarkd_%s%s %.17g\n", DAEMON[i].name, DAEMON[i].labels, value);
+  }
 }
 
 /* ---- of each setup ------------------------------------------------------------------------- */
@@ -150,6 +194,28 @@ static const struct {
      mg_rebuilt},
 };
 
+/* Words of parameters may have any printable letter. */
+static void write_label(FILE *out, const char *text) {
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\') fputc('\\', out);
+    fputc(*text, out);
+  }
+}
+
+static void write_operators(FILE *out, const qk_service_t *service) {
+  head(out, "setup_info", "gauge", "Action of the setup, with its parameters as they were given.");
+  for (int k = 0; k < QK_SETUPS_MAX; k++) {
+    const qk_setup_t *setup = service->setup[k];
+    char text[QK_OPERATOR_TEXT];
+    if (!setup || setup->ending) continue;
+    qk_values_text(&setup->settings.op, QK_TEXT_GIVEN, text);
+    fprintf(out, "quarkd_setup_info{setup=\"%s\",action=\"%s\",operator=\"", setup->name,
+            setup->shown.action);
+    write_label(out, text);
+    fputs("\"} 1\n", out);
+  }
+}
+
 static void write_setups(FILE *out, const qk_service_t *service) {
   for (int i = 0; i < COUNT(FAMILIES); i++) {
     bool headed = FAMILIES[i].help == NULL;
@@ -186,7 +252,8 @@ char *qk_metrics_text(const qk_service_t *service) {
   head(out, "info", "gauge", "Version and solver.");
   fprintf(out, "quarkd_info{version=\"%s\",solver=\"%s\"} 1\n", qk_version(),
           qk_setup_solver(service->primary));
-  write_service(out, service);
+  write_daemon(out, service);
+  write_operators(out, service);
   write_setups(out, service);
   write_histograms(out, &service->stats);
   if (fclose(out) == 0) return text;

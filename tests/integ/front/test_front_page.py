@@ -151,7 +151,7 @@ def lists_setups_where_there_are_several(browser, case):
         browser.wait_for('document.querySelectorAll("#setups tbody tr").length === 3 && '
                          '!document.getElementById("setups").innerText.includes("ing")')
         rows = {r[0]: r for r in browser.rows('setups')}
-        assert rows['main'][1] == 'ready, default' and rows['heavy'][1:3] == ['ready', '0.12'], rows
+        assert rows['main'][1] == 'ready, default' and rows['heavy'][1:3] == ['ready', 'wilson kappa 0.12'], rows
         assert rows['bad'][1] == 'failed: as builtin:fake:refuse=104 wants', rows
         assert '0 of 8' in browser.ask('document.getElementById("tiles").innerText')
 
