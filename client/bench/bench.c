@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "client/bench/benchreport.h"
+#include "client/cli/operator.h"
 #include "client/cli/solving.h"
 
 enum { USER_MAX = 48, CLOSED_CLIENTS = 4, OPEN_CLIENTS = 32, SECONDS = 30, LOOK_MS = 50 };
@@ -390,6 +391,7 @@ static int run(const options_t *o) {
   ctl_catch_signals();
   int code = ctl_connect(&o->common, NULL, false, &conn);
   if (code == 0) code = ctl_report(&o->common, conn, false, &before);
+  if (code == 0) code = ctl_operator_check(&before);
   if (code == 0) code = ctl_load_begin(&o->common, &o->load, &before, &load);
   if (code == 0) {
     ctl_bench_t b = {.options = &o->load, .outcome = &outcome, .before = &before, .after = &after};

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/cli/operator.h"
 #include "client/cli/solving.h"
 
 int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options) {
@@ -14,9 +15,10 @@ int ctl_work_begin(ctl_work_t *work, const ctl_solve_options_t *options) {
         (quark_file_t){.path = options->file.path, .offset = options->file.offset};
     work->whole = true;
   }
-  const int code = ctl_connect(&options->common, options->has_client ? options->client : NULL,
-                               false, &work->conn);
-  return code ? code : ctl_report(&options->common, work->conn, false, &work->report);
+  int code = ctl_connect(&options->common, options->has_client ? options->client : NULL, false,
+                         &work->conn);
+  if (code == 0) code = ctl_report(&options->common, work->conn, false, &work->report);
+  return code ? code : ctl_operator_check(&work->report);
 }
 
 void ctl_work_end(ctl_work_t *work) {

@@ -86,10 +86,12 @@ static json_t *row_json(const qk_action_row_t *row) {
 static void print_man(const qk_action_row_t *row) {
   char range[64];
   printf(".It Cm %s\n%s.\n%s.\n", row->name, row->help, row->reference);
+  printf(".Bl -item -compact\n");
   for (const qk_param_t *p = row->param; p->key; p++)
-    printf(".Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, type_of(p), range_of(p, range),
+    printf(".It\n.Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, type_of(p), range_of(p, range),
            p->unit ? ", " : "", p->unit ? p->unit : "", p->otherwise ? ", default " : "",
            p->otherwise ? p->otherwise : "", p->help, also_of(row, p));
+  printf(".El\n");
 }
 
 static bool is_asked(const options_t *o, const qk_action_row_t *row) {

@@ -122,8 +122,8 @@ def setups_have_a_line_each_where_there_are_several(case):
         d.status_when(lambda s: [t.queued for t in s.setups if t.name == 'heavy'] == [3])
         text = top(d)
         assert re.search(r'^ SETUP +STATE +SOLVER +SLOTS +QUEUED +OPEN +RESTARTS$', text, re.MULTILINE), text
-        assert re.search(r'^\*main +ready +\w+ +0 of 4 +0 +0 +0   kappa ', text, re.MULTILINE), text
-        assert re.search(r'^ heavy +ready +\w+ +4 of 4 +3 +7 +0   kappa 0.12   csw ', text, re.MULTILINE), text
+        assert re.search(r'^\*main +ready +\w+ +0 of 4 +0 +0 +0   wilson mass=', text, re.MULTILINE), text
+        assert re.search(r'^ heavy +ready +\w+ +4 of 4 +3 +7 +0   wilson kappa=0.12   builtin:fake$', text, re.MULTILINE), text
         assert re.search(r'^ bad +failed .* BAD_CHECKSUM: as builtin:fake:refuse=104 wants$', text, re.MULTILINE), text
         rows = {s['name']: s for s in json.loads(top(d, '--once', '--json'))['setups']}
         assert rows['heavy']['queued'] == 3 and rows['main']['default'] and rows['bad']['error'] == 'BAD_CHECKSUM', rows
