@@ -88,7 +88,8 @@ typedef struct quark_report {
     /* The fermion action and "key=value;key=value;...", as they were given. Empty: the daemon does
      * not say. kappa and csw are 0 if the action has none. */
     char action[QUARK_ACTION_TEXT], parameters[QUARK_PARAMETER_TEXT];
-    uint32_t site_reals, columns; /* real numbers of a field at a site; RHS of a propagator */
+    /* Real numbers of a field at a site; RHS of a propagator. 24 and 12 before they are known. */
+    uint32_t site_reals, columns;
   } setup;
   struct {
     uint64_t pid;

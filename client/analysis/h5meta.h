@@ -9,10 +9,11 @@
 
 #include <stdint.h>
 
+#include "proto/limits.h"
 #include "proto/operator_text.h"
 #include "proto/status.h"
 
-enum { QK_H5_SITE_REALS = 24 }; /* of the fields that these programs read and write */
+enum { QK_H5_SITE_REALS = QK_SITE_REALS }; /* of the fields that these programs read and write */
 
 /* What all columns have in common. Unknown numbers are NaN; unknown texts are empty. */
 typedef struct qk_h5meta {

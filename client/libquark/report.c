@@ -77,8 +77,8 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.digest = m->digest;
   COPY(report->setup.action, m->action);
   quark__parameters_read(m->parameter, m->n_parameter, report->setup.parameters);
-  report->setup.site_reals = QUARK__SITE_REALS;
-  report->setup.columns = QUARK__COLUMNS;
+  report->setup.site_reals = m->has_site_reals ? m->site_reals : QK_SITE_REALS;
+  report->setup.columns = m->has_columns ? m->columns : QK_PROPAGATOR_COLUMNS;
   report->setup.checksum_ignored = m->checksum_ignored;
   if (m->multigrid) read_multigrid(&report->setup.mg, m->multigrid);
 }

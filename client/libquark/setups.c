@@ -60,8 +60,8 @@ static void read_setup(quark_setup_t *s, const Quark__SetupState *m) {
                        .open = m->open,
                        .device_bytes = m->device_bytes,
                        .idle = m->idle,
-                       .site_reals = QUARK__SITE_REALS,
-                       .columns = QUARK__COLUMNS};
+                       .site_reals = m->has_site_reals ? m->site_reals : QK_SITE_REALS,
+                       .columns = m->has_columns ? m->columns : QK_PROPAGATOR_COLUMNS};
   COPY(s->name, m->name);
   COPY(s->gauge, m->gauge);
   COPY(s->solver, m->solver);

@@ -8,9 +8,6 @@
 
 #include "client/libquark/connection/connection.h"
 
-/* Fields of daemons that do not say what theirs are. */
-enum { QUARK__SITE_REALS = 24, QUARK__COLUMNS = 12 };
-
 /* Parameters as one text, "key=value;...". What has no room is left out as a whole. */
 void quark__parameters_read(Quark__Setting *const *parameter, size_t n,
                             char text[QUARK_PARAMETER_TEXT]);

@@ -33,6 +33,9 @@ Quark__SetupState **fake_setups(void) {
   setup[0].dims = dims;
   setup[0].n_dims = 4;
   setup[0].action = "wilson-clover";
+  setup[0].has_site_reals = setup[0].has_columns = true;
+  setup[0].site_reals = 48;
+  setup[0].columns = 24;
   setup[0].parameter = parameters();
   setup[0].n_parameter = 2;
   setup[1].name = "second";
@@ -73,6 +76,9 @@ static Quark__SetupReport *setup_report(void) {
   setup.n_dims = 4;
   setup.multigrid = multigrid();
   setup.action = "wilson-clover";
+  setup.has_site_reals = setup.has_columns = true;
+  setup.site_reals = 6;
+  setup.columns = 3;
   setup.parameter = parameters();
   setup.n_parameter = 2;
   return &setup;

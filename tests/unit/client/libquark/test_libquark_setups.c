@@ -157,10 +157,11 @@ Test(libquark, reports_say_the_action_as_it_was_given) {
   cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
   cr_expect_str_eq(report.setup.action, "wilson-clover");
   cr_expect_str_eq(report.setup.parameters, "kappa=0.125;csw=1.769");
-  cr_expect(report.setup.site_reals == 24 && report.setup.columns == 12);
+  cr_expect(report.setup.site_reals == 6 && report.setup.columns == 3);
   cr_assert_eq(quark_setups(conn, setup, &n, NULL), QUARK_OK);
   cr_expect_str_eq(setup[0].action, "wilson-clover");
   cr_expect_str_eq(setup[0].parameters, "kappa=0.125;csw=1.769");
+  cr_expect(setup[0].site_reals == 48 && setup[0].columns == 24);
   cr_expect(!*setup[1].action && !*setup[1].parameters, "an old daemon does not say");
   cr_expect(setup[1].site_reals == 24 && setup[1].columns == 12, "which has no others");
   quark_close(conn);
