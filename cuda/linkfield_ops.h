@@ -1,5 +1,5 @@
 /*
- * linkfield_ops.h: arguments of the table's entries that work on links in double with their border
+ * linkfield_ops.h: arguments of the table's entries that work on links in double with their halo
  * (qk_linkfield_t): conversion, exchange, sums, and Markov chain updates. Included by ops.h.
  *
  * All run on queue 0; sums are synchronous. Not collective. Errors: those of ops.h.
@@ -46,7 +46,7 @@ enum { QK_LINK_SUMS = 7 };
 typedef struct qk_link_sums_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
-  int32_t rectangles; /* needs border 2 where split */
+  int32_t rectangles; /* needs halo 2 where split */
   double *sum;        /* [QK_LINK_SUMS] of the host */
 } qk_link_sums_args_t;
 
@@ -57,7 +57,7 @@ typedef struct qk_link_sums_args {
  *         exp(traceless anti-hermitian part of C U_mu(x)^+) U_mu(x)
  *
  * over the nu for which there is side[mu][nu], the data of the field S; top[mu][nu] is that of T. All
- * fields have the shape of u, and their borders hold. out may be u, but neither side nor top. */
+ * fields have the shape of u, and their halos hold. out may be u, but neither side nor top. */
 typedef struct qk_link_smear_args {
   qk_lattice_t lat;
   qk_linkfield_t u, out;
@@ -80,7 +80,7 @@ typedef struct qk_link_start_args {
  * subgroups in turn, then projection to SU(3). Weight exp(-S), S as in daemon/engine/gauge/evolve.h.
  * Links of one colour do not see each other. Colours, with x the global coordinates and s the sum of
  * those other than x_mu: c1 == 0: (x_mu + s) mod 2; else (2 x_mu + s) mod 4, for global extents that
- * are multiples of 4. The border must hold; the updated links of the border are left as they were.
+ * are multiples of 4. The halo must hold; the updated links of the halo are left as they were.
  *
  * Random numbers: Philox4x32-10 with key = seed and counter (global lexicographic site; mu, subgroup,
  * trial, block; sweep, low and high word). Only + - * / and square roots of IEEE doubles in a fixed

@@ -81,7 +81,7 @@ typedef struct qk_local {
   double q[2][2]; /* [chirality][re, im]: spins 0 and 1, then 2 and 3 */
 } qk_local_t;
 
-/* Links of the local lattice with a border one site wide in split directions, edges and corners
+/* Links of the local lattice with a halo one site wide in split directions, edges and corners
  * filled: complex double [t'][z'][y'][x'][mu][3][3], extents e[mu] = l[mu] + 2*split[mu]; the local
  * site x stands at x' = x + split. Device memory of the backend that is given it. */
 typedef struct qk_gauge_ext {
@@ -90,15 +90,15 @@ typedef struct qk_gauge_ext {
 } qk_gauge_ext_t;
 
 /* SU(3) links that are worked on: evolved, smeared. Complex double 3x3, row by row, of the local lattice
- * and of `border` sites beyond it on both sides of split directions (edges and corners too). The
- * extended lattice has extents e[mu] = l[mu] + 2*border*split[mu]; local site x stands at
- * x' = x + border*split. With p the parity of the global coordinates, i = lexicographic index of x' / 2
+ * and of `halo` sites beyond it on both sides of split directions (edges and corners too). The
+ * extended lattice has extents e[mu] = l[mu] + 2*halo*split[mu]; local site x stands at
+ * x' = x + halo*split. With p the parity of the global coordinates, i = lexicographic index of x' / 2
  * and n = e[0] e[1] e[2] e[3] / 2, element k = 3*row + column of U_mu is the complex number
  *   data[2 * (((mu*2 + p)*9 + k)*n + i)]
  * so that neighbouring sites of one parity are neighbours in memory. Device memory. */
 typedef struct qk_linkfield {
   double *data;
-  int32_t border; /* 1 or 2 */
+  int32_t halo; /* width: 1 or 2 sites */
   int32_t e[4];
 } qk_linkfield_t;
 

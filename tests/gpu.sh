@@ -237,7 +237,7 @@ if [ -n "$sanitizer" ]; then
         "$path" --jobs 8
     fi
   done
-  # What the benchmarks do not call: links in and out, boxes of the border, sources and columns, sums into what is fresh.
+  # What the benchmarks do not call: links in and out, boxes of the halo, sources and columns, sums into what is fresh.
   for name in test_gaugefield test_kernels_columns test_kernels_multi; do
     path=$(program $name)
     if [ -n "$path" ]; then
@@ -246,7 +246,7 @@ if [ -n "$sanitizer" ]; then
     fi
   done
   if [ -n "$evolve_ranks" ] && command -v mpirun >/dev/null; then
-    check_all 'memcheck border of 2 ranks' mpirun -np 2 "$sanitizer" --target-processes all --tool memcheck \
+    check_all 'memcheck halo of 2 ranks' mpirun -np 2 "$sanitizer" --target-processes all --tool memcheck \
       --error-exitcode 9 "$evolve_ranks"
   fi
 else

@@ -5,18 +5,18 @@
 qk_status_t qk_args_linkfield(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
                               const qk_linkfield_t *u) {
   if (u->data == NULL) return BAD("%s: the links have no data", call);
-  if (u->border < 1 || u->border > 2) return BAD("%s: border = %d: 1 or 2", call, u->border);
+  if (u->halo < 1 || u->halo > 2) return BAD("%s: halo = %d: 1 or 2", call, u->halo);
   int64_t sites = 1;
   for (int mu = 0; mu < 4; mu++) {
-    const int want = lat->l[mu] + 2 * u->border * lat->split[mu];
+    const int want = lat->l[mu] + 2 * u->halo * lat->split[mu];
     if (u->e[mu] != want)
-      return BAD("%s: e[%d] = %d: %d, the local extent and its border", call, mu, u->e[mu], want);
-    if (u->border * lat->split[mu] > lat->l[mu])
-      return BAD("%s: border = %d: at most the local extent %d", call, u->border, lat->l[mu]);
+      return BAD("%s: e[%d] = %d: %d, the local extent and its halo", call, mu, u->e[mu], want);
+    if (u->halo * lat->split[mu] > lat->l[mu])
+      return BAD("%s: halo = %d: at most the local extent %d", call, u->halo, lat->l[mu]);
     sites *= want;
   }
   if (sites > INT32_MAX)
-    return BAD("%s: %lld sites with their border: at most 2^31 - 1", call, (long long)sites);
+    return BAD("%s: %lld sites with their halo: at most 2^31 - 1", call, (long long)sites);
   return QK_OK;
 }
 
@@ -47,10 +47,9 @@ static int is_split(const qk_lattice_t *lat) {
 }
 
 /* Loops two links wide reach two sites beyond the edge. */
-static qk_status_t border_of_two(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
-                                 const qk_linkfield_t *u) {
-  if (u->border < 2 && is_split(lat))
-    return BAD("%s: border = %d: 2 for rectangles", call, u->border);
+static qk_status_t halo_of_two(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                               const qk_linkfield_t *u) {
+  if (u->halo < 2 && is_split(lat)) return BAD("%s: halo = %d: 2 for rectangles", call, u->halo);
   return QK_OK;
 }
 
@@ -58,7 +57,7 @@ qk_status_t qk_args_link_sums(qk_ops_ctx_t *ctx, const qk_link_sums_args_t *a) {
   qk_status_t status = qk_args_linkfield(ctx, "link sums", &a->lat, &a->u);
   if (status == QK_OK && a->sum == NULL) status = BAD("link sums: sum is missing");
   if (status != QK_OK || !a->rectangles) return status;
-  return border_of_two(ctx, "link sums", &a->lat, &a->u);
+  return halo_of_two(ctx, "link sums", &a->lat, &a->u);
 }
 
 qk_status_t qk_args_link_start(qk_ops_ctx_t *ctx, const qk_link_start_args_t *a) {
@@ -79,15 +78,15 @@ qk_status_t qk_args_link_update(qk_ops_ctx_t *ctx, const qk_link_update_args_t *
     if (a->lat.global[mu] % 4 != 0)
       return BAD("link update: global extent %d in direction %d: a multiple of 4 for rectangles",
                  a->lat.global[mu], mu);
-  return border_of_two(ctx, "link update", &a->lat, &a->u);
+  return halo_of_two(ctx, "link update", &a->lat, &a->u);
 }
 
 qk_status_t qk_args_link_smear(qk_ops_ctx_t *ctx, const qk_link_smear_args_t *a) {
   qk_status_t status = qk_args_linkfield(ctx, "link smear", &a->lat, &a->u);
   if (status == QK_OK) status = qk_args_linkfield(ctx, "link smear", &a->lat, &a->out);
   if (status != QK_OK) return status;
-  if (a->out.border != a->u.border)
-    return BAD("link smear: border of out = %d: %d as that of u", a->out.border, a->u.border);
+  if (a->out.halo != a->u.halo)
+    return BAD("link smear: halo of out = %d: %d as that of u", a->out.halo, a->u.halo);
   if (a->mask < 1 || a->mask > 15) return BAD("link smear: mask = %u: 1 to 15", a->mask);
   if (8 * (int64_t)a->lat.vcb > INT32_MAX)
     return BAD("link smear: vcb = %d: over 2^31 - 1 local links", a->lat.vcb);

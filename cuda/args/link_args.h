@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The field alone: has memory, border 1 or 2, extents of the lattice and its border. */
+/* The field alone: has memory, halo 1 or 2, extents of the lattice and its halo. */
 qk_status_t qk_args_linkfield(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
                               const qk_linkfield_t *u);
 

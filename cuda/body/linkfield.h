@@ -1,5 +1,5 @@
 /*
- * linkfield.h: links with their border (qk_linkfield_t): from and to the order of host memory, boxes
+ * linkfield.h: links with their halo (qk_linkfield_t): from and to the order of host memory, boxes
  * for the exchange, sums of loops. Bodies work on one site.
  */
 #ifndef QK_BODY_LINKFIELD_H

@@ -1,5 +1,5 @@
 /*
- * linkfield_calls.h: conversion, exchange and sums of links with their border, written once over the
+ * linkfield_calls.h: conversion, exchange and sums of links with their halo, written once over the
  * launchers each_site and reduce_sites, as body/gauge_calls.h.
  */
 #ifndef QK_BODY_LINKFIELD_CALLS_H

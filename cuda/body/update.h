@@ -42,7 +42,7 @@ struct update_plan {
   int halved;   /* 1: digit 0 counts pairs of sites; which of the two is decided last */
   divider n[4]; /* digits */
   struct {
-    int l, pad, step, weight, offset; /* extents, border, in extended sites; in the colour's sum */
+    int l, pad, step, weight, offset; /* extents, halo, in extended sites; in the colour's sum */
     uint32_t global;                  /* step among global sites */
   } k[4];
   divider step[4], extent[4]; /* per direction: of the extended lattice */
@@ -72,7 +72,7 @@ inline update_plan plan_update(const qk_link_update_args_t &a) {
     const int mu = order[k], l = a.lat.l[mu];
     const int count = k == p.solved ? (l + p.colours - 1) / p.colours : k == 0 ? l / 2 : l;
     p.k[k].l = l;
-    p.k[k].pad = a.u.border * a.lat.split[mu];
+    p.k[k].pad = a.u.halo * a.lat.split[mu];
     p.k[k].step = step[mu];
     p.k[k].weight = rectangles && mu == a.mu ? 2 : 1;
     p.k[k].offset = a.lat.offset[mu];

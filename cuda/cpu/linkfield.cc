@@ -1,4 +1,4 @@
-/* Links with their border on the CPU. */
+/* Links with their halo on the CPU. */
 #include "cuda/cpu/each.h"
 
 #include "cuda/body/linkfield_calls.h"

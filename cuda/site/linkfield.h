@@ -25,21 +25,18 @@ QK_HD link_spot extended_spot(const qk_lattice_t &lat, const qk_linkfield_t &u, 
   int64_t n = 0;
   for (int nu = 3; nu >= 0; nu--) {
     n = n * u.e[nu] + y[nu];
-    parity += y[nu] + u.border * lat.split[nu];
+    parity += y[nu] + u.halo * lat.split[nu];
   }
   return {parity & 1, n / 2};
 }
 
-/* The site at the local coordinates x, at most two steps beyond the lattice: in the border of split
+/* The site at the local coordinates x, at most two steps beyond the lattice: in the halo of split
  * directions, around the others. */
 QK_HD link_spot local_spot(const qk_lattice_t &lat, const qk_linkfield_t &u, const int x[4]) {
   int y[4];
   for (int nu = 0; nu < 4; nu++) {
     const int l = lat.l[nu];
-    y[nu] = lat.split[nu] ? x[nu] + u.border
-            : x[nu] < 0   ? x[nu] + l
-            : x[nu] >= l  ? x[nu] - l
-                          : x[nu];
+    y[nu] = lat.split[nu] ? x[nu] + u.halo : x[nu] < 0 ? x[nu] + l : x[nu] >= l ? x[nu] - l : x[nu];
   }
   return extended_spot(lat, u, y);
 }

@@ -44,7 +44,7 @@ QK_HD double trace_re(const mat3 &a) {
   return a.e[0] + a.e[8] + a.e[16];
 }
 
-/* U_mu at the local site x; x[nu] may be -1 or l[nu], which is the border where nu is split and wraps
+/* U_mu at the local site x; x[nu] may be -1 or l[nu], which is the halo where nu is split and wraps
  * around where it is not. */
 QK_HD mat3 link_of(const qk_lattice_t &lat, const qk_gauge_ext_t &u, const int x[4], int mu) {
   int64_t n = 0;

@@ -33,7 +33,7 @@ static void print_applied(qk_rig_t *rig) {
 
 /* Links smeared in each way, and a block of sources smeared with them:
  * plaquettes, norms, a product. */
-static void print_smeared(qk_rig_t *rig, const char *spec, int border) {
+static void print_smeared(qk_rig_t *rig, const char *spec, int halo) {
   char what[64];
   qk_err_t err = {0};
   qk_gaugefield_t *links = NULL;
@@ -41,7 +41,7 @@ static void print_smeared(qk_rig_t *rig, const char *spec, int border) {
   qk_field_t *block = NULL;
   qk_link_smear_t smear;
   double plane[6], dot[2], *v = rig_vector(rig), *w = rig_vector(rig);
-  rig_must(qk_gaugefield_create(&rig->dev, border, &links), spec, NULL);
+  rig_must(qk_gaugefield_create(&rig->dev, halo, &links), spec, NULL);
   rig_must(qk_gaugefield_import(links, rig->links), spec, NULL);
   rig_must(qk_link_smear_parse(spec, &smear, &err), spec, &err);
   rig_must(qk_link_smear_apply(links, &smear, &err), spec, &err);

@@ -54,7 +54,7 @@ static void show(const bench_t *b, const settings_t *s, const char *what, double
 
 static void bench_all(const bench_t *b, const settings_t *s) {
   const double volume = (double)b->volume, link = 144;
-  qk_linkfield_t u = {.border = 2};
+  qk_linkfield_t u = {.halo = 2};
   for (int mu = 0; mu < 4; mu++) u.e[mu] = b->lat.l[mu];
   u.data = bench_alloc(b, (size_t)b->volume * 4 * 144);
   const qk_link_start_args_t start = {.lat = b->lat, .u = u, .hot = 0};

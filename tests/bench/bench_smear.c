@@ -69,7 +69,7 @@ static void bench_gauss(const bench_t *b, const settings_t *s, const qk_linkfiel
 /* ---- links ---- */
 
 static qk_linkfield_t random_links(const bench_t *b) {
-  qk_linkfield_t u = {.border = 1};
+  qk_linkfield_t u = {.halo = 1};
   memcpy(u.e, b->lat.l, sizeof u.e);
   u.data = bench_alloc(b, (size_t)b->volume * 72 * sizeof(double));
   const qk_link_start_args_t a = {.lat = b->lat, .u = u, .hot = 1, .seed = 5};

@@ -32,7 +32,7 @@ typedef struct kit_field {
 } kit_field_t;
 
 /* Skips the running test where the backend has no device. links are copied. split[mu]
- * != 0: the border of the extended gauge field is filled periodically, as if this rank
+ * != 0: the halo of the extended gauge field is filled periodically, as if this rank
  * were its own neighbour. */
 void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links);
 /* On links of kit_random_links. */

@@ -163,7 +163,7 @@ Test(exact, colours_number_every_link_once) {
     for (int rectangles = 0; rectangles < 2; rectangles++)
       for (int mu = 0; mu < 4; mu++) {
         qk_link_update_args_t a = {};
-        a.u.border = 2;
+        a.u.halo = 2;
         a.mu = mu;
         a.c1 = rectangles ? -0.3 : 0;
         int volume = 1;
@@ -172,7 +172,7 @@ Test(exact, colours_number_every_link_once) {
           a.lat.split[nu] = nu % 2; /* one of several ranks: its extents need be even only */
           a.lat.offset[nu] = nu % 2 ? l[nu] : 0;
           a.lat.global[nu] = nu % 2 ? 4 * l[nu] : l[nu];
-          a.u.e[nu] = l[nu] + 2 * a.u.border * a.lat.split[nu];
+          a.u.e[nu] = l[nu] + 2 * a.u.halo * a.lat.split[nu];
           volume *= a.u.e[nu];
         }
         std::vector<int> seen((size_t)volume);

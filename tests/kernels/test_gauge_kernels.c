@@ -246,8 +246,8 @@ Test(gauge_kernels, count_sites_that_have_no_inverse) {
   free(links);
 }
 
-/* The border of a split direction gives the same clover term as wrapping around. */
-Test(gauge_kernels, make_the_clover_term_from_borders) {
+/* The halo of a split direction gives the same clover term as wrapping around. */
+Test(gauge_kernels, make_the_clover_term_from_halos) {
   const int dims[4] = {4, 6, 4, 4};
   double complex *links = kit_random_links(dims, 0.7, 6);
   kit_t a, b;

@@ -150,10 +150,10 @@ static void expect_same_links(const kit_t *kit, const qk_links_t *a, const qk_li
   free(x);
 }
 
-/* The links of the kit as a field without border. */
+/* The links of the kit as a field without halo. */
 static qk_linkfield_t linkfield(const kit_t *kit) {
   const size_t bytes = (size_t)kit->volume * 36 * sizeof *kit->links;
-  qk_linkfield_t u = {.data = kit_alloc(kit, bytes), .border = 1};
+  qk_linkfield_t u = {.data = kit_alloc(kit, bytes), .halo = 1};
   void *sites = kit_alloc(kit, bytes);
   memcpy(u.e, kit->lat.l, sizeof u.e);
   const qk_link_copy_args_t a = {.lat = kit->lat, .u = u, .sites = sites, .n = kit->volume};

@@ -1,6 +1,6 @@
 /*
  * The Markov chain on several ranks: every grid must give the bits that one rank gives, and a
- * border that is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when
+ * halo that is the neighbours' links. Run under mpirun with any number of ranks; exits 0 when
  * every check held on every rank. The backend is QK_BACKEND (default cpu); ranks share a GPU
  * where there are too few.
  */
@@ -26,7 +26,7 @@ static int failures;
 
 enum { SITE = 72 };
 
-/* With local extents that are no multiples of 4 on two ranks in x; the border of rectangles is as
+/* With local extents that are no multiples of 4 on two ranks in x; the halo of rectangles is as
  * wide as half of a local extent of 4. */
 static const struct chain {
   int dims[4];
@@ -45,8 +45,8 @@ static void must(qk_status_t status, const char *what) {
   abort();
 }
 
-/* The links of `whole` as the field, border and all, must hold them. */
-static void compare_border(const qk_gaugefield_t *f, const double *whole) {
+/* The links of `whole` as the field, halo and all, must hold them. */
+static void compare_halo(const qk_gaugefield_t *f, const double *whole) {
   const qk_device_t *dev = f->dev;
   const qk_geom_t *geom = dev->geom;
   double *held = qk_malloc(f->bytes);
@@ -59,7 +59,7 @@ static void compare_border(const qk_gaugefield_t *f, const double *whole) {
     int x[4], parity = 0;
     int64_t rest = site;
     for (int mu = 0; mu < 4; mu++) {
-      x[mu] = geom->lat.offset[mu] + (int)(rest % e[mu]) - f->v.border * geom->lat.split[mu];
+      x[mu] = geom->lat.offset[mu] + (int)(rest % e[mu]) - f->v.halo * geom->lat.split[mu];
       rest /= e[mu];
       parity += x[mu] + geom->global[mu];
     }
@@ -90,7 +90,7 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   qk_device_t dev = {.geom = &geom};
   must(qk_geom_init(&geom, comm, c->dims, NULL), "geometry");
   open_device(comm, &dev);
-  must(qk_gaugefield_create(&dev, qk_evolve_border(&p), &f), "create");
+  must(qk_gaugefield_create(&dev, qk_evolve_halo(&p), &f), "create");
   must(qk_evolve_hot(f, p.seed), "hot start");
   for (int sweep = 0; sweep < 2; sweep++) must(qk_evolve_sweep(f, &p, sweep), "sweep");
   must(qk_gaugefield_measure(f, plane, c->c1 == 0 ? NULL : &plane[6]), "measure");
@@ -99,12 +99,12 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   must(qk_gauge_measure(&geom, links, &check, NULL), "measure");
   *digest = check.digest;
   if (compare) {
-    compare_border(f, whole);
-    must(qk_gaugefield_create(&dev, 3 - f->v.border, &narrow), "create");
+    compare_halo(f, whole);
+    must(qk_gaugefield_create(&dev, 3 - f->v.halo, &narrow), "create");
     must(qk_gaugefield_copy(narrow, f), "copy");
-    compare_border(narrow, whole);
+    compare_halo(narrow, whole);
     must(qk_gaugefield_import(narrow, links), "import");
-    compare_border(narrow, whole);
+    compare_halo(narrow, whole);
     qk_gaugefield_destroy(narrow);
   } else {
     memcpy(whole, links, (size_t)geom.volume * SITE * sizeof *whole);

@@ -59,9 +59,9 @@ double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
 
 /* ---- the engine ---- */
 
-qk_gaugefield_t *smear_field(const qk_rig_t *rig, const double *links, int border) {
+qk_gaugefield_t *smear_field(const qk_rig_t *rig, const double *links, int halo) {
   qk_gaugefield_t *f = NULL;
-  rig_must(qk_gaugefield_create(&rig->dev, border, &f), "links", NULL);
+  rig_must(qk_gaugefield_create(&rig->dev, halo, &f), "links", NULL);
   rig_must(qk_gaugefield_import(f, links), "links", NULL);
   return f;
 }

@@ -16,7 +16,7 @@ size_t smear_reals(const qk_rig_t *rig); /* of all links */
 double *smear_oracle(const qk_rig_t *rig, const char *spec, const double *links,
                      const double *source, size_t reals);
 
-qk_gaugefield_t *smear_field(const qk_rig_t *rig, const double *links, int border);
+qk_gaugefield_t *smear_field(const qk_rig_t *rig, const double *links, int halo);
 /* Links smeared as the text says, by the engine. */
 double *smear_links(const qk_rig_t *rig, const char *spec, const double *links);
 /* Links that smear_field may smear; NULL: those of the rig. */

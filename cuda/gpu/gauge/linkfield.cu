@@ -1,4 +1,4 @@
-/* Links with their border on the GPU. */
+/* Links with their halo on the GPU. */
 #include "cuda/gpu/each.cuh"
 
 #include "cuda/body/linkfield_calls.h"

@@ -263,7 +263,7 @@ static qk_status_t check_params(const qk_wilson_params_t *p, qk_err_t *err) {
   return QK_OK;
 }
 
-/* The links with their border, on the device until the caller frees ext->data. */
+/* The links with their halo, on the device until the caller frees ext->data. */
 static qk_status_t upload_links(const qk_device_t *dev, const double *links, qk_gauge_ext_t *ext,
                                 qk_err_t *err) {
   double *host;

@@ -19,7 +19,7 @@ qk_status_t qk_evolve_check(const qk_evolve_params_t *params, const int global[4
   return QK_OK;
 }
 
-int qk_evolve_border(const qk_evolve_params_t *params) {
+int qk_evolve_halo(const qk_evolve_params_t *params) {
   return params->c1 == 0 ? 1 : 2;
 }
 

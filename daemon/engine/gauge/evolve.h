@@ -19,7 +19,7 @@
  * start give the same bits on any backend and any grid of ranks.
  *
  * Sweeps run on queue 0 and may return before the work is done; later calls do not change their
- * result. All calls except check and border are collective. Errors: those of gaugefield.h.
+ * result. All calls except check and halo are collective. Errors: those of gaugefield.h.
  */
 #ifndef QK_ENGINE_EVOLVE_H
 #define QK_ENGINE_EVOLVE_H
@@ -38,8 +38,8 @@ typedef struct qk_evolve_params {
 /* QK_BAD_ARGUMENT names parameter, value and limit; QK_BAD_GEOMETRY: rectangles need global extents
  * that are multiples of 4. Pure. */
 qk_status_t qk_evolve_check(const qk_evolve_params_t *params, const int global[4], qk_err_t *err);
-/* Border that the field must have. */
-int qk_evolve_border(const qk_evolve_params_t *params);
+/* Width of the halo that the field must have, in sites. */
+int qk_evolve_halo(const qk_evolve_params_t *params);
 
 /* Unit links; and links drawn from the Haar measure (of the seed, before sweep 0). */
 qk_status_t qk_evolve_cold(qk_gaugefield_t *field);

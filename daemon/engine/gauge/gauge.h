@@ -85,7 +85,7 @@ qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const q
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err);
 
-/* The local links with the border that the kernels need (qk_gauge_ext_t), exchanged between ranks.
+/* The local links with the halo that the kernels need (qk_gauge_ext_t), exchanged between ranks.
  * *ext is host memory of qk_malloc, given to the caller; e[mu] = l + 2*split. Collective. */
 qk_status_t qk_gauge_extend(const qk_geom_t *geom, const double *links, double **ext, int e[4],
                             qk_err_t *err);

@@ -125,7 +125,7 @@ qk_status_t qk_gauge_measure(const qk_geom_t *geom, const double *links, qk_gaug
   status = qk_comm_agree(geom->comm, status, &cause);
   if (status == QK_OK && split) status = qk_gauge_extend(geom, links, &ext, e, &cause);
   if (status == QK_OK) {
-    const double *seen = split ? ext : links; /* without a border it is the field itself */
+    const double *seen = split ? ext : links; /* without a halo it is the field itself */
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < nslice; i++) check_slice(geom, links, seen, e, i % nz, i / nz, &slice[i]);
     status = reduce(geom, slice, nslice, check);

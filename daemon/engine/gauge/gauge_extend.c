@@ -1,4 +1,4 @@
-/* gauge_extend.c: the local links with a border one site wide where the lattice is split. */
+/* gauge_extend.c: the local links with a halo one site wide where the lattice is split. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void copy_box(const box_t *b, const int e[4], double *ext, double *dense,
   }
 }
 
-/* Fills both borders across mu. Directions below mu have theirs already, and pass them on: so edges
+/* Fills both halos across mu. Directions below mu have theirs already, and pass them on: so edges
  * and corners arrive without messages of their own. */
 static qk_status_t exchange(const qk_geom_t *geom, int mu, const int e[4], double *ext,
                             double *buffer) {
@@ -88,7 +88,7 @@ qk_status_t qk_gauge_extend(const qk_geom_t *geom, const double *links, double *
   qk_err_t cause = {0};
   qk_status_t status = QK_OK;
   if (all == NULL || (face != 0 && buffer == NULL)) {
-    status = qk_fail(&cause, QK_NO_MEMORY, "no memory for %zu bytes of links with their border",
+    status = qk_fail(&cause, QK_NO_MEMORY, "no memory for %zu bytes of links with their halo",
                      sites * SITE_BYTES);
   }
   status = qk_comm_agree(geom->comm, status, &cause);

@@ -18,18 +18,18 @@ static bool staged(const qk_gaugefield_t *f) {
   return !f->dev->ops->host_memory;
 }
 
-/* The box of the layers [from, from + border) in direction nu. Directions below nu already have
+/* The box of the layers [from, from + halo) in direction nu. Directions below nu already have
  * their halos and pass them on, so that edges and corners arrive without messages of their own. */
 static qk_link_box_args_t slab_box(const qk_gaugefield_t *f, int nu, int from, unsigned mask) {
   const qk_lattice_t *lat = &f->dev->geom->lat;
   qk_link_box_args_t a = {.lat = *lat, .u = f->v, .mask = mask};
   for (int mu = 0; mu < 4; mu++) {
-    const int edge = mu < nu ? 0 : f->v.border * lat->split[mu];
+    const int edge = mu < nu ? 0 : f->v.halo * lat->split[mu];
     a.lo[mu] = edge;
     a.hi[mu] = f->v.e[mu] - edge;
   }
   a.lo[nu] = from;
-  a.hi[nu] = from + f->v.border;
+  a.hi[nu] = from + f->v.halo;
   return a;
 }
 
@@ -72,15 +72,15 @@ void qk_gaugefield_destroy(qk_gaugefield_t *field) {
   qk_free(field);
 }
 
-static qk_status_t create(const qk_device_t *dev, int border, qk_gaugefield_t **field) {
+static qk_status_t create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
   const qk_lattice_t *lat = &dev->geom->lat;
   size_t sites = 1;
   void *data = NULL;
   qk_gaugefield_t *f = qk_calloc(1, sizeof *f);
   if (f == NULL) return QK_NO_MEMORY;
-  *f = (qk_gaugefield_t){.dev = dev, .v = {.border = border}};
+  *f = (qk_gaugefield_t){.dev = dev, .v = {.halo = halo}};
   for (int mu = 0; mu < 4; mu++) {
-    f->v.e[mu] = lat->l[mu] + 2 * border * lat->split[mu];
+    f->v.e[mu] = lat->l[mu] + 2 * halo * lat->split[mu];
     sites *= (size_t)f->v.e[mu];
   }
   f->bytes = sites * SITE_REALS * sizeof(double);
@@ -99,9 +99,9 @@ fail:
   return status;
 }
 
-qk_status_t qk_gaugefield_create(const qk_device_t *dev, int border, qk_gaugefield_t **field) {
+qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
   qk_gaugefield_t *f = NULL;
-  qk_status_t status = create(dev, border, &f);
+  qk_status_t status = create(dev, halo, &f);
   status = qk_comm_agree(dev->geom->comm, status, NULL);
   if (status != QK_OK) {
     qk_gaugefield_destroy(f);
@@ -166,15 +166,15 @@ qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) 
   return status == QK_OK ? qk_gaugefield_exchange(out, 15) : status;
 }
 
-/* ---- border ---- */
+/* ---- halo ---- */
 
 /* Both slabs across nu to and from the neighbours. */
 static qk_status_t exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
   const qk_device_t *dev = f->dev;
   qk_comm_t *comm = dev->geom->comm;
   const struct qk_gaugefield_staging *s = f->staging;
-  const int border = f->v.border, l = dev->geom->lat.l[nu];
-  const int send_from[2] = {border, l}, recv_at[2] = {border + l, 0};
+  const int halo = f->v.halo, l = dev->geom->lat.l[nu];
+  const int send_from[2] = {halo, l}, recv_at[2] = {halo + l, 0};
   qk_comm_msg_t msg[2];
   qk_link_box_args_t box = slab_box(f, nu, 0, mask);
   const size_t reals = box_sites(&box) * 18 * (size_t)__builtin_popcount(mask);

@@ -19,21 +19,21 @@ typedef struct qk_gaugefield {
   struct qk_gaugefield_staging *staging; /* of exchange, import and export; owned */
 } qk_gaugefield_t;
 
-/* border: 1, or 2 for rectangles. Contents undefined. */
-qk_status_t qk_gaugefield_create(const qk_device_t *dev, int border, qk_gaugefield_t **field);
+/* halo: 1, or 2 for rectangles. Contents undefined. */
+qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield_t **field);
 void qk_gaugefield_destroy(qk_gaugefield_t *field); /* NULL-safe */
 
-/* links: host memory, local lattice, order of gauge.h. import fills the border, too. */
+/* links: host memory, local lattice, order of gauge.h. import fills the halo, too. */
 qk_status_t qk_gaugefield_import(qk_gaugefield_t *field, const double *links);
 qk_status_t qk_gaugefield_export(const qk_gaugefield_t *field, double *links);
-/* Same lattice, any borders; the border of out is filled. */
+/* Same lattice, any halos; the halo of out is filled. */
 qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in);
 
-/* The border of the links U_mu with bit mu of mask set. */
+/* The halo of the links U_mu with bit mu of mask set. */
 qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask);
 
 /* Averages of Re tr / 3: plaquette by plane (xy, xz, xt, yz, yt, zt), and the 1x2 rectangles of all
- * twelve orientations (rectangle may be NULL; else border 2 is needed where split). */
+ * twelve orientations (rectangle may be NULL; else halo 2 is needed where split). */
 qk_status_t qk_gaugefield_measure(const qk_gaugefield_t *field, double plane[6], double *rectangle);
 
 #endif

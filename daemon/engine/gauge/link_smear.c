@@ -84,7 +84,7 @@ qk_status_t qk_link_smear_parse(const char *text, qk_link_smear_t *smear, qk_err
 
 /* ---- stages ---- */
 
-/* A stage on all ranks, and the border of what it made. */
+/* A stage on all ranks, and the halo of what it made. */
 static qk_status_t run_stage(qk_gaugefield_t *out, qk_link_smear_args_t *args) {
   const qk_device_t *dev = out->dev;
   args->lat = dev->geom->lat;
@@ -185,7 +185,7 @@ qk_status_t qk_link_smear_apply(qk_gaugefield_t *field, const qk_link_smear_t *s
   const bool hyp = smear->kind == QK_LINK_SMEAR_HYP;
   qk_gaugefield_t *work[6] = {NULL};
   for (int i = 0; status == QK_OK && i < (hyp ? 6 : 1); i++)
-    status = qk_gaugefield_create(field->dev, field->v.border, &work[i]);
+    status = qk_gaugefield_create(field->dev, field->v.halo, &work[i]);
   if (status == QK_OK && !hyp) status = smear_staples(field, smear, work[0]);
   for (int i = 0; status == QK_OK && hyp && i < smear->steps; i++) {
     status = hyp_first(field, smear->param[2], work);

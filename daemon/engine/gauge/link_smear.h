@@ -35,7 +35,7 @@ qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err);
  * all directions. QK_BAD_ARGUMENT. Pure. */
 qk_status_t qk_link_smear_parse(const char *text, qk_link_smear_t *smear, qk_err_t *err);
 
-/* In place; the border is renewed. */
+/* In place; the halo is renewed. */
 qk_status_t qk_link_smear_apply(qk_gaugefield_t *field, const qk_link_smear_t *smear,
                                 qk_err_t *err);
 

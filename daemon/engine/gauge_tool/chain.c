@@ -199,7 +199,7 @@ static qk_status_t settle(qk_tool_t *tool, qk_status_t status, qk_err_t *err) {
 qk_status_t qk_chain_start(qk_chain_t *chain, qk_err_t *err) {
   qk_tool_t *tool = chain->tool;
   qk_status_t status =
-      qk_gaugefield_create(&tool->dev, qk_evolve_border(&chain->params.evolve), &chain->field);
+      qk_gaugefield_create(&tool->dev, qk_evolve_halo(&chain->params.evolve), &chain->field);
   if (status == QK_OK) status = qk_tool_alloc_links(tool, &chain->links, err);
   if (status == QK_OK) status = initial_links(chain, err);
   status = settle(tool, status, err);

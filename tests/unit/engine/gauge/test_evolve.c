@@ -26,7 +26,7 @@ static void chain_open(chain_t *c, const char *lattice, double c1) {
   const qk_evolve_params_t p = {.beta = 6, .c1 = c1};
   rig_open(&c->rig, NULL, lattice, NULL);
   rig_must(qk_evolve_check(&p, c->rig.geom.global, NULL), "check", NULL);
-  rig_must(qk_gaugefield_create(&c->rig.dev, qk_evolve_border(&p), &c->f), "create", NULL);
+  rig_must(qk_gaugefield_create(&c->rig.dev, qk_evolve_halo(&p), &c->f), "create", NULL);
   rig_must(qk_gaugefield_import(c->f, c->rig.links), "import", NULL);
   memcpy(c->host.dims, c->rig.geom.global, sizeof c->host.dims);
   c->host.u = (const double complex *)c->rig.links;
@@ -409,7 +409,7 @@ Test(evolve, descriptors_that_do_not_fit_are_refused) {
   bad[2].beta = 0;
   bad[3].u.data = NULL;
   bad[4].u.e[3] = 10;
-  bad[5].u.border = 3;
+  bad[5].u.halo = 3;
   bad[6].sweep = -1;
   cr_expect_eq(dev->ops->link_update(dev->ctx, &good), QK_OK);
   for (int i = 0; i < 7; i++)

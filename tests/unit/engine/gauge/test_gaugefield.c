@@ -11,9 +11,9 @@
 /* Unequal extents, one of them the smallest; local links of more than one piece of import. */
 static const char *const lattices[] = {"random:4x6x2x8:3", "random:16x16x8x24:5"};
 
-static qk_gaugefield_t *field_of(const qk_rig_t *rig, int border) {
+static qk_gaugefield_t *field_of(const qk_rig_t *rig, int halo) {
   qk_gaugefield_t *f;
-  rig_must(qk_gaugefield_create(&rig->dev, border, &f), "create", NULL);
+  rig_must(qk_gaugefield_create(&rig->dev, halo, &f), "create", NULL);
   rig_must(qk_gaugefield_import(f, rig->links), "import", NULL);
   return f;
 }
@@ -30,12 +30,12 @@ static double *exported(const qk_rig_t *rig, const qk_gaugefield_t *f) {
 
 Test(gaugefield, export_gives_back_the_bits_that_import_took) {
   for (int i = 0; i < 2; i++)
-    for (int border = 1; border <= 2; border++) {
+    for (int halo = 1; halo <= 2; halo++) {
       qk_rig_t rig;
       rig_open(&rig, NULL, lattices[i], NULL);
-      qk_gaugefield_t *f = field_of(&rig, border);
+      qk_gaugefield_t *f = field_of(&rig, halo);
       double *links = exported(&rig, f);
-      cr_expect_arr_eq(links, rig.links, link_bytes(&rig), "%s, border %d", lattices[i], border);
+      cr_expect_arr_eq(links, rig.links, link_bytes(&rig), "%s, halo %d", lattices[i], halo);
       qk_free(links);
       qk_gaugefield_destroy(f);
       rig_close(&rig);
@@ -46,11 +46,11 @@ Test(gaugefield, a_copy_holds_the_same_links) {
   qk_rig_t rig;
   rig_open(&rig, NULL, lattices[0], NULL);
   qk_gaugefield_t *in = field_of(&rig, 1), *out;
-  for (int border = 1; border <= 2; border++) {
-    rig_must(qk_gaugefield_create(&rig.dev, border, &out), "create", NULL);
+  for (int halo = 1; halo <= 2; halo++) {
+    rig_must(qk_gaugefield_create(&rig.dev, halo, &out), "create", NULL);
     rig_must(qk_gaugefield_copy(out, in), "copy", NULL);
     double *links = exported(&rig, out);
-    cr_expect_arr_eq(links, rig.links, link_bytes(&rig), "border %d", border);
+    cr_expect_arr_eq(links, rig.links, link_bytes(&rig), "halo %d", halo);
     qk_free(links);
     qk_gaugefield_destroy(out);
   }
