@@ -252,12 +252,12 @@ typedef struct qk_column_args {
 /* One column of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`. Same subset, sites and
  * ncomp; any precisions and tile shapes.
  * n > 1: as many columns of the block, from to_rhs or from_rhs on, against n fields of one column each, of the shape of the
- * other, which is not half, with their data in lone[]; up to QK_COLUMNS_MOST. n = 0 is 1. */
+ * other, which is not half, with their data in single_rhs[]; up to QK_COLUMNS_MOST. n = 0 is 1. */
 typedef struct qk_column_copy_args {
   qk_spinor_t to, from;
   int32_t to_rhs, from_rhs;
   int32_t add, n;
-  void *lone[QK_COLUMNS_MOST];
+  void *single_rhs[QK_COLUMNS_MOST];
 } qk_column_copy_args_t;
 
 /* A source written into one column (others untouched), in the internal basis (DeGrand-Rossi).

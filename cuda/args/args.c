@@ -164,16 +164,18 @@ qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
 static qk_status_t several_columns(qk_ops_ctx_t *ctx, const char *call,
                                    const qk_column_copy_args_t *args) {
   const bool into = args->from.nrhs == 1;
-  const qk_spinor_t *block = into ? &args->to : &args->from, *lone = into ? &args->from : &args->to;
+  const qk_spinor_t *block = into ? &args->to : &args->from,
+                    *single_rhs = into ? &args->from : &args->to;
   const int more = block->nrhs - (into ? args->to_rhs : args->from_rhs);
-  if (lone->nrhs != 1 || lone->ntile != 0 || lone->prec == QK_HALF)
+  if (single_rhs->nrhs != 1 || single_rhs->ntile != 0 || single_rhs->prec == QK_HALF)
     return BAD("%s: field %d: nrhs, ntile, prec = %d, %d, %d: 1, 0, double (%d) or single (%d)",
-               call, into, lone->nrhs, lone->ntile, (int)lone->prec, QK_DOUBLE, QK_SINGLE);
+               call, into, single_rhs->nrhs, single_rhs->ntile, (int)single_rhs->prec, QK_DOUBLE,
+               QK_SINGLE);
   if (args->n < 1 || args->n > QK_COLUMNS_MOST || args->n > more)
     return BAD("%s: n = %d: 1 to %d", call, args->n,
                more < QK_COLUMNS_MOST ? more : QK_COLUMNS_MOST);
   for (int k = 0; k < args->n; k++)
-    if (args->lone[k] == NULL) return BAD("%s: lone[%d] is missing", call, k);
+    if (args->single_rhs[k] == NULL) return BAD("%s: single_rhs[%d] is missing", call, k);
   return QK_OK;
 }
 

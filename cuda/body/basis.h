@@ -26,7 +26,7 @@ template <class S> struct pieces {
   }
   QK_ANY int64_t scale_at(int64_t site, int tile) const { return (site * ntile + tile) * QK_TILE; }
   /* First word of a piece of the eight sites that `site` is one of, in a field of one RHS. */
-  QK_ANY int64_t lone_word(int64_t site, int piece) const {
+  QK_ANY int64_t single_rhs_word(int64_t site, int piece) const {
     return (site / QK_TILE * per_tile + piece) * QK_PIECE_WORDS;
   }
 };
@@ -65,7 +65,7 @@ QK_ANY int64_t field_site(const qk_lattice_t &lat, bool full, int64_t n) {
 template <class S> QK_HD int64_t field_word(const pieces<S> &f, int64_t site, int rhs, int c) {
   const int piece = c / QK_PIECE_REALS, in = c % QK_PIECE_REALS;
   if (f.ntile == 0)
-    return f.lone_word(site, piece) + inner<S, QK_PIECE_REALS>(in, (int)(site % QK_TILE));
+    return f.single_rhs_word(site, piece) + inner<S, QK_PIECE_REALS>(in, (int)(site % QK_TILE));
   return f.word(site, rhs / QK_TILE, piece) + inner<S, QK_PIECE_REALS>(in, rhs % QK_TILE);
 }
 

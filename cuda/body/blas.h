@@ -23,10 +23,10 @@ template <class S> constexpr int row_reals = storage<S>::scaled ? 24 : sub_reals
 /* How the fields of a call are cut into tiles. */
 struct block_shape {
   int64_t rows; /* sites, or eights of them, times nsub; below 2^32 */
-  int ntile, nrhs, lone;
+  int ntile, nrhs, single_rhs;
   int nsub; /* tiles of N reals that a spinor is cut into */
 
-  QK_ANY int rhs(int tile, int lane) const { return lone ? 0 : tile * QK_TILE + lane; }
+  QK_ANY int rhs(int tile, int lane) const { return single_rhs ? 0 : tile * QK_TILE + lane; }
 
   /* Index, among tiles of N reals, of that of a row and a tile of RHS. */
   QK_ANY int64_t index(int64_t row, int tile) const {

@@ -184,9 +184,9 @@ QK_HD void copy_column_site(const qk_column_copy_args_t &a, spinor<To> to, spino
     site = i / a.n;
     k = (int)(i % a.n);
     if (from.ntile == 0)
-      from.data = (From *)a.lone[k];
+      from.data = (From *)a.single_rhs[k];
     else
-      to.data = (To *)a.lone[k];
+      to.data = (To *)a.single_rhs[k];
   }
   const spot there = column_at(to.ntile, a.to_rhs + (to.ntile == 0 ? 0 : k), site);
   const spot here = column_at(from.ntile, a.from_rhs + (from.ntile == 0 ? 0 : k), site);

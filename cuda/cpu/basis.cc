@@ -40,7 +40,8 @@ template <class S> QK_HD lanes<float> tile_scale(const pieces<S> &f, int64_t sit
 
 /* Where the reals of column 8*tile + j of y stand at a site: distance QK_TILE from each other. */
 template <class R> QK_HD const R *column_at(const pieces<R> &y, int64_t site, int tile) {
-  return y.data + (y.ntile == 0 ? y.lone_word(site, 0) + site % QK_TILE : y.word(site, tile, 0));
+  return y.data +
+         (y.ntile == 0 ? y.single_rhs_word(site, 0) + site % QK_TILE : y.word(site, tile, 0));
 }
 
 /* sum += (v_i, y_j) over the sites of a chunk, for the eight i of a tile and `width` columns from j on. */
@@ -158,10 +159,10 @@ void axpy_site(const basis<S> &v, const pieces<real<S>> &y, int tile, int ncomp,
 
 /* y of one RHS: the lanes are vectors of the basis, whose shares are added at the end. */
 template <class S>
-void axpy_lone_site(const basis<S> &v, const pieces<real<S>> &y, int ncomp, int64_t site,
-                    const double *c, double sign) {
+void axpy_single_rhs_site(const basis<S> &v, const pieces<real<S>> &y, int ncomp, int64_t site,
+                          const double *c, double sign) {
   using R = real<S>;
-  R *out = y.data + y.lone_word(site, 0) + site % QK_TILE;
+  R *out = y.data + y.single_rhs_word(site, 0) + site % QK_TILE;
   for (int k = 0; k < ncomp; k++) {
     R re = 0, im = 0;
     for (int t = 0; t < v.tiles; t++) {
@@ -188,7 +189,7 @@ template <class S> qk_status_t run_axpy(qk_ops_ctx_t *, const qk_basis_args_t *a
   if (y.ntile == 0) {
 #pragma omp parallel for schedule(static)
     for (int64_t site = 0; site < sites; site++)
-      axpy_lone_site<S>(v, y, ncomp, site, a->c, a->sign);
+      axpy_single_rhs_site<S>(v, y, ncomp, site, a->c, a->sign);
     return QK_OK;
   }
   auto *k = (pair<lanes<real<S>>> *)qk_malloc((size_t)rows * sizeof(pair<lanes<real<S>>>));

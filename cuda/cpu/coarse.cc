@@ -12,7 +12,7 @@ constexpr int GROUP = 4; /* rows that stand together (site/coarse.h) */
 template <class S, class M> struct products {
   int n;
   const M *matrix[8];
-  const S *x[8]; /* tiles of RHS: the first one of the site; lone RHS: component 0 of the site */
+  const S *x[8]; /* tiles of RHS: the first one of the site; single RHS: component 0 of the site */
 };
 
 template <class S> const S *site_words(const qk_spinor_t &f, int site) {
@@ -202,7 +202,7 @@ template <class S, class M> void multiply_site(const products<S, M> &p, int n, S
   }
 }
 
-template <class S, class M> void coarse_lone(const qk_coarse_args_t &a) {
+template <class S, class M> void coarse_single_rhs(const qk_coarse_args_t &a) {
   const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
   const int n = a.out.ncomp;
 #pragma omp parallel for schedule(static)
@@ -234,7 +234,7 @@ template <class S, class M> void coarse_as(const qk_coarse_args_t &a) {
   if (a.out.ntile > 0)
     coarse_blocks<S, M>(a);
   else
-    coarse_lone<S, M>(a);
+    coarse_single_rhs<S, M>(a);
 }
 
 } // namespace

@@ -85,8 +85,8 @@ void finish(qk_ops_ctx_t *ctx, const block_shape &b, const chunks &c, int k, con
     const bool masked = mask != NULL && mask[rhs] == 0;
     if (masked && !clear) continue;
     double re = 0, im = 0;
-    for (int lane = b.lone ? 0 : rhs % QK_TILE; !masked && lane < QK_TILE;
-         lane += b.lone ? 1 : QK_TILE)
+    for (int lane = b.single_rhs ? 0 : rhs % QK_TILE; !masked && lane < QK_TILE;
+         lane += b.single_rhs ? 1 : QK_TILE)
       for (int64_t i = 0; i < c.n; i++) {
         const double *p = partial_of(ctx, rhs / QK_TILE, i, k);
         re += p[lane];

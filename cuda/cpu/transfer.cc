@@ -2,7 +2,7 @@
  * Prolongator and restrictor on the CPU: aggregates shared among the threads.
  *
  * Vectors: [fine site, even ones first][chirality][component][vector / 4][re of 4][im of 4], the last four
- * filled up with zeros. A tile of RHS broadcasts single words, a lone RHS takes four vectors as a vector.
+ * filled up with zeros. A tile of RHS broadcasts single words, a single RHS takes four vectors as a vector.
  */
 #include <math.h>
 
@@ -203,7 +203,7 @@ template <class V> struct tiles_of_rhs {
 
 /* ---- one RHS: four vectors are a vector ------------------------------------------------------------- */
 
-template <class V> struct lone_rhs {
+template <class V> struct one_rhs {
   const qk_transfer_args_t &a;
   const aggregate_walk &w;
   const shape s;
@@ -325,11 +325,11 @@ template <class WORK, class F> void transfer_with(const qk_transfer_args_t &a, b
 }
 
 template <class V> void transfer_as(const qk_transfer_args_t &a, bool up) {
-  const bool lone = a.fine.ntile == 0, narrow_fine = a.fine.prec == QK_HALF;
-  if (lone && narrow_fine)
-    transfer_with<lone_rhs<V>, half>(a, up);
-  else if (lone)
-    transfer_with<lone_rhs<V>, float>(a, up);
+  const bool single_rhs = a.fine.ntile == 0, narrow_fine = a.fine.prec == QK_HALF;
+  if (single_rhs && narrow_fine)
+    transfer_with<one_rhs<V>, half>(a, up);
+  else if (single_rhs)
+    transfer_with<one_rhs<V>, float>(a, up);
   else if (narrow_fine)
     transfer_with<tiles_of_rhs<V>, half>(a, up);
   else

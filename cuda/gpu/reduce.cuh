@@ -60,10 +60,10 @@ __device__ void finish_results(const finish_args &a, int tile, int first, int n)
   }
   __syncthreads();
   const int rhs = a.b.rhs(tile, i / 2);
-  if (rhs >= a.b.nrhs || (a.b.lone && i > 1)) return;
+  if (rhs >= a.b.nrhs || (a.b.single_rhs && i > 1)) return;
   for (int k = group; k < n; k += GROUPS) {
     double sum = share[k][0][i];
-    for (int lane = 1; a.b.lone && lane < QK_TILE; lane++) sum += share[k][0][2 * lane + i];
+    for (int lane = 1; a.b.single_rhs && lane < QK_TILE; lane++) sum += share[k][0][2 * lane + i];
     const int row = first + k;
     const bool masked =
         a.mask != nullptr && a.mask[(a.mask_per_result ? row * a.b.nrhs : 0) + rhs] == 0;

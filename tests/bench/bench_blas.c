@@ -113,7 +113,7 @@ static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
                                          .ncomp = 12,
                                          .nrhs = 1,
                                          .nsites = b->volume}};
-  memcpy(copy.lone, k->wire, sizeof copy.lone);
+  memcpy(copy.single_rhs, k->wire, sizeof copy.single_rhs);
   show(b, s, k, "put", 1 + wire, 1, bench_measure(b, run_copy, &copy));
   copy.n = QK_COLUMNS_MOST;
   if (k->nrhs < copy.n) return;

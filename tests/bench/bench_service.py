@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""quarkd under load, measured by quarkctl bench: beside the engine alone, continuous beside fixed batches, occupancy, fairness, a lone request.
+"""quarkd under load, measured by quarkctl bench: beside the engine alone, continuous beside fixed batches, occupancy, fairness, a single request.
 
 usage: bench_service.py [BUILD] [OPTION...]
 
@@ -169,9 +169,9 @@ def fairness(o, d):
         row(str(run + 1), str(queued), '%.3g / %.3g' % (theirs['mean'], theirs['max']), '%.3g / %.3g' % (mine['mean'], mine['max']))
 
 
-def lone(o, d):
+def single(o, d):
     """What a request takes above the engine's own time where nothing else runs."""
-    heading('lone request', 'run', 'latency, median, s', 'of it in the solver', 'above it: median / 90 %, ms')
+    heading('single request', 'run', 'latency, median, s', 'of it in the solver', 'above it: median / 90 %, ms')
     for name, source, sink in (('noise, no solution', 'z2', 'none'), ('noise, solution fetched', 'z2', 'download'),
                                ('uploaded, solution fetched', 'upload', 'download')):
         for run in range(o.repeat):
@@ -193,7 +193,7 @@ def options():
     p.add_argument('--seconds', type=float, default=20, help='beside the engine alone: of each load, and half as many before')
     p.add_argument('--tol', type=float, default=1e-10, help='beside the engine alone')
     p.add_argument('--source', default='z2', help='as quarkctl bench has it')
-    p.add_argument('--only', choices=['engine', 'saturated', 'staggered', 'fairness', 'lone'])
+    p.add_argument('--only', choices=['engine', 'saturated', 'staggered', 'fairness', 'single'])
     p.add_argument('--quarkd', action='append', default=[], metavar='OPTION', help='more options of quarkd')
     return p.parse_args()
 
@@ -220,8 +220,8 @@ def main():
                 staggered(o, daemons)
             if o.only in (None, 'fairness'):
                 fairness(o, daemons[0])
-            if o.only in (None, 'lone'):
-                lone(o, daemons[0])
+            if o.only in (None, 'single'):
+                single(o, daemons[0])
         finally:
             for d in daemons:
                 d.stop()

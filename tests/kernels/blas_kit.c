@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_SUBSETS(prec, nrhs, lone)                                                              \
-  {prec, nrhs, lone, QK_FULL}, {prec, nrhs, lone, QK_EVEN}, {                                      \
-    prec, nrhs, lone, QK_ODD                                                                       \
+#define ALL_SUBSETS(prec, nrhs, single_rhs)                                                        \
+  {prec, nrhs, single_rhs, QK_FULL}, {prec, nrhs, single_rhs, QK_EVEN}, {                          \
+    prec, nrhs, single_rhs, QK_ODD                                                                 \
   }
 #define ALL_SHAPES(prec)                                                                           \
   ALL_SUBSETS(prec, 1, true), ALL_SUBSETS(prec, 1, false), ALL_SUBSETS(prec, 2, false),            \
@@ -26,7 +26,7 @@ const char *cut_text(cut_t cut) {
   static const char *const subsets[] = {"even", "odd", "full"};
   static char text[64];
   snprintf(text, sizeof text, "%s, %s, nrhs %d%s", precs[cut.prec], subsets[cut.subset], cut.nrhs,
-           cut.lone ? ", lone" : "");
+           cut.single_rhs ? ", single RHS" : "");
   return text;
 }
 
@@ -49,7 +49,7 @@ void each_ncomp(void (*test)(const kit_t *kit)) {
 }
 
 block_t block_make(const kit_t *kit, cut_t cut, uint64_t seed) {
-  block_t b = {.field = kit_field(kit, cut.prec, cut.nrhs, cut.lone, QK_FULL)};
+  block_t b = {.field = kit_field(kit, cut.prec, cut.nrhs, cut.single_rhs, QK_FULL)};
   b.v = cut.subset == QK_FULL ? b.field.v : kit_half(kit, &b.field.v, cut.subset == QK_ODD);
   b.x = calloc((size_t)cut.nrhs, sizeof *b.x);
   cr_assert_not_null(b.x);

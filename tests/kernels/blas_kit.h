@@ -18,7 +18,7 @@ typedef struct block {
 typedef struct cut {
   qk_prec_t prec;
   int nrhs;
-  bool lone;
+  bool single_rhs;
   qk_subset_t subset;
 } cut_t;
 

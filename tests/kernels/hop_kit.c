@@ -140,12 +140,13 @@ static kit_field_t make_field(const kit_t *kit, qk_spinor_t v, bool zeros) {
   return f;
 }
 
-kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset) {
+kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool single_rhs,
+                      qk_subset_t subset) {
   qk_spinor_t v = {.prec = prec,
                    .subset = subset,
                    .ncomp = kit->ncomp,
                    .nrhs = nrhs,
-                   .ntile = lone ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
+                   .ntile = single_rhs ? 0 : (nrhs + QK_TILE - 1) / QK_TILE,
                    .nsites = (subset == QK_FULL ? 2 : 1) * (int64_t)kit->lat.vcb};
   return make_field(kit, v, true);
 }

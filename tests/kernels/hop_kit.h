@@ -49,8 +49,9 @@ qk_local_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_
 void kit_free(const kit_t *kit, const void *device);
 
 /* A field; or the two padded faces of a ghost, of ncomp components (6: half-spinors).
- * Tiles of RHS unless lone. */
-kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, qk_subset_t subset);
+ * Tiles of RHS unless it is a single RHS. */
+kit_field_t kit_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool single_rhs,
+                      qk_subset_t subset);
 kit_field_t kit_ghost(const kit_t *kit, const qk_spinor_t *like, int mu, qk_subset_t subset,
                       int ncomp);
 void kit_field_free(const kit_t *kit, kit_field_t *field);

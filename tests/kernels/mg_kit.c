@@ -41,8 +41,8 @@ double complex *mg_numbers(size_t n, uint64_t seed) {
   return v;
 }
 
-mg_block_t mg_block(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, uint64_t seed) {
-  mg_block_t b = {.f = kit_field(kit, prec, nrhs, lone, QK_FULL)};
+mg_block_t mg_block(const kit_t *kit, qk_prec_t prec, int nrhs, bool single_rhs, uint64_t seed) {
+  mg_block_t b = {.f = kit_field(kit, prec, nrhs, single_rhs, QK_FULL)};
   b.x = calloc((size_t)nrhs, sizeof *b.x);
   cr_assert_not_null(b.x);
   for (int rhs = 0; rhs < nrhs; rhs++) {

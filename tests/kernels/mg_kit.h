@@ -20,8 +20,8 @@ typedef struct mg_block {
   double complex **x;
 } mg_block_t;
 
-/* lone: tiles of one RHS by eight sites. */
-mg_block_t mg_block(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone, uint64_t seed);
+/* single_rhs: tiles of one RHS by eight sites. */
+mg_block_t mg_block(const kit_t *kit, qk_prec_t prec, int nrhs, bool single_rhs, uint64_t seed);
 void mg_block_free(const kit_t *kit, mg_block_t *b);
 /* malloc'd: multiples of 1/64. */
 double complex *mg_numbers(size_t n, uint64_t seed);

@@ -86,11 +86,11 @@ static const struct shape { int n, width; } shapes[] = {{1, 8}, {3, 8}, {2, 16}}
 static void try_products(const kit_t *kit, qk_prec_t vprec, qk_prec_t yprec) {
   static const struct {
     int nrhs;
-    bool lone;
+    bool single_rhs;
   } of_y[] = {{1, true}, {3, false}, {MAX_RHS, false}};
   for (int s = 0; s < 3; s++)
     for (int k = 0; k < 3; k++) {
-      const cut_t cut = {yprec, of_y[k].nrhs, of_y[k].lone, (s + k) % 2 ? QK_FULL : QK_EVEN};
+      const cut_t cut = {yprec, of_y[k].nrhs, of_y[k].single_rhs, (s + k) % 2 ? QK_FULL : QK_EVEN};
       many_t m = many_make(kit, shapes[s].n, shapes[s].width, vprec, cut);
       expect_dots(kit, &m);
       expect_update(kit, &m);

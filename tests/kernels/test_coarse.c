@@ -23,7 +23,7 @@ typedef struct problem {
 typedef struct shape {
   qk_prec_t fields, matrices;
   int n, nrhs;
-  bool lone;
+  bool single_rhs;
 } shape_t;
 
 static const shape_t shapes[] = {
@@ -41,7 +41,7 @@ enum { NSHAPES = sizeof shapes / sizeof *shapes };
 static const char *text(shape_t s) {
   static char line[96];
   snprintf(line, sizeof line, "prec %d with %d, n %d, %d rhs%s", (int)s.fields, (int)s.matrices,
-           s.n, s.nrhs, s.lone ? " (eight sites)" : "");
+           s.n, s.nrhs, s.single_rhs ? " (eight sites)" : "");
   return line;
 }
 
@@ -50,10 +50,10 @@ static problem_t problem_open(const kit_t *kit, const int dims[4], const int spl
   const size_t nn = (size_t)p.kit.volume * (size_t)(s.n * s.n);
   p.links = mg_numbers(8 * nn, 5);
   p.diag = mg_numbers(nn, 6);
-  p.in = mg_block(&p.kit, s.fields, s.nrhs, s.lone, 7);
-  p.z = mg_block(&p.kit, s.fields, s.nrhs, s.lone, 8);
-  p.x = mg_block(&p.kit, s.fields, s.nrhs, s.lone, 9);
-  p.out = mg_block(&p.kit, s.fields, s.nrhs, s.lone, 10);
+  p.in = mg_block(&p.kit, s.fields, s.nrhs, s.single_rhs, 7);
+  p.z = mg_block(&p.kit, s.fields, s.nrhs, s.single_rhs, 8);
+  p.x = mg_block(&p.kit, s.fields, s.nrhs, s.single_rhs, 9);
+  p.out = mg_block(&p.kit, s.fields, s.nrhs, s.single_rhs, 10);
   p.args = (qk_coarse_args_t){.lat = p.kit.lat,
                               .out_parity = QK_FULL,
                               .c_hop = -0.5,
@@ -325,7 +325,7 @@ static void run_by_regions(const problem_t *p, const qk_coarse_args_t *a) {
 
 static void check_ghosts(const kit_t *kit, const int dims[4], const int split[4], shape_t s) {
   problem_t p = problem_open(kit, dims, split, s);
-  mg_block_t far = mg_block(&p.kit, s.fields, s.nrhs, s.lone, 11);
+  mg_block_t far = mg_block(&p.kit, s.fields, s.nrhs, s.single_rhs, 11);
   for (int parity = QK_EVEN; parity <= QK_FULL; parity++)
     for (int blocks = 0; blocks < 2; blocks++) {
       kit_field_t ghost[4][2];

@@ -258,23 +258,24 @@ Test(column, copies_between_blocks_of_any_precision_and_shape) {
 
 /* Columns from `first` on of a block, from or into fields of one column: against those of
  * one alone, bit by bit. */
-static void several_copies(const kit_t *kit, cut_t cut, qk_prec_t lone_prec, int first, bool into) {
-  const cut_t single = {lone_prec, 1, true, cut.subset};
+static void several_copies(const kit_t *kit, cut_t cut, qk_prec_t single_prec, int first,
+                           bool into) {
+  const cut_t single = {single_prec, 1, true, cut.subset};
   const int n = cut.nrhs - first < QK_COLUMNS_MOST ? cut.nrhs - first : QK_COLUMNS_MOST;
   block_t together = block_make(kit, cut, 1), alone = block_make(kit, cut, 1);
-  block_t lone[2][QK_COLUMNS_MOST];
+  block_t single_rhs[2][QK_COLUMNS_MOST];
   for (int which = 0; which < 2; which++)
-    for (int k = 0; k < n; k++) lone[which][k] = block_make(kit, single, 20 + (uint64_t)k);
+    for (int k = 0; k < n; k++) single_rhs[which][k] = block_make(kit, single, 20 + (uint64_t)k);
   for (int add = 0; add < 2; add++) {
-    qk_column_copy_args_t all = {.to = into ? together.v : lone[0][0].v,
-                                 .from = into ? lone[0][0].v : together.v,
+    qk_column_copy_args_t all = {.to = into ? together.v : single_rhs[0][0].v,
+                                 .from = into ? single_rhs[0][0].v : together.v,
                                  .add = add,
                                  .n = n};
     *(into ? &all.to_rhs : &all.from_rhs) = first;
     for (int k = 0; k < n; k++) {
-      all.lone[k] = lone[0][k].v.data;
-      const qk_column_copy_args_t own = {.to = into ? alone.v : lone[1][k].v,
-                                         .from = into ? lone[1][k].v : alone.v,
+      all.single_rhs[k] = single_rhs[0][k].v.data;
+      const qk_column_copy_args_t own = {.to = into ? alone.v : single_rhs[1][k].v,
+                                         .from = into ? single_rhs[1][k].v : alone.v,
                                          .to_rhs = into ? first + k : 0,
                                          .from_rhs = into ? 0 : first + k,
                                          .add = add};
@@ -283,15 +284,15 @@ static void several_copies(const kit_t *kit, cut_t cut, qk_prec_t lone_prec, int
     kit_must(kit, kit->ops->column_copy(kit->ctx, &all), "column_copy");
   }
   for (int k = 0; k < (into ? cut.nrhs : n); k++) {
-    double complex *x = into ? block_get(kit, &together, k) : block_get(kit, &lone[0][k], 0);
-    double complex *y = into ? block_get(kit, &alone, k) : block_get(kit, &lone[1][k], 0);
+    double complex *x = into ? block_get(kit, &together, k) : block_get(kit, &single_rhs[0][k], 0);
+    double complex *y = into ? block_get(kit, &alone, k) : block_get(kit, &single_rhs[1][k], 0);
     cr_expect_arr_eq(x, y, kit_components(kit) * sizeof *x, "%s: %d from %d on, %s prec %d: %d",
-                     cut_text(cut), n, first, into ? "from" : "into", (int)lone_prec, k);
+                     cut_text(cut), n, first, into ? "from" : "into", (int)single_prec, k);
     free(x);
     free(y);
   }
   for (int which = 0; which < 2; which++)
-    for (int k = 0; k < n; k++) block_free(kit, &lone[which][k]);
+    for (int k = 0; k < n; k++) block_free(kit, &single_rhs[which][k]);
   block_free(kit, &together);
   block_free(kit, &alone);
 }
@@ -314,23 +315,26 @@ Test(column, copies_of_several_refuse_what_does_not_fit) {
   kit_t kit;
   block_kit_open(&kit);
   block_t block = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_FULL}, 1);
-  block_t lone = block_make(&kit, (cut_t){QK_DOUBLE, 1, true, QK_FULL}, 1);
+  block_t single_rhs = block_make(&kit, (cut_t){QK_DOUBLE, 1, true, QK_FULL}, 1);
   block_t half = block_make(&kit, (cut_t){QK_HALF, 1, true, QK_FULL}, 1);
-  void *data = lone.v.data;
+  void *data = single_rhs.v.data;
   const qk_column_copy_args_t bad[] = {
-      {.to = block.v, .from = lone.v, .to_rhs = 1, .n = 3, .lone = {data, data, data}},
-      {.to = block.v, .from = lone.v, .n = 2, .lone = {data}},
-      {.to = block.v, .from = block.v, .n = 2, .lone = {data, data}},
-      {.to = half.v, .from = block.v, .n = 2, .lone = {data, data}},
-      {.to = block.v, .from = lone.v, .n = QK_COLUMNS_MOST + 1, .lone = {data, data, data, data}}};
-  static const char *const words[] = {"n = 3: 1 to 2", "lone[1] is missing",
+      {.to = block.v, .from = single_rhs.v, .to_rhs = 1, .n = 3, .single_rhs = {data, data, data}},
+      {.to = block.v, .from = single_rhs.v, .n = 2, .single_rhs = {data}},
+      {.to = block.v, .from = block.v, .n = 2, .single_rhs = {data, data}},
+      {.to = half.v, .from = block.v, .n = 2, .single_rhs = {data, data}},
+      {.to = block.v,
+       .from = single_rhs.v,
+       .n = QK_COLUMNS_MOST + 1,
+       .single_rhs = {data, data, data, data}}};
+  static const char *const words[] = {"n = 3: 1 to 2", "single_rhs[1] is missing",
                                       "nrhs, ntile, prec = 3", "prec = 1, 0, 2", "n = 5: 1 to 3"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     cr_expect_eq(kit.ops->column_copy(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
     cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]), "%s", kit.ops->last_error(kit.ctx));
   }
   block_free(&kit, &half);
-  block_free(&kit, &lone);
+  block_free(&kit, &single_rhs);
   block_free(&kit, &block);
   kit_close(&kit);
 }

@@ -62,9 +62,10 @@ static void oracle_free(oracle_t *o) {
 
 /* Columns scale * psi, with scale 1 + rhs, through M and M^+. */
 static void check_against_oracle(const kit_t *kit, const oracle_t *o, const dirac_t *d,
-                                 const double phase[4][2], int nrhs, bool lone, qk_prec_t prec) {
-  kit_field_t in = kit_field(kit, prec, nrhs, lone, QK_FULL);
-  kit_field_t out = kit_field(kit, prec, nrhs, lone, QK_FULL);
+                                 const double phase[4][2], int nrhs, bool single_rhs,
+                                 qk_prec_t prec) {
+  kit_field_t in = kit_field(kit, prec, nrhs, single_rhs, QK_FULL);
+  kit_field_t out = kit_field(kit, prec, nrhs, single_rhs, QK_FULL);
   double complex *v = kit_vector(kit);
   for (int rhs = 0; rhs < nrhs; rhs++) {
     for (size_t i = 0; i < kit_components(kit); i++) v[i] = (1 + rhs) * o->psi[i];
@@ -78,7 +79,7 @@ static void check_against_oracle(const kit_t *kit, const oracle_t *o, const dira
       const double off = kit_distance(kit, v, dagger ? o->mdagger_psi : o->m_psi);
       cr_expect(off < kit_tolerance(prec, d->links.reals),
                 "prec %d, %d reals, rhs %d of %d%s%s: off by %g", prec, d->links.reals, rhs, nrhs,
-                lone ? " (eight sites)" : "", dagger ? ", dagger" : "", off);
+                single_rhs ? " (eight sites)" : "", dagger ? ", dagger" : "", off);
     }
   }
   free(v);
@@ -275,14 +276,14 @@ Test(hop, has_the_free_spectrum_on_unit_links) {
 /* ---- parts of the operator ---- */
 
 /* Terms of a call with z and x on the full lattice, in double, one column,
- * lone or in a block of 3. */
-static void check_terms(const kit_t *kit, const dirac_t *d, bool lone, bool on_sum) {
+ * as a single RHS or in a block of 3. */
+static void check_terms(const kit_t *kit, const dirac_t *d, bool single_rhs, bool on_sum) {
   const double c_hop = 0.7, c_z = -1.3, c_x = 0.4;
-  const int nrhs = lone ? 1 : 3, rhs = nrhs - 1;
+  const int nrhs = single_rhs ? 1 : 3, rhs = nrhs - 1;
   kit_field_t f[4];
   double complex *host[4], *hop = kit_vector(kit), *sum = kit_vector(kit), *got = kit_vector(kit);
   for (int i = 0; i < 4; i++) {
-    f[i] = kit_field(kit, QK_DOUBLE, nrhs, lone, QK_FULL);
+    f[i] = kit_field(kit, QK_DOUBLE, nrhs, single_rhs, QK_FULL);
     host[i] = kit_vector(kit);
     kit_random(kit, (uint64_t)(20 + i), host[i]);
     kit_import(kit, &f[i].v, rhs, host[i]);
@@ -335,8 +336,8 @@ Test(hop, adds_up_its_terms) {
   kit_t kit;
   kit_open_random(&kit, (int[]){4, 4, 4, 6}, 0.5, 6);
   dirac_t d = dirac_open(&kit, QK_DOUBLE, 18, 0.2, 1.3);
-  for (int lone = 0; lone < 2; lone++)
-    for (int on_sum = 0; on_sum < 2; on_sum++) check_terms(&kit, &d, lone, on_sum);
+  for (int single_rhs = 0; single_rhs < 2; single_rhs++)
+    for (int on_sum = 0; on_sum < 2; on_sum++) check_terms(&kit, &d, single_rhs, on_sum);
   dirac_close(&kit, &d);
   d = dirac_open(&kit, QK_DOUBLE, 18, 0.2, 0);
   check_terms(&kit, &d, false, true);
@@ -405,9 +406,9 @@ Test(hop, of_each_parity_makes_up_the_full_one) {
 static void check_ghosts(const kit_t *split, const kit_t *wrapped, qk_prec_t prec, int nrhs,
                          bool dagger, qk_subset_t parity) {
   dirac_t d = dirac_open(split, prec, 12, 0.2, 1.3), e = dirac_open(wrapped, prec, 12, 0.2, 1.3);
-  const bool lone = nrhs == 1;
-  kit_field_t in = kit_field(wrapped, prec, nrhs, lone, QK_FULL), ghost[4][2] = {0};
-  kit_field_t far = kit_field(split, prec, nrhs, lone, QK_FULL), out[2];
+  const bool single_rhs = nrhs == 1;
+  kit_field_t in = kit_field(wrapped, prec, nrhs, single_rhs, QK_FULL), ghost[4][2] = {0};
+  kit_field_t far = kit_field(split, prec, nrhs, single_rhs, QK_FULL), out[2];
   double complex *v = kit_vector(wrapped), *w = kit_vector(wrapped);
   for (int rhs = 0; rhs < nrhs; rhs++) {
     kit_random(wrapped, (uint64_t)rhs, v);
@@ -418,7 +419,7 @@ static void check_ghosts(const kit_t *split, const kit_t *wrapped, qk_prec_t pre
   for (int i = 0; i < 2; i++) {
     const kit_t *kit = i ? split : wrapped;
     const kit_field_t *from = i ? &far : &in;
-    out[i] = kit_field(kit, prec, nrhs, lone, QK_FULL);
+    out[i] = kit_field(kit, prec, nrhs, single_rhs, QK_FULL);
     a[i] = kit_dirac(kit, dagger, twisted);
     a[i].out_parity = parity;
     a[i].links = i ? d.links : e.links;

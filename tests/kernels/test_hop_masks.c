@@ -73,13 +73,13 @@ static void plain_hops(const kit_t *kit, mask_t m, bool dagger, const double pha
 typedef struct way {
   qk_prec_t prec;
   int nrhs;
-  bool lone, dagger, twisted;
+  bool single_rhs, dagger, twisted;
   qk_subset_t parity;
 } way_t;
 
 static void expect_hops(const kit_t *kit, way_t w, mask_t m) {
-  kit_field_t in = kit_field(kit, w.prec, w.nrhs, w.lone, QK_FULL), ghost[4][2] = {0};
-  kit_field_t out = kit_field(kit, w.prec, w.nrhs, w.lone, QK_FULL);
+  kit_field_t in = kit_field(kit, w.prec, w.nrhs, w.single_rhs, QK_FULL), ghost[4][2] = {0};
+  kit_field_t out = kit_field(kit, w.prec, w.nrhs, w.single_rhs, QK_FULL);
   const double(*phase)[2] = w.twisted ? twisted : antiperiodic;
   double complex *psi = kit_vector(kit), *want = kit_vector(kit), *got = kit_vector(kit);
   kit_random(kit, 3, psi);
@@ -105,8 +105,8 @@ static void expect_hops(const kit_t *kit, way_t w, mask_t m) {
   const double off = kit_distance(kit, got, want);
   cr_expect(off < kit_tolerance(w.prec, 18),
             "hops %02x, block %d %d %d %d, prec %d, nrhs %d%s%s, parity %d: off by %g", m.hops,
-            m.block[0], m.block[1], m.block[2], m.block[3], w.prec, w.nrhs, w.lone ? " lone" : "",
-            w.dagger ? " dagger" : "", w.parity, off);
+            m.block[0], m.block[1], m.block[2], m.block[3], w.prec, w.nrhs,
+            w.single_rhs ? " single RHS" : "", w.dagger ? " dagger" : "", w.parity, off);
   for (int mu = 0; mu < 4; mu++)
     for (int side = 0; side < 2 && kit->lat.split[mu]; side++)
       kit_field_free(kit, &ghost[mu][side]);
@@ -124,7 +124,7 @@ static void expect_all(const kit_t *kit, mask_t m) {
       const bool odd = (prec + k) % 2;
       const way_t w = {.prec = (qk_prec_t)prec,
                        .nrhs = k == 0 ? 1 : 3 * k,
-                       .lone = k == 0,
+                       .single_rhs = k == 0,
                        .dagger = odd,
                        .twisted = !odd,
                        .parity = (qk_subset_t)((prec + 2 * k) % 3)};
@@ -177,9 +177,9 @@ Test(hop_masks, blocks_do_not_see_each_other) {
   open_random(&kit, (int[]){4, 4, 4, 4}, whole);
   double complex *v = kit_vector(&kit);
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++)
-    for (int lone = 0; lone < 2; lone++) {
-      kit_field_t in = kit_field(&kit, (qk_prec_t)prec, 1, lone, QK_FULL);
-      kit_field_t out = kit_field(&kit, (qk_prec_t)prec, 1, lone, QK_FULL);
+    for (int single_rhs = 0; single_rhs < 2; single_rhs++) {
+      kit_field_t in = kit_field(&kit, (qk_prec_t)prec, 1, single_rhs, QK_FULL);
+      kit_field_t out = kit_field(&kit, (qk_prec_t)prec, 1, single_rhs, QK_FULL);
       kit_random(&kit, 3, v);
       for (int64_t i = 0; i < 12 * kit.volume; i++)
         if (i / 12 % 4 < 2) v[i] = NAN; /* x = 0, 1 */
@@ -195,7 +195,8 @@ Test(hop_masks, blocks_do_not_see_each_other) {
       int64_t wrong = 0;
       for (int64_t i = 0; i < 12 * kit.volume; i++)
         wrong += (isfinite(creal(v[i])) != 0) != (i / 12 % 4 >= 2);
-      cr_expect_eq(wrong, 0, "prec %d%s: %ld components", prec, lone ? " lone" : "", (long)wrong);
+      cr_expect_eq(wrong, 0, "prec %d%s: %ld components", prec, single_rhs ? " single RHS" : "",
+                   (long)wrong);
       kit_free(&kit, a.links.data);
       kit_field_free(&kit, &in);
       kit_field_free(&kit, &out);

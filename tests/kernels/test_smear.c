@@ -23,8 +23,8 @@ static void run(const kit_t *kit, const qk_gauss_args_t *a) {
   kit_must(kit, kit->ops->gauss(kit->ctx, a), "gauss");
 }
 
-static kit_field_t random_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool lone) {
-  kit_field_t f = kit_field(kit, prec, nrhs, lone, QK_FULL);
+static kit_field_t random_field(const kit_t *kit, qk_prec_t prec, int nrhs, bool single_rhs) {
+  kit_field_t f = kit_field(kit, prec, nrhs, single_rhs, QK_FULL);
   double complex *v = kit_vector(kit);
   for (int rhs = 0; rhs < nrhs; rhs++) {
     kit_random(kit, 50 + (uint64_t)rhs, v);
@@ -53,12 +53,12 @@ static void expect_same(const kit_t *of_a, const qk_spinor_t *a, const kit_t *of
 /* The rank as its own neighbour against one that wraps around: interior, then
  * packing, then boundary. */
 static void check_ghosts(const kit_t *parts, const kit_t *one, qk_prec_t prec, int reals, int nrhs,
-                         bool lone) {
+                         bool single_rhs) {
   qk_links_t far = kit_links(parts, prec, reals), near = kit_links(one, prec, reals);
-  kit_field_t in = random_field(parts, prec, nrhs, lone), ghost[3][2] = {0};
-  kit_field_t out = kit_field(parts, prec, nrhs, lone, QK_FULL);
-  kit_field_t want = kit_field(one, prec, nrhs, lone, QK_FULL);
-  kit_field_t same = random_field(one, prec, nrhs, lone);
+  kit_field_t in = random_field(parts, prec, nrhs, single_rhs), ghost[3][2] = {0};
+  kit_field_t out = kit_field(parts, prec, nrhs, single_rhs, QK_FULL);
+  kit_field_t want = kit_field(one, prec, nrhs, single_rhs, QK_FULL);
+  kit_field_t same = random_field(one, prec, nrhs, single_rhs);
   qk_gauss_args_t a = step(one, &near, &same.v, &want.v);
   run(one, &a);
 

@@ -16,7 +16,7 @@ typedef struct shape {
   int ncomp, nvec;
   qk_prec_t vectors, fine;
   int nrhs;
-  bool lone;
+  bool single_rhs;
 } shape_t;
 
 static const shape_t shapes[] = {
@@ -40,7 +40,7 @@ static const char *text(const shape_t *s) {
   static char line[128];
   snprintf(line, sizeof line, "blocks %dx%dx%dx%d, %d to 2*%d, prec %d of %d, %d rhs%s",
            s->block[0], s->block[1], s->block[2], s->block[3], s->ncomp, s->nvec, (int)s->vectors,
-           (int)s->fine, s->nrhs, s->lone ? " (eight sites)" : "");
+           (int)s->fine, s->nrhs, s->single_rhs ? " (eight sites)" : "");
   return line;
 }
 
@@ -60,8 +60,8 @@ static problem_t problem_open(const kit_t *kit, const shape_t *s) {
                  .fine = mg_level(kit, dims, whole, s->ncomp),
                  .coarse = mg_level(kit, s->coarse, whole, 2 * s->nvec)};
   p.v = mg_block(&p.fine, QK_SINGLE, s->nvec, false, 3);
-  p.psi = mg_block(&p.fine, s->fine, s->nrhs, s->lone, 4);
-  p.phi = mg_block(&p.coarse, QK_SINGLE, s->nrhs, s->lone, 5);
+  p.psi = mg_block(&p.fine, s->fine, s->nrhs, s->single_rhs, 4);
+  p.phi = mg_block(&p.coarse, QK_SINGLE, s->nrhs, s->single_rhs, 5);
   qk_transfer_t *t = &p.args.t;
   *t = (qk_transfer_t){.agg = {.fine = p.fine.lat, .coarse = p.coarse.lat},
                        .prec = s->vectors,
@@ -236,8 +236,8 @@ Test(transfer, keeps_right_hand_sides_apart) {
     const int nrhs = p.s.nrhs, bad = nrhs / 2;
     double complex *down = malloc((size_t)nrhs * nc * sizeof *down), *got_c = kit_vector(&p.coarse);
     double complex *up = malloc((size_t)nrhs * nf * sizeof *up), *got_f = kit_vector(&p.fine);
-    mg_block_t to = mg_block(&p.coarse, QK_SINGLE, nrhs, p.s.lone, 6);
-    mg_block_t out = mg_block(&p.fine, p.s.fine, nrhs, p.s.lone, 7);
+    mg_block_t to = mg_block(&p.coarse, QK_SINGLE, nrhs, p.s.single_rhs, 6);
+    mg_block_t out = mg_block(&p.fine, p.s.fine, nrhs, p.s.single_rhs, 7);
     qk_transfer_args_t a = p.args, b = p.args;
     a.coarse = to.f.v;
     b.fine = out.f.v;
@@ -328,7 +328,7 @@ Test(transfer, restrictor_is_the_adjoint_of_the_prolongator) {
   for (int i = 0; i < NSHAPES; i++) {
     if (shapes[i].fine == QK_HALF) continue;
     problem_t p = problem_open(&kit, &shapes[i]);
-    mg_block_t to = mg_block(&p.coarse, QK_SINGLE, p.s.nrhs, p.s.lone, 6);
+    mg_block_t to = mg_block(&p.coarse, QK_SINGLE, p.s.nrhs, p.s.single_rhs, 6);
     double complex *r = kit_vector(&p.coarse), *q = kit_vector(&p.fine);
     qk_transfer_args_t a = p.args;
     a.coarse = to.f.v;

@@ -31,6 +31,8 @@ WORDS = {
 }
 # Where a word has its ordinary meaning: file systems are mounted, and numbers are rounded with ties to even.
 ORDINARY = {'mount': ('daemon/base/room.c', 'daemon/front/state/'), 'ties': ('cuda/site/lane.h',)}
+# Users and their scripts know these by name: an old flag, a row of the plan that STATUS has.
+KNOWN = {'lone': ('"lone-solver"', '"lone"')}
 PRODUCT = ('daemon/', 'client/', 'proto/', 'cuda/')
 PLUMBING = re.compile(r'if \(!?status( == qk_ok)?\) status =')
 
@@ -54,7 +56,8 @@ def lines(tree, below, endings, pattern):
 def measure(tree):
     for word, instead in WORDS.items():
         found = lines(tree, PRODUCT, ratchet.CODE + ('.proto',), re.compile('(?<![a-z])%s(?:s|ed)?(?![a-z])' % word))
-        found = [f for f in found if not f.place.startswith(ORDINARY.get(word, ()))]
+        found = [f for f in found if not f.place.startswith(ORDINARY.get(word, ()))
+                 and not any(name in f.text for name in KNOWN.get(word, ()))]
         yield ratchet.Count('lines with the word %s' % word, found, 'Say "%s".' % instead)
     found = lines(tree, 'daemon/engine/', ratchet.CODE, PLUMBING)
     yield ratchet.Count('lines of daemon/engine that pass a status on', found,

@@ -41,7 +41,8 @@ __device__ real<S> value_of_y(const pieces<real<S>> &y, int64_t site, int tile, 
   using R = real<S>;
   if (y.ntile > 0) return y.data[y.word(site, tile, piece) + inner<R, QK_PIECE_REALS>(c, lane)];
   if (lane != 0) return 0;
-  return y.data[y.lone_word(site, piece) + inner<R, QK_PIECE_REALS>(c, (int)(site % QK_TILE))];
+  return y
+      .data[y.single_rhs_word(site, piece) + inner<R, QK_PIECE_REALS>(c, (int)(site % QK_TILE))];
 }
 
 /* ---- dot: 16 threads share the 8 x 8 pairs of two pieces, two by two each; 8 pieces at a time ---------- */
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(threads) axpy_kernel(const __grid_constant__ a
     const int piece = (int)(n % per_tile);
     R *out = a.y.ntile > 0 ? a.y.data + a.y.word(site, blockIdx.y, piece) +
                                  inner<R, QK_PIECE_REALS>(2 * k, lane)
-                           : a.y.data + a.y.lone_word(site, piece) +
+                           : a.y.data + a.y.single_rhs_word(site, piece) +
                                  inner<R, QK_PIECE_REALS>(2 * k, (int)(site % QK_TILE));
     out[0] += sum[h].re;
     out[1] += sum[h].im;

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads) dot_small_kernel(const dot_small_args
   double total = 0;
   for (int w = 0; w < warps; w++) total += share[w][threadIdx.x];
   const int owner = a.b.rhs(blockIdx.y, threadIdx.x / 2);
-  if (a.b.lone) {
+  if (a.b.single_rhs) {
     for (int step = 2; step < 2 * QK_TILE; step *= 2)
       total += __shfl_xor_sync(0xffffu, total, step);
     if (threadIdx.x >= 2) return;

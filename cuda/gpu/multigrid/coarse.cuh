@@ -10,7 +10,7 @@
  * added in order through shared memory.
  *
  * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32: rounded to one, coarse solves near the
- * critical mass stall. Beside 16-bit matrices a lone RHS has the two in two columns, and zeros in the others.
+ * critical mass stall. Beside 16-bit matrices a single RHS has the two in two columns, and zeros in the others.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -46,7 +46,7 @@ QK_HD int coarse_base(const qk_coarse_args_t &a, const site_pos &here) {
   return a.out_parity == QK_FULL && here.parity == 1 ? a.lat.vcb : 0;
 }
 
-/* Words of lane `lane` of the tile of a site; a lone RHS has its own lane there. */
+/* Words of lane `lane` of the tile of a site; a single RHS has its own lane there. */
 template <class R> QK_HD int64_t lane_words(const qk_spinor_t &f, int site, int tile, int lane) {
   constexpr int W = 16 / (int)sizeof(R);
   const int64_t n = 2 * QK_TILE * (int64_t)f.ncomp;
@@ -236,16 +236,17 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2
   await_stages<0>();
 }
 
-/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Lone: lane 0 only, whose two
+/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Single RHS: lane 0 only, whose two
  * parts stand in columns 0 and 1. */
-template <int RP> QK_HD void leave_sums(const float (&acc)[RP][2][4], bool lone, float2 *part) {
+template <int RP>
+QK_HD void leave_sums(const float (&acc)[RP][2][4], bool single_rhs, float2 *part) {
   const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
-  if (lone && q != 0) return;
+  if (single_rhs && q != 0) return;
   QK_UNROLL
   for (int r = 0; r < RP; r++) QK_UNROLL
   for (int i = 0; i < 4; i++) {
     const int c = 16 * r + g + i / 2 * 8, lane = 2 * q + i % 2;
-    if (!lone)
+    if (!single_rhs)
       part[(c / 2 * QK_TILE + lane) * 2 + c % 2] = {acc[r][0][i], acc[r][1][i]};
     else if (i % 2 == 0)
       part[c] = {acc[r][0][i] + acc[r][0][i + 1], acc[r][1][i] + acc[r][1][i + 1]};
@@ -260,7 +261,7 @@ QK_HD void add_scaled(float4 &s, float c, float4 v) {
 }
 
 /* The pairs of components of one tile: sums of the warps, and what the fields z and x add. at: words of
- * the first pair of lane 0 (lone: of the site's lane) in fields of the shape of out. */
+ * the first pair of lane 0 (single RHS: of the site's lane) in fields of the shape of out. */
 QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, int pairs,
                        int lanes) {
   const qk_coarse_args_t &a = job.a;
@@ -293,8 +294,8 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
   }
   const int thread = threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int warps = (int)blockDim.x / 32;
-  const bool lone = a.out.ntile == 0;
-  const int tile = (int)blockIdx.y * T, tiles = lone ? 1 : min(T, a.out.ntile - tile);
+  const bool single_rhs = a.out.ntile == 0;
+  const int tile = (int)blockIdx.y * T, tiles = single_rhs ? 1 : min(T, a.out.ntile - tile);
 
   const coarse_near near = coarse_neighbour(a, here, thread % 8);
   const bool mine = (thread - job.first) % warps == warp && thread >= job.first &&
@@ -304,22 +305,22 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;
-  stream.on = !lone || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
+  stream.on = !single_rhs || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
-  if (sizeof(M) == sizeof(half) && T == 1 && lone)
+  if (sizeof(M) == sizeof(half) && T == 1 && single_rhs)
     add_terms<M, W>(stream, thread / 4 == 1, acc);
   else
     add_terms<float, W>(stream, false, acc);
 
   constexpr int pairs = RP * 8;
-  const int lanes = lone ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;
+  const int lanes = single_rhs ? 1 : QK_TILE, site = coarse_base(a, here) + here.cb;
   float4 *part = (float4 *)shared;
   QK_UNROLL
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
     __syncthreads();
-    leave_sums<RP>(acc[t], lone, (float2 *)(part + warp * (pairs * lanes)));
+    leave_sums<RP>(acc[t], single_rhs, (float2 *)(part + warp * (pairs * lanes)));
     __syncthreads();
     finish_tile(job, lane_words<float>(a.out, site, tile + t, 0) + group * pairs * 32, part, pairs,
                 lanes);

@@ -12,7 +12,7 @@
  *          Two threads exchange so that each has a whole spinor of a lane to store.
  *
  * With re and im parts in one matrix of 16 rows, times the real parts (sum 0) and times the imaginary parts
- * (sum 1), complex products cost no more than real ones of four times the size. A lone RHS is a tile with
+ * (sum 1), complex products cost no more than real ones of four times the size. A single RHS is a tile with
  * seven columns of zeros.
  */
 #ifndef QK_CUDA_GPU_TRANSFER_CUH
@@ -263,14 +263,14 @@ QK_HD void restrict_any(const transfer_job &job, const int origin[4], int aggreg
 
 /* A warp's sums of conj(V) psi to part[chirality][pair of vectors][lane]. */
 template <int CH, int NV>
-QK_HD void leave_restricted(const float (&sums)[CH][NV][2][4], bool lone, float2 *part) {
-  const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, lanes = lone ? 1 : QK_TILE;
-  if (lone && q != 0) return;
+QK_HD void leave_restricted(const float (&sums)[CH][NV][2][4], bool single_rhs, float2 *part) {
+  const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, lanes = single_rhs ? 1 : QK_TILE;
+  if (single_rhs && q != 0) return;
   QK_UNROLL
   for (int s = 0; s < CH; s++) QK_UNROLL
   for (int j = 0; j < NV; j++) QK_UNROLL
   for (int i = 0; i < 2; i++) {
-    if (lone && i == 1) break;
+    if (single_rhs && i == 1) break;
     const int v = (s * NV + j) * 8 + g, lane = 2 * q + i;
     part[(v / 2 * lanes + lane) * 2 + v % 2] = {sums[s][j][0][i] + sums[s][j][1][2 + i],
                                                 sums[s][j][1][i] - sums[s][j][0][2 + i]};
@@ -308,8 +308,8 @@ __global__ void __launch_bounds__(32 * restrict_warps<F>, restrict_resident<M, F
   int origin[4];
   QK_UNROLL
   for (int mu = 0; mu < 4; mu++) origin[mu] = here.x[mu] * s.agg.block[mu];
-  const bool lone = job.fine.ntile == 0;
-  const int tile = (int)blockIdx.y * T, tiles = lone ? 1 : min(T, job.fine.ntile - tile);
+  const bool single_rhs = job.fine.ntile == 0;
+  const int tile = (int)blockIdx.y * T, tiles = single_rhs ? 1 : min(T, job.fine.ntile - tile);
   constexpr int CH = chiralities<F>;
   float sums[T][CH][NV][2][4] = {};
   if constexpr (std::is_void_v<F>)
@@ -317,12 +317,12 @@ __global__ void __launch_bounds__(32 * restrict_warps<F>, restrict_resident<M, F
   else
     restrict_spinors<M, F, NV, T>(job, origin, aggregate, tile, tiles, sums);
 
-  const int own = (int)threadIdx.x / 32 * (CH * NV * 4 * (lone ? 1 : QK_TILE));
+  const int own = (int)threadIdx.x / 32 * (CH * NV * 4 * (single_rhs ? 1 : QK_TILE));
   QK_UNROLL
   for (int t = 0; t < T; t++) {
     if (t >= tiles) break;
     if (t > 0) __syncthreads();
-    leave_restricted<CH, NV>(sums[t], lone, (float2 *)(part + own));
+    leave_restricted<CH, NV>(sums[t], single_rhs, (float2 *)(part + own));
     __syncthreads();
     put_restricted<F, NV>(job, aggregate, tile + t, part);
   }
@@ -409,8 +409,8 @@ __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
   QK_UNROLL
   for (int mu = 0; mu < 4; mu++) origin[mu] = here.x[mu] * s.agg.block[mu];
   const int thread = threadIdx.x % 32, g = thread / 4, q = thread % 4;
-  const bool lone = job.fine.ntile == 0;
-  const int tile = (int)blockIdx.y * T, tiles = lone ? 1 : min(T, job.fine.ntile - tile);
+  const bool single_rhs = job.fine.ntile == 0;
+  const int tile = (int)blockIdx.y * T, tiles = single_rhs ? 1 : min(T, job.fine.ntile - tile);
   const float *x[T];
   QK_UNROLL
   for (int t = 0; t < T; t++) x[t] = coarse_lane(job.coarse, aggregate, tile + t, g) + q * 32;
@@ -422,7 +422,7 @@ __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
     const M *words =
         (const M *)job.vectors + transfer_words(s, parity, aggregate, set) + thread * 8;
     const int site = aggregate_site_of(s, origin, parity, 4 * set + g / 2);
-    const bool on = site >= 0 && (!lone || (q == 0 && g % 2 == 0));
+    const bool on = site >= 0 && (!single_rhs || (q == 0 && g % 2 == 0));
     constexpr int passes = spinors ? 3 : 1;
     float4 v[T][2 * passes];
     transfer_pair<M> m[passes][NV];
@@ -433,10 +433,10 @@ __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
       const int second = 2 * unit >= s.pieces;
       const int s0 = spinors ? k > 1 : second, s1 = spinors ? k > 0 : second;
       float sums[T][2][2][4] = {};
-      prolong_groups(s, m[k], 0, x, s0, s1, tiles, !lone || g == 0, sums);
+      prolong_groups(s, m[k], 0, x, s0, s1, tiles, !single_rhs || g == 0, sums);
       for (int j = 1; NV == 1 && j < s.groups; j++) {
         load_groups(words + ((unit + k) * s.groups + j) * 256, m[k]);
-        prolong_groups(s, m[k], j, x, s0, s1, tiles, !lone || g == 0, sums);
+        prolong_groups(s, m[k], j, x, s0, s1, tiles, !single_rhs || g == 0, sums);
       }
       QK_UNROLL
       for (int t = 0; t < T; t++) {

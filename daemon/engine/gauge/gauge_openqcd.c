@@ -51,14 +51,14 @@ static int64_t link_offset(const qk_gauge_info_t *info, const int x[4], int mu) 
 
 static qk_status_t read_link(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
                              const int x[4], int mu, int ahead, double u[18], qk_err_t *err) {
-  qk_gauge_info_t lone = *info;
+  qk_gauge_info_t link = *info;
   int at[4] = {x[0], x[1], x[2], x[3]};
   uint8_t raw[LINK];
   if (ahead >= 0) at[ahead] = (at[ahead] + 1) % info->dims[ahead];
   qk_status_t status = qk_gauge_file_read(file, raw, LINK, link_offset(info, at, mu), err);
   if (status != QK_OK) return status;
-  lone.layout.t_first = false;
-  qk_gauge_decode(&lone, 1, raw, u);
+  link.layout.t_first = false;
+  qk_gauge_decode(&link, 1, raw, u);
   return QK_OK;
 }
 

@@ -72,7 +72,7 @@ static void column_copy(const qk_solver_t *s, const qk_column_copy_args_t *args)
 /* Columns of r = f[]. */
 static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
   qk_column_copy_args_t args = {.to = s->r->v, .from = f[0]->v, .to_rhs = run.first, .n = run.n};
-  for (int k = 0; k < run.n; k++) args.lone[k] = f[k]->v.data;
+  for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
   column_copy(s, &args);
 }
 
@@ -80,7 +80,7 @@ static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
 static void add_corrections(const qk_solver_t *s, run_t run, const qk_field_t f[]) {
   qk_column_copy_args_t args = {
       .to = f[0].v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
-  for (int k = 0; k < run.n; k++) args.lone[k] = f[k].v.data;
+  for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k].v.data;
   column_copy(s, &args);
 }
 

@@ -156,24 +156,24 @@ Test(gauss, of_a_block_is_that_of_its_columns) {
   const size_t bytes = rig_reals(&rig) * sizeof(double);
   double *a = rig_vector(&rig), *b = rig_vector(&rig), *v = rig_vector(&rig);
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
-    qk_field_t *block = random_block(&rig, (qk_prec_t)prec, 13), *pair, *lone;
+    qk_field_t *block = random_block(&rig, (qk_prec_t)prec, 13), *pair, *single_rhs;
     rig_must(qk_field_create(&rig.dev, (qk_prec_t)prec, 2, QK_FULL, &pair), "field", NULL);
-    rig_must(qk_field_create(&rig.dev, (qk_prec_t)prec, 1, QK_FULL, &lone), "field", NULL);
+    rig_must(qk_field_create(&rig.dev, (qk_prec_t)prec, 1, QK_FULL, &single_rhs), "field", NULL);
     rig_must(qk_gauss_apply(gauss, block, 0.4, 3), "apply", NULL);
     for (int i = 0; i < 13; i += 4) {
       rig_random(&rig, 40 + (uint64_t)i, v);
       rig_import(&rig, pair, 1, v);
-      rig_import(&rig, lone, 0, v);
+      rig_import(&rig, single_rhs, 0, v);
       rig_must(qk_gauss_apply(gauss, pair, 0.4, 3), "apply", NULL);
-      rig_must(qk_gauss_apply(gauss, lone, 0.4, 3), "apply", NULL);
+      rig_must(qk_gauss_apply(gauss, single_rhs, 0.4, 3), "apply", NULL);
       rig_export(&rig, block, i, a);
       rig_export(&rig, pair, 1, b);
       cr_expect_eq(memcmp(a, b, bytes), 0, "precision %d, column %d: other bits", prec, i);
-      rig_export(&rig, lone, 0, b);
+      rig_export(&rig, single_rhs, 0, b);
       cr_expect(rig_distance(&rig, b, a) < 3 * tolerance((qk_prec_t)prec),
                 "precision %d, column %d alone", prec, i);
     }
-    qk_field_destroy(lone);
+    qk_field_destroy(single_rhs);
     qk_field_destroy(pair);
     qk_field_destroy(block);
   }
