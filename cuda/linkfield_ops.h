@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Local sites first .. first+n-1 of the lexicographic order (x fastest, then y, z, t) against device
- * memory `sites`, [n][mu][3][3] complex double. */
+/* Local sites first .. first+n-1 of the lexicographic order (x fastest, then y, z, t) against
+ * device memory `sites`, [n][mu][3][3] complex double. */
 typedef struct qk_link_copy_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
@@ -41,8 +41,8 @@ typedef struct qk_link_box_args {
 
 enum { QK_LINK_SUMS = 7 };
 
-/* Sums over local sites of Re tr / 3: plaquettes by plane xy, xz, xt, yz, yt, zt, and, if rectangles,
- * the 1x2 rectangles of all twelve orientations (else 0). */
+/* Sums over local sites of Re tr / 3: plaquettes by plane xy, xz, xt, yz, yt, zt, and, if
+ * rectangles, the 1x2 rectangles of all twelve orientations (else 0). */
 typedef struct qk_link_sums_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
@@ -52,12 +52,13 @@ typedef struct qk_link_sums_args {
 
 /* One stage of smearing of the local links U_mu with bit mu of mask set:
  *
- *   C = own U_mu(x) + weight sum_nu [ S_nu(x) T_mu(x+nu) S_nu(x+mu)^+ + S_nu(x-nu)^+ T_mu(x-nu) S_nu(x-nu+mu) ]
+ *   C = own U_mu(x) + weight sum_nu [ S_nu(x) T_mu(x+nu) S_nu(x+mu)^+
+ *                                     + S_nu(x-nu)^+ T_mu(x-nu) S_nu(x-nu+mu) ]
  *   out = the matrix V of SU(3) that maximises Re tr (V^+ C), or, if stout,
  *         exp(traceless anti-hermitian part of C U_mu(x)^+) U_mu(x)
  *
- * over the nu for which there is side[mu][nu], the data of the field S; top[mu][nu] is that of T. All
- * fields have the shape of u, and their halos hold. out may be u, but neither side nor top. */
+ * over the nu for which there is side[mu][nu], the data of the field S; top[mu][nu] is that of T.
+ * All fields have the shape of u, and their halos hold. out may be u, but neither side nor top. */
 typedef struct qk_link_smear_args {
   qk_lattice_t lat;
   qk_linkfield_t u, out;
@@ -67,8 +68,8 @@ typedef struct qk_link_smear_args {
   const double *side[4][4], *top[4][4];
 } qk_link_smear_args_t;
 
-/* Local links, where the lattice is not split the whole field: unit matrices, or drawn from the Haar
- * measure. */
+/* Local links, where the lattice is not split the whole field: unit matrices, or drawn from the
+ * Haar measure. */
 typedef struct qk_link_start_args {
   qk_lattice_t lat;
   qk_linkfield_t u;
@@ -77,14 +78,15 @@ typedef struct qk_link_start_args {
 } qk_link_start_args_t;
 
 /* One update of the links U_mu of one colour: pseudo-heatbath, or overrelaxation, of three SU(2)
- * subgroups in turn, then projection to SU(3). Weight exp(-S), S as in daemon/engine/gauge/evolve.h.
- * Links of one colour do not see each other. Colours, with x the global coordinates and s the sum of
- * those other than x_mu: c1 == 0: (x_mu + s) mod 2; else (2 x_mu + s) mod 4, for global extents that
- * are multiples of 4. The halo must hold; the updated links of the halo are left as they were.
+ * subgroups in turn, then projection to SU(3). Weight exp(-S), S as in
+ * daemon/engine/gauge/evolve.h. Links of one colour do not see each other. Colours, with x the
+ * global coordinates and s the sum of those other than x_mu: c1 == 0: (x_mu + s) mod 2; else
+ * (2 x_mu + s) mod 4, for global extents that are multiples of 4. The halo must hold; the updated
+ * links of the halo are left as they were.
  *
- * Random numbers: Philox4x32-10 with key = seed and counter (global lexicographic site; mu, subgroup,
- * trial, block; sweep, low and high word). Only + - * / and square roots of IEEE doubles in a fixed
- * order: the same bits on every backend. */
+ * Random numbers: Philox4x32-10 with key = seed and counter (global lexicographic site; mu,
+ * subgroup, trial, block; sweep, low and high word). Only + - * / and square roots of IEEE doubles
+ * in a fixed order: the same bits on every backend. */
 typedef struct qk_link_update_args {
   qk_lattice_t lat;
   qk_linkfield_t u;

@@ -2,21 +2,25 @@
  * mg_ops.h: arguments of the table's entries for multigrid (arXiv:1612.07873): coarse operators,
  * prolongator and restrictor, and what a setup is made of. Included by ops.h.
  *
- * Levels       Level 0 is the lattice of the gauge field, 12 components a site. An aggregate, a block of
- *              sites of level l, is one site of level l+1, which has 2 * nvec components:
- *              c = chirality * nvec + vector. Of every level the first half of a site's components is
- *              chirality +1 of gamma_5, the second half chirality -1; G5 = diag(+1, -1) on the halves.
- * Fields       Coarse spinors are ordinary spinors with ncomp = 2 * nvec (types.h), QK_DOUBLE or QK_SINGLE;
- *              the same in a whole cycle. Coarse lattices obey types.h: even local extents.
- * Prolongator  P: psi(x)[s, c] = sum_v V_s(x)[c, v] phi(X)[s, v], X the aggregate of x, s a chirality;
- *              R = P^+. With the vectors of an aggregate orthonormal in each chirality, P^+ P = 1.
+ * Levels       Level 0 is the lattice of the gauge field, 12 components a site. An aggregate, a
+ *              block of sites of level l, is one site of level l+1, which has 2 * nvec components:
+ *              c = chirality * nvec + vector. Of every level the first half of a site's components
+ *              is chirality +1 of gamma_5, the second half chirality -1;
+ *              G5 = diag(+1, -1) on the halves.
+ * Fields       Coarse spinors are ordinary spinors with ncomp = 2 * nvec (types.h), QK_DOUBLE or
+ *              QK_SINGLE; the same in a whole cycle. Coarse lattices obey types.h:
+ *              even local extents.
+ * Prolongator  P: psi(x)[s, c] = sum_v V_s(x)[c, v] phi(X)[s, v], X the aggregate of x, s a
+ *              chirality; R = P^+. With the vectors of an aggregate orthonormal in each chirality,
+ *              P^+ P = 1.
  * Coarse operator  M = A + sum_mu (Y_+mu + Y_-mu), A the site-diagonal matrices:
  *              (Y_+mu psi)(n) = Y_+mu(n) psi(n+mu),  (Y_-mu psi)(n) = Y_-mu(n) psi(n-mu).
  *              All matrices of site n are stored at n. Boundary phases are in the matrices.
  *              M^+ = G5 M G5, so Y_-mu(n) = G5 Y_+mu(n-mu)^+ G5.
  *
- * All run on queue 0. Not collective. Errors: those of ops.h; descriptors that do not fit: QK_BAD_ARGUMENT
- * with the reason in last_error (mg_args.h). Lanes as in ops.h: no RHS depends on another.
+ * All run on queue 0. Not collective. Errors: those of ops.h; descriptors that do not fit:
+ * QK_BAD_ARGUMENT with the reason in last_error (mg_args.h). Lanes as in ops.h:
+ * no RHS depends on another.
  */
 #ifndef QK_CUDA_MG_OPS_H
 #define QK_CUDA_MG_OPS_H
@@ -34,16 +38,17 @@ typedef struct qk_aggregates {
   int32_t block[4];
 } qk_aggregates_t;
 
-/* n x n complex matrices, ndir of them at each site of the full lattice (even sites, then odd ones). ndir 8:
- * direction d = 2*mu + (0: Y_+mu, 1: Y_-mu); ndir 1: site-diagonal. n is a multiple of 4. Order inside: the
- * backend's business (site/coarse.h). Bytes: coarse_bytes of the table. */
+/* n x n complex matrices, ndir of them at each site of the full lattice (even sites, then odd
+ * ones). ndir 8: direction d = 2*mu + (0: Y_+mu, 1: Y_-mu); ndir 1: site-diagonal. n is a multiple
+ * of 4. Order inside: the backend's business (site/coarse.h). Bytes: coarse_bytes of the table. */
 typedef struct qk_coarse_links {
   void *data;
   qk_prec_t prec; /* QK_DOUBLE, QK_SINGLE, or QK_HALF: plain 16-bit floats */
   int32_t n, ndir;
 } qk_coarse_links_t;
 
-/* Vectors of a prolongator. Order inside: the backend's business. Bytes: transfer_bytes of the table. */
+/* Vectors of a prolongator. Order inside: the backend's business. Bytes:
+ * transfer_bytes of the table. */
 typedef struct qk_transfer {
   qk_aggregates_t agg;
   void *data;
@@ -52,16 +57,17 @@ typedef struct qk_transfer {
   int32_t nvec;   /* even; coarse sites have 2 * nvec components */
 } qk_transfer_t;
 
-/* ---- the cycle ------------------------------------------------------------------------------------- */
+/* ---- the cycle ------------------------------------------------------------------------------- */
 
 /* The coarse operator, fused like qk_hop_args_t:
  *
  *   hop(n) = sum of Y_d(n) in(n +- mu) over the directions d that take part
  *   out    = c_hop*hop + c_z*T z + c_x*x,  T: `diag`; T absent (data NULL): 1
  *
- * c_hop == 0 leaves the hop out (in, links not read). out_parity, single-parity views, region, coefficient
- * and aliasing rules as in qk_hop_args_t. Fields have one precision, shape and nrhs. Precisions of fields
- * and matrices: double and double, single and single, single and half (16-bit matrices, fp32 sums).
+ * c_hop == 0 leaves the hop out (in, links not read). out_parity, single-parity views, region,
+ * coefficient and aliasing rules as in qk_hop_args_t. Fields have one precision, shape and nrhs.
+ * Precisions of fields and matrices: double and double, single and single, single and half
+ * (16-bit matrices, fp32 sums).
  * Work: 8 ndir n^2 flop a site; bytes: matrices once for the whole block. */
 typedef struct qk_coarse_args {
   qk_lattice_t lat;
@@ -73,8 +79,8 @@ typedef struct qk_coarse_args {
   qk_coarse_links_t links; /* ndir 8 */
   qk_coarse_links_t diag;  /* ndir 1 */
   qk_spinor_t in, z, x, out;
-  /* Whole spinors received in split directions, [0] from the rank behind, [1] from the rank ahead: order and
-   * parities as qk_hop_args_t.ghost. */
+  /* Whole spinors received in split directions, [0] from the rank behind, [1] from the rank ahead:
+   * order and parities as qk_hop_args_t.ghost. */
   qk_spinor_t ghost[4][2];
 } qk_coarse_args_t;
 
@@ -88,8 +94,8 @@ typedef struct qk_coarse_pack_args {
 
 /* restrict: coarse = R fine;  prolong: fine = P coarse, or fine += P coarse where `add`.
  * parity: the fine sites that take part; `fine` holds them (a single-parity view, or a full field);
- * restrict treats the others as zero. coarse: full field of agg.coarse, QK_SINGLE. fine: QK_SINGLE or
- * QK_HALF. Same nrhs and tile shape. Work: 8 ncomp nvec flop a fine site. */
+ * restrict treats the others as zero. coarse: full field of agg.coarse, QK_SINGLE. fine: QK_SINGLE
+ * or QK_HALF. Same nrhs and tile shape. Work: 8 ncomp nvec flop a fine site. */
 typedef struct qk_transfer_args {
   qk_transfer_t t;
   qk_subset_t parity;
@@ -104,12 +110,13 @@ typedef struct qk_chiral_args {
   qk_spinor_t in, out;
 } qk_chiral_args_t;
 
-/* ---- setup ----------------------------------------------------------------------------------------- */
+/* ---- setup ----------------------------------------------------------------------------------- */
 
-/* The nrhs columns of v (full field, QK_SINGLE or QK_DOUBLE, tiles of RHS) become orthonormal on every
- * aggregate and chirality; two passes of block Gram-Schmidt (or Cholesky QR), sums in double. The span of
- * the first k columns is kept for all k. Synchronous. dependent: aggregates (counted per chirality) whose
- * columns are linearly dependent or not finite to working precision; their columns are then undefined. */
+/* The nrhs columns of v (full field, QK_SINGLE or QK_DOUBLE, tiles of RHS) become orthonormal on
+ * every aggregate and chirality; two passes of block Gram-Schmidt (or Cholesky QR), sums in double.
+ * The span of the first k columns is kept for all k. Synchronous. dependent: aggregates
+ * (counted per chirality) whose columns are linearly dependent or not finite to working precision;
+ * their columns are then undefined. */
 typedef struct qk_orthonormalise_args {
   qk_aggregates_t agg;
   qk_spinor_t v;
@@ -124,10 +131,11 @@ typedef struct qk_transfer_copy_args {
 
 /* Galerkin products, for columns (s, v) of one chirality s: with
  *   K(X)[(s',v'), (s,v)] = sum over x in X of sum_c conj(V_s'(x)[c, v']) w(x)[s', c; v]
- * where w is an operator applied to the columns of v with chirality s alone left; v and w: blocks of nvec
- * columns (full fields, QK_SINGLE). mu < 0: inner += K. mu = 0..3: sites x on the face of X where x+mu leaves X add to
- * ahead (direction 2*mu of it), the others to inner. inner: ndir 1; ahead: ndir 8; both QK_SINGLE or
- * QK_DOUBLE, n = 2 nvec. Sums in fp32 or better, in an order that depends on the lattice alone. */
+ * where w is an operator applied to the columns of v with chirality s alone left; v and w: blocks
+ * of nvec columns (full fields, QK_SINGLE). mu < 0: inner += K. mu = 0..3: sites x on the face of X
+ * where x+mu leaves X add to ahead (direction 2*mu of it), the others to inner. inner: ndir 1;
+ * ahead: ndir 8; both QK_SINGLE or QK_DOUBLE, n = 2 nvec. Sums in fp32 or better, in an order that
+ * depends on the lattice alone. */
 typedef struct qk_galerkin_args {
   qk_aggregates_t agg;
   int32_t mu, chirality; /* s: 0 (+1) or 1 (-1) */
@@ -135,10 +143,11 @@ typedef struct qk_galerkin_args {
   qk_coarse_links_t inner, ahead;
 } qk_galerkin_args_t;
 
-/* diag += inner + G5 inner^+ G5: hops inside aggregates, both ways. And where ahead.data is given, its odd
- * directions: Y_-mu(n) = G5 Y_+mu(n-mu)^+ G5. In split directions Y_+mu(n-mu) of face 0 comes from ghost[mu]: full
- * n x n matrices, complex double [even face sites, odd face sites][row][column], parity of the site n-mu, face
- * index as in qk_pack_args_t. */
+/* diag += inner + G5 inner^+ G5: hops inside aggregates, both ways. And where ahead.data is given,
+ * its odd directions: Y_-mu(n) = G5 Y_+mu(n-mu)^+ G5. In split directions Y_+mu(n-mu) of face 0
+ * comes from ghost[mu]: full n x n matrices, complex double
+ * [even face sites, odd face sites][row][column], parity of the site n-mu,
+ * face index as in qk_pack_args_t. */
 typedef struct qk_coarse_close_args {
   qk_lattice_t lat;
   qk_coarse_links_t inner, diag, ahead;
@@ -153,16 +162,16 @@ typedef struct qk_coarse_face_args {
   double *to;
 } qk_coarse_face_args_t;
 
-/* inverse = diag^-1 (both ndir 1, any precisions but half for diag; computed in double with pivoting).
- * Synchronous. singular: sites whose matrix could not be inverted. */
+/* inverse = diag^-1 (both ndir 1, any precisions but half for diag; computed in double with
+ * pivoting). Synchronous. singular: sites whose matrix could not be inverted. */
 typedef struct qk_coarse_invert_args {
   qk_lattice_t lat;
   qk_coarse_links_t diag, inverse;
   int64_t *singular;
 } qk_coarse_invert_args_t;
 
-/* out = left in for all directions of in, left of ndir 1; left.data NULL: out = in, in another precision.
- * Products in fp32 or better. */
+/* out = left in for all directions of in, left of ndir 1; left.data NULL: out = in, in another
+ * precision. Products in fp32 or better. */
 typedef struct qk_coarse_times_args {
   qk_lattice_t lat;
   qk_coarse_links_t left, in, out;

@@ -5,17 +5,18 @@
  * build without CUDA the GPU table is a stub whose open() says so. Memory of a backend is touched
  * through the table only, except that memory of the CPU backend is ordinary host memory.
  *
- * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1: copies to
- *              the device and halos, 2: copies to the host); queues are ordered against each other by queue_wait only. All calls may
- *              return before the work is done; queue_sync waits, queue_idle asks. Not collective.
+ * Order        Kernels and copies run in the order of the calls on their queue (0: compute, 1:
+ *              copies to the device and halos, 2: copies to the host); queues are ordered against
+ *              each other by queue_wait only. All calls may return before the work is done;
+ *              queue_sync waits, queue_idle asks. Not collective.
  * Errors       QK_DEVICE_MEMORY from alloc (nothing changed); QK_DEVICE_ERROR from anything (the
- *              context is lost: only a new process helps); QK_BAD_ARGUMENT for descriptors that do not
- *              fit each other (nothing launched). Errors of a kernel may show at a later call.
+ *              context is lost: only a new process helps); QK_BAD_ARGUMENT for descriptors that do
+ *              not fit each other (nothing launched). Errors of a kernel may show at a later call.
  * Lanes        No kernel lets one RHS depend on another: NaN in a lane stays there, and a lane's
  *              result has the same bits whatever the other lanes of its block hold.
  *              Reductions have a fixed order: same input, same bits, whatever the thread count.
- * Masks        mask: device bytes [nrhs], NULL for all ones. A lane with mask 0 keeps its old value, in
- *              the fields and in red.
+ * Masks        mask: device bytes [nrhs], NULL for all ones. A lane with mask 0 keeps its old
+ *              value, in the fields and in red.
  * Scalars      Device arrays of complex doubles [nrhs][2].
  */
 #ifndef QK_CUDA_OPS_H
@@ -52,18 +53,18 @@ typedef struct qk_device_info {
   int32_t threads;     /* OpenMP threads, or multiprocessors */
 } qk_device_info_t;
 
-/* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows -------------------
+/* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows ----------------
  *
  *   hop(n) = sum_mu [ (1 - s g_mu) U_mu(n) in(n+mu) + (1 + s g_mu) U_mu(n-mu)^+ in(n-mu) ]
- *            each direction times weight[mu]; s = +1, or -1 for dagger. A hop across the global edge
- *            of direction mu takes the factor phase[mu] forwards and its conjugate backwards
+ *            each direction times weight[mu]; s = +1, or -1 for dagger. A hop across the global
+ *            edge of direction mu takes the factor phase[mu] forwards and its conjugate backwards
  *   diag_on_sum == 0:  out = c_hop*hop + c_z*T z + c_x*x
  *   diag_on_sum == 1:  out = T (c_hop*hop + c_z*z) + c_x*x
  *
  * T is `diag`, T^+ for dagger. c_hop == 0 leaves the hop out (in is not read).
- * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in the
- * other one (the kernel is given single-parity views). x, z may be absent (data NULL) when their
- * coefficient is 0; x may be the same as out, in and z never (z == in is allowed).
+ * out_parity QK_FULL: in, out, x, z are full fields. QK_EVEN/QK_ODD: out, x, z hold that parity, in
+ * the other one (the kernel is given single-parity views). x, z may be absent (data NULL) when
+ * their coefficient is 0; x may be the same as out, in and z never (z == in is allowed).
  * All fields have one precision, block shape and nrhs; links and diag have that precision too.
  * Work: 1320 flop a site for the hop, 504 for a clover term.
  */
@@ -83,17 +84,18 @@ typedef struct qk_hop_args {
   qk_links_t links;
   qk_local_t diag;
   qk_spinor_t in, z, x, out;
-  /* Per direction that is split: half-spinors received from the rank behind ([0], already multiplied
-   * by U^+ by the sender) and ahead ([1], projected only). Parity of the input sites; for QK_FULL
-   * out_parity the even input parity first, then the odd one, each face padded to a multiple of 8. */
+  /* Per direction that is split: half-spinors received from the rank behind ([0], already
+   * multiplied by U^+ by the sender) and ahead ([1], projected only). Parity of the input sites;
+   * for QK_FULL out_parity the even input parity first, then the odd one,
+   * each face padded to a multiple of 8. */
   qk_spinor_t ghost[4][2];
 } qk_hop_args_t;
 
 /* Fills the send buffers that a neighbour reads as ghosts. to[mu][0] goes to the rank behind (its
  * ghost[mu][1]): (1 - s g) in(n) on our face 0. to[mu][1] goes ahead (its ghost[mu][0]):
- * U_mu(n)^+ (1 + s g) in(n) on our face l-1. Face index: the cb index rule with direction mu left out,
- * over the input sites of that parity. Same layout as qk_hop_args.ghost. in_parity as the input.
- * whole: the spinors as they are, without (1 -+ s g), for gauss; `to` has 12 components. */
+ * U_mu(n)^+ (1 + s g) in(n) on our face l-1. Face index: the cb index rule with direction mu left
+ * out, over the input sites of that parity. Same layout as qk_hop_args.ghost. in_parity as the
+ * input. whole: the spinors as they are, without (1 -+ s g), for gauss; `to` has 12 components. */
 typedef struct qk_pack_args {
   qk_lattice_t lat;
   qk_subset_t in_parity;
@@ -104,13 +106,13 @@ typedef struct qk_pack_args {
   qk_spinor_t to[4][2]; /* data NULL where not split */
 } qk_pack_args_t;
 
-/* ---- Gaussian smearing: one step in space, n + j over j = x, y, z ------------------------------------
+/* ---- Gaussian smearing: one step in space, n + j over j = x, y, z -------------------------------
  *
  *   out(n) = c_own in(n) + c_hop sum_j [ U_j(n) in(n+j) + U_j(n-j)^+ in(n-j) ]
  *
- * Periodic. Full fields of one precision, block shape and nrhs, links too (18 or 12 reals); out is not
- * in. region and ghost as in qk_hop_args_t, with whole spinors (pack: whole); t is never split here:
- * lat.split[3] must be 0. Work: 1776 flop a site.
+ * Periodic. Full fields of one precision, block shape and nrhs, links too (18 or 12 reals); out is
+ * not in. region and ghost as in qk_hop_args_t, with whole spinors (pack: whole); t is never split
+ * here: lat.split[3] must be 0. Work: 1776 flop a site.
  */
 typedef struct qk_gauss_args {
   qk_lattice_t lat;
@@ -121,12 +123,12 @@ typedef struct qk_gauss_args {
   qk_spinor_t ghost[3][2];
 } qk_gauss_args_t;
 
-/* ---- block BLAS -----------------------------------------------------------------------------------
+/* ---- block BLAS ---------------------------------------------------------------------------------
  *
  * One pass over the fields, per-RHS scalars read on the device; results of reductions go to
  * red[k][nrhs][2] (sums over this rank). ratio(a, b) = a/b, or 0 where b is 0 or a/b is not finite.
- * f0, f1, ... are fields, c0, c1, ... scalars; (a,b) = sum conj(a) b. "lo" may have another precision
- * than the first field; all others of a call have one precision.
+ * f0, f1, ... are fields, c0, c1, ... scalars; (a,b) = sum conj(a) b. "lo" may have another
+ * precision than the first field; all others of a call have one precision.
  * X(NAME, fields, scalars, reductions, formula)
  */
 #define QK_BLAS_TABLE(X)                                                                           \
@@ -189,12 +191,15 @@ typedef struct qk_multi_args {
   double *red; /* [n][nrhs][2] */
 } qk_multi_args_t;
 
-/* A step of GCR, all that follows the application w_n = M z_n. The first n directions are orthogonal:
+/* A step of GCR, all that follows the application w_n = M z_n. The first n directions are
+ * orthogonal:
  *   c_k = ratio((w_k,w_n), |w_k|^2);  w_n -= sum_k c_k w_k;  z_n -= sum_k c_k z_k
  *   |w_n|^2 -= sum_k |c_k|^2 |w_k|^2  (0 where only rounding is left, and then a = 0)
- *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);  r -= a w_n;  next = r (where given)
- * x absent: neither x nor any z takes part. The inner products are those before the step. No field may be another
- * one. A lane with mask 0 takes nothing: all c_k and a are 0; what has c_k = 0 is not looked at. */
+ *   a = ratio((w_n,r), |w_n|^2);  x += a z_n (x_zero: x = a z_n);
+ *   r -= a w_n;  next = r (where given)
+ * x absent: neither x nor any z takes part. The inner products are those before the step. No field
+ * may be another one. A lane with mask 0 takes nothing: all c_k and a are 0;
+ * what has c_k = 0 is not looked at. */
 enum { QK_GCR_MAX = QK_MULTI_MAX - 2, QK_GRAM_MAX = 8 };
 
 typedef struct qk_gcr_args {
@@ -207,18 +212,21 @@ typedef struct qk_gcr_args {
   const uint8_t *mask;
 } qk_gcr_args_t;
 
-/* Least squares in a small space, each RHS for itself: the y that make |v_0 - sum_i y_i v_{i+1}| least, by Cholesky
- * of the Gram matrix in double. A vector that is a combination of those before it, but for rounding, gets 0. */
+/* Least squares in a small space, each RHS for itself: the y that make |v_0 - sum_i y_i v_{i+1}|
+ * least, by Cholesky of the Gram matrix in double. A vector that is a combination of those before
+ * it, but for rounding, gets 0. */
 typedef struct qk_gram_args {
   int32_t n, nrhs;    /* 1 <= n <= QK_GRAM_MAX */
   const double *dots; /* (v_i,v_j), 0 <= i <= j <= n, at [j*(j+1)/2 + i][nrhs][2] */
   double *y;          /* [n][nrhs][2] */
 } qk_gram_args_t;
 
-/* The fields of such a space, each read once or nearly so (n <= 4: once). n as in qk_gram_args_t; all fields of
- * one precision and shape, any number of components.
- *   space_dots  dots = (v_i,v_j), 0 <= i <= j <= n, in the order of qk_gram_args_t.dots: sums over this rank
- *   space_step  x += sum_i y_i v_i (x_zero: x = ...);  v_0 -= sum_i y_i v_{i+1}; x is none of the v */
+/* The fields of such a space, each read once or nearly so (n <= 4: once). n as in qk_gram_args_t;
+ * all fields of one precision and shape, any number of components.
+ *   space_dots  dots = (v_i,v_j), 0 <= i <= j <= n, in the order of qk_gram_args_t.dots:
+ *               sums over this rank
+ *   space_step  x += sum_i y_i v_i (x_zero: x = ...);  v_0 -= sum_i y_i v_{i+1};
+ *               x is none of the v */
 typedef struct qk_space_args {
   int32_t n, x_zero;
   qk_spinor_t v[QK_GRAM_MAX + 1]; /* n+1 of them */
@@ -227,12 +235,12 @@ typedef struct qk_space_args {
   const double *y; /* [n][nrhs][2] */
 } qk_space_args_t;
 
-/* ---- columns: RHS in wire order against lanes of a block ---------------------------------------------
+/* ---- columns: RHS in wire order against lanes of a block ----------------------------------------
  *
- * Columns rhs to rhs + n - 1 of the block, n up to QK_COLUMNS_MOST: those whose numbers stand beside each other cost little
- * more than one of them.
- * wire: of each column, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the local lattice, complex
- * float or double.
+ * Columns rhs to rhs + n - 1 of the block, n up to QK_COLUMNS_MOST: those whose numbers stand
+ * beside each other cost little more than one of them.
+ * wire: of each column, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the
+ * local lattice, complex float or double.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.
@@ -249,10 +257,11 @@ typedef struct qk_column_args {
   double factor;
 } qk_column_args_t;
 
-/* One column of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`. Same subset, sites and
- * ncomp; any precisions and tile shapes.
- * n > 1: as many columns of the block, from to_rhs or from_rhs on, against n fields of one column each, of the shape of the
- * other, which is not half, with their data in single_rhs[]; up to QK_COLUMNS_MOST. n = 0 is 1. */
+/* One column of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`.
+ * Same subset, sites and ncomp; any precisions and tile shapes.
+ * n > 1: as many columns of the block, from to_rhs or from_rhs on, against n fields of one column
+ * each, of the shape of the other, which is not half, with their data in single_rhs[]; up to
+ * QK_COLUMNS_MOST. n = 0 is 1. */
 typedef struct qk_column_copy_args {
   qk_spinor_t to, from;
   int32_t to_rhs, from_rhs;
@@ -268,8 +277,9 @@ typedef struct qk_column_copy_args {
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
  *   HELD   what the column holds, on every site or on one time slice, spin and colour as for noise
- * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything but
- * POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j; exactly 1 for mom = 0.
+ * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything
+ * but POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j;
+ * exactly 1 for mom = 0.
  */
 typedef enum qk_source_kind {
   QK_SOURCE_POINT,
@@ -290,8 +300,9 @@ typedef struct qk_source_args {
   int32_t mom[3], t_every; /* zero where the kind has none */
 } qk_source_args_t;
 
-/* Column rhs (all columns: -1) of a full field of any ncomp, QK_DOUBLE or QK_SINGLE: complex numbers uniform in
- * the square (-1, 1)^2, the same for a global site, component, column and seed on every backend and rank grid. */
+/* Column rhs (all columns: -1) of a full field of any ncomp, QK_DOUBLE or QK_SINGLE: complex
+ * numbers uniform in the square (-1, 1)^2, the same for a global site, component, column and seed
+ * on every backend and rank grid. */
 typedef struct qk_noise_args {
   qk_lattice_t lat;
   qk_spinor_t field;
@@ -299,10 +310,10 @@ typedef struct qk_noise_args {
   uint64_t seed;
 } qk_noise_args_t;
 
-/* ---- contractions: sums over each local time slice of phase times an object of propagators -----------
+/* ---- contractions: sums over each local time slice of phase times an object of propagators ------
  *
- * a, b: full fields of one precision, double or single, with 12 columns 3*spin + colour of the source.
- * S[s c; s' c'] is component (s, c) of column (s', c'); sums over equal indices.
+ * a, b: full fields of one precision, double or single, with 12 columns 3*spin + colour of the
+ * source. S[s c; s' c'] is component (s, c) of column (s', c'); sums over equal indices.
  *
  *   MESON    [be][al][ga][de]  conj(S_b[be c; al c']) S_a[ga c; de c']             256 numbers
  *   NUCLEON  [g][g']           B(5, 5; 1): q1 = a, q2 = b, q3 = a                   16
@@ -340,8 +351,8 @@ typedef struct qk_ops {
   /* The text of the last failure of this context, for the log. */
   const char *(*last_error)(qk_ops_ctx_t *ctx);
 
-  /* Device memory, 256-byte aligned; and host memory that copies run fastest with, short ones without waiting for long
-   * ones of other queues. */
+  /* Device memory, 256-byte aligned; and host memory that copies run fastest with, short ones
+   * without waiting for long ones of other queues. */
   qk_status_t (*alloc)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
   void (*free)(qk_ops_ctx_t *ctx, void *ptr);
   qk_status_t (*alloc_host)(qk_ops_ctx_t *ctx, size_t bytes, void **ptr);
@@ -365,10 +376,10 @@ typedef struct qk_ops {
 #undef QK_ENTRY
 #undef QK_SIZE_ENTRY
 
-  /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on queue 0,
-   * at little cost a kernel, with the pointers it was recorded with. In between only calls of this table
-   * that neither allocate nor wait. graph_begin: QK_UNSUPPORTED where the backend has no graphs (CPU);
-   * graph_end always ends the recording. */
+  /* Graphs: what is called on queue 0 between begin and end is recorded, not run; launch runs it on
+   * queue 0, at little cost a kernel, with the pointers it was recorded with. In between only calls
+   * of this table that neither allocate nor wait. graph_begin: QK_UNSUPPORTED where the backend has
+   * no graphs (CPU); graph_end always ends the recording. */
   qk_status_t (*graph_begin)(qk_ops_ctx_t *ctx);
   qk_status_t (*graph_end)(qk_ops_ctx_t *ctx, qk_graph_t **graph);
   qk_status_t (*graph_launch)(qk_ops_ctx_t *ctx, qk_graph_t *graph);

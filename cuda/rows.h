@@ -1,7 +1,7 @@
 /*
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
- * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes stands
- * at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and basis_ops.h.
+ * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
+ * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and basis_ops.h.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
@@ -83,8 +83,8 @@
   QK_COARSE_KERNELS(X)                                                                             \
   QK_BASIS_KERNELS(X)
 
-/* X(name, parameters): size_t name parameters, the bytes that something takes. No context, no errors.
- * lat: of the level that matrices are of. */
+/* X(name, parameters): size_t name parameters, the bytes that something takes. No context, no
+ * errors. lat: of the level that matrices are of. */
 #define QK_KERNEL_SIZES(X)                                                                         \
   X(links_bytes, (const qk_lattice_t *lat, qk_prec_t prec, int reals))                             \
   X(diag_bytes, (const qk_lattice_t *lat, qk_prec_t prec))                                         \

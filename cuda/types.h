@@ -7,14 +7,15 @@
  *              All local extents are even, so each parity has vcb = V/2 sites, a multiple of 8.
  *              A FULL field holds the even sites, then the odd ones.
  * Tiles        Spinor fields are blocks of right-hand sides (RHS). Eight lanes make a tile:
- *                ntile > 0   tile = 8 RHS of one site;   tile index = site*ntile + rhs/8, lane = rhs%8
- *                ntile == 0  tile = 8 sites of one RHS;  tile index = site/8,              lane = site%8
+ *                ntile > 0   8 RHS of one site;   tile index = site*ntile + rhs/8, lane = rhs%8
+ *                ntile == 0  8 sites of one RHS;  tile index = site/8,             lane = site%8
  *              Real component c of a lane stands at   tile_index*8*n + inner(c, lane), n = reals a
  *              site; inner() is the backend's business (site/access.h, cuda/README.md).
  *              Lanes beyond nrhs exist, hold zeros at the start and are never looked at.
  *              Links and clover matrices are always in tiles of 8 sites.
- * Half         16-bit floats times one float scale per (tile index, lane), chosen so that the largest
- *              component has magnitude 1. Scales of spinors only; links and clover need none.
+ * Half         16-bit floats times one float scale per (tile index, lane), chosen so that the
+ *              largest component has magnitude 1. Scales of spinors only; links
+ *              and clover need none.
  */
 #ifndef QK_CUDA_TYPES_H
 #define QK_CUDA_TYPES_H
@@ -46,7 +47,8 @@ typedef struct qk_lattice {
   int32_t global[4]; /* global extents */
 } qk_lattice_t;
 
-/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts, 2 * nvec on coarse levels. */
+/* n complex components a site: 12 for spinors, 6 for half-spinors in ghosts,
+ * 2 * nvec on coarse levels. */
 typedef struct qk_spinor {
   void *data;
   float *scale; /* QK_HALF only: one per (tile index, lane); else NULL */
@@ -89,11 +91,11 @@ typedef struct qk_gauge_ext {
   int32_t e[4];
 } qk_gauge_ext_t;
 
-/* SU(3) links that are worked on: evolved, smeared. Complex double 3x3, row by row, of the local lattice
- * and of `halo` sites beyond it on both sides of split directions (edges and corners too). The
- * extended lattice has extents e[mu] = l[mu] + 2*halo*split[mu]; local site x stands at
- * x' = x + halo*split. With p the parity of the global coordinates, i = lexicographic index of x' / 2
- * and n = e[0] e[1] e[2] e[3] / 2, element k = 3*row + column of U_mu is the complex number
+/* SU(3) links that are worked on: evolved, smeared. Complex double 3x3, row by row, of the local
+ * lattice and of `halo` sites beyond it on both sides of split directions (edges and corners too).
+ * The extended lattice has extents e[mu] = l[mu] + 2*halo*split[mu]; local site x stands at
+ * x' = x + halo*split. With p the parity of the global coordinates, i = lexicographic index of
+ * x' / 2 and n = e[0] e[1] e[2] e[3] / 2, element k = 3*row + column of U_mu is the complex number
  *   data[2 * (((mu*2 + p)*9 + k)*n + i)]
  * so that neighbouring sites of one parity are neighbours in memory. Device memory. */
 typedef struct qk_linkfield {

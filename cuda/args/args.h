@@ -1,7 +1,7 @@
 /*
- * args.h: whether the descriptors of a call fit each other, asked before anything is launched, the same
- * for all backends. Each function returns QK_OK, or QK_BAD_ARGUMENT with field, value and limit in
- * last_error.
+ * args.h: whether the descriptors of a call fit each other, asked before anything is launched, the
+ * same for all backends. Each function returns QK_OK, or QK_BAD_ARGUMENT with field, value and
+ * limit in last_error.
  */
 #ifndef QK_CUDA_ARGS_H
 #define QK_CUDA_ARGS_H

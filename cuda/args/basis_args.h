@@ -1,6 +1,7 @@
 /*
- * basis_args.h: whether the descriptors of basis_ops.h fit each other, asked before anything is launched,
- * the same for all backends. QK_OK, or QK_BAD_ARGUMENT with field, value and limit in last_error.
+ * basis_args.h: whether the descriptors of basis_ops.h fit each other, asked before anything is
+ * launched, the same for all backends. QK_OK, or QK_BAD_ARGUMENT with field,
+ * value and limit in last_error.
  */
 #ifndef QK_CUDA_BASIS_ARGS_H
 #define QK_CUDA_BASIS_ARGS_H

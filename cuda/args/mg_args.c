@@ -48,7 +48,7 @@ static qk_status_t same_block(qk_ops_ctx_t *ctx, const char *call, const char *n
   return QK_OK;
 }
 
-/* ---- coarse ---------------------------------------------------------------------------------------- */
+/* ---- coarse ---------------------------------------------------------------------------------- */
 
 static qk_status_t operand(qk_ops_ctx_t *ctx, const char *name, const qk_spinor_t *f,
                            const qk_spinor_t *out) {
@@ -126,7 +126,7 @@ qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   return matrices(ctx, "diag", &a->diag, &a->out, 1);
 }
 
-/* ---- faces and chiralities ------------------------------------------------------------------------- */
+/* ---- faces and chiralities ------------------------------------------------------------------- */
 
 qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *a) {
   const char *call = "coarse_pack";
@@ -168,7 +168,7 @@ qk_status_t qk_args_chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
   return status;
 }
 
-/* ---- transfer -------------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
 static qk_status_t aggregates(qk_ops_ctx_t *ctx, const char *call, const qk_aggregates_t *agg) {
   qk_status_t status = lattice(ctx, call, &agg->fine);

@@ -1,7 +1,7 @@
 /*
  * mg_args.h: whether the descriptors of a call of mg_ops.h fit each other, asked before anything is
- * launched, the same for all backends. Each function returns QK_OK, or QK_BAD_ARGUMENT with field, value
- * and limit in last_error. Pure but for that. Not collective.
+ * launched, the same for all backends. Each function returns QK_OK, or QK_BAD_ARGUMENT with field,
+ * value and limit in last_error. Pure but for that. Not collective.
  */
 #ifndef QK_CUDA_MG_ARGS_H
 #define QK_CUDA_MG_ARGS_H

@@ -12,16 +12,16 @@
 
 namespace QK_NS {
 
-/* Sites of every aggregate with coordinates start[mu] .. start[mu] + extent[mu] - 1 within it, numbered
- * x fastest. */
+/* Sites of every aggregate with coordinates start[mu] .. start[mu] + extent[mu] - 1 within it,
+ * numbered x fastest. */
 struct aggregate_box {
   qk_lattice_t fine, coarse;
   int block[4], start[4], nsites;
   divider extent[4];
 };
 
-/* mu < 0: all sites. Else those that a step forwards in mu takes out of the aggregate (leaving), or the
- * others; there may be none. */
+/* mu < 0: all sites. Else those that a step forwards in mu takes out of the aggregate (leaving), or
+ * the others; there may be none. */
 inline aggregate_box box_of(const qk_aggregates_t &agg, int mu, bool leaving) {
   aggregate_box box = {};
   box.fine = agg.fine;
@@ -60,9 +60,9 @@ QK_HD int box_site(const aggregate_box &box, const box_corner &corner, int k) {
 }
 
 /* For G = R^+ R with R upper triangular, the inverse of R^+, by a team of threads as in
- * coarse_setup.h. On entry the upper triangle of the n x n matrix re, im, rows of ld, holds G and below
- * it stands zero; on return the lower one holds R^-+. False where what is left of a column is below
- * 1e-6 of it, or is not finite. norm: [n], work space.
+ * coarse_setup.h. On entry the upper triangle of the n x n matrix re, im, rows of ld, holds G and
+ * below it stands zero; on return the lower one holds R^-+. False where what is left of a column is
+ * below 1e-6 of it, or is not finite. norm: [n], work space.
  *
  * Elimination of the rows below row k from G and, below the diagonal, from the unit matrix. */
 template <class Team>

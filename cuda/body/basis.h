@@ -1,8 +1,8 @@
 /*
  * basis.h: what the kernels of basis_ops.h share on all backends.
  *
- * The 2 * ncomp reals of a tile are pieces of eight reals, 64 words each, one after the other, in all
- * storage types (cuda/README.md); so one kernel serves any number of components.
+ * The 2 * ncomp reals of a tile are pieces of eight reals, 64 words each, one after the other, in
+ * all storage types (cuda/README.md); so one kernel serves any number of components.
  */
 #ifndef QK_BODY_BASIS_H
 #define QK_BODY_BASIS_H

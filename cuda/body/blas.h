@@ -1,11 +1,12 @@
 /*
  * blas.h: the body of block BLAS: one tile (CPU) or one lane of it (GPU) of the fields of a call.
  *
- * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of one
- * RHS), and has ntile tiles. N is 24, a whole spinor, in half; in double and single spinors of any size are
- * cut to 8 reals (on the CPU to 24 where that can be): a tile of n reals is n / N tiles of N. A lane is
- * read in parts of part_size reals, one memory access each on the GPU, so that few values are alive at a
- * time; half fields are kept whole until their scale is known. No lane looks at another one.
+ * A launcher walks over "rows": a row is N reals of a site (tiles of 8 RHS) or of 8 sites (tiles of
+ * one RHS), and has ntile tiles. N is 24, a whole spinor, in half; in double and single spinors of
+ * any size are cut to 8 reals (on the CPU to 24 where that can be): a tile of n reals is n / N
+ * tiles of N. A lane is read in parts of part_size reals, one memory access each on the GPU, so
+ * that few values are alive at a time; half fields are kept whole until their scale is known. No
+ * lane looks at another one.
  * Cost: each field that is read or written passes through memory once.
  */
 #ifndef QK_BODY_BLAS_H
@@ -92,9 +93,10 @@ QK_HD auto scale_at([[maybe_unused]] const spinor<S> &f, [[maybe_unused]] spot a
     return 1.0;
 }
 
-/* Where products of words go before their scales are known: half: sums of a row in single, which are then
- * added to those of all rows with the scales in double, so that no square is lost below the range of
- * single, and few numbers are converted; otherwise straight to the sums of all rows. */
+/* Where products of words go before their scales are known: half: sums of a row in single, which
+ * are then added to those of all rows with the scales in double, so that no square is lost below
+ * the range of single, and few numbers are converted;
+ * otherwise straight to the sums of all rows. */
 template <class S, class ROW, class ALL> QK_HD auto &row_or_all(ROW &row, ALL &all) {
   if constexpr (storage<S>::scaled)
     return row;

@@ -1,14 +1,14 @@
 /*
- * blas_ops.h: the rows of QK_BLAS_TABLE (cuda/ops.h, which has the formulas) as functors, one complex
- * component at a time.
+ * blas_ops.h: the rows of QK_BLAS_TABLE (cuda/ops.h, which has the formulas) as functors, one
+ * complex component at a time.
  *
  *   op_NAME   nf, nc, nr   fields, scalars and reductions, as in the table
  *             reads        bit i: field i is read;  writes: bit i: field i is written
  *             nk, prepare  coefficients made of the scalars, in double, once per RHS
  *             apply        f[i]: component of field i, in and out; k: coefficients; r: the sums
  *
- * A new operation is a row in the table and a functor here. COPY and ADD are "mixed": their fields may
- * differ in precision, and blas_mixed_tile of blas.h is their body.
+ * A new operation is a row in the table and a functor here. COPY and ADD are "mixed": their fields
+ * may differ in precision, and blas_mixed_tile of blas.h is their body.
  */
 #ifndef QK_BODY_BLAS_OPS_H
 #define QK_BODY_BLAS_OPS_H
@@ -17,8 +17,8 @@
 
 namespace QK_NS {
 
-/* Sums of one lane (GPU) or of eight (CPU); in double whatever the fields' precision, but for those of a
- * few products (A float). */
+/* Sums of one lane (GPU) or of eight (CPU); in double whatever the fields' precision, but for those
+ * of a few products (A float). */
 template <int NR, class A = double> struct sums {
   cx<lanes<A>> v[NR > 0 ? NR : 1];
 

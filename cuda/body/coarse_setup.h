@@ -2,8 +2,8 @@
  * coarse_setup.h: matrices of coarse operators one element at a time: to and from plain numbers,
  * closing of what the Galerkin products left open, faces; and the inverse of one site's matrix.
  *
- * Bodies for the launcher each_element: element(s, r, c) works on elements (r, c) of site or face site
- * s. Whatever the storage, elements are handled in double: this runs once per setup.
+ * Bodies for the launcher each_element: element(s, r, c) works on elements (r, c) of site or face
+ * site s. Whatever the storage, elements are handled in double: this runs once per setup.
  */
 #ifndef QK_BODY_COARSE_SETUP_H
 #define QK_BODY_COARSE_SETUP_H
@@ -127,10 +127,10 @@ struct face_copied {
 
 /* ---- inverse of one matrix ----
  *
- * Gauss-Jordan elimination in place with row exchanges, by a team of threads: rows are shared by their
- * groups, columns by the threads of a group (rows(), row(); lanes(), lane()). re, im: [n][n]. On
- * return column c of the inverse stands in column from[c]. False where a pivot is below 2e-15 n of the
- * largest element, or not finite. */
+ * Gauss-Jordan elimination in place with row exchanges, by a team of threads: rows are shared by
+ * their groups, columns by the threads of a group (rows(), row(); lanes(), lane()). re, im: [n][n].
+ * On return column c of the inverse stands in column from[c]. False where a pivot is below 2e-15 n
+ * of the largest element, or not finite. */
 
 /* The row at or below k with the largest element in column k. Every thread looks for itself. */
 QK_HD int pivot_row(const double *re, const double *im, int n, int k, double *size) {

@@ -1,11 +1,13 @@
 /*
- * columns.h: one column of a block, site by site: import from and export to wire order, copies between blocks,
- * and sources.
+ * columns.h: one column of a block, site by site: import from and export to wire order, copies
+ * between blocks, and sources.
  *
- * A site is named by its local lexicographic index n (x fastest, then y, z, t), the order of the wire.
- * Values are made in double and rounded once to the field's precision. Conventions: cuda/ops.h.
- * Noise: Philox4x32-10, word c % 4 of counter (site, site >> 32, c / 4, 0) for component c, key = seed;
- * its highest bit is the sign of the real part, the next that of the imaginary part (Z4), 1 is minus.
+ * A site is named by its local lexicographic index n (x fastest, then y, z, t), the order of the
+ * wire. Values are made in double and rounded once to the field's precision. Conventions:
+ * cuda/ops.h.
+ * Noise: Philox4x32-10, word c % 4 of counter (site, site >> 32, c / 4, 0) for component c,
+ * key = seed; its highest bit is the sign of the real part, the next that of the imaginary part
+ * (Z4), 1 is minus.
  */
 #ifndef QK_BODY_COLUMNS_H
 #define QK_BODY_COLUMNS_H
@@ -249,8 +251,8 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
   store_one(f, at, v);
 }
 
-/* Components 2*pair and 2*pair + 1 of the columns at local site n: word w of counter (site, site >> 32, pair,
- * column) is the real number (w + 1/2) / 2^31 - 1. */
+/* Components 2*pair and 2*pair + 1 of the columns at local site n: word w of counter
+ * (site, site >> 32, pair, column) is the real number (w + 1/2) / 2^31 - 1. */
 template <class S>
 QK_HD void noise_pair(const qk_noise_args_t &a, const spinor<S> &f, int64_t n, int pair) {
   int x[4];

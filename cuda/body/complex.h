@@ -1,6 +1,6 @@
 /*
- * complex.h: complex numbers over lanes<R> or R, and the division that never hurts: ratio(a, b) is 0
- * where b is 0 or a/b is not finite (cuda/ops.h).
+ * complex.h: complex numbers over lanes<R> or R, and the division that never hurts: ratio(a, b) is
+ * 0 where b is 0 or a/b is not finite (cuda/ops.h).
  */
 #ifndef QK_BODY_COMPLEX_H
 #define QK_BODY_COMPLEX_H

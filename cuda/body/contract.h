@@ -1,14 +1,16 @@
 /*
  * contract.h: hadron two-point functions at a site. Formulas, factors and signs: cuda/ops.h.
  *
- * A work item has its propagators in memory of its own (shared memory on the GPU): complex values V,
- * one site (GPU, V is double) or eight sites (CPU, a vector), element [3 spin + colour of x][column] at
- * prop_at(). Baryons are made in two steps by 16 parts each: first the diquark
+ * A work item has its propagators in memory of its own (shared memory on the GPU): complex values
+ * V, one site (GPU, V is double) or eight sites (CPU, a vector), element
+ * [3 spin + colour of x][column] at prop_at(). Baryons are made in two steps by 16 parts each:
+ * first the diquark
  *
  *   R_cc'[al' be'] = eps_abc eps_a'b'c' sum_al be (C g)_al be q1_aa'[al al'] q2_bb'[be be'],
  *
  * whose 16 pairs of source spins are the parts, then its product with the third quark for all
- * 16 open spins. Products of gamma matrices with C have one element i^n a row, known to the compiler.
+ * 16 open spins. Products of gamma matrices with C have one element i^n a row,
+ * known to the compiler.
  */
 #ifndef QK_BODY_CONTRACT_H
 #define QK_BODY_CONTRACT_H
@@ -88,7 +90,8 @@ template <int P, class V> QK_HD void add_power(cx<V> &s, const cx<V> &a) {
     s = s - cx<V>{-a.im, a.re};
 }
 
-/* C g_K with C = g_t g_y and g_K = g_5, g_x, g_y, g_z for K = 0 to 3: row r holds i^power in column. */
+/* C g_K with C = g_t g_y and g_K = g_5, g_x, g_y, g_z for K = 0 to 3:
+ * row r holds i^power in column. */
 template <int K> struct diquark_spin {
   QK_ANY static constexpr int column(int r) { return K == 0 ? r ^ 1 : K == 3 ? 3 - r : r ^ 2; }
   QK_ANY static constexpr int power(int r) {
@@ -160,8 +163,8 @@ QK_PART cx<V> baryon_part(int part, const V *q3, const V *diquark, double factor
   return {factor * (direct.re + weight * exchange.re), factor * (direct.im + weight * exchange.im)};
 }
 
-/* The baryons whose diquark at x is C g_K: the nucleon for K = 0, else row K of the Delta. A part makes
- * `each` numbers, those of one open spin pair for each g_J at the source. */
+/* The baryons whose diquark at x is C g_K: the nucleon for K = 0, else row K of the Delta. A part
+ * makes `each` numbers, those of one open spin pair for each g_J at the source. */
 template <int K> struct baryon {
   static constexpr int each = K == 0 ? 1 : 3;
   static constexpr int numbers = CONTRACT_PARTS * each;

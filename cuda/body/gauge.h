@@ -110,7 +110,8 @@ QK_HD int block_column(int mu, int r) {
   return mu < 2 ? 1 - r : r;
 }
 
-/* diag - csw/2 sum_{mu<nu} g_mu g_nu Fhat_{mu nu}: upper block B_mu B_nu^+, lower block B_mu^+ B_nu. */
+/* diag - csw/2 sum_{mu<nu} g_mu g_nu Fhat_{mu nu}: upper block B_mu B_nu^+,
+ * lower block B_mu^+ B_nu. */
 struct clover_site {
   qk_gauge_args_t a;
   double csw, diag;

@@ -2,10 +2,11 @@
  * gauge_calls.h: the gauge entries of the table, written once over the two launchers that the file
  * including this has defined in QK_NS:
  *
- *   qk_status_t each_site(ctx, nsites, body)          body.site(s) for all s
- *   qk_status_t reduce_sites(ctx, nsites, body, sum)  body.site(s, v) joined into sum[body.n], which
- *                                                     the caller has filled with the neutral element;
- *                                                     waits for the result
+ *   qk_status_t each_site(ctx, nsites, body)
+ *     body.site(s) for all s
+ *   qk_status_t reduce_sites(ctx, nsites, body, sum)
+ *     body.site(s, v) joined into sum[body.n], which the caller has filled with the neutral
+ *     element; waits for the result
  */
 #ifndef QK_BODY_GAUGE_CALLS_H
 #define QK_BODY_GAUGE_CALLS_H

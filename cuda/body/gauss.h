@@ -1,6 +1,6 @@
 /*
- * gauss.h: one step of Gaussian smearing (cuda/ops.h: gauss), one work item. SITES, S and REALS as in
- * hop.h; without GHOSTS none is read.
+ * gauss.h: one step of Gaussian smearing (cuda/ops.h: gauss), one work item. SITES, S and REALS as
+ * in hop.h; without GHOSTS none is read.
  */
 #ifndef QK_BODY_GAUSS_H
 #define QK_BODY_GAUSS_H
@@ -21,7 +21,8 @@ template <class SITES, class S, int REALS, bool GHOSTS> struct gauss_body {
 
   QK_HD int base(int p) const { return p == 1 ? a.lat.vcb : 0; }
 
-  /* sum += scale * U psi, or U^+ psi, spin by spin. P: rows of lanes, or where they stand in a field. */
+  /* sum += scale * U psi, or U^+ psi, spin by spin. P: rows of lanes,
+   * or where they stand in a field. */
   template <bool DAGGER, class LINK, class P>
   static QK_HD void add_carried(const LINK &u, const P &psi, const scale_of<S> &scale, L *sum) {
     QK_UNROLL
@@ -40,8 +41,8 @@ template <class SITES, class S, int REALS, bool GHOSTS> struct gauss_body {
     for (int k = 0; k < 24; k++) sum[k] = sum[k] + scale * psi[k];
   }
 
-  /* From behind a ghost has been carried already; where only some lanes have one, the others are put
-   * beside it first. */
+  /* From behind a ghost has been carried already; where only some lanes have one, the others are
+   * put beside it first. */
   template <int MU, int SIGN> QK_PART void hop(L *sum) const {
     const auto to = at.template step<MU, SIGN>(a.lat);
     const int from = 1 - parity;

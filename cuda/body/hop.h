@@ -3,13 +3,14 @@
  *
  * Flow per direction and sense: load the neighbour's spinor, project to a half-spinor, multiply by
  * the link, add both halves to the sum; the scale of a half-precision neighbour and a real boundary
- * phase are folded into that addition. Where the neighbour is on another rank, the half-spinor comes
- * from a ghost: from ahead it still needs the link, from behind it has been multiplied already.
+ * phase are folded into that addition. Where the neighbour is on another rank, the half-spinor
+ * comes from a ghost: from ahead it still needs the link,
+ * from behind it has been multiplied already.
  *
- * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a link
- * (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read, all phases are real
- * and all hops take part: they are then one stretch of code without branches, and the compiler can load
- * ahead. Without DRESSED all weights are 1, and T is A.
+ * SITES is one_site or eight_sites, S the storage type of all fields, REALS the stored reals of a
+ * link (GPU; the CPU decides at run time and passes 0). Without GENERAL no ghost is read, all
+ * phases are real and all hops take part: they are then one stretch of code without branches, and
+ * the compiler can load ahead. Without DRESSED all weights are 1, and T is A.
  */
 #ifndef QK_BODY_HOP_H
 #define QK_BODY_HOP_H

@@ -1,7 +1,9 @@
 /*
- * krylov.h: the bodies of a step of GCR (qk_gcr_args_t) and of least squares in a small space (qk_gram_args_t).
+ * krylov.h: the bodies of a step of GCR (qk_gcr_args_t) and of least squares in a
+ * small space (qk_gram_args_t).
  *
- * Coefficients are made in double from the inner products of one RHS. The step reads and writes each field once.
+ * Coefficients are made in double from the inner products of one RHS. The step reads and writes
+ * each field once.
  */
 #ifndef QK_BODY_KRYLOV_H
 #define QK_BODY_KRYLOV_H
@@ -11,12 +13,13 @@
 
 namespace QK_NS {
 
-/* A new direction whose square falls below this share of its own by orthogonalisation is rounding noise. */
+/* A new direction whose square falls below this share of its own by
+ * orthogonalisation is rounding noise. */
 constexpr double gcr_noise = 1e-6;
 /* Likewise in a Gram matrix. */
 constexpr double gram_noise = 1e-12;
 
-/* ---- a step of GCR ----------------------------------------------------------------------------------- */
+/* ---- a step of GCR --------------------------------------------------------------------------- */
 
 template <class S> struct gcr_fields {
   spinor<S> w[QK_GCR_MAX], z[QK_GCR_MAX], x, r, next;
@@ -131,8 +134,8 @@ QK_HD void gcr_take(lanes<real<S>> *y, const cx<lanes<real<S>>> &minus,
   add_product(P, y, minus, t);
 }
 
-/* What a step takes: -c_k of the lanes, `stride` apart, where that is not 0 (on), whether that is nowhere or not
- * everywhere so; and a. */
+/* What a step takes: -c_k of the lanes, `stride` apart, where that is not 0 (on), whether that is
+ * nowhere or not everywhere so; and a. */
 template <class R> struct gcr_amounts {
   const cx<lanes<R>> *minus;
   const lanes<R> *on;
@@ -174,7 +177,7 @@ QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts
   if (f.next.data != nullptr) gcr_store(f.next, at, part, t);
 }
 
-/* ---- least squares ----------------------------------------------------------------------------------- */
+/* ---- least squares --------------------------------------------------------------------------- */
 
 /* Solves for one RHS by Cholesky: G = L L^+, in place of the lower triangle. */
 struct gram_solver {

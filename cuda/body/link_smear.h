@@ -1,6 +1,6 @@
 /*
- * link_smear.h: one stage of link smearing (cuda/linkfield_ops.h: qk_link_smear_args_t). Work item w has
- * one link: direction by direction, all sites of each.
+ * link_smear.h: one stage of link smearing (cuda/linkfield_ops.h: qk_link_smear_args_t). Work item
+ * w has one link: direction by direction, all sites of each.
  */
 #ifndef QK_BODY_LINK_SMEAR_H
 #define QK_BODY_LINK_SMEAR_H

@@ -1,5 +1,6 @@
 /*
- * link_smear_calls.h: link smearing, written once over the launcher each_site, as body/gauge_calls.h.
+ * link_smear_calls.h: link smearing, written once over the launcher each_site,
+ * as body/gauge_calls.h.
  */
 #ifndef QK_BODY_LINK_SMEAR_CALLS_H
 #define QK_BODY_LINK_SMEAR_CALLS_H

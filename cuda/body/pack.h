@@ -1,7 +1,7 @@
 /*
  * pack.h: the spinors that a neighbouring rank reads as ghosts (cuda/ops.h: pack), one work item.
- * A work item stands on the sites of a face; SITES, S and REALS as in hop.h. N: reals of a ghost, 12 of a
- * half-spinor or 24 of a whole one.
+ * A work item stands on the sites of a face; SITES, S and REALS as in hop.h. N: reals of a ghost,
+ * 12 of a half-spinor or 24 of a whole one.
  */
 #ifndef QK_BODY_PACK_H
 #define QK_BODY_PACK_H

@@ -1,7 +1,8 @@
 /*
  * space.h: what the backends share of small Krylov spaces (cuda/ops.h: space_dots, space_step).
  *
- * One pass over the fields has `most` of them at most: the products of all pairs are kept in registers.
+ * One pass over the fields has `most` of them at most:
+ * the products of all pairs are kept in registers.
  */
 #ifndef QK_BODY_SPACE_H
 #define QK_BODY_SPACE_H
@@ -22,8 +23,8 @@ template <int N, class V> QK_HD void add_times(V *y, const cx<V> &k, const V *w)
   }
 }
 
-/* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1}; v(j): field j. y: coefficients of the lanes,
- * `stride` apart. */
+/* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1}; v(j): field j. y: coefficients of the
+ * lanes, `stride` apart. */
 template <class S, int N, class FIELDS>
 QK_HD void space_step_row(int n, bool x_zero, const spinor<S> &x, const FIELDS &v,
                           const cx<lanes<real<S>>> *y, int stride, spot at) {

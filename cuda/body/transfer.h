@@ -33,8 +33,8 @@ QK_ANY void aggregate_origin(const qk_aggregates_t &agg, const aggregate_walk &w
   for (int mu = 0; mu < 4; mu++) x[mu] = s.x[mu] * agg.block[mu];
 }
 
-/* Site i of the aggregate at `origin`, lexicographic with x fastest. Parity: of global coordinates, as local
- * offsets are even. */
+/* Site i of the aggregate at `origin`, lexicographic with x fastest. Parity: of global coordinates,
+ * as local offsets are even. */
 QK_ANY site_pos aggregate_site(const qk_aggregates_t &agg, const aggregate_walk &w,
                                const int origin[4], int i) {
   site_pos s;

@@ -2,10 +2,10 @@
  * update.h: one update of the links U_mu of one colour (qk_link_update_args_t): pseudo-heatbath or
  * overrelaxation; and the starts. Exact arithmetic: site/wide.h.
  *
- * The links of a colour are numbered so that neighbouring numbers are neighbours in memory where the
- * colour allows, and an aligned group of four has one parity. A number is cut into digits, the fastest
- * first: directions in `order`, one of which is solved for by the colour, so its digit counts every
- * second or fourth site.
+ * The links of a colour are numbered so that neighbouring numbers are neighbours in memory where
+ * the colour allows, and an aligned group of four has one parity. A number is cut into digits, the
+ * fastest first: directions in `order`, one of which is solved for by the colour, so its digit
+ * counts every second or fourth site.
  */
 #ifndef QK_BODY_UPDATE_H
 #define QK_BODY_UPDATE_H
@@ -17,9 +17,10 @@
 namespace QK_NS {
 namespace {
 
-/* A Kennedy-Pendleton trial is accepted with a probability near 1 for large alpha, 0.5 for alpha = 1 and
- * about alpha^(3/2) below. A link that has failed this often keeps its value: 4 in 10^6 of those with
- * alpha = 0.2. How often depends on the staple alone, so the weight stays invariant. */
+/* A Kennedy-Pendleton trial is accepted with a probability near 1 for large alpha, 0.5 for
+ * alpha = 1 and about alpha^(3/2) below. A link that has failed this often keeps its value: 4 in
+ * 10^6 of those with alpha = 0.2. How often depends on the staple alone,
+ * so the weight stays invariant. */
 enum { QK_TRIALS = 128 };
 
 /* Second word of the counters: direction, what for, which call, trial. */
@@ -230,8 +231,8 @@ struct plane {
     multiply<true>(sum, t, back);
   }
 
-  /* The same, c0 times, and c1 times the three ways around two plaquettes, in each of which one of the
-   * three steps is replaced by a detour of three. */
+  /* The same, c0 times, and c1 times the three ways around two plaquettes, in each of which one of
+   * the three steps is replaced by a detour of three. */
   template <int S> QK_HD void add_improved(double c0, double c1, wide_matrix &sum) const {
     wide_matrix a, b, t, detour,
         way; /* few, so that they stay in registers: links are read again */
@@ -299,7 +300,8 @@ QK_HD quaternion on_sphere(const update_plan &p, const wide_site &s, int subgrou
   return {{1.0 - delta, rho * x, rho * sine, radius * z}};
 }
 
-/* g for which (g r) = h: heatbath, h drawn; overrelaxation, h = r^+. Identity where there is none. */
+/* g for which (g r) = h: heatbath, h drawn; overrelaxation, h = r^+.
+ * Identity where there is none. */
 template <bool HEATBATH>
 QK_HD quaternion draw_rotation(const update_plan &p, const wide_site &s, int subgroup,
                                const quaternion &r) {
@@ -366,8 +368,8 @@ template <bool HEATBATH, bool RECTANGLES> struct link_updater {
 
 /* ---- starts ---- */
 
-/* All links of QK_WIDE sites: unit matrices, or Haar distributed: two rows of complex Gaussian numbers
- * made orthonormal, and the third from them. */
+/* All links of QK_WIDE sites: unit matrices, or Haar distributed: two rows of complex Gaussian
+ * numbers made orthonormal, and the third from them. */
 struct link_starter {
   static constexpr int blocks = 4;
   qk_link_start_args_t a;

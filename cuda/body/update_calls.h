@@ -1,6 +1,6 @@
 /*
- * update_calls.h: the Markov chain entries of the table, written once over the launcher that the file
- * including this has defined in QK_NS:
+ * update_calls.h: the Markov chain entries of the table, written once over the launcher that the
+ * file including this has defined in QK_NS:
  *
  *   qk_status_t each_group(ctx, n, body)   body.group(w) for w = 0, QK_WIDE, ... < n
  */

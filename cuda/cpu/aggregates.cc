@@ -49,8 +49,8 @@ QK_HD void store_as(double *p, const lanes<double> &v) {
 /* Sites whose products are added up in R before they go to the sums in double. */
 constexpr int chunk_sites = 8;
 
-/* sum[i + k][t] += sum over sites and components of conj(a[i + k]) b[t] for I columns from i on, of one
- * tile of a. */
+/* sum[i + k][t] += sum over sites and components of conj(a[i + k]) b[t] for I columns from i on, of
+ * one tile of a. */
 template <class R, int I, class S>
 QK_PART void chunk_products(const half_field<S> &a, const half_field<S> &b, const int *site, int n,
                             int i, int t, tiled_matrix &sum) {

@@ -1,5 +1,5 @@
-/* Bases of many vectors on the CPU: a tile of the basis is a vector of eight lanes, one factor of a product
- * is broadcast. */
+/* Bases of many vectors on the CPU: a tile of the basis is a vector of eight lanes, one factor of a
+ * product is broadcast. */
 #include "cuda/body/basis.h"
 
 #include "cuda/args/basis_args.h"
@@ -44,7 +44,8 @@ template <class R> QK_HD const R *column_at(const pieces<R> &y, int64_t site, in
          (y.ntile == 0 ? y.single_rhs_word(site, 0) + site % QK_TILE : y.word(site, tile, 0));
 }
 
-/* sum += (v_i, y_j) over the sites of a chunk, for the eight i of a tile and `width` columns from j on. */
+/* sum += (v_i, y_j) over the sites of a chunk,
+ * for the eight i of a tile and `width` columns from j on. */
 template <class S, int width>
 void dot_columns(const pieces<S> &v, int tile, const pieces<real<S>> &y, int ytile, int j,
                  int ncomp, int64_t first, int64_t last, pair<lanes<double>> *sum) {
@@ -203,7 +204,8 @@ template <class S> qk_status_t run_axpy(qk_ops_ctx_t *, const qk_basis_args_t *a
   return QK_OK;
 }
 
-/* One piece of all vectors at a site is set aside, then replaced tile by tile. k: [tile][vector]. */
+/* One piece of all vectors at a site is set aside, then replaced tile by tile. k:
+ * [tile][vector]. */
 template <class S>
 void rotate_piece(const basis<S> &v, int64_t site, int piece, int columns,
                   const pair<lanes<S>> *k) {

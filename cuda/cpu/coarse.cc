@@ -1,4 +1,5 @@
-/* Coarse operators on the CPU: sites, and their rows in groups of four, shared among the threads. */
+/* Coarse operators on the CPU: sites, and their rows in groups of four,
+ * shared among the threads. */
 #include "cuda/body/coarse.h"
 #include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
@@ -51,7 +52,7 @@ void own_of(const qk_coarse_args_t &a, const site_pos &here, products<S, M> &p) 
   p.x[0] = site_words<S>(a.z, base(a, here) + here.cb);
 }
 
-/* ---- tiles of RHS ---------------------------------------------------------------------------------- */
+/* ---- tiles of RHS ---------------------------------------------------------------------------- */
 
 /* Rows at a time: as many as have their sums in registers. */
 #ifdef __AVX__
@@ -173,7 +174,7 @@ template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
   }
 }
 
-/* ---- one RHS: four rows are a vector --------------------------------------------------------------- */
+/* ---- one RHS: four rows are a vector --------------------------------------------------------- */
 
 /* y [row][re, im] of all rows = the products. */
 template <class S, class M> void multiply_site(const products<S, M> &p, int n, S *y) {

@@ -1,4 +1,5 @@
-/* Contractions on the CPU: eight sites at a time, pieces of time slices shared among the threads. */
+/* Contractions on the CPU: eight sites at a time,
+ * pieces of time slices shared among the threads. */
 #include "cuda/body/contract.h"
 
 #include "cuda/args/args.h"

@@ -11,8 +11,8 @@
 namespace {
 
 constexpr size_t alignment = 256;
-/* Large memory asks for pages of this size: the neighbours of a site are on more small pages than the
- * processor keeps addresses of. */
+/* Large memory asks for pages of this size: the neighbours of a site are on more small pages than
+ * the processor keeps addresses of. */
 constexpr size_t large_page = 1 << 21;
 /* Copies and zeroing are shared among the threads in pieces of this many bytes, so that pages are
  * first touched by the threads that will work on them. */

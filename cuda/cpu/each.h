@@ -17,7 +17,8 @@ template <class F> qk_status_t each_site(qk_ops_ctx_t *, int nsites, const F &bo
   return QK_OK;
 }
 
-/* Each chunk is summed in the order of its sites, and the chunks in theirs, whatever the threads. */
+/* Each chunk is summed in the order of its sites, and the chunks in theirs,
+ * whatever the threads. */
 template <class F>
 qk_status_t reduce_sites(qk_ops_ctx_t *ctx, int nsites, const F &body, double *sum) {
   double *partial = qk_cpu(ctx)->partial;

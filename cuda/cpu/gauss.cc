@@ -1,4 +1,5 @@
-/* Gaussian smearing on the CPU: sites shared among the threads, in vectors of eight RHS or sites. */
+/* Gaussian smearing on the CPU: sites shared among the threads,
+ * in vectors of eight RHS or sites. */
 #include "cuda/body/gauss.h"
 #include "cuda/args/hop_args.h"
 #include "cuda/ctx.h"

@@ -1,4 +1,5 @@
-/* The operator on the CPU: sites shared among the threads, in vectors of eight RHS or eight sites. */
+/* The operator on the CPU: sites shared among the threads,
+ * in vectors of eight RHS or eight sites. */
 #include "cuda/body/hop.h"
 #include "cuda/args/hop_args.h"
 #include "cuda/body/pack.h"

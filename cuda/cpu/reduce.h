@@ -1,6 +1,6 @@
 /*
- * reduce.h: rows of block fields shared among the threads, and sums over them in an order that threads do
- * not change (CPU).
+ * reduce.h: rows of block fields shared among the threads, and sums over them in an order that
+ * threads do not change (CPU).
  */
 #ifndef QK_CUDA_CPU_REDUCE_H
 #define QK_CUDA_CPU_REDUCE_H
@@ -17,8 +17,8 @@ template <class STORAGE, int REALS> struct kind {
   static constexpr int N = REALS;
 };
 
-/* body(kind of the fields like f), whose arguments have been checked. Tiles of 24 reals where a spinor can be
- * cut to them: sums stay in registers longer. */
+/* body(kind of the fields like f), whose arguments have been checked. Tiles of 24 reals where a
+ * spinor can be cut to them: sums stay in registers longer. */
 template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
   const bool large = f.ncomp % 12 == 0;
   if (f.prec == QK_HALF)
@@ -45,8 +45,8 @@ void dot_tile(const spinor<S> &f, const spinor<S> &g, spot at, cx<lanes<double>>
   r = all.v[0];
 }
 
-/* Rows [first, last) of chunk i, a chunk at least 16 spinors of 12 components. The cut depends on the
- * lattice and the number of components only, so that sums keep their order. */
+/* Rows [first, last) of chunk i, a chunk at least 16 spinors of 12 components. The cut depends on
+ * the lattice and the number of components only, so that sums keep their order. */
 struct chunks {
   int64_t rows, n;
   chunks(const block_shape &b, int N) : rows(b.rows), n(b.rows * N / (16 * 24)) {
@@ -67,7 +67,8 @@ template <int N, class F> void for_chunks(const block_shape &b, const F &body) {
     for (int64_t i = 0; i < c.n; i++) body(t, i, c.first(i), c.first(i + 1));
 }
 
-/* Where result k of a tile's chunk stands between the passes: 8 lanes, real parts then imaginary ones. */
+/* Where result k of a tile's chunk stands between the passes: 8 lanes,
+ * real parts then imaginary ones. */
 double *partial_of(qk_ops_ctx_t *ctx, int tile, int64_t chunk, int k) {
   return qk_cpu(ctx)->partial +
          ((chunk * (QK_MAX_RHS / QK_TILE) + tile) * QK_MULTI_MAX + k) * (2 * QK_TILE);

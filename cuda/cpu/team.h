@@ -1,4 +1,5 @@
-/* team.h: the one thread that works on a matrix by itself (body/coarse_setup.h, body/aggregate.h). */
+/* team.h: the one thread that works on a matrix by itself
+ * (body/coarse_setup.h, body/aggregate.h). */
 #ifndef QK_CUDA_CPU_TEAM_H
 #define QK_CUDA_CPU_TEAM_H
 

@@ -1,8 +1,9 @@
 /*
  * Prolongator and restrictor on the CPU: aggregates shared among the threads.
  *
- * Vectors: [fine site, even ones first][chirality][component][vector / 4][re of 4][im of 4], the last four
- * filled up with zeros. A tile of RHS broadcasts single words, a single RHS takes four vectors as a vector.
+ * Vectors: [fine site, even ones first][chirality][component][vector / 4][re of 4][im of 4], the
+ * last four filled up with zeros. A tile of RHS broadcasts single words, a single RHS takes four
+ * vectors as a vector.
  */
 #include <math.h>
 
@@ -51,7 +52,7 @@ template <class S> const float *widened(const S *p, int words, float *room) {
   }
 }
 
-/* ---- tiles of RHS ---------------------------------------------------------------------------------- */
+/* ---- tiles of RHS ---------------------------------------------------------------------------- */
 
 /* The rows of a tile of the fine field. */
 template <class F> const float *fine_rows(const qk_spinor_t &f, int64_t tile, lanes<float> *room) {
@@ -201,7 +202,7 @@ template <class V> struct tiles_of_rhs {
   }
 };
 
-/* ---- one RHS: four vectors are a vector ------------------------------------------------------------- */
+/* ---- one RHS: four vectors are a vector ------------------------------------------------------ */
 
 template <class V> struct one_rhs {
   const qk_transfer_args_t &a;
@@ -306,7 +307,7 @@ template <class V> struct one_rhs {
   }
 };
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 template <class WORK, class F> void transfer_with(const qk_transfer_args_t &a, bool up) {
   const aggregate_walk w = aggregates_of(a.t.agg);

@@ -9,8 +9,9 @@ namespace {
 /* Whether this build holds code for a device is asked of this kernel. */
 __global__ void probe() {}
 
-/* A GPU makes the copies of a direction one by one, in the order in which they were asked for on any queue: the few numbers
- * that a solver waits for would stand behind all fields on their way. A kernel that copies them does not. */
+/* A GPU makes the copies of a direction one by one, in the order in which they were asked for on
+ * any queue: the few numbers that a solver waits for would stand behind all fields on their way. A
+ * kernel that copies them does not. */
 constexpr size_t few_bytes = 64 << 10;
 
 template <class Word> __global__ void copy_kernel(Word *dst, const Word *src, size_t n) {

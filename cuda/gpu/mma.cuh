@@ -1,15 +1,16 @@
 /*
- * gpu/mma.cuh: products of small complex matrices on the tensor cores: mma.m16n8k8 with tf32 factors and
- * fp32 sums.
+ * gpu/mma.cuh: products of small complex matrices on the tensor cores: mma.m16n8k8 with tf32
+ * factors and fp32 sums.
  *
- * Thread 4g+q of a warp holds of A (16 x 8) rows g, g+8 and columns q, q+4: a0 = (g, q), a1 = (g+8, q),
- * a2 = (g, q+4), a3 = (g+8, q+4); of B (8 x 8) rows q, q+4 of column g; of C (16 x 8) columns 2q, 2q+1 of
- * rows g (c0, c1) and g+8 (c2, c3). The order of the inner index is free, so q, q+4 stand for elements 2q,
- * 2q+1: neighbours in memory (PTX ISA, "Matrix fragments for mma.m16n8k8").
+ * Thread 4g+q of a warp holds of A (16 x 8) rows g, g+8 and columns q, q+4: a0 = (g, q),
+ * a1 = (g+8, q), a2 = (g, q+4), a3 = (g+8, q+4); of B (8 x 8) rows q, q+4 of column g; of C
+ * (16 x 8) columns 2q, 2q+1 of rows g (c0, c1) and g+8 (c2, c3). The order of the inner index is
+ * free, so q, q+4 stand for elements 2q, 2q+1: neighbours in memory (PTX ISA,
+ * "Matrix fragments for mma.m16n8k8").
  *
- * Matrices of 16-bit floats are exact in tf32; what they multiply is rounded to tf32 (11 bits), as they were, or
- * is the sum of two tf32 numbers: errors then as in fp32. Matrices of 32-bit floats are sums of two as well,
- * and of the four products the three largest are taken.
+ * Matrices of 16-bit floats are exact in tf32; what they multiply is rounded to tf32 (11 bits), as
+ * they were, or is the sum of two tf32 numbers: errors then as in fp32. Matrices of 32-bit floats
+ * are sums of two as well, and of the four products the three largest are taken.
  */
 #ifndef QK_CUDA_GPU_MMA_CUH
 #define QK_CUDA_GPU_MMA_CUH

@@ -1,8 +1,8 @@
 /*
  * mma_double.cuh: products of complex 8 x 4 by 4 x 8 matrices in double on the tensor cores, by the
- * threads of a warp. Thread 4g+q has element (g, q) of the left factor, (q, g) of the right one, and
- * (g, 2q) and (g, 2q+1) of the sum. One instruction of 16 x 8 x 8: real over imaginary parts of the sum,
- * out of real beside imaginary parts of the factors.
+ * threads of a warp. Thread 4g+q has element (g, q) of the left factor, (q, g) of the right one,
+ * and (g, 2q) and (g, 2q+1) of the sum. One instruction of 16 x 8 x 8: real over imaginary parts of
+ * the sum, out of real beside imaginary parts of the factors.
  */
 #ifndef QK_CUDA_GPU_MMA_DOUBLE_CUH
 #define QK_CUDA_GPU_MMA_DOUBLE_CUH

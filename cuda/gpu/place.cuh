@@ -1,7 +1,7 @@
 /*
- * gpu/place.cuh: which lane of a spinor field a thread has. Of tiles of RHS, eight threads in a row have
- * the lanes of a tile, then come the other tiles of the same site, which share its links, then the next
- * site; of a single RHS a thread has a site.
+ * gpu/place.cuh: which lane of a spinor field a thread has. Of tiles of RHS, eight threads in a row
+ * have the lanes of a tile, then come the other tiles of the same site, which share its links, then
+ * the next site; of a single RHS a thread has a site.
  */
 #ifndef QK_CUDA_GPU_PLACE_CUH
 #define QK_CUDA_GPU_PLACE_CUH

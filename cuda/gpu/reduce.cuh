@@ -1,11 +1,12 @@
 /*
- * gpu/reduce.cuh: rows of block fields shared among the threads, and sums over them in a fixed order (GPU).
+ * gpu/reduce.cuh: rows of block fields shared among the threads,
+ * and sums over them in a fixed order (GPU).
  *
- * A block of threads is 16 rows by 8 lanes; blockIdx.y is the tile of RHS; blocks stride over the rows.
- * Each block leaves a partial sum per lane, and they are added in order: on small fields by the block that
- * comes last, so that there is one kernel to launch, on others by a second kernel. Which, and the number of
- * blocks, depend on the lattice and the components only, and no float is added by atomics: same input, same
- * bits.
+ * A block of threads is 16 rows by 8 lanes; blockIdx.y is the tile of RHS; blocks stride over the
+ * rows. Each block leaves a partial sum per lane, and they are added in order: on small fields by
+ * the block that comes last, so that there is one kernel to launch, on others by a second kernel.
+ * Which, and the number of blocks, depend on the lattice and the components only, and no float is
+ * added by atomics: same input, same bits.
  */
 #ifndef QK_CUDA_GPU_REDUCE_CUH
 #define QK_CUDA_GPU_REDUCE_CUH
@@ -17,8 +18,9 @@ namespace QK_NS {
 
 enum { QK_ROWS = 16, QK_THREADS = QK_ROWS * QK_TILE, QK_LINE = 2 * QK_TILE };
 
-/* Second pass, for n results of a block: red[k][rhs][2] = sum of the partial sums. Masked entries stay
- * as they are, or become 0 (clear); mask has one row for all results, or (mask_per_result) one each. */
+/* Second pass, for n results of a block: red[k][rhs][2] = sum of the partial sums. Masked entries
+ * stay as they are, or become 0 (clear); mask has one row for all results,
+ * or (mask_per_result) one each. */
 struct finish_args {
   double *partial, *red;
   const uint8_t *mask;
@@ -33,9 +35,9 @@ struct finish_args {
 };
 qk_status_t finish_launch(qk_ops_ctx_t *ctx, const finish_args &a);
 
-/* Results first .. first + n - 1 of a tile, n <= NK, by a block of GROUPS * QK_LINE threads: a thread adds
- * every GROUPS-th partial sum of one (lane, part), then the groups are added in order, then, where lanes
- * are sites, the lanes. */
+/* Results first .. first + n - 1 of a tile, n <= NK, by a block of GROUPS * QK_LINE threads: a
+ * thread adds every GROUPS-th partial sum of one (lane, part), then the groups are added in order,
+ * then, where lanes are sites, the lanes. */
 template <int GROUPS, int NK>
 __device__ void finish_results(const finish_args &a, int tile, int first, int n) {
   __shared__ double share[NK][GROUPS][QK_LINE];
@@ -102,8 +104,8 @@ struct thread_place {
         exists(rhs < b.nrhs) {}
 };
 
-/* Adds v over the threads of the block that share a lane; the sums of a.n <= NK results go to the block's
- * lines. All threads of the block must come here. */
+/* Adds v over the threads of the block that share a lane; the sums of a.n <= NK results go to the
+ * block's lines. All threads of the block must come here. */
 template <int NK>
 __device__ void leave_partials(const cx<double> *v, int lane, const finish_args &a) {
   constexpr int warps = QK_THREADS / 32;

@@ -1,9 +1,10 @@
 /*
- * gpu/settle.cuh: kernels that begin before the one ahead of them in the queue has ended (programmatic
- * dependent launch). Such a kernel is launched by launch_early, and may read what no kernel writes during a
- * cycle, coarse matrices, before await_kernels_before(). Every thread calls that, also those that have nothing
- * to do: so a kernel that has ended means that all before it have. What writes coarse matrices ends with
- * qk_gpu_settle. A kernel that does not call allow_kernel_after lets the next one begin when it ends.
+ * gpu/settle.cuh: kernels that begin before the one ahead of them in the queue has ended
+ * (programmatic dependent launch). Such a kernel is launched by launch_early, and may read what no
+ * kernel writes during a cycle, coarse matrices, before await_kernels_before(). Every thread calls
+ * that, also those that have nothing to do: so a kernel that has ended means that all before it
+ * have. What writes coarse matrices ends with qk_gpu_settle. A kernel that does not call
+ * allow_kernel_after lets the next one begin when it ends.
  */
 #ifndef QK_CUDA_GPU_SETTLE_CUH
 #define QK_CUDA_GPU_SETTLE_CUH
@@ -43,7 +44,8 @@ cudaError_t launch_early(void (*kernel)(ARGS), dim3 grid, unsigned threads, size
   return cudaLaunchKernelEx(&config, kernel, args);
 }
 
-/* A kernel that does nothing, and begins when all before it have ended: what follows may read early. */
+/* A kernel that does nothing, and begins when all before it have ended:
+ * what follows may read early. */
 qk_status_t qk_gpu_settle(qk_ops_ctx_t *ctx);
 
 } // namespace QK_NS

@@ -86,7 +86,8 @@ template <class S, int K> QK_HD void store_piece(S *p, const real<S> *r) {
   *(V *)p = u.v;
 }
 
-/* All N reals of one lane of the tile that starts at p: one address, and constant distances from it. */
+/* All N reals of one lane of the tile that starts at p: one address,
+ * and constant distances from it. */
 template <class S, int N, bool once = false>
 QK_HD void load_lane(const S *p, int lane, real<S> *r) {
   using T = tile_shape<S, N>;

@@ -1,14 +1,14 @@
 /*
  * coarse.h: where the elements of coarse matrices stand (qk_coarse_links_t).
  *
- * A site has ndir matrices of n x n complex numbers, 2 n^2 words each, one after the other; sites follow each
- * other, even ones first. Inside a matrix, element (r, c):
+ * A site has ndir matrices of n x n complex numbers, 2 n^2 words each, one after the other; sites
+ * follow each other, even ones first. Inside a matrix, element (r, c):
  *
- *   CPU    rows in groups of four: [r/4][c][re of 4 rows][im of 4 rows]; a single RHS takes four rows as a vector,
- *          a tile of RHS broadcasts single words
- *   GPU    n % 16 == 0: fragments of mma.m16n8k8, [r/16][c/8][thread 32][im][k half][row half]: thread 4g+q
- *          has rows g and g+8, columns 2q and 2q+1 of the piece (columns in the order in which one 16-byte load of
- *          a tile of eight RHS delivers two components of a RHS)
+ *   CPU    rows in groups of four: [r/4][c][re of 4 rows][im of 4 rows]; a single RHS takes four
+ *          rows as a vector, a tile of RHS broadcasts single words
+ *   GPU    n % 16 == 0: fragments of mma.m16n8k8, [r/16][c/8][thread 32][im][k half][row half]:
+ *          thread 4g+q has rows g and g+8, columns 2q and 2q+1 of the piece (columns in the order
+ *          in which one 16-byte load of a tile of eight RHS delivers two components of a RHS)
  *          else: [r][c][re, im]
  */
 #ifndef QK_SITE_COARSE_H

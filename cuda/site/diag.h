@@ -1,6 +1,7 @@
 /*
- * diag.h: packed hermitian 6x6 matrices, two to a site (cuda/types.h): 6 diagonal reals, then the 15
- * complex elements below the diagonal, column by column. In a field: [tile of 8 sites][block][36].
+ * diag.h: packed hermitian 6x6 matrices, two to a site (cuda/types.h): 6 diagonal reals, then the
+ * 15 complex elements below the diagonal, column by column. In a field:
+ * [tile of 8 sites][block][36].
  */
 #ifndef QK_SITE_DIAG_H
 #define QK_SITE_DIAG_H

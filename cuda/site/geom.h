@@ -1,9 +1,10 @@
 /*
  * geom.h: from a work index to a site, and from a site to its neighbours.
  *
- * cb: index of a site among those of its parity (cuda/types.h). A walk visits the sites in blocks of
- * b[0] x b[1] x b[2] x b[3] lattice sites, x fastest inside a block and among blocks; of a full field
- * the even sites of a block come before its odd ones. Blocks make neighbours meet in the caches.
+ * cb: index of a site among those of its parity (cuda/types.h). A walk visits the sites in blocks
+ * of b[0] x b[1] x b[2] x b[3] lattice sites, x fastest inside a block and among blocks; of a full
+ * field the even sites of a block come before its odd ones.
+ * Blocks make neighbours meet in the caches.
  */
 #ifndef QK_SITE_GEOM_H
 #define QK_SITE_GEOM_H
@@ -126,7 +127,8 @@ QK_HD site_pos site_of(const qk_lattice_t &lat, int s) {
   return p;
 }
 
-/* One step from a site: where it leads. cb wraps around, so it is a site also where ghost is set. */
+/* One step from a site: where it leads. cb wraps around,
+ * so it is a site also where ghost is set. */
 struct step_pos {
   int cb;
   bool ghost; /* the neighbour is on another rank */
@@ -151,9 +153,9 @@ QK_HD step_pos step_from(const qk_lattice_t &lat, const int x[4], int cb) {
   return s;
 }
 
-/* Whether the hop of a site from its neighbour takes part: bit 2*mu + (0: n+mu, 1: n-mu) of hops, all
- * where that is 0; and both sites in one block of `block` sites, where that is not 0. A block that has a
- * whole extent which is not split keeps the hop that wraps around. */
+/* Whether the hop of a site from its neighbour takes part: bit 2*mu + (0: n+mu, 1: n-mu) of hops,
+ * all where that is 0; and both sites in one block of `block` sites, where that is not 0. A block
+ * that has a whole extent which is not split keeps the hop that wraps around. */
 template <int MU, int SIGN>
 QK_HD bool hop_takes_part(const qk_lattice_t &lat, const int x[4], uint32_t hops, int block) {
   if (hops != 0 && !(hops >> (2 * MU + (SIGN < 0)) & 1)) return false;

@@ -13,9 +13,9 @@
  * namespace QK_NS, which the build sets for each compilation (qk_cuda, qk_cpu_base, qk_cpu_v3),
  * because the CPU bodies are compiled for several instruction sets and linked into one program.
  *
- * QK_HD marks every function of a body: it is inlined into the kernel. QK_PART: likewise on the GPU,
- * but a function of its own on the CPU, where its values stand in memory anyway and large bodies take
- * long to compile. QK_ANY: runs on the host too.
+ * QK_HD marks every function of a body: it is inlined into the kernel. QK_PART: likewise on the
+ * GPU, but a function of its own on the CPU, where its values stand in memory anyway and large
+ * bodies take long to compile. QK_ANY: runs on the host too.
  */
 #ifndef QK_SITE_LANE_H
 #define QK_SITE_LANE_H
@@ -70,8 +70,8 @@ template <> struct lane_vector<float> {
   typedef float type __attribute__((vector_size(QK_TILE * sizeof(float))));
 };
 #ifdef __AVX__
-/* Two vectors of four: GCC takes one of eight doubles apart, through memory, where the processor has no
- * registers of that size. */
+/* Two vectors of four: GCC takes one of eight doubles apart, through memory, where the processor
+ * has no registers of that size. */
 struct double8 {
   typedef double part __attribute__((vector_size(32)));
   part lo, hi;

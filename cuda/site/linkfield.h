@@ -18,8 +18,8 @@ QK_ANY int64_t link_stride(const qk_linkfield_t &u) {
   return (int64_t)u.e[0] * u.e[1] * u.e[2] * u.e[3] / 2;
 }
 
-/* The site at the extended coordinates y. Offsets of ranks are even, so the parity of local coordinates
- * is that of global ones. */
+/* The site at the extended coordinates y. Offsets of ranks are even, so the parity of local
+ * coordinates is that of global ones. */
 QK_HD link_spot extended_spot(const qk_lattice_t &lat, const qk_linkfield_t &u, const int y[4]) {
   int parity = 0;
   int64_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * phase.h: plane waves exp(i 2 pi (px x/Lx + py y/Ly + pz z/Lz)) at global sites, to rounding; exactly 1
- * for p = 0. Multiples of the full turn are taken off in integers first.
+ * phase.h: plane waves exp(i 2 pi (px x/Lx + py y/Ly + pz z/Lz)) at global sites, to rounding;
+ * exactly 1 for p = 0. Multiples of the full turn are taken off in integers first.
  */
 #ifndef QK_SITE_PHASE_H
 #define QK_SITE_PHASE_H

@@ -3,14 +3,14 @@
  *
  *   one_site     the lanes are RHS of one site (CPU), or one thread has one lane (GPU, both tile
  *                shapes). Links and diagonal terms are single numbers.
- *   eight_sites  CPU only: the lanes are eight consecutive sites of one RHS. Links and diagonal terms
- *                are lanes too, and neighbours are gathered.
+ *   eight_sites  CPU only: the lanes are eight consecutive sites of one RHS. Links and diagonal
+ *                terms are lanes too, and neighbours are gathered.
  *   rhs_site     CPU only: one_site for eight RHS, with links kept from one site to the next.
  *
- * All offer: numbers<R> (links, diagonal terms), factors<R> (boundary phases), step() to a neighbour,
- * and loads from the neighbour or the own site. `base` is where the parity in question starts, in
- * sites: 0 for a field of one parity, and vcb for the odd sites of a full one. Spinors are loaded
- * unscaled, their scale given apart.
+ * All offer: numbers<R> (links, diagonal terms), factors<R> (boundary phases), step() to a
+ * neighbour, and loads from the neighbour or the own site. `base` is where the parity in question
+ * starts, in sites: 0 for a field of one parity, and vcb for the odd sites of a full one. Spinors
+ * are loaded unscaled, their scale given apart.
  */
 #ifndef QK_SITE_SITES_H
 #define QK_SITE_SITES_H
@@ -47,8 +47,8 @@ struct one_site {
   template <class R> using factors = R;
 
   site_pos here;
-  /* Lane `lane` of tile `tile` of site n is number n * stride + first of the field's lanes, counted in
-   * the order of its tiles; stride is 1 where tiles are eight sites of one RHS. */
+  /* Lane `lane` of tile `tile` of site n is number n * stride + first of the field's lanes, counted
+   * in the order of its tiles; stride is 1 where tiles are eight sites of one RHS. */
   uint32_t stride, first;
 
   static QK_HD one_site with_lane(const site_pos &here, int ntile, int tile, int lane) {
@@ -161,7 +161,8 @@ struct one_site {
 
 #ifndef __CUDACC__
 
-/* The links of a tile of sites, expanded: the sites of a row come one after another and share them. */
+/* The links of a tile of sites, expanded:
+ * the sites of a row come one after another and share them. */
 template <class R> struct kept_links {
   const void *tile[8] = {}; /* whose, for each direction and sense */
   lanes<R> u[8][18];

@@ -15,7 +15,8 @@
 
 namespace QK_NS {
 
-/* Row r of B has one element, i^power(r), in column column(r). B^+ has its conjugate, transposed. */
+/* Row r of B has one element, i^power(r), in column column(r). B^+ has its conjugate,
+ * transposed. */
 template <int MU> struct spin_block {
   QK_ANY static constexpr int column(int r) { return MU < 2 ? 1 - r : r; }
   QK_ANY static constexpr int power(int r) {
@@ -89,8 +90,8 @@ template <int MU> QK_HD void project_words(const __half2 w[12], float g, float h
 
 #else
 
-/* Row r of the half-spinor alone, so that a row stays in registers from the load to the sum. P: rows of
- * lanes, or where they stand in a field. */
+/* Row r of the half-spinor alone, so that a row stays in registers from the load to the sum. P:
+ * rows of lanes, or where they stand in a field. */
 template <int MU, int r, class P, class T, class G>
 QK_HD void project_row(const P &psi, G g, T h[6]) {
   using B = spin_block<MU>;

@@ -4,14 +4,14 @@
  * A link is 18 reals [row][column][re,im]. Stored forms:
  *   18  all of it
  *   12  two rows; the third is conj(row 0 x row 1)
- *    8  U' = U with its columns shifted cyclically, U'[:,j] = U[:,(j+k)%3], k such that |U'00| is the
- *       smallest of the row, so that |U'01|^2 + |U'02|^2 >= 2/3 can be divided by. Kept are U'01,
- *       U'02, U'10 and the phases of U'00 and U'20 (Bunk and Sommer, Comput. Phys. Commun. 40 (1986)
- *       229); the rest follows from unit rows and columns. The moduli of U'00 and U'20 come out of
- *       square roots: where they are small their error is the square root of the stored one.
+ *    8  U' = U with its columns shifted cyclically, U'[:,j] = U[:,(j+k)%3], k such that |U'00| is
+ *       the smallest of the row, so that |U'01|^2 + |U'02|^2 >= 2/3 can be divided by. Kept are
+ *       U'01, U'02, U'10 and the phases of U'00 and U'20 (Bunk and Sommer, Comput. Phys. Commun. 40
+ *       (1986) 229); the rest follows from unit rows and columns. The moduli of U'00 and U'20 come
+ *       out of square roots: where they are small their error is the square root of the stored one.
  *         float, double: [arg U'00 / pi + 4k, arg U'20 / pi, U'01, U'02, U'10]
- *         half:          16-bit integers, [k + 4 round(2^13 arg U'00 / pi), round(2^15 arg U'20 / pi),
- *                        round(32767 x) for the other six]
+ *         half:          16-bit integers, [k + 4 round(2^13 arg U'00 / pi),
+ *                        round(2^15 arg U'20 / pi), round(32767 x) for the other six]
  *
  * T is R for one site or lanes<R> for eight.
  */
@@ -128,8 +128,8 @@ QK_HD void load_link_one(const S *tile, int lane, int, real<S> u[18]) {
   }
 }
 #else
-/* The CPU decides on the number of reals at run time: it is a branch a link, and one body instead of
- * three. */
+/* The CPU decides on the number of reals at run time: it is a branch a link, and one body instead
+ * of three. */
 template <class S> QK_PART void load_link_one(const S *tile, int lane, int reals, real<S> u[18]) {
   if (reals == 8) {
     S w[8];

@@ -1,11 +1,12 @@
 /*
- * su3_near.h: from a 3x3 matrix to SU(3): the nearest matrix, and the exponential. One matrix at a time,
- * in double.
+ * su3_near.h: from a 3x3 matrix to SU(3): the nearest matrix, and the exponential. One matrix at a
+ * time, in double.
  *
- * Nearest: V maximises Re tr (V^+ A). One-sided Jacobi rotations (Hestenes), which have determinant 1,
- * give A = P diag(s1, s2, s3 e^{i theta}) Q^+ with P and Q in SU(3). Then V = P diag(e^{i f_k}) Q^+ with
- * f1 + f2 + f3 = 0, where s1 cos f1 + s2 cos f2 + s3 cos(f3 - theta) is largest: two equations, by
- * Newton's method from where small angles have the solution. Any A of rank 2 or 3 will do.
+ * Nearest: V maximises Re tr (V^+ A). One-sided Jacobi rotations (Hestenes), which have determinant
+ * 1, give A = P diag(s1, s2, s3 e^{i theta}) Q^+ with P and Q in SU(3). Then V = P diag(e^{i f_k})
+ * Q^+ with f1 + f2 + f3 = 0, where s1 cos f1 + s2 cos f2 + s3 cos(f3 - theta) is largest: two
+ * equations, by Newton's method from where small angles have the solution.
+ * Any A of rank 2 or 3 will do.
  */
 #ifndef QK_SITE_SU3_NEAR_H
 #define QK_SITE_SU3_NEAR_H
@@ -17,8 +18,8 @@
 
 namespace QK_NS {
 
-/* Columns p and q of a (and of what is carried along) rotated so that those of a are orthogonal; false if
- * they were. */
+/* Columns p and q of a (and of what is carried along) rotated so that those of a are orthogonal;
+ * false if they were. */
 template <int p, int q> QK_HD bool rotate_columns(mat3 &a, mat3 &carried) {
   double norm_p = 0, norm_q = 0, re = 0, im = 0; /* a_p^+ a_q */
   QK_UNROLL
@@ -138,8 +139,8 @@ QK_HD mat3 nearest_su3(mat3 a) {
   return v;
 }
 
-/* exp(X) of an anti-hermitian traceless X = i H. H^3 = c1 H + c0 turns the series into three numbers; X
- * is halved until it is small, and the result squared as often. */
+/* exp(X) of an anti-hermitian traceless X = i H. H^3 = c1 H + c0 turns the series into three
+ * numbers; X is halved until it is small, and the result squared as often. */
 QK_HD mat3 exponential(mat3 x) {
   double norm2 = 0;
   QK_UNROLL

@@ -6,8 +6,8 @@
  *   wide_mask    bool                     4 x all ones or zero
  *   wide_int     int32_t                  4 int32_t
  *
- * Only + - * /, square roots, comparisons and bits of doubles, one operation after the other as written.
- * So what includes this must be compiled without contraction to fused multiply-adds
+ * Only + - * /, square roots, comparisons and bits of doubles, one operation after the other as
+ * written. So what includes this must be compiled without contraction to fused multiply-adds
  * (-ffp-contract=off, nvcc --fmad=false), and everything stands in an anonymous namespace, lest the
  * linker take the copy of another compilation.
  */
@@ -106,7 +106,8 @@ QK_HD wide minus_log(wide u) {
   return -(e * 0.69314718055994530942 + 2.0 * s * p);
 }
 
-/* sin(pi x) for |x| <= 1/2, by its series; where that rounds beyond 1, 1: roots are taken of 1 - sin^2. */
+/* sin(pi x) for |x| <= 1/2, by its series; where that rounds beyond 1, 1:
+ * roots are taken of 1 - sin^2. */
 QK_HD wide sin_pi(wide x) {
   const wide y = x * 3.14159265358979323846, z = y * y;
   wide p = splat(1);

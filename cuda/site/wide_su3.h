@@ -1,8 +1,9 @@
 /*
- * wide_su3.h: 3x3 complex matrices of neighbouring sites and SU(2) subgroups of SU(3), in arithmetic that
- * has the same bits on every backend (wide.h).
+ * wide_su3.h: 3x3 complex matrices of neighbouring sites and SU(2) subgroups of SU(3), in
+ * arithmetic that has the same bits on every backend (wide.h).
  *
- * Quaternions q = (q0, q1, q2, q3) stand for q0 + i (q1 s1 + q2 s2 + q3 s3) with Pauli matrices s_k.
+ * Quaternions q = (q0, q1, q2, q3) stand for q0 + i (q1 s1 + q2 s2 + q3 s3)
+ * with Pauli matrices s_k.
  */
 #ifndef QK_SITE_WIDE_SU3_H
 #define QK_SITE_WIDE_SU3_H
@@ -23,7 +24,8 @@ struct quaternion {
   wide q[4];
 };
 
-/* c = a b, or c += a b; c is neither a nor b. (Members one by one: whole structs go through the stack.) */
+/* c = a b, or c += a b; c is neither a nor b.
+ * (Members one by one: whole structs go through the stack.) */
 template <bool ADD>
 QK_PART void multiply(wide_matrix &__restrict c, const wide_matrix &a, const wide_matrix &b) {
   QK_UNROLL
@@ -60,7 +62,8 @@ QK_HD void scale(wide_matrix &m, double a) {
   }
 }
 
-/* The real quaternion r with Re tr (g w) = (g r)_0 for all g of the SU(2) of rows and columns a, b. */
+/* The real quaternion r with Re tr (g w) = (g r)_0 for all g of the SU(2) of rows and columns a,
+ * b. */
 QK_HD quaternion block_of(const wide_matrix &w, int a, int b) {
   const wide_complex &aa = w.e[4 * a], &ab = w.e[3 * a + b], &ba = w.e[3 * b + a], &bb = w.e[4 * b];
   return {{aa.re + bb.re, ab.im + ba.im, ab.re - ba.re, aa.im - bb.im}};

@@ -10,9 +10,10 @@ namespace {
 
 constexpr int threads = 128;
 
-/* Values in wire order go through shared memory, so that all threads of a warp read and write neighbouring words there: a
- * row a thread, in words of 16 bytes, and one more, so that eight threads in a row have banks of their own. Thread
- * s * n + k of a block has column k of its site s. */
+/* Values in wire order go through shared memory, so that all threads of a warp read and write
+ * neighbouring words there: a row a thread, in words of 16 bytes, and one more, so that eight
+ * threads in a row have banks of their own.
+ * Thread s * n + k of a block has column k of its site s. */
 template <class T> struct wire_rows {
   static constexpr int words = QK_SPINOR_REALS * (int)sizeof(T) / (int)sizeof(uint4);
   static constexpr int stride = words + 1;

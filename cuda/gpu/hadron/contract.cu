@@ -1,11 +1,12 @@
 /*
- * Contractions on the GPU. Blocks along a time slice each sum a piece of its sites; their sums are added
- * in order by a second kernel.
+ * Contractions on the GPU. Blocks along a time slice each sum a piece of its sites; their sums are
+ * added in order by a second kernel.
  *
- * Mesons are products of matrices: 16 spin pairs of b by 16 of a, over colours and sites. Tensor cores
- * make them in double, four sites a warp: lane l holds row l/4 of both factors for site l%4 (the
- * fragments of mma in double), so every number is loaded by the lane that needs it and by no other. The
- * phase goes to the factor a. Baryons: 16 threads a site, which share its propagators and diquark.
+ * Mesons are products of matrices: 16 spin pairs of b by 16 of a, over colours and sites. Tensor
+ * cores make them in double, four sites a warp: lane l holds row l/4 of both factors for site l%4
+ * (the fragments of mma in double), so every number is loaded by the lane that needs it and by no
+ * other. The phase goes to the factor a. Baryons: 16 threads a site,
+ * which share its propagators and diquark.
  */
 #include "cuda/body/contract.h"
 
@@ -65,7 +66,8 @@ struct meson_sum {
   double re[2][4], im[2][4]; /* [j][2 * half of the rows + column of a pair] */
 };
 
-/* c += b a + d e over the four sites of a warp, for 16 rows (two halves of b and d) and 8 columns. */
+/* c += b a + d e over the four sites of a warp,
+ * for 16 rows (two halves of b and d) and 8 columns. */
 QK_HD void matrix_products(double c[4], const double b[2], double a, const double d[2], double e) {
 #if __CUDA_ARCH__ >= 900
   asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -252,7 +254,8 @@ template <int K> struct baryons {
 
 /* ---- launches ---- */
 
-/* Numbers at.. of out[m][t], from the sums of the pieces: one thread a real, block (t, momentum). */
+/* Numbers at.. of out[m][t], from the sums of the pieces: one thread a real,
+ * block (t, momentum). */
 __global__ void sum_kernel(launch w, int stride, int numbers, int all, int at, double *out) {
   const int t = blockIdx.x, m = blockIdx.y;
   for (int n = threadIdx.x; n < 2 * numbers; n += blockDim.x) {

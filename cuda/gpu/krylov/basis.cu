@@ -1,4 +1,5 @@
-/* Bases of many vectors on the GPU: pieces of eight reals (body/basis.h) go through shared memory. */
+/* Bases of many vectors on the GPU: pieces of eight reals (body/basis.h)
+ * go through shared memory. */
 #include "cuda/body/basis.h"
 
 #include "cuda/args/basis_args.h"
@@ -45,7 +46,7 @@ __device__ real<S> value_of_y(const pieces<real<S>> &y, int64_t site, int tile, 
       .data[y.single_rhs_word(site, piece) + inner<R, QK_PIECE_REALS>(c, (int)(site % QK_TILE))];
 }
 
-/* ---- dot: 16 threads share the 8 x 8 pairs of two pieces, two by two each; 8 pieces at a time ---------- */
+/* ---- dot: 16 threads share the 8 x 8 pairs of two pieces, two by two each; 8 pieces at a time */
 
 template <class S> struct dot_args {
   basis<S> v;
@@ -144,7 +145,7 @@ template <class S> qk_status_t run_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t 
   return QK_OK;
 }
 
-/* ---- axpy: a warp has the 4 x 8 numbers of a piece of y, for `held` pieces at a time ------------------- */
+/* ---- axpy: a warp has the 4 x 8 numbers of a piece of y, for `held` pieces at a time --------- */
 
 constexpr int warps = threads / 32, held = 4;
 
@@ -218,7 +219,7 @@ template <class S> qk_status_t run_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t
   return qk_gpu_launched(ctx, "basis_axpy");
 }
 
-/* ---- rotate: a block of threads sets 32 components of all vectors aside, a warp makes four new ones ------ */
+/* ---- rotate: a block of threads sets 32 components of all vectors aside; a warp makes four new */
 
 constexpr int rotate_threads = 256, entries = 32, made = 4;
 
@@ -296,7 +297,7 @@ template <class S> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args
   return qk_gpu_launched(ctx, "basis_rotate");
 }
 
-/* ---- sites: a thread a complex number ------------------------------------------------------------------- */
+/* ---- sites: a thread a complex number -------------------------------------------------------- */
 
 template <class P, bool to_field>
 __global__ void __launch_bounds__(threads) sites_kernel(const qk_sites_args_t a) {

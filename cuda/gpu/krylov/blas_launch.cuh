@@ -1,6 +1,6 @@
 /*
- * gpu/krylov/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage type
- * only.
+ * gpu/krylov/blas_launch.cuh: the kernels behind blas.cuh. Included by the file of each storage
+ * type only.
  */
 #ifndef QK_CUDA_GPU_BLAS_LAUNCH_CUH
 #define QK_CUDA_GPU_BLAS_LAUNCH_CUH

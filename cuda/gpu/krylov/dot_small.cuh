@@ -1,6 +1,7 @@
 /*
- * gpu/krylov/dot_small.cuh: dot products of many fields on small lattices, in one launch: a block of threads has all rows
- * of one field and one tile. Coarsest grids make so many of them that the launches of a second pass would count.
+ * gpu/krylov/dot_small.cuh: dot products of many fields on small lattices, in one launch: a block
+ * of threads has all rows of one field and one tile. Coarsest grids make so many of them that the
+ * launches of a second pass would count.
  */
 #ifndef QK_CUDA_GPU_DOT_SMALL_CUH
 #define QK_CUDA_GPU_DOT_SMALL_CUH

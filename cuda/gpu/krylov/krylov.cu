@@ -10,7 +10,8 @@ namespace {
 
 constexpr int rows = 16, threads = rows * QK_TILE, most_blocks = 2048;
 
-/* A block of threads is 16 rows by 8 lanes, blockIdx.y the tile of RHS; a thread has one part of a row. */
+/* A block of threads is 16 rows by 8 lanes, blockIdx.y the tile of RHS;
+ * a thread has one part of a row. */
 template <bool X, class S>
 __global__ void __launch_bounds__(threads)
     gcr_kernel(const gcr_fields<S> f, const gcr_scalars s, const block_shape b) {

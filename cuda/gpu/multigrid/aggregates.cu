@@ -1,9 +1,9 @@
 /*
- * Aggregates on the GPU: a block of threads has a chirality of one, and the tensor cores make products of
- * columns in double. Sums over sites and components run in pieces of 16 bytes, in any order as long as
- * both factors have the same one: thread 4g+q of a warp loads what stands in column g of a tile in the
- * q-th of four pieces, and that is its element of both factors. Warps take every eighth four pieces; their
- * sums are added in order.
+ * Aggregates on the GPU: a block of threads has a chirality of one, and the tensor cores make
+ * products of columns in double. Sums over sites and components run in pieces of 16 bytes, in any
+ * order as long as both factors have the same one: thread 4g+q of a warp loads what stands in
+ * column g of a tile in the q-th of four pieces, and that is its element of both factors. Warps
+ * take every eighth four pieces; their sums are added in order.
  */
 #include "cuda/args/mg_args.h"
 #include "cuda/args/mg_setup_args.h"
@@ -39,8 +39,8 @@ template <class S> struct half_field {
   }
 };
 
-/* A piece as it stands in memory, and its complex numbers, or zeros. Ordinary loads: the field may be
- * written by the same kernel. */
+/* A piece as it stands in memory, and its complex numbers, or zeros. Ordinary loads: the field may
+ * be written by the same kernel. */
 template <class S> using piece = typename std::conditional<sizeof(S) == 4, float4, double2>::type;
 
 QK_HD void numbers_of(const float4 &v, bool in, dcx *x) {
@@ -57,7 +57,8 @@ QK_HD double2 piece_of(const dcx *x, double) {
   return make_double2(x[0].re, x[0].im);
 }
 
-/* A matrix in shared memory. Rows of ld are such that eight of them at four columns meet no bank twice. */
+/* A matrix in shared memory. Rows of ld are such that eight of them at four
+ * columns meet no bank twice. */
 struct shared_matrix {
   double *re, *im;
   int ld;
@@ -78,8 +79,8 @@ struct work_place {
   int chirality;
 };
 
-/* What a thread loads of N tiles of columns of two fields, from column i0 and j0 on: the q-th of four
- * pieces from `first` on, of all that the place has. upper: of the first field alone. */
+/* What a thread loads of N tiles of columns of two fields, from column i0 and j0 on: the q-th of
+ * four pieces from `first` on, of all that the place has. upper: of the first field alone. */
 template <int N, bool upper, class S> struct column_pieces {
   piece<S> x[N], y[N];
   bool here;
@@ -98,8 +99,8 @@ template <int N, bool upper, class S> struct column_pieces {
   }
 };
 
-/* m += a^+ b for N tiles of columns of each, from column i0 and j0 on. upper: only tiles on and above the
- * diagonal, a, i0 being b, j0; then only elements there are added. */
+/* m += a^+ b for N tiles of columns of each, from column i0 and j0 on. upper: only tiles on and
+ * above the diagonal, a, i0 being b, j0; then only elements there are added. */
 template <int N, bool upper, class S>
 __device__ void add_products(const work_place &at, const half_field<S> &a, const half_field<S> &b,
                              int i0, int j0, const shared_matrix &m) {
@@ -137,8 +138,8 @@ __device__ void add_products(const work_place &at, const half_field<S> &a, const
   }
 }
 
-/* The columns become themselves times f, where f is upper triangular and f^+ the lower triangle of m. A
- * warp takes eight pieces at a time. N: all tiles. */
+/* The columns become themselves times f, where f is upper triangular and f^+ the lower triangle of
+ * m. A warp takes eight pieces at a time. N: all tiles. */
 template <int N, class S>
 __device__ void times_factor(const work_place &at, const half_field<S> &v, const shared_matrix &m) {
   constexpr int C = half_field<S>::components;

@@ -46,8 +46,8 @@ template <class M, int T> cudaError_t start_warps(coarse_job &job, cudaStream_t 
   return start_rows<M, 4, T, 4>(job, stream);
 }
 
-/* Where sites are too few to give every multiprocessor a block, or a site has one matrix, blocks are made as
- * many as can be. */
+/* Where sites are too few to give every multiprocessor a block, or a site has one matrix, blocks
+ * are made as many as can be. */
 template <class M> cudaError_t start_tiles(coarse_job &job, int many, cudaStream_t stream) {
   const int ntile = job.a.out.ntile;
   if (job.w.nwork < many || job.terms < 2) return start<M, 1, 1, 8>(job, stream);

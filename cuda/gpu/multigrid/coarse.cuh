@@ -1,16 +1,18 @@
 /*
- * gpu/multigrid/coarse.cuh: the coarse operator on the tensor cores, for fields of floats and n % 16 == 0.
+ * gpu/multigrid/coarse.cuh: the coarse operator on the tensor cores,
+ * for fields of floats and n % 16 == 0.
  *
- * A block of threads has one site, RP pieces of 16 rows of its matrices and up to T tiles of RHS. The terms of
- * the sum, at most eight hops and the diagonal matrix, are shared among the block's warps, since one row piece
- * of a site would keep too few loads in flight (arXiv:1612.07873, section 6); a warp reads a matrix piece once
- * for all its tiles. What a thread will multiply is copied ahead into its own places of shared memory, several
- * stages deep, since registers could not hold as many loads as the memory needs in flight; matrices of the
- * first stages even while the kernel before this one runs (settle.cuh). Warps' sums are
- * added in order through shared memory.
+ * A block of threads has one site, RP pieces of 16 rows of its matrices and up to T tiles of RHS.
+ * The terms of the sum, at most eight hops and the diagonal matrix, are shared among the block's
+ * warps, since one row piece of a site would keep too few loads in flight (arXiv:1612.07873,
+ * section 6); a warp reads a matrix piece once for all its tiles. What a thread will multiply is
+ * copied ahead into its own places of shared memory, several stages deep, since registers could not
+ * hold as many loads as the memory needs in flight; matrices of the first stages even while the
+ * kernel before this one runs (settle.cuh). Warps' sums are added in order through shared memory.
  *
- * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32: rounded to one, coarse solves near the
- * critical mass stall. Beside 16-bit matrices a single RHS has the two in two columns, and zeros in the others.
+ * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32: rounded to one, coarse
+ * solves near the critical mass stall. Beside 16-bit matrices a single RHS has the two in two
+ * columns, and zeros in the others.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -29,11 +31,12 @@ struct coarse_job {
   int first, terms; /* 0..7: hops; 8: the diagonal matrix */
 };
 
-/* Blocks of W warps that should be resident on a multiprocessor: while some begin or end, others read. */
+/* Blocks of W warps that should be resident on a multiprocessor: while some begin or end,
+ * others read. */
 template <int T, int W> constexpr int coarse_resident = W == 8 ? 2 : T == 1 ? 5 : T == 2 ? 4 : 3;
 
-/* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages: what the
- * shared memory of the resident blocks holds. */
+/* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages:
+ * what the shared memory of the resident blocks holds. */
 template <class M> constexpr int piece_words = sizeof(M) / 2;
 template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T;
 template <class M, int RP, int T, int W> constexpr int coarse_stages() {
@@ -90,7 +93,8 @@ template <int N> QK_HD void await_stages() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* What a warp multiplies, as a stream of stages. Its terms: bits of `left` (0..7 hops, 8 the diagonal matrix). */
+/* What a warp multiplies, as a stream of stages. Its terms: bits of `left` (0..7 hops, 8 the
+ * diagonal matrix). */
 template <class M, int RP, int T> struct coarse_stream {
   static constexpr int words = stage_words<M, RP, T>;
 
@@ -154,8 +158,8 @@ template <class M, int N> QK_HD void await_arrival() {
   if constexpr (sizeof(M) == sizeof(float)) __syncwarp();
 }
 
-/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. X: half rounds the spinors to tf32, or, of
- * threads with `low`, what that leaves out; float takes both. */
+/* acc[tile][row piece][re, im] += the stage's matrix pieces times c x. X: half rounds the spinors
+ * to tf32, or, of threads with `low`, what that leaves out; float takes both. */
 template <class X, class M, int RP, int T>
 QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&acc)[T][RP][2][4]) {
   factors<M, 4> re[RP], im[RP];
@@ -236,8 +240,8 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2
   await_stages<0>();
 }
 
-/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Single RHS: lane 0 only, whose two
- * parts stand in columns 0 and 1. */
+/* A warp's sums of one tile to part[pair of components][lane] of (re, im, re, im). Single RHS: lane
+ * 0 only, whose two parts stand in columns 0 and 1. */
 template <int RP>
 QK_HD void leave_sums(const float (&acc)[RP][2][4], bool single_rhs, float2 *part) {
   const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
@@ -260,8 +264,9 @@ QK_HD void add_scaled(float4 &s, float c, float4 v) {
   s.w += c * v.w;
 }
 
-/* The pairs of components of one tile: sums of the warps, and what the fields z and x add. at: words of
- * the first pair of lane 0 (single RHS: of the site's lane) in fields of the shape of out. */
+/* The pairs of components of one tile: sums of the warps, and what the fields z and x add. at:
+ * words of the first pair of lane 0 (single RHS: of the site's lane) in
+ * fields of the shape of out. */
 QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, int pairs,
                        int lanes) {
   const qk_coarse_args_t &a = job.a;

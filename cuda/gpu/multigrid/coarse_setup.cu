@@ -1,7 +1,7 @@
 /*
- * Matrices of coarse operators on the GPU. Element by element: a block of threads a site. Inverse: a
- * block a site, the matrix in shared memory as far as it fits, else in memory of the call. Products:
- * tensor cores in double, a warp eight rows of a site's product.
+ * Matrices of coarse operators on the GPU. Element by element: a block of threads a site. Inverse:
+ * a block a site, the matrix in shared memory as far as it fits, else in memory of the call.
+ * Products: tensor cores in double, a warp eight rows of a site's product.
  */
 #include "cuda/args/mg_args.h"
 #include "cuda/body/coarse_setup.h"

@@ -1,19 +1,23 @@
 /*
  * gpu/multigrid/transfer.cuh: prolongator and restrictor on the tensor cores.
  *
- * Vectors  Sites of one parity of an aggregate come in sets of four, vectors in groups of eight, components of
- *          a chirality in pairs. A piece is (8 vectors) x (4 sites x pair): thread 4g+q has vector g, site q.
- *          Order: [parity][aggregate][set][pair of pieces k, k+1][group][thread 32][piece][re, re, im, im],
- *          pieces k counted through both chiralities. Missing sites, vectors and components are zero. Spinors
- *          (ncomp 12) have three pieces a chirality, others an even number, so that no pair straddles.
- * Restrict  Rows: 8 vectors, real parts then imaginary ones; inner index: the piece's 8 site components.
- *          A thread loads the components of one lane of one site, as they stand in the field.
- * Prolong  Rows: the 8 site components; inner index: vectors. The pieces transposed, within the warp.
- *          Two threads exchange so that each has a whole spinor of a lane to store.
+ * Vectors   Sites of one parity of an aggregate come in sets of four, vectors in groups of eight,
+ *           components of a chirality in pairs. A piece is (8 vectors) x (4 sites x pair): thread
+ *           4g+q has vector g, site q. Order:
+ *             [parity][aggregate][set][pair of pieces k, k+1]
+ *             [group][thread 32][piece][re, re, im, im],
+ *           pieces k counted through both chiralities. Missing sites, vectors and components are
+ *           zero. Spinors (ncomp 12) have three pieces a chirality, others an even number, so that
+ *           no pair straddles.
+ * Restrict  Rows: 8 vectors, real parts then imaginary ones; inner index: the piece's 8 site
+ *           components. A thread loads the components of one lane of one site, as they stand in
+ *           the field.
+ * Prolong   Rows: the 8 site components; inner index: vectors. The pieces transposed, within the
+ *           warp. Two threads exchange so that each has a whole spinor of a lane to store.
  *
- * With re and im parts in one matrix of 16 rows, times the real parts (sum 0) and times the imaginary parts
- * (sum 1), complex products cost no more than real ones of four times the size. A single RHS is a tile with
- * seven columns of zeros.
+ * With re and im parts in one matrix of 16 rows, times the real parts (sum 0) and times the
+ * imaginary parts (sum 1), complex products cost no more than real ones of four times the size. A
+ * single RHS is a tile with seven columns of zeros.
  */
 #ifndef QK_CUDA_GPU_TRANSFER_CUH
 #define QK_CUDA_GPU_TRANSFER_CUH
@@ -24,12 +28,13 @@
 
 namespace QK_NS {
 
-/* Warps of a block. Of spinors (F: storage of fine fields of ncomp 12) a warp of the restrictor has both
- * chiralities, of others (F void: floats of any ncomp) half of the warps has each. */
+/* Warps of a block. Of spinors (F: storage of fine fields of ncomp 12) a warp of the restrictor has
+ * both chiralities, of others (F void: floats of any ncomp) half of the warps has each. */
 template <class F> constexpr int restrict_warps = std::is_void_v<F> ? 8 : 4;
 template <class F> constexpr int chiralities = std::is_void_v<F> ? 1 : 2;
 constexpr int prolong_warps = 4;
-/* Blocks that should be resident on a multiprocessor: registers for sums against loads in flight. */
+/* Blocks that should be resident on a multiprocessor:
+ * registers for sums against loads in flight. */
 template <class M, class F, int NV, int T>
 constexpr int restrict_resident = std::is_void_v<F> ? (sizeof(M) * T > 2 ? 1 : 2)
                                   : sizeof(M) == 4  ? 2
@@ -67,7 +72,8 @@ template <class M> struct transfer_pair {
   QK_HD void by_component(int piece, factors<M, 4> &a) const;
 };
 
-/* Of an 8 x 8 matrix of 16-bit words, of which a thread has columns 2q, 2q+1 of row g: the transpose. */
+/* Of an 8 x 8 matrix of 16-bit words, of which a thread has columns 2q, 2q+1 of row g:
+ * the transpose. */
 QK_HD uint32_t transposed(uint32_t x) {
   uint32_t y;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
@@ -165,7 +171,7 @@ QK_HD void set_lane(factors<float, 2> &re, factors<float, 2> &im, float4 v) {
   im.set(1, v.w);
 }
 
-/* ---- restrict -------------------------------------------------------------------------------------- */
+/* ---- restrict -------------------------------------------------------------------------------- */
 
 /* All 12 components of a lane as six pairs, or zeros. */
 template <class F>
@@ -218,7 +224,8 @@ QK_HD void restrict_spinors(const transfer_job &job, const int origin[4], int ag
   }
 }
 
-/* Likewise for fields of floats of any ncomp, of one chirality; its warps share sets and pairs of pieces. */
+/* Likewise for fields of floats of any ncomp, of one chirality;
+ * its warps share sets and pairs of pieces. */
 template <class M, int NV, int T>
 QK_HD void restrict_any(const transfer_job &job, const int origin[4], int aggregate, int tile,
                         int tiles, float (&sums)[T][1][NV][2][4]) {
@@ -328,15 +335,15 @@ __global__ void __launch_bounds__(32 * restrict_warps<F>, restrict_resident<M, F
   }
 }
 
-/* ---- prolong --------------------------------------------------------------------------------------- */
+/* ---- prolong --------------------------------------------------------------------------------- */
 
 template <class M, int NV> QK_HD void load_groups(const M *words, transfer_pair<M> (&m)[NV]) {
   QK_UNROLL
   for (int j = 0; j < NV; j++) m[j].m.load(words + j * 256);
 }
 
-/* Products of a pair of pieces, of chiralities s0 and s1, with the coarse components of T tiles; groups of
- * vectors from j0 on. x: of this thread; on: whether its column is a RHS. */
+/* Products of a pair of pieces, of chiralities s0 and s1, with the coarse components of T tiles;
+ * groups of vectors from j0 on. x: of this thread; on: whether its column is a RHS. */
 template <class M, int NV, int T>
 QK_HD void prolong_groups(const transfer_shape &s, const transfer_pair<M> (&m)[NV], int j0,
                           const float *const (&x)[T], int s0, int s1, int tiles, bool on,
@@ -396,8 +403,8 @@ QK_HD void put_pair(const transfer_job &job, spot at, bool on, int piece, float4
   *to = {old.x + v.x, old.y + v.y, old.z + v.z, old.w + v.w};
 }
 
-/* blockIdx.x: aggregate; y: T tiles. NV > 1: the groups of vectors, loaded before anything is multiplied; 1: any
- * number of groups. */
+/* blockIdx.x: aggregate; y: T tiles. NV > 1: the groups of vectors, loaded before anything is
+ * multiplied; 1: any number of groups. */
 template <class M, class F, int NV, int T>
 __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
     prolong_kernel(const __grid_constant__ transfer_job job) {
@@ -458,7 +465,7 @@ __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
   }
 }
 
-/* ---- to and from fields ---------------------------------------------------------------------------- */
+/* ---- to and from fields ---------------------------------------------------------------------- */
 
 /* A thread has its words of one pair of pieces; v: a block of nvec columns of floats. */
 template <class M, bool SET>

@@ -13,8 +13,8 @@ struct gauss_job {
   divider tiles; /* by ntile */
 };
 
-/* Blocks of threads that should be resident on a multiprocessor: more than the registers of double leave
- * would spill. */
+/* Blocks of threads that should be resident on a multiprocessor: more than the registers of double
+ * leave would spill. */
 template <class S> constexpr int resident = sizeof(S) == 8 ? 3 : 5;
 
 template <class S, int REALS, bool GHOSTS>

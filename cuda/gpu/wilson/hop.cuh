@@ -1,7 +1,7 @@
 /*
- * gpu/wilson/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it for
- * its type, so that they compile side by side. The arguments have been checked (hop_args.h). A thread
- * has one lane (place.cuh).
+ * gpu/wilson/hop.cuh: launches of the operator for one storage type. Each hop_*.cu instantiates it
+ * for its type, so that they compile side by side. The arguments have been checked (hop_args.h). A
+ * thread has one lane (place.cuh).
  */
 #ifndef QK_CUDA_GPU_HOP_CUH
 #define QK_CUDA_GPU_HOP_CUH
@@ -13,8 +13,8 @@
 namespace QK_NS {
 
 /* Blocks of hop_threads that should be resident on a multiprocessor: registers for loads in flight
- * against threads to hide latency, as measured (docs/performance.md). Double needs the 168 registers
- * that three blocks leave, or it spills. */
+ * against threads to hide latency, as measured (docs/performance.md). Double needs the 168
+ * registers that three blocks leave, or it spills. */
 template <class S> constexpr int hop_resident = sizeof(S) == 8 ? 3 : sizeof(S) == 4 ? 4 : 5;
 
 template <class S> struct hop_job {
@@ -58,9 +58,10 @@ __global__ void __launch_bounds__(hop_threads) pack_kernel(const __grid_constant
   pack_body<one_site, S, REALS, N>{job.a, at, parity, p.n}.run(mu, ahead);
 }
 
-/* One RHS is visited time slice by time slice: three slices of neighbours stay in L2. For a block of
- * RHS they would not, and it is visited in rows. The pass that writes even sites runs backwards: where
- * it follows the one over the odd sites, its first neighbours are what that one wrote last. */
+/* One RHS is visited time slice by time slice: three slices of neighbours stay in L2. For a block
+ * of RHS they would not, and it is visited in rows. The pass that writes even sites runs backwards:
+ * where it follows the one over the odd sites,
+ * its first neighbours are what that one wrote last. */
 inline walk hop_walk(const qk_hop_args_t &a) {
   const int slice[4] = {a.lat.l[0], a.lat.l[1], a.lat.l[2], 1};
   walk w =
