@@ -185,14 +185,14 @@ qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err) {
   return send_if(channel, &ENVELOPE(LOAD_FAILED, load_failed, &body));
 }
 
-qk_status_t qk_report_slot_progress(qk_channel_t *channel, int slot, uint64_t ticket,
+qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t ticket,
                                     const qk_slot_t *state) {
-  Quark__Engine__SlotProgress body = QUARK__ENGINE__SLOT_PROGRESS__INIT;
-  body.slot = (uint32_t)slot;
+  Quark__Engine__FillProgress body = QUARK__ENGINE__FILL_PROGRESS__INIT;
+  body.entry = (uint32_t)entry;
   body.ticket = ticket;
   body.iterations = (uint64_t)state->iterations;
   body.residual = state->residual;
-  return send_if(channel, &ENVELOPE(SLOT_PROGRESS, slot_progress, &body));
+  return send_if(channel, &ENVELOPE(FILL_PROGRESS, fill_progress, &body));
 }
 
 /* A full /dev/shm ends one piece of work; NO_MEMORY of our own would end the process. */
@@ -200,9 +200,9 @@ static qk_status_t as_told(qk_status_t status) {
   return status == QK_BUSY ? QK_NO_MEMORY : status;
 }
 
-qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result) {
-  Quark__Engine__SlotDone body = QUARK__ENGINE__SLOT_DONE__INIT;
-  body.slot = (uint32_t)result->slot;
+qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result) {
+  Quark__Engine__FillDone body = QUARK__ENGINE__FILL_DONE__INIT;
+  body.entry = (uint32_t)result->entry;
   body.ticket = result->ticket;
   body.status = as_told(result->err.code);
   body.text = result->err.text[0] != '\0' ? (char *)result->err.text : NULL;
@@ -214,17 +214,17 @@ qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result
   body.has_norm_b = body.has_norm_x = true;
   body.norm_b = result->norm_b;
   body.norm_x = result->norm_x;
-  return send_if(channel, &ENVELOPE(SLOT_DONE, slot_done, &body));
+  return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 
-qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_t ticket,
+qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t ticket,
                                    const qk_err_t *err) {
-  Quark__Engine__SlotDone body = QUARK__ENGINE__SLOT_DONE__INIT;
-  body.slot = slot;
+  Quark__Engine__FillDone body = QUARK__ENGINE__FILL_DONE__INIT;
+  body.entry = entry;
   body.ticket = ticket;
   body.status = err->code;
   body.text = (char *)err->text;
-  return send_if(channel, &ENVELOPE(SLOT_DONE, slot_done, &body));
+  return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 
 qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,

@@ -6,7 +6,7 @@
 #define QK_ENGINE_REPORT_H
 
 #include "daemon/engine/serve/channel.h"
-#include "daemon/engine/serve/slots.h"
+#include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/setup/loaded.h"
 
 /* nonce: of ADOPT; NULL: the engine has just started. */
@@ -15,12 +15,12 @@ qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, in
                                     int64_t total);
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds);
 qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err);
-qk_status_t qk_report_slot_progress(qk_channel_t *channel, int slot, uint64_t ticket,
+qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t ticket,
                                     const qk_slot_t *state);
 /* A slot that was filled and has ended. */
-qk_status_t qk_report_slot_done(qk_channel_t *channel, const qk_result_t *result);
+qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result);
 /* A FILL that was not taken up. */
-qk_status_t qk_report_slot_refused(qk_channel_t *channel, uint32_t slot, uint64_t ticket,
+qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t ticket,
                                    const qk_err_t *err);
 qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,
                                  double seconds);

@@ -123,7 +123,8 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
   return QK_OK;
 }
 
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fill, qk_err_t *err) {
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *fill,
+                          qk_err_t *err) {
   qk_status_t status = QK_OK;
   qk_fill_t f = {.ticket = m->ticket,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
@@ -131,8 +132,8 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
                  .basis = (qk_basis_t)m->basis,
                  .factor = m->factor,
                  .tol = m->tol};
-  if (m->slot >= (uint32_t)nslot)
-    return qk_fail(err, QK_BAD_ARGUMENT, "slot = %u: must be 0 to %d", m->slot, nslot - 1);
+  if (m->entry >= (uint32_t)entries)
+    return qk_fail(err, QK_BAD_ARGUMENT, "entry = %u: must be 0 to %d", m->entry, entries - 1);
   if ((unsigned)m->basis >= QK_BASIS_COUNT)
     return qk_fail(err, QK_BAD_ARGUMENT, "basis = %d: no such basis", (int)m->basis);
   if (!isfinite(m->factor) || m->factor == 0)
@@ -142,7 +143,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int nslot, qk_fill_t *fi
   if (m->max_iter < 1 || m->max_iter > QK_ITERATIONS_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "max_iter = %llu: 1 to %llu",
                    (unsigned long long)m->max_iter, QK_ITERATIONS_MAX);
-  f.slot = (int32_t)m->slot;
+  f.entry = (int32_t)m->entry;
   f.max_iter = (int64_t)m->max_iter;
 
   status = parse_dtype("dtype", m->dtype, &f.is_double, err);

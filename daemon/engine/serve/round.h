@@ -23,7 +23,7 @@
 
 typedef struct qk_fill {
   uint64_t ticket;
-  int32_t slot;
+  int32_t entry;
   bool upload;             /* from shm_in; else by kind: */
   qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
   int32_t site[4], spin, colour;
@@ -77,14 +77,14 @@ typedef struct qk_round {
   qk_load_t load;
   qk_correlate_t correlate;
   qk_fill_t fill[QK_INFLIGHT_MAX];
-  int32_t cancel[QK_INFLIGHT_MAX]; /* slots */
+  int32_t cancel[QK_INFLIGHT_MAX]; /* entries */
 } qk_round_t;
 
-/* idle: no rank has running slots, and the others may sleep while they wait. Collective. */
+/* idle: no rank has an RHS in flight, and the others may sleep while they wait. Collective. */
 qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle);
 
 /* QK_BAD_ARGUMENT names field, value and limit; the result is unchanged. */
-qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int nslot, qk_fill_t *fill,
+qk_status_t qk_fill_parse(const Quark__Engine__Fill *message, int entries, qk_fill_t *fill,
                           qk_err_t *err);
 /* global: extents of the lattice. */
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *message, const int global[4],

@@ -7,9 +7,9 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/correlate.h"
+#include "daemon/engine/serve/inflight.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
-#include "daemon/engine/serve/slots.h"
 #include "daemon/engine/setup/loaded.h"
 #include "proto/limits.h"
 
@@ -20,10 +20,10 @@ typedef struct worker {
   qk_channel_t *channel; /* NULL on all ranks but rank 0 */
   qk_loaded_t *setup;    /* NULL before LOAD */
   qk_port_t *port;
-  qk_slots_t *slots;
+  qk_inflight_t *inflight;
   qk_correlator_t *correlator;
   uint64_t contract_ticket;
-  uint64_t keep_until, smear_until; /* steps of slots: see rest() */
+  uint64_t keep_until, smear_until; /* steps of the solver: see rest() */
   double contract_since;
   qk_round_t round;
   qk_status_t stop; /* why a round of kind STOP stops */
@@ -33,9 +33,9 @@ typedef struct worker {
   double last_progress[QK_INFLIGHT_MAX], last_news;
   double more_until;      /* rank 0: fills that were announced are waited for until then */
   int queued;             /* rank 0: right-hand sides that take the next free slots */
-  int refills;            /* rank 0: fills of slots that have just become free, waited for ... */
+  int refills;            /* rank 0: fills of entries that have just become free, waited for ... */
   double refill_until;    /* ... until then: a step without them costs as much */
-  qk_mg_refresh_t wanted; /* rank 0: what multigrid needs once no slot runs ... */
+  qk_mg_refresh_t wanted; /* rank 0: what multigrid needs once nothing is in flight ... */
   double wanted_since;    /* ... and since when fills wait for that */
   qk_fill_t waiting[QK_INFLIGHT_MAX];
   int nwaiting;
@@ -43,11 +43,12 @@ typedef struct worker {
 } worker_t;
 
 static bool running(const worker_t *w) {
-  return w->setup != NULL && (qk_slots_running(w->slots) > 0 || qk_correlator_busy(w->correlator));
+  return w->setup != NULL &&
+         (qk_inflight_running(w->inflight) > 0 || qk_correlator_busy(w->correlator));
 }
 
 static bool solving(const worker_t *w) {
-  return w->setup != NULL && qk_slots_solving(w->slots);
+  return w->setup != NULL && qk_inflight_solving(w->inflight);
 }
 
 /* A checkpoint is being written, which rounds look after. */
@@ -57,12 +58,12 @@ static bool saving(const worker_t *w) {
 
 /* ---- rank 0: what the front asks for --------------------------------------------------------- */
 
-static bool slot_is_taken(const worker_t *w, int slot) {
-  if (qk_slots_busy(w->slots, slot)) return true;
+static bool entry_is_taken(const worker_t *w, int entry) {
+  if (qk_inflight_busy(w->inflight, entry)) return true;
   for (int i = 0; i < w->nwaiting; i++)
-    if (w->waiting[i].slot == slot) return true;
+    if (w->waiting[i].entry == entry) return true;
   for (int i = 0; i < w->round.head.nfill; i++)
-    if (w->round.fill[i].slot == slot) return true;
+    if (w->round.fill[i].entry == entry) return true;
   return false;
 }
 
@@ -73,11 +74,11 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
   if (w->setup == NULL)
     status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
   else
-    status = qk_fill_parse(message, qk_slots_count(w->slots), &fill, &err);
-  if (status == QK_OK && slot_is_taken(w, fill.slot))
-    status = qk_fail(&err, QK_BAD_PROTOCOL, "slot %d is not free", fill.slot);
+    status = qk_fill_parse(message, qk_inflight_count(w->inflight), &fill, &err);
+  if (status == QK_OK && entry_is_taken(w, fill.entry))
+    status = qk_fail(&err, QK_BAD_PROTOCOL, "entry %d is not free", fill.entry);
   if (status != QK_OK)
-    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+    return qk_report_fill_refused(w->channel, message->entry, message->ticket, &err);
   w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
   w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
   if (w->wanted != QK_MG_REFRESH_NONE)
@@ -87,10 +88,10 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
   return QK_OK;
 }
 
-/* True where the fill had waited: it never gets a slot. */
-static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
+/* True if the fill had waited: it never gets a slot. */
+static bool forget_waiting(worker_t *w, int entry, uint64_t ticket) {
   for (int i = 0; i < w->nwaiting; i++) {
-    if (w->waiting[i].slot != slot || w->waiting[i].ticket != ticket) continue;
+    if (w->waiting[i].entry != entry || w->waiting[i].ticket != ticket) continue;
     w->waiting[i] = w->waiting[--w->nwaiting];
     return true;
   }
@@ -98,18 +99,19 @@ static bool forget_waiting(worker_t *w, int slot, uint64_t ticket) {
 }
 
 /* A ticket may have ended already, or stand in a fill of this very round. */
-static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelSlot *message) {
-  if (w->setup == NULL || message->slot >= (uint32_t)qk_slots_count(w->slots)) return QK_OK;
-  int slot = (int)message->slot;
-  if (forget_waiting(w, slot, message->ticket)) {
+static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelFill *message) {
+  if (w->setup == NULL || message->entry >= (uint32_t)qk_inflight_count(w->inflight)) return QK_OK;
+  int entry = (int)message->entry;
+  if (forget_waiting(w, entry, message->ticket)) {
     qk_err_t err = {.code = QK_CANCELLED};
-    return qk_report_slot_refused(w->channel, message->slot, message->ticket, &err);
+    return qk_report_fill_refused(w->channel, message->entry, message->ticket, &err);
   }
-  bool found = qk_slots_busy(w->slots, slot) && qk_slots_ticket(w->slots, slot) == message->ticket;
+  bool found = qk_inflight_busy(w->inflight, entry) &&
+               qk_inflight_ticket(w->inflight, entry) == message->ticket;
   for (int i = 0; i < w->round.head.nfill; i++)
-    found |= w->round.fill[i].slot == slot && w->round.fill[i].ticket == message->ticket;
-  for (int i = 0; i < w->round.head.ncancel; i++) found &= w->round.cancel[i] != slot;
-  if (found) w->round.cancel[w->round.head.ncancel++] = slot;
+    found |= w->round.fill[i].entry == entry && w->round.fill[i].ticket == message->ticket;
+  for (int i = 0; i < w->round.head.ncancel; i++) found &= w->round.cancel[i] != entry;
+  if (found) w->round.cancel[w->round.head.ncancel++] = entry;
   return QK_OK;
 }
 
@@ -189,7 +191,7 @@ static qk_status_t beat(worker_t *w) {
   double now = qk_now_ms();
   if (now - w->last_heartbeat < QK_HEARTBEAT_MS) return QK_OK;
   w->last_heartbeat = now;
-  return qk_report_heartbeat(w->channel, w->slots != NULL ? qk_slots_steps(w->slots) : 0,
+  return qk_report_heartbeat(w->channel, w->inflight != NULL ? qk_inflight_steps(w->inflight) : 0,
                              w->setup != NULL ? w->setup->device_bytes : 0,
                              w->setup != NULL ? w->setup->host_bytes : qk_mem_bytes());
 }
@@ -214,7 +216,7 @@ static void settle_refresh(worker_t *w) {
 
 static bool lacks_refills(const worker_t *w) {
   return w->round.head.nfill < w->refills && w->wanted == QK_MG_REFRESH_NONE &&
-         qk_now_ms() < w->refill_until && w->round.head.nfill < qk_slots_hungry(w->slots);
+         qk_now_ms() < w->refill_until && w->round.head.nfill < qk_inflight_hungry(w->inflight);
 }
 
 /* Milliseconds that rank 0 may wait for messages before the next round. */
@@ -258,9 +260,10 @@ static qk_status_t load(worker_t *w) {
   qk_status_t status =
       qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
   if (status == QK_OK) status = qk_port_create(&setup->dev, &w->port, &err);
-  if (status == QK_OK) status = qk_slots_create(setup, w->port, &w->slots, &err);
+  if (status == QK_OK) status = qk_inflight_create(setup, w->port, &w->inflight, &err);
   if (status == QK_OK)
-    status = qk_correlator_create(setup, w->port, qk_slots_stage(w->slots), &w->correlator, &err);
+    status =
+        qk_correlator_create(setup, w->port, qk_inflight_stage(w->inflight), &w->correlator, &err);
   if (status == QK_OK) {
     w->setup = setup;
     status = qk_loaded_count_memory(setup);
@@ -269,8 +272,8 @@ static qk_status_t load(worker_t *w) {
     qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
     return qk_report_ready(w->channel, setup, w->seconds);
   }
-  qk_slots_destroy(w->slots);
-  w->slots = NULL;
+  qk_inflight_destroy(w->inflight);
+  w->inflight = NULL;
   qk_port_destroy(w->port);
   w->port = NULL;
   qk_loaded_destroy(setup);
@@ -285,7 +288,7 @@ static qk_status_t load(worker_t *w) {
 /* Contractions keep their memory for the next one while slots are solved: not for long, and not
  * if smearing may need it. */
 static qk_status_t rest(worker_t *w) {
-  const uint64_t now = qk_slots_steps(w->slots);
+  const uint64_t now = qk_inflight_steps(w->inflight);
   if (qk_correlator_busy(w->correlator)) return QK_OK;
   if (solving(w) && now < w->keep_until && now >= w->smear_until) return QK_OK;
   return qk_correlator_rest(w->correlator) ? qk_loaded_count_memory(w->setup) : QK_OK;
@@ -293,29 +296,30 @@ static qk_status_t rest(worker_t *w) {
 
 static qk_status_t fill(worker_t *w) {
   for (int i = 0; i < w->round.head.nfill; i++) {
-    w->last_progress[w->round.fill[i].slot] = qk_now_ms();
-    if (w->round.fill[i].smear.steps > 0) w->smear_until = qk_slots_steps(w->slots) + REST_STEPS;
+    w->last_progress[w->round.fill[i].entry] = qk_now_ms();
+    if (w->round.fill[i].smear.steps > 0)
+      w->smear_until = qk_inflight_steps(w->inflight) + REST_STEPS;
   }
   qk_status_t status = rest(w);
   if (status != QK_OK) return status;
-  return qk_slots_fill(w->slots, w->round.head.nfill, w->round.fill, w->err);
+  return qk_inflight_fill(w->inflight, w->round.head.nfill, w->round.fill, w->err);
 }
 
-static qk_status_t tell_slots(worker_t *w) {
+static qk_status_t tell_progress_of_all(worker_t *w) {
   double now = qk_now_ms();
   qk_status_t status = QK_OK;
-  for (int i = 0; i < qk_slots_count(w->slots) && status == QK_OK; i++) {
-    const qk_slot_t *state = qk_slots_state(w->slots, i);
+  for (int i = 0; i < qk_inflight_count(w->inflight) && status == QK_OK; i++) {
+    const qk_slot_t *state = qk_inflight_state(w->inflight, i);
     if (state == NULL || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
     w->last_progress[i] = now;
-    status = qk_report_slot_progress(w->channel, i, qk_slots_ticket(w->slots, i), state);
+    status = qk_report_fill_progress(w->channel, i, qk_inflight_ticket(w->inflight, i), state);
   }
   return status;
 }
 
 static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
-  return r->refused ? qk_report_slot_refused(w->channel, (uint32_t)r->slot, r->ticket, &r->err)
-                    : qk_report_slot_done(w->channel, r);
+  return r->refused ? qk_report_fill_refused(w->channel, (uint32_t)r->entry, r->ticket, &r->err)
+                    : qk_report_fill_done(w->channel, r);
 }
 
 /* Rank 0 decides. */
@@ -361,7 +365,7 @@ static qk_status_t tell_memory(worker_t *w) {
   return status == QK_OK ? beat(w) : status;
 }
 
-/* The front has been told of n slots that are free. */
+/* The front has been told of n entries that are free. */
 static void expect_refills(worker_t *w, int n) {
   w->refills = n < w->queued ? n : w->queued;
   w->queued -= w->refills;
@@ -374,7 +378,7 @@ static void keep_beating(void *arg) {
 }
 
 static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
-  w->keep_until = qk_slots_steps(w->slots) + REST_STEPS;
+  w->keep_until = qk_inflight_steps(w->inflight) + REST_STEPS;
   qk_status_t status = qk_loaded_count_memory(w->setup);
   if (status != QK_OK) return status;
   return qk_report_contracted(w->channel, w->contract_ticket, verdict,
@@ -394,19 +398,20 @@ static qk_status_t contract(worker_t *w) {
 static qk_status_t contract_on(worker_t *w) {
   qk_err_t verdict = {0};
   bool over;
-  qk_status_t status = qk_correlator_step(w->correlator, qk_slots_lacking(w->slots), keep_beating,
-                                          w, &over, &verdict, w->err);
+  qk_status_t status = qk_correlator_step(w->correlator, qk_inflight_lacking(w->inflight),
+                                          keep_beating, w, &over, &verdict, w->err);
   return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
 }
 
 static qk_status_t work(worker_t *w) {
   qk_result_t result[QK_INFLIGHT_MAX];
   int n = 0;
-  qk_slots_leave_buffers(w->slots, qk_correlator_wants(w->correlator));
+  qk_inflight_leave_buffers(w->inflight, qk_correlator_wants(w->correlator));
   qk_status_t status = fill(w);
-  for (int i = 0; i < w->round.head.ncancel; i++) qk_slots_cancel(w->slots, w->round.cancel[i]);
-  if (status == QK_OK && running(w)) status = qk_slots_step(w->slots, w->err);
-  if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+  for (int i = 0; i < w->round.head.ncancel; i++)
+    qk_inflight_cancel(w->inflight, w->round.cancel[i]);
+  if (status == QK_OK && running(w)) status = qk_inflight_step(w->inflight, w->err);
+  if (status == QK_OK) status = qk_inflight_retire(w->inflight, result, &n, w->err);
   if (status == QK_OK && qk_correlator_busy(w->correlator)) status = contract_on(w);
   if (status == QK_OK) status = rest(w);
   if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
@@ -417,30 +422,30 @@ static qk_status_t work(worker_t *w) {
   expect_refills(w, n);
   if (status == QK_OK && n > 0) status = tell_multigrid(w);
   if (status == QK_OK) status = look_after_checkpoint(w);
-  return status == QK_OK ? tell_slots(w) : status;
+  return status == QK_OK ? tell_progress_of_all(w) : status;
 }
 
-/* Ends all slots and a contraction without a message: objects of the previous front are not
+/* Ends all RHS in flight and a contraction without a message: objects of the previous front are not
  * written to any more. */
-static qk_status_t clear_slots(worker_t *w) {
+static qk_status_t end_all(worker_t *w) {
   qk_result_t result[QK_INFLIGHT_MAX];
   const struct timespec pause = {.tv_nsec = TRANSFER_MS * 1000000};
   int n;
   qk_status_t status = QK_OK;
   if (w->correlator != NULL) qk_correlator_drop(w->correlator);
-  for (int i = 0; running(w) && i < qk_slots_count(w->slots); i++)
-    if (qk_slots_busy(w->slots, i)) qk_slots_cancel(w->slots, i);
+  for (int i = 0; running(w) && i < qk_inflight_count(w->inflight); i++)
+    if (qk_inflight_busy(w->inflight, i)) qk_inflight_cancel(w->inflight, i);
   while (status == QK_OK && running(w)) {
     if (!solving(w)) nanosleep(&pause, NULL);
-    status = qk_slots_step(w->slots, w->err);
-    if (status == QK_OK) status = qk_slots_retire(w->slots, result, &n, w->err);
+    status = qk_inflight_step(w->inflight, w->err);
+    if (status == QK_OK) status = qk_inflight_retire(w->inflight, result, &n, w->err);
   }
   return status;
 }
 
 static qk_status_t adopt(worker_t *w) {
   const bool loaded = w->setup != NULL;
-  qk_status_t status = clear_slots(w);
+  qk_status_t status = end_all(w);
   if (status == QK_OK)
     status = qk_report_hello(w->channel, qk_comm_size(w->comm), &w->nonce, loaded);
   if (status != QK_OK || !loaded) return status;
@@ -482,7 +487,7 @@ qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err)
     /* the ranks stop together, but not after an error */
     if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
     qk_correlator_destroy(w->correlator);
-    qk_slots_destroy(w->slots);
+    qk_inflight_destroy(w->inflight);
     qk_port_destroy(w->port);
     qk_loaded_destroy(w->setup);
   }

@@ -77,11 +77,11 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-uint8_t *qk_order_fill(uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
+uint8_t *qk_order_fill(uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
-  fill.slot = slot;
+  fill.entry = entry;
   fill.ticket = ticket;
   fill.source = job->source == QUARK__SOURCE_KIND__SOURCE_FILE ? QUARK__SOURCE_KIND__SOURCE_UPLOAD
                                                                : job->source;
@@ -131,9 +131,9 @@ uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes) 
   return pack(&ENVELOPE(CONTRACT, contract, &contract), bytes);
 }
 
-uint8_t *qk_order_cancel(uint32_t slot, uint64_t ticket, size_t *bytes) {
-  Quark__Engine__CancelSlot cancel = QUARK__ENGINE__CANCEL_SLOT__INIT;
-  cancel.slot = slot;
+uint8_t *qk_order_cancel(uint32_t entry, uint64_t ticket, size_t *bytes) {
+  Quark__Engine__CancelFill cancel = QUARK__ENGINE__CANCEL_FILL__INIT;
+  cancel.entry = entry;
   cancel.ticket = ticket;
   return pack(&ENVELOPE(CANCEL, cancel, &cancel), bytes);
 }

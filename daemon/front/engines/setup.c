@@ -48,7 +48,7 @@ const char *qk_setup_solver(const qk_setup_t *setup) {
 
 int qk_setup_inflight(const qk_setup_t *setup) {
   int n = 0;
-  for (int k = 0; k < QK_INFLIGHT_MAX; k++) n += setup->slot[k].rhs != NULL;
+  for (int k = 0; k < QK_INFLIGHT_MAX; k++) n += setup->inflight[k].rhs != NULL;
   return n;
 }
 
@@ -58,5 +58,5 @@ int qk_setup_busy(const qk_setup_t *setup) {
 }
 
 int qk_setup_running(const qk_setup_t *setup) {
-  return qk_setup_inflight(setup) + (setup->slot[QK_CONTRACT_PLACE].rhs != NULL);
+  return qk_setup_inflight(setup) + (setup->inflight[QK_CONTRACT_ENTRY].rhs != NULL);
 }

@@ -18,14 +18,14 @@
 struct qk_service;
 
 /* Entries of an engine: those of right-hand sides in flight, and one for a contraction. */
-enum { QK_CONTRACT_PLACE = QK_INFLIGHT_MAX, QK_PLACES };
+enum { QK_CONTRACT_ENTRY = QK_INFLIGHT_MAX, QK_ENTRIES };
 
 /* The right-hand side of an in-flight entry; rhs NULL: the entry is free. */
-typedef struct qk_slot_use {
+typedef struct qk_inflight_entry {
   qk_rhs_t *rhs;
   uint64_t ticket;
   qk_occupancy_mark_t filled;
-} qk_slot_use_t;
+} qk_inflight_entry_t;
 
 typedef struct qk_setup {
   struct qk_service *service;
@@ -57,7 +57,7 @@ typedef struct qk_setup {
   double used_at;         /* when the last of them ended, or the setup was loaded */
   qk_link_t quarantined;  /* right-hand sides that were in flight when an engine was lost */
   qk_link_t waiting;      /* right-hand sides whose solutions found no shared memory */
-  qk_slot_use_t slot[QK_PLACES];
+  qk_inflight_entry_t inflight[QK_ENTRIES];
   qk_curve_t curve[QK_INFLIGHT_MAX]; /* of in-flight right-hand sides */
   qk_occupancy_t occupancy;
   uint64_t ticket;

@@ -178,10 +178,10 @@ static bool send_load(qk_worker_t *w) {
   return send_message(w, load, bytes);
 }
 
-bool qk_worker_fill(qk_worker_t *w, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+bool qk_worker_fill(qk_worker_t *w, uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs, bool more,
                     bool ahead, uint32_t queued) {
   size_t bytes;
-  uint8_t *fill = qk_order_fill(slot, ticket, rhs, more, ahead, queued, &bytes);
+  uint8_t *fill = qk_order_fill(entry, ticket, rhs, more, ahead, queued, &bytes);
   return send_message(w, fill, bytes);
 }
 
@@ -191,9 +191,9 @@ bool qk_worker_contract(qk_worker_t *w, uint64_t ticket, const qk_rhs_t *rhs) {
   return send_message(w, contract, bytes);
 }
 
-bool qk_worker_cancel(qk_worker_t *w, uint32_t slot, uint64_t ticket) {
+bool qk_worker_cancel(qk_worker_t *w, uint32_t entry, uint64_t ticket) {
   size_t bytes;
-  uint8_t *cancel = qk_order_cancel(slot, ticket, &bytes);
+  uint8_t *cancel = qk_order_cancel(entry, ticket, &bytes);
   return send_message(w, cancel, bytes);
 }
 
@@ -314,15 +314,15 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
     return on_ready(w, m->ready);
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
     return on_load_failed(w, m->load_failed);
-  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS:
-    if (!ready || m->slot_progress->slot >= w->info.inflight)
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_PROGRESS:
+    if (!ready || m->fill_progress->entry >= w->info.inflight)
       return "progress of an in-flight entry that does not exist";
-    w->events->progress(w->arg, m->slot_progress);
+    w->events->progress(w->arg, m->fill_progress);
     return NULL;
-  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (!ready || m->slot_done->slot >= w->info.inflight)
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_DONE:
+    if (!ready || m->fill_done->entry >= w->info.inflight)
       return "result of an in-flight entry that does not exist";
-    w->events->done(w->arg, m->slot_done);
+    w->events->done(w->arg, m->fill_done);
     return NULL;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
     if (!ready) return "a contraction before READY";

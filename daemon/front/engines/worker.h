@@ -53,8 +53,8 @@ typedef struct qk_engine_info {
 typedef struct qk_worker_events {
   void (*ready)(void *arg);
   void (*refused)(void *arg, qk_status_t status, const char *text);
-  void (*progress)(void *arg, const Quark__Engine__SlotProgress *progress);
-  void (*done)(void *arg, const Quark__Engine__SlotDone *done);
+  void (*progress)(void *arg, const Quark__Engine__FillProgress *progress);
+  void (*done)(void *arg, const Quark__Engine__FillDone *done);
   void (*contracted)(void *arg, const Quark__Engine__Contracted *contracted);
   /* The engine is lost, with all that was in flight. failures: consecutive engines, with this
    * one, that did not become ready. */
@@ -113,10 +113,10 @@ void qk_worker_load_again(qk_worker_t *worker);
 /* Only if READY. more: another FILL follows at once. ahead: start it before others that wait in
  * the engine. queued: so many FILLs will follow as soon as slots are free. False: the message
  * was not sent; nothing happened, try again later. */
-bool qk_worker_fill(qk_worker_t *worker, uint32_t slot, uint64_t ticket, const qk_rhs_t *rhs,
+bool qk_worker_fill(qk_worker_t *worker, uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs,
                     bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */
 bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
-bool qk_worker_cancel(qk_worker_t *worker, uint32_t slot, uint64_t ticket);
+bool qk_worker_cancel(qk_worker_t *worker, uint32_t entry, uint64_t ticket);
 
 #endif

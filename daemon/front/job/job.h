@@ -3,7 +3,7 @@
  * "right-hand side", whose solution is the correlators. Pure bookkeeping: no sockets, no clock, no
  * policy; fields are in shared memory (shm.h).
  *
- *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --SLOT_DONE--> ENDED --ACK--> ACKED
+ *   UPLOADING --last byte--> QUEUED --slot--> RUNNING --FILL_DONE--> ENDED --ACK--> ACKED
  *        \______________________\___cancel, deadline, failure________/
  *
  * RUNNING goes back to QUEUED where the engine is lost. What has changed is marked (marks.h).

@@ -14,9 +14,10 @@ enum { FIXED = 1 }; /* --batching */
 
 /* Whether the user has another right-hand side in the engine. */
 static bool user_is_served(const qk_rhs_t *rhs) {
-  const qk_slot_use_t *slot = rhs->job->setup->slot;
+  const qk_inflight_entry_t *entry = rhs->job->setup->inflight;
   for (int k = 0; k < QK_INFLIGHT_MAX; k++)
-    if (slot[k].rhs && slot[k].rhs != rhs && slot[k].rhs->job->user == rhs->job->user) return true;
+    if (entry[k].rhs && entry[k].rhs != rhs && entry[k].rhs->job->user == rhs->job->user)
+      return true;
   return false;
 }
 
@@ -24,12 +25,12 @@ static bool user_is_served(const qk_rhs_t *rhs) {
  * The last entry is reserved for users with nothing in flight. */
 static int place_for(const qk_rhs_t *rhs) {
   const qk_setup_t *setup = rhs->job->setup;
-  if (rhs->job->contraction) return setup->slot[QK_CONTRACT_PLACE].rhs ? -1 : QK_CONTRACT_PLACE;
+  if (rhs->job->contraction) return setup->inflight[QK_CONTRACT_ENTRY].rhs ? -1 : QK_CONTRACT_ENTRY;
   const qk_engine_info_t *e = qk_worker_info(setup->worker);
   const int n = (int)(setup->settings.batching == FIXED ? e->slots : e->inflight);
   int place = -1, nfree = 0;
   for (int k = n - 1; k >= 0; k--) {
-    if (setup->slot[k].rhs) continue;
+    if (setup->inflight[k].rhs) continue;
     place = k;
     nfree++;
   }
@@ -37,8 +38,8 @@ static int place_for(const qk_rhs_t *rhs) {
 }
 
 static bool quarantined_runs(const qk_setup_t *setup) {
-  for (int k = 0; k < QK_PLACES; k++)
-    if (setup->slot[k].rhs && setup->slot[k].rhs->losses > 0) return true;
+  for (int k = 0; k < QK_ENTRIES; k++)
+    if (setup->inflight[k].rhs && setup->inflight[k].rhs->losses > 0) return true;
   return false;
 }
 
@@ -69,7 +70,7 @@ static bool hand_over(const qk_setup_t *setup, int k, uint64_t ticket, const qk_
   int place;
   if (rhs->job->contraction) return qk_worker_contract(setup->worker, ticket, rhs);
   const qk_rhs_t *after = next(setup, &place);
-  const bool more = after && place != QK_CONTRACT_PLACE;
+  const bool more = after && place != QK_CONTRACT_ENTRY;
   const bool refills = setup->settings.batching != FIXED;
   return qk_worker_fill(setup->worker, (uint32_t)k, ticket, rhs, more, !user_is_served(rhs),
                         refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
@@ -81,8 +82,8 @@ static bool hand_over(const qk_setup_t *setup, int k, uint64_t ticket, const qk_
 static int64_t unwritten(const qk_service_t *service) {
   int64_t bytes = 0;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && service->setup[m]; k++) {
-      const qk_rhs_t *rhs = service->setup[m]->slot[k].rhs;
+    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++) {
+      const qk_rhs_t *rhs = service->setup[m]->inflight[k].rhs;
       if (rhs && rhs->solution) bytes += (int64_t)rhs->job->field_bytes;
     }
   return bytes;
@@ -123,9 +124,9 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
   }
   const uint64_t ticket = setup->ticket + 1;
   const bool busy = qk_setup_running(setup) > 0;
-  setup->slot[k] = (qk_slot_use_t){.rhs = rhs, .ticket = ticket};
+  setup->inflight[k] = (qk_inflight_entry_t){.rhs = rhs, .ticket = ticket};
   if (!hand_over(setup, k, ticket, rhs)) {
-    setup->slot[k] = (qk_slot_use_t){0};
+    setup->inflight[k] = (qk_inflight_entry_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     qk_queue_put_back(service, rhs);
@@ -134,12 +135,12 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
   setup->ticket = ticket;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_service_now(service);
-  setup->slot[k].filled = qk_occupancy_mark(&setup->occupancy, rhs->started_at);
+  setup->inflight[k].filled = qk_occupancy_mark(&setup->occupancy, rhs->started_at);
   if (!busy) setup->busy_since = rhs->started_at;
   qk_stats_phase(&service->stats, QK_PHASE_QUEUE, rhs->started_at - rhs->queue.since);
   rhs->iterations = 0;
   rhs->residual = 1;
-  if (k != QK_CONTRACT_PLACE) {
+  if (k != QK_CONTRACT_ENTRY) {
     qk_curve_clear(&setup->curve[k]);
     qk_curve_add(&setup->curve[k], 0, 1);
   }

@@ -18,14 +18,14 @@ static void count(qk_stats_t *stats, const qk_rhs_t *rhs) {
     qk_stats_solved(stats, o);
 }
 
-/* The slot is free again; a job that only waited for it goes. */
-static void leave_slot(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
-  qk_rhs_t *rhs = setup->slot[k].rhs;
+/* The entry is free again; a job that only waited for it goes. */
+static void leave_entry(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
+  qk_rhs_t *rhs = setup->inflight[k].rhs;
   const double now = qk_service_now(setup->service);
-  if (k != QK_CONTRACT_PLACE)
-    qk_occupancy_leave(&setup->occupancy, now, setup->slot[k].filled, now - rhs->started_at,
+  if (k != QK_CONTRACT_ENTRY)
+    qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
-  setup->slot[k] = (qk_slot_use_t){0};
+  setup->inflight[k] = (qk_inflight_entry_t){0};
   qk_rhs_end(rhs, outcome, now);
   qk_cost_measure(rhs);
   count(&setup->service->stats, rhs);
@@ -37,14 +37,14 @@ static void leave_slot(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
 /* The engine found no memory for the result in place k: it is made again. False: for the last time,
  * or nobody wants it. */
 static bool vacate(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
-  qk_rhs_t *rhs = setup->slot[k].rhs;
+  qk_rhs_t *rhs = setup->inflight[k].rhs;
   const double now = qk_service_now(setup->service);
   if (outcome->status != QK_NO_MEMORY || rhs->verdict != QK_OK) return false;
   if (!qk_queue_wait_for_memory(rhs, outcome->text, true, outcome->applications)) return false;
-  if (k != QK_CONTRACT_PLACE)
-    qk_occupancy_leave(&setup->occupancy, now, setup->slot[k].filled, now - rhs->started_at,
+  if (k != QK_CONTRACT_ENTRY)
+    qk_occupancy_leave(&setup->occupancy, now, setup->inflight[k].filled, now - rhs->started_at,
                        outcome->seconds);
-  setup->slot[k] = (qk_slot_use_t){0};
+  setup->inflight[k] = (qk_inflight_entry_t){0};
   qk_rhs_again(rhs);
   qk_marks_rhs(rhs);
   return true;
@@ -52,8 +52,8 @@ static bool vacate(qk_setup_t *setup, int k, const qk_outcome_t *outcome) {
 
 void qk_engine_events_abandon(qk_setup_t *setup) {
   const qk_outcome_t outcome = {.status = QK_SHUTTING_DOWN};
-  for (int k = 0; k < QK_PLACES; k++)
-    if (setup->slot[k].rhs) leave_slot(setup, k, &outcome);
+  for (int k = 0; k < QK_ENTRIES; k++)
+    if (setup->inflight[k].rhs) leave_entry(setup, k, &outcome);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -140,14 +140,14 @@ static void on_refused(void *arg, qk_status_t status, const char *text) {
   fail(setup->service, exit_code_of(status), status, text);
 }
 
-static void on_progress(void *arg, const Quark__Engine__SlotProgress *p) {
+static void on_progress(void *arg, const Quark__Engine__FillProgress *p) {
   qk_setup_t *setup = arg;
-  qk_slot_use_t *slot = &setup->slot[p->slot];
-  if (!slot->rhs || slot->ticket != p->ticket) return;
-  slot->rhs->iterations = p->iterations;
-  slot->rhs->residual = p->residual;
-  qk_curve_add(&setup->curve[p->slot], p->iterations, p->residual);
-  slot->rhs->job->progress_due = true;
+  qk_inflight_entry_t *entry = &setup->inflight[p->entry];
+  if (!entry->rhs || entry->ticket != p->ticket) return;
+  entry->rhs->iterations = p->iterations;
+  entry->rhs->residual = p->residual;
+  qk_curve_add(&setup->curve[p->entry], p->iterations, p->residual);
+  entry->rhs->job->progress_due = true;
 }
 
 /* As an engine says it, within what the journal can hold. */
@@ -155,11 +155,11 @@ static uint64_t count_of(uint64_t said) {
   return said < QK_JOURNAL_COUNT_MAX ? said : QK_JOURNAL_COUNT_MAX;
 }
 
-static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
+static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   qk_setup_t *setup = arg;
-  qk_slot_use_t *slot = &setup->slot[d->slot];
-  if (!slot->rhs || slot->ticket != d->ticket) return;
-  qk_rhs_t *rhs = slot->rhs;
+  qk_inflight_entry_t *entry = &setup->inflight[d->entry];
+  if (!entry->rhs || entry->ticket != d->ticket) return;
+  qk_rhs_t *rhs = entry->rhs;
   qk_outcome_t o = {.status = (qk_status_t)d->status,
                     .true_residual = d->true_residual,
                     .iterations = count_of(d->iterations),
@@ -173,19 +173,19 @@ static void on_done(void *arg, const Quark__Engine__SlotDone *d) {
   if (o.status == QK_CANCELLED && rhs->verdict != QK_OK) o.status = rhs->verdict;
   o.written = d->written && rhs->solution &&
               (o.status == QK_OK || o.status == QK_NOT_CONVERGED || o.status == QK_BREAKDOWN);
-  if (!vacate(setup, (int)d->slot, &o)) leave_slot(setup, (int)d->slot, &o);
+  if (!vacate(setup, (int)d->entry, &o)) leave_entry(setup, (int)d->entry, &o);
 }
 
 static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
   qk_setup_t *setup = arg;
-  const qk_slot_use_t *place = &setup->slot[QK_CONTRACT_PLACE];
+  const qk_inflight_entry_t *place = &setup->inflight[QK_CONTRACT_ENTRY];
   if (!place->rhs || place->ticket != c->ticket) return;
   qk_outcome_t o = {.status = (qk_status_t)c->status, .seconds = c->seconds};
   snprintf(o.text, sizeof o.text, "%s", c->text ? c->text : "");
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;
   if (place->rhs->verdict != QK_OK) o.status = place->rhs->verdict;
   o.written = o.status == QK_OK;
-  if (!vacate(setup, QK_CONTRACT_PLACE, &o)) leave_slot(setup, QK_CONTRACT_PLACE, &o);
+  if (!vacate(setup, QK_CONTRACT_ENTRY, &o)) leave_entry(setup, QK_CONTRACT_ENTRY, &o);
 }
 
 enum {
@@ -196,7 +196,7 @@ enum {
 /* An RHS that was in flight when the engine was lost waits for the next one. If it was the only
  * quarantined one in flight at a second loss, it is the cause. */
 static void survive(qk_setup_t *setup, int k, const char *why) {
-  qk_rhs_t *rhs = setup->slot[k].rhs;
+  qk_rhs_t *rhs = setup->inflight[k].rhs;
   qk_outcome_t o = {.status = rhs->verdict, .iterations = rhs->iterations};
   if (o.status == QK_OK && ++rhs->losses >= LOSSES_MAX) {
     o.status = QK_ENGINE_LOST;
@@ -204,10 +204,10 @@ static void survive(qk_setup_t *setup, int k, const char *why) {
     qk_log(QK_LOG_WARN, "dispatch", rhs->job->name, "rhs %u: not tried again", rhs->index);
   }
   if (o.status != QK_OK) {
-    leave_slot(setup, k, &o);
+    leave_entry(setup, k, &o);
     return;
   }
-  setup->slot[k] = (qk_slot_use_t){0};
+  setup->inflight[k] = (qk_inflight_entry_t){0};
   setup->service->count.redone++;
   qk_rhs_again(rhs);
   qk_marks_rhs(rhs);
@@ -216,8 +216,8 @@ static void survive(qk_setup_t *setup, int k, const char *why) {
 
 static void on_lost(void *arg, const char *why, int failures) {
   qk_setup_t *setup = arg;
-  for (int k = 0; k < QK_PLACES; k++)
-    if (setup->slot[k].rhs) survive(setup, k, why);
+  for (int k = 0; k < QK_ENTRIES; k++)
+    if (setup->inflight[k].rhs) survive(setup, k, why);
   const bool never = !qk_worker_info(setup->worker)->loaded,
              other = setup != setup->service->primary;
   /* who loads a setup beside others waits for the news */

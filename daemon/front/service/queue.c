@@ -135,8 +135,8 @@ bool qk_queue_wait_for_memory(qk_rhs_t *rhs, const char *why, bool room, uint64_
 /* ---- cancelling and forgetting --------------------------------------------------------------- */
 
 static int slot_of(const qk_rhs_t *rhs) {
-  for (int k = 0; k < QK_PLACES; k++)
-    if (rhs->job->setup->slot[k].rhs == rhs) return k;
+  for (int k = 0; k < QK_ENTRIES; k++)
+    if (rhs->job->setup->inflight[k].rhs == rhs) return k;
   return -1;
 }
 
@@ -153,8 +153,8 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   const int k = slot_of(rhs);
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
-  if (k == QK_CONTRACT_PLACE) return; /* its result will be thrown away */
-  qk_worker_cancel(setup->worker, (uint32_t)k, setup->slot[k].ticket);
+  if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
+  qk_worker_cancel(setup->worker, (uint32_t)k, setup->inflight[k].ticket);
 }
 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {

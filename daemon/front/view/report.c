@@ -219,12 +219,12 @@ static char *keep_name(qk_report_t *r, const char *name) {
 }
 
 static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
-  const qk_rhs_t *rhs = setup->slot[k].rhs;
+  const qk_rhs_t *rhs = setup->inflight[k].rhs;
   const size_t n = r->activity.n_slot;
   if (!rhs || n == QK_SLOTS_SHOWN) return;
   Quark__SlotReport *s = &r->slot[n];
   quark__slot_report__init(s);
-  s->has_slot = k != QK_CONTRACT_PLACE;
+  s->has_slot = k != QK_CONTRACT_ENTRY;
   s->slot = (uint32_t)k;
   s->job = rhs->job->name;
   s->user = keep_name(r, qk_sched_user_name(rhs->job->user));
@@ -241,7 +241,7 @@ static void add_slot(const qk_setup_t *setup, int k, qk_report_t *r) {
 static void fill_slots(const qk_service_t *service, qk_report_t *r) {
   r->activity.slot = r->slot_list;
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    for (int k = 0; k < QK_PLACES && service->setup[m]; k++) add_slot(service->setup[m], k, r);
+    for (int k = 0; k < QK_ENTRIES && service->setup[m]; k++) add_slot(service->setup[m], k, r);
 }
 
 typedef struct user_count {
@@ -255,8 +255,8 @@ static user_count_t count_user(const qk_service_t *service, const qk_sched_user_
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = service->setup[m];
     c.queued += (int64_t)count_others(setup, user);
-    for (int k = 0; k < QK_PLACES && setup; k++)
-      c.running += setup->slot[k].rhs && setup->slot[k].rhs->job->user == user;
+    for (int k = 0; k < QK_ENTRIES && setup; k++)
+      c.running += setup->inflight[k].rhs && setup->inflight[k].rhs->job->user == user;
   }
   return c;
 }

@@ -6,7 +6,7 @@
 
 #include "daemon/front/service/service.h"
 
-enum { QK_SLOTS_SHOWN = 2 * QK_PLACES };
+enum { QK_SLOTS_SHOWN = 2 * QK_ENTRIES };
 
 /* The root is `status`. Points into the service: good until the loop goes on. */
 typedef struct qk_report {

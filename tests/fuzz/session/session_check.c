@@ -306,17 +306,17 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
 
 static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
   const qk_engine_info_t *e = qk_worker_info(setup->worker);
-  for (int k = 0; k < QK_PLACES; k++) {
-    const qk_slot_use_t *slot = &setup->slot[k];
-    if (!slot->rhs) continue;
+  for (int k = 0; k < QK_ENTRIES; k++) {
+    const qk_inflight_entry_t *entry = &setup->inflight[k];
+    if (!entry->rhs) continue;
     QK_ASSERT(qk_worker_state(setup->worker) == QK_WORKER_READY || server->service.stopping);
-    QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_PLACE);
-    QK_ASSERT((k == QK_CONTRACT_PLACE) == (slot->rhs->job->contraction != NULL));
-    QK_ASSERT(slot->rhs->state == QK_RHS_RUNNING);
-    QK_ASSERT(slot->ticket > 0 && slot->ticket <= setup->ticket);
+    QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_ENTRY);
+    QK_ASSERT((k == QK_CONTRACT_ENTRY) == (entry->rhs->job->contraction != NULL));
+    QK_ASSERT(entry->rhs->state == QK_RHS_RUNNING);
+    QK_ASSERT(entry->ticket > 0 && entry->ticket <= setup->ticket);
     for (int i = 0; i < k; i++)
-      QK_ASSERT(setup->slot[i].rhs != slot->rhs &&
-                (!setup->slot[i].rhs || setup->slot[i].ticket != slot->ticket));
+      QK_ASSERT(setup->inflight[i].rhs != entry->rhs &&
+                (!setup->inflight[i].rhs || setup->inflight[i].ticket != entry->ticket));
   }
 }
 

@@ -17,10 +17,10 @@ typedef struct engine {
   bool stopped;        /* it has been told to leave */
   bool asked;          /* by ADOPT, with the nonce, and has not answered */
   uint64_t nonce;
-  uint8_t how;              /* of the last READY */
-  uint64_t slot[QK_PLACES]; /* tickets; 0: free */
-  double tol[QK_PLACES];
-  char out[QK_PLACES][QK_SHM_NAME_MAX]; /* where the solution goes; "": nowhere */
+  uint8_t how;                   /* of the last READY */
+  uint64_t inflight[QK_ENTRIES]; /* tickets; 0: free */
+  double tol[QK_ENTRIES];
+  char out[QK_ENTRIES][QK_SHM_NAME_MAX]; /* where the solution goes; "": nowhere */
 } engine_t;
 
 static engine_t engines[WORLD_ENGINES];
@@ -54,18 +54,18 @@ static int one_of(int n) {
 /* ---- what it is told ------------------------------------------------------------------------- */
 
 static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
-  QK_ASSERT(fill->slot < QK_INFLIGHT_MAX && fill->ticket > 0);
-  QK_ASSERT(engine->slot[fill->slot] == 0);
+  QK_ASSERT(fill->entry < QK_INFLIGHT_MAX && fill->ticket > 0);
+  QK_ASSERT(engine->inflight[fill->entry] == 0);
   QK_ASSERT(fill->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->shm_in);
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
-  engine->slot[fill->slot] = fill->ticket;
-  engine->tol[fill->slot] = fill->tol;
-  snprintf(engine->out[fill->slot], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
+  engine->inflight[fill->entry] = fill->ticket;
+  engine->tol[fill->entry] = fill->tol;
+  snprintf(engine->out[fill->entry], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }
 
 /* What it had been given is forgotten. */
 static void on_adopt(engine_t *engine, const Quark__Engine__Adopt *adopt) {
-  memset(engine->slot, 0, sizeof engine->slot);
+  memset(engine->inflight, 0, sizeof engine->inflight);
   engine->asked = true;
   engine->nonce = adopt->nonce;
 }
@@ -81,11 +81,11 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_FILL) on_fill(engine, m->fill);
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT) {
     QK_ASSERT(m->contract->n_shm_a == QK_PROPAGATOR_COLUMNS);
-    QK_ASSERT(engine->slot[QK_CONTRACT_PLACE] == 0);
-    engine->slot[QK_CONTRACT_PLACE] = m->contract->ticket;
+    QK_ASSERT(engine->inflight[QK_CONTRACT_ENTRY] == 0);
+    engine->inflight[QK_CONTRACT_ENTRY] = m->contract->ticket;
   }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL)
-    QK_ASSERT(m->cancel->slot < QK_INFLIGHT_MAX && m->cancel->ticket > 0);
+    QK_ASSERT(m->cancel->entry < QK_INFLIGHT_MAX && m->cancel->ticket > 0);
   quark__engine__front_message__free_unpacked(m, NULL);
 }
 
@@ -116,16 +116,16 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
     engine->refused = true;
     break;
-  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE:
-    if (m->slot_done->slot < QK_INFLIGHT_MAX && m->slot_done->ticket > 0 &&
-        engine->slot[m->slot_done->slot] == m->slot_done->ticket) {
-      engine->slot[m->slot_done->slot] = 0;
-      world_stamp(engine->out[m->slot_done->slot]);
+  case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_DONE:
+    if (m->fill_done->entry < QK_INFLIGHT_MAX && m->fill_done->ticket > 0 &&
+        engine->inflight[m->fill_done->entry] == m->fill_done->ticket) {
+      engine->inflight[m->fill_done->entry] = 0;
+      world_stamp(engine->out[m->fill_done->entry]);
     }
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
-    if (engine->slot[QK_CONTRACT_PLACE] == m->contracted->ticket)
-      engine->slot[QK_CONTRACT_PLACE] = 0;
+    if (engine->inflight[QK_CONTRACT_ENTRY] == m->contracted->ticket)
+      engine->inflight[QK_CONTRACT_ENTRY] = 0;
     break;
   default:
     break;
@@ -241,38 +241,38 @@ static void heartbeat(int e) {
   say(e, &m);
 }
 
-/* The n-th slot that is taken, counted round; -1: none is. */
+/* The n-th entry that is taken, counted round; -1: none is. */
 static int taken(const engine_t *engine, int n) {
   int list[QK_INFLIGHT_MAX], count = 0;
   for (int k = 0; k < QK_INFLIGHT_MAX; k++)
-    if (engine->slot[k] > 0) list[count++] = k;
+    if (engine->inflight[k] > 0) list[count++] = k;
   return count > 0 ? list[n % count] : -1;
 }
 
-static void slot_progress(int e, uint8_t which, uint8_t how) {
+static void fill_progress(int e, uint8_t which, uint8_t how) {
   Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
-  Quark__Engine__SlotProgress p = QUARK__ENGINE__SLOT_PROGRESS__INIT;
+  Quark__Engine__FillProgress p = QUARK__ENGINE__FILL_PROGRESS__INIT;
   const engine_t *engine = &engines[e];
   const int k = taken(engine, which);
-  p.slot = k >= 0 && how < 240 ? (uint32_t)k : how;
-  p.ticket = k >= 0 && how % 8 ? engine->slot[k] : how;
+  p.entry = k >= 0 && how < 240 ? (uint32_t)k : how;
+  p.ticket = k >= 0 && how % 8 ? engine->inflight[k] : how;
   p.iterations = how;
   p.residual = how == 1 ? (double)NAN : 0.5;
-  m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_PROGRESS;
-  m.slot_progress = &p;
+  m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_PROGRESS;
+  m.fill_progress = &p;
   say(e, &m);
 }
 
-static void slot_done(int e, uint8_t which, uint8_t how, uint8_t status) {
+static void fill_done(int e, uint8_t which, uint8_t how, uint8_t status) {
   static const uint32_t list[] = {QK_OK,        QK_OK,          QK_OK,        QK_NOT_CONVERGED,
                                   QK_BREAKDOWN, QK_CANCELLED,   QK_NAN_INPUT, QK_DEVICE_MEMORY,
                                   QK_DEADLINE,  QK_ENGINE_LOST, 9999,         UINT32_MAX};
   Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
-  Quark__Engine__SlotDone d = QUARK__ENGINE__SLOT_DONE__INIT;
+  Quark__Engine__FillDone d = QUARK__ENGINE__FILL_DONE__INIT;
   const engine_t *engine = &engines[e];
   const int k = taken(engine, which);
-  d.slot = k >= 0 && how != 255 ? (uint32_t)k : which;
-  d.ticket = k >= 0 && how < 248 ? engine->slot[k] : which;
+  d.entry = k >= 0 && how != 255 ? (uint32_t)k : which;
+  d.ticket = k >= 0 && how < 248 ? engine->inflight[k] : which;
   d.status = list[status % (sizeof list / sizeof list[0])];
   d.text = how % 16 == 5 ? "a text" : NULL;
   d.true_residual = k < 0 || how % 16 == 3 ? 1 : how % 16 == 4 ? (double)NAN : engine->tol[k] / 2;
@@ -280,15 +280,15 @@ static void slot_done(int e, uint8_t which, uint8_t how, uint8_t status) {
   d.applications = how % 16 == 6 ? UINT64_MAX : how;
   d.seconds = how % 16 == 7 ? (double)INFINITY : 0.1;
   d.written = how % 16 != 8;
-  m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_SLOT_DONE;
-  m.slot_done = &d;
+  m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_DONE;
+  m.fill_done = &d;
   say(e, &m);
 }
 
 static void contracted(int e, uint8_t how) {
   Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
   Quark__Engine__Contracted c = QUARK__ENGINE__CONTRACTED__INIT;
-  c.ticket = how == 255 ? 1 : engines[e].slot[QK_CONTRACT_PLACE];
+  c.ticket = how == 255 ? 1 : engines[e].inflight[QK_CONTRACT_ENTRY];
   c.status = how % 4 == 3 ? QK_DEVICE_MEMORY : QK_OK;
   c.seconds = 0.5;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED;
@@ -321,10 +321,10 @@ void engine_acts(int n, tape_t *tape) {
   case 2:
   case 3:
   case 4:
-    slot_done(e, what / 16, how, status);
+    fill_done(e, what / 16, how, status);
     break;
   case 5:
-    slot_progress(e, what / 16, how);
+    fill_progress(e, what / 16, how);
     break;
   case 6:
   case 7:
@@ -381,8 +381,8 @@ static bool help(int e) {
   else if (!engine->ready && !engine->refused)
     ready(e, 8);
   else if (k >= 0)
-    slot_done(e, 0, 0, 0);
-  else if (engine->slot[QK_CONTRACT_PLACE] > 0)
+    fill_done(e, 0, 0, 0);
+  else if (engine->inflight[QK_CONTRACT_ENTRY] > 0)
     contracted(e, 0);
   else
     return false;
@@ -391,7 +391,7 @@ static bool help(int e) {
 
 void engines_finish(void) {
   for (int e = 0; e < WORLD_ENGINES; e++)
-    while (speaks(e) && taken(&engines[e], 0) >= 0) slot_done(e, 0, 0, 0);
+    while (speaks(e) && taken(&engines[e], 0) >= 0) fill_done(e, 0, 0, 0);
 }
 
 bool engines_help(const qk_server_t *server) {
@@ -412,8 +412,8 @@ static void check(const qk_setup_t *setup) {
   while (e < WORLD_ENGINES && !(world_engine_lives(e) && engines[e].pid == pid)) e++;
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
-  for (int k = 0; k < QK_PLACES; k++)
-    QK_ASSERT(engines[e].slot[k] == (setup->slot[k].rhs ? setup->slot[k].ticket : 0));
+  for (int k = 0; k < QK_ENTRIES; k++)
+    QK_ASSERT(engines[e].inflight[k] == (setup->inflight[k].rhs ? setup->inflight[k].ticket : 0));
 }
 
 void engines_check(const qk_server_t *server) {

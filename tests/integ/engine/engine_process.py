@@ -43,8 +43,8 @@ def a_lost_device_is_fatal(case):
             e.load(GAUGE)
             try:
                 name, body = e.receive()
-                while name in ('load_progress', 'ready', 'slot_done', 'slot_progress'):
-                    if name in ('ready', 'slot_done'):
+                while name in ('load_progress', 'ready', 'fill_done', 'fill_progress'):
+                    if name in ('ready', 'fill_done'):
                         e.fill(0, source=qk.SOURCE_POINT, column=qk.Column(), tol=1e-12)
                     name, body = e.receive()
                 assert name == 'fatal' and body.status == DEVICE_ERROR and body.text, body
@@ -63,7 +63,7 @@ def memory_stays_where_it_was(case):
 
         def work():
             for k in range(4):
-                e.solve(b, slot=k % 2, tol=1e-5, dtype=(qk.DTYPE_F32, qk.DTYPE_F64)[k % 2])
+                e.solve(b, entry=k % 2, tol=1e-5, dtype=(qk.DTYPE_F32, qk.DTYPE_F64)[k % 2])
             beat = e.heartbeat()
             return beat.device_bytes, beat.host_bytes
         before = work()
@@ -101,18 +101,18 @@ def signals_end_an_engine_only_when_its_front_has_gone(case):
             with Vector(case.shape) as sink:
                 if busy:
                     ticket = e.fill(0, shm_out=sink.name, **noise)
-                    e.expect('slot_progress')
+                    e.expect('fill_progress')
                 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGTERM):
                     for pid in ranks:
                         os.kill(pid, number)
                 if not busy:
                     ticket = e.fill(0, shm_out=sink.name, **noise)
-                    e.expect('slot_progress')
-                e.send(cancel=pb.CancelSlot(slot=0, ticket=ticket))
+                    e.expect('fill_progress')
+                e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
                 assert e.done()[ticket].status == CANCELLED and e.ranks() == ranks
                 if busy:
                     e.fill(0, shm_out=sink.name, **noise)
-                    e.expect('slot_progress')
+                    e.expect('fill_progress')
                 e.socket.close()
                 os.kill(e.hello.pid, signal.SIGTERM)
                 assert e.wait() == 0
@@ -137,17 +137,17 @@ def another_front_takes_over(case):
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
         for slot in range(facts.inflight):
             e.fill(slot, **noise)
-        e.expect('slot_progress')
+        e.expect('fill_progress')
         e.fill(0, **noise)  # refused, before ADOPT is looked at
         e.send(adopt=pb.Adopt(nonce=7))
-        hello = e.expect('hello', skip=('slot_progress', 'slot_done'))
+        hello = e.expect('hello', skip=('fill_progress', 'fill_done'))
         assert (hello.nonce, hello.loaded) == (7, True), hello
         again = e.expect('ready')
         assert (again.digest, again.seconds, again.slots, again.inflight) == (facts.digest, facts.seconds, facts.slots, facts.inflight)
         with Vector(case.shape) as sink:
             ticket = e.fill(0, shm_out=sink.name, **noise)
-            assert e.expect('slot_progress').ticket == ticket
-            e.send(cancel=pb.CancelSlot(slot=0, ticket=ticket))
+            assert e.expect('fill_progress').ticket == ticket
+            e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
             assert e.done()[ticket].status == CANCELLED
         assert e.stop() == 0
 
@@ -159,11 +159,11 @@ def waits_for_another_front(case):
         e.load(GAUGE, mass=-2, csw=0, solver='gcr', inner='PRECISION_DOUBLE')
         e.ready()
         e.fill(0, source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
-        e.expect('slot_progress')
+        e.expect('fill_progress')
         for nonce in (5, 6):
             e.rebind()
             e.send(adopt=pb.Adopt(nonce=nonce))
-            while (hello := e.expect('hello', skip=('slot_progress', 'slot_done', 'ready'))).nonce != nonce:
+            while (hello := e.expect('hello', skip=('fill_progress', 'fill_done', 'ready'))).nonce != nonce:
                 pass
             e.ready()
         e.socket.close()

@@ -249,9 +249,9 @@ def steps_until(e, ticket, then=lambda end: None):
         name, body = e.receive(heartbeats=True)
         if name == 'heartbeat':
             steps = body.steps
-        elif name == 'slot_done' and body.ticket == ticket():
+        elif name == 'fill_done' and body.ticket == ticket():
             return steps
-        elif name == 'slot_done':
+        elif name == 'fill_done':
             then(body)
 
 
@@ -299,7 +299,7 @@ def more_than_slots_wait_with_their_sources(case):
                 tickets = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], more=k < n - 1)
                            for k in range(n)]
                 if cancelled < n:
-                    e.send(cancel=pb.CancelSlot(slot=cancelled, ticket=tickets[cancelled]))
+                    e.send(cancel=pb.CancelFill(entry=cancelled, ticket=tickets[cancelled]))
                 ends = e.done(n)
                 for k, t in enumerate(tickets):
                     wanted = BAD_ARGUMENT if k == bad else CANCELLED if k == cancelled else OK
@@ -322,15 +322,15 @@ def who_is_ahead_gets_the_next_slot(case):
             time.sleep(0.2)
             tickets.append(begin(3, ahead=True, **what))
             time.sleep(0.2)
-            e.send(cancel=pb.CancelSlot(slot=0, ticket=tickets[0]))
+            e.send(cancel=pb.CancelFill(entry=0, ticket=tickets[0]))
             assert e.done()[tickets[0]].status == CANCELLED
             name, body = e.receive()
             while body.ticket not in tickets[2:]:
                 name, body = e.receive()
             assert body.ticket == tickets[3]
             for slot in (1, 2, 3):
-                e.send(cancel=pb.CancelSlot(slot=slot, ticket=tickets[slot]))
-            assert len(e.done(3 - (name == 'slot_done'))) == 3 - (name == 'slot_done')
+                e.send(cancel=pb.CancelFill(entry=slot, ticket=tickets[slot]))
+            assert len(e.done(3 - (name == 'fill_done'))) == 3 - (name == 'fill_done')
 
 
 @tap.test
@@ -338,9 +338,9 @@ def without_staging_there_are_as_many_as_slots(case):
     b = case.random(210)
     with case.loaded(slots=2, staging=0) as e:
         assert e.facts.inflight == e.facts.slots == 2
-        plain, end = e.solve(b, slot=1)
+        plain, end = e.solve(b, entry=1)
     with case.loaded(slots=2) as e:
-        staged, other = e.solve(b, slot=1)
+        staged, other = e.solve(b, entry=1)
     assert end.status == other.status == OK and np.array_equal(plain, staged)
 
 
@@ -355,17 +355,17 @@ def bad_fills_touch_nobody(case):
         with Vector(case.shape, data=good) as source, Vector(case.shape) as sink, \
                 Vector(case.shape, bytes=100) as short:
             ticket = e.fill(0, shm_in=source.name, shm_out=sink.name)
-            bad = [dict(slot=1, shm_in='/no-such-object'), dict(slot=1, shm_in=short.name),
-                   dict(slot=1, shm_in=source.name, shm_out=short.name), dict(slot=1),
-                   dict(slot=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(slot=1, shm_in='/' + 'x' * 100),
-                   dict(slot=e.facts.inflight, shm_in=source.name), dict(slot=1, shm_in=source.name, tol=0.0),
-                   dict(slot=1, shm_in=source.name, tol=float('nan')), dict(slot=1, shm_in=source.name, max_iter=0),
-                   dict(slot=1, shm_in=source.name, factor=0.0), dict(slot=1, source=qk.SOURCE_POINT),
-                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(x=4)),
-                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(t=-1)),
-                   dict(slot=1, source=qk.SOURCE_POINT, column=qk.Column(spin=4)),
-                   dict(slot=1, source=qk.SOURCE_WALL, column=qk.Column(t=8)),
-                   dict(slot=1, source=qk.SOURCE_Z4, column=qk.Column(t=0, spin=-2))]
+            bad = [dict(entry=1, shm_in='/no-such-object'), dict(entry=1, shm_in=short.name),
+                   dict(entry=1, shm_in=source.name, shm_out=short.name), dict(entry=1),
+                   dict(entry=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(entry=1, shm_in='/' + 'x' * 100),
+                   dict(entry=e.facts.inflight, shm_in=source.name), dict(entry=1, shm_in=source.name, tol=0.0),
+                   dict(entry=1, shm_in=source.name, tol=float('nan')), dict(entry=1, shm_in=source.name, max_iter=0),
+                   dict(entry=1, shm_in=source.name, factor=0.0), dict(entry=1, source=qk.SOURCE_POINT),
+                   dict(entry=1, source=qk.SOURCE_POINT, column=qk.Column(x=4)),
+                   dict(entry=1, source=qk.SOURCE_POINT, column=qk.Column(t=-1)),
+                   dict(entry=1, source=qk.SOURCE_POINT, column=qk.Column(spin=4)),
+                   dict(entry=1, source=qk.SOURCE_WALL, column=qk.Column(t=8)),
+                   dict(entry=1, source=qk.SOURCE_Z4, column=qk.Column(t=0, spin=-2))]
             ends = {}
             for fill in bad:
                 t = e.fill(**fill)
@@ -393,7 +393,7 @@ def a_slot_that_is_taken_is_not_given_twice(case):
 def nan_and_zero_end_at_once(case):
     with case.loaded(slots=3) as e:
         good = case.random(21)
-        alone, _ = e.solve(good, slot=1)
+        alone, _ = e.solve(good, entry=1)
         nan = case.random(22)
         nan[3, 2, 1, 0, 1, 2] = np.nan
         vectors = [Vector(case.shape, data=v) for v in (nan, good, 0 * good)] + [Vector(case.shape) for _ in range(3)]
@@ -473,16 +473,16 @@ def cancel_ends_one_slot(case):
     with case.endless() as e:
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
         first, second = e.fill(0, **noise), e.fill(1, **noise)
-        progress = e.expect('slot_progress')
+        progress = e.expect('fill_progress')
         assert progress.iterations > 0 and progress.ticket in (first, second)
-        e.send(cancel=pb.CancelSlot(slot=0, ticket=second))  # not in that slot: ignored
-        e.send(cancel=pb.CancelSlot(slot=1, ticket=second))
+        e.send(cancel=pb.CancelFill(entry=0, ticket=second))  # not in that slot: ignored
+        e.send(cancel=pb.CancelFill(entry=1, ticket=second))
         assert e.done()[second].status == CANCELLED
-        e.send(cancel=pb.CancelSlot(slot=1, ticket=second))  # has ended: ignored
+        e.send(cancel=pb.CancelFill(entry=1, ticket=second))  # has ended: ignored
         third = e.fill(1, **noise)
-        e.send(cancel=pb.CancelSlot(slot=1, ticket=third))   # perhaps before it has run at all
+        e.send(cancel=pb.CancelFill(entry=1, ticket=third))   # perhaps before it has run at all
         assert e.done()[third].status == CANCELLED
-        e.send(cancel=pb.CancelSlot(slot=0, ticket=first))
+        e.send(cancel=pb.CancelFill(entry=0, ticket=first))
         end = e.done()[first]
         assert end.status == CANCELLED and not end.written
         assert e.stop() == 0

@@ -113,7 +113,7 @@ def smearing_does_not_depend_on_what_is_beside_it(case):
     b = case.random(6)
     with case.loaded(slots=4) as e, Vector(case.shape, data=b) as good, Vector(case.shape, data=b * np.nan) as nan, \
             Vector(case.shape) as x:
-        alone, _ = e.solve(b, slot=1, **how)
+        alone, _ = e.solve(b, entry=1, **how)
         tickets = [e.fill(0, shm_in=nan.name, **how), e.fill(2, shm_in='/no-such-object', **how),
                    e.fill(1, shm_in=good.name, shm_out=x.name, **how)]
         ends = e.done(3)
@@ -313,7 +313,7 @@ def solves_go_on_beside_contractions(case):
             ends = {}
             while set(ends) != set(tickets):
                 name, body = e.receive()
-                if name in ('slot_done', 'contracted'):
+                if name in ('fill_done', 'contracted'):
                     ends[body.ticket] = body
             return [ends[ticket] for ticket in tickets]
 
@@ -351,7 +351,7 @@ def uploads_without_end_leave_contractions_a_way_in(case):
             if name == 'contracted':
                 assert body.status == OK and np.array_equal(out.read(), quiet)
                 return
-            if name == 'slot_done':
+            if name == 'fill_done':
                 ended += 1
                 e.fill(body.slot, **upload)
         raise AssertionError('60 right-hand sides came first')
@@ -389,14 +389,14 @@ def device_memory_of_contractions_is_given_back(case):
     """At once where nothing is solved, else before long."""
     with case.endless() as e, Propagator(case, 8) as p, Propagator(case, 8, qk.DTYPE_F32) as q, out_vector(case, 1, 1) as out:
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13)
-        skip = 'slot_progress', 'slot_done'
+        skip = 'fill_progress', 'fill_done'
 
         def held():
             """Bytes, and how the slot has ended meanwhile, if it has."""
             ended = None
             name, body = e.receive(heartbeats=True)
             while name != 'heartbeat':
-                ended = body.status if name == 'slot_done' else ended
+                ended = body.status if name == 'fill_done' else ended
                 name, body = e.receive(heartbeats=True)
             return body.device_bytes, ended
 
@@ -420,7 +420,7 @@ def device_memory_of_contractions_is_given_back(case):
                 if ended is not None or now == before:
                     break
                 now, ended = held()
-            e.send(cancel=pb.CancelSlot(slot=0, ticket=ticket))
+            e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
             if CANCELLED in (held()[1], held()[1]):  # it ran until then
                 break
         else:
@@ -516,11 +516,11 @@ def first_after_a_solve(case):
                 return True
             e.fill(0, **WARM)
             try:
-                while name not in ('slot_done', 'fatal'):
+                while name not in ('fill_done', 'fatal'):
                     name, _ = e.receive()
             except ChildProcessError:
                 name = 'fatal'
-            assert name == 'slot_done' or e.wait() == 70
+            assert name == 'fill_done' or e.wait() == 70
             return name == 'fatal'
     low, high = 1, 1024
     while high - low > 1:

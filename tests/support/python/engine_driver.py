@@ -147,35 +147,35 @@ class Engine:
     def ready(self):
         return self.expect('ready', skip=('load_progress',))
 
-    def fill(self, slot, tol=1e-10, max_iter=2000, **more):
+    def fill(self, entry, tol=1e-10, max_iter=2000, **more):
         """Sends FILL and returns its ticket."""
         self.tickets += 1
-        body = dict(slot=slot, ticket=self.tickets, source=qk.SOURCE_UPLOAD, dtype=qk.DTYPE_F64,
+        body = dict(entry=entry, ticket=self.tickets, source=qk.SOURCE_UPLOAD, dtype=qk.DTYPE_F64,
                     basis=qk.BASIS_DEGRAND_ROSSI, factor=1.0, tol=tol, max_iter=max_iter)
         body.update(more)
         self.send(fill=pb.Fill(**body))
         return self.tickets
 
     def done(self, count=1):
-        """{ticket: SlotDone} of the next `count` slots that end."""
-        ends = [self.expect('slot_done', skip=('slot_progress', 'multigrid')) for _ in range(count)]
+        """{ticket: FillDone} of the next `count` slots that end."""
+        ends = [self.expect('fill_done', skip=('fill_progress', 'multigrid')) for _ in range(count)]
         return {e.ticket: e for e in ends}
 
-    def solve(self, b, slot=0, dtype=qk.DTYPE_F64, **more):
-        """One upload: (x, SlotDone)."""
+    def solve(self, b, entry=0, dtype=qk.DTYPE_F64, **more):
+        """One upload: (x, FillDone)."""
         with Vector(b.shape, dtype, b) as source, Vector(b.shape, dtype) as sink:
-            ticket = self.fill(slot, shm_in=source.name, shm_out=sink.name, dtype=dtype, **more)
+            ticket = self.fill(entry, shm_in=source.name, shm_out=sink.name, dtype=dtype, **more)
             end = self.done()[ticket]
             return sink.read(), end
 
-    def generate(self, shape, source, slot=0, column=None, **more):
-        """One generated source: (x, SlotDone)."""
+    def generate(self, shape, source, entry=0, column=None, **more):
+        """One generated source: (x, FillDone)."""
         with Vector(shape) as sink:
-            ticket = self.fill(slot, source=source, column=qk.Column(**(column or {})), shm_out=sink.name, **more)
+            ticket = self.fill(entry, source=source, column=qk.Column(**(column or {})), shm_out=sink.name, **more)
             end = self.done()[ticket]
             return sink.read(), end
 
-    def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, skip=('slot_progress',),
+    def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, skip=('fill_progress',),
                  **more):
         """Contracts propagators, given as lists of vectors; channels are (kind, sink, source). Returns
         (what stands in `out`, None after a failure; Contracted)."""

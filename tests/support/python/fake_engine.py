@@ -127,9 +127,9 @@ class FakeEngine:
         open(os.path.join(folder, str(os.getpid())), 'w', encoding='utf-8').close()
         return True
 
-    def done(self, fill, status=0, residual=None, written=True, ticket=None, slot=None, text=None, count=(3, 6)):
-        self.send(slot_done=pb.SlotDone(
-            slot=fill.slot if slot is None else slot, ticket=fill.ticket if ticket is None else ticket, status=status,
+    def done(self, fill, status=0, residual=None, written=True, ticket=None, entry=None, text=None, count=(3, 6)):
+        self.send(fill_done=pb.FillDone(
+            entry=fill.entry if entry is None else entry, ticket=fill.ticket if ticket is None else ticket, status=status,
             true_residual=fill.tol / 2 if residual is None else residual, iterations=count[0], applications=count[1], seconds=0.01,
             written=written, norm_b=1, norm_x=2, text=text))
 
@@ -167,7 +167,7 @@ class FakeEngine:
     def fill(self, fill):
         action = fill.max_iter
         if action in (HOLD, DEAF) or (action == HOLD_ONCE and self.generation == 1):
-            self.held[fill.slot] = fill
+            self.held[fill.entry] = fill
         elif action == DIE:
             print('2026-01-02T03:04:05.678Z error quark assert: x.c:7: assertion failed', file=sys.stderr)
             print('2026-01-02T03:04:05.679Z info quark worker: goes on\n-----', file=sys.stderr, flush=True)
@@ -196,7 +196,7 @@ class FakeEngine:
         elif action == GARBAGE:
             self.socket.send(b'\xff' * 100)
         elif action == NO_SUCH_SLOT:
-            self.done(fill, slot=63)
+            self.done(fill, entry=63)
         elif action == FATAL:
             self.send(fatal=pb.Fatal(status=301, text='the fake device has fallen off'))
             threading.Event().wait()
@@ -205,16 +205,16 @@ class FakeEngine:
         else:
             if action == PROGRESS:
                 for i in range(50):
-                    self.send(slot_progress=pb.SlotProgress(slot=fill.slot, ticket=fill.ticket, iterations=i, residual=1 / (i + 1)))
-                self.held[fill.slot] = fill
+                    self.send(fill_progress=pb.FillProgress(entry=fill.entry, ticket=fill.ticket, iterations=i, residual=1 / (i + 1)))
+                self.held[fill.entry] = fill
                 return
             if self.solve_or_say(fill):
                 self.done(fill)
 
     def cancel(self, cancel):
-        fill = self.held.get(cancel.slot)
+        fill = self.held.get(cancel.entry)
         if fill and fill.ticket == cancel.ticket and fill.max_iter != DEAF:
-            del self.held[cancel.slot]
+            del self.held[cancel.entry]
             self.done(fill, status=203, residual=1, written=False)
         if self.contract_held:
             held, self.contract_held = self.contract_held, None

@@ -253,7 +253,7 @@ class Engine:
                     return name, body
         raise Failed('no message from the engine in %g s: %s' % (TIMEOUT, self.log()))
 
-    def expect(self, wanted, skip=('load_progress', 'slot_progress', 'multigrid')):
+    def expect(self, wanted, skip=('load_progress', 'fill_progress', 'multigrid')):
         while True:
             name, body = self.receive()
             if name == wanted:
@@ -266,10 +266,10 @@ class Engine:
         self.send('load', **fields)
         return self.expect('ready')
 
-    def fill(self, slot, **fields):
+    def fill(self, entry, **fields):
         """The ticket."""
         self.tickets += 1
-        self.send('fill', slot=slot, ticket=self.tickets, **fields)
+        self.send('fill', entry=entry, ticket=self.tickets, **fields)
         return self.tickets
 
     def contract(self, **fields):

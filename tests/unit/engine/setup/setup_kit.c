@@ -28,19 +28,19 @@ loaded_t must_load(const qk_load_t *load) {
   loaded_t l;
   cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
   cr_assert_eq(qk_port_create(&l.setup->dev, &l.port, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_slots_create(l.setup, l.port, &l.slots, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_inflight_create(l.setup, l.port, &l.inflight, &err), QK_OK, "%s", err.text);
   return l;
 }
 
 void close_load(loaded_t *l) {
-  qk_slots_destroy(l->slots);
+  qk_inflight_destroy(l->inflight);
   qk_port_destroy(l->port);
   qk_loaded_destroy(l->setup);
   qk_comm_destroy(l->comm);
 }
 
-qk_fill_t noise_for(int slot, uint64_t seed) {
-  qk_fill_t fill = {.ticket = seed, .slot = slot, .source = QK_SOURCE_Z4, .seed = seed};
+qk_fill_t noise_for(int entry, uint64_t seed) {
+  qk_fill_t fill = {.ticket = seed, .entry = entry, .source = QK_SOURCE_Z4, .seed = seed};
   fill.spin = fill.colour = fill.site[3] = -1;
   fill.factor = 1;
   fill.tol = 1e-9;
@@ -48,19 +48,19 @@ qk_fill_t noise_for(int slot, uint64_t seed) {
   return fill;
 }
 
-void fill_slots(loaded_t *l, int n, const qk_fill_t *fill) {
+void fill_entries(loaded_t *l, int n, const qk_fill_t *fill) {
   qk_err_t err = {0};
-  cr_assert_eq(qk_slots_fill(l->slots, n, fill, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_inflight_fill(l->inflight, n, fill, &err), QK_OK, "%s", err.text);
 }
 
-void run_slots(loaded_t *l, qk_result_t by_slot[]) {
+void run_entries(loaded_t *l, qk_result_t by_entry[]) {
   qk_result_t result[QK_INFLIGHT_MAX];
   qk_err_t err = {0};
   int ended;
-  while (qk_slots_running(l->slots) > 0) {
-    cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
-    cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
-    for (int i = 0; i < ended; i++) by_slot[result[i].slot] = result[i];
+  while (qk_inflight_running(l->inflight) > 0) {
+    cr_assert_eq(qk_inflight_step(l->inflight, &err), QK_OK, "%s", err.text);
+    cr_assert_eq(qk_inflight_retire(l->inflight, result, &ended, &err), QK_OK, "%s", err.text);
+    for (int i = 0; i < ended; i++) by_entry[result[i].entry] = result[i];
   }
 }
 
@@ -70,8 +70,8 @@ int64_t solve_all(loaded_t *l) {
   const int n = l->setup->nslot;
   int64_t most = 0;
   for (int i = 0; i < n; i++) fill[i] = noise_for(i, (uint64_t)i + 5);
-  fill_slots(l, n, fill);
-  run_slots(l, result);
+  fill_entries(l, n, fill);
+  run_entries(l, result);
   for (int i = 0; i < n; i++) {
     cr_assert(result[i].ticket == fill[i].ticket && result[i].err.code == QK_OK, "%s",
               result[i].err.text);

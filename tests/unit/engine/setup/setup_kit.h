@@ -5,13 +5,13 @@
 #ifndef QK_TESTS_SETUP_KIT_H
 #define QK_TESTS_SETUP_KIT_H
 
-#include "daemon/engine/serve/slots.h"
+#include "daemon/engine/serve/inflight.h"
 
 typedef struct loaded {
   qk_comm_t *comm;
   qk_loaded_t *setup;
   qk_port_t *port;
-  qk_slots_t *slots;
+  qk_inflight_t *inflight;
 } loaded_t;
 
 /* Mass 0.05, csw 1, antiperiodic; multigrid of little work. On the backend QK_BACKEND (cpu). */
@@ -23,10 +23,10 @@ loaded_t must_load(const qk_load_t *load);
 void close_load(loaded_t *l);
 
 /* Z4 noise on all sites, to 1e-9. The seed is the ticket. */
-qk_fill_t noise_for(int slot, uint64_t seed);
-void fill_slots(loaded_t *l, int n, const qk_fill_t *fill);
-/* Steps until nothing runs; results by slot. */
-void run_slots(loaded_t *l, qk_result_t by_slot[]);
+qk_fill_t noise_for(int entry, uint64_t seed);
+void fill_entries(loaded_t *l, int n, const qk_fill_t *fill);
+/* Steps until nothing runs; results by entry. */
+void run_entries(loaded_t *l, qk_result_t by_entry[]);
 /* Noise in all slots; the iterations of the slowest. */
 int64_t solve_all(loaded_t *l);
 

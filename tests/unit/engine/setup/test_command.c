@@ -23,7 +23,7 @@ static Quark__Smearing good_smearing(void) {
 
 static Quark__Engine__Fill good_fill(Quark__SourceKind source, Quark__Column *column) {
   Quark__Engine__Fill f = QUARK__ENGINE__FILL__INIT;
-  f.slot = 1;
+  f.entry = 1;
   f.ticket = 7;
   f.source = source;
   f.column = column;

@@ -16,8 +16,8 @@ static void expect_as_planned(const qk_load_t *load) {
   const qk_fill_t alone = noise_for(0, 3);
   qk_result_t result[QK_INFLIGHT_MAX] = {0};
   solve_all(&l);
-  fill_slots(&l, 1, &alone);
-  run_slots(&l, result);
+  fill_entries(&l, 1, &alone);
+  run_entries(&l, result);
   cr_expect_eq(result[0].err.code, QK_OK);
   cr_expect_eq(s->single_rhs != NULL, load->nslot > 1);
   double planned = (double)s->plan.serving, held = (double)s->ops->allocated(s->ctx);

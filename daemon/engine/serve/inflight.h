@@ -1,5 +1,5 @@
 /*
- * slots.h: moves right-hand sides (RHS) into the solver's slots, and solutions out of them.
+ * inflight.h: moves right-hand sides (RHS) into the solver's slots, and solutions out of them.
  *
  * Sources come from source.h, solutions go to shared memory through a port. The front numbers
  * in-flight entries, the solver numbers slots of its batch; this module connects them. If fields
@@ -14,18 +14,18 @@
  * All calls except the queries are collective. A status other than QK_OK means that the process
  * cannot continue (DEVICE and PROCESS of status.h); errors of one RHS are in its result.
  */
-#ifndef QK_ENGINE_SLOTS_H
-#define QK_ENGINE_SLOTS_H
+#ifndef QK_ENGINE_INFLIGHT_H
+#define QK_ENGINE_INFLIGHT_H
 
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/loaded.h"
 #include "daemon/engine/transfer/port.h"
 #include "daemon/engine/transfer/stage.h"
 
-typedef struct qk_slots qk_slots_t;
+typedef struct qk_inflight qk_inflight_t;
 
 typedef struct qk_result {
-  int slot;
+  int entry;
   uint64_t ticket;
   bool refused; /* it was never solved, because of err */
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
@@ -38,32 +38,35 @@ typedef struct qk_result {
 } qk_result_t;
 
 /* Borrows setup and port. */
-qk_status_t qk_slots_create(qk_loaded_t *setup, qk_port_t *port, qk_slots_t **slots, qk_err_t *err);
-void qk_slots_destroy(qk_slots_t *slots); /* NULL-safe */
+qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_port_t *port, qk_inflight_t **inflight,
+                               qk_err_t *err);
+void qk_inflight_destroy(qk_inflight_t *inflight); /* NULL-safe */
 
 /* The fills name different, free slots. */
-qk_status_t qk_slots_fill(qk_slots_t *slots, int n, const qk_fill_t fill[], qk_err_t *err);
+qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fill[], qk_err_t *err);
 /* It ends with CANCELLED, unless its solution is leaving. */
-void qk_slots_cancel(qk_slots_t *slots, int slot);
+void qk_inflight_cancel(qk_inflight_t *inflight, int entry);
 /* Advances fields under way, fills free slots, and runs the solver for one interval. */
-qk_status_t qk_slots_step(qk_slots_t *slots, qk_err_t *err);
+qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err);
 /* The stage on which steps poll and begin copies; contractions use it, too. leave_buffers: sources
  * leave n of its buffers free from now on, except urgent ones (ahead). lacking: how many sources
  * need a buffer and have none. */
-qk_stage_t *qk_slots_stage(const qk_slots_t *slots);
-void qk_slots_leave_buffers(qk_slots_t *slots, int n);
-int qk_slots_lacking(const qk_slots_t *slots);
+qk_stage_t *qk_inflight_stage(const qk_inflight_t *inflight);
+void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n);
+int qk_inflight_lacking(const qk_inflight_t *inflight);
 /* Frees the slots that have ended: result[0..*n), of room for all slots. */
-qk_status_t qk_slots_retire(qk_slots_t *slots, qk_result_t result[], int *n, qk_err_t *err);
+qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], int *n,
+                               qk_err_t *err);
 
-int qk_slots_count(const qk_slots_t *slots);
-int qk_slots_running(const qk_slots_t *slots);    /* that are not free */
-bool qk_slots_solving(const qk_slots_t *slots);   /* whether the next step iterates */
-uint64_t qk_slots_steps(const qk_slots_t *slots); /* that have iterated, since the start */
-int qk_slots_hungry(const qk_slots_t *slots);     /* slots of the batch for which no RHS waits */
-bool qk_slots_busy(const qk_slots_t *slots, int slot);
+int qk_inflight_count(const qk_inflight_t *inflight);
+int qk_inflight_running(const qk_inflight_t *inflight);    /* that are not free */
+bool qk_inflight_solving(const qk_inflight_t *inflight);   /* whether the next step iterates */
+uint64_t qk_inflight_steps(const qk_inflight_t *inflight); /* that have iterated, since the start */
+int qk_inflight_hungry(
+    const qk_inflight_t *inflight); /* slots of the batch for which no RHS waits */
+bool qk_inflight_busy(const qk_inflight_t *inflight, int entry);
 /* Of a slot that is being solved; else NULL. */
-const qk_slot_t *qk_slots_state(const qk_slots_t *slots, int slot);
-uint64_t qk_slots_ticket(const qk_slots_t *slots, int slot); /* of a busy one */
+const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry);
+uint64_t qk_inflight_ticket(const qk_inflight_t *inflight, int entry); /* of a busy one */
 
 #endif

@@ -20,38 +20,38 @@ static void single_rhs_and_block(const char *solver) {
   qk_result_t alone[QK_INFLIGHT_MAX] = {0}, together[QK_INFLIGHT_MAX] = {0};
   qk_err_t err = {0};
 
-  fill_slots(&l, 1, &first);
+  fill_entries(&l, 1, &first);
   cr_expect(qk_solver_running(single_rhs) == 1 && qk_solver_running(block) == 0);
-  cr_expect(qk_slots_busy(l.slots, 5) && !qk_slots_busy(l.slots, 0));
-  cr_assert_eq(qk_slots_step(l.slots, &err), QK_OK);
-  fill_slots(&l, 2, later);
+  cr_expect(qk_inflight_busy(l.inflight, 5) && !qk_inflight_busy(l.inflight, 0));
+  cr_assert_eq(qk_inflight_step(l.inflight, &err), QK_OK);
+  fill_entries(&l, 2, later);
   cr_expect(qk_solver_running(single_rhs) == 1 && qk_solver_running(block) == 2);
-  run_slots(&l, alone);
+  run_entries(&l, alone);
   for (int i = 0; i < 3; i++) {
     const qk_result_t *r = &alone[i < 2 ? i : 5];
     cr_expect(r->ticket == (i < 2 ? later[i].ticket : first.ticket) && r->err.code == QK_OK &&
                   r->true_residual <= 1e-9 && r->norm_x > 0,
               "%s: %d", solver, i);
   }
-  fill_slots(&l, 2, later);
-  fill_slots(&l, 1, &first);
+  fill_entries(&l, 2, later);
+  fill_entries(&l, 1, &first);
   cr_expect(qk_solver_running(single_rhs) == 0 && qk_solver_running(block) == 3);
-  run_slots(&l, together);
+  run_entries(&l, together);
   cr_expect_float_eq(alone[5].norm_x / together[5].norm_x, 1, 1e-8, "%s", solver);
   cr_expect(llabs(alone[5].iterations - together[5].iterations) <= together[5].iterations / 5 + 1);
 
-  fill_slots(&l, 1, &first);
+  fill_entries(&l, 1, &first);
   cr_expect_eq(qk_solver_running(single_rhs), 1);
-  qk_slots_cancel(l.slots, 5);
-  qk_slots_cancel(l.slots, 6); /* free: nothing happens */
+  qk_inflight_cancel(l.inflight, 5);
+  qk_inflight_cancel(l.inflight, 6); /* free: nothing happens */
   qk_result_t result[QK_INFLIGHT_MAX];
   int ended = 0;
-  cr_assert_eq(qk_slots_retire(l.slots, result, &ended, &err), QK_OK);
-  cr_expect(ended == 1 && result[0].slot == 5 && result[0].err.code == QK_CANCELLED);
+  cr_assert_eq(qk_inflight_retire(l.inflight, result, &ended, &err), QK_OK);
+  cr_expect(ended == 1 && result[0].entry == 5 && result[0].err.code == QK_CANCELLED);
   close_load(&l);
 }
 
-Test(slots, what_is_alone_is_not_solved_as_a_block) {
+Test(inflight, what_is_alone_is_not_solved_as_a_block) {
   single_rhs_and_block("bicgstab");
   single_rhs_and_block("mg");
 }
@@ -81,8 +81,8 @@ static void step(loaded_t *l) {
   qk_result_t result[QK_INFLIGHT_MAX];
   qk_err_t err = {0};
   int ended;
-  cr_assert_eq(qk_slots_step(l->slots, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_slots_retire(l->slots, result, &ended, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_inflight_step(l->inflight, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_inflight_retire(l->inflight, result, &ended, &err), QK_OK, "%s", err.text);
 }
 
 /* Steps until both slots are solved, which began together. */
@@ -90,8 +90,8 @@ static void step_until_both(loaded_t *l, int i, int k) {
   const qk_slot_t *a, *b;
   do {
     step(l);
-    a = qk_slots_state(l->slots, i);
-    b = qk_slots_state(l->slots, k);
+    a = qk_inflight_state(l->inflight, i);
+    b = qk_inflight_state(l->inflight, k);
   } while (a == NULL || b == NULL);
   cr_expect_eq(a->iterations, b->iterations, "slots %d and %d: iterations %d and %d", i, k,
                (int)a->iterations, (int)b->iterations);
@@ -100,23 +100,24 @@ static void step_until_both(loaded_t *l, int i, int k) {
 /* Slot 0 begins, then 1 and 2, whose sources come meanwhile; 3 and 4 wait until then. All are
  * alike. False: 1 and 2 began more than a quarter of a solve after 0. */
 static bool begin_apart(loaded_t *l, qk_fill_t fill[5], int64_t whole) {
-  fill_slots(l, 1, &fill[0]);
-  while (qk_slots_state(l->slots, 0) == NULL || qk_slots_state(l->slots, 0)->iterations == 0)
+  fill_entries(l, 1, &fill[0]);
+  while (qk_inflight_state(l->inflight, 0) == NULL ||
+         qk_inflight_state(l->inflight, 0)->iterations == 0)
     step(l);
-  fill_slots(l, 2, &fill[1]);
+  fill_entries(l, 2, &fill[1]);
   step_until_both(l, 1, 2);
   const int64_t apart =
-      qk_slots_state(l->slots, 0)->iterations - qk_slots_state(l->slots, 1)->iterations;
+      qk_inflight_state(l->inflight, 0)->iterations - qk_inflight_state(l->inflight, 1)->iterations;
   cr_expect_gt(apart, 0);
-  fill_slots(l, 2, &fill[3]);
+  fill_entries(l, 2, &fill[3]);
   return apart <= whole / 4;
 }
 
 /* Sources that are alike. */
 static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
   qk_result_t result[QK_INFLIGHT_MAX] = {0};
-  for (int i = 0; i < 3; i++) fill_slots(l, 1, &fill[i]);
-  run_slots(l, result); /* each column has been used */
+  for (int i = 0; i < 3; i++) fill_entries(l, 1, &fill[i]);
+  run_entries(l, result); /* each column has been used */
   const int64_t whole = result[0].iterations;
   cr_assert(result[0].err.code == QK_OK && result[2].iterations == whole && whole >= 40, "%d",
             (int)whole);
@@ -125,7 +126,7 @@ static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
   for (int attempt = 0; attempt < 50 && !near; attempt++) {
     near = begin_apart(l, fill, whole);
     if (near) step_until_both(l, 3, 4);
-    run_slots(l, result);
+    run_entries(l, result);
   }
   cr_expect(near, "sources take more than %d iterations to come", (int)whole / 4);
 }
@@ -137,7 +138,7 @@ static loaded_t load_three(void) {
   return must_load(&load);
 }
 
-Test(slots, uploads_begin_beside_each_other_at_the_same_time) {
+Test(inflight, uploads_begin_beside_each_other_at_the_same_time) {
   loaded_t l = load_three();
   char name[QK_SHM_NAME_MAX + 1];
   snprintf(name, sizeof name, "/qk-test-%ld-together", (long)getpid());
@@ -148,7 +149,7 @@ Test(slots, uploads_begin_beside_each_other_at_the_same_time) {
   close_load(&l);
 }
 
-Test(slots, generated_sources_begin_beside_each_other_at_the_same_time) {
+Test(inflight, generated_sources_begin_beside_each_other_at_the_same_time) {
   loaded_t l = load_three();
   qk_fill_t fill[5];
   for (int i = 0; i < 5; i++) fill[i] = noise_for(i, 1);
@@ -176,7 +177,7 @@ static qk_status_t slow_sync(qk_ops_ctx_t *ctx, int queue) {
 }
 
 static int64_t iterations_of(const loaded_t *l, int slot) {
-  const qk_slot_t *state = qk_slots_state(l->slots, slot);
+  const qk_slot_t *state = qk_inflight_state(l->inflight, slot);
   return state != NULL ? state->iterations : -1;
 }
 
@@ -193,33 +194,33 @@ static loaded_t load_slow(char name[QK_SHM_NAME_MAX + 1]) {
   return l;
 }
 
-Test(slots, slots_do_not_wait_for_copies_beside_them) {
+Test(inflight, slots_do_not_wait_for_copies_beside_them) {
   char name[QK_SHM_NAME_MAX + 1];
   loaded_t l = load_slow(name);
   const qk_fill_t first = noise_for(0, 1), second = upload_for(1, name, 4 * 4 * 4 * 8);
   qk_result_t result[QK_INFLIGHT_MAX] = {0};
 
-  fill_slots(&l, 1, &first);
+  fill_entries(&l, 1, &first);
   slow.busy[1] = true;
-  fill_slots(&l, 1, &second);
+  fill_entries(&l, 1, &second);
   while (iterations_of(&l, 0) < 24) step(&l);
   cr_expect_eq(iterations_of(&l, 1), -1, "its source has not come");
   cr_expect_eq(slow.waits, 0);
   slow.busy[1] = false;
-  run_slots(&l, result);
+  run_entries(&l, result);
   for (int i = 0; i < 2; i++)
     cr_expect(result[i].err.code == QK_OK && result[i].true_residual <= 1e-9, "slot %d", i);
 
   slow.busy[1] = true;
-  fill_slots(&l, 1, &second);
+  fill_entries(&l, 1, &second);
   while (iterations_of(&l, 1) < 0) step(&l);
   cr_expect_gt(slow.waits, 0, "where nothing is solved they are waited for");
-  run_slots(&l, result);
+  run_entries(&l, result);
   shm_unlink(name);
   close_load(&l);
 }
 
-Test(slots, sources_do_not_wait_for_solutions_that_leave) {
+Test(inflight, sources_do_not_wait_for_solutions_that_leave) {
   char name[QK_SHM_NAME_MAX + 1];
   loaded_t l = load_slow(name);
   const qk_fill_t stays = noise_for(1, 1), comes = upload_for(2, name, 4 * 4 * 4 * 8);
@@ -231,19 +232,19 @@ Test(slots, sources_do_not_wait_for_solutions_that_leave) {
   qk_result_t result[QK_INFLIGHT_MAX] = {0};
 
   slow.busy[2] = true;
-  fill_slots(&l, 1, &leaves);
-  fill_slots(&l, 1, &stays);
+  fill_entries(&l, 1, &leaves);
+  fill_entries(&l, 1, &stays);
   do step(&l);
   while (iterations_of(&l, 0) >= 0);
-  fill_slots(&l, 1, &comes);
+  fill_entries(&l, 1, &comes);
   while (iterations_of(&l, 2) < 0 && iterations_of(&l, 1) >= 0) {
     nanosleep(&pause, NULL); /* for what moves the source */
     step(&l);
   }
   cr_expect_geq(iterations_of(&l, 2), 0, "its source has come");
-  cr_expect(qk_slots_busy(l.slots, 0), "its solution has not gone");
+  cr_expect(qk_inflight_busy(l.inflight, 0), "its solution has not gone");
   slow.busy[2] = false;
-  run_slots(&l, result);
+  run_entries(&l, result);
   for (int i = 0; i < 3; i++)
     cr_expect(result[i].err.code == QK_OK && result[i].true_residual <= (i == 0 ? 0.1 : 1e-9),
               "slot %d", i);
@@ -252,7 +253,7 @@ Test(slots, sources_do_not_wait_for_solutions_that_leave) {
   close_load(&l);
 }
 
-Test(slots, what_was_cancelled_does_not_wait_for_others_to_leave) {
+Test(inflight, what_was_cancelled_does_not_wait_for_others_to_leave) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
   load.single_rhs = false;
   load.staging = 1;
@@ -269,10 +270,10 @@ Test(slots, what_was_cancelled_does_not_wait_for_others_to_leave) {
     fill[i].upload = false;
     snprintf(fill[i].shm_out, sizeof fill[i].shm_out, "%s", name);
   }
-  fill_slots(&l, 3, fill);
+  fill_entries(&l, 3, fill);
   step(&l);
-  for (int i = 0; i < 3; i++) qk_slots_cancel(l.slots, i);
-  cr_assert_eq(qk_slots_retire(l.slots, result, &ended, &err), QK_OK, "%s", err.text);
+  for (int i = 0; i < 3; i++) qk_inflight_cancel(l.inflight, i);
+  cr_assert_eq(qk_inflight_retire(l.inflight, result, &ended, &err), QK_OK, "%s", err.text);
   cr_expect_eq(ended, 3);
   for (int i = 0; i < ended; i++) cr_expect_eq(result[i].err.code, QK_CANCELLED);
   shm_unlink(name);

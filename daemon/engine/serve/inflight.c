@@ -1,0 +1,540 @@
+#include "daemon/engine/serve/inflight.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+#include "daemon/engine/serve/outgoing.h"
+#include "daemon/engine/serve/placement.h"
+#include "daemon/engine/serve/source.h"
+#include "daemon/engine/transfer/stage.h"
+
+typedef enum entry_state {
+  FREE,
+  WAITING, /* for its source, or for a slot */
+  SOLVING, /* in a slot, until its solution has been taken out of it */
+  LEAVING, /* its solution is on the way */
+  ENDED    /* result is complete */
+} entry_state_t;
+
+typedef struct entry {
+  entry_state_t state;
+  qk_fill_t fill;
+  qk_segment_t out; /* open from fill on where the fill has a shm_out */
+  qk_buffer_t
+      *buffer; /* WAITING: of the source, once it has begun to come; LEAVING: of the solution */
+  qk_solver_t *solver; /* SOLVING */
+  int slot;            /* SOLVING */
+  qk_result_t result;  /* LEAVING, ENDED */
+} entry_t;
+
+struct qk_inflight {
+  qk_loaded_t *setup;
+  qk_port_t *port;
+  qk_stage_t *stage;
+  double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
+  int waiting[QK_INFLIGHT_MAX]; /* entries in the order in which they came */
+  int nwaiting;
+  int left; /* buffers that are not for sources */
+  uint64_t steps;
+  entry_t entry[QK_INFLIGHT_MAX];
+};
+
+static bool loses_process(qk_status_t status) {
+  return status >= QK_DEVICE_MEMORY;
+}
+
+/* The ranks need not agree on a status of the device, the solver or the communicator: what one rank
+ * can see alone ends the process, and with it all ranks. */
+static qk_status_t explain(const qk_inflight_t *inflight, qk_status_t status, qk_err_t *err) {
+  return qk_device_explain(&inflight->setup->dev, status, err);
+}
+
+/* What is beside the solver's iterations. */
+static qk_status_t begin_copies(void *self) {
+  const qk_inflight_t *inflight = self;
+  qk_err_t err = {0};
+  return qk_stage_copy(inflight->stage, &err);
+}
+
+static qk_status_t make_norms(qk_inflight_t *inflight) {
+  const qk_loaded_t *s = inflight->setup;
+  const size_t bytes = (size_t)(s->nslot + 1) * 2 * sizeof(double);
+  qk_status_t status = s->ops->alloc(s->ctx, bytes, (void **)&inflight->norms);
+  return status ? status : s->ops->alloc_host(s->ctx, bytes, (void **)&inflight->norms_host);
+}
+
+static void set_beside(const qk_inflight_t *inflight, qk_beside_t beside) {
+  const qk_loaded_t *s = inflight->setup;
+  qk_solver_set_beside(s->solver, beside);
+  if (s->single_rhs != NULL) qk_solver_set_beside(s->single_rhs, beside);
+}
+
+qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_port_t *port, qk_inflight_t **inflight,
+                               qk_err_t *err) {
+  qk_inflight_t *s = qk_calloc(1, sizeof *s);
+  qk_status_t status = qk_comm_agree(setup->geom.comm, s != NULL ? QK_OK : QK_NO_MEMORY, err);
+  if (status != QK_OK) {
+    qk_free(s);
+    return status;
+  }
+  s->setup = setup;
+  s->port = port;
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
+  status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
+  if (status == QK_OK)
+    status = qk_stage_create(&setup->dev, port->wire, setup->plan.staging, setup->plan.leaving,
+                             &s->stage, err);
+  if (status != QK_OK) {
+    qk_inflight_destroy(s);
+    return status;
+  }
+  set_beside(s, (qk_beside_t){begin_copies, s});
+  *inflight = s;
+  return QK_OK;
+}
+
+void qk_inflight_destroy(qk_inflight_t *inflight) {
+  if (inflight == NULL) return;
+  const qk_loaded_t *s = inflight->setup;
+  set_beside(inflight, (qk_beside_t){NULL, NULL});
+  qk_stage_destroy(inflight->stage);
+  for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
+  if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
+  if (inflight->norms != NULL) s->ops->free(s->ctx, inflight->norms);
+  qk_free(inflight);
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+int qk_inflight_count(const qk_inflight_t *inflight) {
+  return qk_loaded_inflight(inflight->setup);
+}
+
+static int count(const qk_inflight_t *inflight, entry_state_t state) {
+  int n = 0;
+  for (int i = 0; i < qk_inflight_count(inflight); i++) n += inflight->entry[i].state == state;
+  return n;
+}
+
+int qk_inflight_running(const qk_inflight_t *inflight) {
+  return qk_inflight_count(inflight) - count(inflight, FREE);
+}
+
+qk_stage_t *qk_inflight_stage(const qk_inflight_t *inflight) {
+  return inflight->stage;
+}
+
+void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n) {
+  inflight->left = n;
+}
+
+bool qk_inflight_solving(const qk_inflight_t *inflight) {
+  const qk_loaded_t *s = inflight->setup;
+  return qk_solver_running(s->solver) + (s->single_rhs ? qk_solver_running(s->single_rhs) : 0) > 0;
+}
+
+uint64_t qk_inflight_steps(const qk_inflight_t *inflight) {
+  return inflight->steps;
+}
+
+static bool slot_is_free(const qk_inflight_t *inflight, int slot) {
+  return qk_solver_slot(inflight->setup->solver, slot)->state == QK_SLOT_FREE;
+}
+
+static int free_slots(const qk_inflight_t *inflight) {
+  int n = 0;
+  for (int c = 0; c < inflight->setup->nslot; c++) n += slot_is_free(inflight, c);
+  return n;
+}
+
+int qk_inflight_hungry(const qk_inflight_t *inflight) {
+  const int n = free_slots(inflight) - inflight->nwaiting;
+  return n > 0 ? n : 0;
+}
+
+bool qk_inflight_busy(const qk_inflight_t *inflight, int entry) {
+  return inflight->entry[entry].state != FREE;
+}
+
+uint64_t qk_inflight_ticket(const qk_inflight_t *inflight, int entry) {
+  return inflight->entry[entry].fill.ticket;
+}
+
+const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry) {
+  const entry_t *s = &inflight->entry[entry];
+  return s->state == SOLVING ? qk_solver_slot(s->solver, s->slot) : NULL;
+}
+
+/* ---- in: sources ----------------------------------------------------------------------------- */
+
+static void leave_queue(qk_inflight_t *inflight, int entry) {
+  int n = 0;
+  for (int i = 0; i < inflight->nwaiting; i++)
+    if (inflight->waiting[i] != entry) inflight->waiting[n++] = inflight->waiting[i];
+  inflight->nwaiting = n;
+}
+
+/* An entry ends that was not solved. */
+static void refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
+  entry_t *entry = &inflight->entry[i];
+  if (entry->state == WAITING) leave_queue(inflight, i);
+  qk_buffer_drop(entry->buffer);
+  entry->buffer = NULL;
+  qk_segment_close(&entry->out);
+  entry->result =
+      (qk_result_t){.entry = i, .ticket = entry->fill.ticket, .refused = true, .err = *err};
+  entry->state = ENDED;
+}
+
+/* Sources that come, or are made of what comes. */
+static bool is_staged(const qk_inflight_t *inflight, const entry_t *entry) {
+  return qk_stage_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
+}
+
+int qk_inflight_lacking(const qk_inflight_t *inflight) {
+  int n = 0;
+  for (int k = 0; k < inflight->nwaiting; k++) {
+    const entry_t *entry = &inflight->entry[inflight->waiting[k]];
+    n += is_staged(inflight, entry) && entry->buffer == NULL;
+  }
+  return n;
+}
+
+/* Behind those that wait, or ahead of them. */
+static void enter_queue(qk_inflight_t *inflight, int entry) {
+  int at = inflight->nwaiting++;
+  while (inflight->entry[entry].fill.ahead && at > 0 &&
+         !inflight->entry[inflight->waiting[at - 1]].fill.ahead) {
+    inflight->waiting[at] = inflight->waiting[at - 1];
+    at--;
+  }
+  inflight->waiting[at] = entry;
+}
+
+/* The last waiting RHS whose source is here, and that is not ahead of others, gives up its
+ * buffer and loads again later. */
+static void make_buffer(qk_inflight_t *inflight) {
+  for (int k = inflight->nwaiting - 1; k >= 0; k--) {
+    entry_t *entry = &inflight->entry[inflight->waiting[k]];
+    if (entry->fill.ahead || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
+    qk_buffer_drop(entry->buffer);
+    entry->buffer = NULL;
+    return;
+  }
+}
+
+/* Whether there is a buffer for the source of an entry. */
+static bool has_buffer(const qk_inflight_t *inflight, const entry_t *entry) {
+  return qk_stage_vacant(inflight->stage) > (entry->fill.ahead ? 0 : inflight->left);
+}
+
+static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
+  for (int k = 0; k < inflight->nwaiting; k++) {
+    const int i = inflight->waiting[k];
+    entry_t *entry = &inflight->entry[i];
+    qk_err_t verdict = {0};
+    if (entry->buffer != NULL || !is_staged(inflight, entry)) continue;
+    if (entry->fill.ahead && !has_buffer(inflight, entry)) make_buffer(inflight);
+    if (!has_buffer(inflight, entry)) break;
+    qk_status_t status = qk_stage_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
+                                       &entry->buffer, &verdict, err);
+    if (status != QK_OK) return status;
+    if (verdict.code == QK_OK) continue;
+    refuse(inflight, i, &verdict);
+    k--;
+  }
+  return QK_OK;
+}
+
+/* ---- in: slots ------------------------------------------------------------------------------- */
+
+/* Those that take slots together. */
+typedef struct group {
+  qk_placement_t at;
+  qk_solver_t *solver;
+  qk_err_t verdict[QK_SLOTS_MAX];
+} group_t;
+
+static bool is_ready(const qk_inflight_t *inflight, const entry_t *entry) {
+  if (!is_staged(inflight, entry)) return true;
+  return entry->buffer != NULL && qk_buffer_done(entry->buffer);
+}
+
+static qk_waiting_t describe(const qk_inflight_t *inflight, int i) {
+  const entry_t *entry = &inflight->entry[i];
+  return (qk_waiting_t){.entry = i,
+                        .order = entry->fill.ahead ? QK_ORDER_FIRST : 1,
+                        .tol = entry->fill.tol,
+                        .staged = is_staged(inflight, entry),
+                        .arriving = entry->buffer != NULL && !qk_buffer_done(entry->buffer),
+                        .ready = is_ready(inflight, entry)};
+}
+
+static void choose(const qk_inflight_t *inflight, group_t *group) {
+  const qk_loaded_t *s = inflight->setup;
+  const qk_slot_t *slot[QK_SLOTS_MAX];
+  qk_waiting_t waiting[QK_INFLIGHT_MAX];
+  for (int c = 0; c < s->nslot; c++) slot[c] = qk_solver_slot(s->solver, c);
+  for (int k = 0; k < inflight->nwaiting; k++)
+    waiting[k] = describe(inflight, inflight->waiting[k]);
+  qk_place(&(qk_placement_view_t){.slot = slot,
+                                  .single = s->single_rhs ? qk_solver_slot(s->single_rhs, 0) : NULL,
+                                  .waiting = waiting,
+                                  .nslot = s->nslot,
+                                  .nwaiting = inflight->nwaiting},
+           &group->at);
+  group->solver = group->at.single ? s->single_rhs : s->solver;
+}
+
+static qk_status_t make_sources(qk_inflight_t *inflight, group_t *group, qk_err_t *err) {
+  const qk_fill_t *fill[QK_SLOTS_MAX];
+  qk_buffer_t *buffer[QK_SLOTS_MAX];
+  qk_field_t *field[QK_SLOTS_MAX];
+  for (int k = 0; k < group->at.n; k++) {
+    entry_t *entry = &inflight->entry[group->at.entry[k]];
+    fill[k] = &entry->fill;
+    buffer[k] = entry->buffer;
+    field[k] = qk_solver_rhs(group->solver, group->at.slot[k]);
+    entry->buffer = NULL;
+  }
+  return qk_source_make(inflight->setup, inflight->port, inflight->stage, group->at.n, fill, buffer,
+                        field, group->verdict, err);
+}
+
+static qk_status_t take_slots(qk_inflight_t *inflight, qk_err_t *err) {
+  group_t group = {0};
+  int slot[QK_SLOTS_MAX], n = 0;
+  double tol[QK_SLOTS_MAX];
+  int64_t max_iter[QK_SLOTS_MAX];
+  choose(inflight, &group);
+  if (group.at.n == 0) return QK_OK;
+  qk_status_t status = make_sources(inflight, &group, err);
+  if (status != QK_OK) return status;
+  for (int k = 0; k < group.at.n; k++) {
+    entry_t *entry = &inflight->entry[group.at.entry[k]];
+    if (group.verdict[k].code != QK_OK) {
+      refuse(inflight, group.at.entry[k], &group.verdict[k]);
+      continue;
+    }
+    leave_queue(inflight, group.at.entry[k]);
+    entry->state = SOLVING;
+    entry->solver = group.solver;
+    entry->slot = slot[n] = group.at.slot[k];
+    tol[n] = entry->fill.tol;
+    max_iter[n++] = entry->fill.max_iter;
+  }
+  if (n == 0) return QK_OK;
+  return explain(inflight, qk_solver_fill_many(group.solver, slot, n, tol, max_iter), err);
+}
+
+static qk_status_t feed(qk_inflight_t *inflight, qk_err_t *err) {
+  qk_status_t status = begin_loads(inflight, err);
+  return status == QK_OK ? take_slots(inflight, err) : status;
+}
+
+qk_status_t qk_inflight_fill(qk_inflight_t *inflight, int n, const qk_fill_t fill[],
+                             qk_err_t *err) {
+  for (int k = 0; k < n; k++) {
+    entry_t *entry = &inflight->entry[fill[k].entry];
+    qk_err_t verdict = {0};
+    QK_ASSERT(entry->state == FREE);
+    entry->fill = fill[k];
+    qk_status_t status = QK_OK;
+    if (fill[k].shm_out[0] != '\0')
+      status = qk_segment_open(inflight->port->wire, fill[k].shm_out, fill[k].is_double, true,
+                               &entry->out, &verdict);
+    if (loses_process(status)) {
+      *err = verdict;
+      return status;
+    }
+    if (status != QK_OK) {
+      refuse(inflight, fill[k].entry, &verdict);
+      continue;
+    }
+    entry->state = WAITING;
+    enter_queue(inflight, fill[k].entry);
+  }
+  return feed(inflight, err);
+}
+
+/* ---- between --------------------------------------------------------------------------------- */
+
+void qk_inflight_cancel(qk_inflight_t *inflight, int i) {
+  const entry_t *entry = &inflight->entry[i];
+  const qk_err_t cancelled = {.code = QK_CANCELLED};
+  if (entry->state == WAITING) refuse(inflight, i, &cancelled);
+  if (entry->state == SOLVING) qk_solver_cancel(entry->solver, entry->slot);
+}
+
+/* True if the solver begins copies only when the device has its iterations: with several ranks
+ * these are submitted piece by piece, and are nearly over then. */
+static bool begins_copies(const qk_inflight_t *inflight) {
+  return qk_inflight_solving(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
+}
+
+/* Copies run beside iterations: while there are any, nobody waits for them. */
+qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
+  const qk_loaded_t *s = inflight->setup;
+  qk_status_t status =
+      qk_inflight_solving(inflight) ? QK_OK : qk_stage_poll(inflight->stage, true, err);
+  if (status == QK_OK) status = feed(inflight, err);
+  if (status == QK_OK && !begins_copies(inflight)) status = qk_stage_copy(inflight->stage, err);
+  if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
+  inflight->steps++;
+  if (s->single_rhs) status = qk_solver_step(s->single_rhs);
+  if (status == QK_OK) status = qk_solver_step(s->solver);
+  status = explain(inflight, status, err);
+  return status == QK_OK ? qk_stage_poll(inflight->stage, false, err) : status;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static bool has_solution(qk_status_t status) {
+  return status == QK_OK || status == QK_NOT_CONVERGED || status == QK_BREAKDOWN;
+}
+
+/* |x|^2 of n entries, into norms_host. */
+static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
+                                  qk_err_t *err) {
+  const qk_loaded_t *s = inflight->setup;
+  qk_status_t status = QK_OK;
+  for (int k = 0; k < n && status == QK_OK; k++) {
+    const entry_t *entry = &inflight->entry[ended[k]];
+    qk_blas_args_t args = {.op = QK_BLAS_NORM2,
+                           .f = {qk_solver_solution(entry->solver, entry->slot)->v},
+                           .red = inflight->norms + 2 * k};
+    status = s->ops->blas(s->ctx, &args);
+  }
+  if (status == QK_OK)
+    status = s->ops->copy(s->ctx, inflight->norms_host, inflight->norms,
+                          (size_t)n * 2 * sizeof(double), QK_COPY_TO_HOST, 0);
+  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
+  status = explain(inflight, status, err);
+  if (status != QK_OK) return status;
+  return explain(inflight, qk_comm_sum(s->geom.comm, inflight->norms_host, 2 * n), err);
+}
+
+/* What the solver found wrong with a source, which it has in a basis of its own. */
+static qk_err_t word_on(const entry_t *entry, const qk_slot_t *state) {
+  qk_err_t err = {.code = state->status};
+  if (state->status != state->why.code) return err;
+  err = state->why;
+  if (entry->fill.basis != QK_BASIS_DEGRAND_ROSSI) {
+    const size_t n = strlen(err.text);
+    snprintf(err.text + n, sizeof err.text - n, " (of the source in the basis %s)",
+             qk_basis_name(QK_BASIS_DEGRAND_ROSSI));
+  }
+  return err;
+}
+
+static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, qk_err_t *err) {
+  entry_t *entry = &inflight->entry[i];
+  const qk_slot_t *state = qk_inflight_state(inflight, i);
+  entry->result = (qk_result_t){.entry = i,
+                                .ticket = entry->fill.ticket,
+                                .err = word_on(entry, state),
+                                .tol = entry->fill.tol,
+                                .true_residual = state->residual,
+                                .norm_b = state->norm_b,
+                                .iterations = state->iterations,
+                                .applications = state->applications,
+                                .seconds = state->seconds};
+  if (!has_solution(state->status)) return QK_OK;
+  qk_err_t verdict = {0};
+  qk_status_t status = qk_outgoing_check(inflight->setup->work, &entry->fill,
+                                         qk_solver_solution(entry->solver, entry->slot), norm2_x,
+                                         &entry->result.norm_x, &verdict);
+  /* a breakdown is the first cause of numbers that are none */
+  if (verdict.code != QK_OK && state->status != QK_BREAKDOWN) entry->result.err = verdict;
+  return explain(inflight, status, err);
+}
+
+/* The solution has been written, or could not be. */
+static void end(entry_t *entry, bool written, const qk_err_t *why) {
+  if (why->code == QK_OK)
+    entry->result.written = written;
+  else
+    entry->result.err = *why;
+  qk_segment_close(&entry->out);
+  entry->state = ENDED;
+}
+
+/* Whether a slot that ended so leaves through a buffer. */
+static bool needs_buffer(const qk_inflight_t *inflight, const entry_t *entry, qk_status_t status) {
+  return entry->fill.shm_out[0] != '\0' && has_solution(status) && qk_stage_exists(inflight->stage);
+}
+
+/* The solution leaves the slot, which is free then. */
+static qk_status_t leave_slot(qk_inflight_t *inflight, entry_t *entry, qk_err_t *err) {
+  const qk_field_t *x = qk_solver_solution(entry->solver, entry->slot);
+  const bool written = entry->fill.shm_out[0] != '\0' && has_solution(entry->result.err.code);
+  double basis[4][4][2];
+  qk_err_t why = {0};
+  qk_status_t status = QK_OK;
+  qk_basis_export(entry->fill.basis, basis);
+  if (needs_buffer(inflight, entry, entry->result.err.code)) {
+    status = qk_stage_store(inflight->stage, &entry->out, basis, entry->fill.factor, x,
+                            &entry->buffer, err);
+    entry->state = LEAVING;
+  } else {
+    if (written)
+      status = qk_port_write(inflight->port, &entry->out, basis, entry->fill.factor, x, 0, &why);
+    if (loses_process(status)) *err = why;
+    end(entry, written, &why);
+    status = loses_process(status) ? status : QK_OK;
+  }
+  qk_solver_clear(entry->solver, entry->slot);
+  return status;
+}
+
+/* Those that have ended and can leave. */
+static int choose_leaving(const qk_inflight_t *inflight, int leaving[]) {
+  qk_ended_t ended[QK_SLOTS_MAX + 1];
+  int n = 0;
+  for (int i = 0; i < qk_inflight_count(inflight); i++) {
+    const entry_t *entry = &inflight->entry[i];
+    const qk_slot_t *state = qk_inflight_state(inflight, i);
+    if (state == NULL || state->state != QK_SLOT_ENDED) continue;
+    const bool single = entry->solver != inflight->setup->solver;
+    ended[n++] = (qk_ended_t){.entry = i,
+                              .slot = single ? QK_SLOT_SINGLE : entry->slot,
+                              .needs_buffer = needs_buffer(inflight, entry, state->status)};
+  }
+  return qk_place_leave(ended, n, qk_stage_room(inflight->stage), inflight->setup->plan.leaving,
+                        leaving);
+}
+
+/* Slots that have ended, as far as their solutions can leave. */
+static qk_status_t clear_slots(qk_inflight_t *inflight, qk_err_t *err) {
+  int ended[QK_SLOTS_MAX + 1];
+  const int n = choose_leaving(inflight, ended);
+  if (n == 0) return QK_OK;
+  qk_status_t status = solution_norms(inflight, ended, n, err);
+  for (int k = 0; k < n && status == QK_OK; k++) {
+    entry_t *entry = &inflight->entry[ended[k]];
+    status = take_result(inflight, ended[k], inflight->norms_host[2 * k], err);
+    if (status == QK_OK) status = leave_slot(inflight, entry, err);
+  }
+  return status;
+}
+
+qk_status_t qk_inflight_retire(qk_inflight_t *inflight, qk_result_t result[], int *n,
+                               qk_err_t *err) {
+  *n = 0;
+  qk_status_t status = clear_slots(inflight, err);
+  for (int i = 0; i < qk_inflight_count(inflight) && status == QK_OK; i++) {
+    entry_t *entry = &inflight->entry[i];
+    if (entry->state == LEAVING && qk_buffer_done(entry->buffer)) {
+      qk_err_t why;
+      qk_buffer_stored(entry->buffer, &why);
+      entry->buffer = NULL;
+      end(entry, true, &why);
+    }
+    if (entry->state != ENDED) continue;
+    result[(*n)++] = entry->result;
+    entry->state = FREE;
+  }
+  return status;
+}
