@@ -158,8 +158,8 @@ bool qk_inflight_busy(const qk_inflight_t *inflight, int entry) {
   return inflight->entry[entry].state != FREE;
 }
 
-uint64_t qk_inflight_ticket(const qk_inflight_t *inflight, int entry) {
-  return inflight->entry[entry].fill.ticket;
+uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry) {
+  return inflight->entry[entry].fill.serial;
 }
 
 const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry) {
@@ -184,7 +184,7 @@ static void refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
   entry->buffer = NULL;
   qk_segment_close(&entry->out);
   entry->result =
-      (qk_result_t){.entry = i, .ticket = entry->fill.ticket, .refused = true, .err = *err};
+      (qk_result_t){.entry = i, .serial = entry->fill.serial, .refused = true, .err = *err};
   entry->state = ENDED;
 }
 
@@ -433,7 +433,7 @@ static qk_status_t take_result(qk_inflight_t *inflight, int i, double norm2_x, q
   entry_t *entry = &inflight->entry[i];
   const qk_slot_t *state = qk_inflight_state(inflight, i);
   entry->result = (qk_result_t){.entry = i,
-                                .ticket = entry->fill.ticket,
+                                .serial = entry->fill.serial,
                                 .err = word_on(entry, state),
                                 .tol = entry->fill.tol,
                                 .true_residual = state->residual,

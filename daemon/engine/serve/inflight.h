@@ -26,7 +26,7 @@ typedef struct qk_inflight qk_inflight_t;
 
 typedef struct qk_result {
   int entry;
-  uint64_t ticket;
+  uint64_t serial;
   bool refused; /* it was never solved, because of err */
   qk_err_t err; /* code: the slot's status; text: why the solution was not written, or empty */
   double tol;   /* as asked for */
@@ -67,6 +67,6 @@ int qk_inflight_hungry(
 bool qk_inflight_busy(const qk_inflight_t *inflight, int entry);
 /* Of a slot that is being solved; else NULL. */
 const qk_slot_t *qk_inflight_state(const qk_inflight_t *inflight, int entry);
-uint64_t qk_inflight_ticket(const qk_inflight_t *inflight, int entry); /* of a busy one */
+uint64_t qk_inflight_serial(const qk_inflight_t *inflight, int entry); /* of a busy one */
 
 #endif

@@ -185,11 +185,11 @@ qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err) {
   return send_if(channel, &ENVELOPE(LOAD_FAILED, load_failed, &body));
 }
 
-qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t ticket,
+qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t serial,
                                     const qk_slot_t *state) {
   Quark__Engine__FillProgress body = QUARK__ENGINE__FILL_PROGRESS__INIT;
   body.entry = (uint32_t)entry;
-  body.ticket = ticket;
+  body.serial = serial;
   body.iterations = (uint64_t)state->iterations;
   body.residual = state->residual;
   return send_if(channel, &ENVELOPE(FILL_PROGRESS, fill_progress, &body));
@@ -203,7 +203,7 @@ static qk_status_t as_told(qk_status_t status) {
 qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result) {
   Quark__Engine__FillDone body = QUARK__ENGINE__FILL_DONE__INIT;
   body.entry = (uint32_t)result->entry;
-  body.ticket = result->ticket;
+  body.serial = result->serial;
   body.status = as_told(result->err.code);
   body.text = result->err.text[0] != '\0' ? (char *)result->err.text : NULL;
   body.true_residual = result->true_residual;
@@ -217,20 +217,20 @@ qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result
   return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 
-qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t ticket,
+qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t serial,
                                    const qk_err_t *err) {
   Quark__Engine__FillDone body = QUARK__ENGINE__FILL_DONE__INIT;
   body.entry = entry;
-  body.ticket = ticket;
+  body.serial = serial;
   body.status = err->code;
   body.text = (char *)err->text;
   return send_if(channel, &ENVELOPE(FILL_DONE, fill_done, &body));
 }
 
-qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,
+qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const qk_err_t *err,
                                  double seconds) {
   Quark__Engine__Contracted body = QUARK__ENGINE__CONTRACTED__INIT;
-  body.ticket = ticket;
+  body.serial = serial;
   body.status = as_told(err->code);
   body.text = err->text[0] != '\0' ? (char *)err->text : NULL;
   body.seconds = seconds;

@@ -15,14 +15,14 @@ qk_status_t qk_report_load_progress(qk_channel_t *channel, const char *phase, in
                                     int64_t total);
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds);
 qk_status_t qk_report_load_failed(qk_channel_t *channel, const qk_err_t *err);
-qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t ticket,
+qk_status_t qk_report_fill_progress(qk_channel_t *channel, int entry, uint64_t serial,
                                     const qk_slot_t *state);
 /* A slot that was filled and has ended. */
 qk_status_t qk_report_fill_done(qk_channel_t *channel, const qk_result_t *result);
 /* A FILL that was not taken up. */
-qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t ticket,
+qk_status_t qk_report_fill_refused(qk_channel_t *channel, uint32_t entry, uint64_t serial,
                                    const qk_err_t *err);
-qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t ticket, const qk_err_t *err,
+qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const qk_err_t *err,
                                  double seconds);
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes);

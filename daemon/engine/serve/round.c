@@ -126,7 +126,7 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *fill,
                           qk_err_t *err) {
   qk_status_t status = QK_OK;
-  qk_fill_t f = {.ticket = m->ticket,
+  qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
                  .ahead = m->ahead,
                  .basis = (qk_basis_t)m->basis,
@@ -231,7 +231,7 @@ static qk_status_t parse_origin(const Quark__Contraction *m, const int global[4]
 
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const int global[4],
                                qk_correlate_t *correlate, qk_err_t *err) {
-  qk_correlate_t c = {.ticket = m->ticket};
+  qk_correlate_t c = {.serial = m->serial};
   qk_status_t status = copy_columns("shm_a", m->n_shm_a, m->shm_a, c.a, err);
   if (status == QK_OK && m->n_shm_b > 0)
     status = copy_columns("shm_b", m->n_shm_b, m->shm_b, c.b, err);

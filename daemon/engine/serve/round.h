@@ -22,7 +22,7 @@
 #include "proto/limits.h"
 
 typedef struct qk_fill {
-  uint64_t ticket;
+  uint64_t serial;
   int32_t entry;
   bool upload;             /* from shm_in; else by kind: */
   qk_source_kind_t source; /* HELD: sequential, through the solution in shm_in */
@@ -42,7 +42,7 @@ typedef struct qk_fill {
 } qk_fill_t;
 
 typedef struct qk_correlate {
-  uint64_t ticket;
+  uint64_t serial;
   char a[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1];
   char b[QK_PROPAGATOR_COLUMNS][QK_SHM_NAME_MAX + 1]; /* empty names: a */
   bool a_double, b_double;

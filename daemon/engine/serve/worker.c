@@ -22,7 +22,7 @@ typedef struct worker {
   qk_port_t *port;
   qk_inflight_t *inflight;
   qk_correlator_t *correlator;
-  uint64_t contract_ticket;
+  uint64_t contract_serial;
   uint64_t keep_until, smear_until; /* steps of the solver: see rest() */
   double contract_since;
   qk_round_t round;
@@ -78,7 +78,7 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
   if (status == QK_OK && entry_is_taken(w, fill.entry))
     status = qk_fail(&err, QK_BAD_PROTOCOL, "entry %d is not free", fill.entry);
   if (status != QK_OK)
-    return qk_report_fill_refused(w->channel, message->entry, message->ticket, &err);
+    return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
   w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
   w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
   if (w->wanted != QK_MG_REFRESH_NONE)
@@ -89,27 +89,27 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
 }
 
 /* True if the fill had waited: it never gets a slot. */
-static bool forget_waiting(worker_t *w, int entry, uint64_t ticket) {
+static bool forget_waiting(worker_t *w, int entry, uint64_t serial) {
   for (int i = 0; i < w->nwaiting; i++) {
-    if (w->waiting[i].entry != entry || w->waiting[i].ticket != ticket) continue;
+    if (w->waiting[i].entry != entry || w->waiting[i].serial != serial) continue;
     w->waiting[i] = w->waiting[--w->nwaiting];
     return true;
   }
   return false;
 }
 
-/* A ticket may have ended already, or stand in a fill of this very round. */
+/* A serial may have ended already, or stand in a fill of this very round. */
 static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelFill *message) {
   if (w->setup == NULL || message->entry >= (uint32_t)qk_inflight_count(w->inflight)) return QK_OK;
   int entry = (int)message->entry;
-  if (forget_waiting(w, entry, message->ticket)) {
+  if (forget_waiting(w, entry, message->serial)) {
     qk_err_t err = {.code = QK_CANCELLED};
-    return qk_report_fill_refused(w->channel, message->entry, message->ticket, &err);
+    return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
   }
   bool found = qk_inflight_busy(w->inflight, entry) &&
-               qk_inflight_ticket(w->inflight, entry) == message->ticket;
+               qk_inflight_serial(w->inflight, entry) == message->serial;
   for (int i = 0; i < w->round.head.nfill; i++)
-    found |= w->round.fill[i].entry == entry && w->round.fill[i].ticket == message->ticket;
+    found |= w->round.fill[i].entry == entry && w->round.fill[i].serial == message->serial;
   for (int i = 0; i < w->round.head.ncancel; i++) found &= w->round.cancel[i] != entry;
   if (found) w->round.cancel[w->round.head.ncancel++] = entry;
   return QK_OK;
@@ -135,7 +135,7 @@ static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *
     status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
   else
     status = qk_correlate_parse(message, w->setup->geom.global, &w->round.correlate, &err);
-  if (status != QK_OK) return qk_report_contracted(w->channel, message->ticket, &err, 0);
+  if (status != QK_OK) return qk_report_contracted(w->channel, message->serial, &err, 0);
   w->round.head.kind = QK_ROUND_CONTRACT;
   return QK_OK;
 }
@@ -312,13 +312,13 @@ static qk_status_t tell_progress_of_all(worker_t *w) {
     const qk_slot_t *state = qk_inflight_state(w->inflight, i);
     if (state == NULL || now - w->last_progress[i] < QK_PROGRESS_MS) continue;
     w->last_progress[i] = now;
-    status = qk_report_fill_progress(w->channel, i, qk_inflight_ticket(w->inflight, i), state);
+    status = qk_report_fill_progress(w->channel, i, qk_inflight_serial(w->inflight, i), state);
   }
   return status;
 }
 
 static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
-  return r->refused ? qk_report_fill_refused(w->channel, (uint32_t)r->entry, r->ticket, &r->err)
+  return r->refused ? qk_report_fill_refused(w->channel, (uint32_t)r->entry, r->serial, &r->err)
                     : qk_report_fill_done(w->channel, r);
 }
 
@@ -381,14 +381,14 @@ static qk_status_t tell_contracted(worker_t *w, const qk_err_t *verdict) {
   w->keep_until = qk_inflight_steps(w->inflight) + REST_STEPS;
   qk_status_t status = qk_loaded_count_memory(w->setup);
   if (status != QK_OK) return status;
-  return qk_report_contracted(w->channel, w->contract_ticket, verdict,
+  return qk_report_contracted(w->channel, w->contract_serial, verdict,
                               1e-3 * (qk_now_ms() - w->contract_since));
 }
 
 static qk_status_t contract(worker_t *w) {
   const qk_correlate_t *what = &w->round.correlate;
   qk_err_t verdict = {0};
-  w->contract_ticket = what->ticket;
+  w->contract_serial = what->serial;
   w->contract_since = qk_now_ms();
   qk_status_t status = qk_correlator_begin(w->correlator, what, &verdict, w->err);
   if (status != QK_OK || qk_correlator_busy(w->correlator)) return status;

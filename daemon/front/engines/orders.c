@@ -77,12 +77,12 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-uint8_t *qk_order_fill(uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
+uint8_t *qk_order_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
   fill.entry = entry;
-  fill.ticket = ticket;
+  fill.serial = serial;
   fill.source = job->source == QUARK__SOURCE_KIND__SOURCE_FILE ? QUARK__SOURCE_KIND__SOURCE_UPLOAD
                                                                : job->source;
   fill.column = job->column ? &job->column[rhs->index] : NULL;
@@ -111,10 +111,10 @@ static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
   for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
 }
 
-uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes) {
+uint8_t *qk_order_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes) {
   Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
   char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
-  contract.ticket = ticket;
+  contract.serial = serial;
   contract.contraction = rhs->job->contraction;
   name_columns(rhs->uses[0], a);
   contract.shm_a = a;
@@ -131,10 +131,10 @@ uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes) 
   return pack(&ENVELOPE(CONTRACT, contract, &contract), bytes);
 }
 
-uint8_t *qk_order_cancel(uint32_t entry, uint64_t ticket, size_t *bytes) {
+uint8_t *qk_order_cancel(uint32_t entry, uint64_t serial, size_t *bytes) {
   Quark__Engine__CancelFill cancel = QUARK__ENGINE__CANCEL_FILL__INIT;
   cancel.entry = entry;
-  cancel.ticket = ticket;
+  cancel.serial = serial;
   return pack(&ENVELOPE(CANCEL, cancel, &cancel), bytes);
 }
 

@@ -15,11 +15,11 @@ uint8_t *qk_order_load(const qk_settings_t *settings, const char *checkpoint, in
                        size_t *bytes);
 /* more: another FILL follows at once. ahead: start it before others that wait in the engine.
  * queued: so many FILLs will follow as soon as slots are free. */
-uint8_t *qk_order_fill(uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs, bool more, bool ahead,
+uint8_t *qk_order_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more, bool ahead,
                        uint32_t queued, size_t *bytes);
 /* rhs: of a contraction. */
-uint8_t *qk_order_contract(uint64_t ticket, const qk_rhs_t *rhs, size_t *bytes);
-uint8_t *qk_order_cancel(uint32_t entry, uint64_t ticket, size_t *bytes);
+uint8_t *qk_order_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes);
+uint8_t *qk_order_cancel(uint32_t entry, uint64_t serial, size_t *bytes);
 uint8_t *qk_order_adopt(uint64_t nonce, size_t *bytes);
 uint8_t *qk_order_ping(size_t *bytes);
 uint8_t *qk_order_stop(size_t *bytes);

@@ -23,7 +23,7 @@ enum { QK_CONTRACT_ENTRY = QK_INFLIGHT_MAX, QK_ENTRIES };
 /* The right-hand side of an in-flight entry; rhs NULL: the entry is free. */
 typedef struct qk_inflight_entry {
   qk_rhs_t *rhs;
-  uint64_t ticket;
+  uint64_t serial;
   qk_occupancy_mark_t filled;
 } qk_inflight_entry_t;
 
@@ -60,7 +60,7 @@ typedef struct qk_setup {
   qk_inflight_entry_t inflight[QK_ENTRIES];
   qk_curve_t curve[QK_INFLIGHT_MAX]; /* of in-flight right-hand sides */
   qk_occupancy_t occupancy;
-  uint64_t ticket;
+  uint64_t serial;
   double cost_per_digit; /* applications per digit of recent right-hand sides */
   double open_digits;    /* digits requested by right-hand sides that have not ended */
   qk_pace_t pace;

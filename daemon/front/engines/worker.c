@@ -178,22 +178,22 @@ static bool send_load(qk_worker_t *w) {
   return send_message(w, load, bytes);
 }
 
-bool qk_worker_fill(qk_worker_t *w, uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs, bool more,
+bool qk_worker_fill(qk_worker_t *w, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more,
                     bool ahead, uint32_t queued) {
   size_t bytes;
-  uint8_t *fill = qk_order_fill(entry, ticket, rhs, more, ahead, queued, &bytes);
+  uint8_t *fill = qk_order_fill(entry, serial, rhs, more, ahead, queued, &bytes);
   return send_message(w, fill, bytes);
 }
 
-bool qk_worker_contract(qk_worker_t *w, uint64_t ticket, const qk_rhs_t *rhs) {
+bool qk_worker_contract(qk_worker_t *w, uint64_t serial, const qk_rhs_t *rhs) {
   size_t bytes;
-  uint8_t *contract = qk_order_contract(ticket, rhs, &bytes);
+  uint8_t *contract = qk_order_contract(serial, rhs, &bytes);
   return send_message(w, contract, bytes);
 }
 
-bool qk_worker_cancel(qk_worker_t *w, uint32_t entry, uint64_t ticket) {
+bool qk_worker_cancel(qk_worker_t *w, uint32_t entry, uint64_t serial) {
   size_t bytes;
-  uint8_t *cancel = qk_order_cancel(entry, ticket, &bytes);
+  uint8_t *cancel = qk_order_cancel(entry, serial, &bytes);
   return send_message(w, cancel, bytes);
 }
 

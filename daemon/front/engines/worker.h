@@ -113,10 +113,10 @@ void qk_worker_load_again(qk_worker_t *worker);
 /* Only if READY. more: another FILL follows at once. ahead: start it before others that wait in
  * the engine. queued: so many FILLs will follow as soon as slots are free. False: the message
  * was not sent; nothing happened, try again later. */
-bool qk_worker_fill(qk_worker_t *worker, uint32_t entry, uint64_t ticket, const qk_rhs_t *rhs,
+bool qk_worker_fill(qk_worker_t *worker, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
                     bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */
-bool qk_worker_contract(qk_worker_t *worker, uint64_t ticket, const qk_rhs_t *rhs);
-bool qk_worker_cancel(qk_worker_t *worker, uint32_t entry, uint64_t ticket);
+bool qk_worker_contract(qk_worker_t *worker, uint64_t serial, const qk_rhs_t *rhs);
+bool qk_worker_cancel(qk_worker_t *worker, uint32_t entry, uint64_t serial);
 
 #endif

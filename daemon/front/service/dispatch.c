@@ -66,13 +66,13 @@ static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
   return rhs ? rhs : first_of(setup, qk_setup_contract_lane(setup), place);
 }
 
-static bool hand_over(const qk_setup_t *setup, int k, uint64_t ticket, const qk_rhs_t *rhs) {
+static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
   int place;
-  if (rhs->job->contraction) return qk_worker_contract(setup->worker, ticket, rhs);
+  if (rhs->job->contraction) return qk_worker_contract(setup->worker, serial, rhs);
   const qk_rhs_t *after = next(setup, &place);
   const bool more = after && place != QK_CONTRACT_ENTRY;
   const bool refills = setup->settings.batching != FIXED;
-  return qk_worker_fill(setup->worker, (uint32_t)k, ticket, rhs, more, !user_is_served(rhs),
+  return qk_worker_fill(setup->worker, (uint32_t)k, serial, rhs, more, !user_is_served(rhs),
                         refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
 }
 
@@ -122,17 +122,17 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
     qk_queue_settle(rhs);
     return true;
   }
-  const uint64_t ticket = setup->ticket + 1;
+  const uint64_t serial = setup->serial + 1;
   const bool busy = qk_setup_running(setup) > 0;
-  setup->inflight[k] = (qk_inflight_entry_t){.rhs = rhs, .ticket = ticket};
-  if (!hand_over(setup, k, ticket, rhs)) {
+  setup->inflight[k] = (qk_inflight_entry_t){.rhs = rhs, .serial = serial};
+  if (!hand_over(setup, k, serial, rhs)) {
     setup->inflight[k] = (qk_inflight_entry_t){0};
     qk_shm_destroy(rhs->solution);
     rhs->solution = NULL;
     qk_queue_put_back(service, rhs);
     return false;
   }
-  setup->ticket = ticket;
+  setup->serial = serial;
   rhs->state = QK_RHS_RUNNING;
   rhs->started_at = qk_service_now(service);
   setup->inflight[k].filled = qk_occupancy_mark(&setup->occupancy, rhs->started_at);

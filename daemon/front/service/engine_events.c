@@ -143,7 +143,7 @@ static void on_refused(void *arg, qk_status_t status, const char *text) {
 static void on_progress(void *arg, const Quark__Engine__FillProgress *p) {
   qk_setup_t *setup = arg;
   qk_inflight_entry_t *entry = &setup->inflight[p->entry];
-  if (!entry->rhs || entry->ticket != p->ticket) return;
+  if (!entry->rhs || entry->serial != p->serial) return;
   entry->rhs->iterations = p->iterations;
   entry->rhs->residual = p->residual;
   qk_curve_add(&setup->curve[p->entry], p->iterations, p->residual);
@@ -158,7 +158,7 @@ static uint64_t count_of(uint64_t said) {
 static void on_done(void *arg, const Quark__Engine__FillDone *d) {
   qk_setup_t *setup = arg;
   qk_inflight_entry_t *entry = &setup->inflight[d->entry];
-  if (!entry->rhs || entry->ticket != d->ticket) return;
+  if (!entry->rhs || entry->serial != d->serial) return;
   qk_rhs_t *rhs = entry->rhs;
   qk_outcome_t o = {.status = (qk_status_t)d->status,
                     .true_residual = d->true_residual,
@@ -179,7 +179,7 @@ static void on_done(void *arg, const Quark__Engine__FillDone *d) {
 static void on_contracted(void *arg, const Quark__Engine__Contracted *c) {
   qk_setup_t *setup = arg;
   const qk_inflight_entry_t *place = &setup->inflight[QK_CONTRACT_ENTRY];
-  if (!place->rhs || place->ticket != c->ticket) return;
+  if (!place->rhs || place->serial != c->serial) return;
   qk_outcome_t o = {.status = (qk_status_t)c->status, .seconds = c->seconds};
   snprintf(o.text, sizeof o.text, "%s", c->text ? c->text : "");
   if (strcmp(qk_status_name(o.status), "UNKNOWN") == 0) o.status = QK_INTERNAL;

@@ -154,7 +154,7 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
-  qk_worker_cancel(setup->worker, (uint32_t)k, setup->inflight[k].ticket);
+  qk_worker_cancel(setup->worker, (uint32_t)k, setup->inflight[k].serial);
 }
 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {

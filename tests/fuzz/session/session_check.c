@@ -313,10 +313,10 @@ static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
     QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_ENTRY);
     QK_ASSERT((k == QK_CONTRACT_ENTRY) == (entry->rhs->job->contraction != NULL));
     QK_ASSERT(entry->rhs->state == QK_RHS_RUNNING);
-    QK_ASSERT(entry->ticket > 0 && entry->ticket <= setup->ticket);
+    QK_ASSERT(entry->serial > 0 && entry->serial <= setup->serial);
     for (int i = 0; i < k; i++)
       QK_ASSERT(setup->inflight[i].rhs != entry->rhs &&
-                (!setup->inflight[i].rhs || setup->inflight[i].ticket != entry->ticket));
+                (!setup->inflight[i].rhs || setup->inflight[i].serial != entry->serial));
   }
 }
 

@@ -18,7 +18,7 @@ typedef struct engine {
   bool asked;          /* by ADOPT, with the nonce, and has not answered */
   uint64_t nonce;
   uint8_t how;                   /* of the last READY */
-  uint64_t inflight[QK_ENTRIES]; /* tickets; 0: free */
+  uint64_t inflight[QK_ENTRIES]; /* serials; 0: free */
   double tol[QK_ENTRIES];
   char out[QK_ENTRIES][QK_SHM_NAME_MAX]; /* where the solution goes; "": nowhere */
 } engine_t;
@@ -54,11 +54,11 @@ static int one_of(int n) {
 /* ---- what it is told ------------------------------------------------------------------------- */
 
 static void on_fill(engine_t *engine, const Quark__Engine__Fill *fill) {
-  QK_ASSERT(fill->entry < QK_INFLIGHT_MAX && fill->ticket > 0);
+  QK_ASSERT(fill->entry < QK_INFLIGHT_MAX && fill->serial > 0);
   QK_ASSERT(engine->inflight[fill->entry] == 0);
   QK_ASSERT(fill->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->shm_in);
   QK_ASSERT(fill->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD || fill->column);
-  engine->inflight[fill->entry] = fill->ticket;
+  engine->inflight[fill->entry] = fill->serial;
   engine->tol[fill->entry] = fill->tol;
   snprintf(engine->out[fill->entry], QK_SHM_NAME_MAX, "%s", fill->shm_out ? fill->shm_out : "");
 }
@@ -82,10 +82,10 @@ void engine_hears(int e, const uint8_t *data, size_t bytes) {
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CONTRACT) {
     QK_ASSERT(m->contract->n_shm_a == QK_PROPAGATOR_COLUMNS);
     QK_ASSERT(engine->inflight[QK_CONTRACT_ENTRY] == 0);
-    engine->inflight[QK_CONTRACT_ENTRY] = m->contract->ticket;
+    engine->inflight[QK_CONTRACT_ENTRY] = m->contract->serial;
   }
   if (m->body_case == QUARK__ENGINE__FRONT_MESSAGE__BODY_CANCEL)
-    QK_ASSERT(m->cancel->entry < QK_INFLIGHT_MAX && m->cancel->ticket > 0);
+    QK_ASSERT(m->cancel->entry < QK_INFLIGHT_MAX && m->cancel->serial > 0);
   quark__engine__front_message__free_unpacked(m, NULL);
 }
 
@@ -117,14 +117,14 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
     engine->refused = true;
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_DONE:
-    if (m->fill_done->entry < QK_INFLIGHT_MAX && m->fill_done->ticket > 0 &&
-        engine->inflight[m->fill_done->entry] == m->fill_done->ticket) {
+    if (m->fill_done->entry < QK_INFLIGHT_MAX && m->fill_done->serial > 0 &&
+        engine->inflight[m->fill_done->entry] == m->fill_done->serial) {
       engine->inflight[m->fill_done->entry] = 0;
       world_stamp(engine->out[m->fill_done->entry]);
     }
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED:
-    if (engine->inflight[QK_CONTRACT_ENTRY] == m->contracted->ticket)
+    if (engine->inflight[QK_CONTRACT_ENTRY] == m->contracted->serial)
       engine->inflight[QK_CONTRACT_ENTRY] = 0;
     break;
   default:
@@ -255,7 +255,7 @@ static void fill_progress(int e, uint8_t which, uint8_t how) {
   const engine_t *engine = &engines[e];
   const int k = taken(engine, which);
   p.entry = k >= 0 && how < 240 ? (uint32_t)k : how;
-  p.ticket = k >= 0 && how % 8 ? engine->inflight[k] : how;
+  p.serial = k >= 0 && how % 8 ? engine->inflight[k] : how;
   p.iterations = how;
   p.residual = how == 1 ? (double)NAN : 0.5;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_FILL_PROGRESS;
@@ -272,7 +272,7 @@ static void fill_done(int e, uint8_t which, uint8_t how, uint8_t status) {
   const engine_t *engine = &engines[e];
   const int k = taken(engine, which);
   d.entry = k >= 0 && how != 255 ? (uint32_t)k : which;
-  d.ticket = k >= 0 && how < 248 ? engine->inflight[k] : which;
+  d.serial = k >= 0 && how < 248 ? engine->inflight[k] : which;
   d.status = list[status % (sizeof list / sizeof list[0])];
   d.text = how % 16 == 5 ? "a text" : NULL;
   d.true_residual = k < 0 || how % 16 == 3 ? 1 : how % 16 == 4 ? (double)NAN : engine->tol[k] / 2;
@@ -288,7 +288,7 @@ static void fill_done(int e, uint8_t which, uint8_t how, uint8_t status) {
 static void contracted(int e, uint8_t how) {
   Quark__Engine__EngineMessage m = QUARK__ENGINE__ENGINE_MESSAGE__INIT;
   Quark__Engine__Contracted c = QUARK__ENGINE__CONTRACTED__INIT;
-  c.ticket = how == 255 ? 1 : engines[e].inflight[QK_CONTRACT_ENTRY];
+  c.serial = how == 255 ? 1 : engines[e].inflight[QK_CONTRACT_ENTRY];
   c.status = how % 4 == 3 ? QK_DEVICE_MEMORY : QK_OK;
   c.seconds = 0.5;
   m.body_case = QUARK__ENGINE__ENGINE_MESSAGE__BODY_CONTRACTED;
@@ -413,7 +413,7 @@ static void check(const qk_setup_t *setup) {
   QK_ASSERT(e < WORLD_ENGINES);
   if (world_unheard(e)) return; /* more than the front takes in a turn */
   for (int k = 0; k < QK_ENTRIES; k++)
-    QK_ASSERT(engines[e].inflight[k] == (setup->inflight[k].rhs ? setup->inflight[k].ticket : 0));
+    QK_ASSERT(engines[e].inflight[k] == (setup->inflight[k].rhs ? setup->inflight[k].serial : 0));
 }
 
 void engines_check(const qk_server_t *server) {

@@ -149,7 +149,7 @@ def fills_wait_while_multigrid_is_due_for_a_refresh(case):
                 name, body = e.receive()
                 reports.extend([body.multigrid] if name == 'multigrid' else [])
                 if name == 'fill_done':
-                    found[body.ticket] = body.status
+                    found[body.serial] = body.status
             return found
 
         first = [fill(k, 0.3) for k in range(8)]
@@ -160,10 +160,10 @@ def fills_wait_while_multigrid_is_due_for_a_refresh(case):
         eighth = fill(0, 1e-5)  # the mean over eight asks for a refresh when this one has ended
         assert ends(1) == {eighth: 0}
         cancelled, waiting = fill(0, 1e-5), fill(1, 1e-5)
-        e.send(cancel=pb.CancelFill(entry=0, ticket=cancelled))
+        e.send(cancel=pb.CancelFill(entry=0, serial=cancelled))
         assert ends(1) == {cancelled: STATUS['CANCELLED']} and not any(r.refined for r in reports)
         again = fill(0, 1e-5)
-        e.send(cancel=pb.CancelFill(entry=7, ticket=endless))
+        e.send(cancel=pb.CancelFill(entry=7, serial=endless))
         assert ends(3) == {endless: STATUS['CANCELLED'], waiting: 0, again: 0}
         assert reports[-1].refined == 1 and reports[-1].rebuilt == 0, reports[-1]
         assert e.stop() == 0

@@ -100,16 +100,16 @@ def signals_end_an_engine_only_when_its_front_has_gone(case):
             e.ready()
             with Vector(case.shape) as sink:
                 if busy:
-                    ticket = e.fill(0, shm_out=sink.name, **noise)
+                    serial = e.fill(0, shm_out=sink.name, **noise)
                     e.expect('fill_progress')
                 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGTERM):
                     for pid in ranks:
                         os.kill(pid, number)
                 if not busy:
-                    ticket = e.fill(0, shm_out=sink.name, **noise)
+                    serial = e.fill(0, shm_out=sink.name, **noise)
                     e.expect('fill_progress')
-                e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
-                assert e.done()[ticket].status == CANCELLED and e.ranks() == ranks
+                e.send(cancel=pb.CancelFill(entry=0, serial=serial))
+                assert e.done()[serial].status == CANCELLED and e.ranks() == ranks
                 if busy:
                     e.fill(0, shm_out=sink.name, **noise)
                     e.expect('fill_progress')
@@ -145,10 +145,10 @@ def another_front_takes_over(case):
         again = e.expect('ready')
         assert (again.digest, again.seconds, again.slots, again.inflight) == (facts.digest, facts.seconds, facts.slots, facts.inflight)
         with Vector(case.shape) as sink:
-            ticket = e.fill(0, shm_out=sink.name, **noise)
-            assert e.expect('fill_progress').ticket == ticket
-            e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
-            assert e.done()[ticket].status == CANCELLED
+            serial = e.fill(0, shm_out=sink.name, **noise)
+            assert e.expect('fill_progress').serial == serial
+            e.send(cancel=pb.CancelFill(entry=0, serial=serial))
+            assert e.done()[serial].status == CANCELLED
         assert e.stop() == 0
 
 

@@ -91,8 +91,8 @@ def a_damaged_file_is_refused(case):
 @tap.test
 def a_fill_before_load_is_answered(case):
     with case.start() as e:
-        ticket = e.fill(0, shm_in='/x')
-        end = e.done()[ticket]
+        serial = e.fill(0, shm_in='/x')
+        end = e.done()[serial]
         assert end.status == NOT_READY and not end.written
 
 
@@ -108,10 +108,10 @@ def solves_a_batch_of_uploads(case):
         source = [Vector(case.shape, data=b[k]) for k in range(n)]
         sink = [Vector(case.shape) for k in range(n)]
         try:
-            tickets = [e.fill(k, tol[k], shm_in=source[k].name, shm_out=sink[k].name) for k in range(n)]
+            serials = [e.fill(k, tol[k], shm_in=source[k].name, shm_out=sink[k].name) for k in range(n)]
             ends = e.done(n)
             for k in range(n):
-                end = ends[tickets[k]]
+                end = ends[serials[k]]
                 true = case.residual(sink[k].read(), b[k])
                 assert end.status == OK and end.written and end.slot == k, end
                 assert true <= tol[k] and abs(true - end.true_residual) < 1e-3 * true + 1e-14, (true, end)
@@ -208,10 +208,10 @@ def refill(case, single_rhs):
         for k in range(4):
             b = case.random(10 + k)
             with Vector(case.shape, data=b) as source, Vector(case.shape) as out:
-                ticket = e.fill(0, 1e-6, shm_in=source.name, shm_out=out.name)
-                while ticket not in ends:
+                serial = e.fill(0, 1e-6, shm_in=source.name, shm_out=out.name)
+                while serial not in ends:
                     ends.update(e.done())
-                assert ends[ticket].status == OK and case.residual(out.read(), b) <= 1e-6
+                assert ends[serial].status == OK and case.residual(out.read(), b) <= 1e-6
         while hard not in ends:
             ends.update(e.done())
         assert ends[hard].status == OK and ends[hard].true_residual <= 1e-12
@@ -236,20 +236,20 @@ def what_is_announced_is_waited_for(case):
         promised, end = e.solve(b, tol=1e-12, more=True)
         assert end.status == OK and np.array_equal(promised, alone)
         with Vector(case.shape, data=b) as source, Vector(case.shape) as one, Vector(case.shape) as other:
-            tickets = [e.fill(k, 1e-12, shm_in=source.name, shm_out=x.name, more=k == 0) for k, x in enumerate((one, other))]
+            serials = [e.fill(k, 1e-12, shm_in=source.name, shm_out=x.name, more=k == 0) for k, x in enumerate((one, other))]
             ends = e.done(2)
-            assert all(ends[t].status == OK for t in tickets) and np.array_equal(one.read(), other.read())
+            assert all(ends[t].status == OK for t in serials) and np.array_equal(one.read(), other.read())
             assert np.abs(one.read() - alone).max() < 1e-10 * np.abs(alone).max()
 
 
-def steps_until(e, ticket, then=lambda end: None):
-    """Steps of the solver before the slot of that ticket ends as the last one; `then` hears of those that end before."""
+def steps_until(e, serial, then=lambda end: None):
+    """Steps of the solver before the slot of that serial ends as the last one; `then` hears of those that end before."""
     steps = None
     while True:
         name, body = e.receive(heartbeats=True)
         if name == 'heartbeat':
             steps = body.steps
-        elif name == 'fill_done' and body.ticket == ticket():
+        elif name == 'fill_done' and body.serial == serial():
             return steps
         elif name == 'fill_done':
             then(body)
@@ -262,15 +262,15 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
         begin = lambda slot, n, **more: e.fill(slot, 1e-10, max_iter=n, shm_in=source.name, **more)
         before, total = 0, {}
         for n in (8, 80):
-            ticket = begin(0, n)
-            total[n] = steps_until(e, lambda: ticket) - before
+            serial = begin(0, n)
+            total[n] = steps_until(e, lambda: serial) - before
             before += total[n]
         for _ in range(20):  # we, too, must be in time
             later = []
             first = begin(0, 8, more=True)
             begin(1, 40, queued=1)
             after = steps_until(e, lambda: later[0] if later else None,
-                                lambda end: later.append(begin(0, 80)) if end.ticket == first else None)
+                                lambda end: later.append(begin(0, 80)) if end.serial == first else None)
             together, before = after - before, after
             if together == total[8] + total[80]:
                 break
@@ -296,12 +296,12 @@ def more_than_slots_wait_with_their_sources(case):
                 sinks = [hold(d) for d in dtypes]
                 if bad < n:
                     sources[bad] = stack.enter_context(Vector(case.shape, bytes=100))
-                tickets = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], more=k < n - 1)
+                serials = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], more=k < n - 1)
                            for k in range(n)]
                 if cancelled < n:
-                    e.send(cancel=pb.CancelFill(entry=cancelled, ticket=tickets[cancelled]))
+                    e.send(cancel=pb.CancelFill(entry=cancelled, serial=serials[cancelled]))
                 ends = e.done(n)
-                for k, t in enumerate(tickets):
+                for k, t in enumerate(serials):
                     wanted = BAD_ARGUMENT if k == bad else CANCELLED if k == cancelled else OK
                     assert ends[t].status == wanted and ends[t].written == (wanted == OK), (k, ends[t])
                     if wanted == OK and k != 3:
@@ -318,18 +318,18 @@ def who_is_ahead_gets_the_next_slot(case):
         assert e.facts.inflight == 5
         begin = lambda slot, **more: e.fill(slot, 1e-13, max_iter=10**9, **more)
         for what in (noise, dict(shm_in=source.name)):
-            tickets = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]
+            serials = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]
             time.sleep(0.2)
-            tickets.append(begin(3, ahead=True, **what))
+            serials.append(begin(3, ahead=True, **what))
             time.sleep(0.2)
-            e.send(cancel=pb.CancelFill(entry=0, ticket=tickets[0]))
-            assert e.done()[tickets[0]].status == CANCELLED
+            e.send(cancel=pb.CancelFill(entry=0, serial=serials[0]))
+            assert e.done()[serials[0]].status == CANCELLED
             name, body = e.receive()
-            while body.ticket not in tickets[2:]:
+            while body.serial not in serials[2:]:
                 name, body = e.receive()
-            assert body.ticket == tickets[3]
+            assert body.serial == serials[3]
             for slot in (1, 2, 3):
-                e.send(cancel=pb.CancelFill(entry=slot, ticket=tickets[slot]))
+                e.send(cancel=pb.CancelFill(entry=slot, serial=serials[slot]))
             assert len(e.done(3 - (name == 'fill_done'))) == 3 - (name == 'fill_done')
 
 
@@ -354,7 +354,7 @@ def bad_fills_touch_nobody(case):
         alone, _ = e.solve(good)
         with Vector(case.shape, data=good) as source, Vector(case.shape) as sink, \
                 Vector(case.shape, bytes=100) as short:
-            ticket = e.fill(0, shm_in=source.name, shm_out=sink.name)
+            serial = e.fill(0, shm_in=source.name, shm_out=sink.name)
             bad = [dict(entry=1, shm_in='/no-such-object'), dict(entry=1, shm_in=short.name),
                    dict(entry=1, shm_in=source.name, shm_out=short.name), dict(entry=1),
                    dict(entry=1, shm_in=source.name, dtype=qk.DTYPE_F32), dict(entry=1, shm_in='/' + 'x' * 100),
@@ -372,9 +372,9 @@ def bad_fills_touch_nobody(case):
                 while t not in ends:
                     ends.update(e.done())
                 assert ends[t].status == BAD_ARGUMENT and ends[t].text and not ends[t].written, (fill, ends[t])
-            while ticket not in ends:
+            while serial not in ends:
                 ends.update(e.done())
-            assert ends[ticket].status == OK
+            assert ends[serial].status == OK
             assert np.array_equal(sink.read(), alone)
 
 
@@ -398,9 +398,9 @@ def nan_and_zero_end_at_once(case):
         nan[3, 2, 1, 0, 1, 2] = np.nan
         vectors = [Vector(case.shape, data=v) for v in (nan, good, 0 * good)] + [Vector(case.shape) for _ in range(3)]
         try:
-            tickets = [e.fill(k, shm_in=vectors[k].name, shm_out=vectors[3 + k].name) for k in range(3)]
+            serials = [e.fill(k, shm_in=vectors[k].name, shm_out=vectors[3 + k].name) for k in range(3)]
             ends = e.done(3)
-            bad, fine, zero = (ends[t] for t in tickets)
+            bad, fine, zero = (ends[t] for t in serials)
             assert bad.status == NAN_INPUT and not bad.written
             assert bad.text == 'the source is NaN or Inf at x y z t = 0 1 2 3, spin 1, colour 2', bad.text
             assert zero.status == OK and zero.iterations == 0 and not vectors[5].read().any()
@@ -474,15 +474,15 @@ def cancel_ends_one_slot(case):
         noise = dict(source=qk.SOURCE_Z2, column=qk.Column(t=-1, spin=-1, colour=-1), tol=1e-13, max_iter=10**9)
         first, second = e.fill(0, **noise), e.fill(1, **noise)
         progress = e.expect('fill_progress')
-        assert progress.iterations > 0 and progress.ticket in (first, second)
-        e.send(cancel=pb.CancelFill(entry=0, ticket=second))  # not in that slot: ignored
-        e.send(cancel=pb.CancelFill(entry=1, ticket=second))
+        assert progress.iterations > 0 and progress.serial in (first, second)
+        e.send(cancel=pb.CancelFill(entry=0, serial=second))  # not in that slot: ignored
+        e.send(cancel=pb.CancelFill(entry=1, serial=second))
         assert e.done()[second].status == CANCELLED
-        e.send(cancel=pb.CancelFill(entry=1, ticket=second))  # has ended: ignored
+        e.send(cancel=pb.CancelFill(entry=1, serial=second))  # has ended: ignored
         third = e.fill(1, **noise)
-        e.send(cancel=pb.CancelFill(entry=1, ticket=third))   # perhaps before it has run at all
+        e.send(cancel=pb.CancelFill(entry=1, serial=third))   # perhaps before it has run at all
         assert e.done()[third].status == CANCELLED
-        e.send(cancel=pb.CancelFill(entry=0, ticket=first))
+        e.send(cancel=pb.CancelFill(entry=0, serial=first))
         end = e.done()[first]
         assert end.status == CANCELLED and not end.written
         assert e.stop() == 0

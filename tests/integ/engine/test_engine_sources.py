@@ -89,18 +89,18 @@ def sources_of_one_turn_are_smeared_each_as_it_asks(case):
     vectors_out = [Vector(case.shape) for _ in wanted]
     try:
         with case.loaded(slots=len(wanted)) as e:
-            tickets = []
+            serials = []
             for k, (kind, column, spec) in enumerate(wanted):
                 more = dict(smear=smearing(spec)) if spec else {}
                 if kind == upload:
                     more.update(shm_in=vectors_in[k].name)
                 else:
                     more.update(column=qk.Column(**column))
-                tickets.append(e.fill(k, TOL, source=kind, shm_out=vectors_out[k].name, **more))
+                serials.append(e.fill(k, TOL, source=kind, shm_out=vectors_out[k].name, **more))
             ends = e.done(len(wanted))
         for k, (_, _, spec) in enumerate(wanted):
             b = smeared(case, sources[k], spec) if spec else sources[k]
-            check(case, ends[tickets[k]], vectors_out[k].read(), b)
+            check(case, ends[serials[k]], vectors_out[k].read(), b)
     finally:
         for v in vectors_in + vectors_out:
             v.__exit__()
@@ -114,10 +114,10 @@ def smearing_does_not_depend_on_what_is_beside_it(case):
     with case.loaded(slots=4) as e, Vector(case.shape, data=b) as good, Vector(case.shape, data=b * np.nan) as nan, \
             Vector(case.shape) as x:
         alone, _ = e.solve(b, entry=1, **how)
-        tickets = [e.fill(0, shm_in=nan.name, **how), e.fill(2, shm_in='/no-such-object', **how),
+        serials = [e.fill(0, shm_in=nan.name, **how), e.fill(2, shm_in='/no-such-object', **how),
                    e.fill(1, shm_in=good.name, shm_out=x.name, **how)]
         ends = e.done(3)
-        assert [ends[t].status for t in tickets] == [202, BAD_ARGUMENT, OK]
+        assert [ends[t].status for t in serials] == [202, BAD_ARGUMENT, OK]
         assert np.array_equal(x.read(), alone)
 
 
@@ -303,19 +303,19 @@ def solves_go_on_beside_contractions(case):
     with case.loaded(solver='gcr') as e, Propagator(case, 5) as p, out_vector(case, 1, 1) as out, \
             Vector(case.shape, data=b) as source, Vector(case.shape) as sink:
         def contract():
-            e.tickets += 1
-            e.send(contract=pb.Contract(ticket=e.tickets, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
+            e.serials += 1
+            e.send(contract=pb.Contract(serial=e.serials, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
                                         shm_out=out.name, contraction=qk.Contraction(
                                             request_a=0, channel=[qk.Channel(kind=qk.CHANNEL_MESON)])))
-            return e.tickets
+            return e.serials
 
-        def wait(*tickets):
+        def wait(*serials):
             ends = {}
-            while set(ends) != set(tickets):
+            while set(ends) != set(serials):
                 name, body = e.receive()
                 if name in ('fill_done', 'contracted'):
-                    ends[body.ticket] = body
-            return [ends[ticket] for ticket in tickets]
+                    ends[body.serial] = body
+            return [ends[serial] for serial in serials]
 
         alone, _ = e.solve(b, tol=1e-12)
         quiet, _ = e.contract(p.vectors, out=out)
@@ -341,8 +341,8 @@ def uploads_without_end_leave_contractions_a_way_in(case):
         quiet, _ = e.contract(p.vectors, out=out)
         for slot in range(e.facts.inflight):
             e.fill(slot, **upload)
-        e.tickets += 1
-        e.send(contract=pb.Contract(ticket=e.tickets, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
+        e.serials += 1
+        e.send(contract=pb.Contract(serial=e.serials, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
                                     shm_out=out.name, contraction=qk.Contraction(
                                         request_a=0, channel=[qk.Channel(kind=qk.CHANNEL_MESON)])))
         ended = 0
@@ -367,7 +367,7 @@ def contractions_end_with_the_front_that_asked_for_them(case):
         for nonce in range(1, 6):
             with open(out.path, 'r+b') as f:
                 f.write(bytes(quiet.size * 16))
-            e.send(contract=pb.Contract(ticket=1000 + nonce, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
+            e.send(contract=pb.Contract(serial=1000 + nonce, dtype_a=qk.DTYPE_F64, shm_a=[v.name for v in p.vectors],
                                         shm_out=out.name, contraction=qk.Contraction(
                                             request_a=0, channel=[qk.Channel(kind=qk.CHANNEL_MESON)])))
             e.send(adopt=pb.Adopt(nonce=nonce))
@@ -413,14 +413,14 @@ def device_memory_of_contractions_is_given_back(case):
         e.contract(p.vectors, out=out)
         assert held() == (before, None)
         for _ in range(20):  # the slot must not end by itself meanwhile
-            ticket = e.fill(0, max_iter=10**9, **noise)
+            serial = e.fill(0, max_iter=10**9, **noise)
             assert all(np.array_equal(x, y) for x, y in zip(contract_all(), quiet))
             now, ended = held()
             for _ in range(60):  # as many steps as it may take, however slow they are
                 if ended is not None or now == before:
                     break
                 now, ended = held()
-            e.send(cancel=pb.CancelFill(entry=0, ticket=ticket))
+            e.send(cancel=pb.CancelFill(entry=0, serial=serial))
             if CANCELLED in (held()[1], held()[1]):  # it ran until then
                 break
         else:

@@ -300,7 +300,7 @@ def what_an_engine_overstates_is_not_believed(case):
         c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.OVERSTATE)
         r = c.expect('result')
         assert r.status == STATUS['NOT_CONVERGED'] and r.true_residual == 0.5 and r.bytes > 0
-        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.STALE_TICKET)
+        c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.STALE_SERIAL)
         assert c.expect('result').status == 0
         c.submit(1, source=qk.SOURCE_POINT, max_iter=fake.ODD_STATUS)
         assert c.expect('result').status == STATUS['INTERNAL']

@@ -210,7 +210,7 @@ class Peer:
         nrhs = r.choice([1, 1, 2, 3, 5, 12]) if r.random() < 0.97 else r.choice(BIG) % 2 ** 32
         s = qk.Submit(request=self.next_number(), nrhs=nrhs, dtype=r.choice([qk.DTYPE_F32, qk.DTYPE_F64]), tol=1e-8, source=source,
                       sink=r.choice([qk.SINK_DOWNLOAD, qk.SINK_DOWNLOAD, qk.SINK_NONE, qk.SINK_KEEP]), priority=r.randrange(10))
-        s.max_iter = r.choice([100] * 12 + [fake.HOLD, fake.PROGRESS, fake.OVERSTATE, fake.STALE_TICKET, fake.ODD_STATUS])
+        s.max_iter = r.choice([100] * 12 + [fake.HOLD, fake.PROGRESS, fake.OVERSTATE, fake.STALE_SERIAL, fake.ODD_STATUS])
         if s.max_iter in (fake.HOLD, fake.PROGRESS) or r.random() < 0.1:
             s.deadline_ms = r.choice([1, 30, 200])
         if r.random() < 0.1:

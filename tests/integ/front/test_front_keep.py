@@ -403,7 +403,7 @@ def contractions_that_fail_say_why(case):
         assert r.status == STATUS['NO_DEVICE'] and r.bytes == 0 and r.text == 'as the test wants'
         c.contract(a, source=fake.ODD_STATUS)
         assert c.expect('result').status == STATUS['INTERNAL']
-        c.contract(a, source=fake.STALE_TICKET)
+        c.contract(a, source=fake.STALE_SERIAL)
         assert c.expect('result').status == 0
         s = d.status()
         assert s.engine.restarts == 0 and s.counters.contracted == 1 and s.counters.failed == 2

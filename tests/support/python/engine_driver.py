@@ -71,7 +71,7 @@ class Engine:
             env = {**(env or {}), **(last_env or {})}
         self.process = subprocess.Popen([*wrapper, *command], stdin=subprocess.DEVNULL,
                                         env={**os.environ, **(env or {})})
-        self.tickets = 0
+        self.serials = 0
         self.pinged = time.monotonic()
         self.hello = self.expect('hello')
 
@@ -148,31 +148,31 @@ class Engine:
         return self.expect('ready', skip=('load_progress',))
 
     def fill(self, entry, tol=1e-10, max_iter=2000, **more):
-        """Sends FILL and returns its ticket."""
-        self.tickets += 1
-        body = dict(entry=entry, ticket=self.tickets, source=qk.SOURCE_UPLOAD, dtype=qk.DTYPE_F64,
+        """Sends FILL and returns its serial."""
+        self.serials += 1
+        body = dict(entry=entry, serial=self.serials, source=qk.SOURCE_UPLOAD, dtype=qk.DTYPE_F64,
                     basis=qk.BASIS_DEGRAND_ROSSI, factor=1.0, tol=tol, max_iter=max_iter)
         body.update(more)
         self.send(fill=pb.Fill(**body))
-        return self.tickets
+        return self.serials
 
     def done(self, count=1):
-        """{ticket: FillDone} of the next `count` slots that end."""
+        """{serial: FillDone} of the next `count` slots that end."""
         ends = [self.expect('fill_done', skip=('fill_progress', 'multigrid')) for _ in range(count)]
-        return {e.ticket: e for e in ends}
+        return {e.serial: e for e in ends}
 
     def solve(self, b, entry=0, dtype=qk.DTYPE_F64, **more):
         """One upload: (x, FillDone)."""
         with Vector(b.shape, dtype, b) as source, Vector(b.shape, dtype) as sink:
-            ticket = self.fill(entry, shm_in=source.name, shm_out=sink.name, dtype=dtype, **more)
-            end = self.done()[ticket]
+            serial = self.fill(entry, shm_in=source.name, shm_out=sink.name, dtype=dtype, **more)
+            end = self.done()[serial]
             return sink.read(), end
 
     def generate(self, shape, source, entry=0, column=None, **more):
         """One generated source: (x, FillDone)."""
         with Vector(shape) as sink:
-            ticket = self.fill(entry, source=source, column=qk.Column(**(column or {})), shm_out=sink.name, **more)
-            end = self.done()[ticket]
+            serial = self.fill(entry, source=source, column=qk.Column(**(column or {})), shm_out=sink.name, **more)
+            end = self.done()[serial]
             return sink.read(), end
 
     def contract(self, a, b=(), channels=((qk.CHANNEL_MESON, 15, 15),), out=None, dtype_a=qk.DTYPE_F64, skip=('fill_progress',),
@@ -181,16 +181,16 @@ class Engine:
         (what stands in `out`, None after a failure; Contracted)."""
         contraction = dict(momentum=[], origin=[])
         contraction.update({k: more.pop(k) for k in ('momentum', 'origin', 'sink') if k in more})
-        self.tickets += 1
+        self.serials += 1
         message = pb.Contract(
-            ticket=self.tickets, dtype_a=dtype_a, shm_a=[v.name for v in a], shm_b=[v.name for v in b], shm_out=out.name,
+            serial=self.serials, dtype_a=dtype_a, shm_a=[v.name for v in a], shm_b=[v.name for v in b], shm_out=out.name,
             contraction=qk.Contraction(request_a=0, channel=[qk.Channel(kind=k, sink=i, source=o) for k, i, o in channels],
                                        **contraction))
         for name, value in more.items():
             setattr(message, name, value)
         self.send(contract=message)
         end = self.expect('contracted', skip)
-        assert end.ticket == self.tickets
+        assert end.serial == self.serials
         return (out.read() if end.status == 0 else None), end
 
     # ---- ends

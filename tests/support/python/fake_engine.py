@@ -28,7 +28,7 @@ sys.path.insert(0, os.environ['QK_PROTO_PY'])
 import engine_pb2 as pb  # noqa: E402
 import quark_pb2 as qk   # noqa: E402
 
-SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_TICKET, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
+SOLVE, HOLD, DIE, STALL, OVERSTATE, STALE_SERIAL, GARBAGE, NO_SUCH_SLOT, FATAL, ODD_STATUS, PROGRESS, DEAF, \
     HOLD_ONCE, GORGE, NO_ROOM, WHEN_TOLD, BOAST = range(1, 18)
 NUMBERS = {qk.CHANNEL_MESON: 1, qk.CHANNEL_NUCLEON: 16, qk.CHANNEL_DELTA: 144}
 REAL = {qk.DTYPE_F32: np.dtype('<c8'), qk.DTYPE_F64: np.dtype('<c16')}
@@ -127,9 +127,9 @@ class FakeEngine:
         open(os.path.join(folder, str(os.getpid())), 'w', encoding='utf-8').close()
         return True
 
-    def done(self, fill, status=0, residual=None, written=True, ticket=None, entry=None, text=None, count=(3, 6)):
+    def done(self, fill, status=0, residual=None, written=True, serial=None, entry=None, text=None, count=(3, 6)):
         self.send(fill_done=pb.FillDone(
-            entry=fill.entry if entry is None else entry, ticket=fill.ticket if ticket is None else ticket, status=status,
+            entry=fill.entry if entry is None else entry, serial=fill.serial if serial is None else serial, status=status,
             true_residual=fill.tol / 2 if residual is None else residual, iterations=count[0], applications=count[1], seconds=0.01,
             written=written, norm_b=1, norm_x=2, text=text))
 
@@ -189,8 +189,8 @@ class FakeEngine:
         elif action == BOAST:
             self.solve(fill)
             self.done(fill, count=(2 ** 64 - 1, 2 ** 64 - 1))
-        elif action == STALE_TICKET:
-            self.done(fill, status=203, ticket=fill.ticket + 1000, written=False)
+        elif action == STALE_SERIAL:
+            self.done(fill, status=203, serial=fill.serial + 1000, written=False)
             self.solve(fill)
             self.done(fill)
         elif action == GARBAGE:
@@ -205,7 +205,7 @@ class FakeEngine:
         else:
             if action == PROGRESS:
                 for i in range(50):
-                    self.send(fill_progress=pb.FillProgress(entry=fill.entry, ticket=fill.ticket, iterations=i, residual=1 / (i + 1)))
+                    self.send(fill_progress=pb.FillProgress(entry=fill.entry, serial=fill.serial, iterations=i, residual=1 / (i + 1)))
                 self.held[fill.entry] = fill
                 return
             if self.solve_or_say(fill):
@@ -213,14 +213,14 @@ class FakeEngine:
 
     def cancel(self, cancel):
         fill = self.held.get(cancel.entry)
-        if fill and fill.ticket == cancel.ticket and fill.max_iter != DEAF:
+        if fill and fill.serial == cancel.serial and fill.max_iter != DEAF:
             del self.held[cancel.entry]
             self.done(fill, status=203, residual=1, written=False)
         if self.contract_held:
             held, self.contract_held = self.contract_held, None
             self.contracted(held)
 
-    def contracted(self, contract, status=0, ticket=None):
+    def contracted(self, contract, status=0, serial=None):
         c = contract.contraction
         a = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_a]) for name in contract.shm_a]
         b = [np.fromfile('/dev/shm' + name, REAL[contract.dtype_b]) for name in contract.shm_b]
@@ -228,7 +228,7 @@ class FakeEngine:
         out = correlators(c, a, b, self.dims[3])
         assert os.path.getsize('/dev/shm' + contract.shm_out) == out.nbytes
         np.memmap('/dev/shm' + contract.shm_out, out.dtype, 'r+')[...] = out
-        self.send(contracted=pb.Contracted(ticket=contract.ticket if ticket is None else ticket, status=status,
+        self.send(contracted=pb.Contracted(serial=contract.serial if serial is None else serial, status=status,
                                            text='as the test wants' if status else None, seconds=0.02))
 
     def contract(self, contract):
@@ -237,8 +237,8 @@ class FakeEngine:
             self.contract_held = contract
         elif action == DIE:
             os.kill(os.getpid(), signal.SIGKILL)
-        elif action == STALE_TICKET:
-            self.contracted(contract, status=401, ticket=contract.ticket + 1000)
+        elif action == STALE_SERIAL:
+            self.contracted(contract, status=401, serial=contract.serial + 1000)
             self.contracted(contract)
         elif action == FATAL:
             self.contracted(contract, status=302)

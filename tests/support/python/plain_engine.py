@@ -202,7 +202,7 @@ class Engine:
 
     def __init__(self, binary, launcher=(), env=None):
         self.dir = tempfile.mkdtemp(prefix='qk-plain-')
-        self.tickets, self.pinged, self.process, self.socket, self.hello = 0, 0.0, None, None, None
+        self.serials, self.pinged, self.process, self.socket, self.hello = 0, 0.0, None, None, None
         endpoint = 'ipc://%s/front' % self.dir
         try:
             self.socket = Socket(zeromq(binary), endpoint)
@@ -267,13 +267,13 @@ class Engine:
         return self.expect('ready')
 
     def fill(self, entry, **fields):
-        """The ticket."""
-        self.tickets += 1
-        self.send('fill', entry=entry, ticket=self.tickets, **fields)
-        return self.tickets
+        """The serial."""
+        self.serials += 1
+        self.send('fill', entry=entry, serial=self.serials, **fields)
+        return self.serials
 
     def contract(self, **fields):
         """CONTRACTED."""
-        self.tickets += 1
-        self.send('contract', ticket=self.tickets, **fields)
+        self.serials += 1
+        self.send('contract', serial=self.serials, **fields)
         return self.expect('contracted')

@@ -29,7 +29,7 @@ static void single_rhs_and_block(const char *solver) {
   run_entries(&l, alone);
   for (int i = 0; i < 3; i++) {
     const qk_result_t *r = &alone[i < 2 ? i : 5];
-    cr_expect(r->ticket == (i < 2 ? later[i].ticket : first.ticket) && r->err.code == QK_OK &&
+    cr_expect(r->serial == (i < 2 ? later[i].serial : first.serial) && r->err.code == QK_OK &&
                   r->true_residual <= 1e-9 && r->norm_x > 0,
               "%s: %d", solver, i);
   }

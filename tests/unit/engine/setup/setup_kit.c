@@ -40,7 +40,7 @@ void close_load(loaded_t *l) {
 }
 
 qk_fill_t noise_for(int entry, uint64_t seed) {
-  qk_fill_t fill = {.ticket = seed, .entry = entry, .source = QK_SOURCE_Z4, .seed = seed};
+  qk_fill_t fill = {.serial = seed, .entry = entry, .source = QK_SOURCE_Z4, .seed = seed};
   fill.spin = fill.colour = fill.site[3] = -1;
   fill.factor = 1;
   fill.tol = 1e-9;
@@ -73,7 +73,7 @@ int64_t solve_all(loaded_t *l) {
   fill_entries(l, n, fill);
   run_entries(l, result);
   for (int i = 0; i < n; i++) {
-    cr_assert(result[i].ticket == fill[i].ticket && result[i].err.code == QK_OK, "%s",
+    cr_assert(result[i].serial == fill[i].serial && result[i].err.code == QK_OK, "%s",
               result[i].err.text);
     cr_assert(result[i].tol == 1e-9 && result[i].true_residual <= 1e-9);
     if (result[i].iterations > most) most = result[i].iterations;

@@ -22,7 +22,7 @@ qk_status_t open_load(const qk_load_t *load, loaded_t *l, qk_err_t *err);
 loaded_t must_load(const qk_load_t *load);
 void close_load(loaded_t *l);
 
-/* Z4 noise on all sites, to 1e-9. The seed is the ticket. */
+/* Z4 noise on all sites, to 1e-9. The seed is the serial. */
 qk_fill_t noise_for(int entry, uint64_t seed);
 void fill_entries(loaded_t *l, int n, const qk_fill_t *fill);
 /* Steps until nothing runs; results by entry. */

@@ -24,7 +24,7 @@ static Quark__Smearing good_smearing(void) {
 static Quark__Engine__Fill good_fill(Quark__SourceKind source, Quark__Column *column) {
   Quark__Engine__Fill f = QUARK__ENGINE__FILL__INIT;
   f.entry = 1;
-  f.ticket = 7;
+  f.serial = 7;
   f.source = source;
   f.column = column;
   f.shm_in = "/in";
@@ -242,7 +242,7 @@ static void good_message(message_t *m) {
     m->a[i] = "/a";
     m->b[i] = "/b";
   }
-  m->contract.ticket = 11;
+  m->contract.serial = 11;
   m->contract.contraction = &m->contraction;
   m->contract.shm_a = m->a;
   m->contract.n_shm_a = 12;
@@ -260,7 +260,7 @@ static void expect_contract_refused(const message_t *m, const char *words) {
   memset(&c, 0, sizeof c);
   cr_expect_eq(qk_correlate_parse(&m->contract, global, &c, &err), QK_BAD_ARGUMENT, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
-  cr_expect(c.nchannel == 0 && c.ticket == 0, "%s", words);
+  cr_expect(c.nchannel == 0 && c.serial == 0, "%s", words);
 }
 
 Test(command, a_contraction_comes_out_as_it_went_in) {
@@ -269,7 +269,7 @@ Test(command, a_contraction_comes_out_as_it_went_in) {
   qk_err_t err = {0};
   good_message(&m);
   cr_assert_eq(qk_correlate_parse(&m.contract, global, &c, &err), QK_OK, "%s", err.text);
-  cr_expect(c.ticket == 11 && c.nmom == 1 && c.mom[0][0] == 0 && c.origin[3] == 0);
+  cr_expect(c.serial == 11 && c.nmom == 1 && c.mom[0][0] == 0 && c.origin[3] == 0);
   cr_expect(c.a_double && c.b[0][0] == '\0' && c.sink.steps == 0 && c.nchannel == 1);
   cr_expect(c.channel[0].kind == QK_CHANNEL_MESON && c.channel[0].sink == 15 &&
             c.channel[0].source == 15);
