@@ -34,24 +34,24 @@ static void drain(qk_server_t *server);
 /* ---- ticks --------------------------------------------------------------------------------- */
 
 static void tell_systemd(qk_server_t *server, double now) {
-  const qk_engine_info_t *e = qk_worker_info(server->service.primary->worker);
-  const qk_worker_state_t state = qk_worker_state(server->service.primary->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(server->service.primary->supervisor);
+  const qk_supervisor_state_t state = qk_supervisor_state(server->service.primary->supervisor);
   char status[128];
   if (server->service.draining || server->service.stopping)
     snprintf(status, sizeof status, "draining");
   else if (qk_journal_trouble(server->service.journal))
     snprintf(status, sizeof status, "%.127s", qk_journal_trouble(server->service.journal));
-  else if (state == QK_WORKER_READY)
+  else if (state == QK_SUPERVISOR_READY)
     snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->shape.dims[0],
              e->shape.dims[1], e->shape.dims[2], e->shape.dims[3], e->solver, e->slots);
-  else if (state == QK_WORKER_LOADING && e->total > 0)
+  else if (state == QK_SUPERVISOR_LOADING && e->total > 0)
     snprintf(status, sizeof status, "%s: %llu of %llu", e->phase, (unsigned long long)e->done,
              (unsigned long long)e->total);
   else
     snprintf(status, sizeof status, "starting an engine");
   qk_notify_tick(&server->notify,
                  server->service.draining || server->service.stopping ? QK_NOTIFY_STOPPING
-                 : state == QK_WORKER_READY                           ? QK_NOTIFY_SERVING
+                 : state == QK_SUPERVISOR_READY                       ? QK_NOTIFY_SERVING
                                                                       : QK_NOTIFY_STARTING,
                  status, now);
 }
@@ -252,12 +252,12 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   if (s == QK_OK) s = qk_net_open(&server->net, err);
   if (s == QK_OK) s = announce(server, err);
   if (s == QK_OK) s = open_http(server, err);
-  server->service.site = (qk_worker_site_t){.loop = &server->loop,
-                                            .zmq = server->zmq,
-                                            .program = server->program,
-                                            .dir = server->dir,
-                                            .journal = server->service.journal,
-                                            .memory = &server->service.budget};
+  server->service.site = (qk_supervisor_site_t){.loop = &server->loop,
+                                                .zmq = server->zmq,
+                                                .program = server->program,
+                                                .dir = server->dir,
+                                                .journal = server->service.journal,
+                                                .memory = &server->service.budget};
   /* last: who cannot serve leaves engines that wait for a front alone */
   return s == QK_OK ? qk_setups_start(&server->service, err) : s;
 }

@@ -32,7 +32,7 @@ qk_setup_t *qk_setup_hold(qk_setup_t *setup) {
 
 void qk_setup_release(qk_setup_t *setup) {
   if (!setup || --setup->holds > 0) return;
-  qk_worker_destroy(setup->worker);
+  qk_supervisor_destroy(setup->supervisor);
   free(setup->load);
   qk_free(setup);
 }
@@ -42,7 +42,7 @@ bool qk_setup_serves(const qk_setup_t *setup) {
 }
 
 const char *qk_setup_solver(const qk_setup_t *setup) {
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   return e->loaded ? e->solver : qk_settings_solver(&setup->settings);
 }
 
@@ -53,7 +53,8 @@ int qk_setup_inflight(const qk_setup_t *setup) {
 }
 
 int qk_setup_busy(const qk_setup_t *setup) {
-  const int slots = (int)qk_worker_info(setup->worker)->slots, inflight = qk_setup_inflight(setup);
+  const int slots = (int)qk_supervisor_info(setup->supervisor)->slots,
+            inflight = qk_setup_inflight(setup);
   return inflight < slots ? inflight : slots;
 }
 

@@ -9,7 +9,7 @@
 #ifndef QK_FRONT_SETUP_H
 #define QK_FRONT_SETUP_H
 
-#include "daemon/front/engines/worker.h"
+#include "daemon/front/engines/supervisor.h"
 #include "daemon/front/job/history.h"
 #include "daemon/front/job/occupancy.h"
 #include "daemon/front/job/pace.h"
@@ -42,7 +42,7 @@ typedef struct qk_setup {
   size_t load_bytes;
   qk_shape_t shape; /* as it was loaded, by this front or the one before; zeros: never */
   uint64_t digest;  /* likewise */
-  qk_worker_t *worker;
+  qk_supervisor_t *supervisor;
   bool started;      /* its engine may run */
   bool again;        /* it was rejected for lack of memory, and will be tried again */
   bool make_default; /* make it the default as soon as it is ready */

@@ -26,7 +26,7 @@ static bool user_is_served(const qk_rhs_t *rhs) {
 static int place_for(const qk_rhs_t *rhs) {
   const qk_setup_t *setup = rhs->job->setup;
   if (rhs->job->contraction) return setup->inflight[QK_CONTRACT_ENTRY].rhs ? -1 : QK_CONTRACT_ENTRY;
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   const int n = (int)(setup->settings.batching == FIXED ? e->slots : e->inflight);
   int place = -1, nfree = 0;
   for (int k = n - 1; k >= 0; k--) {
@@ -68,12 +68,12 @@ static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
 
 static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
   int place;
-  if (rhs->job->contraction) return qk_worker_contract(setup->worker, serial, rhs);
+  if (rhs->job->contraction) return qk_supervisor_contract(setup->supervisor, serial, rhs);
   const qk_rhs_t *after = next(setup, &place);
   const bool more = after && place != QK_CONTRACT_ENTRY;
   const bool refills = setup->settings.batching != FIXED;
-  return qk_worker_fill(setup->worker, (uint32_t)k, serial, rhs, more, !user_is_served(rhs),
-                        refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
+  return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, more, !user_is_served(rhs),
+                            refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */
@@ -160,11 +160,11 @@ static void fill_slots(qk_setup_t *setup) {
 }
 
 void qk_dispatch_feed(qk_setup_t *setup) {
-  const bool ready = qk_worker_state(setup->worker) == QK_WORKER_READY;
+  const bool ready = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   wake(setup);
   if (ready) fill_slots(setup);
   const bool waits =
       setup->service->sched.lane[setup->lane].length > 0 || !qk_link_alone(&setup->quarantined);
   qk_occupancy_set(&setup->occupancy, qk_service_now(setup->service), ready && waits,
-                   (int)qk_worker_info(setup->worker)->slots, qk_setup_inflight(setup));
+                   (int)qk_supervisor_info(setup->supervisor)->slots, qk_setup_inflight(setup));
 }

@@ -100,7 +100,7 @@ static void fail_waiting(qk_setup_t *setup, const char *why) {
 
 static void on_ready(void *arg) {
   qk_setup_t *setup = arg;
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   const uint32_t *dims = e->shape.dims;
   qk_info("worker", "%s ready: %ux%ux%ux%u, plaquette %.12f, %s (%s), %u slots, %.1f s",
           setup->name, dims[0], dims[1], dims[2], dims[3], e->plaquette, e->backend, e->device,
@@ -218,10 +218,10 @@ static void on_lost(void *arg, const char *why, int failures) {
   qk_setup_t *setup = arg;
   for (int k = 0; k < QK_ENTRIES; k++)
     if (setup->inflight[k].rhs) survive(setup, k, why);
-  const bool never = !qk_worker_info(setup->worker)->loaded,
+  const bool never = !qk_supervisor_info(setup->supervisor)->loaded,
              other = setup != setup->service->primary;
   /* who loads a setup beside others waits for the news */
-  if (failures < HOPELESS && !(never && other && qk_worker_late(setup->worker))) return;
+  if (failures < HOPELESS && !(never && other && qk_supervisor_late(setup->supervisor))) return;
   if (never && other) {
     fail_waiting(setup, why);
     qk_setups_fail(setup, QK_ENGINE_LOST, why);
@@ -240,10 +240,10 @@ static void on_stopped(void *arg) {
     service->life->engines_stopped(service->life->arg);
 }
 
-const qk_worker_events_t QK_ENGINE_EVENTS = {.ready = on_ready,
-                                             .refused = on_refused,
-                                             .progress = on_progress,
-                                             .done = on_done,
-                                             .contracted = on_contracted,
-                                             .lost = on_lost,
-                                             .stopped = on_stopped};
+const qk_supervisor_events_t QK_ENGINE_EVENTS = {.ready = on_ready,
+                                                 .refused = on_refused,
+                                                 .progress = on_progress,
+                                                 .done = on_done,
+                                                 .contracted = on_contracted,
+                                                 .lost = on_lost,
+                                                 .stopped = on_stopped};

@@ -8,7 +8,7 @@
 #include "daemon/front/service/service.h"
 
 /* Their arg is the setup. */
-extern const qk_worker_events_t QK_ENGINE_EVENTS;
+extern const qk_supervisor_events_t QK_ENGINE_EVENTS;
 
 /* Ends whatever is in slots; nobody is told. For the end of the server, when the engine is gone. */
 void qk_engine_events_abandon(qk_setup_t *setup);

@@ -20,7 +20,7 @@ double qk_queue_expect(const qk_job_t *job) {
   const qk_setup_t *setup = job->setup;
   const double asked = setup->open_digits + job->nrhs * qk_cost_digits(job);
   return qk_pace_expect(&setup->pace, asked * setup->cost_per_digit, qk_cost_expected(job),
-                        (int)qk_worker_info(setup->worker)->slots);
+                        (int)qk_supervisor_info(setup->supervisor)->slots);
 }
 
 int qk_queue_running(const qk_service_t *service) {
@@ -154,7 +154,7 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
   QK_ASSERT(k >= 0);
   rhs->verdict = verdict;
   if (k == QK_CONTRACT_ENTRY) return; /* its result will be thrown away */
-  qk_worker_cancel(setup->worker, (uint32_t)k, setup->inflight[k].serial);
+  qk_supervisor_cancel(setup->supervisor, (uint32_t)k, setup->inflight[k].serial);
 }
 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {

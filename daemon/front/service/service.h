@@ -47,8 +47,8 @@ typedef struct qk_service {
   qk_setup_t *setup[QK_SETUPS_MAX]; /* by lane; NULL: free */
   qk_setup_t *primary;              /* of them the one that requests without a name are for */
   int setups;                       /* made so far */
-  qk_worker_site_t site;            /* what engines have in common */
-  const qk_worker_events_t *engine_events; /* of all setups */
+  qk_supervisor_site_t site;        /* what engines have in common */
+  const qk_supervisor_events_t *engine_events; /* of all setups */
   qk_shm_space_t space;
   qk_spool_t *spool; /* NULL without --state, so is the journal */
   int64_t promised;  /* bytes that accepted uploads will still take of it */

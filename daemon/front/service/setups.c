@@ -47,7 +47,7 @@ qk_status_t qk_setups_check(const qk_setup_t *setup, qk_err_t *err) {
     return qk_fail(err, QK_NOT_FOUND, "setup %s was not loaded: %.300s", setup->name, setup->text);
   if (!qk_setup_serves(setup))
     return qk_fail(err, QK_NOT_FOUND, "setup %s is being dropped", setup->name);
-  if (qk_worker_state(setup->worker) != QK_WORKER_READY)
+  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)
     return qk_fail(err, QK_NOT_READY,
                    setup->shape.dims[0] > 0
                        ? "setup %s is being loaded again because its engine was lost"
@@ -227,12 +227,12 @@ qk_setup_t *qk_setups_bring_back(qk_service_t *service, const qk_setup_row_t *ro
 
 static qk_status_t start(qk_setup_t *setup, qk_err_t *err) {
   qk_service_t *service = setup->service;
-  qk_worker_site_t site = service->site;
+  qk_supervisor_site_t site = service->site;
   site.setup = setup->load ? setup->name : "";
   site.number = service->setups++;
   site.id = &setup->id;
-  return qk_worker_create(&site, &setup->settings, service->engine_events, setup, &setup->worker,
-                          err);
+  return qk_supervisor_create(&site, &setup->settings, service->engine_events, setup,
+                              &setup->supervisor, err);
 }
 
 static qk_setup_t *with_id(const qk_service_t *service, int64_t id) {
@@ -250,7 +250,7 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
   for (int i = 0; i < n && status == QK_OK; i++) {
     const qk_setup_t *setup = with_id(service, left[i].setup);
     if (setup)
-      qk_worker_take_over(setup->worker, &left[i]);
+      qk_supervisor_take_over(setup->supervisor, &left[i]);
     else
       qk_adopt_end_engine(service->journal, &left[i]);
   }
@@ -261,7 +261,7 @@ qk_status_t qk_setups_start(qk_service_t *service, qk_err_t *err) {
 
 static void end(qk_setup_t *setup) {
   setup->ending = true;
-  qk_worker_stop(setup->worker, qk_service_now(setup->service));
+  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
 }
 
 static bool keeps_something(const qk_setup_t *setup) {
@@ -282,7 +282,7 @@ static bool evict(qk_service_t *service, const qk_setup_t *other) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
     if (!setup || setup == service->primary || setup == other || !qk_setup_serves(setup)) continue;
-    if (!qk_worker_info(setup->worker)->loaded || setup->open > 0 || keeps_something(setup))
+    if (!qk_supervisor_info(setup->supervisor)->loaded || setup->open > 0 || keeps_something(setup))
       continue;
     if (!oldest || setup->used_at < oldest->used_at) oldest = setup;
   }
@@ -330,17 +330,18 @@ void qk_setups_fail(qk_setup_t *setup, qk_status_t status, const char *text) {
   snprintf(setup->text, sizeof setup->text, "%.*s", (int)sizeof setup->text - 1, text);
   qk_queue_expire_all(setup);
   drop_record(setup);
-  qk_worker_stop(setup->worker, qk_service_now(setup->service));
+  qk_supervisor_stop(setup->supervisor, qk_service_now(setup->service));
 }
 
 void qk_setups_collect(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     qk_setup_t *setup = service->setup[m];
-    if (!setup || !setup->ending || qk_worker_state(setup->worker) != QK_WORKER_STOPPED) continue;
+    if (!setup || !setup->ending || qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_STOPPED)
+      continue;
     if (setup->failed == QK_OK) qk_info("setups", "%s is dropped", setup->name);
     qk_queue_expire_all(setup);
-    qk_worker_destroy(setup->worker);
-    setup->worker = NULL;
+    qk_supervisor_destroy(setup->supervisor);
+    setup->supervisor = NULL;
     displace(setup);
   }
 }
@@ -354,19 +355,21 @@ void qk_setups_close(qk_service_t *service) {
 
 void qk_setups_stop(qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m]) qk_worker_stop(service->setup[m]->worker, qk_service_now(service));
+    if (service->setup[m])
+      qk_supervisor_stop(service->setup[m]->supervisor, qk_service_now(service));
 }
 
 bool qk_setups_stopped(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m] && qk_worker_state(service->setup[m]->worker) != QK_WORKER_STOPPED)
+    if (service->setup[m] &&
+        qk_supervisor_state(service->setup[m]->supervisor) != QK_SUPERVISOR_STOPPED)
       return false;
   return true;
 }
 
 bool qk_setups_saving(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
-    if (service->setup[m] && qk_worker_saving(service->setup[m]->worker)) return true;
+    if (service->setup[m] && qk_supervisor_saving(service->setup[m]->supervisor)) return true;
   return false;
 }
 
@@ -400,10 +403,10 @@ void qk_setups_tick(qk_service_t *service, double now) {
     if (!wait) setup->started = true;
     if (!wait && setup->again) {
       setup->again = false;
-      qk_worker_load_again(setup->worker);
+      qk_supervisor_load_again(setup->supervisor);
     }
-    if (setup->started) qk_worker_tick(setup->worker, now);
-    if (setup->make_default && qk_worker_state(setup->worker) == QK_WORKER_READY &&
+    if (setup->started) qk_supervisor_tick(setup->supervisor, now);
+    if (setup->make_default && qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY &&
         !qk_journal_trouble(service->journal))
       qk_setups_ready(setup);
   }
@@ -443,7 +446,7 @@ static qk_status_t load_again(qk_setup_t *setup, const Quark__Load *load, qk_err
     return qk_fail(err, QK_BAD_ARGUMENT, "setup %s exists with other parameters: drop it first",
                    setup->name);
   if (load->make_default) setup->make_default = true;
-  if (setup->make_default && qk_worker_state(setup->worker) == QK_WORKER_READY)
+  if (setup->make_default && qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY)
     return use(setup, err);
   return QK_OK;
 }

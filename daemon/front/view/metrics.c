@@ -54,7 +54,7 @@ typedef struct daemon {
 VALUE(up_seconds, qk_service_now(d->service) - d->service->started)
 VALUE(walltime_left,
       isfinite(qk_service_left(d->service)) ? fmax(0, qk_service_left(d->service)) : NAN)
-VALUE(ready, qk_worker_state(d->service->primary->worker) == QK_WORKER_READY)
+VALUE(ready, qk_supervisor_state(d->service->primary->supervisor) == QK_SUPERVISOR_READY)
 VALUE(trouble, qk_journal_trouble(d->service->journal) != NULL)
 VALUE(memory_used, d->service->budget.used)
 VALUE(memory_limit, d->service->budget.limit)
@@ -134,7 +134,7 @@ static void write_daemon(FILE *out, const qk_service_t *service) {
 /* ---- of each setup ------------------------------------------------------------------------- */
 
 static const qk_engine_info_t *engine(const qk_setup_t *m) {
-  return qk_worker_info(m->worker);
+  return qk_supervisor_info(m->supervisor);
 }
 static const Quark__MultigridReport *multigrid(const qk_setup_t *m) {
   return engine(m)->multigrid;
@@ -145,12 +145,12 @@ static const Quark__MultigridReport *multigrid(const qk_setup_t *m) {
   static double name(const qk_setup_t *m) {                                                        \
     return (double)(value);                                                                        \
   }
-VALUE(is_ready, qk_setup_serves(m) && qk_worker_state(m->worker) == QK_WORKER_READY)
+VALUE(is_ready, qk_setup_serves(m) && qk_supervisor_state(m->supervisor) == QK_SUPERVISOR_READY)
 VALUE(is_default, m == m->service->primary)
 VALUE(queued, qk_report_queued(m))
 VALUE(running, qk_setup_running(m))
-VALUE(restarts, qk_worker_restarts(m->worker))
-VALUE(adopted, qk_worker_adopted(m->worker))
+VALUE(restarts, qk_supervisor_restarts(m->supervisor))
+VALUE(adopted, qk_supervisor_adopted(m->supervisor))
 VALUE(steps, engine(m)->steps)
 VALUE(slots, engine(m)->slots)
 VALUE(device_bytes, engine(m)->device_bytes)

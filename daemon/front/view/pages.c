@@ -33,14 +33,14 @@ static qk_page_t plain(unsigned code, char *text) {
 /* Ready: work would be accepted now, and what is accepted gets on. */
 static qk_page_t readiness(const qk_service_t *service) {
   const qk_setup_t *setup = service->primary;
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   const double still = qk_service_now(service) - fmax(e->stepped_at, setup->busy_since);
   const double late = fmin(LATE, service->settings->engine_timeout / 2);
-  const char *last = qk_worker_last_error(setup->worker);
+  const char *last = qk_supervisor_last_error(setup->supervisor);
   const char *trouble = qk_journal_trouble(service->journal);
   if (service->draining || service->stopping) return plain(503, text_of("draining\n"));
   if (trouble) return plain(503, text_of("%s\n", trouble));
-  if (qk_worker_state(setup->worker) != QK_WORKER_READY)
+  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)
     return plain(503, text_of("no setup is loaded%s%s\n", last[0] ? ": " : "", last));
   if (qk_setup_running(setup) > 0 && still > late)
     return plain(503, text_of("no step of the solver for %.0f s\n", still));

@@ -16,23 +16,24 @@ static Quark__ServerState state_of(const qk_setup_t *setup) {
   if (setup->failed != QK_OK) return QUARK__SERVER_STATE__STATE_FAILED;
   if (service->draining || service->stopping || !qk_setup_serves(setup))
     return QUARK__SERVER_STATE__STATE_DRAINING;
-  switch (qk_worker_state(setup->worker)) {
-  case QK_WORKER_READY:
+  switch (qk_supervisor_state(setup->supervisor)) {
+  case QK_SUPERVISOR_READY:
     return QUARK__SERVER_STATE__STATE_READY;
-  case QK_WORKER_LOADING:
-    if (!qk_worker_info(setup->worker)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
+  case QK_SUPERVISOR_LOADING:
+    if (!qk_supervisor_info(setup->supervisor)->loaded) return QUARK__SERVER_STATE__STATE_LOADING;
     break;
   default:
     break;
   }
-  return qk_worker_restarts(setup->worker) > 0 || qk_worker_info(setup->worker)->loaded
+  return qk_supervisor_restarts(setup->supervisor) > 0 ||
+                 qk_supervisor_info(setup->supervisor)->loaded
              ? QUARK__SERVER_STATE__STATE_RESTARTING
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
 
 static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
   const qk_settings_t *s = &setup->settings;
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   r->name = (char *)setup->name;
   r->gauge = (char *)s->gauge;
   r->mass = qk_value(&s->op, "mass");
@@ -63,17 +64,17 @@ static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
 }
 
 static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
-  qk_worker_state_t state = qk_worker_state(setup->worker);
-  const char *last = qk_worker_last_error(setup->worker);
-  bool alive = state == QK_WORKER_LOADING || state == QK_WORKER_READY;
-  r->restarts = (uint32_t)qk_worker_restarts(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  qk_supervisor_state_t state = qk_supervisor_state(setup->supervisor);
+  const char *last = qk_supervisor_last_error(setup->supervisor);
+  bool alive = state == QK_SUPERVISOR_LOADING || state == QK_SUPERVISOR_READY;
+  r->restarts = (uint32_t)qk_supervisor_restarts(setup->supervisor);
   r->last_error = last[0] ? (char *)last : NULL;
   r->has_pid = r->has_ranks = alive;
   r->pid = e->pid;
   r->ranks = e->ranks;
   r->slots_busy = (uint32_t)qk_setup_busy(setup);
-  if (state != QK_WORKER_READY) return;
+  if (state != QK_SUPERVISOR_READY) return;
   r->backend = (char *)e->backend;
   r->device = (char *)e->device;
   r->n_grid = 4;
@@ -149,8 +150,8 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
 /* ---- setups -------------------------------------------------------------------------------- */
 
 static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
-  if (qk_worker_state(setup->worker) != QK_WORKER_LOADING) return;
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
+  if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_LOADING) return;
   r->phase = (char *)e->phase;
   r->has_done = r->has_total = true;
   r->done = e->done;
@@ -159,7 +160,7 @@ static void fill_progress(const qk_setup_t *setup, Quark__SetupState *r) {
 
 void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   const qk_service_t *service = setup->service;
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   quark__setup_state__init(r);
   r->name = (char *)setup->name;
   r->state = state_of(setup);
@@ -175,7 +176,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->slots_busy = (uint32_t)qk_setup_busy(setup);
   r->queued = qk_report_queued(setup);
   r->open = (uint64_t)setup->open;
-  r->restarts = (uint32_t)qk_worker_restarts(setup->worker);
+  r->restarts = (uint32_t)qk_supervisor_restarts(setup->supervisor);
   r->idle = setup->open > 0 ? 0 : qk_service_now(service) - setup->used_at;
   if (setup->failed != QK_OK) {
     r->has_status = true;
@@ -193,7 +194,7 @@ void qk_report_setup(const qk_setup_t *setup, Quark__SetupState *r) {
   r->digest = e->digest;
   r->plaquette = e->plaquette;
   r->slots = e->slots;
-  r->has_device_bytes = qk_worker_state(setup->worker) == QK_WORKER_READY;
+  r->has_device_bytes = qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY;
   r->device_bytes = e->device_bytes;
 }
 
@@ -315,8 +316,8 @@ void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
   status->uptime = qk_service_now(service) - service->started;
   status->has_walltime_left = isfinite(qk_service_left(service));
   status->walltime_left = fmax(0, qk_service_left(service));
-  if (qk_worker_state(setup->worker) == QK_WORKER_LOADING) {
-    const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  if (qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_LOADING) {
+    const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
     status->phase = (char *)e->phase;
     status->has_done = status->has_total = true;
     status->done = e->done;

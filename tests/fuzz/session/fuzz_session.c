@@ -196,8 +196,10 @@ static void leave(void) {
     turn();
     if (!busy && server.service.sessions.count == 0 && qk_link_alone(&server.service.orphans))
       break;
-    world_pass(busy && qk_worker_state(server.service.primary->worker) == QK_WORKER_READY ? 0.1
-                                                                                          : 10);
+    world_pass(busy && qk_supervisor_state(server.service.primary->supervisor) ==
+                           QK_SUPERVISOR_READY
+                   ? 0.1
+                   : 10);
     engines_beat();
   }
   if (!world_stopped()) check_empty(&server);

@@ -305,11 +305,12 @@ static void check_users(const qk_server_t *server, const sums_t *sum) {
 }
 
 static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
-  const qk_engine_info_t *e = qk_worker_info(setup->worker);
+  const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   for (int k = 0; k < QK_ENTRIES; k++) {
     const qk_inflight_entry_t *entry = &setup->inflight[k];
     if (!entry->rhs) continue;
-    QK_ASSERT(qk_worker_state(setup->worker) == QK_WORKER_READY || server->service.stopping);
+    QK_ASSERT(qk_supervisor_state(setup->supervisor) == QK_SUPERVISOR_READY ||
+              server->service.stopping);
     QK_ASSERT(k < (int)e->inflight || k == QK_CONTRACT_ENTRY);
     QK_ASSERT((k == QK_CONTRACT_ENTRY) == (entry->rhs->job->contraction != NULL));
     QK_ASSERT(entry->rhs->state == QK_RHS_RUNNING);

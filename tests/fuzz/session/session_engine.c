@@ -401,13 +401,14 @@ bool engines_help(const qk_server_t *server) {
     if (speaks(e)) busy |= help(e);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = server->service.setup[m];
-    if (setup && setup->failed == QK_OK) busy |= qk_worker_state(setup->worker) != QK_WORKER_READY;
+    if (setup && setup->failed == QK_OK)
+      busy |= qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY;
   }
   return busy || qk_queue_running(&server->service) > 0;
 }
 
 static void check(const qk_setup_t *setup) {
-  const uint64_t pid = qk_worker_info(setup->worker)->pid;
+  const uint64_t pid = qk_supervisor_info(setup->supervisor)->pid;
   int e = 0;
   while (e < WORLD_ENGINES && !(world_engine_lives(e) && engines[e].pid == pid)) e++;
   QK_ASSERT(e < WORLD_ENGINES);
@@ -419,6 +420,6 @@ static void check(const qk_setup_t *setup) {
 void engines_check(const qk_server_t *server) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (server->service.setup[m] &&
-        qk_worker_state(server->service.setup[m]->worker) == QK_WORKER_READY)
+        qk_supervisor_state(server->service.setup[m]->supervisor) == QK_SUPERVISOR_READY)
       check(server->service.setup[m]);
 }

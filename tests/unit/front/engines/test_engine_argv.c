@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/front/engines/command.h"
+#include "daemon/front/engines/engine_argv.h"
 
 static const qk_settings_t BASE = {
     .gauge = "builtin:weak:4x4x4x4:1",
@@ -17,8 +17,8 @@ static const qk_settings_t BASE = {
 
 static void expect_words(const qk_settings_t *s, const char *want) {
   char words[512] = "";
-  qk_command_t c;
-  qk_command_make(s, "/bin/engine", "ipc:///x", &c);
+  qk_engine_argv_t c;
+  qk_engine_argv_make(s, "/bin/engine", "ipc:///x", &c);
   for (char **arg = c.argv; *arg; arg++) {
     strcat(words, *arg);
     if (arg[1]) strcat(words, " ");
@@ -26,7 +26,7 @@ static void expect_words(const qk_settings_t *s, const char *want) {
   cr_expect_str_eq(words, want);
 }
 
-Test(command, has_a_grace_only_where_another_front_can_come) {
+Test(engine_argv, has_a_grace_only_where_another_front_can_come) {
   qk_settings_t s = BASE;
   expect_words(&s, "/bin/engine --log-format text --grace 30000 --front ipc:///x");
   s.engine_grace = 0.0001;
@@ -39,26 +39,26 @@ Test(command, has_a_grace_only_where_another_front_can_come) {
   expect_words(&s, "mpirun --oversubscribe -n 3 /bin/engine --log-format text --front ipc:///x");
 }
 
-Test(command, fits_whatever_starts_the_ranks) {
+Test(engine_argv, fits_whatever_starts_the_ranks) {
   char mpirun[2048];
   qk_settings_t s = BASE;
-  qk_command_t c;
+  qk_engine_argv_t c;
   int n = 0;
   for (size_t i = 0; i < sizeof mpirun - 1; i++) mpirun[i] = i % 2 ? ' ' : 'm';
   mpirun[sizeof mpirun - 1] = '\0';
   s.mpirun = mpirun;
   s.ranks = 2;
-  qk_command_make(&s, "engine", "ipc:///x", &c);
+  qk_engine_argv_make(&s, "engine", "ipc:///x", &c);
   while (c.argv[n]) n++;
   cr_assert_leq(n, QK_ARGS_MAX);
   cr_assert_str_eq(c.argv[n - 1], "ipc:///x");
 }
 
 static uint64_t of(const qk_settings_t *s) {
-  return qk_command_fingerprint(s, "/bin/sh", "");
+  return qk_engine_argv_fingerprint(s, "/bin/sh", "");
 }
 
-Test(command, fingerprint_tells_engines_apart) {
+Test(engine_argv, fingerprint_tells_engines_apart) {
   const uint64_t base = of(&BASE);
   cr_assert_neq(base, 0);
   cr_assert_eq(of(&BASE), base);
@@ -76,8 +76,8 @@ Test(command, fingerprint_tells_engines_apart) {
     cr_expect_neq(of(&s[i]), base, "change %d", i);
     for (int k = 0; k < i; k++) cr_expect_neq(of(&s[i]), of(&s[k]), "changes %d and %d", i, k);
   }
-  cr_expect_neq(qk_command_fingerprint(&BASE, "/bin/cat", ""), base);
-  cr_expect_neq(qk_command_fingerprint(&BASE, "/bin/sh", "/checkpoint"), base);
+  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/cat", ""), base);
+  cr_expect_neq(qk_engine_argv_fingerprint(&BASE, "/bin/sh", "/checkpoint"), base);
   qk_settings_t same = BASE; /* what is no engine's business */
   same.lease = 17;
   same.user_rhs = 3;
@@ -86,7 +86,7 @@ Test(command, fingerprint_tells_engines_apart) {
   cr_expect_eq(of(&same), base);
 }
 
-Test(command, fingerprint_sees_that_a_file_was_replaced) {
+Test(engine_argv, fingerprint_sees_that_a_file_was_replaced) {
   char path[] = "/tmp/qk-gauge-XXXXXX";
   qk_settings_t s = BASE;
   const int fd = mkstemp(path);

@@ -1,4 +1,4 @@
-#include "daemon/front/engines/orders.h"
+#include "daemon/front/engines/engine_encode.h"
 
 #include "daemon/front/settings/operator.h"
 #include "proto/choices.h"
@@ -36,8 +36,8 @@ static size_t list_multigrid(const qk_settings_t *s, Quark__Setting *setting,
   return n;
 }
 
-uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
-                       size_t *bytes) {
+uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint, int64_t reserve,
+                               size_t *bytes) {
   Quark__Engine__Load load = QUARK__ENGINE__LOAD__INIT;
   Quark__Setting setting[QK_MG_KEY_COUNT], *settings[QK_MG_KEY_COUNT];
   qk_operator_fields_t fields;
@@ -77,8 +77,8 @@ uint8_t *qk_order_load(const qk_settings_t *s, const char *checkpoint, int64_t r
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-uint8_t *qk_order_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more, bool ahead,
-                       uint32_t queued, size_t *bytes) {
+uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more,
+                               bool ahead, uint32_t queued, size_t *bytes) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
   fill.entry = entry;
@@ -111,7 +111,7 @@ static void name_columns(qk_rhs_t *first, char *name[QK_PROPAGATOR_COLUMNS]) {
   for (uint32_t i = 0; i < QK_PROPAGATOR_COLUMNS; i++) name[i] = first[i].solution->name;
 }
 
-uint8_t *qk_order_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes) {
+uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes) {
   Quark__Engine__Contract contract = QUARK__ENGINE__CONTRACT__INIT;
   char *a[QK_PROPAGATOR_COLUMNS], *b[QK_PROPAGATOR_COLUMNS];
   contract.serial = serial;
@@ -131,25 +131,25 @@ uint8_t *qk_order_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes) 
   return pack(&ENVELOPE(CONTRACT, contract, &contract), bytes);
 }
 
-uint8_t *qk_order_cancel(uint32_t entry, uint64_t serial, size_t *bytes) {
+uint8_t *qk_engine_encode_cancel(uint32_t entry, uint64_t serial, size_t *bytes) {
   Quark__Engine__CancelFill cancel = QUARK__ENGINE__CANCEL_FILL__INIT;
   cancel.entry = entry;
   cancel.serial = serial;
   return pack(&ENVELOPE(CANCEL, cancel, &cancel), bytes);
 }
 
-uint8_t *qk_order_adopt(uint64_t nonce, size_t *bytes) {
+uint8_t *qk_engine_encode_adopt(uint64_t nonce, size_t *bytes) {
   Quark__Engine__Adopt adopt = QUARK__ENGINE__ADOPT__INIT;
   adopt.nonce = nonce;
   return pack(&ENVELOPE(ADOPT, adopt, &adopt), bytes);
 }
 
-uint8_t *qk_order_ping(size_t *bytes) {
+uint8_t *qk_engine_encode_ping(size_t *bytes) {
   Quark__Engine__FrontPing ping = QUARK__ENGINE__FRONT_PING__INIT;
   return pack(&ENVELOPE(PING, ping, &ping), bytes);
 }
 
-uint8_t *qk_order_stop(size_t *bytes) {
+uint8_t *qk_engine_encode_stop(size_t *bytes) {
   Quark__Engine__Stop stop = QUARK__ENGINE__STOP__INIT;
   return pack(&ENVELOPE(STOP, stop, &stop), bytes);
 }

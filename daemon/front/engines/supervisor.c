@@ -1,4 +1,4 @@
-#include "daemon/front/engines/worker.h"
+#include "daemon/front/engines/supervisor.h"
 
 #include <math.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
-#include "daemon/front/engines/command.h"
-#include "daemon/front/engines/orders.h"
+#include "daemon/front/engines/engine_argv.h"
+#include "daemon/front/engines/engine_encode.h"
 #include "daemon/front/host/process.h"
 #include "daemon/front/host/runtime.h"
 #include "proto/control.h"
@@ -21,12 +21,12 @@ enum { MESSAGES_A_TURN = 64 };
 
 static const double PAUSE_FIRST = 0.2, PAUSE_MAX = 30, KILL_AFTER = 5;
 
-struct qk_worker {
-  qk_worker_site_t site;
+struct qk_supervisor {
+  qk_supervisor_site_t site;
   const qk_settings_t *settings;
-  const qk_worker_events_t *events;
+  const qk_supervisor_events_t *events;
   void *arg;
-  qk_worker_state_t state;
+  qk_supervisor_state_t state;
   qk_engine_info_t info;
   qk_process_t *process;
   void *socket;
@@ -50,42 +50,42 @@ struct qk_worker {
   char label[QK_SETUP_NAME_MAX + 3]; /* opens messages: "" or "NAME: " */
 };
 
-static double now_of(const qk_worker_t *w) {
+static double now_of(const qk_supervisor_t *w) {
   return qk_loop_seconds(w->site.loop);
 }
 
 /* Of the clock by which the engine is silent. */
-static double awake(const qk_worker_t *w) {
+static double awake(const qk_supervisor_t *w) {
   return qk_loop_awake(w->site.loop);
 }
 
-static bool logs_json(const qk_worker_t *w) {
+static bool logs_json(const qk_supervisor_t *w) {
   return w->settings->log_format == QK_LOG_JSON;
 }
 
-qk_worker_state_t qk_worker_state(const qk_worker_t *w) {
+qk_supervisor_state_t qk_supervisor_state(const qk_supervisor_t *w) {
   return w->state;
 }
-const qk_engine_info_t *qk_worker_info(const qk_worker_t *w) {
+const qk_engine_info_t *qk_supervisor_info(const qk_supervisor_t *w) {
   return &w->info;
 }
-int qk_worker_restarts(const qk_worker_t *w) {
+int qk_supervisor_restarts(const qk_supervisor_t *w) {
   return w->generation > 0 ? w->generation - 1 : 0;
 }
-bool qk_worker_adopted(const qk_worker_t *w) {
+bool qk_supervisor_adopted(const qk_supervisor_t *w) {
   return w->adopted > 0 && w->adopted == w->generation;
 }
-bool qk_worker_late(const qk_worker_t *w) {
+bool qk_supervisor_late(const qk_supervisor_t *w) {
   return w->late;
 }
-const char *qk_worker_last_error(const qk_worker_t *w) {
+const char *qk_supervisor_last_error(const qk_supervisor_t *w) {
   return w->last_error;
 }
 
 /* ---- socket -------------------------------------------------------------------------------- */
 
 /* Takes data. */
-static bool send_message(qk_worker_t *w, uint8_t *data, size_t bytes) {
+static bool send_message(qk_supervisor_t *w, uint8_t *data, size_t bytes) {
   const bool sent = data && w->socket && zmq_send(w->socket, data, bytes, ZMQ_DONTWAIT) >= 0;
   free(data);
   return sent;
@@ -95,11 +95,11 @@ static void free_sock(uv_handle_t *handle) {
   qk_free(handle->data);
 }
 
-static void remove_socket(const qk_worker_t *w) {
+static void remove_socket(const qk_supervisor_t *w) {
   unlink(w->endpoint + strlen("ipc://"));
 }
 
-static void close_socket(qk_worker_t *w) {
+static void close_socket(qk_supervisor_t *w) {
   if (!w->socket) return;
   qk_loop_detach(w->sock, free_sock);
   zmq_close(w->socket);
@@ -111,7 +111,7 @@ static void close_socket(qk_worker_t *w) {
 static void on_readable(void *arg);
 
 /* At w->endpoint. */
-static qk_status_t open_socket(qk_worker_t *w, qk_err_t *err) {
+static qk_status_t open_socket(qk_supervisor_t *w, qk_err_t *err) {
   int linger = 0;
   int64_t max = QK_CONTROL_MAX;
   w->sock = qk_calloc(1, sizeof *w->sock);
@@ -136,33 +136,33 @@ fail:
 
 /* ---- being lost ---------------------------------------------------------------------------- */
 
-static void end_process(qk_worker_t *w) {
+static void end_process(qk_supervisor_t *w) {
   if (!qk_process_running(w->process)) return;
   /* mpirun must live long enough to end its ranks */
   qk_process_signal(w->process, w->settings->ranks > 1 ? SIGTERM : SIGKILL);
   w->kill_at = now_of(w) + KILL_AFTER;
 }
 
-static void lose(qk_worker_t *w, const char *why) {
-  if (w->state == QK_WORKER_DOWN || w->state == QK_WORKER_STOPPED) return;
-  const bool stopping = w->state == QK_WORKER_STOPPING, adopting = w->adopting;
+static void lose(qk_supervisor_t *w, const char *why) {
+  if (w->state == QK_SUPERVISOR_DOWN || w->state == QK_SUPERVISOR_STOPPED) return;
+  const bool stopping = w->state == QK_SUPERVISOR_STOPPING, adopting = w->adopting;
   close_socket(w);
   end_process(w);
   w->adopting = false;
   if (stopping) {
-    w->state = QK_WORKER_STOPPED;
+    w->state = QK_SUPERVISOR_STOPPED;
     w->events->stopped(w->arg);
     return;
   }
   if (adopting) { /* nothing is lost with it */
     qk_warn("worker", "%sthe engine of the previous front is not adopted: %s", w->label, why);
-    w->state = QK_WORKER_DOWN;
+    w->state = QK_SUPERVISOR_DOWN;
     return;
   }
   snprintf(w->last_error, sizeof w->last_error, "%s", why);
   double pause = fmin(PAUSE_MAX, PAUSE_FIRST * pow(2, fmin(w->failures, 16)));
   w->failures++;
-  w->state = QK_WORKER_DOWN;
+  w->state = QK_SUPERVISOR_DOWN;
   w->start_at = now_of(w) + pause;
   qk_error("worker", "%sengine lost: %s; starting it again in %.1f s", w->label, why, pause);
   w->events->lost(w->arg, why, w->failures);
@@ -170,41 +170,41 @@ static void lose(qk_worker_t *w, const char *why) {
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static bool send_load(qk_worker_t *w) {
+static bool send_load(qk_supervisor_t *w) {
   size_t bytes;
   const qk_budget_t *memory = w->site.memory;
   const int64_t left = memory && memory->limit > memory->used ? memory->limit - memory->used : 0;
-  uint8_t *load = qk_order_load(w->settings, w->checkpoint, left, &bytes);
+  uint8_t *load = qk_engine_encode_load(w->settings, w->checkpoint, left, &bytes);
   return send_message(w, load, bytes);
 }
 
-bool qk_worker_fill(qk_worker_t *w, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more,
-                    bool ahead, uint32_t queued) {
+bool qk_supervisor_fill(qk_supervisor_t *w, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
+                        bool more, bool ahead, uint32_t queued) {
   size_t bytes;
-  uint8_t *fill = qk_order_fill(entry, serial, rhs, more, ahead, queued, &bytes);
+  uint8_t *fill = qk_engine_encode_fill(entry, serial, rhs, more, ahead, queued, &bytes);
   return send_message(w, fill, bytes);
 }
 
-bool qk_worker_contract(qk_worker_t *w, uint64_t serial, const qk_rhs_t *rhs) {
+bool qk_supervisor_contract(qk_supervisor_t *w, uint64_t serial, const qk_rhs_t *rhs) {
   size_t bytes;
-  uint8_t *contract = qk_order_contract(serial, rhs, &bytes);
+  uint8_t *contract = qk_engine_encode_contract(serial, rhs, &bytes);
   return send_message(w, contract, bytes);
 }
 
-bool qk_worker_cancel(qk_worker_t *w, uint32_t entry, uint64_t serial) {
+bool qk_supervisor_cancel(qk_supervisor_t *w, uint32_t entry, uint64_t serial) {
   size_t bytes;
-  uint8_t *cancel = qk_order_cancel(entry, serial, &bytes);
+  uint8_t *cancel = qk_engine_encode_cancel(entry, serial, &bytes);
   return send_message(w, cancel, bytes);
 }
 
-static const char *on_hello(qk_worker_t *w, const Quark__Engine__EngineHello *hello) {
-  if (w->state != QK_WORKER_STARTING && !w->adopting) return "a second HELLO";
+static const char *on_hello(qk_supervisor_t *w, const Quark__Engine__EngineHello *hello) {
+  if (w->state != QK_SUPERVISOR_STARTING && !w->adopting) return "a second HELLO";
   if (hello->version != QK_PROTOCOL_VERSION) return "it speaks another version of the protocol";
   w->info.pid = hello->pid;
   w->info.ranks = hello->ranks;
   w->info.done = w->info.total = 0;
   w->info.phase[0] = '\0';
-  w->state = QK_WORKER_LOADING;
+  w->state = QK_SUPERVISOR_LOADING;
   const bool told = (w->adopting && hello->loaded) || send_load(w);
   w->adopting = false;
   return told ? NULL : "it takes no LOAD";
@@ -221,10 +221,10 @@ static void keep_memory(qk_engine_info_t *info, const Quark__MemoryReport *memor
   info->memory = memory ? (Quark__MemoryReport *)qk_control_copy(&memory->base) : NULL;
 }
 
-static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
+static const char *on_ready(qk_supervisor_t *w, const Quark__Engine__Ready *r) {
   qk_engine_info_t *info = &w->info;
   qk_shape_t shape = qk_shape_usual();
-  if (w->state != QK_WORKER_LOADING) return "READY without LOAD";
+  if (w->state != QK_SUPERVISOR_LOADING) return "READY without LOAD";
   if (r->n_dims != 4 || r->n_grid != 4) return "READY whose geometry does not have 4 numbers";
   memcpy(shape.dims, r->dims, sizeof shape.dims);
   if (r->has_site_reals) shape.site_reals = r->site_reals;
@@ -256,33 +256,33 @@ static const char *on_ready(qk_worker_t *w, const Quark__Engine__Ready *r) {
   keep_memory(info, r->memory);
   info->loaded = true;
   w->failures = 0;
-  w->state = QK_WORKER_READY;
+  w->state = QK_SUPERVISOR_READY;
   w->events->ready(w->arg);
   return NULL;
 }
 
-static const char *on_load_failed(qk_worker_t *w, const Quark__Engine__LoadFailed *failed) {
-  if (w->state != QK_WORKER_LOADING) return "LOAD_FAILED without LOAD";
-  w->state = QK_WORKER_REFUSED;
+static const char *on_load_failed(qk_supervisor_t *w, const Quark__Engine__LoadFailed *failed) {
+  if (w->state != QK_SUPERVISOR_LOADING) return "LOAD_FAILED without LOAD";
+  w->state = QK_SUPERVISOR_REFUSED;
   w->events->refused(w->arg, (qk_status_t)failed->status, failed->text);
   return NULL;
 }
 
-static void on_heartbeat(qk_worker_t *w, const Quark__Engine__Heartbeat *h) {
+static void on_heartbeat(qk_supervisor_t *w, const Quark__Engine__Heartbeat *h) {
   if (h->steps != w->info.steps) w->info.stepped_at = now_of(w);
   w->info.steps = h->steps;
   if (h->has_device_bytes) w->info.device_bytes = h->device_bytes;
   if (h->has_host_bytes) w->info.host_bytes = h->host_bytes;
 }
 
-static void on_load_progress(qk_worker_t *w, const Quark__Engine__LoadProgress *p) {
+static void on_load_progress(qk_supervisor_t *w, const Quark__Engine__LoadProgress *p) {
   snprintf(w->info.phase, sizeof w->info.phase, "%s", p->phase);
   w->info.done = p->done;
   w->info.total = p->total;
 }
 
 /* Until the engine answers ADOPT what comes was meant for the front before. */
-static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
+static const char *on_early_message(qk_supervisor_t *w, const Quark__Engine__EngineMessage *m) {
   if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_PROGRESS)
     on_load_progress(w, m->load_progress);
   if (m->body_case == QUARK__ENGINE__ENGINE_MESSAGE__BODY_FATAL) return m->fatal->text;
@@ -300,8 +300,8 @@ static const char *on_early_message(qk_worker_t *w, const Quark__Engine__EngineM
 }
 
 /* What was wrong with the message, or NULL. */
-static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage *m) {
-  bool ready = w->state == QK_WORKER_READY;
+static const char *on_message(qk_supervisor_t *w, const Quark__Engine__EngineMessage *m) {
+  bool ready = w->state == QK_SUPERVISOR_READY;
   w->heard = awake(w);
   if (w->adopting) return on_early_message(w, m);
   switch (m->body_case) {
@@ -342,8 +342,8 @@ static const char *on_message(qk_worker_t *w, const Quark__Engine__EngineMessage
 }
 
 /* Takes up to n messages. A message that does not make sense, or FATAL, loses the engine. */
-static void receive(qk_worker_t *w, int n) {
-  for (; n > 0 && w->socket && w->state != QK_WORKER_STOPPING; n--) {
+static void receive(qk_supervisor_t *w, int n) {
+  for (; n > 0 && w->socket && w->state != QK_SUPERVISOR_STOPPING; n--) {
     zmq_msg_t msg;
     zmq_msg_init(&msg);
     if (zmq_msg_recv(&msg, w->socket, ZMQ_DONTWAIT) < 0) break;
@@ -357,15 +357,15 @@ static void receive(qk_worker_t *w, int n) {
   }
 }
 
-static void discard(qk_worker_t *w) {
+static void discard(qk_supervisor_t *w) {
   char byte;
   while (zmq_recv(w->socket, &byte, sizeof byte, ZMQ_DONTWAIT) >= 0) {
   }
 }
 
 static void on_readable(void *arg) {
-  qk_worker_t *w = arg;
-  if (w->state == QK_WORKER_STOPPING)
+  qk_supervisor_t *w = arg;
+  if (w->state == QK_SUPERVISOR_STOPPING)
     discard(w);
   else
     receive(w, MESSAGES_A_TURN);
@@ -373,18 +373,18 @@ static void on_readable(void *arg) {
 
 /* ---- process ------------------------------------------------------------------------------- */
 
-static void forget_process(const qk_worker_t *w) {
+static void forget_process(const qk_supervisor_t *w) {
   if (w->site.journal) qk_adopt_forget(w->site.journal, *w->site.id);
 }
 
 /* pid: of the engine; 0: it is a child that is in our group still. */
-static void note_kills(qk_worker_t *w, long pid) {
+static void note_kills(qk_supervisor_t *w, long pid) {
   qk_room_group("", pid, w->group);
   w->kills = qk_room_kills(w->group);
 }
 
 static void on_exit_of_engine(void *arg, const char *how) {
-  qk_worker_t *w = arg;
+  qk_supervisor_t *w = arg;
   char killed[QK_ROOM_PATH + 256];
   w->kill_at = 0;
   forget_process(w);
@@ -397,7 +397,7 @@ static void on_exit_of_engine(void *arg, const char *how) {
 }
 
 /* Of an engine that the next front may take over. */
-static void note_process(qk_worker_t *w) {
+static void note_process(qk_supervisor_t *w) {
   qk_err_t err = {0};
   qk_adopted_t adopted = {.setup = *w->site.id, .fingerprint = w->fingerprint};
   snprintf(adopted.endpoint, sizeof adopted.endpoint, "%s", w->endpoint);
@@ -407,18 +407,18 @@ static void note_process(qk_worker_t *w) {
     qk_warn("worker", "%sthe next front will not know of this engine: %s", w->label, err.text);
 }
 
-static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
-  const bool lasts = qk_command_lasts(w->settings);
+static qk_status_t start(qk_supervisor_t *w, qk_err_t *err) {
+  const bool lasts = qk_engine_argv_lasts(w->settings);
   char fifo[QK_SOCKET_MAX];
-  qk_command_t command;
+  qk_engine_argv_t command;
   w->generation++;
   snprintf(w->endpoint, sizeof w->endpoint, "ipc://%s/engine-%ld-%d-%d", w->site.dir,
            (long)getpid(), w->site.number, w->generation);
   qk_status_t s = open_socket(w, err);
   if (s != QK_OK) return s;
   qk_adopt_fifo(w->endpoint, fifo);
-  qk_command_make(w->settings, w->site.program, w->endpoint, &command);
-  w->fingerprint = qk_command_fingerprint(w->settings, w->site.program, w->checkpoint);
+  qk_engine_argv_make(w->settings, w->site.program, w->endpoint, &command);
+  w->fingerprint = qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint);
   note_kills(w, 0);
   s = qk_process_spawn(w->site.loop, command.argv, lasts ? fifo : NULL, logs_json(w),
                        on_exit_of_engine, w, &w->process, err);
@@ -429,13 +429,13 @@ static qk_status_t start(qk_worker_t *w, qk_err_t *err) {
   return s;
 }
 
-static void try_start(qk_worker_t *w, double now) {
+static void try_start(qk_supervisor_t *w, double now) {
   qk_err_t err = {0};
   qk_process_release(w->process);
   w->process = NULL;
   w->heard = awake(w);
   w->ping_at = now;
-  w->state = QK_WORKER_STARTING;
+  w->state = QK_SUPERVISOR_STARTING;
   w->late = false;
   if (start(w, &err) != QK_OK)
     lose(w, err.text);
@@ -446,18 +446,19 @@ static void try_start(qk_worker_t *w, double now) {
 /* ---- taking over --------------------------------------------------------------------------- */
 
 /* Why the engine cannot stand in for one that would be started now; NULL: it can. */
-static const char *misfit(const qk_worker_t *w, const qk_adopted_t *adopted) {
+static const char *misfit(const qk_supervisor_t *w, const qk_adopted_t *adopted) {
   const char *path = adopted->endpoint + strlen("ipc://"), *dir = w->site.dir;
   if (strncmp(path, dir, strlen(dir)) != 0 || path[strlen(dir)] != '/')
     return "its sockets are in a folder that quarkd no longer owns";
-  if (!qk_command_lasts(w->settings)) return "engine-grace is 0 now";
+  if (!qk_engine_argv_lasts(w->settings)) return "engine-grace is 0 now";
   if (adopted->fingerprint == 0 ||
-      adopted->fingerprint != qk_command_fingerprint(w->settings, w->site.program, w->checkpoint))
+      adopted->fingerprint !=
+          qk_engine_argv_fingerprint(w->settings, w->site.program, w->checkpoint))
     return "it was started with other settings, or files have changed";
   return NULL;
 }
 
-void qk_worker_take_over(qk_worker_t *w, const qk_adopted_t *adopted) {
+void qk_supervisor_take_over(qk_supervisor_t *w, const qk_adopted_t *adopted) {
   qk_err_t err = {0};
   char fifo[QK_SOCKET_MAX];
   qk_adopt_fifo(adopted->endpoint, fifo);
@@ -474,7 +475,7 @@ void qk_worker_take_over(qk_worker_t *w, const qk_adopted_t *adopted) {
   const char *why = misfit(w, adopted);
   note_kills(w, (long)adopted->process.pid);
   w->adopting = true;
-  w->state = QK_WORKER_LOADING;
+  w->state = QK_SUPERVISOR_LOADING;
   w->fingerprint = adopted->fingerprint;
   w->nonce = uv_hrtime();
   snprintf(w->info.phase, sizeof w->info.phase, "adoption");
@@ -484,13 +485,14 @@ void qk_worker_take_over(qk_worker_t *w, const qk_adopted_t *adopted) {
 }
 
 /* Seconds that it may say nothing. */
-static double patience(const qk_worker_t *w) {
-  return w->state == QK_WORKER_STARTING ? w->settings->start_timeout : w->settings->engine_timeout;
+static double patience(const qk_supervisor_t *w) {
+  return w->state == QK_SUPERVISOR_STARTING ? w->settings->start_timeout
+                                            : w->settings->engine_timeout;
 }
 
-static void lose_silent(qk_worker_t *w) {
+static void lose_silent(qk_supervisor_t *w) {
   char why[sizeof w->last_error], words[sizeof why / 2];
-  w->late = w->state == QK_WORKER_STARTING;
+  w->late = w->state == QK_SUPERVISOR_STARTING;
   if (w->late) {
     qk_process_recount(w->process, words, sizeof words);
     snprintf(why, sizeof why, "it did not start within %g s (start-timeout)%s%s", patience(w),
@@ -501,59 +503,60 @@ static void lose_silent(qk_worker_t *w) {
   lose(w, why);
 }
 
-void qk_worker_tick(qk_worker_t *w, double now) {
+void qk_supervisor_tick(qk_supervisor_t *w, double now) {
   if (w->kill_at > 0 && now >= w->kill_at) {
     qk_process_signal(w->process, SIGKILL);
     w->kill_at = now + KILL_AFTER;
   }
-  if (w->state == QK_WORKER_STOPPED) return;
-  if (w->state == QK_WORKER_DOWN) {
+  if (w->state == QK_SUPERVISOR_STOPPED) return;
+  if (w->state == QK_SUPERVISOR_DOWN) {
     if (now >= w->start_at && !qk_process_running(w->process)) try_start(w, now);
     return;
   }
-  if (w->state != QK_WORKER_STOPPING && awake(w) - w->heard > patience(w)) {
+  if (w->state != QK_SUPERVISOR_STOPPING && awake(w) - w->heard > patience(w)) {
     lose_silent(w);
     return;
   }
   size_t bytes;
   if (w->adopting && !w->asked) { /* as soon as the engine has connected again */
-    uint8_t *adopt = qk_order_adopt(w->nonce, &bytes);
+    uint8_t *adopt = qk_engine_encode_adopt(w->nonce, &bytes);
     w->asked = send_message(w, adopt, bytes);
   }
   if (now >= w->ping_at) {
-    uint8_t *ping = w->state != QK_WORKER_STARTING ? qk_order_ping(&bytes) : NULL;
+    uint8_t *ping = w->state != QK_SUPERVISOR_STARTING ? qk_engine_encode_ping(&bytes) : NULL;
     send_message(w, ping, bytes);
     w->ping_at = now + QK_HEARTBEAT_MS * 1e-3;
   }
 }
 
-void qk_worker_load_again(qk_worker_t *w) {
-  if (w->state != QK_WORKER_REFUSED) return;
-  w->state = QK_WORKER_LOADING;
+void qk_supervisor_load_again(qk_supervisor_t *w) {
+  if (w->state != QK_SUPERVISOR_REFUSED) return;
+  w->state = QK_SUPERVISOR_LOADING;
   if (!send_load(w)) lose(w, "it takes no LOAD");
 }
 
-bool qk_worker_saving(const qk_worker_t *w) {
-  return w->state == QK_WORKER_READY && w->info.multigrid && w->info.multigrid->checkpoint_writing;
+bool qk_supervisor_saving(const qk_supervisor_t *w) {
+  return w->state == QK_SUPERVISOR_READY && w->info.multigrid &&
+         w->info.multigrid->checkpoint_writing;
 }
 
-void qk_worker_stop(qk_worker_t *w, double now) {
-  if (w->state == QK_WORKER_STOPPING || w->state == QK_WORKER_STOPPED) return;
+void qk_supervisor_stop(qk_supervisor_t *w, double now) {
+  if (w->state == QK_SUPERVISOR_STOPPING || w->state == QK_SUPERVISOR_STOPPED) return;
   if (!qk_process_running(w->process)) {
-    w->state = QK_WORKER_STOPPED;
+    w->state = QK_SUPERVISOR_STOPPED;
     w->events->stopped(w->arg);
     return;
   }
   size_t bytes;
-  uint8_t *stop = w->state == QK_WORKER_READY ? qk_order_stop(&bytes) : NULL;
+  uint8_t *stop = w->state == QK_SUPERVISOR_READY ? qk_engine_encode_stop(&bytes) : NULL;
   const bool told = stop && send_message(w, stop, bytes);
-  w->state = QK_WORKER_STOPPING;
+  w->state = QK_SUPERVISOR_STOPPING;
   w->kill_at = now + KILL_AFTER;
   if (!told) end_process(w); /* busy loading: it would not listen */
 }
 
 /* Files of setups beside the daemon's own have their names; a folder is for all. */
-static void name_checkpoint(qk_worker_t *w) {
+static void name_checkpoint(qk_supervisor_t *w) {
   struct stat st;
   const size_t n = strlen(w->checkpoint), room = sizeof w->checkpoint - n;
   if (n == 0 || !w->site.setup[0] || (stat(w->checkpoint, &st) == 0 && S_ISDIR(st.st_mode))) return;
@@ -561,10 +564,10 @@ static void name_checkpoint(qk_worker_t *w) {
     w->checkpoint[0] = '\0';
 }
 
-qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
-                             const qk_worker_events_t *events, void *arg, qk_worker_t **out,
-                             qk_err_t *err) {
-  qk_worker_t *w = qk_calloc(1, sizeof *w);
+qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_settings_t *settings,
+                                 const qk_supervisor_events_t *events, void *arg,
+                                 qk_supervisor_t **out, qk_err_t *err) {
+  qk_supervisor_t *w = qk_calloc(1, sizeof *w);
   if (!w) return qk_fail(err, QK_NO_MEMORY, "no memory for the engine's supervisor");
   w->site = *site;
   w->settings = settings;
@@ -582,7 +585,7 @@ qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *
   return QK_OK;
 }
 
-void qk_worker_destroy(qk_worker_t *w) {
+void qk_supervisor_destroy(qk_supervisor_t *w) {
   if (!w) return;
   close_socket(w);
   if (qk_process_running(w->process)) forget_process(w);

@@ -1,4 +1,4 @@
-#include "daemon/front/engines/command.h"
+#include "daemon/front/engines/engine_argv.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/front/engines/orders.h"
+#include "daemon/front/engines/engine_encode.h"
 #include "proto/frame.h"
 
-bool qk_command_lasts(const qk_settings_t *s) {
+bool qk_engine_argv_lasts(const qk_settings_t *s) {
   return s->state && s->engine_grace > 0;
 }
 
@@ -23,8 +23,8 @@ static int split(char *text, char **argv, int max) {
   return n;
 }
 
-void qk_command_make(const qk_settings_t *s, const char *program, const char *endpoint,
-                     qk_command_t *c) {
+void qk_engine_argv_make(const qk_settings_t *s, const char *program, const char *endpoint,
+                         qk_engine_argv_t *c) {
   char **argv = c->argv;
   int n = 0;
   if (s->ranks > 1) {
@@ -37,7 +37,7 @@ void qk_command_make(const qk_settings_t *s, const char *program, const char *en
   argv[n++] = (char *)program;
   argv[n++] = "--log-format";
   argv[n++] = (char *)qk_log_format_name((qk_log_format_t)s->log_format);
-  if (qk_command_lasts(s)) {
+  if (qk_engine_argv_lasts(s)) {
     snprintf(c->grace, sizeof c->grace, "%.0f", ceil(1e3 * s->engine_grace));
     argv[n++] = "--grace";
     argv[n++] = c->grace;
@@ -54,18 +54,18 @@ static void print_file(FILE *f, const char *path) {
             (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-uint64_t qk_command_fingerprint(const qk_settings_t *s, const char *program,
-                                const char *checkpoint) {
-  qk_command_t command;
+uint64_t qk_engine_argv_fingerprint(const qk_settings_t *s, const char *program,
+                                    const char *checkpoint) {
+  qk_engine_argv_t command;
   char *text = NULL;
   size_t size = 0, bytes;
   uint64_t fingerprint = 0;
   FILE *f = open_memstream(&text, &size);
-  uint8_t *load = qk_order_load(s, checkpoint, 0, &bytes);
+  uint8_t *load = qk_engine_encode_load(s, checkpoint, 0, &bytes);
   if (f && load) {
     print_file(f, program);
     print_file(f, s->gauge);
-    qk_command_make(s, program, "", &command);
+    qk_engine_argv_make(s, program, "", &command);
     for (char **arg = command.argv; *arg; arg++) fprintf(f, "%s\n", *arg);
     fwrite(load, 1, bytes, f);
   }

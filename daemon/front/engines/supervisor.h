@@ -1,5 +1,5 @@
 /*
- * worker.h: supervises one engine: starts the process, sends it the setup, watches it, and restarts
+ * supervisor.h: supervises one engine: starts the process, sends it the setup, watches it, and restarts
  * it if it is lost. PROTOCOL.md, section 11.
  *
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
@@ -10,11 +10,11 @@
  *
  * A new process starts only after the old one has been waited for, after a pause that doubles from
  * 0.2 s to 30 s while no engine becomes ready. All calls are made from the loop's thread. Events
- * come from the loop and from qk_worker_tick; `stopped` also comes from qk_worker_stop itself if
+ * come from the loop and from qk_supervisor_tick; `stopped` also comes from qk_supervisor_stop itself if
  * nothing runs.
  */
-#ifndef QK_FRONT_WORKER_H
-#define QK_FRONT_WORKER_H
+#ifndef QK_FRONT_SUPERVISOR_H
+#define QK_FRONT_SUPERVISOR_H
 
 #include "daemon/front/engines/adopt.h"
 #include "daemon/front/host/loop.h"
@@ -22,15 +22,15 @@
 #include "daemon/front/settings/settings.h"
 #include "proto/engine.pb-c.h"
 
-typedef enum qk_worker_state {
-  QK_WORKER_DOWN,
-  QK_WORKER_STARTING,
-  QK_WORKER_LOADING,
-  QK_WORKER_READY,
-  QK_WORKER_REFUSED,
-  QK_WORKER_STOPPING,
-  QK_WORKER_STOPPED
-} qk_worker_state_t;
+typedef enum qk_supervisor_state {
+  QK_SUPERVISOR_DOWN,
+  QK_SUPERVISOR_STARTING,
+  QK_SUPERVISOR_LOADING,
+  QK_SUPERVISOR_READY,
+  QK_SUPERVISOR_REFUSED,
+  QK_SUPERVISOR_STOPPING,
+  QK_SUPERVISOR_STOPPED
+} qk_supervisor_state_t;
 
 /* The engine's report of itself; kept after the engine is lost. */
 typedef struct qk_engine_info {
@@ -50,7 +50,7 @@ typedef struct qk_engine_info {
   Quark__MemoryReport *memory;
 } qk_engine_info_t;
 
-typedef struct qk_worker_events {
+typedef struct qk_supervisor_events {
   void (*ready)(void *arg);
   void (*refused)(void *arg, qk_status_t status, const char *text);
   void (*progress)(void *arg, const Quark__Engine__FillProgress *progress);
@@ -60,12 +60,12 @@ typedef struct qk_worker_events {
    * one, that did not become ready. */
   void (*lost)(void *arg, const char *why, int failures);
   void (*stopped)(void *arg);
-} qk_worker_events_t;
+} qk_supervisor_events_t;
 
-typedef struct qk_worker qk_worker_t;
+typedef struct qk_supervisor qk_supervisor_t;
 
 /* Where an engine is started; borrowed. */
-typedef struct qk_worker_site {
+typedef struct qk_supervisor_site {
   qk_loop_t *loop;
   void *zmq;
   const char *program; /* path of quark-engine */
@@ -78,45 +78,46 @@ typedef struct qk_worker_site {
   qk_journal_t *journal; /* where the engine is recorded for the next front; NULL: not recorded */
   /* budget of uploads and results, which the engine does not use; NULL: none */
   const qk_budget_t *memory;
-} qk_worker_site_t;
+} qk_supervisor_site_t;
 
 /* settings and events are borrowed. */
-qk_status_t qk_worker_create(const qk_worker_site_t *site, const qk_settings_t *settings,
-                             const qk_worker_events_t *events, void *arg, qk_worker_t **worker,
-                             qk_err_t *err);
-void qk_worker_destroy(qk_worker_t *worker); /* NULL-safe */
+qk_status_t qk_supervisor_create(const qk_supervisor_site_t *site, const qk_settings_t *settings,
+                                 const qk_supervisor_events_t *events, void *arg,
+                                 qk_supervisor_t **supervisor, qk_err_t *err);
+void qk_supervisor_destroy(qk_supervisor_t *supervisor); /* NULL-safe */
 
 /* Call before the first tick: adopts the engine that the previous front has left for this setup,
  * or ends it if it differs from the one that would be started now. A new engine starts only
  * after its end. */
-void qk_worker_take_over(qk_worker_t *worker, const qk_adopted_t *adopted);
+void qk_supervisor_take_over(qk_supervisor_t *supervisor, const qk_adopted_t *adopted);
 
-qk_worker_state_t qk_worker_state(const qk_worker_t *worker);
-const qk_engine_info_t *qk_worker_info(const qk_worker_t *worker);
-int qk_worker_restarts(const qk_worker_t *worker);
+qk_supervisor_state_t qk_supervisor_state(const qk_supervisor_t *supervisor);
+const qk_engine_info_t *qk_supervisor_info(const qk_supervisor_t *supervisor);
+int qk_supervisor_restarts(const qk_supervisor_t *supervisor);
 /* it adopted its engine from the previous front */
-bool qk_worker_adopted(const qk_worker_t *worker);
+bool qk_supervisor_adopted(const qk_supervisor_t *supervisor);
 /* True if the engine was lost because it did not start in start-timeout. */
-bool qk_worker_late(const qk_worker_t *worker);
-const char *qk_worker_last_error(const qk_worker_t *worker); /* "" where there was none */
+bool qk_supervisor_late(const qk_supervisor_t *supervisor);
+const char *
+qk_supervisor_last_error(const qk_supervisor_t *supervisor); /* "" where there was none */
 
 /* True while the engine writes a checkpoint. */
-bool qk_worker_saving(const qk_worker_t *worker);
+bool qk_supervisor_saving(const qk_supervisor_t *supervisor);
 
 /* To be called a few times a second: starts, pings, times out. */
-void qk_worker_tick(qk_worker_t *worker, double now);
-void qk_worker_stop(qk_worker_t *worker, double now); /* answered by stopped() */
+void qk_supervisor_tick(qk_supervisor_t *supervisor, double now);
+void qk_supervisor_stop(qk_supervisor_t *supervisor, double now); /* answered by stopped() */
 
 /* Only if REFUSED: sends the same LOAD once more. */
-void qk_worker_load_again(qk_worker_t *worker);
+void qk_supervisor_load_again(qk_supervisor_t *supervisor);
 
 /* Only if READY. more: another FILL follows at once. ahead: start it before others that wait in
  * the engine. queued: so many FILLs will follow as soon as slots are free. False: the message
  * was not sent; nothing happened, try again later. */
-bool qk_worker_fill(qk_worker_t *worker, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
-                    bool more, bool ahead, uint32_t queued);
+bool qk_supervisor_fill(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial,
+                        const qk_rhs_t *rhs, bool more, bool ahead, uint32_t queued);
 /* rhs: of a contraction. */
-bool qk_worker_contract(qk_worker_t *worker, uint64_t serial, const qk_rhs_t *rhs);
-bool qk_worker_cancel(qk_worker_t *worker, uint32_t entry, uint64_t serial);
+bool qk_supervisor_contract(qk_supervisor_t *supervisor, uint64_t serial, const qk_rhs_t *rhs);
+bool qk_supervisor_cancel(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial);
 
 #endif
