@@ -13,7 +13,7 @@ qk_status_t qk_setup_create(struct qk_service *service, const char *name,
   if (!setup) return qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   setup->service = service;
   snprintf(setup->name, sizeof setup->name, "%s", name);
-  setup->lane = -1;
+  setup->index = -1;
   setup->used_at = now;
   setup->holds = 1;
   setup->shape = qk_shape_usual();

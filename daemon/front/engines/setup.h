@@ -31,7 +31,7 @@ typedef struct qk_setup {
   struct qk_service *service;
   char name[QK_SETUP_NAME_MAX + 1];
   /* number of its slot queue in the scheduler, and index in the service's table; -1: not listed */
-  int lane;
+  int index;
   struct qk_setup *next; /* for the holder while it is not listed */
   int holds;
   int64_t id;                  /* in the journal; 0: the one that quarkd was started with */
@@ -67,9 +67,9 @@ typedef struct qk_setup {
   double busy_since; /* time when the first slot was filled after all were free */
 } qk_setup_t;
 
-/* The scheduler's lane for contractions. */
-static inline int qk_setup_contract_lane(const qk_setup_t *setup) {
-  return QK_SETUPS_MAX + setup->lane;
+/* The scheduler's queue for contractions. */
+static inline int qk_setup_contract_queue(const qk_setup_t *setup) {
+  return QK_SETUPS_MAX + setup->index;
 }
 
 /* now: seconds of the loop's clock. settings are copied, their strings borrowed. Held once, by the

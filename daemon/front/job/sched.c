@@ -5,7 +5,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
 
-/* What a user has in one lane. */
+/* What a user has in one queue. */
 typedef struct place {
   qk_link_t ring;
   qk_tree_t items[QK_PRIORITY_MAX + 1]; /* the first of each rank, with the others in its ring */
@@ -19,9 +19,9 @@ typedef struct place {
 
 struct qk_sched_user {
   qk_link_t all;
-  place_t place[QK_LANES];
+  place_t place[QK_SCHED_QUEUES];
   int holds;
-  double given; /* in all lanes */
+  double given; /* in all queues */
   qk_budget_t memory, kept;
   int64_t open, length;
   int sessions;
@@ -34,7 +34,7 @@ _Static_assert(sizeof(qk_sched_user_t) <= QK_SESSION_BYTES / 3 * 2,
 void qk_sched_init(qk_sched_t *sched) {
   *sched = (qk_sched_t){0};
   qk_link_init(&sched->users);
-  for (int k = 0; k < QK_LANES; k++) qk_link_init(&sched->lane[k].ring);
+  for (int k = 0; k < QK_SCHED_QUEUES; k++) qk_link_init(&sched->queue[k].ring);
 }
 
 /* ---- users --------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   QK_ASSERT(strlen(name) < sizeof user->name);
   strcpy(user->name, name);
   qk_link_init(&user->all);
-  for (int k = 0; k < QK_LANES; k++) {
+  for (int k = 0; k < QK_SCHED_QUEUES; k++) {
     place_t *place = &user->place[k];
     place->user = user;
     qk_link_init(&place->ring);
@@ -140,18 +140,18 @@ static int order(const qk_node_t *x, const qk_node_t *y) {
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
   QK_ASSERT(!qk_sched_item_waits(item));
   QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
-  QK_ASSERT(item->lane >= 0 && item->lane < QK_LANES);
-  qk_lane_t *lane = &sched->lane[item->lane];
-  place_t *place = &user->place[item->lane];
+  QK_ASSERT(item->index >= 0 && item->index < QK_SCHED_QUEUES);
+  qk_sched_queue_t *queue = &sched->queue[item->index];
+  place_t *place = &user->place[item->index];
   item->user = user;
   qk_sched_item_t *alike = item_of(qk_tree_add(&place->items[item->priority], &item->rank, order));
   if (alike) qk_list_append(&alike->link, &item->link); /* the last of the ring */
   sched->length++;
-  lane->length++;
+  queue->length++;
   user->length++;
   if (place->length++ > 0) return;
-  qk_list_append(&lane->ring, &place->ring);
-  if (place->work < lane->level) place->work = lane->level;
+  qk_list_append(&queue->ring, &place->ring);
+  if (place->work < queue->level) place->work = queue->level;
 }
 
 /* The next item of a user, or NULL. */
@@ -170,36 +170,36 @@ static qk_sched_item_t *best_of(const place_t *place, double now) {
 }
 
 /* Whose turn it is; NULL: nobody's. */
-static place_t *turn(const qk_lane_t *lane) {
+static place_t *turn(const qk_sched_queue_t *queue) {
   place_t *least = NULL;
-  for (qk_link_t *l = lane->ring.next; l != &lane->ring; l = l->next) {
+  for (qk_link_t *l = queue->ring.next; l != &queue->ring; l = l->next) {
     place_t *place = QK_HOLDER(l, place_t, ring);
     if (!least || place->work < least->work) least = place;
   }
   return least;
 }
 
-qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now) {
-  const place_t *place = turn(&sched->lane[lane]);
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int queue, double now) {
+  const place_t *place = turn(&sched->queue[queue]);
   return place ? best_of(place, now) : NULL;
 }
 
 qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int k, double now) {
-  qk_lane_t *lane = &sched->lane[k];
-  place_t *place = turn(lane);
+  qk_sched_queue_t *queue = &sched->queue[k];
+  place_t *place = turn(queue);
   if (!place) return NULL;
   qk_sched_item_t *item = best_of(place, now);
-  if (lane->level < place->work) lane->level = place->work;
+  if (queue->level < place->work) queue->level = place->work;
   place->work += item->cost;
   place->user->given += item->cost;
-  qk_list_append(&lane->ring, &place->ring); /* who is level goes behind the others */
+  qk_list_append(&queue->ring, &place->ring); /* who is level goes behind the others */
   qk_sched_remove(sched, item);
   return item;
 }
 
 void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
   if (!item->user) return;
-  place_t *place = &item->user->place[item->lane];
+  place_t *place = &item->user->place[item->index];
   qk_tree_t *items = &place->items[item->priority];
   if (item->rank.height > 0) {
     if (qk_link_alone(&item->link))
@@ -209,13 +209,13 @@ void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
   }
   qk_link_remove(&item->link);
   sched->length--;
-  sched->lane[item->lane].length--;
+  sched->queue[item->index].length--;
   item->user->length--;
   item->user = NULL;
   if (--place->length == 0) qk_link_remove(&place->ring);
 }
 
 void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
-  user->place[item->lane].work += cost - item->cost;
+  user->place[item->index].work += cost - item->cost;
   user->given += cost - item->cost;
 }

@@ -14,11 +14,11 @@
  *          all ending together. Items of equal rank, such as the right-hand sides of one request,
  *          go in the order in which they were pushed.
  *
- * Queues   There is a queue for each lane (slots, or contractions, of one setup). Fair shares are
- *          separate in each lane: service in one lane does not count in another.
+ * Queues   There are two for each setup: right-hand sides, and contractions. Fair shares are
+ *          separate in each queue: service in one does not count in another.
  *
  * Costs    A push or removal takes O(log n) for n different ranks of a user and priority, in any
- *          order; a pop takes O(log n) for n users in the lane.
+ *          order; a pop takes O(log n) for n users in the queue.
  *
  * Pure policy: no clock, no I/O; the caller gives times. A user exists while somebody holds it, so
  * that a push cannot fail. Items are part of the caller's structs and are queued at most once.
@@ -34,7 +34,7 @@
 #include "proto/limits.h"
 
 #define QK_SCHED_AGE 60.0 /* seconds */
-enum { QK_LANES = 2 * QK_SETUPS_MAX };
+enum { QK_SCHED_QUEUES = 2 * QK_SETUPS_MAX };
 
 typedef struct qk_sched_user qk_sched_user_t;
 
@@ -42,7 +42,7 @@ typedef struct qk_sched_item {
   qk_link_t link;        /* among items of equal rank; for the caller while it is not queued here */
   qk_node_t rank;        /* of the first of these */
   qk_sched_user_t *user; /* while it is queued; else NULL */
-  int lane;              /* 0 .. QK_LANES - 1 */
+  int index;             /* 0 .. QK_SCHED_QUEUES - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */
   double since;          /* seconds: time of its arrival */
   double came;           /* seconds: arrival time of its request */
@@ -50,16 +50,16 @@ typedef struct qk_sched_item {
   double cost;           /* expected, in any unit that is the same for all */
 } qk_sched_item_t;
 
-typedef struct qk_lane {
+typedef struct qk_sched_queue {
   qk_link_t ring; /* users with items, in the order of their turns if their work is equal */
   int64_t length; /* items queued */
   double level;   /* virtual time: work of the user served last, before its turn */
-} qk_lane_t;
+} qk_sched_queue_t;
 
 typedef struct qk_sched {
   qk_link_t users; /* all */
-  qk_lane_t lane[QK_LANES];
-  int64_t length; /* items queued in all lanes */
+  qk_sched_queue_t queue[QK_SCHED_QUEUES];
+  int64_t length; /* items queued in all queues */
 } qk_sched_t;
 
 void qk_sched_init(qk_sched_t *sched);
@@ -88,10 +88,10 @@ void qk_sched_item_init(qk_sched_item_t *item);
 /* True if it is queued, or in a list of the caller. */
 bool qk_sched_item_waits(const qk_sched_item_t *item);
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item);
-/* The item that pop would take; NULL if nothing is queued in that lane. */
-qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int lane, double now);
-/* NULL if nothing is queued in that lane. Charges the user with the item's cost. */
-qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int lane, double now);
+/* The item that pop would take; NULL if that queue is empty. */
+qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int queue, double now);
+/* NULL if that queue is empty. Charges the user with the item's cost. */
+qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int queue, double now);
 /* No effect on an item that is not queued. */
 void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item);
 /* Corrects the charge for an item that was popped: this instead of item->cost. */

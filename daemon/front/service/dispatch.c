@@ -43,10 +43,10 @@ static bool quarantined_runs(const qk_setup_t *setup) {
   return false;
 }
 
-/* The first of a lane, where there is a place for it; else NULL. */
-static qk_rhs_t *first_of(const qk_setup_t *setup, int lane, int *place) {
+/* The first of a queue, where there is a place for it; else NULL. */
+static qk_rhs_t *first_of(const qk_setup_t *setup, int queue, int *place) {
   qk_sched_item_t *first =
-      qk_sched_first(&setup->service->sched, lane, qk_service_now(setup->service));
+      qk_sched_first(&setup->service->sched, queue, qk_service_now(setup->service));
   if (!first) return NULL;
   qk_rhs_t *rhs = QK_HOLDER(first, qk_rhs_t, queue);
   *place = place_for(rhs);
@@ -62,8 +62,8 @@ static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
     *place = place_for(quarantined);
     if (*place >= 0) return quarantined;
   }
-  qk_rhs_t *rhs = first_of(setup, setup->lane, place);
-  return rhs ? rhs : first_of(setup, qk_setup_contract_lane(setup), place);
+  qk_rhs_t *rhs = first_of(setup, setup->index, place);
+  return rhs ? rhs : first_of(setup, qk_setup_contract_queue(setup), place);
 }
 
 static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
@@ -73,7 +73,8 @@ static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_
   const bool more = after && place != QK_CONTRACT_ENTRY;
   const bool refills = setup->settings.batching != FIXED;
   return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, more, !user_is_served(rhs),
-                            refills ? (uint32_t)setup->service->sched.lane[setup->lane].length : 0);
+                            refills ? (uint32_t)setup->service->sched.queue[setup->index].length
+                                    : 0);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */
@@ -164,7 +165,7 @@ void qk_dispatch_feed(qk_setup_t *setup) {
   wake(setup);
   if (ready) fill_slots(setup);
   const bool waits =
-      setup->service->sched.lane[setup->lane].length > 0 || !qk_link_alone(&setup->quarantined);
+      setup->service->sched.queue[setup->index].length > 0 || !qk_link_alone(&setup->quarantined);
   qk_occupancy_set(&setup->occupancy, qk_service_now(setup->service), ready && waits,
                    (int)qk_supervisor_info(setup->supervisor)->slots, qk_setup_inflight(setup));
 }

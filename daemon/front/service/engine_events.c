@@ -58,9 +58,9 @@ void qk_engine_events_abandon(qk_setup_t *setup) {
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-static void fail_lane(qk_service_t *service, int lane, const char *why) {
+static void fail_queue(qk_service_t *service, int queue, const char *why) {
   const double now = qk_service_now(service);
-  for (qk_sched_item_t *item; (item = qk_sched_pop(&service->sched, lane, now));) {
+  for (qk_sched_item_t *item; (item = qk_sched_pop(&service->sched, queue, now));) {
     qk_rhs_t *rhs = QK_HOLDER(item, qk_rhs_t, queue);
     qk_queue_end(service, rhs, QK_ENGINE_LOST, why);
     qk_queue_settle(rhs);
@@ -80,8 +80,8 @@ static void fail_queued(qk_setup_t *setup, const char *why) {
   qk_service_t *service = setup->service;
   fail_list(service, &setup->quarantined, why);
   fail_list(service, &setup->waiting, why);
-  fail_lane(service, setup->lane, why);
-  fail_lane(service, qk_setup_contract_lane(setup), why);
+  fail_queue(service, setup->index, why);
+  fail_queue(service, qk_setup_contract_queue(setup), why);
 }
 
 static void fail_uploading(qk_service_t *service, qk_job_t *job, void *why) {

@@ -79,8 +79,8 @@ void qk_queue_push(qk_service_t *service, qk_rhs_t *rhs) {
     if (rhs->source)
       qk_stats_phase(&service->stats, QK_PHASE_UPLOAD, rhs->queue.since - rhs->job->accepted_at);
   }
-  rhs->queue.lane =
-      rhs->job->contraction ? qk_setup_contract_lane(rhs->job->setup) : rhs->job->setup->lane;
+  rhs->queue.index =
+      rhs->job->contraction ? qk_setup_contract_queue(rhs->job->setup) : rhs->job->setup->index;
   rhs->queue.priority = rhs->job->priority;
   rhs->queue.deadline = rhs->job->deadline;
   rhs->queue.came = rhs->job->accepted_at;
@@ -104,7 +104,7 @@ void qk_queue_take(qk_service_t *service, qk_rhs_t *rhs) {
   if (rhs->losses > 0)
     unqueue(service, rhs);
   else
-    qk_sched_pop(&service->sched, rhs->queue.lane, qk_service_now(service));
+    qk_sched_pop(&service->sched, rhs->queue.index, qk_service_now(service));
 }
 
 void qk_queue_put_back(qk_service_t *service, qk_rhs_t *rhs) {

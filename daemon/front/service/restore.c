@@ -83,7 +83,7 @@ static bool on_setup(void *arg, const qk_setup_row_t *row, qk_err_t *why) {
 static void put_away(scene_t *scene) {
   for (qk_setup_t *setup; (setup = scene->away) != NULL;) {
     scene->away = setup->next;
-    if (setup->lane >= 0) continue;
+    if (setup->index >= 0) continue;
     if (setup->holds == 1) qk_setups_forget(setup);
     qk_setup_release(setup);
   }
@@ -388,7 +388,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
   else if (qk_keep_bind(session, job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
-  else if (job->ended < job->nrhs && job->setup->lane < 0)
+  else if (job->ended < job->nrhs && job->setup->index < 0)
     qk_setups_place(job->setup, &err);
   if (err.code != QK_OK) give_up(service, job, &err);
   qk_queue_open(job);

@@ -44,7 +44,7 @@ typedef struct qk_service {
   char memory_by[QK_ROOM_PATH]; /* what sets its limit */
   qk_room_t room;               /* what there was at room_at, seconds of the loop's clock */
   double room_at;
-  qk_setup_t *setup[QK_SETUPS_MAX]; /* by lane; NULL: free */
+  qk_setup_t *setup[QK_SETUPS_MAX]; /* by index; NULL: free */
   qk_setup_t *primary;              /* of them the one that requests without a name are for */
   int setups;                       /* made so far */
   qk_supervisor_site_t site;        /* what engines have in common */

@@ -140,25 +140,25 @@ static qk_status_t record_default(const qk_setup_t *setup, qk_err_t *err) {
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
-static int free_lane(const qk_service_t *service) {
+static int free_index(const qk_service_t *service) {
   for (int m = 0; m < QK_SETUPS_MAX; m++)
     if (!service->setup[m]) return m;
   return -1;
 }
 
 qk_status_t qk_setups_place(qk_setup_t *setup, qk_err_t *err) {
-  const int lane = free_lane(setup->service);
-  if (lane < 0)
+  const int index = free_index(setup->service);
+  if (index < 0)
     return qk_fail(err, QK_BUSY, "all %d setups are in use until an engine has ended",
                    QK_SETUPS_MAX);
-  setup->lane = lane;
-  setup->service->setup[lane] = setup;
+  setup->index = index;
+  setup->service->setup[index] = setup;
   return QK_OK;
 }
 
 static void displace(qk_setup_t *setup) {
-  setup->service->setup[setup->lane] = NULL;
-  setup->lane = -1;
+  setup->service->setup[setup->index] = NULL;
+  setup->index = -1;
   qk_setup_release(setup);
 }
 
@@ -314,7 +314,7 @@ static qk_status_t make_place(qk_service_t *service, qk_err_t *err) {
         "%d setups of %d (max-setups) are loaded, and none but the default is idle: drop "
         "one",
         n, most);
-  for (int m = 0; m < QK_SETUPS_MAX && free_lane(service) < 0; m++)
+  for (int m = 0; m < QK_SETUPS_MAX && free_index(service) < 0; m++)
     if (service->setup[m]->failed != QK_OK && !service->setup[m]->ending) end(service->setup[m]);
   return QK_OK;
 }

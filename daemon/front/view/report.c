@@ -105,8 +105,8 @@ static uint64_t count_others(const qk_setup_t *setup, const qk_sched_user_t *use
 }
 
 uint64_t qk_report_queued(const qk_setup_t *setup) {
-  const qk_lane_t *lane = setup->service->sched.lane;
-  return (uint64_t)(lane[setup->lane].length + lane[qk_setup_contract_lane(setup)].length) +
+  const qk_sched_queue_t *queue = setup->service->sched.queue;
+  return (uint64_t)(queue[setup->index].length + queue[qk_setup_contract_queue(setup)].length) +
          count_others(setup, NULL);
 }
 

@@ -323,12 +323,12 @@ static void check_slots(const qk_server_t *server, const qk_setup_t *setup) {
 
 static void check_setups(const qk_server_t *server, sums_t *sum) {
   int serving = 0;
-  QK_ASSERT(server->service.primary == server->service.setup[server->service.primary->lane]);
+  QK_ASSERT(server->service.primary == server->service.setup[server->service.primary->index]);
   QK_ASSERT(qk_setup_serves(server->service.primary) || server->service.stopping);
   for (int m = 0; m < QK_SETUPS_MAX; m++) {
     const qk_setup_t *setup = server->service.setup[m];
     if (!setup) continue;
-    QK_ASSERT(setup->lane == m);
+    QK_ASSERT(setup->index == m);
     load_of(sum, setup);
     check_slots(server, setup);
     serving += setup->failed == QK_OK && !setup->ending;
@@ -339,8 +339,8 @@ static void check_setups(const qk_server_t *server, sums_t *sum) {
     const qk_setup_t *setup = load->setup;
     QK_ASSERT(setup->open == load->open && length(&setup->quarantined) == load->quarantined);
     QK_ASSERT(length(&setup->waiting) == load->waiting);
-    QK_ASSERT(setup->holds == load->jobs + (setup->lane >= 0));
-    QK_ASSERT(setup->lane >= 0 || load->open == 0);
+    QK_ASSERT(setup->holds == load->jobs + (setup->index >= 0));
+    QK_ASSERT(setup->index >= 0 || load->open == 0);
     QK_ASSERT(load->open > 0 || fabs(setup->open_digits) < 1e-6);
   }
 }

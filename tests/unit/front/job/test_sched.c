@@ -113,7 +113,7 @@ Test(sched, shares_work_and_not_requests) {
   for (int k = 0; k < 2; k++) qk_sched_user_release(u[k]);
 }
 
-Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
+Test(sched, what_is_given_in_one_queue_does_not_count_in_another) {
   qk_sched_t s;
   qk_sched_user_t *a, *b;
   item_t item[100], other[2];
@@ -122,12 +122,12 @@ Test(sched, what_is_given_in_one_lane_does_not_count_in_another) {
   for (int i = 0; i < 50; i++) next(&s);
   for (int k = 0; k < 2; k++) {
     init(&other[k], k, k);
-    other[k].queue.lane = QK_SETUPS_MAX - 1;
+    other[k].queue.index = QK_SETUPS_MAX - 1;
     qk_sched_push(&s, k == 0 ? a : b, &other[k].queue);
   }
   cr_assert_eq(s.length, 52);
-  cr_assert_eq(s.lane[QK_SETUPS_MAX - 1].length, 2);
-  cr_assert_null(qk_sched_first(&s, 1, 0), "a lane in which nothing is");
+  cr_assert_eq(s.queue[QK_SETUPS_MAX - 1].length, 2);
+  cr_assert_null(qk_sched_first(&s, 1, 0), "a queue in which nothing is");
   for (int k = 0; k < 2; k++)
     cr_assert_eq(qk_sched_pop(&s, QK_SETUPS_MAX - 1, 0), &other[k].queue,
                  "in the order of their coming");
