@@ -13,7 +13,7 @@
  *         needed: a source when its RHS has ended, a solution at ACK or when there is none. The
  *         objects wait for the journal to say so (qk_marks_release).
  * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
- *         RHS that use one hold its job (keep.h); it is freed when it is forgotten, nothing of it
+ *         RHS that use one hold its job (kept.h); it is freed when it is forgotten, nothing of it
  *         runs and nobody holds it.
  * Errors  name the field, value and limit; nothing has changed then.
  */

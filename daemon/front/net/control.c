@@ -188,7 +188,7 @@ static void on_ack(const ask_t *ask) {
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
     if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(net, &job->rhs[i]);
   if (err.code != QK_OK) complain(net, session, ack->request, &err);
-  if (job->acked == job->nrhs && qk_keep_count(job) == 0) {
+  if (job->acked == job->nrhs && qk_kept_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
     qk_queue_forget(net->service, job);
   }

@@ -128,7 +128,7 @@ static qk_status_t check_walltime(const qk_service_t *service, const qk_job_t *j
 static qk_status_t enter(qk_service_t *service, qk_session_t *session, qk_job_t *job,
                          qk_err_t *err) {
   qk_status_t status = check_walltime(service, job, err);
-  if (status == QK_OK) status = qk_keep_bind(session, job, err);
+  if (status == QK_OK) status = qk_kept_bind(session, job, err);
   if (status != QK_OK) {
     qk_job_destroy(job);
     return status;

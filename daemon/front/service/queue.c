@@ -232,7 +232,7 @@ void qk_queue_each_job(qk_setup_t *setup, qk_queue_job_fn *each, void *arg) {
 /* What requests for another setup use goes after them. */
 static void expire_kept(qk_service_t *service, qk_job_t *job, void *unused) {
   (void)unused;
-  if (qk_keep_count(job) == 0) return;
+  if (qk_kept_count(job) == 0) return;
   job->keep = 0;
   if (job->holds == 0) qk_queue_expire(service, job);
 }

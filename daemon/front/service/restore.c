@@ -386,7 +386,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_session_adopt(session, job);
   if (other)
     qk_fail(&err, QK_ENGINE_LOST, "the gauge configuration has changed");
-  else if (qk_keep_bind(session, job, &err) != QK_OK)
+  else if (qk_kept_bind(session, job, &err) != QK_OK)
     err.code = QK_NOT_FOUND; /* it was there when the job was accepted */
   else if (job->ended < job->nrhs && job->setup->index < 0)
     qk_setups_place(job->setup, &err);
@@ -403,7 +403,7 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   scene->jobs++;
   scene->own += job->setup->id == 0;
   scene->rhs += job->nrhs - job->ended;
-  if (other && qk_keep_count(job) > 0) qk_queue_expire(service, job);
+  if (other && qk_kept_count(job) > 0) qk_queue_expire(service, job);
 }
 
 static void discard_output(qk_service_t *service, const qk_job_row_t *row) {
@@ -452,7 +452,7 @@ static bool on_job(void *arg, const qk_job_row_t *row, qk_err_t *why) {
 }
 
 static bool is_over(const qk_job_t *job) {
-  return job->forgotten || (job->acked == job->nrhs && qk_keep_count(job) == 0);
+  return job->forgotten || (job->acked == job->nrhs && qk_kept_count(job) == 0);
 }
 
 /* Requests that were forgotten, but held by others: those are there now. */

@@ -11,7 +11,7 @@
 
 /* One that its client has released, or has not used for its time, is not. */
 static bool is_kept(const qk_job_t *job, double now) {
-  return !job->forgotten && qk_keep_count(job) > 0 && !qk_keep_expired(job, now);
+  return !job->forgotten && qk_kept_count(job) > 0 && !qk_kept_expired(job, now);
 }
 
 bool qk_restore_needed(const qk_service_t *service) {

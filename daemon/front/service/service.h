@@ -9,7 +9,7 @@
 #include "daemon/front/engines/setup.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/events.h"
-#include "daemon/front/job/keep.h"
+#include "daemon/front/job/kept.h"
 #include "daemon/front/job/stats.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/storage/aside.h"

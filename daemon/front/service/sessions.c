@@ -75,7 +75,7 @@ static void tick_job(qk_service_t *service, qk_session_t *session, qk_job_t *job
   if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
     qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
     qk_queue_forget(service, job);
-  } else if (qk_keep_expired(job, now) && qk_keep_count(job) > 0) {
+  } else if (qk_kept_expired(job, now) && qk_kept_count(job) > 0) {
     qk_queue_expire(service, job);
   }
 }

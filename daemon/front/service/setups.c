@@ -270,7 +270,7 @@ static bool keeps_something(const qk_setup_t *setup) {
     const qk_link_t *jobs = &sessions->at[i]->jobs;
     for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
       const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
-      if (job->setup == setup && qk_keep_count(job) > 0) return true;
+      if (job->setup == setup && qk_kept_count(job) > 0) return true;
     }
   }
   return false;

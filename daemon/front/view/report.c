@@ -87,7 +87,7 @@ static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
 }
 
 static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
-  const uint64_t n = qk_keep_count(job);
+  const uint64_t n = qk_kept_count(job);
   r->kept += n;
   r->kept_bytes += n * job->field_bytes;
 }

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/front/job/keep.h"
+#include "daemon/front/job/kept.h"
 
 static const qk_shape_t SHAPE = {{4, 6, 8, 10}, QK_SITE_REALS, QK_PROPAGATOR_COLUMNS};
 enum { SITES = 4 * 6 * 8 * 10, FIELD = SITES * 24 * 4 };
@@ -323,7 +323,7 @@ Test(job, charges_what_is_kept_to_its_user) {
   cr_assert_eq(qk_job_create(&s, &terms, &other, &err), QK_TOO_LARGE);
   solve(&job->rhs[0], 1);
   qk_rhs_ack(&job->rhs[0]);
-  cr_assert_eq(qk_keep_count(job), 1);
+  cr_assert_eq(qk_kept_count(job), 1);
   cr_assert_eq(k.quota->used, 2 * FIELD); /* ACK frees nothing of it */
   const qk_outcome_t bad = {.status = QK_CANCELLED};
   qk_rhs_end(&job->rhs[1], &bad, 1);
@@ -348,10 +348,10 @@ Test(job, lives_on_while_its_solutions_are_in_use) {
   s.n_column = 2;
   c.request = 1;
   qk_job_t *job = job_of(&s);
-  cr_assert_eq(qk_keep_bind(k.session, job, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_kept_bind(k.session, job, &err), QK_OK, "%s", err.text);
   cr_assert_eq(job->rhs[1].uses[0], &kept->rhs[0]);
   cr_assert_eq(kept->holds, 2);
-  cr_assert_not(qk_keep_expired(kept, 1e9));
+  cr_assert_not(qk_kept_expired(kept, 1e9));
   const qk_outcome_t end = {.status = QK_CANCELLED};
   qk_rhs_end(&job->rhs[0], &end, 5);
   cr_assert_eq(kept->used_at, 5);
@@ -372,10 +372,10 @@ Test(job, expires_when_all_has_ended_and_its_time_is_over) {
   qk_job_t *job = keep(&k, 2, 1);
   cr_assert_eq(job->keep, 100);
   solve(&job->rhs[0], 7);
-  cr_assert_not(qk_keep_expired(job, 1000)); /* the other one has not ended */
+  cr_assert_not(qk_kept_expired(job, 1000)); /* the other one has not ended */
   solve(&job->rhs[1], 9);
-  cr_assert_not(qk_keep_expired(job, 109));
-  cr_assert(qk_keep_expired(job, 109.1));
+  cr_assert_not(qk_kept_expired(job, 109));
+  cr_assert(qk_kept_expired(job, 109.1));
   qk_job_destroy(job);
   qk_session_destroy(&k.sessions, k.session);
   check_nothing_is_left();

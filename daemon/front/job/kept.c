@@ -1,4 +1,4 @@
-#include "daemon/front/job/keep.h"
+#include "daemon/front/job/kept.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static qk_status_t bind_columns(const qk_session_t *session, qk_job_t *job, qk_e
   return status;
 }
 
-qk_status_t qk_keep_bind(const qk_session_t *session, qk_job_t *job, qk_err_t *err) {
+qk_status_t qk_kept_bind(const qk_session_t *session, qk_job_t *job, qk_err_t *err) {
   const Quark__Contraction *c = job->contraction;
   if (c && job->rhs[0].state >= QK_RHS_ENDED) return QK_OK;
   if (!c)
@@ -85,12 +85,12 @@ qk_status_t qk_keep_bind(const qk_session_t *session, qk_job_t *job, qk_err_t *e
   return status;
 }
 
-bool qk_keep_expired(const qk_job_t *job, double now) {
+bool qk_kept_expired(const qk_job_t *job, double now) {
   return job->sink == QUARK__SINK__SINK_KEEP && job->ended == job->nrhs && job->holds == 0 &&
          now - job->used_at > job->keep;
 }
 
-uint64_t qk_keep_count(const qk_job_t *job) {
+uint64_t qk_kept_count(const qk_job_t *job) {
   uint64_t n = 0;
   for (uint32_t i = 0; i < job->nrhs && job->sink == QUARK__SINK__SINK_KEEP; i++)
     n += job->rhs[i].state >= QK_RHS_ENDED && job->rhs[i].solution;
