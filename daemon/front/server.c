@@ -239,8 +239,8 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   if (s == QK_OK) s = open_loop(server, err);
   if (s == QK_OK) s = qk_setups_open(&server->service, err);
   if (s == QK_OK)
-    s = qk_files_open(&server->loop, server->service.settings->file_roots, &server->service.files,
-                      err);
+    s = qk_file_io_open(&server->loop, server->service.settings->file_roots, &server->service.files,
+                        err);
   if (s == QK_OK) s = qk_restore_open(&server->service, err);
   if (s != QK_OK) return s;
   server->service.space.loop = &server->loop.uv;
@@ -284,7 +284,7 @@ static void close_all(qk_server_t *server) {
   qk_shm_space_close(&server->service.space);
   if (server->service.loop) qk_loop_fini(&server->loop);
   qk_restore_close(&server->service);
-  qk_files_close(server->service.files);
+  qk_file_io_close(server->service.files);
   /* who sees the port closed finds all the rest free */
   qk_net_fini(&server->net);
   if (server->zmq) zmq_ctx_term(server->zmq);

@@ -54,7 +54,7 @@ static qk_status_t check_file(const qk_roots_t *roots, const Quark__File *file, 
 qk_status_t qk_filing_check(const qk_service_t *service, const Quark__Submit *submit,
                             uint64_t field_bytes, qk_err_t *err) {
   const Quark__File *from = submit->source_file;
-  const qk_roots_t *roots = qk_files_roots(service->files);
+  const qk_roots_t *roots = qk_file_io_roots(service->files);
   const qk_status_t status =
       check_file(roots, submit->source_file, submit->source == QUARK__SOURCE_KIND__SOURCE_FILE,
                  "source_file", "SOURCE_FILE", err);
@@ -156,7 +156,7 @@ static void read_next(qk_filing_t *f) {
                                    .offset = f->source_offset + f->read->index * job->field_bytes,
                                    .size = f->source_size,
                                    .field = f->field};
-    if (qk_files_start(f->service->files, &order, on_read, f, &f->reading, &err) == QK_OK) return;
+    if (qk_file_io_start(f->service->files, &order, on_read, f, &f->reading, &err) == QK_OK) return;
     qk_shm_destroy(f->field);
     f->field = NULL;
   }
@@ -248,7 +248,7 @@ static void step(qk_filing_t *f, qk_file_step_t what, const qk_rhs_t *rhs) {
                                  .size = end_of(job, f->sink_offset),
                                  .field = rhs ? rhs->solution : NULL};
   qk_err_t err = {0};
-  if (qk_files_start(f->service->files, &order, done[what], f, &f->writing, &err) != QK_OK)
+  if (qk_file_io_start(f->service->files, &order, done[what], f, &f->writing, &err) != QK_OK)
     done[what](f, err.code, err.text);
 }
 
@@ -352,15 +352,15 @@ static void discard_unwanted(qk_service_t *service, uint64_t tag, const char *pa
   qk_filed_fn *done = u ? on_unwanted_gone : NULL;
   if (u) *u = (unwanted_t){service, tag};
   if (writing)
-    qk_files_abandon(writing, true, done, u);
-  else if (qk_files_start(service->files, &order, done, u, NULL, NULL) != QK_OK)
+    qk_file_io_abandon(writing, true, done, u);
+  else if (qk_file_io_start(service->files, &order, done, u, NULL, NULL) != QK_OK)
     qk_free(u);
 }
 
 /* The roots may be others than when the path was written down. */
 static void discard_noted(qk_service_t *service, uint64_t tag, const char *path) {
   qk_err_t err = {0};
-  if (qk_roots_check(qk_files_roots(service->files), "sink_file.path", path, &err) == QK_OK) {
+  if (qk_roots_check(qk_file_io_roots(service->files), "sink_file.path", path, &err) == QK_OK) {
     discard_unwanted(service, tag, path, NULL);
     return;
   }
@@ -401,12 +401,12 @@ void qk_filing_destroy(qk_filing_t *f) {
    * says so */
   const bool left = f->job->space->leave && (f->state < SINK_DONE || qk_marks_lack_job(f->job));
   const bool discard = f->sink && !left && f->state != SINK_OVER;
-  if (f->reading) qk_files_abandon(f->reading, false, NULL, NULL);
+  if (f->reading) qk_file_io_abandon(f->reading, false, NULL, NULL);
   if (discard) {
     note_output(f->service, f->tag, f->sink);
     discard_unwanted(f->service, f->tag, f->sink, f->writing);
   } else if (f->writing) {
-    qk_files_abandon(f->writing, false, NULL, NULL);
+    qk_file_io_abandon(f->writing, false, NULL, NULL);
   }
   qk_shm_destroy(f->field);
   qk_free(f->source);

@@ -13,7 +13,7 @@
 #include "daemon/front/job/stats.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/storage/aside.h"
-#include "daemon/front/storage/files.h"
+#include "daemon/front/storage/file_io.h"
 
 typedef struct qk_counters {
   uint64_t accepted, rejected, converged, failed, cancelled, lost, contracted;
@@ -57,7 +57,7 @@ typedef struct qk_service {
   qk_spill_t *spill; /* likewise */
   qk_aside_t aside;  /* nothing without --state */
   int lock;          /* of the state folder; -1: none */
-  qk_files_t *files;
+  qk_file_io_t *files;
   qk_counters_t count;
   qk_stats_t stats;
   double started;

@@ -1,4 +1,4 @@
-#include "daemon/front/storage/files.h"
+#include "daemon/front/storage/file_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 enum { COPY_BYTES = 256 * 1024, TEMP_BYTES = QK_FILE_LAST_MAX + 40 };
 
-struct qk_files {
+struct qk_file_io {
   qk_loop_t *loop;
   qk_roots_t roots;
   qk_link_t waiting; /* tasks in the order of their coming */
@@ -24,7 +24,7 @@ struct qk_files {
 struct qk_file_task {
   uv_work_t work;
   qk_link_t link;
-  qk_files_t *files;
+  qk_file_io_t *files;
   qk_file_order_t order; /* path: ours; field: not to be used */
   char path[QK_FILE_NAME_MAX + 1], shm[QK_SHM_NAME_MAX];
   char shown[256]; /* the path, as errors and the log may have it */
@@ -232,21 +232,21 @@ static void run(uv_work_t *work) {
 
 /* ---- the loop's thread --------------------------------------------------------------------- */
 
-static void start_next(qk_files_t *files);
+static void start_next(qk_file_io_t *files);
 
 static void after(uv_work_t *work, int cancelled) {
   qk_file_task_t *t = work->data;
-  qk_files_t *files = t->files;
+  qk_file_io_t *files = t->files;
   (void)cancelled;
   files->running--;
   if (t->done) t->done(t->arg, t->status, t->err.text);
   t->order.step = QK_FILE_DISCARD;
-  if (t->discard) qk_files_start(files, &t->order, t->discarded, t->arg, NULL, NULL);
+  if (t->discard) qk_file_io_start(files, &t->order, t->discarded, t->arg, NULL, NULL);
   qk_free(t);
   start_next(files);
 }
 
-static void start_next(qk_files_t *files) {
+static void start_next(qk_file_io_t *files) {
   while (files->running < QK_FILE_TASKS && !qk_link_alone(&files->waiting)) {
     qk_file_task_t *t = QK_HOLDER(files->waiting.next, qk_file_task_t, link);
     qk_link_remove(&t->link);
@@ -255,8 +255,8 @@ static void start_next(qk_files_t *files) {
   }
 }
 
-qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_filed_fn *done,
-                           void *arg, qk_file_task_t **task, qk_err_t *err) {
+qk_status_t qk_file_io_start(qk_file_io_t *files, const qk_file_order_t *order, qk_filed_fn *done,
+                             void *arg, qk_file_task_t **task, qk_err_t *err) {
   qk_file_task_t *t = qk_calloc(1, sizeof *t);
   if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory to read or write a file");
   t->files = files;
@@ -279,19 +279,20 @@ qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_f
   return QK_OK;
 }
 
-void qk_files_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg) {
+void qk_file_io_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg) {
   task->done = NULL;
   task->discard = discard;
   task->discarded = discarded;
   task->arg = arg;
 }
 
-const qk_roots_t *qk_files_roots(const qk_files_t *files) {
+const qk_roots_t *qk_file_io_roots(const qk_file_io_t *files) {
   return &files->roots;
 }
 
-qk_status_t qk_files_open(qk_loop_t *loop, const char *roots, qk_files_t **files, qk_err_t *err) {
-  qk_files_t *f = qk_calloc(1, sizeof *f);
+qk_status_t qk_file_io_open(qk_loop_t *loop, const char *roots, qk_file_io_t **files,
+                            qk_err_t *err) {
+  qk_file_io_t *f = qk_calloc(1, sizeof *f);
   if (!f) return qk_fail(err, QK_NO_MEMORY, "no memory for files of clients");
   const qk_status_t status = qk_roots_init(&f->roots, roots, err);
   if (status != QK_OK) {
@@ -304,7 +305,7 @@ qk_status_t qk_files_open(qk_loop_t *loop, const char *roots, qk_files_t **files
   return QK_OK;
 }
 
-void qk_files_close(qk_files_t *files) {
+void qk_file_io_close(qk_file_io_t *files) {
   if (!files) return;
   qk_roots_fini(&files->roots);
   qk_free(files);

@@ -1,5 +1,5 @@
 /*
- * files.h: reads and writes fields in files of clients, on libuv's threads, QK_FILE_TASKS at a
+ * file_io.h: reads and writes fields in files of clients, on libuv's threads, QK_FILE_TASKS at a
  * time. So a file system that hangs delays nothing else. All calls are made from the loop's thread,
  * and none of them touches the disk.
  *
@@ -10,8 +10,8 @@
  * Errors  those of roots.h; QK_TRUNCATED, QK_BAD_ARGUMENT (a source of another size; an output that
  *         exists), QK_IO_ERROR (also if the disk is full), QK_NO_MEMORY.
  */
-#ifndef QK_FRONT_FILES_H
-#define QK_FRONT_FILES_H
+#ifndef QK_FRONT_FILE_IO_H
+#define QK_FRONT_FILE_IO_H
 
 #include "daemon/front/host/loop.h"
 #include "daemon/front/storage/roots.h"
@@ -35,21 +35,22 @@ typedef struct qk_file_order {
       field;
 } qk_file_order_t;
 
-typedef struct qk_files qk_files_t;
+typedef struct qk_file_io qk_file_io_t;
 typedef struct qk_file_task qk_file_task_t;
 typedef void qk_filed_fn(void *arg, qk_status_t status, const char *text);
 
 /* roots: as qk_roots_init. */
-qk_status_t qk_files_open(qk_loop_t *loop, const char *roots, qk_files_t **files, qk_err_t *err);
+qk_status_t qk_file_io_open(qk_loop_t *loop, const char *roots, qk_file_io_t **files,
+                            qk_err_t *err);
 /* Waits for nothing: the loop must have run its tasks to the end. NULL-safe. */
-void qk_files_close(qk_files_t *files);
-const qk_roots_t *qk_files_roots(const qk_files_t *files);
+void qk_file_io_close(qk_file_io_t *files);
+const qk_roots_t *qk_file_io_roots(const qk_file_io_t *files);
 
 /* Calls `done` once, later (NULL: no call). task may be NULL. QK_NO_MEMORY: nothing was started. */
-qk_status_t qk_files_start(qk_files_t *files, const qk_file_order_t *order, qk_filed_fn *done,
-                           void *arg, qk_file_task_t **task, qk_err_t *err);
+qk_status_t qk_file_io_start(qk_file_io_t *files, const qk_file_order_t *order, qk_filed_fn *done,
+                             void *arg, qk_file_task_t **task, qk_err_t *err);
 /* done will not be called. discard: once it has ended, its output is discarded, and `discarded`
  * (NULL: nothing) is called. */
-void qk_files_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg);
+void qk_file_io_abandon(qk_file_task_t *task, bool discard, qk_filed_fn *discarded, void *arg);
 
 #endif
