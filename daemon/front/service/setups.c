@@ -6,7 +6,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/service/queue.h"
-#include "daemon/front/settings/load.h"
+#include "daemon/front/settings/setup_request.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/control.h"
 
@@ -187,7 +187,8 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   char gauge[QK_PATH_MAX + 1];
   qk_settings_t settings;
   qk_setup_t *setup;
-  qk_status_t status = qk_load_settings(load, service->settings, trusted, gauge, &settings, err);
+  qk_status_t status =
+      qk_setup_request_settings(load, service->settings, trusted, gauge, &settings, err);
   if (status != QK_OK) return status;
   if (strcmp(load->name, service->settings->setup_name) == 0) {
     if (says_nothing(load)) return make_own(service, out, err);
@@ -199,7 +200,7 @@ static qk_status_t make(qk_service_t *service, const Quark__Load *load, bool tru
   if (status != QK_OK) return status;
   snprintf(setup->gauge, sizeof setup->gauge, "%s", settings.gauge);
   setup->settings.gauge = setup->gauge;
-  setup->load = qk_load_pack(load, &settings, &setup->load_bytes);
+  setup->load = qk_setup_request_pack(load, &settings, &setup->load_bytes);
   setup->settings.boundary_text = NULL; /* it is the message's */
   if (!setup->load) {
     qk_setup_release(setup);
@@ -430,9 +431,10 @@ static bool is_repeated(const qk_setup_t *setup, const Quark__Load *load) {
   now.has_make_default = before->has_make_default;
   now.make_default = before->make_default;
   quark__load__free_unpacked(before, NULL);
-  if (qk_load_settings(&now, setup->service->settings, false, gauge, &settings, NULL) != QK_OK)
+  if (qk_setup_request_settings(&now, setup->service->settings, false, gauge, &settings, NULL) !=
+      QK_OK)
     return false;
-  uint8_t *packed = qk_load_pack(&now, &settings, &bytes);
+  uint8_t *packed = qk_setup_request_pack(&now, &settings, &bytes);
   const bool same = packed && bytes == setup->load_bytes && memcmp(packed, setup->load, bytes) == 0;
   free(packed);
   return same;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/front/settings/load.h"
+#include "daemon/front/settings/setup_request.h"
 
 static char folder[] = "/tmp/qk-load-XXXXXX";
 
@@ -59,13 +59,14 @@ static void remove_folder(void) {
   rmdir(folder);
 }
 
-Test(load, files_lie_below_a_root, .init = make_folder, .fini = remove_folder) {
+Test(setup_request, files_lie_below_a_root, .init = make_folder, .fini = remove_folder) {
   char found[QK_PATH_MAX + 1], roots[300];
   qk_err_t err = {0};
   snprintf(roots, sizeof roots, "/nowhere:%s::", path("root"));
   const char *const good[] = {"cfg", "in", "./cfg", "../root/cfg", path("root/in")};
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-    cr_expect_eq(qk_load_find(roots, good[i], found, &err), QK_OK, "%s: %s", good[i], err.text);
+    cr_expect_eq(qk_setup_request_find(roots, good[i], found, &err), QK_OK, "%s: %s", good[i],
+                 err.text);
     cr_expect(strstr(found, "/root/cfg"), "%s", found);
   }
   const char *const bad[] = {"out",
@@ -80,59 +81,60 @@ Test(load, files_lie_below_a_root, .init = make_folder, .fini = remove_folder) {
                              "\n"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     err = (qk_err_t){0};
-    cr_expect_eq(qk_load_find(roots, bad[i], found, &err), QK_NOT_FOUND, "%s", bad[i]);
+    cr_expect_eq(qk_setup_request_find(roots, bad[i], found, &err), QK_NOT_FOUND, "%s", bad[i]);
     cr_expect(strstr(err.text, "there is no such file below /nowhere:"), "%s", err.text);
   }
-  cr_expect_eq(qk_load_find("", path("root/cfg"), found, NULL), QK_NOT_FOUND);
-  cr_expect_eq(qk_load_find("/", path("root/cfg"), found, NULL), QK_OK, "all of the machine");
+  cr_expect_eq(qk_setup_request_find("", path("root/cfg"), found, NULL), QK_NOT_FOUND);
+  cr_expect_eq(qk_setup_request_find("/", path("root/cfg"), found, NULL), QK_OK,
+               "all of the machine");
 }
 
-Test(load, what_is_not_said_is_the_daemons) {
+Test(setup_request, what_is_not_said_is_the_daemons) {
   const qk_settings_t b = base();
   qk_settings_t s;
   char gauge[QK_PATH_MAX + 1];
   Quark__Load load = QUARK__LOAD__INIT;
   load.name = "heavy";
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_eq(memcmp(&s, &b, sizeof s), 0);
   load.has_kappa = true;
   load.kappa = 0.125;
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   expect_operator(&s, "wilson-clover;kappa=0.125;csw=1.5");
   cr_expect(s.dims[0] == 4 && s.slots == 3);
   load.gauge = "builtin:weak:8x8x8x8:2";
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_str_eq(s.gauge, "builtin:weak:8x8x8x8:2");
   cr_expect(s.gauge == gauge && s.dims[0] == 0, "extents were of the daemon's own file");
 }
 
 /* The daemon may ignore the checksum of its own file: that is not meant for others. */
-Test(load, a_checksum_is_ignored_where_it_was_asked_for) {
+Test(setup_request, a_checksum_is_ignored_where_it_was_asked_for) {
   qk_settings_t b = base(), s;
   char gauge[QK_PATH_MAX + 1];
   size_t bytes;
   Quark__Load load = QUARK__LOAD__INIT;
   load.name = "old";
   b.ignore_checksum = 1;
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_eq(s.ignore_checksum, 1, "the same file");
   load.gauge = "builtin:weak:8x8x8x8:2";
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_eq(s.ignore_checksum, 0, "another file");
   b.ignore_checksum = 0;
   load.has_ignore_checksum = load.ignore_checksum = true;
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
   cr_expect_eq(s.ignore_checksum, 1);
-  uint8_t *packed = qk_load_pack(&load, &s, &bytes);
+  uint8_t *packed = qk_setup_request_pack(&load, &s, &bytes);
   Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
   cr_assert(read);
-  cr_assert_eq(qk_load_settings(read, &b, true, gauge, &s, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(read, &b, true, gauge, &s, NULL), QK_OK);
   cr_expect_eq(s.ignore_checksum, 1, "from the journal");
   quark__load__free_unpacked(read, NULL);
   free(packed);
 }
 
-Test(load, a_packed_load_means_the_same_to_any_daemon) {
+Test(setup_request, a_packed_load_means_the_same_to_any_daemon) {
   const qk_settings_t b = base();
   qk_settings_t other = base(), s, again;
   char gauge[QK_PATH_MAX + 1], gauge_again[QK_PATH_MAX + 1];
@@ -142,8 +144,8 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
   load.has_kappa = true;
   load.kappa = 0.12;
   load.boundary = "periodic";
-  cr_assert_eq(qk_load_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
-  uint8_t *packed = qk_load_pack(&load, &s, &bytes);
+  cr_assert_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, NULL), QK_OK);
+  uint8_t *packed = qk_setup_request_pack(&load, &s, &bytes);
   Quark__Load *read = packed ? quark__load__unpack(NULL, bytes, packed) : NULL;
   cr_assert(read);
   other.gauge = "/some/where/else";
@@ -151,7 +153,7 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
   char why[QK_WHY];
   cr_assert(qk_values_read(&other.op, "wilson", &three, 1, why), "%s", why);
   other.dims[3] = 64;
-  cr_assert_eq(qk_load_settings(read, &other, true, gauge_again, &again, NULL), QK_OK);
+  cr_assert_eq(qk_setup_request_settings(read, &other, true, gauge_again, &again, NULL), QK_OK);
   cr_expect_str_eq(again.gauge, b.gauge);
   expect_operator(&again, "wilson-clover;kappa=0.12;csw=1.5");
   cr_expect_eq(memcmp(&again.op, &s.op, sizeof s.op), 0);
@@ -170,7 +172,7 @@ Test(load, a_packed_load_means_the_same_to_any_daemon) {
     Quark__Load load = QUARK__LOAD__INIT;                                                          \
     load.name = "heavy";                                                                           \
     __VA_ARGS__;                                                                                   \
-    cr_expect_eq(qk_load_settings(&load, &b, false, gauge, &s, &err), status, "%s: %s",            \
+    cr_expect_eq(qk_setup_request_settings(&load, &b, false, gauge, &s, &err), status, "%s: %s",   \
                  #__VA_ARGS__, err.text);                                                          \
     cr_expect_eq(s.slots, 77, "nothing has changed");                                              \
   } while (0)
@@ -192,10 +194,10 @@ static qk_status_t operate(const char *action, const char *key[], const char *va
   load.action = (char *)action;
   load.parameter = list;
   load.n_parameter = (size_t)n;
-  return qk_load_settings(&load, &b, false, gauge, s, err);
+  return qk_setup_request_settings(&load, &b, false, gauge, s, err);
 }
 
-Test(load, parameters_are_those_of_the_action_or_laid_over_the_daemon_s) {
+Test(setup_request, parameters_are_those_of_the_action_or_laid_over_the_daemon_s) {
   const char *csw[] = {"csw"}, *mass[] = {"mass"}, *both[] = {"csw", "kappa"};
   qk_settings_t s;
   qk_err_t err = {0};
@@ -222,7 +224,7 @@ static void expect_refused(const char *action, const char *key, int n, const cha
   cr_expect_eq(s.slots, 77);
 }
 
-Test(load, wrong_parameters_are_refused_with_what_would_be_accepted) {
+Test(setup_request, wrong_parameters_are_refused_with_what_would_be_accepted) {
   expect_refused("wilson", "csw", 1, "csw: wilson has no such parameter: it has mass (or kappa)");
   expect_refused("wilson-clover", "csw", 1, "wilson-clover needs mass (or kappa): not given");
   expect_refused("wilson", "mass", 2, "mass is given twice");
@@ -233,7 +235,7 @@ Test(load, wrong_parameters_are_refused_with_what_would_be_accepted) {
   expect_refused("wilson", "mass", 40, "parameter: 40 are given, the limit is 16");
 }
 
-Test(load, refuses_each_illegal_field) {
+Test(setup_request, refuses_each_illegal_field) {
   uint32_t dims[4] = {4, 4, 4, 0};
   char text[QK_SETUP_GAUGE_MAX + 2];
   memset(text, 'x', sizeof text - 1);

@@ -1,4 +1,4 @@
-#include "daemon/front/settings/load.h"
+#include "daemon/front/settings/setup_request.h"
 
 #include <limits.h>
 #include <math.h>
@@ -30,8 +30,8 @@ static bool is_below(const char *root, const char *path, char found[QK_PATH_MAX 
   return true;
 }
 
-qk_status_t qk_load_find(const char *roots, const char *path, char found[QK_PATH_MAX + 1],
-                         qk_err_t *err) {
+qk_status_t qk_setup_request_find(const char *roots, const char *path, char found[QK_PATH_MAX + 1],
+                                  qk_err_t *err) {
   char name[QK_SETUP_GAUGE_MAX + 1], root[PATH_MAX];
   if (strlen(path) > QK_SETUP_GAUGE_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "gauge of %zu bytes: the limit is %d", strlen(path),
@@ -133,13 +133,14 @@ static qk_status_t set_gauge(const Quark__Load *load, bool trusted, char gauge[Q
                   strlen(load->gauge) <= QK_SETUP_GAUGE_MAX))
     snprintf(gauge, QK_PATH_MAX + 1, "%s", load->gauge);
   else
-    status = qk_load_find(roots, load->gauge, gauge, err);
+    status = qk_setup_request_find(roots, load->gauge, gauge, err);
   s->gauge = gauge;
   return status;
 }
 
-qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base, bool trusted,
-                             char gauge[QK_PATH_MAX + 1], qk_settings_t *out, qk_err_t *err) {
+qk_status_t qk_setup_request_settings(const Quark__Load *load, const qk_settings_t *base,
+                                      bool trusted, char gauge[QK_PATH_MAX + 1], qk_settings_t *out,
+                                      qk_err_t *err) {
   qk_settings_t s = *base;
   qk_status_t status = qk_names_check("name", load->name, err);
   if (status == QK_OK) status = qk_operator_of_load(load, &base->op, &s.op, err);
@@ -152,7 +153,7 @@ qk_status_t qk_load_settings(const Quark__Load *load, const qk_settings_t *base,
   return status;
 }
 
-uint8_t *qk_load_pack(const Quark__Load *load, const qk_settings_t *s, size_t *bytes) {
+uint8_t *qk_setup_request_pack(const Quark__Load *load, const qk_settings_t *s, size_t *bytes) {
   Quark__Load whole = *load;
   qk_operator_fields_t fields;
   uint32_t dims[4];
