@@ -19,8 +19,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/version.h"
 #include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/serve/engine_loop.h"
 #include "daemon/engine/serve/report.h"
-#include "daemon/engine/serve/worker.h"
 #include "proto/limits.h"
 
 typedef struct options {
@@ -106,7 +106,7 @@ static int serve(const options_t *options, qk_comm_t *comm) {
     qk_error("main", "%s", err.text);
     return EX_UNAVAILABLE;
   }
-  status = qk_worker_run(comm, channel, &err);
+  status = qk_engine_loop_run(comm, channel, &err);
   if (status != QK_OK && status != QK_TIMEOUT) {
     qk_error("main", "%s: %s", qk_status_name(status), err.text);
     qk_report_fatal(channel, &err);

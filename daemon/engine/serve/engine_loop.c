@@ -1,4 +1,4 @@
-#include "daemon/engine/serve/worker.h"
+#include "daemon/engine/serve/engine_loop.h"
 
 #include <math.h>
 #include <string.h>
@@ -474,7 +474,7 @@ static qk_status_t run(worker_t *w) {
   return qk_fail(w->err, status, "%s", qk_status_text(status));
 }
 
-qk_status_t qk_worker_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err) {
+qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t *err) {
   worker_t *w = qk_calloc(1, sizeof *w);
   qk_status_t status = w != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for the worker");
   status = qk_comm_agree(comm, status, err);
