@@ -9,8 +9,8 @@
 
 struct qk_correlator {
   qk_loaded_t *setup;
-  qk_port_t *port;
-  qk_stage_t *stage;
+  qk_field_io_t *port;
+  qk_staging_t *stage;
   qk_field_t *field[2]; /* propagators; what is there may be of the CONTRACT before */
   qk_contractor_t *contractor;
   bool busy; /* what follows is of the one under way */
@@ -25,7 +25,7 @@ struct qk_correlator {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage,
+qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage,
                                  qk_correlator_t **correlator, qk_err_t *err) {
   qk_correlator_t *r = qk_calloc(1, sizeof *r);
   qk_status_t status = r ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for contractions");
@@ -202,7 +202,7 @@ static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t 
   for (int k = 0; k < r->columns && status == QK_OK && verdict->code == QK_OK; k += n) {
     if (!have_come(r, k, n)) continue;
     const column_t c = column_of(r, k);
-    status = qk_stage_import(r->stage, n, r->buffer + k, one, c.field, c.rhs, verdict, err);
+    status = qk_staging_import(r->stage, n, r->buffer + k, one, c.field, c.rhs, verdict, err);
     for (int i = 0; i < n; i++) r->buffer[k + i] = NULL;
     r->here += n;
   }
@@ -215,8 +215,8 @@ static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verd
   qk_status_t status = QK_OK;
   while (r->begun < r->columns && status == QK_OK && verdict->code == QK_OK) {
     const column_t c = column_of(r, r->begun);
-    if (qk_correlator_wants(r) == 0 && qk_stage_vacant(r->stage) <= lacking) break;
-    status = qk_stage_load(r->stage, c.name, c.is_double, &r->buffer[r->begun], verdict, err);
+    if (qk_correlator_wants(r) == 0 && qk_staging_vacant(r->stage) <= lacking) break;
+    status = qk_staging_load(r->stage, c.name, c.is_double, &r->buffer[r->begun], verdict, err);
     if (r->buffer[r->begun] == NULL) break;
     r->begun++;
   }
@@ -230,7 +230,7 @@ static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg,
   for (; r->here < r->columns && status == QK_OK; r->here++) {
     const column_t c = column_of(r, r->here);
     tick(arg);
-    status = qk_port_read(r->port, c.name, c.is_double, one, c.field, c.rhs, err);
+    status = qk_field_io_read(r->port, c.name, c.is_double, one, c.field, c.rhs, err);
   }
   return status;
 }
@@ -339,7 +339,7 @@ static qk_status_t step(qk_correlator_t *r, int lacking, qk_tick_fn *tick, void 
                         qk_err_t *verdict, qk_err_t *err) {
   qk_status_t status;
   if (r->contracting) return conclude(r, end_contraction(r, verdict), verdict, err);
-  if (qk_stage_exists(r->stage)) {
+  if (qk_staging_exists(r->stage)) {
     status = take_columns(r, verdict, err);
     if (status == QK_OK && verdict->code == QK_OK) status = begin_columns(r, lacking, verdict, err);
     if (status != QK_OK || verdict->code != QK_OK) return status;

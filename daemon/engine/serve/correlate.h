@@ -2,7 +2,7 @@
  * correlate.h: carries out CONTRACT: reads propagators from shared memory, smears them at the sink
  * if requested, contracts them, and writes the correlators to shared memory.
  *
- * Columns are prefetched like sources, through staging buffers (stage.h), during the solver's
+ * Columns are prefetched like sources, through staging buffers (staging.h), during the solver's
  * iterations. Smearing runs between two solver steps; a contraction is queued before a step and
  * collected after it. Without buffers columns are read in one step. On the device the propagators
  * are in single if both came in single, else in double. Slots are not affected. All calls except
@@ -13,15 +13,15 @@
 
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/loaded.h"
-#include "daemon/engine/transfer/port.h"
-#include "daemon/engine/transfer/stage.h"
+#include "daemon/engine/transfer/field_io.h"
+#include "daemon/engine/transfer/staging.h"
 
 typedef void qk_tick_fn(void *arg);
 
 typedef struct qk_correlator qk_correlator_t; /* carries out one CONTRACT after the other */
 
 /* Borrows setup, port and stage. */
-qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage,
+qk_status_t qk_correlator_create(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage,
                                  qk_correlator_t **correlator, qk_err_t *err);
 void qk_correlator_destroy(qk_correlator_t *correlator); /* NULL-safe */
 

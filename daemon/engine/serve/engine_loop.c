@@ -19,7 +19,7 @@ typedef struct worker {
   qk_comm_t *comm;
   qk_channel_t *channel; /* NULL on all ranks but rank 0 */
   qk_loaded_t *setup;    /* NULL before LOAD */
-  qk_port_t *port;
+  qk_field_io_t *port;
   qk_inflight_t *inflight;
   qk_correlator_t *correlator;
   uint64_t contract_serial;
@@ -259,7 +259,7 @@ static qk_status_t load(worker_t *w) {
   qk_info("worker", "loading %s", w->round.load.gauge);
   qk_status_t status =
       qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
-  if (status == QK_OK) status = qk_port_create(&setup->dev, &w->port, &err);
+  if (status == QK_OK) status = qk_field_io_create(&setup->dev, &w->port, &err);
   if (status == QK_OK) status = qk_inflight_create(setup, w->port, &w->inflight, &err);
   if (status == QK_OK)
     status =
@@ -274,7 +274,7 @@ static qk_status_t load(worker_t *w) {
   }
   qk_inflight_destroy(w->inflight);
   w->inflight = NULL;
-  qk_port_destroy(w->port);
+  qk_field_io_destroy(w->port);
   w->port = NULL;
   qk_loaded_destroy(setup);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) {
@@ -488,7 +488,7 @@ qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t 
     if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
     qk_correlator_destroy(w->correlator);
     qk_inflight_destroy(w->inflight);
-    qk_port_destroy(w->port);
+    qk_field_io_destroy(w->port);
     qk_loaded_destroy(w->setup);
   }
   qk_free(w);

@@ -8,7 +8,7 @@
 #include "daemon/engine/serve/outgoing.h"
 #include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/source.h"
-#include "daemon/engine/transfer/stage.h"
+#include "daemon/engine/transfer/staging.h"
 
 typedef enum entry_state {
   FREE,
@@ -31,8 +31,8 @@ typedef struct entry {
 
 struct qk_inflight {
   qk_loaded_t *setup;
-  qk_port_t *port;
-  qk_stage_t *stage;
+  qk_field_io_t *port;
+  qk_staging_t *stage;
   double *norms, *norms_host;   /* device, and pinned: [nslot + 1][2] */
   int waiting[QK_INFLIGHT_MAX]; /* entries in the order in which they came */
   int nwaiting;
@@ -55,7 +55,7 @@ static qk_status_t explain(const qk_inflight_t *inflight, qk_status_t status, qk
 static qk_status_t begin_copies(void *self) {
   const qk_inflight_t *inflight = self;
   qk_err_t err = {0};
-  return qk_stage_copy(inflight->stage, &err);
+  return qk_staging_copy(inflight->stage, &err);
 }
 
 static qk_status_t make_norms(qk_inflight_t *inflight) {
@@ -71,7 +71,7 @@ static void set_beside(const qk_inflight_t *inflight, qk_beside_t beside) {
   if (s->single_rhs != NULL) qk_solver_set_beside(s->single_rhs, beside);
 }
 
-qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_port_t *port, qk_inflight_t **inflight,
+qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_inflight_t **inflight,
                                qk_err_t *err) {
   qk_inflight_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status = qk_comm_agree(setup->geom.comm, s != NULL ? QK_OK : QK_NO_MEMORY, err);
@@ -84,8 +84,8 @@ qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_port_t *port, qk_inflight_
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) s->entry[i].out.fd = -1;
   status = qk_comm_agree(setup->geom.comm, explain(s, make_norms(s), err), err);
   if (status == QK_OK)
-    status = qk_stage_create(&setup->dev, port->wire, setup->plan.staging, setup->plan.leaving,
-                             &s->stage, err);
+    status = qk_staging_create(&setup->dev, port->wire, setup->plan.staging, setup->plan.leaving,
+                               &s->stage, err);
   if (status != QK_OK) {
     qk_inflight_destroy(s);
     return status;
@@ -99,7 +99,7 @@ void qk_inflight_destroy(qk_inflight_t *inflight) {
   if (inflight == NULL) return;
   const qk_loaded_t *s = inflight->setup;
   set_beside(inflight, (qk_beside_t){NULL, NULL});
-  qk_stage_destroy(inflight->stage);
+  qk_staging_destroy(inflight->stage);
   for (int i = 0; i < QK_INFLIGHT_MAX; i++) qk_segment_close(&inflight->entry[i].out);
   if (inflight->norms_host != NULL) s->ops->free_host(s->ctx, inflight->norms_host);
   if (inflight->norms != NULL) s->ops->free(s->ctx, inflight->norms);
@@ -122,7 +122,7 @@ int qk_inflight_running(const qk_inflight_t *inflight) {
   return qk_inflight_count(inflight) - count(inflight, FREE);
 }
 
-qk_stage_t *qk_inflight_stage(const qk_inflight_t *inflight) {
+qk_staging_t *qk_inflight_stage(const qk_inflight_t *inflight) {
   return inflight->stage;
 }
 
@@ -190,7 +190,7 @@ static void refuse(qk_inflight_t *inflight, int i, const qk_err_t *err) {
 
 /* Sources that come, or are made of what comes. */
 static bool is_staged(const qk_inflight_t *inflight, const entry_t *entry) {
-  return qk_stage_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
+  return qk_staging_exists(inflight->stage) && entry->fill.shm_in[0] != '\0';
 }
 
 int qk_inflight_lacking(const qk_inflight_t *inflight) {
@@ -227,7 +227,7 @@ static void make_buffer(qk_inflight_t *inflight) {
 
 /* Whether there is a buffer for the source of an entry. */
 static bool has_buffer(const qk_inflight_t *inflight, const entry_t *entry) {
-  return qk_stage_vacant(inflight->stage) > (entry->fill.ahead ? 0 : inflight->left);
+  return qk_staging_vacant(inflight->stage) > (entry->fill.ahead ? 0 : inflight->left);
 }
 
 static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
@@ -238,8 +238,8 @@ static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
     if (entry->buffer != NULL || !is_staged(inflight, entry)) continue;
     if (entry->fill.ahead && !has_buffer(inflight, entry)) make_buffer(inflight);
     if (!has_buffer(inflight, entry)) break;
-    qk_status_t status = qk_stage_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
-                                       &entry->buffer, &verdict, err);
+    qk_status_t status = qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
+                                         &entry->buffer, &verdict, err);
     if (status != QK_OK) return status;
     if (verdict.code == QK_OK) continue;
     refuse(inflight, i, &verdict);
@@ -378,15 +378,15 @@ static bool begins_copies(const qk_inflight_t *inflight) {
 qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
   qk_status_t status =
-      qk_inflight_solving(inflight) ? QK_OK : qk_stage_poll(inflight->stage, true, err);
+      qk_inflight_solving(inflight) ? QK_OK : qk_staging_poll(inflight->stage, true, err);
   if (status == QK_OK) status = feed(inflight, err);
-  if (status == QK_OK && !begins_copies(inflight)) status = qk_stage_copy(inflight->stage, err);
+  if (status == QK_OK && !begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
   if (s->single_rhs) status = qk_solver_step(s->single_rhs);
   if (status == QK_OK) status = qk_solver_step(s->solver);
   status = explain(inflight, status, err);
-  return status == QK_OK ? qk_stage_poll(inflight->stage, false, err) : status;
+  return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
 /* ---- out ------------------------------------------------------------------------------------- */
@@ -463,7 +463,8 @@ static void end(entry_t *entry, bool written, const qk_err_t *why) {
 
 /* Whether a slot that ended so leaves through a buffer. */
 static bool needs_buffer(const qk_inflight_t *inflight, const entry_t *entry, qk_status_t status) {
-  return entry->fill.shm_out[0] != '\0' && has_solution(status) && qk_stage_exists(inflight->stage);
+  return entry->fill.shm_out[0] != '\0' && has_solution(status) &&
+         qk_staging_exists(inflight->stage);
 }
 
 /* The solution leaves the slot, which is free then. */
@@ -475,12 +476,13 @@ static qk_status_t leave_slot(qk_inflight_t *inflight, entry_t *entry, qk_err_t 
   qk_status_t status = QK_OK;
   qk_basis_export(entry->fill.basis, basis);
   if (needs_buffer(inflight, entry, entry->result.err.code)) {
-    status = qk_stage_store(inflight->stage, &entry->out, basis, entry->fill.factor, x,
-                            &entry->buffer, err);
+    status = qk_staging_store(inflight->stage, &entry->out, basis, entry->fill.factor, x,
+                              &entry->buffer, err);
     entry->state = LEAVING;
   } else {
     if (written)
-      status = qk_port_write(inflight->port, &entry->out, basis, entry->fill.factor, x, 0, &why);
+      status =
+          qk_field_io_write(inflight->port, &entry->out, basis, entry->fill.factor, x, 0, &why);
     if (loses_process(status)) *err = why;
     end(entry, written, &why);
     status = loses_process(status) ? status : QK_OK;
@@ -502,7 +504,7 @@ static int choose_leaving(const qk_inflight_t *inflight, int leaving[]) {
                               .slot = single ? QK_SLOT_SINGLE : entry->slot,
                               .needs_buffer = needs_buffer(inflight, entry, state->status)};
   }
-  return qk_place_leave(ended, n, qk_stage_room(inflight->stage), inflight->setup->plan.leaving,
+  return qk_place_leave(ended, n, qk_staging_room(inflight->stage), inflight->setup->plan.leaving,
                         leaving);
 }
 

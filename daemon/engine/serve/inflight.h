@@ -3,7 +3,7 @@
  *
  * Sources come from source.h, solutions go to shared memory through a port. The front numbers
  * in-flight entries, the solver numbers slots of its batch; this module connects them. If fields
- * are staged (stage.h) there are more entries than slots: an RHS has its entry from fill to result,
+ * are staged (staging.h) there are more entries than slots: an RHS has its entry from fill to result,
  * and a slot only while it is solved. RHS take slots in the order in which they came, except those
  * whose source is still under way, and those that do better to begin with their group
  * (placement.h).
@@ -19,8 +19,8 @@
 
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/loaded.h"
-#include "daemon/engine/transfer/port.h"
-#include "daemon/engine/transfer/stage.h"
+#include "daemon/engine/transfer/field_io.h"
+#include "daemon/engine/transfer/staging.h"
 
 typedef struct qk_inflight qk_inflight_t;
 
@@ -38,7 +38,7 @@ typedef struct qk_result {
 } qk_result_t;
 
 /* Borrows setup and port. */
-qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_port_t *port, qk_inflight_t **inflight,
+qk_status_t qk_inflight_create(qk_loaded_t *setup, qk_field_io_t *port, qk_inflight_t **inflight,
                                qk_err_t *err);
 void qk_inflight_destroy(qk_inflight_t *inflight); /* NULL-safe */
 
@@ -51,7 +51,7 @@ qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err);
 /* The stage on which steps poll and begin copies; contractions use it, too. leave_buffers: sources
  * leave n of its buffers free from now on, except urgent ones (ahead). lacking: how many sources
  * need a buffer and have none. */
-qk_stage_t *qk_inflight_stage(const qk_inflight_t *inflight);
+qk_staging_t *qk_inflight_stage(const qk_inflight_t *inflight);
 void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n);
 int qk_inflight_lacking(const qk_inflight_t *inflight);
 /* Frees the slots that have ended: result[0..*n), of room for all slots. */

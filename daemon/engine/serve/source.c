@@ -8,8 +8,8 @@
 /* What a call makes sources of. */
 typedef struct sources {
   qk_loaded_t *setup;
-  qk_port_t *port;
-  qk_stage_t *stage;
+  qk_field_io_t *port;
+  qk_staging_t *stage;
   int n;
   const qk_fill_t *const *fill;
   qk_buffer_t **buffer; /* NULL once it has been imported */
@@ -57,9 +57,9 @@ static qk_status_t read_vector(const sources_t *s, int i, const double matrix[4]
   qk_err_t *verdict = &s->verdict[i], lost = {0};
   qk_buffer_t *buffer = s->buffer[i];
   if (buffer == NULL)
-    return qk_port_read(s->port, fill->shm_in, fill->in_double, matrix, field, rhs, verdict);
+    return qk_field_io_read(s->port, fill->shm_in, fill->in_double, matrix, field, rhs, verdict);
   s->buffer[i] = NULL;
-  qk_status_t status = qk_stage_import(s->stage, 1, &buffer, matrix, field, rhs, verdict, &lost);
+  qk_status_t status = qk_staging_import(s->stage, 1, &buffer, matrix, field, rhs, verdict, &lost);
   if (status == QK_OK) return verdict->code;
   *verdict = lost;
   return status;
@@ -94,7 +94,7 @@ static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *f
   memcpy(args.mom, fill->mom, sizeof args.mom);
   status = s->ops->source(s->ctx, &args);
   if (status == QK_OK && !sequential && fill->basis != QK_BASIS_DEGRAND_ROSSI)
-    status = qk_port_move(sources->port, basis, field, rhs, field, rhs);
+    status = qk_field_io_move(sources->port, basis, field, rhs, field, rhs);
   return qk_device_explain(&s->dev, status, err);
 }
 
@@ -140,7 +140,7 @@ static qk_status_t smear_into(const sources_t *sources, qk_field_t *block, const
   qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (int k = 0; k < group->n && status == QK_OK; k++)
     if (verdict[group->index[k]].code == QK_OK)
-      status = qk_port_move(sources->port, one, block, k, sources->field[group->index[k]], 0);
+      status = qk_field_io_move(sources->port, one, block, k, sources->field[group->index[k]], 0);
   *err = reason;
   return qk_device_explain(&s->dev, status, err);
 }
@@ -189,7 +189,7 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_source_make(qk_loaded_t *setup, qk_port_t *port, qk_stage_t *stage, int n,
+qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage, int n,
                            const qk_fill_t *const fill[], qk_buffer_t *buffer[],
                            qk_field_t *const field[], qk_err_t verdict[], qk_err_t *err) {
   const sources_t s = {setup, port, stage, n, fill, buffer, field, verdict};

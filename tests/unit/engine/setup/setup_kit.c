@@ -27,14 +27,14 @@ loaded_t must_load(const qk_load_t *load) {
   qk_err_t err = {0};
   loaded_t l;
   cr_assert_eq(open_load(load, &l, &err), QK_OK, "%s", err.text);
-  cr_assert_eq(qk_port_create(&l.setup->dev, &l.port, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_field_io_create(&l.setup->dev, &l.port, &err), QK_OK, "%s", err.text);
   cr_assert_eq(qk_inflight_create(l.setup, l.port, &l.inflight, &err), QK_OK, "%s", err.text);
   return l;
 }
 
 void close_load(loaded_t *l) {
   qk_inflight_destroy(l->inflight);
-  qk_port_destroy(l->port);
+  qk_field_io_destroy(l->port);
   qk_loaded_destroy(l->setup);
   qk_comm_destroy(l->comm);
 }

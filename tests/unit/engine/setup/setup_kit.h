@@ -10,7 +10,7 @@
 typedef struct loaded {
   qk_comm_t *comm;
   qk_loaded_t *setup;
-  qk_port_t *port;
+  qk_field_io_t *port;
   qk_inflight_t *inflight;
 } loaded_t;
 

@@ -1,12 +1,12 @@
-#include "daemon/engine/transfer/port.h"
+#include "daemon/engine/transfer/field_io.h"
 
 #include <string.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/basis.h"
 
-qk_status_t qk_port_create(const qk_device_t *dev, qk_port_t **port, qk_err_t *err) {
-  qk_port_t *p = qk_calloc(1, sizeof *p);
+qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err) {
+  qk_field_io_t *p = qk_calloc(1, sizeof *p);
   qk_status_t status = QK_OK;
   if (p == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a port");
   status = qk_comm_agree(dev->geom->comm, status, err);
@@ -24,11 +24,11 @@ qk_status_t qk_port_create(const qk_device_t *dev, qk_port_t **port, qk_err_t *e
   return QK_OK;
 
 fail:
-  qk_port_destroy(p);
+  qk_field_io_destroy(p);
   return status;
 }
 
-void qk_port_destroy(qk_port_t *port) {
+void qk_field_io_destroy(qk_field_io_t *port) {
   if (port == NULL) return;
   const qk_device_t *dev = port->dev;
   if (port->column != NULL) dev->ops->free(dev->ctx, port->column);
@@ -37,7 +37,7 @@ void qk_port_destroy(qk_port_t *port) {
   qk_free(port);
 }
 
-static qk_column_args_t column_args(const qk_port_t *port, const qk_field_t *field, int rhs,
+static qk_column_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int rhs,
                                     const double matrix[4][4][2], double factor, bool is_double) {
   qk_column_args_t args = {.lat = port->dev->geom->lat,
                            .field = field->v,
@@ -50,9 +50,9 @@ static qk_column_args_t column_args(const qk_port_t *port, const qk_field_t *fie
   return args;
 }
 
-qk_status_t qk_port_read(qk_port_t *port, const char *name, bool is_double,
-                         const double matrix[4][4][2], const qk_field_t *field, int rhs,
-                         qk_err_t *err) {
+qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_double,
+                             const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                             qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   qk_segment_t in;
   qk_status_t status = qk_segment_open(port->wire, name, is_double, false, &in, err);
@@ -69,9 +69,9 @@ qk_status_t qk_port_read(qk_port_t *port, const char *name, bool is_double,
   return qk_device_explain(dev, status, err);
 }
 
-qk_status_t qk_port_write(qk_port_t *port, const qk_segment_t *segment,
-                          const double matrix[4][4][2], double factor, const qk_field_t *field,
-                          int rhs, qk_err_t *err) {
+qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
+                              const double matrix[4][4][2], double factor, const qk_field_t *field,
+                              int rhs, qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   bool is_double = segment->is_double;
   qk_column_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
@@ -84,8 +84,8 @@ qk_status_t qk_port_write(qk_port_t *port, const qk_segment_t *segment,
   return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;
 }
 
-qk_status_t qk_port_move(qk_port_t *port, const double matrix[4][4][2], const qk_field_t *in,
-                         int from, const qk_field_t *out, int to) {
+qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
+                             const qk_field_t *in, int from, const qk_field_t *out, int to) {
   const qk_device_t *dev = port->dev;
   double one[4][4][2];
   qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);

@@ -1,11 +1,11 @@
-#include "daemon/engine/transfer/stage.h"
+#include "daemon/engine/transfer/staging.h"
 
 #include <sched.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
-#include "daemon/engine/transfer/mover.h"
+#include "daemon/engine/transfer/copy_threads.h"
 
 enum { THREADS_MAX = 8, BUFFERS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
 
@@ -25,17 +25,17 @@ struct qk_buffer {
   qk_err_t err; /* DONE: what has gone wrong */
 };
 
-struct qk_stage {
+struct qk_staging {
   const qk_device_t *dev;
   qk_wire_t *wire;
-  qk_mover_t *mover;
+  qk_copy_threads_t *mover;
   int in, n; /* the first `in` of n are in, the others out */
   qk_buffer_t buffer[BUFFERS_MAX];
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static qk_status_t make_buffers(qk_stage_t *stage) {
+static qk_status_t make_buffers(qk_staging_t *stage) {
   const qk_device_t *dev = stage->dev;
   const size_t bytes = qk_wire_part_bytes(stage->wire, true);
   qk_status_t status = QK_OK;
@@ -57,9 +57,9 @@ static int threads(const qk_comm_t *comm) {
   return share < 1 ? 1 : share > THREADS_MAX ? THREADS_MAX : share;
 }
 
-qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
-                            qk_stage_t **stage, qk_err_t *err) {
-  qk_stage_t *s = qk_calloc(1, sizeof *s);
+qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
+                              qk_staging_t **stage, qk_err_t *err) {
+  qk_staging_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status =
       s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for staging buffers");
   QK_ASSERT(in >= 0 && out >= 0 && in + out <= BUFFERS_MAX);
@@ -72,21 +72,21 @@ qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int
     }
     status = qk_device_explain(dev, make_buffers(s), err);
     if (status == QK_OK && s->n > 0)
-      status = qk_mover_create(wire, threads(dev->geom->comm), &s->mover, err);
+      status = qk_copy_threads_create(wire, threads(dev->geom->comm), &s->mover, err);
   }
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (status != QK_OK) {
-    qk_stage_destroy(s);
+    qk_staging_destroy(s);
     return status;
   }
   *stage = s;
   return QK_OK;
 }
 
-void qk_stage_destroy(qk_stage_t *stage) {
+void qk_staging_destroy(qk_staging_t *stage) {
   if (stage == NULL) return;
   const qk_device_t *dev = stage->dev;
-  qk_mover_destroy(stage->mover);
+  qk_copy_threads_destroy(stage->mover);
   for (int i = 0; i < stage->n; i++) {
     qk_buffer_t *b = &stage->buffer[i];
     qk_segment_close(&b->move.segment);
@@ -98,7 +98,7 @@ void qk_stage_destroy(qk_stage_t *stage) {
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
-static qk_buffer_t *find_free(const qk_stage_t *stage, bool out) {
+static qk_buffer_t *find_free(const qk_staging_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++) {
     const qk_buffer_t *b = &stage->buffer[i];
     if (b->out == out && b->state == FREE) return (qk_buffer_t *)b;
@@ -106,22 +106,22 @@ static qk_buffer_t *find_free(const qk_stage_t *stage, bool out) {
   return NULL;
 }
 
-bool qk_stage_exists(const qk_stage_t *stage) {
+bool qk_staging_exists(const qk_staging_t *stage) {
   return stage->n > 0;
 }
 
-static int count_free(const qk_stage_t *stage, bool out) {
+static int count_free(const qk_staging_t *stage, bool out) {
   int n = 0;
   for (int i = 0; i < stage->n; i++)
     n += stage->buffer[i].out == out && stage->buffer[i].state == FREE;
   return n;
 }
 
-int qk_stage_vacant(const qk_stage_t *stage) {
+int qk_staging_vacant(const qk_staging_t *stage) {
   return count_free(stage, false);
 }
 
-int qk_stage_room(const qk_stage_t *stage) {
+int qk_staging_room(const qk_staging_t *stage) {
   return count_free(stage, true);
 }
 
@@ -136,12 +136,12 @@ static int queue_of(bool out) {
   return out ? 2 : 1;
 }
 
-static size_t bytes_of(const qk_stage_t *stage, const qk_buffer_t *buffer) {
+static size_t bytes_of(const qk_staging_t *stage, const qk_buffer_t *buffer) {
   return qk_wire_part_bytes(stage->wire, buffer->move.segment.is_double);
 }
 
 /* In pieces: a device makes copies one by one, and halos must not stand behind whole fields. */
-static qk_status_t copy(const qk_stage_t *stage, const qk_buffer_t *b) {
+static qk_status_t copy(const qk_staging_t *stage, const qk_buffer_t *b) {
   const qk_device_t *dev = stage->dev;
   const size_t bytes = bytes_of(stage, b);
   const qk_copy_t kind = b->out ? QK_COPY_TO_HOST : QK_COPY_TO_DEVICE;
@@ -154,11 +154,11 @@ static qk_status_t copy(const qk_stage_t *stage, const qk_buffer_t *b) {
   return status;
 }
 
-static void start_move(qk_stage_t *stage, qk_buffer_t *b) {
+static void start_move(qk_staging_t *stage, qk_buffer_t *b) {
   b->state = MOVING;
   b->move.part = b->host;
   b->move.write = b->out;
-  qk_mover_start(stage->mover, &b->move);
+  qk_copy_threads_start(stage->mover, &b->move);
 }
 
 static void make_free(qk_buffer_t *b) {
@@ -173,14 +173,14 @@ static void settle(qk_buffer_t *b) {
   if (b->dropped) make_free(b);
 }
 
-static bool any_copying(const qk_stage_t *stage, bool out) {
+static bool any_copying(const qk_staging_t *stage, bool out) {
   for (int i = 0; i < stage->n; i++)
     if (stage->buffer[i].state == COPYING && stage->buffer[i].out == out) return true;
   return false;
 }
 
 /* busy[out]: whether copies in that direction have something to do yet, on any rank. */
-static qk_status_t find_busy(qk_stage_t *stage, uint64_t busy[2]) {
+static qk_status_t find_busy(qk_staging_t *stage, uint64_t busy[2]) {
   const qk_device_t *dev = stage->dev;
   qk_status_t status = QK_OK;
   for (int out = 0; out < 2 && status == QK_OK; out++) {
@@ -192,7 +192,7 @@ static qk_status_t find_busy(qk_stage_t *stage, uint64_t busy[2]) {
   return qk_comm_sum_u64(dev->geom->comm, busy, 2);
 }
 
-static qk_status_t await(qk_stage_t *stage) {
+static qk_status_t await(qk_staging_t *stage) {
   const qk_device_t *dev = stage->dev;
   qk_status_t status = QK_OK;
   for (int out = 0; out < 2 && status == QK_OK; out++)
@@ -200,7 +200,7 @@ static qk_status_t await(qk_stage_t *stage) {
   return status;
 }
 
-static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
+static qk_status_t end_copies(qk_staging_t *stage, bool wait) {
   uint64_t busy[2] = {0};
   if (!any_copying(stage, false) && !any_copying(stage, true)) return QK_OK;
   qk_status_t status = wait ? await(stage) : find_busy(stage, busy);
@@ -216,18 +216,18 @@ static qk_status_t end_copies(qk_stage_t *stage, bool wait) {
 }
 
 /* late[i]: on how many ranks buffer i is on the move. */
-static qk_status_t find_late(qk_stage_t *stage, uint64_t late[], bool *any) {
+static qk_status_t find_late(qk_staging_t *stage, uint64_t late[], bool *any) {
   qk_comm_t *comm = stage->dev->geom->comm;
   *any = false;
   for (int i = 0; i < stage->n; i++) {
     const qk_buffer_t *b = &stage->buffer[i];
-    late[i] = b->state == MOVING && !qk_mover_done(stage->mover, &b->move);
+    late[i] = b->state == MOVING && !qk_copy_threads_done(stage->mover, &b->move);
     *any = *any || b->state == MOVING;
   }
   return *any && qk_comm_size(comm) > 1 ? qk_comm_sum_u64(comm, late, stage->n) : QK_OK;
 }
 
-static qk_status_t end_move(qk_stage_t *stage, qk_buffer_t *b) {
+static qk_status_t end_move(qk_staging_t *stage, qk_buffer_t *b) {
   const qk_device_t *dev = stage->dev;
   b->err = b->move.err;
   qk_status_t status = qk_comm_agree(dev->geom->comm, b->err.code, &b->err);
@@ -240,7 +240,7 @@ static qk_status_t end_move(qk_stage_t *stage, qk_buffer_t *b) {
   return QK_OK;
 }
 
-qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
+qk_status_t qk_staging_poll(qk_staging_t *stage, bool wait, qk_err_t *err) {
   uint64_t late[BUFFERS_MAX];
   bool any;
   qk_status_t status = end_copies(stage, wait);
@@ -251,7 +251,7 @@ qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err) {
   return qk_device_explain(stage->dev, status, err);
 }
 
-qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
+qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
   qk_status_t status = QK_OK;
   /* else a queue would not be idle between them */
@@ -267,8 +267,8 @@ qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err) {
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_buffer_t **buffer,
-                          qk_err_t *verdict, qk_err_t *err) {
+qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
+                            qk_buffer_t **buffer, qk_err_t *verdict, qk_err_t *err) {
   qk_buffer_t *b = find_free(stage, false);
   *buffer = NULL;
   if (b == NULL) return QK_OK;
@@ -281,7 +281,7 @@ qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, q
   return QK_OK;
 }
 
-static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_buffer_t *const buffer[],
+static qk_column_args_t column_args(const qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
                                     const double matrix[4][4][2], double factor,
                                     const qk_field_t *field) {
   qk_column_args_t args = {.lat = stage->dev->geom->lat,
@@ -294,9 +294,9 @@ static qk_column_args_t column_args(const qk_stage_t *stage, int n, qk_buffer_t 
   return args;
 }
 
-qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_buffer_t *const buffer[],
-                            const double matrix[4][4][2], const qk_field_t *field, int rhs,
-                            qk_err_t *verdict, qk_err_t *err) {
+qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
+                              const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                              qk_err_t *verdict, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
   qk_column_args_t args = column_args(stage, n, buffer, matrix, 1, field);
   args.rhs = rhs;
@@ -322,9 +322,9 @@ void qk_buffer_drop(qk_buffer_t *buffer) {
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
-                           double factor, const qk_field_t *field, qk_buffer_t **buffer,
-                           qk_err_t *err) {
+qk_status_t qk_staging_store(qk_staging_t *stage, qk_segment_t *segment,
+                             const double matrix[4][4][2], double factor, const qk_field_t *field,
+                             qk_buffer_t **buffer, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
   qk_buffer_t *b = find_free(stage, true);
   QK_ASSERT(b != NULL);

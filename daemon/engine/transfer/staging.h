@@ -1,63 +1,63 @@
 /*
- * stage.h: sources and solutions on their way between the front's shared memory and the device,
+ * staging.h: sources and solutions on their way between the front's shared memory and the device,
  * while the solver iterates: the next sources are there before a slot is free, the last solutions
  * leave while it is taken again. What sequential sources and contractions are made of comes the
  * same way.
  *
  * Each has a staging buffer: a vector in wire order in pinned host memory and one on the device.
- * Threads move the one to and from shared memory (mover.h), queues 1 and 2 copy between the two.
+ * Threads move the one to and from shared memory (copy_threads.h), queues 1 and 2 copy between the two.
  * There are `in` buffers in and `out` buffers out.
  *
  * All calls but the queries are collective and do not wait for transfers. Errors that concern one
  * vector, the same on all ranks, are in `verdict`; a status other than QK_OK means that the
  * process cannot go on.
  */
-#ifndef QK_ENGINE_STAGE_H
-#define QK_ENGINE_STAGE_H
+#ifndef QK_ENGINE_STAGING_H
+#define QK_ENGINE_STAGING_H
 
 #include "daemon/engine/lattice/field.h"
 #include "daemon/engine/transfer/wire.h"
 #include "proto/limits.h"
 
-typedef struct qk_stage qk_stage_t;
+typedef struct qk_staging qk_staging_t;
 typedef struct qk_buffer qk_buffer_t;
 
 /* in, out: numbers of buffers; in at most QK_STAGING_MAX, out twice that. None where ranks are on
  * other hosts than rank 0. Borrows dev and wire. */
-qk_status_t qk_stage_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
-                            qk_stage_t **stage, qk_err_t *err);
-void qk_stage_destroy(qk_stage_t *stage); /* NULL-safe */
+qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
+                              qk_staging_t **stage, qk_err_t *err);
+void qk_staging_destroy(qk_staging_t *stage); /* NULL-safe */
 
 /* Whether there are buffers at all, and how many of those in and of those out are free. */
-bool qk_stage_exists(const qk_stage_t *stage);
-int qk_stage_vacant(const qk_stage_t *stage);
-int qk_stage_room(const qk_stage_t *stage);
+bool qk_staging_exists(const qk_staging_t *stage);
+int qk_staging_vacant(const qk_staging_t *stage);
+int qk_staging_room(const qk_staging_t *stage);
 /* Whether the vector has come, or gone, or failed to. */
 bool qk_buffer_done(const qk_buffer_t *buffer);
 
 /* Everything moves on, to where copies between pinned memory and the device begin. Waits for those
  * that have begun, or not. */
-qk_status_t qk_stage_poll(qk_stage_t *stage, bool wait, qk_err_t *err);
+qk_status_t qk_staging_poll(qk_staging_t *stage, bool wait, qk_err_t *err);
 /* These copies begin, in each direction when those before have ended: to be called where the
  * device is at work, as it takes the host some time to ask for them. */
-qk_status_t qk_stage_copy(qk_stage_t *stage, qk_err_t *err);
+qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err);
 
 /* The vector of the object of that name begins to come. *buffer NULL: all are taken, or the
  * verdict says why not. */
-qk_status_t qk_stage_load(qk_stage_t *stage, const char *name, bool is_double, qk_buffer_t **buffer,
-                          qk_err_t *verdict, qk_err_t *err);
+qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
+                            qk_buffer_t **buffer, qk_err_t *verdict, qk_err_t *err);
 /* Columns rhs to rhs + n - 1 of the field (full) = matrix times the vectors of n <=
  * QK_COLUMNS_MOST done buffers of one precision, which are free then. The verdict: of the first
  * that did not come. */
-qk_status_t qk_stage_import(qk_stage_t *stage, int n, qk_buffer_t *const buffer[],
-                            const double matrix[4][4][2], const qk_field_t *field, int rhs,
-                            qk_err_t *verdict, qk_err_t *err);
+qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
+                              const double matrix[4][4][2], const qk_field_t *field, int rhs,
+                              qk_err_t *verdict, qk_err_t *err);
 
 /* factor times matrix times field begins to go to the segment, which the buffer takes over. There
  * must be room. field may be overwritten by what is called on queue 0 later. */
-qk_status_t qk_stage_store(qk_stage_t *stage, qk_segment_t *segment, const double matrix[4][4][2],
-                           double factor, const qk_field_t *field, qk_buffer_t **buffer,
-                           qk_err_t *err);
+qk_status_t qk_staging_store(qk_staging_t *stage, qk_segment_t *segment,
+                             const double matrix[4][4][2], double factor, const qk_field_t *field,
+                             qk_buffer_t **buffer, qk_err_t *err);
 /* The verdict on a done buffer out, which is free then. */
 void qk_buffer_stored(qk_buffer_t *buffer, qk_err_t *verdict);
 

@@ -1,4 +1,4 @@
-#include "daemon/engine/transfer/mover.h"
+#include "daemon/engine/transfer/copy_threads.h"
 
 #include <pthread.h>
 
@@ -6,7 +6,7 @@
 
 enum { THREADS_MAX = 16 };
 
-struct qk_mover {
+struct qk_copy_threads {
   const qk_wire_t *wire;
   pthread_mutex_t lock;
   pthread_cond_t work;
@@ -27,7 +27,7 @@ typedef struct share {
 /* Takes a share of the oldest move: all of it if it writes, because the kernel allows one thread
  * at a time to write to an object, else one piece. Writes go first: columns of the solver wait
  * for them. Waits for work. False: stop. */
-static bool take(qk_mover_t *m, share_t *share) {
+static bool take(qk_copy_threads_t *m, share_t *share) {
   while (!m->line[0].first && !m->line[1].first && !m->stop) pthread_cond_wait(&m->work, &m->lock);
   if (m->stop) return false;
   const int k = m->line[0].first ? 0 : 1;
@@ -42,14 +42,14 @@ static bool take(qk_mover_t *m, share_t *share) {
   return true;
 }
 
-static void carry_out(const qk_mover_t *m, const share_t *share, qk_err_t *err) {
+static void carry_out(const qk_copy_threads_t *m, const share_t *share, qk_err_t *err) {
   const qk_move_t *move = share->move;
   for (int64_t i = 0; i < share->count && err->code == QK_OK; i++)
     qk_segment_move_piece(m->wire, &move->segment, share->first + i, move->part, move->write, err);
 }
 
 static void *work(void *arg) {
-  qk_mover_t *m = arg;
+  qk_copy_threads_t *m = arg;
   share_t share;
   pthread_mutex_lock(&m->lock);
   while (take(m, &share)) {
@@ -65,8 +65,9 @@ static void *work(void *arg) {
   return NULL;
 }
 
-qk_status_t qk_mover_create(const qk_wire_t *wire, int threads, qk_mover_t **mover, qk_err_t *err) {
-  qk_mover_t *m = qk_calloc(1, sizeof *m);
+qk_status_t qk_copy_threads_create(const qk_wire_t *wire, int threads, qk_copy_threads_t **mover,
+                                   qk_err_t *err) {
+  qk_copy_threads_t *m = qk_calloc(1, sizeof *m);
   if (!m) return qk_fail(err, QK_NO_MEMORY, "no memory for threads that move fields");
   m->wire = wire;
   for (int k = 0; k < 2; k++) m->line[k].last = &m->line[k].first;
@@ -74,7 +75,7 @@ qk_status_t qk_mover_create(const qk_wire_t *wire, int threads, qk_mover_t **mov
   pthread_cond_init(&m->work, NULL);
   while (m->nthread < threads && m->nthread < THREADS_MAX) {
     if (pthread_create(&m->thread[m->nthread], NULL, work, m) != 0) {
-      qk_mover_destroy(m);
+      qk_copy_threads_destroy(m);
       return qk_fail(err, QK_INTERNAL, "no thread to move fields");
     }
     m->nthread++;
@@ -83,7 +84,7 @@ qk_status_t qk_mover_create(const qk_wire_t *wire, int threads, qk_mover_t **mov
   return QK_OK;
 }
 
-void qk_mover_destroy(qk_mover_t *m) {
+void qk_copy_threads_destroy(qk_copy_threads_t *m) {
   if (!m) return;
   pthread_mutex_lock(&m->lock);
   m->stop = true;
@@ -95,7 +96,7 @@ void qk_mover_destroy(qk_mover_t *m) {
   qk_free(m);
 }
 
-void qk_mover_start(qk_mover_t *m, qk_move_t *move) {
+void qk_copy_threads_start(qk_copy_threads_t *m, qk_move_t *move) {
   move->next = NULL;
   move->piece = 0;
   move->left = qk_wire_pieces(m->wire);
@@ -108,7 +109,7 @@ void qk_mover_start(qk_mover_t *m, qk_move_t *move) {
   pthread_mutex_unlock(&m->lock);
 }
 
-bool qk_mover_done(qk_mover_t *m, const qk_move_t *move) {
+bool qk_copy_threads_done(qk_copy_threads_t *m, const qk_move_t *move) {
   pthread_mutex_lock(&m->lock);
   const bool done = move->left == 0;
   pthread_mutex_unlock(&m->lock);
