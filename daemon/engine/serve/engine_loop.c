@@ -205,7 +205,7 @@ static void settle_refresh(worker_t *w) {
   } else if (qk_now_ms() - w->wanted_since > PATIENCE_MS) {
     qk_warn("worker", "multigrid is not refreshed now: slots have run for %d s since it was due",
             PATIENCE_MS / 1000);
-    qk_mg_watch_refreshed(&w->setup->mg->watch, w->wanted);
+    qk_mg_health_refreshed(&w->setup->mg->health, w->wanted);
   } else {
     return;
   }
@@ -324,13 +324,14 @@ static qk_status_t tell_result(worker_t *w, const qk_result_t *r) {
 
 /* Rank 0 decides. */
 static void watch(worker_t *w, const qk_result_t *result) {
-  qk_mg_host_t *mg = w->setup->mg;
+  qk_mg_service_t *mg = w->setup->mg;
   if (mg == NULL || w->channel == NULL || result->refused) return;
-  qk_mg_refresh_t refresh = qk_mg_watch_add(&mg->watch, result->err.code, result->iterations,
-                                            result->tol, result->true_residual);
+  qk_mg_refresh_t refresh = qk_mg_health_add(&mg->health, result->err.code, result->iterations,
+                                             result->tol, result->true_residual);
   if (refresh == QK_MG_REFRESH_NONE || w->wanted != QK_MG_REFRESH_NONE) return;
   qk_warn("worker", "%.3g outer iterations a digit, %.3g when multigrid was new: to be %s",
-          mg->watch.lately, mg->watch.first, refresh == QK_MG_REFINE ? "refined" : "set up again");
+          mg->health.lately, mg->health.first,
+          refresh == QK_MG_REFINE ? "refined" : "set up again");
   w->wanted = refresh;
   w->wanted_since = qk_now_ms();
 }
@@ -353,7 +354,7 @@ static qk_status_t refresh(worker_t *w) {
 static qk_status_t look_after_checkpoint(worker_t *w) {
   bool news = false;
   if (w->setup->mg == NULL) return QK_OK;
-  qk_status_t status = qk_mg_host_poll(w->setup->mg, &news);
+  qk_status_t status = qk_mg_service_poll(w->setup->mg, &news);
   if (status != QK_OK) return qk_fail(w->err, status, "the checkpoint of multigrid");
   return news ? qk_report_multigrid(w->channel, w->setup->mg) : QK_OK;
 }
@@ -485,7 +486,7 @@ qk_status_t qk_engine_loop_run(qk_comm_t *comm, qk_channel_t *channel, qk_err_t 
     w->last_heartbeat = qk_now_ms();
     status = run(w);
     /* the ranks stop together, but not after an error */
-    if (status != w->stop && w->setup != NULL) qk_mg_host_abandon(w->setup->mg);
+    if (status != w->stop && w->setup != NULL) qk_mg_service_abandon(w->setup->mg);
     qk_correlator_destroy(w->correlator);
     qk_inflight_destroy(w->inflight);
     qk_field_io_destroy(w->port);

@@ -79,7 +79,7 @@ static void fill_level(const qk_mg_t *mg, int l, mg_report_t *r) {
     set_figure(health->null_residual, &to->has_null_residual, &to->null_residual);
 }
 
-static void fill_multigrid(const qk_mg_host_t *host, mg_report_t *r) {
+static void fill_multigrid(const qk_mg_service_t *host, mg_report_t *r) {
   const qk_mg_t *mg = host->mg;
   Quark__MultigridReport *to = &r->report;
   *to = (Quark__MultigridReport)QUARK__MULTIGRID_REPORT__INIT;
@@ -102,13 +102,13 @@ static void fill_multigrid(const qk_mg_host_t *host, mg_report_t *r) {
   to->has_checkpoint_writing = true;
   to->checkpoint_writing = host->save != NULL;
   if (host->trouble[0] != '\0') to->checkpoint_trouble = (char *)host->trouble;
-  to->has_iterations_per_digit = host->watch.in_lately >= QK_MG_WATCH_SPAN;
-  to->iterations_per_digit = host->watch.lately;
-  to->has_iterations_per_digit_first = host->watch.in_first >= QK_MG_WATCH_SPAN;
-  to->iterations_per_digit_first = host->watch.first;
+  to->has_iterations_per_digit = host->health.in_lately >= QK_MG_HEALTH_SPAN;
+  to->iterations_per_digit = host->health.lately;
+  to->has_iterations_per_digit_first = host->health.in_first >= QK_MG_HEALTH_SPAN;
+  to->iterations_per_digit_first = host->health.first;
 }
 
-qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_host_t *mg) {
+qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_service_t *mg) {
   Quark__Engine__MultigridNews body = QUARK__ENGINE__MULTIGRID_NEWS__INIT;
   mg_report_t report;
   fill_multigrid(mg, &report);

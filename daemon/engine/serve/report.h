@@ -27,7 +27,7 @@ qk_status_t qk_report_contracted(qk_channel_t *channel, uint64_t serial, const q
 qk_status_t qk_report_heartbeat(qk_channel_t *channel, uint64_t steps, int64_t device_bytes,
                                 int64_t host_bytes);
 /* What has become of multigrid since READY. */
-qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_host_t *mg);
+qk_status_t qk_report_multigrid(qk_channel_t *channel, const qk_mg_service_t *mg);
 qk_status_t qk_report_fatal(qk_channel_t *channel, const qk_err_t *err);
 
 #endif

@@ -17,7 +17,7 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/lattice/basis.h"
 #include "daemon/engine/setup/load.h"
-#include "daemon/engine/setup/mg_watch.h"
+#include "daemon/engine/setup/mg_health.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
 

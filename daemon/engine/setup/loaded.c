@@ -190,7 +190,7 @@ static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **s
                                .nslot = single_rhs ? 1 : s->nslot};
   if (s->mg != NULL) {
     params.check = 1;
-    params.precond = qk_mg_host_precond(s->mg, single_rhs);
+    params.precond = qk_mg_service_precond(s->mg, single_rhs);
   }
   return qk_solver_create(s->op, s->work, &params, solver, err);
 }
@@ -209,17 +209,17 @@ static void drop_solvers(qk_loaded_t *s) {
 
 static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
-  qk_mg_host_params_t params = {.mg = s->mg_params,
-                                .prec = load->inner,
-                                .nslot = s->nslot,
-                                .single_rhs = s->plan.single_rhs,
-                                .checkpoint = load->checkpoint};
+  qk_mg_service_params_t params = {.mg = s->mg_params,
+                                   .prec = load->inner,
+                                   .nslot = s->nslot,
+                                   .single_rhs = s->plan.single_rhs,
+                                   .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
   snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->action);
   memcpy(id->phase, load->phase, sizeof id->phase);
   id->seed = s->mg_params.seed;
-  return qk_mg_host_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
+  return qk_mg_service_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
 }
 
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_wilson_params_t *op,
@@ -300,7 +300,7 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   if (setup == NULL) return;
   qk_smear_cache_destroy(setup->smear);
   drop_solvers(setup);
-  qk_mg_host_destroy(setup->mg);
+  qk_mg_service_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);
   qk_work_destroy(setup->work);
   qk_device_fini(&setup->dev);
@@ -311,7 +311,7 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
 qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
                               void *arg, qk_err_t *err) {
   drop_solvers(setup);
-  qk_status_t status = qk_mg_host_refresh(setup->mg, refresh, progress, arg, err);
+  qk_status_t status = qk_mg_service_refresh(setup->mg, refresh, progress, arg, err);
   if (status == QK_OK) status = build_solvers(setup, err);
   if (status == QK_OK) status = qk_loaded_count_memory(setup);
   return qk_device_explain(&setup->dev, status, err);

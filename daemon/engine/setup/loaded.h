@@ -13,7 +13,7 @@
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/setup/load.h"
-#include "daemon/engine/setup/mg_host.h"
+#include "daemon/engine/setup/mg_service.h"
 #include "daemon/engine/setup/plan.h"
 
 typedef struct qk_loaded {
@@ -23,7 +23,7 @@ typedef struct qk_loaded {
   qk_device_t dev;
   qk_work_t *work;
   qk_operator_t *op;
-  qk_mg_host_t *mg;        /* NULL: a solver without multigrid */
+  qk_mg_service_t *mg;     /* NULL: a solver without multigrid */
   qk_solver_t *solver;     /* of nslot columns */
   qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */
   qk_smear_cache_t *smear;

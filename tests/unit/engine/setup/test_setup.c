@@ -199,21 +199,21 @@ Test(setup, multigrid_is_refined_and_made_anew) {
   qk_err_t err = {0};
   loaded_t l = must_load(&load);
   int64_t first = solve_all(&l), held = l.setup->ops->allocated(l.setup->ctx);
-  cr_expect_eq(l.setup->mg->watch.in_first, 0, "the worker watches");
+  cr_expect_eq(l.setup->mg->health.in_first, 0, "the worker watches");
   for (int i = 0; i < 2; i++) {
     qk_mg_refresh_t refresh = i == 0 ? QK_MG_REFINE : QK_MG_REBUILD;
     cr_assert_eq(qk_loaded_refresh(l.setup, refresh, NULL, NULL, &err), QK_OK, "%s", err.text);
     cr_expect(solve_all(&l) <= first + 2);
     cr_expect_float_eq((double)l.setup->ops->allocated(l.setup->ctx) / (double)held, 1, 0.01);
-    cr_expect_eq(l.setup->mg->watch.tried, refresh);
+    cr_expect_eq(l.setup->mg->health.tried, refresh);
   }
   cr_expect(l.setup->mg->refined == 1 && l.setup->mg->rebuilt == 1);
   close_load(&l);
 }
 
-static void wait_written(qk_mg_host_t *mg) {
+static void wait_written(qk_mg_service_t *mg) {
   bool news = false;
-  while (mg->save != NULL) cr_assert_eq(qk_mg_host_poll(mg, &news), QK_OK);
+  while (mg->save != NULL) cr_assert_eq(qk_mg_service_poll(mg, &news), QK_OK);
   cr_assert(news && mg->written, "%s", mg->trouble);
 }
 
@@ -301,7 +301,7 @@ Test(setup, a_checkpoint_that_cannot_be_written_is_no_failure) {
   snprintf(load.checkpoint, sizeof load.checkpoint, "/proc/no/such/file");
   loaded_t l = must_load(&load);
   bool news;
-  while (l.setup->mg->save != NULL) cr_assert_eq(qk_mg_host_poll(l.setup->mg, &news), QK_OK);
+  while (l.setup->mg->save != NULL) cr_assert_eq(qk_mg_service_poll(l.setup->mg, &news), QK_OK);
   cr_expect(strstr(l.setup->mg->trouble, "not written") != NULL, "'%s'", l.setup->mg->trouble);
   cr_expect_not(l.setup->mg->written);
   solve_all(&l);

@@ -1,4 +1,4 @@
-#include "daemon/engine/setup/mg_host.h"
+#include "daemon/engine/setup/mg_service.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct place {
 } place_t;
 
 /* A folder holds one file for each configuration and operator. The same on all ranks. */
-static qk_status_t find_place(const qk_mg_host_t *h, place_t *place, qk_err_t *err) {
+static qk_status_t find_place(const qk_mg_service_t *h, place_t *place, qk_err_t *err) {
   const char *given = h->params.checkpoint;
   qk_comm_t *comm = h->op->dev->geom->comm;
   struct stat st;
@@ -35,14 +35,14 @@ static qk_status_t find_place(const qk_mg_host_t *h, place_t *place, qk_err_t *e
   return status == QK_OK ? qk_comm_bcast(comm, place, sizeof *place, 0) : status;
 }
 
-static void trouble(qk_mg_host_t *h, const char *what, const qk_err_t *err) {
+static void trouble(qk_mg_service_t *h, const char *what, const qk_err_t *err) {
   snprintf(h->trouble, sizeof h->trouble, "%s: %.200s", what, err->text);
   if (qk_comm_rank(h->op->dev->geom->comm) == 0)
     qk_warn("multigrid", "checkpoint %s %s: %s", h->checkpoint, what, err->text);
 }
 
 /* What was set up goes to the file, beside the solves. A failure is no failure of the setup. */
-static qk_status_t begin_save(qk_mg_host_t *h) {
+static qk_status_t begin_save(qk_mg_service_t *h) {
   qk_err_t err = {0};
   h->written = false;
   if (h->checkpoint[0] == '\0') return QK_OK;
@@ -53,7 +53,7 @@ static qk_status_t begin_save(qk_mg_host_t *h) {
 }
 
 /* Waits for it where `wait`. */
-static qk_status_t end_save(qk_mg_host_t *h, bool wait, bool *ended) {
+static qk_status_t end_save(qk_mg_service_t *h, bool wait, bool *ended) {
   qk_err_t err = {0};
   *ended = false;
   if (h->save == NULL) return QK_OK;
@@ -68,7 +68,7 @@ static qk_status_t end_save(qk_mg_host_t *h, bool wait, bool *ended) {
 }
 
 /* Leaves h->mg NULL if no file can be used. A hierarchy that was read is checked like any other. */
-static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+static qk_status_t restore(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   place_t place = {0};
   qk_err_t why = {0};
   qk_status_t status = find_place(h, &place, err);
@@ -93,7 +93,7 @@ static qk_status_t restore(qk_mg_host_t *h, qk_progress_fn *progress, void *arg,
 
 /* ---- hierarchy and cycles -------------------------------------------------------------------- */
 
-static qk_status_t count_bytes(qk_mg_host_t *h) {
+static qk_status_t count_bytes(qk_mg_service_t *h) {
   uint64_t bytes = (uint64_t)(qk_mg_bytes(h->mg) + qk_cycle_bytes(h->cycle));
   if (h->single_rhs != NULL) bytes += (uint64_t)qk_cycle_bytes(h->single_rhs);
   qk_status_t status = qk_comm_sum_u64(h->op->dev->geom->comm, &bytes, 1);
@@ -101,7 +101,7 @@ static qk_status_t count_bytes(qk_mg_host_t *h) {
   return status;
 }
 
-static qk_status_t make_cycles(qk_mg_host_t *h, qk_err_t *err) {
+static qk_status_t make_cycles(qk_mg_service_t *h, qk_err_t *err) {
   qk_work_trim(h->work);
   qk_status_t status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
   if (status == QK_OK && h->params.single_rhs)
@@ -109,28 +109,28 @@ static qk_status_t make_cycles(qk_mg_host_t *h, qk_err_t *err) {
   return status == QK_OK ? count_bytes(h) : status;
 }
 
-static void drop_cycles(qk_mg_host_t *h) {
+static void drop_cycles(qk_mg_service_t *h) {
   qk_cycle_destroy(h->single_rhs);
   qk_cycle_destroy(h->cycle);
   h->cycle = h->single_rhs = NULL;
 }
 
-static qk_status_t set_up(qk_mg_host_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+static qk_status_t set_up(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   qk_status_t status = qk_mg_create(h->op, h->work, &h->params.mg, progress, arg, &h->mg, err);
   return status == QK_OK ? begin_save(h) : status;
 }
 
-static void tell(const qk_mg_host_t *h, const char *how) {
+static void tell(const qk_mg_service_t *h, const char *how) {
   if (qk_comm_rank(h->op->dev->geom->comm) != 0) return;
   qk_info("multigrid", "%d levels %s in %.2f s, residual x %.2g an iteration, %.1f MiB",
           h->mg->nlevel, how, h->mg->setup_seconds, h->mg->convergence, (double)h->bytes / 1048576);
 }
 
-qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_host_params_t *params,
-                              qk_progress_fn *progress, void *arg, qk_mg_host_t **host,
-                              qk_err_t *err) {
+qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
+                                 const qk_mg_service_params_t *params, qk_progress_fn *progress,
+                                 void *arg, qk_mg_service_t **host, qk_err_t *err) {
   qk_comm_t *comm = op->dev->geom->comm;
-  qk_mg_host_t *h = qk_calloc(1, sizeof *h);
+  qk_mg_service_t *h = qk_calloc(1, sizeof *h);
   qk_status_t status = QK_OK;
   if (h == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for multigrid");
   status = qk_comm_agree(comm, status, err);
@@ -147,11 +147,11 @@ qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_ho
   return QK_OK;
 
 fail:
-  qk_mg_host_destroy(h);
+  qk_mg_service_destroy(h);
   return status;
 }
 
-void qk_mg_host_destroy(qk_mg_host_t *h) {
+void qk_mg_service_destroy(qk_mg_service_t *h) {
   bool ended;
   if (h == NULL) return;
   end_save(h, true, &ended);
@@ -160,15 +160,15 @@ void qk_mg_host_destroy(qk_mg_host_t *h) {
   qk_free(h);
 }
 
-void qk_mg_host_abandon(qk_mg_host_t *h) {
+void qk_mg_service_abandon(qk_mg_service_t *h) {
   if (h != NULL) qk_mg_save_abandon(&h->save);
 }
 
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *h, bool single_rhs) {
+qk_precond_t qk_mg_service_precond(qk_mg_service_t *h, bool single_rhs) {
   return qk_cycle_precond(single_rhs ? h->single_rhs : h->cycle);
 }
 
-qk_status_t qk_mg_host_poll(qk_mg_host_t *h, bool *news) {
+qk_status_t qk_mg_service_poll(qk_mg_service_t *h, bool *news) {
   return end_save(h, false, news);
 }
 
@@ -178,8 +178,8 @@ static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
 
-qk_status_t qk_mg_host_refresh(qk_mg_host_t *h, qk_mg_refresh_t refresh, qk_progress_fn *progress,
-                               void *arg, qk_err_t *err) {
+qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_refresh_t refresh,
+                                  qk_progress_fn *progress, void *arg, qk_err_t *err) {
   bool ended;
   qk_status_t status = end_save(h, true, &ended);
   if (status != QK_OK) return status;
@@ -206,7 +206,7 @@ qk_status_t qk_mg_host_refresh(qk_mg_host_t *h, qk_mg_refresh_t refresh, qk_prog
   }
   if (status == QK_OK) status = make_cycles(h, err);
   if (status != QK_OK) return status;
-  qk_mg_watch_refreshed(&h->watch, refresh);
+  qk_mg_health_refreshed(&h->health, refresh);
   tell(h, refresh == QK_MG_REFINE ? "refined" : "set up again");
   return QK_OK;
 }

@@ -1,60 +1,60 @@
 /*
- * mg_host.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a
+ * mg_service.h: multigrid as a setup keeps it: hierarchy, a cycle for all slots and one for a
  * right-hand side that is alone, its checkpoint, and what is known of its health.
  *
  * A host is made from a checkpoint where there is one that fits, else by a setup; then the
  * checkpoint is written in the background. All calls are collective but the queries. Errors: those
  * of multigrid.h, cycle.h.
  */
-#ifndef QK_ENGINE_MG_HOST_H
-#define QK_ENGINE_MG_HOST_H
+#ifndef QK_ENGINE_MG_SERVICE_H
+#define QK_ENGINE_MG_SERVICE_H
 
 #include "daemon/base/progress.h"
 #include "daemon/engine/checkpoint/mg_file.h"
 #include "daemon/engine/multigrid/cycle.h"
-#include "daemon/engine/setup/mg_watch.h"
+#include "daemon/engine/setup/mg_health.h"
 
-typedef struct qk_mg_host_params {
+typedef struct qk_mg_service_params {
   qk_mg_params_t mg; /* complete */
   qk_prec_t prec;    /* of the outer iteration */
   int nslot;
   bool single_rhs;
   const char *checkpoint; /* file or folder; "": none */
   qk_mg_identity_t identity;
-} qk_mg_host_params_t;
+} qk_mg_service_params_t;
 
-typedef struct qk_mg_host {
+typedef struct qk_mg_service {
   qk_operator_t *op;
   qk_work_t *work;
-  qk_mg_host_params_t params;
+  qk_mg_service_params_t params;
   qk_mg_t *mg;
   qk_cycle_t *cycle, *single_rhs; /* single_rhs: NULL where there is none */
-  qk_mg_watch_t watch;
+  qk_mg_health_t health;
   int refined, rebuilt;
   int64_t bytes;                 /* on the device, all ranks */
   char checkpoint[QK_FILE_PATH]; /* the file; "": none */
   bool written;                  /* it holds what is in use */
   char trouble[256];             /* why it was not read, or not written */
   qk_mg_save_t *save;            /* under way */
-} qk_mg_host_t;
+} qk_mg_service_t;
 
 /* op and work are borrowed. */
-qk_status_t qk_mg_host_create(qk_operator_t *op, qk_work_t *work, const qk_mg_host_params_t *params,
-                              qk_progress_fn *progress, void *arg, qk_mg_host_t **host,
-                              qk_err_t *err);
-void qk_mg_host_destroy(qk_mg_host_t *host); /* NULL-safe; waits for a checkpoint under way */
+qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
+                                 const qk_mg_service_params_t *params, qk_progress_fn *progress,
+                                 void *arg, qk_mg_service_t **host, qk_err_t *err);
+void qk_mg_service_destroy(qk_mg_service_t *host); /* NULL-safe; waits for a checkpoint under way */
 
 /* Before destroy on a rank that has lost the others: nothing collective follows. NULL-safe. */
-void qk_mg_host_abandon(qk_mg_host_t *host);
+void qk_mg_service_abandon(qk_mg_service_t *host);
 /* For solvers of all slots, or of one, made after the last create or refresh; borrows the host. */
-qk_precond_t qk_mg_host_precond(qk_mg_host_t *host, bool single_rhs);
+qk_precond_t qk_mg_service_precond(qk_mg_service_t *host, bool single_rhs);
 
 /* REFINE or REBUILD; a refinement that does not succeed becomes a rebuild. No solver may use the
  * host. After an error the host can only be destroyed. */
-qk_status_t qk_mg_host_refresh(qk_mg_host_t *host, qk_mg_refresh_t refresh,
-                               qk_progress_fn *progress, void *arg, qk_err_t *err);
+qk_status_t qk_mg_service_refresh(qk_mg_service_t *host, qk_mg_refresh_t refresh,
+                                  qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 /* Looks after the checkpoint. *news: a write has ended, well or badly. */
-qk_status_t qk_mg_host_poll(qk_mg_host_t *host, bool *news);
+qk_status_t qk_mg_service_poll(qk_mg_service_t *host, bool *news);
 
 #endif
