@@ -5,7 +5,7 @@
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/eigen/hermitian.h"
-#include "daemon/engine/eigen/krylov.h"
+#include "daemon/engine/eigen/lanczos_basis.h"
 
 enum {
   B = QK_EIGEN_BLOCK,
@@ -22,7 +22,7 @@ static const double sharpness = 3;             /* order of the polynomial over s
 
 typedef struct lanczos {
   qk_lanczos_params_t p; /* complete, but for what is found on the way */
-  qk_krylov_t k;
+  qk_lanczos_basis_t k;
   int keep, m;            /* blocks kept at a restart; vectors of the space */
   double complex *h, *q;  /* [m][m], column by column: projected operator; its eigenvectors */
   double *theta, *report; /* [m]: eigenvalues, largest first; errors of them */
@@ -125,14 +125,15 @@ static qk_status_t diagonalise(lanczos_t *l, int n) {
 
 /* A new block after block b: v_{b+1} r = f(A) v_b - what the basis has of it. order 0: A itself. */
 static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * B]) {
-  qk_krylov_t *k = &l->k;
+  qk_lanczos_basis_t *k = &l->k;
   double complex *column = qk_calloc((size_t)(b + 1) * B * B, sizeof *column);
   if (!column) return QK_NO_MEMORY;
   qk_field_t *w = k->v[b + 1];
-  qk_status_t status = order == 0 ? qk_krylov_apply(k, w, k->v[b])
-                                  : qk_krylov_filter(k, l->p.window, l->p.top, order, w, k->v[b]);
-  if (!status) status = qk_krylov_project(k, b + 1, w, column);
-  if (!status) status = qk_krylov_normalise(k, b + 1, w, r);
+  qk_status_t status = order == 0
+                           ? qk_lanczos_basis_apply(k, w, k->v[b])
+                           : qk_lanczos_basis_filter(k, l->p.window, l->p.top, order, w, k->v[b]);
+  if (!status) status = qk_lanczos_basis_project(k, b + 1, w, column);
+  if (!status) status = qk_lanczos_basis_normalise(k, b + 1, w, r);
   for (int i = 0; i < (b + 1) * B; i++)
     for (int j = 0; j < B; j++)
       l->h[(size_t)(b * B + j) * (size_t)l->m + (size_t)i] = column[i * B + j];
@@ -163,8 +164,8 @@ static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
 
 /* The basis becomes the first `keep` blocks of Ritz vectors and the block that was made last. */
 static qk_status_t restart(lanczos_t *l, int nblock) {
-  qk_krylov_t *k = &l->k;
-  qk_status_t status = qk_krylov_rotate(k, nblock, l->keep * B, l->q, nblock * B);
+  qk_lanczos_basis_t *k = &l->k;
+  qk_status_t status = qk_lanczos_basis_rotate(k, nblock, l->keep * B, l->q, nblock * B);
   qk_field_t *last = k->v[nblock];
   k->v[nblock] = k->v[l->keep];
   k->v[l->keep] = last;
@@ -177,8 +178,8 @@ static qk_status_t restart(lanczos_t *l, int nblock) {
 
 static qk_status_t first_block(lanczos_t *l) {
   double complex r[B * B];
-  qk_status_t status = qk_krylov_random(&l->k, l->k.v[0], NULL);
-  return status ? status : qk_krylov_normalise(&l->k, 0, l->k.v[0], r);
+  qk_status_t status = qk_lanczos_basis_random(&l->k, l->k.v[0], NULL);
+  return status ? status : qk_lanczos_basis_normalise(&l->k, 0, l->k.v[0], r);
 }
 
 static qk_status_t find_top(lanczos_t *l) {
@@ -200,12 +201,12 @@ static void sort(double *v, int n) {
 /* Checks whether the window suits the eigenvalues found. If not, it sets a better one and folds
  * the Ritz vectors, which the caller has rotated to the front, into one block to start from. */
 static qk_status_t move_window(lanczos_t *l, bool *moved) {
-  qk_krylov_t *k = &l->k;
+  qk_lanczos_basis_t *k = &l->k;
   double value[QK_BASIS_MAX];
   qk_status_t status = QK_OK;
   *moved = false;
   for (int b = 0; b < l->keep && !status; b++)
-    status = qk_krylov_rayleigh(k, k->v[b], value + b * B);
+    status = qk_lanczos_basis_rayleigh(k, k->v[b], value + b * B);
   if (status) return status;
   sort(value, l->keep * B);
   double last = value[l->p.n - 1];
@@ -218,8 +219,8 @@ static qk_status_t move_window(lanczos_t *l, bool *moved) {
   memset(l->q, 0, (size_t)n * B * sizeof *l->q);
   for (int i = 0; i < n; i++) l->q[(i % B) * n + i] = 1;
   double complex r[B * B];
-  status = qk_krylov_rotate(k, l->keep, B, l->q, n);
-  return status ? status : qk_krylov_normalise(k, 0, k->v[0], r);
+  status = qk_lanczos_basis_rotate(k, l->keep, B, l->q, n);
+  return status ? status : qk_lanczos_basis_normalise(k, 0, k->v[0], r);
 }
 
 /* ---- the iteration --------------------------------------------------------------------------- */
@@ -282,28 +283,29 @@ static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
 /* Eigenvectors of A in the space of the `keep` blocks, lowest first; their eigenvalues go to
  * theta. */
 static qk_status_t rayleigh_ritz(lanczos_t *l) {
-  qk_krylov_t *k = &l->k;
+  qk_lanczos_basis_t *k = &l->k;
   const int n = l->keep * B;
   double complex *c = qk_malloc((size_t)n * B * sizeof *c);
   if (!c) return QK_NO_MEMORY;
   qk_status_t status = QK_OK;
   for (int b = 0; b < l->keep && !status; b++) {
-    status = qk_krylov_apply(k, k->v[k->nblock], k->v[b]);
-    if (!status) status = qk_krylov_dots(k, l->keep, k->v[k->nblock], c);
+    status = qk_lanczos_basis_apply(k, k->v[k->nblock], k->v[b]);
+    if (!status) status = qk_lanczos_basis_dots(k, l->keep, k->v[k->nblock], c);
     for (int i = 0; i < n && !status; i++)
       for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
   }
   qk_free(c);
   if (!status) status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
-  if (!status) status = qk_krylov_rotate(k, l->keep, n, l->q, n);
+  if (!status) status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   for (int b = 0; b < l->keep && !status; b++)
-    status = qk_krylov_residual(k, k->v[b], k->v[k->nblock], l->theta + b * B, l->report + b * B);
+    status =
+        qk_lanczos_basis_residual(k, k->v[b], k->v[k->nblock], l->theta + b * B, l->report + b * B);
   return status;
 }
 
 /* The wanted vectors that are good, to the front, and out of the basis. */
 static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
-  qk_krylov_t *k = &l->k;
+  qk_lanczos_basis_t *k = &l->k;
   const int n = l->keep * B;
   memset(l->q, 0, (size_t)n * (size_t)n * sizeof *l->q);
   for (int i = 0; i < n && e->n < l->p.n; i++) {
@@ -313,7 +315,7 @@ static qk_status_t collect(lanczos_t *l, qk_eigen_t *e) {
     e->residual[e->n] = l->report[i];
     e->n++;
   }
-  qk_status_t status = qk_krylov_rotate(k, l->keep, n, l->q, n);
+  qk_status_t status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   if (status) return status;
   e->nblock = round_up(e->n) / B;
   for (int b = 0; b < e->nblock; b++) {
@@ -342,7 +344,7 @@ static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work, qk_
   l->theta = qk_calloc(m, sizeof *l->theta);
   l->report = qk_calloc(m, sizeof *l->report);
   *e = qk_calloc(1, sizeof **e);
-  qk_status_t status = qk_krylov_init(&l->k, op, work, l->p.prec, l->p.space / B, l->p.seed);
+  qk_status_t status = qk_lanczos_basis_init(&l->k, op, work, l->p.prec, l->p.space / B, l->p.seed);
   return l->h && l->q && l->theta && l->report && *e ? status : QK_NO_MEMORY;
 }
 
@@ -358,7 +360,7 @@ qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_para
   if (!status) status = rayleigh_ritz(&l);
   if (!status) status = collect(&l, e);
   status = qk_comm_agree(comm, status, NULL);
-  if (l.k.dev) qk_krylov_fini(&l.k);
+  if (l.k.dev) qk_lanczos_basis_fini(&l.k);
   qk_free(l.report);
   qk_free(l.theta);
   qk_free(l.q);

@@ -4,7 +4,7 @@
 
 #include "daemon/base/assert.h"
 
-/* gx, gy, gz, gt (basis.h): row r holds i^power[r] in column[r]. */
+/* gx, gy, gz, gt (gamma_basis.h): row r holds i^power[r] in column[r]. */
 static const struct {
   int column[4], power[4];
 } direction[4] = {

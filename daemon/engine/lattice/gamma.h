@@ -1,5 +1,5 @@
 /*
- * gamma.h: the 16 products of gamma matrices in the DeGrand-Rossi basis (basis.h).
+ * gamma.h: the 16 products of gamma matrices in the DeGrand-Rossi basis (gamma_basis.h).
  *
  * Number n = b0 + 2 b1 + 4 b2 + 8 b3 is gx^b0 gy^b1 gz^b2 gt^b3, so 0 is 1, 8 is gt, 15 is gamma5
  * (QDP++ manual, appendix on gamma matrices). Each has one element i^k a row. Pure functions.

@@ -198,7 +198,7 @@ static qk_status_t take_columns(qk_correlator_t *r, qk_err_t *verdict, qk_err_t 
   const int n = together(r);
   double one[4][4][2];
   qk_status_t status = QK_OK;
-  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (int k = 0; k < r->columns && status == QK_OK && verdict->code == QK_OK; k += n) {
     if (!have_come(r, k, n)) continue;
     const column_t c = column_of(r, k);
@@ -226,7 +226,7 @@ static qk_status_t begin_columns(qk_correlator_t *r, int lacking, qk_err_t *verd
 static qk_status_t read_columns(qk_correlator_t *r, qk_tick_fn *tick, void *arg, qk_err_t *err) {
   double one[4][4][2];
   qk_status_t status = QK_OK;
-  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (; r->here < r->columns && status == QK_OK; r->here++) {
     const column_t c = column_of(r, r->here);
     tick(arg);

@@ -424,7 +424,7 @@ static qk_err_t word_on(const entry_t *entry, const qk_slot_t *state) {
   if (entry->fill.basis != QK_BASIS_DEGRAND_ROSSI) {
     const size_t n = strlen(err.text);
     snprintf(err.text + n, sizeof err.text - n, " (of the source in the basis %s)",
-             qk_basis_name(QK_BASIS_DEGRAND_ROSSI));
+             qk_gamma_basis_name(QK_BASIS_DEGRAND_ROSSI));
   }
   return err;
 }
@@ -474,7 +474,7 @@ static qk_status_t leave_slot(qk_inflight_t *inflight, entry_t *entry, qk_err_t 
   double basis[4][4][2];
   qk_err_t why = {0};
   qk_status_t status = QK_OK;
-  qk_basis_export(entry->fill.basis, basis);
+  qk_gamma_basis_export(entry->fill.basis, basis);
   if (needs_buffer(inflight, entry, entry->result.err.code)) {
     status = qk_staging_store(inflight->stage, &entry->out, basis, entry->fill.factor, x,
                               &entry->buffer, err);

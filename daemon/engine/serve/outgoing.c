@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "daemon/engine/lattice/basis.h"
+#include "daemon/engine/lattice/gamma_basis.h"
 
 /* What a type holds, and what one says to those who asked for it. */
 typedef struct range {
@@ -48,7 +48,7 @@ qk_status_t qk_outgoing_check(qk_work_t *work, const qk_fill_t *fill, const qk_f
   qk_extent_t e;
   *norm_x = sqrt(norm2);
   if (fits(range, norm2, fill->factor)) return QK_OK;
-  qk_basis_export(fill->basis, basis);
+  qk_gamma_basis_export(fill->basis, basis);
   qk_status_t status = qk_extent_find(work, x, basis, fill->factor, &e);
   if (status != QK_OK) return status;
   if (e.finite) *norm_x = e.largest * e.norm / fabs(fill->factor);

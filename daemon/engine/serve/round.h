@@ -15,7 +15,7 @@
 #include "daemon/comm/comm.h"
 #include "daemon/engine/hadron/contract.h"
 #include "daemon/engine/hadron/smear_cache.h"
-#include "daemon/engine/lattice/basis.h"
+#include "daemon/engine/lattice/gamma_basis.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_health.h"
 #include "proto/engine.pb-c.h"
@@ -35,7 +35,7 @@ typedef struct qk_fill {
   char shm_in[QK_SHM_NAME_MAX + 1];
   char shm_out[QK_SHM_NAME_MAX + 1]; /* empty: the solution goes nowhere */
   bool is_double;
-  qk_basis_t basis;
+  qk_gamma_basis_t basis;
   double factor, tol;
   int64_t max_iter;
   bool ahead; /* of others that wait */

@@ -75,7 +75,7 @@ static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *f
   double basis[4][4][2], gamma[4][4][2], matrix[4][4][2];
   qk_status_t status = check_place(&s->geom, fill, err);
   if (status != QK_OK) return status;
-  qk_basis_import(fill->basis, basis);
+  qk_gamma_basis_import(fill->basis, basis);
   if (sequential) {
     qk_gamma_matrix(fill->gamma, gamma);
     multiply(gamma, basis, matrix);
@@ -101,7 +101,7 @@ static qk_status_t generate(const sources_t *sources, int i, const qk_field_t *f
 static qk_status_t make_one(const sources_t *s, int i, const qk_field_t *field, int rhs) {
   double basis[4][4][2];
   if (!s->fill[i]->upload) return generate(s, i, field, rhs);
-  qk_basis_import(s->fill[i]->basis, basis);
+  qk_gamma_basis_import(s->fill[i]->basis, basis);
   return read_vector(s, i, basis, field, rhs);
 }
 
@@ -137,7 +137,7 @@ static qk_status_t smear_into(const sources_t *sources, qk_field_t *block, const
     refuse(group, &reason, verdict);
     return QK_OK;
   }
-  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   for (int k = 0; k < group->n && status == QK_OK; k++)
     if (verdict[group->index[k]].code == QK_OK)
       status = qk_field_io_move(sources->port, one, block, k, sources->field[group->index[k]], 0);

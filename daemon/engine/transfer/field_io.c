@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
-#include "daemon/engine/lattice/basis.h"
+#include "daemon/engine/lattice/gamma_basis.h"
 
 qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err) {
   qk_field_io_t *p = qk_calloc(1, sizeof *p);
@@ -88,7 +88,7 @@ qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
                              const qk_field_t *in, int from, const qk_field_t *out, int to) {
   const qk_device_t *dev = port->dev;
   double one[4][4][2];
-  qk_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
+  qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
   qk_column_args_t args = column_args(port, in, from, one, 1, true);
   qk_status_t status = dev->ops->column_export(dev->ctx, &args);
   if (status != QK_OK) return status;

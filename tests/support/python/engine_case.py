@@ -16,7 +16,7 @@ NOT_CONVERGED, NAN_INPUT, CANCELLED = 200, 202, 203
 DEVICE_MEMORY, DEVICE_ERROR = 300, 301
 
 E2 = np.array([[0, 1], [-1, 0]])
-# T of basis.h: a spinor psi in the basis is T psi in DeGrand-Rossi
+# T of gamma_basis.h: a spinor psi in the basis is T psi in DeGrand-Rossi
 BASES = {qk.BASIS_UKQCD: np.block([[-E2, -E2], [-E2, E2]]) / np.sqrt(2),
          qk.BASIS_DIRAC_PAULI: np.block([[E2, -E2], [E2, E2]]) / np.sqrt(2),
          qk.BASIS_OPENQCD: np.block([[0 * E2, -E2], [E2, 0 * E2]])}

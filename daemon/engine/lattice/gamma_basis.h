@@ -1,5 +1,5 @@
 /*
- * basis.h: gamma bases of spinors in wire order. Fields on the device are in the DeGrand-Rossi
+ * gamma_basis.h: gamma bases of spinors in wire order. Fields on the device are in the DeGrand-Rossi
  * basis.
  *
  * In blocks of 2x2, with Pauli matrices s1, s2, s3 (gx, gy, gz, gt hermitian,
@@ -23,24 +23,24 @@
  *
  * Pure functions.
  */
-#ifndef QK_ENGINE_BASIS_H
-#define QK_ENGINE_BASIS_H
+#ifndef QK_ENGINE_GAMMA_BASIS_H
+#define QK_ENGINE_GAMMA_BASIS_H
 
 /* Numbers as in quark.proto. */
-typedef enum qk_basis {
+typedef enum qk_gamma_basis {
   QK_BASIS_DEGRAND_ROSSI,
   QK_BASIS_UKQCD,
   QK_BASIS_DIRAC_PAULI,
   QK_BASIS_OPENQCD,
   QK_BASIS_COUNT
-} qk_basis_t;
+} qk_gamma_basis_t;
 
 /* "degrand-rossi", ... */
-const char *qk_basis_name(qk_basis_t basis);
+const char *qk_gamma_basis_name(qk_gamma_basis_t basis);
 
 /* T: from the basis to DeGrand-Rossi, for column_import. Complex 4x4, row by row. */
-void qk_basis_import(qk_basis_t basis, double matrix[4][4][2]);
+void qk_gamma_basis_import(qk_gamma_basis_t basis, double matrix[4][4][2]);
 /* T^+: from DeGrand-Rossi to the basis, for column_export. */
-void qk_basis_export(qk_basis_t basis, double matrix[4][4][2]);
+void qk_gamma_basis_export(qk_gamma_basis_t basis, double matrix[4][4][2]);
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/engine/eigen/krylov.h"
+#include "daemon/engine/eigen/lanczos_basis.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,9 +10,9 @@ enum { B = QK_EIGEN_BLOCK, SCALARS = 4 };
 /* A pivot of the Gram matrix this far below its diagonal element is rounding. */
 static const double dependent[] = {1e-20, 1e-9};
 
-qk_status_t qk_krylov_init(qk_krylov_t *k, qk_operator_t *op, qk_work_t *work, qk_prec_t prec,
-                           int nblock, uint64_t seed) {
-  *k = (qk_krylov_t){.op = op, .work = work, .dev = op->dev, .prec = prec, .seed = seed};
+qk_status_t qk_lanczos_basis_init(qk_lanczos_basis_t *k, qk_operator_t *op, qk_work_t *work,
+                                  qk_prec_t prec, int nblock, uint64_t seed) {
+  *k = (qk_lanczos_basis_t){.op = op, .work = work, .dev = op->dev, .prec = prec, .seed = seed};
   void *c = NULL, *scalar = NULL, *mask = NULL;
   size_t n = (size_t)nblock * B;
   k->nblock = nblock;
@@ -29,42 +29,42 @@ qk_status_t qk_krylov_init(qk_krylov_t *k, qk_operator_t *op, qk_work_t *work, q
   return status;
 }
 
-void qk_krylov_fini(qk_krylov_t *k) {
+void qk_lanczos_basis_fini(qk_lanczos_basis_t *k) {
   for (int i = k->nblock; i >= 0; i--) qk_field_destroy(k->v[i]);
   if (k->mask) k->dev->ops->free(k->dev->ctx, k->mask);
   if (k->scalar) k->dev->ops->free(k->dev->ctx, k->scalar);
   if (k->c) k->dev->ops->free(k->dev->ctx, k->c);
 }
 
-/* ---- calls of an iteration; the functions of krylov.h ask at their ends --------------------- */
+/* ---- calls of an iteration; the functions of lanczos_basis.h ask at their ends --------------------- */
 
-static void move(qk_krylov_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
+static void move(qk_lanczos_basis_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
   const qk_device_t *dev = k->dev;
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->copy(dev->ctx, to, from, bytes, kind, 0));
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
 }
 
-static void sum(qk_krylov_t *k, double *v, size_t n) {
+static void sum(qk_lanczos_basis_t *k, double *v, size_t n) {
   qk_comm_t *comm = k->dev->geom->comm;
   if (qk_dev_ok(k->dev) && qk_comm_size(comm) > 1)
     qk_dev_note(k->dev, qk_comm_sum(comm, v, (int)n));
 }
 
-static void blas(qk_krylov_t *k, qk_blas_op_t op, qk_blas_args_t args) {
+static void blas(qk_lanczos_basis_t *k, qk_blas_op_t op, qk_blas_args_t args) {
   qk_dev_blas(k->dev, op, args);
 }
 
-static void mhat(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
+static void mhat(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in, bool dagger) {
   if (qk_dev_ok(k->dev))
     qk_dev_note(k->dev, k->op->ops->apply_system(k->op, out, in, dagger, NULL));
 }
 
-static qk_field_t *take(qk_krylov_t *k, qk_subset_t subset) {
+static qk_field_t *take(qk_lanczos_basis_t *k, qk_subset_t subset) {
   return qk_work_take(k->work, k->prec, B, subset);
 }
 
 /* A scalar of the columns, on the device. */
-static double *set_scalar(qk_krylov_t *k, int which, const double value[B]) {
+static double *set_scalar(qk_lanczos_basis_t *k, int which, const double value[B]) {
   double host[B][2], *at = k->scalar + which * B * 2;
   for (int i = 0; i < B; i++) {
     host[i][0] = value[i];
@@ -76,7 +76,7 @@ static double *set_scalar(qk_krylov_t *k, int which, const double value[B]) {
 
 /* ---- products with the basis ---------------------------------------------------------------- */
 
-static void dots_of(qk_krylov_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
+static void dots_of(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, const qk_field_t *y,
                     double complex *c) {
   const qk_device_t *dev = k->dev;
   qk_basis_args_t a = {.n = n, .y = y->v, .c = (double *)k->c};
@@ -87,12 +87,13 @@ static void dots_of(qk_krylov_t *k, qk_field_t *const *v, int n, const qk_field_
   sum(k, (double *)c, 2 * count);
 }
 
-qk_status_t qk_krylov_dots(qk_krylov_t *k, int nblock, const qk_field_t *y, double complex *c) {
+qk_status_t qk_lanczos_basis_dots(qk_lanczos_basis_t *k, int nblock, const qk_field_t *y,
+                                  double complex *c) {
   dots_of(k, k->v, nblock, y, c);
   return qk_dev_status(k->dev);
 }
 
-static qk_status_t rotate_of(qk_krylov_t *k, qk_field_t *const *v, int n, int columns,
+static qk_status_t rotate_of(qk_lanczos_basis_t *k, qk_field_t *const *v, int n, int columns,
                              const double complex *q, int ldq) {
   qk_basis_args_t a = {.n = n, .columns = columns, .c = (double *)k->c};
   int rows = n * B;
@@ -107,12 +108,13 @@ static qk_status_t rotate_of(qk_krylov_t *k, qk_field_t *const *v, int n, int co
   return qk_dev_status(k->dev);
 }
 
-qk_status_t qk_krylov_rotate(qk_krylov_t *k, int nblock, int columns, const double complex *q,
-                             int ldq) {
+qk_status_t qk_lanczos_basis_rotate(qk_lanczos_basis_t *k, int nblock, int columns,
+                                    const double complex *q, int ldq) {
   return rotate_of(k, k->v, nblock, columns, q, ldq);
 }
 
-qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double complex *h) {
+qk_status_t qk_lanczos_basis_project(qk_lanczos_basis_t *k, int nblock, qk_field_t *w,
+                                     double complex *h) {
   size_t count = (size_t)nblock * B * B;
   if (nblock == 0) return QK_OK;
   qk_basis_args_t a = {.n = nblock, .y = w->v, .sign = -1, .c = (double *)k->c};
@@ -131,7 +133,7 @@ qk_status_t qk_krylov_project(qk_krylov_t *k, int nblock, qk_field_t *w, double 
 
 /* ---- orthonormal blocks --------------------------------------------------------------------- */
 
-qk_status_t qk_krylov_random(qk_krylov_t *k, qk_field_t *w, const uint8_t mask[8]) {
+qk_status_t qk_lanczos_basis_random(qk_lanczos_basis_t *k, qk_field_t *w, const uint8_t mask[8]) {
   const qk_device_t *dev = k->dev;
   qk_field_t *noise = take(k, QK_FULL);
   qk_noise_args_t a = {.lat = dev->geom->lat,
@@ -191,7 +193,8 @@ static void gather(double complex *total, const double complex *r, const uint8_t
     }
 }
 
-qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, double complex r[64]) {
+qk_status_t qk_lanczos_basis_normalise(qk_lanczos_basis_t *k, int nblock, qk_field_t *w,
+                                       double complex r[64]) {
   enum { PASSES = 2, ATTEMPTS = 12 };
   double complex g[B * B], factor[B * B], inverse[B * B];
   memset(r, 0, B * B * sizeof *r);
@@ -209,9 +212,9 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
     clean++;
     if (!memchr(lost, 1, B)) continue;
     clean = 0;
-    status = qk_krylov_random(k, w, lost);
+    status = qk_lanczos_basis_random(k, w, lost);
     if (status) return status;
-    status = qk_krylov_project(k, nblock, w, NULL);
+    status = qk_lanczos_basis_project(k, nblock, w, NULL);
     if (status) return status;
   }
   return QK_OK;
@@ -219,22 +222,22 @@ qk_status_t qk_krylov_normalise(qk_krylov_t *k, int nblock, qk_field_t *w, doubl
 
 /* ---- the operator --------------------------------------------------------------------------- */
 
-static void apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
+static void apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
   qk_field_t *t = take(k, k->op->system);
   mhat(k, t, in, false);
   mhat(k, out, t, true);
   qk_work_release(k->work, t);
 }
 
-qk_status_t qk_krylov_apply(qk_krylov_t *k, qk_field_t *out, const qk_field_t *in) {
+qk_status_t qk_lanczos_basis_apply(qk_lanczos_basis_t *k, qk_field_t *out, const qk_field_t *in) {
   apply(k, out, in);
   return qk_dev_status(k->dev);
 }
 
 /* t_0 = in, t_1 = (A - c)/e in, t_{i+1} = 2 (A - c)/e t_i - t_{i-1}, with c and e the centre and
  * half width of the interval. t_i is in f[i % 2]; f[order % 2] is out. */
-qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int order, qk_field_t *out,
-                             const qk_field_t *in) {
+qk_status_t qk_lanczos_basis_filter(qk_lanczos_basis_t *k, double window, double top, int order,
+                                    qk_field_t *out, const qk_field_t *in) {
   const double middle = (top + window) / 2, half = (top - window) / 2;
   const double value[SCALARS] = {-middle, 1 / half, 2 / half, -1};
   double *at[SCALARS];
@@ -263,7 +266,7 @@ qk_status_t qk_krylov_filter(qk_krylov_t *k, double window, double top, int orde
 }
 
 /* |w|^2 of the columns. */
-static void norms(qk_krylov_t *k, const qk_field_t *w, double result[B]) {
+static void norms(qk_lanczos_basis_t *k, const qk_field_t *w, double result[B]) {
   double norm2[B][2] = {{0}};
   double *red = k->scalar + 2 * B;
   blas(k, QK_BLAS_NORM2, (qk_blas_args_t){.f = {w->v}, .red = red});
@@ -272,7 +275,7 @@ static void norms(qk_krylov_t *k, const qk_field_t *w, double result[B]) {
   for (int i = 0; i < B; i++) result[i] = norm2[i][0];
 }
 
-qk_status_t qk_krylov_rayleigh(qk_krylov_t *k, const qk_field_t *v, double value[8]) {
+qk_status_t qk_lanczos_basis_rayleigh(qk_lanczos_basis_t *k, const qk_field_t *v, double value[8]) {
   qk_field_t *t = take(k, k->op->system);
   mhat(k, t, v, false);
   norms(k, t, value);
@@ -280,8 +283,8 @@ qk_status_t qk_krylov_rayleigh(qk_krylov_t *k, const qk_field_t *v, double value
   return qk_dev_status(k->dev);
 }
 
-qk_status_t qk_krylov_residual(qk_krylov_t *k, const qk_field_t *v, qk_field_t *w,
-                               const double value[8], double residual[8]) {
+qk_status_t qk_lanczos_basis_residual(qk_lanczos_basis_t *k, const qk_field_t *v, qk_field_t *w,
+                                      const double value[8], double residual[8]) {
   double minus[B], norm2[B];
   for (int i = 0; i < B; i++) minus[i] = -value[i];
   const double *c = set_scalar(k, 0, minus);
