@@ -25,13 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cuda/basis_ops.h"
 #include "cuda/gauge_ops.h"
 #include "cuda/linkfield_ops.h"
 #include "cuda/mg_ops.h"
 #include "cuda/rows.h"
 #include "cuda/tuning.h"
 #include "cuda/types.h"
+#include "cuda/vector_block_ops.h"
 #include "daemon/base/err.h"
 
 #ifdef __cplusplus

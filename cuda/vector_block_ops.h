@@ -1,15 +1,15 @@
 /*
- * basis_ops.h: arguments of the table's entries for bases of many vectors (Lanczos, deflation) and
+ * vector_block_ops.h: arguments of the table's entries for bases of many vectors (Lanczos, deflation) and
  * for vectors that leave the device (checkpoints). Included by ops.h.
  *
  * A basis is n blocks of columns of one precision and shape, tiles of RHS, nrhs a multiple of 8,
  * any number of components; its vectors are numbered i = block * nrhs + column. All run on queue 0.
  * Not collective.
  * Errors: those of ops.h; what does not fit:
- * QK_BAD_ARGUMENT with the reason in last_error (basis_args.h).
+ * QK_BAD_ARGUMENT with the reason in last_error (vector_block_args.h).
  */
-#ifndef QK_CUDA_BASIS_OPS_H
-#define QK_CUDA_BASIS_OPS_H
+#ifndef QK_CUDA_VECTOR_BLOCK_OPS_H
+#define QK_CUDA_VECTOR_BLOCK_OPS_H
 
 #include "cuda/types.h"
 

@@ -1,12 +1,12 @@
 /*
- * krylov.h: the bodies of a step of GCR (qk_gcr_args_t) and of least squares in a
+ * gcr.h: the bodies of a step of GCR (qk_gcr_args_t) and of least squares in a
  * small space (qk_gram_args_t).
  *
  * Coefficients are made in double from the inner products of one RHS. The step reads and writes
  * each field once.
  */
-#ifndef QK_BODY_KRYLOV_H
-#define QK_BODY_KRYLOV_H
+#ifndef QK_BODY_GCR_H
+#define QK_BODY_GCR_H
 
 #include "cuda/body/blas.h"
 #include "cuda/ops.h"

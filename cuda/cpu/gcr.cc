@@ -1,7 +1,7 @@
 /* Steps of GCR and small least squares problems on the CPU. */
 #include <math.h>
 
-#include "cuda/body/krylov.h"
+#include "cuda/body/gcr.h"
 
 #include "cuda/args/args.h"
 #include "cuda/cpu/ctx.h"

@@ -1,11 +1,11 @@
 /*
- * space.h: what the backends share of small Krylov spaces (cuda/ops.h: space_dots, space_step).
+ * cagcr.h: what the backends share of small Krylov spaces (cuda/ops.h: space_dots, space_step).
  *
  * One pass over the fields has `most` of them at most:
  * the products of all pairs are kept in registers.
  */
-#ifndef QK_BODY_SPACE_H
-#define QK_BODY_SPACE_H
+#ifndef QK_BODY_CAGCR_H
+#define QK_BODY_CAGCR_H
 
 #include "cuda/body/blas.h"
 #include "cuda/kernels.h"

@@ -1,5 +1,5 @@
 /* Small Krylov spaces on the CPU: inner products of all pairs, and a step along them. */
-#include "cuda/body/space.h"
+#include "cuda/body/cagcr.h"
 
 #include "cuda/args/args.h"
 #include "cuda/cpu/reduce.h"

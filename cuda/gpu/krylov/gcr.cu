@@ -1,5 +1,5 @@
 /* Steps of GCR and small least squares problems on the GPU. */
-#include "cuda/body/krylov.h"
+#include "cuda/body/gcr.h"
 
 #include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"

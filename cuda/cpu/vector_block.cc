@@ -1,8 +1,8 @@
 /* Bases of many vectors on the CPU: a tile of the basis is a vector of eight lanes, one factor of a
  * product is broadcast. */
-#include "cuda/body/basis.h"
+#include "cuda/body/vector_block.h"
 
-#include "cuda/args/basis_args.h"
+#include "cuda/args/vector_block_args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
 #include "daemon/base/mem.h"

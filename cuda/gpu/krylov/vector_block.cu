@@ -1,8 +1,8 @@
-/* Bases of many vectors on the GPU: pieces of eight reals (body/basis.h)
+/* Bases of many vectors on the GPU: pieces of eight reals (body/vector_block.h)
  * go through shared memory. */
-#include "cuda/body/basis.h"
+#include "cuda/body/vector_block.h"
 
-#include "cuda/args/basis_args.h"
+#include "cuda/args/vector_block_args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
 

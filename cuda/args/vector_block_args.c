@@ -1,4 +1,4 @@
-#include "cuda/args/basis_args.h"
+#include "cuda/args/vector_block_args.h"
 
 #include <stdbool.h>
 

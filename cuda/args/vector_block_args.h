@@ -1,10 +1,10 @@
 /*
- * basis_args.h: whether the descriptors of basis_ops.h fit each other, asked before anything is
+ * vector_block_args.h: whether the descriptors of vector_block_ops.h fit each other, asked before anything is
  * launched, the same for all backends. QK_OK, or QK_BAD_ARGUMENT with field,
  * value and limit in last_error.
  */
-#ifndef QK_CUDA_BASIS_ARGS_H
-#define QK_CUDA_BASIS_ARGS_H
+#ifndef QK_CUDA_VECTOR_BLOCK_ARGS_H
+#define QK_CUDA_VECTOR_BLOCK_ARGS_H
 
 #include "cuda/ctx.h"
 

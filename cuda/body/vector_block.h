@@ -1,14 +1,14 @@
 /*
- * basis.h: what the kernels of basis_ops.h share on all backends.
+ * vector_block.h: what the kernels of vector_block_ops.h share on all backends.
  *
  * The 2 * ncomp reals of a tile are pieces of eight reals, 64 words each, one after the other, in
  * all storage types (cuda/README.md); so one kernel serves any number of components.
  */
-#ifndef QK_BODY_BASIS_H
-#define QK_BODY_BASIS_H
+#ifndef QK_BODY_VECTOR_BLOCK_H
+#define QK_BODY_VECTOR_BLOCK_H
 
-#include "cuda/basis_ops.h"
 #include "cuda/site/geom.h"
+#include "cuda/vector_block_ops.h"
 
 namespace QK_NS {
 
