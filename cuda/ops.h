@@ -235,48 +235,48 @@ typedef struct qk_space_args {
   const double *y; /* [n][nrhs][2] */
 } qk_space_args_t;
 
-/* ---- columns: RHS in wire order against lanes of a block ----------------------------------------
+/* ---- right-hand sides in wire order against lanes of a block --------------------------------------
  *
- * Columns rhs to rhs + n - 1 of the block, n up to QK_COLUMNS_MOST: those whose numbers stand
+ * RHS number rhs to rhs + n - 1 of the block, n up to QK_RHS_TOGETHER: those whose numbers stand
  * beside each other cost little more than one of them.
- * wire: of each column, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the
+ * wire: of each RHS, device memory at a multiple of 16 bytes, [t][z][y][x][spin][colour] of the
  * local lattice, complex float or double.
  * basis: 4x4 complex matrix row by row, applied to the spin index on the way
  * (field = basis * wire for import, wire = basis * field for export), then times `factor`.
  * Field subset QK_FULL, any precision.
  */
-enum { QK_COLUMNS_MOST = 4 };
+enum { QK_RHS_TOGETHER = 4 };
 
-typedef struct qk_column_args {
+typedef struct qk_rhs_args {
   qk_lattice_t lat;
   qk_spinor_t field;
   int32_t rhs, n;
   int32_t is_double;
-  void *wire[QK_COLUMNS_MOST];
+  void *wire[QK_RHS_TOGETHER];
   double basis[4][4][2];
   double factor;
-} qk_column_args_t;
+} qk_rhs_args_t;
 
-/* One column of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`.
+/* One RHS of a block against one of another: to[to_rhs] = from[from_rhs], or += where `add`.
  * Same subset, sites and ncomp; any precisions and tile shapes.
- * n > 1: as many columns of the block, from to_rhs or from_rhs on, against n fields of one column
+ * n > 1: as many RHS of the block, from to_rhs or from_rhs on, against n fields of one RHS
  * each, of the shape of the other, which is not half, with their data in single_rhs[]; up to
- * QK_COLUMNS_MOST. n = 0 is 1. */
-typedef struct qk_column_copy_args {
+ * QK_RHS_TOGETHER. n = 0 is 1. */
+typedef struct qk_rhs_copy_args {
   qk_spinor_t to, from;
   int32_t to_rhs, from_rhs;
   int32_t add, n;
-  void *single_rhs[QK_COLUMNS_MOST];
-} qk_column_copy_args_t;
+  void *single_rhs[QK_RHS_TOGETHER];
+} qk_rhs_copy_args_t;
 
-/* A source written into one column (others untouched), in the internal basis (DeGrand-Rossi).
+/* A source written into one RHS (others untouched), in the internal basis (DeGrand-Rossi).
  *   POINT  1 at `site`, spin, colour
  *   WALL   1 at each site of time slice site[3], spin, colour
  *   Z2     each component (+-1 +- 0i) ... Z4  (+-1 +- i)/sqrt2: on every site, or on one time slice
  *          when site[3] >= 0. The bits are Philox4x32-10 of key = seed and counter = (global
  *          lexicographic site, component group), so they depend on neither ranks nor backend.
  *          spin, colour >= 0 restrict ("dilute") the noise to that component; < 0: all.
- *   HELD   what the column holds, on every site or on one time slice, spin and colour as for noise
+ *   HELD   what the RHS holds, on every site or on one time slice, spin and colour as for noise
  * Noise and HELD with t_every > 0: on the time slices site[3], site[3] + t_every, ... Everything
  * but POINT is multiplied by exp(i 2 pi sum_j mom[j] x_j / L_j), |mom[j]| < L_j;
  * exactly 1 for mom = 0.
@@ -300,8 +300,8 @@ typedef struct qk_source_args {
   int32_t mom[3], t_every; /* zero where the kind has none */
 } qk_source_args_t;
 
-/* Column rhs (all columns: -1) of a full field of any ncomp, QK_DOUBLE or QK_SINGLE: complex
- * numbers uniform in the square (-1, 1)^2, the same for a global site, component, column and seed
+/* RHS number rhs (all: -1) of a full field of any ncomp, QK_DOUBLE or QK_SINGLE: complex
+ * numbers uniform in the square (-1, 1)^2, the same for a global site, component, RHS and seed
  * on every backend and rank grid. */
 typedef struct qk_noise_args {
   qk_lattice_t lat;

@@ -22,9 +22,9 @@
   X(space_step, qk_space_args_t)
 
 #define QK_COLUMN_KERNELS(X)                                                                       \
-  X(column_import, qk_column_args_t)                                                               \
-  X(column_export, qk_column_args_t)                                                               \
-  X(column_copy, qk_column_copy_args_t)                                                            \
+  X(rhs_import, qk_rhs_args_t)                                                                     \
+  X(rhs_export, qk_rhs_args_t)                                                                     \
+  X(rhs_copy, qk_rhs_copy_args_t)                                                                  \
   X(source, qk_source_args_t)                                                                      \
   X(noise, qk_noise_args_t)
 

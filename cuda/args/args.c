@@ -132,8 +132,8 @@ qk_status_t qk_args_space(qk_ops_ctx_t *ctx, const qk_space_args_t *args, int st
   return QK_OK;
 }
 
-static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
-                          const qk_spinor_t *f, int rhs) {
+static qk_status_t one_rhs(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                           const qk_spinor_t *f, int rhs) {
   qk_status_t status = spinor(ctx, call, 0, f);
   if (status != QK_OK) return status;
   if (f->ncomp != 12) return BAD("%s: ncomp = %d: 12", call, f->ncomp);
@@ -144,25 +144,25 @@ static qk_status_t column(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_
   return QK_OK;
 }
 
-qk_status_t qk_args_column(qk_ops_ctx_t *ctx, const qk_column_args_t *args) {
-  if (args->n < 1 || args->n > QK_COLUMNS_MOST)
-    return BAD("column: n = %d: 1 to %d", args->n, QK_COLUMNS_MOST);
+qk_status_t qk_args_rhs(qk_ops_ctx_t *ctx, const qk_rhs_args_t *args) {
+  if (args->n < 1 || args->n > QK_RHS_TOGETHER)
+    return BAD("rhs: n = %d: 1 to %d", args->n, QK_RHS_TOGETHER);
   for (int k = 0; k < args->n; k++) {
-    if (args->wire[k] == NULL) return BAD("column: wire %d is missing", k);
+    if (args->wire[k] == NULL) return BAD("rhs: wire %d is missing", k);
     if ((uintptr_t)args->wire[k] % 16 != 0)
-      return BAD("column: wire %d is not at a multiple of 16 bytes", k);
+      return BAD("rhs: wire %d is not at a multiple of 16 bytes", k);
   }
-  qk_status_t status = column(ctx, "column", &args->lat, &args->field, args->rhs);
+  qk_status_t status = one_rhs(ctx, "rhs", &args->lat, &args->field, args->rhs);
   if (status != QK_OK) return status;
   if (args->rhs + args->n > args->field.nrhs)
-    return BAD("column: n = %d: 1 to %d from rhs = %d on", args->n, args->field.nrhs - args->rhs,
+    return BAD("rhs: n = %d: 1 to %d from rhs = %d on", args->n, args->field.nrhs - args->rhs,
                args->rhs);
   return QK_OK;
 }
 
-/* A block against fields of one column. */
-static qk_status_t several_columns(qk_ops_ctx_t *ctx, const char *call,
-                                   const qk_column_copy_args_t *args) {
+/* A block against fields of one RHS. */
+static qk_status_t several_rhs(qk_ops_ctx_t *ctx, const char *call,
+                               const qk_rhs_copy_args_t *args) {
   const bool into = args->from.nrhs == 1;
   const qk_spinor_t *block = into ? &args->to : &args->from,
                     *single_rhs = into ? &args->from : &args->to;
@@ -171,16 +171,16 @@ static qk_status_t several_columns(qk_ops_ctx_t *ctx, const char *call,
     return BAD("%s: field %d: nrhs, ntile, prec = %d, %d, %d: 1, 0, double (%d) or single (%d)",
                call, into, single_rhs->nrhs, single_rhs->ntile, (int)single_rhs->prec, QK_DOUBLE,
                QK_SINGLE);
-  if (args->n < 1 || args->n > QK_COLUMNS_MOST || args->n > more)
+  if (args->n < 1 || args->n > QK_RHS_TOGETHER || args->n > more)
     return BAD("%s: n = %d: 1 to %d", call, args->n,
-               more < QK_COLUMNS_MOST ? more : QK_COLUMNS_MOST);
+               more < QK_RHS_TOGETHER ? more : QK_RHS_TOGETHER);
   for (int k = 0; k < args->n; k++)
     if (args->single_rhs[k] == NULL) return BAD("%s: single_rhs[%d] is missing", call, k);
   return QK_OK;
 }
 
-qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *args) {
-  const char *call = "column_copy";
+qk_status_t qk_args_rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *args) {
+  const char *call = "rhs_copy";
   const qk_spinor_t *to = &args->to, *from = &args->from;
   qk_status_t status = spinor(ctx, call, 0, to);
   if (status == QK_OK) status = spinor(ctx, call, 1, from);
@@ -193,11 +193,11 @@ qk_status_t qk_args_column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *
     return BAD("%s: to_rhs = %d: 0 to %d", call, args->to_rhs, to->nrhs - 1);
   if (args->from_rhs < 0 || args->from_rhs >= from->nrhs)
     return BAD("%s: from_rhs = %d: 0 to %d", call, args->from_rhs, from->nrhs - 1);
-  return args->n == 0 || args->n == 1 ? QK_OK : several_columns(ctx, call, args);
+  return args->n == 0 || args->n == 1 ? QK_OK : several_rhs(ctx, call, args);
 }
 
 qk_status_t qk_args_source(qk_ops_ctx_t *ctx, const qk_source_args_t *args) {
-  qk_status_t status = column(ctx, "source", &args->lat, &args->field, args->rhs);
+  qk_status_t status = one_rhs(ctx, "source", &args->lat, &args->field, args->rhs);
   if (status != QK_OK) return status;
   if ((unsigned)args->kind > QK_SOURCE_HELD)
     return BAD("source: kind = %d: 0 to %d", (int)args->kind, QK_SOURCE_HELD);
@@ -238,7 +238,7 @@ qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args) {
 /* A propagator; `first`: the one whose precision it must have. */
 static qk_status_t propagator(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const char *name,
                               const qk_spinor_t *f, const qk_spinor_t *first) {
-  qk_status_t status = column(ctx, "contract", lat, f, 0);
+  qk_status_t status = one_rhs(ctx, "contract", lat, f, 0);
   if (status != QK_OK) return status;
   if (f->nrhs != 12) return BAD("contract: %s: nrhs = %d: 12 columns", name, f->nrhs);
   if (f->prec == QK_HALF)

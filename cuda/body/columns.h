@@ -1,5 +1,5 @@
 /*
- * columns.h: one column of a block, site by site: import from and export to wire order, copies
+ * columns.h: one RHS of a block, site by site: import from and export to wire order, copies
  * between blocks, and sources.
  *
  * A site is named by its local lexicographic index n (x fastest, then y, z, t), the order of the
@@ -28,13 +28,13 @@ QK_HD void coordinates_of(const int l[4], int64_t n, int x[4]) {
   }
 }
 
-/* Where column rhs of a site, by its place in the field, stands. */
+/* Where RHS number rhs of a site, by its place in the field, stands. */
 QK_HD spot column_at(int ntile, int rhs, int64_t site) {
   if (ntile == 0) return {site / QK_TILE, (int)(site % QK_TILE)};
   return {site * ntile + rhs / QK_TILE, rhs % QK_TILE};
 }
 
-/* Where column rhs of local site x stands in a full field. */
+/* Where RHS number rhs of local site x stands in a full field. */
 template <class S>
 QK_HD spot column_spot(const qk_lattice_t &lat, const spinor<S> &f, int rhs, const int x[4]) {
   const int parity = (x[0] + x[1] + x[2] + x[3]) & 1;
@@ -119,7 +119,7 @@ QK_HD void change_basis(const double basis[4][4][2], double factor, const double
 
 /* Column k of site n, from and to its values in wire order. */
 template <class S>
-QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n, int k,
+QK_HD void import_site(const qk_rhs_args_t &a, const spinor<S> &f, int64_t n, int k,
                        const double *in) {
   double out[QK_SPINOR_REALS];
   int x[4];
@@ -129,8 +129,7 @@ QK_HD void import_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n,
 }
 
 template <class S>
-QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n, int k,
-                       double *out) {
+QK_HD void export_site(const qk_rhs_args_t &a, const spinor<S> &f, int64_t n, int k, double *out) {
   double in[QK_SPINOR_REALS];
   int x[4];
   coordinates_of(a.lat.l, n, x);
@@ -138,7 +137,7 @@ QK_HD void export_site(const qk_column_args_t &a, const spinor<S> &f, int64_t n,
   change_basis(a.basis, a.factor, in, out);
 }
 
-/* ---- columns between blocks ---- */
+/* ---- RHS between blocks ---- */
 
 template <class S> QK_HD real<S> lane_scale([[maybe_unused]] const spinor<S> &f, spot at) {
   if constexpr (storage<S>::scaled) return f.scale[at.tile * QK_TILE + at.lane];
@@ -172,13 +171,13 @@ QK_HD void copy_pieces(const spinor<To> &to, spot there, const spinor<From> &fro
 }
 
 /* Calls of copy_column_site. */
-inline int64_t copy_columns(const qk_column_copy_args_t &a) {
+inline int64_t copy_columns(const qk_rhs_copy_args_t &a) {
   return a.to.nsites * (a.n > 1 ? a.n : 1);
 }
 
 /* Column i % n of site i / n. */
 template <class To, class From>
-QK_HD void copy_column_site(const qk_column_copy_args_t &a, spinor<To> to, spinor<From> from,
+QK_HD void copy_column_site(const qk_rhs_copy_args_t &a, spinor<To> to, spinor<From> from,
                             int64_t i) {
   int64_t site = i;
   int k = 0;
@@ -251,8 +250,8 @@ QK_HD void source_site(const qk_source_args_t &a, const spinor<S> &f, int64_t n)
   store_one(f, at, v);
 }
 
-/* Components 2*pair and 2*pair + 1 of the columns at local site n: word w of counter
- * (site, site >> 32, pair, column) is the real number (w + 1/2) / 2^31 - 1. */
+/* Components 2*pair and 2*pair + 1 of each RHS at local site n: word w of counter
+ * (site, site >> 32, pair, rhs) is the real number (w + 1/2) / 2^31 - 1. */
 template <class S>
 QK_HD void noise_pair(const qk_noise_args_t &a, const spinor<S> &f, int64_t n, int pair) {
   int x[4];

@@ -32,12 +32,12 @@ template <class F> void with_field(const qk_spinor_t &f, const F &body) {
 }
 
 /* Column k of site n in wire order. */
-void from_wire(const qk_column_args_t &a, int64_t n, int k, double *v) {
+void from_wire(const qk_rhs_args_t &a, int64_t n, int k, double *v) {
   const int64_t at = n * QK_SPINOR_REALS;
   for (int c = 0; c < QK_SPINOR_REALS; c++)
     v[c] = a.is_double ? ((const double *)a.wire[k])[at + c] : ((const float *)a.wire[k])[at + c];
 }
-void to_wire(const qk_column_args_t &a, int64_t n, int k, const double *v) {
+void to_wire(const qk_rhs_args_t &a, int64_t n, int k, const double *v) {
   const int64_t at = n * QK_SPINOR_REALS;
   for (int c = 0; c < QK_SPINOR_REALS; c++)
     if (a.is_double)
@@ -48,8 +48,8 @@ void to_wire(const qk_column_args_t &a, int64_t n, int k, const double *v) {
 
 } // namespace
 
-qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
-  qk_status_t status = qk_args_column(ctx, a);
+qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
   with_field(a->field, [=](auto f) {
     for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
@@ -61,8 +61,8 @@ qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   return QK_OK;
 }
 
-qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
-  qk_status_t status = qk_args_column(ctx, a);
+qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
   with_field(a->field, [=](auto f) {
     for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
@@ -74,8 +74,8 @@ qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
   return QK_OK;
 }
 
-qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
-  qk_status_t status = qk_args_column_copy(ctx, a);
+qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
+  qk_status_t status = qk_args_rhs_copy(ctx, a);
   if (status != QK_OK) return status;
   with_field(a->to, [=](auto to) {
     with_field(a->from, [=](auto from) {

@@ -22,7 +22,7 @@ typedef struct block {
   int nrhs;
   qk_spinor_t f[8];
   double *scalars, *red;
-  void *wire[QK_COLUMNS_MOST];
+  void *wire[QK_RHS_TOGETHER];
 } block_t;
 
 static void show(const bench_t *b, const settings_t *s, const block_t *k, const char *op,
@@ -48,14 +48,14 @@ static void run_space_step(const bench_t *b, void *arg) {
   bench_must(b, b->ops->space_step(b->ctx, arg), "space_step");
 }
 static void run_import(const bench_t *b, void *arg) {
-  bench_must(b, b->ops->column_import(b->ctx, arg), "import");
+  bench_must(b, b->ops->rhs_import(b->ctx, arg), "import");
 }
 static void run_export(const bench_t *b, void *arg) {
-  bench_must(b, b->ops->column_export(b->ctx, arg), "export");
+  bench_must(b, b->ops->rhs_export(b->ctx, arg), "export");
 }
 
 static void run_copy(const bench_t *b, void *arg) {
-  bench_must(b, b->ops->column_copy(b->ctx, arg), "column_copy");
+  bench_must(b, b->ops->rhs_copy(b->ctx, arg), "rhs_copy");
 }
 
 static const struct {
@@ -94,7 +94,7 @@ static int passes_of(qk_blas_op_t op) {
 }
 
 static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
-  qk_column_args_t c = {.lat = b->lat, .field = k->f[0], .n = 1, .is_double = 1, .factor = 1};
+  qk_rhs_args_t c = {.lat = b->lat, .field = k->f[0], .n = 1, .is_double = 1, .factor = 1};
   for (int i = 0; i < 4; i++) {
     c.wire[i] = k->wire[i];
     c.basis[i][i][0] = 1;
@@ -102,23 +102,23 @@ static void bench_columns(const bench_t *b, const settings_t *s, block_t *k) {
   const double wire = (double)b->volume * 24 * sizeof(double) / bench_field_bytes(&k->f[0]);
   show(b, s, k, "import", 1 + wire, 1, bench_measure(b, run_import, &c));
   show(b, s, k, "export", 1 + wire, 1, bench_measure(b, run_export, &c));
-  c.n = QK_COLUMNS_MOST;
+  c.n = QK_RHS_TOGETHER;
   if (k->nrhs >= c.n) show(b, s, k, "import 4", 1 + wire, c.n, bench_measure(b, run_import, &c));
 
   /* against fields of one column in double, which take as much as a vector in wire order */
-  qk_column_copy_args_t copy = {.to = k->f[0],
-                                .from = {.data = k->wire[0],
-                                         .prec = QK_DOUBLE,
-                                         .subset = QK_FULL,
-                                         .ncomp = 12,
-                                         .nrhs = 1,
-                                         .nsites = b->volume}};
+  qk_rhs_copy_args_t copy = {.to = k->f[0],
+                             .from = {.data = k->wire[0],
+                                      .prec = QK_DOUBLE,
+                                      .subset = QK_FULL,
+                                      .ncomp = 12,
+                                      .nrhs = 1,
+                                      .nsites = b->volume}};
   memcpy(copy.single_rhs, k->wire, sizeof copy.single_rhs);
   show(b, s, k, "put", 1 + wire, 1, bench_measure(b, run_copy, &copy));
-  copy.n = QK_COLUMNS_MOST;
+  copy.n = QK_RHS_TOGETHER;
   if (k->nrhs < copy.n) return;
   show(b, s, k, "put 4", 1 + wire, copy.n, bench_measure(b, run_copy, &copy));
-  qk_column_copy_args_t back = copy;
+  qk_rhs_copy_args_t back = copy;
   back.to = copy.from;
   back.from = copy.to;
   back.add = 1;
@@ -164,7 +164,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   char list[64], *save = NULL;
   k.scalars = bench_alloc(b, 7 * QK_MAX_RHS * 2 * sizeof(double));
   k.red = bench_alloc(b, 15 * QK_MAX_RHS * 2 * sizeof(double));
-  for (int i = 0; i < QK_COLUMNS_MOST; i++)
+  for (int i = 0; i < QK_RHS_TOGETHER; i++)
     k.wire[i] = bench_alloc(b, (size_t)b->volume * 24 * sizeof(double));
   for (int prec = QK_DOUBLE; prec <= QK_HALF; prec++) {
     if (strstr(s->precs, bench_prec_name[prec]) == NULL) continue;
@@ -184,7 +184,7 @@ static void bench_all(const bench_t *b, const settings_t *s) {
   }
   b->ops->free(b->ctx, k.scalars);
   b->ops->free(b->ctx, k.red);
-  for (int i = 0; i < QK_COLUMNS_MOST; i++) b->ops->free(b->ctx, k.wire[i]);
+  for (int i = 0; i < QK_RHS_TOGETHER; i++) b->ops->free(b->ctx, k.wire[i]);
 }
 
 static const char usage[] =

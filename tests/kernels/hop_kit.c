@@ -245,14 +245,14 @@ static void get_column(const kit_t *kit, const qk_spinor_t *f, int rhs, double c
   free(words);
 }
 
-static qk_column_args_t column(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
-  qk_column_args_t c = {.lat = kit->lat,
-                        .field = *field,
-                        .rhs = rhs,
-                        .n = 1,
-                        .is_double = 1,
-                        .wire = {wire},
-                        .factor = 1};
+static qk_rhs_args_t rhs_args(const kit_t *kit, const qk_spinor_t *field, int rhs, void *wire) {
+  qk_rhs_args_t c = {.lat = kit->lat,
+                     .field = *field,
+                     .rhs = rhs,
+                     .n = 1,
+                     .is_double = 1,
+                     .wire = {wire},
+                     .factor = 1};
   for (int s = 0; s < 4; s++) c.basis[s][s][0] = 1;
   return c;
 }
@@ -265,8 +265,8 @@ void kit_import(const kit_t *kit, const qk_spinor_t *field, int rhs, const doubl
   }
   void *wire = kit_alloc(kit, bytes);
   upload(kit, wire, v, bytes);
-  const qk_column_args_t c = column(kit, field, rhs, wire);
-  kit_must(kit, kit->ops->column_import(kit->ctx, &c), "column_import");
+  const qk_rhs_args_t c = rhs_args(kit, field, rhs, wire);
+  kit_must(kit, kit->ops->rhs_import(kit->ctx, &c), "rhs_import");
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
   kit_free(kit, wire);
 }
@@ -278,8 +278,8 @@ void kit_export(const kit_t *kit, const qk_spinor_t *field, int rhs, double comp
     return;
   }
   void *wire = kit_alloc(kit, bytes);
-  const qk_column_args_t c = column(kit, field, rhs, wire);
-  kit_must(kit, kit->ops->column_export(kit->ctx, &c), "column_export");
+  const qk_rhs_args_t c = rhs_args(kit, field, rhs, wire);
+  kit_must(kit, kit->ops->rhs_export(kit->ctx, &c), "rhs_export");
   kit_must(kit, kit->ops->copy(kit->ctx, v, wire, bytes, QK_COPY_TO_HOST, 0), "copy");
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
   kit_free(kit, wire);

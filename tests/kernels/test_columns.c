@@ -6,15 +6,15 @@
 
 #include "tests/kernels/blas_kit.h"
 
-static qk_column_args_t column(const kit_t *kit, const block_t *b, int rhs, void *wire,
-                               const double complex basis[4][4]) {
-  qk_column_args_t c = {.lat = kit->lat,
-                        .field = b->field.v,
-                        .rhs = rhs,
-                        .n = 1,
-                        .is_double = 1,
-                        .wire = {wire},
-                        .factor = 1};
+static qk_rhs_args_t rhs_args(const kit_t *kit, const block_t *b, int rhs, void *wire,
+                              const double complex basis[4][4]) {
+  qk_rhs_args_t c = {.lat = kit->lat,
+                     .field = b->field.v,
+                     .rhs = rhs,
+                     .n = 1,
+                     .is_double = 1,
+                     .wire = {wire},
+                     .factor = 1};
   memcpy(c.basis, basis, sizeof c.basis);
   return c;
 }
@@ -32,7 +32,7 @@ static void turn(const kit_t *kit, const double complex basis[4][4], double fact
   }
 }
 
-Test(column, import_and_export_turn_the_basis) {
+Test(rhs, import_and_export_turn_the_basis) {
   kit_t kit;
   block_kit_open(&kit);
   double complex *x = kit_vector(&kit), *turned = kit_vector(&kit), *now = kit_vector(&kit);
@@ -42,22 +42,22 @@ Test(column, import_and_export_turn_the_basis) {
     block_t b = block_make(&kit, cuts[i], 1);
     const int rhs = cuts[i].nrhs - 1;
     double *wire = device_scalars(&kit, x, (int)kit_components(&kit));
-    qk_column_args_t c = column(&kit, &b, rhs, wire, mixing);
+    qk_rhs_args_t c = rhs_args(&kit, &b, rhs, wire, mixing);
     c.factor = 3;
-    kit_must(&kit, kit.ops->column_import(kit.ctx, &c), "import");
+    kit_must(&kit, kit.ops->rhs_import(kit.ctx, &c), "import");
     double complex *stored = block_get(&kit, &b, rhs);
     turn(&kit, mixing, 3, x, turned);
     cr_expect_lt(block_off(&kit, stored, turned), blas_tolerance(cuts[i].prec), "import, %s",
                  cut_text(cuts[i]));
 
     c.factor = 0.5;
-    kit_must(&kit, kit.ops->column_export(kit.ctx, &c), "export");
+    kit_must(&kit, kit.ops->rhs_export(kit.ctx, &c), "export");
     read_scalars(&kit, wire, now, (int)kit_components(&kit));
     turn(&kit, mixing, 0.5, stored, turned);
     cr_expect_lt(block_off(&kit, now, turned), 1e-14, "export, %s", cut_text(cuts[i]));
     for (int other = 0; other < rhs; other++) {
       double complex *y = block_get(&kit, &b, other);
-      cr_expect_arr_eq(y, b.x[other], kit_components(&kit) * sizeof *y, "%s: column %d was touched",
+      cr_expect_arr_eq(y, b.x[other], kit_components(&kit) * sizeof *y, "%s: rhs %d was touched",
                        cut_text(cuts[i]), other);
       free(y);
     }
@@ -71,38 +71,38 @@ Test(column, import_and_export_turn_the_basis) {
   kit_close(&kit);
 }
 
-/* Columns from `first` on, as many as go with it: against those of one alone, bit by bit. */
+/* RHS from `first` on, as many as go with it: against those of one alone, bit by bit. */
 static void several_at(const kit_t *kit, cut_t cut, int first, bool is_double) {
   block_t b = block_make(kit, cut, 1), alone = block_make(kit, cut, 1);
-  const int n = cut.nrhs - first < QK_COLUMNS_MOST ? cut.nrhs - first : QK_COLUMNS_MOST;
+  const int n = cut.nrhs - first < QK_RHS_TOGETHER ? cut.nrhs - first : QK_RHS_TOGETHER;
   const size_t reals = 2 * kit_components(kit);
   double *back[2] = {malloc(reals * sizeof(double)), malloc(reals * sizeof(double))};
   double complex *x = kit_vector(kit);
-  qk_column_args_t c = column(kit, &b, first, NULL, mixing);
+  qk_rhs_args_t c = rhs_args(kit, &b, first, NULL, mixing);
   c.n = n;
   c.is_double = is_double;
   for (int k = 0; k < n; k++) {
     kit_random(kit, 50 + (uint64_t)k, x);
     c.wire[k] = device_scalars(kit, x, (int)kit_components(kit));
-    qk_column_args_t own = column(kit, &alone, first + k, c.wire[k], mixing);
+    qk_rhs_args_t own = rhs_args(kit, &alone, first + k, c.wire[k], mixing);
     own.is_double = is_double;
-    kit_must(kit, kit->ops->column_import(kit->ctx, &own), "import of one");
+    kit_must(kit, kit->ops->rhs_import(kit->ctx, &own), "import of one");
   }
-  kit_must(kit, kit->ops->column_import(kit->ctx, &c), "import");
+  kit_must(kit, kit->ops->rhs_import(kit->ctx, &c), "import");
   for (int rhs = 0; rhs < cut.nrhs; rhs++) {
     double complex *y = block_get(kit, &b, rhs), *z = block_get(kit, &alone, rhs);
-    cr_expect_arr_eq(y, z, reals * sizeof(double), "%s: import of %d from %d on: column %d",
+    cr_expect_arr_eq(y, z, reals * sizeof(double), "%s: import of %d from %d on: rhs %d",
                      cut_text(cut), n, first, rhs);
     free(y);
     free(z);
   }
-  kit_must(kit, kit->ops->column_export(kit->ctx, &c), "export");
+  kit_must(kit, kit->ops->rhs_export(kit->ctx, &c), "export");
   void *wire = kit_alloc(kit, reals * sizeof(double));
   const size_t bytes = reals * (is_double ? sizeof(double) : sizeof(float));
   for (int k = 0; k < n; k++) {
-    qk_column_args_t own = column(kit, &alone, first + k, wire, mixing);
+    qk_rhs_args_t own = rhs_args(kit, &alone, first + k, wire, mixing);
     own.is_double = is_double;
-    kit_must(kit, kit->ops->column_export(kit->ctx, &own), "export of one");
+    kit_must(kit, kit->ops->rhs_export(kit->ctx, &own), "export of one");
     kit_must(kit, kit->ops->copy(kit->ctx, back[0], wire, bytes, QK_COPY_TO_HOST, 0), "copy");
     kit_must(kit, kit->ops->copy(kit->ctx, back[1], c.wire[k], bytes, QK_COPY_TO_HOST, 0), "copy");
     kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "sync");
@@ -118,7 +118,7 @@ static void several_at(const kit_t *kit, cut_t cut, int first, bool is_double) {
   block_free(kit, &alone);
 }
 
-Test(column, several_come_and_go_as_each_alone) {
+Test(rhs, several_come_and_go_as_each_alone) {
   kit_t kit;
   block_kit_open(&kit);
   for (int i = 0; i < ncuts; i++)
@@ -129,32 +129,32 @@ Test(column, several_come_and_go_as_each_alone) {
   kit_close(&kit);
 }
 
-Test(column, more_than_there_are_is_refused) {
+Test(rhs, more_than_there_are_is_refused) {
   kit_t kit;
   block_kit_open(&kit);
   block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 3, false, QK_FULL}, 1);
   void *wire = kit_alloc(&kit, kit_components(&kit) * sizeof(double complex));
-  qk_column_args_t c = column(&kit, &b, 1, wire, one);
+  qk_rhs_args_t c = rhs_args(&kit, &b, 1, wire, one);
   c.wire[1] = c.wire[2] = wire;
   c.n = 3;
-  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->rhs_import(kit.ctx, &c), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "n = 3: 1 to 2 from rhs = 1 on"), "%s",
             kit.ops->last_error(kit.ctx));
   c.n = 0;
-  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
-  c.n = QK_COLUMNS_MOST + 1;
-  cr_expect_eq(kit.ops->column_export(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->rhs_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  c.n = QK_RHS_TOGETHER + 1;
+  cr_expect_eq(kit.ops->rhs_export(kit.ctx, &c), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "n = 5: 1 to 4"));
   c.n = 2;
   c.wire[1] = NULL;
-  cr_expect_eq(kit.ops->column_import(kit.ctx, &c), QK_BAD_ARGUMENT);
+  cr_expect_eq(kit.ops->rhs_import(kit.ctx, &c), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "wire 1 is missing"));
   kit_free(&kit, wire);
   block_free(&kit, &b);
   kit_close(&kit);
 }
 
-Test(column, float32_wire_is_the_rounded_float64_wire) {
+Test(rhs, float32_wire_is_the_rounded_float64_wire) {
   kit_t kit;
   block_kit_open(&kit);
   const size_t reals = 2 * kit_components(&kit);
@@ -162,15 +162,15 @@ Test(column, float32_wire_is_the_rounded_float64_wire) {
   void *wire = kit_alloc(&kit, reals * sizeof *host);
   block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
   for (size_t i = 0; i < reals; i++) host[i] = (float)(((double *)b.x[1])[i]);
-  qk_column_args_t c = column(&kit, &b, 1, wire, one);
+  qk_rhs_args_t c = rhs_args(&kit, &b, 1, wire, one);
   c.is_double = 0;
-  kit_must(&kit, kit.ops->column_export(kit.ctx, &c), "export");
+  kit_must(&kit, kit.ops->rhs_export(kit.ctx, &c), "export");
   kit_must(&kit, kit.ops->copy(kit.ctx, back, wire, reals * sizeof *back, QK_COPY_TO_HOST, 0),
            "copy");
   kit_must(&kit, kit.ops->queue_sync(kit.ctx, 0), "sync");
   cr_expect_arr_eq(back, host, reals * sizeof *host);
   c.rhs = 0;
-  kit_must(&kit, kit.ops->column_import(kit.ctx, &c), "import");
+  kit_must(&kit, kit.ops->rhs_import(kit.ctx, &c), "import");
   double complex *now = block_get(&kit, &b, 0);
   for (size_t i = 0; i < reals; i++) cr_assert(((double *)now)[i] == (double)host[i]);
   free(now);
@@ -181,20 +181,20 @@ Test(column, float32_wire_is_the_rounded_float64_wire) {
   kit_close(&kit);
 }
 
-Test(column, wire_of_odd_addresses_is_refused) {
+Test(rhs, wire_of_odd_addresses_is_refused) {
   kit_t kit;
   block_kit_open(&kit);
   block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 1, false, QK_FULL}, 1);
   char *wire = kit_alloc(&kit, (kit_components(&kit) + 1) * sizeof(double complex));
-  qk_column_args_t c = column(&kit, &b, 0, (double *)(wire + 8), one);
-  cr_expect_eq(kit.ops->column_export(kit.ctx, &c), QK_BAD_ARGUMENT);
+  qk_rhs_args_t c = rhs_args(&kit, &b, 0, (double *)(wire + 8), one);
+  cr_expect_eq(kit.ops->rhs_export(kit.ctx, &c), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "multiple of 16"));
   kit_free(&kit, wire);
   block_free(&kit, &b);
   kit_close(&kit);
 }
 
-Test(column, nan_and_infinity_are_not_lost) {
+Test(rhs, nan_and_infinity_are_not_lost) {
   kit_t kit;
   block_kit_open(&kit);
   static const double bad[] = {NAN, INFINITY};
@@ -219,7 +219,7 @@ Test(column, nan_and_infinity_are_not_lost) {
 static void copies_between(const kit_t *kit, cut_t to_cut, cut_t from_cut) {
   const double tolerance = fmax(blas_tolerance(to_cut.prec), blas_tolerance(from_cut.prec));
   block_t to = block_make(kit, to_cut, 1), from = block_make(kit, from_cut, 2);
-  qk_column_copy_args_t copy = {
+  qk_rhs_copy_args_t copy = {
       .to = to.v, .from = from.v, .to_rhs = to_cut.nrhs - 1, .from_rhs = from_cut.nrhs / 2};
   double complex *expected = kit_vector(kit);
   memcpy(expected, to.x[copy.to_rhs], kit_components(kit) * sizeof *expected);
@@ -227,16 +227,15 @@ static void copies_between(const kit_t *kit, cut_t to_cut, cut_t from_cut) {
     const double complex *x = from.x[copy.from_rhs];
     for (size_t i = 0; i < kit_components(kit); i++)
       if (component_in(kit, to_cut.subset, i)) expected[i] = copy.add ? expected[i] + x[i] : x[i];
-    kit_must(kit, kit->ops->column_copy(kit->ctx, &copy), "column_copy");
+    kit_must(kit, kit->ops->rhs_copy(kit->ctx, &copy), "rhs_copy");
     double complex *now = block_get(kit, &to, copy.to_rhs);
-    cr_expect_lt(block_off(kit, now, expected), tolerance,
-                 "add = %d, from %d columns, prec %d, to %s", copy.add, from_cut.nrhs,
-                 (int)from_cut.prec, cut_text(to_cut));
+    cr_expect_lt(block_off(kit, now, expected), tolerance, "add = %d, from %d RHS, prec %d, to %s",
+                 copy.add, from_cut.nrhs, (int)from_cut.prec, cut_text(to_cut));
     free(now);
   }
   for (int other = 0; other < copy.to_rhs; other++) {
     double complex *y = block_get(kit, &to, other);
-    cr_expect_arr_eq(y, to.x[other], kit_components(kit) * sizeof *y, "%s: column %d was touched",
+    cr_expect_arr_eq(y, to.x[other], kit_components(kit) * sizeof *y, "%s: rhs %d was touched",
                      cut_text(to_cut), other);
     free(y);
   }
@@ -252,36 +251,36 @@ static void copies(const kit_t *kit) {
         copies_between(kit, cuts[i], cuts[j]);
 }
 
-Test(column, copies_between_blocks_of_any_precision_and_shape) {
+Test(rhs, copies_between_blocks_of_any_precision_and_shape) {
   each_ncomp(copies);
 }
 
-/* Columns from `first` on of a block, from or into fields of one column: against those of
+/* RHS from `first` on of a block, from or into fields of one RHS: against those of
  * one alone, bit by bit. */
 static void several_copies(const kit_t *kit, cut_t cut, qk_prec_t single_prec, int first,
                            bool into) {
   const cut_t single = {single_prec, 1, true, cut.subset};
-  const int n = cut.nrhs - first < QK_COLUMNS_MOST ? cut.nrhs - first : QK_COLUMNS_MOST;
+  const int n = cut.nrhs - first < QK_RHS_TOGETHER ? cut.nrhs - first : QK_RHS_TOGETHER;
   block_t together = block_make(kit, cut, 1), alone = block_make(kit, cut, 1);
-  block_t single_rhs[2][QK_COLUMNS_MOST];
+  block_t single_rhs[2][QK_RHS_TOGETHER];
   for (int which = 0; which < 2; which++)
     for (int k = 0; k < n; k++) single_rhs[which][k] = block_make(kit, single, 20 + (uint64_t)k);
   for (int add = 0; add < 2; add++) {
-    qk_column_copy_args_t all = {.to = into ? together.v : single_rhs[0][0].v,
-                                 .from = into ? single_rhs[0][0].v : together.v,
-                                 .add = add,
-                                 .n = n};
+    qk_rhs_copy_args_t all = {.to = into ? together.v : single_rhs[0][0].v,
+                              .from = into ? single_rhs[0][0].v : together.v,
+                              .add = add,
+                              .n = n};
     *(into ? &all.to_rhs : &all.from_rhs) = first;
     for (int k = 0; k < n; k++) {
       all.single_rhs[k] = single_rhs[0][k].v.data;
-      const qk_column_copy_args_t own = {.to = into ? alone.v : single_rhs[1][k].v,
-                                         .from = into ? single_rhs[1][k].v : alone.v,
-                                         .to_rhs = into ? first + k : 0,
-                                         .from_rhs = into ? 0 : first + k,
-                                         .add = add};
-      kit_must(kit, kit->ops->column_copy(kit->ctx, &own), "column_copy of one");
+      const qk_rhs_copy_args_t own = {.to = into ? alone.v : single_rhs[1][k].v,
+                                      .from = into ? single_rhs[1][k].v : alone.v,
+                                      .to_rhs = into ? first + k : 0,
+                                      .from_rhs = into ? 0 : first + k,
+                                      .add = add};
+      kit_must(kit, kit->ops->rhs_copy(kit->ctx, &own), "rhs_copy of one");
     }
-    kit_must(kit, kit->ops->column_copy(kit->ctx, &all), "column_copy");
+    kit_must(kit, kit->ops->rhs_copy(kit->ctx, &all), "rhs_copy");
   }
   for (int k = 0; k < (into ? cut.nrhs : n); k++) {
     double complex *x = into ? block_get(kit, &together, k) : block_get(kit, &single_rhs[0][k], 0);
@@ -307,30 +306,30 @@ static void several(const kit_t *kit) {
   }
 }
 
-Test(column, several_are_copied_as_each_alone) {
+Test(rhs, several_are_copied_as_each_alone) {
   each_ncomp(several);
 }
 
-Test(column, copies_of_several_refuse_what_does_not_fit) {
+Test(rhs, copies_of_several_refuse_what_does_not_fit) {
   kit_t kit;
   block_kit_open(&kit);
   block_t block = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_FULL}, 1);
   block_t single_rhs = block_make(&kit, (cut_t){QK_DOUBLE, 1, true, QK_FULL}, 1);
   block_t half = block_make(&kit, (cut_t){QK_HALF, 1, true, QK_FULL}, 1);
   void *data = single_rhs.v.data;
-  const qk_column_copy_args_t bad[] = {
+  const qk_rhs_copy_args_t bad[] = {
       {.to = block.v, .from = single_rhs.v, .to_rhs = 1, .n = 3, .single_rhs = {data, data, data}},
       {.to = block.v, .from = single_rhs.v, .n = 2, .single_rhs = {data}},
       {.to = block.v, .from = block.v, .n = 2, .single_rhs = {data, data}},
       {.to = half.v, .from = block.v, .n = 2, .single_rhs = {data, data}},
       {.to = block.v,
        .from = single_rhs.v,
-       .n = QK_COLUMNS_MOST + 1,
+       .n = QK_RHS_TOGETHER + 1,
        .single_rhs = {data, data, data, data}}};
   static const char *const words[] = {"n = 3: 1 to 2", "single_rhs[1] is missing",
                                       "nrhs, ntile, prec = 3", "prec = 1, 0, 2", "n = 5: 1 to 3"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    cr_expect_eq(kit.ops->column_copy(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
+    cr_expect_eq(kit.ops->rhs_copy(kit.ctx, &bad[i]), QK_BAD_ARGUMENT);
     cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]), "%s", kit.ops->last_error(kit.ctx));
   }
   block_free(&kit, &half);
@@ -339,7 +338,7 @@ Test(column, copies_of_several_refuse_what_does_not_fit) {
   kit_close(&kit);
 }
 
-Test(column, copies_what_is_not_a_number_and_zeros) {
+Test(rhs, copies_what_is_not_a_number_and_zeros) {
   kit_t kit;
   block_kit_open(&kit);
   double complex *x = kit_vector(&kit);
@@ -349,8 +348,8 @@ Test(column, copies_what_is_not_a_number_and_zeros) {
   x[24] = INFINITY;
   x[36] = 1e-30;
   block_set(&kit, &from, 0, x);
-  qk_column_copy_args_t copy = {.to = to.v, .from = from.v, .to_rhs = 3};
-  kit_must(&kit, kit.ops->column_copy(kit.ctx, &copy), "column_copy");
+  qk_rhs_copy_args_t copy = {.to = to.v, .from = from.v, .to_rhs = 3};
+  kit_must(&kit, kit.ops->rhs_copy(kit.ctx, &copy), "rhs_copy");
   double complex *now = block_get(&kit, &to, 3);
   cr_expect(!isfinite(cabs(now[12])) && !isfinite(cabs(now[24])));
   cr_expect_float_eq(creal(now[36]), 1e-30, 1e-33);
@@ -362,19 +361,19 @@ Test(column, copies_what_is_not_a_number_and_zeros) {
   kit_close(&kit);
 }
 
-Test(column, copies_refuse_what_does_not_fit) {
+Test(rhs, copies_refuse_what_does_not_fit) {
   kit_t kit;
   block_kit_open(&kit);
   block_t a = block_make(&kit, (cut_t){QK_DOUBLE, 2, false, QK_FULL}, 1);
   block_t b = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_EVEN}, 1);
-  qk_column_copy_args_t copy = {.to = a.v, .from = b.v};
-  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  qk_rhs_copy_args_t copy = {.to = a.v, .from = b.v};
+  cr_expect_eq(kit.ops->rhs_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "subset"), "%s", kit.ops->last_error(kit.ctx));
-  copy = (qk_column_copy_args_t){.to = a.v, .from = a.v, .to_rhs = 2};
-  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  copy = (qk_rhs_copy_args_t){.to = a.v, .from = a.v, .to_rhs = 2};
+  cr_expect_eq(kit.ops->rhs_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "to_rhs = 2: 0 to 1"));
-  copy = (qk_column_copy_args_t){.to = a.v, .from = a.v, .from_rhs = -1};
-  cr_expect_eq(kit.ops->column_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  copy = (qk_rhs_copy_args_t){.to = a.v, .from = a.v, .from_rhs = -1};
+  cr_expect_eq(kit.ops->rhs_copy(kit.ctx, &copy), QK_BAD_ARGUMENT);
   cr_expect(strstr(kit.ops->last_error(kit.ctx), "from_rhs = -1: 0 to 1"));
   block_free(&kit, &a);
   block_free(&kit, &b);

@@ -193,10 +193,10 @@ static qk_status_t use_everything(const kit_t *kit) {
                                    .spin = -1,
                                    .colour = -1};
   if (s == QK_OK) s = ops->source(ctx, &source);
-  qk_column_args_t column = {
+  qk_rhs_args_t column = {
       .lat = *lat, .field = f, .n = 1, .is_double = 1, .wire = {wire}, .factor = 1};
-  if (s == QK_OK) s = ops->column_export(ctx, &column);
-  if (s == QK_OK) s = ops->column_import(ctx, &column);
+  if (s == QK_OK) s = ops->rhs_export(ctx, &column);
+  if (s == QK_OK) s = ops->rhs_import(ctx, &column);
   const qk_blas_args_t blas = {.op = QK_BLAS_CDOT, .f = {f, f}, .red = red};
   if (s == QK_OK) s = ops->blas(ctx, &blas);
   const qk_multi_args_t multi = {.n = 1, .f = {f}, .y = f, .c = red, .sign = 1, .red = red};

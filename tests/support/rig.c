@@ -202,21 +202,21 @@ void rig_point(const qk_rig_t *rig, int spin, int colour, double *v) {
   if (!offset[0] && !offset[1] && !offset[2] && !offset[3]) v[2 * (3 * spin + colour)] = 1;
 }
 
-static qk_column_args_t column(const qk_rig_t *rig, const qk_field_t *field, int rhs, void *wire) {
-  qk_column_args_t a = {.lat = rig->geom.lat,
-                        .field = field->v,
-                        .rhs = rhs,
-                        .n = 1,
-                        .is_double = 1,
-                        .wire = {wire},
-                        .factor = 1};
+static qk_rhs_args_t column(const qk_rig_t *rig, const qk_field_t *field, int rhs, void *wire) {
+  qk_rhs_args_t a = {.lat = rig->geom.lat,
+                     .field = field->v,
+                     .rhs = rhs,
+                     .n = 1,
+                     .is_double = 1,
+                     .wire = {wire},
+                     .factor = 1};
   for (int s = 0; s < 4; s++) a.basis[s][s][0] = 1;
   return a;
 }
 
 static void *device_column(const qk_rig_t *rig) {
   void *wire = NULL;
-  rig_must(rig->dev.ops->alloc(rig->dev.ctx, rig_reals(rig) * sizeof(double), &wire), "column",
+  rig_must(rig->dev.ops->alloc(rig->dev.ctx, rig_reals(rig) * sizeof(double), &wire), "vector",
            NULL);
   return wire;
 }
@@ -224,10 +224,10 @@ static void *device_column(const qk_rig_t *rig) {
 void rig_import(const qk_rig_t *rig, qk_field_t *field, int rhs, const double *v) {
   const qk_ops_t *ops = rig->dev.ops;
   void *wire = device_column(rig);
-  qk_column_args_t a = column(rig, field, rhs, wire);
+  qk_rhs_args_t a = column(rig, field, rhs, wire);
   size_t bytes = rig_reals(rig) * sizeof *v;
   rig_must(ops->copy(rig->dev.ctx, wire, v, bytes, QK_COPY_TO_DEVICE, 0), "import", NULL);
-  rig_must(ops->column_import(rig->dev.ctx, &a), "import", NULL);
+  rig_must(ops->rhs_import(rig->dev.ctx, &a), "import", NULL);
   rig_must(ops->queue_sync(rig->dev.ctx, 0), "import", NULL);
   ops->free(rig->dev.ctx, wire);
 }
@@ -235,9 +235,9 @@ void rig_import(const qk_rig_t *rig, qk_field_t *field, int rhs, const double *v
 void rig_export(const qk_rig_t *rig, const qk_field_t *field, int rhs, double *v) {
   const qk_ops_t *ops = rig->dev.ops;
   void *wire = device_column(rig);
-  qk_column_args_t a = column(rig, field, rhs, wire);
+  qk_rhs_args_t a = column(rig, field, rhs, wire);
   size_t bytes = rig_reals(rig) * sizeof *v;
-  rig_must(ops->column_export(rig->dev.ctx, &a), "export", NULL);
+  rig_must(ops->rhs_export(rig->dev.ctx, &a), "export", NULL);
   rig_must(ops->copy(rig->dev.ctx, v, wire, bytes, QK_COPY_TO_HOST, 0), "export", NULL);
   rig_must(ops->queue_sync(rig->dev.ctx, 0), "export", NULL);
   ops->free(rig->dev.ctx, wire);

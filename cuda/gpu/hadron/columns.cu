@@ -1,4 +1,4 @@
-/* Columns and sources on the GPU: one thread a column of a site. */
+/* RHS and sources on the GPU: one thread a RHS of a site. */
 #include "cuda/body/columns.h"
 
 #include "cuda/args/args.h"
@@ -13,7 +13,7 @@ constexpr int threads = 128;
 /* Values in wire order go through shared memory, so that all threads of a warp read and write
  * neighbouring words there: a row a thread, in words of 16 bytes, and one more, so that eight
  * threads in a row have banks of their own.
- * Thread s * n + k of a block has column k of its site s. */
+ * Thread s * n + k of a block has RHS k of its site s. */
 template <class T> struct wire_rows {
   static constexpr int words = QK_SPINOR_REALS * (int)sizeof(T) / (int)sizeof(uint4);
   static constexpr int stride = words + 1;
@@ -44,7 +44,7 @@ struct wire_place {
   int64_t first; /* site of the block */
   int here, s, k;
 
-  __device__ explicit wire_place(const qk_column_args_t &a) {
+  __device__ explicit wire_place(const qk_rhs_args_t &a) {
     const int most = threads / a.n;
     const int64_t sites = 2 * (int64_t)a.lat.vcb;
     first = (int64_t)blockIdx.x * most;
@@ -54,14 +54,14 @@ struct wire_place {
   }
 };
 
-inline unsigned wire_blocks(const qk_column_args_t &a) {
+inline unsigned wire_blocks(const qk_rhs_args_t &a) {
   const int most = threads / a.n;
   return (unsigned)((2 * (int64_t)a.lat.vcb + most - 1) / most);
 }
 
 /* Calls body with a word of a.wire[k] and its place in the rows, for all that the block has. */
 template <class T, class F>
-__device__ void each_word(const qk_column_args_t &a, const wire_place &at, const F &body) {
+__device__ void each_word(const qk_rhs_args_t &a, const wire_place &at, const F &body) {
   using rows = wire_rows<T>;
   for (int k = 0; k < a.n; k++) {
     uint4 *wire = (uint4 *)a.wire[k] + at.first * rows::words;
@@ -71,7 +71,7 @@ __device__ void each_word(const qk_column_args_t &a, const wire_place &at, const
 }
 
 template <class T, class S>
-__global__ void __launch_bounds__(threads) import_kernel(const qk_column_args_t a, spinor<S> f) {
+__global__ void __launch_bounds__(threads) import_kernel(const qk_rhs_args_t a, spinor<S> f) {
   using rows = wire_rows<T>;
   __shared__ rows shared;
   const wire_place at(a);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(threads) import_kernel(const qk_column_args_t 
 }
 
 template <class T, class S>
-__global__ void __launch_bounds__(threads) export_kernel(const qk_column_args_t a, spinor<S> f) {
+__global__ void __launch_bounds__(threads) export_kernel(const qk_rhs_args_t a, spinor<S> f) {
   using rows = wire_rows<T>;
   __shared__ rows shared;
   const wire_place at(a);
@@ -97,14 +97,14 @@ __global__ void __launch_bounds__(threads) export_kernel(const qk_column_args_t 
   each_word<T>(a, at, [&](uint4 *wire, int i) { *wire = shared.word[i]; });
 }
 
-template <class S> void import_as(cudaStream_t stream, const qk_column_args_t &a) {
+template <class S> void import_as(cudaStream_t stream, const qk_rhs_args_t &a) {
   const spinor<S> f = spinor_of<S>(a.field);
   if (a.is_double)
     import_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
   else
     import_kernel<float><<<wire_blocks(a), threads, 0, stream>>>(a, f);
 }
-template <class S> void export_as(cudaStream_t stream, const qk_column_args_t &a) {
+template <class S> void export_as(cudaStream_t stream, const qk_rhs_args_t &a) {
   const spinor<S> f = spinor_of<S>(a.field);
   if (a.is_double)
     export_kernel<double><<<wire_blocks(a), threads, 0, stream>>>(a, f);
@@ -119,19 +119,18 @@ __global__ void source_kernel(const qk_source_args_t a, spinor<S> f, int64_t sit
 }
 
 template <class To, class From>
-__global__ void copy_kernel(const qk_column_copy_args_t a, spinor<To> to, spinor<From> from,
+__global__ void copy_kernel(const qk_rhs_copy_args_t a, spinor<To> to, spinor<From> from,
                             int64_t n) {
   const int64_t i = (int64_t)blockIdx.x * threads + threadIdx.x;
   if (i < n) copy_column_site(a, to, from, i);
 }
 
-template <class To, class From>
-void copy_launch(cudaStream_t stream, const qk_column_copy_args_t &a) {
+template <class To, class From> void copy_launch(cudaStream_t stream, const qk_rhs_copy_args_t &a) {
   const int64_t n = copy_columns(a);
   const unsigned blocks = (unsigned)((n + threads - 1) / threads);
   copy_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<To>(a.to), spinor_of<From>(a.from), n);
 }
-template <class To> void copy_from(cudaStream_t stream, const qk_column_copy_args_t &a) {
+template <class To> void copy_from(cudaStream_t stream, const qk_rhs_copy_args_t &a) {
   if (a.from.prec == QK_DOUBLE) return copy_launch<To, double>(stream, a);
   if (a.from.prec == QK_SINGLE) return copy_launch<To, float>(stream, a);
   copy_launch<To, half>(stream, a);
@@ -163,22 +162,22 @@ template <class S> void source_as(cudaStream_t stream, const qk_source_args_t &a
 
 } // namespace
 
-qk_status_t column_import(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
-  const qk_status_t status = qk_args_column(ctx, a);
+qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  const qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
   LAUNCH_AS(import_as, ctx, a);
-  return qk_gpu_launched(ctx, "column_import");
+  return qk_gpu_launched(ctx, "rhs_import");
 }
 
-qk_status_t column_export(qk_ops_ctx_t *ctx, const qk_column_args_t *a) {
-  const qk_status_t status = qk_args_column(ctx, a);
+qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  const qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
   LAUNCH_AS(export_as, ctx, a);
-  return qk_gpu_launched(ctx, "column_export");
+  return qk_gpu_launched(ctx, "rhs_export");
 }
 
-qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
-  const qk_status_t status = qk_args_column_copy(ctx, a);
+qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
+  const qk_status_t status = qk_args_rhs_copy(ctx, a);
   if (status != QK_OK) return status;
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (a->to.prec == QK_DOUBLE)
@@ -187,7 +186,7 @@ qk_status_t column_copy(qk_ops_ctx_t *ctx, const qk_column_copy_args_t *a) {
     copy_from<float>(stream, *a);
   else
     copy_from<half>(stream, *a);
-  return qk_gpu_launched(ctx, "column_copy");
+  return qk_gpu_launched(ctx, "rhs_copy");
 }
 
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {

@@ -1,5 +1,5 @@
 /*
- * solver_system.c: the system of a slot in double, M x = b, in fields of one column.
+ * solver_system.c: the system of a slot in double, M x = b, in fields of one RHS.
  *
  * Beginning, updating or ending a slot are passes over its own fields alone, whatever the width of
  * the block. Only r and xi are copied between these fields and the block.
@@ -45,7 +45,7 @@ static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *f
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {to->v, from->v}});
 }
 
-/* Slots whose columns stand beside each other in a block: they cost little more than one. */
+/* Slots whose RHS stand beside each other in a block: they cost little more than one. */
 typedef struct run {
   int first, n;
 } run_t;
@@ -55,7 +55,7 @@ static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
   while (at < s->nslot && !mark[at]) at++;
   run_t run = {at, 0};
   while (at < s->nslot && mark[at] == mark[run.first] &&
-         at / QK_COLUMNS_MOST == run.first / QK_COLUMNS_MOST)
+         at / QK_RHS_TOGETHER == run.first / QK_RHS_TOGETHER)
     at++;
   run.n = at - run.first;
   return run;
@@ -65,23 +65,23 @@ static run_t run_after(const qk_solver_t *s, const uint8_t *mark, run_t run) {
   return next_run(s, mark, run.first + run.n);
 }
 
-static void column_copy(const qk_solver_t *s, const qk_column_copy_args_t *args) {
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->column_copy(s->dev->ctx, args));
+static void rhs_copy(const qk_solver_t *s, const qk_rhs_copy_args_t *args) {
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->dev->ops->rhs_copy(s->dev->ctx, args));
 }
 
-/* Columns of r = f[]. */
+/* RHS of r = f[]. */
 static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
-  qk_column_copy_args_t args = {.to = s->r->v, .from = f[0]->v, .to_rhs = run.first, .n = run.n};
+  qk_rhs_copy_args_t args = {.to = s->r->v, .from = f[0]->v, .to_rhs = run.first, .n = run.n};
   for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
-  column_copy(s, &args);
+  rhs_copy(s, &args);
 }
 
-/* f[] += columns of xi. */
+/* f[] += RHS of xi. */
 static void add_corrections(const qk_solver_t *s, run_t run, const qk_field_t f[]) {
-  qk_column_copy_args_t args = {
+  qk_rhs_copy_args_t args = {
       .to = f[0].v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
   for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k].v.data;
-  column_copy(s, &args);
+  rhs_copy(s, &args);
 }
 
 static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_t *x) {
@@ -147,7 +147,7 @@ static void begin(qk_solver_t *s, int i) {
 /* r = bhat. */
 static void begin_recursion(const qk_solver_t *s, const uint8_t *mask) {
   for (run_t run = next_run(s, mask, 0); run.n > 0; run = run_after(s, mask, run)) {
-    qk_field_t *bhat[QK_COLUMNS_MOST];
+    qk_field_t *bhat[QK_RHS_TOGETHER];
     for (int k = 0; k < run.n; k++) bhat[k] = s->system[run.first + k].bhat;
     hand_over(s, run, bhat);
   }
@@ -164,7 +164,7 @@ void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *n2) {
 static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
                    qk_field_t *const r[], qk_update_t result[]) {
   double n2[QK_MAX_RHS];
-  qk_field_t xe[QK_COLUMNS_MOST] = {{0}};
+  qk_field_t xe[QK_RHS_TOGETHER] = {{0}};
   const bool moved = add || s->params.deflation;
   for (int k = 0; k < run.n; k++) {
     xe[k] = part_of(s, s->system[run.first + k].x);
@@ -192,7 +192,7 @@ static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
 }
 
 static void update_run(qk_solver_t *s, run_t run, bool add, qk_update_t result[]) {
-  qk_field_t *work[2 * QK_COLUMNS_MOST];
+  qk_field_t *work[2 * QK_RHS_TOGETHER];
   for (int k = 0; k < 2 * run.n; k++) work[k] = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
   update(s, run, add, work, work + run.n, result);
   for (int k = 2 * run.n - 1; k >= 0; k--) qk_work_release(s->work, work[k]);

@@ -92,15 +92,15 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
   void *host = NULL;
   qk_status_t status = qk_work_reserve(work, QK_DOUBLE, 1, QK_FULL, &wire);
   if (status != QK_OK) return status;
-  qk_column_args_t args = {.lat = dev->geom->lat,
-                           .field = field->v,
-                           .n = 1,
-                           .is_double = 1,
-                           .wire = {wire->v.data},
-                           .factor = factor};
+  qk_rhs_args_t args = {.lat = dev->geom->lat,
+                        .field = field->v,
+                        .n = 1,
+                        .is_double = 1,
+                        .wire = {wire->v.data},
+                        .factor = factor};
   memcpy(args.basis, matrix, sizeof args.basis);
   status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
-  if (status == QK_OK) status = dev->ops->column_export(dev->ctx, &args);
+  if (status == QK_OK) status = dev->ops->rhs_export(dev->ctx, &args);
   if (status == QK_OK) status = count_column(dev, wire->v.data, host, &t);
   if (host != NULL) dev->ops->free_host(dev->ctx, host);
   qk_work_release(work, wire);

@@ -38,9 +38,9 @@ typedef enum qk_gamma_basis {
 /* "degrand-rossi", ... */
 const char *qk_gamma_basis_name(qk_gamma_basis_t basis);
 
-/* T: from the basis to DeGrand-Rossi, for column_import. Complex 4x4, row by row. */
+/* T: from the basis to DeGrand-Rossi, for rhs_import. Complex 4x4, row by row. */
 void qk_gamma_basis_import(qk_gamma_basis_t basis, double matrix[4][4][2]);
-/* T^+: from DeGrand-Rossi to the basis, for column_export. */
+/* T^+: from DeGrand-Rossi to the basis, for rhs_export. */
 void qk_gamma_basis_export(qk_gamma_basis_t basis, double matrix[4][4][2]);
 
 #endif

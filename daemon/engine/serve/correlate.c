@@ -182,7 +182,7 @@ int qk_correlator_wants(const qk_correlator_t *r) {
 /* Number of columns that go into their fields together: as many as are contiguous, or as there
  * are buffers for. */
 static int together(const qk_correlator_t *r) {
-  int n = QK_COLUMNS_MOST;
+  int n = QK_RHS_TOGETHER;
   while (n > share(r)) n /= 2;
   return n;
 }

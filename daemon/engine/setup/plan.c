@@ -77,7 +77,7 @@ static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
   const bool adjoint = in->method == QK_SOLVER_CG;
-  const int beside = nslot < QK_COLUMNS_MOST ? nslot : QK_COLUMNS_MOST;
+  const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
   int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
   bytes += (3 + method_fields(in)) * inner;
   if (in->inner == QK_HALF && in->method == QK_SOLVER_GCR) { /* the correction is in single */

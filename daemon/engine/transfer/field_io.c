@@ -17,7 +17,7 @@ qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_
 
   size_t bytes = qk_wire_part_bytes(p->wire, true);
   status = dev->ops->alloc_host(dev->ctx, bytes, &p->part);
-  if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &p->column);
+  if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &p->vector);
   status = qk_comm_agree(dev->geom->comm, qk_device_explain(dev, status, err), err);
   if (status != QK_OK) goto fail;
   *port = p;
@@ -31,21 +31,21 @@ fail:
 void qk_field_io_destroy(qk_field_io_t *port) {
   if (port == NULL) return;
   const qk_device_t *dev = port->dev;
-  if (port->column != NULL) dev->ops->free(dev->ctx, port->column);
+  if (port->vector != NULL) dev->ops->free(dev->ctx, port->vector);
   if (port->part != NULL) dev->ops->free_host(dev->ctx, port->part);
   qk_wire_destroy(port->wire);
   qk_free(port);
 }
 
-static qk_column_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int rhs,
-                                    const double matrix[4][4][2], double factor, bool is_double) {
-  qk_column_args_t args = {.lat = port->dev->geom->lat,
-                           .field = field->v,
-                           .rhs = rhs,
-                           .n = 1,
-                           .is_double = is_double,
-                           .wire = {port->column},
-                           .factor = factor};
+static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int rhs,
+                                 const double matrix[4][4][2], double factor, bool is_double) {
+  qk_rhs_args_t args = {.lat = port->dev->geom->lat,
+                        .field = field->v,
+                        .rhs = rhs,
+                        .n = 1,
+                        .is_double = is_double,
+                        .wire = {port->vector},
+                        .factor = factor};
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
 }
@@ -61,10 +61,10 @@ qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_doub
   qk_segment_close(&in);
   if (status != QK_OK) return status;
 
-  qk_column_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
-  status = dev->ops->copy(dev->ctx, port->column, port->part,
+  qk_rhs_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
+  status = dev->ops->copy(dev->ctx, port->vector, port->part,
                           qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_DEVICE, 0);
-  if (status == QK_OK) status = dev->ops->column_import(dev->ctx, &args);
+  if (status == QK_OK) status = dev->ops->rhs_import(dev->ctx, &args);
   if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
   return qk_device_explain(dev, status, err);
 }
@@ -74,10 +74,10 @@ qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               int rhs, qk_err_t *err) {
   const qk_device_t *dev = port->dev;
   bool is_double = segment->is_double;
-  qk_column_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
-  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  qk_rhs_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
+  qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
   if (status == QK_OK)
-    status = dev->ops->copy(dev->ctx, port->part, port->column,
+    status = dev->ops->copy(dev->ctx, port->part, port->vector,
                             qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_HOST, 0);
   if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
   status = qk_device_explain(dev, status, err);
@@ -89,9 +89,9 @@ qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
   const qk_device_t *dev = port->dev;
   double one[4][4][2];
   qk_gamma_basis_import(QK_BASIS_DEGRAND_ROSSI, one);
-  qk_column_args_t args = column_args(port, in, from, one, 1, true);
-  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  qk_rhs_args_t args = column_args(port, in, from, one, 1, true);
+  qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
   if (status != QK_OK) return status;
   args = column_args(port, out, to, matrix, 1, true);
-  return dev->ops->column_import(dev->ctx, &args);
+  return dev->ops->rhs_import(dev->ctx, &args);
 }

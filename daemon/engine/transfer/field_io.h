@@ -1,5 +1,5 @@
 /*
- * field_io.h: copies columns of block fields from and to shared-memory objects of the front, through
+ * field_io.h: copies right-hand sides of block fields from and to shared-memory objects of the front, through
  * one host buffer and one device buffer of a local vector.
  *
  * All calls are collective. Errors: those of wire.h, the same on all ranks; errors of the device
@@ -15,7 +15,7 @@ typedef struct qk_field_io {
   const qk_device_t *dev;
   qk_wire_t *wire;
   void *part;   /* host, a local vector in double */
-  void *column; /* device, the same */
+  void *vector; /* device, the same */
 } qk_field_io_t;
 
 qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err);
@@ -25,11 +25,11 @@ void qk_field_io_destroy(qk_field_io_t *port); /* NULL-safe */
 qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_double,
                              const double matrix[4][4][2], const qk_field_t *field, int rhs,
                              qk_err_t *err);
-/* The vector of the object: factor times matrix times column rhs. */
+/* The vector of the object: factor times matrix times RHS number rhs. */
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
                               const double matrix[4][4][2], double factor, const qk_field_t *field,
                               int rhs, qk_err_t *err);
-/* Column `to` of out = matrix times column `from` of in; both may be the same column of one
+/* RHS `to` of out = matrix times RHS `from` of in; both may be the same one of one
  * field. Not collective. */
 qk_status_t qk_field_io_move(qk_field_io_t *port, const double matrix[4][4][2],
                              const qk_field_t *in, int from, const qk_field_t *out, int to);

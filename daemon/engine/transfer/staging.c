@@ -281,14 +281,14 @@ qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_doubl
   return QK_OK;
 }
 
-static qk_column_args_t column_args(const qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
-                                    const double matrix[4][4][2], double factor,
-                                    const qk_field_t *field) {
-  qk_column_args_t args = {.lat = stage->dev->geom->lat,
-                           .field = field->v,
-                           .n = n,
-                           .is_double = buffer[0]->move.segment.is_double,
-                           .factor = factor};
+static qk_rhs_args_t column_args(const qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
+                                 const double matrix[4][4][2], double factor,
+                                 const qk_field_t *field) {
+  qk_rhs_args_t args = {.lat = stage->dev->geom->lat,
+                        .field = field->v,
+                        .n = n,
+                        .is_double = buffer[0]->move.segment.is_double,
+                        .factor = factor};
   for (int k = 0; k < n; k++) args.wire[k] = buffer[k]->device;
   memcpy(args.basis, matrix, sizeof args.basis);
   return args;
@@ -298,7 +298,7 @@ qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buf
                               const double matrix[4][4][2], const qk_field_t *field, int rhs,
                               qk_err_t *verdict, qk_err_t *err) {
   const qk_device_t *dev = stage->dev;
-  qk_column_args_t args = column_args(stage, n, buffer, matrix, 1, field);
+  qk_rhs_args_t args = column_args(stage, n, buffer, matrix, 1, field);
   args.rhs = rhs;
   *verdict = (qk_err_t){0};
   for (int k = 0; k < n; k++) {
@@ -308,7 +308,7 @@ qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buf
     make_free(buffer[k]);
   }
   if (verdict->code != QK_OK) return QK_OK;
-  qk_status_t status = dev->ops->column_import(dev->ctx, &args);
+  qk_status_t status = dev->ops->rhs_import(dev->ctx, &args);
   /* what the next ones in these buffers wait for */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(false), 0);
   return qk_device_explain(dev, status, err);
@@ -330,8 +330,8 @@ qk_status_t qk_staging_store(qk_staging_t *stage, qk_segment_t *segment,
   QK_ASSERT(b != NULL);
   b->move.segment = *segment;
   segment->fd = -1;
-  const qk_column_args_t args = column_args(stage, 1, &b, matrix, factor, field);
-  qk_status_t status = dev->ops->column_export(dev->ctx, &args);
+  const qk_rhs_args_t args = column_args(stage, 1, &b, matrix, factor, field);
+  qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
   /* what its copy waits for: not for what is put on queue 0 before the copy begins */
   if (status == QK_OK) status = dev->ops->queue_wait(dev->ctx, queue_of(true), 0);
   b->state = STANDING;

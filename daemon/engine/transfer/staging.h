@@ -47,7 +47,7 @@ qk_status_t qk_staging_copy(qk_staging_t *stage, qk_err_t *err);
 qk_status_t qk_staging_load(qk_staging_t *stage, const char *name, bool is_double,
                             qk_buffer_t **buffer, qk_err_t *verdict, qk_err_t *err);
 /* Columns rhs to rhs + n - 1 of the field (full) = matrix times the vectors of n <=
- * QK_COLUMNS_MOST done buffers of one precision, which are free then. The verdict: of the first
+ * QK_RHS_TOGETHER done buffers of one precision, which are free then. The verdict: of the first
  * that did not come. */
 qk_status_t qk_staging_import(qk_staging_t *stage, int n, qk_buffer_t *const buffer[],
                               const double matrix[4][4][2], const qk_field_t *field, int rhs,
