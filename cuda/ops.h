@@ -235,7 +235,7 @@ typedef struct qk_space_args {
   const double *y; /* [n][nrhs][2] */
 } qk_space_args_t;
 
-/* ---- right-hand sides in wire order against lanes of a block --------------------------------------
+/* ---- right-hand sides in wire order against lanes of a block ------------------------------------
  *
  * RHS number rhs to rhs + n - 1 of the block, n up to QK_RHS_TOGETHER: those whose numbers stand
  * beside each other cost little more than one of them.

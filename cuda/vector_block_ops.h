@@ -1,6 +1,6 @@
 /*
- * vector_block_ops.h: arguments of the table's entries for bases of many vectors (Lanczos, deflation) and
- * for vectors that leave the device (checkpoints). Included by ops.h.
+ * vector_block_ops.h: arguments of the table's entries for bases of many vectors (Lanczos,
+ * deflation) and for vectors that leave the device (checkpoints). Included by ops.h.
  *
  * A basis is n blocks of columns of one precision and shape, tiles of RHS, nrhs a multiple of 8,
  * any number of components; its vectors are numbered i = block * nrhs + column. All run on queue 0.

@@ -1,6 +1,6 @@
 /*
- * vector_block_args.h: whether the descriptors of vector_block_ops.h fit each other, asked before anything is
- * launched, the same for all backends. QK_OK, or QK_BAD_ARGUMENT with field,
+ * vector_block_args.h: whether the descriptors of vector_block_ops.h fit each other, asked before
+ * anything is launched, the same for all backends. QK_OK, or QK_BAD_ARGUMENT with field,
  * value and limit in last_error.
  */
 #ifndef QK_CUDA_VECTOR_BLOCK_ARGS_H

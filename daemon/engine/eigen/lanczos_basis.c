@@ -36,7 +36,7 @@ void qk_lanczos_basis_fini(qk_lanczos_basis_t *k) {
   if (k->c) k->dev->ops->free(k->dev->ctx, k->c);
 }
 
-/* ---- calls of an iteration; the functions of lanczos_basis.h ask at their ends --------------------- */
+/* ---- calls of an iteration; the functions of lanczos_basis.h ask at their ends --------------- */
 
 static void move(qk_lanczos_basis_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
   const qk_device_t *dev = k->dev;

@@ -1,6 +1,6 @@
 /*
- * gamma_basis.h: gamma bases of spinors in wire order. Fields on the device are in the DeGrand-Rossi
- * basis.
+ * gamma_basis.h: gamma bases of spinors in wire order. Fields on the device are in the
+ * DeGrand-Rossi basis.
  *
  * In blocks of 2x2, with Pauli matrices s1, s2, s3 (gx, gy, gz, gt hermitian,
  * gmu gnu + gnu gmu = 2 delta_mu,nu):

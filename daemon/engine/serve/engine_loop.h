@@ -1,5 +1,6 @@
 /*
- * engine_loop.h: the main loop of the engine: carries out the requests of the front, round after round.
+ * engine_loop.h: the main loop of the engine: carries out the requests of the front,
+ * round after round.
  *
  * Rank 0 receives the messages of the front. In each round it broadcasts them to the other ranks,
  * and all of them carry them out: load, fill, cancel, one interval of the solver, results. If no

@@ -3,9 +3,9 @@
  *
  * Sources come from source.h, solutions go to shared memory through a port. The front numbers
  * in-flight entries, the solver numbers slots of its batch; this module connects them. If fields
- * are staged (staging.h) there are more entries than slots: an RHS has its entry from fill to result,
- * and a slot only while it is solved. RHS take slots in the order in which they came, except those
- * whose source is still under way, and those that do better to begin with their group
+ * are staged (staging.h) there are more entries than slots: an RHS has its entry from fill to
+ * result, and a slot only while it is solved. RHS take slots in the order in which they came,
+ * except those whose source is still under way, and those that do better to begin with their group
  * (placement.h).
  *
  * An RHS that finds the engine idle uses the single-RHS solver, if there is one, until its end;

@@ -1,6 +1,6 @@
 /*
- * copy_threads.h: threads that copy this rank's parts of vectors between host memory and objects of the
- * front (wire.h), while the engine's own thread continues.
+ * copy_threads.h: threads that copy this rank's parts of vectors between host memory and objects of
+ * the front (wire.h), while the engine's own thread continues.
  *
  * Used by one thread. Not collective: the caller must find out whether all ranks are done.
  */

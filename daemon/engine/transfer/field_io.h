@@ -1,6 +1,6 @@
 /*
- * field_io.h: copies right-hand sides of block fields from and to shared-memory objects of the front, through
- * one host buffer and one device buffer of a local vector.
+ * field_io.h: copies right-hand sides of block fields from and to shared-memory objects of the
+ * front, through one host buffer and one device buffer of a local vector.
  *
  * All calls are collective. Errors: those of wire.h, the same on all ranks; errors of the device
  * end the process.

@@ -5,8 +5,8 @@
  * same way.
  *
  * Each has a staging buffer: a vector in wire order in pinned host memory and one on the device.
- * Threads move the one to and from shared memory (copy_threads.h), queues 1 and 2 copy between the two.
- * There are `in` buffers in and `out` buffers out.
+ * Threads move the one to and from shared memory (copy_threads.h), queues 1 and 2 copy between the
+ * two. There are `in` buffers in and `out` buffers out.
  *
  * All calls but the queries are collective and do not wait for transfers. Errors that concern one
  * vector, the same on all ranks, are in `verdict`; a status other than QK_OK means that the

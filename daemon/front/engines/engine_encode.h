@@ -1,7 +1,7 @@
 /*
- * engine_encode.h: the front's messages to an engine (engine.proto), built from settings and requests.
- * Each function returns the packed message of *bytes bytes, which the caller frees; NULL without
- * memory. Pure.
+ * engine_encode.h: the front's messages to an engine (engine.proto), built from settings and
+ * requests. Each function returns the packed message of *bytes bytes, which the caller frees; NULL
+ * without memory. Pure.
  */
 #ifndef QK_FRONT_ENGINE_ENCODE_H
 #define QK_FRONT_ENGINE_ENCODE_H

@@ -1,6 +1,6 @@
 /*
- * supervisor.h: supervises one engine: starts the process, sends it the setup, watches it, and restarts
- * it if it is lost. PROTOCOL.md, section 11.
+ * supervisor.h: supervises one engine: starts the process, sends it the setup, watches it, and
+ * restarts it if it is lost. PROTOCOL.md, section 11.
  *
  *   DOWN --start--> STARTING --HELLO--> LOADING --READY--> READY
  *     ^________________|___________________|_________________|   lost: ended, bad message, silent
@@ -10,8 +10,8 @@
  *
  * A new process starts only after the old one has been waited for, after a pause that doubles from
  * 0.2 s to 30 s while no engine becomes ready. All calls are made from the loop's thread. Events
- * come from the loop and from qk_supervisor_tick; `stopped` also comes from qk_supervisor_stop itself if
- * nothing runs.
+ * come from the loop and from qk_supervisor_tick; `stopped` also comes from qk_supervisor_stop
+ * itself if nothing runs.
  */
 #ifndef QK_FRONT_SUPERVISOR_H
 #define QK_FRONT_SUPERVISOR_H

@@ -1,5 +1,6 @@
 /*
- * setup_request.h: checks a LOAD and combines it with the settings that the daemon was started with.
+ * setup_request.h: checks a LOAD and combines it with the settings that the
+ * daemon was started with.
  *
  * Gauge files of clients must lie below roots, folders that the daemon's operator names. Their path
  * is absolute or relative to a root, and must still be below that root when all links are resolved.

@@ -4,7 +4,8 @@
 
 #include "daemon/engine/lattice/gamma_basis.h"
 
-/* The published gammas as 2x2 blocks ((0, upper), (lower, 0)) or ((1, 0), (0, -1)): see gamma_basis.h. */
+/* The published gammas as 2x2 blocks ((0, upper), (lower, 0)) or ((1, 0), (0, -1)):
+ * see gamma_basis.h. */
 typedef struct published {
   double complex g[4][4][4]; /* x, y, z, t */
 } published_t;
