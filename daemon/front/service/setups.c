@@ -6,8 +6,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/service/queue.h"
-#include "daemon/front/settings/setup_request.h"
 #include "daemon/front/settings/operator.h"
+#include "daemon/front/settings/setup_request.h"
 #include "proto/control.h"
 
 /* ---- which there are ----------------------------------------------------------------------- */
