@@ -116,7 +116,7 @@ if [ -n "$quark_gauge" ]; then
 fi
 
 tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_gauge test_kernels_blas test_kernels_multi
-  test_kernels_columns test_kernels_basis test_kernels_coarse_fields test_kernels_krylov test_kernels_space
+  test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_smear test_kernels_device
   test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mg_faults
