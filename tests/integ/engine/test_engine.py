@@ -113,7 +113,7 @@ def solves_a_batch_of_uploads(case):
             for k in range(n):
                 end = ends[serials[k]]
                 true = case.residual(sink[k].read(), b[k])
-                assert end.status == OK and end.written and end.slot == k, end
+                assert end.status == OK and end.written and end.entry == k, end
                 assert true <= tol[k] and abs(true - end.true_residual) < 1e-3 * true + 1e-14, (true, end)
                 assert end.iterations > 0 and end.applications >= end.iterations and end.seconds > 0
                 assert abs(end.norm_b / np.linalg.norm(b[k]) - 1) < 1e-12
