@@ -353,7 +353,7 @@ def uploads_without_end_leave_contractions_a_way_in(case):
                 return
             if name == 'fill_done':
                 ended += 1
-                e.fill(body.slot, **upload)
+                e.fill(body.entry, **upload)
         raise AssertionError('60 right-hand sides came first')
 
 
