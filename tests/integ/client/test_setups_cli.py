@@ -131,7 +131,7 @@ def an_action_and_its_parameters_are_data(case):
         text = d.ctl('status', '--setup=plain').out
         assert 'operator    wilson   kappa 0.11   (mass 0.5454545455)   boundary 1 1 1 -1\n' in text, text
         assert ' wilson kappa=0.11 ' in text and ' wilson-clover kappa=0.115 csw=%r ' % CSW in text, text
-        assert 'wilson-clover   mass %r   csw %r' % (mass, CSW) in d.ctl('top', '--once').out
+        assert 'wilson-clover mass=%r csw=%r' % (mass, CSW) in d.ctl('top', '--once').out
         out = d.path('plain.h5')
         assert d.ctl('propagator', '--setup=plain', '--source=point:0,0,0,0', '--tol=1e-6', '--out', out).code == 0
         with h5py.File(out, 'r') as f:
