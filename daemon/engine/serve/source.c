@@ -1,9 +1,9 @@
 #include "daemon/engine/serve/source.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/engine/lattice/gamma.h"
+#include "proto/column_check.h"
 
 /* What a call makes sources of. */
 typedef struct sources {
@@ -36,17 +36,20 @@ static void multiply(const double a[4][4][2], const double b[4][4][2], double ab
 }
 
 static qk_status_t check_place(const qk_geom_t *geom, const qk_fill_t *fill, qk_err_t *err) {
-  for (int mu = 0; mu < 4; mu++)
-    if (fill->site[mu] >= geom->global[mu] || fill->site[mu] < (mu == 3 ? -1 : 0))
-      return qk_fail(err, QK_BAD_ARGUMENT, "%c = %d: the lattice has %d", "xyzt"[mu],
-                     fill -> site[mu], geom -> global[mu]);
-  for (int j = 0; j < 3; j++)
-    if (llabs(fill->mom[j]) >= geom->global[j])
-      return qk_fail(err, QK_BAD_ARGUMENT, "p%c = %d: the lattice has %d", "xyz"[j], fill -> mom[j],
-                     geom -> global[j]);
-  if (fill->t_every > geom->global[3])
-    return qk_fail(err, QK_BAD_ARGUMENT, "t_every = %d: the lattice has %d time slices",
-                   fill->t_every, geom->global[3]);
+  static const char WHAT[] = "source";
+  uint32_t dims[4];
+  int64_t site[4];
+  char why[QK_WHY];
+  for (int mu = 0; mu < 4; mu++) {
+    dims[mu] = (uint32_t)geom->global[mu];
+    site[mu] = fill->site[mu];
+  }
+  const int32_t mom[3] = {fill->mom[0], fill->mom[1], fill->mom[2]};
+  qk_status_t status;
+  if ((status = qk_site_check(site, true, dims, WHAT, why)) != QK_OK ||
+      (status = qk_momentum_check(mom, dims, WHAT, why)) != QK_OK ||
+      (status = qk_t_every_check((uint32_t)fill->t_every, dims, WHAT, why)) != QK_OK)
+    return qk_fail(err, status, "%s", why);
   return QK_OK;
 }
 

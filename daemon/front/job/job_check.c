@@ -1,123 +1,11 @@
 /* What a SUBMIT or CONTRACT may say on a lattice: each refusal names field, value and limit. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "daemon/front/job/job.h"
+#include "proto/column_check.h"
 
-static const int EVERY = -1; /* every time slice, spin or colour */
-
-static bool is_noise(Quark__SourceKind source) {
-  return source == QUARK__SOURCE_KIND__SOURCE_Z2 || source == QUARK__SOURCE_KIND__SOURCE_Z4;
-}
-
-/* ---- smearing ------------------------------------------------------------------------------ */
-
-typedef struct link_rule {
-  size_t params;
-  double most;
-  const char *name;
-} link_rule_t;
-
-static const link_rule_t LINK_RULES[] = {
-    {0, 0, "unsmeared links"}, {1, 1, "APE"}, {1, 0.25, "stout"}, {3, 1, "HYP"}};
-
-static qk_status_t check_link_smearing(const Quark__Smearing *s, const char *what, qk_err_t *err) {
-  if ((int)s->links < 0 || s->links > QUARK__LINK_SMEAR__LINK_SMEAR_HYP)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: links = %d is outside 0 .. 3", what, s->links);
-  const link_rule_t *rule = &LINK_RULES[s->links];
-  if (s->n_link_param != rule->params)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%s: %zu link_param: %s needs %zu", what, s->n_link_param,
-                   rule->name, rule->params);
-  for (size_t i = 0; i < rule->params; i++)
-    if (!(s->link_param[i] >= 0 && s->link_param[i] <= rule->most))
-      return qk_fail(err, QK_BAD_ARGUMENT, "%s: link_param %zu = %g is outside 0 .. %g of %s", what,
-                     i, s->link_param[i], rule->most, rule->name);
-  if (s->link_steps > QK_LINK_STEPS_MAX)
-    return qk_fail(err, QK_TOO_LARGE, "%s: link_steps = %u is over the limit of %d", what,
-                   s->link_steps, QK_LINK_STEPS_MAX);
-  return QK_OK;
-}
-
-static qk_status_t check_smearing(const Quark__Smearing *s, const char *what, qk_err_t *err) {
-  if (!s) return QK_OK;
-  if (!(fabs(s->alpha) <= QK_SMEAR_ALPHA_MAX) || fabs(1 + 6 * s->alpha) < QK_SMEAR_LEAST)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "%s: alpha = %g must be -%g .. %g, and 1 + 6 alpha must not vanish", what,
-                   s->alpha, QK_SMEAR_ALPHA_MAX, QK_SMEAR_ALPHA_MAX);
-  if (s->steps > QK_SMEAR_STEPS_MAX)
-    return qk_fail(err, QK_TOO_LARGE, "%s: steps = %u is over the limit of %d", what, s->steps,
-                   QK_SMEAR_STEPS_MAX);
-  return check_link_smearing(s, what, err);
-}
-
-/* ---- columns ------------------------------------------------------------------------------- */
-
-static qk_status_t check_site(Quark__SourceKind source, const Quark__Column *c, uint32_t i,
-                              const uint32_t dims[4], qk_err_t *err) {
-  const bool any_t = is_noise(source) || source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
-  const int64_t at[4] = {c->x, c->y, c->z, c->t};
-  for (int mu = 0; mu < 4; mu++) {
-    int64_t least = mu == 3 && any_t ? EVERY : 0;
-    if (at[mu] < least || at[mu] >= (int64_t)dims[mu])
-      return qk_fail(err, QK_BAD_ARGUMENT, "column %u: %c = %lld is outside %lld .. %u", i,
-                     "xyzt"[mu], (long long)at[mu], (long long)least, dims[mu] - 1);
-  }
-  return QK_OK;
-}
-
-static qk_status_t check_momentum(const int32_t p[3], const char *what, uint32_t i,
-                                  const uint32_t dims[4], qk_err_t *err) {
-  for (int j = 0; j < 3; j++)
-    if (llabs((long long)p[j]) >= (long long)dims[j])
-      return qk_fail(err, QK_BAD_ARGUMENT, "%s %u: p%c = %d is outside -%u .. %u", what, i,
-                     "xyz"[j], p[j], dims[j] - 1, dims[j] - 1);
-  return QK_OK;
-}
-
-/* What only some kinds of source have. */
-static qk_status_t check_extras(Quark__SourceKind source, const Quark__Column *c, uint32_t i,
-                                const uint32_t dims[4], qk_err_t *err) {
-  const bool sequential = source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL;
-  const int32_t p[3] = {c->px, c->py, c->pz};
-  if (source == QUARK__SOURCE_KIND__SOURCE_POINT && (p[0] || p[1] || p[2]))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: momentum %d %d %d: a point source has none", i,
-                   p[0], p[1], p[2]);
-  if (c->t_every > 0 && !is_noise(source))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: t_every = %u is for noise only", i,
-                   c->t_every);
-  if (c->t_every > dims[3])
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: t_every = %u is outside 0 .. %u", i,
-                   c->t_every, dims[3]);
-  if (c->t_every > 0 && c->t == EVERY)
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: t_every = %u needs t >= 0", i, c->t_every);
-  if (sequential != (c->request > 0))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: request = %llu: %s", i,
-                   (unsigned long long)c->request,
-                   sequential ? "a sequential source needs a kept request"
-                              : "it is for sequential sources only");
-  if (c->rhs >= (sequential ? QK_REQUEST_RHS_MAX : 1))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: rhs = %u is outside 0 .. %d", i, c->rhs,
-                   sequential ? QK_REQUEST_RHS_MAX - 1 : 0);
-  if (c->gamma > (sequential ? 15 : 0))
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: gamma = %u is outside 0 .. %d", i, c->gamma,
-                   sequential ? 15 : 0);
-  return check_momentum(p, "column", i, dims, err);
-}
-
-static qk_status_t check_column(const Quark__Submit *submit, uint32_t i, const uint32_t dims[4],
-                                qk_err_t *err) {
-  const Quark__Column *c = submit->column[i];
-  qk_status_t status = check_site(submit->source, c, i, dims, err);
-  if (status != QK_OK) return status;
-  int least = is_noise(submit->source) ? EVERY : 0;
-  if (c->spin < least || c->spin > 3)
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: spin = %d is outside %d .. 3", i, c->spin,
-                   least);
-  if (c->colour < least || c->colour > 2)
-    return qk_fail(err, QK_BAD_ARGUMENT, "column %u: colour = %d is outside %d .. 2", i, c->colour,
-                   least);
-  return check_extras(submit->source, c, i, dims, err);
+static qk_status_t say(qk_status_t status, const char *why, qk_err_t *err) {
+  return status == QK_OK ? QK_OK : qk_fail(err, status, "%s", why);
 }
 
 /* ---- SUBMIT -------------------------------------------------------------------------------- */
@@ -174,24 +62,33 @@ static qk_status_t check_usual(const qk_shape_t *shape, const char *what, qk_err
                  what, shape->site_reals, shape->columns);
 }
 
+static qk_status_t check_columns(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
+  const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
+                      s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
+  const size_t columns = fields ? 0 : s->nrhs;
+  qk_status_t status = QK_OK;
+  char what[32], why[QK_WHY];
+  if (s->n_column != columns)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns: this source needs %zu", s->n_column,
+                   columns);
+  for (size_t i = 0; i < columns && status == QK_OK; i++) {
+    snprintf(what, sizeof what, "column %zu", i);
+    status = qk_column_check(s->source, s->column[i], shape, what, why);
+  }
+  return say(status, why, err);
+}
+
 qk_status_t qk_job_check(const Quark__Submit *s, const qk_shape_t *shape, qk_err_t *err) {
+  char why[QK_WHY];
   qk_status_t status = check_request(s->request, s->deadline_ms, s->priority, err);
   if (status != QK_OK) return status;
   status = check_enums(s, err);
   if (status == QK_OK) status = check_numbers(s, err);
-  if (status == QK_OK) status = check_smearing(s->smear, "smear", err);
+  if (status == QK_OK) status = say(qk_smearing_check(s->smear, "smear", why), why, err);
   if (status == QK_OK && s->source == QUARK__SOURCE_KIND__SOURCE_SEQUENTIAL)
     status = check_usual(shape, "a sequential source", err);
   if (status != QK_OK) return status;
-  const bool fields = s->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD ||
-                      s->source == QUARK__SOURCE_KIND__SOURCE_FILE;
-  size_t columns = fields ? 0 : s->nrhs;
-  if (s->n_column != columns)
-    return qk_fail(err, QK_BAD_ARGUMENT, "%zu columns: this source needs %zu", s->n_column,
-                   columns);
-  for (uint32_t i = 0; i < columns && status == QK_OK; i++)
-    status = check_column(s, i, shape->dims, err);
-  return status;
+  return check_columns(s, shape, err);
 }
 
 /* ---- CONTRACT ------------------------------------------------------------------------------ */
@@ -213,34 +110,10 @@ static qk_status_t check_first(const char *name, uint32_t first, qk_err_t *err) 
   return qk_fail(err, QK_BAD_ARGUMENT, "%s = %u is outside 0 .. %u", name, first, most);
 }
 
-static qk_status_t check_momenta(const Quark__Contraction *c, const uint32_t dims[4],
-                                 qk_err_t *err) {
-  if (c->n_momentum % 3 != 0)
-    return qk_fail(err, QK_BAD_ARGUMENT, "momentum: %zu numbers: must be three for each momentum",
-                   c->n_momentum);
-  if (c->n_momentum / 3 > QK_MOMENTA_MAX)
-    return qk_fail(err, QK_TOO_LARGE, "%zu momenta are over the limit of %d", c->n_momentum / 3,
-                   QK_MOMENTA_MAX);
-  qk_status_t status = QK_OK;
-  for (uint32_t i = 0; i < c->n_momentum / 3 && status == QK_OK; i++)
-    status = check_momentum(c->momentum + 3 * i, "momentum", i, dims, err);
-  return status;
-}
-
-static qk_status_t check_origin(const Quark__Contraction *c, const uint32_t dims[4],
-                                qk_err_t *err) {
-  if (c->n_origin != 0 && c->n_origin != 4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "origin: %zu numbers: must be x, y, z, t", c->n_origin);
-  for (size_t mu = 0; mu < c->n_origin; mu++)
-    if (c->origin[mu] < 0 || c->origin[mu] >= (int64_t)dims[mu])
-      return qk_fail(err, QK_BAD_ARGUMENT, "origin: %c = %d is outside 0 .. %u", "xyzt"[mu],
-                     c -> origin[mu], dims[mu] - 1);
-  return QK_OK;
-}
-
 qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shape_t *shape,
                                   qk_err_t *err) {
   const Quark__Contraction *c = contract->contraction;
+  char why[QK_WHY];
   qk_status_t status =
       check_request(contract->request, contract->deadline_ms, contract->priority, err);
   if (status != QK_OK) return status;
@@ -254,9 +127,9 @@ qk_status_t qk_job_check_contract(const Quark__Contract *contract, const qk_shap
   if (status == QK_OK) status = check_first("first_b", c->first_b, err);
   if (status == QK_OK && c->request_b == 0 && c->first_b > 0)
     status = qk_fail(err, QK_BAD_ARGUMENT, "first_b = %u needs request_b", c->first_b);
-  if (status == QK_OK) status = check_momenta(c, shape->dims, err);
-  if (status == QK_OK) status = check_origin(c, shape->dims, err);
-  if (status == QK_OK) status = check_smearing(c->sink, "sink", err);
+  if (status == QK_OK) status = say(qk_momenta_check(c, shape->dims, why), why, err);
+  if (status == QK_OK) status = say(qk_origin_check(c, shape->dims, why), why, err);
+  if (status == QK_OK) status = say(qk_smearing_check(c->sink, "sink", why), why, err);
   if (status == QK_OK) status = check_usual(shape, "a contraction", err);
   return status;
 }
