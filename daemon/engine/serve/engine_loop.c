@@ -8,12 +8,13 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/serve/correlate.h"
 #include "daemon/engine/serve/inflight.h"
+#include "daemon/engine/serve/placement.h"
 #include "daemon/engine/serve/report.h"
 #include "daemon/engine/serve/round.h"
 #include "daemon/engine/setup/loaded.h"
 #include "proto/limits.h"
 
-enum { PATIENCE_MS = 30000, MORE_MS = 20, REFILL_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
+enum { PATIENCE_MS = 30000, BACKLOG_MS = 20, TRANSFER_MS = 1, REST_STEPS = 50 };
 
 typedef struct worker {
   qk_comm_t *comm;
@@ -31,10 +32,9 @@ typedef struct worker {
   double seconds;   /* that the setup took */
   double last_heartbeat;
   double last_progress[QK_INFLIGHT_MAX], last_news;
-  double more_until;      /* rank 0: fills that were announced are waited for until then */
-  int queued;             /* rank 0: right-hand sides that take the next free slots */
-  int refills;            /* rank 0: fills of entries that have just become free, waited for ... */
-  double refill_until;    /* ... until then: a step without them costs as much */
+  uint32_t backlog;       /* rank 0: as the last FILL stated it ... */
+  double backlog_until;   /* ... which is waited for until then */
+  int freed;              /* rank 0: entries that the last round has freed */
   qk_mg_refresh_t wanted; /* rank 0: what multigrid needs once nothing is in flight ... */
   double wanted_since;    /* ... and since when fills wait for that */
   qk_fill_t waiting[QK_INFLIGHT_MAX];
@@ -79,8 +79,8 @@ static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message)
     status = qk_fail(&err, QK_BAD_PROTOCOL, "entry %d is not free", fill.entry);
   if (status != QK_OK)
     return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
-  w->queued = message->queued < QK_SLOTS_MAX ? (int)message->queued : QK_SLOTS_MAX;
-  w->more_until = message->more ? qk_now_ms() + MORE_MS : 0;
+  w->backlog = fill.hint.backlog;
+  w->backlog_until = qk_now_ms() + BACKLOG_MS;
   if (w->wanted != QK_MG_REFRESH_NONE)
     w->waiting[w->nwaiting++] = fill;
   else
@@ -143,8 +143,8 @@ static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *
 /* What the front before has said in this very round is forgotten, too. */
 static void receive_adopt(worker_t *w, const Quark__Engine__Adopt *message) {
   w->nonce = message->nonce;
-  w->nwaiting = w->queued = w->refills = 0;
-  w->more_until = 0;
+  w->nwaiting = w->freed = 0;
+  w->backlog = 0;
   w->round.head = (qk_round_head_t){.kind = QK_ROUND_ADOPT};
 }
 
@@ -214,16 +214,25 @@ static void settle_refresh(worker_t *w) {
   w->nwaiting = 0;
 }
 
-static bool lacks_refills(const worker_t *w) {
-  return w->round.head.nfill < w->refills && w->wanted == QK_MG_REFRESH_NONE &&
-         qk_now_ms() < w->refill_until && w->round.head.nfill < qk_inflight_hungry(w->inflight);
+/* Whether the next round waits for FILLs. A backlog that does not come in time is forgotten. */
+static bool awaits_fills(worker_t *w) {
+  if (w->setup == NULL || w->wanted != QK_MG_REFRESH_NONE) return false;
+  const qk_arrivals_t arrivals = {.idle = !running(w),
+                                  .fills = w->round.head.nfill,
+                                  .hungry = qk_inflight_hungry(w->inflight),
+                                  .freed = w->freed,
+                                  .backlog = w->backlog};
+  if (qk_place_awaited(&arrivals) == 0) return false;
+  if (qk_now_ms() < w->backlog_until) return true;
+  w->backlog = 0;
+  return false;
 }
 
 /* Milliseconds that rank 0 may wait for messages before the next round. */
-static double patience(const worker_t *w, bool refill, bool more) {
-  if (refill) return w->refill_until - qk_now_ms();
+static double patience(const worker_t *w, bool awaiting) {
+  if (awaiting) return w->backlog_until - qk_now_ms();
   if (running(w)) return solving(w) ? 0 : TRANSFER_MS;
-  return (more ? w->more_until : w->last_heartbeat + QK_HEARTBEAT_MS) - qk_now_ms();
+  return w->last_heartbeat + QK_HEARTBEAT_MS - qk_now_ms();
 }
 
 /* Fills w->round; waits as long as there is nothing to do. */
@@ -231,18 +240,16 @@ static qk_status_t next_round(worker_t *w) {
   memset(&w->round.head, 0, sizeof w->round.head);
   settle_refresh(w);
   if (w->round.head.kind == QK_ROUND_REFRESH) return QK_OK;
-  bool more = false, refill = lacks_refills(w);
+  bool awaiting = awaits_fills(w);
   for (;;) {
-    const double wait = patience(w, refill, more);
+    const double wait = patience(w, awaiting);
     if (wait > 0) qk_channel_wait(w->channel, (int)ceil(wait));
     qk_status_t status = receive_all(w);
     if (status == QK_OK) status = beat(w);
     if (status != QK_OK) return qk_fail(w->err, status, "the front takes no messages");
-    refill = lacks_refills(w);
-    if (w->round.head.kind != QK_ROUND_WORK || (running(w) && !refill)) return QK_OK;
-    if (refill) continue;
-    more = w->round.head.nfill > 0 && qk_now_ms() < w->more_until;
-    if (!more && (saving(w) || w->round.head.nfill > 0)) return QK_OK;
+    if (w->round.head.kind != QK_ROUND_WORK) return QK_OK;
+    awaiting = awaits_fills(w);
+    if (!awaiting && (running(w) || saving(w) || w->round.head.nfill > 0)) return QK_OK;
   }
 }
 
@@ -367,10 +374,9 @@ static qk_status_t tell_memory(worker_t *w) {
 }
 
 /* The front has been told of n entries that are free. */
-static void expect_refills(worker_t *w, int n) {
-  w->refills = n < w->queued ? n : w->queued;
-  w->queued -= w->refills;
-  w->refill_until = qk_now_ms() + REFILL_MS;
+static void expect_fills(worker_t *w, int n) {
+  w->freed = n;
+  w->backlog_until = qk_now_ms() + BACKLOG_MS;
 }
 
 static void keep_beating(void *arg) {
@@ -420,7 +426,7 @@ static qk_status_t work(worker_t *w) {
     status = tell_result(w, &result[i]);
     watch(w, &result[i]);
   }
-  expect_refills(w, n);
+  expect_fills(w, n);
   if (status == QK_OK && n > 0) status = tell_multigrid(w);
   if (status == QK_OK) status = look_after_checkpoint(w);
   return status == QK_OK ? tell_progress_of_all(w) : status;

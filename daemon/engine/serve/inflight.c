@@ -202,23 +202,31 @@ int qk_inflight_lacking(const qk_inflight_t *inflight) {
   return n;
 }
 
-/* Behind those that wait, or ahead of them. */
+static uint64_t order_of(const qk_inflight_t *inflight, int entry) {
+  return inflight->entry[entry].fill.hint.order;
+}
+
+/* Of a user who has nothing else in the engine. */
+static bool is_first(const entry_t *entry) {
+  return entry->fill.hint.order == QK_ORDER_FIRST;
+}
+
+/* Behind those that wait and are not of higher order. */
 static void enter_queue(qk_inflight_t *inflight, int entry) {
   int at = inflight->nwaiting++;
-  while (inflight->entry[entry].fill.ahead && at > 0 &&
-         !inflight->entry[inflight->waiting[at - 1]].fill.ahead) {
+  while (at > 0 && order_of(inflight, inflight->waiting[at - 1]) > order_of(inflight, entry)) {
     inflight->waiting[at] = inflight->waiting[at - 1];
     at--;
   }
   inflight->waiting[at] = entry;
 }
 
-/* The last waiting RHS whose source is here, and that is not ahead of others, gives up its
- * buffer and loads again later. */
+/* The last waiting RHS whose source is here, and that is not one of the first, gives up its buffer
+ * and loads again later. */
 static void make_buffer(qk_inflight_t *inflight) {
   for (int k = inflight->nwaiting - 1; k >= 0; k--) {
     entry_t *entry = &inflight->entry[inflight->waiting[k]];
-    if (entry->fill.ahead || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
+    if (is_first(entry) || entry->buffer == NULL || !qk_buffer_done(entry->buffer)) continue;
     qk_buffer_drop(entry->buffer);
     entry->buffer = NULL;
     return;
@@ -227,7 +235,7 @@ static void make_buffer(qk_inflight_t *inflight) {
 
 /* Whether there is a buffer for the source of an entry. */
 static bool has_buffer(const qk_inflight_t *inflight, const entry_t *entry) {
-  return qk_staging_vacant(inflight->stage) > (entry->fill.ahead ? 0 : inflight->left);
+  return qk_staging_vacant(inflight->stage) > (is_first(entry) ? 0 : inflight->left);
 }
 
 static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
@@ -236,7 +244,7 @@ static qk_status_t begin_loads(qk_inflight_t *inflight, qk_err_t *err) {
     entry_t *entry = &inflight->entry[i];
     qk_err_t verdict = {0};
     if (entry->buffer != NULL || !is_staged(inflight, entry)) continue;
-    if (entry->fill.ahead && !has_buffer(inflight, entry)) make_buffer(inflight);
+    if (is_first(entry) && !has_buffer(inflight, entry)) make_buffer(inflight);
     if (!has_buffer(inflight, entry)) break;
     qk_status_t status = qk_staging_load(inflight->stage, entry->fill.shm_in, entry->fill.in_double,
                                          &entry->buffer, &verdict, err);
@@ -265,7 +273,7 @@ static bool is_ready(const qk_inflight_t *inflight, const entry_t *entry) {
 static qk_waiting_t describe(const qk_inflight_t *inflight, int i) {
   const entry_t *entry = &inflight->entry[i];
   return (qk_waiting_t){.entry = i,
-                        .order = entry->fill.ahead ? QK_ORDER_FIRST : 1,
+                        .order = entry->fill.hint.order,
                         .tol = entry->fill.tol,
                         .staged = is_staged(inflight, entry),
                         .arriving = entry->buffer != NULL && !qk_buffer_done(entry->buffer),

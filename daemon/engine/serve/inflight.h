@@ -49,8 +49,8 @@ void qk_inflight_cancel(qk_inflight_t *inflight, int entry);
 /* Advances fields under way, fills free slots, and runs the solver for one interval. */
 qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err);
 /* The stage on which steps poll and begin copies; contractions use it, too. leave_buffers: sources
- * leave n of its buffers free from now on, except urgent ones (ahead). lacking: how many sources
- * need a buffer and have none. */
+ * leave n of its buffers free from now on, except those of QK_ORDER_FIRST. lacking: how many
+ * sources need a buffer and have none. */
 qk_staging_t *qk_inflight_stage(const qk_inflight_t *inflight);
 void qk_inflight_leave_buffers(qk_inflight_t *inflight, int n);
 int qk_inflight_lacking(const qk_inflight_t *inflight);

@@ -90,6 +90,15 @@ void qk_place(const qk_placement_view_t *view, qk_placement_t *placement) {
   if (placement->single) placement->slot[0] = 0;
 }
 
+int qk_place_awaited(const qk_arrivals_t *arrivals) {
+  int wanted = arrivals->hungry;
+  if (arrivals->idle && arrivals->fills == 0) return 0;
+  if (!arrivals->idle && arrivals->freed < wanted) wanted = arrivals->freed;
+  const int missing = wanted - arrivals->fills;
+  if (missing <= 0) return 0;
+  return arrivals->backlog < (uint32_t)missing ? (int)arrivals->backlog : missing;
+}
+
 /* ---- out ------------------------------------------------------------------------------------- */
 
 /* The slots of the single-RHS solver are a group of their own. */

@@ -14,17 +14,15 @@
 #define QK_ENGINE_PLACEMENT_H
 
 #include "daemon/engine/krylov/solver.h"
+#include "proto/fill_hint.h"
 #include "proto/limits.h"
 
 enum { QK_SLOT_GROUP = 4 };
 
-/* The order of an RHS whose user has nothing else in the engine. A slot is kept for it while its
- * source arrives, and it waits for no others. */
-enum { QK_ORDER_FIRST = 0 };
-
 /* An RHS that has no slot yet. */
 typedef struct qk_waiting {
   int entry; /* the caller's name of it */
+  /* QK_ORDER_FIRST: a slot is kept for it while its source arrives, and it waits for no others */
   uint64_t order;
   double tol;
   bool staged;   /* its source, or what that is made of, comes through a staging buffer ... */
@@ -51,6 +49,21 @@ typedef struct qk_placement {
  * before a quarter of a solve is over, by the iterations of the last solve to the same tolerance in
  * its slot (or should have ended, and is at most an eighth late). */
 void qk_place(const qk_placement_view_t *view, qk_placement_t *placement);
+
+/* What has come of the front's backlog when a round could begin. */
+typedef struct qk_arrivals {
+  bool idle;        /* nothing was in flight before */
+  int fills;        /* that have come since the last round */
+  int hungry;       /* free slots for which no RHS waited before */
+  int freed;        /* entries that the last round has freed */
+  uint32_t backlog; /* as the last FILL stated it */
+} qk_arrivals_t;
+
+/* How many FILLs the round waits for. If nothing is in flight, as many as fill the slots, once the
+ * first is there: an RHS that begins alone costs as much as a block. Else those that take the
+ * entries which have become free, if they find free slots: a step without them costs as much as
+ * one with them. Never more than the backlog. */
+int qk_place_awaited(const qk_arrivals_t *arrivals);
 
 /* An RHS that has ended and still has its slot. */
 typedef struct qk_ended {

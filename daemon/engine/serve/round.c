@@ -128,7 +128,7 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *
   qk_status_t status = QK_OK;
   qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
-                 .ahead = m->ahead,
+                 .hint = {.order = m->order, .backlog = m->backlog},
                  .basis = (qk_gamma_basis_t)m->basis,
                  .factor = m->factor,
                  .tol = m->tol};

@@ -19,6 +19,7 @@
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_health.h"
 #include "proto/engine.pb-c.h"
+#include "proto/fill_hint.h"
 #include "proto/limits.h"
 
 typedef struct qk_fill {
@@ -38,7 +39,7 @@ typedef struct qk_fill {
   qk_gamma_basis_t basis;
   double factor, tol;
   int64_t max_iter;
-  bool ahead; /* of others that wait */
+  qk_fill_hint_t hint;
 } qk_fill_t;
 
 typedef struct qk_correlate {

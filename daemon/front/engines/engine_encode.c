@@ -77,8 +77,8 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint, i
   return pack(&ENVELOPE(LOAD, load, &load), bytes);
 }
 
-uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more,
-                               bool ahead, uint32_t queued, size_t *bytes) {
+uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
+                               qk_fill_hint_t hint, size_t *bytes) {
   const qk_job_t *job = rhs->job;
   Quark__Engine__Fill fill = QUARK__ENGINE__FILL__INIT;
   fill.entry = entry;
@@ -99,10 +99,10 @@ uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *
   fill.factor = job->factor;
   fill.tol = job->tol;
   fill.max_iter = job->max_iter;
-  fill.has_more = fill.more = more;
-  fill.has_ahead = fill.ahead = ahead;
-  fill.has_queued = queued > 0;
-  fill.queued = queued;
+  fill.has_order = true;
+  fill.order = hint.order;
+  fill.has_backlog = true;
+  fill.backlog = hint.backlog;
   return pack(&ENVELOPE(FILL, fill, &fill), bytes);
 }
 

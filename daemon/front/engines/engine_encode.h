@@ -8,15 +8,14 @@
 
 #include "daemon/front/job/job.h"
 #include "daemon/front/settings/settings.h"
+#include "proto/fill_hint.h"
 
 /* checkpoint: of multigrid; "": none. reserve: bytes of this host that uploads and results may
  * still take. */
 uint8_t *qk_engine_encode_load(const qk_settings_t *settings, const char *checkpoint,
                                int64_t reserve, size_t *bytes);
-/* more: another FILL follows at once. ahead: start it before others that wait in the engine.
- * queued: so many FILLs will follow as soon as slots are free. */
-uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs, bool more,
-                               bool ahead, uint32_t queued, size_t *bytes);
+uint8_t *qk_engine_encode_fill(uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
+                               qk_fill_hint_t hint, size_t *bytes);
 /* rhs: of a contraction. */
 uint8_t *qk_engine_encode_contract(uint64_t serial, const qk_rhs_t *rhs, size_t *bytes);
 uint8_t *qk_engine_encode_cancel(uint32_t entry, uint64_t serial, size_t *bytes);

@@ -179,9 +179,9 @@ static bool send_load(qk_supervisor_t *w) {
 }
 
 bool qk_supervisor_fill(qk_supervisor_t *w, uint32_t entry, uint64_t serial, const qk_rhs_t *rhs,
-                        bool more, bool ahead, uint32_t queued) {
+                        qk_fill_hint_t hint) {
   size_t bytes;
-  uint8_t *fill = qk_engine_encode_fill(entry, serial, rhs, more, ahead, queued, &bytes);
+  uint8_t *fill = qk_engine_encode_fill(entry, serial, rhs, hint, &bytes);
   return send_message(w, fill, bytes);
 }
 

@@ -21,6 +21,7 @@
 #include "daemon/front/job/job.h"
 #include "daemon/front/settings/settings.h"
 #include "proto/engine.pb-c.h"
+#include "proto/fill_hint.h"
 
 typedef enum qk_supervisor_state {
   QK_SUPERVISOR_DOWN,
@@ -111,11 +112,9 @@ void qk_supervisor_stop(qk_supervisor_t *supervisor, double now); /* answered by
 /* Only if REFUSED: sends the same LOAD once more. */
 void qk_supervisor_load_again(qk_supervisor_t *supervisor);
 
-/* Only if READY. more: another FILL follows at once. ahead: start it before others that wait in
- * the engine. queued: so many FILLs will follow as soon as slots are free. False: the message
- * was not sent; nothing happened, try again later. */
+/* Only if READY. False: the message was not sent; nothing happened, try again later. */
 bool qk_supervisor_fill(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial,
-                        const qk_rhs_t *rhs, bool more, bool ahead, uint32_t queued);
+                        const qk_rhs_t *rhs, qk_fill_hint_t hint);
 /* rhs: of a contraction. */
 bool qk_supervisor_contract(qk_supervisor_t *supervisor, uint64_t serial, const qk_rhs_t *rhs);
 bool qk_supervisor_cancel(qk_supervisor_t *supervisor, uint32_t entry, uint64_t serial);

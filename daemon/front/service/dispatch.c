@@ -66,15 +66,23 @@ static qk_rhs_t *next(const qk_setup_t *setup, int *place) {
   return rhs ? rhs : first_of(setup, qk_setup_contract_queue(setup), place);
 }
 
+/* How many right-hand sides follow as soon as there are entries for them. Of a fixed batch those
+ * that fill it: the next batch begins when all of this one has ended. */
+static uint32_t backlog(const qk_setup_t *setup) {
+  int64_t n = setup->service->sched.queue[setup->index].length;
+  if (setup->settings.batching == FIXED) {
+    const int64_t nfree =
+        (int64_t)qk_supervisor_info(setup->supervisor)->slots - qk_setup_inflight(setup);
+    if (n > nfree) n = nfree;
+  }
+  return (uint32_t)n;
+}
+
 static bool hand_over(const qk_setup_t *setup, int k, uint64_t serial, const qk_rhs_t *rhs) {
-  int place;
   if (rhs->job->contraction) return qk_supervisor_contract(setup->supervisor, serial, rhs);
-  const qk_rhs_t *after = next(setup, &place);
-  const bool more = after && place != QK_CONTRACT_ENTRY;
-  const bool refills = setup->settings.batching != FIXED;
-  return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, more, !user_is_served(rhs),
-                            refills ? (uint32_t)setup->service->sched.queue[setup->index].length
-                                    : 0);
+  const qk_fill_hint_t hint = {.order = user_is_served(rhs) ? QK_ORDER_OTHERS : QK_ORDER_FIRST,
+                               .backlog = backlog(setup)};
+  return qk_supervisor_fill(setup->supervisor, (uint32_t)k, serial, rhs, hint);
 }
 
 /* ---- want of shared memory ----------------------------------------------------------------- */

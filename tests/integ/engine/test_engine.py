@@ -233,10 +233,10 @@ def what_is_announced_is_waited_for(case):
     b = case.random(30)
     with case.loaded(slots=2, single_rhs=True) as e:
         alone, _ = e.solve(b, tol=1e-12)
-        promised, end = e.solve(b, tol=1e-12, more=True)
+        promised, end = e.solve(b, tol=1e-12, backlog=1)
         assert end.status == OK and np.array_equal(promised, alone)
         with Vector(case.shape, data=b) as source, Vector(case.shape) as one, Vector(case.shape) as other:
-            serials = [e.fill(k, 1e-12, shm_in=source.name, shm_out=x.name, more=k == 0) for k, x in enumerate((one, other))]
+            serials = [e.fill(k, 1e-12, shm_in=source.name, shm_out=x.name, backlog=1 - k) for k, x in enumerate((one, other))]
             ends = e.done(2)
             assert all(ends[t].status == OK for t in serials) and np.array_equal(one.read(), other.read())
             assert np.abs(one.read() - alone).max() < 1e-10 * np.abs(alone).max()
@@ -267,16 +267,16 @@ def a_slot_that_becomes_free_loses_no_step_while_others_run(case):
             before += total[n]
         for _ in range(20):  # we, too, must be in time
             later = []
-            first = begin(0, 8, more=True)
-            begin(1, 40, queued=1)
+            first = begin(0, 8, backlog=1)
+            begin(1, 40, backlog=1)
             after = steps_until(e, lambda: later[0] if later else None,
                                 lambda end: later.append(begin(0, 80)) if end.serial == first else None)
             together, before = after - before, after
             if together == total[8] + total[80]:
                 break
         assert together == total[8] + total[80], (together, total)
-        first = begin(0, 8, more=True)
-        second = begin(1, 40, queued=7)
+        first = begin(0, 8, backlog=1)
+        second = begin(1, 40, backlog=7)
         assert set(e.done(2)) == {first, second}
 
 
@@ -296,7 +296,7 @@ def more_than_slots_wait_with_their_sources(case):
                 sinks = [hold(d) for d in dtypes]
                 if bad < n:
                     sources[bad] = stack.enter_context(Vector(case.shape, bytes=100))
-                serials = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], more=k < n - 1)
+                serials = [e.fill(k, shm_in=sources[k].name, shm_out=sinks[k].name, dtype=dtypes[k], backlog=n - 1 - k)
                            for k in range(n)]
                 if cancelled < n:
                     e.send(cancel=pb.CancelFill(entry=cancelled, serial=serials[cancelled]))
@@ -318,9 +318,9 @@ def who_is_ahead_gets_the_next_slot(case):
         assert e.facts.inflight == 5
         begin = lambda slot, **more: e.fill(slot, 1e-13, max_iter=10**9, **more)
         for what in (noise, dict(shm_in=source.name)):
-            serials = [begin(0, more=True, **noise), begin(1, **noise), begin(2, **what)]
+            serials = [begin(0, backlog=1, **noise), begin(1, **noise), begin(2, **what)]
             time.sleep(0.2)
-            serials.append(begin(3, ahead=True, **what))
+            serials.append(begin(3, order=0, **what))
             time.sleep(0.2)
             e.send(cancel=pb.CancelFill(entry=0, serial=serials[0]))
             assert e.done()[serials[0]].status == CANCELLED

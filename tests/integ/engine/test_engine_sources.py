@@ -337,7 +337,7 @@ def uploads_without_end_leave_contractions_a_way_in(case):
     """There are always more that wait than buffers."""
     with case.endless(slots=2, staging=2) as e, Propagator(case, 8) as p, out_vector(case, 1, 1) as out, \
             Vector(case.shape, data=case.random(9)) as source:
-        upload = dict(tol=1e-13, max_iter=300, shm_in=source.name, queued=100)
+        upload = dict(tol=1e-13, max_iter=300, shm_in=source.name, backlog=100)
         quiet, _ = e.contract(p.vectors, out=out)
         for slot in range(e.facts.inflight):
             e.fill(slot, **upload)

@@ -143,8 +143,8 @@ class FakeEngine:
             x = np.zeros(count, REAL[fill.dtype])
             x[0] = fill.column.seed
             x[1] = fill.smear.alpha if fill.HasField('smear') else 0
-            x[2] = fill.more
-            x[3] = fill.ahead
+            x[2] = fill.backlog
+            x[3] = fill.order
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes

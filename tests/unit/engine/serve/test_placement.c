@@ -178,6 +178,37 @@ Test(placement, what_is_alone_goes_to_the_single_rhs_solver) {
   cr_expect(!p.single && p.n == 1, "another one waits");
 }
 
+/* ---- what the front has waiting -------------------------------------------------------------- */
+
+Test(placement, an_idle_engine_waits_for_a_backlog_that_fills_its_slots) {
+  qk_arrivals_t a = {.idle = true, .hungry = 6, .backlog = 9, .freed = 6};
+  cr_expect_eq(qk_place_awaited(&a), 0, "nothing to begin with");
+  a.fills = 1;
+  cr_expect_eq(qk_place_awaited(&a), 5, "slots are the limit");
+  a.backlog = 2;
+  cr_expect_eq(qk_place_awaited(&a), 2, "the backlog is the limit");
+  a.backlog = 0;
+  cr_expect_eq(qk_place_awaited(&a), 0, "it is alone");
+  a.fills = 7;
+  a.backlog = UINT32_MAX;
+  cr_expect_eq(qk_place_awaited(&a), 0, "all slots have one");
+}
+
+Test(placement, while_others_run_those_are_awaited_that_take_what_became_free) {
+  qk_arrivals_t a = {.hungry = 3, .backlog = 9};
+  cr_expect_eq(qk_place_awaited(&a), 0, "nothing became free");
+  a.freed = 2;
+  cr_expect_eq(qk_place_awaited(&a), 2);
+  a.fills = 1;
+  cr_expect_eq(qk_place_awaited(&a), 1);
+  a.fills = 2;
+  cr_expect_eq(qk_place_awaited(&a), 0);
+  a = (qk_arrivals_t){.hungry = 0, .freed = 2, .backlog = 9};
+  cr_expect_eq(qk_place_awaited(&a), 0, "an RHS waits for every free slot");
+  a = (qk_arrivals_t){.hungry = 3, .freed = 2, .backlog = 1};
+  cr_expect_eq(qk_place_awaited(&a), 1);
+}
+
 /* ---- to leave -------------------------------------------------------------------------------- */
 
 Test(placement, a_group_leaves_together_if_there_is_room) {

@@ -85,6 +85,11 @@ Test(command, noise_has_slices_and_momentum) {
   c.seed = 1ull << 63;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_Z4, &c);
   cr_assert_eq(qk_fill_parse(&m, 4, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.hint.order == QK_ORDER_OTHERS && f.hint.backlog == 0, "as it says nothing of them");
+  m.order = QK_ORDER_FIRST;
+  m.backlog = UINT32_MAX;
+  cr_assert_eq(qk_fill_parse(&m, 4, &f, &err), QK_OK, "%s", err.text);
+  cr_expect(f.hint.order == QK_ORDER_FIRST && f.hint.backlog == UINT32_MAX);
   cr_expect(f.source == QK_SOURCE_Z4 && f.t_every == 4 && f.mom[1] == -2 && f.seed == 1ull << 63);
   cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
 }
