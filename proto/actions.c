@@ -18,7 +18,7 @@ static const qk_param_t wilson_clover[] = {
     {.key = 0},
 };
 
-const qk_action_row_t qk_action_rows[QK_ACTION_COUNT] = {
+const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
                           .reference = "K. G. Wilson, New Phenomena in Subnuclear Physics (1977)",
@@ -30,4 +30,5 @@ const qk_action_row_t qk_action_rows[QK_ACTION_COUNT] = {
          .reference = "B. Sheikholeslami, R. Wohlert, Nucl. Phys. B 259 (1985) 572",
          .param = wilson_clover,
          .has_kappa = true},
+    {.name = 0},
 };

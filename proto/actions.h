@@ -39,13 +39,10 @@ typedef struct qk_action_row {
   bool has_kappa;               /* kappa = 1 / (2 (4 + mass)) may stand for mass */
 } qk_action_row_t;
 
-typedef enum qk_action_id {
-  QK_ACTION_WILSON,
-  QK_ACTION_WILSON_CLOVER,
-  QK_ACTION_COUNT
-} qk_action_id_t;
+/* Rows that are named in code: what csw alone stands for. */
+typedef enum qk_action_id { QK_ACTION_WILSON, QK_ACTION_WILSON_CLOVER } qk_action_id_t;
 
-extern const qk_action_row_t qk_action_rows[QK_ACTION_COUNT];
+extern const qk_action_row_t qk_action_rows[]; /* ends with a row without name */
 
 #ifdef __cplusplus
 }

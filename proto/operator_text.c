@@ -166,7 +166,7 @@ static void keep(qk_values_t *v, int i, const room_t *room, int state) {
 
 bool qk_values_init(qk_values_t *v, const char *action, char why[QK_WHY]) {
   char list[QK_WHY / 2] = "";
-  for (int a = 0; a < QK_ACTION_COUNT; a++) {
+  for (int a = 0; qk_action_rows[a].name; a++) {
     if (strcmp(action, qk_action_rows[a].name) == 0) {
       memset(v, 0, sizeof *v);
       v->action = a;

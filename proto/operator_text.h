@@ -46,7 +46,7 @@ enum {
 
 /* An action and its parameters. No pointers: ranks broadcast it as bytes. */
 typedef struct qk_values {
-  int32_t action; /* qk_action_id_t */
+  int32_t action; /* its row in qk_action_rows */
   int32_t nreal, nword;
   bool by_kappa; /* kappa was given for the mass */
   double kappa;

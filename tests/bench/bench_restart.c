@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
   qk_err_t err = {0};
   rig_open(&rig, NULL, o.gauge, NULL);
   rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
-  const qk_mg_identity_t id = {.gauge_digest = rig.check.digest, .csw = o.csw};
+  const qk_mg_identity_t id = {.gauge_digest = rig.check.digest, .operator_text = "wilson;mass=0"};
   double setup = 0;
   for (int k = 0; k < 2; k++) { /* the first one warms up */
     double start = now();

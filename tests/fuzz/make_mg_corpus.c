@@ -27,9 +27,7 @@ int main(int argc, char **argv) {
   mkdir(argv[1], 0777);
   for (int nlevel = 2; nlevel <= QK_MG_LEVELS_MAX; nlevel++) {
     const qk_mg_identity_t id = {.gauge_digest = 0x0123456789abcdef,
-                                 .operator_name = "wilson-clover",
-                                 .mass = -0.3,
-                                 .csw = 1,
+                                 .operator_text = "wilson-clover;mass=-0.3;csw=1",
                                  .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}}};
     qk_mg_t mg = {.nlevel = nlevel};
     qk_mg_header_t h;

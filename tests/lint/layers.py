@@ -37,6 +37,7 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'gauge': 'lattice',
     'operator': 'lattice',
     'action': 'operator gauge lattice',
+    'action/wilson': 'action operator gauge lattice',
     'smoother': 'operator lattice',
     'eigen': 'operator lattice',
     'hadron': 'gauge lattice',
@@ -45,10 +46,10 @@ rooms('daemon/engine', {'daemon/comm', 'cuda', 'daemon/base', 'proto'}, {
     'gauge_tool': 'tool gauge lattice',
     'multigrid': 'krylov eigen smoother operator lattice',
     'checkpoint': 'multigrid eigen operator lattice',
-    'setup': 'checkpoint multigrid krylov eigen action operator hadron gauge lattice',
+    'setup': 'checkpoint multigrid krylov eigen action/wilson action operator hadron gauge lattice',
     'transfer': 'lattice',
-    'tune': 'tool multigrid krylov action lattice',
-    'serve': 'transfer setup multigrid smoother krylov hadron lattice',
+    'tune': 'tool setup multigrid krylov action lattice',
+    'serve': 'transfer setup multigrid smoother krylov hadron action lattice',
 })
 rooms('daemon/front', {'daemon/base', 'proto'}, {
     'host': '',

@@ -63,9 +63,7 @@ int main(int argc, char **argv) {
   rig_operator(&rig, 0.05, 1, -1);
   const qk_mg_params_t params = parameters();
   const qk_mg_identity_t id = {.gauge_digest = rig.check.digest,
-                               .operator_name = "wilson-clover",
-                               .mass = 0.05,
-                               .csw = 1,
+                               .operator_text = "wilson-clover;mass=0.05;csw=1",
                                .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}}};
   if (strcmp(argv[1], "save") == 0) {
     rig_must(qk_mg_create(rig.op, rig.work, &params, NULL, NULL, &m.mg, &err), "multigrid", &err);

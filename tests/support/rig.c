@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/mem.h"
+#include "tests/support/values.h"
 
 qk_status_t rig_contract(const qk_contract_t *what, int nchannel, const qk_channel_id_t channel[],
                          double *out, qk_err_t *err) {
@@ -150,14 +151,10 @@ void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[
 
 void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t) {
   qk_err_t err = {0};
-  qk_wilson_params_t p = {.mass = mass,
-                          .csw = csw,
-                          .phase = {{1, 0}, {1, 0}, {1, 0}, {phase_t, 0}},
-                          .link_reals = {18, 12, 18},
-                          .want = {true, true, true}};
+  const qk_action_params_t p = params_wilson(mass, csw, phase_t);
   if (rig->op) rig->op->ops->destroy(rig->op);
   rig->op = NULL;
-  rig_must(qk_wilson_create(&rig->dev, rig->work, rig->links, &p, &rig->op, &err), "operator",
+  rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, &p, &rig->op, &err), "operator",
            &err);
 }
 

@@ -17,14 +17,14 @@
 #include "daemon/base/file.h"
 #include "daemon/base/progress.h"
 #include "daemon/engine/multigrid/multigrid.h"
+#include "proto/operator_text.h"
 
 /* What a setup was made for. */
 typedef struct qk_mg_identity {
   uint64_t gauge_digest; /* qk_gauge_check_t */
-  char operator_name[32];
-  double mass, csw;
-  double phase[4][2];
+  double phase[4][2];    /* boundary phases */
   uint64_t seed; /* of the random vectors, as it was asked for: a setup made again takes another */
+  char operator_text[QK_OPERATOR_TEXT]; /* action and parameters: QK_TEXT_CANONICAL */
 } qk_mg_identity_t;
 
 /* Of all members: a name for the file among others. */

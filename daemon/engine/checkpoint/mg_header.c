@@ -50,12 +50,13 @@ static int64_t get_long(cursor_t *c) {
 /* ---- encoding -------------------------------------------------------------------------------- */
 
 static void put_identity(cursor_t *c, const qk_mg_identity_t *id) {
+  const size_t n = strnlen(id->operator_text, QK_OPERATOR_TEXT);
   put(c, id->gauge_digest, 8);
-  for (size_t i = 0; i < sizeof id->operator_name; i++) put(c, (uint8_t)id->operator_name[i], 1);
-  put_real(c, id->mass);
-  put_real(c, id->csw);
   for (int i = 0; i < 8; i++) put_real(c, id->phase[i / 2][i % 2]);
   put(c, id->seed, 8);
+  memset(c->to, 0, QK_OPERATOR_TEXT);
+  memcpy(c->to, id->operator_text, n);
+  c->to += QK_OPERATOR_TEXT;
 }
 
 static void put_section(cursor_t *c, const qk_mg_section_t *s) {
@@ -105,11 +106,21 @@ void qk_mg_header_encode(const qk_mg_header_t *h, uint8_t bytes[QK_MG_HEADER_BYT
 
 static void get_identity(cursor_t *c, qk_mg_identity_t *id) {
   id->gauge_digest = get(c, 8);
-  for (size_t i = 0; i < sizeof id->operator_name; i++) id->operator_name[i] = (char)get(c, 1);
-  id->mass = get_real(c);
-  id->csw = get_real(c);
   for (int i = 0; i < 8; i++) id->phase[i / 2][i % 2] = get_real(c);
   id->seed = get(c, 8);
+  memcpy(id->operator_text, c->from, QK_OPERATOR_TEXT);
+  c->from += QK_OPERATOR_TEXT;
+}
+
+/* Canonical text of an action that this build has, and zeros after it. */
+static bool operator_fits(const char text[QK_OPERATOR_TEXT], char why[QK_WHY]) {
+  qk_values_t values;
+  const size_t n = strnlen(text, QK_OPERATOR_TEXT);
+  snprintf(why, QK_WHY, "it does not end, or is not all of its field");
+  if (n == QK_OPERATOR_TEXT) return false;
+  for (size_t i = n; i < QK_OPERATOR_TEXT; i++)
+    if (text[i] != '\0') return false;
+  return qk_values_parse(&values, text, why);
 }
 
 static void get_section(cursor_t *c, qk_mg_section_t *s) {
@@ -238,8 +249,10 @@ qk_status_t qk_mg_header_decode(const uint8_t bytes[QK_MG_HEADER_BYTES], qk_mg_h
     h->value[i] = get_real(&c);
     h->residual[i] = get_real(&c);
   }
-  if (length != QK_MG_HEADER_BYTES || h->identity.operator_name[31] != '\0' || !geometry_fits(h) ||
-      !sections_fit(h))
+  char why[QK_WHY];
+  if (!operator_fits(h->identity.operator_text, why))
+    return qk_fail(err, QK_BAD_FORMAT, "the operator in the checkpoint's header: %s", why);
+  if (length != QK_MG_HEADER_BYTES || !geometry_fits(h) || !sections_fit(h))
     return qk_fail(err, QK_BAD_FORMAT, "the checkpoint's header contradicts itself");
   return QK_OK;
 }
@@ -285,7 +298,7 @@ void qk_mg_header_fill(qk_mg_header_t *h, const qk_mg_t *mg, const qk_mg_identit
 }
 
 uint64_t qk_mg_identity_digest(const qk_mg_identity_t *identity) {
-  uint8_t bytes[256] = {0};
+  uint8_t bytes[QK_OPERATOR_TEXT + 128] = {0};
   cursor_t c = {.to = bytes};
   put_identity(&c, identity);
   return XXH3_64bits(bytes, sizeof bytes);
@@ -297,12 +310,9 @@ static qk_status_t match_identity(const qk_mg_identity_t *file, const qk_mg_iden
     return qk_fail(err, QK_NOT_FOUND,
                    "checkpoint of another gauge field: digest %016" PRIx64 ", not %016" PRIx64,
                    file->gauge_digest, wanted->gauge_digest);
-  if (strncmp(file->operator_name, wanted->operator_name, sizeof file->operator_name) != 0)
-    return qk_fail(err, QK_NOT_FOUND, "checkpoint of the operator %s, not %s", file->operator_name,
-                   wanted->operator_name);
-  if (file->mass != wanted->mass || file->csw != wanted->csw)
-    return qk_fail(err, QK_NOT_FOUND, "checkpoint of mass %.17g, csw %.17g, not %.17g, %.17g",
-                   file->mass, file->csw, wanted->mass, wanted->csw);
+  if (strcmp(file->operator_text, wanted->operator_text) != 0)
+    return qk_fail(err, QK_NOT_FOUND, "checkpoint of the operator %.200s, not %.200s",
+                   file->operator_text, wanted->operator_text);
   for (int mu = 0; mu < 4; mu++)
     if (file->phase[mu][0] != wanted->phase[mu][0] || file->phase[mu][1] != wanted->phase[mu][1])
       return qk_fail(err, QK_NOT_FOUND,

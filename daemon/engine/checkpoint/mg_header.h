@@ -1,10 +1,11 @@
 /*
- * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 1. Little endian;
+ * mg_header.h: the first QK_MG_HEADER_BYTES of a checkpoint of multigrid, version 2. Little endian;
  * unsigned integers of 32 bits unless marked u64; reals as IEEE doubles (f64).
  *
  *   "QKMGSET\n"  version  header bytes  file bytes (u64)
- *   gauge digest (u64)  operator name [32]  mass  csw  phase [4][re, im] (f64)
- *   seed (u64)  extents x y z t
+ *   gauge digest (u64)  phase [4][re, im] (f64)  seed (u64)
+ *   operator [4096]: action and parameters as canonical text (proto/operator_text.h), then zeros
+ *   extents x y z t
  *   levels  deflated vectors in the file  and requested
  *   4 x { block [4]  vectors  setup iterations  setup passes + 1  setup precision
  *         setup tolerance (f64) }
@@ -13,6 +14,9 @@
  *          (u64 from sites on) }
  *   256 x { eigenvalue  residual } (f64)
  *   zeros, and in the last 8 bytes XXH3_64bits of all bytes before
+ *
+ * Version 1 had the name of the operator, mass and csw, and 8192 bytes. It is not read: a setup
+ * replaces it.
  *
  * Sections: the orthonormal vectors of each prolongator, on level l; the null vectors from which
  * they were made, in terms of them, on level l+1; blocks of deflation vectors, on the last level.
@@ -29,8 +33,8 @@
 #include "daemon/engine/checkpoint/mg_file.h"
 
 enum {
-  QK_MG_HEADER_BYTES = 8192,
-  QK_MG_FILE_VERSION = 1,
+  QK_MG_HEADER_BYTES = 12288,
+  QK_MG_FILE_VERSION = 2,
   QK_MG_SECTIONS_MAX = 12,
   QK_MG_FILE_LEVELS = QK_MG_LEVELS_MAX - 1, /* that have vectors */
   QK_MG_FILE_EIGEN = 256

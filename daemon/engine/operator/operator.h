@@ -46,29 +46,29 @@ typedef struct qk_operator_ops {
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 
+/* What M^+ is, of an operator that has it in a simple form. */
+typedef enum qk_adjoint {
+  QK_ADJOINT_GAMMA5, /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
+  QK_ADJOINT_PARTS   /* only hop^+ and T^+ are known */
+} qk_adjoint_t;
+
+/* What aggregates of multigrid keep apart; G5 is +1 on one part and -1 on the other. */
+typedef enum qk_chirality {
+  QK_CHIRALITY_SPIN, /* halves of the components of a site */
+  QK_CHIRALITY_NONE  /* nothing: no multigrid */
+} qk_chirality_t;
+
 struct qk_operator {
   const qk_operator_ops_t *ops;
   const qk_device_t *dev;
-  qk_work_t *work;                  /* borrowed: intermediate fields */
-  const char *action;               /* "wilson-clover"; "coarse" */
-  qk_subset_t system;               /* the sites that Mhat acts on */
+  qk_work_t *work;    /* borrowed: intermediate fields */
+  const char *action; /* "wilson-clover"; "coarse" */
+  qk_subset_t system; /* the sites that Mhat acts on */
+  qk_adjoint_t adjoint;
+  qk_chirality_t chirality;
   int64_t applications[3];          /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */
 };
-
-typedef struct qk_wilson_params {
-  double mass;        /* m; kappa = 1 / (2 (4 + m)) */
-  double csw;         /* 0: plain Wilson */
-  double phase[4][2]; /* boundary phases, complex, modulus 1 */
-  int link_reals[3];  /* by precision: 18, 12 or 8 */
-  bool want[3];       /* which precisions to hold */
-} qk_wilson_params_t;
-
-/* links: as in gauge.h, host memory, read only during the call. Collective. Errors:
- * QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (also if the clover term is singular on some site: csw and
- * mass are named). */
-qk_status_t qk_wilson_create(const qk_device_t *dev, qk_work_t *work, const double *links,
-                             const qk_wilson_params_t *params, qk_operator_t **op, qk_err_t *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/engine/multigrid/mg_text.h"
+#include "daemon/engine/setup/actions.h"
 
 _Static_assert(QUARK__ENGINE__PRECISION__PRECISION_DOUBLE == (int)QK_DOUBLE &&
                    QUARK__ENGINE__PRECISION__PRECISION_SINGLE == (int)QK_SINGLE &&
@@ -64,15 +65,28 @@ static qk_status_t parse_multigrid(const Quark__Engine__Load *m, qk_load_t *l, q
   return status;
 }
 
+static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  qk_setting_t setting[QK_VALUES_PARAMS];
+  char why[QK_WHY];
+  if (m->n_parameter > QK_VALUES_PARAMS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "%zu parameters: at most %d", m->n_parameter,
+                   QK_VALUES_PARAMS);
+  for (size_t i = 0; i < m->n_parameter; i++)
+    setting[i] = (qk_setting_t){m->parameter[i]->key, m->parameter[i]->value};
+  if (!qk_values_read(&l->values, m->action, setting, m->n_parameter, why))
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
+  const qk_action_t *action = qk_action_of(&l->values);
+  const qk_status_t status = action->check ? action->check(&l->values, err) : QK_OK;
+  return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;
+}
+
 qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
-  qk_load_t l = {.mass = m->mass, .csw = m->csw, .inner = (qk_prec_t)m->inner};
+  qk_load_t l = {.inner = (qk_prec_t)m->inner};
   int backend = 0, solver = 0;
   qk_status_t status = choose("backend", m->backend, &qk_choice_backends, &backend, err);
   if (status == QK_OK) status = choose("solver", m->solver, &qk_choice_solvers, &solver, err);
+  if (status == QK_OK) status = parse_action(m, &l, err);
   if (status != QK_OK) return status;
-  if (!isfinite(m->mass) || m->mass <= -4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "mass = %g: must be above -4", m->mass);
-  if (!isfinite(m->csw)) return qk_fail(err, QK_BAD_ARGUMENT, "csw = %g: must be finite", m->csw);
   if (qk_choice_of(&qk_choice_precisions, (int)m->inner) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
   if (m->slots > QK_SLOTS_MAX)

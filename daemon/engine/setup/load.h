@@ -15,14 +15,15 @@
 #include "proto/choices.h"
 #include "proto/engine.pb-c.h"
 #include "proto/limits.h"
+#include "proto/operator_text.h"
 
 typedef struct qk_load {
   char gauge[QK_PATH_MAX + 1];
   qk_backend_t backend;
   qk_solver_choice_t solver;
-  int32_t dims[4]; /* all 0: the file states them */
-  int32_t grid[4]; /* 0: chosen */
-  double mass, csw;
+  int32_t dims[4];    /* all 0: the file states them */
+  int32_t grid[4];    /* 0: chosen */
+  qk_values_t values; /* of the action; its table has checked them */
   double phase[4][2];
   qk_prec_t inner;
   bool ignore_checksum;

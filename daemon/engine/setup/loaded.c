@@ -6,6 +6,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/launch.h"
+#include "daemon/engine/setup/actions.h"
 
 typedef struct loading {
   qk_comm_t *comm;
@@ -79,17 +80,31 @@ static qk_solver_choice_t krylov(const qk_loaded_t *s) {
   return wants_multigrid(s) ? QK_SOLVER_GCR : s->method;
 }
 
+/* Of the solvers of the action the best: multigrid, or the best beside it. */
+static qk_solver_choice_t best_method(const qk_action_t *action, bool multigrid) {
+  const char *const *m = action->method;
+  if (!multigrid && strcmp(*m, "mg") == 0) m++;
+  return (qk_solver_choice_t)qk_choice_solvers.number[qk_choice_find(&qk_choice_solvers, *m)];
+}
+
+/* Whether multigrid is possible here; `why` not. */
+static qk_status_t multigrid_possible(const loading_t *in, const qk_loaded_t *s, qk_err_t *why) {
+  const qk_status_t status = qk_mg_possible(&s->geom, s->ops->tuning, why);
+  if (status != QK_OK || in->load->inner != QK_DOUBLE) return status;
+  return qk_fail(why, QK_UNSUPPORTED, "the inner precision is double");
+}
+
 static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   const qk_load_t *load = in->load;
   qk_err_t why = {0};
   s->method = load->solver;
   if (load->solver == QK_SOLVER_AUTO) {
-    qk_status_t possible = qk_mg_possible(&s->geom, s->ops->tuning, &why);
-    if (possible == QK_OK && load->inner == QK_DOUBLE)
-      possible = qk_fail(&why, QK_UNSUPPORTED, "the inner precision is double");
-    s->method = possible == QK_OK ? QK_SOLVER_MG : QK_SOLVER_BICGSTAB;
-    if (possible != QK_OK && qk_comm_rank(in->comm) == 0)
-      qk_info("setup", "bicgstab instead of multigrid: %s", why.text);
+    const qk_action_t *action = qk_action_of(&load->values);
+    const bool possible = multigrid_possible(in, s, &why) == QK_OK;
+    s->method = best_method(action, possible);
+    if (!possible && qk_action_allows(action, "mg") && qk_comm_rank(in->comm) == 0)
+      qk_info("setup", "%s instead of multigrid: %s", qk_choice_word(&qk_choice_solvers, s->method),
+              why.text);
   }
   if (!wants_multigrid(s)) return QK_OK;
   if (load->inner == QK_DOUBLE)
@@ -101,9 +116,9 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
 
 /* Double for true residuals, with all 18 reals, besides the inner precision. Multigrid is made
  * in single, and blocks in half are fastest with 18 reals. */
-static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_wilson_params_t *params) {
+static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_params_t *params) {
   const qk_load_t *load = in->load;
-  *params = (qk_wilson_params_t){.mass = load->mass, .csw = load->csw};
+  *params = (qk_action_params_t){.values = load->values};
   memcpy(params->phase, load->phase, sizeof params->phase);
   params->want[QK_DOUBLE] = params->want[load->inner] = true;
   params->link_reals[QK_DOUBLE] = 18;
@@ -149,11 +164,12 @@ static void tell_bound(const loading_t *in, const qk_loaded_t *s) {
            s->device.memory_by, 1e-9 * (double)in->load->reserve);
 }
 
-static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_wilson_params_t *op) {
+static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op) {
   const bool mg = wants_multigrid(s);
   const qk_plan_input_t input = {.ops = s->ops,
                                  .geom = &s->geom,
-                                 .op = *op,
+                                 .action = qk_action_of(&op->values),
+                                 .params = op,
                                  .method = krylov(s),
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
@@ -215,26 +231,27 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .single_rhs = s->plan.single_rhs,
                                    .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
-  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest, .mass = load->mass, .csw = load->csw};
-  snprintf(id->operator_name, sizeof id->operator_name, "%s", s->op->action);
+  *id = (qk_mg_identity_t){.gauge_digest = s->check.digest};
+  qk_values_text(&load->values, QK_TEXT_CANONICAL, id->operator_text);
   memcpy(id->phase, load->phase, sizeof id->phase);
   id->seed = s->mg_params.seed;
   return qk_mg_service_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
 }
 
-static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_wilson_params_t *op,
+static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
                               const double *links) {
   enter(in, "clover");
-  qk_status_t status = qk_wilson_create(&s->dev, s->work, links, op, &s->op, in->err);
+  qk_status_t status = qk_operator_create(&s->dev, s->work, links, op, &s->op, in->err);
   if (status != QK_OK) return status;
   if (wants_multigrid(s)) {
     enter(in, "multigrid");
     status = build_multigrid(in, s);
     if (status == QK_BREAKDOWN && in->load->solver == QK_SOLVER_AUTO) {
+      s->method = best_method(qk_action_of(&in->load->values), false);
       if (qk_comm_rank(in->comm) == 0)
-        qk_warn("setup", "bicgstab instead of multigrid: %s", in->err->text);
+        qk_warn("setup", "%s instead of multigrid: %s",
+                qk_choice_word(&qk_choice_solvers, s->method), in->err->text);
       *in->err = (qk_err_t){0};
-      s->method = QK_SOLVER_BICGSTAB;
       status = QK_OK;
     }
     if (status != QK_OK) return status;
@@ -244,7 +261,7 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_wils
 }
 
 static qk_status_t build(const loading_t *in, qk_loaded_t *s) {
-  qk_wilson_params_t op;
+  qk_action_params_t op;
   double *links = NULL;
   qk_status_t status = open_device(in, s);
   if (status == QK_OK) status = lay_out(in, s);

@@ -6,7 +6,7 @@
 #include "daemon/engine/eigen/deflation.h"
 #include "proto/limits.h"
 
-/* Reals of a link in double with its halo, while the operator is made. */
+/* Links of a site in double on the host, and a field of one column. */
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
@@ -42,25 +42,16 @@ static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int compon
   return 4 * sites * lanes * (2 * components * real[prec] + (prec == QK_HALF ? 4 : 0));
 }
 
-static int64_t operator_bytes(const qk_plan_input_t *in) {
-  const qk_lattice_t *lat = &in->geom->lat;
-  int64_t bytes = 0;
-  for (int p = 0; p < 3; p++) {
-    if (!in->op.want[p]) continue;
-    bytes += (int64_t)in->ops->links_bytes(lat, (qk_prec_t)p, in->op.link_reals[p]);
-    if (in->op.csw != 0) bytes += 2 * (int64_t)in->ops->diag_bytes(lat, (qk_prec_t)p);
-    bytes += faces(in->geom, (qk_prec_t)p, in->nslot, 6);
-  }
-  return bytes;
+static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
+  return qk_action_bytes(in->action, in->ops, &in->geom->lat, in->params, making);
 }
 
-/* Beside what stays: the links as they came, and the clover term in double. */
-static int64_t operator_making(const qk_plan_input_t *in) {
-  int64_t sites = 1;
-  for (int mu = 0; mu < 4; mu++) sites *= in->geom->lat.l[mu] + 2 * in->geom->lat.split[mu];
-  int64_t clover =
-      in->op.csw != 0 ? 2 * (int64_t)in->ops->diag_bytes(&in->geom->lat, QK_DOUBLE) : 0;
-  return sites * LINK_SITE_BYTES + clover;
+/* Of all precisions that the operator holds. */
+static int64_t operator_faces(const qk_plan_input_t *in) {
+  int64_t bytes = 0;
+  for (int p = 0; p < 3; p++)
+    if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, in->nslot, 6);
+  return bytes;
 }
 
 /* Fields of even sites in the inner precision that a method keeps, beside r and xi. */
@@ -217,12 +208,12 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                       .staging = in->staging < half ? in->staging : half,
                       .single_rhs = in->single_rhs && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
-  plan->share[QK_PLAN_OPERATOR] = operator_bytes(in);
+  plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) + operator_faces(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
-  plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_making(in);
+  plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_bytes(in, true);
   if (in->mg != NULL) add_multigrid(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);

@@ -9,6 +9,7 @@
 #ifndef QK_ENGINE_PLAN_H
 #define QK_ENGINE_PLAN_H
 
+#include "daemon/engine/action/action.h"
 #include "daemon/engine/multigrid/multigrid.h"
 
 typedef enum qk_plan_share {
@@ -26,7 +27,8 @@ typedef enum qk_plan_share {
 typedef struct qk_plan_input {
   const qk_ops_t *ops;
   const qk_geom_t *geom;
-  qk_wilson_params_t op;
+  const qk_action_t *action;
+  const qk_action_params_t *params;
   qk_solver_choice_t method; /* of the outer solver: bicgstab, cg or gcr */
   qk_prec_t inner;
   int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */

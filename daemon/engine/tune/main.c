@@ -9,13 +9,16 @@
 #include "daemon/base/file.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/mg_text.h"
+#include "daemon/engine/setup/actions.h"
 #include "daemon/engine/tool/tool.h"
 #include "daemon/engine/tune/search.h"
 #include "daemon/engine/tune/trial.h"
 #include "proto/operator_text.h"
 
 enum {
-  KEY_KAPPA = QK_TOOL_OWN,
+  KEY_ACTION = QK_TOOL_OWN,
+  KEY_SET,
+  KEY_KAPPA,
   KEY_MASS,
   KEY_CSW,
   KEY_BOUNDARY_T,
@@ -32,7 +35,11 @@ enum {
 typedef struct options {
   qk_tool_options_t tool;
   const char *gauge, *out;
-  double kappa, csw, boundary_t, tol, budget, solves;
+  const char *action; /* NULL: as csw says */
+  qk_setting_t setting[QK_VALUES_PARAMS];
+  int nsetting;
+  qk_values_t values;
+  double boundary_t, tol, budget, solves;
   int slots;
   qk_mg_params_t start;
 } options_t;
@@ -67,17 +74,48 @@ static void set_start(options_t *o, const char *arg, struct argp_state *state) {
     argp_error(state, "--start=%s: %s", arg, err.text);
 }
 
+static void add_setting(options_t *o, const char *key, const char *value,
+                        const struct argp_state *state) {
+  if (o->nsetting == QK_VALUES_PARAMS)
+    argp_error(state, "%s = %s: more than %d parameters", key, value, QK_VALUES_PARAMS);
+  o->setting[o->nsetting++] = (qk_setting_t){key, value};
+}
+
+static void split_setting(options_t *o, char *arg, const struct argp_state *state) {
+  qk_setting_t setting;
+  char why[QK_WHY];
+  if (!qk_setting_split(arg, &setting, why)) argp_error(state, "--set: %s", why);
+  add_setting(o, setting.key, setting.value, state);
+}
+
+static void read_operator(options_t *o, const struct argp_state *state) {
+  char why[QK_WHY];
+  qk_err_t err = {0};
+  if (!qk_values_read(&o->values, o->action, o->setting, (size_t)o->nsetting, why))
+    argp_error(state, "%s", why);
+  const qk_action_t *action = qk_action_of(&o->values);
+  if (qk_action_solver(&o->values, "mg", &err) != QK_OK ||
+      (action->check && action->check(&o->values, &err) != QK_OK))
+    argp_error(state, "%s", err.text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   options_t *o = state->input;
   switch (key) {
+  case KEY_ACTION:
+    o->action = arg;
+    return 0;
   case KEY_KAPPA:
-    o->kappa = qk_tool_real(state, "kappa", arg, 1e-3, 1e3);
+    add_setting(o, "kappa", arg, state);
     return 0;
   case KEY_MASS:
-    o->kappa = qk_kappa_of_mass(qk_tool_real(state, "mass", arg, -3.99, 1e3));
+    add_setting(o, "mass", arg, state);
     return 0;
   case KEY_CSW:
-    o->csw = qk_tool_real(state, "csw", arg, -1e3, 1e3);
+    add_setting(o, "csw", arg, state);
+    return 0;
+  case KEY_SET:
+    split_setting(o, arg, state);
     return 0;
   case KEY_BOUNDARY_T:
     o->boundary_t = qk_tool_real(state, "boundary-t", arg, -1, 1);
@@ -107,7 +145,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     return 0;
   case ARGP_KEY_END:
     if (!o->gauge) argp_error(state, "GAUGE is needed");
-    if (o->kappa == 0) argp_error(state, "--kappa or --mass is needed");
+    read_operator(o, state);
     return 0;
   default:
     return qk_tool_parse_option(key, arg, state, &o->tool);
@@ -195,8 +233,19 @@ static void print_json(const tuning_t *t) {
     json_array_append_new(trials, o);
   }
   qk_tool_print(t->tool, json_pack("{s:s, s:f, s:i, s:f, s:o}", "gauge", t->options->gauge, "kappa",
-                                   t->options->kappa, "slots", t->options->slots, "tol",
-                                   t->options->tol, "trials", trials));
+                                   qk_values_kappa(&t->options->values), "slots", t->options->slots,
+                                   "tol", t->options->tol, "trials", trials));
+}
+
+/* As keys of quarkd. */
+static void print_operator(const qk_values_t *values, FILE *out) {
+  char text[QK_OPERATOR_TEXT];
+  const char *action;
+  qk_setting_t setting[QK_VALUES_PARAMS];
+  qk_values_text(values, QK_TEXT_GIVEN, text);
+  const int n = qk_operator_split(text, &action, setting);
+  fprintf(out, "action = %s\n", action);
+  for (int i = 0; i < n; i++) fprintf(out, "%s = %s\n", setting[i].key, setting[i].value);
 }
 
 static qk_status_t write_config(const tuning_t *t, const row_t *best, qk_err_t *err) {
@@ -207,8 +256,9 @@ static qk_status_t write_config(const tuning_t *t, const row_t *best, qk_err_t *
   if (!out) return qk_fail(err, QK_NO_MEMORY, "%s: no memory", o->out);
   fprintf(out, "# quark-tune: %.4f s per right-hand side to %g, %.1f iterations, setup %.2f s\n",
           best->result.seconds, o->tol, best->result.iterations, best->result.setup_seconds);
-  fprintf(out, "gauge = %s\nkappa = %.15g\ncsw = %.15g\nboundary = 1,1,1,%g\n", o->gauge, o->kappa,
-          o->csw, o->boundary_t);
+  fprintf(out, "gauge = %s\n", o->gauge);
+  print_operator(&o->values, out);
+  fprintf(out, "boundary = 1,1,1,%g\n", o->boundary_t);
   fprintf(out, "solver = mg\nprecision = single\nslots = %d\n", o->slots);
   qk_mg_text_print(&best->result.params, out);
   const bool whole = !ferror(out);
@@ -265,12 +315,11 @@ static qk_status_t tune(qk_tool_t *tool, const options_t *o, qk_err_t *err) {
     status = qk_tool_open_device(tool, o->tool.backend ? o->tool.backend : "auto", err);
   if (status == QK_OK) status = qk_work_create(&tool->dev, &work);
   if (status == QK_OK) {
-    qk_wilson_params_t p = {.mass = qk_mass_of_kappa(o->kappa),
-                            .csw = o->csw,
-                            .phase = {{1, 0}, {1, 0}, {1, 0}, {o->boundary_t, 0}},
-                            .link_reals = {18, 12, 18},
-                            .want = {true, true, true}};
-    status = qk_wilson_create(&tool->dev, work, config.links, &p, &op, err);
+    const qk_action_params_t p = {.values = o->values,
+                                  .phase = {{1, 0}, {1, 0}, {1, 0}, {o->boundary_t, 0}},
+                                  .link_reals = {18, 12, 18},
+                                  .want = {true, true, true}};
+    status = qk_operator_create(&tool->dev, work, config.links, &p, &op, err);
   }
   qk_free(config.links);
   t.row = qk_calloc(MOST_TRIALS, sizeof *t.row);
@@ -284,9 +333,12 @@ static qk_status_t tune(qk_tool_t *tool, const options_t *o, qk_err_t *err) {
 
 int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
-      {"kappa", KEY_KAPPA, "K", 0, "hopping parameter; this or --mass is needed", 1},
-      {"mass", KEY_MASS, "M", 0, "bare quark mass", 1},
-      {"csw", KEY_CSW, "C", 0, "clover coefficient (0)", 1},
+      {"action", KEY_ACTION, "NAME", 0,
+       "fermion action: `quarkctl actions` lists them (wilson-clover; wilson if csw is 0)", 1},
+      {"set", KEY_SET, "KEY=VALUE", 0, "parameter of the action; may be given more than once", 1},
+      {"kappa", KEY_KAPPA, "K", 0, "hopping parameter, in place of the mass", 1},
+      {"mass", KEY_MASS, "M", 0, "bare quark mass: short for --set mass=M", 1},
+      {"csw", KEY_CSW, "C", 0, "clover coefficient: short for --set csw=C (0)", 1},
       {"boundary-t", KEY_BOUNDARY_T, "1|-1", 0, "boundary factor in t (-1)", 1},
       {"tol", KEY_TOL, "TOL", 0, "relative residual that solves are wanted to (1e-10)", 2},
       {"slots", KEY_SLOTS, "N", 0, "right-hand sides solved at a time (16)", 2},

@@ -53,8 +53,6 @@ uint8_t *qk_engine_encode_load(const qk_settings_t *s, const char *checkpoint, i
   load.action = fields.action;
   load.n_parameter = fields.n_parameter;
   load.parameter = fields.parameter;
-  load.mass = qk_value(&s->op, "mass");
-  load.csw = qk_operator_csw(&s->op);
   load.has_ignore_checksum = load.ignore_checksum = s->ignore_checksum;
   load.n_boundary = 8;
   load.boundary = (double *)s->boundary;

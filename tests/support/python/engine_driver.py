@@ -52,6 +52,13 @@ class Vector:
         os.unlink(self.path)
 
 
+def operator(mass, csw):
+    """Members of LOAD: Wilson-clover, or Wilson if csw is 0."""
+    given = dict(mass=mass, csw=csw) if csw != 0 else dict(mass=mass)
+    return dict(action='wilson-clover' if csw != 0 else 'wilson',
+                parameter=[qk.Setting(key=key, value=repr(float(value))) for key, value in given.items()])
+
+
 class Engine:
     """One quark-engine, from start to end; a context manager that leaves no process behind."""
 
@@ -141,7 +148,7 @@ class Engine:
     def load(self, gauge, mass=0.1, csw=1.2, slots=2, boundary=(1, 1, 1, -1), solver='bicgstab',
              inner='PRECISION_SINGLE', backend='cpu', **more):
         phases = [r for b in boundary for r in (complex(b).real, complex(b).imag)]
-        self.send(load=pb.Load(gauge=gauge, mass=mass, csw=csw, slots=slots, boundary=phases, solver=solver,
+        self.send(load=pb.Load(gauge=gauge, **operator(mass, csw), slots=slots, boundary=phases, solver=solver,
                                inner=inner, backend=backend, **{'link_reals': 18, 'single_rhs': False, **more}))
 
     def ready(self):

@@ -67,7 +67,7 @@ class FakeEngine:
         if how == 'mute':
             threading.Event().wait()
         words = dict((w + '=').split('=')[:2] for w in load.gauge.split(':'))
-        self.csw = load.csw
+        self.csw = float({p.key: p.value for p in load.parameter}.get('csw', 0))
         self.send(load_progress=pb.LoadProgress(phase='read', done=1, total=2))
         if 'wait' in words:
             with open(words['wait'], encoding='utf-8'):

@@ -43,6 +43,7 @@ def read_proto(*names):
 
 
 MESSAGES, VALUES = read_proto('quark.proto', 'engine.proto')
+MESSAGES['Load'].update(mass=(3, 'double', False), csw=(4, 'double', False))  # engines of version 0.1 need them, later ones skip them
 
 
 def varint(n):
@@ -262,8 +263,10 @@ class Engine:
                 raise Failed('%s instead of %s: %s: %s' % (name, wanted, body, self.log()))
 
     def load(self, **fields):
-        """READY."""
-        self.send('load', **fields)
+        """READY. mass, csw: of Wilson-clover, or Wilson if csw is 0; the others are fields of LOAD."""
+        csw = fields['csw']
+        given = [dict(key=key, value=repr(float(fields[key]))) for key in ('mass', 'csw')]
+        self.send('load', action='wilson-clover' if csw else 'wilson', parameter=given if csw else given[:1], **fields)
         return self.expect('ready')
 
     def fill(self, entry, **fields):

@@ -30,7 +30,8 @@ static const qk_param_t words[] = {
     {.key = 0},
 };
 
-const qk_action_row_t qk_action_rows[QK_ACTION_COUNT] = {
+const qk_action_row_t qk_action_rows[] = {
     {.name = "fifth", .help = "h", .reference = "r", .param = fifth},
     {.name = "words", .help = "h", .reference = "r", .param = words},
+    {.name = 0},
 };

@@ -4,6 +4,7 @@
 
 #include "daemon/base/mem.h"
 #include "tests/support/rig.h"
+#include "tests/support/values.h"
 
 static const char *rough = "random:4x6x2x8:7";
 
@@ -329,11 +330,11 @@ Test(operator, refuses_fields_that_do_not_fit) {
   rig_close(&rig);
 }
 
-static void expect_refusal(qk_rig_t *rig, qk_wilson_params_t p, const char *says) {
+static void expect_refusal(qk_rig_t *rig, const qk_action_params_t *p, const char *says) {
   qk_operator_t *op = NULL;
   qk_err_t err = {0};
   int64_t device = rig->dev.ops->allocated(rig->dev.ctx), host = qk_mem_bytes();
-  cr_expect(qk_wilson_create(&rig->dev, rig->work, rig->links, &p, &op, &err) == QK_BAD_ARGUMENT);
+  cr_expect(qk_operator_create(&rig->dev, rig->work, rig->links, p, &op, &err) == QK_BAD_ARGUMENT);
   cr_expect(op == NULL && strstr(err.text, says), "\"%s\" does not say \"%s\"", err.text, says);
   cr_expect(rig->dev.ops->allocated(rig->dev.ctx) == device && qk_mem_bytes() == host);
 }
@@ -341,24 +342,15 @@ static void expect_refusal(qk_rig_t *rig, qk_wilson_params_t p, const char *says
 Test(operator, refuses_bad_parameters_and_singular_terms) {
   qk_rig_t rig;
   rig_open(&rig, NULL, "builtin:unit:4x4x4x4", NULL);
-  qk_wilson_params_t good = {.mass = 0.1,
-                             .csw = 1,
-                             .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
-                             .link_reals = {18, 18, 18},
-                             .want = {true, false, false}};
-  qk_wilson_params_t p = good;
-  p.mass = NAN;
-  expect_refusal(&rig, p, "mass nan");
-  p = good;
+  const qk_action_params_t good = params_wilson(0.1, 1, -1);
+  qk_action_params_t p = good;
   p.phase[2][0] = 0.5;
-  expect_refusal(&rig, p, "boundary phase 2");
+  expect_refusal(&rig, &p, "boundary phase 2");
   p = good;
   p.link_reals[0] = 10;
-  expect_refusal(&rig, p, "link_reals[0] = 10");
+  expect_refusal(&rig, &p, "link_reals[0] = 10");
   p = good;
-  p.mass = -4; /* unit links: no field strength, so the term vanishes on every site */
-  expect_refusal(&rig, p, "singular on 256 sites");
-  p.csw = 0;
-  expect_refusal(&rig, p, "must not vanish");
+  p.values.real[p.values.at[0].first] = -4; /* unit links: the term vanishes on every site */
+  expect_refusal(&rig, &p, "singular on 256 sites");
   rig_close(&rig);
 }

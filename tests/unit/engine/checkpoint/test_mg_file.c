@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/base/fault.h"
 #include "daemon/engine/checkpoint/mg_header.h"
@@ -39,9 +40,7 @@ static void open_fixture(fixture_t *f, qk_prec_t prolongator) {
     p->setup_prec = QK_SINGLE; /* on every backend */
   }
   f->identity = (qk_mg_identity_t){.gauge_digest = f->rig.check.digest,
-                                   .operator_name = "wilson-clover",
-                                   .mass = 0.05,
-                                   .csw = 1,
+                                   .operator_text = "wilson-clover;mass=0.05;csw=1",
                                    .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}}};
   rig_must(qk_mg_create(f->rig.op, f->rig.work, &f->params, NULL, NULL, &f->mg, &err), "multigrid",
            &err);
@@ -231,11 +230,13 @@ Test(mg_file, of_something_else_is_refused_with_the_figure) {
     f.params = params;                                                                             \
   } while (0)
   WITH(f.identity.gauge_digest++, "another gauge field");
-  WITH(f.identity.mass = nextafter(0.05, 1), "of mass 0.05");
-  WITH(f.identity.csw = 1.5, "csw 1, not");
+#define OPERATOR(text) snprintf(f.identity.operator_text, sizeof f.identity.operator_text, text)
+  WITH(OPERATOR("wilson-clover;mass=0.05;csw=1.5"),
+       "of the operator wilson-clover;mass=0.05;csw=1, not wilson-clover;mass=0.05;csw=1.5");
   WITH(f.identity.phase[3][0] = 1, "boundary phase -1+0i in t");
   WITH(f.identity.phase[0][1] = 1e-9, "boundary phase 1+0i in x");
-  WITH(memcpy(f.identity.operator_name, "wilson", 7), "operator wilson-clover, not wilson");
+  WITH(OPERATOR("wilson;mass=0.05"), "csw=1, not wilson;mass=0.05");
+#undef OPERATOR
   WITH(f.identity.seed = 5, "of seed 0, not 5");
   WITH(f.params.level[0].setup_prec = QK_HALF, "in single precision on level 0, not in half");
   WITH(f.params.nlevel = 2, "3 levels, not 2");
@@ -268,9 +269,9 @@ Test(mg_file, with_any_byte_of_the_header_changed_is_refused) {
       cr_expect_eq(status, expected, "byte %d: %s", i, qk_status_name(status));
       data[i] ^= (uint8_t)(1 << bit);
     }
-  data[8] = 2;
+  data[8] = 1;
   spill(f.path, data, bytes);
-  expect_refused(&f, QK_UNSUPPORTED, "version 2: this build reads 1");
+  expect_refused(&f, QK_UNSUPPORTED, "version 1: this build reads 2");
   free(data);
   close_fixture(&f);
 }
@@ -362,8 +363,17 @@ Test(mg_file, with_an_absurd_header_is_refused) {
   WITH(h.section[2].bytes = INT64_MAX);
   WITH(h.value[3] = 0);
   WITH(h.value[0] = NAN);
-  WITH(memset(h.identity.operator_name, 'a', sizeof h.identity.operator_name));
+  WITH(memset(h.identity.operator_text, 'a', sizeof h.identity.operator_text));
+  WITH(h.identity.operator_text[0] = '\0');
+  WITH(h.identity.operator_text[6] = '_');
+  WITH(memcpy(h.identity.operator_text, "wilson-clover;csw=1;mass=0.05", 29));
 #undef WITH
+  enum { OPERATOR = 104, LAST = QK_MG_HEADER_BYTES - 8 };
+  qk_mg_header_encode(&good, bytes);
+  bytes[OPERATOR + QK_OPERATOR_TEXT - 1] = 'a'; /* after the end of the text */
+  const uint64_t sum = XXH3_64bits(bytes, LAST);
+  for (int i = 0; i < 8; i++) bytes[LAST + i] = (uint8_t)(sum >> (8 * i));
+  cr_expect_eq(qk_mg_header_decode(bytes, &h, NULL), QK_BAD_FORMAT);
   close_fixture(&f);
 }
 
@@ -377,7 +387,7 @@ Test(mg_file, that_cannot_be_written_leaves_the_old_one) {
   open_fixture(&f, QK_SINGLE);
   rig_must(save(&f, &err), "save", &err);
   uint8_t *old = slurp(f.path, &before);
-  f.identity.mass = 7; /* what is written now has another header */
+  f.identity.seed = 7; /* what is written now has another header */
   qk_status_t status = QK_INTERNAL;
   for (int n = 1; status != QK_OK && n < 100; n++) {
     err = (qk_err_t){0};

@@ -3,6 +3,7 @@
  * once: each failure comes back as its status and nothing stays behind.
  */
 #include "tests/support/faults.h"
+#include "tests/support/values.h"
 
 /* All that an engine does with one operator and one solver, stopping at the first failure. */
 static qk_status_t life(qk_rig_t *rig, const void *method) {
@@ -13,15 +14,13 @@ static qk_status_t life(qk_rig_t *rig, const void *method) {
   qk_work_t *work = NULL;
   qk_operator_t *op = NULL;
   qk_solver_t *solver = NULL;
-  qk_wilson_params_t wilson = {.mass = 0.5,
-                               .csw = 1,
-                               .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
-                               .link_reals = {18, 12, 8},
-                               .want = {true, false, true}};
+  qk_action_params_t wilson = params_wilson(0.5, 1, -1);
+  wilson.link_reals[QK_HALF] = 8;
+  wilson.want[QK_SINGLE] = false;
   qk_solver_params_t params = {
       .method = method, .inner = QK_HALF, .nslot = 2, .check = 2, .gcr_keep = 2};
   qk_status_t status = qk_work_create(&rig->dev, &work);
-  if (!status) status = qk_wilson_create(&rig->dev, work, rig->links, &wilson, &op, &err);
+  if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &wilson, &op, &err);
   if (!status) status = qk_solver_create(op, work, &params, &solver, &err);
   for (int i = 0; !status && i < 2; i++) {
     qk_source_args_t s = {.lat = rig->geom.lat, .field = qk_solver_rhs(solver, i)->v};

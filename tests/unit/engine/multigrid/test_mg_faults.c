@@ -4,6 +4,7 @@
  */
 #include "daemon/engine/multigrid/cycle.h"
 #include "tests/support/faults.h"
+#include "tests/support/values.h"
 
 enum { N = 3 };
 
@@ -23,17 +24,13 @@ static qk_status_t apply(qk_mg_t *mg) {
 }
 
 static qk_status_t life(qk_rig_t *rig, const void *params) {
-  static const qk_wilson_params_t wilson = {.mass = 0.1,
-                                            .csw = 1,
-                                            .phase = {{1, 0}, {1, 0}, {1, 0}, {-1, 0}},
-                                            .link_reals = {18, 12, 18},
-                                            .want = {true, true, true}};
+  const qk_action_params_t wilson = params_wilson(0.1, 1, -1);
   qk_err_t err = {0};
   qk_work_t *work = NULL;
   qk_operator_t *op = NULL;
   qk_mg_t *mg = NULL;
   qk_status_t status = qk_work_create(&rig->dev, &work);
-  if (!status) status = qk_wilson_create(&rig->dev, work, rig->links, &wilson, &op, &err);
+  if (!status) status = qk_operator_create(&rig->dev, work, rig->links, &wilson, &op, &err);
   if (!status) status = qk_mg_create(op, work, params, NULL, NULL, &mg, &err);
   if (!status) status = apply(mg);
   qk_mg_destroy(mg);

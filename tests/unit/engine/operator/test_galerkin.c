@@ -6,6 +6,7 @@
 #include "daemon/engine/multigrid/nullspace.h"
 #include "daemon/engine/operator/galerkin.h"
 #include "tests/support/rig.h"
+#include "tests/support/values.h"
 
 enum { LEVELS = 3 };
 
@@ -41,13 +42,14 @@ enum { PLANS = sizeof plans / sizeof plans[0] };
 static qk_operator_t *wilson(const qk_rig_t *rig, const plan_t *plan) {
   qk_err_t err = {0};
   qk_operator_t *op;
-  qk_wilson_params_t p = {
-      .mass = 0.1, .csw = plan->csw, .link_reals = {18, 18, 18}, .want = {true, true, false}};
+  qk_action_params_t p = params_wilson(0.1, plan->csw, 1);
+  p.link_reals[QK_SINGLE] = 18;
+  p.want[QK_HALF] = false;
   for (int mu = 0; mu < 4; mu++) {
     p.phase[mu][0] = cos((mu + 1) * plan->twist);
     p.phase[mu][1] = sin((mu + 1) * plan->twist);
   }
-  rig_must(qk_wilson_create(&rig->dev, rig->work, rig->links, &p, &op, &err), "operator", &err);
+  rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, &p, &op, &err), "operator", &err);
   return op;
 }
 

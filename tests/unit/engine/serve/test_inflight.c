@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/values.h"
 #include "tests/unit/engine/setup/setup_kit.h"
 
 /* What is alone has a solver of its own and stays there; what comes meanwhile goes to the block. */
@@ -134,7 +135,7 @@ static void begin_beside_each_other(loaded_t *l, qk_fill_t fill[5]) {
 static loaded_t load_three(void) {
   qk_load_t load = a_load("builtin:weak:4x4x4x8:1", "cg", QK_DOUBLE, 3);
   load.single_rhs = false;
-  load.mass = 0.01;
+  load.values = values_wilson(0.01, 1);
   return must_load(&load);
 }
 

@@ -1,12 +1,16 @@
 #include "tests/unit/engine/setup/setup_kit.h"
+#include "tests/support/values.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 qk_load_t a_load(const char *gauge, const char *solver, qk_prec_t inner, int nslot) {
-  qk_load_t load = {
-      .mass = 0.05, .csw = 1, .inner = inner, .nslot = nslot, .single_rhs = true, .staging = 4};
+  qk_load_t load = {.values = values_wilson(0.05, 1),
+                    .inner = inner,
+                    .nslot = nslot,
+                    .single_rhs = true,
+                    .staging = 4};
   snprintf(load.gauge, sizeof load.gauge, "%s", gauge);
   const char *backend = getenv("QK_BACKEND");
   load.solver = (qk_solver_choice_t)qk_choice_find(&qk_choice_solvers, solver);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/engine/serve/round.h"
-#include "proto/mg_keys.h"
 
 static const int global[4] = {4, 6, 8, 16};
 
@@ -152,74 +151,6 @@ Test(command, smearing_is_checked_field_by_field) {
   s = good_smearing();
   s.link_param = (double[]){0.7, NAN, 0.3};
   expect_fill_refused(&m, "nan");
-}
-
-/* ---- loads ---- */
-
-static Quark__Engine__Load good_load(void) {
-  static double phases[8] = {1, 0, 1, 0, 1, 0, -1, 0};
-  Quark__Engine__Load m = QUARK__ENGINE__LOAD__INIT;
-  m.gauge = "a gauge field";
-  m.boundary = phases;
-  m.n_boundary = 8;
-  m.backend = "cpu";
-  m.solver = "auto";
-  m.inner = QUARK__ENGINE__PRECISION__PRECISION_SINGLE;
-  return m;
-}
-
-static void expect_load_refused(const Quark__Engine__Load *message, const char *words) {
-  qk_err_t err = {0};
-  qk_load_t load;
-  memset(&load, 0x5a, sizeof load);
-  qk_load_t before = load;
-  cr_expect_eq(qk_load_parse(message, &load, &err), QK_BAD_ARGUMENT, "%s", words);
-  cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
-  cr_expect(memcmp(&load, &before, sizeof load) == 0, "%s", words);
-}
-
-Test(command, words_of_multigrid_become_parameters) {
-  Quark__Setting word[] = {QUARK__SETTING__INIT, QUARK__SETTING__INIT};
-  Quark__Setting *words[] = {&word[0], &word[1]};
-  Quark__Engine__Load m = good_load();
-  qk_err_t err = {0};
-  qk_load_t load;
-  word[0].key = "mg-vectors";
-  word[0].value = "24,32";
-  word[1].key = "mg-blocks";
-  word[1].value = "4x4x4x2";
-  m.multigrid = words;
-  m.n_multigrid = 2;
-  m.checkpoint = "/a/b";
-  cr_assert_eq(qk_load_parse(&m, &load, &err), QK_OK, "%s", err.text);
-  cr_expect_eq(load.solver, QK_SOLVER_AUTO);
-  cr_expect_str_eq(load.checkpoint, "/a/b");
-  cr_expect(load.nslot == 0 && load.link_reals == 0 && load.mg.nlevel == 0);
-  cr_expect(load.mg.level[0].nvec == 24 && load.mg.level[1].nvec == 32);
-  cr_expect(load.mg.level[0].block[3] == 2 && load.mg.level[1].block[3] == 0);
-  word[1].value = "4x4x4";
-  expect_load_refused(&m, "mg-blocks = 4x4x4");
-  word[1].key = "mg-magic";
-  expect_load_refused(&m, "mg-magic");
-}
-
-Test(command, every_key_of_multigrid_is_known) {
-  static const char *const keys[] = {
-#define X(name, key, form, help) key,
-      QK_MG_KEYS(X)
-#undef X
-  };
-  Quark__Setting word = QUARK__SETTING__INIT, *words = &word;
-  Quark__Engine__Load m = good_load();
-  qk_err_t err = {0};
-  qk_load_t load;
-  m.multigrid = &words;
-  m.n_multigrid = 1;
-  for (int k = 0; k < QK_MG_KEY_COUNT; k++) {
-    word.key = (char *)keys[k];
-    word.value = k == QK_MG_KEY_SEED ? "7" : "auto";
-    cr_expect_eq(qk_load_parse(&m, &load, &err), QK_OK, "%s", err.text);
-  }
 }
 
 /* ---- correlators ---- */

@@ -8,6 +8,7 @@
 
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
+#include "tests/support/values.h"
 #include "tests/unit/engine/setup/setup_kit.h"
 
 static void expect_as_planned(const qk_load_t *load) {
@@ -98,8 +99,7 @@ Test(setup, impossible_multigrid_is_refused_with_the_reason) {
 
 Test(setup, auto_does_without_a_multigrid_that_is_no_good) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 4);
-  load.mass = -2;
-  load.csw = 0;
+  load.values = values_wilson(-2, 0);
   load.mg.level[0].setup_iterations = 2;
   expect_refused(&load, QK_BREAKDOWN, "");
   load.solver = QK_SOLVER_AUTO;
@@ -113,10 +113,12 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "mg", QK_SINGLE, 16);
   loaded_t l = must_load(&load);
   qk_loaded_t *s = l.setup;
-  const bool half = s->mg_params.level[0].smoother_prec == QK_HALF; /* on the GPU */
+  qk_action_params_t op = params_wilson(0.05, 1, -1);
+  op.want[QK_HALF] = s->mg_params.level[0].smoother_prec == QK_HALF; /* on the GPU */
   qk_plan_input_t in = {.ops = s->ops,
                         .geom = &s->geom,
-                        .op = {.want = {true, true, half}, .link_reals = {18, 12, 18}, .csw = 1},
+                        .action = qk_action_of(&op.values),
+                        .params = &op,
                         .method = QK_SOLVER_GCR,
                         .inner = QK_SINGLE,
                         .nslot = 16,
@@ -164,9 +166,12 @@ Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
   loaded_t l = must_load(&load);
   const qk_mg_params_t open = {0}, said = {.level = {{.nvec = 32}}};
   qk_mg_params_t mg = open, few = {.level = {{.nvec = QK_MG_VECTORS_FEW}}};
+  qk_action_params_t op = params_wilson(0.05, 1, -1);
+  op.want[QK_HALF] = false;
   qk_plan_input_t in = {.ops = l.setup->ops,
                         .geom = &l.setup->geom,
-                        .op = {.want = {true, true, false}, .link_reals = {18, 12, 0}, .csw = 1},
+                        .action = qk_action_of(&op.values),
+                        .params = &op,
                         .method = QK_SOLVER_GCR,
                         .inner = QK_SINGLE,
                         .nslot = 1,
@@ -237,7 +242,8 @@ Test(setup, multigrid_comes_back_from_its_checkpoint) {
   close_load(&l);
 
   snprintf(load.checkpoint, sizeof load.checkpoint, "%s", path);
-  load.mass = 0.06; /* the file of another mass is replaced, one that is cut too */
+  load.values =
+      values_wilson(0.06, 1); /* the file of another mass is replaced, one that is cut too */
   for (int i = 0; i < 2; i++) {
     l = must_load(&load);
     cr_expect_not(l.setup->mg->mg->restored);

@@ -1,0 +1,71 @@
+#include "daemon/engine/action/action.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/engine/action/links.h"
+
+bool qk_action_allows(const qk_action_t *action, const char *method) {
+  for (int i = 0; action->method[i]; i++)
+    if (strcmp(action->method[i], method) == 0) return true;
+  return false;
+}
+
+int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,
+                        const qk_action_params_t *params, bool making) {
+  const int64_t links = making ? qk_links_upload_bytes(lat) : qk_links_bytes(ops, lat, params);
+  return links + (action->bytes ? action->bytes(ops, lat, params, making) : 0);
+}
+
+static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p, qk_err_t *err) {
+  for (int mu = 0; mu < 4; mu++) {
+    const double modulus = hypot(p->phase[mu][0], p->phase[mu][1]);
+    if (!(fabs(modulus - 1) < 1e-12))
+      return qk_fail(err, QK_BAD_ARGUMENT, "boundary phase %d has modulus %.17g: it must be 1", mu,
+                     modulus);
+  }
+  for (int i = 0; i < 3; i++) {
+    const int r = p->link_reals[i];
+    if (p->want[i] && r != 18 && r != 12 && r != 8)
+      return qk_fail(err, QK_BAD_ARGUMENT, "link_reals[%d] = %d: must be 18, 12 or 8", i, r);
+  }
+  return action->check ? action->check(&p->values, err) : QK_OK;
+}
+
+static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, const double *links,
+                              qk_eo_parts_t *parts, qk_err_t *err) {
+  const qk_action_params_t *p = in->params;
+  memcpy(parts->want, p->want, sizeof parts->want);
+  memcpy(parts->phase, p->phase, sizeof parts->phase);
+  qk_status_t status = qk_links_upload(in->dev, links, &in->gauge, err);
+  if (status == QK_OK)
+    status = action->links ? action->links(in, parts, err) : qk_links_set(in, parts);
+  if (status == QK_OK) status = action->local(in, parts, err);
+  if (status == QK_OK) status = in->dev->ops->queue_sync(in->dev->ctx, 0);
+  if (in->gauge.u.data) in->dev->ops->free(in->dev->ctx, (void *)in->gauge.u.data);
+  return status;
+}
+
+qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
+                             const double *links, const qk_action_params_t *params,
+                             qk_operator_t **op, qk_err_t *err) {
+  qk_status_t status = check(action, params, err);
+  if (status != QK_OK) return status;
+  const qk_operator_t described = {
+      .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
+  qk_action_in_t in = {.dev = dev, .params = params};
+  qk_eo_parts_t parts = {0};
+  qk_operator_t *made = NULL;
+  status = make_parts(action, &in, links, &parts, err);
+  if (status == QK_OK)
+    status = qk_eo_create(dev, work, &described, &parts, &made, err);
+  else
+    qk_eo_parts_free(dev, &parts);
+  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status != QK_OK) {
+    if (made) made->ops->destroy(made);
+    return qk_fail(err, status, "setting up the operator: %s", qk_status_text(status));
+  }
+  *op = made;
+  return QK_OK;
+}

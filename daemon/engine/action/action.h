@@ -1,0 +1,73 @@
+/*
+ * action.h: fermion actions. An action is a table; M = T - 1/2 hop, T on one site (eo.h).
+ *
+ * Adding one: a row with its parameters in proto/actions.c, a folder here with a file that defines a
+ * qk_action_t, a line in the registry setup/actions.c (docs/howto-add-an-action.md has all places).
+ * What differs between actions is said here once, and code elsewhere asks the table or the operator,
+ * never the name.
+ *
+ * Links are those of gauge.h, in the ranks' parts. Mass and other dimensionful parameters are in
+ * units of the lattice spacing, in the mass normalisation: T = 4 + m for plain Wilson fermions.
+ */
+#ifndef QK_ENGINE_ACTION_H
+#define QK_ENGINE_ACTION_H
+
+#include "daemon/engine/action/eo.h"
+#include "proto/operator_text.h"
+
+/* What an operator is made for. */
+typedef struct qk_action_params {
+  qk_values_t values; /* complete: qk_values_read */
+  double phase[4][2]; /* boundary phases, complex, modulus 1 */
+  bool want[3];       /* which precisions to hold */
+  int link_reals[3];  /* by precision: 18, 12 or 8 */
+} qk_action_params_t;
+
+/* What an action makes its parts from; borrowed during the call. */
+typedef struct qk_action_in {
+  const qk_device_t *dev;
+  const qk_action_params_t *params;
+  qk_gauge_args_t gauge; /* the links as they were read, on the device, in double with their halo */
+} qk_action_in_t;
+
+typedef struct qk_action {
+  const char *name;          /* of its row in proto/actions.c */
+  qk_adjoint_t adjoint;      /* what M^+ is */
+  qk_chirality_t chirality;  /* what aggregates of multigrid keep apart */
+  const char *const *method; /* solvers that it can be solved by, best first; NULL at the end */
+
+  /* What ranges of single parameters do not say: mass against kappa, mu above epsilon. NULL: the
+   * ranges suffice. Pure. QK_BAD_ARGUMENT names the parameter, its value and the limit. */
+  qk_status_t (*check)(const qk_values_t *values, qk_err_t *err);
+
+  /* Device memory of T and T^-1 on this rank; making: beside them, until they are made. Pure; agrees
+   * to the byte with what `local` allocates. NULL: none, as they are numbers. */
+  int64_t (*bytes)(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
+                   bool making);
+
+  /* T and T^-1 in all precisions that are wanted, into parts->t and parts->inverse, parts->scale and
+   * parts->flops. What it has allocated is the caller's, also after an error. May fail on one rank
+   * alone. QK_BAD_ARGUMENT: T is singular on some site; the text names the parameters. */
+  qk_status_t (*local)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
+
+  /* Links of the hop, weights of directions, in place of those of the configuration with weight 1.
+   * NULL: these. Ownership and errors as for `local`. */
+  qk_status_t (*links)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
+} qk_action_t;
+
+/* True if `method` (a solver's name) is one of those that the action can be solved by. */
+bool qk_action_allows(const qk_action_t *action, const char *method);
+
+/* Device memory of the operator on this rank: links and T of all precisions; making: what is there
+ * beside them while they are made. Pure. Without the buffers of the halo. */
+int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,
+                        const qk_action_params_t *params, bool making);
+
+/* The operator of a configuration. links: as in gauge.h, host memory, read during the call only.
+ * dev and work are borrowed by the result. Collective. Errors, after which nothing is left:
+ * QK_DEVICE_MEMORY, QK_BAD_ARGUMENT (phases, link_reals; those of the table's functions). */
+qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, qk_work_t *work,
+                             const double *links, const qk_action_params_t *params,
+                             qk_operator_t **op, qk_err_t *err);
+
+#endif

@@ -1,0 +1,269 @@
+#include "daemon/engine/action/eo.h"
+
+#include <string.h>
+
+#include "daemon/base/mem.h"
+#include "daemon/engine/lattice/halo.h"
+
+enum { HOP_FLOPS = 1320 }; /* with the sum of its eight terms, per site */
+
+typedef struct eo {
+  qk_operator_t op; /* first: a qk_operator_t * is an eo_t * */
+  qk_eo_parts_t parts;
+  qk_halo_t *halo;
+} eo_t;
+
+/* ---- one pass of the hop kernel -------------------------------------------------------------- */
+
+/* What a pass computes besides the hop; coefficients as in qk_hop_args_t. */
+typedef struct pass {
+  bool dagger, diag_on_sum, inverse;
+  uint32_t hops;    /* 0: all */
+  const int *block; /* NULL: hops are not cut */
+  double c_hop, c_z, c_x;
+  qk_spinor_t z, x;
+} pass_t;
+
+/* Blocks end at the edges of ranks. */
+static bool needs_halo(const qk_hop_args_t *args) {
+  for (int mu = 0; mu < 4; mu++)
+    if (args->lat.split[mu] && args->block[mu] == 0) return args->c_hop != 0;
+  return false;
+}
+
+static void launch(const qk_device_t *dev, const qk_hop_args_t *args) {
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->hop(dev->ctx, args));
+}
+
+static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
+  const qk_device_t *dev = e->op.dev;
+  const qk_eo_parts_t *parts = &e->parts;
+  qk_hop_args_t args = {.lat = dev->geom->lat,
+                        .out_parity = out.subset,
+                        .region = QK_REGION_ALL,
+                        .dagger = p->dagger,
+                        .diag_on_sum = p->diag_on_sum,
+                        .hops = p->hops,
+                        .c_hop = p->c_hop,
+                        .c_z = p->c_z,
+                        .c_x = p->c_x,
+                        .links = parts->links[out.prec],
+                        .diag = p->inverse ? parts->inverse[out.prec] : parts->t[out.prec],
+                        .in = in,
+                        .z = p->z,
+                        .x = p->x,
+                        .out = out};
+  memcpy(args.phase, parts->phase, sizeof args.phase);
+  memcpy(args.weight, parts->weight, sizeof args.weight);
+  for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
+  if (!needs_halo(&args)) {
+    launch(dev, &args);
+    return;
+  }
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_halo_begin(e->halo, &args));
+  args.region = QK_REGION_INTERIOR;
+  launch(dev, &args);
+  qk_dev_note(dev, qk_halo_end(e->halo)); /* the neighbours wait for our messages either way */
+  args.region = QK_REGION_BOUNDARY;
+  launch(dev, &args);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static bool fits(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
+  const qk_spinor_t *a = &out->v, *b = &in->v;
+  return e->parts.want[a->prec] && a->prec == b->prec && a->nrhs == b->nrhs && out != in &&
+         a->subset == subset && b->subset == subset;
+}
+
+static qk_status_t eo_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
+                            const qk_field_t *x, double c) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
+  double s = x ? c : 1;
+  pass_t p = {.dagger = dagger, .c_hop = -0.5 * s, .c_z = s, .z = in->v};
+  if (x) {
+    p.c_x = 1;
+    p.x = x->v;
+  }
+  op->applications[in->v.prec]++;
+  run_pass(e, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
+static qk_field_t *take(const qk_operator_t *op, const qk_spinor_t *like, qk_subset_t subset) {
+  return qk_work_take(op->work, like->prec, like->nrhs, subset);
+}
+
+/* out = second in, where the hop of `second` is that of `first` in. */
+static void two_passes(eo_t *e, const pass_t *first, const pass_t *second, qk_spinor_t out,
+                       qk_spinor_t in) {
+  qk_field_t *odd = take(&e->op, &in, QK_ODD);
+  run_pass(e, first, odd->v, in);
+  run_pass(e, second, out, odd->v);
+  qk_work_release(e->op.work, odd);
+}
+
+/* Mhat = 1 - 1/4 T_ee^-1 hop T_oo^-1 hop;  Mhat^+ = 1 - 1/4 hop^+ T_oo^-1+ hop^+ T_ee^-1+. */
+static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   bool dagger, const qk_field_t *x) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  const pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
+  const pass_t second = {.dagger = dagger,
+                         .diag_on_sum = !dagger,
+                         .inverse = true,
+                         .c_hop = -0.25,
+                         .c_x = 1,
+                         .x = in->v};
+  op->applications[in->v.prec]++;
+  if (dagger) {
+    qk_field_t *even = take(op, &in->v, QK_EVEN);
+    const pass_t scale = {
+        .dagger = true, .diag_on_sum = true, .inverse = true, .c_z = 1, .z = in->v};
+    run_pass(e, &scale, even->v, in->v);
+    two_passes(e, &first, &second, out->v, even->v);
+    qk_work_release(op->work, even);
+  } else {
+    two_passes(e, &first, &second, out->v, in->v);
+  }
+  /* x and `in` both stand outside of T^-1, which the kernel fuses one of */
+  if (x) qk_dev_blas(op->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out->v, x->v, out->v}});
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
+  eo_t *e = (eo_t *)op;
+  if (!e->parts.want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
+    return QK_BAD_ARGUMENT;
+  qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
+  const pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
+  const pass_t second = {.diag_on_sum = true, .inverse = true, .c_hop = 0.5, .c_z = 1, .z = be};
+  two_passes(e, &first, &second, out->v, be);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t eo_reconstruct(qk_operator_t *op, qk_field_t *x, const qk_field_t *xe,
+                                  const qk_field_t *b) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, x, b, QK_FULL)) return QK_BAD_ARGUMENT;
+  qk_spinor_t even = qk_field_parity(x, QK_EVEN);
+  if (xe->v.data != even.data)
+    qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
+  pass_t p = {.diag_on_sum = true,
+              .inverse = true,
+              .c_hop = 0.5,
+              .c_z = 1,
+              .z = qk_field_parity(b, QK_ODD)};
+  run_pass(e, &p, qk_field_parity(x, QK_ODD), even);
+  return qk_dev_status(op->dev);
+}
+
+/* out = c_hop T_ee^-1 hop T_oo^-1 hop in + c_x in; block NULL: hops are not cut. */
+static qk_status_t twice(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, const int *block,
+                         double c_hop, double c_x) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  pass_t first = {.diag_on_sum = true, .inverse = true, .block = block, .c_hop = 1};
+  pass_t second = first;
+  second.c_hop = c_hop;
+  second.c_x = c_x;
+  second.x = in->v;
+  op->applications[in->v.prec]++;
+  two_passes(e, &first, &second, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t eo_relax(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, double c) {
+  return twice(op, out, in, NULL, 0.25 * c, 1 - c);
+}
+
+static qk_status_t eo_apply_blocks(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   const int block[4]) {
+  return twice(op, out, in, block, -0.25, 1);
+}
+
+/* Hops of one direction. sense: 0 from n+mu, 1 from n-mu. */
+static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu,
+                           int sense) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, QK_FULL) || mu < 0 || mu > 3) return QK_BAD_ARGUMENT;
+  pass_t p = {.hops = 1u << (2 * mu + sense), .c_hop = -0.5};
+  run_pass(e, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
+static qk_status_t eo_hop_forward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                  int mu) {
+  return one_hop(op, out, in, mu, 0);
+}
+
+static qk_status_t eo_hop_backward(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
+                                   int mu) {
+  return one_hop(op, out, in, mu, 1);
+}
+
+static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse) {
+  eo_t *e = (eo_t *)op;
+  if (!fits(e, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
+  pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
+  run_pass(e, &p, out->v, in->v);
+  return qk_dev_status(op->dev);
+}
+
+void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
+  for (int p = 0; p < 3; p++) {
+    const void *held[] = {parts->links[p].data, parts->t[p].data, parts->t[p].b,
+                          parts->inverse[p].data, parts->inverse[p].b};
+    for (int i = 0; i < 5; i++)
+      if (held[i]) dev->ops->free(dev->ctx, (void *)held[i]);
+  }
+  *parts = (qk_eo_parts_t){0};
+}
+
+static void eo_destroy(qk_operator_t *op) {
+  if (!op) return;
+  eo_t *e = (eo_t *)op;
+  qk_eo_parts_free(op->dev, &e->parts);
+  qk_halo_destroy(e->halo);
+  qk_free(e);
+}
+
+static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
+                                         .apply_system = eo_apply_system,
+                                         .prepare = eo_prepare,
+                                         .reconstruct = eo_reconstruct,
+                                         .relax = eo_relax,
+                                         .apply_blocks = eo_apply_blocks,
+                                         .hop_forward = eo_hop_forward,
+                                         .hop_backward = eo_hop_backward,
+                                         .diag = eo_diag,
+                                         .destroy = eo_destroy};
+
+qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_operator_t *description,
+                         qk_eo_parts_t *parts, qk_operator_t **op, qk_err_t *err) {
+  eo_t *e = qk_calloc(1, sizeof *e);
+  if (!e) {
+    qk_eo_parts_free(dev, parts);
+    return qk_fail(err, QK_NO_MEMORY, "no memory for the operator");
+  }
+  e->op = (qk_operator_t){.ops = &eo_ops,
+                          .action = description->action,
+                          .system = QK_EVEN,
+                          .adjoint = description->adjoint,
+                          .chirality = description->chirality,
+                          .dev = dev,
+                          .work = work,
+                          .diag_scale = parts->scale,
+                          .flops_full = HOP_FLOPS + parts->flops + 24,
+                          .flops_system = HOP_FLOPS + parts->flops + 12};
+  e->parts = *parts;
+  *parts = (qk_eo_parts_t){0};
+  const qk_status_t status = qk_halo_create(dev, &e->halo);
+  if (status != QK_OK) {
+    eo_destroy(&e->op);
+    return qk_fail(err, status, "the operator's halo: %s", qk_status_text(status));
+  }
+  *op = &e->op;
+  return QK_OK;
+}

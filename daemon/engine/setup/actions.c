@@ -1,0 +1,41 @@
+#include "daemon/engine/setup/actions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+
+/* The actions: a line here and one in the list. */
+extern const qk_action_t qk_action_wilson;
+extern const qk_action_t qk_action_wilson_clover;
+
+static const qk_action_t *const actions[] = {
+    &qk_action_wilson,
+    &qk_action_wilson_clover,
+};
+
+const qk_action_t *qk_action_of(const qk_values_t *values) {
+  const char *name = qk_values_action(values)->name;
+  for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+    if (strcmp(actions[i]->name, name) == 0) return actions[i];
+  QK_ASSERT(!"an action of proto/actions.c that the registry lacks");
+  return NULL;
+}
+
+qk_status_t qk_action_solver(const qk_values_t *values, const char *solver, qk_err_t *err) {
+  const qk_action_t *action = qk_action_of(values);
+  char list[128] = "auto";
+  if (strcmp(solver, "auto") == 0 || qk_action_allows(action, solver)) return QK_OK;
+  for (int i = 0; action->method[i]; i++) {
+    const size_t n = strlen(list);
+    snprintf(list + n, sizeof list - n, ", %s", action->method[i]);
+  }
+  return qk_fail(err, QK_BAD_ARGUMENT, "solver = '%.32s': %s is solved by %s", solver, action->name,
+                 list);
+}
+
+qk_status_t qk_operator_create(const qk_device_t *dev, qk_work_t *work, const double *links,
+                               const qk_action_params_t *params, qk_operator_t **op,
+                               qk_err_t *err) {
+  return qk_action_create(qk_action_of(&params->values), dev, work, links, params, op, err);
+}
