@@ -1,10 +1,10 @@
 /*
  * action.h: fermion actions. An action is a table; M = T - 1/2 hop, T on one site (eo.h).
  *
- * Adding one: a row with its parameters in proto/actions.c, a folder here with a file that defines a
- * qk_action_t, a line in the registry setup/actions.c (docs/howto-add-an-action.md has all places).
- * What differs between actions is said here once, and code elsewhere asks the table or the operator,
- * never the name.
+ * Adding one: a row with its parameters in proto/actions.c, a folder here with a file that defines
+ * a qk_action_t, a line in the registry setup/actions.c (docs/howto-add-an-action.md has all
+ * places). What differs between actions stands in this table; code elsewhere asks the table or the
+ * operator, never the name.
  *
  * Links are those of gauge.h, in the ranks' parts. Mass and other dimensionful parameters are in
  * units of the lattice spacing, in the mass normalisation: T = 4 + m for plain Wilson fermions.
@@ -40,14 +40,14 @@ typedef struct qk_action {
    * ranges suffice. Pure. QK_BAD_ARGUMENT names the parameter, its value and the limit. */
   qk_status_t (*check)(const qk_values_t *values, qk_err_t *err);
 
-  /* Device memory of T and T^-1 on this rank; making: beside them, until they are made. Pure; agrees
-   * to the byte with what `local` allocates. NULL: none, as they are numbers. */
+  /* Device memory of T and T^-1 on this rank; making: beside them, until they are made. Pure;
+   * agrees to the byte with what `local` allocates. NULL: none, as they are numbers. */
   int64_t (*bytes)(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
                    bool making);
 
-  /* T and T^-1 in all precisions that are wanted, into parts->t and parts->inverse, parts->scale and
-   * parts->flops. What it has allocated is the caller's, also after an error. May fail on one rank
-   * alone. QK_BAD_ARGUMENT: T is singular on some site; the text names the parameters. */
+  /* T and T^-1 in all precisions that are wanted, into parts->t and parts->inverse; parts->scale
+   * and parts->flops. What it has allocated is the caller's, also after an error. May fail on one
+   * rank alone. QK_BAD_ARGUMENT: T is singular on some site; the text names the parameters. */
   qk_status_t (*local)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
 
   /* Links of the hop, weights of directions, in place of those of the configuration with weight 1.

@@ -5,8 +5,8 @@
  *   T     (A + Q) B of cuda/types.h; it need not be hermitian
  *   Mhat = 1 - 1/4 T_ee^-1 hop T_oo^-1 hop,  Mhat^+ = 1 - 1/4 hop^+ T_oo^-1+ hop^+ T_ee^-1+
  *
- * Each application is one or two passes of the hop kernel, which fuses T or T^-1. The calls are those
- * of operator.h.
+ * Each application is one or two passes of the hop kernel, which fuses T or T^-1. The calls are
+ * those of operator.h.
  */
 #ifndef QK_ENGINE_EO_H
 #define QK_ENGINE_EO_H

@@ -9,8 +9,8 @@
 
 #include "daemon/engine/action/action.h"
 
-/* links (gauge.h, host memory) on the device with their halo, in double; gauge->u.data is to be freed
- * by the caller. Collective. */
+/* links (gauge.h, host memory) on the device with their halo, in double; the caller frees
+ * gauge->u.data. Collective. */
 qk_status_t qk_links_upload(const qk_device_t *dev, const double *links, qk_gauge_args_t *gauge,
                             qk_err_t *err);
 

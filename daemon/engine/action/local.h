@@ -1,8 +1,8 @@
 /*
  * local.h: local terms T and their inverses, in all precisions that are wanted.
  *
- * They are made in double and then converted. `parts` gets t, inverse, scale and flops. Errors: those
- * of the device; what was allocated is then the caller's. Not collective.
+ * They are made in double and then converted. `parts` gets t, inverse, scale and flops. Errors:
+ * those of the device; what was allocated is then the caller's. Not collective.
  */
 #ifndef QK_ENGINE_LOCAL_H
 #define QK_ENGINE_LOCAL_H

@@ -12,7 +12,7 @@ enum { FLAGS = 3, GIVEN_MOST = FLAGS + QK_PARAMETER_KEYS + QK_CONFIG_ITEMS_MAX }
 /* All keys of actions, each once. */
 static int list_keys(const qk_param_t *key[QK_PARAMETER_KEYS]) {
   int n = 0;
-  for (int a = 0; a < QK_ACTION_COUNT; a++) {
+  for (int a = 0; qk_action_rows[a].name; a++) {
     for (const qk_param_t *p = qk_action_rows[a].param; p->key; p++) {
       int i = 0;
       while (i < n && strcmp(key[i]->key, p->key) != 0) i++;

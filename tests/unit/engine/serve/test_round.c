@@ -45,7 +45,7 @@ static void expect_fill_refused(const Quark__Engine__Fill *message, const char *
   cr_expect(memcmp(&fill, &before, sizeof fill) == 0, "%s", words);
 }
 
-Test(command, a_sequential_fill_comes_out_as_it_went_in) {
+Test(round, a_sequential_fill_comes_out_as_it_went_in) {
   qk_err_t err = {0};
   qk_fill_t f;
   Quark__Smearing smear = good_smearing();
@@ -72,7 +72,7 @@ Test(command, a_sequential_fill_comes_out_as_it_went_in) {
   cr_expect(f.in_double && f.smear.steps == 0);
 }
 
-Test(command, noise_has_slices_and_momentum) {
+Test(round, noise_has_slices_and_momentum) {
   qk_err_t err = {0};
   qk_fill_t f;
   Quark__Column c = QUARK__COLUMN__INIT;
@@ -93,7 +93,7 @@ Test(command, noise_has_slices_and_momentum) {
   cr_expect(f.spin == -1 && f.colour == 1 && f.site[3] == 3);
 }
 
-Test(command, what_a_source_does_not_have_is_refused) {
+Test(round, what_a_source_does_not_have_is_refused) {
   Quark__Column c = QUARK__COLUMN__INIT;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_POINT, &c);
   c.pz = 1;
@@ -126,7 +126,7 @@ Test(command, what_a_source_does_not_have_is_refused) {
   expect_fill_refused(&m, "column is missing");
 }
 
-Test(command, smearing_is_checked_field_by_field) {
+Test(round, smearing_is_checked_field_by_field) {
   Quark__Column c = QUARK__COLUMN__INIT;
   Quark__Engine__Fill m = good_fill(QUARK__SOURCE_KIND__SOURCE_WALL, &c);
   Quark__Smearing s = good_smearing();
@@ -199,7 +199,7 @@ static void expect_contract_refused(const message_t *m, const char *words) {
   cr_expect(c.nchannel == 0 && c.serial == 0, "%s", words);
 }
 
-Test(command, a_contraction_comes_out_as_it_went_in) {
+Test(round, a_contraction_comes_out_as_it_went_in) {
   static message_t m;
   static qk_correlate_t c;
   qk_err_t err = {0};
@@ -227,7 +227,7 @@ Test(command, a_contraction_comes_out_as_it_went_in) {
   cr_expect(c.nmom == 128 && c.mom[127][1] == -5 && c.origin[3] == 15 && c.sink.steps == 30);
 }
 
-Test(command, contractions_are_checked_field_by_field) {
+Test(round, contractions_are_checked_field_by_field) {
   static message_t m;
   static char name[QK_SHM_NAME_MAX + 2];
   memset(name, 'n', sizeof name - 1);
