@@ -100,7 +100,7 @@ static bool is_asked(const options_t *o, const qk_action_row_t *row) {
 
 static int complain(const char *name) {
   fprintf(stderr, "quarkctl: \"%s\" is no action that this quarkctl knows; it knows", name);
-  for (int i = 0; i < QK_ACTION_COUNT; i++)
+  for (int i = 0; qk_action_rows[i].name; i++)
     fprintf(stderr, "%s %s", i ? "," : "", qk_action_rows[i].name);
   fputc('\n', stderr);
   return EXIT_USAGE;
@@ -119,7 +119,7 @@ int ctl_actions(int argc, char **argv) {
   int found = 0;
   ctl_parse(&argp, argc, argv, &o);
   json_t *list = json_array();
-  for (int i = 0; i < QK_ACTION_COUNT; i++) {
+  for (int i = 0; qk_action_rows[i].name; i++) {
     const qk_action_row_t *row = &qk_action_rows[i];
     if (!is_asked(&o, row)) continue;
     if (o.json) {

@@ -62,7 +62,7 @@ def the_table_has_the_best_trial_first(case):
 def the_daemon_takes_the_result_and_solves(case):
     case.good(*QUICK, '--budget=1', '--out=' + case.config, GAUGE)
     s = case.settings()
-    assert s['gauge'] == GAUGE and float(s['kappa']) == 0.12 and float(s['csw']) == 1.3 and s['boundary'] == '1,1,1,-1'
+    assert s['gauge'] == GAUGE and s['action'] == 'wilson-clover' and float(s['kappa']) == 0.12 and float(s['csw']) == 1.3 and s['boundary'] == '1,1,1,-1'
     assert s['solver'] == 'mg' and s['slots'] == '2' and {'mg-vectors', 'mg-blocks', 'mg-levels', 'mg-smoother'} <= set(s)
     tuned = ('--solver=mg', '--config=' + case.config, '--engine=' + case.engine, '--mg-checkpoint=off')
     with Daemon(case.quarkd, case.quarkctl, *tuned) as d:
@@ -117,7 +117,7 @@ def what_does_not_fit_is_told(case):
 
 @tap.test
 def bad_options_are_refused_with_their_limit(case):
-    bad = (('--kappa=0', 'kappa'), ('--mass=-4', 'mass'), ('--csw=x', 'csw'), ('--boundary-t=0.5', 'boundary-t'),
+    bad = (('--kappa=0.13', 'kappa is given twice'), ('--mass=0.1', 'kappa and mass'), ('--boundary-t=0.5', 'boundary-t'),
            ('--tol=1', 'tol'), ('--slots=0', 'slots'), ('--slots=65', '64'), ('--budget=0', 'budget'), ('--solves=0', 'solves'),
            ('--start=mg-vectors', 'KEY=VALUE'), ('--start=mg-vectors=many', 'mg-vectors = many'),
            ('--start=mg-color=red', 'mg-color'), ('--dims=4x4x4', 'dims'), ('--grid=2x1x1', 'grid'), ('--backend=tpu', 'backend'),
@@ -125,7 +125,11 @@ def bad_options_are_refused_with_their_limit(case):
     for option, word in bad:
         done = case.tune(*OPERATOR, SMALL, option)
         assert done.returncode == USAGE and word in done.stderr and not done.stdout, (option, done)
-    for args, word in (((SMALL,), '--kappa or --mass'), (OPERATOR, 'GAUGE')):
+    for args, word in (((SMALL,), 'needs mass (or kappa)'), (OPERATOR, 'GAUGE'), (('--kappa=0', SMALL), 'kappa = 0'),
+                       (('--mass=-4', SMALL), 'mass = -4'), (('--mass=1', '--csw=x', SMALL), 'csw = x'),
+                       (('--action=wislon', '--mass=1', SMALL), 'must be one of wilson'),
+                       (('--action=wilson', '--mass=1', '--set=csw=1', SMALL), 'no such parameter'),
+                       (('--mass=1', '--set=csw', SMALL), 'KEY=VALUE')):
         done = case.tune(*args)
         assert done.returncode == USAGE and word in done.stderr, done
 
