@@ -176,7 +176,7 @@ static qk_status_t take_given(reader_t *r, const ctl_operator_t *given) {
 }
 
 static const qk_action_row_t *row_of(const char *action) {
-  for (int i = 0; i < QK_ACTION_COUNT; i++)
+  for (int i = 0; qk_action_rows[i].name; i++)
     if (strcmp(qk_action_rows[i].name, action) == 0) return &qk_action_rows[i];
   return NULL;
 }
