@@ -164,16 +164,21 @@ static void keep(qk_values_t *v, int i, const room_t *room, int state) {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+const qk_action_row_t *qk_action_named(const char *name) {
+  for (const qk_action_row_t *row = qk_action_rows; row->name; row++)
+    if (strcmp(name, row->name) == 0) return row;
+  return NULL;
+}
+
 bool qk_values_init(qk_values_t *v, const char *action, char why[QK_WHY]) {
   char list[QK_WHY / 2] = "";
-  for (int a = 0; qk_action_rows[a].name; a++) {
-    if (strcmp(action, qk_action_rows[a].name) == 0) {
-      memset(v, 0, sizeof *v);
-      v->action = a;
-      return true;
-    }
-    append(list, sizeof list, qk_action_rows[a].name);
+  const qk_action_row_t *row = qk_action_named(action);
+  if (row) {
+    memset(v, 0, sizeof *v);
+    v->action = (int32_t)(row - qk_action_rows);
+    return true;
   }
+  for (row = qk_action_rows; row->name; row++) append(list, sizeof list, row->name);
   return refuse(why, "action = \"%.40s\": must be one of %s", action, list);
 }
 

@@ -66,6 +66,9 @@ typedef struct qk_setting {
 
 typedef enum qk_text_form { QK_TEXT_CANONICAL, QK_TEXT_GIVEN } qk_text_form_t;
 
+/* The row of that name; NULL: there is none. */
+const qk_action_row_t *qk_action_named(const char *name);
+
 /* ---- reading ---- */
 
 /* All parameters of an action, checked and complete. action NULL: wilson-clover, or wilson where

@@ -19,9 +19,7 @@ static const struct argp_option options[] = {
 
 /* NULL: this program does not know it. No action stands for that of the daemon. */
 static const qk_action_row_t *row_of(const char *action) {
-  for (int i = 0; qk_action_rows[i].name; i++)
-    if (action && strcmp(qk_action_rows[i].name, action) == 0) return &qk_action_rows[i];
-  return NULL;
+  return action ? qk_action_named(action) : NULL;
 }
 
 static bool is_number(const qk_action_row_t *row, const char *key) {

@@ -175,16 +175,14 @@ static qk_status_t take_given(reader_t *r, const ctl_operator_t *given) {
   return status;
 }
 
-static const qk_action_row_t *row_of(const char *action) {
-  for (int i = 0; qk_action_rows[i].name; i++)
-    if (strcmp(qk_action_rows[i].name, action) == 0) return &qk_action_rows[i];
-  return NULL;
+/* NULL: this program does not know the action. */
+static const qk_action_row_t *row_of(const ctl_workfile_t *w) {
+  return w->action ? qk_action_named(w->action) : &qk_action_rows[QK_ACTION_WILSON_CLOVER];
 }
 
 /* A key that nothing has: lists what there is. */
 static qk_status_t refuse_key(reader_t *r, int i) {
-  const char *action = r->work->action;
-  const qk_action_row_t *row = row_of(action ? action : "wilson-clover");
+  const qk_action_row_t *row = row_of(r->work);
   char keys[QK_WHY];
   size_t n = (size_t)snprintf(keys, sizeof keys, "%s; of %s kappa", WORKFLOW_KEYS, row->name);
   for (const qk_param_t *p = row->param; p->key && n < sizeof keys; p++)
@@ -196,7 +194,7 @@ static qk_status_t refuse_key(reader_t *r, int i) {
 /* All keys must be those of the action, also if no quark is given. */
 static qk_status_t check_keys(reader_t *r) {
   const ctl_workfile_t *w = r->work;
-  const qk_action_row_t *row = row_of(w->action ? w->action : "wilson-clover");
+  const qk_action_row_t *row = row_of(w);
   for (int i = 0; i < w->key.n; i++) {
     const qk_param_t *p = row ? row->param : NULL;
     while (p && p->key && strcmp(p->key, w->key.item[i]) != 0) p++;

@@ -297,6 +297,13 @@ class WilsonClover:
         return g5 * self.apply(g5 * psi.reshape(self.shape))
 
 
+# Operators by the names of proto/actions.c: function of links, boundary factors and the action's parameters.
+ACTIONS = {
+    'wilson': lambda u, bc, mass: WilsonClover(u, mass, 0, bc),
+    'wilson-clover': lambda u, bc, mass, csw: WilsonClover(u, mass, csw, bc),
+}
+
+
 def apply_M(u, psi, m, csw=0.0, bc=ANTIPERIODIC):
     return WilsonClover(u, m, csw, bc).apply(psi)
 

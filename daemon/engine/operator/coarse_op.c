@@ -285,6 +285,8 @@ qk_status_t qk_coarse_op_create(const qk_device_t *dev, qk_work_t *work, qk_coar
                           .work = work,
                           .action = "coarse",
                           .system = QK_EVEN,
+                          .adjoint = QK_ADJOINT_GAMMA5,
+                          .chirality = QK_CHIRALITY_SPIN,
                           .diag_scale = 1,
                           .flops_full = 9 * product,
                           .flops_system = 8 * product};

@@ -198,6 +198,9 @@ qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err) {
   making_t m = {.op = op, .p = p, .dev = dev};
+  if (op->adjoint != QK_ADJOINT_GAMMA5 || op->chirality != QK_CHIRALITY_SPIN)
+    return qk_fail(err, QK_UNSUPPORTED, "there is no coarse operator of %s: M^+ is not G5 M G5",
+                   op->action);
   qk_status_t status = qk_coarse_op_create(dev, work, &m.c);
   if (!status) status = reserve(&m, params->store);
   status = qk_comm_agree(dev->geom->comm, status, err);

@@ -24,7 +24,9 @@ typedef struct qk_coarse_params {
 } qk_coarse_params_t;
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.
- * Errors: those of the device; QK_BREAKDOWN if A_c is singular (err says on how many sites). */
+ * Errors: those of the device; QK_UNSUPPORTED if the adjoint of op is not G5 M G5 with G5 of spin,
+ * which half of Y and all adjoints go by; QK_BREAKDOWN if A_c is singular (err says on how many
+ * sites). */
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err);

@@ -148,8 +148,8 @@ class Engine:
     def load(self, gauge, mass=0.1, csw=1.2, slots=2, boundary=(1, 1, 1, -1), solver='bicgstab',
              inner='PRECISION_SINGLE', backend='cpu', **more):
         phases = [r for b in boundary for r in (complex(b).real, complex(b).imag)]
-        self.send(load=pb.Load(gauge=gauge, **operator(mass, csw), slots=slots, boundary=phases, solver=solver,
-                               inner=inner, backend=backend, **{'link_reals': 18, 'single_rhs': False, **more}))
+        self.send(load=pb.Load(gauge=gauge, slots=slots, boundary=phases, solver=solver, inner=inner, backend=backend,
+                               **{**operator(mass, csw), 'link_reals': 18, 'single_rhs': False, **more}))
 
     def ready(self):
         return self.expect('ready', skip=('load_progress',))

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Every action that quarkctl lists, solved by the engine against the oracle's operator (tests/ref).
+
+usage: test_actions.py ENGINE QUARK-GAUGE QUARKCTL
+"""
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+import ref_dirac as ref
+import tap
+from engine_case import Case
+from engine_driver import qk
+
+GAUGE, BOUNDARY = 'builtin:weak:4x4x8x8:7', (1, 1, 1j, -1)
+MASSES = 0.1, -0.2
+
+
+def settings(action, mass):
+    """Every parameter without a default: the mass, and for others a value in their range."""
+    given = {}
+    for p in action['parameters']:
+        if p['default'] is None:
+            value = mass if p['key'] == 'mass' else min(p['most'], max(p['least'], 4 if p['type'] == 'integer' else 1.3))
+            given[p['key']] = value
+    return given
+
+
+@tap.test
+def every_action_solves_the_equation_of_the_oracle(case):
+    listed = json.loads(subprocess.run([case.quarkctl, 'actions', '--json'], check=True, stdout=subprocess.PIPE).stdout)['actions']
+    assert {a['name'] for a in listed} == set(ref.ACTIONS), 'tests/ref/ref_dirac.py has other actions than proto/actions.c'
+    b = case.random(3)
+    for action in listed:
+        for mass in MASSES:
+            given = settings(action, mass)
+            op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **given)
+            with case.start() as e:
+                e.load(GAUGE, action=action['name'], boundary=BOUNDARY, solver='auto',
+                       parameter=[qk.Setting(key=k, value=repr(v)) for k, v in given.items()])
+                e.ready()
+                x, end = e.solve(b, tol=1e-11)
+            off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
+            assert end.status == 0 and off < 3e-11, (action['name'], given, off, end)
+
+
+class ActionCase(Case):
+    def __init__(self, engine, quark_gauge, quarkctl):
+        super().__init__(engine, quark_gauge, 1)
+        self.quarkctl = quarkctl
+
+
+tap.run(ActionCase(*sys.argv[1:]))

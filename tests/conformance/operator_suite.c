@@ -1,0 +1,315 @@
+#include "tests/conformance/operator_suite.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+enum { FIELDS = 8 };
+
+/* A check under way: the subject with one precision and width of block. Fields are released in
+ * reverse at its end. */
+typedef struct run {
+  const subject_t *s;
+  qk_operator_t *op;
+  const qk_device_t *dev;
+  qk_prec_t prec;
+  int nrhs, nfield;
+  double tol;
+  qk_field_t *field[FIELDS];
+} run_t;
+
+typedef void check_fn(run_t *r);
+
+#define OK(call) cr_assert((call) == QK_OK, "%s: %s", r->s->name, #call)
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static qk_field_t *take(run_t *r, qk_subset_t subset) {
+  cr_assert_lt(r->nfield, FIELDS);
+  OK(qk_work_reserve(r->op->work, r->prec, r->nrhs, subset, &r->field[r->nfield]));
+  return r->field[r->nfield++];
+}
+
+static void give_back(run_t *r) {
+  while (r->nfield > 0) qk_work_release(r->op->work, r->field[--r->nfield]);
+}
+
+static void blas(run_t *r, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, qk_spinor_t c) {
+  const qk_blas_args_t args = {.op = op, .f = {a, b, c}};
+  OK(r->dev->ops->blas(r->dev->ctx, &args));
+}
+
+static void copy(run_t *r, qk_spinor_t to, qk_spinor_t from) {
+  const qk_blas_args_t args = {.op = QK_BLAS_COPY, .f = {to, from}};
+  OK(r->dev->ops->blas(r->dev->ctx, &args));
+}
+
+static qk_field_t *noise(run_t *r, int seed) {
+  qk_field_t *f = take(r, QK_FULL), *single;
+  OK(qk_work_reserve(r->op->work, QK_SINGLE, r->nrhs, QK_FULL, &single));
+  const qk_noise_args_t args = {
+      .lat = r->dev->geom->lat, .field = single->v, .rhs = -1, .seed = (uint64_t)seed};
+  OK(r->dev->ops->noise(r->dev->ctx, &args));
+  copy(r, f->v, single->v);
+  qk_work_release(r->op->work, single);
+  return f;
+}
+
+/* The part of noise that the system acts on. */
+static qk_field_t *system_noise(run_t *r, int seed) {
+  qk_field_t *f = take(r, r->op->system), *full = noise(r, seed);
+  copy(r, f->v, qk_field_parity(full, r->op->system));
+  qk_work_release(r->op->work, r->field[--r->nfield]);
+  return f;
+}
+
+static void gamma5(run_t *r, qk_spinor_t v) {
+  const qk_chiral_args_t args = {.plus = 1, .minus = -1, .in = v, .out = v};
+  OK(r->dev->ops->chiral(r->dev->ctx, &args));
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+typedef double scalars_t[QK_MAX_RHS][2];
+
+static void reduce(run_t *r, qk_blas_op_t op, qk_spinor_t a, qk_spinor_t b, scalars_t out) {
+  void *red = NULL;
+  const size_t bytes = (size_t)a.nrhs * 2 * sizeof(double);
+  const qk_ops_t *ops = r->dev->ops;
+  OK(ops->alloc(r->dev->ctx, bytes, &red));
+  const qk_blas_args_t args = {.op = op, .f = {a, b}, .red = red};
+  OK(ops->blas(r->dev->ctx, &args));
+  OK(ops->copy(r->dev->ctx, out, red, bytes, QK_COPY_TO_HOST, 0));
+  OK(ops->queue_sync(r->dev->ctx, 0));
+  ops->free(r->dev->ctx, red);
+}
+
+static void expect(const run_t *r, double off, double limit, const char *what, int rhs) {
+  cr_expect(off <= limit, "%s, %s: precision %d, right-hand side %d of %d: off by %g > %g",
+            r->s->name, what, (int)r->prec, rhs, r->nrhs, off, limit);
+}
+
+/* |a - b| / |b| of every right-hand side; a is overwritten. */
+static void expect_close(run_t *r, qk_spinor_t a, qk_spinor_t b, double limit, const char *what) {
+  scalars_t diff, norm;
+  blas(r, QK_BLAS_SUB, a, a, b);
+  reduce(r, QK_BLAS_NORM2, a, a, diff);
+  reduce(r, QK_BLAS_NORM2, b, b, norm);
+  for (int i = 0; i < a.nrhs; i++) expect(r, sqrt(diff[i][0] / norm[i][0]), limit, what, i);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* M (x + y) = M x + M y, for x and y of other sizes. */
+static void check_linear(run_t *r) {
+  qk_field_t *x = noise(r, 1), *y = noise(r, 31), *mx = take(r, QK_FULL), *my = take(r, QK_FULL);
+  blas(r, QK_BLAS_ADD, y->v, x->v, x->v);
+  OK(r->op->ops->apply(r->op, mx, x, false, NULL, 0));
+  OK(r->op->ops->apply(r->op, my, y, false, NULL, 0)); /* M (x + y) */
+  blas(r, QK_BLAS_SUB, y->v, y->v, x->v);
+  OK(r->op->ops->apply(r->op, x, y, false, NULL, 0)); /* M y */
+  blas(r, QK_BLAS_ADD, mx->v, x->v, x->v);
+  expect_close(r, mx->v, my->v, 4 * r->tol, "linear");
+}
+
+/* b = M x: the system of b has the solution x_e, and reconstruct gives x. */
+static void check_even_odd(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  const qk_subset_t system = r->op->system;
+  qk_field_t *x = noise(r, 2), *b = take(r, QK_FULL), *back = take(r, QK_FULL);
+  qk_field_t *xs = take(r, system), *left = take(r, system), *right = take(r, system);
+  OK(ops->apply(r->op, b, x, false, NULL, 0));
+  copy(r, xs->v, qk_field_parity(x, system));
+  OK(ops->apply_system(r->op, left, xs, false, NULL));
+  OK(ops->prepare(r->op, right, b));
+  expect_close(r, right->v, left->v, 4 * r->tol, "Mhat x_s = prepare(M x)");
+  OK(ops->reconstruct(r->op, back, xs, b));
+  expect_close(r, back->v, x->v, 8 * r->tol, "reconstruct");
+}
+
+static void apply_either(run_t *r, bool system, qk_field_t *out, qk_field_t *in, bool dagger) {
+  if (system)
+    OK(r->op->ops->apply_system(r->op, out, in, dagger, NULL));
+  else
+    OK(r->op->ops->apply(r->op, out, in, dagger, NULL, 0));
+}
+
+/* (a, M b) = (M^+ a, b), the same for Mhat. */
+static void adjoint_of(run_t *r, bool system) {
+  qk_field_t *a = system ? system_noise(r, 3) : noise(r, 3);
+  qk_field_t *b = system ? system_noise(r, 33) : noise(r, 33), *t = take(r, a->v.subset);
+  scalars_t left, right, size;
+  apply_either(r, system, t, b, false);
+  reduce(r, QK_BLAS_CDOT, a->v, t->v, left);
+  reduce(r, QK_BLAS_NORM2, t->v, t->v, size);
+  apply_either(r, system, t, a, true);
+  reduce(r, QK_BLAS_CDOT, t->v, b->v, right);
+  for (int i = 0; i < r->nrhs; i++)
+    expect(r, hypot(left[i][0] - right[i][0], left[i][1] - right[i][1]) / size[i][0], 10 * r->tol,
+           system ? "adjoint of Mhat" : "adjoint of M", i);
+}
+
+static void check_adjoint(run_t *r) {
+  adjoint_of(r, false);
+  give_back(r);
+  adjoint_of(r, true);
+}
+
+/* M^+ = G5 M G5, if it is declared. */
+static void check_declared(run_t *r) {
+  if (r->op->adjoint != QK_ADJOINT_GAMMA5) return;
+  qk_field_t *x = noise(r, 4), *left = take(r, QK_FULL), *right = take(r, QK_FULL);
+  OK(r->op->ops->apply(r->op, left, x, true, NULL, 0));
+  gamma5(r, x->v);
+  OK(r->op->ops->apply(r->op, right, x, false, NULL, 0));
+  gamma5(r, right->v);
+  expect_close(r, right->v, left->v, 4 * r->tol, "M^+ = G5 M G5");
+}
+
+/* x - M in and x - Mhat in, of M and of M^+. */
+static void check_fused(run_t *r) {
+  for (int system = 0; system < 2; system++)
+    for (int dagger = 0; dagger < 2; dagger++) {
+      qk_field_t *in = system ? system_noise(r, 5) : noise(r, 5);
+      qk_field_t *x = system ? system_noise(r, 35) : noise(r, 35);
+      qk_field_t *fused = take(r, in->v.subset), *plain = take(r, in->v.subset);
+      if (system)
+        OK(r->op->ops->apply_system(r->op, fused, in, dagger, x));
+      else
+        OK(r->op->ops->apply(r->op, fused, in, dagger, x, -1));
+      apply_either(r, system, plain, in, dagger);
+      blas(r, QK_BLAS_SUB, plain->v, x->v, plain->v);
+      expect_close(r, fused->v, plain->v, 8 * r->tol, system ? "x - Mhat in" : "x - M in");
+      give_back(r);
+    }
+}
+
+/* M = T + the eight hops, and T^-1 T = 1. */
+static void check_parts(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  qk_field_t *x = noise(r, 6), *sum = take(r, QK_FULL), *t = take(r, QK_FULL);
+  OK(ops->diag(r->op, sum, x, false));
+  for (int mu = 0; mu < 4; mu++) {
+    OK(ops->hop_forward(r->op, t, x, mu));
+    blas(r, QK_BLAS_ADD, sum->v, t->v, t->v);
+    OK(ops->hop_backward(r->op, t, x, mu));
+    blas(r, QK_BLAS_ADD, sum->v, t->v, t->v);
+  }
+  OK(ops->apply(r->op, t, x, false, NULL, 0));
+  expect_close(r, sum->v, t->v, 8 * r->tol, "T and hops add up to M");
+  OK(ops->diag(r->op, sum, x, false));
+  OK(ops->diag(r->op, t, sum, true));
+  expect_close(r, t->v, x->v, 4 * r->tol, "T^-1 T = 1");
+}
+
+/* With c = 1 a residual; and linear in c: the step from 1 to 2 is that from 0 to 1. */
+static void check_relax(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  qk_field_t *x = system_noise(r, 7), *one = take(r, r->op->system), *two = take(r, r->op->system);
+  OK(ops->relax(r->op, one, x, 1));
+  OK(ops->apply_system(r->op, two, x, false, x));
+  expect_close(r, two->v, one->v, 20 * r->tol, "relax with c = 1");
+  OK(ops->relax(r->op, two, x, 2));
+  blas(r, QK_BLAS_SUB, two->v, two->v, one->v);
+  blas(r, QK_BLAS_SUB, one->v, one->v, x->v);
+  expect_close(r, two->v, one->v, 8 * r->tol, "relax is linear in c");
+}
+
+/* One block for the whole lattice cuts nothing off; between blocks of one site there is no hop. */
+static void check_blocks(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  const int32_t *l = r->dev->geom->lat.l;
+  const int whole[4] = {l[0], l[1], l[2], l[3]}, site[4] = {1, 1, 1, 1};
+  qk_field_t *x = system_noise(r, 8), *cut = take(r, r->op->system), *m = take(r, r->op->system);
+  OK(ops->apply_system(r->op, m, x, false, NULL));
+  OK(ops->apply_blocks(r->op, cut, x, whole));
+  expect_close(r, cut->v, m->v, r->tol, "one block");
+  OK(ops->apply_blocks(r->op, cut, x, site));
+  expect_close(r, cut->v, x->v, r->tol, "blocks of a site");
+}
+
+/* The last right-hand side of a block as it is alone: noise of a block of one has the same
+ * numbers, as those of a right-hand side depend on its index, and index 0 is in both. */
+static void check_alone(run_t *r) {
+  run_t one = *r;
+  one.nrhs = 1;
+  one.nfield = 0;
+  qk_field_t *x = noise(r, 9), *m = take(r, QK_FULL);
+  qk_field_t *y = noise(&one, 9), *my = take(&one, QK_FULL);
+  scalars_t many, single;
+  OK(r->op->ops->apply(r->op, m, x, false, NULL, 0));
+  OK(r->op->ops->apply(r->op, my, y, false, NULL, 0));
+  reduce(r, QK_BLAS_NORM2, m->v, m->v, many);
+  reduce(&one, QK_BLAS_NORM2, my->v, my->v, single);
+  expect(r, fabs(many[0][0] / single[0][0] - 1), 4 * r->tol, "alone and in a block", 0);
+  reduce(r, QK_BLAS_CDOT, x->v, m->v, many);
+  reduce(&one, QK_BLAS_CDOT, y->v, my->v, single);
+  const double off = hypot(many[0][0] - single[0][0], many[0][1] - single[0][1]);
+  expect(r, off / hypot(single[0][0], single[0][1]), 10 * r->tol, "(x, M x) alone and in a block",
+         0);
+  give_back(&one);
+}
+
+/* `in` and `out` the same, of other sites, of another width, a direction that does not exist. */
+static void check_refusals(run_t *r) {
+  const qk_operator_ops_t *ops = r->op->ops;
+  qk_operator_t *op = r->op;
+  run_t other = *r;
+  other.nrhs = r->nrhs + 1;
+  other.nfield = 0;
+  qk_field_t *f = take(r, QK_FULL), *g = take(r, QK_FULL), *e = take(r, QK_EVEN);
+  qk_field_t *d = take(r, QK_EVEN), *wide = take(&other, QK_FULL);
+#define REFUSED(call)                                                                              \
+  cr_expect((call) == QK_BAD_ARGUMENT, "%s does not refuse %s", r->s->name, #call)
+  REFUSED(ops->apply(op, f, f, false, NULL, 0));
+  REFUSED(ops->apply(op, f, wide, false, NULL, 0));
+  REFUSED(ops->apply(op, e, d, false, NULL, 0));
+  REFUSED(ops->apply_system(op, e, f, false, NULL));
+  REFUSED(ops->prepare(op, f, g));
+  REFUSED(ops->reconstruct(op, wide, e, f));
+  REFUSED(ops->hop_forward(op, e, d, 0));
+  REFUSED(ops->hop_forward(op, f, g, 4));
+  REFUSED(ops->hop_backward(op, f, g, -1));
+  REFUSED(ops->diag(op, f, e, false));
+#undef REFUSED
+  give_back(&other);
+}
+
+/* Each application of M or Mhat counts once, for its precision alone. */
+static void check_counts(run_t *r) {
+  int64_t before[3];
+  for (int p = 0; p < 3; p++) before[p] = r->op->applications[p];
+  qk_field_t *x = system_noise(r, 10), *m = take(r, r->op->system);
+  OK(r->op->ops->apply_system(r->op, m, x, false, NULL));
+  OK(r->op->ops->relax(r->op, m, x, 1));
+  for (int p = 0; p < 3; p++)
+    cr_expect_eq(r->op->applications[p] - before[p], p == (int)r->prec ? 2 : 0, "%s: applications",
+                 r->s->name);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static run_t run_of(const subject_t *s, qk_prec_t prec, int nrhs) {
+  return (run_t){
+      .s = s, .op = s->op, .dev = s->op->dev, .prec = prec, .nrhs = nrhs, .tol = s->tol[prec]};
+}
+
+static void run(const subject_t *s, qk_prec_t prec, int nrhs, check_fn *check) {
+  run_t r = run_of(s, prec, nrhs);
+  check(&r);
+  give_back(&r);
+}
+
+void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
+  run(s, prec, nrhs, check_parts);
+}
+
+void operator_suite(const subject_t *s) {
+  static const int nrhs[] = {1, 5, 8, 12};
+  static check_fn *const check[] = {check_linear, check_even_odd, check_adjoint, check_declared,
+                                    check_fused,  check_parts,    check_relax,   check_blocks,
+                                    check_alone,  check_refusals, check_counts};
+  for (int p = 0; p < 3; p++)
+    for (int k = 0; s->tol[p] > 0 && k < 4; k++)
+      for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)
+        run(s, (qk_prec_t)p, nrhs[k], check[c]);
+}
