@@ -83,9 +83,19 @@ static json_t *row_json(const qk_action_row_t *row) {
 }
 
 /* Each line that the man page must have. */
+/* A sentence of a man page: the full stops of abbreviations do not end it. */
+static void print_sentence(const char *text) {
+  for (const char *p = text; *p; p++) {
+    putchar(*p);
+    if (p[0] == '.' && p[1] == ' ') fputs("\\&", stdout);
+  }
+  puts(".");
+}
+
 static void print_man(const qk_action_row_t *row) {
   char range[64];
-  printf(".It Cm %s\n%s.\n%s.\n", row->name, row->help, row->reference);
+  printf(".It Cm %s\n%s.\n", row->name, row->help);
+  print_sentence(row->reference);
   printf(".Bl -item -compact\n");
   for (const qk_param_t *p = row->param; p->key; p++)
     printf(".It\n.Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, type_of(p), range_of(p, range),
