@@ -119,7 +119,8 @@ tests=(test_kernels_hop test_kernels_hop_masks test_kernels_local test_kernels_g
   test_kernels_columns test_kernels_vector_block test_kernels_coarse_fields test_kernels_gcr test_kernels_cagcr
   test_kernels_coarse test_kernels_transfer test_kernels_aggregates test_kernels_mg_setup
   test_kernels_smear test_kernels_device
-  test_field test_smear test_gaugefield test_evolve test_operator test_solver test_engine_faults test_mg_faults
+  test_conformance_operators test_field test_smear test_gaugefield test_evolve test_operator test_solver
+  test_engine_faults test_mg_faults
   test_smoother test_galerkin test_multigrid_setup test_cycle test_lanczos test_mg_file test_setup
   test_mixed test_reference test_peers test_contract test_correlators test_chroma)
 for name in "${tests[@]}"; do
@@ -230,7 +231,7 @@ if [ -n "$sanitizer" ]; then
         --error-exitcode 9 "$path" --jobs 1 --filter "$suite/reads_ghosts_*_in_all_directions"
     fi
   done
-  for suite in coarse transfer krylov space local; do
+  for suite in coarse transfer gcr cagcr local; do
     path=$(program test_kernels_$suite)
     if [ -n "$path" ]; then
       check "memcheck $suite" "$sanitizer" --target-processes all --tool memcheck --error-exitcode 9 \
