@@ -7,8 +7,8 @@
 
 #include "daemon/engine/action/links.h"
 #include "daemon/engine/action/local.h"
+#include "tests/conformance/chain.h"
 #include "tests/conformance/operator_suite.h"
-#include "tests/support/chain.h"
 #include "tests/support/values.h"
 
 static const double rounding[3] = {1e-14, 2e-6,

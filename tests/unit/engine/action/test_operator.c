@@ -1,4 +1,4 @@
-/* What the suite of all operators does not say (tests/conformance): signs in the basis of the wire, and
+/* Beside the suite of all operators (tests/conformance): signs in the basis of the wire, and
  * parameters that are refused. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "daemon/engine/multigrid/nullspace.h"
+#include "tests/conformance/chain.h"
 #include "tests/conformance/operator_suite.h"
-#include "tests/support/chain.h"
 
 static const chain_plan_t plans[] = {
     {"random:6x4x8x12:3", 2, {6}, {{3, 2, 2, 3}}, 0.7, 0.3, QK_SINGLE},

@@ -1,4 +1,4 @@
-#include "tests/support/chain.h"
+#include "tests/conformance/chain.h"
 
 #include <math.h>
 #include <string.h>
