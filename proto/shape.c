@@ -14,16 +14,18 @@ bool qk_shape_same(const qk_shape_t *a, const qk_shape_t *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
+_Static_assert(QK_SITE_REALS_MAX == 1152 && INT32_MAX == 2147483647, "texts below");
+
 const char *qk_shape_check(const qk_shape_t *shape) {
   uint64_t volume = 1;
   for (int mu = 0; mu < 4; mu++) {
     volume *= shape->dims[mu];
-    if (volume < 1 || volume > INT32_MAX) return "impossible extents of the lattice";
+    if (volume < 1 || volume > INT32_MAX) return "outside 1 .. 2147483647 sites";
   }
   if (shape->site_reals < 2 || shape->site_reals > QK_SITE_REALS_MAX || shape->site_reals % 2 != 0)
-    return "impossible number of reals a site";
+    return "reals a site outside 2 .. 1152, or odd";
   if (shape->columns < 1 || shape->columns > shape->site_reals / 2)
-    return "impossible number of columns";
+    return "columns outside 1 .. half the reals a site";
   return NULL;
 }
 
