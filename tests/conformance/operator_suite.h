@@ -14,6 +14,8 @@ typedef struct subject {
   const char *name;
   qk_operator_t *op; /* borrowed; its lattice has extents of at least 2 */
   double tol[3];     /* rounding of one application, by precision; 0: not held */
+  double forms; /* between forms that are stored apart and rounded (full, even-odd, T and T^-1); 0:
+                   that of an application */
 } subject_t;
 
 /* Linear; even-odd form against the full operator; adjoint, as it is and as op->adjoint declares
