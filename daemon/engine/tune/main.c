@@ -232,7 +232,8 @@ static void print_json(const tuning_t *t) {
                                           (json_int_t)r->result.bytes));
     json_array_append_new(trials, o);
   }
-  qk_tool_print(t->tool, json_pack("{s:s, s:f, s:i, s:f, s:o}", "gauge", t->options->gauge, "kappa",
+  qk_tool_print(t->tool, json_pack("{s:s, s:s, s:f, s:i, s:f, s:o}", "gauge", t->options->gauge,
+                                   "action", qk_values_action(&t->options->values)->name, "kappa",
                                    qk_values_kappa(&t->options->values), "slots", t->options->slots,
                                    "tol", t->options->tol, "trials", trials));
 }
