@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "daemon/base/assert.h"
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
-#include "daemon/front/job/job.h"
+#include "daemon/front/job/snapshot.h"
 
 void qk_marks_init(qk_marks_t *m) {
   *m = (qk_marks_t){0};
@@ -40,14 +41,8 @@ void qk_marks_sync(qk_marks_t *m) {
   if (m) m->sync = true;
 }
 
-bool qk_marks_need_sync(const qk_marks_t *m) {
-  for (const qk_link_t *l = m->changed.next; l != &m->changed; l = l->next)
-    if (!QK_HOLDER(l, const qk_job_t, entry.marked)->entry.written) return true;
-  return m->sync;
-}
-
 bool qk_marks_clean(const qk_marks_t *m) {
-  return !m || m->sealed || (qk_link_alone(&m->changed) && !m->gone);
+  return !m || m->sealed || (qk_link_alone(&m->changed) && !m->gone && !m->taken);
 }
 
 qk_job_t *qk_marks_first_new(const qk_marks_t *m) {
@@ -59,7 +54,7 @@ qk_job_t *qk_marks_first_new(const qk_marks_t *m) {
 }
 
 bool qk_marks_lack_job(const qk_job_t *job) {
-  return !qk_link_alone(&job->entry.marked);
+  return !qk_link_alone(&job->entry.marked) || job->entry.taken;
 }
 
 bool qk_marks_lack_rhs(const qk_rhs_t *rhs) {
@@ -87,11 +82,14 @@ static void remove_rows(const qk_job_t *job) {
 
 void qk_marks_drop_job(qk_job_t *job) {
   const qk_entry_t *e = &job->entry;
+  const bool has_rows = e->written || e->taken;
   qk_link_remove(&job->entry.marked);
-  if (e->marks && !e->marks->sealed && e->written) remove_rows(job);
+  qk_snapshot_part(job);
+  if (e->marks && !e->marks->sealed && has_rows) remove_rows(job);
 }
 
 void qk_marks_withdraw(qk_job_t *job) {
+  QK_ASSERT(!job->entry.taken);
   qk_link_remove(&job->entry.marked);
   remove_rows(job);
   job->entry.marks = NULL;
@@ -131,7 +129,7 @@ int64_t qk_marks_released_bytes(const qk_marks_t *m) {
   return m ? m->released_bytes : 0;
 }
 
-/* ---- commits ------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void destroy_released(qk_marks_t *m) {
   for (qk_shm_t *field; (field = m->released) != NULL;) {
@@ -147,32 +145,6 @@ static void forget_gone(qk_marks_t *m) {
     qk_free(m->gone);
     m->gone = next;
   }
-}
-
-static void settle_job(qk_job_t *job, qk_spool_t *spool) {
-  qk_link_remove(&job->entry.marked);
-  job->entry.written = true;
-  job->entry.changed = false;
-  for (uint32_t i = 0; i < job->nrhs; i++) {
-    qk_rhs_t *rhs = &job->rhs[i];
-    rhs->marked = false;
-    rhs->recorded = rhs->state >= QK_RHS_ENDED;
-    if (rhs->state < QK_RHS_ACKED || !rhs->spooled) continue;
-    qk_spool_remove(spool, job->entry.id, i);
-    rhs->spooled = false;
-  }
-}
-
-void qk_marks_settle(qk_marks_t *m, qk_spool_t *spool) {
-  while (!qk_link_alone(&m->changed))
-    settle_job(QK_HOLDER(m->changed.next, qk_job_t, entry.marked), spool);
-  for (const qk_gone_t *g = m->gone; g; g = g->next) {
-    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
-    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
-  }
-  forget_gone(m);
-  destroy_released(m);
-  m->sync = false;
 }
 
 void qk_marks_seal(qk_marks_t *m) {

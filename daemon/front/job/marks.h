@@ -1,7 +1,8 @@
 /*
  * marks.h: changes since the last commit of the journal (state/journal.h): jobs and right-hand
  * sides whose rows differ from memory, rows to be deleted, and files and shared memory to be
- * removed once no row names them. Bookkeeping only: the journal acts on it.
+ * removed once no row names them. Bookkeeping only: the journal takes and writes them
+ * (snapshot.h).
  *
  * Without a journal the marks are NULL, which all functions accept and ignore. One thread.
  */
@@ -17,7 +18,9 @@
 #include "proto/limits.h"
 
 struct qk_job;
+struct qk_job_record;
 struct qk_rhs;
+typedef struct qk_snapshot qk_snapshot_t; /* snapshot.h */
 
 /* A thing to be removed with, or right after, the next commit. */
 typedef struct qk_gone {
@@ -32,11 +35,12 @@ typedef struct qk_gone {
 typedef struct qk_marks {
   qk_link_t changed; /* jobs, by entry.marked */
   qk_gone_t *gone;
-  qk_shm_t *released; /* shared memory that is destroyed after the next commit */
-  int64_t released_bytes;
-  int64_t last_id; /* last id that was given to a job */
-  bool sealed;     /* nothing is recorded any more */
-  bool sync;       /* the next commit must be on disk when it returns */
+  qk_shm_t *released;     /* shared memory that is destroyed after the next commit */
+  int64_t released_bytes; /* of those that the snapshot has, too */
+  qk_snapshot_t *taken;   /* what is being written; NULL: nothing */
+  int64_t last_id;        /* last id that was given to a job */
+  bool sealed;            /* nothing is recorded any more */
+  bool sync;              /* the next commit must be on disk when it returns */
 } qk_marks_t;
 
 /* The marks of a job. */
@@ -44,9 +48,10 @@ typedef struct qk_entry {
   qk_marks_t *marks;
   int64_t id;
   qk_link_t marked;
-  bool written;     /* it has a row */
-  bool changed;     /* the row of the job itself */
-  uint32_t spooled; /* right-hand sides that have been written into the spool */
+  struct qk_job_record *taken; /* what is being written of it; NULL: nothing */
+  bool written;                /* it has a row */
+  bool changed;                /* the row of the job itself */
+  uint32_t spooled;            /* right-hand sides that have been written into the spool */
 } qk_entry_t;
 
 void qk_marks_init(qk_marks_t *marks);
@@ -74,10 +79,8 @@ int64_t qk_marks_released_bytes(const qk_marks_t *marks);
 
 /* The next commit must be on disk when it returns, whatever it contains. */
 void qk_marks_sync(qk_marks_t *marks);
-/* True if the next commit must survive the end of the machine. */
-bool qk_marks_need_sync(const qk_marks_t *marks);
 
-/* True if nothing is marked. */
+/* True if nothing is marked or being written. */
 bool qk_marks_clean(const qk_marks_t *marks);
 /* A request that no commit has written yet; NULL: there is none. */
 struct qk_job *qk_marks_first_new(const qk_marks_t *marks);
@@ -86,9 +89,6 @@ bool qk_marks_lack_job(const struct qk_job *job);
 /* True if the end of the right-hand side is not recorded yet. */
 bool qk_marks_lack_rhs(const struct qk_rhs *rhs);
 
-/* Everything is written: removes files that no row needs, of the spool too, and clears the
- * marks. */
-void qk_marks_settle(qk_marks_t *marks, qk_spool_t *spool);
 /* From now on nothing is recorded: memory is freed, but accepted work stays in the journal. */
 void qk_marks_seal(qk_marks_t *marks);
 /* Forgets all but the jobs, which may still be marked. */

@@ -29,8 +29,8 @@
 #include <stdint.h>
 
 #include "daemon/base/list.h"
+#include "daemon/base/tree.h"
 #include "daemon/front/job/budget.h"
-#include "daemon/front/job/tree.h"
 #include "proto/limits.h"
 
 #define QK_SCHED_AGE 60.0 /* seconds */

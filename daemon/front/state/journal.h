@@ -5,10 +5,11 @@
  * which survive both.
  *
  * Memory is the truth, the journal its mirror. Code that changes a job marks it (marks.h);
- * qk_journal_commit writes all marked rows in one transaction. Messages to clients wait for that
- * (reply.c): clients are never told what is not in the journal. A failed commit keeps all marks,
- * and the next one tries again. A commit also fails if the folder is not the one that was opened:
- * its files have been removed, moved or covered, and nobody would find what is written there.
+ * qk_journal_commit takes what is marked as a snapshot (snapshot.h) and writes it in one
+ * transaction. Messages to clients wait for that (reply.c): clients are never told what is not in
+ * the journal. After a failed commit all is marked again, and the next one tries again. A commit
+ * also fails if the folder is not the one that was opened: its files have been removed, moved or
+ * covered, and nobody would find what is written there.
  *
  * Sync     A transaction with new requests or newly spooled fields is on disk when commit returns.
  *          Others survive the end of the process at once, and the end of the machine soon after.

@@ -1,13 +1,14 @@
 /*
- * journal_impl.h: the journal from within, for journal_open.c (opening, closing), journal.c
- * (writing), journal_read.c (reading, and what is set aside then), journal_tick.c (clocks, quiet
- * times) and journal_sql.c (statements and notes).
+ * journal_impl.h: the journal from within, for journal_open.c (opening, closing), journal.c (when
+ * to write), journal_write.c (writing), journal_read.c (reading, and what is set aside then),
+ * journal_tick.c (clocks, quiet times) and journal_sql.c (statements and notes).
  */
 #ifndef QK_FRONT_JOURNAL_IMPL_H
 #define QK_FRONT_JOURNAL_IMPL_H
 
 #include <sqlite3.h>
 
+#include "daemon/front/job/snapshot.h"
 #include "daemon/front/state/journal.h"
 #include "daemon/front/state/mark.h"
 #include "daemon/front/state/place.h"
@@ -69,6 +70,9 @@ struct qk_journal {
   char trouble[QK_TEXT_MAX]; /* "": none */
 };
 
+/* Writes a snapshot in one transaction; QK_IO_ERROR: file, cause and what to do, and nothing is
+ * written. */
+qk_status_t qk_journal_write(qk_journal_t *j, const qk_snapshot_t *snapshot, qk_err_t *err);
 /* One step of a statement whose parameters are bound. */
 bool qk_journal_run(qk_journal_t *j, int statement);
 void qk_journal_bind_text(sqlite3_stmt *s, int i, const char *text);

@@ -1,4 +1,4 @@
-#include "daemon/front/job/tree.h"
+#include "daemon/base/tree.h"
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * Adel'son-Vel'skii and E. M. Landis, Soviet Math. Dokl. 3 (1962) 1259). All calls but
  * qk_tree_replace take O(log n). Nothing is allocated. Trees begin as zeros.
  */
-#ifndef QK_FRONT_TREE_H
-#define QK_FRONT_TREE_H
+#ifndef QK_BASE_TREE_H
+#define QK_BASE_TREE_H
 
 #include <stdbool.h>
 

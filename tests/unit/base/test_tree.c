@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/list.h"
-#include "daemon/front/job/tree.h"
+#include "daemon/base/tree.h"
 
 enum { N = 2000 };
 

@@ -1,0 +1,194 @@
+#include "daemon/front/job/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+/* Whether a file in the spool is of no use any more. */
+static bool leaves_spool(bool spooled, qk_rhs_state_t state) {
+  return spooled && state == QK_RHS_ACKED;
+}
+
+static bool is_due(const qk_rhs_t *rhs) {
+  return rhs->marked || leaves_spool(rhs->spooled, rhs->state);
+}
+
+/* The name of a field that a row will have; "": none. */
+static void name_field(char name[QK_SHM_NAME_MAX], qk_shm_t *field) {
+  if (!field) return;
+  field->stays = true;
+  memcpy(name, field->name, QK_SHM_NAME_MAX);
+}
+
+static void record_rhs(qk_rhs_record_t *record, qk_rhs_t *rhs) {
+  *record = (qk_rhs_record_t){.index = rhs->index,
+                              .state = rhs->state,
+                              .spooled = rhs->spooled,
+                              .spilled = rhs->spilled,
+                              .digested = rhs->digested,
+                              .checksum = rhs->checksum,
+                              .digest = rhs->digest,
+                              .losses = rhs->losses,
+                              .attempt = rhs->attempt,
+                              .outcome = rhs->outcome};
+  name_field(record->source, rhs->source);
+  if (rhs->state >= QK_RHS_ENDED) name_field(record->solution, rhs->solution);
+}
+
+static void record_new(qk_new_request_t *record, const qk_job_t *job) {
+  *record = (qk_new_request_t){.request = job->request,
+                               .contraction = job->contraction != NULL,
+                               .message = job->message,
+                               .message_bytes = job->message_bytes,
+                               .accepted_at = job->accepted_at,
+                               .deadline = job->deadline,
+                               .setup_id = job->setup_id,
+                               .shape = job->shape,
+                               .config = job->config};
+  memcpy(record->client_id, job->client_id, sizeof record->client_id);
+  if (job->user) snprintf(record->user, sizeof record->user, "%s", qk_sched_user_name(job->user));
+}
+
+static qk_job_record_t *record_job(qk_job_t *job) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < job->nrhs; i++) n += is_due(&job->rhs[i]);
+  qk_job_record_t *record = qk_calloc(1, sizeof *record + n * sizeof record->rhs[0]);
+  if (!record) return NULL;
+  record->job = job;
+  record->id = job->entry.id;
+  record->is_new = !job->entry.written;
+  record->changed = job->entry.changed;
+  record->upload_next = job->upload_next;
+  record->forgotten = job->forgotten;
+  if (record->is_new) record_new(&record->new_request, job);
+  for (uint32_t i = 0; i < job->nrhs; i++) {
+    if (!is_due(&job->rhs[i])) continue;
+    record_rhs(&record->rhs[record->nrhs++], &job->rhs[i]);
+    job->rhs[i].marked = false;
+  }
+  qk_link_remove(&job->entry.marked);
+  job->entry.changed = false;
+  job->entry.taken = record;
+  return record;
+}
+
+qk_status_t qk_snapshot_take(qk_marks_t *marks, qk_snapshot_t *snapshot) {
+  qk_job_record_t **last = &snapshot->jobs;
+  QK_ASSERT(!marks->taken);
+  *snapshot = (qk_snapshot_t){.gone = marks->gone,
+                              .released = marks->released,
+                              .released_bytes = marks->released_bytes,
+                              .sync = marks->sync};
+  marks->taken = snapshot;
+  marks->gone = NULL;
+  marks->released = NULL;
+  marks->sync = false;
+  while (!qk_link_alone(&marks->changed)) {
+    *last = record_job(QK_HOLDER(marks->changed.next, qk_job_t, entry.marked));
+    if (!*last) {
+      qk_snapshot_put_back(marks, snapshot);
+      return QK_NO_MEMORY;
+    }
+    snapshot->sync |= (*last)->is_new;
+    last = &(*last)->next;
+  }
+  return QK_OK;
+}
+
+void qk_snapshot_part(qk_job_t *job) {
+  qk_job_record_t *record = job->entry.taken;
+  if (!record) return;
+  record->job = NULL;
+  job->entry.taken = NULL;
+  if (record->is_new) job->message = NULL;
+}
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+void qk_snapshot_clean_up(qk_snapshot_t *snapshot, qk_spool_t *spool) {
+  for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
+    for (uint32_t i = 0; i < record->nrhs; i++)
+      if (leaves_spool(record->rhs[i].spooled, record->rhs[i].state))
+        qk_spool_remove(spool, record->id, record->rhs[i].index);
+  for (const qk_gone_t *g = snapshot->gone; g; g = g->next) {
+    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
+    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
+  }
+  for (qk_shm_t *field; (field = snapshot->released) != NULL;) {
+    snapshot->released = field->after;
+    qk_shm_destroy(field);
+  }
+}
+
+static void free_record(qk_job_record_t *record) {
+  if (record->job)
+    record->job->entry.taken = NULL;
+  else
+    free((void *)record->new_request.message);
+  qk_free(record);
+}
+
+static void free_records(qk_snapshot_t *snapshot) {
+  for (qk_job_record_t *record; (record = snapshot->jobs) != NULL;) {
+    snapshot->jobs = record->next;
+    free_record(record);
+  }
+}
+
+static void settle_job(qk_job_t *job, const qk_job_record_t *record) {
+  job->entry.written = true;
+  for (uint32_t i = 0; i < record->nrhs; i++) {
+    const qk_rhs_record_t *written = &record->rhs[i];
+    qk_rhs_t *rhs = &job->rhs[written->index];
+    rhs->recorded = written->state >= QK_RHS_ENDED;
+    if (leaves_spool(written->spooled, written->state)) rhs->spooled = false;
+  }
+}
+
+void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot) {
+  QK_ASSERT(marks->taken == snapshot && !snapshot->released);
+  for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
+    if (record->job) settle_job(record->job, record);
+  free_records(snapshot);
+  for (qk_gone_t *gone; (gone = snapshot->gone) != NULL;) {
+    snapshot->gone = gone->next;
+    qk_free(gone);
+  }
+  marks->released_bytes -= snapshot->released_bytes;
+  marks->taken = NULL;
+}
+
+/* ---- not written ----------------------------------------------------------------------------- */
+
+static void mark_again(qk_marks_t *marks, const qk_job_record_t *record) {
+  qk_job_t *job = record->job;
+  job->entry.changed |= record->changed;
+  for (uint32_t i = 0; i < record->nrhs; i++) job->rhs[record->rhs[i].index].marked = true;
+  qk_list_append(&marks->changed, &job->entry.marked);
+}
+
+void qk_snapshot_put_back(qk_marks_t *marks, qk_snapshot_t *snapshot) {
+  qk_link_t since;
+  qk_gone_t **gone = &snapshot->gone;
+  qk_shm_t **released = &snapshot->released;
+  QK_ASSERT(marks->taken == snapshot);
+  qk_link_init(&since);
+  while (!qk_link_alone(&marks->changed)) qk_list_append(&since, marks->changed.next);
+  for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
+    if (record->job) mark_again(marks, record);
+  while (!qk_link_alone(&since)) qk_list_append(&marks->changed, since.next);
+  free_records(snapshot);
+  while (*gone) gone = &(*gone)->next;
+  *gone = marks->gone;
+  marks->gone = snapshot->gone;
+  while (*released) released = &(*released)->after;
+  *released = marks->released;
+  marks->released = snapshot->released;
+  marks->sync |= snapshot->sync;
+  marks->taken = NULL;
+}
