@@ -243,24 +243,16 @@ static qk_status_t coarse_hop_backward(qk_operator_t *op, qk_field_t *out, const
   return one_hop(op, out, in, mu, 1);
 }
 
-static void free_links(const qk_device_t *dev, qk_coarse_links_t *links) {
+void qk_coarse_op_free_links(const qk_device_t *dev, qk_coarse_links_t *links) {
   if (links->data) dev->ops->free(dev->ctx, links->data);
   links->data = NULL;
-}
-
-void qk_coarse_drop_exact(qk_operator_t *coarse) {
-  qk_coarse_op_t *c = (qk_coarse_op_t *)coarse;
-  free_links(coarse->dev, &c->exact_y);
-  free_links(coarse->dev, &c->exact_a);
 }
 
 static void coarse_destroy(qk_operator_t *op) {
   if (!op) return;
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  qk_coarse_drop_exact(op);
-  free_links(op->dev, &c->inverse);
-  free_links(op->dev, &c->a);
-  free_links(op->dev, &c->yhat);
+  qk_coarse_links_t *links[] = {&c->exact_y, &c->exact_a, &c->inverse, &c->a, &c->yhat};
+  for (int i = 0; i < 5; i++) qk_coarse_op_free_links(op->dev, links[i]);
   qk_halo_destroy(c->halo);
   qk_free(c);
 }

@@ -18,5 +18,7 @@ typedef struct qk_coarse_op {
 
 /* An operator without matrices. Errors: QK_NO_MEMORY. */
 qk_status_t qk_coarse_op_create(const qk_device_t *dev, qk_work_t *work, qk_coarse_op_t **coarse);
+/* Nothing is done where there are none. */
+void qk_coarse_op_free_links(const qk_device_t *dev, qk_coarse_links_t *links);
 
 #endif

@@ -29,11 +29,6 @@ static qk_status_t links_create(const qk_device_t *dev, qk_prec_t prec, int ndir
   return QK_OK;
 }
 
-static void links_destroy(const qk_device_t *dev, qk_coarse_links_t *links) {
-  if (links->data) dev->ops->free(dev->ctx, links->data);
-  links->data = NULL;
-}
-
 static qk_status_t reserve(making_t *m, qk_prec_t store) {
   const qk_device_t *fine = m->op->dev;
   qk_field_t **field[] = {&m->v, &m->one, &m->w};
@@ -52,10 +47,8 @@ static void release(making_t *m) {
   qk_field_destroy(m->w);
   qk_field_destroy(m->one);
   qk_field_destroy(m->v);
-  links_destroy(m->dev, &m->inner);
-  links_destroy(m->dev, &m->inverse);
-  links_destroy(m->dev, &m->a);
-  links_destroy(m->dev, &m->y);
+  qk_coarse_links_t *links[] = {&m->inner, &m->inverse, &m->a, &m->y};
+  for (int i = 0; i < 4; i++) qk_coarse_op_free_links(m->dev, links[i]);
 }
 
 static qk_status_t clear(making_t *m) {
@@ -221,6 +214,12 @@ qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const
   }
   *coarse = &m.c->op;
   return QK_OK;
+}
+
+void qk_coarse_drop_exact(qk_operator_t *coarse) {
+  qk_coarse_op_t *c = (qk_coarse_op_t *)coarse;
+  qk_coarse_op_free_links(coarse->dev, &c->exact_y);
+  qk_coarse_op_free_links(coarse->dev, &c->exact_a);
 }
 
 int64_t qk_coarse_operator_bytes(const qk_geom_t *geom, const qk_coarse_params_t *params) {
