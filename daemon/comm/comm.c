@@ -100,6 +100,11 @@ qk_status_t qk_comm_exchange_end(qk_comm_t *comm) {
   return comm->ops->exchange_end(comm);
 }
 
+qk_status_t qk_comm_exchange(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]) {
+  qk_status_t status = qk_comm_exchange_begin(comm, n, msg);
+  return status == QK_OK ? qk_comm_exchange_end(comm) : status;
+}
+
 qk_status_t qk_comm_sum(qk_comm_t *comm, double *v, int n) {
   return comm->ops->reduce(comm, QK_COMM_SUM_F64, v, n);
 }

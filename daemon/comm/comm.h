@@ -55,6 +55,8 @@ typedef struct qk_comm_msg {
 } qk_comm_msg_t;
 qk_status_t qk_comm_exchange_begin(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]);
 qk_status_t qk_comm_exchange_end(qk_comm_t *comm);
+/* Both, with nothing in between. */
+qk_status_t qk_comm_exchange(qk_comm_t *comm, int n, const qk_comm_msg_t msg[]);
 
 /* Collective. In place. */
 qk_status_t qk_comm_sum(qk_comm_t *comm, double *v, int n);

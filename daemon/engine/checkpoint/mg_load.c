@@ -123,8 +123,7 @@ static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum)
   const qk_device_t *dev = f->dev;
   const qk_mg_section_t *section = &in->header.section[i];
   const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
-  qk_status_t status = QK_OK;
-  for (int64_t n = 0, k = 0; n < f->v.nsites && status == QK_OK; n += piece, k++) {
+  for (int64_t n = 0, k = 0; n < f->v.nsites && qk_dev_ok(dev); n += piece, k++) {
     if (in->progress) in->progress(in->arg, "checkpoint", i, in->header.nsection);
     const int64_t left = f->v.nsites - n, take = left < piece ? left : piece;
     const qk_lattice_t *lat = &dev->geom->lat;
@@ -132,14 +131,23 @@ static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum)
     if (code != 0)
       return qk_fail(&in->err, code > 0 ? QK_IO_ERROR : QK_TRUNCATED, "section %d: %s", i,
                      code > 0 ? strerror(code) : "the file ends early");
-    status = dev->ops->queue_sync(dev->ctx, 0); /* the other piece has left */
-    if (status == QK_OK)
-      status = dev->ops->copy(dev->ctx, in->device, in->host[k % 2], (size_t)(take * site_bytes),
-                              QK_COPY_TO_DEVICE, 0);
     const qk_sites_args_t set = {*lat, f->v, section->prec, in->device, n, take};
-    if (status == QK_OK) status = dev->ops->sites_set(dev->ctx, &set);
+    qk_dev_sync(dev); /* the other piece has left */
+    qk_dev_copy(dev, in->device, in->host[k % 2], (size_t)(take * site_bytes), QK_COPY_TO_DEVICE);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->sites_set(dev->ctx, &set));
   }
-  return status == QK_OK ? dev->ops->queue_sync(dev->ctx, 0) : status;
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
+}
+
+/* sum: of this rank. */
+static qk_status_t check_sum(loading_t *in, int i, uint64_t sum) {
+  const uint64_t stated = in->header.section[i].checksum;
+  qk_status_t status = qk_comm_sum_u64(in->comm, &sum, 1);
+  if (status != QK_OK || sum == stated) return status;
+  return qk_fail(&in->err, QK_BAD_CHECKSUM,
+                 "checksum of section %d is %016llx, the header says %016llx", i,
+                 (unsigned long long)sum, (unsigned long long)stated);
 }
 
 /* A field that holds section i, its checksum verified over all ranks; NULL on failure. */
@@ -152,11 +160,7 @@ static qk_status_t read_section(loading_t *in, int i, const qk_device_t *dev, qk
       qk_field_create(dev, QK_SINGLE, section->columns, full ? QK_FULL : QK_EVEN, &f);
   if (status == QK_OK) status = read_part(in, i, f, &sum);
   status = qk_comm_agree(in->comm, status, &in->err);
-  if (status == QK_OK) status = qk_comm_sum_u64(in->comm, &sum, 1);
-  if (status == QK_OK && sum != section->checksum)
-    status = qk_fail(&in->err, QK_BAD_CHECKSUM,
-                     "checksum of section %d is %016llx, the header says %016llx", i,
-                     (unsigned long long)sum, (unsigned long long)section->checksum);
+  if (status == QK_OK) status = check_sum(in, i, sum);
   if (status == QK_OK) {
     *field = f;
     return QK_OK;
@@ -243,6 +247,18 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
   return status;
 }
 
+static qk_status_t read_all(loading_t *in, qk_operator_t *op, qk_work_t *work,
+                            const qk_mg_identity_t *identity, const qk_mg_params_t *params,
+                            qk_mg_t **mg) {
+  const qk_device_t *dev = op->dev;
+  qk_status_t status = share_header(in);
+  if (status != QK_OK) return status;
+  status = qk_mg_header_match(&in->header, dev->geom->global, identity, params, &in->err);
+  if (status != QK_OK) return status;
+  status = reserve(in, dev);
+  return status == QK_OK ? build(in, op, work, params, mg) : status;
+}
+
 qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
                        const qk_mg_identity_t *identity, const qk_mg_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err) {
@@ -253,11 +269,7 @@ qk_status_t qk_mg_load(qk_operator_t *op, qk_work_t *work, const char *path,
   qk_mg_t *m = NULL;
   qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &complete, err);
   if (status != QK_OK) return status;
-  status = share_header(&in);
-  if (status == QK_OK)
-    status = qk_mg_header_match(&in.header, dev->geom->global, identity, &complete, &in.err);
-  if (status == QK_OK) status = reserve(&in, dev);
-  if (status == QK_OK) status = build(&in, op, work, &complete, &m);
+  status = read_all(&in, op, work, identity, &complete, &m);
   release(&in, dev);
   if (status == QK_OK) {
     *mg = m;

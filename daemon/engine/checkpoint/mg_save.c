@@ -122,20 +122,19 @@ static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const
   const qk_mg_section_t *section = &s->header.section[i];
   const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
   const int64_t sites = s->part[i].sites, pieces = (sites + piece - 1) / piece;
-  qk_status_t status = QK_OK;
-  for (int64_t k = 0; k <= pieces && status == QK_OK; k++) {
+  for (int64_t k = 0; k <= pieces && qk_dev_ok(dev); k++) {
     const int64_t n = k * piece, take = sites - n < piece ? sites - n : piece;
     const qk_sites_args_t get = {s->part[i].lat, f->v, section->prec, st->device, n, take};
-    if (k < pieces) status = dev->ops->sites_get(dev->ctx, &get);
-    if (k < pieces && status == QK_OK)
-      status = dev->ops->copy(dev->ctx, st->host[k % 2], st->device, (size_t)(take * site_bytes),
-                              QK_COPY_TO_HOST, 0);
+    if (k < pieces) {
+      qk_dev_note(dev, dev->ops->sites_get(dev->ctx, &get));
+      qk_dev_copy(dev, st->host[k % 2], st->device, (size_t)(take * site_bytes), QK_COPY_TO_HOST);
+    }
     if (k > 0)
       copy_bytes(s->part[i].data + (n - piece) * site_bytes, st->host[(k + 1) % 2],
                  (sites - n + piece < piece ? sites - n + piece : piece) * site_bytes);
-    if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+    qk_dev_sync(dev);
   }
-  return status;
+  return qk_dev_status(dev);
 }
 
 static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const staging_t *st) {
@@ -143,34 +142,47 @@ static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const
   qk_status_t status =
       qk_field_create(&mg->level[l].dev, QK_SINGLE, s->header.level[l].nvec, QK_FULL, &v);
   if (status != QK_OK) return status;
-  status = qk_prolongator_vectors(mg->level[l].down, v);
-  if (status == QK_OK) status = copy_field(s, l, v, st);
+  qk_prolongator_vectors(mg->level[l].down, v);
+  status = copy_field(s, l, v, st);
   qk_field_destroy(v);
+  return status;
+}
+
+/* Host memory for what this rank has of each section. */
+static qk_status_t reserve_parts(qk_mg_save_t *s, const qk_mg_t *mg) {
+  for (int i = 0; i < s->header.nsection; i++) {
+    const qk_mg_section_t *section = &s->header.section[i];
+    const qk_geom_t *geom = &mg->level[section->level].geom;
+    s->part[i].lat = geom->lat;
+    s->part[i].sites = qk_mg_section_full(section) ? geom->local_volume : geom->local_volume / 2;
+    s->part[i].data = qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(section)));
+    if (s->part[i].data == NULL) return QK_NO_MEMORY;
+  }
+  return QK_OK;
+}
+
+static qk_status_t copy_parts(qk_mg_save_t *s, const qk_mg_t *mg, const staging_t *st) {
+  const int nvector = mg->nlevel - 1;
+  qk_field_t *const *block = NULL;
+  qk_status_t status = reserve_parts(s, mg);
+  if (status != QK_OK) return status;
+  for (int l = 0; l < nvector; l++) {
+    status = copy_vectors(s, mg, l, st);
+    if (status != QK_OK) return status;
+    status = copy_field(s, nvector + l, mg->level[l].null, st);
+    if (status != QK_OK) return status;
+  }
+  if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
+  for (int i = 2 * nvector; i < s->header.nsection && status == QK_OK; i++)
+    status = copy_field(s, i, block[i - 2 * nvector], st);
   return status;
 }
 
 static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
   const qk_device_t *dev = &mg->level[0].dev;
-  const int nvector = mg->nlevel - 1;
   staging_t st;
-  qk_field_t *const *block = NULL;
   qk_status_t status = staging_init(&st, dev);
-  for (int i = 0; i < s->header.nsection && status == QK_OK; i++) {
-    const qk_geom_t *geom = &mg->level[s->header.section[i].level].geom;
-    s->part[i].lat = geom->lat;
-    const bool full = qk_mg_section_full(&s->header.section[i]);
-    s->part[i].sites = full ? geom->local_volume : geom->local_volume / 2;
-    s->part[i].data =
-        qk_malloc((size_t)(s->part[i].sites * qk_mg_section_site_bytes(&s->header.section[i])));
-    if (s->part[i].data == NULL) status = QK_NO_MEMORY;
-  }
-  for (int l = 0; l < nvector && status == QK_OK; l++) {
-    status = copy_vectors(s, mg, l, &st);
-    if (status == QK_OK) status = copy_field(s, nvector + l, mg->level[l].null, &st);
-  }
-  if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
-  for (int i = 2 * nvector; i < s->header.nsection && status == QK_OK; i++)
-    status = copy_field(s, i, block[i - 2 * nvector], &st);
+  if (status == QK_OK) status = copy_parts(s, mg, &st);
   staging_fini(&st, dev);
   return status;
 }
@@ -259,20 +271,22 @@ static qk_status_t start(qk_mg_save_t *s, qk_err_t *err) {
   return qk_comm_agree(s->comm, status, err);
 }
 
+/* This rank's part, without talking to the others. */
+static qk_status_t prepare(qk_mg_save_t *s, const qk_mg_t *mg, const char *path,
+                           const qk_mg_identity_t *identity, qk_err_t *err) {
+  s->comm = mg->level[0].geom.comm;
+  s->fd = -1;
+  qk_mg_header_fill(&s->header, mg, identity);
+  qk_status_t status = name_file(s, path, err);
+  return status == QK_OK ? copy_all(s, mg) : status;
+}
+
 qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *identity,
                              qk_mg_save_t **save, qk_err_t *err) {
-  qk_comm_t *comm = mg->level[0].geom.comm;
   qk_err_t why = {0};
   qk_mg_save_t *s = qk_calloc(1, sizeof *s);
-  qk_status_t status = QK_NO_MEMORY;
-  if (s != NULL) {
-    s->comm = comm;
-    s->fd = -1;
-    qk_mg_header_fill(&s->header, mg, identity);
-    status = name_file(s, path, &why);
-    if (status == QK_OK) status = copy_all(s, mg);
-  }
-  status = qk_comm_agree(comm, status, &why);
+  qk_status_t status = s != NULL ? prepare(s, mg, path, identity, &why) : QK_NO_MEMORY;
+  status = qk_comm_agree(mg->level[0].geom.comm, status, &why);
   if (status == QK_OK) status = start(s, &why);
   if (status == QK_OK) {
     *save = s;
@@ -285,21 +299,26 @@ qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_id
 /* All parts are on the disk: the header follows, then the name. */
 static qk_status_t complete(qk_mg_save_t *s) {
   uint8_t bytes[QK_MG_HEADER_BYTES];
-  qk_status_t status = QK_OK;
   if (qk_comm_sum_u64(s->comm, s->sum, s->header.nsection) != QK_OK) return QK_COMM_ERROR;
   if (qk_comm_rank(s->comm) != 0) return QK_OK;
   for (int i = 0; i < s->header.nsection; i++) s->header.section[i].checksum = s->sum[i];
   qk_mg_header_encode(&s->header, bytes);
-  status = put_at(s, bytes, sizeof bytes, 0);
-  if (status == QK_OK && fsync(s->fd) != 0)
-    status = qk_fail(&s->err, QK_IO_ERROR, "%s: fsync: %s", s->temp, strerror(errno));
-  if (status == QK_OK && rename(s->temp, s->path) != 0)
-    status = qk_fail(&s->err, QK_IO_ERROR, "cannot rename %s to %s: %s", s->temp, s->path,
-                     strerror(errno));
+  qk_status_t status = put_at(s, bytes, sizeof bytes, 0);
   if (status != QK_OK) return status;
+  if (fsync(s->fd) != 0)
+    return qk_fail(&s->err, QK_IO_ERROR, "%s: fsync: %s", s->temp, strerror(errno));
+  if (rename(s->temp, s->path) != 0)
+    return qk_fail(&s->err, QK_IO_ERROR, "cannot rename %s to %s: %s", s->temp, s->path,
+                   strerror(errno));
   s->created = false;
   qk_file_sync_folder(s->path);
   return QK_OK;
+}
+
+/* The threads of all ranks have ended. */
+static qk_status_t finish(qk_mg_save_t *s) {
+  qk_status_t status = qk_comm_agree(s->comm, s->status, &s->err);
+  return status == QK_OK ? qk_comm_agree(s->comm, complete(s), &s->err) : status;
 }
 
 qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_t *err) {
@@ -316,8 +335,7 @@ qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_
   *save = NULL;
   if (s->running) pthread_join(s->thread, NULL);
   s->running = false;
-  if (status == QK_OK) status = qk_comm_agree(s->comm, s->status, &s->err);
-  if (status == QK_OK) status = qk_comm_agree(s->comm, complete(s), &s->err);
+  if (status == QK_OK) status = finish(s);
   if (status != QK_OK)
     qk_fail(err, status, "%s", s->err.text[0] ? s->err.text : qk_status_text(status));
   destroy(s);

@@ -93,8 +93,8 @@ static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c
   if (!host) return QK_NO_MEMORY;
   for (int i = 0; i < columns && first + i < e->n; i++)
     host[2 * (i * columns + i)] = 1 / sqrt(e->value[first + i]);
-  qk_dev_note(dev, dev->ops->copy(dev->ctx, c, host, count * sizeof *host, QK_COPY_TO_DEVICE, 0));
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_copy(dev, c, host, count * sizeof *host, QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
   qk_free(host);
   qk_basis_args_t a = {.n = rows / QK_EIGEN_BLOCK, .y = to->v, .sign = 1, .c = c};
   for (int b = 0; b < a.n; b++) a.v[b] = e->block[first / QK_EIGEN_BLOCK + b]->v;
@@ -102,26 +102,29 @@ static qk_status_t gather(const qk_eigen_t *e, int first, int columns, double *c
   return qk_dev_status(dev);
 }
 
+static qk_status_t convert(const qk_field_t *from, qk_prec_t store, qk_field_t **to) {
+  const qk_device_t *dev = from->dev;
+  qk_status_t status = qk_field_create(dev, store, from->v.nrhs, from->v.subset, to);
+  if (status) return status;
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {(*to)->v, from->v}});
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
+}
+
 /* Like gather, in the precision `store`. */
 static qk_status_t make_block(const qk_eigen_t *e, int b, qk_prec_t store, double *c,
                               qk_field_t **block) {
-  const qk_device_t *dev = e->block[0]->dev;
-  const qk_subset_t system = e->block[0]->v.subset;
+  const qk_field_t *like = e->block[0];
   const int columns = qk_deflation_columns(e->n, b);
   qk_field_t *wide = NULL;
-  qk_status_t status = qk_field_create(dev, e->block[0]->v.prec, columns, system, &wide);
+  qk_status_t status = qk_field_create(like->dev, like->v.prec, columns, like->v.subset, &wide);
   if (status) return status;
   status = gather(e, b * COLUMNS, columns, c, wide);
-  if (!status && wide->v.prec == store) {
+  if (!status && like->v.prec == store) {
     *block = wide;
     return QK_OK;
   }
-  if (!status) status = qk_field_create(dev, store, columns, system, block);
-  if (!status) {
-    qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {(*block)->v, wide->v}});
-    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
-    status = qk_dev_status(dev);
-  }
+  if (!status) status = convert(wide, store, block);
   qk_field_destroy(wide);
   return status;
 }
@@ -182,17 +185,28 @@ static qk_status_t reserve_scalars(qk_deflation_t *d) {
   return status;
 }
 
+static qk_status_t reserve(qk_deflation_t *d, int nrhs, qk_field_t **x, qk_field_t **r) {
+  qk_status_t status = reserve_scalars(d);
+  if (status) return status;
+  status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, r);
+  return status ? status : qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, x);
+}
+
+/* Once on zeros: all work fields are there then. */
+static qk_status_t warm_up(qk_deflation_t *d, qk_field_t *x, const qk_field_t *r) {
+  qk_dev_note(d->dev, qk_deflation_apply(d, x, r));
+  qk_dev_sync(d->dev);
+  return qk_dev_status(d->dev);
+}
+
 qk_status_t qk_deflation_prepare(qk_deflation_t *d, int nrhs) {
   qk_field_t *x = NULL, *r = NULL;
   if (nrhs < 1 || nrhs > QK_MAX_RHS) return QK_BAD_ARGUMENT;
-  qk_status_t status = reserve_scalars(d);
-  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, &r);
-  if (!status) status = qk_field_create(d->dev, QK_SINGLE, nrhs, d->op->system, &x);
-  status = qk_comm_agree(d->dev->geom->comm, status, NULL);
-  if (!status && nrhs > d->nrhs) d->nrhs = nrhs;
-  /* once on zeros: all work fields are there then */
-  if (!status) status = qk_deflation_apply(d, x, r);
-  if (!status) status = d->dev->ops->queue_sync(d->dev->ctx, 0);
+  qk_status_t status = qk_comm_agree(d->dev->geom->comm, reserve(d, nrhs, &x, &r), NULL);
+  if (!status) {
+    if (nrhs > d->nrhs) d->nrhs = nrhs;
+    status = warm_up(d, x, r);
+  }
   qk_field_destroy(x);
   qk_field_destroy(r);
   return status;
@@ -212,12 +226,10 @@ static void sum(qk_deflation_t *d, int nrhs) {
   qk_comm_t *comm = dev->geom->comm;
   const size_t count = numbers(d, nrhs), bytes = count * sizeof *d->c;
   if (qk_comm_size(comm) == 1) return;
-  if (qk_dev_ok(dev))
-    qk_dev_note(dev, dev->ops->copy(dev->ctx, d->c_host, d->c, bytes, QK_COPY_TO_HOST, 0));
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_copy(dev, d->c_host, d->c, bytes, QK_COPY_TO_HOST);
+  qk_dev_sync(dev);
   if (qk_dev_ok(dev)) qk_dev_note(dev, qk_comm_sum(comm, d->c_host, (int)count));
-  if (qk_dev_ok(dev))
-    qk_dev_note(dev, dev->ops->copy(dev->ctx, d->c, d->c_host, bytes, QK_COPY_TO_DEVICE, 0));
+  qk_dev_copy(dev, d->c, d->c_host, bytes, QK_COPY_TO_DEVICE);
 }
 
 /* c = (v_i, y_j) over the ranks, then x = sum_i v_i c_i. */

@@ -40,8 +40,8 @@ void qk_lanczos_basis_fini(qk_lanczos_basis_t *k) {
 
 static void move(qk_lanczos_basis_t *k, void *to, const void *from, size_t bytes, qk_copy_t kind) {
   const qk_device_t *dev = k->dev;
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->copy(dev->ctx, to, from, bytes, kind, 0));
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_copy(dev, to, from, bytes, kind);
+  qk_dev_sync(dev);
 }
 
 static void sum(qk_lanczos_basis_t *k, double *v, size_t n) {

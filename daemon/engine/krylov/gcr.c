@@ -182,9 +182,7 @@ static void list_gathered(const qk_solver_t *s, const uint8_t *mask, int n, uint
 /* The bytes of valid from `at` on as they are on the host. */
 static void upload_valid(const qk_solver_t *s, size_t at, size_t bytes) {
   const gcr_t *m = s->method_state;
-  if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->dev->ops->copy(s->dev->ctx, m->valid + at, m->valid_host + at, bytes,
-                                          QK_COPY_TO_DEVICE, 0));
+  qk_dev_copy(s->dev, m->valid + at, m->valid_host + at, bytes, QK_COPY_TO_DEVICE);
 }
 
 static void gcr_gather(qk_solver_t *s, const uint8_t *mask) {

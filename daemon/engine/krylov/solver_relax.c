@@ -82,7 +82,7 @@ static qk_status_t end(relaxation_t *a, const uint8_t *mask, double *fall) {
     keep[i] = isfinite(fall[i]);
   }
   take(a, keep);
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_sync(dev);
   return qk_dev_status(dev);
 }
 

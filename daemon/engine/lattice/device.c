@@ -40,3 +40,11 @@ void qk_dev_blas(const qk_device_t *dev, qk_blas_op_t op, qk_blas_args_t args) {
   args.op = op;
   qk_dev_note(dev, dev->ops->blas(dev->ctx, &args));
 }
+
+void qk_dev_copy(const qk_device_t *dev, void *to, const void *from, size_t bytes, qk_copy_t kind) {
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->copy(dev->ctx, to, from, bytes, kind, 0));
+}
+
+void qk_dev_sync(const qk_device_t *dev) {
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+}

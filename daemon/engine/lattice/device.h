@@ -46,7 +46,9 @@ void qk_dev_note(const qk_device_t *dev, qk_status_t status);
 /* The check point: returns what is kept, and clears it. */
 qk_status_t qk_dev_status(const qk_device_t *dev);
 
-/* A pass over blocks on queue 0. */
+/* On queue 0: a pass over blocks, a copy, a wait for all that has been asked for. */
 void qk_dev_blas(const qk_device_t *dev, qk_blas_op_t op, qk_blas_args_t args);
+void qk_dev_copy(const qk_device_t *dev, void *to, const void *from, size_t bytes, qk_copy_t kind);
+void qk_dev_sync(const qk_device_t *dev);
 
 #endif

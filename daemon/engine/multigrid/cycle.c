@@ -57,7 +57,7 @@ static qk_status_t warm_up(qk_cycle_t *c) {
     c->applications[p] = after[p] - before[p];
     c->mg->level[0].op->applications[p] = before[p];
   }
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_sync(dev);
   return qk_dev_status(dev);
 }
 
@@ -130,7 +130,7 @@ int64_t qk_cycle_bytes(const qk_cycle_t *c) {
 /* Takes the time when the device is idle. */
 static double wait_and_look(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_sync(dev);
   return qk_clock_now();
 }
 

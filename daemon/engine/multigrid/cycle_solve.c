@@ -43,7 +43,7 @@ static void restrict_residual(qk_cycle_t *c, int l, qk_field_t *b, const qk_fiel
   const qk_mg_level_t *mg = c->level[l].mg;
   qk_field_t *t = take(c, l);
   if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, mg->op->ops->diag(mg->op, t, r, false));
-  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, qk_prolongator_restrict(mg->down, b, t));
+  qk_prolongator_restrict(mg->down, b, t);
   give(c, l, t);
 }
 
@@ -55,7 +55,7 @@ static void correct(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r, bo
   qk_cycle_enter(c, l + 1);
   qk_cycle_solve_level(c, l + 1, e, b);
   qk_cycle_enter(c, l);
-  if (qk_dev_ok(&mg->dev)) qk_dev_note(&mg->dev, qk_prolongator_prolong(mg->down, z, e, add));
+  qk_prolongator_prolong(mg->down, z, e, add);
   give(c, l + 1, e);
   give(c, l + 1, b);
 }
@@ -81,10 +81,8 @@ void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t
 /* The right-hand sides that go on, as they are on the host. */
 static void upload_running(qk_cycle_t *c, const qk_cycle_level_t *v) {
   const qk_device_t *dev = &v->mg->dev;
-  if (qk_dev_ok(dev))
-    qk_dev_note(dev, dev->ops->copy(dev->ctx, v->running, v->running_host, (size_t)c->nrhs,
-                                    QK_COPY_TO_DEVICE, 0));
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_copy(dev, v->running, v->running_host, (size_t)c->nrhs, QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
 }
 
 /* Which right-hand sides go on, by |r|^2. One that is not finite does not: it keeps nobody waiting.

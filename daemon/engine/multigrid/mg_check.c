@@ -22,15 +22,13 @@ static double galerkin_limit(qk_prec_t store) {
   return store == QK_HALF ? 2e-2 : 1e-3;
 }
 
-/* |a - b| / |b|; a is overwritten. */
-static qk_status_t distance(qk_field_t *a, const qk_field_t *b, double *d) {
-  double diff, norm;
-  qk_blas_args_t sub = {.op = QK_BLAS_SUB, .f = {a->v, a->v, b->v}};
-  qk_status_t status = a->dev->ops->blas(a->dev->ctx, &sub);
-  if (!status) status = qk_mg_norm2(a, &diff);
-  if (!status) status = qk_mg_norm2(b, &norm);
-  if (!status) *d = sqrt(diff / norm);
-  return status;
+/* |a - b| / |b|; a is overwritten. A call of an iteration (device.h). */
+static double distance(qk_field_t *a, const qk_field_t *b) {
+  double diff = 0, norm = 0;
+  qk_dev_blas(a->dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {a->v, a->v, b->v}});
+  qk_mg_norm2(a, &diff);
+  qk_mg_norm2(b, &norm);
+  return sqrt(diff / norm);
 }
 
 /* The fields that invariants are looked at with: one column each. */
@@ -59,16 +57,16 @@ static qk_status_t probe_create(const qk_mg_level_t *level, probe_t *p) {
 
 /* P^+ P phi = phi and P^+ M P phi = M_c phi. */
 static qk_status_t invariants(qk_mg_level_t *level, const probe_t *p, uint64_t seed) {
-  qk_operator_t *op = level[0].op, *coarse = level[1].op;
   qk_mg_level_health_t *health = &level[0].health;
-  qk_status_t status = qk_nullspace_random(&level[1].dev, seed, p->phi);
-  if (!status) status = qk_prolongator_prolong(level[0].down, p->fine, p->phi, false);
-  if (!status) status = op->ops->apply(op, p->image, p->fine, false, NULL, 0);
-  if (!status) status = qk_prolongator_restrict(level[0].down, p->coarse, p->fine);
-  if (!status) status = distance(p->coarse, p->phi, &health->orthonormality);
-  if (!status) status = qk_prolongator_restrict(level[0].down, p->coarse, p->image);
-  if (!status) status = coarse->ops->apply(coarse, p->product, p->phi, false, NULL, 0);
-  return status ? status : distance(p->coarse, p->product, &health->galerkin);
+  qk_dev_note(&level[1].dev, qk_nullspace_random(&level[1].dev, seed, p->phi));
+  qk_prolongator_prolong(level[0].down, p->fine, p->phi, false);
+  qk_operator_apply(level[0].op, p->image, p->fine);
+  qk_prolongator_restrict(level[0].down, p->coarse, p->fine);
+  health->orthonormality = distance(p->coarse, p->phi);
+  qk_prolongator_restrict(level[0].down, p->coarse, p->image);
+  qk_operator_apply(level[1].op, p->product, p->phi);
+  health->galerkin = distance(p->coarse, p->product);
+  return qk_dev_status(&level[0].dev);
 }
 
 /* |v - P P^+ v| / |v| of a vector that was not there when the prolongator was made. */
@@ -76,22 +74,28 @@ static qk_status_t representation(const qk_mg_making_t *making, int l, const pro
                                   qk_err_t *err) {
   qk_mg_level_t *level = &making->mg->level[l];
   qk_status_t status = qk_mg_relax(making, l, p->fine, err);
-  if (!status) status = qk_prolongator_restrict(level->down, p->coarse, p->fine);
-  if (!status) status = qk_prolongator_prolong(level->down, p->image, p->coarse, false);
-  return status ? status : distance(p->image, p->fine, &level->health.representation);
+  if (status) return status;
+  qk_prolongator_restrict(level->down, p->coarse, p->fine);
+  qk_prolongator_prolong(level->down, p->image, p->coarse, false);
+  level->health.representation = distance(p->image, p->fine);
+  return qk_dev_status(&level->dev);
+}
+
+static qk_status_t measure_level(const qk_mg_making_t *making, int l, probe_t *p, qk_err_t *err) {
+  qk_mg_level_t *level = &making->mg->level[l];
+  qk_status_t status = qk_comm_agree(level->geom.comm, probe_create(level, p), err);
+  if (status) return status;
+  status = invariants(level, p, making->seed);
+  return status ? status : representation(making, l, p, err);
 }
 
 static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
   probe_t p = {0};
-  qk_mg_t *mg = m->mg;
   qk_mg_making_t making = *m;
-  making.seed = mg->params.seed + 7919 * (uint64_t)(l + 1);
-  qk_comm_t *comm = mg->level[0].geom.comm;
-  qk_status_t status = qk_comm_agree(comm, probe_create(&mg->level[l], &p), err);
-  if (!status) status = invariants(&mg->level[l], &p, making.seed);
-  if (!status) status = representation(&making, l, &p, err);
+  making.seed = m->mg->params.seed + 7919 * (uint64_t)(l + 1);
+  qk_status_t status = measure_level(&making, l, &p, err);
   probe_destroy(&p);
-  return qk_comm_agree(comm, status, err);
+  return qk_comm_agree(m->mg->level[0].geom.comm, status, err);
 }
 
 static qk_status_t judge_level(const qk_mg_t *mg, int l, qk_err_t *err) {
@@ -118,13 +122,15 @@ static qk_status_t run_outer(const qk_mg_making_t *m, qk_solver_t *solver) {
                            .rhs = -1,
                            .seed = mg->params.seed + 104729};
   qk_status_t status = dev->ops->noise(dev->ctx, &noise);
-  if (!status) status = qk_solver_fill(solver, 0, 1e-6, OUTER);
+  if (status) return status;
+  status = qk_solver_fill(solver, 0, 1e-6, OUTER);
+  if (status) return status;
   const qk_slot_t *slot = qk_solver_slot(solver, 0);
-  while (!status && qk_solver_running(solver)) {
+  while (qk_solver_running(solver)) {
     if (m->progress) m->progress(m->arg, "convergence", slot->iterations, OUTER);
     status = qk_solver_step(solver);
+    if (status) return status;
   }
-  if (status) return status;
   mg->convergence =
       slot->iterations > 0 ? pow(slot->residual, 1 / (double)slot->iterations) : INFINITY;
   return QK_OK;
@@ -149,14 +155,19 @@ static qk_status_t measure_convergence(const qk_mg_making_t *m, qk_err_t *err) {
   return status;
 }
 
+static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
+  for (int l = 0; l + 1 < making->mg->nlevel; l++) {
+    qk_status_t status = check_level(making, l, err);
+    if (status) return status;
+    status = judge_level(making->mg, l, err);
+    if (status) return status;
+  }
+  return measure_convergence(making, err);
+}
+
 qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   const qk_mg_making_t making = {.mg = mg, .progress = progress, .arg = arg, .effort = 1};
-  qk_status_t status = QK_OK;
-  for (int l = 0; !status && l + 1 < mg->nlevel; l++) {
-    status = check_level(&making, l, err);
-    if (!status) status = judge_level(mg, l, err);
-  }
-  if (!status) status = measure_convergence(&making, err);
+  qk_status_t status = measure(&making, err);
   for (int l = 0; l < mg->nlevel; l++) qk_work_trim(mg->level[l].work);
   if (status) return status;
   if (!(mg->convergence <= worst_convergence))

@@ -12,17 +12,16 @@ static void report(const qk_mg_making_t *m, const char *phase, int level) {
   if (m->progress) m->progress(m->arg, phase, level, m->mg->nlevel - 1);
 }
 
-qk_status_t qk_mg_norm2(const qk_field_t *f, double *norm2) {
+void qk_mg_norm2(const qk_field_t *f, double *norm2) {
   qk_scalars_t s;
-  qk_status_t status = qk_scalars_init(&s, f->dev, 1, f->v.nrhs);
-  if (!status) {
+  if (!qk_dev_ok(f->dev)) return;
+  qk_dev_note(f->dev, qk_scalars_init(&s, f->dev, 1, f->v.nrhs));
+  if (qk_dev_ok(f->dev)) {
     qk_dev_blas(f->dev, QK_BLAS_NORM2, (qk_blas_args_t){.f = {f->v}, .red = qk_scalars_at(&s, 0)});
     qk_scalars_total(&s, 0, 1);
-    status = qk_dev_status(f->dev);
+    for (int i = 0; i < f->v.nrhs; i++) norm2[i] = qk_scalars_host(&s, 0, i)[0];
   }
-  for (int i = 0; !status && i < f->v.nrhs; i++) norm2[i] = qk_scalars_host(&s, 0, i)[0];
   qk_scalars_fini(&s);
-  return status;
 }
 
 void qk_mg_drop_levels(qk_mg_t *mg, int l) {
@@ -66,7 +65,8 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, qk_field_t *v, qk_err_t 
                                    .arg = m->arg};
   double fall;
   qk_status_t status = qk_nullspace_random(&level->dev, relax.seed, v);
-  if (!status) status = qk_nullspace_relax(level->op, level->work, &relax, v, &fall, err);
+  if (status) return status;
+  status = qk_nullspace_relax(level->op, level->work, &relax, v, &fall, err);
   qk_work_trim(level->work);
   if (!status) qk_debug("multigrid", "level %d: null vectors relaxed by %.2e", l, fall);
   return status;
@@ -75,11 +75,11 @@ qk_status_t qk_mg_relax(const qk_mg_making_t *m, int l, qk_field_t *v, qk_err_t 
 /* Mean |M v| / |v| of the columns; w: like v, overwritten. */
 static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, qk_field_t *w,
                                  double *mean) {
-  qk_operator_t *op = mg->level[l].op;
   double image[QK_MAX_RHS], norm[QK_MAX_RHS], sum = 0;
-  qk_status_t status = op->ops->apply(op, w, v, false, NULL, 0);
-  if (!status) status = qk_mg_norm2(w, image);
-  if (!status) status = qk_mg_norm2(v, norm);
+  qk_operator_apply(mg->level[l].op, w, v);
+  qk_mg_norm2(w, image);
+  qk_mg_norm2(v, norm);
+  qk_status_t status = qk_dev_status(&mg->level[l].dev);
   qk_work_trim(mg->level[l].work);
   if (status) return status;
   for (int i = 0; i < v->v.nrhs; i++) sum += sqrt(image[i] / norm[i]);
@@ -91,26 +91,40 @@ static qk_status_t null_residual(const qk_mg_t *mg, int l, const qk_field_t *v, 
 
 static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err);
 
+/* The prolongator from v, which becomes orthonormal; v as it was goes to raw. */
+static qk_status_t orthonormalise(qk_mg_t *mg, int l, qk_field_t *v, qk_field_t *raw,
+                                  qk_err_t *err) {
+  const qk_mg_level_params_t *p = &mg->params.level[l];
+  qk_mg_level_t *here = &mg->level[l];
+  qk_status_t status = null_residual(mg, l, v, raw, &here->health.null_residual);
+  if (status) return status;
+  qk_dev_blas(&here->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {raw->v, v->v}});
+  status = qk_dev_status(&here->dev);
+  if (status) return status;
+  return qk_prolongator_create(&here->dev, &mg->level[l + 1].dev, p->block, p->prolongator, v,
+                               &here->down, err);
+}
+
+/* The vectors in terms of the prolongator. */
+static qk_status_t project(qk_mg_t *mg, int l, const qk_field_t *raw) {
+  qk_mg_level_t *here = &mg->level[l];
+  qk_status_t status = qk_field_create(&mg->level[l + 1].dev, QK_SINGLE, mg->params.level[l].nvec,
+                                       QK_FULL, &here->null);
+  if (status) return status;
+  qk_prolongator_restrict(here->down, here->null, raw);
+  qk_dev_sync(&here->dev);
+  return qk_dev_status(&here->dev);
+}
+
 /* Prolongator of level l, and v in terms of it. v is taken. */
 static qk_status_t make_prolongator(qk_mg_t *mg, int l, qk_field_t *v, qk_err_t *err) {
-  const qk_mg_level_params_t *p = &mg->params.level[l];
-  qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
   qk_field_t *raw = NULL;
   qk_status_t status = vectors_create(mg, l, &raw, err);
-  if (!status) status = null_residual(mg, l, v, raw, &here->health.null_residual);
-  if (!status) {
-    qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {raw->v, v->v}};
-    status = here->dev.ops->blas(here->dev.ctx, &copy);
-  }
-  if (!status)
-    status = qk_prolongator_create(&here->dev, &next->dev, p->block, p->prolongator, v, &here->down,
-                                   err);
+  if (!status) status = orthonormalise(mg, l, v, raw, err);
   qk_field_destroy(v);
-  if (!status) status = qk_field_create(&next->dev, QK_SINGLE, p->nvec, QK_FULL, &here->null);
-  if (!status) status = qk_prolongator_restrict(here->down, here->null, raw);
-  if (!status) status = here->dev.ops->queue_sync(here->dev.ctx, 0);
+  if (!status) status = project(mg, l, raw);
   qk_field_destroy(raw);
-  return qk_comm_agree(here->geom.comm, status, err);
+  return qk_comm_agree(mg->level[l].geom.comm, status, err);
 }
 
 /* v is taken. */
@@ -141,36 +155,67 @@ static qk_mg_t part_of(const qk_mg_t *mg, int l) {
   return part;
 }
 
-/* e = approximate solution of M e = v by multigrid, for the vectors v of level l. v is computed
- * twice, because the cycle uses its memory in between. */
-static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
+/* r = right-hand side of the system of M e = v, for the vectors v of level l. */
+static qk_status_t prepare(qk_mg_t *mg, int l, qk_field_t **r, qk_err_t *err) {
   qk_mg_level_t *level = &mg->level[l];
   qk_operator_t *op = level->op;
-  const int n = mg->params.level[l].nvec;
-  qk_mg_t part = part_of(mg, l);
-  qk_cycle_t *cycle = NULL;
-  qk_field_t *v, *r = NULL, *out = NULL;
+  qk_field_t *v;
   qk_status_t status = vectors_create(mg, l, &v, err);
   if (status) return status;
-  status = qk_prolongator_prolong(level->down, v, level->null, false);
-  if (!status) status = qk_field_create(&level->dev, QK_SINGLE, n, op->system, &r);
-  status = qk_comm_agree(level->dev.geom->comm, status, err);
-  if (!status) status = op->ops->prepare(op, r, v);
+  qk_prolongator_prolong(level->down, v, level->null, false);
+  if (qk_dev_ok(&level->dev))
+    qk_dev_note(&level->dev, qk_field_create(&level->dev, QK_SINGLE, v->v.nrhs, op->system, r));
+  status = qk_comm_agree(level->geom.comm, qk_dev_status(&level->dev), err);
+  if (!status) status = op->ops->prepare(op, *r, v);
   qk_field_destroy(v);
-  v = NULL;
   qk_work_trim(level->work);
-  if (!status) status = qk_cycle_create(&part, QK_SINGLE, n, &cycle, err);
+  return status;
+}
+
+/* r = cycle of the hierarchy from level l downwards on r. */
+static qk_status_t apply_cycle(qk_mg_t *mg, int l, qk_field_t *r, qk_err_t *err) {
+  qk_mg_t part = part_of(mg, l);
+  qk_cycle_t *cycle = NULL;
+  qk_status_t status = qk_cycle_create(&part, QK_SINGLE, r->v.nrhs, &cycle, err);
   if (!status) status = qk_cycle_apply(cycle, r, r, NULL);
   qk_cycle_destroy(cycle);
   for (int k = l; k < mg->nlevel; k++) qk_work_trim(mg->level[k].work);
-  if (!status) status = vectors_create(mg, l, &v, err);
-  if (!status) status = vectors_create(mg, l, &out, err);
-  if (!status) status = qk_prolongator_prolong(level->down, v, level->null, false);
-  if (!status) status = op->ops->reconstruct(op, out, r, v);
-  if (!status) status = level->dev.ops->queue_sync(level->dev.ctx, 0);
+  return status;
+}
+
+/* e from the solution r of the system. The vectors are computed again, because the cycle has used
+ * their memory. */
+static qk_status_t reconstruct(qk_mg_t *mg, int l, const qk_field_t *r, qk_field_t **e,
+                               qk_err_t *err) {
+  qk_mg_level_t *level = &mg->level[l];
+  qk_operator_t *op = level->op;
+  qk_field_t *v;
+  qk_status_t status = vectors_create(mg, l, &v, err);
+  if (status) return status;
+  status = vectors_create(mg, l, e, err);
+  if (!status) {
+    qk_prolongator_prolong(level->down, v, level->null, false);
+    if (qk_dev_ok(&level->dev)) qk_dev_note(&level->dev, op->ops->reconstruct(op, *e, r, v));
+    qk_dev_sync(&level->dev);
+    status = qk_dev_status(&level->dev);
+  }
   qk_field_destroy(v);
+  return status;
+}
+
+static qk_status_t solve(qk_mg_t *mg, int l, qk_field_t **r, qk_field_t **e, qk_err_t *err) {
+  qk_status_t status = prepare(mg, l, r, err);
+  if (status) return status;
+  status = apply_cycle(mg, l, *r, err);
+  return status ? status : reconstruct(mg, l, *r, e, err);
+}
+
+/* e = approximate solution of M e = v by multigrid, for the vectors v of level l. */
+static qk_status_t improve(qk_mg_t *mg, int l, qk_field_t **e, qk_err_t *err) {
+  qk_field_t *r = NULL, *out = NULL;
+  qk_status_t status = solve(mg, l, &r, &out, err);
   qk_field_destroy(r);
-  status = qk_comm_agree(level->dev.geom->comm, status, err);
+  status = qk_comm_agree(mg->level[l].geom.comm, status, err);
   if (status)
     qk_field_destroy(out);
   else

@@ -35,7 +35,7 @@ void qk_mg_drop_levels(qk_mg_t *mg, int l);
 /* Relaxed vectors in the columns of v (full, single), a field of level l. */
 qk_status_t qk_mg_relax(const qk_mg_making_t *making, int l, qk_field_t *v, qk_err_t *err);
 
-/* |f|^2 of each column. Waits. */
-qk_status_t qk_mg_norm2(const qk_field_t *f, double *norm2);
+/* |f|^2 of each column. Waits. A call of an iteration (device.h). */
+void qk_mg_norm2(const qk_field_t *f, double *norm2);
 
 #endif

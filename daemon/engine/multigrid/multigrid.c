@@ -82,7 +82,8 @@ static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int
                                  .seed = mg->params.seed + 1000003 * (uint64_t)n,
                                  .effort = 1 << n};
   qk_status_t status = qk_mg_make_levels(&making, err);
-  if (!status) status = deflate(mg, progress, arg, err);
+  if (status) return status;
+  status = deflate(mg, progress, arg, err);
   return status ? status : qk_mg_check(mg, progress, arg, err);
 }
 

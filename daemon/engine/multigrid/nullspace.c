@@ -23,6 +23,15 @@ static qk_field_t half_of(const qk_field_t *full, qk_subset_t parity) {
   return f;
 }
 
+/* Another start for the columns of the mask. */
+static qk_status_t noise_again(const qk_device_t *dev, uint64_t seed, int attempt,
+                               const uint8_t *mask, qk_field_t *v) {
+  qk_status_t status = QK_OK;
+  for (int i = 0; !status && i < v->v.nrhs; i++)
+    if (mask[i]) status = noise(dev, seed + (uint64_t)attempt, i, v);
+  return status;
+}
+
 /* Even sites of v; the odd ones serve as work space. */
 static qk_status_t relax_even(qk_operator_t *op, qk_work_t *work, const qk_relax_params_t *params,
                               qk_field_t *v, double *worst, qk_err_t *err) {
@@ -36,10 +45,9 @@ static qk_status_t relax_even(qk_operator_t *op, qk_work_t *work, const qk_relax
   *worst = 0;
   for (int i = 0; i < n; i++) mask[i] = 1;
   for (int attempt = 0; attempt < ATTEMPTS && left > 0; attempt++) {
-    qk_status_t status = QK_OK;
-    for (int i = 0; !status && attempt > 0 && i < n; i++)
-      if (mask[i]) status = noise(op->dev, params->seed + (uint64_t)attempt, i, v);
-    if (!status) status = qk_solver_relax(op, work, &solver, mask, &limit, &x, &scratch, fall, err);
+    qk_status_t status = attempt > 0 ? noise_again(op->dev, params->seed, attempt, mask, v) : QK_OK;
+    if (status) return status;
+    status = qk_solver_relax(op, work, &solver, mask, &limit, &x, &scratch, fall, err);
     if (status) return status;
     left = 0;
     for (int i = 0; i < n; i++) {
@@ -59,8 +67,11 @@ static qk_status_t fill_odd(qk_operator_t *op, qk_field_t *v, qk_err_t *err) {
   qk_field_t *zero = NULL, x = half_of(v, QK_EVEN);
   qk_status_t status = qk_field_create(op->dev, v->v.prec, v->v.nrhs, QK_FULL, &zero);
   status = qk_comm_agree(op->dev->geom->comm, status, err);
-  if (!status) status = op->ops->reconstruct(op, v, &x, zero);
-  if (!status) status = op->dev->ops->queue_sync(op->dev->ctx, 0);
+  if (!status) {
+    qk_dev_note(op->dev, op->ops->reconstruct(op, v, &x, zero));
+    qk_dev_sync(op->dev);
+    status = qk_dev_status(op->dev);
+  }
   qk_field_destroy(zero);
   return status;
 }
@@ -71,7 +82,8 @@ qk_status_t qk_nullspace_relax(qk_operator_t *op, qk_work_t *work, const qk_rela
   if (params->iterations < 1)
     return qk_fail(err, QK_BAD_ARGUMENT, "setup iterations = %d: at least 1", params->iterations);
   qk_status_t status = relax_even(op, work, params, v, &worst, err);
-  if (!status) status = fill_odd(op, v, err);
+  if (status) return status;
+  status = fill_odd(op, v, err);
   if (status) return status;
   if (fall) *fall = worst;
   return QK_OK;

@@ -29,17 +29,23 @@ static qk_status_t links_create(const qk_device_t *dev, qk_prec_t prec, int ndir
   return QK_OK;
 }
 
-static qk_status_t reserve(making_t *m, qk_prec_t store) {
-  const qk_device_t *fine = m->op->dev;
+static qk_status_t reserve(making_t *m, qk_work_t *work, qk_prec_t store) {
   qk_field_t **field[] = {&m->v, &m->one, &m->w};
-  qk_coarse_links_t *kept[] = {&m->c->a, &m->c->inverse};
-  qk_coarse_links_t *temporary[] = {&m->a, &m->inverse, &m->inner};
-  qk_status_t status = links_create(m->dev, store, 8, &m->c->yhat);
-  for (int i = 0; !status && i < 2; i++) status = links_create(m->dev, store, 1, kept[i]);
-  for (int i = 0; !status && i < 3; i++) status = links_create(m->dev, QK_SINGLE, 1, temporary[i]);
-  if (!status) status = links_create(m->dev, QK_SINGLE, 8, &m->y);
+  qk_status_t status = qk_coarse_op_create(m->dev, work, &m->c);
+  if (status) return status;
+  const struct {
+    qk_coarse_links_t *links;
+    qk_prec_t prec;
+    int ndir;
+  } want[] = {{&m->c->yhat, store, 8}, {&m->c->a, store, 1},        {&m->c->inverse, store, 1},
+              {&m->a, QK_SINGLE, 1},   {&m->inverse, QK_SINGLE, 1}, {&m->inner, QK_SINGLE, 1},
+              {&m->y, QK_SINGLE, 8}};
+  for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+    status = links_create(m->dev, want[i].prec, want[i].ndir, want[i].links);
+    if (status) return status;
+  }
   for (int i = 0; !status && i < 3; i++)
-    status = qk_field_create(fine, QK_SINGLE, m->p->t.nvec, QK_FULL, field[i]);
+    status = qk_field_create(m->op->dev, QK_SINGLE, m->p->t.nvec, QK_FULL, field[i]);
   return status;
 }
 
@@ -51,18 +57,26 @@ static void release(making_t *m) {
   for (int i = 0; i < 4; i++) qk_coarse_op_free_links(m->dev, links[i]);
 }
 
-static qk_status_t clear(making_t *m) {
-  qk_coarse_links_t *links[] = {&m->y, &m->a, &m->inner};
-  qk_status_t status = QK_OK;
-  for (int i = 0; !status && i < 3; i++)
-    status = m->dev->ops->zero(m->dev->ctx, links[i]->data,
-                               m->dev->ops->coarse_bytes(&m->dev->geom->lat, links[i]), 0);
-  return status;
+/* ---- products with the vectors: calls of an iteration (device.h) ----------------------------- */
+
+static void clear(const making_t *m) {
+  const qk_device_t *dev = m->dev;
+  const qk_coarse_links_t *links[] = {&m->y, &m->a, &m->inner};
+  for (int i = 0; i < 3; i++) {
+    const size_t bytes = dev->ops->coarse_bytes(&dev->geom->lat, links[i]);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->zero(dev->ctx, links[i]->data, bytes, 0));
+  }
+}
+
+static void multiply(const making_t *m, const qk_galerkin_args_t *args) {
+  const qk_device_t *fine = m->op->dev;
+  if (qk_dev_ok(fine)) qk_dev_note(fine, fine->ops->galerkin(fine->ctx, args));
 }
 
 /* The columns (s, v) of the coarse matrices. */
-static qk_status_t add_chirality(making_t *m, int s) {
-  const qk_device_t *fine = m->op->dev;
+static void add_chirality(making_t *m, int s) {
+  qk_operator_t *op = m->op;
+  const qk_device_t *fine = op->dev;
   qk_chiral_args_t chiral = {.plus = s == 0, .minus = s == 1, .in = m->v->v, .out = m->one->v};
   qk_galerkin_args_t args = {.agg = m->p->t.agg,
                              .chirality = s,
@@ -70,45 +84,50 @@ static qk_status_t add_chirality(making_t *m, int s) {
                              .w = m->w->v,
                              .inner = m->inner,
                              .ahead = m->y};
-  qk_status_t status = fine->ops->chiral(fine->ctx, &chiral);
-  for (args.mu = 0; !status && args.mu < 4; args.mu++) {
-    status = m->op->ops->hop_forward(m->op, m->w, m->one, args.mu);
-    if (!status) status = fine->ops->galerkin(fine->ctx, &args);
+  if (qk_dev_ok(fine)) qk_dev_note(fine, fine->ops->chiral(fine->ctx, &chiral));
+  for (args.mu = 0; args.mu < 4; args.mu++) {
+    if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->hop_forward(op, m->w, m->one, args.mu));
+    multiply(m, &args);
   }
-  if (!status) status = m->op->ops->diag(m->op, m->w, m->one, false);
+  if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->diag(op, m->w, m->one, false));
   args.mu = -1;
   args.inner = m->a;
-  return status ? status : fine->ops->galerkin(fine->ctx, &args);
+  multiply(m, &args);
+}
+
+static qk_status_t project(making_t *m) {
+  clear(m);
+  qk_prolongator_vectors(m->p, m->v);
+  for (int s = 0; s < 2; s++) add_chirality(m, s);
+  return qk_dev_status(m->dev);
 }
 
 /* ---- matrices of the neighbouring ranks ------------------------------------------------------ */
-
-/* Y_+mu of our last face goes ahead; that of the rank behind comes back to `ghost`. */
-static qk_status_t exchange_face(making_t *m, int mu, void *ghost, void *send, void *recv,
-                                 size_t bytes) {
-  const qk_device_t *dev = m->dev;
-  qk_comm_t *comm = dev->geom->comm;
-  qk_coarse_face_args_t face = {.lat = dev->geom->lat, .ahead = m->y, .mu = mu, .to = ghost};
-  qk_comm_msg_t msg = {.to = qk_comm_neighbour(comm, mu, +1),
-                       .from = qk_comm_neighbour(comm, mu, -1),
-                       .tag = mu,
-                       .send = send,
-                       .recv = recv,
-                       .bytes = bytes};
-  qk_status_t status = dev->ops->coarse_face(dev->ctx, &face);
-  if (!status) status = dev->ops->copy(dev->ctx, send, ghost, bytes, QK_COPY_TO_HOST, 0);
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
-  if (!status) status = qk_comm_exchange_begin(comm, 1, &msg);
-  if (!status) status = qk_comm_exchange_end(comm);
-  if (!status) status = dev->ops->copy(dev->ctx, ghost, recv, bytes, QK_COPY_TO_DEVICE, 0);
-  return status ? status : dev->ops->queue_sync(dev->ctx, 0);
-}
 
 /* One buffer a direction. */
 typedef struct faces {
   size_t bytes[4]; /* 0 where not split */
   void *ghost[4], *send, *recv;
 } faces_t;
+
+/* Y_+mu of our last face goes ahead; that of the rank behind comes back to the buffer. */
+static void exchange_face(const making_t *m, int mu, const faces_t *f) {
+  const qk_device_t *dev = m->dev;
+  qk_comm_t *comm = dev->geom->comm;
+  qk_coarse_face_args_t face = {.lat = dev->geom->lat, .ahead = m->y, .mu = mu, .to = f->ghost[mu]};
+  qk_comm_msg_t msg = {.to = qk_comm_neighbour(comm, mu, +1),
+                       .from = qk_comm_neighbour(comm, mu, -1),
+                       .tag = mu,
+                       .send = f->send,
+                       .recv = f->recv,
+                       .bytes = f->bytes[mu]};
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_face(dev->ctx, &face));
+  qk_dev_copy(dev, f->send, f->ghost[mu], f->bytes[mu], QK_COPY_TO_HOST);
+  qk_dev_sync(dev);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_comm_exchange(comm, 1, &msg));
+  qk_dev_copy(dev, f->ghost[mu], f->recv, f->bytes[mu], QK_COPY_TO_DEVICE);
+  qk_dev_sync(dev);
+}
 
 static qk_status_t faces_create(const qk_device_t *dev, faces_t *f) {
   const qk_lattice_t *lat = &dev->geom->lat;
@@ -132,21 +151,26 @@ static void faces_destroy(const qk_device_t *dev, faces_t *f) {
     if (f->ghost[mu]) dev->ops->free(dev->ctx, f->ghost[mu]);
 }
 
-/* Hops inside aggregates join A, and Y_-mu follows from Y_+mu. */
-static qk_status_t close_links(making_t *m, qk_err_t *err) {
+static qk_status_t close_by(const making_t *m, const faces_t *f) {
   const qk_device_t *dev = m->dev;
-  faces_t f = {0};
   qk_coarse_close_args_t args = {
       .lat = dev->geom->lat, .inner = m->inner, .diag = m->a, .ahead = m->y};
-  qk_status_t status = qk_comm_agree(dev->geom->comm, faces_create(dev, &f), err);
-  for (int mu = 0; !status && mu < 4; mu++) {
-    if (f.bytes[mu] == 0) continue;
-    status = exchange_face(m, mu, f.ghost[mu], f.send, f.recv, f.bytes[mu]);
-    args.ghost[mu] = f.ghost[mu];
+  for (int mu = 0; mu < 4; mu++) {
+    if (f->bytes[mu] == 0) continue;
+    exchange_face(m, mu, f);
+    args.ghost[mu] = f->ghost[mu];
   }
-  if (!status) status = dev->ops->coarse_close(dev->ctx, &args);
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
-  faces_destroy(dev, &f);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_close(dev->ctx, &args));
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
+}
+
+/* Hops inside aggregates join A, and Y_-mu follows from Y_+mu. */
+static qk_status_t close_links(const making_t *m, qk_err_t *err) {
+  faces_t f = {0};
+  qk_status_t status = qk_comm_agree(m->dev->geom->comm, faces_create(m->dev, &f), err);
+  if (!status) status = close_by(m, &f);
+  faces_destroy(m->dev, &f);
   return status;
 }
 
@@ -159,8 +183,9 @@ static qk_status_t invert(making_t *m, qk_err_t *err) {
       .lat = dev->geom->lat, .diag = m->a, .inverse = m->inverse, .singular = &singular};
   qk_status_t status = dev->ops->coarse_invert(dev->ctx, &args);
   status = qk_comm_agree(dev->geom->comm, status, err);
+  if (status) return status;
   uint64_t n = (uint64_t)singular;
-  if (!status) status = qk_comm_sum_u64(dev->geom->comm, &n, 1);
+  status = qk_comm_sum_u64(dev->geom->comm, &n, 1);
   if (status || n == 0) return status;
   return qk_fail(err, QK_BREAKDOWN, "the diagonal of the coarse operator is singular on %llu sites",
                  (unsigned long long)n);
@@ -172,18 +197,21 @@ static qk_status_t store(making_t *m) {
       {.lat = dev->geom->lat, .left = m->inverse, .in = m->y, .out = m->c->yhat},
       {.lat = dev->geom->lat, .in = m->a, .out = m->c->a},
       {.lat = dev->geom->lat, .in = m->inverse, .out = m->c->inverse}};
-  qk_status_t status = QK_OK;
-  for (int i = 0; !status && i < 3; i++) status = dev->ops->coarse_times(dev->ctx, &args[i]);
-  return status ? status : dev->ops->queue_sync(dev->ctx, 0);
+  for (int i = 0; i < 3; i++)
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_times(dev->ctx, &args[i]));
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
 }
 
-static qk_status_t make(making_t *m, qk_err_t *err) {
-  qk_status_t status = clear(m);
-  if (!status) status = qk_prolongator_vectors(m->p, m->v);
-  for (int s = 0; !status && s < 2; s++) status = add_chirality(m, s);
-  status = qk_comm_agree(m->dev->geom->comm, status, err);
-  if (!status) status = close_links(m, err);
-  if (!status) status = invert(m, err);
+static qk_status_t make(making_t *m, qk_work_t *work, qk_prec_t prec, qk_err_t *err) {
+  qk_comm_t *comm = m->dev->geom->comm;
+  qk_status_t status = qk_comm_agree(comm, reserve(m, work, prec), err);
+  if (status) return status;
+  status = qk_comm_agree(comm, project(m), err);
+  if (status) return status;
+  status = close_links(m, err);
+  if (status) return status;
+  status = invert(m, err);
   return status ? status : store(m);
 }
 
@@ -194,24 +222,19 @@ qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const
   if (op->adjoint != QK_ADJOINT_GAMMA5 || op->chirality != QK_CHIRALITY_SPIN)
     return qk_fail(err, QK_UNSUPPORTED, "there is no coarse operator of %s: M^+ is not G5 M G5",
                    op->action);
-  qk_status_t status = qk_coarse_op_create(dev, work, &m.c);
-  if (!status) status = reserve(&m, params->store);
+  qk_status_t status = make(&m, work, params->store, err);
   status = qk_comm_agree(dev->geom->comm, status, err);
-  if (!status) status = make(&m, err);
-  status = qk_comm_agree(dev->geom->comm, status, err);
-  if (!status) {
-    m.c->op.diag_scale = op->diag_scale;
-    if (params->exact) {
-      m.c->exact_y = m.y;
-      m.c->exact_a = m.a;
-      m.y.data = m.a.data = NULL;
-    }
+  if (!status && params->exact) {
+    m.c->exact_y = m.y;
+    m.c->exact_a = m.a;
+    m.y.data = m.a.data = NULL;
   }
   release(&m);
   if (status) {
     if (m.c) m.c->op.ops->destroy(&m.c->op);
     return qk_fail(err, status, "coarse operator: %s", qk_status_text(status));
   }
+  m.c->op.diag_scale = op->diag_scale;
   *coarse = &m.c->op;
   return QK_OK;
 }

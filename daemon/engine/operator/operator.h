@@ -71,4 +71,9 @@ struct qk_operator {
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */
 };
 
+/* out = M in, as a call of an iteration (device.h). */
+static inline void qk_operator_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in) {
+  if (qk_dev_ok(op->dev)) qk_dev_note(op->dev, op->ops->apply(op, out, in, false, NULL, 0));
+}
+
 #endif

@@ -18,7 +18,8 @@ static qk_status_t fill(qk_prolongator_t *p, qk_field_t *v, qk_err_t *err) {
   qk_orthonormalise_args_t ortho = {.agg = p->t.agg, .v = v->v, .dependent = &dependent};
   qk_status_t status = dev->ops->orthonormalise(dev->ctx, &ortho);
   status = qk_comm_agree(dev->geom->comm, status, err);
-  if (!status) status = judge(dev, dependent, err);
+  if (status) return status;
+  status = judge(dev, dependent, err);
   if (status) return status;
   qk_transfer_copy_args_t set = {.t = p->t, .v = v->v};
   return dev->ops->transfer_set(dev->ctx, &set);
@@ -57,21 +58,24 @@ void qk_prolongator_destroy(qk_prolongator_t *p) {
   qk_free(p);
 }
 
-qk_status_t qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v) {
+void qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v) {
+  const qk_device_t *dev = p->fine;
   qk_transfer_copy_args_t get = {.t = p->t, .v = v->v};
-  return p->fine->ops->transfer_get(p->fine->ctx, &get);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->transfer_get(dev->ctx, &get));
 }
 
-qk_status_t qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse,
-                                    const qk_field_t *fine) {
+void qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse,
+                             const qk_field_t *fine) {
+  const qk_device_t *dev = p->fine;
   qk_transfer_args_t args = {
       .t = p->t, .parity = fine->v.subset, .fine = fine->v, .coarse = coarse->v};
-  return p->fine->ops->restrict_(p->fine->ctx, &args);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->restrict_(dev->ctx, &args));
 }
 
-qk_status_t qk_prolongator_prolong(const qk_prolongator_t *p, qk_field_t *fine,
-                                   const qk_field_t *coarse, bool add) {
+void qk_prolongator_prolong(const qk_prolongator_t *p, qk_field_t *fine, const qk_field_t *coarse,
+                            bool add) {
+  const qk_device_t *dev = p->fine;
   qk_transfer_args_t args = {
       .t = p->t, .parity = fine->v.subset, .add = add, .fine = fine->v, .coarse = coarse->v};
-  return p->fine->ops->prolong(p->fine->ctx, &args);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->prolong(dev->ctx, &args));
 }

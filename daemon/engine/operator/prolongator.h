@@ -2,8 +2,8 @@
  * prolongator.h: P and R = P^+ between a level and the next coarser one (formulas: cuda/mg_ops.h).
  *
  * Memory: the vectors, single or half. Device work on queue 0; only create and destroy are
- * collective (aggregates never cross ranks). Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR,
- * QK_BAD_ARGUMENT.
+ * collective (aggregates never cross ranks), the others are calls of an iteration (device.h).
+ * Errors: QK_DEVICE_MEMORY, QK_DEVICE_ERROR, QK_BAD_ARGUMENT.
  */
 #ifndef QK_ENGINE_PROLONGATOR_H
 #define QK_ENGINE_PROLONGATOR_H
@@ -24,14 +24,13 @@ qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *co
                                   qk_prolongator_t **p, qk_err_t *err);
 void qk_prolongator_destroy(qk_prolongator_t *p); /* NULL-safe */
 /* v = the orthonormal vectors. */
-qk_status_t qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v);
+void qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v);
 
 /* coarse = R fine, from all sites of `fine` (full field, or even sites with zeros on the odd
  * ones). */
-qk_status_t qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse,
-                                    const qk_field_t *fine);
+void qk_prolongator_restrict(const qk_prolongator_t *p, qk_field_t *coarse, const qk_field_t *fine);
 /* fine = P coarse, or += with add; on the sites that `fine` has. */
-qk_status_t qk_prolongator_prolong(const qk_prolongator_t *p, qk_field_t *fine,
-                                   const qk_field_t *coarse, bool add);
+void qk_prolongator_prolong(const qk_prolongator_t *p, qk_field_t *fine, const qk_field_t *coarse,
+                            bool add);
 
 #endif

@@ -50,9 +50,9 @@ static qk_status_t random_field(qk_smoother_t *s, qk_field_t *v) {
   qk_dev_note(dev, host ? dev->ops->copy(dev->ctx, single->v.data, host, single->bytes,
                                          QK_COPY_TO_DEVICE, 0)
                         : QK_NO_MEMORY);
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_sync(dev);
   qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {v->v, single->v}});
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->queue_sync(dev->ctx, 0));
+  qk_dev_sync(dev);
   qk_free(host);
   qk_field_destroy(single);
   return qk_dev_status(dev);

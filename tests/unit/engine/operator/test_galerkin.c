@@ -89,8 +89,9 @@ static double bound(const chain_plan_t *plan, double single, double half) {
 static void orthonormal_case(chain_t *c, const chain_plan_t *plan, int l, int nrhs) {
   qk_field_t *phi = noise(c, l, nrhs, 3), *back = reserve(c, l, nrhs, QK_FULL);
   qk_field_t *fine = reserve(c, l - 1, nrhs, QK_FULL);
-  OK(qk_prolongator_prolong(c->down[l - 1], fine, phi, false));
-  OK(qk_prolongator_restrict(c->down[l - 1], back, fine));
+  qk_prolongator_prolong(c->down[l - 1], fine, phi, false);
+  qk_prolongator_restrict(c->down[l - 1], back, fine);
+  OK(qk_dev_status(&c->rig.dev));
   expect(distance(c, back->v, phi->v), bound(plan, 1e-5, 1e-3), "P^+ P", plan, l, nrhs);
   qk_work_release(c->work[l - 1], fine);
   qk_work_release(c->work[l], back);
@@ -108,9 +109,11 @@ static void product_case(chain_t *c, const chain_plan_t *plan, int l, int nrhs) 
              *right = reserve(c, l, nrhs, QK_FULL);
   qk_field_t *fine = reserve(c, l - 1, nrhs, QK_FULL), *image = reserve(c, l - 1, nrhs, QK_FULL);
   for (int dagger = 0; dagger < 2; dagger++) {
-    OK(qk_prolongator_prolong(c->down[l - 1], fine, phi, false));
+    qk_prolongator_prolong(c->down[l - 1], fine, phi, false);
+    OK(qk_dev_status(&c->rig.dev));
     OK(fine_op->ops->apply(fine_op, image, fine, dagger, NULL, 0));
-    OK(qk_prolongator_restrict(c->down[l - 1], left, image));
+    qk_prolongator_restrict(c->down[l - 1], left, image);
+    OK(qk_dev_status(&c->rig.dev));
     OK(op->ops->apply(op, right, phi, dagger, NULL, 0));
     expect(distance(c, right->v, left->v), bound(plan, 2e-5, 4e-3), dagger ? "M^+" : "M", plan, l,
            nrhs);
