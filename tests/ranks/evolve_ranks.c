@@ -73,11 +73,13 @@ static void compare_halo(const qk_gaugefield_t *f, const double *whole) {
   qk_free(held);
 }
 
-static void open_device(qk_comm_t *comm, qk_device_t *dev) {
+static void open_device(qk_comm_t *comm, const qk_geom_t *geom, qk_device_t *dev) {
   const char *name = getenv("QK_BACKEND");
-  dev->ops = qk_ops_by_name(name ? name : "cpu");
-  if (dev->ops->open(qk_comm_local_rank(comm), &dev->ctx, NULL) != QK_OK)
-    must(dev->ops->open(0, &dev->ctx, NULL), "device");
+  const qk_ops_t *ops = qk_ops_by_name(name ? name : "cpu");
+  qk_ops_ctx_t *ctx = NULL;
+  if (ops->open(qk_comm_local_rank(comm), &ctx, NULL) != QK_OK)
+    must(ops->open(0, &ctx, NULL), "device");
+  must(qk_device_init(dev, ops, ctx, geom), "device");
 }
 
 /* Two sweeps from a hot start. `whole`: links of all sites, given where compare, else filled. */
@@ -87,9 +89,9 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   qk_geom_t geom;
   qk_gaugefield_t *f, *narrow;
   qk_gauge_check_t check;
-  qk_device_t dev = {.geom = &geom};
+  qk_device_t dev;
   must(qk_geom_init(&geom, comm, c->dims, NULL), "geometry");
-  open_device(comm, &dev);
+  open_device(comm, &geom, &dev);
   must(qk_gaugefield_create(&dev, qk_evolve_halo(&p), &f), "create");
   must(qk_evolve_hot(f, p.seed), "hot start");
   for (int sweep = 0; sweep < 2; sweep++) must(qk_evolve_sweep(f, &p, sweep), "sweep");
@@ -111,6 +113,7 @@ static void evolve(qk_comm_t *comm, const struct chain *c, bool compare, double 
   }
   qk_free(links);
   qk_gaugefield_destroy(f);
+  qk_device_fini(&dev);
   dev.ops->close(dev.ctx);
 }
 

@@ -53,7 +53,8 @@ static qk_status_t pass(qk_gaugefield_t *field, const qk_evolve_params_t *params
   for (a.mu = 0; a.mu < 4; a.mu++)
     for (a.colour = 0; a.colour < colours; a.colour++) {
       qk_status_t status = dev->ops->link_update(dev->ctx, &a);
-      if (status == QK_OK) status = qk_gaugefield_exchange(field, 1u << a.mu);
+      if (status != QK_OK) return status;
+      status = qk_gaugefield_exchange(field, 1u << a.mu);
       if (status != QK_OK) return status;
     }
   return QK_OK;

@@ -97,8 +97,10 @@ static qk_status_t reduce(const qk_geom_t *geom, const slice_t *slice, int nslic
     digest += slice[i].digest;
   }
   qk_status_t status = qk_comm_sum(geom->comm, sum, 8);
-  if (status == QK_OK) status = qk_comm_max(geom->comm, high, 2);
-  if (status == QK_OK) status = qk_comm_sum_u64(geom->comm, &digest, 1);
+  if (status != QK_OK) return status;
+  status = qk_comm_max(geom->comm, high, 2);
+  if (status != QK_OK) return status;
+  status = qk_comm_sum_u64(geom->comm, &digest, 1);
   if (status != QK_OK) return status;
   *check = (qk_gauge_check_t){.unitarity = high[0],
                               .determinant = high[1],

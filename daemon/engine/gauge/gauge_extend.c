@@ -59,8 +59,7 @@ static qk_status_t exchange(const qk_geom_t *geom, int mu, const int e[4], doubl
                              .recv = send + reals,
                              .bytes = (size_t)reals * sizeof *send};
   }
-  qk_status_t status = qk_comm_exchange_begin(geom->comm, 2, msg);
-  if (status == QK_OK) status = qk_comm_exchange_end(geom->comm);
+  qk_status_t status = qk_comm_exchange(geom->comm, 2, msg);
   if (status != QK_OK) return status;
   for (int i = 0; i < 2; i++) {
     b.lo[mu] = to[i], b.hi[mu] = to[i] + 1;

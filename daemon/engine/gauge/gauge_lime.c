@@ -106,13 +106,14 @@ static qk_status_t on_ildg_format(lime_t *lime, const char *text, qk_err_t *err)
   bool found;
   int64_t bits, dims[4];
   qk_status_t status = xml_value(text, "field", field, &found, err);
-  if (status == QK_OK && found && strcmp(field, "su3gauge") != 0)
-    status = qk_fail(err, QK_UNSUPPORTED, "<field> = %s: su3gauge is read", field);
-  if (status == QK_OK) status = xml_int(text, "precision", &bits, err);
+  if (status != QK_OK) return status;
+  if (found && strcmp(field, "su3gauge") != 0)
+    return qk_fail(err, QK_UNSUPPORTED, "<field> = %s: su3gauge is read", field);
+  status = xml_int(text, "precision", &bits, err);
   for (int mu = 0; mu < 4 && status == QK_OK; mu++) status = xml_int(text, tag[mu], &dims[mu], err);
-  if (status == QK_OK) status = take_bits(lime, bits, err);
-  if (status == QK_OK) status = take_dims(lime, dims, err);
-  return status;
+  if (status != QK_OK) return status;
+  status = take_bits(lime, bits, err);
+  return status == QK_OK ? take_dims(lime, dims, err) : status;
 }
 
 static qk_status_t on_scidac_file(lime_t *lime, const char *text, qk_err_t *err) {
@@ -120,11 +121,11 @@ static qk_status_t on_scidac_file(lime_t *lime, const char *text, qk_err_t *err)
   int64_t dims[4], volfmt;
   int n = 0;
   qk_status_t status = xml_int(text, "volfmt", &volfmt, err);
-  if (status == QK_OK && volfmt != 0) {
-    status =
-        qk_fail(err, QK_UNSUPPORTED, "<volfmt> = %" PRId64 ": only 0, one file, is read", volfmt);
-  }
-  if (status == QK_OK) status = xml_need(text, "dims", value, err);
+  if (status != QK_OK) return status;
+  if (volfmt != 0)
+    return qk_fail(err, QK_UNSUPPORTED, "<volfmt> = %" PRId64 ": only 0, one file, is read",
+                   volfmt);
+  status = xml_need(text, "dims", value, err);
   if (status != QK_OK) return status;
   for (char *w = strtok_r(value, " \t\r\n", &save); w; w = strtok_r(NULL, " \t\r\n", &save), n++) {
     if (n == 4 || !qk_gauge_parse_int(w, 0, INT64_MAX, &dims[n]))
@@ -138,8 +139,10 @@ static qk_status_t on_scidac_record(lime_t *lime, const char *text, qk_err_t *er
   char precision[VALUE_MAX];
   int64_t colors, count;
   qk_status_t status = xml_int(text, "colors", &colors, err);
-  if (status == QK_OK) status = xml_int(text, "datacount", &count, err);
-  if (status == QK_OK) status = xml_need(text, "precision", precision, err);
+  if (status != QK_OK) return status;
+  status = xml_int(text, "datacount", &count, err);
+  if (status != QK_OK) return status;
+  status = xml_need(text, "precision", precision, err);
   if (status != QK_OK) return status;
   if (colors != 3 || count != 4) {
     return qk_fail(err, QK_UNSUPPORTED,

@@ -112,7 +112,8 @@ static qk_status_t get_types(const char *text, qk_gauge_info_t *info, qk_err_t *
             {"IEEE64BIG", 64, true}, {"IEEE64", 64, true}, {"IEEE64LITTLE", 64, false}};
   char type[NERSC_VALUE_MAX], real[NERSC_VALUE_MAX];
   qk_status_t status = need(text, "DATATYPE", type, err);
-  if (status == QK_OK) status = need(text, "FLOATING_POINT", real, err);
+  if (status != QK_OK) return status;
+  status = need(text, "FLOATING_POINT", real, err);
   if (status != QK_OK) return status;
   if (strcmp(type, "4D_SU3_GAUGE") == 0) {
     info->layout.rows = 2;
@@ -134,18 +135,18 @@ static qk_status_t get_types(const char *text, qk_gauge_info_t *info, qk_err_t *
 }
 
 static qk_status_t parse(const char *text, qk_gauge_info_t *info, qk_err_t *err) {
-  qk_status_t status = get_types(text, info, err);
-  if (status == QK_OK) status = get_dims(text, info, err);
-  if (status == QK_OK) {
-    status = get_real(text, "PLAQUETTE", &info->has_plaquette, &info->plaquette,
-                      &info->plaquette_unit, err);
-  }
-  if (status == QK_OK) {
-    status = get_real(text, "LINK_TRACE", &info->has_link_trace, &info->link_trace,
-                      &info->link_trace_unit, err);
-  }
   char value[NERSC_VALUE_MAX];
-  if (status == QK_OK) status = find(text, "CHECKSUM", value, &info->has_checksum, err);
+  qk_status_t status = get_types(text, info, err);
+  if (status != QK_OK) return status;
+  status = get_dims(text, info, err);
+  if (status != QK_OK) return status;
+  status = get_real(text, "PLAQUETTE", &info->has_plaquette, &info->plaquette,
+                    &info->plaquette_unit, err);
+  if (status != QK_OK) return status;
+  status = get_real(text, "LINK_TRACE", &info->has_link_trace, &info->link_trace,
+                    &info->link_trace_unit, err);
+  if (status != QK_OK) return status;
+  status = find(text, "CHECKSUM", value, &info->has_checksum, err);
   if (status != QK_OK || !info->has_checksum) return status;
   const char *digits = strncmp(value, "0x", 2) == 0 ? value + 2 : value;
   if (!qk_gauge_parse_hex(digits, &info->layout.stated[0]))

@@ -69,11 +69,11 @@ static qk_status_t site_plaquette(const qk_gauge_file_t *file, const qk_gauge_in
   for (int mu = 0; mu < 4; mu++) {
     for (int nu = mu + 1; nu < 4; nu++) {
       double u[4][18], a[18], b[18];
-      qk_status_t status = read_link(file, info, x, mu, -1, u[0], err);
-      if (status == QK_OK) status = read_link(file, info, x, nu, mu, u[1], err);
-      if (status == QK_OK) status = read_link(file, info, x, nu, -1, u[2], err);
-      if (status == QK_OK) status = read_link(file, info, x, mu, nu, u[3], err);
-      if (status != QK_OK) return status;
+      const struct { int mu, ahead; } link[4] = {{mu, -1}, {nu, mu}, {nu, -1}, {mu, nu}};
+      for (int i = 0; i < 4; i++) {
+        qk_status_t status = read_link(file, info, x, link[i].mu, link[i].ahead, u[i], err);
+        if (status != QK_OK) return status;
+      }
       qk_su3_mul(a, u[0], u[1]);
       qk_su3_mul(b, u[2], u[3]);
       sum += qk_su3_re_dot(a, b) / 18;
@@ -159,7 +159,8 @@ qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t 
   const int64_t dims[2][4] = {{n[3], n[2], n[1], n[0]}, {n[1], n[2], n[3], n[0]}};
   for (int i = 0; i < 2; i++) {
     qk_status_t status = qk_gauge_set_dims(dims[i], &reading[i], err);
-    if (status == QK_OK) status = qk_gauge_set_data(HEADER, file->size - HEADER, &reading[i], err);
+    if (status != QK_OK) return status;
+    status = qk_gauge_set_data(HEADER, file->size - HEADER, &reading[i], err);
     if (status != QK_OK) return status;
   }
   int chosen;

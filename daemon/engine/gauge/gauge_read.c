@@ -81,31 +81,37 @@ static qk_status_t fail_sum(const qk_gauge_info_t *info, const qk_gauge_check_t 
                  qk_gauge_judge(info, check, NULL) == QK_NOT_UNITARY ? ": not unitary" : "");
 }
 
+/* The links, what they are, and whether their checksum is that of the file. */
+static qk_status_t read_and_check(const char *path, const qk_gauge_info_t *info,
+                                  const qk_geom_t *geom, double *links, qk_gauge_check_t *check,
+                                  qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const int64_t bytes = geom->local_volume * QK_GAUGE_SITE_REALS * (int64_t)sizeof *links;
+  qk_gauge_sum_t sum = {0};
+  uint32_t found[2];
+  qk_status_t status = read_local(path, info, geom, links, &sum, progress, arg, err);
+  status = qk_comm_agree(geom->comm, status, err);
+  if (status != QK_OK) return status;
+  status = qk_comm_xor_u32(geom->comm, sum.x, 2);
+  if (status != QK_OK) return status;
+  status = qk_comm_sum_u64(geom->comm, &sum.sum, 1);
+  if (status != QK_OK) return status;
+  if (progress != NULL) progress(arg, "check", 0, bytes);
+  status = qk_gauge_measure(geom, links, check, err);
+  if (progress != NULL) progress(arg, "check", bytes, bytes);
+  if (status != QK_OK || !info->has_checksum || info->checksum_fault[0]) return status;
+  qk_gauge_sum_words(&info->layout, &sum, found);
+  check->checksum_ok = memcmp(found, info->layout.stated, sizeof found) == 0;
+  if (check->checksum_ok || info->ignore_checksum) return QK_OK;
+  return fail_sum(info, check, found, err);
+}
+
 qk_status_t qk_gauge_read(const char *path, const qk_gauge_info_t *info, const qk_geom_t *geom,
                           double *links, qk_gauge_check_t *check, qk_progress_fn *progress,
                           void *arg, qk_err_t *err) {
   qk_err_t cause = {0}; /* one to write into, also where the caller wants none */
-  qk_gauge_sum_t sum = {0};
-  uint32_t found[2];
-  qk_comm_t *comm = geom->comm;
   if (info->checksum_fault[0] && !info->ignore_checksum)
     return qk_fail(err, QK_BAD_FORMAT, "%s: %s", path, info->checksum_fault);
-  qk_status_t status = read_local(path, info, geom, links, &sum, progress, arg, &cause);
-  status = qk_comm_agree(comm, status, &cause);
-  if (status == QK_OK) status = qk_comm_xor_u32(comm, sum.x, 2);
-  if (status == QK_OK) status = qk_comm_sum_u64(comm, &sum.sum, 1);
-  if (status == QK_OK) {
-    int64_t bytes = geom->local_volume * QK_GAUGE_SITE_REALS * (int64_t)sizeof *links;
-    if (progress != NULL) progress(arg, "check", 0, bytes);
-    status = qk_gauge_measure(geom, links, check, &cause);
-    if (progress != NULL) progress(arg, "check", bytes, bytes);
-  }
-  if (status == QK_OK && info->has_checksum && !info->checksum_fault[0]) {
-    qk_gauge_sum_words(&info->layout, &sum, found);
-    check->checksum_ok = memcmp(found, info->layout.stated, sizeof found) == 0;
-    if (!check->checksum_ok && !info->ignore_checksum)
-      status = fail_sum(info, check, found, &cause);
-  }
+  qk_status_t status = read_and_check(path, info, geom, links, check, progress, arg, &cause);
   if (status == QK_OK) return QK_OK;
   qk_err_prefix(&cause, "%s", path);
   return qk_fail(err, status, "%s", cause.text);

@@ -130,9 +130,9 @@ static qk_status_t put_record(int fd, const char *type, int flags, int64_t bytes
   for (int i = 0; i < 8; i++) head[8 + i] = (uint8_t)(bytes >> (56 - 8 * i));
   memcpy(head + 16, type, strlen(type));
   qk_status_t status = put(fd, head, sizeof head, err);
-  if (status == QK_OK && text != NULL) status = put(fd, text, bytes, err);
-  if (status == QK_OK && text != NULL) status = put(fd, zeros, (8 - bytes % 8) % 8, err);
-  return status;
+  if (status != QK_OK || text == NULL) return status;
+  status = put(fd, text, bytes, err);
+  return status == QK_OK ? put(fd, zeros, (8 - bytes % 8) % 8, err) : status;
 }
 
 static qk_status_t put_ildg(const output_t *o, int fd, qk_err_t *err) {
@@ -199,19 +199,22 @@ static qk_status_t compare(const output_t *o, const double *back, qk_err_t *err)
   return qk_fail(err, QK_IO_ERROR, "%" PRIu64 " numbers differ when read back", differ);
 }
 
+static qk_status_t read_back(const output_t *o, const char *path, const qk_gauge_info_t *info,
+                             double *back, qk_err_t *err) {
+  qk_gauge_check_t check;
+  qk_status_t status = qk_gauge_read(path, info, o->geom, back, &check, NULL, NULL, err);
+  return status == QK_OK ? compare(o, back, err) : status;
+}
+
 /* Reads the file again: it must verify itself and hold the links to the last bit of `bits`. */
 static qk_status_t verify(const output_t *o, const char *path, qk_err_t *err) {
   qk_gauge_info_t info;
-  qk_gauge_check_t check;
   qk_status_t status = qk_gauge_probe(path, NULL, &info, err);
   int64_t reals = o->geom->local_volume * QK_GAUGE_SITE_REALS;
   double *back = qk_malloc((size_t)reals * sizeof *back);
   if (back == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory to read the file back");
   status = qk_comm_agree(o->geom->comm, status, err);
-  if (status == QK_OK && back != NULL) {
-    status = qk_gauge_read(path, &info, o->geom, back, &check, NULL, NULL, err);
-    if (status == QK_OK) status = compare(o, back, err);
-  }
+  if (status == QK_OK && back != NULL) status = read_back(o, path, &info, back, err);
   qk_free(back);
   return status;
 }
@@ -253,11 +256,20 @@ static qk_status_t write_file(const output_t *o, const char *path, const char *t
   return status;
 }
 
+/* temp: the name that rank 0 gives it until it is complete. */
+static qk_status_t measure_and_write(const output_t *o, const char *path, char temp[QK_FILE_PATH],
+                                     qk_err_t *err) {
+  qk_gauge_check_t check;
+  qk_status_t status = qk_gauge_measure(o->geom, o->links, &check, err);
+  if (status != QK_OK) return status;
+  status = qk_comm_bcast(o->geom->comm, temp, QK_FILE_PATH, 0);
+  return status == QK_OK ? write_file(o, path, temp, &check, err) : status;
+}
+
 qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const qk_geom_t *geom,
                            const double *links, qk_err_t *err) {
   bool ildg = strcmp(format, "ildg") == 0;
   char temp[QK_FILE_PATH];
-  qk_gauge_check_t check;
   qk_err_t cause = {0}; /* one to write into, also where the caller wants none */
   output_t o = {.geom = geom, .links = links};
   o.info = (qk_gauge_info_t){.bits = bits, .layout = {.big_endian = true, .rows = 3}};
@@ -270,9 +282,7 @@ qk_status_t qk_gauge_write(const char *path, const char *format, int bits, const
   int n = snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
   if (n < 0 || n > QK_FILE_PATH - 16) /* another rank's process id may have more digits */
     return qk_fail(err, QK_BAD_ARGUMENT, "path of %d bytes: the limit is %d", n, QK_FILE_PATH - 16);
-  qk_status_t status = qk_gauge_measure(geom, links, &check, &cause);
-  if (status == QK_OK) status = qk_comm_bcast(geom->comm, temp, sizeof temp, 0);
-  if (status == QK_OK) status = write_file(&o, path, temp, &check, &cause);
+  qk_status_t status = measure_and_write(&o, path, temp, &cause);
   if (status == QK_OK) return QK_OK;
   return qk_fail(err, status, "%s", cause.text[0] != '\0' ? cause.text : qk_status_text(status));
 }

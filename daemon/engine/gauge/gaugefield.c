@@ -117,20 +117,20 @@ static qk_status_t copy_pieces(const qk_gaugefield_t *f, double *links, qk_copy_
   const qk_device_t *dev = f->dev;
   const int64_t volume = dev->geom->local_volume;
   qk_link_copy_args_t a = {.lat = dev->geom->lat, .u = f->v, .sites = f->staging->device};
-  qk_status_t status = QK_OK;
-  for (a.first = 0; a.first < volume && status == QK_OK; a.first += a.n) {
+  for (a.first = 0; a.first < volume && qk_dev_ok(dev); a.first += a.n) {
     double *piece = links + a.first * SITE_REALS;
     a.n = volume - a.first < PIECE_SITES ? volume - a.first : PIECE_SITES;
     const size_t bytes = (size_t)a.n * SITE_REALS * sizeof(double);
     if (kind == QK_COPY_TO_DEVICE) {
-      status = dev->ops->copy(dev->ctx, a.sites, piece, bytes, kind, 0);
-      if (status == QK_OK) status = dev->ops->link_import(dev->ctx, &a);
+      qk_dev_copy(dev, a.sites, piece, bytes, kind);
+      if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_import(dev->ctx, &a));
     } else {
-      status = dev->ops->link_export(dev->ctx, &a);
-      if (status == QK_OK) status = dev->ops->copy(dev->ctx, piece, a.sites, bytes, kind, 0);
+      qk_dev_note(dev, dev->ops->link_export(dev->ctx, &a));
+      qk_dev_copy(dev, piece, a.sites, bytes, kind);
     }
   }
-  return status == QK_OK ? dev->ops->queue_sync(dev->ctx, 0) : status;
+  qk_dev_sync(dev);
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_gaugefield_import(qk_gaugefield_t *field, const double *links) {
@@ -151,11 +151,10 @@ static qk_status_t copy_across(qk_gaugefield_t *out, const qk_gaugefield_t *in) 
     from.n = volume - from.first < PIECE_SITES ? volume - from.first : PIECE_SITES;
     qk_link_copy_args_t to = from;
     to.u = out->v;
-    qk_status_t status = dev->ops->link_export(dev->ctx, &from);
-    if (status == QK_OK) status = dev->ops->link_import(dev->ctx, &to);
-    if (status != QK_OK) return status;
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_export(dev->ctx, &from));
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_import(dev->ctx, &to));
   }
-  return QK_OK;
+  return qk_dev_status(dev);
 }
 
 qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) {
@@ -169,7 +168,7 @@ qk_status_t qk_gaugefield_copy(qk_gaugefield_t *out, const qk_gaugefield_t *in) 
 /* ---- halo ---- */
 
 /* Both slabs across nu to and from the neighbours. */
-static qk_status_t exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
+static void exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
   const qk_device_t *dev = f->dev;
   qk_comm_t *comm = dev->geom->comm;
   const struct qk_gaugefield_staging *s = f->staging;
@@ -179,8 +178,7 @@ static qk_status_t exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
   qk_link_box_args_t box = slab_box(f, nu, 0, mask);
   const size_t reals = box_sites(&box) * 18 * (size_t)__builtin_popcount(mask);
   const size_t bytes = reals * sizeof(double);
-  qk_status_t status = QK_OK;
-  for (int i = 0; i < 2 && status == QK_OK; i++) {
+  for (int i = 0; i < 2; i++) {
     box = slab_box(f, nu, send_from[i], mask);
     box.dense = s->device + (size_t)i * reals;
     msg[i] = (qk_comm_msg_t){.to = qk_comm_neighbour(comm, nu, i == 0 ? -1 : +1),
@@ -189,29 +187,24 @@ static qk_status_t exchange_across(qk_gaugefield_t *f, int nu, unsigned mask) {
                              .send = s->host + (size_t)i * reals,
                              .recv = s->host + (size_t)(2 + i) * reals,
                              .bytes = bytes};
-    status = dev->ops->link_pack(dev->ctx, &box);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_pack(dev->ctx, &box));
   }
-  if (status == QK_OK && staged(f))
-    status = dev->ops->copy(dev->ctx, s->host, s->device, 2 * bytes, QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-  if (status == QK_OK) status = qk_comm_exchange_begin(comm, 2, msg);
-  if (status == QK_OK) status = qk_comm_exchange_end(comm);
-  if (status == QK_OK && staged(f))
-    status = dev->ops->copy(dev->ctx, s->device + 2 * reals, s->host + 2 * reals, 2 * bytes,
-                            QK_COPY_TO_DEVICE, 0);
-  for (int i = 0; i < 2 && status == QK_OK; i++) {
+  if (staged(f)) qk_dev_copy(dev, s->host, s->device, 2 * bytes, QK_COPY_TO_HOST);
+  qk_dev_sync(dev);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, qk_comm_exchange(comm, 2, msg));
+  if (staged(f))
+    qk_dev_copy(dev, s->device + 2 * reals, s->host + 2 * reals, 2 * bytes, QK_COPY_TO_DEVICE);
+  for (int i = 0; i < 2; i++) {
     box = slab_box(f, nu, recv_at[i], mask);
     box.dense = s->device + (size_t)(2 + i) * reals;
-    status = dev->ops->link_unpack(dev->ctx, &box);
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->link_unpack(dev->ctx, &box));
   }
-  return status;
 }
 
 qk_status_t qk_gaugefield_exchange(qk_gaugefield_t *field, unsigned mask) {
-  qk_status_t status = QK_OK;
-  for (int nu = 0; nu < 4 && status == QK_OK; nu++)
-    if (field->dev->geom->lat.split[nu]) status = exchange_across(field, nu, mask);
-  return status;
+  for (int nu = 0; nu < 4; nu++)
+    if (field->dev->geom->lat.split[nu]) exchange_across(field, nu, mask);
+  return qk_dev_status(field->dev);
 }
 
 /* ---- averages ---- */
@@ -223,7 +216,8 @@ qk_status_t qk_gaugefield_measure(const qk_gaugefield_t *field, double plane[6],
   const qk_link_sums_args_t a = {
       .lat = dev->geom->lat, .u = field->v, .rectangles = rectangle != NULL, .sum = sum};
   qk_status_t status = dev->ops->link_sums(dev->ctx, &a);
-  if (status == QK_OK) status = qk_comm_sum(dev->geom->comm, sum, QK_LINK_SUMS);
+  if (status != QK_OK) return status;
+  status = qk_comm_sum(dev->geom->comm, sum, QK_LINK_SUMS);
   if (status != QK_OK) return status;
   for (int k = 0; k < 6; k++) plane[k] = sum[k] / (double)dev->geom->volume;
   if (rectangle != NULL) *rectangle = sum[6] / (12 * (double)dev->geom->volume);

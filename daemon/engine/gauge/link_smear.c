@@ -178,21 +178,37 @@ static qk_status_t hyp_third(qk_gaugefield_t *field, double alpha,
   return run_stage(field, &args);
 }
 
+/* work: six fields. */
+static qk_status_t smear_hyp(qk_gaugefield_t *field, const qk_link_smear_t *smear,
+                             qk_gaugefield_t *work[6]) {
+  for (int i = 0; i < smear->steps; i++) {
+    qk_status_t status = hyp_first(field, smear->param[2], work);
+    if (status != QK_OK) return status;
+    status = hyp_second(field, smear->param[1], work, work + 3);
+    if (status != QK_OK) return status;
+    status = hyp_third(field, smear->param[0], work + 3);
+    if (status != QK_OK) return status;
+  }
+  return QK_OK;
+}
+
+static qk_status_t smear_by(qk_gaugefield_t *field, const qk_link_smear_t *smear,
+                            qk_gaugefield_t *work[6]) {
+  const bool hyp = smear->kind == QK_LINK_SMEAR_HYP;
+  for (int i = 0; i < (hyp ? 6 : 1); i++) {
+    qk_status_t status = qk_gaugefield_create(field->dev, field->v.halo, &work[i]);
+    if (status != QK_OK) return status;
+  }
+  qk_status_t status = hyp ? smear_hyp(field, smear, work) : smear_staples(field, smear, work[0]);
+  return status == QK_OK ? field->dev->ops->queue_sync(field->dev->ctx, 0) : status;
+}
+
 qk_status_t qk_link_smear_apply(qk_gaugefield_t *field, const qk_link_smear_t *smear,
                                 qk_err_t *err) {
   qk_status_t status = qk_link_smear_check(smear, err);
   if (status != QK_OK || smear->kind == QK_LINK_SMEAR_NONE || smear->steps == 0) return status;
-  const bool hyp = smear->kind == QK_LINK_SMEAR_HYP;
   qk_gaugefield_t *work[6] = {NULL};
-  for (int i = 0; status == QK_OK && i < (hyp ? 6 : 1); i++)
-    status = qk_gaugefield_create(field->dev, field->v.halo, &work[i]);
-  if (status == QK_OK && !hyp) status = smear_staples(field, smear, work[0]);
-  for (int i = 0; status == QK_OK && hyp && i < smear->steps; i++) {
-    status = hyp_first(field, smear->param[2], work);
-    if (status == QK_OK) status = hyp_second(field, smear->param[1], work, work + 3);
-    if (status == QK_OK) status = hyp_third(field, smear->param[0], work + 3);
-  }
-  if (status == QK_OK) status = field->dev->ops->queue_sync(field->dev->ctx, 0);
+  status = smear_by(field, smear, work);
   for (int i = 0; i < 6; i++) qk_gaugefield_destroy(work[i]);
   if (status != QK_OK) return qk_fail(err, status, "smearing of links: %s", qk_status_text(status));
   return QK_OK;
