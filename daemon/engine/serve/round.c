@@ -21,21 +21,22 @@ _Static_assert(QUARK__CHANNEL_KIND__CHANNEL_MESON == (int)QK_CHANNEL_MESON &&
 
 /* ---- the broadcast -------------------------------------------------------------------------- */
 
-static qk_status_t bcast(qk_comm_t *comm, void *buf, size_t bytes) {
-  return bytes == 0 ? QK_OK : qk_comm_bcast(comm, buf, bytes, 0);
-}
-
 qk_status_t qk_round_share(qk_comm_t *comm, qk_round_t *round, bool idle) {
   qk_status_t status = idle ? qk_comm_bcast_idle(comm, &round->head, sizeof round->head, 0)
                             : qk_comm_bcast(comm, &round->head, sizeof round->head, 0);
-  if (status == QK_OK && round->head.kind == QK_ROUND_LOAD)
-    status = bcast(comm, &round->load, sizeof round->load);
-  if (status == QK_OK && round->head.kind == QK_ROUND_CONTRACT)
-    status = bcast(comm, &round->correlate, sizeof round->correlate);
-  if (status == QK_OK)
-    status = bcast(comm, round->fill, (size_t)round->head.nfill * sizeof round->fill[0]);
-  if (status == QK_OK)
-    status = bcast(comm, round->cancel, (size_t)round->head.ncancel * sizeof round->cancel[0]);
+  if (status != QK_OK) return status;
+  const qk_round_head_t *head = &round->head;
+  const struct {
+    void *data;
+    size_t bytes; /* 0: none of this round */
+  } part[] = {
+      {&round->load, head->kind == QK_ROUND_LOAD ? sizeof round->load : 0},
+      {&round->correlate, head->kind == QK_ROUND_CONTRACT ? sizeof round->correlate : 0},
+      {round->fill, (size_t)head->nfill * sizeof round->fill[0]},
+      {round->cancel, (size_t)head->ncancel * sizeof round->cancel[0]},
+  };
+  for (size_t i = 0; status == QK_OK && i < sizeof part / sizeof *part; i++)
+    if (part[i].bytes > 0) status = qk_comm_bcast(comm, part[i].data, part[i].bytes, 0);
   return status;
 }
 
@@ -123,9 +124,33 @@ static qk_status_t parse_column(const Quark__Engine__Fill *m, qk_fill_t *f, qk_e
   return QK_OK;
 }
 
+/* What of the source stands in shared memory: all of an upload, the propagator that a sequential
+ * source is made of; nothing of others. */
+static qk_status_t parse_input(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
+  const bool sequential = !f->upload && f->source == QK_SOURCE_HELD;
+  f->in_double = f->is_double;
+  if (!f->upload && !sequential) return QK_OK;
+  if (sequential && m->has_in_dtype) {
+    qk_status_t status = parse_dtype("in_dtype", m->in_dtype, &f->in_double, err);
+    if (status != QK_OK) return status;
+  }
+  if (m->shm_in == NULL)
+    return qk_fail(err, QK_BAD_ARGUMENT, "shm_in is missing: %s needs it",
+                   f->upload ? "an upload" : "a sequential source");
+  return qk_load_text("shm_in", m->shm_in, f->shm_in, sizeof f->shm_in, err);
+}
+
+static qk_status_t parse_source(const Quark__Engine__Fill *m, qk_fill_t *f, qk_err_t *err) {
+  qk_status_t status = parse_dtype("dtype", m->dtype, &f->is_double, err);
+  if (status != QK_OK) return status;
+  status = f->upload ? QK_OK : parse_column(m, f, err);
+  if (status != QK_OK) return status;
+  status = parse_input(m, f, err);
+  return status == QK_OK ? parse_smearing(m->smear, &f->smear, err) : status;
+}
+
 qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *fill,
                           qk_err_t *err) {
-  qk_status_t status = QK_OK;
   qk_fill_t f = {.serial = m->serial,
                  .upload = m->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD,
                  .hint = {.order = m->order, .backlog = m->backlog},
@@ -146,21 +171,9 @@ qk_status_t qk_fill_parse(const Quark__Engine__Fill *m, int entries, qk_fill_t *
   f.entry = (int32_t)m->entry;
   f.max_iter = (int64_t)m->max_iter;
 
-  status = parse_dtype("dtype", m->dtype, &f.is_double, err);
-  f.in_double = f.is_double;
-  if (status == QK_OK && !f.upload) status = parse_column(m, &f, err);
-  bool sequential = !f.upload && f.source == QK_SOURCE_HELD;
-  if (status == QK_OK && sequential && m->has_in_dtype)
-    status = parse_dtype("in_dtype", m->in_dtype, &f.in_double, err);
-  if (status == QK_OK && (f.upload || sequential)) {
-    if (m->shm_in == NULL)
-      status = qk_fail(err, QK_BAD_ARGUMENT, "shm_in is missing: %s needs it",
-                       f.upload ? "an upload" : "a sequential source");
-    else
-      status = qk_load_text("shm_in", m->shm_in, f.shm_in, sizeof f.shm_in, err);
-  }
-  if (status == QK_OK) status = parse_smearing(m->smear, &f.smear, err);
-  if (status == QK_OK && m->shm_out != NULL)
+  qk_status_t status = parse_source(m, &f, err);
+  if (status != QK_OK) return status;
+  if (m->shm_out != NULL)
     status = qk_load_text("shm_out", m->shm_out, f.shm_out, sizeof f.shm_out, err);
   if (status == QK_OK) *fill = f;
   return status;
@@ -229,22 +242,37 @@ static qk_status_t parse_origin(const Quark__Contraction *m, const int global[4]
   return QK_OK;
 }
 
+/* Where the propagators are, and where the correlators go. */
+static qk_status_t parse_memory(const Quark__Engine__Contract *m, qk_correlate_t *c,
+                                qk_err_t *err) {
+  qk_status_t status = copy_columns("shm_a", m->n_shm_a, m->shm_a, c->a, err);
+  if (status == QK_OK && m->n_shm_b > 0)
+    status = copy_columns("shm_b", m->n_shm_b, m->shm_b, c->b, err);
+  if (status != QK_OK) return status;
+  status = parse_dtype("dtype_a", m->dtype_a, &c->a_double, err);
+  if (status != QK_OK) return status;
+  c->b_double = c->a_double;
+  if (m->has_dtype_b) status = parse_dtype("dtype_b", m->dtype_b, &c->b_double, err);
+  if (status != QK_OK) return status;
+  return qk_load_text("shm_out", m->shm_out, c->shm_out, sizeof c->shm_out, err);
+}
+
+static qk_status_t parse_contraction(const Quark__Contraction *m, const int global[4],
+                                     qk_correlate_t *c, qk_err_t *err) {
+  qk_status_t status = parse_channels(m, c, err);
+  if (status != QK_OK) return status;
+  status = parse_momenta(m, global, c, err);
+  if (status != QK_OK) return status;
+  status = parse_origin(m, global, c, err);
+  return status == QK_OK ? parse_smearing(m->sink, &c->sink, err) : status;
+}
+
 qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const int global[4],
                                qk_correlate_t *correlate, qk_err_t *err) {
   qk_correlate_t c = {.serial = m->serial};
-  qk_status_t status = copy_columns("shm_a", m->n_shm_a, m->shm_a, c.a, err);
-  if (status == QK_OK && m->n_shm_b > 0)
-    status = copy_columns("shm_b", m->n_shm_b, m->shm_b, c.b, err);
-  if (status == QK_OK) status = parse_dtype("dtype_a", m->dtype_a, &c.a_double, err);
-  c.b_double = c.a_double;
-  if (status == QK_OK && m->has_dtype_b)
-    status = parse_dtype("dtype_b", m->dtype_b, &c.b_double, err);
-  if (status == QK_OK)
-    status = qk_load_text("shm_out", m->shm_out, c.shm_out, sizeof c.shm_out, err);
-  if (status == QK_OK) status = parse_channels(m->contraction, &c, err);
-  if (status == QK_OK) status = parse_momenta(m->contraction, global, &c, err);
-  if (status == QK_OK) status = parse_origin(m->contraction, global, &c, err);
-  if (status == QK_OK) status = parse_smearing(m->contraction->sink, &c.sink, err);
+  qk_status_t status = parse_memory(m, &c, err);
+  if (status != QK_OK) return status;
+  status = parse_contraction(m->contraction, global, &c, err);
   if (status == QK_OK) *correlate = c;
   return status;
 }

@@ -80,13 +80,7 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;
 }
 
-qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
-  qk_load_t l = {.inner = (qk_prec_t)m->inner};
-  int backend = 0, solver = 0;
-  qk_status_t status = choose("backend", m->backend, &qk_choice_backends, &backend, err);
-  if (status == QK_OK) status = choose("solver", m->solver, &qk_choice_solvers, &solver, err);
-  if (status == QK_OK) status = parse_action(m, &l, err);
-  if (status != QK_OK) return status;
+static qk_status_t check_numbers(const Quark__Engine__Load *m, qk_err_t *err) {
   if (qk_choice_of(&qk_choice_precisions, (int)m->inner) < 0)
     return qk_fail(err, QK_BAD_ARGUMENT, "inner = %d: no such precision", (int)m->inner);
   if (m->slots > QK_SLOTS_MAX)
@@ -98,20 +92,44 @@ qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_
   if (m->staging > QK_STAGING_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "staging = %u: must be 0 to %d", m->staging,
                    QK_STAGING_MAX);
-  l.backend = (qk_backend_t)backend;
-  l.solver = (qk_solver_choice_t)solver;
-  l.nslot = (int32_t)m->slots;
-  l.link_reals = (int32_t)m->link_reals;
-  l.single_rhs = m->single_rhs;
-  l.ignore_checksum = m->ignore_checksum;
-  l.staging = (int32_t)m->staging;
-  l.reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX;
+  return QK_OK;
+}
 
-  status = qk_load_text("gauge", m->gauge, l.gauge, sizeof l.gauge, err);
-  if (status == QK_OK) status = copy_four("dims", m->n_dims, m->dims, l.dims, err);
-  if (status == QK_OK) status = copy_four("grid", m->n_grid, m->grid, l.grid, err);
-  if (status == QK_OK) status = copy_phases(m, l.phase, err);
-  if (status == QK_OK) status = parse_multigrid(m, &l, err);
+static qk_status_t parse_choices(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  int backend = 0, solver = 0;
+  qk_status_t status = choose("backend", m->backend, &qk_choice_backends, &backend, err);
+  if (status != QK_OK) return status;
+  status = choose("solver", m->solver, &qk_choice_solvers, &solver, err);
+  if (status != QK_OK) return status;
+  l->backend = (qk_backend_t)backend;
+  l->solver = (qk_solver_choice_t)solver;
+  return parse_action(m, l, err);
+}
+
+static qk_status_t parse_lattice(const Quark__Engine__Load *m, qk_load_t *l, qk_err_t *err) {
+  qk_status_t status = qk_load_text("gauge", m->gauge, l->gauge, sizeof l->gauge, err);
+  if (status != QK_OK) return status;
+  status = copy_four("dims", m->n_dims, m->dims, l->dims, err);
+  if (status != QK_OK) return status;
+  status = copy_four("grid", m->n_grid, m->grid, l->grid, err);
+  return status == QK_OK ? copy_phases(m, l->phase, err) : status;
+}
+
+qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {
+  qk_load_t l = {.inner = (qk_prec_t)m->inner,
+                 .nslot = (int32_t)m->slots,
+                 .link_reals = (int32_t)m->link_reals,
+                 .single_rhs = m->single_rhs,
+                 .ignore_checksum = m->ignore_checksum,
+                 .staging = (int32_t)m->staging,
+                 .reserve = m->reserve < INT64_MAX ? (int64_t)m->reserve : INT64_MAX};
+  qk_status_t status = parse_choices(m, &l, err);
+  if (status != QK_OK) return status;
+  status = check_numbers(m, err);
+  if (status != QK_OK) return status;
+  status = parse_lattice(m, &l, err);
+  if (status != QK_OK) return status;
+  status = parse_multigrid(m, &l, err);
   if (status == QK_OK) *load = l;
   return status;
 }
