@@ -263,17 +263,26 @@ typedef struct qk_config_file {
   qk_err_t *err;
 } qk_config_file_t;
 
-/* fgets that counts lines and refuses those that the parser would cut in two. */
+/* fgets that counts lines and refuses those that the parser would cut in two or cut short. */
 static char *read_line(char *buffer, int size, void *arg) {
   qk_config_file_t *file = arg;
-  if (file->status != QK_OK || fgets(buffer, size, file->in) == NULL) return NULL;
+  int n = 0;
+  if (file->status != QK_OK) return NULL;
+  for (int c; n < size - 1 && n <= QK_CONFIG_LINE && (c = getc(file->in)) != EOF;) {
+    buffer[n++] = (char)c;
+    if (c == '\n') break;
+  }
+  buffer[n] = '\0';
+  if (n == 0) return NULL;
   file->line++;
-  if (strlen(buffer) > QK_CONFIG_LINE) {
+  if (memchr(buffer, '\0', (size_t)n))
+    file->status =
+        qk_fail(file->err, QK_BAD_FORMAT,
+                "%s:%d: a byte of this line is 0: this is not a text file", file->path, file->line);
+  else if (n > QK_CONFIG_LINE)
     file->status = qk_fail(file->err, QK_TOO_LARGE, "%s:%d: line is longer than %d bytes",
                            file->path, file->line, QK_CONFIG_LINE);
-    return NULL;
-  }
-  return buffer;
+  return file->status == QK_OK ? buffer : NULL;
 }
 
 static int take_key(void *arg, const char *section, const char *name, const char *value) {

@@ -160,9 +160,25 @@ Test(config, bad_files_name_the_line) {
   char big[400] = "gauge = ";
   memset(big + 8, 'x', 300);
   file_refused(big, QK_TOO_LARGE, ":1: line is longer than 190 bytes");
+  memset(big + 8, 'x', QK_CONFIG_LINE - 7);
+  big[QK_CONFIG_LINE + 1] = '\0'; /* one too many, without an end of the line */
+  file_refused(big, QK_TOO_LARGE, ":1: line is longer than 190 bytes");
   qk_err_t err = {0};
   cr_expect_eq(qk_config_read_file(config, "/nonexistent/quarkd.conf", &err), QK_IO_ERROR);
   cr_expect_not_null(strstr(err.text, "/nonexistent/quarkd.conf"));
+}
+
+/* What comes behind it would be lost, without a word. */
+Test(config, a_file_with_a_zero_byte_is_refused) {
+  static const char TEXT[] = "csw = 1\ngauge = /data/a\0b\nslots = 3\n";
+  qk_err_t err = {0};
+  strcpy(path, "/tmp/test_config.XXXXXX");
+  const int fd = mkstemp(path);
+  cr_assert_eq(write(fd, TEXT, sizeof TEXT - 1), (ssize_t)sizeof TEXT - 1);
+  close(fd);
+  cr_expect_eq(qk_config_read_file(config, path, &err), QK_BAD_FORMAT);
+  cr_expect_not_null(strstr(err.text, ":2: a byte of this line is 0"), "%s", err.text);
+  unlink(path);
 }
 
 /* As flag, with and without a value, and as key; the warning names both. */
