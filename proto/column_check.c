@@ -27,7 +27,7 @@ typedef struct link_rule {
 } link_rule_t;
 
 static const link_rule_t LINK_RULES[] = {
-    {0, 0, "unsmeared links"}, {1, 1, "APE"}, {1, 0.25, "stout"}, {3, 1, "HYP"}};
+    {0, 0, "links without smearing"}, {1, 1, "APE"}, {1, 0.25, "stout"}, {3, 1, "HYP"}};
 
 static qk_status_t check_link_smearing(const Quark__Smearing *s, const char *what,
                                        char why[QK_WHY]) {
@@ -35,8 +35,8 @@ static qk_status_t check_link_smearing(const Quark__Smearing *s, const char *wha
     return refuse(why, QK_BAD_ARGUMENT, "%s: links = %d is outside 0 .. 3", what, s->links);
   const link_rule_t *rule = &LINK_RULES[s->links];
   if (s->n_link_param != rule->params)
-    return refuse(why, QK_BAD_ARGUMENT, "%s: %zu link_param: %s needs %zu", what, s->n_link_param,
-                  rule->name, rule->params);
+    return refuse(why, QK_BAD_ARGUMENT, "%s: link_param has %zu entries: %zu for %s", what,
+                  s->n_link_param, rule->params, rule->name);
   for (size_t i = 0; i < rule->params; i++)
     if (!(s->link_param[i] >= 0 && s->link_param[i] <= rule->most))
       return refuse(why, QK_BAD_ARGUMENT, "%s: link_param %zu = %g is outside 0 .. %g of %s", what,

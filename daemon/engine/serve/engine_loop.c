@@ -128,13 +128,15 @@ static qk_status_t receive_load(worker_t *w, const Quark__Engine__Load *message)
 
 static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *message) {
   qk_err_t err = {0};
+  uint32_t dims[4];
   qk_status_t status = QK_OK;
+  for (int mu = 0; mu < 4 && w->setup; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
   if (w->setup == NULL)
     status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
   else if (qk_correlator_busy(w->correlator))
     status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
   else
-    status = qk_correlate_parse(message, w->setup->geom.global, &w->round.correlate, &err);
+    status = qk_correlate_parse(message, dims, &w->round.correlate, &err);
   if (status != QK_OK) return qk_report_contracted(w->channel, message->serial, &err, 0);
   w->round.head.kind = QK_ROUND_CONTRACT;
   return QK_OK;

@@ -1,9 +1,9 @@
 #include "daemon/engine/serve/round.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "daemon/engine/lattice/gamma.h"
+#include "proto/column_check.h"
 
 _Static_assert(QUARK__BASIS__BASIS_DEGRAND_ROSSI == (int)QK_BASIS_DEGRAND_ROSSI &&
                    QUARK__BASIS__BASIS_UKQCD == (int)QK_BASIS_UKQCD &&
@@ -50,31 +50,25 @@ static qk_status_t parse_dtype(const char *field, Quark__Dtype dtype, bool *is_d
   return QK_OK;
 }
 
+/* What proto/column_check.h says of a part of a message. */
+static qk_status_t judge(qk_status_t status, const char why[QK_WHY], qk_err_t *err) {
+  return status == QK_OK ? QK_OK : qk_fail(err, status, "%s", why);
+}
+
 /* Absent: no smearing. */
 static qk_status_t parse_smearing(const Quark__Smearing *m, qk_smearing_t *smearing,
                                   qk_err_t *err) {
-  static const size_t params[] = {
-      [QK_LINK_SMEAR_APE] = 1, [QK_LINK_SMEAR_STOUT] = 1, [QK_LINK_SMEAR_HYP] = 3};
+  char why[QK_WHY];
   if (m == NULL) return QK_OK;
-  qk_status_t status = qk_gauss_check(m->alpha, m->steps, err);
+  const qk_status_t status = judge(qk_smearing_check(m, "smearing", why), why, err);
   if (status != QK_OK) return status;
-  if ((unsigned)m->links > QK_LINK_SMEAR_HYP)
-    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: links = %d: no such kind", (int)m->links);
-  if (m->n_link_param != params[m->links])
-    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: link_param has %zu entries: %zu",
-                   m->n_link_param, params[m->links]);
-  if (m->link_steps > QK_LINK_STEPS_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "smearing: link_steps = %u: at most %d", m->link_steps,
-                   QK_LINK_STEPS_MAX);
-  qk_smearing_t s = {.alpha = m->alpha,
-                     .steps = (int32_t)m->steps,
-                     .links = {.kind = (qk_link_smear_kind_t)m->links,
-                               .steps = (int)m->link_steps,
-                               .spatial = m->link_spatial}};
-  for (size_t i = 0; i < m->n_link_param; i++) s.links.param[i] = m->link_param[i];
-  status = qk_link_smear_check(&s.links, err);
-  if (status == QK_OK) *smearing = s;
-  return status;
+  *smearing = (qk_smearing_t){.alpha = m->alpha,
+                              .steps = (int32_t)m->steps,
+                              .links = {.kind = (qk_link_smear_kind_t)m->links,
+                                        .steps = (int)m->link_steps,
+                                        .spatial = m->link_spatial}};
+  for (size_t i = 0; i < m->n_link_param; i++) smearing->links.param[i] = m->link_param[i];
+  return QK_OK;
 }
 
 /* Coordinates and momenta are checked against the lattice in source.c. */
@@ -213,32 +207,17 @@ static qk_status_t parse_channels(const Quark__Contraction *m, qk_correlate_t *c
   return QK_OK;
 }
 
-/* None given: zero momentum. */
-static qk_status_t parse_momenta(const Quark__Contraction *m, const int global[4],
+/* None given: zero momentum, and the origin of the lattice. */
+static qk_status_t parse_momenta(const Quark__Contraction *m, const uint32_t dims[4],
                                  qk_correlate_t *c, qk_err_t *err) {
-  if (m->n_momentum % 3 != 0 || m->n_momentum > (size_t)3 * QK_MOMENTA_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "momentum has %zu entries: three each, at most %d momenta",
-                   m->n_momentum, QK_MOMENTA_MAX);
-  for (size_t i = 0; i < m->n_momentum; i++) {
-    if (llabs(m->momentum[i]) >= global[i % 3])
-      return qk_fail(err, QK_BAD_ARGUMENT, "momentum %zu: p%c = %d: the lattice has %d", i / 3,
-                     "xyz"[i % 3], m -> momentum[i], global[i % 3]);
-    c->mom[i / 3][i % 3] = m->momentum[i];
-  }
+  char why[QK_WHY];
+  qk_status_t status = judge(qk_momenta_check(m, dims, why), why, err);
+  if (status != QK_OK) return status;
+  status = judge(qk_origin_check(m, dims, why), why, err);
+  if (status != QK_OK) return status;
+  for (size_t i = 0; i < m->n_momentum; i++) c->mom[i / 3][i % 3] = m->momentum[i];
+  for (size_t mu = 0; mu < m->n_origin; mu++) c->origin[mu] = m->origin[mu];
   c->nmom = m->n_momentum == 0 ? 1 : (int32_t)(m->n_momentum / 3);
-  return QK_OK;
-}
-
-static qk_status_t parse_origin(const Quark__Contraction *m, const int global[4], qk_correlate_t *c,
-                                qk_err_t *err) {
-  if (m->n_origin != 0 && m->n_origin != 4)
-    return qk_fail(err, QK_BAD_ARGUMENT, "origin has %zu entries: none or 4", m->n_origin);
-  for (size_t mu = 0; mu < m->n_origin; mu++) {
-    if (m->origin[mu] < 0 || m->origin[mu] >= global[mu])
-      return qk_fail(err, QK_BAD_ARGUMENT, "origin: %c = %d: the lattice has %d", "xyzt"[mu],
-                     m -> origin[mu], global[mu]);
-    c->origin[mu] = m->origin[mu];
-  }
   return QK_OK;
 }
 
@@ -257,22 +236,20 @@ static qk_status_t parse_memory(const Quark__Engine__Contract *m, qk_correlate_t
   return qk_load_text("shm_out", m->shm_out, c->shm_out, sizeof c->shm_out, err);
 }
 
-static qk_status_t parse_contraction(const Quark__Contraction *m, const int global[4],
+static qk_status_t parse_contraction(const Quark__Contraction *m, const uint32_t dims[4],
                                      qk_correlate_t *c, qk_err_t *err) {
   qk_status_t status = parse_channels(m, c, err);
   if (status != QK_OK) return status;
-  status = parse_momenta(m, global, c, err);
-  if (status != QK_OK) return status;
-  status = parse_origin(m, global, c, err);
+  status = parse_momenta(m, dims, c, err);
   return status == QK_OK ? parse_smearing(m->sink, &c->sink, err) : status;
 }
 
-qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const int global[4],
+qk_status_t qk_correlate_parse(const Quark__Engine__Contract *m, const uint32_t dims[4],
                                qk_correlate_t *correlate, qk_err_t *err) {
   qk_correlate_t c = {.serial = m->serial};
   qk_status_t status = parse_memory(m, &c, err);
   if (status != QK_OK) return status;
-  status = parse_contraction(m->contraction, global, &c, err);
+  status = parse_contraction(m->contraction, dims, &c, err);
   if (status == QK_OK) *correlate = c;
   return status;
 }

@@ -114,7 +114,7 @@ Test(column_check, smearing_has_limits) {
   s.alpha = 0.1;
   s.links = QUARK__LINK_SMEAR__LINK_SMEAR_STOUT;
   expect(qk_smearing_check(&s, "sink", why), QK_BAD_ARGUMENT, why,
-         "sink: 0 link_param: stout needs 1");
+         "sink: link_param has 0 entries: 1 for stout");
   s.link_param = &param;
   s.n_link_param = 1;
   expect(qk_smearing_check(&s, "sink", why), QK_OK, why, NULL);

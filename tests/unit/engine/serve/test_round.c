@@ -6,7 +6,7 @@
 
 #include "daemon/engine/serve/round.h"
 
-static const int global[4] = {4, 6, 8, 16};
+static const uint32_t DIMS[4] = {4, 6, 8, 16};
 
 static Quark__Smearing good_smearing(void) {
   static double param[3] = {0.75, 0.6, 0.3};
@@ -35,14 +35,19 @@ static Quark__Engine__Fill good_fill(Quark__SourceKind source, Quark__Column *co
   return f;
 }
 
-static void expect_fill_refused(const Quark__Engine__Fill *message, const char *words) {
+static void expect_fill_refused_as(const Quark__Engine__Fill *message, qk_status_t status,
+                                   const char *words) {
   qk_err_t err = {0};
   qk_fill_t fill;
   memset(&fill, 0x5a, sizeof fill);
   qk_fill_t before = fill;
-  cr_expect_eq(qk_fill_parse(message, 4, &fill, &err), QK_BAD_ARGUMENT, "%s", words);
+  cr_expect_eq(qk_fill_parse(message, 4, &fill, &err), status, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(memcmp(&fill, &before, sizeof fill) == 0, "%s", words);
+}
+
+static void expect_fill_refused(const Quark__Engine__Fill *message, const char *words) {
+  expect_fill_refused_as(message, QK_BAD_ARGUMENT, words);
 }
 
 Test(round, a_sequential_fill_comes_out_as_it_went_in) {
@@ -135,19 +140,19 @@ Test(round, smearing_is_checked_field_by_field) {
   expect_fill_refused(&m, "alpha");
   s = good_smearing();
   s.steps = QK_SMEAR_STEPS_MAX + 1;
-  expect_fill_refused(&m, "steps = 1001");
+  expect_fill_refused_as(&m, QK_TOO_LARGE, "steps = 1001");
   s = good_smearing();
   s.links = (Quark__LinkSmear)4;
   expect_fill_refused(&m, "links = 4");
   s = good_smearing();
   s.n_link_param = 2;
-  expect_fill_refused(&m, "link_param has 2 entries: 3");
+  expect_fill_refused(&m, "link_param has 2 entries: 3 for HYP");
   s = good_smearing();
   s.links = QUARK__LINK_SMEAR__LINK_SMEAR_NONE;
-  expect_fill_refused(&m, "link_param has 3 entries: 0");
+  expect_fill_refused(&m, "link_param has 3 entries: 0 for links");
   s = good_smearing();
   s.link_steps = 1u << 31;
-  expect_fill_refused(&m, "link_steps = 2147483648: at most 100");
+  expect_fill_refused_as(&m, QK_TOO_LARGE, "link_steps = 2147483648 is over the limit of 100");
   s = good_smearing();
   s.link_param = (double[]){0.7, NAN, 0.3};
   expect_fill_refused(&m, "nan");
@@ -190,11 +195,11 @@ static void good_message(message_t *m) {
   m->contraction.origin = m->origin;
 }
 
-static void expect_contract_refused(const message_t *m, const char *words) {
+static void expect_contract_refused(const message_t *m, qk_status_t status, const char *words) {
   qk_err_t err = {0};
   static qk_correlate_t c;
   memset(&c, 0, sizeof c);
-  cr_expect_eq(qk_correlate_parse(&m->contract, global, &c, &err), QK_BAD_ARGUMENT, "%s", words);
+  cr_expect_eq(qk_correlate_parse(&m->contract, DIMS, &c, &err), status, "%s", words);
   cr_expect(strstr(err.text, words) != NULL, "'%s' where '%s' was expected", err.text, words);
   cr_expect(c.nchannel == 0 && c.serial == 0, "%s", words);
 }
@@ -204,7 +209,7 @@ Test(round, a_contraction_comes_out_as_it_went_in) {
   static qk_correlate_t c;
   qk_err_t err = {0};
   good_message(&m);
-  cr_assert_eq(qk_correlate_parse(&m.contract, global, &c, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &c, &err), QK_OK, "%s", err.text);
   cr_expect(c.serial == 11 && c.nmom == 1 && c.mom[0][0] == 0 && c.origin[3] == 0);
   cr_expect(c.a_double && c.b[0][0] == '\0' && c.sink.steps == 0 && c.nchannel == 1);
   cr_expect(c.channel[0].kind == QK_CHANNEL_MESON && c.channel[0].sink == 15 &&
@@ -221,7 +226,7 @@ Test(round, a_contraction_comes_out_as_it_went_in) {
   m.contraction.n_origin = 4;
   m.origin[3] = 15;
   m.contraction.sink = &m.sink;
-  cr_assert_eq(qk_correlate_parse(&m.contract, global, &c, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_correlate_parse(&m.contract, DIMS, &c, &err), QK_OK, "%s", err.text);
   cr_expect(c.a_double && !c.b_double && strcmp(c.b[11], "/b") == 0 && strcmp(c.a[0], "/a") == 0);
   cr_expect(c.nchannel == 512 && c.channel[511].kind == QK_CHANNEL_DELTA);
   cr_expect(c.nmom == 128 && c.mom[127][1] == -5 && c.origin[3] == 15 && c.sink.steps == 30);
@@ -231,10 +236,11 @@ Test(round, contractions_are_checked_field_by_field) {
   static message_t m;
   static char name[QK_SHM_NAME_MAX + 2];
   memset(name, 'n', sizeof name - 1);
-#define REFUSED(change, words)                                                                     \
+#define REFUSED_AS(status, change, words)                                                          \
   good_message(&m);                                                                                \
   change;                                                                                          \
-  expect_contract_refused(&m, words)
+  expect_contract_refused(&m, status, words)
+#define REFUSED(change, words) REFUSED_AS(QK_BAD_ARGUMENT, change, words)
   REFUSED(m.contract.n_shm_a = 11, "shm_a has 11 names: 12");
   REFUSED(m.contract.n_shm_a = 13, "shm_a has 13 names: 12");
   REFUSED((m.contract.shm_b = m.b, m.contract.n_shm_b = 1), "shm_b has 1 names: 12");
@@ -247,16 +253,17 @@ Test(round, contractions_are_checked_field_by_field) {
   REFUSED(m.channel[0].kind = (Quark__ChannelKind)3, "channel[0]: kind = 3");
   REFUSED(m.channel[0].sink = 16, "sink, source = 16, 15: 0 to 15");
   REFUSED(m.channel[0].source = 99, "sink, source = 15, 99: 0 to 15");
-  REFUSED(m.contraction.n_momentum = 4, "momentum has 4 entries");
-  REFUSED(m.contraction.n_momentum = 3 * 129, "at most 128");
+  REFUSED(m.contraction.n_momentum = 4, "momentum: 4 numbers");
+  REFUSED_AS(QK_TOO_LARGE, m.contraction.n_momentum = 3 * 129, "over the limit of 128");
   REFUSED((m.contraction.n_momentum = 6, m.momentum[4] = 6),
-          "momentum 1: py = 6: the lattice has 6");
+          "momentum 1: py = 6 is outside -5 .. 5");
   REFUSED((m.contraction.n_momentum = 3, m.momentum[0] = INT32_MIN), "px = -2147483648");
-  REFUSED(m.contraction.n_origin = 5, "origin has 5 entries");
-  REFUSED((m.contraction.n_origin = 4, m.origin[2] = 8), "origin: z = 8: the lattice has 8");
+  REFUSED(m.contraction.n_origin = 5, "origin: 5 numbers");
+  REFUSED((m.contraction.n_origin = 4, m.origin[2] = 8), "origin: z = 8 is outside 0 .. 7");
   REFUSED((m.contraction.n_origin = 4, m.origin[0] = -1), "origin: x = -1");
-  REFUSED((m.contraction.sink = &m.sink, m.sink.steps = 5000), "steps = 5000");
+  REFUSED_AS(QK_TOO_LARGE, (m.contraction.sink = &m.sink, m.sink.steps = 5000), "steps = 5000");
 #undef REFUSED
+#undef REFUSED_AS
 }
 
 /* ---- what counts as the same smearing ---- */
