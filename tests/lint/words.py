@@ -61,7 +61,7 @@ def measure(tree):
         yield ratchet.Count('lines with the word %s' % word, found, 'Say "%s".' % instead)
     found = lines(tree, 'daemon/engine/', ratchet.CODE, PLUMBING)
     yield ratchet.Count('lines of daemon/engine that pass a status on', found,
-                        'Let a function return at the first failure, or call what keeps the first status.', 150)
+                        'Let a function return at the first failure, or call what keeps the first status.', 50)
 
 
 if __name__ == '__main__':

@@ -32,16 +32,21 @@ static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p,
   return action->check ? action->check(&p->values, err) : QK_OK;
 }
 
+static qk_status_t fill_parts(const qk_action_t *action, qk_action_in_t *in, qk_eo_parts_t *parts,
+                              qk_err_t *err) {
+  qk_status_t status = action->links ? action->links(in, parts, err) : qk_links_set(in, parts);
+  if (status != QK_OK) return status;
+  status = action->local(in, parts, err);
+  return status == QK_OK ? in->dev->ops->queue_sync(in->dev->ctx, 0) : status;
+}
+
 static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, const double *links,
                               qk_eo_parts_t *parts, qk_err_t *err) {
   const qk_action_params_t *p = in->params;
   memcpy(parts->want, p->want, sizeof parts->want);
   memcpy(parts->phase, p->phase, sizeof parts->phase);
   qk_status_t status = qk_links_upload(in->dev, links, &in->gauge, err);
-  if (status == QK_OK)
-    status = action->links ? action->links(in, parts, err) : qk_links_set(in, parts);
-  if (status == QK_OK) status = action->local(in, parts, err);
-  if (status == QK_OK) status = in->dev->ops->queue_sync(in->dev->ctx, 0);
+  if (status == QK_OK) status = fill_parts(action, in, parts, err);
   if (in->gauge.u.data) in->dev->ops->free(in->dev->ctx, (void *)in->gauge.u.data);
   return status;
 }

@@ -27,8 +27,9 @@ static qk_status_t spread(const qk_action_in_t *in, const qk_local_t *from, qk_l
   for (int p = 0; p < 3; p++) {
     if (!in->params->want[p]) continue;
     qk_status_t status = field_alloc(dev, (qk_prec_t)p, &to[p]);
+    if (status != QK_OK) return status;
     const qk_diag_convert_args_t convert = {.lat = dev->geom->lat, .in = *from, .out = &to[p]};
-    if (status == QK_OK) status = dev->ops->diag_convert(dev->ctx, &convert);
+    status = dev->ops->diag_convert(dev->ctx, &convert);
     if (status != QK_OK) return status;
   }
   return QK_OK;
@@ -57,8 +58,10 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, double a, double csw, qk_e
     goto done;
   }
   status = spread(in, &term, parts->t);
-  if (status == QK_OK) status = spread(in, &inverse, parts->inverse);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
+  if (status != QK_OK) goto done;
+  status = spread(in, &inverse, parts->inverse);
+  if (status != QK_OK) goto done;
+  status = dev->ops->queue_sync(dev->ctx, 0);
   parts->scale = fabs(a);
   parts->flops = FLOPS_BLOCKS;
 done:

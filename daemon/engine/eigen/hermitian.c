@@ -41,7 +41,7 @@ static qk_status_t solve(int n, double complex *a, double *w) {
 qk_status_t qk_hermitian_eigen(qk_comm_t *comm, int n, double complex *a, double *w) {
   qk_status_t status = qk_comm_rank(comm) == 0 ? solve(n, a, w) : QK_OK;
   status = qk_comm_agree(comm, status, NULL);
-  if (status == QK_OK) status = qk_comm_bcast(comm, a, (size_t)n * (size_t)n * sizeof *a, 0);
-  if (status == QK_OK) status = qk_comm_bcast(comm, w, (size_t)n * sizeof *w, 0);
-  return status;
+  if (status != QK_OK) return status;
+  status = qk_comm_bcast(comm, a, (size_t)n * (size_t)n * sizeof *a, 0);
+  return status == QK_OK ? qk_comm_bcast(comm, w, (size_t)n * sizeof *w, 0) : status;
 }

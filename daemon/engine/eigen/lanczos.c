@@ -123,17 +123,24 @@ static qk_status_t diagonalise(lanczos_t *l, int n) {
   return QK_OK;
 }
 
-/* A new block after block b: v_{b+1} r = f(A) v_b - what the basis has of it. order 0: A itself. */
-static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * B]) {
+/* column: what the basis has of f(A) v_b. */
+static qk_status_t make_next(lanczos_t *l, int b, int order, double complex *column,
+                             double complex r[B * B]) {
   qk_lanczos_basis_t *k = &l->k;
-  double complex *column = qk_calloc((size_t)(b + 1) * B * B, sizeof *column);
-  if (!column) return QK_NO_MEMORY;
   qk_field_t *w = k->v[b + 1];
   qk_status_t status = order == 0
                            ? qk_lanczos_basis_apply(k, w, k->v[b])
                            : qk_lanczos_basis_filter(k, l->p.window, l->p.top, order, w, k->v[b]);
-  if (!status) status = qk_lanczos_basis_project(k, b + 1, w, column);
-  if (!status) status = qk_lanczos_basis_normalise(k, b + 1, w, r);
+  if (status) return status;
+  status = qk_lanczos_basis_project(k, b + 1, w, column);
+  return status ? status : qk_lanczos_basis_normalise(k, b + 1, w, r);
+}
+
+/* A new block after block b: v_{b+1} r = f(A) v_b - what the basis has of it. order 0: A itself. */
+static qk_status_t advance(lanczos_t *l, int b, int order, double complex r[B * B]) {
+  double complex *column = qk_calloc((size_t)(b + 1) * B * B, sizeof *column);
+  if (!column) return QK_NO_MEMORY;
+  qk_status_t status = make_next(l, b, order, column, r);
   for (int i = 0; i < (b + 1) * B; i++)
     for (int j = 0; j < B; j++)
       l->h[(size_t)(b * B + j) * (size_t)l->m + (size_t)i] = column[i * B + j];
@@ -147,9 +154,11 @@ static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
   double complex r[B * B] = {0};
   qk_status_t status = QK_OK;
   for (int b = from; b < nblock && !status; b++) status = advance(l, b, order, r);
-  int n = nblock * B;
-  if (!status) status = diagonalise(l, n);
-  for (int j = 0; j < n && !status; j++) {
+  if (status) return status;
+  const int n = nblock * B;
+  status = diagonalise(l, n);
+  if (status) return status;
+  for (int j = 0; j < n; j++) {
     const double complex *tail = l->q + (size_t)(j + 1) * (size_t)n - B;
     double sum = 0;
     for (int i = 0; i < B; i++) {
@@ -159,7 +168,7 @@ static qk_status_t extend(lanczos_t *l, int from, int nblock, int order) {
     }
     l->report[j] = sqrt(sum);
   }
-  return status;
+  return QK_OK;
 }
 
 /* The basis becomes the first `keep` blocks of Ritz vectors and the block that was made last. */
@@ -280,6 +289,21 @@ static qk_status_t iterate(lanczos_t *l, qk_progress_fn *progress, void *arg) {
   return status;
 }
 
+/* q = V^+ A V with the `keep` blocks V; c: space for the columns of a block. */
+static qk_status_t project(lanczos_t *l, double complex *c) {
+  qk_lanczos_basis_t *k = &l->k;
+  const int n = l->keep * B;
+  for (int b = 0; b < l->keep; b++) {
+    qk_status_t status = qk_lanczos_basis_apply(k, k->v[k->nblock], k->v[b]);
+    if (status) return status;
+    status = qk_lanczos_basis_dots(k, l->keep, k->v[k->nblock], c);
+    if (status) return status;
+    for (int i = 0; i < n; i++)
+      for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
+  }
+  return QK_OK;
+}
+
 /* Eigenvectors of A in the space of the `keep` blocks, lowest first; their eigenvalues go to
  * theta. */
 static qk_status_t rayleigh_ritz(lanczos_t *l) {
@@ -287,16 +311,12 @@ static qk_status_t rayleigh_ritz(lanczos_t *l) {
   const int n = l->keep * B;
   double complex *c = qk_malloc((size_t)n * B * sizeof *c);
   if (!c) return QK_NO_MEMORY;
-  qk_status_t status = QK_OK;
-  for (int b = 0; b < l->keep && !status; b++) {
-    status = qk_lanczos_basis_apply(k, k->v[k->nblock], k->v[b]);
-    if (!status) status = qk_lanczos_basis_dots(k, l->keep, k->v[k->nblock], c);
-    for (int i = 0; i < n && !status; i++)
-      for (int j = 0; j < B; j++) l->q[(size_t)(b * B + j) * (size_t)n + (size_t)i] = c[i * B + j];
-  }
+  qk_status_t status = project(l, c);
   qk_free(c);
-  if (!status) status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
-  if (!status) status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
+  if (status) return status;
+  status = qk_hermitian_eigen(k->dev->geom->comm, n, l->q, l->theta);
+  if (status) return status;
+  status = qk_lanczos_basis_rotate(k, l->keep, n, l->q, n);
   for (int b = 0; b < l->keep && !status; b++)
     status =
         qk_lanczos_basis_residual(k, k->v[b], k->v[k->nblock], l->theta + b * B, l->report + b * B);
@@ -348,6 +368,13 @@ static qk_status_t reserve(lanczos_t *l, qk_operator_t *op, qk_work_t *work, qk_
   return l->h && l->q && l->theta && l->report && *e ? status : QK_NO_MEMORY;
 }
 
+static qk_status_t find_lowest(lanczos_t *l, qk_progress_fn *progress, void *arg, qk_eigen_t *e) {
+  qk_status_t status = iterate(l, progress, arg);
+  if (status) return status;
+  status = rayleigh_ritz(l);
+  return status ? status : collect(l, e);
+}
+
 qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_params_t *params,
                        qk_progress_fn *progress, void *arg, qk_eigen_t **eigen, qk_err_t *err) {
   lanczos_t l = {.p = *params};
@@ -356,9 +383,7 @@ qk_status_t qk_lanczos(qk_operator_t *op, qk_work_t *work, const qk_lanczos_para
   qk_status_t status = complete(op->dev->geom, &l.p, err);
   if (status) return status;
   status = qk_comm_agree(comm, reserve(&l, op, work, &e), NULL);
-  if (!status) status = iterate(&l, progress, arg);
-  if (!status) status = rayleigh_ritz(&l);
-  if (!status) status = collect(&l, e);
+  if (!status) status = find_lowest(&l, progress, arg, e);
   status = qk_comm_agree(comm, status, NULL);
   if (l.k.dev) qk_lanczos_basis_fini(&l.k);
   qk_free(l.report);

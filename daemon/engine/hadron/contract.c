@@ -53,8 +53,10 @@ static qk_status_t check(const qk_contract_t *what, int nchannel, const qk_chann
                          qk_err_t *err) {
   const qk_geom_t *geom = what->a->dev->geom;
   qk_status_t status = check_field("a", what->a, what->a, err);
-  if (!status) status = check_field("b", what->b, what->a, err);
-  if (!status) status = check_channels(nchannel, channel, err);
+  if (status) return status;
+  status = check_field("b", what->b, what->a, err);
+  if (status) return status;
+  status = check_channels(nchannel, channel, err);
   if (status) return status;
   if (what->nmom < 1 || what->nmom > QK_MOMENTA_MAX)
     return qk_fail(err, QK_BAD_ARGUMENT, "momenta = %d: must be 1 to %d", what->nmom,
@@ -145,10 +147,10 @@ static qk_status_t make_pair(const qk_device_t *dev, size_t n, double **device,
                              double complex **host) {
   void *p = NULL;
   qk_status_t status = dev->ops->alloc(dev->ctx, n * sizeof **host, &p);
+  if (status) return status;
   *device = p;
-  p = NULL;
-  if (!status) status = dev->ops->alloc_host(dev->ctx, n * sizeof **host, &p);
-  *host = p;
+  status = dev->ops->alloc_host(dev->ctx, n * sizeof **host, &p);
+  if (!status) *host = p;
   return status;
 }
 

@@ -36,23 +36,23 @@ static qk_status_t links_alloc(const qk_device_t *dev, qk_prec_t prec, qk_links_
   return QK_OK;
 }
 
+static qk_status_t make(qk_gauss_t *g, const qk_gaugefield_t *links) {
+  const qk_device_t *dev = g->dev;
+  qk_status_t status = qk_halo_create(dev, &g->halo);
+  if (status) return status;
+  status = links_alloc(dev, QK_DOUBLE, &g->links[QK_DOUBLE]);
+  if (status) return status;
+  const qk_links_from_field_args_t set = {
+      .lat = dev->geom->lat, .u = links->v, .out = g->links[QK_DOUBLE]};
+  status = dev->ops->links_from_field(dev->ctx, &set);
+  return status ? status : dev->ops->queue_sync(dev->ctx, 0);
+}
+
 qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_gaugefield_t *links,
                             qk_gauss_t **gauss, qk_err_t *err) {
   qk_gauss_t *g = qk_calloc(1, sizeof *g);
-  qk_status_t status = g ? QK_OK : QK_NO_MEMORY;
-  if (status) goto agree;
-  g->dev = dev;
-  g->work = work;
-  status = qk_halo_create(dev, &g->halo);
-  if (!status) status = links_alloc(dev, QK_DOUBLE, &g->links[QK_DOUBLE]);
-  if (!status) {
-    const qk_links_from_field_args_t set = {
-        .lat = dev->geom->lat, .u = links->v, .out = g->links[QK_DOUBLE]};
-    status = dev->ops->links_from_field(dev->ctx, &set);
-  }
-  if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
-agree:
-  status = qk_comm_agree(dev->geom->comm, status, err);
+  if (g) *g = (qk_gauss_t){.dev = dev, .work = work};
+  qk_status_t status = qk_comm_agree(dev->geom->comm, g ? make(g, links) : QK_NO_MEMORY, err);
   if (status) {
     qk_gauss_destroy(g);
     return qk_fail(err, status, "links of the smearing: %s", qk_status_text(status));
@@ -101,6 +101,35 @@ static qk_status_t step(qk_gauss_t *gauss, qk_gauss_args_t *args) {
   return dev->ops->gauss(dev->ctx, args);
 }
 
+/* Links and halo for fields like a, and a second one. */
+static qk_status_t reserve(qk_gauss_t *gauss, const qk_spinor_t *a, qk_field_t **other) {
+  qk_status_t status = links_for(gauss, a->prec);
+  if (status) return status;
+  status = qk_halo_reserve_gauss(gauss->halo, a);
+  return status ? status : qk_work_reserve(gauss->work, a->prec, a->nrhs, QK_FULL, other);
+}
+
+/* a is smeared; b: work space. */
+static qk_status_t smear(qk_gauss_t *gauss, qk_spinor_t a, qk_spinor_t b, double alpha, int steps) {
+  const qk_device_t *dev = gauss->dev;
+  qk_gauss_args_t args = {.lat = dev->geom->lat,
+                          .c_own = 1 / (1 + 6 * alpha),
+                          .c_hop = alpha / (1 + 6 * alpha),
+                          .links = gauss->links[a.prec],
+                          .in = a,
+                          .out = b};
+  args.lat.split[3] = 0;
+  for (int i = 0; i < steps; i++) {
+    qk_status_t status = step(gauss, &args);
+    if (status) return status;
+    qk_spinor_t in = args.in;
+    args.in = args.out;
+    args.out = in;
+  }
+  if (steps % 2 == 0) return QK_OK;
+  return dev->ops->blas(dev->ctx, &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {a, b}});
+}
+
 qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, int steps) {
   const qk_device_t *dev = gauss->dev;
   qk_spinor_t a = field->v;
@@ -109,29 +138,8 @@ qk_status_t qk_gauss_apply(qk_gauss_t *gauss, qk_field_t *field, double alpha, i
   if (status || steps == 0) return status;
 
   qk_field_t *other = NULL;
-  status = links_for(gauss, a.prec);
-  if (!status) status = qk_halo_reserve_gauss(gauss->halo, &a);
-  if (!status) status = qk_work_reserve(gauss->work, a.prec, a.nrhs, QK_FULL, &other);
-  status = qk_comm_agree(dev->geom->comm, status, NULL);
-  if (status) goto done;
-  qk_gauss_args_t args = {.lat = dev->geom->lat,
-                          .c_own = 1 / (1 + 6 * alpha),
-                          .c_hop = alpha / (1 + 6 * alpha),
-                          .links = gauss->links[a.prec],
-                          .in = a,
-                          .out = other->v};
-  args.lat.split[3] = 0;
-  for (int i = 0; !status && i < steps; i++) {
-    status = step(gauss, &args);
-    qk_spinor_t in = args.in;
-    args.in = args.out;
-    args.out = in;
-  }
-  if (!status && steps % 2) {
-    qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {a, other->v}};
-    status = dev->ops->blas(dev->ctx, &copy);
-  }
-done:
+  status = qk_comm_agree(dev->geom->comm, reserve(gauss, &a, &other), NULL);
+  if (!status) status = smear(gauss, a, other->v, alpha, steps);
   qk_work_release(gauss->work, other);
   return status;
 }

@@ -70,16 +70,21 @@ static bool is_memory(qk_status_t status) {
   return status == QK_DEVICE_MEMORY || status == QK_NO_MEMORY;
 }
 
+static qk_status_t make_by(qk_smear_cache_t *cache, const qk_link_smear_t *kind,
+                           qk_gaugefield_t *field, qk_gauss_t **gauss, qk_err_t *err) {
+  qk_status_t status = qk_gaugefield_import(field, cache->links);
+  if (status != QK_OK) return status;
+  if (kind->kind != QK_LINK_SMEAR_NONE && kind->steps > 0)
+    status = qk_link_smear_apply(field, kind, err);
+  return status == QK_OK ? qk_gauss_create(cache->dev, cache->work, field, gauss, err) : status;
+}
+
 /* All that it calls agrees on what memory there is; other failures end the process. */
 static qk_status_t make(qk_smear_cache_t *cache, const qk_link_smear_t *kind, qk_gauss_t **gauss,
                         qk_err_t *err) {
-  const qk_device_t *dev = cache->dev;
   qk_gaugefield_t *field = NULL;
-  qk_status_t status = qk_gaugefield_create(dev, 1, &field);
-  if (status == QK_OK) status = qk_gaugefield_import(field, cache->links);
-  if (status == QK_OK && kind->kind != QK_LINK_SMEAR_NONE && kind->steps > 0)
-    status = qk_link_smear_apply(field, kind, err);
-  if (status == QK_OK) status = qk_gauss_create(dev, cache->work, field, gauss, err);
+  qk_status_t status = qk_gaugefield_create(cache->dev, 1, &field);
+  if (status == QK_OK) status = make_by(cache, kind, field, gauss, err);
   qk_gaugefield_destroy(field);
   return status;
 }

@@ -65,16 +65,18 @@ static qk_status_t gcr_create(qk_solver_t *s) {
   m->keep = s->params.gcr_keep;
   for (int k = 0; k < m->keep; k++) {
     qk_status_t status = qk_solver_field(s, &m->z[k]);
-    if (!status) status = qk_solver_field(s, &m->w[k]);
+    if (status) return status;
+    status = qk_solver_field(s, &m->w[k]);
     if (status) return status;
   }
   void *valid = NULL, *valid_host = NULL;
   size_t bytes = valid_rows(s, s->check + 1);
   qk_status_t status = s->dev->ops->alloc(s->dev->ctx, bytes, &valid);
-  m->valid = valid;
-  if (!status) status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &valid_host);
-  m->valid_host = valid_host;
   if (status) return status;
+  m->valid = valid;
+  status = s->dev->ops->alloc_host(s->dev->ctx, bytes, &valid_host);
+  if (status) return status;
+  m->valid_host = valid_host;
   return qk_scalars_init(&s->scalars, s->dev, scalar_trace(m, s->check), s->nslot);
 }
 

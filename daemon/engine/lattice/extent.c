@@ -53,18 +53,26 @@ static void count_sites(tally_t *t, const qk_lattice_t *lat, const double *v, in
   }
 }
 
-static qk_status_t count_column(const qk_device_t *dev, const double *wire, double *host,
-                                tally_t *t) {
+static void count_column(const qk_device_t *dev, const double *wire, double *host, tally_t *t) {
   const int64_t volume = dev->geom->local_volume;
-  qk_status_t status = QK_OK;
-  for (int64_t at = 0; at < volume && status == QK_OK; at += PIECE_SITES) {
+  for (int64_t at = 0; at < volume; at += PIECE_SITES) {
     const int64_t n = volume - at < PIECE_SITES ? volume - at : PIECE_SITES;
-    status = dev->ops->copy(dev->ctx, host, (void *)(wire + at * REALS),
-                            (size_t)n * REALS * sizeof *wire, QK_COPY_TO_HOST, 0);
-    if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-    if (status == QK_OK) count_sites(t, &dev->geom->lat, host, at, n);
+    qk_dev_copy(dev, host, wire + at * REALS, (size_t)n * REALS * sizeof *wire, QK_COPY_TO_HOST);
+    qk_dev_sync(dev);
+    if (!qk_dev_ok(dev)) return;
+    count_sites(t, &dev->geom->lat, host, at, n);
   }
-  return status;
+}
+
+/* The field by way of wire order, a piece at a time in pinned memory. */
+static qk_status_t count_local(const qk_device_t *dev, const qk_rhs_args_t *args, tally_t *t) {
+  void *host = NULL;
+  qk_status_t status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
+  if (status != QK_OK) return status;
+  qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, args));
+  if (qk_dev_ok(dev)) count_column(dev, args->wire[0], host, t);
+  dev->ops->free_host(dev->ctx, host);
+  return qk_dev_status(dev);
 }
 
 /* All ranks know of all numbers. */
@@ -79,9 +87,9 @@ static qk_status_t agree(qk_comm_t *comm, tally_t *t) {
   t->finite = finite;
   t->largest = most[1];
   status = qk_comm_max(comm, &at, 1);
-  if (status == QK_OK) status = qk_comm_sum(comm, &t->squares, 1);
+  if (status != QK_OK) return status;
   t->at = isfinite(at) ? (int64_t)-at : 0;
-  return status;
+  return qk_comm_sum(comm, &t->squares, 1);
 }
 
 qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const double matrix[4][4][2],
@@ -89,7 +97,6 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
   const qk_device_t *dev = field->dev;
   tally_t t = {.finite = true, .at = -1};
   qk_field_t *wire;
-  void *host = NULL;
   qk_status_t status = qk_work_reserve(work, QK_DOUBLE, 1, QK_FULL, &wire);
   if (status != QK_OK) return status;
   qk_rhs_args_t args = {.lat = dev->geom->lat,
@@ -99,16 +106,14 @@ qk_status_t qk_extent_find(qk_work_t *work, const qk_field_t *field, const doubl
                         .wire = {wire->v.data},
                         .factor = factor};
   memcpy(args.basis, matrix, sizeof args.basis);
-  status = dev->ops->alloc_host(dev->ctx, PIECE_SITES * REALS * sizeof(double), &host);
-  if (status == QK_OK) status = dev->ops->rhs_export(dev->ctx, &args);
-  if (status == QK_OK) status = count_column(dev, wire->v.data, host, &t);
-  if (host != NULL) dev->ops->free_host(dev->ctx, host);
+  status = count_local(dev, &args, &t);
   qk_work_release(work, wire);
-  if (status == QK_OK) status = agree(dev->geom->comm, &t);
-  if (status == QK_OK)
-    *extent = (qk_extent_t){
-        .finite = t.finite, .largest = t.largest, .norm = sqrt(t.squares), .at = t.at};
-  return status;
+  if (status != QK_OK) return status;
+  status = agree(dev->geom->comm, &t);
+  if (status != QK_OK) return status;
+  *extent =
+      (qk_extent_t){.finite = t.finite, .largest = t.largest, .norm = sqrt(t.squares), .at = t.at};
+  return QK_OK;
 }
 
 void qk_extent_place(const qk_geom_t *geom, const qk_extent_t *extent, char text[QK_EXTENT_PLACE]) {

@@ -231,7 +231,8 @@ qk_status_t qk_halo_begin_coarse(qk_halo_t *halo, qk_coarse_args_t *args) {
   qk_coarse_pack_args_t pack = {.lat = args->lat, .in_parity = args->in.subset, .in = args->in};
   memcpy(pack.to, s->send, sizeof pack.to);
   status = dev->ops->coarse_pack(dev->ctx, &pack);
-  if (!status) status = start(halo, s);
+  if (status) return status;
+  status = start(halo, s);
   if (!status) memcpy(args->ghost, s->recv, sizeof args->ghost);
   return status;
 }

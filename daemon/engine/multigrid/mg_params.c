@@ -112,11 +112,13 @@ static qk_status_t check_blocks(const qk_geom_t *geom, int level, const int bloc
 static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_level_params_t *p,
                                qk_err_t *err) {
   qk_status_t status = check_prec("setup precision", level, p->setup_prec, err);
-  if (!status) status = check_prec("smoother precision", level, p->smoother_prec, err);
-  if (!status && level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
-    status =
-        qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0", level);
-  return status ? status : check_blocks(geom, level, p->smoother.block, err);
+  if (status) return status;
+  status = check_prec("smoother precision", level, p->smoother_prec, err);
+  if (status) return status;
+  if (level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
+    return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0",
+                   level);
+  return check_blocks(geom, level, p->smoother.block, err);
 }
 
 /* ---- all levels ------------------------------------------------------------------------------ */
@@ -138,8 +140,11 @@ static qk_status_t complete_geometry(qk_mg_params_t *p, const qk_tuning_t *t,
     }
     default_int(&level->nvec, t->nvec);
     qk_status_t status = qk_geom_coarsen(&geom[l], level->block, level->nvec, &geom[l + 1], err);
-    if (status) qk_err_prefix(err, "multigrid: level %d", l);
-    if (!status) status = check_room(&geom[l], l, level, err);
+    if (status) {
+      qk_err_prefix(err, "multigrid: level %d", l);
+      return status;
+    }
+    status = check_room(&geom[l], l, level, err);
     if (status) return status;
   }
   return QK_OK;
@@ -166,12 +171,14 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
   qk_status_t status = complete_geometry(&p, tuning, level, err);
   if (status) return status;
   status = complete_deflation(&level[p.nlevel - 1], p.nlevel, tuning->deflate, &p.deflate, err);
-  for (int l = 0; !status && l + 1 < p.nlevel; l++) {
+  if (status) return status;
+  for (int l = 0; l + 1 < p.nlevel; l++) {
     complete_upper(l, p.nlevel, tuning, &p.level[l]);
     complete_lower(l + 2 == p.nlevel, p.deflate > 0, tuning, &p.level[l + 1]);
     status = check_upper(&level[l], l, &p.level[l], err);
+    if (status) return status;
   }
-  if (!status) status = qk_mg_text_check(&p, err);
+  status = qk_mg_text_check(&p, err);
   if (status) return status;
   if (p.seed == 0) p.seed = 1;
   *params = p;

@@ -5,6 +5,13 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/lattice/gamma_basis.h"
 
+static qk_status_t reserve(qk_field_io_t *p) {
+  const qk_device_t *dev = p->dev;
+  const size_t bytes = qk_wire_part_bytes(p->wire, true);
+  qk_status_t status = dev->ops->alloc_host(dev->ctx, bytes, &p->part);
+  return status == QK_OK ? dev->ops->alloc(dev->ctx, bytes, &p->vector) : status;
+}
+
 qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err) {
   qk_field_io_t *p = qk_calloc(1, sizeof *p);
   qk_status_t status = QK_OK;
@@ -15,10 +22,7 @@ qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_
   status = qk_wire_create(dev->geom, &p->wire, err);
   if (status != QK_OK) goto fail;
 
-  size_t bytes = qk_wire_part_bytes(p->wire, true);
-  status = dev->ops->alloc_host(dev->ctx, bytes, &p->part);
-  if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &p->vector);
-  status = qk_comm_agree(dev->geom->comm, qk_device_explain(dev, status, err), err);
+  status = qk_comm_agree(dev->geom->comm, qk_device_explain(dev, reserve(p), err), err);
   if (status != QK_OK) goto fail;
   *port = p;
   return QK_OK;
@@ -61,12 +65,12 @@ qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_doub
   qk_segment_close(&in);
   if (status != QK_OK) return status;
 
+  const size_t bytes = qk_wire_part_bytes(port->wire, is_double);
   qk_rhs_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
-  status = dev->ops->copy(dev->ctx, port->vector, port->part,
-                          qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_DEVICE, 0);
-  if (status == QK_OK) status = dev->ops->rhs_import(dev->ctx, &args);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-  return qk_device_explain(dev, status, err);
+  qk_dev_copy(dev, port->vector, port->part, bytes, QK_COPY_TO_DEVICE);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
+  qk_dev_sync(dev);
+  return qk_device_explain(dev, qk_dev_status(dev), err);
 }
 
 qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
@@ -75,12 +79,11 @@ qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
   const qk_device_t *dev = port->dev;
   bool is_double = segment->is_double;
   qk_rhs_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
-  qk_status_t status = dev->ops->rhs_export(dev->ctx, &args);
-  if (status == QK_OK)
-    status = dev->ops->copy(dev->ctx, port->part, port->vector,
-                            qk_wire_part_bytes(port->wire, is_double), QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = dev->ops->queue_sync(dev->ctx, 0);
-  status = qk_device_explain(dev, status, err);
+  qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
+  qk_dev_copy(dev, port->part, port->vector, qk_wire_part_bytes(port->wire, is_double),
+              QK_COPY_TO_HOST);
+  qk_dev_sync(dev);
+  qk_status_t status = qk_device_explain(dev, qk_dev_status(dev), err);
   return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;
 }
 
