@@ -98,10 +98,11 @@ static qk_status_t load_state(qk_chain_t *chain, bool resume, bool force, qk_err
 
 static qk_status_t look_on_disk(qk_chain_t *chain, bool resume, bool force, qk_err_t *err) {
   qk_status_t status = check_folder(chain, err);
-  if (status == QK_OK) status = load_state(chain, resume, force, err);
-  if (status == QK_OK && !force) status = check_outputs(chain, err);
-  if (status == QK_OK) status = grow(chain, err);
-  return status;
+  if (status != QK_OK) return status;
+  status = load_state(chain, resume, force, err);
+  if (status != QK_OK) return status;
+  if (!force) status = check_outputs(chain, err);
+  return status == QK_OK ? grow(chain, err) : status;
 }
 
 /* What rank 0 found, to the others. */
@@ -135,18 +136,23 @@ qk_status_t qk_chain_look(qk_tool_t *tool, const qk_chain_params_t *params, int6
   return status;
 }
 
+static qk_status_t read_file(qk_tool_t *tool, const char *path, const uint64_t *digest,
+                             qk_tool_config_t *config, qk_err_t *err) {
+  qk_tool_options_t none = {0};
+  qk_status_t status = qk_tool_probe(tool, path, &none, &config->info, err);
+  if (status != QK_OK) return status;
+  status = qk_tool_read(tool, path, config, err);
+  if (status != QK_OK || digest == NULL || *digest == config->check.digest) return status;
+  return qk_fail(err, QK_BAD_CHECKSUM,
+                 "%s: its links have digest %016" PRIx64 ", the state was made with %016" PRIx64,
+                 path, config->check.digest, *digest);
+}
+
 /* The links of a file; those of a state must be the ones it was made for. */
 static qk_status_t import_file(qk_chain_t *chain, const char *path, const uint64_t *digest,
                                qk_err_t *err) {
   qk_tool_config_t config = {0};
-  qk_tool_options_t none = {0};
-  qk_status_t status = qk_tool_probe(chain->tool, path, &none, &config.info, err);
-  if (status == QK_OK) status = qk_tool_read(chain->tool, path, &config, err);
-  if (status == QK_OK && digest != NULL && *digest != config.check.digest)
-    status =
-        qk_fail(err, QK_BAD_CHECKSUM,
-                "%s: its links have digest %016" PRIx64 ", the state was made with %016" PRIx64,
-                path, config.check.digest, *digest);
+  qk_status_t status = read_file(chain->tool, path, digest, &config, err);
   if (status == QK_OK) status = qk_gaugefield_import(chain->field, config.links);
   qk_free(config.links);
   return status;
@@ -196,13 +202,17 @@ static qk_status_t settle(qk_tool_t *tool, qk_status_t status, qk_err_t *err) {
   return qk_comm_agree(tool->comm, status, err);
 }
 
+static qk_status_t make_field(qk_chain_t *chain, qk_err_t *err) {
+  const int halo = qk_evolve_halo(&chain->params.evolve);
+  qk_status_t status = qk_gaugefield_create(&chain->tool->dev, halo, &chain->field);
+  if (status != QK_OK) return status;
+  status = qk_tool_alloc_links(chain->tool, &chain->links, err);
+  return status == QK_OK ? initial_links(chain, err) : status;
+}
+
 qk_status_t qk_chain_start(qk_chain_t *chain, qk_err_t *err) {
   qk_tool_t *tool = chain->tool;
-  qk_status_t status =
-      qk_gaugefield_create(&tool->dev, qk_evolve_halo(&chain->params.evolve), &chain->field);
-  if (status == QK_OK) status = qk_tool_alloc_links(tool, &chain->links, err);
-  if (status == QK_OK) status = initial_links(chain, err);
-  status = settle(tool, status, err);
+  qk_status_t status = settle(tool, make_field(chain, err), err);
   if (status != QK_OK) return status;
   if (tool->root) status = drop_old_state(chain, err);
   return qk_comm_agree(tool->comm, status, err);
@@ -233,7 +243,8 @@ static qk_status_t export_links(qk_chain_t *chain, qk_err_t *err) {
   qk_gauge_check_t check;
   qk_status_t status = qk_gaugefield_export(chain->field, chain->links);
   status = settle(chain->tool, status, err);
-  if (status == QK_OK) status = qk_gauge_measure(&chain->tool->geom, chain->links, &check, err);
+  if (status != QK_OK) return status;
+  status = qk_gauge_measure(&chain->tool->geom, chain->links, &check, err);
   if (status != QK_OK) return status;
   chain->state.digest = check.digest;
   double told = chain->tool->root ? chain->state.plaquettes[chain->state.sweep - 1] : 0;

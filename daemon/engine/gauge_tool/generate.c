@@ -306,12 +306,14 @@ static qk_status_t generate(qk_tool_t *tool, options_t *o, qk_err_t *err) {
   qk_show_t show = {0};
   bool stopped = false;
   qk_status_t status = find_dims(tool, o, err);
-  if (status == QK_OK) status = qk_tool_lay_out(tool, &o->tool, o->params.dims, err);
-  if (status == QK_OK)
-    status = qk_chain_look(tool, &o->params, o->sweeps, o->resume, o->force, &chain, err);
+  if (status != QK_OK) return status;
+  status = qk_tool_lay_out(tool, &o->tool, o->params.dims, err);
+  if (status != QK_OK) return status;
+  status = qk_chain_look(tool, &o->params, o->sweeps, o->resume, o->force, &chain, err);
   if (status != QK_OK) return status;
   status = qk_tool_open_device(tool, o->tool.backend != NULL ? o->tool.backend : "auto", err);
-  if (status == QK_OK) status = qk_chain_start(&chain, err);
+  if (status != QK_OK) goto out;
+  status = qk_chain_start(&chain, err);
   if (status != QK_OK) goto out;
 
   catch_signals();

@@ -40,14 +40,20 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
+static qk_status_t smear_field(qk_gaugefield_t *field, const qk_link_smear_t *smear, double *links,
+                               qk_err_t *err) {
+  qk_status_t status = qk_gaugefield_import(field, links);
+  if (status != QK_OK) return status;
+  status = qk_link_smear_apply(field, smear, err);
+  return status == QK_OK ? qk_gaugefield_export(field, links) : status;
+}
+
 /* In place, on the device. */
 static qk_status_t smear_links(qk_tool_t *tool, const qk_link_smear_t *smear, double *links,
                                qk_err_t *err) {
   qk_gaugefield_t *field = NULL;
   qk_status_t status = qk_gaugefield_create(&tool->dev, 1, &field);
-  if (status == QK_OK) status = qk_gaugefield_import(field, links);
-  if (status == QK_OK) status = qk_link_smear_apply(field, smear, err);
-  if (status == QK_OK) status = qk_gaugefield_export(field, links);
+  if (status == QK_OK) status = smear_field(field, smear, links, err);
   qk_gaugefield_destroy(field);
   return qk_tool_explain(tool, status, err);
 }
@@ -69,10 +75,12 @@ static qk_status_t smear(qk_tool_t *tool, const options_t *o, double **links, qk
   qk_gauge_check_t check;
   qk_status_t status = qk_tool_load(tool, o->in, &o->tool, &config, err);
   *links = config.links;
-  if (status == QK_OK)
-    status = qk_tool_open_device(tool, o->tool.backend != NULL ? o->tool.backend : "auto", err);
-  if (status == QK_OK) status = smear_links(tool, &o->smear, config.links, err);
-  if (status == QK_OK) status = qk_gauge_measure(&tool->geom, config.links, &check, err);
+  if (status != QK_OK) return status;
+  status = qk_tool_open_device(tool, o->tool.backend != NULL ? o->tool.backend : "auto", err);
+  if (status != QK_OK) return status;
+  status = smear_links(tool, &o->smear, config.links, err);
+  if (status != QK_OK) return status;
+  status = qk_gauge_measure(&tool->geom, config.links, &check, err);
   if (status != QK_OK) return status;
   int bits = o->tool.bits != 0 ? o->tool.bits : config.info.bits;
   status = qk_gauge_write(o->out, o->tool.format, bits, &tool->geom, config.links, err);

@@ -66,9 +66,9 @@ qk_status_t qk_tool_lay_out(qk_tool_t *tool, const qk_tool_options_t *options, c
   int grid[4];
   memcpy(grid, options->grid, sizeof grid);
   qk_status_t status = qk_comm_choose_grid(qk_comm_size(tool->comm), dims, grid, err);
-  if (status == QK_OK) status = qk_comm_set_grid(tool->comm, grid, err);
-  if (status == QK_OK) status = qk_geom_init(&tool->geom, tool->comm, dims, err);
-  return status;
+  if (status != QK_OK) return status;
+  status = qk_comm_set_grid(tool->comm, grid, err);
+  return status == QK_OK ? qk_geom_init(&tool->geom, tool->comm, dims, err) : status;
 }
 
 qk_status_t qk_tool_open_device(qk_tool_t *tool, const char *backend, qk_err_t *err) {
@@ -91,7 +91,8 @@ qk_status_t qk_tool_probe(qk_tool_t *tool, const char *path, const qk_tool_optio
   if (tool->root)
     status = qk_gauge_probe(path, options->has_dims ? options->dims : NULL, &found, err);
   status = qk_comm_agree(tool->comm, status, err);
-  if (status == QK_OK) status = qk_comm_bcast(tool->comm, &found, sizeof found, 0);
+  if (status != QK_OK) return status;
+  status = qk_comm_bcast(tool->comm, &found, sizeof found, 0);
   if (status != QK_OK) return status;
   *info = found;
   info->ignore_checksum = options->ignore_checksum;
@@ -144,9 +145,9 @@ qk_status_t qk_tool_read(qk_tool_t *tool, const char *path, qk_tool_config_t *co
 qk_status_t qk_tool_load(qk_tool_t *tool, const char *path, const qk_tool_options_t *options,
                          qk_tool_config_t *config, qk_err_t *err) {
   qk_status_t status = qk_tool_probe(tool, path, options, &config->info, err);
-  if (status == QK_OK) status = qk_tool_lay_out(tool, options, config->info.dims, err);
-  if (status == QK_OK) status = qk_tool_read(tool, path, config, err);
-  return status;
+  if (status != QK_OK) return status;
+  status = qk_tool_lay_out(tool, options, config->info.dims, err);
+  return status == QK_OK ? qk_tool_read(tool, path, config, err) : status;
 }
 
 void qk_tool_print(const qk_tool_t *tool, json_t *object) {

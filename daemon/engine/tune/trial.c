@@ -68,9 +68,11 @@ static qk_status_t solve(const qk_trial_t *t, qk_solver_t *solver, double tol,
     most[i] = MOST_ITERATIONS;
   }
   qk_status_t status = import_noise(t, solver);
-  if (status == QK_OK) status = t->op->dev->ops->queue_sync(t->op->dev->ctx, 0);
+  if (status) return status;
+  status = t->op->dev->ops->queue_sync(t->op->dev->ctx, 0);
+  if (status) return status;
   double start = qk_clock_now();
-  if (status == QK_OK) status = qk_solver_fill_many(solver, slot, t->nrhs, tols, most);
+  status = qk_solver_fill_many(solver, slot, t->nrhs, tols, most);
   while (status == QK_OK && qk_solver_running(solver) > 0) status = qk_solver_step(solver);
   if (status) return status;
   result->seconds = (qk_clock_now() - start) / t->nrhs;
@@ -84,35 +86,46 @@ static qk_status_t solve(const qk_trial_t *t, qk_solver_t *solver, double tol,
   return QK_OK;
 }
 
-static qk_status_t measure(const qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
-  qk_cycle_t *cycle = NULL;
-  qk_solver_t *solver = NULL;
+static qk_status_t measure_cycle(const qk_trial_t *t, qk_cycle_t *cycle, qk_trial_result_t *result,
+                                 qk_err_t *err) {
   const qk_device_t *dev = t->op->dev;
-  qk_status_t status = qk_cycle_create(t->mg, QK_SINGLE, t->nrhs, &cycle, err);
-  if (status == QK_OK) {
-    qk_solver_params_t p = {.method = "gcr",
-                            .inner = QK_SINGLE,
-                            .nslot = t->nrhs,
-                            .check = 1,
-                            .precond = qk_cycle_precond(cycle)};
-    status = qk_solver_create(t->op, t->work, &p, &solver, err);
-  }
-  if (status == QK_OK) status = solve(t, solver, 0.1, result); /* allocates, records graphs */
+  const qk_solver_params_t p = {.method = "gcr",
+                                .inner = QK_SINGLE,
+                                .nslot = t->nrhs,
+                                .check = 1,
+                                .precond = qk_cycle_precond(cycle)};
+  qk_solver_t *solver;
+  qk_status_t status = qk_solver_create(t->op, t->work, &p, &solver, err);
+  if (status) return status;
+  status = solve(t, solver, 0.1, result); /* allocates, records graphs */
   if (status == QK_OK) status = solve(t, solver, t->tol, result);
   if (status == QK_OK) result->bytes = dev->ops->allocated(dev->ctx);
   qk_solver_destroy(solver);
+  return status;
+}
+
+static qk_status_t measure(const qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
+  qk_cycle_t *cycle;
+  qk_status_t status = qk_cycle_create(t->mg, QK_SINGLE, t->nrhs, &cycle, err);
+  if (status) return status;
+  status = measure_cycle(t, cycle, result, err);
   qk_cycle_destroy(cycle);
   return status;
 }
 
+static qk_status_t make_and_measure(qk_trial_t *t, qk_trial_result_t *result, qk_err_t *err) {
+  const qk_device_t *dev = t->op->dev;
+  qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
+  if (status) return status;
+  status = make_hierarchy(t, &result->params, &result->setup_seconds, err);
+  return status ? status : measure(t, result, err);
+}
+
 qk_status_t qk_trial_run(qk_trial_t *trial, const qk_mg_params_t *params, qk_trial_result_t *result,
                          qk_err_t *err) {
-  const qk_device_t *dev = trial->op->dev;
   *result = (qk_trial_result_t){.seconds = INFINITY, .params = *params};
   *err = (qk_err_t){0};
-  qk_status_t status = qk_mg_params_complete(dev->geom, dev->ops->tuning, &result->params, err);
-  if (status == QK_OK) status = make_hierarchy(trial, &result->params, &result->setup_seconds, err);
-  if (status == QK_OK) status = measure(trial, result, err);
+  qk_status_t status = make_and_measure(trial, result, err);
   if (status == QK_DEVICE_ERROR || status == QK_COMM_ERROR) return status;
   if (status != QK_OK) result->status = status;
   if (result->status != QK_OK) {
