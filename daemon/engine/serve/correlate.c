@@ -272,19 +272,17 @@ static qk_status_t find_size(const qk_correlator_t *r, const qk_field_t *field, 
   double host[2][N][2] = {{{0}}}, norm2 = 0, *device = NULL;
   for (int i = 0; i < N; i++) host[0][i][0] = ldexp(1, LIFT);
   qk_status_t status = s->ops->alloc(s->ctx, sizeof host, (void **)&device);
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, device, host, sizeof host, QK_COPY_TO_DEVICE, 0);
-  if (status == QK_OK)
-    status = s->ops->blas(s->ctx,
-                          &(qk_blas_args_t){.op = QK_BLAS_SCALE, .f = {field->v}, .c = {device}});
-  if (status == QK_OK)
-    status = s->ops->blas(
-        s->ctx, &(qk_blas_args_t){.op = QK_BLAS_NORM2, .f = {field->v}, .red = device + 2 * N});
-  if (status == QK_OK) status = s->ops->copy(s->ctx, host, device, sizeof host, QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
-  if (device != NULL) s->ops->free(s->ctx, device);
+  if (status != QK_OK) return status;
+  qk_dev_copy(&s->dev, device, host, sizeof host, QK_COPY_TO_DEVICE);
+  qk_dev_blas(&s->dev, QK_BLAS_SCALE, (qk_blas_args_t){.f = {field->v}, .c = {device}});
+  qk_dev_blas(&s->dev, QK_BLAS_NORM2, (qk_blas_args_t){.f = {field->v}, .red = device + 2 * N});
+  qk_dev_copy(&s->dev, host, device, sizeof host, QK_COPY_TO_HOST);
+  qk_dev_sync(&s->dev);
+  s->ops->free(s->ctx, device);
+  status = qk_dev_status(&s->dev);
+  if (status != QK_OK) return status;
   for (int i = 0; i < field->v.nrhs; i++) norm2 += host[1][i][0];
-  if (status == QK_OK) status = qk_comm_sum(s->geom.comm, &norm2, 1);
+  status = qk_comm_sum(s->geom.comm, &norm2, 1);
   *size = log2(norm2) / 2 - LIFT;
   return status;
 }
@@ -331,7 +329,8 @@ static qk_status_t end_contraction(qk_correlator_t *r, qk_err_t *err) {
   const qk_contract_t c = contraction_of(r);
   qk_status_t status =
       qk_contract_end(r->contractor, &c, what->nchannel, what->channel, r->numbers, err);
-  if (status == QK_OK) status = judge(r, err);
+  if (status != QK_OK) return status;
+  status = judge(r, err);
   return status == QK_OK ? qk_object_write(r->port->wire, &r->out, r->numbers, err) : status;
 }
 

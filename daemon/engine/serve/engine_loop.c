@@ -67,17 +67,20 @@ static bool entry_is_taken(const worker_t *w, int entry) {
   return false;
 }
 
+static qk_status_t accept_fill(const worker_t *w, const Quark__Engine__Fill *message,
+                               qk_fill_t *fill, qk_err_t *err) {
+  if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
+  qk_status_t status = qk_fill_parse(message, qk_inflight_count(w->inflight), fill, err);
+  if (status != QK_OK) return status;
+  if (entry_is_taken(w, fill->entry))
+    return qk_fail(err, QK_BAD_PROTOCOL, "entry %d is not free", fill->entry);
+  return QK_OK;
+}
+
 static qk_status_t receive_fill(worker_t *w, const Quark__Engine__Fill *message) {
   qk_err_t err = {0};
-  qk_fill_t fill;
-  qk_status_t status = QK_OK;
-  if (w->setup == NULL)
-    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
-  else
-    status = qk_fill_parse(message, qk_inflight_count(w->inflight), &fill, &err);
-  if (status == QK_OK && entry_is_taken(w, fill.entry))
-    status = qk_fail(&err, QK_BAD_PROTOCOL, "entry %d is not free", fill.entry);
-  if (status != QK_OK)
+  qk_fill_t fill = {0};
+  if (accept_fill(w, message, &fill, &err) != QK_OK)
     return qk_report_fill_refused(w->channel, message->entry, message->serial, &err);
   w->backlog = fill.hint.backlog;
   w->backlog_until = qk_now_ms() + BACKLOG_MS;
@@ -115,29 +118,32 @@ static qk_status_t receive_cancel(worker_t *w, const Quark__Engine__CancelFill *
   return QK_OK;
 }
 
+static qk_status_t accept_load(worker_t *w, const Quark__Engine__Load *message, qk_err_t *err) {
+  if (w->setup != NULL) return qk_fail(err, QK_BAD_PROTOCOL, "a configuration is loaded already");
+  return qk_load_parse(message, &w->round.load, err);
+}
+
 static qk_status_t receive_load(worker_t *w, const Quark__Engine__Load *message) {
   qk_err_t err = {0};
-  qk_status_t status = QK_OK;
-  if (w->setup != NULL)
-    status = qk_fail(&err, QK_BAD_PROTOCOL, "a configuration is loaded already");
-  if (status == QK_OK) status = qk_load_parse(message, &w->round.load, &err);
-  if (status != QK_OK) return qk_report_load_failed(w->channel, &err);
+  if (accept_load(w, message, &err) != QK_OK) return qk_report_load_failed(w->channel, &err);
   w->round.head.kind = QK_ROUND_LOAD;
   return QK_OK;
 }
 
+static qk_status_t accept_contract(worker_t *w, const Quark__Engine__Contract *message,
+                                   qk_err_t *err) {
+  if (w->setup == NULL) return qk_fail(err, QK_NOT_READY, "nothing is loaded");
+  if (qk_correlator_busy(w->correlator))
+    return qk_fail(err, QK_BAD_PROTOCOL, "another contraction is under way");
+  uint32_t dims[4];
+  for (int mu = 0; mu < 4; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
+  return qk_correlate_parse(message, dims, &w->round.correlate, err);
+}
+
 static qk_status_t receive_contract(worker_t *w, const Quark__Engine__Contract *message) {
   qk_err_t err = {0};
-  uint32_t dims[4];
-  qk_status_t status = QK_OK;
-  for (int mu = 0; mu < 4 && w->setup; mu++) dims[mu] = (uint32_t)w->setup->geom.global[mu];
-  if (w->setup == NULL)
-    status = qk_fail(&err, QK_NOT_READY, "nothing is loaded");
-  else if (qk_correlator_busy(w->correlator))
-    status = qk_fail(&err, QK_BAD_PROTOCOL, "another contraction is under way");
-  else
-    status = qk_correlate_parse(message, dims, &w->round.correlate, &err);
-  if (status != QK_OK) return qk_report_contracted(w->channel, message->serial, &err, 0);
+  if (accept_contract(w, message, &err) != QK_OK)
+    return qk_report_contracted(w->channel, message->serial, &err, 0);
   w->round.head.kind = QK_ROUND_CONTRACT;
   return QK_OK;
 }
@@ -261,18 +267,23 @@ static void tell_progress(void *arg, const char *phase, int64_t done, int64_t to
   qk_report_load_progress(arg, phase, done, total);
 }
 
+static qk_status_t build(worker_t *w, qk_loaded_t **setup, qk_err_t *err) {
+  qk_status_t status =
+      qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, setup, err);
+  if (status != QK_OK) return status;
+  status = qk_field_io_create(&(*setup)->dev, &w->port, err);
+  if (status != QK_OK) return status;
+  status = qk_inflight_create(*setup, w->port, &w->inflight, err);
+  if (status != QK_OK) return status;
+  return qk_correlator_create(*setup, w->port, qk_inflight_stage(w->inflight), &w->correlator, err);
+}
+
 static qk_status_t load(worker_t *w) {
   double start = qk_now_ms();
   qk_err_t err = {0};
   qk_loaded_t *setup = NULL;
   qk_info("worker", "loading %s", w->round.load.gauge);
-  qk_status_t status =
-      qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, &setup, &err);
-  if (status == QK_OK) status = qk_field_io_create(&setup->dev, &w->port, &err);
-  if (status == QK_OK) status = qk_inflight_create(setup, w->port, &w->inflight, &err);
-  if (status == QK_OK)
-    status =
-        qk_correlator_create(setup, w->port, qk_inflight_stage(w->inflight), &w->correlator, &err);
+  qk_status_t status = build(w, &setup, &err);
   if (status == QK_OK) {
     w->setup = setup;
     status = qk_loaded_count_memory(setup);
@@ -412,25 +423,44 @@ static qk_status_t contract_on(worker_t *w) {
   return status == QK_OK && over ? tell_contracted(w, &verdict) : status;
 }
 
-static qk_status_t work(worker_t *w) {
-  qk_result_t result[QK_INFLIGHT_MAX];
-  int n = 0;
+/* One step of what is in flight; the n that have ended with it. */
+static qk_status_t step(worker_t *w, qk_result_t result[], int *n) {
+  qk_status_t status = running(w) ? qk_inflight_step(w->inflight, w->err) : QK_OK;
+  return status == QK_OK ? qk_inflight_retire(w->inflight, result, n, w->err) : status;
+}
+
+/* What the round asks for, and a step of everything. */
+static qk_status_t advance(worker_t *w, qk_result_t result[], int *n) {
   qk_inflight_leave_buffers(w->inflight, qk_correlator_wants(w->correlator));
   qk_status_t status = fill(w);
+  if (status != QK_OK) return status;
   for (int i = 0; i < w->round.head.ncancel; i++)
     qk_inflight_cancel(w->inflight, w->round.cancel[i]);
-  if (status == QK_OK && running(w)) status = qk_inflight_step(w->inflight, w->err);
-  if (status == QK_OK) status = qk_inflight_retire(w->inflight, result, &n, w->err);
-  if (status == QK_OK && qk_correlator_busy(w->correlator)) status = contract_on(w);
-  if (status == QK_OK) status = rest(w);
-  if (status == QK_OK && n > 0 && !running(w)) status = tell_memory(w);
+  status = step(w, result, n);
+  if (status != QK_OK) return status;
+  if (qk_correlator_busy(w->correlator)) status = contract_on(w);
+  return status == QK_OK ? rest(w) : status;
+}
+
+static qk_status_t tell_results(worker_t *w, const qk_result_t result[], int n) {
+  qk_status_t status = n > 0 && !running(w) ? tell_memory(w) : QK_OK;
   for (int i = 0; i < n && status == QK_OK; i++) {
     status = tell_result(w, &result[i]);
     watch(w, &result[i]);
   }
+  if (status != QK_OK) return status;
   expect_fills(w, n);
-  if (status == QK_OK && n > 0) status = tell_multigrid(w);
-  if (status == QK_OK) status = look_after_checkpoint(w);
+  return n > 0 ? tell_multigrid(w) : QK_OK;
+}
+
+static qk_status_t work(worker_t *w) {
+  qk_result_t result[QK_INFLIGHT_MAX];
+  int n = 0;
+  qk_status_t status = advance(w, result, &n);
+  if (status != QK_OK) return status;
+  status = tell_results(w, result, n);
+  if (status != QK_OK) return status;
+  status = look_after_checkpoint(w);
   return status == QK_OK ? tell_progress_of_all(w) : status;
 }
 
@@ -446,8 +476,7 @@ static qk_status_t end_all(worker_t *w) {
     if (qk_inflight_busy(w->inflight, i)) qk_inflight_cancel(w->inflight, i);
   while (status == QK_OK && running(w)) {
     if (!solving(w)) nanosleep(&pause, NULL);
-    status = qk_inflight_step(w->inflight, w->err);
-    if (status == QK_OK) status = qk_inflight_retire(w->inflight, result, &n, w->err);
+    status = step(w, result, &n);
   }
   return status;
 }
@@ -470,12 +499,17 @@ static qk_status_t carry_out(worker_t *w) {
   return status == QK_OK ? work(w) : status;
 }
 
+/* The next round, on all ranks. */
+static qk_status_t begin_round(worker_t *w) {
+  const bool idle = !running(w);
+  qk_status_t status = w->channel != NULL ? next_round(w) : QK_OK;
+  return status == QK_OK ? qk_round_share(w->comm, &w->round, idle) : status;
+}
+
 static qk_status_t run(worker_t *w) {
   qk_status_t status = qk_report_hello(w->channel, qk_comm_size(w->comm), NULL, false);
   while (status == QK_OK) {
-    bool idle = !running(w);
-    if (w->channel != NULL) status = next_round(w);
-    if (status == QK_OK) status = qk_round_share(w->comm, &w->round, idle);
+    status = begin_round(w);
     if (status != QK_OK) break;
     if (w->round.head.kind == QK_ROUND_STOP) return w->stop;
     status = carry_out(w);

@@ -382,18 +382,22 @@ static bool begins_copies(const qk_inflight_t *inflight) {
   return qk_inflight_solving(inflight) && qk_comm_size(inflight->setup->geom.comm) == 1;
 }
 
+static qk_status_t step_solvers(const qk_loaded_t *s) {
+  qk_status_t status = s->single_rhs ? qk_solver_step(s->single_rhs) : QK_OK;
+  return status == QK_OK ? qk_solver_step(s->solver) : status;
+}
+
 /* Copies run beside iterations: while there are any, nobody waits for them. */
 qk_status_t qk_inflight_step(qk_inflight_t *inflight, qk_err_t *err) {
-  const qk_loaded_t *s = inflight->setup;
   qk_status_t status =
       qk_inflight_solving(inflight) ? QK_OK : qk_staging_poll(inflight->stage, true, err);
-  if (status == QK_OK) status = feed(inflight, err);
-  if (status == QK_OK && !begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
+  if (status != QK_OK) return status;
+  status = feed(inflight, err);
+  if (status != QK_OK) return status;
+  if (!begins_copies(inflight)) status = qk_staging_copy(inflight->stage, err);
   if (status != QK_OK || !qk_inflight_solving(inflight)) return status;
   inflight->steps++;
-  if (s->single_rhs) status = qk_solver_step(s->single_rhs);
-  if (status == QK_OK) status = qk_solver_step(s->solver);
-  status = explain(inflight, status, err);
+  status = explain(inflight, step_solvers(inflight->setup), err);
   return status == QK_OK ? qk_staging_poll(inflight->stage, false, err) : status;
 }
 
@@ -407,19 +411,16 @@ static bool has_solution(qk_status_t status) {
 static qk_status_t solution_norms(qk_inflight_t *inflight, const int ended[], int n,
                                   qk_err_t *err) {
   const qk_loaded_t *s = inflight->setup;
-  qk_status_t status = QK_OK;
-  for (int k = 0; k < n && status == QK_OK; k++) {
+  for (int k = 0; k < n; k++) {
     const entry_t *entry = &inflight->entry[ended[k]];
-    qk_blas_args_t args = {.op = QK_BLAS_NORM2,
-                           .f = {qk_solver_solution(entry->solver, entry->slot)->v},
-                           .red = inflight->norms + 2 * k};
-    status = s->ops->blas(s->ctx, &args);
+    qk_dev_blas(&s->dev, QK_BLAS_NORM2,
+                (qk_blas_args_t){.f = {qk_solver_solution(entry->solver, entry->slot)->v},
+                                 .red = inflight->norms + 2 * k});
   }
-  if (status == QK_OK)
-    status = s->ops->copy(s->ctx, inflight->norms_host, inflight->norms,
-                          (size_t)n * 2 * sizeof(double), QK_COPY_TO_HOST, 0);
-  if (status == QK_OK) status = s->ops->queue_sync(s->ctx, 0);
-  status = explain(inflight, status, err);
+  qk_dev_copy(&s->dev, inflight->norms_host, inflight->norms, (size_t)n * 2 * sizeof(double),
+              QK_COPY_TO_HOST);
+  qk_dev_sync(&s->dev);
+  qk_status_t status = explain(inflight, qk_dev_status(&s->dev), err);
   if (status != QK_OK) return status;
   return explain(inflight, qk_comm_sum(s->geom.comm, inflight->norms_host, 2 * n), err);
 }
@@ -525,7 +526,8 @@ static qk_status_t clear_slots(qk_inflight_t *inflight, qk_err_t *err) {
   for (int k = 0; k < n && status == QK_OK; k++) {
     entry_t *entry = &inflight->entry[ended[k]];
     status = take_result(inflight, ended[k], inflight->norms_host[2 * k], err);
-    if (status == QK_OK) status = leave_slot(inflight, entry, err);
+    if (status != QK_OK) return status;
+    status = leave_slot(inflight, entry, err);
   }
   return status;
 }

@@ -20,14 +20,15 @@ static void enter(const loading_t *in, const char *phase) {
   if (in->progress != NULL) in->progress(in->arg, phase, 0, 1);
 }
 
+static qk_status_t init_device(qk_loaded_t *s) {
+  qk_status_t status = qk_device_init(&s->dev, s->ops, s->ctx, &s->geom);
+  return status == QK_OK ? s->ops->info(s->ctx, &s->device) : status;
+}
+
 static qk_status_t open_device(const loading_t *in, qk_loaded_t *s) {
   qk_status_t status = qk_launch_device(
       in->comm, qk_choice_word(&qk_choice_backends, in->load->backend), &s->ops, &s->ctx, in->err);
-  if (status == QK_OK) {
-    status = qk_device_init(&s->dev, s->ops, s->ctx, &s->geom);
-    if (status == QK_OK) status = s->ops->info(s->ctx, &s->device);
-    qk_device_explain(&s->dev, status, in->err);
-  }
+  if (status == QK_OK) status = qk_device_explain(&s->dev, init_device(s), in->err);
   return qk_comm_agree(in->comm, status, in->err);
 }
 
@@ -53,9 +54,9 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
     return qk_fail(in->err, QK_BAD_GEOMETRY, "the file holds %dx%dx%dx%d: dims ask for %dx%dx%dx%d",
                    d[0], d[1], d[2], d[3], dims[0], dims[1], dims[2], dims[3]);
   status = qk_comm_choose_grid(qk_comm_size(in->comm), d, grid, in->err);
-  if (status == QK_OK) status = qk_comm_set_grid(in->comm, grid, in->err);
-  if (status == QK_OK) status = qk_geom_init(&s->geom, in->comm, d, in->err);
-  return status;
+  if (status != QK_OK) return status;
+  status = qk_comm_set_grid(in->comm, grid, in->err);
+  return status == QK_OK ? qk_geom_init(&s->geom, in->comm, d, in->err) : status;
 }
 
 static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links) {
@@ -260,34 +261,47 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
   return build_solvers(s, in->err);
 }
 
+/* Device, lattice and all choices: nothing large yet. */
+static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params_t *op) {
+  qk_status_t status = open_device(in, s);
+  if (status != QK_OK) return status;
+  status = lay_out(in, s);
+  if (status != QK_OK) return status;
+  status = choose_solver(in, s);
+  if (status != QK_OK) return status;
+  choose_operator(in, s, op);
+  return make_plan(in, s, op);
+}
+
+static qk_status_t reserve(const loading_t *in, qk_loaded_t *s, double **links) {
+  const size_t bytes = (size_t)s->geom.local_volume * 72 * sizeof **links;
+  qk_status_t status = qk_work_create(&s->dev, &s->work);
+  *links = qk_malloc(bytes);
+  if (status == QK_OK && *links == NULL)
+    status = qk_fail(in->err, QK_NO_MEMORY, "no memory for %zu bytes of links", bytes);
+  return qk_comm_agree(in->comm, qk_device_explain(&s->dev, status, in->err), in->err);
+}
+
+/* *links: of the caller until the setup has taken them, then NULL. */
+static qk_status_t read_and_build(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
+                                  double **links) {
+  qk_status_t status = reserve(in, s, links);
+  if (status != QK_OK) return status;
+  enter(in, "read");
+  status = read_links(in, s, *links);
+  if (status != QK_OK) return status;
+  status = build_from(in, s, op, *links);
+  if (status != QK_OK) return status;
+  status = qk_smear_cache_create(&s->dev, *links, &s->smear, in->err);
+  if (status == QK_OK) *links = NULL;
+  return status;
+}
+
 static qk_status_t build(const loading_t *in, qk_loaded_t *s) {
   qk_action_params_t op;
   double *links = NULL;
-  qk_status_t status = open_device(in, s);
-  if (status == QK_OK) status = lay_out(in, s);
-  if (status == QK_OK) status = choose_solver(in, s);
-  if (status != QK_OK) return qk_device_explain(&s->dev, status, in->err);
-  choose_operator(in, s, &op);
-  status = make_plan(in, s, &op);
-  if (status != QK_OK) goto out;
-
-  status = qk_work_create(&s->dev, &s->work);
-  size_t bytes = (size_t)s->geom.local_volume * 72 * sizeof *links;
-  links = qk_malloc(bytes);
-  if (status == QK_OK && links == NULL)
-    status = qk_fail(in->err, QK_NO_MEMORY, "no memory for %zu bytes of links", bytes);
-  status = qk_comm_agree(in->comm, qk_device_explain(&s->dev, status, in->err), in->err);
-  if (status != QK_OK) goto out;
-
-  enter(in, "read");
-  status = read_links(in, s, links);
-  if (status != QK_OK) goto out;
-  status = build_from(in, s, &op, links);
-  if (status != QK_OK) goto out;
-  status = qk_smear_cache_create(&s->dev, links, &s->smear, in->err);
-  if (status == QK_OK) links = NULL;
-
-out:
+  qk_status_t status = prepare(in, s, &op);
+  if (status == QK_OK) status = read_and_build(in, s, &op, &links);
   qk_free(links);
   return qk_device_explain(&s->dev, status, in->err);
 }
@@ -325,12 +339,18 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
   qk_free(setup);
 }
 
+static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_refresh_t refresh,
+                                     qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  qk_status_t status = qk_mg_service_refresh(s->mg, refresh, progress, arg, err);
+  if (status != QK_OK) return status;
+  status = build_solvers(s, err);
+  return status == QK_OK ? qk_loaded_count_memory(s) : status;
+}
+
 qk_status_t qk_loaded_refresh(qk_loaded_t *setup, qk_mg_refresh_t refresh, qk_progress_fn *progress,
                               void *arg, qk_err_t *err) {
   drop_solvers(setup);
-  qk_status_t status = qk_mg_service_refresh(setup->mg, refresh, progress, arg, err);
-  if (status == QK_OK) status = build_solvers(setup, err);
-  if (status == QK_OK) status = qk_loaded_count_memory(setup);
+  qk_status_t status = refresh_and_build(setup, refresh, progress, arg, err);
   return qk_device_explain(&setup->dev, status, err);
 }
 

@@ -126,6 +126,13 @@ static void tell(const qk_mg_service_t *h, const char *how) {
           h->mg->nlevel, how, h->mg->setup_seconds, h->mg->convergence, (double)h->bytes / 1048576);
 }
 
+static qk_status_t make(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  qk_status_t status = restore(h, progress, arg, err);
+  if (status != QK_OK) return status;
+  if (h->mg == NULL) status = set_up(h, progress, arg, err);
+  return status == QK_OK ? make_cycles(h, err) : status;
+}
+
 qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
                                  const qk_mg_service_params_t *params, qk_progress_fn *progress,
                                  void *arg, qk_mg_service_t **host, qk_err_t *err) {
@@ -138,9 +145,7 @@ qk_status_t qk_mg_service_create(qk_operator_t *op, qk_work_t *work,
   h->op = op;
   h->work = work;
   h->params = *params;
-  status = restore(h, progress, arg, err);
-  if (status == QK_OK && h->mg == NULL) status = set_up(h, progress, arg, err);
-  if (status == QK_OK) status = make_cycles(h, err);
+  status = make(h, progress, arg, err);
   if (status != QK_OK) goto fail;
   tell(h, h->mg->restored ? "restored" : "set up");
   *host = h;
@@ -174,6 +179,11 @@ qk_status_t qk_mg_service_poll(qk_mg_service_t *h, bool *news) {
 
 /* ---- refresh --------------------------------------------------------------------------------- */
 
+static qk_status_t refine(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  qk_status_t status = qk_mg_refine(h->mg, progress, arg, err);
+  return status == QK_OK ? qk_mg_check(h->mg, progress, arg, err) : status;
+}
+
 static bool can_retry(qk_status_t status) {
   return status == QK_BREAKDOWN || status == QK_NOT_CONVERGED || status == QK_DEVICE_MEMORY;
 }
@@ -186,8 +196,7 @@ qk_status_t qk_mg_service_refresh(qk_mg_service_t *h, qk_mg_refresh_t refresh,
   drop_cycles(h);
   qk_work_trim(h->work);
   if (refresh == QK_MG_REFINE) {
-    status = qk_mg_refine(h->mg, progress, arg, err);
-    if (status == QK_OK) status = qk_mg_check(h->mg, progress, arg, err);
+    status = refine(h, progress, arg, err);
     if (status == QK_OK) {
       h->refined++;
       status = begin_save(h);
