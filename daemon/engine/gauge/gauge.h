@@ -5,12 +5,11 @@
  * 3x3, mu = x,y,z,t); U_mu(n) connects n to n+mu. Values are those of the file: links in single
  * precision are widened, not reunitarised; a third row that the file leaves out is reconstructed.
  *
- * Formats (detected from the content; docs/physics.md has the conventions of each): ILDG and SciDAC
- * (LIME, 32 and 64 bit), NERSC (4D_SU3_GAUGE, _3x3; 32 and 64 bit, both byte orders), MILC v5,
- * openQCD, DDalphaAMG. "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT" need no file. weak: U
- * = 1 + 0.15 times complex Gaussian noise of unit variance, rows orthonormalised by Gram-Schmidt,
- * third row from the other two. The noise is a function of seed, global site, direction and element
- * only. Plaquette about 0.887.
+ * The format of a file is found by its first bytes: gauge_probe.c has the table of formats,
+ * docs/physics.md the conventions of each. "builtin:weak:XxYxZxT:seed" and "builtin:unit:XxYxZxT"
+ * need no file. weak: U = 1 + 0.15 times complex Gaussian noise of unit variance, rows
+ * orthonormalised by Gram-Schmidt, third row from the other two. The noise is a function of seed,
+ * global site, direction and element only. Plaquette about 0.887.
  */
 #ifndef QK_ENGINE_GAUGE_H
 #define QK_ENGINE_GAUGE_H
@@ -33,10 +32,9 @@ typedef struct qk_gauge_layout {
 
 /* What a file says of itself; filled by qk_gauge_probe without reading the links. */
 typedef struct qk_gauge_info {
-  char format
-      [48];    /* "ILDG", "SciDAC", "NERSC 4D_SU3_GAUGE_3x3 IEEE64BIG", "MILC v5", "openQCD", ... */
-  int dims[4]; /* x, y, z, t */
-  int bits;    /* 32 or 64: precision of the stored links */
+  char format[48];       /* for people: "ILDG", "NERSC 4D_SU3_GAUGE_3x3 IEEE64BIG" */
+  int dims[4];           /* x, y, z, t */
+  int bits;              /* 32 or 64: precision of the stored links */
   bool has_plaquette;    /* header states it */
   double plaquette;      /* average over 6 planes, 1 for unit links */
   double plaquette_unit; /* one in the last decimal that the header gives; 0 where it is binary */
@@ -59,6 +57,11 @@ typedef struct qk_gauge_check {
   bool open_boundary;         /* all links of the last time slice in t are zero */
   uint64_t digest;            /* of the global links, see qk_gauge_measure */
 } qk_gauge_check_t;
+
+enum { QK_GAUGE_FORMATS_MAX = 256 };
+
+/* The names of the formats of files that can be read, separated by commas. Returns text. */
+const char *qk_gauge_formats(char text[QK_GAUGE_FORMATS_MAX]);
 
 /* dims_hint: for LIME files without an ildg-format record (NULL: none given). Reads only
  * headers, in bounded memory. Not collective. Errors: QK_IO_ERROR, QK_BAD_FORMAT, QK_TRUNCATED,

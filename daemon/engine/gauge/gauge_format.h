@@ -2,10 +2,11 @@
  * gauge_format.h: what the gauge file formats share. Internal to gauge_*.c and their fuzzers.
  *
  * One file per format holds its header parser, qk_gauge_<format>_probe: it fills *info (zeroed by
- * the caller) from an open file and reads no links. A parser trusts nothing: every number is parsed
- * strictly, no more than QK_GAUGE_TEXT_MAX bytes of text are held at a time, and extents are
- * checked against each other and the size of the file before anybody allocates by them. Not
- * collective. Errors: as qk_gauge_probe.
+ * the caller) from an open file and reads no links. qk_gauge_<format>_is says by the first bytes
+ * whether that parser is to be asked. The table in gauge_probe.c lists both. A parser trusts
+ * nothing: every number is parsed strictly, no more than QK_GAUGE_TEXT_MAX bytes of text are held
+ * at a time, and extents are checked against each other and the size of the file before anybody
+ * allocates by them. Not collective. Errors: as qk_gauge_probe.
  */
 #ifndef QK_ENGINE_GAUGE_FORMAT_H
 #define QK_ENGINE_GAUGE_FORMAT_H
@@ -15,27 +16,31 @@
 enum {
   QK_GAUGE_TEXT_MAX = 1 << 20, /* bytes of one text record or header */
   QK_GAUGE_SITE_REALS = 72,    /* 4 links of 9 complex numbers */
+  QK_GAUGE_HEAD = 24,          /* first bytes by which a format is found */
 };
 
 typedef struct qk_gauge_file {
   int fd;
   int64_t size;
+  const int *dims_hint; /* x, y, z, t, as the caller gives them; NULL: not given */
 } qk_gauge_file_t;
 
-/* Opens a regular file for reading; QK_IO_ERROR names the cause. */
+/* `bytes` is QK_GAUGE_HEAD, or less for a file that is shorter: zeros follow. */
+typedef bool qk_gauge_is_fn(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes);
+typedef qk_status_t qk_gauge_probe_fn(const qk_gauge_file_t *file, qk_gauge_info_t *info,
+                                      qk_err_t *err);
+
+/* Opens a regular file for reading, without a hint; QK_IO_ERROR names the cause. */
 qk_status_t qk_gauge_file_open(const char *path, qk_gauge_file_t *file, qk_err_t *err);
 void qk_gauge_file_close(qk_gauge_file_t *file);
 /* Exactly `bytes` from `offset`: QK_TRUNCATED where the file ends before, QK_IO_ERROR. */
 qk_status_t qk_gauge_file_read(const qk_gauge_file_t *file, void *buf, int64_t bytes,
                                int64_t offset, qk_err_t *err);
 
-qk_status_t qk_gauge_lime_probe(const qk_gauge_file_t *file, const int dims_hint[4],
-                                qk_gauge_info_t *info, qk_err_t *err);
-qk_status_t qk_gauge_nersc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err);
-qk_status_t qk_gauge_milc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err);
-/* openQCD and DDalphaAMG: see gauge_openqcd.c on how they are told apart. */
-qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info,
-                                   qk_err_t *err);
+/* A header without extents needs the hint; with others they are compared by the caller. */
+qk_gauge_is_fn qk_gauge_lime_is, qk_gauge_nersc_is, qk_gauge_milc_is, qk_gauge_openqcd_is;
+qk_gauge_probe_fn qk_gauge_lime_probe, qk_gauge_nersc_probe, qk_gauge_milc_probe,
+    qk_gauge_openqcd_probe;
 /* "builtin:..." */
 qk_status_t qk_gauge_builtin_probe(const char *path, qk_gauge_info_t *info, qk_err_t *err);
 

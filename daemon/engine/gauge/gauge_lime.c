@@ -330,9 +330,13 @@ static qk_status_t settle(lime_t *lime, const int dims_hint[4], qk_err_t *err) {
   return qk_gauge_set_data(lime->offset, lime->bytes, info, err);
 }
 
-qk_status_t qk_gauge_lime_probe(const qk_gauge_file_t *file, const int dims_hint[4],
-                                qk_gauge_info_t *info, qk_err_t *err) {
+bool qk_gauge_lime_is(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes) {
+  (void)bytes;
+  return qk_gauge_load_u32(head, true) == LIME_MAGIC;
+}
+
+qk_status_t qk_gauge_lime_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err) {
   lime_t lime = {.file = file, .info = info};
   qk_status_t status = walk(&lime, err);
-  return status == QK_OK ? settle(&lime, dims_hint, err) : status;
+  return status == QK_OK ? settle(&lime, file->dims_hint, err) : status;
 }

@@ -14,6 +14,12 @@
 
 enum { MILC_MAGIC = 20103, MILC_HEADER = 96 };
 
+bool qk_gauge_milc_is(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes) {
+  (void)bytes;
+  return qk_gauge_load_u32(head, true) == MILC_MAGIC ||
+         qk_gauge_load_u32(head, false) == MILC_MAGIC;
+}
+
 qk_status_t qk_gauge_milc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err) {
   uint8_t head[MILC_HEADER];
   qk_status_t status = qk_gauge_file_read(file, head, sizeof head, 0, err);

@@ -156,6 +156,11 @@ static qk_status_t parse(const char *text, qk_gauge_info_t *info, qk_err_t *err)
   return QK_OK;
 }
 
+bool qk_gauge_nersc_is(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes) {
+  (void)bytes;
+  return memcmp(head, "BEGIN_HEADER", 12) == 0;
+}
+
 qk_status_t qk_gauge_nersc_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info,
                                  qk_err_t *err) {
   char *text = NULL;

@@ -19,7 +19,7 @@
 #include "daemon/engine/gauge/gauge_su3.h"
 
 enum {
-  HEADER = 24,
+  HEADER = QK_GAUGE_HEAD,
   LINK = 144,
   RECORD = 8 * LINK, /* an odd site of openQCD */
   EXTENT_MAX = 1 << 16,
@@ -123,29 +123,35 @@ static qk_status_t choose(const qk_gauge_file_t *file, const qk_gauge_info_t rea
   }
 }
 
+/* T and the other extents, as they stand in the header, and the plaquette (times 3). */
+static void header(const uint8_t head[HEADER], int64_t n[4], double *plaquette) {
+  uint64_t bits =
+      (uint64_t)qk_gauge_load_u32(head + 20, false) << 32 | qk_gauge_load_u32(head + 16, false);
+  memcpy(plaquette, &bits, sizeof *plaquette);
+  for (int i = 0; i < 4; i++) n[i] = (int32_t)qk_gauge_load_u32(head + 4 * i, false);
+}
+
+/* There is no magic number: extents and a plaquette that can be. */
+bool qk_gauge_openqcd_is(const uint8_t head[QK_GAUGE_HEAD], int64_t bytes) {
+  double plaquette;
+  int64_t n[4];
+  if (bytes < HEADER) return false;
+  header(head, n, &plaquette);
+  bool plausible = fabs(plaquette) <= 3.000001;
+  for (int i = 0; i < 4; i++) plausible &= n[i] > 0 && n[i] <= EXTENT_MAX;
+  return plausible;
+}
+
 qk_status_t qk_gauge_openqcd_probe(const qk_gauge_file_t *file, qk_gauge_info_t *info,
                                    qk_err_t *err) {
   uint8_t head[HEADER];
   double plaquette;
   int64_t n[4];
-  bool plausible = file->size >= HEADER;
-  if (plausible) {
-    qk_status_t status = qk_gauge_file_read(file, head, HEADER, 0, err);
-    if (status != QK_OK) return status;
-    uint64_t bits =
-        (uint64_t)qk_gauge_load_u32(head + 20, false) << 32 | qk_gauge_load_u32(head + 16, false);
-    memcpy(&plaquette, &bits, sizeof plaquette);
-    for (int i = 0; i < 4; i++) {
-      n[i] = (int32_t)qk_gauge_load_u32(head + 4 * i, false);
-      plausible &= n[i] > 0 && n[i] <= EXTENT_MAX;
-    }
-    plausible &= fabs(plaquette) <= 3.000001;
-  }
-  if (!plausible) {
-    return qk_fail(err, QK_BAD_FORMAT,
-                   "not a gauge file: the first bytes are neither those of LIME, NERSC, MILC v5, "
-                   "openQCD nor DDalphaAMG");
-  }
+  qk_status_t read = qk_gauge_file_read(file, head, HEADER, 0, err);
+  if (read != QK_OK) return read;
+  if (!qk_gauge_openqcd_is(head, HEADER))
+    return qk_fail(err, QK_BAD_FORMAT, "no header of openQCD or DDalphaAMG");
+  header(head, n, &plaquette);
   info->bits = 64;
   info->has_plaquette = true;
   info->plaquette = plaquette / 3;

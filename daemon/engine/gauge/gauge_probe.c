@@ -1,179 +1,56 @@
-/* gauge_probe.c: find the format of a gauge file by its content; what the header parsers share. */
+/* gauge_probe.c: the table of gauge file formats; finds that of a file by its first bytes. */
 #include "daemon/engine/gauge/gauge_format.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "daemon/base/fault.h"
+#include "daemon/base/assert.h"
 
-qk_status_t qk_gauge_file_open(const char *path, qk_gauge_file_t *file, qk_err_t *err) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
-  if (fd < 0) return qk_fail(err, QK_IO_ERROR, "cannot open: %s", strerror(errno));
-  struct stat st;
-  if (fstat(fd, &st) != 0) {
-    qk_fail(err, QK_IO_ERROR, "cannot stat: %s", strerror(errno));
-    close(fd);
-    return QK_IO_ERROR;
+/* In the order in which they are tried; openQCD has no magic number and takes what looks plausible,
+ * so it stays the last one. The names stand in messages and in the help of quark-gauge. */
+static const struct format {
+  const char *name;
+  qk_gauge_is_fn *is;       /* by the first bytes of the file */
+  qk_gauge_probe_fn *probe; /* reads the header */
+} formats[] = {
+    {"ILDG, SciDAC", qk_gauge_lime_is, qk_gauge_lime_probe},
+    {"NERSC", qk_gauge_nersc_is, qk_gauge_nersc_probe},
+    {"MILC v5", qk_gauge_milc_is, qk_gauge_milc_probe},
+    {"openQCD, DDalphaAMG", qk_gauge_openqcd_is, qk_gauge_openqcd_probe},
+};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+const char *qk_gauge_formats(char text[QK_GAUGE_FORMATS_MAX]) {
+  size_t n = 0;
+  text[0] = '\0';
+  for (int i = 0; i < FORMATS && n < QK_GAUGE_FORMATS_MAX; i++) {
+    n += (size_t)snprintf(text + n, QK_GAUGE_FORMATS_MAX - n, "%s%s", i == 0 ? "" : ", ",
+                          formats[i].name);
   }
-  if (!S_ISREG(st.st_mode)) {
-    close(fd);
-    return qk_fail(err, QK_IO_ERROR, "not a regular file");
-  }
-  *file = (qk_gauge_file_t){fd, st.st_size};
-  return QK_OK;
+  QK_ASSERT(n < QK_GAUGE_FORMATS_MAX);
+  return text;
 }
 
-void qk_gauge_file_close(qk_gauge_file_t *file) {
-  close(file->fd);
-  file->fd = -1;
-}
-
-qk_status_t qk_gauge_file_read(const qk_gauge_file_t *file, void *buf, int64_t bytes,
-                               int64_t offset, qk_err_t *err) {
-  char *p = buf;
-  while (bytes > 0) {
-    ssize_t n;
-    if (qk_fault(QK_FAULT_READ)) {
-      n = -1;
-      errno = EIO;
-    } else {
-      n = pread(file->fd, p, (size_t)bytes, offset);
-    }
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return qk_fail(err, QK_IO_ERROR, "read of %" PRId64 " bytes at offset %" PRId64 ": %s", bytes,
-                     offset, strerror(errno));
-    }
-    if (n == 0) {
-      return qk_fail(err, QK_TRUNCATED,
-                     "the file ends %" PRId64 " bytes early: at byte %" PRId64
-                     ", within a part that should reach byte %" PRId64,
-                     bytes, offset, offset + bytes);
-    }
-    p += n;
-    bytes -= n;
-    offset += n;
-  }
-  return QK_OK;
-}
-
-bool qk_gauge_printable(const char *text) {
-  while (*text >= ' ' && *text <= '~') text++;
-  return *text == '\0';
-}
-
-bool qk_gauge_parse_int(const char *text, int64_t lo, int64_t hi, int64_t *value) {
-  size_t n = strlen(text), digits = strspn(text, "0123456789");
-  if (n == 0 || n > 18 || digits != n) return false;
-  int64_t v = strtoll(text, NULL, 10);
-  if (v < lo || v > hi) return false;
-  *value = v;
-  return true;
-}
-
-bool qk_gauge_parse_hex(const char *text, uint32_t *value) {
-  size_t n = strlen(text);
-  if (n == 0 || n > 8 || strspn(text, "0123456789abcdefABCDEF") != n) return false;
-  *value = (uint32_t)strtoul(text, NULL, 16);
-  return true;
-}
-
-bool qk_gauge_parse_real(const char *text, double *value, double *unit) {
-  const char *p = text + (*text == '-' || *text == '+');
-  size_t whole = strspn(p, "0123456789"), decimals = 0;
-  p += whole;
-  if (*p == '.') {
-    decimals = strspn(++p, "0123456789");
-    p += decimals;
-  }
-  if (whole + decimals == 0 || whole + decimals > 40) return false;
-  long exponent = 0;
-  if (*p == 'e' || *p == 'E') {
-    p++;
-    size_t sign = *p == '-' || *p == '+', n = strspn(p + sign, "0123456789");
-    if (n == 0 || n > 3) return false;
-    exponent = strtol(p, NULL, 10);
-    p += sign + n;
-  }
-  if (*p != '\0') return false;
-  double v = strtod(text, NULL);
-  if (!isfinite(v)) return false;
-  *value = v;
-  *unit = pow(10.0, (double)(exponent - (long)decimals));
-  return true;
-}
-
-uint32_t qk_gauge_load_u32(const uint8_t *p, bool big_endian) {
-  uint32_t b[4] = {p[0], p[1], p[2], p[3]};
-  return big_endian ? b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]
-                    : b[3] << 24 | b[2] << 16 | b[1] << 8 | b[0];
-}
-
-qk_status_t qk_gauge_set_dims(const int64_t dims[4], qk_gauge_info_t *info, qk_err_t *err) {
-  int64_t volume = 1;
-  for (int mu = 0; mu < 4; mu++) {
-    if (dims[mu] < 2 || dims[mu] % 2 != 0) {
-      return qk_fail(err, QK_BAD_GEOMETRY,
-                     "extent of %c = %" PRId64 ": extents must be even and at least 2", "xyzt"[mu],
-                     dims[mu]);
-    }
-    if (dims[mu] > INT32_MAX / volume) {
-      return qk_fail(err, QK_TOO_LARGE,
-                     "lattice %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64
-                     ": more than %d sites are not supported",
-                     dims[0], dims[1], dims[2], dims[3], INT32_MAX);
-    }
-    volume *= dims[mu];
-  }
-  for (int mu = 0; mu < 4; mu++) info->dims[mu] = (int)dims[mu];
-  return QK_OK;
-}
-
-int64_t qk_gauge_site_bytes(const qk_gauge_info_t *info) {
-  return 4 * info->layout.rows * 3 * 2 * (info->bits / 8);
-}
-
-qk_status_t qk_gauge_set_data(int64_t offset, int64_t present, qk_gauge_info_t *info,
-                              qk_err_t *err) {
-  const int *d = info->dims;
-  int64_t want = (int64_t)d[0] * d[1] * d[2] * d[3] * qk_gauge_site_bytes(info);
-  if (present != want) {
-    return qk_fail(err, present < want ? QK_TRUNCATED : QK_BAD_GEOMETRY,
-                   "the file holds %" PRId64 " bytes of links from byte %" PRId64
-                   " on, but a %dx%dx%dx%d lattice with %d bits and %d rows a link needs %" PRId64,
-                   present, offset, d[0], d[1], d[2], d[3], info->bits, info->layout.rows, want);
-  }
-  info->data_offset = offset;
-  info->data_bytes = want;
-  return QK_OK;
-}
-
-static qk_status_t probe_file(const qk_gauge_file_t *file, const int dims_hint[4],
-                              qk_gauge_info_t *info, qk_err_t *err) {
-  uint8_t head[16] = {0};
-  int64_t n = file->size < (int64_t)sizeof head ? file->size : (int64_t)sizeof head;
+static qk_status_t probe_file(const qk_gauge_file_t *file, qk_gauge_info_t *info, qk_err_t *err) {
+  uint8_t head[QK_GAUGE_HEAD] = {0};
+  int64_t n = file->size < QK_GAUGE_HEAD ? file->size : QK_GAUGE_HEAD;
   qk_status_t status = qk_gauge_file_read(file, head, n, 0, err);
   if (status != QK_OK) return status;
-  if (memcmp(head, "\x45\x67\x89\xab", 4) == 0)
-    return qk_gauge_lime_probe(file, dims_hint, info, err);
-  if (memcmp(head, "BEGIN_HEADER", 12) == 0) {
-    status = qk_gauge_nersc_probe(file, info, err);
-  } else if (qk_gauge_load_u32(head, true) == 20103 || qk_gauge_load_u32(head, false) == 20103) {
-    status = qk_gauge_milc_probe(file, info, err);
-  } else {
-    status = qk_gauge_openqcd_probe(file, info, err);
+  int i = 0;
+  while (i < FORMATS && !formats[i].is(head, n)) i++;
+  if (i == FORMATS) {
+    char names[QK_GAUGE_FORMATS_MAX];
+    return qk_fail(err, QK_BAD_FORMAT, "not a gauge file: its first bytes are those of none of %s",
+                   qk_gauge_formats(names));
   }
-  if (status == QK_OK && dims_hint != NULL && memcmp(dims_hint, info->dims, sizeof info->dims)) {
-    status = qk_fail(err, QK_BAD_GEOMETRY,
-                     "the header says %dx%dx%dx%d, but the given extents are %dx%dx%dx%d",
-                     info->dims[0], info->dims[1], info->dims[2], info->dims[3], dims_hint[0],
-                     dims_hint[1], dims_hint[2], dims_hint[3]);
+  status = formats[i].probe(file, info, err);
+  const int *hint = file->dims_hint;
+  if (status == QK_OK && hint != NULL && memcmp(hint, info->dims, sizeof info->dims) != 0) {
+    status =
+        qk_fail(err, QK_BAD_GEOMETRY,
+                "the header says %dx%dx%dx%d, but the given extents are %dx%dx%dx%d", info->dims[0],
+                info->dims[1], info->dims[2], info->dims[3], hint[0], hint[1], hint[2], hint[3]);
   }
   return status;
 }
@@ -188,7 +65,8 @@ qk_status_t qk_gauge_probe(const char *path, const int dims_hint[4], qk_gauge_in
     qk_gauge_file_t file;
     status = qk_gauge_file_open(path, &file, err);
     if (status == QK_OK) {
-      status = probe_file(&file, dims_hint, &found, err);
+      file.dims_hint = dims_hint;
+      status = probe_file(&file, &found, err);
       qk_gauge_file_close(&file);
     }
   }

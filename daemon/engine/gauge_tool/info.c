@@ -85,15 +85,14 @@ static void print_text(const char *file, const qk_tool_config_t *c) {
 int qk_tool_info(int argc, char **argv) {
   static const struct argp_option rows[] = {
       QK_TOOL_ROW_DIMS, QK_TOOL_ROW_IGNORE_CHECKSUM, QK_TOOL_ROW_JSON, {0}};
-  static const struct argp argp = {
-      .options = rows,
-      .parser = parse,
-      .args_doc = "FILE",
-      .doc = "Read a gauge configuration whole and verify its checksum, its plaquette and that its "
-             "links "
-             "are SU(3).\v"
-             "The format is found by content: ILDG, SciDAC, NERSC, MILC v5, openQCD, DDalphaAMG; "
-             "builtin:weak:XxYxZxT:SEED and builtin:unit:XxYxZxT need no file."};
+  char formats[QK_GAUGE_FORMATS_MAX], doc[512 + QK_GAUGE_FORMATS_MAX];
+  snprintf(doc, sizeof doc,
+           "Read a gauge configuration whole and verify its checksum, its plaquette and that its "
+           "links are SU(3).\v"
+           "The format is found by content: %s; builtin:weak:XxYxZxT:SEED and "
+           "builtin:unit:XxYxZxT need no file.",
+           qk_gauge_formats(formats));
+  const struct argp argp = {.options = rows, .parser = parse, .args_doc = "FILE", .doc = doc};
   options_t o = {0};
   qk_tool_t tool;
   qk_tool_config_t config = {0};

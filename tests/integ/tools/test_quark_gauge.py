@@ -5,6 +5,7 @@ What it converts is read by the numpy oracle.
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ except ImportError as missing:
     tap.skip_all('numpy and scipy are needed: %s' % missing)
 
 DATA = os.environ.get('QK_DATA', '../shared/data')
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '..')
 WEAK = 'builtin:weak:2x4x6x8:7'
 KEYS = {'file', 'format', 'bits', 'dims', 'plaquette', 'planes', 'link_trace', 'checksum', 'unitarity', 'determinant',
         'digest', 'header_plaquette', 'header_link_trace'}
@@ -111,6 +113,22 @@ def damaged_files_end_with_65_and_a_reason(exe):
                 assert bad in done.stderr and word in done.stderr, done.stderr
                 assert json.loads(done.stdout)['status'] == status
         assert sorted(os.listdir(folder)) == ['bad.lime', 'good.lime']
+
+
+@tap.test
+def help_message_and_pages_have_the_formats_of_the_table(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        bad = os.path.join(folder, 'bad')
+        open(bad, 'wb').write(b'x' * 64)
+        said = call(exe, 'info', bad).stderr
+    formats = re.search('not a gauge file: its first bytes are those of none of (.*)', said)[1].strip().split(', ')
+    assert formats[0] == 'ILDG' and formats[-1] == 'DDalphaAMG', formats
+    helped = ' '.join(call(exe, 'info', '--help').stdout.split())
+    assert 'found by content: %s; builtin' % ', '.join(formats) in helped, helped
+    for page, heading in (('docs/physics.md', '## Gauge file formats'), ('docs/man/quark-gauge.1', 'The format is found by content:')):
+        with open(os.path.join(ROOT, page), encoding='utf-8') as f:
+            text = f.read().split(heading)[1]
+        assert not [name for name in formats if name not in text], (page, formats)
 
 
 def change(path, byte, bit):
