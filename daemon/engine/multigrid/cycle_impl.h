@@ -1,5 +1,5 @@
 /*
- * cycle_impl.h: what cycle.c and cycle_solve.c share. Private to them.
+ * cycle_impl.h: what the parts of a cycle share: cycle*.c and coarsest.c. Private to them.
  */
 #ifndef QK_ENGINE_CYCLE_IMPL_H
 #define QK_ENGINE_CYCLE_IMPL_H
@@ -50,8 +50,39 @@ struct qk_cycle {
 void qk_cycle_enter(qk_cycle_t *c, int l);
 
 /* z = B_l r, even fields; r is left alone. */
-void qk_cycle_precondition(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
+typedef void qk_cycle_precond_fn(qk_cycle_t *c, int l, qk_field_t *z, const qk_field_t *r);
+qk_cycle_precond_fn qk_cycle_precondition;
+/* Reduces r = r - Mhat x by `iterations` of GCR on level l >= 1, adding to x (x_zero: x is set).
+ * precond: NULL for none. Where the level has a tol it waits for the device and ends by it. */
+void qk_cycle_gcr(qk_cycle_t *c, int l, qk_cycle_precond_fn *precond, qk_field_t *x, qk_field_t *r,
+                  bool x_zero);
 /* e = S_l b, full fields. */
 void qk_cycle_solve_level(qk_cycle_t *c, int l, qk_field_t *e, const qk_field_t *b);
+
+static inline void qk_cycle_blas(const qk_cycle_level_t *v, qk_blas_op_t op, qk_blas_args_t args) {
+  qk_dev_blas(&v->mg->dev, op, args);
+}
+
+/* out = Mhat in; x given: out = x - Mhat in. */
+static inline void qk_cycle_mhat(const qk_cycle_level_t *v, qk_field_t *out, const qk_field_t *in,
+                                 const qk_field_t *x) {
+  const qk_device_t *dev = &v->mg->dev;
+  if (qk_dev_ok(dev)) qk_dev_note(dev, v->mg->op->ops->apply_system(v->mg->op, out, in, false, x));
+}
+
+/* A field of the system of level l. */
+static inline qk_field_t *qk_cycle_take(qk_cycle_t *c, int l) {
+  const qk_cycle_level_t *v = &c->level[l];
+  return qk_work_take(v->mg->work, v->prec, c->nrhs, v->mg->op->system);
+}
+
+static inline qk_field_t *qk_cycle_take_full(qk_cycle_t *c, int l) {
+  const qk_cycle_level_t *v = &c->level[l];
+  return qk_work_take(v->mg->work, v->prec, c->nrhs, QK_FULL);
+}
+
+static inline void qk_cycle_give(qk_cycle_t *c, int l, qk_field_t *field) {
+  qk_work_release(c->level[l].mg->work, field);
+}
 
 #endif
