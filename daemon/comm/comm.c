@@ -131,10 +131,6 @@ qk_status_t qk_comm_bcast_idle(qk_comm_t *comm, void *buf, size_t bytes, int roo
   return comm->ops->bcast_idle(comm, buf, bytes, root);
 }
 
-qk_status_t qk_comm_barrier(qk_comm_t *comm) {
-  return comm->ops->barrier(comm);
-}
-
 qk_status_t qk_comm_send(qk_comm_t *comm, const void *buf, size_t bytes, int to, int tag) {
   QK_ASSERT(to >= 0 && to < comm->size && to != comm->rank);
   return comm->ops->send(comm, buf, bytes, to, tag);

@@ -64,7 +64,6 @@ qk_status_t qk_comm_max(qk_comm_t *comm, double *v, int n);
 qk_status_t qk_comm_sum_u64(qk_comm_t *comm, uint64_t *v, int n);
 qk_status_t qk_comm_xor_u32(qk_comm_t *comm, uint32_t *v, int n);
 qk_status_t qk_comm_bcast(qk_comm_t *comm, void *buf, size_t bytes, int root);
-qk_status_t qk_comm_barrier(qk_comm_t *comm);
 /* Like bcast of a command by rank 0, but waiting ranks sleep between polls instead of spinning. */
 qk_status_t qk_comm_bcast_idle(qk_comm_t *comm, void *buf, size_t bytes, int root);
 

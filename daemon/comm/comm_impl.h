@@ -29,7 +29,6 @@ typedef struct qk_comm_ops {
   qk_status_t (*reduce)(qk_comm_t *comm, qk_comm_reduce_t kind, void *v, int n);
   qk_status_t (*bcast)(qk_comm_t *comm, void *buf, size_t bytes, int root);
   qk_status_t (*bcast_idle)(qk_comm_t *comm, void *buf, size_t bytes, int root);
-  qk_status_t (*barrier)(qk_comm_t *comm);
   qk_status_t (*send)(qk_comm_t *comm, const void *buf, size_t bytes, int to, int tag);
   qk_status_t (*recv)(qk_comm_t *comm, void *buf, size_t bytes, int from, int tag);
 } qk_comm_ops_t;

@@ -126,10 +126,6 @@ static qk_status_t mpi_bcast_idle(qk_comm_t *comm, void *buf, size_t bytes, int 
   return status;
 }
 
-static qk_status_t mpi_barrier(qk_comm_t *comm) {
-  return check("MPI_Barrier", MPI_Barrier(((qk_comm_mpi_t *)comm)->world));
-}
-
 static qk_status_t mpi_send(qk_comm_t *comm, const void *buf, size_t bytes, int to, int tag) {
   qk_comm_mpi_t *mpi = (qk_comm_mpi_t *)comm;
   qk_status_t status = QK_OK;
@@ -156,7 +152,6 @@ static const qk_comm_ops_t mpi_ops = {
     .reduce = mpi_reduce,
     .bcast = mpi_bcast,
     .bcast_idle = mpi_bcast_idle,
-    .barrier = mpi_barrier,
     .send = mpi_send,
     .recv = mpi_recv,
 };

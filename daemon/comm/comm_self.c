@@ -52,11 +52,6 @@ static qk_status_t self_bcast(qk_comm_t *comm, void *buf, size_t bytes, int root
   return QK_OK;
 }
 
-static qk_status_t self_barrier(qk_comm_t *comm) {
-  (void)comm;
-  return QK_OK;
-}
-
 /* comm.c lets no rank send to itself, so that these are never reached. */
 static qk_status_t self_send(qk_comm_t *comm, const void *buf, size_t bytes, int to, int tag) {
   (void)comm, (void)buf, (void)bytes, (void)to, (void)tag;
@@ -76,7 +71,6 @@ static const qk_comm_ops_t self_ops = {
     .reduce = self_reduce,
     .bcast = self_bcast,
     .bcast_idle = self_bcast,
-    .barrier = self_barrier,
     .send = self_send,
     .recv = self_recv,
 };

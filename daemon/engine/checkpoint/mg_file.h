@@ -30,10 +30,10 @@ typedef struct qk_mg_identity {
 /* Of all members: a name for the file among others. */
 uint64_t qk_mg_identity_digest(const qk_mg_identity_t *identity);
 
-/* Writes the present vectors of mg in the background: begin copies them to host memory (bytes:
- * qk_mg_save_bytes), then a thread of every rank writes its part to PATH.tmp. Device memory
- * during begin: a block of null vectors in single. After an error nothing is begun: QK_BUSY if
- * another process writes there. */
+/* Writes the present vectors of mg in the background: begin copies them to host memory, as many
+ * bytes as the file has of this rank, then a thread of every rank writes its part to PATH.tmp.
+ * Device memory during begin: a block of null vectors in single. After an error nothing is begun:
+ * QK_BUSY if another process writes there. */
 typedef struct qk_mg_save qk_mg_save_t;
 qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *identity,
                              qk_mg_save_t **save, qk_err_t *err);
@@ -43,7 +43,6 @@ qk_status_t qk_mg_save_poll(qk_mg_save_t **save, bool wait, bool *ended, qk_err_
 /* Cancels a write; not collective, for a rank that has lost the others. Waits for this rank's
  * thread. NULL-safe. */
 void qk_mg_save_abandon(qk_mg_save_t **save);
-int64_t qk_mg_save_bytes(const qk_mg_t *mg); /* of host memory on this rank */
 
 /* Reads a hierarchy from the file. The parameters of cycle and storage may differ from those
  * that it was made with; levels, blocks, vectors, setup parameters and deflation may not. Sets

@@ -187,19 +187,6 @@ static qk_status_t copy_all(qk_mg_save_t *s, const qk_mg_t *mg) {
   return status;
 }
 
-int64_t qk_mg_save_bytes(const qk_mg_t *mg) {
-  qk_mg_header_t h;
-  int64_t bytes = 0;
-  const qk_mg_identity_t none = {0};
-  qk_mg_header_fill(&h, mg, &none);
-  for (int i = 0; i < h.nsection; i++) {
-    const int64_t local = mg->level[h.section[i].level].geom.local_volume;
-    bytes += (qk_mg_section_full(&h.section[i]) ? local : local / 2) *
-             qk_mg_section_site_bytes(&h.section[i]);
-  }
-  return bytes;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Waits for the thread. */

@@ -104,16 +104,3 @@ qk_status_t qk_geom_parse_dims(const char *text, int dims[4], qk_err_t *err) {
   memcpy(dims, d, sizeof d);
   return QK_OK;
 }
-
-int qk_geom_index(const qk_lattice_t *lat, const int x[4], int *parity) {
-  *parity = (x[0] + x[1] + x[2] + x[3]) & 1;
-  return (((x[3] * lat->l[2] + x[2]) * lat->l[1] + x[1]) * lat->l[0] + x[0]) / 2;
-}
-
-void qk_geom_coords(const qk_lattice_t *lat, int parity, int index, int x[4]) {
-  int half = lat->l[0] / 2, row = index / half;
-  x[1] = row % lat->l[1];
-  x[2] = row / lat->l[1] % lat->l[2];
-  x[3] = row / lat->l[1] / lat->l[2];
-  x[0] = 2 * (index % half) + ((x[1] + x[2] + x[3] + parity) & 1);
-}

@@ -33,8 +33,4 @@ qk_status_t qk_geom_coarsen(const qk_geom_t *fine, const int block[4], int nvec,
  * QK_BAD_GEOMETRY otherwise. */
 qk_status_t qk_geom_parse_dims(const char *text, int dims[4], qk_err_t *err);
 
-/* cb index and parity of local coordinates, and back. */
-int qk_geom_index(const qk_lattice_t *lat, const int x[4], int *parity);
-void qk_geom_coords(const qk_lattice_t *lat, int parity, int index, int x[4]);
-
 #endif

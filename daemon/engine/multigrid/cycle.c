@@ -213,12 +213,3 @@ qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
   for (int p = 0; p < 3; p++) n += c->applications[p];
   return (qk_precond_t){.apply = qk_cycle_apply, .self = c, .applications = n};
 }
-
-qk_status_t qk_cycle_solve(qk_cycle_t *c, int level, qk_field_t *e, const qk_field_t *b) {
-  if (level < 1 || level >= c->nlevel || e->v.prec != QK_SINGLE || b->v.prec != QK_SINGLE ||
-      e->v.nrhs != c->nrhs || b->v.nrhs != c->nrhs || e->v.subset != QK_FULL ||
-      b->v.subset != QK_FULL)
-    return QK_BAD_ARGUMENT;
-  qk_cycle_solve_level(c, level, e, b);
-  return qk_dev_status(device(c));
-}

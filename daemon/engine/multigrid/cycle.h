@@ -33,9 +33,6 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, cons
 /* For solver.h; borrows the cycle. */
 qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);
 
-/* e = S_l(b), full fields of level l >= 1. For tests. */
-qk_status_t qk_cycle_solve(qk_cycle_t *cycle, int level, qk_field_t *e, const qk_field_t *b);
-
 /* Seconds spent on each level since the last call. It waits for the device before and after a
  * level, so an application is slower while on. For benchmarks (paper, Fig. 4). */
 void qk_cycle_time(qk_cycle_t *cycle, bool on, double seconds[QK_MG_LEVELS_MAX]);
