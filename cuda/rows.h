@@ -1,7 +1,8 @@
 /*
  * rows.h: the kernels of a backend, a row each. From the rows come the entries of qk_ops_t (ops.h),
  * their declarations (kernels.h) and the table of a backend (table.h). What a kernel computes
- * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and vector_block_ops.h.
+ * stands at its arguments in ops.h, gauge_ops.h, linkfield_ops.h, mg_ops.h and vector_block_ops.h;
+ * README.md lists all of them with their formulas.
  */
 #ifndef QK_CUDA_ROWS_H
 #define QK_CUDA_ROWS_H
