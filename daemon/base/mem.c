@@ -1,5 +1,6 @@
 #include "daemon/base/mem.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,17 @@ void qk_free(void *p) {
   head->magic = MAGIC_FREED;
   atomic_fetch_sub_explicit(&held, (int64_t)head->bytes, memory_order_relaxed);
   free(head);
+}
+
+void *qk_grow(void *array, int *room, int needed, size_t size) {
+  if (needed <= *room) return array;
+  const size_t more = 2 * (size_t)needed + 64;
+  void *larger = more <= INT_MAX ? qk_calloc(more, size) : NULL;
+  if (larger == NULL) return NULL;
+  if (*room > 0) memcpy(larger, array, (size_t)*room * size);
+  qk_free(array);
+  *room = (int)more;
+  return larger;
 }
 
 int64_t qk_mem_bytes(void) {

@@ -17,6 +17,10 @@ extern "C" {
 void *qk_malloc(size_t bytes);
 void *qk_calloc(size_t n, size_t size);
 void qk_free(void *p); /* NULL-safe */
+/* The array of *room members of so many bytes, with room for `needed` of them, and some more:
+ * itself, or a larger one with its members, which replaces it. New members are zero. NULL: there is
+ * no memory, and the array stays as it is. */
+void *qk_grow(void *array, int *room, int needed, size_t size);
 
 /* Bytes now held through this module. */
 int64_t qk_mem_bytes(void);

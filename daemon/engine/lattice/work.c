@@ -61,14 +61,9 @@ void qk_work_destroy(qk_work_t *work) {
 }
 
 static qk_status_t make_room(qk_work_t *work) {
-  if (work->n < work->capacity) return QK_OK;
-  int capacity = work->capacity ? 2 * work->capacity : 16;
-  entry_t *entry = qk_malloc((size_t)capacity * sizeof *entry);
+  entry_t *entry = qk_grow(work->entry, &work->capacity, work->n + 1, sizeof *entry);
   if (!entry) return QK_NO_MEMORY;
-  if (work->n) memcpy(entry, work->entry, (size_t)work->n * sizeof *entry);
-  qk_free(work->entry);
   work->entry = entry;
-  work->capacity = capacity;
   return QK_OK;
 }
 

@@ -52,14 +52,10 @@ static qk_status_t make_table(qk_sessions_t *sessions, qk_err_t *err) {
       return qk_fail(err, QK_INTERNAL, "getrandom: %s", strerror(errno));
     sessions->seed |= 1;
   }
-  if (sessions->count < sessions->room) return QK_OK;
-  const int room = sessions->room > 0 ? 2 * sessions->room : 64;
-  qk_session_t **at = qk_calloc((size_t)room, sizeof(qk_session_t *));
+  qk_session_t **at =
+      qk_grow(sessions->at, &sessions->room, sessions->count + 1, sizeof(qk_session_t *));
   if (!at) return qk_fail(err, QK_NO_MEMORY, "no memory for a session");
-  if (sessions->count > 0) memcpy(at, sessions->at, (size_t)sessions->count * sizeof *at);
-  qk_free(sessions->at);
   sessions->at = at;
-  sessions->room = room;
   return QK_OK;
 }
 
@@ -238,5 +234,5 @@ static void each_of(const qk_link_t *jobs, qk_session_job_fn *each, void *arg) {
 void qk_session_each_job(const qk_sessions_t *sessions, const qk_link_t *orphans,
                          qk_session_job_fn *each, void *arg) {
   for (int i = 0; i < sessions->count; i++) each_of(&sessions->at[i]->jobs, each, arg);
-  each_of(orphans, each, arg);
+  if (orphans) each_of(orphans, each, arg);
 }

@@ -102,7 +102,7 @@ qk_session_t *qk_session_by_data(const qk_sessions_t *sessions, const qk_peer_t 
 qk_job_t *qk_session_job(const qk_session_t *session, uint64_t request);
 /* The job belongs to the session now. */
 void qk_session_adopt(qk_session_t *session, qk_job_t *job);
-/* Jobs of sessions and orphans; none may be added or removed meanwhile. */
+/* Jobs of sessions and orphans (may be NULL); none may be added or removed meanwhile. */
 typedef void qk_session_job_fn(qk_job_t *job, void *arg);
 void qk_session_each_job(const qk_sessions_t *sessions, const qk_link_t *orphans,
                          qk_session_job_fn *each, void *arg);

@@ -127,15 +127,24 @@ static qk_job_t *find_job(qk_net_t *net, qk_session_t *session, uint64_t request
   return job;
 }
 
-static qk_status_t check_count(size_t n, qk_err_t *err) {
-  if (n <= QK_REQUEST_RHS_MAX) return QK_OK;
-  return qk_fail(err, QK_TOO_LARGE, "%zu right-hand sides are named: the limit is %d", n,
-                 QK_REQUEST_RHS_MAX);
-}
-
 static qk_status_t check_index(const qk_job_t *job, uint32_t rhs, qk_err_t *err) {
   if (rhs < job->nrhs) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT, "rhs = %u: the request has %u", rhs, job->nrhs);
+}
+
+/* Likewise, of a message that names n of its right-hand sides; NULL also if these are too many or
+ * not there (told). */
+static qk_job_t *find_job_of(const ask_t *ask, uint64_t request, size_t n, const uint32_t *rhs) {
+  qk_job_t *job = find_job(ask->net, ask->session, request);
+  qk_err_t err = {0};
+  if (!job) return NULL;
+  if (n > QK_REQUEST_RHS_MAX)
+    qk_fail(&err, QK_TOO_LARGE, "%zu right-hand sides are named: the limit is %d", n,
+            QK_REQUEST_RHS_MAX);
+  for (size_t i = 0; err.code == QK_OK && i < n; i++) check_index(job, rhs[i], &err);
+  if (err.code == QK_OK) return job;
+  complain(ask->net, ask->session, request, &err);
+  return NULL;
 }
 
 static void on_grant(const ask_t *ask) {
@@ -168,17 +177,11 @@ static void acknowledge(qk_net_t *net, qk_rhs_t *rhs) {
 
 static void on_ack(const ask_t *ask) {
   qk_net_t *net = ask->net;
-  qk_session_t *session = ask->session;
   const Quark__Ack *ack = ask->message->ack;
   qk_err_t err = {0};
-  qk_job_t *job = find_job(net, session, ack->request);
+  qk_job_t *job = find_job_of(ask, ack->request, ack->n_rhs, ack->rhs);
   if (!job) return;
-  if (check_count(ack->n_rhs, &err) != QK_OK) {
-    complain(net, session, ack->request, &err);
-    return;
-  }
   for (size_t i = 0; i < ack->n_rhs; i++) {
-    if (check_index(job, ack->rhs[i], &err) != QK_OK) break;
     qk_rhs_t *rhs = &job->rhs[ack->rhs[i]];
     if (rhs->state == QK_RHS_ENDED && qk_filing_told(job))
       acknowledge(net, rhs);
@@ -187,7 +190,7 @@ static void on_ack(const ask_t *ask) {
   }
   for (uint32_t i = 0; i < job->nrhs && ack->n_rhs == 0 && qk_filing_told(job); i++)
     if (job->rhs[i].state == QK_RHS_ENDED) acknowledge(net, &job->rhs[i]);
-  if (err.code != QK_OK) complain(net, session, ack->request, &err);
+  if (err.code != QK_OK) complain(net, ask->session, ack->request, &err);
   if (job->acked == job->nrhs && qk_kept_count(job) == 0) {
     qk_log(QK_LOG_INFO, "job", job->name, "over");
     qk_queue_forget(net->service, job);
@@ -221,22 +224,11 @@ static void on_attach(const ask_t *ask) {
 
 static void on_cancel(const ask_t *ask) {
   qk_net_t *net = ask->net;
-  qk_session_t *session = ask->session;
   const Quark__Cancel *cancel = ask->message->cancel;
-  qk_err_t err = {0};
-  qk_job_t *job = find_job(net, session, cancel->request);
+  qk_job_t *job = find_job_of(ask, cancel->request, cancel->n_rhs, cancel->rhs);
   if (!job) return;
-  if (check_count(cancel->n_rhs, &err) != QK_OK) {
-    complain(net, session, cancel->request, &err);
-    return;
-  }
-  for (size_t i = 0; i < cancel->n_rhs; i++) {
-    if (check_index(job, cancel->rhs[i], &err) != QK_OK) {
-      complain(net, session, cancel->request, &err);
-      return;
-    }
+  for (size_t i = 0; i < cancel->n_rhs; i++)
     qk_queue_cancel(net->service, &job->rhs[cancel->rhs[i]], QK_CANCELLED, "");
-  }
   for (uint32_t i = 0; i < job->nrhs && cancel->n_rhs == 0; i++)
     qk_queue_cancel(net->service, &job->rhs[i], QK_CANCELLED, "");
 }

@@ -152,20 +152,11 @@ static void measure(qk_guests_t *g, int fd, bool beat) {
 
 /* ---- who comes and goes -------------------------------------------------------------------- */
 
-static bool make_place(qk_guests_t *g, int fd) {
-  if (fd < g->size) return true;
-  const int size = 2 * fd + 64;
-  guest_t *at = qk_calloc((size_t)size, sizeof *at);
-  if (!at) return false;
-  if (g->size > 0) memcpy(at, g->at, (size_t)g->size * sizeof *at);
-  qk_free(g->at);
-  g->at = at;
-  g->size = size;
-  return true;
-}
-
 static void on_accepted(qk_guests_t *g, qk_door_t door, int fd) {
-  if (fd < 0 || !make_place(g, fd)) return;
+  if (fd < 0) return;
+  guest_t *all = qk_grow(g->at, &g->size, fd + 1, sizeof *all);
+  if (!all) return;
+  g->at = all;
   if (!g->at[fd].there) g->count++;
   if (fd >= g->top) g->top = fd + 1;
   g->at[fd] = (guest_t){.there = true, .door = door, .cookie = cookie_of(fd)};

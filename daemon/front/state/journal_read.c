@@ -238,89 +238,101 @@ static qk_status_t end_of(qk_journal_t *j, int k, int rc, const qk_err_t *why, q
   return rc == SQLITE_DONE ? QK_OK : qk_journal_fail(j, "reading it", err);
 }
 
+enum { NAME_BYTES = 64 };
+
+/* Who gets the rows of a table. */
+typedef struct reader {
+  union {
+    qk_note_fn *note;
+    qk_setup_row_fn *setup;
+    qk_session_row_fn *session;
+    qk_job_row_fn *job;
+  } fn;
+  void *arg;
+  double wall; /* of the journal */
+} reader_t;
+
+/* Reads a row, gives it a name for messages, and hands it to the reader if it is whole. False: it
+ * is damaged, or the reader does not take it; *r->why says so. */
+typedef bool take_fn(const row_t *r, const reader_t *reader, char name[NAME_BYTES]);
+
+/* All rows of the statement k, which has the key of a row in its column `key`. */
+static qk_status_t each_row(qk_journal_t *j, int k, int table, int key, take_fn *take,
+                            const reader_t *reader, qk_err_t *err) {
+  sqlite3_stmt *s = j->stmt[k];
+  qk_err_t why = {0};
+  int rc = SQLITE_DONE;
+  while (!ends_it(why.code) && (rc = next_row(s)) == SQLITE_ROW) {
+    char name[NAME_BYTES];
+    why = (qk_err_t){0};
+    if (!take(&(row_t){.s = s, .why = &why}, reader, name))
+      misfit(j, table, sqlite3_column_int64(s, key), name, &why);
+  }
+  return end_of(j, k, rc, &why, err);
+}
+
+static bool take_note(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
+  const char *key = text(r, 0, NOTE_MAX), *value = text(r, 1, NOTE_MAX);
+  snprintf(name, NAME_BYTES, "note %.50s", key);
+  return r->why->code == QK_OK && reader->fn.note(reader->arg, key, value, r->why);
+}
+
 qk_status_t qk_journal_each_note(qk_journal_t *j, const char *prefix, qk_note_fn *fn, void *arg,
                                  qk_err_t *err) {
   if (!j) return QK_OK;
-  sqlite3_stmt *s = j->stmt[ALL_NOTES];
-  qk_err_t why = {0};
-  int rc = SQLITE_DONE;
-  sqlite3_bind_text(s, 1, prefix, -1, SQLITE_TRANSIENT);
-  while (!ends_it(why.code) && (rc = next_row(s)) == SQLITE_ROW) {
-    char name[64];
-    why = (qk_err_t){0};
-    const row_t r = {.s = s, .why = &why};
-    const char *key = text(&r, 0, NOTE_MAX), *value = text(&r, 1, NOTE_MAX);
-    snprintf(name, sizeof name, "note %.50s", key);
-    if (why.code != QK_OK || !fn(arg, key, value, &why))
-      misfit(j, NOTE, sqlite3_column_int64(s, 2), name, &why);
-  }
-  return end_of(j, ALL_NOTES, rc, &why, err);
+  sqlite3_bind_text(j->stmt[ALL_NOTES], 1, prefix, -1, SQLITE_TRANSIENT);
+  return each_row(j, ALL_NOTES, NOTE, 2, take_note, &(reader_t){.fn.note = fn, .arg = arg}, err);
+}
+
+static bool take_setup(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
+  qk_setup_row_t row = {.id = integer(r, 0, 1, QK_JOURNAL_ID_MAX),
+                        .lattice = text(r, 2, QK_LATTICE_MAX),
+                        .dropped = flag(r, 3)};
+  row.load = blob(r, 1, 1, QK_CONTROL_MAX, &row.load_bytes);
+  snprintf(name, NAME_BYTES, "setup %lld", (long long)sqlite3_column_int64(r->s, 0));
+  return r->why->code == QK_OK && reader->fn.setup(reader->arg, &row, r->why);
 }
 
 qk_status_t qk_journal_each_setup(qk_journal_t *j, qk_setup_row_fn *fn, void *arg, qk_err_t *err) {
-  sqlite3_stmt *s = j->stmt[ALL_SETUPS];
-  qk_err_t why = {0};
-  int rc = SQLITE_DONE;
-  while (!ends_it(why.code) && (rc = next_row(s)) == SQLITE_ROW) {
-    char name[48];
-    why = (qk_err_t){0};
-    const row_t r = {.s = s, .why = &why};
-    qk_setup_row_t row = {.id = integer(&r, 0, 1, QK_JOURNAL_ID_MAX),
-                          .lattice = text(&r, 2, QK_LATTICE_MAX),
-                          .dropped = flag(&r, 3)};
-    row.load = blob(&r, 1, 1, QK_CONTROL_MAX, &row.load_bytes);
-    snprintf(name, sizeof name, "setup %lld", (long long)sqlite3_column_int64(s, 0));
-    if (why.code != QK_OK || !fn(arg, &row, &why))
-      misfit(j, SETUP, sqlite3_column_int64(s, 0), name, &why);
-  }
-  return end_of(j, ALL_SETUPS, rc, &why, err);
+  const reader_t reader = {.fn.setup = fn, .arg = arg};
+  return each_row(j, ALL_SETUPS, SETUP, 0, take_setup, &reader, err);
+}
+
+static bool take_session(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
+  qk_session_row_t row = {.newest = (uint64_t)integer(r, 2, INT64_MIN, INT64_MAX)};
+  client_of(r, 0, row.client_id);
+  snprintf(row.user, sizeof row.user, "%s", text(r, 1, QK_USER_MAX));
+  snprintf(name, NAME_BYTES, "session of client %02x%02x%02x%02x", row.client_id[0],
+           row.client_id[1], row.client_id[2], row.client_id[3]);
+  return r->why->code == QK_OK && reader->fn.session(reader->arg, &row, r->why);
 }
 
 qk_status_t qk_journal_each_session(qk_journal_t *j, qk_session_row_fn *fn, void *arg,
                                     qk_err_t *err) {
-  sqlite3_stmt *s = j->stmt[ALL_SESSIONS];
-  qk_err_t why = {0};
-  int rc = SQLITE_DONE;
-  while (!ends_it(why.code) && (rc = next_row(s)) == SQLITE_ROW) {
-    char name[48];
-    why = (qk_err_t){0};
-    const row_t r = {.s = s, .why = &why};
-    qk_session_row_t row = {.newest = (uint64_t)integer(&r, 2, INT64_MIN, INT64_MAX)};
-    client_of(&r, 0, row.client_id);
-    snprintf(row.user, sizeof row.user, "%s", text(&r, 1, QK_USER_MAX));
-    snprintf(name, sizeof name, "session of client %02x%02x%02x%02x", row.client_id[0],
-             row.client_id[1], row.client_id[2], row.client_id[3]);
-    if (why.code != QK_OK || !fn(arg, &row, &why))
-      misfit(j, SESSION, sqlite3_column_int64(s, 3), name, &why);
-  }
-  return end_of(j, ALL_SESSIONS, rc, &why, err);
+  const reader_t reader = {.fn.session = fn, .arg = arg};
+  return each_row(j, ALL_SESSIONS, SESSION, 3, take_session, &reader, err);
+}
+
+static bool take_job(const row_t *r, const reader_t *reader, char name[NAME_BYTES]) {
+  const double deadline = time_of(r, 5, 0);
+  qk_job_row_t row = {.id = integer(r, 0, 1, QK_JOURNAL_ID_MAX),
+                      .contraction = flag(r, 2),
+                      .accepted_at = time_of(r, 4, -TIME_MAX) - reader->wall,
+                      .deadline = deadline - reader->wall,
+                      .has_deadline = deadline > 0,
+                      .upload_next = (uint64_t)integer(r, 6, 0, INT64_MAX),
+                      .forgotten = flag(r, 7),
+                      .setup = integer(r, 8, 0, QK_JOURNAL_ID_MAX),
+                      .lattice = text(r, 9, QK_LATTICE_MAX)};
+  client_of(r, 1, row.client_id);
+  row.message = blob(r, 3, 1, QK_CONTROL_MAX, &row.message_bytes);
+  snprintf(name, NAME_BYTES, "request in row %lld", (long long)sqlite3_column_int64(r->s, 0));
+  return r->why->code == QK_OK && reader->fn.job(reader->arg, &row, r->why);
 }
 
 qk_status_t qk_journal_each_job(qk_journal_t *j, qk_job_row_fn *fn, void *arg, qk_err_t *err) {
-  sqlite3_stmt *s = j->stmt[ALL_JOBS];
-  qk_err_t why = {0};
-  int rc = SQLITE_DONE;
-  while (!ends_it(why.code) && (rc = next_row(s)) == SQLITE_ROW) {
-    char name[48];
-    why = (qk_err_t){0};
-    const row_t r = {.s = s, .why = &why};
-    const double deadline = time_of(&r, 5, 0);
-    qk_job_row_t row = {.id = integer(&r, 0, 1, QK_JOURNAL_ID_MAX),
-                        .contraction = flag(&r, 2),
-                        .accepted_at = time_of(&r, 4, -TIME_MAX) - j->wall,
-                        .deadline = deadline - j->wall,
-                        .has_deadline = deadline > 0,
-                        .upload_next = (uint64_t)integer(&r, 6, 0, INT64_MAX),
-                        .forgotten = flag(&r, 7),
-                        .setup = integer(&r, 8, 0, QK_JOURNAL_ID_MAX),
-                        .lattice = text(&r, 9, QK_LATTICE_MAX)};
-    client_of(&r, 1, row.client_id);
-    row.message = blob(&r, 3, 1, QK_CONTROL_MAX, &row.message_bytes);
-    snprintf(name, sizeof name, "request in row %lld", (long long)sqlite3_column_int64(s, 0));
-    if (why.code != QK_OK || !fn(arg, &row, &why))
-      misfit(j, JOB, sqlite3_column_int64(s, 0), name, &why);
-  }
-  return end_of(j, ALL_JOBS, rc, &why, err);
+  const reader_t reader = {.fn.job = fn, .arg = arg, .wall = j->wall};
+  return each_row(j, ALL_JOBS, JOB, 0, take_job, &reader, err);
 }
 
 static qk_outcome_t outcome_of(const row_t *r) {

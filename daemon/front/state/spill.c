@@ -293,37 +293,41 @@ static bool is_better(const qk_rhs_t *a, const qk_rhs_t *b) {
   return a->ended_at < b->ended_at;
 }
 
-/* Of this user, or (NULL) of anybody; NULL: none. */
-static qk_rhs_t *candidate(const qk_spill_t *spill, const qk_sched_user_t *user) {
-  const qk_sessions_t *sessions = spill->site.sessions;
-  qk_rhs_t *best = NULL;
-  for (int i = 0; i < sessions->count; i++) {
-    const qk_link_t *jobs = &sessions->at[i]->jobs;
-    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
-      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      for (uint32_t k = 0; k < job->nrhs && (!user || job->user == user); k++)
-        if (is_candidate(spill, &job->rhs[k]) && is_better(&job->rhs[k], best)) best = &job->rhs[k];
-    }
-  }
-  return best;
+/* A walk over the right-hand sides of this user, or (NULL) of anybody. */
+typedef struct search {
+  const qk_spill_t *spill;
+  const qk_sched_user_t *user;
+  qk_rhs_t *best;  /* to leave memory; NULL: none */
+  int64_t leaving; /* bytes that are about to leave memory */
+} search_t;
+
+static void look_for_candidate(qk_job_t *job, void *arg) {
+  search_t *s = arg;
+  for (uint32_t k = 0; k < job->nrhs && (!s->user || job->user == s->user); k++)
+    if (is_candidate(s->spill, &job->rhs[k]) && is_better(&job->rhs[k], s->best))
+      s->best = &job->rhs[k];
 }
 
-/* Bytes that are about to leave memory. */
-static int64_t leaving(const qk_spill_t *spill, const qk_sched_user_t *user) {
-  const qk_sessions_t *sessions = spill->site.sessions;
-  int64_t bytes = 0;
-  for (int i = 0; i < sessions->count; i++) {
-    const qk_link_t *jobs = &sessions->at[i]->jobs;
-    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
-      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
-      for (uint32_t k = 0; k < job->nrhs && (!user || job->user == user); k++) {
-        const qk_rhs_t *rhs = &job->rhs[k];
-        const bool goes = rhs->moving ? rhs->moving->out : rhs->spilled;
-        if (goes && is_idle(spill, rhs)) bytes += (int64_t)job->field_bytes;
-      }
-    }
+/* NULL: none. */
+static qk_rhs_t *candidate(const qk_spill_t *spill, const qk_sched_user_t *user) {
+  search_t s = {.spill = spill, .user = user};
+  qk_session_each_job(spill->site.sessions, NULL, look_for_candidate, &s);
+  return s.best;
+}
+
+static void add_leaving(qk_job_t *job, void *arg) {
+  search_t *s = arg;
+  for (uint32_t k = 0; k < job->nrhs && (!s->user || job->user == s->user); k++) {
+    const qk_rhs_t *rhs = &job->rhs[k];
+    const bool goes = rhs->moving ? rhs->moving->out : rhs->spilled;
+    if (goes && is_idle(s->spill, rhs)) s->leaving += (int64_t)job->field_bytes;
   }
-  return bytes;
+}
+
+static int64_t leaving(const qk_spill_t *spill, const qk_sched_user_t *user) {
+  search_t s = {.spill = spill, .user = user};
+  qk_session_each_job(spill->site.sessions, NULL, add_leaving, &s);
+  return s.leaving;
 }
 
 void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t bytes) {
@@ -389,22 +393,27 @@ static void come_back(qk_spill_t *spill, qk_rhs_t *rhs) {
   rhs->charged_solution = true;
 }
 
+typedef struct tick {
+  qk_spill_t *spill;
+  bool clean; /* the journal has all marks */
+  double now;
+} tick_t;
+
+static void tick_job(qk_job_t *job, void *arg) {
+  const tick_t *tick = arg;
+  for (uint32_t k = 0; k < job->nrhs; k++) {
+    qk_rhs_t *rhs = &job->rhs[k];
+    if (is_wanted(rhs, tick->now)) come_back(tick->spill, rhs);
+    if (tick->clean && rhs->spilled && is_idle(tick->spill, rhs)) qk_rhs_unload(rhs);
+  }
+}
+
 void qk_spill_tick(qk_spill_t *spill) {
   if (!spill || spill->bytes == 0) return;
-  const qk_sessions_t *sessions = spill->site.sessions;
-  const bool clean = qk_journal_clean(spill->site.journal);
-  const double now = qk_loop_seconds(spill->site.loop);
-  for (int i = 0; i < sessions->count; i++) {
-    const qk_link_t *jobs = &sessions->at[i]->jobs;
-    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next) {
-      qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      for (uint32_t k = 0; k < job->nrhs; k++) {
-        qk_rhs_t *rhs = &job->rhs[k];
-        if (is_wanted(rhs, now)) come_back(spill, rhs);
-        if (clean && rhs->spilled && is_idle(spill, rhs)) qk_rhs_unload(rhs);
-      }
-    }
-  }
+  tick_t tick = {.spill = spill,
+                 .clean = qk_journal_clean(spill->site.journal),
+                 .now = qk_loop_seconds(spill->site.loop)};
+  qk_session_each_job(spill->site.sessions, NULL, tick_job, &tick);
 }
 
 /* ---- its end, and its return after a restart ----------------------------------------------- */

@@ -155,6 +155,7 @@ def requests_about_nothing_get_an_error_that_is_not_fatal(case):
                              ('BAD_ARGUMENT', dict(ack=qk.Ack(request=1, rhs=[1]))),
                              ('BAD_ARGUMENT', dict(ack=qk.Ack(request=1, rhs=[0]))),
                              ('BAD_ARGUMENT', dict(cancel=qk.Cancel(request=1, rhs=[5]))),
+                             ('BAD_ARGUMENT', dict(cancel=qk.Cancel(request=1, rhs=[0, 1]))),  # and 0 goes on
                              ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=1, until=1))),
                              ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=0, until=1 << 60))),
                              ('BAD_ARGUMENT', dict(grant=qk.Grant(request=1, rhs=0, until=1, **{'from': 2})))]:

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -33,6 +34,25 @@ Test(mem, refuses_sizes_that_overflow) {
   cr_expect_null(qk_malloc(SIZE_MAX));
   cr_expect_null(qk_malloc(SIZE_MAX - 32));
   cr_expect_null(qk_calloc(SIZE_MAX / 2, 3));
+}
+
+Test(mem, grown_arrays_keep_their_members_and_have_zeros_after_them) {
+  int room = 0, *a = NULL;
+  for (int n = 1; n < 1000; n++) {
+    const int before = room;
+    a = qk_grow(a, &room, n, sizeof *a);
+    cr_assert(a != NULL && room >= n);
+    for (int i = before; i < room; i++) cr_assert_eq(a[i], 0);
+    a[n - 1] = n;
+    for (int i = 0; i < n; i++) cr_assert_eq(a[i], i + 1);
+  }
+  const int before = room;
+  cr_assert_eq(qk_fault_set("alloc:1"), 0);
+  cr_expect_null(qk_grow(a, &room, room + 1, sizeof *a));
+  cr_assert_eq(qk_fault_set(NULL), 0);
+  cr_expect_null(qk_grow(a, &room, INT_MAX, sizeof *a), "its size would not be an int");
+  cr_expect(room == before && a[998] == 999, "the array stays as it is");
+  qk_free(a);
 }
 
 Test(mem, fails_at_the_fault_point) {
