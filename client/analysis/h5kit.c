@@ -104,23 +104,30 @@ static qk_status_t check_storage(hid_t dataset, const char *where, const char *n
   return status;
 }
 
+typedef hid_t open_fn(hid_t at, const char *name, hid_t access);
+
+/* what: "group" */
+static qk_status_t open_at(hid_t at, const char *where, open_fn *open, const char *what,
+                           const char *name, hid_t *object, qk_err_t *err) {
+  const qk_status_t status = check_way(at, where, name, err);
+  if (status != QK_OK) return status;
+  const hid_t found = open(at, name, H5P_DEFAULT);
+  if (found < 0)
+    return qk_h5_fail(err, QK_BAD_FORMAT, where, "%s \"%s\" cannot be opened", what, name);
+  *object = found;
+  return QK_OK;
+}
+
 qk_status_t qk_h5_group(hid_t at, const char *where, const char *name, hid_t *group,
                         qk_err_t *err) {
-  qk_status_t status = check_way(at, where, name, err);
-  if (status != QK_OK) return status;
-  const hid_t found = H5Gopen2(at, name, H5P_DEFAULT);
-  if (found < 0) return qk_h5_fail(err, QK_BAD_FORMAT, where, "group %s cannot be opened", name);
-  *group = found;
-  return QK_OK;
+  return open_at(at, where, H5Gopen2, "group", name, group, err);
 }
 
 qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *dataset,
                           qk_err_t *err) {
-  qk_status_t status = check_way(at, where, name, err);
+  hid_t found;
+  qk_status_t status = open_at(at, where, H5Dopen2, "dataset", name, &found, err);
   if (status != QK_OK) return status;
-  const hid_t found = H5Dopen2(at, name, H5P_DEFAULT);
-  if (found < 0)
-    return qk_h5_fail(err, QK_BAD_FORMAT, where, "dataset \"%s\" cannot be opened", name);
   status = check_storage(found, where, name, err);
   if (status != QK_OK) H5Dclose(found);
   if (status == QK_OK) *dataset = found;

@@ -6,6 +6,7 @@
 
 #include "client/libquark/ask.h"
 #include "client/libquark/setups.h"
+#include "proto/counters.h"
 
 #define COPY(to, from) snprintf((to), sizeof(to), "%s", (from) ? (from) : "")
 
@@ -121,15 +122,9 @@ static void read_report(quark_report_t *report, const Quark__StatusReport *m) {
   report->occupancy.idle = o ? o->idle : NAN;
   COPY(report->set_aside, m->set_aside);
   const Quark__CounterReport *c = m->counters;
-#define COUNTER(name) report->counters.name = c->name
-  COUNTER(sessions), COUNTER(requests), COUNTER(queued), COUNTER(running), COUNTER(held),
-      COUNTER(accepted);
-  COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
-      COUNTER(iterations);
-  COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
-  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused),
-      COUNTER(bytes_local);
-#undef COUNTER
+#define READ(name) report->counters.name = c->name;
+  QK_COUNTERS(READ)
+#undef READ
 }
 
 static void read_slot(quark_slot_t *slot, const Quark__SlotReport *m) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/operator.h"
+#include "proto/counters.h"
 
 typedef struct options {
   ctl_common_t common;
@@ -110,15 +111,9 @@ static json_t *engine_json(const quark_report_t *r) {
 
 static json_t *counters_json(const quark_report_t *r) {
   json_t *object = json_object();
-#define COUNTER(name) json_object_set_new(object, #name, json_integer((json_int_t)r->counters.name))
-  COUNTER(sessions), COUNTER(requests), COUNTER(queued), COUNTER(running), COUNTER(held),
-      COUNTER(accepted);
-  COUNTER(rejected), COUNTER(converged), COUNTER(failed), COUNTER(cancelled), COUNTER(lost),
-      COUNTER(iterations);
-  COUNTER(applications), COUNTER(bytes_in), COUNTER(bytes_out), COUNTER(dropped);
-  COUNTER(kept), COUNTER(kept_bytes), COUNTER(contracted), COUNTER(denied), COUNTER(refused),
-      COUNTER(bytes_local);
-#undef COUNTER
+#define SET(name) json_object_set_new(object, #name, json_integer((json_int_t)r->counters.name));
+  QK_COUNTERS(SET)
+#undef SET
   return object;
 }
 

@@ -9,6 +9,7 @@
 
 #include "proto/control.h"
 #include "proto/frame.h"
+#include "proto/packet.h"
 #include "tests/support/fake_daemon_impl.h"
 
 void fake_local_drop(state_t *s) {
@@ -39,8 +40,6 @@ static void local_put(state_t *s, const Quark__LocalPut *m, int fd) {
 
 static void local_fetch(state_t *s, const Quark__LocalFetch *m) {
   Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))] = {0};
-  uint8_t data[QK_LOCAL_MAX];
   if (++s->d->fetches == s->d->script.drop_fetch) {
     fake_local_drop(s);
     return;
@@ -48,19 +47,10 @@ static void local_fetch(state_t *s, const Quark__LocalFetch *m) {
   solution.request = m->request;
   solution.rhs = m->rhs;
   solution.bytes = s->d->script.empty_fetch ? 0 : s->field_bytes;
-  struct iovec part = {data, protobuf_c_message_pack(&solution.base, data)};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
   const int fd = memfd_create("solution", MFD_CLOEXEC);
   cr_assert_eq(pwrite(fd, s->stream + m->rhs * s->field_bytes, s->field_bytes, 0),
                (ssize_t)s->field_bytes);
-  if (solution.bytes > 0) {
-    message.msg_control = rights;
-    message.msg_controllen = sizeof rights;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    *c = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
-  sendmsg(s->local, &message, MSG_NOSIGNAL);
+  qk_packet_send(s->local, &solution.base, solution.bytes > 0 ? fd : -1);
   close(fd);
 }
 
@@ -75,23 +65,17 @@ static void local_message(state_t *s, const Quark__LocalRequest *m, int fd) {
 }
 
 void fake_local_read(state_t *s) {
-  uint8_t data[QK_LOCAL_MAX];
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))];
-  struct iovec part = {data, sizeof data};
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
+  qk_packet_t packet;
   const int connection = accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (connection >= 0) {
     fake_local_drop(s);
     s->local = connection;
   }
   if (s->local < 0) return;
-  const ssize_t n = recvmsg(s->local, &message, MSG_CMSG_CLOEXEC);
-  if (n < 0) return;
-  int fd = -1;
-  const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-  if (c) memcpy(&fd, CMSG_DATA(c), sizeof fd);
-  Quark__LocalRequest *m = n > 0 ? quark__local_request__unpack(NULL, (size_t)n, data) : NULL;
+  if (qk_packet_receive(s->local, &packet) < 0) return;
+  const int fd = packet.count > 0 ? packet.fd[0] : -1;
+  Quark__LocalRequest *m =
+      packet.bytes > 0 ? quark__local_request__unpack(NULL, packet.bytes, packet.data) : NULL;
   if (m) {
     local_message(s, m, fd);
     quark__local_request__free_unpacked(m, NULL);

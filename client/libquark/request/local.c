@@ -8,26 +8,9 @@
 #include <unistd.h>
 
 #include "client/libquark/connection/clock.h"
+#include "proto/packet.h"
 
 /* ---- the connection ---- */
-
-/* fd: a descriptor to send with the message; -1: none. */
-static bool send_message(const quark_connection_t *conn, const Quark__LocalRequest *m, int fd) {
-  uint8_t data[QK_LOCAL_MAX];
-  struct iovec part = {.iov_base = data, .iov_len = protobuf_c_message_pack(&m->base, data)};
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof fd)] = {0};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  if (fd >= 0) {
-    message.msg_control = rights;
-    message.msg_controllen = sizeof rights;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
-  return sendmsg(conn->local, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
-}
 
 static bool send_bind(quark_connection_t *conn) {
   Quark__LocalBind bind = QUARK__LOCAL_BIND__INIT;
@@ -37,7 +20,7 @@ static bool send_bind(quark_connection_t *conn) {
   Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
   m.body_case = QUARK__LOCAL_REQUEST__BODY_BIND;
   m.bind = &bind;
-  return send_message(conn, &m, -1);
+  return qk_packet_send(conn->local, &m.base, -1);
 }
 
 /* A socket of that name may be another machine's, or somebody else's. Root trusts every daemon that
@@ -109,7 +92,7 @@ static bool put(quark_connection_t *conn, request_t *r) {
   Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
   m.body_case = QUARK__LOCAL_REQUEST__BODY_PUT;
   m.put = &p;
-  if (!send_message(conn, &m, r->up.fd)) return false;
+  if (!qk_packet_send(conn->local, &m.base, r->up.fd)) return false;
   r->up.sent = (field + 1) * r->up.field_bytes;
   return true;
 }
@@ -121,7 +104,7 @@ static bool fetch(quark_connection_t *conn, const request_t *r, download_t *d) {
   Quark__LocalRequest m = QUARK__LOCAL_REQUEST__INIT;
   m.body_case = QUARK__LOCAL_REQUEST__BODY_FETCH;
   m.fetch = &f;
-  if (!send_message(conn, &m, -1)) return false;
+  if (!qk_packet_send(conn->local, &m.base, -1)) return false;
   d->way = DOWNLOAD_ASKED;
   return true;
 }
@@ -143,19 +126,15 @@ bool quark__local_send_locked(quark_connection_t *conn) {
 /* Reads the next message with its descriptor, or -1. False: there is none, or the local connection
  * has ended. */
 static bool receive(quark_connection_t *conn, Quark__LocalSolution **solution, int *fd) {
-  uint8_t data[QK_LOCAL_MAX];
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof *fd)];
-  struct iovec part = {.iov_base = data, .iov_len = sizeof data};
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
-  const ssize_t n = recvmsg(conn->local, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  *fd = -1;
+  qk_packet_t packet;
+  const ssize_t n = qk_packet_receive(conn->local, &packet);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-  if (c && c->cmsg_type == SCM_RIGHTS) memcpy(fd, CMSG_DATA(c), sizeof *fd);
-  *solution = n > 0 ? quark__local_solution__unpack(NULL, (size_t)n, data) : NULL;
+  *solution = n > 0 && packet.whole && packet.count <= 1
+                  ? quark__local_solution__unpack(NULL, packet.bytes, packet.data)
+                  : NULL;
+  *fd = packet.count > 0 ? packet.fd[0] : -1;
   if (*solution) return true;
-  if (*fd >= 0) close(*fd);
+  for (int i = 0; i < packet.count; i++) close(packet.fd[i]);
   quark__local_close_locked(conn);
   return false;
 }

@@ -102,29 +102,24 @@ uint64_t quark__upload_space(const upload_t *up) {
   return up->capacity - (up->written - safe);
 }
 
-/* Writes all bytes at that place of a descriptor. */
-static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
-  while (bytes > 0) {
-    const ssize_t n = pwrite(fd, data, bytes, (off_t)at);
+/* All bytes from memory to that place of a descriptor; from there to memory if `from` is NULL. */
+static bool copy_at(int fd, const uint8_t *from, uint8_t *to, uint64_t bytes, uint64_t at) {
+  for (uint64_t done = 0; done < bytes;) {
+    const off_t place = (off_t)(at + done);
+    const ssize_t n = from ? pwrite(fd, from + done, bytes - done, place)
+                           : pread(fd, to + done, bytes - done, place);
     if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
-    if (n < 0) continue;
-    data += n;
-    at += (uint64_t)n;
-    bytes -= (uint64_t)n;
+    if (n > 0) done += (uint64_t)n;
   }
   return true;
 }
 
+static bool write_at(int fd, const uint8_t *data, uint64_t bytes, uint64_t at) {
+  return copy_at(fd, data, NULL, bytes, at);
+}
+
 bool quark__read_at(int fd, uint8_t *data, uint64_t bytes, uint64_t at) {
-  while (bytes > 0) {
-    const ssize_t n = pread(fd, data, bytes, (off_t)at);
-    if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
-    if (n < 0) continue;
-    data += n;
-    at += (uint64_t)n;
-    bytes -= (uint64_t)n;
-  }
-  return true;
+  return copy_at(fd, NULL, data, bytes, at);
 }
 
 bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {

@@ -16,6 +16,7 @@
 #include "daemon/front/service/upload.h"
 #include "daemon/front/storage/copy.h"
 #include "proto/control.h"
+#include "proto/packet.h"
 
 enum { BACKLOG = 64, MESSAGES_A_TURN = 16, COPIES = 2 /* of a connection at a time */ };
 
@@ -150,29 +151,6 @@ static void on_bind(peer_t *peer, const Quark__LocalBind *bind) {
   qk_log(QK_LOG_DEBUG, "session", session->name, "fields go by shared memory");
 }
 
-/* With a descriptor, which stays the caller's, where fd is not -1. */
-static bool send_solution(const peer_t *peer, const Quark__LocalFetch *fetch, uint64_t bytes,
-                          int fd) {
-  uint8_t data[QK_LOCAL_MAX];
-  Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
-  solution.request = fetch->request;
-  solution.rhs = fetch->rhs;
-  solution.bytes = bytes;
-  struct iovec part = {.iov_base = data, .iov_len = protobuf_c_message_pack(&solution.base, data)};
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof fd)] = {0};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  if (fd >= 0) {
-    message.msg_control = rights;
-    message.msg_controllen = sizeof rights;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
-  return sendmsg(peer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
-}
-
 /* Where there is nothing the client asks on the control channel, which says why. */
 static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__LocalFetch *fetch) {
   qk_net_t *net = peer->local->net;
@@ -186,7 +164,12 @@ static void on_fetch(peer_t *peer, const qk_session_t *session, const Quark__Loc
     net->service->count.bytes_out += bytes;
     net->service->count.bytes_local += bytes;
   }
-  if (!send_solution(peer, fetch, bytes, fd)) offend(peer, "the client does not read its messages");
+  Quark__LocalSolution solution = QUARK__LOCAL_SOLUTION__INIT;
+  solution.request = fetch->request;
+  solution.rhs = fetch->rhs;
+  solution.bytes = bytes;
+  if (!qk_packet_send(peer->fd, &solution.base, fd))
+    offend(peer, "the client does not read its messages");
   if (fd >= 0) close(fd);
 }
 
@@ -310,24 +293,6 @@ static bool on_put(peer_t *peer, const qk_session_t *session, const Quark__Local
 
 /* ---- the socket ---------------------------------------------------------------------------- */
 
-/* The descriptors that came are in fd, at most two: what there is room for because of padding. */
-static ssize_t receive(int socket, uint8_t data[QK_LOCAL_MAX], int fd[2], int *count, bool *whole) {
-  _Alignas(struct cmsghdr) uint8_t rights[CMSG_SPACE(sizeof(int))];
-  struct iovec part = {.iov_base = data, .iov_len = QK_LOCAL_MAX};
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights};
-  const ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  *count = 0;
-  if (n < 0) return n;
-  *whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    *count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    memcpy(fd, CMSG_DATA(c), (size_t)*count * sizeof(int));
-  }
-  return n;
-}
-
 /* True where it has taken the one descriptor. */
 static bool handle(peer_t *peer, const Quark__LocalRequest *m, const int *fd, int count) {
   const bool bind = m->body_case == QUARK__LOCAL_REQUEST__BODY_BIND,
@@ -360,21 +325,20 @@ static bool handle(peer_t *peer, const Quark__LocalRequest *m, const int *fd, in
 
 /* False: no more for now. */
 static bool read_message(peer_t *peer) {
-  uint8_t data[QK_LOCAL_MAX];
-  int fd[2], count;
-  bool whole = true, taken = false;
-  const ssize_t n = receive(peer->fd, data, fd, &count, &whole);
+  qk_packet_t packet;
+  bool taken = false;
+  const ssize_t n = qk_packet_receive(peer->fd, &packet);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   Quark__LocalRequest *m =
-      n > 0 && whole ? quark__local_request__unpack(NULL, (size_t)n, data) : NULL;
+      n > 0 && packet.whole ? quark__local_request__unpack(NULL, packet.bytes, packet.data) : NULL;
   if (m)
-    taken = handle(peer, m, fd, count);
+    taken = handle(peer, m, packet.fd, packet.count);
   else if (n > 0)
     offend(peer, "a message that cannot be read");
   else
     close_peer(peer);
   if (m) quark__local_request__free_unpacked(m, NULL);
-  for (int i = 0; i < count && !taken; i++) close(fd[i]);
+  for (int i = 0; i < packet.count && !taken; i++) close(packet.fd[i]);
   return true;
 }
 

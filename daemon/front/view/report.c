@@ -10,6 +10,7 @@
 #include "daemon/base/version.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/settings/operator.h"
+#include "proto/counters.h"
 
 static Quark__ServerState state_of(const qk_setup_t *setup) {
   const qk_service_t *service = setup->service;
@@ -128,23 +129,10 @@ void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
   r->queued = (uint64_t)service->sched.length;
   for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(service->setup[m], NULL);
   r->running = (uint64_t)qk_queue_running(service);
-  r->accepted = c->accepted;
-  r->rejected = c->rejected;
-  r->converged = c->converged;
-  r->failed = c->failed;
-  r->cancelled = c->cancelled;
-  r->lost = c->lost;
-  r->contracted = c->contracted;
-  r->iterations = c->iterations;
-  r->applications = c->applications;
-  r->bytes_in = c->bytes_in;
-  r->has_bytes_local = true;
-  r->bytes_local = c->bytes_local;
-  r->bytes_out = c->bytes_out;
-  r->dropped = c->dropped;
-  r->has_denied = r->has_refused = true;
-  r->denied = c->denied;
-  r->refused = c->refused;
+  r->has_bytes_local = r->has_denied = r->has_refused = true;
+#define SET(name) r->name = c->name;
+  QK_COUNTERS_SINCE(SET)
+#undef SET
 }
 
 /* ---- setups -------------------------------------------------------------------------------- */
