@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Number of fields, scalars and reductions of each operation, and its name. */
 static const struct blas_row {
@@ -16,28 +17,30 @@ static const struct blas_row {
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 
-/* A spinor that block BLAS can work on. */
-static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f) {
-  if (f->data == NULL) return BAD("%s: field %d has no data", call, i);
-  if ((unsigned)f->prec > QK_HALF)
-    return BAD("%s: field %d: prec = %d: 0 to 2", call, i, (int)f->prec);
-  if (f->prec == QK_HALF && f->scale == NULL)
-    return BAD("%s: field %d: half without scales", call, i);
+#define WRONG(...) (snprintf(text, QK_ARGS_TEXT, __VA_ARGS__), text)
+
+const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
+  const int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
+  if (f->data == NULL) return "data is missing";
+  if ((unsigned)f->prec > QK_HALF) return WRONG("prec = %d: 0 to 2", (int)f->prec);
+  if (f->prec == QK_HALF && f->scale == NULL) return "scale is missing in half";
   if (f->prec == QK_HALF ? f->ncomp != 12 : f->ncomp < 4 || f->ncomp % 4 != 0)
-    return BAD("%s: field %d: ncomp = %d: %s", call, i, f->ncomp,
-               f->prec == QK_HALF ? "12 in half" : "a multiple of 4");
-  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
-    return BAD("%s: field %d: nrhs = %d: 1 to %d", call, i, f->nrhs, QK_MAX_RHS);
+    return WRONG("ncomp = %d: %s", f->ncomp, f->prec == QK_HALF ? "12 in half" : "a multiple of 4");
+  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_MAX_RHS);
   if (f->inner != 0 && f->inner != 1)
-    return BAD("%s: field %d: inner = %d: 0 or 1, one vector a RHS", call, i, f->inner);
-  int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
+    return WRONG("inner = %d: 0 or 1, one vector a RHS", f->inner);
   if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
-    return BAD("%s: field %d: ntile = %d with nrhs = %d: %d%s", call, i, f->ntile, f->nrhs, tiles,
-               f->nrhs == 1 ? " or 0" : "");
+    return WRONG("ntile = %d with nrhs = %d: %d%s", f->ntile, f->nrhs, tiles,
+                 f->nrhs == 1 ? " or 0" : "");
   if (f->nsites < QK_TILE || f->nsites % QK_TILE != 0)
-    return BAD("%s: field %d: nsites = %lld: a multiple of %d", call, i, (long long)f->nsites,
-               QK_TILE);
-  return QK_OK;
+    return WRONG("nsites = %lld: a multiple of %d", (long long)f->nsites, QK_TILE);
+  return NULL;
+}
+
+static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f) {
+  char text[QK_ARGS_TEXT];
+  const char *misfit = qk_args_misfit(f, text);
+  return misfit == NULL ? QK_OK : BAD("%s: field %d: %s", call, i, misfit);
 }
 
 static qk_status_t same_shape(qk_ops_ctx_t *ctx, const char *call, int i, const qk_spinor_t *f,

@@ -12,6 +12,11 @@
 extern "C" {
 #endif
 
+enum { QK_ARGS_TEXT = 64 };
+
+/* NULL if f is a field that block BLAS can work on; else what is wrong, perhaps in text. */
+const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]);
+
 qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args);
 /* dot: the fields go to red; else they are added to y with coefficients c. */
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot);

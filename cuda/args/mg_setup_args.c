@@ -15,7 +15,8 @@ static qk_status_t lattice(qk_ops_ctx_t *ctx, const char *call, const qk_lattice
   return why == NULL ? QK_OK : BAD("%s: %s", call, why);
 }
 
-/* Matrices of n x n (any n where it is 0) in ndir directions, of a precision up to `coarsest`. */
+/* Matrices of n x n (any n if it is 0) in ndir directions (1 or 8 if it is 0), of a precision up to
+ * `coarsest`. */
 static qk_status_t links(qk_ops_ctx_t *ctx, const char *call, const char *name,
                          const qk_coarse_links_t *m, int n, int ndir, qk_prec_t coarsest) {
   if (m->data == NULL) return BAD("%s: %s has no data", call, name);
@@ -24,7 +25,9 @@ static qk_status_t links(qk_ops_ctx_t *ctx, const char *call, const char *name,
   if (m->n < 4 || m->n > QK_MG_N_MAX || m->n % 4 != 0)
     return BAD("%s: %s: n = %d: a multiple of 4 from 4 to %d", call, name, m->n, QK_MG_N_MAX);
   if (n != 0 && m->n != n) return BAD("%s: %s: n = %d: %d", call, name, m->n, n);
-  if (m->ndir != ndir) return BAD("%s: %s: ndir = %d: %d", call, name, m->ndir, ndir);
+  if (ndir == 0 && m->ndir != 1 && m->ndir != 8)
+    return BAD("%s: %s: ndir = %d: 1 or 8", call, name, m->ndir);
+  if (ndir != 0 && m->ndir != ndir) return BAD("%s: %s: ndir = %d: %d", call, name, m->ndir, ndir);
   return QK_OK;
 }
 
@@ -87,14 +90,31 @@ qk_status_t qk_args_galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
   return QK_OK;
 }
 
+typedef struct matrices {
+  const char *name;
+  const qk_coarse_links_t *links; /* NULL: there are none */
+  int ndir;
+  qk_prec_t coarsest;
+} matrices_t;
+
+/* A lattice, and matrices on it that have one n. */
+static qk_status_t lattice_and_links(qk_ops_ctx_t *ctx, const char *call, const qk_lattice_t *lat,
+                                     const matrices_t *m, int count) {
+  qk_status_t status = lattice(ctx, call, lat);
+  for (int i = 0; status == QK_OK && i < count; i++)
+    if (m[i].links != NULL)
+      status = links(ctx, call, m[i].name, m[i].links, i > 0 ? m[0].links->n : 0, m[i].ndir,
+                     m[i].coarsest);
+  return status;
+}
+
 qk_status_t qk_args_coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t *a) {
   const char *call = "coarse_close";
-  qk_status_t status = lattice(ctx, call, &a->lat);
-  if (status == QK_OK) status = links(ctx, call, "inner", &a->inner, 0, 1, QK_SINGLE);
-  if (status == QK_OK) status = links(ctx, call, "diag", &a->diag, a->inner.n, 1, QK_SINGLE);
-  if (status != QK_OK || a->ahead.data == NULL) return status;
-  status = links(ctx, call, "ahead", &a->ahead, a->inner.n, 8, QK_SINGLE);
-  for (int mu = 0; status == QK_OK && mu < 4; mu++)
+  const matrices_t m[] = {{"inner", &a->inner, 1, QK_SINGLE},
+                          {"diag", &a->diag, 1, QK_SINGLE},
+                          {"ahead", a->ahead.data != NULL ? &a->ahead : NULL, 8, QK_SINGLE}};
+  qk_status_t status = lattice_and_links(ctx, call, &a->lat, m, 3);
+  for (int mu = 0; status == QK_OK && a->ahead.data != NULL && mu < 4; mu++)
     if (a->lat.split[mu] && a->ghost[mu] == NULL)
       status = BAD("%s: ghost[%d]: absent in a split direction", call, mu);
   return status;
@@ -102,8 +122,8 @@ qk_status_t qk_args_coarse_close(qk_ops_ctx_t *ctx, const qk_coarse_close_args_t
 
 qk_status_t qk_args_coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *a) {
   const char *call = "coarse_face";
-  qk_status_t status = lattice(ctx, call, &a->lat);
-  if (status == QK_OK) status = links(ctx, call, "ahead", &a->ahead, 0, 8, QK_SINGLE);
+  const matrices_t ahead = {"ahead", &a->ahead, 8, QK_SINGLE};
+  qk_status_t status = lattice_and_links(ctx, call, &a->lat, &ahead, 1);
   if (status != QK_OK) return status;
   if (a->mu < 0 || a->mu > 3) return BAD("%s: mu = %d: 0 to 3", call, a->mu);
   return a->to == NULL ? BAD("%s: to has no memory", call) : QK_OK;
@@ -111,22 +131,18 @@ qk_status_t qk_args_coarse_face(qk_ops_ctx_t *ctx, const qk_coarse_face_args_t *
 
 qk_status_t qk_args_coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
   const char *call = "coarse_invert";
-  qk_status_t status = lattice(ctx, call, &a->lat);
-  if (status == QK_OK) status = links(ctx, call, "diag", &a->diag, 0, 1, QK_SINGLE);
-  if (status == QK_OK) status = links(ctx, call, "inverse", &a->inverse, a->diag.n, 1, QK_HALF);
+  const matrices_t m[] = {{"diag", &a->diag, 1, QK_SINGLE}, {"inverse", &a->inverse, 1, QK_HALF}};
+  qk_status_t status = lattice_and_links(ctx, call, &a->lat, m, 2);
   if (status == QK_OK && a->singular == NULL) status = BAD("%s: singular is missing", call);
   return status;
 }
 
 qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
   const char *call = "coarse_times";
-  qk_status_t status = lattice(ctx, call, &a->lat);
-  if (status != QK_OK) return status;
-  if (a->in.ndir != 1 && a->in.ndir != 8) return BAD("%s: in: ndir = %d: 1 or 8", call, a->in.ndir);
-  status = links(ctx, call, "in", &a->in, 0, a->in.ndir, QK_HALF);
-  if (status == QK_OK) status = links(ctx, call, "out", &a->out, a->in.n, a->in.ndir, QK_HALF);
-  if (status == QK_OK && a->left.data != NULL)
-    status = links(ctx, call, "left", &a->left, a->in.n, 1, QK_HALF);
+  const matrices_t m[] = {{"in", &a->in, 0, QK_HALF},
+                          {"out", &a->out, a->in.ndir, QK_HALF},
+                          {"left", a->left.data != NULL ? &a->left : NULL, 1, QK_HALF}};
+  qk_status_t status = lattice_and_links(ctx, call, &a->lat, m, 3);
   if (status == QK_OK && (a->out.data == a->in.data || a->out.data == a->left.data))
     status = BAD("%s: out: may not be in or left", call);
   return status;
@@ -135,11 +151,8 @@ qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t
 qk_status_t qk_args_coarse_copy(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *a) {
   const char *call = "coarse copy";
   const int64_t sites = 2 * (int64_t)a->lat.vcb;
-  qk_status_t status = lattice(ctx, call, &a->lat);
-  if (status != QK_OK) return status;
-  if (a->links.ndir != 1 && a->links.ndir != 8)
-    return BAD("%s: links: ndir = %d: 1 or 8", call, a->links.ndir);
-  status = links(ctx, call, "links", &a->links, 0, a->links.ndir, QK_HALF);
+  const matrices_t plain = {"links", &a->links, 0, QK_HALF};
+  qk_status_t status = lattice_and_links(ctx, call, &a->lat, &plain, 1);
   if (status != QK_OK) return status;
   if (a->plain == NULL) return BAD("%s: plain has no memory", call);
   if (a->first < 0 || a->n < 1 || a->n > sites - a->first)

@@ -2,28 +2,15 @@
 
 #include <stdbool.h>
 
+#include "cuda/args/args.h"
+
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
 
 static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, const char *name,
                           const qk_spinor_t *f) {
-  if (f->data == NULL) return BAD("%s: %s has no data", call, name);
-  if ((unsigned)f->prec > QK_HALF)
-    return BAD("%s: %s: prec = %d: 0 to 2", call, name, (int)f->prec);
-  if (f->prec == QK_HALF && (f->scale == NULL || f->ncomp != 12))
-    return BAD("%s: %s: half has scales and 12 components, not %d", call, name, f->ncomp);
-  if (f->ncomp < 4 || f->ncomp % 4 != 0)
-    return BAD("%s: %s: ncomp = %d: a multiple of 4", call, name, f->ncomp);
-  if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS)
-    return BAD("%s: %s: nrhs = %d: 1 to %d", call, name, f->nrhs, QK_MAX_RHS);
-  if (f->inner != 0 && f->inner != 1)
-    return BAD("%s: %s: inner = %d: 0 or 1, one vector a RHS", call, name, f->inner);
-  int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
-  if (f->ntile != tiles && !(f->ntile == 0 && f->nrhs == 1))
-    return BAD("%s: %s: ntile = %d with nrhs = %d", call, name, f->ntile, f->nrhs);
-  if (f->nsites < QK_TILE || f->nsites % QK_TILE != 0)
-    return BAD("%s: %s: nsites = %lld: a multiple of %d", call, name, (long long)f->nsites,
-               QK_TILE);
-  return QK_OK;
+  char text[QK_ARGS_TEXT];
+  const char *misfit = qk_args_misfit(f, text);
+  return misfit == NULL ? QK_OK : BAD("%s: %s: %s", call, name, misfit);
 }
 
 static qk_status_t blocks(qk_ops_ctx_t *ctx, const char *call, const qk_basis_args_t *args) {

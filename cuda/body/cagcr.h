@@ -14,15 +14,6 @@ namespace QK_NS {
 
 constexpr int space_most = 5, space_pairs = space_most * (space_most + 1) / 2;
 
-/* y += k w */
-template <int N, class V> QK_HD void add_times(V *y, const cx<V> &k, const V *w) {
-  QK_UNROLL
-  for (int c = 0; c < N; c += 2) {
-    y[c] = y[c] + k.re * w[c] - k.im * w[c + 1];
-    y[c + 1] = y[c + 1] + k.re * w[c + 1] + k.im * w[c];
-  }
-}
-
 /* One row: x += sum_i y_i v_i and v_0 -= sum_i y_i v_{i+1}; v(j): field j. y: coefficients of the
  * lanes, `stride` apart. */
 template <class S, int N, class FIELDS>

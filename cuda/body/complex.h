@@ -23,6 +23,15 @@ template <class V> QK_HD cx<V> operator*(const cx<V> &a, const cx<V> &b) {
 
 using dcx = cx<double>;
 
+/* y += k w, N reals. */
+template <int N, class V> QK_HD void add_times(V *y, const cx<V> &k, const V *w) {
+  QK_UNROLL
+  for (int c = 0; c < N; c += 2) {
+    y[c] = y[c] + k.re * w[c] - k.im * w[c + 1];
+    y[c + 1] = y[c + 1] + k.re * w[c + 1] + k.im * w[c];
+  }
+}
+
 /* Scaled by the larger part of b, so that |b|^2 neither overflows nor vanishes. */
 QK_HD dcx ratio(const dcx &a, const dcx &b) {
   const double re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im, top = re > im ? re : im;

@@ -16,6 +16,7 @@
 #include "cuda/args/gauge_args.h"
 #include "cuda/body/gauge.h"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 
@@ -25,13 +26,6 @@ inline int all_sites(const qk_lattice_t &lat) {
 
 inline size_t word_bytes(qk_prec_t prec) {
   return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
-}
-
-/* f with the storage type of a precision, as the type of a null pointer. */
-template <class F> static qk_status_t with_storage(qk_prec_t prec, F f) {
-  if (prec == QK_DOUBLE) return f((double *)NULL);
-  if (prec == QK_SINGLE) return f((float *)NULL);
-  return f((half *)NULL);
 }
 
 qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_plaquette_args_t *a) {
@@ -131,7 +125,7 @@ qk_status_t diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t *a) {
     return QK_OK;
   }
   return with_storage(a->out->prec, [&](auto s) {
-    using S = std::remove_pointer_t<decltype(s)>;
+    using S = stored<decltype(s)>;
     return each_site(ctx, n, convert_site<S>{from, (S *)to});
   });
 }

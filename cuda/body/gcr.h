@@ -87,15 +87,6 @@ inline gcr_scalars gcr_scalars_of(const qk_gcr_args_t &a) {
   return s;
 }
 
-/* y += c f, n reals. */
-template <class V> QK_HD void add_product(int n, V *y, const cx<V> &c, const V *f) {
-  QK_UNROLL
-  for (int i = 0; i < n; i += 2) {
-    y[i] = y[i] + c.re * f[i] - c.im * f[i + 1];
-    y[i + 1] = y[i + 1] + c.re * f[i + 1] + c.im * f[i];
-  }
-}
-
 /* Reals of a tile, and how many of them are worked on at a time: in half all, for the scale. */
 template <class S> constexpr int gcr_tile = storage<S>::scaled ? 24 : sub_reals;
 template <class S>
@@ -131,7 +122,7 @@ QK_HD void gcr_take(lanes<real<S>> *y, const cx<lanes<real<S>>> &minus,
     for (int i = 0; i < P; i++) t[i] = lanes_kept(on, t[i]);
   }
 #endif
-  add_product(P, y, minus, t);
+  add_times<P>(y, minus, t);
 }
 
 /* What a step takes: -c_k of the lanes, `stride` apart, where that is not 0 (on), whether that is
@@ -168,11 +159,11 @@ QK_HD void gcr_part(const gcr_fields<S> &f, spot at, int part, const gcr_amounts
     QK_UNROLL
     for (int i = 0; i < P; i++) t[i] = V{};
     if (!f.x_zero) gcr_load(f.x, at, part, t);
-    add_product(P, t, c.a, z);
+    add_times<P>(t, c.a, z);
     gcr_store(f.x, at, part, t);
   }
   gcr_load(f.r, at, part, t);
-  add_product(P, t, cx<V>{-c.a.re, -c.a.im}, w);
+  add_times<P>(t, cx<V>{-c.a.re, -c.a.im}, w);
   gcr_store(f.r, at, part, t);
   if (f.next.data != nullptr) gcr_store(f.next, at, part, t);
 }

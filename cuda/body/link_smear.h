@@ -47,16 +47,9 @@ struct link_smear_site {
   static QK_HD mat3 stout(const mat3 &c, const mat3 &u) {
     const mat3 omega = times<false, true>(c, u);
     const double trace = (omega.e[1] + omega.e[9] + omega.e[17]) / 3;
-    mat3 x;
+    mat3 x = anti_hermitian(omega, 2);
     QK_UNROLL
-    for (int i = 0; i < 3; i++) {
-      QK_UNROLL
-      for (int j = 0; j < 3; j++) {
-        x.e[6 * i + 2 * j] = (omega.e[6 * i + 2 * j] - omega.e[6 * j + 2 * i]) / 2;
-        x.e[6 * i + 2 * j + 1] =
-            (omega.e[6 * i + 2 * j + 1] + omega.e[6 * j + 2 * i + 1]) / 2 - (i == j ? trace : 0);
-      }
-    }
+    for (int i = 0; i < 3; i++) x.e[8 * i + 1] -= trace;
     return times(exponential(x), u);
   }
 

@@ -185,12 +185,8 @@ void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, c
     if (!m.any[j]) continue;
     V w[N];
     load_spinor<N>(spinor_of<S>(a->f[j]), at, w);
-    const cx<V> k = m.k[j];
     for (int c = 0; c < N && !m.all[j]; c++) w[c] = lanes_kept(m.on[j], w[c]);
-    for (int c = 0; c < N; c += 2) {
-      v[c] = v[c] + k.re * w[c] - k.im * w[c + 1];
-      v[c + 1] = v[c + 1] + k.re * w[c + 1] + k.im * w[c];
-    }
+    add_times<N>(v, m.k[j], w);
   }
   store_spinor<N>(y, at, v);
 }

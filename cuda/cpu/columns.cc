@@ -3,6 +3,7 @@
 
 #include "cuda/args/args.h"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -21,14 +22,7 @@ template <class F> void for_sites(const qk_lattice_t &lat, const F &body) {
 
 /* Calls body with the field in its storage type. */
 template <class F> void with_field(const qk_spinor_t &f, const F &body) {
-  switch (f.prec) {
-  case QK_DOUBLE:
-    return body(spinor_of<double>(f));
-  case QK_SINGLE:
-    return body(spinor_of<float>(f));
-  case QK_HALF:
-    return body(spinor_of<half>(f));
-  }
+  with_storage(f.prec, [&](auto s) { body(spinor_of<stored<decltype(s)>>(f)); });
 }
 
 /* Column k of site n in wire order. */
@@ -48,30 +42,32 @@ void to_wire(const qk_rhs_args_t &a, int64_t n, int k, const double *v) {
 
 } // namespace
 
-qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  qk_status_t status = qk_args_rhs(ctx, a);
+/* body(field, site, column): all columns of all sites, unless the arguments are refused. */
+template <class F>
+static qk_status_t for_columns(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a, const F &body) {
+  const qk_status_t status = qk_args_rhs(ctx, a);
   if (status != QK_OK) return status;
-  with_field(a->field, [=](auto f) {
-    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
-      double in[QK_SPINOR_REALS];
-      from_wire(*a, i / a->n, (int)(i % a->n), in);
-      import_site(*a, f, i / a->n, (int)(i % a->n), in);
-    });
+  with_field(a->field, [&](auto f) {
+    for_indices(2 * (int64_t)a->lat.vcb * a->n,
+                [=](int64_t i) { body(f, i / a->n, (int)(i % a->n)); });
   });
   return QK_OK;
 }
 
-qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  qk_status_t status = qk_args_rhs(ctx, a);
-  if (status != QK_OK) return status;
-  with_field(a->field, [=](auto f) {
-    for_indices(2 * (int64_t)a->lat.vcb * a->n, [=](int64_t i) {
-      double out[QK_SPINOR_REALS];
-      export_site(*a, f, i / a->n, (int)(i % a->n), out);
-      to_wire(*a, i / a->n, (int)(i % a->n), out);
-    });
+qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  return for_columns(ctx, a, [=](const auto &f, int64_t n, int k) {
+    double in[QK_SPINOR_REALS];
+    from_wire(*a, n, k, in);
+    import_site(*a, f, n, k, in);
   });
-  return QK_OK;
+}
+
+qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
+  return for_columns(ctx, a, [=](const auto &f, int64_t n, int k) {
+    double out[QK_SPINOR_REALS];
+    export_site(*a, f, n, k, out);
+    to_wire(*a, n, k, out);
+  });
 }
 
 qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {

@@ -6,6 +6,7 @@
 #include "cuda/args/args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -71,17 +72,7 @@ template <class S> void choose_gcr(const qk_gcr_args_t &a) {
 qk_status_t gcr_step(qk_ops_ctx_t *ctx, const qk_gcr_args_t *a) {
   const qk_status_t status = qk_args_gcr(ctx, a);
   if (status != QK_OK) return status;
-  switch (a->r.prec) {
-  case QK_DOUBLE:
-    choose_gcr<double>(*a);
-    break;
-  case QK_SINGLE:
-    choose_gcr<float>(*a);
-    break;
-  case QK_HALF:
-    choose_gcr<half>(*a);
-    break;
-  }
+  with_storage(a->r.prec, [=](auto s) { choose_gcr<stored<decltype(s)>>(*a); });
   return QK_OK;
 }
 

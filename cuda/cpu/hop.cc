@@ -3,53 +3,24 @@
 #include "cuda/body/hop.h"
 #include "cuda/args/hop_args.h"
 #include "cuda/body/pack.h"
+#include "cuda/cpu/each.h"
 #include "cuda/ctx.h"
 #include "cuda/kernels.h"
 
 namespace QK_NS {
 namespace {
 
-bool in_region(const qk_hop_args_t &a, const site_pos &s) {
-  return a.region == QK_REGION_ALL || reads_ghosts(a.lat, s.x) == (a.region == QK_REGION_BOUNDARY);
-}
-
-template <class S, bool DRESSED> void hop_blocks(const qk_hop_args_t &a, const walk &w) {
-  const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
-#pragma omp parallel
-  {
-    kept_links<real<S>> kept;
-#pragma omp for schedule(static)
-    for (int n = 0; n < w.nwork; n++) {
-      const site_pos here = site_at(a.lat, w, n);
-      if (!in_region(a, here)) continue;
-      for (int tile = 0; tile < a.out.ntile; tile++) {
-        const rhs_site<real<S>> at = {one_site::with_lane(here, a.out.ntile, tile, 0), &kept};
-        hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, here.parity}.run();
-      }
-    }
-  }
-}
-
-template <class S, bool DRESSED> void hop_rows(const qk_hop_args_t &a, const walk &w) {
-  const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
-#pragma omp parallel for schedule(static)
-  for (int n = 0; n < w.nwork; n += QK_TILE) {
-    eight_sites at;
-    at.wanted = 0;
-    for (int l = 0; l < QK_TILE; l++) {
-      at.at[l] = site_at(a.lat, w, n + l);
-      at.wanted = (uint8_t)(at.wanted | in_region(a, at.at[l]) << l);
-    }
-    if (at.wanted != 0)
-      hop_body<eight_sites, S, 0, true, DRESSED>{a, num, at, at.at[0].parity}.run();
-  }
-}
-
 template <class S, bool DRESSED> void hop_dressed(const qk_hop_args_t &a) {
+  const hop_numbers<real<S>> num = hop_numbers_of<real<S>>(a);
   if (a.out.ntile > 0)
-    hop_blocks<S, DRESSED>(a, walk_in_rows(a.lat, a.out_parity));
+    in_blocks<S>(a, walk_in_rows(a.lat, a.out_parity),
+                 [&](const rhs_site<real<S>> &at, int parity) {
+                   hop_body<rhs_site<real<S>>, S, 0, true, DRESSED>{a, num, at, parity}.run();
+                 });
   else /* in the order of the tiles */
-    hop_rows<S, DRESSED>(a, walk_over(a.lat, a.out_parity, a.lat.l));
+    in_rows(a, walk_over(a.lat, a.out_parity, a.lat.l), [&](const eight_sites &at, int parity) {
+      hop_body<eight_sites, S, 0, true, DRESSED>{a, num, at, parity}.run();
+    });
 }
 
 template <class S> void hop_as(const qk_hop_args_t &a) {
@@ -105,34 +76,14 @@ template <class S> void pack_as(const qk_pack_args_t &a) {
 qk_status_t hop(qk_ops_ctx_t *ctx, const qk_hop_args_t *args) {
   const char *misfit = qk_hop_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "hop: %s", misfit);
-  switch (args->out.prec) {
-  case QK_DOUBLE:
-    hop_as<double>(*args);
-    break;
-  case QK_SINGLE:
-    hop_as<float>(*args);
-    break;
-  case QK_HALF:
-    hop_as<half>(*args);
-    break;
-  }
+  with_storage(args->out.prec, [=](auto s) { hop_as<stored<decltype(s)>>(*args); });
   return QK_OK;
 }
 
 qk_status_t pack(qk_ops_ctx_t *ctx, const qk_pack_args_t *args) {
   const char *misfit = qk_pack_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "pack: %s", misfit);
-  switch (args->in.prec) {
-  case QK_DOUBLE:
-    pack_as<double>(*args);
-    break;
-  case QK_SINGLE:
-    pack_as<float>(*args);
-    break;
-  case QK_HALF:
-    pack_as<half>(*args);
-    break;
-  }
+  with_storage(args->in.prec, [=](auto s) { pack_as<stored<decltype(s)>>(*args); });
   return QK_OK;
 }
 

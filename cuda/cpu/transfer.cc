@@ -238,18 +238,25 @@ template <class V> struct one_rhs {
     }
   }
 
-  template <class F> void gather(int n) {
-    lanes<float> by_re[2][QK_MG_NVEC_MAX / GROUP] = {}, by_im[2][QK_MG_NVEC_MAX / GROUP] = {};
-    float x[2 * QK_MG_N_MAX];
+  /* visit(vectors, site of the fine field): all sites of an aggregate. */
+  template <class Visit> void sites(int n, const Visit &visit) const {
     int origin[4];
     aggregate_origin(a.t.agg, w, n, origin);
     for (int i = 0; i < w.volume; i++) {
       const site_pos at = aggregate_site(a.t.agg, w, origin, i);
       if (a.parity != QK_FULL && at.parity != (int)a.parity) continue;
-      get_fine<F>(field_site(a.fine, a.t.agg.fine, at), x);
+      visit(vectors(at), field_site(a.fine, a.t.agg.fine, at));
+    }
+  }
+
+  template <class F> void gather(int n) {
+    lanes<float> by_re[2][QK_MG_NVEC_MAX / GROUP] = {}, by_im[2][QK_MG_NVEC_MAX / GROUP] = {};
+    float x[2 * QK_MG_N_MAX];
+    sites(n, [&](const V *all, int site) {
+      get_fine<F>(site, x);
       for (int k = 0; k < 2; k++)
         for (int g = 0; g < s.groups; g++) {
-          const V *v = vectors(at) + k * s.per_chirality() + g * WORDS;
+          const V *v = all + k * s.per_chirality() + g * WORDS;
           lanes<float> re = by_re[k][g], im = by_im[k][g], m;
           for (int c = 0; c < s.half; c++) {
             load_row(v + c * s.groups * WORDS, m);
@@ -259,7 +266,7 @@ template <class V> struct one_rhs {
           by_re[k][g] = re;
           by_im[k][g] = im;
         }
-    }
+    });
     float *out = coarse_words(n);
     for (int k = 0; k < 2; k++)
       for (int v = 0; v < s.nvec; v++) {
@@ -282,12 +289,7 @@ template <class V> struct one_rhs {
           turned[k][v / GROUP][(1 - im) * GROUP + v % GROUP] = value;
         }
     float y[2 * QK_MG_N_MAX], old[2 * QK_MG_N_MAX];
-    int origin[4];
-    aggregate_origin(a.t.agg, w, n, origin);
-    for (int i = 0; i < w.volume; i++) {
-      const site_pos at = aggregate_site(a.t.agg, w, origin, i);
-      if (a.parity != QK_FULL && at.parity != (int)a.parity) continue;
-      const V *v = vectors(at);
+    sites(n, [&](const V *v, int site) {
       for (int c = 0; c < s.ncomp; c++, v += s.groups * WORDS) {
         const int k = c >= s.half;
         lanes<float> re = {}, im = {}, m;
@@ -299,11 +301,10 @@ template <class V> struct one_rhs {
         y[2 * c] = re[0] + re[1] + re[2] + re[3] - (re[4] + re[5] + re[6] + re[7]);
         y[2 * c + 1] = im[0] + im[1] + im[2] + im[3] + (im[4] + im[5] + im[6] + im[7]);
       }
-      const int site = field_site(a.fine, a.t.agg.fine, at);
       if (a.add) get_fine<F>(site, old);
       for (int c = 0; a.add && c < 2 * s.ncomp; c++) y[c] += old[c];
       put_fine<F>(site, y);
-    }
+    });
   }
 };
 

@@ -134,6 +134,13 @@ void spread(const double *c, int rows, int columns, int tile, double sign, pair<
   }
 }
 
+/* Component c of the eight vectors of tile t at a site. */
+template <class S> pair<lanes<real<S>>> vectors_at(const basis<S> &v, int t, int64_t site, int c) {
+  const pieces<S> &block = v.block[t / v.ntile];
+  return load_tile<S>(block.data + block.word(site, t % v.ntile, 0),
+                      tile_scale(block, site, t % v.ntile), c);
+}
+
 template <class S>
 void axpy_site(const basis<S> &v, const pieces<real<S>> &y, int tile, int ncomp, int64_t site,
                const pair<lanes<real<S>>> *k) {
@@ -144,9 +151,7 @@ void axpy_site(const basis<S> &v, const pieces<real<S>> &y, int tile, int ncomp,
     load_row(out + 2 * c * QK_TILE, re);
     load_row(out + (2 * c + 1) * QK_TILE, im);
     for (int t = 0; t < v.tiles; t++) {
-      const pieces<S> &block = v.block[t / v.ntile];
-      const pair<lanes<R>> z = load_tile<S>(block.data + block.word(site, t % v.ntile, 0),
-                                            tile_scale(block, site, t % v.ntile), c);
+      const pair<lanes<R>> z = vectors_at(v, t, site, c);
       const pair<lanes<R>> *q = k + t * QK_TILE;
       for (int l = 0; l < QK_TILE; l++) {
         re = re + q[l].re * z.re[l] - q[l].im * z.im[l];
@@ -167,9 +172,7 @@ void axpy_single_rhs_site(const basis<S> &v, const pieces<real<S>> &y, int ncomp
   for (int k = 0; k < ncomp; k++) {
     R re = 0, im = 0;
     for (int t = 0; t < v.tiles; t++) {
-      const pieces<S> &block = v.block[t / v.ntile];
-      const pair<lanes<R>> z = load_tile<S>(block.data + block.word(site, t % v.ntile, 0),
-                                            tile_scale(block, site, t % v.ntile), k);
+      const pair<lanes<R>> z = vectors_at(v, t, site, k);
       for (int l = 0; l < QK_TILE; l++) {
         const R qr = (R)(sign * c[2 * (t * QK_TILE + l)]),
                 qi = (R)(sign * c[2 * (t * QK_TILE + l) + 1]);

@@ -77,10 +77,24 @@ QK_HD void add_carried(mat3 &q, const mat3 &w, const mat3 &p) {
   for (int k = 0; k < 18; k++) q.e[k] += t.e[k];
 }
 
+/* (m - m^+) / n; n a power of 2 */
+QK_HD mat3 anti_hermitian(const mat3 &m, double n) {
+  mat3 f;
+  QK_UNROLL
+  for (int i = 0; i < 3; i++) {
+    QK_UNROLL
+    for (int j = 0; j < 3; j++) {
+      f.e[6 * i + 2 * j] = (m.e[6 * i + 2 * j] - m.e[6 * j + 2 * i]) / n;
+      f.e[6 * i + 2 * j + 1] = (m.e[6 * i + 2 * j + 1] + m.e[6 * j + 2 * i + 1]) / n;
+    }
+  }
+  return f;
+}
+
 /* Fhat_{mu nu} = (Q - Q^+)/8, Q the four leaves around x that turn from +mu to +nu. */
 QK_HD mat3 field_strength(const qk_lattice_t &lat, const qk_gauge_ext_t &u, const int x[4], int mu,
                           int nu) {
-  mat3 q = plaquette_of(lat, u, x, mu, nu), f;
+  mat3 q = plaquette_of(lat, u, x, mu, nu);
   int y[4] = {x[0], x[1], x[2], x[3]};
   y[mu]--;
   add_carried(q, link_of(lat, u, y, mu), plaquette_of(lat, u, y, mu, nu));
@@ -92,12 +106,7 @@ QK_HD mat3 field_strength(const qk_lattice_t &lat, const qk_gauge_ext_t &u, cons
   w = times(w, below_nu);
   add_carried(q, w, corner);
   add_carried(q, below_nu, plaquette_of(lat, u, y, mu, nu));
-  for (int i = 0; i < 3; i++)
-    for (int j = 0; j < 3; j++) {
-      f.e[6 * i + 2 * j] = (q.e[6 * i + 2 * j] - q.e[6 * j + 2 * i]) / 8;
-      f.e[6 * i + 2 * j + 1] = (q.e[6 * i + 2 * j + 1] + q.e[6 * j + 2 * i + 1]) / 8;
-    }
-  return f;
+  return anti_hermitian(q, 8);
 }
 
 } // namespace QK_NS

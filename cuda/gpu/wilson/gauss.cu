@@ -3,6 +3,7 @@
 #include "cuda/body/gauss.h"
 #include "cuda/gpu/place.cuh"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -54,15 +55,8 @@ template <class S> qk_status_t launch(qk_ops_ctx_t *ctx, const qk_gauss_args_t &
 qk_status_t gauss(qk_ops_ctx_t *ctx, const qk_gauss_args_t *args) {
   const char *misfit = qk_gauss_misfit(args);
   if (misfit != NULL) return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "gauss: %s", misfit);
-  switch (args->out.prec) {
-  case QK_DOUBLE:
-    return launch<double>(ctx, *args);
-  case QK_SINGLE:
-    return launch<float>(ctx, *args);
-  case QK_HALF:
-    return launch<half>(ctx, *args);
-  }
-  return qk_ctx_fail(ctx, QK_BAD_ARGUMENT, "gauss: prec = %d", (int)args->out.prec);
+  return with_storage(args->out.prec,
+                      [=](auto s) { return launch<stored<decltype(s)>>(ctx, *args); });
 }
 
 } // namespace QK_NS
