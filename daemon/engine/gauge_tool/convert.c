@@ -3,39 +3,18 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/tool/tool.h"
 
-typedef struct options {
-  qk_tool_options_t tool;
-  const char *in, *out;
-} options_t;
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_ARG:
-    if (o->out != NULL) argp_error(state, "one argument too many: \"%s\"", arg);
-    *(o->in == NULL ? &o->in : &o->out) = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (o->out == NULL) {
-      argp_error(state, "IN and OUT are needed");
-      return 0;
-    }
-    if (o->tool.json) qk_tool_need_utf8(state, o->in);
-    if (o->tool.json) qk_tool_need_utf8(state, o->out);
-    qk_tool_need_format(state, &o->tool, o->out);
-    return 0;
-  default:
-    return qk_tool_parse_option(key, arg, state, &o->tool);
-  }
+  return qk_tool_parse_in_out(key, arg, state, state->input);
 }
 
-static void print_result(const qk_tool_t *tool, const options_t *o, int bits, double plaquette) {
+static void print_result(const qk_tool_t *tool, const qk_tool_options_t *o, int bits,
+                         double plaquette) {
   if (tool->json) {
     qk_tool_print(tool, json_pack("{s:s, s:s, s:s, s:i, s:f}", "in", o->in, "out", o->out, "format",
-                                  o->tool.format, "bits", bits, "plaquette", plaquette));
+                                  o->format, "bits", bits, "plaquette", plaquette));
   } else if (tool->root) {
-    printf("%s: %s, %d bit, verified%s; plaquette %.12f\n", o->out, o->tool.format, bits,
-           o->tool.ignore_checksum ? " without the checksum of the file" : "", plaquette);
+    printf("%s: %s, %d bit, verified%s; plaquette %.12f\n", o->out, o->format, bits,
+           o->ignore_checksum ? " without the checksum of the file" : "", plaquette);
   }
 }
 
@@ -51,16 +30,16 @@ int qk_tool_convert(int argc, char **argv) {
           "Read and verify a gauge configuration, write it, and read back what was written.\v"
           "OUT is ILDG for .lime and .ildg, NERSC for .nersc, with the precision of IN. IN is all "
           "that quark-gauge info takes."};
-  options_t o = {0};
+  qk_tool_options_t o = {0};
   qk_tool_t tool;
   qk_tool_config_t config = {0};
   qk_err_t err = {0};
   qk_tool_parse(&argp, argc, argv, &o);
-  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o.tool, argc, argv, &err);
-  if (status == QK_OK) status = qk_tool_load(&tool, o.in, &o.tool, &config, &err);
+  qk_status_t status = qk_tool_begin(&tool, "quark-gauge", &o, argc, argv, &err);
+  if (status == QK_OK) status = qk_tool_load(&tool, o.in, &o, &config, &err);
   if (status == QK_OK) {
-    int bits = o.tool.bits != 0 ? o.tool.bits : config.info.bits;
-    status = qk_gauge_write(o.out, o.tool.format, bits, &tool.geom, config.links, &err);
+    int bits = o.bits != 0 ? o.bits : config.info.bits;
+    status = qk_gauge_write(o.out, o.format, bits, &tool.geom, config.links, &err);
     if (status == QK_OK) print_result(&tool, &o, bits, config.check.plaquette);
   }
   qk_free(config.links);

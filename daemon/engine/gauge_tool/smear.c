@@ -8,7 +8,7 @@ enum { KEY_LINKS = QK_TOOL_OWN };
 
 typedef struct options {
   qk_tool_options_t tool;
-  const char *in, *out, *links;
+  const char *links;
   qk_link_smear_t smear;
 } options_t;
 
@@ -21,22 +21,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     if (qk_link_smear_parse(arg, &o->smear, &err) != QK_OK)
       argp_error(state, "--links=%s: %s", arg, err.text);
     return 0;
-  case ARGP_KEY_ARG:
-    if (o->out != NULL) argp_error(state, "one argument too many: \"%s\"", arg);
-    *(o->in == NULL ? &o->in : &o->out) = arg;
-    return 0;
   case ARGP_KEY_END:
     if (o->links == NULL) argp_error(state, "--links is needed");
-    if (o->out == NULL) {
-      argp_error(state, "IN and OUT are needed");
-      return 0;
-    }
-    if (o->tool.json) qk_tool_need_utf8(state, o->in);
-    if (o->tool.json) qk_tool_need_utf8(state, o->out);
-    qk_tool_need_format(state, &o->tool, o->out);
-    return 0;
+    return qk_tool_parse_in_out(key, arg, state, &o->tool);
   default:
-    return qk_tool_parse_option(key, arg, state, &o->tool);
+    return qk_tool_parse_in_out(key, arg, state, &o->tool);
   }
 }
 
@@ -61,11 +50,11 @@ static qk_status_t smear_links(qk_tool_t *tool, const qk_link_smear_t *smear, do
 static void print_result(const qk_tool_t *tool, const options_t *o, int bits, double before,
                          double after) {
   if (tool->json) {
-    qk_tool_print(tool, json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f}", "in", o->in, "out", o->out,
-                                  "links", o->links, "format", o->tool.format, "bits", bits,
-                                  "plaquette_before", before, "plaquette", after));
+    qk_tool_print(tool, json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f}", "in", o->tool.in, "out",
+                                  o->tool.out, "links", o->links, "format", o->tool.format, "bits",
+                                  bits, "plaquette_before", before, "plaquette", after));
   } else if (tool->root) {
-    printf("%s: %s, %d bit, verified; plaquette %.12f, before %.12f\n", o->out, o->tool.format,
+    printf("%s: %s, %d bit, verified; plaquette %.12f, before %.12f\n", o->tool.out, o->tool.format,
            bits, after, before);
   }
 }
@@ -73,7 +62,7 @@ static void print_result(const qk_tool_t *tool, const options_t *o, int bits, do
 static qk_status_t smear(qk_tool_t *tool, const options_t *o, double **links, qk_err_t *err) {
   qk_tool_config_t config = {0};
   qk_gauge_check_t check;
-  qk_status_t status = qk_tool_load(tool, o->in, &o->tool, &config, err);
+  qk_status_t status = qk_tool_load(tool, o->tool.in, &o->tool, &config, err);
   *links = config.links;
   if (status != QK_OK) return status;
   status = qk_tool_open_device(tool, o->tool.backend != NULL ? o->tool.backend : "auto", err);
@@ -83,7 +72,7 @@ static qk_status_t smear(qk_tool_t *tool, const options_t *o, double **links, qk
   status = qk_gauge_measure(&tool->geom, config.links, &check, err);
   if (status != QK_OK) return status;
   int bits = o->tool.bits != 0 ? o->tool.bits : config.info.bits;
-  status = qk_gauge_write(o->out, o->tool.format, bits, &tool->geom, config.links, err);
+  status = qk_gauge_write(o->tool.out, o->tool.format, bits, &tool->geom, config.links, err);
   if (status == QK_OK) print_result(tool, o, bits, config.check.plaquette, check.plaquette);
   return status;
 }

@@ -130,3 +130,24 @@ error_t qk_tool_parse_option(int key, char *arg, struct argp_state *state,
     return ARGP_ERR_UNKNOWN;
   }
 }
+
+error_t qk_tool_parse_in_out(int key, char *arg, struct argp_state *state,
+                             qk_tool_options_t *options) {
+  switch (key) {
+  case ARGP_KEY_ARG:
+    if (options->out != NULL) argp_error(state, "one argument too many: \"%s\"", arg);
+    *(options->in == NULL ? &options->in : &options->out) = arg;
+    return 0;
+  case ARGP_KEY_END:
+    if (options->out == NULL) {
+      argp_error(state, "IN and OUT are needed");
+      return 0;
+    }
+    if (options->json) qk_tool_need_utf8(state, options->in);
+    if (options->json) qk_tool_need_utf8(state, options->out);
+    qk_tool_need_format(state, options, options->out);
+    return 0;
+  default:
+    return qk_tool_parse_option(key, arg, state, options);
+  }
+}

@@ -26,7 +26,8 @@ typedef struct qk_tool_options {
   int bits;           /* 0: not given */
   const char *format; /* NULL: not given */
   const char *backend;
-  int grid[4]; /* 0: to be chosen */
+  int grid[4];          /* 0: to be chosen */
+  const char *in, *out; /* the arguments of a command from file to file */
 } qk_tool_options_t;
 
 enum {
@@ -58,6 +59,9 @@ enum {
 
 /* Parses the rows above; ARGP_ERR_UNKNOWN for all else. */
 error_t qk_tool_parse_option(int key, char *arg, struct argp_state *state,
+                             qk_tool_options_t *options);
+/* Likewise, and the arguments IN and OUT, both of which are needed, with the format of OUT. */
+error_t qk_tool_parse_in_out(int key, char *arg, struct argp_state *state,
                              qk_tool_options_t *options);
 /* The whole command line; exits for --help and bad usage. */
 void qk_tool_parse(const struct argp *argp, int argc, char **argv, void *input);
