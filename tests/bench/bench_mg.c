@@ -435,12 +435,10 @@ int main(int argc, char **argv) {
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
-  qk_device_info_t info;
+  char what[80];
   rig_open(&rig, ranks(&argc, &argv, o.gauge), o.gauge, NULL);
-  rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
-  printf("%s, %dx%dx%dx%d, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
-         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.csw, o.tol, info.name,
-         rig.dev.ops->name);
+  snprintf(what, sizeof what, "csw %g, tolerance %g", o.csw, o.tol);
+  rig_print(&rig, o.gauge, what);
   for (int k = 0; k < o.nkappa; k++) at_mass(&rig, &o, o.kappa[k]);
   rig_close(&rig);
   return 0;

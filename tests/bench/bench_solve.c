@@ -125,13 +125,11 @@ int main(int argc, char **argv) {
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   if (!rig_backend_present()) return 77;
   qk_rig_t rig;
-  qk_device_info_t info;
+  char what[80];
   rig_open(&rig, NULL, o.gauge, NULL);
   rig_operator(&rig, qk_mass_of_kappa(o.kappa), o.csw, -1);
-  rig_must(rig.dev.ops->info(rig.dev.ctx, &info), "device", NULL);
-  printf("%s, %dx%dx%dx%d, kappa %g, csw %g, tolerance %g, %s (%s)\n", o.gauge, rig.geom.global[0],
-         rig.geom.global[1], rig.geom.global[2], rig.geom.global[3], o.kappa, o.csw, o.tol,
-         info.name, rig.dev.ops->name);
+  snprintf(what, sizeof what, "kappa %g, csw %g, tolerance %g", o.kappa, o.csw, o.tol);
+  rig_print(&rig, o.gauge, what);
   printf("%-9s %-7s %4s %10s %7s %10s %12s %10s\n", "method", "inner", "RHS", "apps/RHS", "ratio",
          "iter/RHS", "s/RHS", "GFLOPS");
   for (int m = 0; m < 3; m++)

@@ -5,11 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/loops.h"
+
 static const size_t word_bytes[] = {8, 4, 2};
 
 void kit_must(const kit_t *kit, qk_status_t status, const char *what) {
   if (status != QK_OK)
     cr_assert_fail("%s: %s (%s)", what, qk_status_name(status), kit->ops->last_error(kit->ctx));
+}
+
+void kit_refused(const kit_t *kit, qk_status_t status, const char *word) {
+  const char *why = kit->ops->last_error(kit->ctx);
+  cr_expect_eq(status, QK_BAD_ARGUMENT, "%s: %s", word, qk_status_name(status));
+  cr_expect(strstr(why, word) != NULL, "%s: %s", word, why);
 }
 
 void *kit_alloc(const kit_t *kit, size_t bytes) {
@@ -27,11 +35,10 @@ static void upload(const kit_t *kit, void *dst, const void *src, size_t bytes) {
   kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "queue_sync");
 }
 
-static void set_lattice(kit_t *kit, const int dims[4], const int split[4]) {
+void kit_set_lattice(kit_t *kit, const int dims[4], const int split[4]) {
   qk_lattice_t *lat = &kit->lat;
   memset(lat, 0, sizeof *lat);
   kit->volume = (int64_t)dims[0] * dims[1] * dims[2] * dims[3];
-  kit->ncomp = 12;
   lat->vcb = (int32_t)(kit->volume / 2);
   for (int mu = 0; mu < 4; mu++) {
     lat->l[mu] = lat->global[mu] = dims[mu];
@@ -75,7 +82,8 @@ void kit_open(kit_t *kit, const int dims[4], const int split[4], const double co
   const qk_status_t status = kit->ops->open(0, &kit->ctx, &err);
   if (status == QK_NO_DEVICE || status == QK_UNSUPPORTED) cr_skip_test("%s", err.text);
   cr_assert_eq(status, QK_OK, "open: %s", err.text);
-  set_lattice(kit, dims, split);
+  kit_set_lattice(kit, dims, split);
+  kit->ncomp = 12;
   const size_t bytes = (size_t)kit->volume * 36 * sizeof(double complex);
   kit->links = malloc(bytes);
   cr_assert_not_null(kit->links);
@@ -307,24 +315,6 @@ void kit_random(const kit_t *kit, uint64_t seed, double complex *v) {
   }
 }
 
-/* Rows 0 and 1 made orthonormal, row 2 their conjugate cross product. */
-static void reunitarise(double complex u[3][3]) {
-  for (int r = 0; r < 2; r++) {
-    double complex along = 0;
-    double norm = 0;
-    for (int c = 0; r == 1 && c < 3; c++) along += conj(u[0][c]) * u[1][c];
-    for (int c = 0; c < 3; c++) {
-      if (r == 1) u[1][c] -= along * u[0][c];
-      norm += creal(u[r][c] * conj(u[r][c]));
-    }
-    for (int c = 0; c < 3; c++) u[r][c] /= sqrt(norm);
-  }
-  for (int c = 0; c < 3; c++) {
-    const int k = (c + 1) % 3, l = (c + 2) % 3;
-    u[2][c] = conj(u[0][k] * u[1][l] - u[0][l] * u[1][k]);
-  }
-}
-
 double complex *kit_random_links(const int dims[4], double roughness, uint64_t seed) {
   const size_t n = (size_t)dims[0] * dims[1] * dims[2] * dims[3] * 4;
   double complex(*u)[3][3] = malloc(n * sizeof *u);
@@ -335,7 +325,7 @@ double complex *kit_random_links(const int dims[4], double roughness, uint64_t s
         const double re = uniform(&seed);
         u[i][r][c] = (1 - roughness) * (r == c) + roughness * (re + uniform(&seed) * I);
       }
-    reunitarise(u[i]);
+    loops_reunitarise(u[i]);
   }
   return &u[0][0][0];
 }

@@ -35,12 +35,16 @@ typedef struct kit_field {
  * != 0: the halo of the extended gauge field is filled periodically, as if this rank
  * were its own neighbour. */
 void kit_open(kit_t *kit, const int dims[4], const int split[4], const double complex *links);
+/* The lattice, and nothing of what stands on it. */
+void kit_set_lattice(kit_t *kit, const int dims[4], const int split[4]);
 /* On links of kit_random_links. */
 void kit_open_random(kit_t *kit, const int dims[4], double roughness, uint64_t seed);
 /* The same random links on a lattice that wraps around, and on one that is split. */
 void kit_open_both(kit_t *one, kit_t *parts, const int dims[4], const int split[4]);
 void kit_close(kit_t *kit);
 void kit_must(const kit_t *kit, qk_status_t status, const char *what);
+/* Expects that a call has been refused as BAD_ARGUMENT, and that last_error has that word. */
+void kit_refused(const kit_t *kit, qk_status_t status, const char *word);
 
 void *kit_alloc(const kit_t *kit, size_t bytes);
 qk_links_t kit_links(const kit_t *kit, qk_prec_t prec, int reals);

@@ -12,17 +12,8 @@ void mg_kit_open(kit_t *kit, const int dims[4], const int split[4]) {
 
 kit_t mg_level(const kit_t *kit, const int dims[4], const int split[4], int ncomp) {
   kit_t level = *kit;
-  qk_lattice_t *lat = &level.lat;
-  memset(lat, 0, sizeof *lat);
+  kit_set_lattice(&level, dims, split);
   level.ncomp = ncomp;
-  level.volume = (int64_t)dims[0] * dims[1] * dims[2] * dims[3];
-  lat->vcb = (int32_t)(level.volume / 2);
-  for (int mu = 0; mu < 4; mu++) {
-    lat->l[mu] = lat->global[mu] = dims[mu];
-    lat->split[mu] = split[mu];
-    lat->at_lo[mu] = lat->at_hi[mu] = 1;
-    lat->face[mu] = lat->vcb / dims[mu];
-  }
   return level;
 }
 

@@ -455,18 +455,11 @@ Test(coarse, rounds_no_more_than_its_formats) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static void refused(const problem_t *p, const qk_coarse_args_t *a, const char *word) {
-  const qk_status_t status = p->kit.ops->coarse(p->kit.ctx, a);
-  const char *why = p->kit.ops->last_error(p->kit.ctx);
-  cr_expect_eq(status, QK_BAD_ARGUMENT, "%s: %s", word, qk_status_name(status));
-  cr_expect(strstr(why, word) != NULL, "%s: %s", word, why);
-}
-
 #define REFUSED(change, word)                                                                      \
   do {                                                                                             \
     qk_coarse_args_t a = p.args;                                                                   \
     change;                                                                                        \
-    refused(&p, &a, word);                                                                         \
+    kit_refused(&p.kit, p.kit.ops->coarse(p.kit.ctx, &a), word);                                   \
   } while (0)
 
 Test(coarse, refuses_descriptors_that_do_not_fit) {

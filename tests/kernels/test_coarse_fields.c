@@ -143,9 +143,7 @@ Test(coarse_fields, misfits_are_refused_by_name) {
   } cases[] = {{a.v, b.v, "prec"}, {a.v, c.v, "nrhs"}, {odd, odd, "ncomp = 6"}, {a.v, {0}, "out"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const qk_chiral_args_t args = {.in = cases[i].in, .out = cases[i].out};
-    cr_expect_eq(kit.ops->chiral(kit.ctx, &args), QK_BAD_ARGUMENT, "case %zu", i);
-    cr_expect(strstr(kit.ops->last_error(kit.ctx), cases[i].word) != NULL, "case %zu: %s", i,
-              kit.ops->last_error(kit.ctx));
+    kit_refused(&kit, kit.ops->chiral(kit.ctx, &args), cases[i].word);
     const qk_coarse_pack_args_t pack = {
         .lat = kit.lat, .in_parity = QK_FULL, .in = cases[i].in, .to = {{cases[i].out}}};
     if (cases[i].out.data == NULL) continue;

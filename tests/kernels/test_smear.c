@@ -198,19 +198,13 @@ Test(smear, takes_links_of_a_field_as_those_of_a_configuration) {
 
 /* ---- refusals ---- */
 
-static void refused(const kit_t *kit, qk_status_t status, const char *said) {
-  cr_expect_eq(status, QK_BAD_ARGUMENT, "%s: %s", said, qk_status_name(status));
-  cr_expect(strstr(kit->ops->last_error(kit->ctx), said) != NULL, "%s: %s", said,
-            kit->ops->last_error(kit->ctx));
-}
-
 static void refuses_other_links(const kit_t *kit, const qk_links_t *single,
                                 const qk_links_t *twelve, const qk_links_t *eight) {
   qk_links_convert_args_t convert = {.lat = kit->lat, .in = *single, .out = *twelve};
-  refused(kit, kit->ops->links_convert(kit->ctx, &convert), "links_convert");
+  kit_refused(kit, kit->ops->links_convert(kit->ctx, &convert), "links_convert");
   convert.in = *twelve;
   convert.out = *eight;
-  refused(kit, kit->ops->links_convert(kit->ctx, &convert), "reals 12 to 8");
+  kit_refused(kit, kit->ops->links_convert(kit->ctx, &convert), "reals 12 to 8");
 }
 
 Test(smear, refuses_what_does_not_fit) {
@@ -228,7 +222,7 @@ Test(smear, refuses_what_does_not_fit) {
 #define REFUSED(change, said)                                                                      \
   a = good;                                                                                        \
   change;                                                                                          \
-  refused(&kit, kit.ops->gauss(kit.ctx, &a), said)
+  kit_refused(&kit, kit.ops->gauss(kit.ctx, &a), said)
   REFUSED(a.links = eight, "reals must be 18 or 12");
   REFUSED(a.links = other, "other precision");
   REFUSED(a.links.data = NULL, "links: absent");
@@ -242,22 +236,22 @@ Test(smear, refuses_what_does_not_fit) {
   refuses_other_links(&kit, &u, &other, &eight);
   qk_linkfield_t f = linkfield(&kit), g = linkfield(&kit);
   const qk_links_from_field_args_t set = {.lat = kit.lat, .u = f, .out = other};
-  refused(&kit, kit.ops->links_from_field(kit.ctx, &set), "18 reals in double");
+  kit_refused(&kit, kit.ops->links_from_field(kit.ctx, &set), "18 reals in double");
 
   qk_link_smear_args_t fine = {.lat = kit.lat, .u = f, .out = g, .mask = 15, .own = 1}, s = fine;
   s.mask = 16;
-  refused(&kit, kit.ops->link_smear(kit.ctx, &s), "mask = 16");
+  kit_refused(&kit, kit.ops->link_smear(kit.ctx, &s), "mask = 16");
   s = fine;
   s.side[1][2] = f.data;
-  refused(&kit, kit.ops->link_smear(kit.ctx, &s), "staples of direction 1 along 2");
+  kit_refused(&kit, kit.ops->link_smear(kit.ctx, &s), "staples of direction 1 along 2");
   s.top[1][2] = g.data;
-  refused(&kit, kit.ops->link_smear(kit.ctx, &s), "not out");
+  kit_refused(&kit, kit.ops->link_smear(kit.ctx, &s), "not out");
   s = fine;
   s.side[3][3] = s.top[3][3] = f.data;
-  refused(&kit, kit.ops->link_smear(kit.ctx, &s), "staples of direction 3 along 3");
+  kit_refused(&kit, kit.ops->link_smear(kit.ctx, &s), "staples of direction 3 along 3");
   s = fine;
   s.u.data = NULL;
-  refused(&kit, kit.ops->link_smear(kit.ctx, &s), "no data");
+  kit_refused(&kit, kit.ops->link_smear(kit.ctx, &s), "no data");
 
   kit_free(&kit, g.data);
   kit_free(&kit, f.data);

@@ -145,85 +145,90 @@ static void run_prolong(const problem_t *p, const qk_transfer_args_t *a) {
   kit_must(&p->fine, p->fine.ops->prolong(p->fine.ctx, a), "prolong");
 }
 
-Test(transfer, keeps_the_vectors) {
+/* The check of each shape. */
+static void each_shape(void (*check)(const problem_t *p)) {
   kit_t kit;
   mg_kit_open(&kit, smallest, whole);
   for (int i = 0; i < NSHAPES; i++) {
     problem_t p = problem_open(&kit, &shapes[i]);
-    kit_field_t back = kit_field(&p.fine, QK_SINGLE, p.s.nvec, false, QK_FULL);
-    const qk_transfer_copy_args_t copy = {.t = p.args.t, .v = back.v};
-    kit_must(&kit, kit.ops->transfer_get(kit.ctx, &copy), "transfer_get");
-    double complex *got = kit_vector(&p.fine);
-    for (int v = 0; v < p.s.nvec; v++) {
-      kit_export(&p.fine, &back.v, v, got);
-      cr_expect_eq(mg_off(got, p.v.x[v], kit_components(&p.fine)), 0, "%s: vector %d",
-                   text(&shapes[i]), v);
-    }
-    free(got);
-    kit_field_free(&p.fine, &back);
+    check(&p);
     problem_close(&p);
   }
   kit_close(&kit);
+}
+
+static void vectors_are_kept(const problem_t *p) {
+  kit_field_t back = kit_field(&p->fine, QK_SINGLE, p->s.nvec, false, QK_FULL);
+  const qk_transfer_copy_args_t copy = {.t = p->args.t, .v = back.v};
+  kit_must(&p->fine, p->fine.ops->transfer_get(p->fine.ctx, &copy), "transfer_get");
+  double complex *got = kit_vector(&p->fine);
+  for (int v = 0; v < p->s.nvec; v++) {
+    kit_export(&p->fine, &back.v, v, got);
+    cr_expect_eq(mg_off(got, p->v.x[v], kit_components(&p->fine)), 0, "%s: vector %d", text(&p->s),
+                 v);
+  }
+  free(got);
+  kit_field_free(&p->fine, &back);
+}
+
+Test(transfer, keeps_the_vectors) {
+  each_shape(vectors_are_kept);
+}
+
+static void expect_near(const problem_t *p, int k, int rhs, const double complex *got,
+                        const double complex *want, size_t size) {
+  const double off = mg_off(got, want, size);
+  cr_expect(off < (p->s.fine == QK_HALF ? 1e-3 : 1e-6), "%s: case %d, rhs %d: off by %g",
+            text(&p->s), k, rhs, off);
+}
+
+static void is_restricted_like_plain_loops(const problem_t *p) {
+  double complex *got = kit_vector(&p->coarse), *want = kit_vector(&p->coarse);
+  for (int parity = QK_EVEN; parity <= QK_FULL; parity++)
+    for (int view = 0; view < (parity == QK_FULL ? 1 : 2); view++) {
+      const qk_transfer_args_t a = of_parity(p, (qk_subset_t)parity, view);
+      run_restrict(p, &a);
+      for (int rhs = 0; rhs < p->s.nrhs; rhs++) {
+        plain_restrict(p, (qk_subset_t)parity, p->psi.x[rhs], want);
+        kit_export(&p->coarse, &a.coarse, rhs, got);
+        expect_near(p, parity, rhs, got, want, kit_components(&p->coarse));
+      }
+    }
+  free(got);
+  free(want);
 }
 
 Test(transfer, restricts_like_plain_loops) {
-  kit_t kit;
-  mg_kit_open(&kit, smallest, whole);
-  for (int i = 0; i < NSHAPES; i++) {
-    problem_t p = problem_open(&kit, &shapes[i]);
-    const size_t size = kit_components(&p.coarse);
-    double complex *got = kit_vector(&p.coarse), *want = kit_vector(&p.coarse);
-    for (int parity = QK_EVEN; parity <= QK_FULL; parity++)
-      for (int view = 0; view < (parity == QK_FULL ? 1 : 2); view++) {
-        const qk_transfer_args_t a = of_parity(&p, (qk_subset_t)parity, view);
-        run_restrict(&p, &a);
-        for (int rhs = 0; rhs < p.s.nrhs; rhs++) {
-          plain_restrict(&p, (qk_subset_t)parity, p.psi.x[rhs], want);
-          kit_export(&p.coarse, &a.coarse, rhs, got);
-          const double off = mg_off(got, want, size);
-          cr_expect(off < (p.s.fine == QK_HALF ? 1e-3 : 1e-6), "%s: parity %d, rhs %d: off by %g",
-                    text(&shapes[i]), parity, rhs, off);
-        }
-      }
-    free(got);
-    free(want);
-    problem_close(&p);
+  each_shape(is_restricted_like_plain_loops);
+}
+
+static void is_prolonged_like_plain_loops(const problem_t *p) {
+  const size_t size = kit_components(&p->fine);
+  double complex *got = kit_vector(&p->fine), *want = kit_vector(&p->fine);
+  double complex *prolonged = malloc((size_t)p->s.nrhs * size * sizeof *prolonged);
+  cr_assert_not_null(prolonged);
+  for (int rhs = 0; rhs < p->s.nrhs; rhs++)
+    plain_prolong(p, p->phi.x[rhs], prolonged + (size_t)rhs * size);
+  for (int k = 0; k < 12; k++) {
+    const qk_subset_t parity = (qk_subset_t)(k % 3);
+    qk_transfer_args_t a = of_parity(p, parity, k % 2);
+    a.add = k >= 6;
+    for (int rhs = 0; rhs < p->s.nrhs; rhs++) kit_import(&p->fine, &p->psi.f.v, rhs, p->psi.x[rhs]);
+    run_prolong(p, &a);
+    for (int rhs = 0; rhs < p->s.nrhs; rhs++) {
+      memcpy(want, p->psi.x[rhs], size * sizeof *want);
+      plain_update(p, parity, a.add, prolonged + (size_t)rhs * size, want);
+      kit_export(&p->fine, &p->psi.f.v, rhs, got);
+      expect_near(p, k, rhs, got, want, size);
+    }
   }
-  kit_close(&kit);
+  free(prolonged);
+  free(got);
+  free(want);
 }
 
 Test(transfer, prolongs_like_plain_loops) {
-  kit_t kit;
-  mg_kit_open(&kit, smallest, whole);
-  for (int i = 0; i < NSHAPES; i++) {
-    problem_t p = problem_open(&kit, &shapes[i]);
-    const size_t size = kit_components(&p.fine);
-    double complex *got = kit_vector(&p.fine), *want = kit_vector(&p.fine);
-    double complex *prolonged = malloc((size_t)p.s.nrhs * size * sizeof *prolonged);
-    cr_assert_not_null(prolonged);
-    for (int rhs = 0; rhs < p.s.nrhs; rhs++)
-      plain_prolong(&p, p.phi.x[rhs], prolonged + (size_t)rhs * size);
-    for (int k = 0; k < 12; k++) {
-      const qk_subset_t parity = (qk_subset_t)(k % 3);
-      qk_transfer_args_t a = of_parity(&p, parity, k % 2);
-      a.add = k >= 6;
-      for (int rhs = 0; rhs < p.s.nrhs; rhs++) kit_import(&p.fine, &p.psi.f.v, rhs, p.psi.x[rhs]);
-      run_prolong(&p, &a);
-      for (int rhs = 0; rhs < p.s.nrhs; rhs++) {
-        memcpy(want, p.psi.x[rhs], size * sizeof *want);
-        plain_update(&p, parity, a.add, prolonged + (size_t)rhs * size, want);
-        kit_export(&p.fine, &p.psi.f.v, rhs, got);
-        const double off = mg_off(got, want, size);
-        cr_expect(off < (p.s.fine == QK_HALF ? 1e-3 : 1e-6), "%s: case %d, rhs %d: off by %g",
-                  text(&shapes[i]), k, rhs, off);
-      }
-    }
-    free(prolonged);
-    free(got);
-    free(want);
-    problem_close(&p);
-  }
-  kit_close(&kit);
+  each_shape(is_prolonged_like_plain_loops);
 }
 
 Test(transfer, keeps_right_hand_sides_apart) {
@@ -354,20 +359,12 @@ Test(transfer, restrictor_is_the_adjoint_of_the_prolongator) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static void refused(const problem_t *p, const qk_transfer_args_t *a, const char *word) {
-  const qk_status_t up = p->fine.ops->prolong(p->fine.ctx, a);
-  const qk_status_t down = p->fine.ops->restrict_(p->fine.ctx, a);
-  const char *why = p->fine.ops->last_error(p->fine.ctx);
-  cr_expect(up == QK_BAD_ARGUMENT && down == QK_BAD_ARGUMENT, "%s: %s, %s", word,
-            qk_status_name(up), qk_status_name(down));
-  cr_expect(strstr(why, word) != NULL, "%s: %s", word, why);
-}
-
 #define REFUSED(change, word)                                                                      \
   do {                                                                                             \
     qk_transfer_args_t a = p.args;                                                                 \
     change;                                                                                        \
-    refused(&p, &a, word);                                                                         \
+    kit_refused(&p.fine, p.fine.ops->prolong(p.fine.ctx, &a), word);                               \
+    kit_refused(&p.fine, p.fine.ops->restrict_(p.fine.ctx, &a), word);                             \
   } while (0)
 
 Test(transfer, refuses_descriptors_that_do_not_fit) {

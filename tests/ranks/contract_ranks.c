@@ -73,21 +73,17 @@ static void run(qk_rig_t *rig, const char *folder, qk_contract_t *what) {
 }
 
 int main(int argc, char **argv) {
-  int grid[4], mom[MOMENTA][3];
+  int mom[MOMENTA][3];
   char gauge[64];
-  qk_err_t err = {0};
-  qk_comm_t *comm;
+  qk_comm_t *comm = rig_ranks(&argc, &argv, 3);
   qk_rig_t rig;
   qk_contract_t what = {.mom = mom, .nmom = (argc - 11) / 3};
-  rig_must(qk_comm_mpi_create(&argc, &argv, &comm, &err), "mpi", &err);
-  if (argc < 14 || what.nmom > MOMENTA) {
+  if (!comm || argc < 14 || what.nmom > MOMENTA) {
     fprintf(stderr, "usage: contract_ranks FOLDER DIMS GRID x4 ORIGIN x4 MOMENTUM x3 ...\n");
     return 64;
   }
-  for (int mu = 0; mu < 4; mu++) grid[mu] = atoi(argv[3 + mu]);
   for (int mu = 0; mu < 4; mu++) what.origin[mu] = atoi(argv[7 + mu]);
   for (int i = 0; i < 3 * what.nmom; i++) mom[i / 3][i % 3] = atoi(argv[11 + i]);
-  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   snprintf(gauge, sizeof gauge, "builtin:unit:%s", argv[2]);
   rig_open(&rig, comm, gauge, NULL);
   qk_field_t *a = read_propagator(&rig, argv[1], "a.bin");

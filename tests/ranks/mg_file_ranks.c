@@ -5,7 +5,6 @@
  * finds, and the iterations of a solve.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/mem.h"
@@ -47,18 +46,14 @@ static int64_t iterations(qk_rig_t *rig, const mg_rig_t *m) {
 }
 
 int main(int argc, char **argv) {
-  int grid[4];
   qk_err_t err = {0};
-  qk_comm_t *comm;
+  qk_comm_t *comm = rig_ranks(&argc, &argv, 3);
   qk_rig_t rig;
   mg_rig_t m = {0};
-  rig_must(qk_comm_mpi_create(&argc, &argv, &comm, &err), "mpi", &err);
-  if (argc != 7) {
+  if (!comm || argc != 7) {
     fprintf(stderr, "usage: mg_file_ranks save|load PATH GX GY GZ GT\n");
     return 64;
   }
-  for (int mu = 0; mu < 4; mu++) grid[mu] = atoi(argv[3 + mu]);
-  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   rig_open(&rig, comm, lattice, NULL);
   rig_operator(&rig, 0.05, 1, -1);
   const qk_mg_params_t params = parameters();

@@ -4,7 +4,6 @@
  * multigrid of relaxed vectors gains.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/nullspace.h"
@@ -98,19 +97,15 @@ static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
 }
 
 int main(int argc, char **argv) {
-  int grid[4];
   qk_err_t err = {0};
-  qk_comm_t *comm;
+  qk_comm_t *comm = rig_ranks(&argc, &argv, 2);
   qk_rig_t rig;
   qk_mg_t *mg;
   qk_mg_params_t p = params;
-  rig_must(qk_comm_mpi_create(&argc, &argv, &comm, &err), "mpi", &err);
-  if (argc != 6) {
+  if (!comm || argc != 6) {
     fprintf(stderr, "usage: mg_ranks GAUGE GX GY GZ GT\n");
     return 64;
   }
-  for (int mu = 0; mu < 4; mu++) grid[mu] = atoi(argv[2 + mu]);
-  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
   rig_open(&rig, comm, argv[1], NULL);
   rig_operator(&rig, 0.05, 1, -1);
   rig_must(qk_mg_create_from(rig.op, rig.work, &p, noise, &p, &mg, &err), "hierarchy", &err);

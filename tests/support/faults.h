@@ -16,10 +16,10 @@
 typedef qk_status_t rig_life_t(qk_rig_t *rig, const void *arg);
 
 /* Lives on new rigs of `gauge` with passage 1, 2, 3, ... of the point failing, until one succeeds;
- * from passage 32 on, with `sample`, in growing steps (a 32nd). Each failure must come back as
- * `expected` and leave no memory behind. */
+ * from passage `sample` on, if it is not 0, in growing steps (a sample-th). Each failure must come
+ * back as `expected` and leave no memory behind. */
 static inline void rig_fail_everywhere(const char *gauge, const char *point, qk_status_t expected,
-                                       bool sample, rig_life_t *life, const void *arg) {
+                                       int sample, rig_life_t *life, const void *arg) {
   char faults[64];
   qk_status_t status = QK_INTERNAL;
   int n = 0, lives = 0;
@@ -27,7 +27,7 @@ static inline void rig_fail_everywhere(const char *gauge, const char *point, qk_
     qk_rig_t rig; /* a new one each time: a device that failed is lost */
     rig_open(&rig, NULL, gauge, NULL);
     int64_t host = qk_mem_bytes(), device = rig.dev.ops->allocated(rig.dev.ctx);
-    n += 1 + (sample ? n / 32 : 0);
+    n += 1 + (sample ? n / sample : 0);
     lives++;
     snprintf(faults, sizeof faults, "%s:%d", point, n);
     cr_assert(qk_fault_set(faults) == 0);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "tests/support/loops.h"
+
 const gauge_make_t gauge_makes[] = {
     {MAKE_ILDG, 64, 3, true},   {MAKE_ILDG, 32, 3, true},     {MAKE_SCIDAC, 64, 3, true},
     {MAKE_SCIDAC, 32, 3, true}, {MAKE_BARE, 64, 3, true},     {MAKE_BARE, 32, 3, true},
@@ -255,20 +257,7 @@ double *gauge_random(const int d[4], double spread, unsigned seed) {
       }
       u[j / 3][j % 3] = (j % 4 == 0) + spread * (part[0] + I * part[1]);
     }
-    for (int r = 0; r < 2; r++) {
-      double complex dot = 0;
-      for (int c = 0; c < 3 && r == 1; c++) dot += conj(u[0][c]) * u[1][c];
-      double norm = 0;
-      for (int c = 0; c < 3; c++) {
-        if (r == 1) u[1][c] -= dot * u[0][c];
-        norm += creal(u[r][c] * conj(u[r][c]));
-      }
-      for (int c = 0; c < 3; c++) u[r][c] /= sqrt(norm);
-    }
-    for (int c = 0; c < 3; c++) {
-      int c1 = (c + 1) % 3, c2 = (c + 2) % 3;
-      u[2][c] = conj(u[0][c1] * u[1][c2] - u[0][c2] * u[1][c1]);
-    }
+    loops_reunitarise(u);
     memcpy(links + 18 * i, u, sizeof u);
   }
   return links;

@@ -31,6 +31,14 @@ static const char *backend(void) {
   return name ? name : "cpu";
 }
 
+void rig_print(const qk_rig_t *rig, const char *gauge, const char *what) {
+  const int *dims = rig->geom.global;
+  qk_device_info_t info;
+  rig_must(rig->dev.ops->info(rig->dev.ctx, &info), "device", NULL);
+  printf("%s, %dx%dx%dx%d, %s, %s (%s)\n", gauge, dims[0], dims[1], dims[2], dims[3], what,
+         info.name, rig->dev.ops->name);
+}
+
 bool rig_backend_present(void) {
   const qk_ops_t *ops = qk_ops_by_name(backend());
   qk_ops_ctx_t *ctx;
@@ -136,6 +144,17 @@ static void load_links(qk_rig_t *rig, const char *gauge, const int dims[4], qk_c
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+qk_comm_t *rig_ranks(int *argc, char ***argv, int first) {
+  qk_err_t err = {0};
+  qk_comm_t *comm;
+  int grid[4];
+  rig_must(qk_comm_mpi_create(argc, argv, &comm, &err), "mpi", &err);
+  if (*argc < first + 4) return NULL;
+  for (int mu = 0; mu < 4; mu++) grid[mu] = atoi((*argv)[first + mu]);
+  rig_must(qk_comm_set_grid(comm, grid, &err), "grid", &err);
+  return comm;
+}
 
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]) {
   qk_err_t err = {0};

@@ -26,12 +26,17 @@ typedef struct qk_rig {
   qk_operator_t *op; /* NULL until rig_operator */
 } qk_rig_t;
 
+/* MPI on the grid of four arguments from argv[first] on; NULL: they are not there. */
+qk_comm_t *rig_ranks(int *argc, char ***argv, int first);
 /* comm NULL: one rank; else taken, with its grid set. dims: for files that do
  * not hold them, or NULL. */
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]);
 /* Replaces the operator; phase_t: the factor across the edge in t. All precisions are held. */
 void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t);
 void rig_close(qk_rig_t *rig);
+
+/* The heading of a benchmark: the links, what is computed on them, device and backend. */
+void rig_print(const qk_rig_t *rig, const char *gauge, const char *what);
 
 /* False, with a line that says so, where the backend has no device. */
 bool rig_backend_present(void);

@@ -40,7 +40,7 @@ static qk_status_t life(qk_rig_t *rig, const void *method) {
 }
 
 static void fail_everywhere(const char *point, const char *method, qk_status_t expected) {
-  rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, false, life, method);
+  rig_fail_everywhere("builtin:weak:2x2x2x4:1", point, expected, 0, life, method);
 }
 
 Test(engine_faults, device_memory) {

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/engine/multigrid/multigrid.h"
 #include "daemon/engine/multigrid/nullspace.h"
+#include "tests/support/faults.h"
 #include "tests/support/rig.h"
+#include "tests/support/values.h"
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
@@ -366,44 +367,28 @@ Test(multigrid, a_setup_that_does_not_help_is_refused) {
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static qk_status_t short_life(qk_rig_t *rig) {
-  qk_mg_params_t p = narrow;
+static qk_status_t short_life(qk_rig_t *rig, const void *params) {
+  const qk_action_params_t wilson = params_wilson(0.1, 1, -1);
   qk_work_t *work;
+  qk_operator_t *op = NULL;
   qk_mg_t *mg = NULL;
   qk_err_t err = {0};
-  p.level[0].nvec = 4;
-  p.level[0].setup_iterations = 4;
   qk_status_t status = qk_work_create(&rig->dev, &work);
   if (status) return status;
-  status = qk_mg_create(rig->op, work, &p, NULL, NULL, &mg, &err);
+  status = qk_operator_create(&rig->dev, work, rig->links, &wilson, &op, &err);
+  if (!status) status = qk_mg_create(op, work, params, NULL, NULL, &mg, &err);
   if (!status) status = qk_mg_refine(mg, NULL, NULL, &err);
   qk_mg_destroy(mg);
+  if (op) op->ops->destroy(op);
   qk_work_destroy(work);
   return status;
 }
 
-/* The first places one by one, later ones in growing steps. */
 static void fail_everywhere(const char *point, qk_status_t expected) {
-  char faults[64];
-  qk_status_t status = QK_INTERNAL;
-  int n = 0;
-  while (status && n < 100000) {
-    qk_rig_t rig;
-    open_rig(&rig, "builtin:weak:4x4x4x4:1", 0.1, 1);
-    int64_t host = qk_mem_bytes(), device = rig.dev.ops->allocated(rig.dev.ctx);
-    n += 1 + n / 12;
-    snprintf(faults, sizeof faults, "%s:%d", point, n);
-    cr_assert(qk_fault_set(faults) == 0);
-    status = short_life(&rig);
-    cr_assert(qk_fault_set(NULL) == 0);
-    cr_expect(!status || status == expected, "%s: %s", faults, qk_status_name(status));
-    qk_work_trim(rig.work);
-    cr_assert(qk_mem_bytes() == host && rig.dev.ops->allocated(rig.dev.ctx) == device,
-              "%s: %ld bytes of host, %ld of device memory stay", faults,
-              (long)(qk_mem_bytes() - host), (long)(rig.dev.ops->allocated(rig.dev.ctx) - device));
-    rig_close(&rig);
-  }
-  cr_expect(!status && n > 40, "%s: %d places, then %s", point, n, qk_status_name(status));
+  qk_mg_params_t p = narrow;
+  p.level[0].nvec = 4;
+  p.level[0].setup_iterations = 4;
+  rig_fail_everywhere("builtin:weak:4x4x4x4:1", point, expected, 12, short_life, &p);
 }
 
 Test(multigrid_faults, device_memory) {

@@ -24,9 +24,13 @@ static item_t *next(qk_sched_t *s) {
   return next_at(s, 0);
 }
 
-static void hold_two(qk_sched_t *s, qk_sched_user_t **a, qk_sched_user_t **b) {
+static void hold_one(qk_sched_t *s, qk_sched_user_t **a) {
   qk_sched_init(s);
   qk_sched_user_hold(s, "a", a);
+}
+
+static void hold_two(qk_sched_t *s, qk_sched_user_t **a, qk_sched_user_t **b) {
+  hold_one(s, a);
   qk_sched_user_hold(s, "b", b);
 }
 
@@ -188,8 +192,7 @@ Test(sched, priorities_age) {
   qk_sched_t s;
   qk_sched_user_t *u;
   item_t item[5];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &u);
+  hold_one(&s, &u);
   item_t *low = push_with(&s, u, &item[0], 2, 0, 0), *high = push_with(&s, u, &item[1], 7, 0, 0);
   item_t *middle = push_with(&s, u, &item[2], 4, 0, 0);
   cr_expect_eq(next_at(&s, 1), high);
@@ -219,8 +222,7 @@ Test(sched, deadlines_go_first_and_in_order) {
   qk_sched_t s;
   qk_sched_user_t *u;
   item_t item[5];
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &u);
+  hold_one(&s, &u);
   item_t *none = push_with(&s, u, &item[0], 4, 0, 0), *late = push_with(&s, u, &item[1], 4, 0, 90);
   item_t *early = push_with(&s, u, &item[2], 4, 0, 50),
          *same = push_with(&s, u, &item[3], 4, 0, 50);
@@ -236,8 +238,7 @@ Test(sched, requests_go_in_the_order_in_which_they_came) {
   item_t item[6];
   static const double came[6] = {2, 1, 3, 1, 2, 1};
   static const int order[6] = {1, 3, 5, 0, 4, 2};
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &u);
+  hold_one(&s, &u);
   for (int i = 0; i < 6; i++) {
     init(&item[i], 0, i);
     item[i].queue.since = 10 + i;
@@ -437,8 +438,7 @@ static void compare_with_a_list(unsigned seed) {
   qk_sched_user_t *u;
   plain_t plain = {.length = 0};
   unsigned state = seed;
-  qk_sched_init(&s);
-  qk_sched_user_hold(&s, "a", &u);
+  hold_one(&s, &u);
   for (int i = 0; i < ITEMS; i++) init(&item[i], 0, i);
   for (int round = 0; round < ROUNDS; round++) {
     qk_sched_item_t *x = &item[draw(&state, ITEMS)].queue;
