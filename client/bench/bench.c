@@ -21,71 +21,6 @@ typedef struct options {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-enum {
-  OPT_CLIENTS = 0x200,
-  OPT_DEPTH,
-  OPT_RATE,
-  OPT_THINK,
-  OPT_RHS,
-  OPT_TOL,
-  OPT_SOURCE,
-  OPT_SINK,
-  OPT_DTYPE,
-  OPT_PRIORITY,
-  OPT_MAX_ITER,
-  OPT_USER,
-  OPT_USERS,
-  OPT_DURATION,
-  OPT_REQUESTS,
-  OPT_WARMUP,
-  OPT_CUT,
-  OPT_SEED,
-  OPT_VERIFY,
-  OPT_PLOT,
-  OPT_PROGRESS,
-  OPT_LIST
-};
-
-static const struct argp_option argp_options[] = {
-    {"clients", OPT_CLIENTS, "N", 0,
-     "number of clients, each with --depth requests at a time (4; with --rate 32)", 1},
-    {"depth", OPT_DEPTH, "N", 0,
-     "closed loop: open requests of each client; the next ones are uploaded while the first is "
-     "solved (1)",
-     1},
-    {"rate", OPT_RATE, "R", 0,
-     "open loop: R requests per second arrive at random, independent of the daemon's answers", 1},
-    {"think", OPT_THINK, "SECONDS[:fixed]", 0,
-     "closed loop: mean pause of a client before a request; fixed: always the same pause (0)", 1},
-    {"rhs", OPT_RHS, "MIN[:MAX]", 0, "right-hand sides of a request (1)", 1},
-    {"tol", OPT_TOL, "TOL[,TOL...]", 0,
-     "tolerances, of which each request draws one at random (1e-8)", 1},
-    {"source", OPT_SOURCE, "KIND[,KIND...]", 0,
-     "point, wall, z2, z4 or upload, of which each request draws one at random (z2)", 1},
-    {"sink", OPT_SINK, "download|none|correlator", 0,
-     "what to do with solutions (download); correlator: the daemon keeps the 12 columns of a "
-     "request and contracts them to a pion correlator",
-     1},
-    {"dtype", OPT_DTYPE, "f32|f64", 0, "precision on the wire (f64)", 1},
-    {"priority", OPT_PRIORITY, "N", 0, "priority of the requests, 0 to 9 (4)", 1},
-    {"max-iter", OPT_MAX_ITER, "N", 0, "limit of iterations of a right-hand side (10000)", 1},
-    {"user", OPT_USER, "NAME", 0, "user whose fair share the work counts to (this process's)", 1},
-    {"users", OPT_USERS, "N", 0,
-     "spread the clients over N users NAME-0, NAME-1, ... (bench-0, ...) (1)", 1},
-    {"duration", OPT_DURATION, "SECONDS", 0, "how long to measure (30; with --requests no limit)",
-     1},
-    {"requests", OPT_REQUESTS, "N", 0, "how many requests to measure", 1},
-    {"warmup", OPT_WARMUP, "SECONDS", 0, "how long to send requests before the measurement (0)", 1},
-    {"cut", OPT_CUT, 0, 0, "cancel open requests when the time is over", 1},
-    {"seed", OPT_SEED, "N", 0, "seed of the requests; equal seeds give equal requests (1)", 1},
-    {"verify", OPT_VERIFY, 0, 0,
-     "check the norm of every solution, and solve some uploads a second time", 1},
-    {"plot", OPT_PLOT, "FILE.png", 0, "plot latencies and throughput over time with gnuplot", 1},
-    {"progress", OPT_PROGRESS, 0, 0, "show progress even if stderr is not a terminal", 1},
-    {"list", OPT_LIST, 0, 0, "print the first --requests requests as JSON and send none", 1},
-    {0},
-};
-
 static quark_source_t parse_source(const struct argp_state *state, const char *word) {
   static const quark_source_t kinds[] = {QUARK_UPLOAD, QUARK_POINT, QUARK_WALL, QUARK_Z2, QUARK_Z4};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -94,52 +29,71 @@ static quark_source_t parse_source(const struct argp_state *state, const char *w
   return QUARK_Z2;
 }
 
-/* Calls `take` for each word of a list. */
-static void parse_list(const struct argp_state *state, const char *name, char *list,
-                       void (*take)(const struct argp_state *, ctl_load_options_t *, int,
-                                    const char *),
-                       ctl_load_options_t *o, int *count) {
-  char *rest = list;
-  int n = 0;
-  for (char *word; (word = strsep(&rest, ","));) {
-    if (n == CTL_LOAD_MIX) argp_error(state, "--%s: at most %d values", name, CTL_LOAD_MIX);
-    take(state, o, n++, word);
-  }
-  *count = n;
+/* Cuts the next word off a list; NULL: it has ended. */
+static char *next_word(const struct argp_state *state, const char *name, char **rest, int n) {
+  char *word = strsep(rest, ",");
+  if (word && n == CTL_LOAD_MIX) argp_error(state, "--%s: at most %d values", name, CTL_LOAD_MIX);
+  return word;
 }
 
-static void take_tol(const struct argp_state *state, ctl_load_options_t *o, int i,
-                     const char *word) {
-  o->tol[i] = ctl_real(state, "tol", word, 1e-16, 0.999);
+static void take_tol(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
+  l->ntol = 0;
+  for (char *word; (word = next_word(state, name, &text, l->ntol));)
+    l->tol[l->ntol++] = qk_option_real(state, name, word, 1e-16, 0.999);
 }
 
-static void take_source(const struct argp_state *state, ctl_load_options_t *o, int i,
-                        const char *word) {
-  o->source[i] = parse_source(state, word);
+static void take_source(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  ctl_load_options_t *l = values;
+  l->nsource = 0;
+  for (char *word; (word = next_word(state, name, &text, l->nsource));)
+    l->source[l->nsource++] = parse_source(state, word);
 }
 
-static void parse_rhs(const struct argp_state *state, char *text, ctl_load_options_t *o) {
+static void take_rhs(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
   char *max = strchr(text, ':');
   if (max) *max++ = '\0';
-  o->rhs_min = (uint32_t)ctl_integer(state, "rhs", text, 1, 1024);
-  o->rhs_max = max ? (uint32_t)ctl_integer(state, "rhs", max, o->rhs_min, 1024) : o->rhs_min;
+  l->rhs_min = (uint32_t)qk_option_integer(state, name, text, 1, 1024);
+  l->rhs_max = max ? (uint32_t)qk_option_integer(state, name, max, l->rhs_min, 1024) : l->rhs_min;
 }
 
-static void parse_think(const struct argp_state *state, char *text, ctl_load_options_t *o) {
+static void take_think(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
   char *how = strchr(text, ':');
   if (how) *how++ = '\0';
   if (how && strcmp(how, "fixed") != 0)
-    argp_error(state, "--think=%s:%s: only \"fixed\" may follow the colon", text, how);
-  o->think = ctl_real(state, "think", text, 0, 1e6);
-  o->think_fixed = how != NULL;
+    argp_error(state, "--%s=%s:%s: only \"fixed\" may follow the colon", name, text, how);
+  l->think = qk_option_real(state, name, text, 0, 1e6);
+  l->think_fixed = how != NULL;
 }
 
-static ctl_sink_t parse_sink(const struct argp_state *state, const char *text) {
+static void take_sink(const struct argp_state *state, const char *name, char *text, void *values) {
   static const char *const names[] = {"download", "none", "correlator"};
-  for (int i = 0; i < 3; i++)
-    if (strcmp(text, names[i]) == 0) return (ctl_sink_t)i;
-  argp_error(state, "--sink=%s: must be download, none or correlator", text);
-  return CTL_SINK_DOWNLOAD;
+  ctl_load_options_t *l = values;
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(text, names[i]) != 0) continue;
+    l->sink = (ctl_sink_t)i;
+    return;
+  }
+  argp_error(state, "--%s=%s: must be download, none or correlator", name, text);
+}
+
+static void take_dtype(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
+  l->dtype = ctl_either(state, name, text, "f32", "f64") ? QUARK_F64 : QUARK_F32;
+}
+
+static void take_seed(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
+  l->seed = qk_option_integer(state, name, text, 0, INT64_MAX);
+}
+
+static void take_user(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_load_options_t *l = values;
+  if (strlen(text) > USER_MAX) argp_error(state, "--%s=%s: at most %d bytes", name, text, USER_MAX);
+  l->user = text;
 }
 
 /* A pion needs a whole propagator. */
@@ -152,15 +106,8 @@ static void check_correlator(const struct argp_state *state, const ctl_load_opti
                CTL_LOAD_COLUMNS);
 }
 
-/* One of two words; true: the second. */
-static bool parse_either(const struct argp_state *state, const char *name, const char *text,
-                         const char *first, const char *second) {
-  if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-    argp_error(state, "--%s=%s: must be %s or %s", name, text, first, second);
-  return strcmp(text, second) == 0;
-}
-
-static void finish(const struct argp_state *state, options_t *o) {
+static void finish(const struct argp_state *state, void *values) {
+  options_t *o = values;
   ctl_load_options_t *l = &o->load;
   if (l->rate > 0 && l->think > 0)
     argp_error(state, "--think is for closed loops, --rate for open ones");
@@ -176,99 +123,69 @@ static void finish(const struct argp_state *state, options_t *o) {
   if (!l->duration && !l->requests) l->duration = SECONDS;
 }
 
-/* Options of the requests and of the clients. */
-static error_t parse_load(int key, char *arg, const struct argp_state *state,
-                          ctl_load_options_t *l) {
-  switch (key) {
-  case OPT_CLIENTS:
-    l->clients = ctl_integer(state, "clients", arg, 1, CTL_LOAD_CLIENTS);
-    return 0;
-  case OPT_DEPTH:
-    l->depth = ctl_integer(state, "depth", arg, 1, CTL_LOAD_DEPTH);
-    return 0;
-  case OPT_RATE:
-    l->rate = ctl_real(state, "rate", arg, 1e-6, 1e6);
-    return 0;
-  case OPT_THINK:
-    parse_think(state, arg, l);
-    return 0;
-  case OPT_RHS:
-    parse_rhs(state, arg, l);
-    return 0;
-  case OPT_TOL:
-    parse_list(state, "tol", arg, take_tol, l, &l->ntol);
-    return 0;
-  case OPT_SOURCE:
-    parse_list(state, "source", arg, take_source, l, &l->nsource);
-    return 0;
-  case OPT_SINK:
-    l->sink = parse_sink(state, arg);
-    return 0;
-  case OPT_DTYPE:
-    l->dtype = parse_either(state, "dtype", arg, "f32", "f64") ? QUARK_F64 : QUARK_F32;
-    return 0;
-  case OPT_PRIORITY:
-    l->priority = (int)ctl_integer(state, "priority", arg, 0, 9);
-    return 0;
-  case OPT_MAX_ITER:
-    l->max_iter = ctl_integer(state, "max-iter", arg, 1, 1000000000);
-    return 0;
-  case OPT_USER:
-    if (strlen(arg) > USER_MAX) argp_error(state, "--user=%s: at most %d bytes", arg, USER_MAX);
-    l->user = arg;
-    return 0;
-  case OPT_USERS:
-    l->users = ctl_integer(state, "users", arg, 1, CTL_LOAD_CLIENTS);
-    return 0;
-  case OPT_SEED:
-    l->seed = ctl_integer(state, "seed", arg, 0, INT64_MAX);
-    return 0;
-  case OPT_VERIFY:
-    l->verify = true;
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+/* Of the requests and of the clients. */
+#define AT(member) offsetof(ctl_load_options_t, member)
+static const qk_option_row_t load_rows[] = {
+    {"clients", QK_OPTION_UINT64, AT(clients), "N", .min = 1, .max = CTL_LOAD_CLIENTS,
+     .help = "number of clients, each with --depth requests at a time (4; with --rate 32)"},
+    {"depth", QK_OPTION_UINT64, AT(depth), "N", .min = 1, .max = CTL_LOAD_DEPTH,
+     .help = "closed loop: open requests of each client; the next ones are uploaded while the "
+             "first is solved (1)"},
+    {"rate", QK_OPTION_REAL, AT(rate), "R", .min = 1e-6, .max = 1e6,
+     .help = "open loop: R requests per second arrive at random, independent of the daemon's "
+             "answers"},
+    {"think", QK_OPTION_TAKEN, .form = "SECONDS[:fixed]", .take = take_think,
+     .help = "closed loop: mean pause of a client before a request; fixed: always the same pause "
+             "(0)"},
+    {"rhs", QK_OPTION_TAKEN, .form = "MIN[:MAX]", .take = take_rhs,
+     .help = "right-hand sides of a request (1)"},
+    {"tol", QK_OPTION_TAKEN, .form = "TOL[,TOL...]", .take = take_tol,
+     .help = "tolerances, of which each request draws one at random (1e-8)"},
+    {"source", QK_OPTION_TAKEN, .form = "KIND[,KIND...]", .take = take_source,
+     .help = "point, wall, z2, z4 or upload, of which each request draws one at random (z2)"},
+    {"sink", QK_OPTION_TAKEN, .form = "download|none|correlator", .take = take_sink,
+     .help = "what to do with solutions (download); correlator: the daemon keeps the 12 columns "
+             "of a request and contracts them to a pion correlator"},
+    {"dtype", QK_OPTION_TAKEN, .form = "f32|f64", .take = take_dtype,
+     .help = "precision on the wire (f64)"},
+    {"priority", QK_OPTION_INT, AT(priority), "N", .max = 9,
+     .help = "priority of the requests, 0 to 9 (4)"},
+    {"max-iter", QK_OPTION_UINT64, AT(max_iter), "N", .min = 1, .max = 1e9,
+     .help = "limit of iterations of a right-hand side (10000)"},
+    {"user", QK_OPTION_TAKEN, .form = "NAME", .take = take_user,
+     .help = "user whose fair share the work counts to (this process's)"},
+    {"users", QK_OPTION_UINT64, AT(users), "N", .min = 1, .max = CTL_LOAD_CLIENTS,
+     .help = "spread the clients over N users NAME-0, NAME-1, ... (bench-0, ...) (1)"},
+    {"duration", QK_OPTION_REAL, AT(duration), "SECONDS", .min = 1e-3, .max = 1e7,
+     .help = "how long to measure (30; with --requests no limit)"},
+    {"requests", QK_OPTION_UINT64, AT(requests), "N", .min = 1, .max = 1e8,
+     .help = "how many requests to measure"},
+    {"warmup", QK_OPTION_REAL, AT(warmup), "SECONDS", .max = 1e6,
+     .help = "how long to send requests before the measurement (0)"},
+    {"seed", QK_OPTION_TAKEN, .form = "N", .take = take_seed,
+     .help = "seed of the requests; equal seeds give equal requests (1)"},
+    {"verify", QK_OPTION_FLAG, AT(verify),
+     .help = "check the norm of every solution, and solve some uploads a second time"},
+    {0},
+};
+#undef AT
+static const qk_option_table_t load_table = {.row = load_rows, .group = 1};
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  ctl_load_options_t *l = &o->load;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
-  case OPT_DURATION:
-    l->duration = ctl_real(state, "duration", arg, 1e-3, 1e7);
-    return 0;
-  case OPT_REQUESTS:
-    l->requests = ctl_integer(state, "requests", arg, 1, 100000000);
-    return 0;
-  case OPT_WARMUP:
-    l->warmup = ctl_real(state, "warmup", arg, 0, 1e6);
-    return 0;
-  case OPT_CUT:
-    o->cut = true;
-    return 0;
-  case OPT_PLOT:
-    o->plot = arg;
-    return 0;
-  case OPT_PROGRESS:
-    o->progress = true;
-    return 0;
-  case OPT_LIST:
-    o->list = true;
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  case ARGP_KEY_END:
-    finish(state, o);
-    return 0;
-  default:
-    return parse_load(key, arg, state, l);
-  }
-}
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"cut", QK_OPTION_FLAG, AT(cut), .help = "cancel open requests when the time is over"},
+    {"plot", QK_OPTION_TEXT, AT(plot), "FILE.png",
+     .help = "plot latencies and throughput over time with gnuplot"},
+    {"progress", QK_OPTION_FLAG, AT(progress),
+     .help = "show progress even if stderr is not a terminal"},
+    {"list", QK_OPTION_FLAG, AT(list),
+     .help = "print the first --requests requests as JSON and send none"},
+    {NULL, QK_OPTION_TABLE, AT(load), .table = &load_table},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
+    {0},
+};
+
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -405,16 +322,10 @@ static int run(const options_t *o) {
 }
 
 int ctl_bench(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .doc =
-          "Puts a load on the daemon and prints throughput, latencies and occupancy.\v"
-          "If interrupted, it prints what it has measured so far. Exit codes: 65 right-hand sides "
-          "failed or were wrong, 69 no daemon, 75 the daemon was full or lost its engine.",
-      .children = children,
-  };
+  static const char about[] =
+      "Puts a load on the daemon and prints throughput, latencies and occupancy.\v"
+      "If interrupted, it prints what it has measured so far. Exit codes: 65 right-hand sides "
+      "failed or were wrong, 69 no daemon, 75 the daemon was full or lost its engine.";
   options_t o = {.load = {.users = 1,
                           .depth = 1,
                           .seed = 1,
@@ -428,6 +339,6 @@ int ctl_bench(int argc, char **argv) {
                           .priority = 4,
                           .max_iter = 10000}};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, NULL, about, argc, argv, &o);
   return o.list ? print_list(&o.load) : run(&o);
 }

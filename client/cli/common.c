@@ -10,54 +10,34 @@
 
 /* ---- options ---- */
 
-enum { OPT_ENDPOINT = 0x100, OPT_TIMEOUT, OPT_JSON, OPT_SERVER_KEY, OPT_KEY, OPT_SETUP };
+static void take_endpoint(const struct argp_state *state, const char *name, char *text,
+                          void *values) {
+  ctl_common_t *common = values;
+  (void)state, (void)name;
+  common->endpoint = text;
+  common->has_endpoint = true;
+}
 
-static const struct argp_option options[] = {
-    {"endpoint", OPT_ENDPOINT, "ENDPOINT", 0,
-     "address of the daemon, or path of its endpoint file (QUARKD_ENDPOINT, or "
-     "tcp://127.0.0.1:5555)",
-     90},
-    {"server-key", OPT_SERVER_KEY, "KEY", 0,
-     "public key of the daemon, or its file, if the daemon uses keys (QUARKD_SERVER_KEY)", 90},
-    {"key", OPT_KEY, "FILE", 0, "your own secret key, made by keygen (QUARKD_KEY)", 90},
-    {"timeout", OPT_TIMEOUT, "SECONDS", 0,
-     "how long to wait for a daemon that does not answer (default 10), is not ready or is full "
-     "(default 300); and to reconnect when it vanishes, at least 30 s (default 900 if it keeps a "
-     "journal, else 30)",
-     90},
-    {"setup", OPT_SETUP, "NAME", 0, "setup of the daemon to use (its default)", 90},
-    {"json", OPT_JSON, 0, 0, "print one JSON object", 90},
+#define AT(member) offsetof(ctl_common_t, member)
+static const qk_option_row_t rows[] = {
+    {"endpoint", QK_OPTION_TAKEN, .form = "ENDPOINT", .take = take_endpoint,
+     .help = "address of the daemon, or path of its endpoint file (QUARKD_ENDPOINT, or "
+             "tcp://127.0.0.1:5555)"},
+    {"server-key", QK_OPTION_TEXT, AT(server_key), "KEY",
+     .help = "public key of the daemon, or its file, if the daemon uses keys (QUARKD_SERVER_KEY)"},
+    {"key", QK_OPTION_TEXT, AT(key), "FILE",
+     .help = "your own secret key, made by keygen (QUARKD_KEY)"},
+    {"timeout", QK_OPTION_REAL, AT(timeout), "SECONDS", .max = 1e6,
+     .help = "how long to wait for a daemon that does not answer (default 10), is not ready or is "
+             "full (default 300); and to reconnect when it vanishes, at least 30 s (default 900 if "
+             "it keeps a journal, else 30)"},
+    {"setup", QK_OPTION_TEXT, AT(setup), "NAME",
+     .help = "setup of the daemon to use (its default)"},
+    {"json", QK_OPTION_FLAG, AT(json), .help = "print one JSON object"},
     {0},
 };
 
-static error_t parse_common(int key, char *arg, struct argp_state *state) {
-  ctl_common_t *common = state->input;
-  switch (key) {
-  case OPT_ENDPOINT:
-    common->endpoint = arg;
-    common->has_endpoint = true;
-    return 0;
-  case OPT_SERVER_KEY:
-    common->server_key = arg;
-    return 0;
-  case OPT_KEY:
-    common->key = arg;
-    return 0;
-  case OPT_TIMEOUT:
-    common->timeout = ctl_real(state, "timeout", arg, 0, 1e6);
-    return 0;
-  case OPT_SETUP:
-    common->setup = arg;
-    return 0;
-  case OPT_JSON:
-    common->json = true;
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
-
-const struct argp ctl_common_argp = {.options = options, .parser = parse_common};
+const qk_option_table_t ctl_common_table = {.row = rows, .group = 90};
 
 /* NULL: it is not set, or empty. */
 static const char *environment(const char *name) {
@@ -73,41 +53,6 @@ void ctl_common_init(ctl_common_t *common) {
                            .timeout = NAN};
 }
 
-void ctl_parse(const struct argp *argp, int argc, char **argv, void *input) {
-  argp_err_exit_status = EXIT_USAGE;
-  const error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
-  if (failed) {
-    ctl_complain("%s", strerror(failed));
-    exit(EXIT_USAGE);
-  }
-}
-
-/* Points at blanks, which are easily overlooked. */
-static const char *hint(const char *text) {
-  return strpbrk(text, " \t\r\n") ? ", without blanks" : "";
-}
-
-double ctl_real(const struct argp_state *state, const char *name, const char *text, double min,
-                double max) {
-  char *end;
-  const double x = strtod(text, &end);
-  if (end == text || *end || !(x >= min && x <= max))
-    argp_error(state, "--%s=%s: must be a number from %g to %g%s", name, text, min, max,
-               hint(text));
-  return x;
-}
-
-uint64_t ctl_integer(const struct argp_state *state, const char *name, const char *text,
-                     uint64_t min, uint64_t max) {
-  char *end;
-  errno = 0;
-  const unsigned long long x = strtoull(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end || errno || x < min || x > max)
-    argp_error(state, "--%s=%s: must be an integer from %llu to %llu%s", name, text,
-               (unsigned long long)min, (unsigned long long)max, hint(text));
-  return x;
-}
-
 void ctl_client(const struct argp_state *state, const char *text,
                 uint8_t id[QUARK_CLIENT_ID_BYTES]) {
   const size_t digits = 2 * QUARK_CLIENT_ID_BYTES;
@@ -117,6 +62,13 @@ void ctl_client(const struct argp_state *state, const char *text,
     const char pair[3] = {text[2 * i], text[2 * i + 1], 0};
     id[i] = (uint8_t)strtoul(pair, NULL, 16);
   }
+}
+
+bool ctl_either(const struct argp_state *state, const char *name, const char *text,
+                const char *first, const char *second) {
+  if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+    argp_error(state, "--%s=%s: must be %s or %s", name, text, first, second);
+  return strcmp(text, second) == 0;
 }
 
 /* ---- errors and output ---- */

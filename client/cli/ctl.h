@@ -10,12 +10,12 @@
 #ifndef QUARKCTL_CTL_H
 #define QUARKCTL_CTL_H
 
-#include <argp.h>
 #include <jansson.h>
 #include <stdbool.h>
 
 #include "client/analysis/h5file.h"
 #include "client/quark.h"
+#include "daemon/base/config/options.h"
 #include "proto/key.h"
 
 enum { EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_AGAIN = 75, EXIT_CONFIG = 78 };
@@ -32,21 +32,16 @@ typedef struct ctl_common {
   bool json;
 } ctl_common_t;
 
-/* A child for the argp of a command; its input is a ctl_common_t. */
-extern const struct argp ctl_common_argp;
-/* Parses the arguments of a command. Exits after --help, --usage and wrong usage. input: the input
- * of argp, a struct of the command that holds a ctl_common_t for the child. */
-void ctl_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* A table for the options of a command: its values are a ctl_common_t. */
+extern const qk_option_table_t ctl_common_table;
 void ctl_common_init(ctl_common_t *common);
 
-/* A number in [min, max]; else exits with a usage error. */
-double ctl_real(const struct argp_state *state, const char *name, const char *text, double min,
-                double max);
-uint64_t ctl_integer(const struct argp_state *state, const char *name, const char *text,
-                     uint64_t min, uint64_t max);
 /* 32 hexadecimal digits; else exits with a usage error. */
 void ctl_client(const struct argp_state *state, const char *text,
                 uint8_t id[QUARK_CLIENT_ID_BYTES]);
+/* The second of two words, or the first; else exits with a usage error. */
+bool ctl_either(const struct argp_state *state, const char *name, const char *text,
+                const char *first, const char *second);
 
 /* ---- the daemon ---- */
 

@@ -6,15 +6,6 @@
 
 #include "client/analysis/source.h"
 
-enum { OPT_ACTION = 0x400, OPT_SET };
-
-static const struct argp_option options[] = {
-    {"action", OPT_ACTION, "NAME", 0,
-     "fermion action with all its parameters that have no default; quarkctl actions lists them", 1},
-    {"set", OPT_SET, "KEY=VALUE", 0, "a parameter of the action; may be repeated", 1},
-    {0},
-};
-
 /* ---- what is given -------------------------------------------------------------------------- */
 
 /* NULL: this program does not know it. No action stands for that of the daemon. */
@@ -29,23 +20,33 @@ static bool is_number(const qk_action_row_t *row, const char *key) {
   return false;
 }
 
-static void take_set(const struct argp_state *state, char *arg, ctl_operator_t *o) {
+static void take_action(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  ctl_operator_t *o = values;
+  if (!*text || strpbrk(text, " \t\r\n;="))
+    argp_error(state, "--%s=%s: must be a name; quarkctl actions lists them", name, text);
+  o->action = text;
+}
+
+static void take_set(const struct argp_state *state, const char *name, char *text, void *values) {
+  ctl_operator_t *o = values;
   char why[QK_WHY];
   qk_setting_t s;
-  const size_t bytes = strlen(arg);
-  if (bytes == 0 || arg[bytes - 1] == '=' || strpbrk(arg, " \t\r\n;") ||
-      !qk_setting_split(arg, &s, why))
-    argp_error(state, "--set=%s: must be KEY=VALUE, without blanks and ';'", arg);
+  const size_t bytes = strlen(text);
+  if (bytes == 0 || text[bytes - 1] == '=' || strpbrk(text, " \t\r\n;") ||
+      !qk_setting_split(text, &s, why))
+    argp_error(state, "--%s=%s: must be KEY=VALUE, without blanks and ';'", name, text);
   for (uint32_t i = 0; i < o->n; i++)
     if (strcmp(o->parameter[i].key, s.key) == 0)
-      argp_error(state, "--set: %s is given twice: %s and %s", s.key, o->parameter[i].value,
+      argp_error(state, "--%s: %s is given twice: %s and %s", name, s.key, o->parameter[i].value,
                  s.value);
   if (o->n == CTL_PARAMETERS)
-    argp_error(state, "--set: more than %d parameters are given", CTL_PARAMETERS);
+    argp_error(state, "--%s: more than %d parameters are given", name, CTL_PARAMETERS);
   o->parameter[o->n++] = (quark_parameter_t){s.key, s.value};
 }
 
-static void check(const struct argp_state *state, const ctl_operator_t *o) {
+static void check(const struct argp_state *state, void *values) {
+  const ctl_operator_t *o = values;
   const qk_action_row_t *row = row_of(o->action);
   double x;
   for (uint32_t i = 0; i < o->n && row; i++)
@@ -54,26 +55,16 @@ static void check(const struct argp_state *state, const ctl_operator_t *o) {
                  o->parameter[i].value);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  ctl_operator_t *o = state->input;
-  switch (key) {
-  case OPT_ACTION:
-    if (!*arg || strpbrk(arg, " \t\r\n;="))
-      argp_error(state, "--action=%s: must be a name; quarkctl actions lists them", arg);
-    o->action = arg;
-    return 0;
-  case OPT_SET:
-    take_set(state, arg, o);
-    return 0;
-  case ARGP_KEY_END:
-    check(state, o);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_row_t rows[] = {
+    {"action", QK_OPTION_TAKEN, .form = "NAME", .take = take_action,
+     .help = "fermion action with all its parameters that have no default; quarkctl actions lists "
+             "them"},
+    {"set", QK_OPTION_TAKEN, .form = "KEY=VALUE", .take = take_set,
+     .help = "a parameter of the action; may be repeated"},
+    {0},
+};
 
-const struct argp ctl_operator_argp = {.options = options, .parser = parse};
+const qk_option_table_t ctl_operator_table = {.row = rows, .group = 1, .finish = check};
 
 void ctl_operator_exclude(const struct argp_state *state, const ctl_operator_t *given,
                           const char *key) {

@@ -19,9 +19,9 @@ typedef struct ctl_operator {
   quark_parameter_t parameter[CTL_PARAMETERS]; /* of the arguments, each key once */
 } ctl_operator_t;
 
-/* A child for the argp of a command; its input is a ctl_operator_t. A usage error: what no daemon
- * accepts, which is no KEY=VALUE, a key twice, no number for a parameter that is one. */
-extern const struct argp ctl_operator_argp;
+/* A table for the options of a command: its values are a ctl_operator_t. A usage error: what no
+ * daemon accepts, which is no KEY=VALUE, a key twice, no number for a parameter that is one. */
+extern const qk_option_table_t ctl_operator_table;
 /* A usage error if --key and --set=key=... are both given. */
 void ctl_operator_exclude(const struct argp_state *state, const ctl_operator_t *given,
                           const char *key);

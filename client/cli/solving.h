@@ -27,7 +27,7 @@ typedef struct ctl_solve_options {
   uint8_t client[QUARK_CLIENT_ID_BYTES];
 } ctl_solve_options_t;
 
-extern const struct argp ctl_solve_argp; /* its input is a ctl_solve_options_t */
+extern const qk_option_table_t ctl_solve_table; /* its values are a ctl_solve_options_t */
 void ctl_solve_options_init(ctl_solve_options_t *options);
 /* Parses a Gaussian smearing, or exits with a usage error. */
 void ctl_smearing(const struct argp_state *state, const char *name, const char *text,

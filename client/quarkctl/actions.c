@@ -5,36 +5,20 @@
 #include "client/cli/ctl.h"
 #include "proto/actions.h"
 
-enum { OPT_JSON = 0x200, OPT_HELP_MAN };
-
 typedef struct options {
   const char *name; /* NULL: all */
   bool json, man;
 } options_t;
 
-static const struct argp_option actions_options[] = {
-    {"json", OPT_JSON, 0, 0, "print one JSON object", 1},
-    {"help-man", OPT_HELP_MAN, 0, OPTION_HIDDEN, "print the list as mdoc", 1},
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"json", QK_OPTION_FLAG, AT(json), .help = "print one JSON object"},
+    {"help-man", QK_OPTION_FLAG, AT(man), .flags = OPTION_HIDDEN, .help = "print the list as mdoc"},
+    {"NAME", QK_OPTION_ARGUMENT, .offset = AT(name)},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case OPT_JSON:
-    o->json = true;
-    return 0;
-  case OPT_HELP_MAN:
-    o->man = true;
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->name) argp_error(state, "only one action can be named: \"%s\" is one too many", arg);
-    o->name = arg;
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = rows, .group = 1};
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
@@ -117,17 +101,13 @@ static int complain(const char *name) {
 }
 
 int ctl_actions(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = actions_options,
-      .parser = parse,
-      .args_doc = "[NAME]",
-      .doc = "Lists the fermion actions and their parameters, or one of them: for --action and "
-             "--set of quarkd, quarkctl load and quarkctl workflow. A parameter without a default "
-             "must be given. No daemon is needed; one of another version may know others.",
-  };
+  static const char about[] =
+      "Lists the fermion actions and their parameters, or one of them: for --action and "
+      "--set of quarkd, quarkctl load and quarkctl workflow. A parameter without a default "
+      "must be given. No daemon is needed; one of another version may know others.";
   options_t o = {.name = NULL};
   int found = 0;
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, "[NAME]", about, argc, argv, &o);
   json_t *list = json_array();
   for (int i = 0; qk_action_rows[i].name; i++) {
     const qk_action_row_t *row = &qk_action_rows[i];

@@ -14,48 +14,32 @@ typedef struct options {
 
 enum { LOOKS = 1200, LOOK_US = 50000 }; /* a minute */
 
-enum { OPT_CLIENT = 0x200, OPT_REQUEST, OPT_RHS, OPT_NOW, OPT_WAIT };
-
-static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
-  case OPT_CLIENT:
-    ctl_client(state, arg, o->client);
-    o->has_client = true;
-    return 0;
-  case OPT_REQUEST:
-    o->request = ctl_integer(state, "request", arg, 1, UINT64_MAX);
-    return 0;
-  case OPT_RHS:
-    o->rhs = (int32_t)ctl_integer(state, "rhs", arg, 0, 1u << 30);
-    return 0;
-  case OPT_NOW:
-    o->now = true;
-    return 0;
-  case OPT_WAIT:
-    o->wait = true;
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
+static void take_client(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  options_t *o = values;
+  (void)name;
+  ctl_client(state, text, o->client);
+  o->has_client = true;
 }
 
-static const struct argp_option cancel_options[] = {
-    {"client", OPT_CLIENT, "ID", 0,
-     "client id of the requests, as propagator and solve show it (required)", 1},
-    {"request", OPT_REQUEST, "NUMBER", 0,
-     "only this request; default: end the client's session with all its requests", 1},
-    {"rhs", OPT_RHS, "INDEX", 0, "only this right-hand side of the request", 1},
+static void take_rhs(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  o->rhs = (int32_t)qk_option_integer(state, name, text, 0, 1u << 30);
+}
+
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t cancel_rows[] = {
+    {"client", QK_OPTION_TAKEN, .form = "ID", .take = take_client,
+     .help = "client id of the requests, as propagator and solve show it (required)"},
+    {"request", QK_OPTION_UINT64, AT(request), "NUMBER", .min = 1, .max = 0x1p64,
+     .help = "only this request; default: end the client's session with all its requests"},
+    {"rhs", QK_OPTION_TAKEN, .form = "INDEX", .take = take_rhs,
+     .help = "only this right-hand side of the request"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
+
+static const qk_option_table_t cancel_table = {.row = cancel_rows, .group = 1};
 
 static int cancel(const options_t *o, quark_connection_t *conn) {
   quark_error_t err;
@@ -68,17 +52,13 @@ static int cancel(const options_t *o, quark_connection_t *conn) {
 }
 
 int ctl_cancel(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = cancel_options,
-      .parser = parse,
-      .doc = "Ends requests of another process with CANCELLED.\vThe solutions of right-hand sides "
-             "that ended before "
-             "stay. Exit code 65: there is no such client or request.",
-      .children = children,
-  };
+  static const char about[] =
+      "Ends requests of another process with CANCELLED.\vThe solutions of right-hand sides "
+      "that ended before "
+      "stay. Exit code 65: there is no such client or request.";
   options_t o = {.rhs = QUARK_ALL};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&cancel_table, NULL, about, argc, argv, &o);
   if (!o.has_client || (o.rhs != QUARK_ALL && !o.request)) {
     ctl_complain(o.has_client ? "--rhs needs --request" : "cancel needs --client");
     return EXIT_USAGE;
@@ -92,11 +72,14 @@ int ctl_cancel(int argc, char **argv) {
   return code;
 }
 
-static const struct argp_option shutdown_options[] = {
-    {"now", OPT_NOW, 0, 0, "do not finish accepted work", 1},
-    {"wait", OPT_WAIT, 0, 0, "return when the daemon has ended", 1},
+static const qk_option_row_t shutdown_rows[] = {
+    {"now", QK_OPTION_FLAG, AT(now), .help = "do not finish accepted work"},
+    {"wait", QK_OPTION_FLAG, AT(wait), .help = "return when the daemon has ended"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
+
+static const qk_option_table_t shutdown_table = {.row = shutdown_rows, .group = 1};
 
 /* Waits until the daemon ends the connection, and then until its port is closed, which it does
  * last. */
@@ -115,15 +98,11 @@ static int wait_for_end(quark_connection_t *conn, const ctl_where_t *where) {
 }
 
 int ctl_shutdown(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = shutdown_options,
-      .parser = parse,
-      .doc = "Ends the daemon: it rejects new work, finishes accepted work, and exits.",
-      .children = children,
-  };
+  static const char about[] =
+      "Ends the daemon: it rejects new work, finishes accepted work, and exits.";
   options_t o = {0};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&shutdown_table, NULL, about, argc, argv, &o);
   quark_connection_t *conn;
   quark_error_t err;
   ctl_where_t where;

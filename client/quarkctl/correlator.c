@@ -8,16 +8,6 @@
 #include "client/cli/measure.h"
 #include "client/cli/table.h"
 
-enum {
-  OPT_SOURCE = 0x200,
-  OPT_CHANNELS,
-  OPT_CHANNEL,
-  OPT_MOMENTA,
-  OPT_SMEAR_SINK,
-  OPT_PLOT,
-  OPT_PNG
-};
-
 typedef struct options {
   ctl_solve_options_t solve;
   const char *text, *channels, *png, *argument[2]; /* text: of the source */
@@ -28,45 +18,63 @@ typedef struct options {
   bool plot, selects; /* selects: channels or momenta are given */
 } options_t;
 
-static const struct argp_option argp_options[] = {
-    {"source", OPT_SOURCE, "SOURCE", 0,
-     "point:X,Y,Z,T or wall:T[,p=PX:PY:PZ]: solve and contract in the daemon", 1},
-    {"channels", OPT_CHANNELS, "LIST", 0,
-     "pion (default), a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, pairs, or "
-     "SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9",
-     1},
-    {"channel", OPT_CHANNEL, 0, OPTION_ALIAS, 0, 1},
-    {"momenta", OPT_MOMENTA, "LIST", 0, "integer triples: \"0,0,0;1,0,0\" (0,0,0)", 1},
-    {"smear-sink", OPT_SMEAR_SINK, "SMEARING", 0, "Gaussian smearing of the sinks, as --smear", 1},
-    {"plot", OPT_PLOT, "FILE.png", OPTION_ARG_OPTIONAL,
-     "plot C(t) and the effective mass with gnuplot, to FILE or in the terminal", 1},
-    {"png", OPT_PNG, "FILE", 0, "the same as --plot=FILE", 1},
-    {0},
-};
-
 /* ---- options ---- */
 
-static void parse_source(const struct argp_state *state, const char *text, options_t *o) {
+static void take_source(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  options_t *o = values;
   ctl_source(state, text, &o->source);
   if (!ctl_can_measure(&o->source))
-    argp_error(state, "--source=%s: must be a point or wall source with all spins and colours",
+    argp_error(state, "--%s=%s: must be a point or wall source with all spins and colours", name,
                text);
   o->text = text;
 }
 
-static void parse_lists(const struct argp_state *state, int key, const char *text, options_t *o) {
+static void parse_channels(const struct argp_state *state, const char *text, options_t *o) {
   qk_err_t err = {0};
-  if (key == OPT_MOMENTA) {
-    free(o->momentum);
-    o->momentum = NULL;
-    if (qk_momenta_parse(text, &o->nmom, &o->momentum, &err) != QK_OK)
-      argp_error(state, "--momenta: %s", err.text);
-    return;
-  }
   qk_channels_fini(&o->channel);
   if (qk_channels_parse(text, &o->channel, &err) != QK_OK)
     argp_error(state, "--channels: %s", err.text);
   o->channels = text;
+}
+
+static void take_channels(const struct argp_state *state, const char *name, char *text,
+                          void *values) {
+  options_t *o = values;
+  (void)name;
+  o->selects = true;
+  parse_channels(state, text, o);
+}
+
+static void parse_momenta(const struct argp_state *state, const char *text, options_t *o) {
+  qk_err_t err = {0};
+  free(o->momentum);
+  o->momentum = NULL;
+  if (qk_momenta_parse(text, &o->nmom, &o->momentum, &err) != QK_OK)
+    argp_error(state, "--momenta: %s", err.text);
+}
+
+static void take_momenta(const struct argp_state *state, const char *name, char *text,
+                         void *values) {
+  options_t *o = values;
+  (void)name;
+  o->selects = true;
+  parse_momenta(state, text, o);
+}
+
+static void take_smear_sink(const struct argp_state *state, const char *name, char *text,
+                            void *values) {
+  options_t *o = values;
+  ctl_smearing(state, name, text, &o->solve.sink);
+}
+
+static void take_plot(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  (void)state, (void)name;
+  if (text)
+    o->png = text;
+  else
+    o->plot = true;
 }
 
 static bool is_png(const char *name) {
@@ -74,15 +82,16 @@ static bool is_png(const char *name) {
   return n > 4 && strcmp(name + n - 4, ".png") == 0;
 }
 
-static void finish_options(const struct argp_state *state, options_t *o) {
+static void finish(const struct argp_state *state, void *values) {
+  options_t *o = values;
   const int last = o->argument[1] ? 1 : 0;
   if (o->plot && o->argument[last] && is_png(o->argument[last])) {
     o->png = o->argument[last];
     o->argument[last] = NULL;
     o->plot = false;
   }
-  if (!o->channels) parse_lists(state, OPT_CHANNELS, "pion", o);
-  if (!o->momentum) parse_lists(state, OPT_MOMENTA, "0,0,0", o);
+  if (!o->channels) parse_channels(state, "pion", o);
+  if (!o->momentum) parse_momenta(state, "0,0,0", o);
   if (!o->text == !o->argument[0] || o->argument[1]) argp_usage(state);
   if (o->argument[0] && o->solve.out) argp_error(state, "--out is for --source");
   if (o->text && !o->solve.out) argp_error(state, "--out is required with --source");
@@ -90,44 +99,28 @@ static void finish_options(const struct argp_state *state, options_t *o) {
     argp_error(state, "--basis: must be degrand-rossi; correlators do not depend on it");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->solve;
-    return 0;
-  case OPT_SOURCE:
-    parse_source(state, arg, o);
-    return 0;
-  case OPT_CHANNELS:
-  case OPT_CHANNEL:
-  case OPT_MOMENTA:
-    o->selects = true;
-    parse_lists(state, key, arg, o);
-    return 0;
-  case OPT_SMEAR_SINK:
-    ctl_smearing(state, "smear-sink", arg, &o->solve.sink);
-    return 0;
-  case OPT_PLOT:
-    if (arg)
-      o->png = arg;
-    else
-      o->plot = true;
-    return 0;
-  case OPT_PNG:
-    o->png = arg;
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->argument[1]) argp_usage(state);
-    o->argument[o->argument[0] ? 1 : 0] = arg;
-    return 0;
-  case ARGP_KEY_END:
-    finish_options(state, o);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"source", QK_OPTION_TAKEN, .form = "SOURCE", .take = take_source,
+     .help = "point:X,Y,Z,T or wall:T[,p=PX:PY:PZ]: solve and contract in the daemon"},
+    {"channels", QK_OPTION_TAKEN, .form = "LIST", .take = take_channels,
+     .help = "pion (default), a4, a0, rho, rho_t, a1, b1, nucleon, nucleon_minus, delta, all, "
+             "pairs, or SINK-SOURCE with gamma matrices such as g5-gxgt or 15-9"},
+    {"channel", QK_OPTION_TAKEN, .take = take_channels, .flags = OPTION_ALIAS},
+    {"momenta", QK_OPTION_TAKEN, .form = "LIST", .take = take_momenta,
+     .help = "integer triples: \"0,0,0;1,0,0\" (0,0,0)"},
+    {"smear-sink", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear_sink,
+     .help = "Gaussian smearing of the sinks, as --smear"},
+    {"plot", QK_OPTION_TAKEN, .form = "FILE.png", .take = take_plot, .flags = OPTION_ARG_OPTIONAL,
+     .help = "plot C(t) and the effective mass with gnuplot, to FILE or in the terminal"},
+    {"png", QK_OPTION_TEXT, AT(png), "FILE", .help = "the same as --plot=FILE"},
+    {"FILE", QK_OPTION_ARGUMENT, .offset = AT(argument[0])},
+    {"FILE", QK_OPTION_ARGUMENT, .offset = AT(argument[1])},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
+    {0},
+};
+
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* ---- a propagator file ---- */
 
@@ -275,24 +268,17 @@ static int read_file(const options_t *o) {
 }
 
 int ctl_correlator(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .args_doc = "FILE\n--source=SOURCE --out=FILE",
-      .doc =
-          "With --source: the daemon solves for a propagator and contracts it; this command "
-          "fetches the correlators. With FILE (no daemon needed): contracts a propagator file to a "
-          "pion, or shows a file of correlators.\v"
-          "Propagator files must have 12 converged columns, or noise, which is averaged. Exit "
-          "codes: 65 bad data, or a column did not reach the tolerance, 69 no daemon, 75 try "
-          "again later.",
-      .children = children,
-  };
+  static const char about[] =
+      "With --source: the daemon solves for a propagator and contracts it; this command "
+      "fetches the correlators. With FILE (no daemon needed): contracts a propagator file to a "
+      "pion, or shows a file of correlators.\v"
+      "Propagator files must have 12 converged columns, or noise, which is averaged. Exit "
+      "codes: 65 bad data, or a column did not reach the tolerance, 69 no daemon, 75 try "
+      "again later.";
   options_t o = {.text = NULL};
   ctl_solve_options_init(&o.solve);
   o.solve.out_optional = true;
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, "FILE\n--source=SOURCE --out=FILE", about, argc, argv, &o);
   const int code = o.text ? ask_daemon(&o) : read_file(&o);
   qk_channels_fini(&o.channel);
   free(o.momentum);

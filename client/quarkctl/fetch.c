@@ -8,7 +8,7 @@
 
 #include "client/cli/ticket.h"
 
-enum { OPT_OUT = 0x200, OPT_STATUS, OPT_NO_WAIT, OPT_PROGRESS, LOOK_MS = 200 };
+enum { LOOK_MS = 200 };
 
 typedef struct options {
   ctl_solve_options_t solve; /* common, out, progress */
@@ -16,43 +16,27 @@ typedef struct options {
   bool status, no_wait;
 } options_t;
 
-static const struct argp_option argp_options[] = {
-    {"out", OPT_OUT, "FILE", 0, "HDF5 file for the solutions (TICKET without .ticket)", 1},
-    {"status", OPT_STATUS, 0, 0, "only print how many right-hand sides have ended", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "exit with 75 if not all right-hand sides have ended", 1},
-    {"progress", OPT_PROGRESS, 0, 0, "show progress even if stderr is not a terminal", 1},
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->path) argp_error(state, "a ticket is required");
+}
+
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"out", QK_OPTION_TEXT, AT(solve.out), "FILE",
+     .help = "HDF5 file for the solutions (TICKET without .ticket)"},
+    {"status", QK_OPTION_FLAG, AT(status),
+     .help = "only print how many right-hand sides have ended"},
+    {"no-wait", QK_OPTION_FLAG, AT(no_wait),
+     .help = "exit with 75 if not all right-hand sides have ended"},
+    {"progress", QK_OPTION_FLAG, AT(solve.progress),
+     .help = "show progress even if stderr is not a terminal"},
+    {"TICKET", QK_OPTION_ARGUMENT, .offset = AT(path)},
+    {NULL, QK_OPTION_TABLE, AT(solve.common), .table = &ctl_common_table},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->solve.common;
-    return 0;
-  case OPT_OUT:
-    o->solve.out = arg;
-    return 0;
-  case OPT_STATUS:
-    o->status = true;
-    return 0;
-  case OPT_NO_WAIT:
-    o->no_wait = true;
-    return 0;
-  case OPT_PROGRESS:
-    o->solve.progress = true;
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->path) argp_usage(state);
-    o->path = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->path) argp_error(state, "a ticket is required");
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* ---- what is fetched ----------------------------------------------------------------------- */
 
@@ -294,21 +278,15 @@ static int find_out(options_t *o, char path[QK_PATH_MAX]) {
 }
 
 int ctl_fetch(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .args_doc = "TICKET",
-      .doc = "Waits for the solutions of a command that was run with --detach and writes the same "
-             "file as that command. Then the daemon deletes them, and the ticket is removed.\v"
-             "Exit codes: 65 the solutions are lost, or a right-hand side did not reach the "
-             "tolerance, 69 no daemon, 75 not all have ended.",
-      .children = children,
-  };
+  static const char about[] =
+      "Waits for the solutions of a command that was run with --detach and writes the same "
+      "file as that command. Then the daemon deletes them, and the ticket is removed.\v"
+      "Exit codes: 65 the solutions are lost, or a right-hand side did not reach the "
+      "tolerance, 69 no daemon, 75 not all have ended.";
   options_t o = {.path = NULL};
   char out[QK_PATH_MAX];
   ctl_solve_options_init(&o.solve);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, "TICKET", about, argc, argv, &o);
   fetching_t f = {.options = &o, .lock = -1};
   int code = find_out(&o, out);
   if (code == 0) code = ctl_ticket_read(o.path, &f.ticket);

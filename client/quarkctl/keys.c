@@ -14,44 +14,42 @@ typedef struct options {
   const char *file, *user, *role;
 } options_t;
 
-enum { OPT_USER = 0x200, OPT_ROLE };
-
-static const struct argp_option keygen_options[] = {
-    {"user", OPT_USER, "NAME", 0, "user of the key (default: you)", 1},
-    {"role", OPT_ROLE, "ROLE", 0, "read, submit (default) or operate", 1},
-    {0},
-};
-
 static bool is_name(const char *text) {
   for (const char *p = text; *p; p++)
     if (*p <= ' ' || *p > '~') return false;
   return *text && strlen(text) <= QK_USER_MAX;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case OPT_USER:
-    if (!is_name(arg))
-      argp_error(state, "--user=%s: 1 to %d printable characters without blanks", arg, QK_USER_MAX);
-    o->user = arg;
-    return 0;
-  case OPT_ROLE:
-    if (strcmp(arg, "read") != 0 && strcmp(arg, "submit") != 0 && strcmp(arg, "operate") != 0)
-      argp_error(state, "--role=%s: must be read, submit or operate", arg);
-    o->role = arg;
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->file) argp_usage(state);
-    o->file = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->file) argp_usage(state);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
+static void take_user(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  if (!is_name(text))
+    argp_error(state, "--%s=%s: 1 to %d printable characters without blanks", name, text,
+               QK_USER_MAX);
+  o->user = text;
 }
+
+static void take_role(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  if (strcmp(text, "read") != 0 && strcmp(text, "submit") != 0 && strcmp(text, "operate") != 0)
+    argp_error(state, "--%s=%s: must be read, submit or operate", name, text);
+  o->role = text;
+}
+
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->file) argp_usage(state);
+}
+
+static const qk_option_row_t rows[] = {
+    {"user", QK_OPTION_TAKEN, .form = "NAME", .take = take_user,
+     .help = "user of the key (default: you)"},
+    {"role", QK_OPTION_TAKEN, .form = "ROLE", .take = take_role,
+     .help = "read, submit (default) or operate"},
+    {"FILE", QK_OPTION_ARGUMENT, .offset = offsetof(options_t, file)},
+    {0},
+};
+
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* Never replaces a file: somebody may rely on it. */
 static bool write_file(const char *path, mode_t mode, const char *text) {
@@ -86,18 +84,14 @@ static int make_pair(const options_t *o, const char *public_file) {
 }
 
 int ctl_keygen(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = keygen_options,
-      .parser = parse,
-      .args_doc = "FILE",
-      .doc = "Makes a pair of keys: the secret one in FILE, for its owner alone, and the public "
-             "one in FILE.pub, "
-             "which goes into the folder of quarkd --curve-clients, or to --server-key where it is "
-             "the daemon's.",
-  };
+  static const char about[] =
+      "Makes a pair of keys: the secret one in FILE, for its owner alone, and the public "
+      "one in FILE.pub, "
+      "which goes into the folder of quarkd --curve-clients, or to --server-key where it is "
+      "the daemon's.";
   options_t o = {.role = "submit"};
   char *public_file;
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, "FILE", about, argc, argv, &o);
   const struct passwd *pw = o.user ? NULL : getpwuid(geteuid());
   if (!o.user) o.user = pw ? pw->pw_name : "";
   if (!is_name(o.user)) {

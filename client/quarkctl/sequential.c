@@ -7,8 +7,6 @@
 #include "client/analysis/smearing.h"
 #include "client/cli/measure.h"
 
-enum { OPT_SOURCE = 0x200, OPT_GAMMA, OPT_TIME, OPT_MOMENTUM, OPT_SMEAR_SINK };
-
 typedef struct options {
   ctl_solve_options_t solve;
   const char *text;
@@ -17,68 +15,69 @@ typedef struct options {
   bool has_time;
 } options_t;
 
-static const struct argp_option argp_options[] = {
-    {"source", OPT_SOURCE, "SOURCE", 0,
-     "source of the first propagator, as for the command propagator (required)", 1},
-    {"gamma", OPT_GAMMA, "GAMMA", 0,
-     "gamma matrix of the sequential source: id, g5 (default), gx, gxgt, ..., or 0 to 15", 1},
-    {"sink-time", OPT_TIME, "T|all", 0, "time slice of the sequential source (required)", 1},
-    {"sink-momentum", OPT_MOMENTUM, "PX,PY,PZ", 0,
-     "momentum p of the sequential source, a phase exp(i 2 pi p x / L) (0,0,0)", 1},
-    {"smear-sink", OPT_SMEAR_SINK, "SMEARING", 0,
-     "Gaussian smearing of the sequential source, as --smear", 1},
-    {0},
-};
+static void take_source(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  options_t *o = values;
+  (void)name;
+  ctl_source(state, text, &o->source);
+  o->text = text;
+}
 
-static void parse_momentum(const struct argp_state *state, const char *text, quark_column_t *sink) {
+static void take_gamma(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  if (!qk_gamma_parse(text, &o->sink.gamma))
+    argp_error(state, "--%s=%s: must be id, g5, a product such as gxgt, or 0 to 15", name, text);
+}
+
+static void take_time(const struct argp_state *state, const char *name, char *text, void *values) {
+  options_t *o = values;
+  o->has_time = true;
+  o->sink.t = strcmp(text, "all") == 0
+                  ? -1
+                  : (int32_t)qk_option_integer(state, name, text, 0, QK_H5FILE_MAX_EXTENT - 1);
+}
+
+static void take_momentum(const struct argp_state *state, const char *name, char *text,
+                          void *values) {
+  options_t *o = values;
   uint32_t n = 0;
   int32_t(*p)[3];
   qk_err_t err = {0};
-  if (qk_momenta_parse(text, &n, &p, &err) != QK_OK)
-    argp_error(state, "--sink-momentum: %s", err.text);
-  if (n != 1) argp_error(state, "--sink-momentum=%s: must be one momentum", text);
-  sink->px = p[0][0];
-  sink->py = p[0][1];
-  sink->pz = p[0][2];
+  if (qk_momenta_parse(text, &n, &p, &err) != QK_OK) argp_error(state, "--%s: %s", name, err.text);
+  if (n != 1) argp_error(state, "--%s=%s: must be one momentum", name, text);
+  o->sink.px = p[0][0];
+  o->sink.py = p[0][1];
+  o->sink.pz = p[0][2];
   free(p);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->solve;
-    return 0;
-  case OPT_SOURCE:
-    ctl_source(state, arg, &o->source);
-    o->text = arg;
-    return 0;
-  case OPT_GAMMA:
-    if (!qk_gamma_parse(arg, &o->sink.gamma))
-      argp_error(state, "--gamma=%s: must be id, g5, a product such as gxgt, or 0 to 15", arg);
-    return 0;
-  case OPT_TIME:
-    o->has_time = true;
-    o->sink.t = strcmp(arg, "all") == 0
-                    ? -1
-                    : (int32_t)ctl_integer(state, "sink-time", arg, 0, QK_H5FILE_MAX_EXTENT - 1);
-    return 0;
-  case OPT_MOMENTUM:
-    parse_momentum(state, arg, &o->sink);
-    return 0;
-  case OPT_SMEAR_SINK:
-    ctl_smearing(state, "smear-sink", arg, &o->solve.sink);
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->text || !o->has_time) argp_error(state, "--source and --sink-time are required");
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
+static void take_smear_sink(const struct argp_state *state, const char *name, char *text,
+                            void *values) {
+  options_t *o = values;
+  ctl_smearing(state, name, text, &o->solve.sink);
 }
+
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->text || !o->has_time) argp_error(state, "--source and --sink-time are required");
+}
+
+static const qk_option_row_t rows[] = {
+    {"source", QK_OPTION_TAKEN, .form = "SOURCE", .take = take_source,
+     .help = "source of the first propagator, as for the command propagator (required)"},
+    {"gamma", QK_OPTION_TAKEN, .form = "GAMMA", .take = take_gamma,
+     .help = "gamma matrix of the sequential source: id, g5 (default), gx, gxgt, ..., or 0 to 15"},
+    {"sink-time", QK_OPTION_TAKEN, .form = "T|all", .take = take_time,
+     .help = "time slice of the sequential source (required)"},
+    {"sink-momentum", QK_OPTION_TAKEN, .form = "PX,PY,PZ", .take = take_momentum,
+     .help = "momentum p of the sequential source, a phase exp(i 2 pi p x / L) (0,0,0)"},
+    {"smear-sink", QK_OPTION_TAKEN, .form = "SMEARING", .take = take_smear_sink,
+     .help = "Gaussian smearing of the sequential source, as --smear"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
+    {0},
+};
+
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 static int check_sink(const options_t *o, const quark_report_t *report) {
   const int32_t p[3] = {o->sink.px, o->sink.py, o->sink.pz};
@@ -142,21 +141,15 @@ static int solve_second(const options_t *o, ctl_work_t *work, quark_column_t *co
 }
 
 int ctl_sequential(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .doc =
-          "Solves for a propagator, which the daemon keeps. For each of its columns x it then "
-          "solves M y = gamma exp(ipx) x, with x restricted to a time slice, and writes the "
-          "columns y.\v"
-          "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.",
-      .children = children,
-  };
+  static const char about[] =
+      "Solves for a propagator, which the daemon keeps. For each of its columns x it then "
+      "solves M y = gamma exp(ipx) x, with x restricted to a time slice, and writes the "
+      "columns y.\v"
+      "Exit codes: 65 a column did not reach the tolerance, 69 no daemon, 75 try again later.";
   options_t o = {.sink = {.gamma = 15}};
   ctl_solve_options_init(&o.solve);
   o.solve.can_file = true;
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, NULL, about, argc, argv, &o);
   ctl_work_t work;
   quark_column_t *columns = NULL;
   uint64_t request = 0;

@@ -19,26 +19,9 @@ typedef struct options {
 } options_t;
 
 enum {
-  OPT_GAUGE = 0x200,
-  OPT_DIMS,
-  OPT_KAPPA,
-  OPT_MASS,
-  OPT_CSW,
-  OPT_BOUNDARY,
-  OPT_SOLVER,
-  OPT_PRECISION,
-  OPT_SLOTS,
-  OPT_DEFAULT,
-  OPT_IGNORE_CHECKSUM,
-  OPT_NOW,
-  OPT_NO_WAIT,
   LOOK_MS = 200,
   CELL_MOST = 60 /* of an operator; longer ones move the rest of their line */
 };
-
-static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-static const struct argp_child load_children[] = {
-    {&ctl_common_argp, 0, NULL, 0}, {&ctl_operator_argp, 0, NULL, 0}, {0}};
 
 /* ---- what there is ---- */
 
@@ -169,14 +152,15 @@ static int wait_for(const options_t *o, quark_connection_t *conn, bool gone, qua
 
 /* ---- load ---- */
 
-static void parse_dims(const struct argp_state *state, const char *text, uint32_t dims[4]) {
+static void take_dims(const struct argp_state *state, const char *name, char *text, void *values) {
+  uint32_t *dims = ((options_t *)values)->load.dims;
   int end = -1;
   const int n = sscanf(text, "%5ux%5ux%5ux%5u%n", &dims[0], &dims[1], &dims[2], &dims[3], &end);
   if (n != 4 || end < 0 || text[end] || !dims[0])
-    argp_error(state, "--dims=%s: must be XxYxZxT", text);
+    argp_error(state, "--%s=%s: must be XxYxZxT", name, text);
 }
 
-static void take_operator(options_t *o, const struct argp_state *state) {
+static void take_operator(const struct argp_state *state, options_t *o) {
   if (!isnan(o->load.kappa)) ctl_operator_exclude(state, &o->op, "kappa");
   if (!isnan(o->load.mass)) ctl_operator_exclude(state, &o->op, "mass");
   if (!isnan(o->load.csw)) ctl_operator_exclude(state, &o->op, "csw");
@@ -185,93 +169,49 @@ static void take_operator(options_t *o, const struct argp_state *state) {
   o->load.nparameter = o->op.n;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
-  case OPT_GAUGE:
-    o->load.gauge = arg;
-    return 0;
-  case OPT_DIMS:
-    parse_dims(state, arg, o->load.dims);
-    return 0;
-  case OPT_KAPPA:
-    o->load.kappa = ctl_real(state, "kappa", arg, -1e6, 1e6);
-    return 0;
-  case OPT_MASS:
-    o->load.mass = ctl_real(state, "mass", arg, -1e6, 1e6);
-    return 0;
-  case OPT_CSW:
-    o->load.csw = ctl_real(state, "csw", arg, -1e3, 1e3);
-    return 0;
-  case OPT_BOUNDARY:
-    o->load.boundary = arg;
-    return 0;
-  case OPT_SOLVER:
-    o->load.solver = arg;
-    return 0;
-  case OPT_PRECISION:
-    o->load.precision = arg;
-    return 0;
-  case OPT_SLOTS:
-    o->load.slots = (int)ctl_integer(state, "slots", arg, 0, QK_SLOTS_MAX);
-    return 0;
-  case OPT_DEFAULT:
-    o->load.make_default = true;
-    return 0;
-  case OPT_IGNORE_CHECKSUM:
-    o->load.ignore_checksum = true;
-    return 0;
-  case OPT_NOW:
-    o->now = true;
-    return 0;
-  case OPT_NO_WAIT:
-    o->wait = false;
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->name) argp_error(state, "only one setup can be named: \"%s\" is one too many", arg);
-    o->name = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->name) argp_error(state, "the name of the setup is missing");
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
+static void need_name(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->name) argp_error(state, "the name of the setup is missing");
 }
 
-/* The same with the children of load. */
-static error_t parse_load(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  if (key == ARGP_KEY_INIT) state->child_inputs[1] = &o->op;
-  if (key == ARGP_KEY_END) take_operator(o, state);
-  return parse(key, arg, state);
+static void finish_load_options(const struct argp_state *state, void *values) {
+  take_operator(state, values);
+  need_name(state, values);
 }
 
-static const struct argp_option load_options[] = {
-    {"gauge", OPT_GAUGE, "FILE", 0,
-     "gauge file on the daemon's side, below one of its gauge roots, or builtin:...", 1},
-    {"dims", OPT_DIMS, "XxYxZxT", 0, "lattice extents, for files that do not state them", 1},
-    {"kappa", OPT_KAPPA, "K", 0, "hopping parameter", 1},
-    {"mass", OPT_MASS, "M", 0, "bare mass, instead of kappa", 1},
-    {"csw", OPT_CSW, "C", 0, "clover coefficient", 1},
-    {"boundary", OPT_BOUNDARY, "X,Y,Z,T", 0,
-     "boundary factor of each direction: 1, -1, or a phase such as 0.5pi", 1},
-    {"solver", OPT_SOLVER, "NAME", 0, QK_CHOICE_LIST(QK_SOLVERS), 1},
-    {"precision", OPT_PRECISION, "NAME", 0,
-     "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS), 1},
-    {"slots", OPT_SLOTS, "N", 0,
-     "right-hand sides that are solved together; 0: as many as fit into memory", 1},
-    {"ignore-checksum", OPT_IGNORE_CHECKSUM, 0, 0,
-     "accept a file although its links do not match its checksum; plaquette and unitarity are "
-     "verified all the same",
-     1},
-    {"default", OPT_DEFAULT, 0, 0, "make it the default setup as soon as it is ready", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "return when the daemon has begun to load", 1},
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t load_rows[] = {
+    {"gauge", QK_OPTION_TEXT, AT(load.gauge), "FILE",
+     .help = "gauge file on the daemon's side, below one of its gauge roots, or builtin:..."},
+    {"dims", QK_OPTION_TAKEN, .form = "XxYxZxT", .take = take_dims,
+     .help = "lattice extents, for files that do not state them"},
+    {"kappa", QK_OPTION_REAL, AT(load.kappa), "K", .min = -1e6, .max = 1e6,
+     .help = "hopping parameter"},
+    {"mass", QK_OPTION_REAL, AT(load.mass), "M", .min = -1e6, .max = 1e6,
+     .help = "bare mass, instead of kappa"},
+    {"csw", QK_OPTION_REAL, AT(load.csw), "C", .min = -1e3, .max = 1e3,
+     .help = "clover coefficient"},
+    {"boundary", QK_OPTION_TEXT, AT(load.boundary), "X,Y,Z,T",
+     .help = "boundary factor of each direction: 1, -1, or a phase such as 0.5pi"},
+    {"solver", QK_OPTION_TEXT, AT(load.solver), "NAME", .help = QK_CHOICE_LIST(QK_SOLVERS)},
+    {"precision", QK_OPTION_TEXT, AT(load.precision), "NAME",
+     .help = "precision of the inner iteration: " QK_CHOICE_LIST(QK_PRECISIONS)},
+    {"slots", QK_OPTION_INT, AT(load.slots), "N", .max = QK_SLOTS_MAX,
+     .help = "right-hand sides that are solved together; 0: as many as fit into memory"},
+    {"ignore-checksum", QK_OPTION_FLAG, AT(load.ignore_checksum),
+     .help = "accept a file although its links do not match its checksum; plaquette and unitarity "
+             "are verified all the same"},
+    {"default", QK_OPTION_FLAG, AT(load.make_default),
+     .help = "make it the default setup as soon as it is ready"},
+    {"no-wait", QK_OPTION_CLEAR, AT(wait), .help = "return when the daemon has begun to load"},
+    {"NAME", QK_OPTION_ARGUMENT, .offset = AT(name)},
+    {NULL, QK_OPTION_TABLE, AT(op), .table = &ctl_operator_table},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
+
+static const qk_option_table_t load_table = {
+    .row = load_rows, .group = 1, .finish = finish_load_options};
 
 /* Waits, unless --no-wait, and prints the result. */
 static int finish_load(const options_t *o, quark_connection_t *conn) {
@@ -294,23 +234,18 @@ static int finish_load(const options_t *o, quark_connection_t *conn) {
 }
 
 int ctl_load(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = load_options,
-      .parser = parse_load,
-      .args_doc = "NAME",
-      .doc = "Loads a further setup, a gauge configuration with an operator, and waits until it is "
-             "ready. Options that are not given have the values that the daemon was started with; "
-             "with --action all parameters of the action that have no default must be given.\v"
-             "Exit code 65: the daemon rejected the file for the reason that is printed; its other "
-             "setups are not affected.",
-      .children = load_children,
-  };
+  static const char about[] =
+      "Loads a further setup, a gauge configuration with an operator, and waits until it is "
+      "ready. Options that are not given have the values that the daemon was started with; "
+      "with --action all parameters of the action that have no default must be given.\v"
+      "Exit code 65: the daemon rejected the file for the reason that is printed; its other "
+      "setups are not affected.";
   options_t o = {.wait = true};
   quark_connection_t *conn;
   quark_error_t err;
   quark_load_init(&o.load);
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&load_table, "NAME", about, argc, argv, &o);
   o.load.name = o.name;
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
@@ -321,28 +256,27 @@ int ctl_load(int argc, char **argv) {
 
 /* ---- drop, default ---- */
 
-static const struct argp_option drop_options[] = {
-    {"now", OPT_NOW, 0, 0, "cancel the requests that have not ended", 1},
-    {"no-wait", OPT_NO_WAIT, 0, 0, "return at once, do not wait until the setup is gone", 1},
+static const qk_option_row_t drop_rows[] = {
+    {"now", QK_OPTION_FLAG, AT(now), .help = "cancel the requests that have not ended"},
+    {"no-wait", QK_OPTION_CLEAR, AT(wait),
+     .help = "return at once, do not wait until the setup is gone"},
+    {"NAME", QK_OPTION_ARGUMENT, .offset = AT(name)},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
 
+static const qk_option_table_t drop_table = {.row = drop_rows, .group = 1, .finish = need_name};
+
 int ctl_drop(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = drop_options,
-      .parser = parse,
-      .args_doc = "NAME",
-      .doc =
-          "Drops a setup that is not the default: it accepts no new requests, finishes those that "
-          "it has, and frees its memory.",
-      .children = children,
-  };
+  static const char about[] =
+      "Drops a setup that is not the default: it accepts no new requests, finishes those that "
+      "it has, and frees its memory.";
   options_t o = {.wait = true};
   quark_connection_t *conn;
   quark_setup_t setup;
   quark_error_t err;
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&drop_table, "NAME", about, argc, argv, &o);
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
   if (quark_drop(conn, o.name, o.now, &err) != QUARK_OK) code = ctl_fail(&err);
@@ -353,18 +287,22 @@ int ctl_drop(int argc, char **argv) {
   return code;
 }
 
+static const qk_option_row_t default_rows[] = {
+    {"NAME", QK_OPTION_ARGUMENT, .offset = AT(name)},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
+    {0},
+};
+
+static const qk_option_table_t default_table = {.row = default_rows, .finish = need_name};
+
 int ctl_default(int argc, char **argv) {
-  static const struct argp argp = {
-      .parser = parse,
-      .args_doc = "NAME",
-      .doc = "Makes a setup that is ready the default, for requests that name no setup.",
-      .children = children,
-  };
+  static const char about[] =
+      "Makes a setup that is ready the default, for requests that name no setup.";
   options_t o = {0};
   quark_connection_t *conn;
   quark_error_t err;
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&default_table, "NAME", about, argc, argv, &o);
   int code = ctl_connect(&o.common, NULL, false, &conn);
   if (code) return code;
   if (quark_make_default(conn, o.name, &err) != QUARK_OK) code = ctl_fail(&err);

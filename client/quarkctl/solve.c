@@ -2,52 +2,39 @@
 
 #include "client/cli/solving.h"
 
-enum { OPT_IN = 0x200, OPT_DATASET, OPT_SOURCE };
-
 typedef struct options {
   ctl_solve_options_t solve;
   const char *in, *dataset, *text;
   qk_filespec_t source; /* path "": from `in` */
 } options_t;
 
-static const struct argp_option argp_options[] = {
-    {"in", OPT_IN, "FILE", 0, "HDF5 file with right-hand sides (this or --source)", 1},
-    {"source", OPT_SOURCE, "FILE", 0,
-     "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields from this file, as on "
-     "the wire",
-     1},
-    {"dataset", OPT_DATASET, "NAME", 0,
-     "where they are in it (field, or the only one of that shape)", 1},
+static void take_source(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  options_t *o = values;
+  ctl_filespec(state, name, text, true, &o->source);
+  o->text = text;
+}
+
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->in == !o->text) argp_error(state, "--in or --source is required");
+  if (o->text && o->dataset) argp_error(state, "--dataset is for --in");
+}
+
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"in", QK_OPTION_TEXT, AT(in), "FILE",
+     .help = "HDF5 file with right-hand sides (this or --source)"},
+    {"source", QK_OPTION_TAKEN, .form = "FILE", .take = take_source,
+     .help = "file:PATH[,offset=N][,size=N][,nrhs=N]: the daemon reads the fields from this file, "
+             "as on the wire"},
+    {"dataset", QK_OPTION_TEXT, AT(dataset), "NAME",
+     .help = "where they are in it (field, or the only one of that shape)"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, solve), .table = &ctl_solve_table},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->solve;
-    return 0;
-  case OPT_IN:
-    o->in = arg;
-    return 0;
-  case OPT_SOURCE:
-    ctl_filespec(state, "source", arg, true, &o->source);
-    o->text = arg;
-    return 0;
-  case OPT_DATASET:
-    o->dataset = arg;
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->in == !o->text) argp_error(state, "--in or --source is required");
-    if (o->text && o->dataset) argp_error(state, "--dataset is for --in");
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* Takes precision and basis from the file if the user gives none. They must not disagree. */
 static int settle(const options_t *o, const qk_h5file_t *in, quark_params_t *params) {
@@ -98,21 +85,16 @@ static void take_input(const options_t *o, ctl_work_t *work) {
 }
 
 int ctl_solve(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_solve_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .doc = "Solves M x = b for every right-hand side b in a file, of this program or of the "
-             "daemon.\v"
-             "Exit codes: 65 a bad file, or a right-hand side did not reach the tolerance, 69 no "
-             "daemon, 75 try again "
-             "later.",
-      .children = children,
-  };
+  static const char about[] =
+      "Solves M x = b for every right-hand side b in a file, of this program or of the "
+      "daemon.\v"
+      "Exit codes: 65 a bad file, or a right-hand side did not reach the tolerance, 69 no "
+      "daemon, 75 try again "
+      "later.";
   options_t o = {0};
   ctl_solve_options_init(&o.solve);
   o.solve.can_detach = o.solve.can_file = true;
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, NULL, about, argc, argv, &o);
   qk_h5file_t *in = NULL;
   qk_err_t err = {0};
   if (o.in && qk_h5file_open(o.in, o.dataset, &in, &err) != QK_OK) return ctl_fail_file(&err);

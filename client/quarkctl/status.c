@@ -11,30 +11,14 @@ typedef struct options {
   bool any;
 } options_t;
 
-enum { OPT_ANY = 0x200 };
-
-static const struct argp_option options[] = {
-    {"any", OPT_ANY, 0, 0, "print the state at once, also if the daemon is not ready", 1},
+static const qk_option_row_t rows[] = {
+    {"any", QK_OPTION_FLAG, offsetof(options_t, any),
+     .help = "print the state at once, also if the daemon is not ready"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  (void)arg;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
-  case OPT_ANY:
-    o->any = true;
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = rows, .group = 1};
 
 static json_t *integers(const uint32_t *x, int n) {
   json_t *list = json_array();
@@ -259,17 +243,12 @@ static void print_text(const quark_report_t *r) {
 }
 
 int ctl_status(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = options,
-      .parser = parse,
-      .doc = "Waits until the daemon is ready to accept work, then prints its state.\v"
-             "Exit codes: 69 the daemon cannot be reached, 75 it did not become ready in time.",
-      .children = children,
-  };
+  static const char about[] =
+      "Waits until the daemon is ready to accept work, then prints its state.\v"
+      "Exit codes: 69 the daemon cannot be reached, 75 it did not become ready in time.";
   options_t o = {0};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, NULL, about, argc, argv, &o);
   quark_connection_t *conn;
   quark_report_t report;
   int code = ctl_connect(&o.common, NULL, false, &conn);

@@ -20,34 +20,17 @@ typedef struct options {
   double interval;
 } options_t;
 
-enum { OPT_ONCE = 0x200, OPT_INTERVAL };
-
-static const struct argp_option options[] = {
-    {"once", OPT_ONCE, 0, 0, "print once (default if stdout is not a terminal and without --json)",
-     1},
-    {"interval", OPT_INTERVAL, "SECONDS", 0, "time between two updates (default 2)", 1},
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t option_rows[] = {
+    {"once", QK_OPTION_FLAG, AT(once),
+     .help = "print once (default if stdout is not a terminal and without --json)"},
+    {"interval", QK_OPTION_REAL, AT(interval), "SECONDS", .min = 0.1, .max = 3600,
+     .help = "time between two updates (default 2)"},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    return 0;
-  case OPT_ONCE:
-    o->once = true;
-    return 0;
-  case OPT_INTERVAL:
-    o->interval = ctl_real(state, "interval", arg, 0.1, 3600);
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_usage(state);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = option_rows, .group = 1};
 
 /* ---- as JSON ---- */
 
@@ -202,18 +185,13 @@ static int live(watch_t *w) {
 }
 
 int ctl_top(int argc, char **argv) {
-  static const struct argp_child children[] = {{&ctl_common_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = options,
-      .parser = parse,
-      .doc = "Shows continuously what the daemon does. Keys: q quits, space updates at once.\v"
-             "With --json it prints one object per line for each update. If the daemon is gone, it "
-             "waits for it.",
-      .children = children,
-  };
+  static const char about[] =
+      "Shows continuously what the daemon does. Keys: q quits, space updates at once.\v"
+      "With --json it prints one object per line for each update. If the daemon is gone, it "
+      "waits for it.";
   options_t o = {.interval = 2};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, NULL, about, argc, argv, &o);
   watch_t *w = calloc(1, sizeof *w);
   if (!w) {
     ctl_complain("no memory");

@@ -12,7 +12,6 @@
 #include "client/workflow/workfile.h"
 #include "proto/operator_text.h"
 
-enum { OPT_DRY_RUN = 0x200, OPT_REPORT, OPT_PLOT, OPT_QUARKD, OPT_RESUME };
 enum { PATIENCE = 300, ATTEMPTS = 3 };
 
 typedef struct options {
@@ -42,51 +41,36 @@ typedef struct run {
 
 /* ---- options ---- */
 
-static const struct argp_option argp_options[] = {
-    {"dry-run", OPT_DRY_RUN, 0, 0, "list the pieces, and which of them are finished", 1},
-    {"report", OPT_REPORT, 0, 0, "only print the results that are finished", 1},
-    {"plot", OPT_PLOT, "FILE.png", 0, "plot the means with gnuplot", 1},
-    {"quarkd", OPT_QUARKD, "PROGRAM", 0, "the daemon to start (the one beside quarkctl)", 1},
-    {"resume", OPT_RESUME, 0, OPTION_HIDDEN, 0, 1}, /* was an option, and did nothing */
+static void take_resume(const struct argp_state *state, const char *name, char *text,
+                        void *values) {
+  (void)state, (void)text, (void)values;
+  ctl_complain("--%s has no effect: a workflow always continues where its last run ended", name);
+}
+
+static void finish(const struct argp_state *state, void *values) {
+  const options_t *o = values;
+  if (!o->file) argp_usage(state);
+  if (o->common.has_endpoint)
+    argp_error(state, "--endpoint: a workflow has its endpoint in its file: endpoint = %s",
+               o->common.endpoint);
+}
+
+#define AT(member) offsetof(options_t, member)
+static const qk_option_row_t rows[] = {
+    {"dry-run", QK_OPTION_FLAG, AT(dry_run),
+     .help = "list the pieces, and which of them are finished"},
+    {"report", QK_OPTION_FLAG, AT(report), .help = "only print the results that are finished"},
+    {"plot", QK_OPTION_TEXT, AT(png), "FILE.png", .help = "plot the means with gnuplot"},
+    {"quarkd", QK_OPTION_TEXT, AT(quarkd), "PROGRAM",
+     .help = "the daemon to start (the one beside quarkctl)"},
+    {"resume", QK_OPTION_TAKEN, .take = take_resume, .flags = OPTION_HIDDEN}, /* does nothing */
+    {"FILE", QK_OPTION_ARGUMENT, .offset = AT(file)},
+    {NULL, QK_OPTION_TABLE, AT(op), .table = &ctl_operator_table},
+    {NULL, QK_OPTION_TABLE, offsetof(options_t, common), .table = &ctl_common_table},
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  options_t *o = state->input;
-  switch (key) {
-  case ARGP_KEY_INIT:
-    state->child_inputs[0] = &o->common;
-    state->child_inputs[1] = &o->op;
-    return 0;
-  case OPT_DRY_RUN:
-    o->dry_run = true;
-    return 0;
-  case OPT_REPORT:
-    o->report = true;
-    return 0;
-  case OPT_PLOT:
-    o->png = arg;
-    return 0;
-  case OPT_QUARKD:
-    o->quarkd = arg;
-    return 0;
-  case OPT_RESUME:
-    ctl_complain("--resume has no effect: a workflow always continues where its last run ended");
-    return 0;
-  case ARGP_KEY_ARG:
-    if (o->file) argp_usage(state);
-    o->file = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->file) argp_usage(state);
-    if (o->common.has_endpoint)
-      argp_error(state, "--endpoint: a workflow has its endpoint in its file: endpoint = %s",
-                 o->common.endpoint);
-    return 0;
-  default:
-    return ARGP_ERR_UNKNOWN;
-  }
-}
+static const qk_option_table_t table = {.row = rows, .group = 1, .finish = finish};
 
 /* ---- the plan ---- */
 
@@ -534,25 +518,17 @@ static int run_workflow(run_t *run) {
 }
 
 int ctl_workflow(int argc, char **argv) {
-  static const struct argp_child children[] = {
-      {&ctl_common_argp, 0, NULL, 0}, {&ctl_operator_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = argp_options,
-      .parser = parse,
-      .args_doc = "FILE",
-      .doc =
-          "Makes the correlators that a file describes: configurations x kappas x sources. What is "
-          "finished is not made again, however the last run ended. At the end: means over "
-          "configurations with jackknife errors. --action and --set replace what the file has.\v"
-          "Exit codes: 65 bad data, or a column that did not reach the tolerance, 69 no daemon, "
-          "75 interrupted, or try again later.",
-      .children = children,
-  };
+  static const char about[] =
+      "Makes the correlators that a file describes: configurations x kappas x sources. What is "
+      "finished is not made again, however the last run ended. At the end: means over "
+      "configurations with jackknife errors. --action and --set replace what the file has.\v"
+      "Exit codes: 65 bad data, or a column that did not reach the tolerance, 69 no daemon, "
+      "75 interrupted, or try again later.";
   options_t o = {.file = NULL};
   run_t run = {.options = &o, .pieces = {.lock = -1}};
   qk_err_t err = {0};
   ctl_common_init(&o.common);
-  ctl_parse(&argp, argc, argv, &o);
+  qk_options_parse(&table, "FILE", about, argc, argv, &o);
   if (ctl_workfile_read(o.file, &o.op, &run.work, &err) != QK_OK) return ctl_fail_file(&err);
   const int code = run_workflow(&run);
   quark_close(run.conn);
