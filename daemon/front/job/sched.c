@@ -8,7 +8,7 @@
 /* What a user has in one queue. */
 typedef struct place {
   qk_link_t ring;
-  qk_tree_t items[QK_PRIORITY_MAX + 1]; /* the first of each rank, with the others in its ring */
+  qk_tree_t items[QK_PRIORITY_MAX + 1]; /* of each rank the first, with its ring */
   qk_sched_user_t *user;
   int64_t length;
   double
@@ -128,7 +128,7 @@ static int compare(double a, double b) {
   return (a > b) - (a < b);
 }
 
-/* Deadlines go first, the earliest before the others. */
+/* The order of ranks: deadlines go first, the earliest before the others. */
 static int order(const qk_node_t *x, const qk_node_t *y) {
   const qk_sched_item_t *a = item_of(x), *b = item_of(y);
   const bool urgent = a->deadline > 0;
@@ -154,17 +154,17 @@ void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *it
   if (place->work < queue->level) place->work = queue->level;
 }
 
-/* The next item of a user, or NULL. */
+/* The next item of a user, by standing; NULL: there is none. */
 static qk_sched_item_t *best_of(const place_t *place, double now) {
   qk_sched_item_t *best = NULL;
   double most = 0;
   for (int p = QK_PRIORITY_MAX; p >= 0; p--) {
     qk_sched_item_t *item = item_of(qk_tree_first(&place->items[p]));
     if (!item) continue;
-    const double rank = p + (now - item->since) / QK_SCHED_AGE;
-    if (best && rank <= most) continue;
+    const double standing = p + (now - item->since) / QK_SCHED_AGE;
+    if (best && standing <= most) continue;
     best = item;
-    most = rank;
+    most = standing;
   }
   return best;
 }

@@ -14,6 +14,16 @@
  *          all ending together. Items of equal rank, such as the right-hand sides of one request,
  *          go in the order in which they were pushed.
  *
+ * Rank     The place of an item among those of one user and priority: its deadline, then the
+ *          arrival of its request. Each user has a tree of ranks for each priority, and a node of
+ *          it is the ring of items that have the same rank. A rank does not change while its item
+ *          is queued: what changes (counts, times, work) cannot be part of it.
+ * Standing The number that is compared among the heads of a user's priorities: the priority and
+ *          what age adds to it. It is computed at each pop.
+ * Where    Each rule is one function of sched.c: among users turn(), among the priorities of a user
+ *          best_of(), within a priority order(). Which items there are, and with which deadline,
+ *          cost and arrival, is the caller's business (service/queue.c).
+ *
  * Queues   There are two for each setup: right-hand sides, and contractions. Fair shares are
  *          separate in each queue: service in one does not count in another.
  *
@@ -40,7 +50,7 @@ typedef struct qk_sched_user qk_sched_user_t;
 
 typedef struct qk_sched_item {
   qk_link_t link;        /* among items of equal rank; for the caller while it is not queued here */
-  qk_node_t rank;        /* of the first of these */
+  qk_node_t rank;        /* in the tree of ranks; of the first of these only */
   qk_sched_user_t *user; /* while it is queued; else NULL */
   int index;             /* 0 .. QK_SCHED_QUEUES - 1 */
   int priority;          /* 0 .. QK_PRIORITY_MAX */

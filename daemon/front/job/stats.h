@@ -9,7 +9,7 @@
 
 /* Where a right-hand side spends its time. */
 typedef enum qk_phase {
-  QK_PHASE_UPLOAD, /* from acceptance to the last byte; uploads only */
+  QK_PHASE_UPLOAD, /* from acceptance to the last byte; uploads, and files that are read */
   QK_PHASE_QUEUE,  /* to a slot */
   QK_PHASE_SOLVE,  /* to its end */
   QK_PHASE_FETCH,  /* to its acknowledgement */
