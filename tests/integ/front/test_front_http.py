@@ -264,6 +264,9 @@ def the_dashboard_names_metrics_that_exist(case):
     shown = set(re.findall(r'quarkd_(\w+?)(?:_bucket|_sum|_count)?\b', json.dumps(board)))
     there = {re.sub('_(bucket|sum|count)$', '', s.split('{')[0]) for s in samples}
     assert there <= shown, there - shown  # a metric that nobody sees
+    with open(os.path.join(DEPLOY, '..', 'docs', 'operations.md'), encoding='utf-8') as f:
+        told = f.read()
+    assert not [name for name in there if not re.search(r'\b(quarkd_)?%s\b' % name, told)]
 
 
 @tap.test
