@@ -16,6 +16,8 @@
  * Half         16-bit floats times one float scale per (tile index, lane), chosen so that the
  *              largest component has magnitude 1. Scales of spinors only; links
  *              and clover need none.
+ * Precisions   What a precision is, is asked of QK_PRECS, qk_prec_bytes and qk_prec_scaled;
+ *              launchers choose the type by with_storage (site/storage.h).
  */
 #ifndef QK_CUDA_TYPES_H
 #define QK_CUDA_TYPES_H
@@ -28,7 +30,35 @@
 extern "C" {
 #endif
 
-enum { QK_TILE = 8, QK_MAX_RHS = 64 };
+/* How a precision of proto/choices.h is stored: X(NAME, type, bytes of a real, whether spinors have
+ * a scale for each lane of a tile); the type is C++ (site/lane.h). */
+#define QK_STORAGES(X) X(DOUBLE, double, 8, 0) X(SINGLE, float, 4, 0) X(HALF, half, 2, 1)
+
+#define X(name, type, bytes, scaled) +1
+enum { QK_TILE = 8, QK_MAX_RHS = 64, QK_PRECS = 0 QK_STORAGES(X) };
+#undef X
+
+/* Both: 0 for what is no precision. A precision without a row does not compile. */
+static inline int qk_prec_bytes(qk_prec_t prec) {
+  switch (prec) {
+#define X(name, type, bytes, scaled)                                                               \
+  case QK_##name:                                                                                  \
+    return bytes;
+    QK_STORAGES(X)
+#undef X
+  }
+  return 0;
+}
+static inline int qk_prec_scaled(qk_prec_t prec) {
+  switch (prec) {
+#define X(name, type, bytes, scaled)                                                               \
+  case QK_##name:                                                                                  \
+    return scaled;
+    QK_STORAGES(X)
+#undef X
+  }
+  return 0;
+}
 
 typedef enum qk_subset { QK_EVEN = 0, QK_ODD = 1, QK_FULL = 2 } qk_subset_t;
 
@@ -51,7 +81,7 @@ typedef struct qk_lattice {
  * 2 * nvec on coarse levels. */
 typedef struct qk_spinor {
   void *data;
-  float *scale; /* QK_HALF only: one per (tile index, lane); else NULL */
+  float *scale; /* qk_prec_scaled: one per (tile index, lane); else NULL */
   qk_prec_t prec;
   qk_subset_t subset;
   int32_t ncomp;

@@ -22,10 +22,12 @@ static const struct blas_row {
 const char *qk_args_misfit(const qk_spinor_t *f, char text[QK_ARGS_TEXT]) {
   const int tiles = (f->nrhs + QK_TILE - 1) / QK_TILE;
   if (f->data == NULL) return "data is missing";
-  if ((unsigned)f->prec > QK_HALF) return WRONG("prec = %d: 0 to 2", (int)f->prec);
-  if (f->prec == QK_HALF && f->scale == NULL) return "scale is missing in half";
-  if (f->prec == QK_HALF ? f->ncomp != 12 : f->ncomp < 4 || f->ncomp % 4 != 0)
-    return WRONG("ncomp = %d: %s", f->ncomp, f->prec == QK_HALF ? "12 in half" : "a multiple of 4");
+  if ((unsigned)f->prec >= QK_PRECS) return WRONG("prec = %d: 0 to %d", (int)f->prec, QK_PRECS - 1);
+  if (qk_prec_scaled(f->prec) && f->scale == NULL)
+    return WRONG("scale is missing, prec = %d", (int)f->prec);
+  if (qk_prec_scaled(f->prec) && f->ncomp != 12)
+    return WRONG("ncomp = %d: 12 with prec = %d", f->ncomp, (int)f->prec);
+  if (f->ncomp < 4 || f->ncomp % 4 != 0) return WRONG("ncomp = %d: a multiple of 4", f->ncomp);
   if (f->nrhs < 1 || f->nrhs > QK_MAX_RHS) return WRONG("nrhs = %d: 1 to %d", f->nrhs, QK_MAX_RHS);
   if (f->inner != 0 && f->inner != 1)
     return WRONG("inner = %d: 0 or 1, one vector a RHS", f->inner);
@@ -170,7 +172,8 @@ static qk_status_t several_rhs(qk_ops_ctx_t *ctx, const char *call,
   const qk_spinor_t *block = into ? &args->to : &args->from,
                     *single_rhs = into ? &args->from : &args->to;
   const int more = block->nrhs - (into ? args->to_rhs : args->from_rhs);
-  if (single_rhs->nrhs != 1 || single_rhs->ntile != 0 || single_rhs->prec == QK_HALF)
+  if (single_rhs->nrhs != 1 || single_rhs->ntile != 0 ||
+      (single_rhs->prec != QK_DOUBLE && single_rhs->prec != QK_SINGLE))
     return BAD("%s: field %d: nrhs, ntile, prec = %d, %d, %d: 1, 0, double (%d) or single (%d)",
                call, into, single_rhs->nrhs, single_rhs->ntile, (int)single_rhs->prec, QK_DOUBLE,
                QK_SINGLE);
@@ -229,7 +232,8 @@ qk_status_t qk_args_noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *args) {
   const qk_spinor_t *f = &args->field;
   qk_status_t status = spinor(ctx, "noise", 0, f);
   if (status != QK_OK) return status;
-  if (f->prec == QK_HALF) return BAD("noise: prec = half: double or single");
+  if (f->prec != QK_DOUBLE && f->prec != QK_SINGLE)
+    return BAD("noise: prec = %d: double (%d) or single (%d)", (int)f->prec, QK_DOUBLE, QK_SINGLE);
   if (f->subset != QK_FULL || f->nsites != 2 * (int64_t)args->lat.vcb)
     return BAD("noise: subset, nsites = %d, %lld: %d, %lld", (int)f->subset, (long long)f->nsites,
                QK_FULL, 2 * (long long)args->lat.vcb);
@@ -244,7 +248,7 @@ static qk_status_t propagator(qk_ops_ctx_t *ctx, const qk_lattice_t *lat, const 
   qk_status_t status = one_rhs(ctx, "contract", lat, f, 0);
   if (status != QK_OK) return status;
   if (f->nrhs != 12) return BAD("contract: %s: nrhs = %d: 12 columns", name, f->nrhs);
-  if (f->prec == QK_HALF)
+  if (f->prec != QK_DOUBLE && f->prec != QK_SINGLE)
     return BAD("contract: %s: prec = %d: %d or %d", name, (int)f->prec, QK_DOUBLE, QK_SINGLE);
   if (f->prec != first->prec)
     return BAD("contract: %s: prec = %d: %d as the first", name, (int)f->prec, (int)first->prec);

@@ -34,7 +34,8 @@ qk_status_t qk_args_links_set(qk_ops_ctx_t *ctx, const qk_links_set_args_t *a) {
   if (out->data == NULL) return BAD("links_set: no memory given");
   if (out->reals != 18 && out->reals != 12 && out->reals != 8)
     return BAD("links_set: reals = %d: 18, 12 or 8", out->reals);
-  if ((unsigned)out->prec > QK_HALF) return BAD("links_set: prec = %d: 0 to 2", (int)out->prec);
+  if ((unsigned)out->prec >= QK_PRECS)
+    return BAD("links_set: prec = %d: 0 to %d", (int)out->prec, QK_PRECS - 1);
   return QK_OK;
 }
 
@@ -45,7 +46,8 @@ qk_status_t qk_args_links_convert(qk_ops_ctx_t *ctx, const qk_links_convert_args
     return BAD("links_convert: precision %d, reals %d to %d: from double, 18 or 12 reals to "
                "no more",
                (int)in->prec, in->reals, out->reals);
-  if ((unsigned)out->prec > QK_HALF) return BAD("links_convert: prec = %d: 0 to 2", (int)out->prec);
+  if ((unsigned)out->prec >= QK_PRECS)
+    return BAD("links_convert: prec = %d: 0 to %d", (int)out->prec, QK_PRECS - 1);
   return QK_OK;
 }
 
@@ -83,7 +85,7 @@ qk_status_t qk_args_diag_convert(qk_ops_ctx_t *ctx, const qk_diag_convert_args_t
   if (a->in.data == NULL) return QK_OK;
   if (a->out->data == NULL || a->in.prec != QK_DOUBLE)
     return BAD("diag_convert: in must be double, out have memory");
-  if ((unsigned)a->out->prec > QK_HALF)
-    return BAD("diag_convert: prec = %d: 0 to 2", (int)a->out->prec);
+  if ((unsigned)a->out->prec >= QK_PRECS)
+    return BAD("diag_convert: prec = %d: 0 to %d", (int)a->out->prec, QK_PRECS - 1);
   return QK_OK;
 }

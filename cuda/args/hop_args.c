@@ -30,7 +30,8 @@ static const char *block_misfit(const qk_spinor_t *f) {
   if (f->ncomp != 12) return "block: spinors have 12 components";
   if (f->nsites * (f->ntile > 0 ? f->ntile * QK_TILE : 1) > UINT32_MAX)
     return "block: over 2^32 - 1 lanes";
-  if (f->prec == QK_HALF && f->scale == NULL) return "block: half without scales";
+  if ((unsigned)f->prec >= QK_PRECS) return "block: prec is no precision";
+  if (qk_prec_scaled(f->prec) && f->scale == NULL) return "block: scale is missing";
   return NULL;
 }
 
@@ -45,7 +46,7 @@ static const char *links_misfit(const qk_links_t *links, qk_prec_t prec) {
 static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in, int ncomp) {
   if (ghost->data == NULL) return "ghost: absent in a split direction";
   if (!same_block(ghost, in) || ghost->ncomp != ncomp) return "ghost: not the spinors of the block";
-  if (ghost->prec == QK_HALF && ghost->scale == NULL) return "ghost: half without scales";
+  if (qk_prec_scaled(ghost->prec) && ghost->scale == NULL) return "ghost: scale is missing";
   return NULL;
 }
 
@@ -53,7 +54,7 @@ static const char *ghost_misfit(const qk_spinor_t *ghost, const qk_spinor_t *in,
 static const char *operand_misfit(const qk_spinor_t *f, const qk_spinor_t *out, int64_t nsites) {
   if (f->data == NULL) return "field: absent though its coefficient is not 0";
   if (!same_block(f, out) || f->ncomp != out->ncomp) return "field: another block than out";
-  if (f->prec == QK_HALF && f->scale == NULL) return "field: half without scales";
+  if (qk_prec_scaled(f->prec) && f->scale == NULL) return "field: scale is missing";
   if (f->nsites != nsites) return "field: nsites does not fit out_parity";
   return NULL;
 }

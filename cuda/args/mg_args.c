@@ -23,9 +23,10 @@ static int64_t sites_of(const qk_lattice_t *lat, qk_subset_t subset) {
 static qk_status_t spinor(qk_ops_ctx_t *ctx, const char *call, const char *name,
                           const qk_spinor_t *f, int ncomp, int64_t nsites) {
   if (f->data == NULL) return BAD("%s: %s has no data", call, name);
-  if ((unsigned)f->prec > QK_HALF)
-    return BAD("%s: %s: prec = %d: 0 to 2", call, name, (int)f->prec);
-  if (f->prec == QK_HALF && f->scale == NULL) return BAD("%s: %s: half without scales", call, name);
+  if ((unsigned)f->prec >= QK_PRECS)
+    return BAD("%s: %s: prec = %d: 0 to %d", call, name, (int)f->prec, QK_PRECS - 1);
+  if (qk_prec_scaled(f->prec) && f->scale == NULL)
+    return BAD("%s: %s: scale is missing, prec = %d", call, name, (int)f->prec);
   if (f->ncomp != ncomp) return BAD("%s: %s: ncomp = %d: %d", call, name, f->ncomp, ncomp);
   if (f->inner != 0 && f->inner != 1)
     return BAD("%s: %s: inner = %d: 0 or 1, one vector a RHS", call, name, f->inner);
@@ -113,7 +114,8 @@ qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
     return BAD("coarse: region = %d: 0 to 2", (int)a->region);
   if (n < 4 || n > QK_MG_N_MAX || n % 4 != 0)
     return BAD("coarse: out: ncomp = %d: a multiple of 4 up to %d", n, QK_MG_N_MAX);
-  if (a->out.prec == QK_HALF) return BAD("coarse: out: prec = %d: 0 or 1", (int)a->out.prec);
+  if (a->out.prec != QK_DOUBLE && a->out.prec != QK_SINGLE)
+    return BAD("coarse: out: prec = %d: 0 or 1", (int)a->out.prec);
   status = spinor(ctx, "coarse", "out", &a->out, n, sites_of(&a->lat, a->out_parity));
   if (status == QK_OK) status = hops(ctx, a);
   if (status == QK_OK && a->c_x != 0) status = operand(ctx, "x", &a->x, &a->out);
@@ -137,7 +139,8 @@ qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *
     return BAD("%s: in_parity = %d: 0 to 2", call, (int)a->in_parity);
   if (in->ncomp < 4 || in->ncomp % 4 != 0)
     return BAD("%s: in: ncomp = %d: a multiple of 4", call, in->ncomp);
-  if (in->prec == QK_HALF) return BAD("%s: in: prec = %d: 0 or 1", call, (int)in->prec);
+  if (in->prec != QK_DOUBLE && in->prec != QK_SINGLE)
+    return BAD("%s: in: prec = %d: 0 or 1", call, (int)in->prec);
   status = spinor(ctx, call, "in", in, in->ncomp, sites_of(&a->lat, a->in_parity));
   for (int mu = 0; mu < 4; mu++)
     for (int side = 0; status == QK_OK && side < 2; side++) {
@@ -155,9 +158,10 @@ qk_status_t qk_args_coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *
 
 qk_status_t qk_args_chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
   const qk_spinor_t *in = &a->in, *out = &a->out;
-  if (in->prec == QK_HALF ? in->ncomp != 12 : in->ncomp < 4 || in->ncomp % 4 != 0)
-    return BAD("chiral: in: ncomp = %d: %s", in->ncomp,
-               in->prec == QK_HALF ? "12 in half" : "a multiple of 4");
+  if (qk_prec_scaled(in->prec) && in->ncomp != 12)
+    return BAD("chiral: in: ncomp = %d: 12 with prec = %d", in->ncomp, (int)in->prec);
+  if (in->ncomp < 4 || in->ncomp % 4 != 0)
+    return BAD("chiral: in: ncomp = %d: a multiple of 4", in->ncomp);
   if (in->nsites < QK_TILE || in->nsites % QK_TILE != 0)
     return BAD("chiral: in: nsites = %lld: a multiple of %d", (long long)in->nsites, QK_TILE);
   qk_status_t status = spinor(ctx, "chiral", "in", in, in->ncomp, in->nsites);
@@ -209,10 +213,10 @@ qk_status_t qk_args_transfer(qk_ops_ctx_t *ctx, const qk_transfer_args_t *a) {
   if (status != QK_OK) return status;
   if (a->coarse.prec != QK_SINGLE)
     return BAD("transfer: coarse: prec = %d: %d", (int)a->coarse.prec, QK_SINGLE);
-  if (a->fine.prec == QK_DOUBLE) return BAD("transfer: fine: prec = %d: 1 or 2", (int)a->fine.prec);
-  if (a->fine.prec == QK_HALF && a->t.ncomp != 12)
-    return BAD("transfer: fine: prec = %d with ncomp = %d: half has 12", (int)a->fine.prec,
-               a->t.ncomp);
+  if (a->fine.prec != QK_SINGLE && a->fine.prec != QK_HALF)
+    return BAD("transfer: fine: prec = %d: 1 or 2", (int)a->fine.prec);
+  if (qk_prec_scaled(a->fine.prec) && a->t.ncomp != 12)
+    return BAD("transfer: fine: prec = %d with ncomp = %d: 12", (int)a->fine.prec, a->t.ncomp);
   return QK_OK;
 }
 

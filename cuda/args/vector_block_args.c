@@ -39,7 +39,8 @@ qk_status_t qk_args_basis(qk_ops_ctx_t *ctx, const char *call, const qk_basis_ar
   if (y->nsites != v->nsites || y->ncomp != v->ncomp)
     return BAD("%s: y: nsites, ncomp = %lld, %d: %lld, %d as v", call, (long long)y->nsites,
                y->ncomp, (long long)v->nsites, v->ncomp);
-  if (y->prec == QK_HALF || (y->prec != v->prec && !(v->prec == QK_HALF && y->prec == QK_SINGLE)))
+  if (qk_prec_scaled(y->prec) ||
+      (y->prec != v->prec && !(qk_prec_scaled(v->prec) && y->prec == QK_SINGLE)))
     return BAD("%s: prec = %d of y with %d of v", call, (int)y->prec, (int)v->prec);
   return QK_OK;
 }
@@ -52,7 +53,8 @@ qk_status_t qk_args_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *args) {
     return BAD("basis_rotate: %d vectors: at most %d", vectors, QK_BASIS_MAX);
   if (args->columns < 1 || args->columns > vectors)
     return BAD("basis_rotate: columns = %d: 1 to %d", args->columns, vectors);
-  if (args->v[0].prec == QK_HALF) return BAD("basis_rotate: prec = %d: 0 or 1", (int)QK_HALF);
+  if (args->v[0].prec != QK_DOUBLE && args->v[0].prec != QK_SINGLE)
+    return BAD("basis_rotate: prec = %d: 0 or 1", (int)args->v[0].prec);
   return QK_OK;
 }
 

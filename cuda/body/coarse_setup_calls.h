@@ -14,8 +14,8 @@
 namespace QK_NS {
 
 size_t coarse_bytes(const qk_lattice_t *lat, const qk_coarse_links_t *links) {
-  const size_t word = links->prec == QK_DOUBLE ? 8 : links->prec == QK_SINGLE ? 4 : 2;
-  return 2 * (size_t)lat->vcb * (size_t)coarse_matrix(links->n, links->ndir, 1, 0) * word;
+  return 2 * (size_t)lat->vcb * (size_t)coarse_matrix(links->n, links->ndir, 1, 0) *
+         (size_t)qk_prec_bytes(links->prec);
 }
 
 qk_status_t coarse_get(qk_ops_ctx_t *ctx, const qk_coarse_copy_args_t *a) {

@@ -11,8 +11,6 @@
 #ifndef QK_BODY_GAUGE_CALLS_H
 #define QK_BODY_GAUGE_CALLS_H
 
-#include <type_traits>
-
 #include "cuda/args/gauge_args.h"
 #include "cuda/body/gauge.h"
 #include "cuda/kernels.h"
@@ -25,7 +23,7 @@ inline int all_sites(const qk_lattice_t &lat) {
 }
 
 inline size_t word_bytes(qk_prec_t prec) {
-  return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
+  return (size_t)qk_prec_bytes(prec);
 }
 
 qk_status_t plaquette(qk_ops_ctx_t *ctx, const qk_plaquette_args_t *a) {

@@ -108,12 +108,11 @@ template <class Op> void run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
     constexpr int N = decltype(to)::N;
     if constexpr (!Op::mixed)
       run<Op, S, N>(ctx, a);
-    else if (a->f[1].prec == QK_DOUBLE)
-      run_mixed<Op::add, S, double, N>(a);
-    else if (a->f[1].prec == QK_SINGLE)
-      run_mixed<Op::add, S, float, N>(a);
-    else if constexpr (N == 24)
-      run_mixed<Op::add, S, half, N>(a);
+    else
+      with_storage(a->f[1].prec, [&](auto from) {
+        using From = stored<decltype(from)>;
+        if constexpr (N == 24 || !storage<From>::scaled) run_mixed<Op::add, S, From, N>(a);
+      });
   });
 }
 

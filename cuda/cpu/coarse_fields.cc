@@ -3,11 +3,13 @@
 
 #include "cuda/args/mg_args.h"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
 
-template <class S, int N> void chiral_as(const qk_chiral_args_t &a) {
+template <class S> void chiral_as(const qk_chiral_args_t &a) {
+  constexpr int N = row_reals<S>;
   const chiral_body<S, N> body = chiral_of<S, N>(a);
   const int64_t tiles = tiles_of(a.in, N);
 #pragma omp parallel for schedule(static) if (tiles * N > 256 * 24)
@@ -53,12 +55,7 @@ qk_status_t coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *a) {
 qk_status_t chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
   const qk_status_t status = qk_args_chiral(ctx, a);
   if (status != QK_OK) return status;
-  if (a->in.prec == QK_HALF)
-    chiral_as<half, 24>(*a);
-  else if (a->in.prec == QK_DOUBLE)
-    chiral_as<double, sub_reals>(*a);
-  else
-    chiral_as<float, sub_reals>(*a);
+  with_storage(a->in.prec, [=](auto s) { chiral_as<stored<decltype(s)>>(*a); });
   return QK_OK;
 }
 

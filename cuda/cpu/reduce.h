@@ -7,6 +7,7 @@
 
 #include "cuda/body/blas.h"
 #include "cuda/cpu/ctx.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -20,13 +21,13 @@ template <class STORAGE, int REALS> struct kind {
 /* body(kind of the fields like f), whose arguments have been checked. Tiles of 24 reals where a
  * spinor can be cut to them: sums stay in registers longer. */
 template <class F> void as_kind(const qk_spinor_t &f, const F &body) {
-  const bool large = f.ncomp % 12 == 0;
-  if (f.prec == QK_HALF)
-    body(kind<half, 24>{});
-  else if (f.prec == QK_DOUBLE)
-    large ? body(kind<double, 24>{}) : body(kind<double, sub_reals>{});
-  else
-    large ? body(kind<float, 24>{}) : body(kind<float, sub_reals>{});
+  with_storage(f.prec, [&](auto s) {
+    using S = stored<decltype(s)>;
+    if constexpr (storage<S>::scaled)
+      body(kind<S, 24>{});
+    else
+      f.ncomp % 12 == 0 ? body(kind<S, 24>{}) : body(kind<S, sub_reals>{});
+  });
 }
 
 /* r += (f, g) of one tile, row by row: arrays of eight doubles would go through memory. */

@@ -382,8 +382,8 @@ qk_status_t copy_all(qk_ops_ctx_t *ctx, const qk_transfer_copy_args_t *args, boo
 } // namespace
 
 size_t transfer_bytes(const qk_transfer_t *t) {
-  const size_t word = t->prec == QK_HALF ? sizeof(half) : sizeof(float);
-  return (size_t)t->agg.fine.vcb * 2 * (size_t)shape_of(*t, 1).words() * word;
+  return (size_t)t->agg.fine.vcb * 2 * (size_t)shape_of(*t, 1).words() *
+         (size_t)qk_prec_bytes(t->prec);
 }
 
 qk_status_t restrict_(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args) {

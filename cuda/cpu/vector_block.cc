@@ -5,6 +5,7 @@
 #include "cuda/args/vector_block_args.h"
 #include "cuda/cpu/ctx.h"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 #include "daemon/base/mem.h"
 
 namespace QK_NS {
@@ -292,21 +293,14 @@ qk_status_t sites(qk_ops_ctx_t *ctx, const char *call, const qk_sites_args_t *a,
 qk_status_t basis_dot(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_dot", a);
   if (status != QK_OK) return status;
-  if (a->v[0].prec == QK_DOUBLE)
-    run_dot<double>(ctx, a);
-  else if (a->v[0].prec == QK_SINGLE)
-    run_dot<float>(ctx, a);
-  else
-    run_dot<half>(ctx, a);
+  with_storage(a->v[0].prec, [=](auto s) { run_dot<stored<decltype(s)>>(ctx, a); });
   return QK_OK;
 }
 
 qk_status_t basis_axpy(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
   const qk_status_t status = qk_args_basis(ctx, "basis_axpy", a);
   if (status != QK_OK) return status;
-  if (a->v[0].prec == QK_DOUBLE) return run_axpy<double>(ctx, a);
-  if (a->v[0].prec == QK_SINGLE) return run_axpy<float>(ctx, a);
-  return run_axpy<half>(ctx, a);
+  return with_storage(a->v[0].prec, [=](auto s) { return run_axpy<stored<decltype(s)>>(ctx, a); });
 }
 
 qk_status_t basis_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {

@@ -204,8 +204,8 @@ template <int N, class S> QK_HD void load_spinor(const spinor<S> &f, spot at, la
 }
 
 /* Half: as 16-bit words and the scale that they are multiples of. */
-template <int N>
-QK_SOFT_HALF void store_scaled(const spinor<half> &f, spot at, const lanes<float> *r) {
+template <int N, class S>
+QK_SOFT_HALF void store_scaled(const spinor<S> &f, spot at, const lanes<float> *r) {
   constexpr float least = 1.17549435e-38f;
   lanes<float> top = lanes_abs(r[0]), scaled[N];
   QK_UNROLL
@@ -214,7 +214,7 @@ QK_SOFT_HALF void store_scaled(const spinor<half> &f, spot at, const lanes<float
   const lanes<float> inverse = top < least ? zero : 1.0f / top;
   QK_UNROLL
   for (int c = 0; c < N; c++) scaled[c] = r[c] * inverse;
-  store_lanes<half, N>(f.data, at, scaled);
+  store_lanes<S, N>(f.data, at, scaled);
   store_scale(f.scale, at, top < least ? zero : top);
 }
 

@@ -92,7 +92,7 @@ struct one_site {
   QK_HD void near_projected(const spinor<S> &f, int base, const step_pos &to, real<S> g,
                             lanes<real<S>> *h, scale_of<S> &scale) const {
 #ifdef __CUDACC__
-    if constexpr (storage<S>::scaled) {
+    if constexpr (std::is_same_v<S, half>) {
       const spot at = place(base + to.cb);
       const uint4 *p = (const uint4 *)tile_at(f.data, at.tile, QK_TILE * 24) + at.lane;
       const uint4 v[3] = {__ldg(p), __ldg(p + QK_TILE), __ldg(p + 2 * QK_TILE)};

@@ -1,6 +1,7 @@
 /*
  * storage.h: the choice of a storage type when the program runs, by the host:
  *   return with_storage(prec, [=](auto s) { return hop_launch<stored<decltype(s)>>(ctx, args); });
+ * It is the only one: a precision of proto/choices.h that QK_STORAGES lacks does not compile.
  */
 #ifndef QK_SITE_STORAGE_H
 #define QK_SITE_STORAGE_H
@@ -8,16 +9,29 @@
 #include <type_traits>
 
 #include "cuda/site/access.h"
+#include "daemon/base/assert.h"
 
 namespace QK_NS {
 
 template <class POINTER> using stored = std::remove_pointer_t<POINTER>;
 
-/* What body returns for the storage type of a precision, as the type of a null pointer. */
+#define X(name, type, bytes, scale)                                                                \
+  static_assert(sizeof(type) == bytes && storage<type>::scaled == scale,                           \
+                "types.h and lane.h say the same of " #type);
+QK_STORAGES(X)
+#undef X
+
+/* What body returns for the storage type of a precision, as the type of a null pointer. The
+ * arguments have been checked (cuda/args): another number than a precision is a bug here. */
 template <class F> auto with_storage(qk_prec_t prec, const F &body) {
-  if (prec == QK_DOUBLE) return body((double *)NULL);
-  if (prec == QK_SINGLE) return body((float *)NULL);
-  return body((half *)NULL);
+  switch (prec) {
+#define X(name, type, bytes, scale)                                                                \
+  case QK_##name:                                                                                  \
+    return body((type *)NULL);
+    QK_STORAGES(X)
+#undef X
+  }
+  qk_assert_failed("prec is one of QK_STORAGES", __FILE__, __LINE__);
 }
 
 } // namespace QK_NS

@@ -89,23 +89,30 @@ template <class R> QK_HD void expand8(R p0, R p2, int k, const R *w, R u[18]) {
   }
 }
 
-QK_HD int16_t bits_of(half x) {
+/* Whether the words of a link of 8 reals are integers: those of 16 bits, whatever 16-bit float the
+ * other links are. */
+template <class S> constexpr bool integer_words = sizeof(S) == 2;
+
+template <class S> QK_HD int16_t integer_of(S x) {
   int16_t b;
+  static_assert(sizeof b == sizeof x, "words of 16 bits");
   memcpy(&b, &x, sizeof b);
   return b;
 }
 
-template <class R> QK_HD void expand8_words(const R w[8], R u[18]) {
-  const R k = floor(w[0] * (R)0.25 + (R)0.5);
-  expand8<R>(w[0] - 4 * k, w[1], (int)k, w + 2, u);
-}
-QK_HD void expand8_words(const half w[8], float u[18]) {
-  const int first = bits_of(w[0]);
-  float rest[6];
-  QK_UNROLL
-  for (int i = 0; i < 6; i++) rest[i] = (float)bits_of(w[i + 2]) * (1.0f / 32767.0f);
-  expand8<float>((float)(first >> 2) * 0x1p-13f, (float)bits_of(w[1]) * 0x1p-15f, first & 3, rest,
-                 u);
+template <class S> QK_HD void expand8_words(const S w[8], real<S> u[18]) {
+  using R = real<S>;
+  if constexpr (integer_words<S>) {
+    const int first = integer_of(w[0]);
+    float rest[6];
+    QK_UNROLL
+    for (int i = 0; i < 6; i++) rest[i] = (float)integer_of(w[i + 2]) * (1.0f / 32767.0f);
+    expand8<float>((float)(first >> 2) * 0x1p-13f, (float)integer_of(w[1]) * 0x1p-15f, first & 3,
+                   rest, u);
+  } else {
+    const R k = floor(w[0] * (R)0.25 + (R)0.5);
+    expand8<R>(w[0] - 4 * k, w[1], (int)k, w + 2, u);
+  }
 }
 
 /* The link of one site out of its stored words. */
@@ -206,17 +213,18 @@ template <class S> QK_HD void narrow_link(double x, S &s) {
   narrow((real<S>)x, s);
 }
 
-QK_HD void set_words8(const double w[2], int k, const double x[6], half out[8]) {
-  int16_t b[8];
-  b[0] = (int16_t)(k + 4 * (((int)rint(w[0] * 8192.0) + 8192) % 16384 - 8192));
-  b[1] = (int16_t)(((int)rint(w[1] * 32768.0) + 32768) % 65536 - 32768);
-  for (int i = 0; i < 6; i++) b[i + 2] = (int16_t)rint(fmax(-1.0, fmin(1.0, x[i])) * 32767.0);
-  memcpy(out, b, sizeof b);
-}
 template <class S> QK_HD void set_words8(const double w[2], int k, const double x[6], S out[8]) {
-  out[0] = (S)(w[0] + 4.0 * k);
-  out[1] = (S)w[1];
-  for (int i = 0; i < 6; i++) out[i + 2] = (S)x[i];
+  if constexpr (integer_words<S>) {
+    int16_t b[8];
+    b[0] = (int16_t)(k + 4 * (((int)rint(w[0] * 8192.0) + 8192) % 16384 - 8192));
+    b[1] = (int16_t)(((int)rint(w[1] * 32768.0) + 32768) % 65536 - 32768);
+    for (int i = 0; i < 6; i++) b[i + 2] = (int16_t)rint(fmax(-1.0, fmin(1.0, x[i])) * 32767.0);
+    memcpy(out, b, sizeof b);
+  } else {
+    out[0] = (S)(w[0] + 4.0 * k);
+    out[1] = (S)w[1];
+    for (int i = 0; i < 6; i++) out[i + 2] = (S)x[i];
+  }
 }
 
 /* The stored words of a link. */

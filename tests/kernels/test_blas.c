@@ -342,16 +342,28 @@ Test(blas, quotients_survive_numbers_whose_squares_overflow) {
   kit_close(&kit);
 }
 
+Test(precision, has_its_bytes_and_scales) {
+  cr_expect_eq(qk_prec_bytes(QK_DOUBLE), 8);
+  cr_expect_eq(qk_prec_bytes(QK_SINGLE), 4);
+  cr_expect_eq(qk_prec_bytes(QK_HALF), 2);
+  for (int p = 0; p < QK_PRECS; p++) cr_expect_eq(qk_prec_scaled((qk_prec_t)p), p == QK_HALF);
+  cr_expect_eq(qk_prec_bytes((qk_prec_t)QK_PRECS), 0);
+  cr_expect_eq(qk_prec_scaled((qk_prec_t)QK_PRECS), 0);
+}
+
 Test(blas, misfits_are_refused_by_name) {
   kit_t kit;
   block_kit_open(&kit);
   block_t a = block_make(&kit, (cut_t){QK_SINGLE, 3, false, QK_FULL}, 1);
   block_t b = block_make(&kit, (cut_t){QK_DOUBLE, 3, false, QK_FULL}, 2);
   block_t c = block_make(&kit, (cut_t){QK_SINGLE, 2, false, QK_FULL}, 3);
-  qk_spinor_t four = a.v, odd = a.v;
+  qk_spinor_t four = a.v, odd = a.v, unknown = a.v, bare = a.v;
   four.ncomp = 4;
   odd.ncomp = 6;
+  unknown.prec = (qk_prec_t)QK_PRECS;
+  bare.prec = QK_HALF;
   qk_blas_args_t ncomp = {.f = {a.v, four}}, ragged = {.f = {odd, odd}};
+  qk_blas_args_t which = {.f = {unknown, a.v}}, scale = {.f = {a.v, bare}};
   qk_blas_args_t prec = {.f = {a.v, b.v}}, nrhs = {.f = {a.v, c.v}}, none = {.f = {a.v}},
                  scalar = {.f = {a.v, a.v}};
   const struct {
@@ -366,7 +378,9 @@ Test(blas, misfits_are_refused_by_name) {
                {QK_BLAS_COUNT, &none, "op = "},
                {QK_BLAS_NONE, &prec, "op = 0: 1 to 17"},
                {QK_BLAS_COPY, &ncomp, "ncomp = 4: 12 as the first"},
-               {QK_BLAS_COPY, &ragged, "ncomp = 6: a multiple of 4"}};
+               {QK_BLAS_COPY, &ragged, "ncomp = 6: a multiple of 4"},
+               {QK_BLAS_COPY, &which, "field 0: prec = "},
+               {QK_BLAS_COPY, &scale, "field 1: scale is missing, prec = 2"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     qk_blas_args_t args = *cases[i].args;
     args.op = cases[i].op;

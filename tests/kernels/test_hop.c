@@ -551,3 +551,30 @@ Test(hop, refuses_what_does_not_fit) {
   dirac_close(&kit, &d);
   kit_close(&kit);
 }
+
+Test(hop, refuses_what_is_no_precision_and_half_without_scales) {
+  kit_t kit;
+  kit_open_random(&kit, (int[]){4, 4, 4, 4}, 0.5, 10);
+  dirac_t d = dirac_open(&kit, QK_HALF, 12, 0.2, 1.3);
+  kit_field_t in = kit_field(&kit, QK_HALF, 3, false, QK_FULL);
+  kit_field_t out = kit_field(&kit, QK_HALF, 3, false, QK_FULL);
+  qk_hop_args_t good = kit_dirac(&kit, false, twisted);
+  good.links = d.links;
+  good.diag = d.diag;
+  good.in = good.z = in.v;
+  good.out = out.v;
+  kit_must(&kit, kit.ops->hop(kit.ctx, &good), "hop");
+  qk_hop_args_t a = good;
+  a.out.prec = a.in.prec = a.z.prec = a.links.prec = a.diag.prec = (qk_prec_t)QK_PRECS;
+  kit_refused(&kit, kit.ops->hop(kit.ctx, &a), "block: prec is no precision");
+  a = good;
+  a.out.scale = NULL;
+  kit_refused(&kit, kit.ops->hop(kit.ctx, &a), "block: scale is missing");
+  a = good;
+  a.in.scale = NULL;
+  kit_refused(&kit, kit.ops->hop(kit.ctx, &a), "field: scale is missing");
+  kit_field_free(&kit, &in);
+  kit_field_free(&kit, &out);
+  dirac_close(&kit, &d);
+  kit_close(&kit);
+}

@@ -223,7 +223,7 @@ Test(noise, misfits_are_refused_by_name) {
                                  {.lat = kit.lat, .field = b.field.v, .rhs = -2},
                                  {.lat = kit.lat, .field = half.field.v, .rhs = -1},
                                  {.lat = kit.lat, .field = even.v, .rhs = -1}};
-  static const char *const words[] = {"rhs = 2: -1 to 1", "rhs = -2", "prec = half", "subset"};
+  static const char *const words[] = {"rhs = 2: -1 to 1", "rhs = -2", "prec = 2: double", "subset"};
   for (int i = 0; i < 4; i++) {
     cr_expect(kit.ops->noise(kit.ctx, &bad[i]) == QK_BAD_ARGUMENT);
     cr_expect(strstr(kit.ops->last_error(kit.ctx), words[i]), "%s", kit.ops->last_error(kit.ctx));

@@ -86,6 +86,9 @@ def words_are_counted_by_lines(_root):
     assert values(words, tree) == {'lines with the word mount': 2, 'lines with the word berth': 1,
                                    'lines of daemon/engine that pass a status on': 2}, values(words, tree)
     assert places(counts(words, tree)['lines with the word mount']) == ['daemon/engine/a/x.c:1', 'daemon/engine/a/x.c:2']
+    text = 'a->prec == QK_HALF;\nif (QK_HALF != b)\nc > QK_HALF\ncase QK_HALF:\nfor (int p = 0; p < 3; p++)\n{.prec = QK_HALF}\nint mom[3];\n'
+    tree = {path: text for path in ('cuda/x.cu', 'cuda/cpu/coarse.cc', 'tests/x.c', 'daemon/front/x.c')}
+    assert places(counts(words, tree)['lines that tell precisions apart by hand']) == ['cuda/x.cu:%d' % n for n in range(1, 6)]
     keys = [counts(words, {'cuda/x.c': '#include "%smount.h"' % where})['lines with the word mount'].findings[0].key for where in ('a/', 'b/c/')]
     assert keys[0] == keys[1], keys
 

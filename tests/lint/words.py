@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Private words that are to give way to those of the trade, and statuses that are passed on by hand.
+"""Private words that are to give way to those of the trade, statuses that are passed on by hand, and precisions that are told apart
+by hand.
 
 usage: words.py SOURCE        prints TAP
 
@@ -34,6 +35,13 @@ ORDINARY = {'mount': ('daemon/base/room.c', 'daemon/front/state/'), 'ties': ('cu
 # Users and their scripts know these by name: an old flag, a row of the plan that STATUS has.
 KNOWN = {'lone': ('"lone-solver"', '"lone"')}
 PRODUCT = ('daemon/', 'client/', 'proto/', 'cuda/')
+# Half by its name, where what is meant is often "has scales" or "the last precision"; three for their number.
+PRECISION = re.compile(r'(?:[=!]=|[<>]=?|case) ?qk_half\b|\bqk_half (?:[=!]=|[<>])|\bint p = 0; p < 3\b')
+# Matrices, vectors and files that are in single or half and in nothing else, and settings that choose between these two.
+LOW = ('cuda/args/mg_args.c', 'cuda/args/vector_block_args.c', 'cuda/body/coarse_setup.h', 'cuda/cpu/coarse.cc', 'cuda/cpu/transfer.cc',
+       'cuda/cpu/vector_block.cc', 'cuda/gpu/krylov/vector_block.cu', 'cuda/gpu/multigrid/coarse.cu', 'cuda/gpu/multigrid/transfer.cu',
+       'daemon/engine/checkpoint/mg_header.', 'daemon/engine/eigen/deflation.c', 'daemon/engine/multigrid/mg_check.c',
+       'daemon/engine/multigrid/mg_params.c', 'daemon/engine/multigrid/mg_text.c')
 PLUMBING = re.compile(r'if \(!?status( == qk_ok)?\) status =')
 
 
@@ -59,6 +67,8 @@ def measure(tree):
         found = [f for f in found if not f.place.startswith(ORDINARY.get(word, ()))
                  and not any(name in f.text for name in KNOWN.get(word, ()))]
         yield ratchet.Count('lines with the word %s' % word, found, 'Say "%s".' % instead)
+    found = [f for f in lines(tree, ('daemon/engine/', 'cuda/'), ratchet.CODE, PRECISION) if not f.place.startswith(LOW)]
+    yield ratchet.Count('lines that tell precisions apart by hand', found, 'Ask qk_prec_scaled, QK_PRECS or with_storage.')
     found = lines(tree, 'daemon/engine/', ratchet.CODE, PLUMBING)
     yield ratchet.Count('lines of daemon/engine that pass a status on', found,
                         'Let a function return at the first failure, or call what keeps the first status.', 50)

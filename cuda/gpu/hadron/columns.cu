@@ -4,6 +4,7 @@
 #include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -131,9 +132,7 @@ template <class To, class From> void copy_launch(cudaStream_t stream, const qk_r
   copy_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<To>(a.to), spinor_of<From>(a.from), n);
 }
 template <class To> void copy_from(cudaStream_t stream, const qk_rhs_copy_args_t &a) {
-  if (a.from.prec == QK_DOUBLE) return copy_launch<To, double>(stream, a);
-  if (a.from.prec == QK_SINGLE) return copy_launch<To, float>(stream, a);
-  copy_launch<To, half>(stream, a);
+  with_storage(a.from.prec, [=](auto s) { copy_launch<To, stored<decltype(s)>>(stream, a); });
 }
 
 template <class S>
@@ -148,52 +147,36 @@ template <class S> void source_as(cudaStream_t stream, const qk_source_args_t &a
   source_kernel<<<blocks, threads, 0, stream>>>(a, spinor_of<S>(a.field), sites);
 }
 
-/* In the storage type of the field. */
-#define LAUNCH_AS(launch, ctx, a)                                                                  \
-  do {                                                                                             \
-    cudaStream_t stream = qk_gpu(ctx)->stream[0];                                                  \
-    if ((a)->field.prec == QK_DOUBLE)                                                              \
-      launch<double>(stream, *(a));                                                                \
-    else if ((a)->field.prec == QK_SINGLE)                                                         \
-      launch<float>(stream, *(a));                                                                 \
-    else                                                                                           \
-      launch<half>(stream, *(a));                                                                  \
-  } while (0)
+/* launch(stream, null pointer to the storage type of prec), if the arguments have passed. */
+template <class F>
+qk_status_t launch_as(qk_ops_ctx_t *ctx, const char *call, qk_status_t passed, qk_prec_t prec,
+                      const F &launch) {
+  if (passed != QK_OK) return passed;
+  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  with_storage(prec, [&](auto s) { launch(stream, s); });
+  return qk_gpu_launched(ctx, call);
+}
 
 } // namespace
 
 qk_status_t rhs_import(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  const qk_status_t status = qk_args_rhs(ctx, a);
-  if (status != QK_OK) return status;
-  LAUNCH_AS(import_as, ctx, a);
-  return qk_gpu_launched(ctx, "rhs_import");
+  return launch_as(ctx, "rhs_import", qk_args_rhs(ctx, a), a->field.prec,
+                   [=](auto stream, auto s) { import_as<stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t rhs_export(qk_ops_ctx_t *ctx, const qk_rhs_args_t *a) {
-  const qk_status_t status = qk_args_rhs(ctx, a);
-  if (status != QK_OK) return status;
-  LAUNCH_AS(export_as, ctx, a);
-  return qk_gpu_launched(ctx, "rhs_export");
+  return launch_as(ctx, "rhs_export", qk_args_rhs(ctx, a), a->field.prec,
+                   [=](auto stream, auto s) { export_as<stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t rhs_copy(qk_ops_ctx_t *ctx, const qk_rhs_copy_args_t *a) {
-  const qk_status_t status = qk_args_rhs_copy(ctx, a);
-  if (status != QK_OK) return status;
-  cudaStream_t stream = qk_gpu(ctx)->stream[0];
-  if (a->to.prec == QK_DOUBLE)
-    copy_from<double>(stream, *a);
-  else if (a->to.prec == QK_SINGLE)
-    copy_from<float>(stream, *a);
-  else
-    copy_from<half>(stream, *a);
-  return qk_gpu_launched(ctx, "rhs_copy");
+  return launch_as(ctx, "rhs_copy", qk_args_rhs_copy(ctx, a), a->to.prec,
+                   [=](auto stream, auto s) { copy_from<stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t source(qk_ops_ctx_t *ctx, const qk_source_args_t *a) {
-  const qk_status_t status = qk_args_source(ctx, a);
-  if (status != QK_OK) return status;
-  LAUNCH_AS(source_as, ctx, a);
-  return qk_gpu_launched(ctx, "source");
+  return launch_as(ctx, "source", qk_args_source(ctx, a), a->field.prec,
+                   [=](auto stream, auto s) { source_as<stored<decltype(s)>>(stream, *a); });
 }
 
 qk_status_t noise(qk_ops_ctx_t *ctx, const qk_noise_args_t *a) {

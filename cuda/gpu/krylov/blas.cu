@@ -5,6 +5,7 @@
 #include "cuda/gpu/krylov/dot_small.cuh"
 #include "cuda/gpu/reduce.cuh"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -27,43 +28,23 @@ qk_status_t finish_launch(qk_ops_ctx_t *ctx, const finish_args &a) {
 qk_status_t blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
   const qk_status_t status = qk_args_blas(ctx, a);
   if (status != QK_OK) return status;
-  switch (a->f[0].prec) {
-  case QK_DOUBLE:
-    return blas_launch<double>(ctx, a);
-  case QK_SINGLE:
-    return blas_launch<float>(ctx, a);
-  case QK_HALF:
-    return blas_launch<half>(ctx, a);
-  }
-  return QK_BAD_ARGUMENT;
+  return with_storage(a->f[0].prec,
+                      [=](auto s) { return blas_launch<stored<decltype(s)>>(ctx, a); });
 }
 
 qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   const qk_status_t status = qk_args_multi(ctx, a, 1);
   if (status != QK_OK) return status;
-  switch (a->y.prec) {
-  case QK_DOUBLE:
-    return multi_dot_launch<double>(ctx, a);
-  case QK_SINGLE:
-    return dot_small_fits(a) ? dot_small(ctx, a) : multi_dot_launch<float>(ctx, a);
-  case QK_HALF:
-    return multi_dot_launch<half>(ctx, a);
-  }
-  return QK_BAD_ARGUMENT;
+  if (dot_small_fits(a)) return dot_small(ctx, a);
+  return with_storage(a->y.prec,
+                      [=](auto s) { return multi_dot_launch<stored<decltype(s)>>(ctx, a); });
 }
 
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   const qk_status_t status = qk_args_multi(ctx, a, 0);
   if (status != QK_OK) return status;
-  switch (a->y.prec) {
-  case QK_DOUBLE:
-    return multi_axpy_launch<double>(ctx, a);
-  case QK_SINGLE:
-    return multi_axpy_launch<float>(ctx, a);
-  case QK_HALF:
-    return multi_axpy_launch<half>(ctx, a);
-  }
-  return QK_BAD_ARGUMENT;
+  return with_storage(a->y.prec,
+                      [=](auto s) { return multi_axpy_launch<stored<decltype(s)>>(ctx, a); });
 }
 
 } // namespace QK_NS

@@ -7,6 +7,7 @@
 
 #include "cuda/gpu/krylov/blas.cuh"
 #include "cuda/gpu/reduce.cuh"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 
@@ -160,15 +161,14 @@ template <class Op, class S, int N> qk_status_t run(qk_ops_ctx_t *ctx, const qk_
 }
 
 template <class Op, class S> qk_status_t run_op(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {
-  constexpr int N = row_reals<S>;
   if constexpr (!Op::mixed)
-    return run<Op, S, N>(ctx, a);
-  else if (a->f[1].prec == QK_DOUBLE)
-    return run_mixed<Op::add, S, double, N>(ctx, a);
-  else if (a->f[1].prec == QK_SINGLE)
-    return run_mixed<Op::add, S, float, N>(ctx, a);
+    return run<Op, S, row_reals<S>>(ctx, a);
   else
-    return run_mixed<Op::add, S, half, row_reals<half>>(ctx, a);
+    return with_storage(a->f[1].prec, [=](auto from) {
+      using From = stored<decltype(from)>;
+      constexpr int N = storage<From>::scaled ? row_reals<From> : row_reals<S>;
+      return run_mixed<Op::add, S, From, N>(ctx, a);
+    });
 }
 
 template <class S> qk_status_t blas_launch(qk_ops_ctx_t *ctx, const qk_blas_args_t *a) {

@@ -3,6 +3,7 @@
 
 #include "cuda/args/args.h"
 #include "cuda/gpu/reduce.cuh"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -110,10 +111,8 @@ qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
   qk_status_t status = qk_args_space(ctx, a, 0);
   if (status != QK_OK) return status;
   const int nv = a->n < space_most ? a->n + 1 : space_most;
-  const qk_prec_t prec = a->v[0].prec;
-  status = prec == QK_DOUBLE   ? run_dots<double>(ctx, *a, nv)
-           : prec == QK_SINGLE ? run_dots<float>(ctx, *a, nv)
-                               : run_dots<half>(ctx, *a, nv);
+  status = with_storage(a->v[0].prec,
+                        [=](auto s) { return run_dots<stored<decltype(s)>>(ctx, *a, nv); });
   for (int j = nv; status == QK_OK && j <= a->n; j++) status = space_dots_with(ctx, a, j);
   return status;
 }
@@ -121,10 +120,7 @@ qk_status_t space_dots(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
 qk_status_t space_step(qk_ops_ctx_t *ctx, const qk_space_args_t *a) {
   const qk_status_t status = qk_args_space(ctx, a, 1);
   if (status != QK_OK) return status;
-  const qk_prec_t prec = a->x.prec;
-  return prec == QK_DOUBLE   ? run_step<double>(ctx, *a)
-         : prec == QK_SINGLE ? run_step<float>(ctx, *a)
-                             : run_step<half>(ctx, *a);
+  return with_storage(a->x.prec, [=](auto s) { return run_step<stored<decltype(s)>>(ctx, *a); });
 }
 
 } // namespace QK_NS

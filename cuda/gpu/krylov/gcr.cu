@@ -4,6 +4,7 @@
 #include "cuda/args/args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -73,15 +74,7 @@ __global__ void gram_kernel(const qk_gram_args_t a) {
 qk_status_t gcr_step(qk_ops_ctx_t *ctx, const qk_gcr_args_t *a) {
   const qk_status_t status = qk_args_gcr(ctx, a);
   if (status != QK_OK) return status;
-  switch (a->r.prec) {
-  case QK_DOUBLE:
-    return choose_gcr<double>(ctx, *a);
-  case QK_SINGLE:
-    return choose_gcr<float>(ctx, *a);
-  case QK_HALF:
-    return choose_gcr<half>(ctx, *a);
-  }
-  return QK_BAD_ARGUMENT;
+  return with_storage(a->r.prec, [=](auto s) { return choose_gcr<stored<decltype(s)>>(ctx, *a); });
 }
 
 qk_status_t gram_solve(qk_ops_ctx_t *ctx, const qk_gram_args_t *a) {

@@ -4,6 +4,7 @@
 #include "cuda/args/mg_args.h"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/kernels.h"
+#include "cuda/site/storage.h"
 
 namespace QK_NS {
 namespace {
@@ -20,7 +21,8 @@ __global__ void __launch_bounds__(threads) chiral_kernel(chiral_body<S, N> body,
   if (i < lanes) body.run({i / QK_TILE, (int)(i % QK_TILE)});
 }
 
-template <class S, int N> qk_status_t chiral_launch(qk_ops_ctx_t *ctx, const qk_chiral_args_t &a) {
+template <class S> qk_status_t chiral_launch(qk_ops_ctx_t *ctx, const qk_chiral_args_t &a) {
+  constexpr int N = row_reals<S>;
   const int64_t lanes = tiles_of(a.in, N) * QK_TILE;
   chiral_kernel<<<blocks_of(lanes), threads, 0, qk_gpu(ctx)->stream[0]>>>(chiral_of<S, N>(a),
                                                                           lanes);
@@ -29,7 +31,7 @@ template <class S, int N> qk_status_t chiral_launch(qk_ops_ctx_t *ctx, const qk_
 
 /* 16-byte pieces of a lane: of whatever precision, a tile is [piece][lane]. */
 inline int pieces_of(const qk_spinor_t &f) {
-  return 2 * f.ncomp * (f.prec == QK_DOUBLE ? 8 : 4) / 16;
+  return 2 * f.ncomp * qk_prec_bytes(f.prec) / 16;
 }
 
 /* Pieces of a face. */
@@ -76,9 +78,8 @@ qk_status_t coarse_pack(qk_ops_ctx_t *ctx, const qk_coarse_pack_args_t *a) {
 qk_status_t chiral(qk_ops_ctx_t *ctx, const qk_chiral_args_t *a) {
   const qk_status_t status = qk_args_chiral(ctx, a);
   if (status != QK_OK) return status;
-  if (a->in.prec == QK_HALF) return chiral_launch<half, 24>(ctx, *a);
-  if (a->in.prec == QK_DOUBLE) return chiral_launch<double, sub_reals>(ctx, *a);
-  return chiral_launch<float, sub_reals>(ctx, *a);
+  return with_storage(a->in.prec,
+                      [=](auto s) { return chiral_launch<stored<decltype(s)>>(ctx, *a); });
 }
 
 } // namespace QK_NS

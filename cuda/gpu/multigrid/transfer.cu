@@ -142,8 +142,7 @@ template <bool SET> qk_status_t copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_a
 } // namespace
 
 size_t transfer_bytes(const qk_transfer_t *t) {
-  return (size_t)copy_threads(shape_of(*t)) * 8 *
-         (t->prec == QK_HALF ? sizeof(half) : sizeof(float));
+  return (size_t)copy_threads(shape_of(*t)) * 8 * (size_t)qk_prec_bytes(t->prec);
 }
 
 qk_status_t restrict_(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args) {

@@ -130,12 +130,11 @@ template <class S> qk_status_t pack_launch(qk_ops_ctx_t *ctx, const qk_pack_args
   return qk_gpu_launched(ctx, "pack");
 }
 
-extern template qk_status_t hop_launch<double>(qk_ops_ctx_t *, const qk_hop_args_t &);
-extern template qk_status_t hop_launch<float>(qk_ops_ctx_t *, const qk_hop_args_t &);
-extern template qk_status_t hop_launch<half>(qk_ops_ctx_t *, const qk_hop_args_t &);
-extern template qk_status_t pack_launch<double>(qk_ops_ctx_t *, const qk_pack_args_t &);
-extern template qk_status_t pack_launch<float>(qk_ops_ctx_t *, const qk_pack_args_t &);
-extern template qk_status_t pack_launch<half>(qk_ops_ctx_t *, const qk_pack_args_t &);
+#define X(name, type, bytes, scaled)                                                               \
+  extern template qk_status_t hop_launch<type>(qk_ops_ctx_t *, const qk_hop_args_t &);             \
+  extern template qk_status_t pack_launch<type>(qk_ops_ctx_t *, const qk_pack_args_t &);
+QK_STORAGES(X)
+#undef X
 
 } // namespace QK_NS
 #endif

@@ -17,10 +17,10 @@
 
 /* What an operator is made for. */
 typedef struct qk_action_params {
-  qk_values_t values; /* complete: qk_values_read */
-  double phase[4][2]; /* boundary phases, complex, modulus 1 */
-  bool want[3];       /* which precisions to hold */
-  int link_reals[3];  /* by precision: 18, 12 or 8 */
+  qk_values_t values;       /* complete: qk_values_read */
+  double phase[4][2];       /* boundary phases, complex, modulus 1 */
+  bool want[QK_PRECS];      /* which precisions to hold */
+  int link_reals[QK_PRECS]; /* by precision: 18, 12 or 8 */
 } qk_action_params_t;
 
 /* What an action makes its parts from; borrowed during the call. */

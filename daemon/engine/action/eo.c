@@ -212,7 +212,7 @@ static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t 
 }
 
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
-  for (int p = 0; p < 3; p++) {
+  for (int p = 0; p < QK_PRECS; p++) {
     const void *held[] = {parts->links[p].data, parts->t[p].data, parts->t[p].b,
                           parts->inverse[p].data, parts->inverse[p].b};
     for (int i = 0; i < 5; i++)

@@ -15,13 +15,13 @@
 
 /* What an operator is made of. Members of a precision that is not wanted are zero. */
 typedef struct qk_eo_parts {
-  bool want[3];
-  qk_links_t links[3];
-  qk_local_t t[3], inverse[3]; /* T, T^-1 */
-  double phase[4][2];          /* boundary phases; 0: no hop across that edge */
-  double weight[4];            /* of the hops of a direction; 0 says 1 */
-  double scale;                /* typical |T v| / |v| */
-  int flops;                   /* of T per site and right-hand side */
+  bool want[QK_PRECS];
+  qk_links_t links[QK_PRECS];
+  qk_local_t t[QK_PRECS], inverse[QK_PRECS]; /* T, T^-1 */
+  double phase[4][2];                        /* boundary phases; 0: no hop across that edge */
+  double weight[4];                          /* of the hops of a direction; 0 says 1 */
+  double scale;                              /* typical |T v| / |v| */
+  int flops;                                 /* of T per site and right-hand side */
 } qk_eo_parts_t;
 
 /* An operator of these parts, which it takes, also after an error. description: action, adjoint and

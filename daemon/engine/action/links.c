@@ -30,7 +30,7 @@ done:
 
 qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts) {
   const qk_device_t *dev = in->dev;
-  for (int p = 0; p < 3; p++) {
+  for (int p = 0; p < QK_PRECS; p++) {
     if (!in->params->want[p]) continue;
     qk_links_t *l = &parts->links[p];
     void *data = NULL;
@@ -54,7 +54,7 @@ int64_t qk_links_upload_bytes(const qk_lattice_t *lat) {
 int64_t qk_links_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
                        const qk_action_params_t *params) {
   int64_t bytes = 0;
-  for (int p = 0; p < 3; p++)
+  for (int p = 0; p < QK_PRECS; p++)
     if (params->want[p])
       bytes += (int64_t)ops->links_bytes(lat, (qk_prec_t)p, params->link_reals[p]);
   return bytes;

@@ -5,7 +5,7 @@
 enum { FLOPS_NUMBER = 24, FLOPS_BLOCKS = 504 }; /* of A times a spinor */
 
 void qk_local_number(double a, qk_eo_parts_t *parts) {
-  for (int p = 0; p < 3; p++) {
+  for (int p = 0; p < QK_PRECS; p++) {
     parts->t[p] = (qk_local_t){.prec = (qk_prec_t)p, .scalar = a};
     parts->inverse[p] = (qk_local_t){.prec = (qk_prec_t)p, .scalar = 1 / a};
   }
@@ -22,9 +22,10 @@ static qk_status_t field_alloc(const qk_device_t *dev, qk_prec_t prec, qk_local_
 }
 
 /* A copy of a field in double in each precision that is wanted. */
-static qk_status_t spread(const qk_action_in_t *in, const qk_local_t *from, qk_local_t to[3]) {
+static qk_status_t spread(const qk_action_in_t *in, const qk_local_t *from,
+                          qk_local_t to[QK_PRECS]) {
   const qk_device_t *dev = in->dev;
-  for (int p = 0; p < 3; p++) {
+  for (int p = 0; p < QK_PRECS; p++) {
     if (!in->params->want[p]) continue;
     qk_status_t status = field_alloc(dev, (qk_prec_t)p, &to[p]);
     if (status != QK_OK) return status;
@@ -74,7 +75,7 @@ int64_t qk_local_clover_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
                               const qk_action_params_t *params, bool making) {
   if (making) return 2 * (int64_t)ops->diag_bytes(lat, QK_DOUBLE);
   int64_t bytes = 0;
-  for (int p = 0; p < 3; p++)
+  for (int p = 0; p < QK_PRECS; p++)
     if (params->want[p]) bytes += 2 * (int64_t)ops->diag_bytes(lat, (qk_prec_t)p);
   return bytes;
 }

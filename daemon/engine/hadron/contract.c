@@ -27,7 +27,7 @@ static qk_status_t check_field(const char *name, const qk_field_t *f, const qk_f
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "propagator %s: %d columns of sites %d: 12 columns of all sites (%d)", name,
                    v->nrhs, (int)v->subset, QK_FULL);
-  if (v->prec == QK_HALF || v->prec != first->v.prec)
+  if ((v->prec != QK_DOUBLE && v->prec != QK_SINGLE) || v->prec != first->v.prec)
     return qk_fail(err, QK_BAD_ARGUMENT,
                    "propagator %s: precision %d: double (%d) or single (%d), the same for both",
                    name, (int)v->prec, QK_DOUBLE, QK_SINGLE);

@@ -10,7 +10,8 @@ struct qk_gauss {
   const qk_device_t *dev;
   qk_work_t *work;
   qk_halo_t *halo;
-  qk_links_t links[3]; /* by precision; double always, the others when a field first needs them */
+  /* By precision; double always, the others when a field first needs them. */
+  qk_links_t links[QK_PRECS];
 };
 
 qk_status_t qk_gauss_check(double alpha, int64_t steps, qk_err_t *err) {
@@ -63,7 +64,7 @@ qk_status_t qk_gauss_create(const qk_device_t *dev, qk_work_t *work, const qk_ga
 
 void qk_gauss_destroy(qk_gauss_t *gauss) {
   if (!gauss) return;
-  for (int p = 0; p < 3; p++)
+  for (int p = 0; p < QK_PRECS; p++)
     if (gauss->links[p].data) gauss->dev->ops->free(gauss->dev->ctx, (void *)gauss->links[p].data);
   qk_halo_destroy(gauss->halo);
   qk_free(gauss);

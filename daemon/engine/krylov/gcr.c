@@ -250,7 +250,7 @@ static void precondition(qk_solver_t *s, qk_field_t *z) {
 
 /* w = Mhat z. Low precision loses little where it only stores: the operator is single then. */
 static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
-  if (!s->params.precond.apply || s->params.inner != QK_HALF) {
+  if (!s->params.precond.apply || !qk_prec_scaled(s->params.inner)) {
     qk_solver_mhat(s, w, z, false);
     return;
   }

@@ -14,11 +14,15 @@ enum { NMETHOD = sizeof methods / sizeof *methods };
 
 /* Residual drop after which r is recomputed in double: well above what the inner precision resolves
  * after the growth of errors in xi, as seldom as that allows. */
-static const double default_reliable[3] = {1e-8, 1e-3, 1e-1};
+static const double default_reliable[] = {[QK_DOUBLE] = 1e-8, [QK_SINGLE] = 1e-3, [QK_HALF] = 1e-1};
 /* With a preconditioner r is recomputed after a number of iterations that is the same for all
  * slots, so that slots filled together share the passes over the block. These thresholds are for
  * faster reductions. */
-static const double preconditioned_reliable[3] = {1e-10, 1e-5, 1e-2};
+static const double preconditioned_reliable[] = {
+    [QK_DOUBLE] = 1e-10, [QK_SINGLE] = 1e-5, [QK_HALF] = 1e-2};
+_Static_assert(sizeof default_reliable == QK_PRECS * sizeof *default_reliable &&
+                   sizeof preconditioned_reliable == sizeof default_reliable,
+               "each precision has its thresholds");
 
 /* Iterations after which a recursion in low precision has drifted enough to be looked after. */
 enum { REFRESH = 64, PRECONDITIONED_HALF = 5 };
@@ -104,8 +108,9 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
   if (!s->method) return no_such_method(p->method, err);
   if (p->nslot < 1 || p->nslot > QK_MAX_RHS)
     return qk_fail(err, QK_BAD_ARGUMENT, "slots = %d: must be 1 to %d", p->nslot, QK_MAX_RHS);
-  if (p->inner != QK_DOUBLE && p->inner != QK_SINGLE && p->inner != QK_HALF)
-    return qk_fail(err, QK_BAD_ARGUMENT, "inner precision %d: 0, 1 or 2", (int)p->inner);
+  if ((unsigned)p->inner >= QK_PRECS)
+    return qk_fail(err, QK_BAD_ARGUMENT, "inner precision %d: 0 to %d", (int)p->inner,
+                   QK_PRECS - 1);
   if (!(p->reliable >= 0 && p->reliable < 1))
     return qk_fail(err, QK_BAD_ARGUMENT, "reliable = %g: must be between 0 and 1", p->reliable);
   if (p->check < 0 || p->check > 1000)
@@ -117,7 +122,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
     p->reliable = precond ? preconditioned_reliable[p->inner] : default_reliable[p->inner];
   if (p->check == 0) p->check = precond ? 1 : s->method->check;
   if (p->gcr_keep == 0) p->gcr_keep = precond ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP;
-  s->refresh = !precond ? REFRESH : p->inner == QK_HALF ? PRECONDITIONED_HALF : p->gcr_keep;
+  s->refresh = !precond ? REFRESH : qk_prec_scaled(p->inner) ? PRECONDITIONED_HALF : p->gcr_keep;
   p->method = s->method->name;
   s->nslot = p->nslot;
   s->check = p->check;
@@ -126,7 +131,7 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
 
 static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
-  const bool wide = s->method->wide_solution && s->params.inner == QK_HALF;
+  const bool wide = s->method->wide_solution && qk_prec_scaled(s->params.inner);
   qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
   if (status) return status;
   s->mask = device;

@@ -2,27 +2,23 @@
 
 #include "daemon/base/mem.h"
 
-static size_t real_bytes(qk_prec_t prec) {
-  return prec == QK_DOUBLE ? 8 : prec == QK_SINGLE ? 4 : 2;
-}
-
 static int64_t tile_count(int ntile, int64_t nsites) {
   return ntile ? nsites * ntile : nsites / QK_TILE;
 }
 
 size_t qk_spinor_data_bytes(const qk_spinor_t *v) {
   return (size_t)tile_count(v->ntile, v->nsites) * QK_TILE * 2 * (size_t)v->ncomp *
-         real_bytes(v->prec);
+         (size_t)qk_prec_bytes(v->prec);
 }
 
 size_t qk_spinor_bytes(const qk_spinor_t *v) {
   size_t scales = (size_t)tile_count(v->ntile, v->nsites) * QK_TILE * sizeof(float);
-  return qk_spinor_data_bytes(v) + (v->prec == QK_HALF ? scales : 0);
+  return qk_spinor_data_bytes(v) + (qk_prec_scaled(v->prec) ? scales : 0);
 }
 
 void qk_spinor_place(qk_spinor_t *v, void *memory) {
   v->data = memory;
-  v->scale = v->prec == QK_HALF ? (float *)((char *)memory + qk_spinor_data_bytes(v)) : NULL;
+  v->scale = qk_prec_scaled(v->prec) ? (float *)((char *)memory + qk_spinor_data_bytes(v)) : NULL;
 }
 
 static qk_spinor_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset) {

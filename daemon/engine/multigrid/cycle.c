@@ -42,18 +42,18 @@ static qk_status_t create_level(qk_cycle_t *c, int l, qk_err_t *err) {
                             &v->smoother, err);
 }
 
-static void count(const qk_cycle_t *c, int64_t n[3]) {
-  memcpy(n, c->mg->level[0].op->applications, 3 * sizeof *n);
+static void count(const qk_cycle_t *c, int64_t n[QK_PRECS]) {
+  memcpy(n, c->mg->level[0].op->applications, QK_PRECS * sizeof *n);
 }
 
 /* Applies the cycle to zero: this reserves everything for later applications, and counts them. */
 static qk_status_t warm_up(qk_cycle_t *c) {
   const qk_device_t *dev = device(c);
-  int64_t before[3], after[3];
+  int64_t before[QK_PRECS], after[QK_PRECS];
   count(c, before);
   qk_cycle_precondition(c, 0, c->out, c->in);
   count(c, after);
-  for (int p = 0; p < 3; p++) {
+  for (int p = 0; p < QK_PRECS; p++) {
     c->applications[p] = after[p] - before[p];
     c->mg->level[0].op->applications[p] = before[p];
   }
@@ -171,7 +171,7 @@ static qk_status_t record(qk_cycle_t *c) {
     return QK_OK;
   }
   if (status) return status;
-  int64_t before[3];
+  int64_t before[QK_PRECS];
   count(c, before);
   qk_cycle_precondition(c, 0, c->out, c->in);
   status = qk_dev_status(dev);
@@ -192,7 +192,7 @@ static void run(qk_cycle_t *c) {
     qk_cycle_precondition(c, 0, c->out, c->in);
     return;
   }
-  for (int p = 0; p < 3; p++) c->mg->level[0].op->applications[p] += c->applications[p];
+  for (int p = 0; p < QK_PRECS; p++) c->mg->level[0].op->applications[p] += c->applications[p];
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->graph_launch(dev->ctx, c->graph));
 }
 
@@ -210,6 +210,6 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, cons
 
 qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
   int64_t n = 0;
-  for (int p = 0; p < 3; p++) n += c->applications[p];
+  for (int p = 0; p < QK_PRECS; p++) n += c->applications[p];
   return (qk_precond_t){.apply = qk_cycle_apply, .self = c, .applications = n};
 }

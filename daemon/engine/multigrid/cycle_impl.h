@@ -35,7 +35,7 @@ struct qk_cycle {
   bool graphs;          /* nothing in an application needs the host */
   bool warm;            /* one has run with idle work stacks: a recording allocates nothing */
   qk_graph_t *graph;
-  int64_t applications[3]; /* of Mhat on level 0 by an application, by precision */
+  int64_t applications[QK_PRECS]; /* of Mhat on level 0 by an application, by precision */
   int64_t bytes;
 
   bool timed;

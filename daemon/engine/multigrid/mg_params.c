@@ -115,7 +115,7 @@ static qk_status_t check_upper(const qk_geom_t *geom, int level, const qk_mg_lev
   if (status) return status;
   status = check_prec("smoother precision", level, p->smoother_prec, err);
   if (status) return status;
-  if (level > 0 && (p->setup_prec == QK_HALF || p->smoother_prec == QK_HALF))
+  if (level > 0 && (qk_prec_scaled(p->setup_prec) || qk_prec_scaled(p->smoother_prec)))
     return qk_fail(err, QK_BAD_ARGUMENT, "multigrid: level %d: half precision is for level 0",
                    level);
   return check_blocks(geom, level, p->smoother.block, err);

@@ -63,6 +63,11 @@ static bool may_be_none(const row_t *row) {
   return row->kind == STEPS || row->kind == LIMIT;
 }
 
+/* Precisions that multigrid stores in. */
+static bool is_low(int64_t prec) {
+  return prec == QK_SINGLE || prec == QK_HALF;
+}
+
 static bool is_within(const row_t *row, double v) {
   return is_real(row) ? v > row->min && v < row->max : v >= row->min && v <= row->max;
 }
@@ -126,7 +131,7 @@ static qk_status_t set_word(const row_t *row, const char *word, void *to, qk_err
     return set_block(row, word, to, err);
   case PREC:
     prec = qk_choice_find(&qk_choice_precisions, word);
-    if (prec < 0 || prec == QK_DOUBLE) return bad_word(row, word, err);
+    if (!is_low(prec)) return bad_word(row, word, err);
     *(qk_prec_t *)to = (qk_prec_t)prec;
     return QK_OK;
   case SMOOTHER:
@@ -209,7 +214,7 @@ static bool is_good(const row_t *row, const void *value, char word[WORD]) {
   case BLOCK:
     return true; /* the lattice decides */
   case PREC:
-    return i == QK_SINGLE || i == QK_HALF;
+    return is_low(i);
   case SMOOTHER:
     return i >= 0 && i < QK_SMOOTHER_COUNT;
   default:

@@ -247,6 +247,6 @@ void qk_coarse_drop_exact(qk_operator_t *coarse) {
 
 int64_t qk_coarse_operator_bytes(const qk_geom_t *geom, const qk_coarse_params_t *params) {
   const int64_t matrix = 2 * (int64_t)geom->ncomp * geom->ncomp; /* reals */
-  const int64_t real = params->store == QK_HALF ? 2 : 4;
+  const int64_t real = qk_prec_bytes(params->store);
   return geom->local_volume * matrix * ((8 + 2) * real + (params->exact ? (8 + 1) * 4 : 0));
 }

@@ -66,7 +66,7 @@ struct qk_operator {
   qk_subset_t system; /* the sites that Mhat acts on */
   qk_adjoint_t adjoint;
   qk_chirality_t chirality;
-  int64_t applications[3];          /* M or Mhat applied so far, by precision */
+  int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */
 };

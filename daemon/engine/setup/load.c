@@ -7,10 +7,11 @@
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/setup/actions.h"
 
-_Static_assert(QUARK__ENGINE__PRECISION__PRECISION_DOUBLE == (int)QK_DOUBLE &&
-                   QUARK__ENGINE__PRECISION__PRECISION_SINGLE == (int)QK_SINGLE &&
-                   QUARK__ENGINE__PRECISION__PRECISION_HALF == (int)QK_HALF,
-               "precisions have the numbers of engine.proto");
+#define X(name, word, number)                                                                      \
+  _Static_assert((int)QUARK__ENGINE__PRECISION__PRECISION_##name == (int)QK_##name,                \
+                 "precisions have the numbers of engine.proto");
+QK_PRECISIONS(X, X, X)
+#undef X
 _Static_assert((int)QK_SLOTS_MAX <= (int)QK_MAX_RHS, "a block holds all slots");
 
 qk_status_t qk_load_text(const char *field, const char *text, char *to, size_t size,

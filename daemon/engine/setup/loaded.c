@@ -115,23 +115,26 @@ static qk_status_t choose_solver(const loading_t *in, qk_loaded_t *s) {
   return qk_mg_params_complete(&s->geom, s->ops->tuning, &s->mg_params, in->err);
 }
 
-/* Double for true residuals, with all 18 reals, besides the inner precision. Multigrid is made
- * in single, and blocks in half are fastest with 18 reals. */
+/* Double has all reals, for true residuals. Under multigrid blocks in half are fastest with 18. */
+static int link_reals(const qk_load_t *load, bool multigrid, qk_prec_t prec) {
+  if (prec == QK_DOUBLE) return 18;
+  if (load->link_reals > 0) return load->link_reals;
+  return multigrid && qk_prec_scaled(prec) ? 18 : 12;
+}
+
+/* Double for true residuals besides the inner precision. Multigrid is made in single. */
 static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_params_t *params) {
   const qk_load_t *load = in->load;
   *params = (qk_action_params_t){.values = load->values};
   memcpy(params->phase, load->phase, sizeof params->phase);
   params->want[QK_DOUBLE] = params->want[load->inner] = true;
-  params->link_reals[QK_DOUBLE] = 18;
-  params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = 12;
+  for (int p = 0; p < QK_PRECS; p++)
+    params->link_reals[p] = link_reals(load, wants_multigrid(s), (qk_prec_t)p);
   if (wants_multigrid(s)) {
     params->want[QK_SINGLE] = true;
     params->want[s->mg_params.level[0].smoother_prec] = true;
     params->want[s->mg_params.level[0].setup_prec] = true;
-    params->link_reals[QK_HALF] = 18;
   }
-  if (load->link_reals > 0)
-    params->link_reals[QK_SINGLE] = params->link_reals[QK_HALF] = load->link_reals;
   s->link_reals = params->link_reals[load->inner];
 }
 

@@ -34,12 +34,12 @@ static int64_t max(int64_t a, int64_t b) {
 
 /* Faces of a block that go to neighbouring ranks: both ways, two sides. components: of a site. */
 static int64_t faces(const qk_geom_t *geom, qk_prec_t prec, int nrhs, int components) {
-  static const int real[3] = {8, 4, 2};
   int64_t sites = 0;
   for (int mu = 0; mu < 4; mu++)
     if (geom->lat.split[mu]) sites += geom->lat.face[mu];
   int64_t lanes = nrhs == 1 ? 1 : (nrhs + QK_TILE - 1) / QK_TILE * QK_TILE;
-  return 4 * sites * lanes * (2 * components * real[prec] + (prec == QK_HALF ? 4 : 0));
+  return 4 * sites * lanes *
+         (2 * components * qk_prec_bytes(prec) + (qk_prec_scaled(prec) ? (int)sizeof(float) : 0));
 }
 
 static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
@@ -49,7 +49,7 @@ static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
 /* Of all precisions that the operator holds. */
 static int64_t operator_faces(const qk_plan_input_t *in) {
   int64_t bytes = 0;
-  for (int p = 0; p < 3; p++)
+  for (int p = 0; p < QK_PRECS; p++)
     if (in->params->want[p]) bytes += faces(in->geom, (qk_prec_t)p, in->nslot, 6);
   return bytes;
 }
@@ -71,7 +71,7 @@ static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
   const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
   int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
   bytes += (3 + method_fields(in)) * inner;
-  if (in->inner == QK_HALF && in->method == QK_SOLVER_GCR) { /* the correction is in single */
+  if (qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
     bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
   }
