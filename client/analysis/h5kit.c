@@ -125,7 +125,7 @@ qk_status_t qk_h5_group(hid_t at, const char *where, const char *name, hid_t *gr
 
 qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *dataset,
                           qk_err_t *err) {
-  hid_t found;
+  hid_t found = H5I_INVALID_HID;
   qk_status_t status = open_at(at, where, H5Dopen2, "dataset", name, &found, err);
   if (status != QK_OK) return status;
   status = check_storage(found, where, name, err);
