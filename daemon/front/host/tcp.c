@@ -11,9 +11,11 @@ uint64_t qk_tcp_read(int fd) {
   struct tcp_info info = {0};
   socklen_t size = sizeof info;
   int waiting = 0;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+  /* in this order: what comes between the two calls is not waiting for more than has come */
+  if (ioctl(fd, SIOCINQ, &waiting) != 0 ||
+      getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
       size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received ||
-      ioctl(fd, SIOCINQ, &waiting) != 0)
+      info.tcpi_bytes_received < (uint64_t)waiting)
     return 0;
   return info.tcpi_bytes_received - (uint64_t)waiting;
 }
