@@ -22,6 +22,16 @@ def symbols(path, *flags):
     return {line.split()[0] for line in run.stdout.splitlines() if line and not line.endswith(':')}
 
 
+def undefined(build, found):
+    """{object: names that it lacks}, of all objects by one nm."""
+    run = subprocess.run(['nm', '-A', '-P', '-u', *found], capture_output=True, text=True, check=True, cwd=build)
+    names = {path: set() for path in found}
+    for line in run.stdout.splitlines():
+        path, name = line.split(': ', 1)
+        names[path].add(name.split()[0])
+    return names
+
+
 def objects(build):
     for directory, _, names in os.walk(build):
         for name in names:
@@ -31,14 +41,12 @@ def objects(build):
                     yield path
 
 
-def object_complaints(build, found):
-    for path in found:
-        undefined = symbols(os.path.join(build, path), '-u')
-        file = os.path.basename(path)
-        if not file.startswith('comm_mpi.c'):
-            yield 'MPI', [f'{path}: {s}' for s in undefined if MPI.match(s)]
+def object_complaints(lacks):
+    for path, names in lacks.items():
+        if not os.path.basename(path).startswith('comm_mpi.c'):
+            yield 'MPI', [f'{path}: {s}' for s in sorted(names) if MPI.match(s)]
         if not (path.startswith('cuda/') and 'gpu' in path):
-            yield 'CUDA', [f'{path}: {s}' for s in undefined if CUDA.match(s)]
+            yield 'CUDA', [f'{path}: {s}' for s in sorted(names) if CUDA.match(s)]
 
 
 def program_complaints(build, program):
@@ -52,17 +60,16 @@ def program_complaints(build, program):
 
 def main():
     build, programs = sys.argv[1], sys.argv[2:]
-    found = sorted(objects(build))
+    lacks = undefined(build, sorted(objects(build)))
     bad = {'MPI': [], 'CUDA': []}
-    for kind, lines in object_complaints(build, found):
+    for kind, lines in object_complaints(lacks):
         bad[kind] += lines
     # The rules must be able to fail: the files that are allowed the symbols must be seen to use them.
-    uses = {kind: [p for p in found if any(pattern.match(s) for s in symbols(os.path.join(build, p), '-u'))]
-            for kind, pattern in (('MPI', MPI), ('CUDA', CUDA))}
+    uses = {kind: [p for p, names in lacks.items() if any(map(pattern.match, names))] for kind, pattern in (('MPI', MPI), ('CUDA', CUDA))}
     print(f'1..{2 + len(programs)}')
     for kind, owner in (('MPI', 'comm_mpi.c'), ('CUDA', 'cuda/gpu')):
         print(f"{'not ok' if bad[kind] else 'ok'} - {kind} symbols stay in {owner} "
-              f'({len(found)} objects, {len(uses[kind])} use them)')
+              f'({len(lacks)} objects, {len(uses[kind])} use them)')
         for line in bad[kind]:
             print('# ' + line)
     for program in programs:
