@@ -499,18 +499,25 @@ Test(hop, keeps_lanes_apart) {
 
 /* ---- refusals ---- */
 
+/* Arguments that are right: M, which has been applied once. */
+static qk_hop_args_t whole_operator(kit_t *kit, const dirac_t *d, const kit_field_t *in,
+                                    const kit_field_t *out) {
+  qk_hop_args_t a = kit_dirac(kit, false, twisted);
+  a.links = d->links;
+  a.diag = d->diag;
+  a.in = a.z = in->v;
+  a.out = out->v;
+  kit_must(kit, kit->ops->hop(kit->ctx, &a), "hop");
+  return a;
+}
+
 Test(hop, refuses_what_does_not_fit) {
   kit_t kit;
   kit_open_random(&kit, (int[]){4, 4, 4, 4}, 0.5, 10);
   dirac_t d = dirac_open(&kit, QK_SINGLE, 12, 0.2, 1.3);
   kit_field_t in = kit_field(&kit, QK_SINGLE, 3, false, QK_FULL);
   kit_field_t out = kit_field(&kit, QK_SINGLE, 3, false, QK_FULL);
-  qk_hop_args_t good = kit_dirac(&kit, false, twisted);
-  good.links = d.links;
-  good.diag = d.diag;
-  good.in = good.z = in.v;
-  good.out = out.v;
-  kit_must(&kit, kit.ops->hop(kit.ctx, &good), "hop");
+  const qk_hop_args_t good = whole_operator(&kit, &d, &in, &out);
   for (int i = 0; i < 9; i++) {
     qk_hop_args_t a = good;
     switch (i) {
@@ -558,12 +565,7 @@ Test(hop, refuses_what_is_no_precision_and_half_without_scales) {
   dirac_t d = dirac_open(&kit, QK_HALF, 12, 0.2, 1.3);
   kit_field_t in = kit_field(&kit, QK_HALF, 3, false, QK_FULL);
   kit_field_t out = kit_field(&kit, QK_HALF, 3, false, QK_FULL);
-  qk_hop_args_t good = kit_dirac(&kit, false, twisted);
-  good.links = d.links;
-  good.diag = d.diag;
-  good.in = good.z = in.v;
-  good.out = out.v;
-  kit_must(&kit, kit.ops->hop(kit.ctx, &good), "hop");
+  const qk_hop_args_t good = whole_operator(&kit, &d, &in, &out);
   qk_hop_args_t a = good;
   a.out.prec = a.in.prec = a.z.prec = a.links.prec = a.diag.prec = (qk_prec_t)QK_PRECS;
   kit_refused(&kit, kit.ops->hop(kit.ctx, &a), "block: prec is no precision");
