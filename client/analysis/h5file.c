@@ -1,6 +1,8 @@
 #include "client/analysis/h5file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +15,20 @@ enum { RANK = 7, SPIN = 4, COLOUR = 3, CHUNK_BYTES = 1 << 26, MAX_RHS = 1 << 24 
 
 struct qk_h5file {
   hid_t file, dataset;
+  int fd;            /* of HDF5, of a file that is written; -1: not known */
   char *path, *part; /* part: where it is being written; NULL when open for reading or committed */
   char name[2][8];   /* of the two members of a complex number */
   qk_h5meta_t meta;
   qk_h5column_t *column;
   int64_t nrhs;
   hsize_t extent[RANK]; /* rhs, t, z, y, x, spin, colour */
+  hsize_t slices;       /* of a chunk; of a file that is written */
   bool single;          /* the dataset has no axis for right-hand sides */
   int bits;
 };
+
+/* Held while a right-hand side is read or written. */
+static pthread_mutex_t hdf5 = PTHREAD_MUTEX_INITIALIZER;
 
 static qk_h5file_t *file_new(const char *path) {
   qk_h5file_t *f = calloc(1, sizeof *f);
@@ -30,6 +37,7 @@ static qk_h5file_t *file_new(const char *path) {
     return NULL;
   }
   f->file = f->dataset = -1;
+  f->fd = -1;
   strcpy(f->name[0], "r");
   strcpy(f->name[1], "i");
   qk_h5meta_init(&f->meta);
@@ -48,14 +56,22 @@ void qk_h5file_close(qk_h5file_t *file) {
   free(file);
 }
 
-/* Chunks are whole right-hand sides, or as many time slices of one as fit CHUNK_BYTES. */
+/* Chunks are whole right-hand sides, or as many time slices of one as fit CHUNK_BYTES and divide
+ * the extent in t: a chunk that is used in part would be written whole. */
+static hsize_t slices_of_chunk(const qk_h5file_t *f) {
+  hsize_t slice = (hsize_t)f->bits / 4;
+  for (int i = 2; i < RANK; i++) slice *= f->extent[i];
+  hsize_t n = CHUNK_BYTES / slice;
+  if (n > f->extent[1]) n = f->extent[1];
+  while (n > 1 && f->extent[1] % n != 0) n--;
+  return n < 1 ? 1 : n;
+}
+
 static hid_t create_dataset(const qk_h5file_t *f) {
-  hsize_t chunk[RANK], slice = (hsize_t)f->bits / 4;
-  for (int i = 2; i < RANK; i++) slice *= chunk[i] = f->extent[i];
+  hsize_t chunk[RANK];
+  memcpy(chunk, f->extent, sizeof chunk);
   chunk[0] = 1;
-  chunk[1] = CHUNK_BYTES / slice;
-  if (chunk[1] < 1) chunk[1] = 1;
-  if (chunk[1] > f->extent[1]) chunk[1] = f->extent[1];
+  chunk[1] = f->slices;
 
   const hid_t type =
       qk_h5_complex_type(f->name[0], f->name[1], f->bits == 32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
@@ -105,6 +121,7 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
                                 SPIN,
                                 COLOUR};
   memcpy(f->extent, extent, sizeof extent);
+  f->slices = slices_of_chunk(f);
   f->column = malloc((size_t)nrhs * sizeof *f->column);
   if (!f->column || asprintf(&f->part, "%s.%ld.part", path, (long)getpid()) < 0) {
     f->part = NULL;
@@ -117,6 +134,7 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
     status = qk_h5_fail(err, QK_IO_ERROR, path, "cannot be created: %s", strerror(errno));
     goto fail;
   }
+  f->fd = qk_h5_descriptor(f->file);
   if ((status = qk_h5meta_write(f->file, path, &f->meta, err)) != QK_OK) goto fail;
   if ((f->dataset = create_dataset(f)) < 0) {
     status = qk_h5_fail(err, QK_IO_ERROR, path, "dataset field cannot be created");
@@ -129,11 +147,8 @@ fail:
   return status;
 }
 
-typedef enum direction { READ, WRITE } direction_t;
-
-/* Moves one right-hand side between its hyperslab and memory. */
-static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, int bits,
-                     void *data) {
+/* Reads one right-hand side from its hyperslab. */
+static bool read_rhs(const qk_h5file_t *f, int64_t rhs, int bits, void *data) {
   hsize_t start[RANK] = {(hsize_t)rhs}, count[RANK];
   memcpy(count, f->extent, sizeof count);
   count[0] = 1;
@@ -142,17 +157,28 @@ static bool transfer(const qk_h5file_t *f, direction_t direction, int64_t rhs, i
       qk_h5_complex_type(f->name[0], f->name[1], bits == 32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE);
   const hid_t file_space = H5Dget_space(f->dataset);
   const hid_t memory_space = H5Screate_simple(RANK - 1, count + 1, NULL);
-  bool ok =
+  const bool ok =
       memory_type >= 0 && file_space >= 0 && memory_space >= 0 &&
-      H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start + skip, NULL, count + skip, NULL) >= 0;
-  if (ok && direction == READ)
-    ok = H5Dread(f->dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
-  else if (ok)
-    ok = H5Dwrite(f->dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
+      H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start + skip, NULL, count + skip, NULL) >=
+          0 &&
+      H5Dread(f->dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
   if (memory_space >= 0) H5Sclose(memory_space);
   if (file_space >= 0) H5Sclose(file_space);
   if (memory_type >= 0) H5Tclose(memory_type);
   return ok;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "chunks are written as they are");
+
+/* Chunks go into the file as they are. H5Dwrite would first fill each new one with zeros, in memory
+ * and in the file; without fill values, right-hand sides that are never written would read as
+ * anything. */
+static bool write_rhs(const qk_h5file_t *f, int64_t rhs, const uint8_t *data) {
+  hsize_t at[RANK] = {(hsize_t)rhs};
+  const size_t bytes = qk_h5file_rhs_bytes(f, f->bits) / f->extent[1] * f->slices;
+  for (; at[1] < f->extent[1]; at[1] += f->slices, data += bytes)
+    if (H5Dwrite_chunk(f->dataset, H5P_DEFAULT, 0, at, bytes, data) < 0) return false;
+  return true;
 }
 
 static qk_status_t check_rhs(const qk_h5file_t *f, int64_t rhs, qk_err_t *err) {
@@ -162,11 +188,20 @@ static qk_status_t check_rhs(const qk_h5file_t *f, int64_t rhs, qk_err_t *err) {
 }
 
 qk_status_t qk_h5file_write(qk_h5file_t *file, int64_t rhs, const void *data, qk_err_t *err) {
-  const qk_status_t status = check_rhs(file, rhs, err);
+  qk_status_t status = check_rhs(file, rhs, err);
   if (status != QK_OK) return status;
-  H5Eclear2(H5E_DEFAULT);
-  if (transfer(file, WRITE, rhs, file->bits, (void *)(uintptr_t)data)) return QK_OK;
-  return qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be written", (long long)rhs);
+  pthread_mutex_lock(&hdf5);
+  qk_h5_begin(); /* each thread has its own errors, if HDF5 knows threads */
+  if (!write_rhs(file, rhs, data))
+    status =
+        qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be written", (long long)rhs);
+  pthread_mutex_unlock(&hdf5);
+  return status;
+}
+
+void qk_h5file_push(const qk_h5file_t *file) {
+  /* It is advice: what fails here fails again in commit, which says why. */
+  if (file->fd >= 0) sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5column_t *column,
@@ -181,7 +216,7 @@ qk_status_t qk_h5file_commit(qk_h5file_t *file, qk_err_t *err) {
   qk_status_t status = qk_h5column_write(file->file, file->path, file->column, file->nrhs, err);
   if (status != QK_OK) return status;
   herr_t bad = H5Dclose(file->dataset);
-  file->dataset = -1;
+  file->dataset = file->fd = -1;
   bad |= H5Fclose(file->file);
   file->file = -1;
   if (bad < 0) return qk_h5_fail(err, QK_IO_ERROR, file->path, "cannot be completed");
@@ -345,13 +380,16 @@ size_t qk_h5file_rhs_bytes(const qk_h5file_t *file, int bits) {
 }
 
 qk_status_t qk_h5file_read(qk_h5file_t *file, int64_t rhs, int bits, void *data, qk_err_t *err) {
-  const qk_status_t status = check_rhs(file, rhs, err);
+  qk_status_t status = check_rhs(file, rhs, err);
   if (status != QK_OK) return status;
   if (bits != 32 && bits != 64)
     return qk_fail(err, QK_BAD_ARGUMENT, "%s: bits = %d, must be 32 or 64", file->path, bits);
-  H5Eclear2(H5E_DEFAULT);
-  if (transfer(file, READ, rhs, bits, data)) return QK_OK;
-  return qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be read", (long long)rhs);
+  pthread_mutex_lock(&hdf5);
+  qk_h5_begin();
+  if (!read_rhs(file, rhs, bits, data))
+    status = qk_h5_fail(err, QK_IO_ERROR, file->path, "field[%lld] cannot be read", (long long)rhs);
+  pthread_mutex_unlock(&hdf5);
+  return status;
 }
 
 qk_status_t qk_h5file_column(qk_h5file_t *file, int64_t rhs, qk_h5column_t *column, qk_err_t *err) {

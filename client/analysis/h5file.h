@@ -13,7 +13,9 @@
  * Errors     QK_IO_ERROR, QK_BAD_FORMAT, QK_BAD_GEOMETRY, QK_TOO_LARGE, QK_BAD_ARGUMENT,
  *            QK_UNSUPPORTED (version), QK_NO_MEMORY; the text names file, object, what was expected
  *            and what was found.
- * Threads    One file belongs to one thread at a time.
+ * Threads    One file belongs to one thread at a time. One thread may write or push while another
+ *            reads another file or sets columns: HDF5 may know nothing of threads, so right-hand
+ *            sides are read and written one at a time. All else needs that there are no others.
  */
 #ifndef QK_CLIENT_H5FILE_H
 #define QK_CLIENT_H5FILE_H
@@ -34,6 +36,8 @@ qk_status_t qk_h5file_create(const char *path, const qk_h5meta_t *meta, int bits
 /* data: qk_h5file_rhs_bytes in the precision of the file. rhs may come in any order; a second write
  * replaces the first. */
 qk_status_t qk_h5file_write(qk_h5file_t *file, int64_t rhs, const void *data, qk_err_t *err);
+/* Has the kernel begin to bring to the disk what was written, so that commit finds little to do. */
+void qk_h5file_push(const qk_h5file_t *file);
 qk_status_t qk_h5file_set_column(qk_h5file_t *file, int64_t rhs, const qk_h5column_t *column,
                                  qk_err_t *err);
 /* Gives the complete file its name. The file must still be closed afterwards. */

@@ -30,8 +30,11 @@ qk_status_t qk_h5_fail(qk_err_t *err, qk_status_t code, const char *where, const
   va_end(ap);
   const char *cause = NULL;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_cause, &cause);
-  if (cause && *cause) return qk_fail(err, code, "%s: %s (HDF5: %s)", where, text, cause);
-  return qk_fail(err, code, "%s: %s", where, text);
+  if (!cause || !*cause) return qk_fail(err, code, "%s: %s", where, text);
+  qk_fail(err, code, "%s: %s (HDF5: %s)", where, text, cause);
+  /* HDF5 tells the time of an error as ctime does, with the end of a line */
+  for (char *p = err ? strchr(err->text, '\n') : NULL; p; p = strchr(p, '\n')) *p = ' ';
+  return code;
 }
 
 /* ---- files and objects of others --------------------------------------------------------------
@@ -137,6 +140,15 @@ qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *
 hid_t qk_h5_create(const char *part) {
   unlink(part); /* of a process that died */
   return H5Fcreate(part, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+}
+
+int qk_h5_descriptor(hid_t file) {
+  void *fd = NULL;
+  const hid_t access = H5Fget_access_plist(file);
+  const bool known = access >= 0 && H5Pget_driver(access) == H5FD_SEC2 &&
+                     H5Fget_vfd_handle(file, access, &fd) >= 0 && fd;
+  if (access >= 0) H5Pclose(access);
+  return known ? *(const int *)fd : -1;
 }
 
 /* ---- attributes -------------------------------------------------------------------------------

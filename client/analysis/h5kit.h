@@ -27,6 +27,8 @@ qk_status_t qk_h5_dataset(hid_t at, const char *where, const char *name, hid_t *
 
 /* Makes a new file. Fails if there is a file of that name, which is not ours. */
 hid_t qk_h5_create(const char *part);
+/* The descriptor by which HDF5 writes the file, which stays HDF5's; -1: there is none. */
+int qk_h5_descriptor(hid_t file);
 
 typedef enum qk_h5kind {
   QK_H5_TEXT, /* char[]; empty: not known */

@@ -286,6 +286,89 @@ Test(h5file, wrong_shapes_and_types_are_named) {
   expect_refused(QK_BAD_FORMAT, "no dataset \"field\"");
 }
 
+/* ---- how fields lie in the file ---- */
+
+enum { SLICE = 16 * 16 * 16 * 24, SLICES = 88 }; /* 85 would fit a chunk of doubles */
+
+static double value(size_t i, int64_t rhs) {
+  return (double)(i % 65521) + 0.5 * (double)rhs;
+}
+
+/* The second of three right-hand sides: one that was written twice, of which the first and third
+ * were not. */
+static void write_large(void) {
+  qk_err_t err = {0};
+  qk_h5meta_t meta = example_meta();
+  meta.dims[0] = meta.dims[1] = meta.dims[2] = 16;
+  meta.dims[3] = SLICES;
+  qk_h5file_t *f = NULL;
+  cr_assert_eq(qk_h5file_create(path, &meta, 64, 3, &f, &err), QK_OK, "%s", err.text);
+  double *x = calloc((size_t)SLICES * SLICE, sizeof *x);
+  cr_assert_eq(qk_h5file_write(f, 1, x, &err), QK_OK, "%s", err.text);
+  for (size_t i = 0; i < (size_t)SLICES * SLICE; i++) x[i] = value(i, 1);
+  cr_assert_eq(qk_h5file_write(f, 1, x, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(qk_h5file_commit(f, &err), QK_OK, "%s", err.text);
+  qk_h5file_close(f);
+  free(x);
+}
+
+Test(h5file, chunks_divide_the_extent_in_t_and_hold_nothing_but_data) {
+  write_large();
+  const hsize_t want[7] = {1, 44, 16, 16, 16, 4, 3};
+  hsize_t chunk[7], bytes = (hsize_t)SLICES * SLICE * sizeof(double);
+  const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT),
+              set = H5Dopen2(file, "field", H5P_DEFAULT), create = H5Dget_create_plist(set);
+  cr_assert_eq(H5Pget_chunk(create, 7, chunk), 7);
+  cr_expect_arr_eq(chunk, want, sizeof want);
+  cr_expect_eq(H5Dget_storage_size(set), bytes, "what is not written should take no room");
+  H5Pclose(create);
+  H5Dclose(set);
+  H5Fclose(file);
+  struct stat st;
+  cr_assert_eq(stat(path, &st), 0);
+  cr_expect_gt((hsize_t)st.st_size, bytes);
+  cr_expect_lt((hsize_t)st.st_size, bytes + (1 << 16), "%lld bytes", (long long)st.st_size);
+  double *x = malloc(bytes);
+  qk_h5file_t *f = open_example();
+  for (int64_t rhs = 0; rhs < 3; rhs++) {
+    memset(x, 0xff, bytes);
+    cr_assert_eq(qk_h5file_read(f, rhs, 64, x, NULL), QK_OK);
+    size_t wrong = 0;
+    for (size_t i = 0; i < (size_t)SLICES * SLICE; i++)
+      wrong += x[i] != (rhs == 1 ? value(i, 1) : 0);
+    cr_expect_eq(wrong, 0u, "right-hand side %lld: %zu numbers", (long long)rhs, wrong);
+  }
+  qk_h5file_close(f);
+  free(x);
+}
+
+/* As this program wrote them: chunks of three of eight slices, the last one used in part, with
+ * fill values. */
+Test(h5file, chunks_that_do_not_divide_the_extent_in_t_are_read) {
+  const hsize_t chunk[7] = {1, 3, 6, 4, 2, 4, 3};
+  static double x[2 * REALS], y[REALS];
+  for (int r = 0; r < 2; r++) fill(x + (size_t)r * REALS, r);
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+              type = H5Tcreate(H5T_COMPOUND, 16), space = H5Screate_simple(7, shape, NULL),
+              create = H5Pcreate(H5P_DATASET_CREATE);
+  H5Tinsert(type, "r", 0, H5T_IEEE_F64LE);
+  H5Tinsert(type, "i", 8, H5T_IEEE_F64LE);
+  H5Pset_chunk(create, 7, chunk);
+  const hid_t set = H5Dcreate2(file, "field", type, space, H5P_DEFAULT, create, H5P_DEFAULT);
+  cr_assert_geq(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x), 0);
+  H5Dclose(set);
+  H5Pclose(create);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Fclose(file);
+  qk_h5file_t *f = open_example();
+  for (int r = 0; r < 2; r++) {
+    cr_assert_eq(qk_h5file_read(f, r, 64, y, NULL), QK_OK);
+    cr_expect_arr_eq(y, x + (size_t)r * REALS, sizeof y);
+  }
+  qk_h5file_close(f);
+}
+
 Test(h5file, a_huge_declared_lattice_is_refused_before_allocating) {
   const hsize_t huge[7] = {1, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 4, 3};
   const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
