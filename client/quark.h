@@ -305,6 +305,24 @@ QUARK_API quark_code_t quark_wait(quark_connection_t *conn, uint64_t request, ui
 QUARK_API quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs,
                                       void *buffer, size_t bytes, quark_error_t *err);
 
+/* A solution to be read where it is. */
+typedef struct quark_view {
+  const void *data; /* as quark_download writes it */
+  size_t bytes;
+  bool mapped; /* data is memory of the daemon; false: the buffer of the caller */
+} quark_view_t;
+
+/* As quark_download, but without a copy if fields go through shared memory and the daemon is root's
+ * or runs as this user: *view is then a mapping of its memory, which can only be read. Else *view
+ * is buffer, which is written only then. The view is valid until quark_view_close, also after
+ * quark_ack, quark_release and quark_close, and holds the memory so long. It is to be closed before
+ * quark_ack: the daemon can then use the memory again. */
+QUARK_API quark_code_t quark_view_open(quark_connection_t *conn, uint64_t request, uint32_t rhs,
+                                       void *buffer, size_t bytes, quark_view_t *view,
+                                       quark_error_t *err);
+/* Ends a view, which is then empty; an empty one stays as it is. The buffer is the caller's. */
+QUARK_API void quark_view_close(quark_view_t *view);
+
 /* Lets the daemon forget the solution of rhs, which has ended; QUARK_ALL: of all RHS that have. */
 QUARK_API quark_code_t quark_ack(quark_connection_t *conn, uint64_t request, int32_t rhs,
                                  quark_error_t *err);

@@ -77,6 +77,7 @@ struct quark_connection {
   void *zmq, *control, *control_monitor, *data, *data_monitor;
   uint32_t sockets;              /* made so far: names the monitors */
   int local;                     /* the socket for descriptors; -1: none */
+  bool local_ours;               /* its daemon is root's or runs as our user */
   packet_t *out, **out_end;      /* control messages that wait for the session or the socket */
   int64_t last_sent, last_heard; /* ms */
 

@@ -24,13 +24,14 @@ static bool send_bind(quark_connection_t *conn) {
 }
 
 /* A socket of that name may be another machine's, or somebody else's. Root trusts every daemon that
- * it is told to use. Fields are read and written through descriptors and never mapped, so the other
- * side can spoil numbers, as any daemon can, and no more. */
-static bool is_trusted(int fd) {
+ * it is told to use. Fields are read and written through descriptors, and mapped only if the daemon
+ * is *ours, so the other side can spoil numbers, as any daemon can, and no more. */
+static bool is_trusted(int fd, bool *ours) {
   struct ucred who;
   socklen_t size = sizeof who;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-         (who.uid == geteuid() || who.uid == 0 || geteuid() == 0);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
+  *ours = who.uid == geteuid() || who.uid == 0;
+  return *ours || geteuid() == 0;
 }
 
 void quark__local_open_locked(quark_connection_t *conn, const char *path) {
@@ -41,7 +42,7 @@ void quark__local_open_locked(quark_connection_t *conn, const char *path) {
   conn->local = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (conn->local < 0) return;
   if (connect(conn->local, (struct sockaddr *)&address, sizeof address) != 0 ||
-      !is_trusted(conn->local) || !send_bind(conn)) {
+      !is_trusted(conn->local, &conn->local_ours) || !send_bind(conn)) {
     close(conn->local);
     conn->local = -1;
   }

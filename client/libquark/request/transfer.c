@@ -186,14 +186,15 @@ static quark_code_t wait_download(quark_connection_t *conn, download_t *d, quark
   return d->code == QUARK_OK ? QUARK_OK : quark__hand_on(err, &d->error);
 }
 
-quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs, void *buffer,
-                            size_t bytes, quark_error_t *err) {
+quark_code_t quark__fetch(quark_connection_t *conn, uint64_t request, uint32_t rhs, void *buffer,
+                          size_t bytes, shared_t *shared, quark_error_t *err) {
   download_t d = {.request = request,
                   .rhs = rhs,
                   .buffer = buffer,
                   .bytes = bytes,
                   .fd = -1,
                   .hash = qk_field_hash_create()};
+  *shared = (shared_t){.fd = -1};
   if (!d.hash) return quark__fail(err, QUARK_NO_MEMORY, "no memory for a checksum");
   pthread_mutex_lock(&conn->lock);
   request_t *r = quark__request_find_locked(conn, request);
@@ -205,10 +206,23 @@ quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t
     if (!quark__local_send_locked(conn)) quark__wake(conn);
     code = wait_download(conn, &d, err);
   }
+  *shared = (shared_t){.fd = d.fd, .ours = conn->local_ours};
   pthread_mutex_unlock(&conn->lock);
-  if (d.fd >= 0 && !quark__read_at(d.fd, buffer, bytes, 0))
-    code = quark__fail(err, QUARK_IO_ERROR, "the solution in shared memory cannot be read");
-  if (d.fd >= 0) close(d.fd);
   qk_field_hash_destroy(d.hash);
+  return code;
+}
+
+quark_code_t quark__copy_shared(const shared_t *shared, void *buffer, size_t bytes,
+                                quark_error_t *err) {
+  if (shared->fd < 0 || quark__read_at(shared->fd, buffer, bytes, 0)) return QUARK_OK;
+  return quark__fail(err, QUARK_IO_ERROR, "the solution in shared memory cannot be read");
+}
+
+quark_code_t quark_download(quark_connection_t *conn, uint64_t request, uint32_t rhs, void *buffer,
+                            size_t bytes, quark_error_t *err) {
+  shared_t shared;
+  quark_code_t code = quark__fetch(conn, request, rhs, buffer, bytes, &shared, err);
+  if (code == QUARK_OK) code = quark__copy_shared(&shared, buffer, bytes, err);
+  if (shared.fd >= 0) close(shared.fd);
   return code;
 }
