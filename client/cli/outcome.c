@@ -75,8 +75,8 @@ static int set_column(const ctl_outcome_t *o, int64_t rhs, qk_err_t *err) {
   return qk_h5file_set_column(o->out, rhs, &c, err) == QK_OK ? 0 : ctl_fail_file(err);
 }
 
-int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *o) {
-  *o = (ctl_outcome_t){.work = work};
+int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *o) {
+  *o = (ctl_outcome_t){.work = work, .ack = ack, .begun = ctl_seconds()};
   const uint32_t *dims = work->report.setup.dims;
   qk_h5meta_t meta;
   qk_err_t err = {0};
@@ -90,30 +90,47 @@ int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *o) {
       (size_t)dims[0] * dims[1] * dims[2] * dims[3] * 24 * ((size_t)ctl_work_bits(work) / 8);
   o->field = malloc(o->field_bytes);
   o->result = calloc((size_t)work->nrhs, sizeof *o->result);
-  if (o->field && o->result) return 0;
-  ctl_complain("no memory for one field of %zu bytes", o->field_bytes);
-  return EXIT_AGAIN;
+  if (!o->field || !o->result) {
+    ctl_complain("no memory for one field of %zu bytes", o->field_bytes);
+    return EXIT_AGAIN;
+  }
+  return o->out ? ctl_writer_create(work->conn, o->out, o->field_bytes, ack, &o->writer) : 0;
+}
+
+static int ack(const ctl_outcome_t *o, const quark_result_t *result) {
+  quark_error_t err;
+  if (!o->ack || quark_ack(o->work->conn, result->request, (int32_t)result->rhs, &err) == QUARK_OK)
+    return 0;
+  return ctl_fail(&err);
 }
 
 int ctl_outcome_take(ctl_outcome_t *o, int64_t rhs, const quark_result_t *result) {
-  quark_error_t err;
   qk_err_t file_err = {0};
+  int code;
   o->result[rhs] = *result;
   o->ended++;
+  if (o->writer && result->bytes > 0) {
+    code = ctl_writer_take(o->writer, rhs, result);
+    o->any_solution = true;
+  } else {
+    code = ack(o, result);
+  }
   if (is_filed(o->work)) {
     o->any_solution |= result->status == QUARK_OK || result->status == QUARK_NOT_CONVERGED ||
                        result->status == QUARK_BREAKDOWN;
   } else if (result->bytes == 0 && result->status == QUARK_OK) {
     o->result[rhs].status = QUARK_EXPIRED;
     snprintf(o->result[rhs].text, sizeof o->result[rhs].text, "nobody fetched it in time");
-  } else if (result->bytes > 0) {
-    if (quark_download(o->work->conn, result->request, result->rhs, o->field, o->field_bytes,
-                       &err) != QUARK_OK)
-      return ctl_fail(&err);
-    if (qk_h5file_write(o->out, rhs, o->field, &file_err) != QK_OK) return ctl_fail_file(&file_err);
-    o->any_solution = true;
   }
-  return set_column(o, rhs, &file_err);
+  return code ? code : set_column(o, rhs, &file_err);
+}
+
+int ctl_outcome_check(ctl_outcome_t *o) {
+  return o->writer ? ctl_writer_check(o->writer) : 0;
+}
+
+int ctl_outcome_drain(ctl_outcome_t *o) {
+  return o->writer ? ctl_writer_drain(o->writer) : 0;
 }
 
 /* ---- what is told of it ---- */
@@ -129,14 +146,20 @@ static const char *out_of(const ctl_work_t *work) {
   return is_filed(work) ? work->params.sink_file.path : work->options->out;
 }
 
+static json_t *clock_json(const ctl_outcome_t *o) {
+  if (!o->writer) return json_null();
+  return json_pack("{s:f, s:f, s:f}", "fetch", o->clock.fetch, "write", o->clock.write, "sync",
+                   o->clock.sync);
+}
+
 static int print_json(const ctl_outcome_t *o, double seconds) {
   const ctl_work_t *work = o->work;
   json_t *rhs = json_array();
   for (int64_t i = 0; i < work->nrhs; i++) json_array_append_new(rhs, result_json(&o->result[i]));
   json_t *out = o->any_solution ? json_string(out_of(work)) : json_null();
-  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o}", "out", out, "source", work->source,
+  return ctl_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "out", out, "source", work->source,
                              "tolerance", ctl_number(work->params.tol), "seconds",
-                             ctl_number(seconds), "rhs", rhs));
+                             ctl_number(seconds), "clocks", clock_json(o), "rhs", rhs));
 }
 
 /* Three digits or more, of milliseconds below a second. */
@@ -164,6 +187,15 @@ static void print_text(const ctl_outcome_t *o, double seconds) {
   if (!isnan(worst)) printf("largest residual %.3g, ", worst);
   printf("%lld iterations, ", (long long)iterations);
   print_seconds(seconds);
+  if (o->writer && o->any_solution) {
+    printf(" (fetch ");
+    print_seconds(o->clock.fetch);
+    printf(", write ");
+    print_seconds(o->clock.write);
+    printf(", sync ");
+    print_seconds(o->clock.sync);
+    printf(")");
+  }
   printf(o->any_solution ? ", written to %s\n" : ", nothing to write\n", out_of(work));
 }
 
@@ -180,13 +212,24 @@ static int verdict(const ctl_outcome_t *o) {
   return code;
 }
 
-int ctl_outcome_finish(ctl_outcome_t *o, double seconds, bool *written) {
+static int commit(ctl_outcome_t *o) {
   qk_err_t err = {0};
-  if (o->any_solution && o->out && qk_h5file_commit(o->out, &err) != QK_OK)
-    return ctl_fail_file(&err);
+  const int code = ctl_outcome_drain(o);
+  if (code || !o->writer) return code;
+  o->clock = ctl_writer_clocks(o->writer);
+  const double begun = ctl_seconds();
+  if (o->any_solution && qk_h5file_commit(o->out, &err) != QK_OK) return ctl_fail_file(&err);
+  o->clock.sync += ctl_seconds() - begun;
+  return 0;
+}
+
+int ctl_outcome_finish(ctl_outcome_t *o, bool *written) {
+  int code = commit(o);
+  if (code) return code;
   *written = true;
+  const double seconds = ctl_seconds() - o->begun;
   if (o->work->options->common.json) {
-    const int code = print_json(o, seconds);
+    code = print_json(o, seconds);
     if (code) return code;
   } else
     print_text(o, seconds);
@@ -194,6 +237,7 @@ int ctl_outcome_finish(ctl_outcome_t *o, double seconds, bool *written) {
 }
 
 void ctl_outcome_close(ctl_outcome_t *o) {
+  ctl_writer_destroy(o->writer);
   qk_h5file_close(o->out);
   free(o->field);
   free(o->result);

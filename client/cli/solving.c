@@ -68,13 +68,10 @@ static int submit(run_t *run, batch_t *b, bool *full) {
 static int take_result(run_t *run, const quark_result_t *result) {
   batch_t *b = find_batch(run, result->request);
   if (!b) return 0;
-  ctl_work_t *work = run->work;
-  quark_error_t err;
-  const int code = ctl_outcome_take(&run->outcome, b->first + result->rhs, result);
-  if (code) return code;
-  if (++b->ended < b->nrhs)
-    return quark_ack(work->conn, b->request, (int32_t)result->rhs, &err) ? ctl_fail(&err) : 0;
-  quark_release(work->conn, b->request, NULL);
+  int code = ctl_outcome_take(&run->outcome, b->first + result->rhs, result);
+  if (code || ++b->ended < b->nrhs) return code;
+  if ((code = ctl_outcome_drain(&run->outcome))) return code;
+  quark_release(run->work->conn, b->request, NULL);
   b->request = 0;
   return 0;
 }
@@ -97,11 +94,11 @@ static int solve_all(run_t *run) {
     quark_event_t event;
     quark_error_t err;
     if (ctl_interrupted()) return interrupted(run);
+    int code = ctl_outcome_check(&run->outcome);
+    if (code) return code;
     if (quark_event_next(work->conn, LOOK_MS, &event, &err) != QUARK_OK) return ctl_fail(&err);
-    if (event.kind == QUARK_EVENT_RESULT) {
-      const int code = take_result(run, &event.result);
-      if (code) return code;
-    }
+    if (event.kind == QUARK_EVENT_RESULT) code = take_result(run, &event.result);
+    if (code) return code;
     if (event.kind == QUARK_EVENT_RESULT || event.kind == QUARK_EVENT_PROGRESS)
       ctl_progress_show(&run->progress, &event);
   }
@@ -120,13 +117,12 @@ int ctl_work_run(ctl_work_t *work) {
                .give_up = ctl_seconds() + ctl_work_patience(work)};
   if (work->whole) run.batch_size = work->nrhs;
   ctl_catch_signals();
-  int code = ctl_outcome_open(work, &run.outcome);
+  int code = ctl_outcome_open(work, true, &run.outcome);
   if (code == 0) {
-    const double begun = ctl_seconds();
     ctl_progress_begin(&run.progress, work->nrhs, work->options->progress);
     code = solve_all(&run);
     ctl_progress_end(&run.progress);
-    if (code == 0) code = ctl_outcome_finish(&run.outcome, ctl_seconds() - begun, &written);
+    if (code == 0) code = ctl_outcome_finish(&run.outcome, &written);
   }
   ctl_outcome_close(&run.outcome);
   return code;

@@ -2,9 +2,9 @@
  * solving.h: what `propagator`, `solve`, `sequential`, `correlator` and `fetch` have in common.
  *
  * Right-hand sides are generated or come from a file. They go to the daemon in requests of a few,
- * of which two are under way at a time. Each solution is written to the output file as it comes,
- * and then acknowledged. One right-hand side or solution is in memory. Functions that return an int
- * return an exit code and have printed the reason.
+ * of which two are under way at a time. Each solution is fetched as it comes, written to the output
+ * file while the next one is fetched, and then acknowledged. One right-hand side and two solutions
+ * are in memory. Functions that return an int return an exit code and have printed the reason.
  */
 #ifndef QUARKCTL_SOLVING_H
 #define QUARKCTL_SOLVING_H
@@ -12,6 +12,7 @@
 #include "client/analysis/filespec.h"
 #include "client/analysis/source.h"
 #include "client/cli/ctl.h"
+#include "client/cli/writer.h"
 
 /* Options of these commands. */
 typedef struct ctl_solve_options {
@@ -84,19 +85,27 @@ typedef struct ctl_outcome {
   const ctl_work_t *work;
   qk_h5file_t *out;
   quark_result_t *result; /* nrhs */
-  void *field;            /* room for one */
+  void *field;            /* room for one to be uploaded */
   size_t field_bytes;
   int64_t ended;
-  bool any_solution;
+  bool ack, any_solution;
+  ctl_writer_t *writer; /* NULL: the daemon writes the solutions */
+  ctl_clocks_t clock;
+  double begun;
 } ctl_outcome_t;
 
-/* Begins the output file. It must be closed even if this fails. */
-int ctl_outcome_open(const ctl_work_t *work, ctl_outcome_t *outcome);
-/* Takes the result of right-hand side rhs: downloads its solution and writes it. */
+/* Begins the output file. It must be closed even if this fails. ack: right-hand sides are
+ * acknowledged, those with a solution once it is written. */
+int ctl_outcome_open(const ctl_work_t *work, bool ack, ctl_outcome_t *outcome);
+/* Takes the result of right-hand side rhs: fetches its solution and has it written. */
 int ctl_outcome_take(ctl_outcome_t *outcome, int64_t rhs, const quark_result_t *result);
+/* Tells whether writing has failed; drain: waits until all solutions that were taken are written.
+ */
+int ctl_outcome_check(ctl_outcome_t *outcome);
+int ctl_outcome_drain(ctl_outcome_t *outcome);
 /* Makes the file appear and sets *written, if there is anything to write. Prints how the work has
  * ended, and returns the exit code for it. */
-int ctl_outcome_finish(ctl_outcome_t *outcome, double seconds, bool *written);
+int ctl_outcome_finish(ctl_outcome_t *outcome, bool *written);
 void ctl_outcome_close(ctl_outcome_t *outcome);
 
 /* ---- progress.c ---- */

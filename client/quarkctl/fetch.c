@@ -224,7 +224,8 @@ static int take_all(const fetching_t *f, ctl_outcome_t *outcome, ctl_progress_t 
       ctl_complain("interrupted: nothing is written, and the daemon keeps all solutions");
       return EXIT_AGAIN;
     }
-    code = take_event(f, outcome, progress);
+    code = ctl_outcome_check(outcome);
+    if (code == 0) code = take_event(f, outcome, progress);
   }
   return code;
 }
@@ -250,13 +251,12 @@ static int fetch(const fetching_t *f) {
   ctl_progress_t progress;
   bool written = false;
   ctl_catch_signals();
-  int code = ctl_outcome_open(&f->work, &outcome);
+  int code = ctl_outcome_open(&f->work, false, &outcome);
   if (code == 0) {
-    const double begun = ctl_seconds();
     ctl_progress_begin(&progress, f->work.nrhs, f->options->solve.progress);
     code = take_all(f, &outcome, &progress);
     ctl_progress_end(&progress);
-    if (code == 0) code = ctl_outcome_finish(&outcome, ctl_seconds() - begun, &written);
+    if (code == 0) code = ctl_outcome_finish(&outcome, &written);
   }
   ctl_outcome_close(&outcome);
   return written ? let_go(f, code) : code;

@@ -125,6 +125,8 @@ def point_propagator_from_start_to_shutdown(case):
         out = d.path('prop.h5')
         done = d.ctl('propagator', '--source=point:1,2,3,5', '--tol=1e-11', '--out', out, '--json')
         assert done.code == 0 and done.err == '' and done.json['out'] == out and done.json['seconds'] > 0, done
+        clocks = done.json['clocks']
+        assert set(clocks) == {'fetch', 'write', 'sync'} and all(0 < s < done.json['seconds'] for s in clocks.values()), done
         assert len(done.json['rhs']) == 12
         for r in done.json['rhs']:
             assert r['status'] == 'OK' and 0 < r['true_residual'] <= 1e-11 and r['iterations'] > 0 and r['seconds'] > 0
@@ -439,6 +441,22 @@ def ctrl_c_leaves_nothing_behind(case):
         assert d.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('q.h5')).code == 0
         counters = d.ctl('status', '--json').json['counters']
         assert counters['requests'] == 0 and counters['held'] == 0, counters
+
+
+@tap.test
+def a_disk_that_takes_no_more_ends_the_command(case):
+    """In the middle of the file: the fifth solution is not written. Told once, and nothing is left."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500000, 500000))
+    for local in ('yes', 'no'):
+        with case.daemon('--local=' + local) as d:
+            done = d.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('p.h5'), preexec_fn=limit)
+            assert done.code == DATA and done.out == '' and done.err.count('\n') == 1, done
+            assert re.search(r'p\.h5: field\[\d+\] cannot be written.*IO_ERROR', done.err), done
+            assert [n for n in os.listdir(d.folder.name) if n.startswith('p.h5')] == []
+            counters = d.ctl('status', '--json').json['counters']
+            assert counters['requests'] == 0 and counters['held'] == 0, counters
 
 
 @tap.test

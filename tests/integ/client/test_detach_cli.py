@@ -103,7 +103,8 @@ def the_line_that_is_printed_can_be_kept_by_a_script(case):
         done = d.ctl('fetch', other)
         assert done.code == USAGE and '--out' in done.err, done
         done = d.ctl('fetch', other, '--out', out)
-        took = re.search(r' iterations, ([\d.]+) (ms|s), written to %s$' % re.escape(out), done.out.strip())
+        took = re.search(r' iterations, ([\d.]+) m?s \(fetch [\d.]+ m?s, write [\d.]+ m?s, sync [\d.]+ m?s\), written to %s$' % re.escape(out),
+                         done.out.strip())
         assert done.code == 0 and took and float(took[1]) > 0 and not os.path.exists(other), done
 
 

@@ -35,6 +35,7 @@ def a_propagator_goes_to_a_file_of_the_daemon(case):
     with Place(case) as (p, d):
         done = d.ctl('propagator', '--source=point:1,2,3,5', '--tol=1e-10', '--sink=file:%s,offset=16' % p.path('p.raw'), '--json')
         assert done.code == 0 and done.json['out'] == p.path('p.raw') and {r['status'] for r in done.json['rhs']} == {'OK'}, done
+        assert done.json['clocks'] is None, done
         x = p.read('p.raw', offset=16)
         assert x.shape[0] == 12 and [n for n in os.listdir(p.root) if n[0] != '.'] == ['p.raw']
         for i in range(12):
