@@ -148,8 +148,9 @@ class FakeEngine:
         assert len(x) == count
         if fill.HasField('shm_out'):
             assert os.path.getsize('/dev/shm' + fill.shm_out) == x.nbytes
+            out = x if fill.factor == 1 else (fill.factor * x).astype(x.dtype)
             with open('/dev/shm' + fill.shm_out, 'r+b') as f:
-                f.write((fill.factor * x).astype(x.dtype).tobytes())
+                f.write(out.view(np.uint8))
 
     def solve_or_say(self, fill):
         """Whether there was room for the solution."""
