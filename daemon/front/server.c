@@ -84,7 +84,6 @@ static void on_tick(uv_timer_t *timer) {
   qk_net_tick(&server->net, now);
   if (server->service.stopping) return;
   server->ticked = true;
-  qk_journal_watch(server->service.journal, now);
   qk_upload_tick(&server->service, now);
   qk_spill_tick(server->service.spill);
   qk_journal_tick(server->service.journal, now);
@@ -109,6 +108,7 @@ static bool on_turn(void *arg) {
   qk_sessions_sweep(&server->service);
   const bool leaving = qk_queue_end_some(&server->service);
   qk_setups_collect(&server->service);
+  if (!server->service.stopping) qk_upload_write(&server->service);
   for (int m = 0; m < QK_SETUPS_MAX && !server->service.stopping; m++)
     if (server->service.setup[m]) qk_dispatch_feed(server->service.setup[m]);
   return qk_net_turn(&server->net, server->service.stopping) || leaving;
@@ -258,11 +258,13 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
                                                 .dir = server->dir,
                                                 .journal = server->service.journal,
                                                 .memory = &server->service.budget};
+  if (s == QK_OK) s = qk_journal_start(server->service.journal, &server->loop, err);
   /* last: who cannot serve leaves engines that wait for a front alone */
   return s == QK_OK ? qk_setups_start(&server->service, err) : s;
 }
 
 static void close_all(qk_server_t *server) {
+  qk_journal_stop(server->service.journal);
   const bool leave =
       server->service.journal && (server->exit_code != 0 || qk_restore_needed(&server->service));
   if (leave)
@@ -282,6 +284,7 @@ static void close_all(qk_server_t *server) {
   qk_watch_fini(&server->view);
   qk_net_close(&server->net);
   qk_shm_space_close(&server->service.space);
+  qk_spool_stop(server->service.spool);
   if (server->service.loop) qk_loop_fini(&server->loop);
   qk_restore_close(&server->service);
   qk_file_io_close(server->service.files);
@@ -307,6 +310,7 @@ int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   server->service.engine_events = &QK_ENGINE_EVENTS;
   qk_link_init(&server->service.orphans);
   qk_link_init(&server->service.leaving);
+  qk_upload_init(&server->service);
   qk_sched_init(&server->service.sched);
   qk_notify_init(&server->notify);
   qk_shm_space_init(&server->service.space, NULL);

@@ -15,7 +15,7 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, ERROR, KINDS, MET, OPEN, PLACE, READ, ROOM, SYNC, Disk, DiskCase, end, hears_nothing_but_pongs, mount, page, \
+    from disk_case import ALL, ERROR, KINDS, MET, OPEN, READ, ROOM, SYNC, Disk, DiskCase, end, hears_nothing_but_pongs, mount, page, \
         page_when, twice_mounted, unmount
     from front_case import LATER, check_solves, descriptors, fake, field, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
@@ -350,26 +350,6 @@ def a_disk_without_room_for_another_file_loses_nothing(case):
 
 
 @tap.test
-def who_waits_for_a_stat_that_hangs_stays(case):
-    """For longer than the leases are, which have been 3 s."""
-    with case.state() as (state, disk), state.daemon('--lease', '3') as d, Client(d) as c, Client(d) as quiet:
-        b = field()
-        c.upload(c.submit(1), [b])
-        before = c.expect('result')
-        disk.stalls(60000, PLACE)
-        c.submit(1, expect=None)
-        disk.when_met()
-        time.sleep(4.5)
-        disk.works()
-        accepted = c.expect('accepted', skip=('progress', 'credit'))
-        quiet.ping()
-        c.upload(accepted, [b])
-        for r in (before, c.expect('result')):
-            assert np.array_equal(c.fetch(r), 2 * b)
-        assert d.status().counters.sessions == 2 and not any('lease expired' in line for line in d.lines)
-
-
-@tap.test
 def a_disk_that_cannot_tell_its_room_takes_no_uploads(case):
     with case.state() as (state, disk), state.daemon() as d, Client(d) as c:
         disk.fails(errno.EIO, ROOM)
@@ -378,37 +358,6 @@ def a_disk_that_cannot_tell_its_room_takes_no_uploads(case):
         assert 'Input/output error' in refused.text, refused
         disk.works()
         check_solves(c)
-
-
-@tap.test
-def a_disk_that_is_slow_delays_and_loses_nothing(case):
-    with case.state() as (state, disk), state.daemon('--lease', '5') as d, Client(d) as c, Client(d) as other:
-        disk.stalls(300)
-        b = field()
-        accepted = c.submit(1)
-        c.upload(accepted, [b])
-        r = c.expect('result')
-        other.ping()
-        assert disk.get(MET) > 0
-        disk.works()
-        assert np.array_equal(c.fetch(r), 2 * b)
-
-
-@tap.test
-def a_slow_disk_is_waited_for_once(case):
-    """Whoever speaks during the commit of a request is answered behind it, and not behind all that tidies the journal up."""
-    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as other:
-        d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)
-        disk.stalls(700)
-        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
-        disk.when_met()
-        other.ping()
-        waited = disk.get(MET)
-        disk.works()
-        assert 1 <= waited <= 3, waited
-        c.expect('accepted', skip=('progress',))
-        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
-        d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)  # soon: the disk is not slow any more
 
 
 @tap.test
@@ -588,4 +537,5 @@ def check_solves_once(d):
 
 
 if __name__ == '__main__':
+    import disk_slow  # noqa: F401 (its tests run, too)
     tap.run(DiskCase(*sys.argv[1:]), beside=4)

@@ -16,23 +16,18 @@ static const char PREFIX[] = "engine ", FOLDER[] = "runtime", IPC[] = "ipc://", 
 
 /* ---- engines ------------------------------------------------------------------------------- */
 
-static void put(qk_journal_t *journal, const char *key, const char *value) {
-  qk_err_t err = {0};
-  if (qk_journal_put_note(journal, key, value, &err) != QK_OK) qk_error("journal", "%s", err.text);
-}
-
 void qk_adopt_note(qk_journal_t *journal, const qk_adopted_t *l) {
   char key[40], value[QK_SOCKET_MAX + 120];
   snprintf(key, sizeof key, "%s%" PRId64, PREFIX, l->setup);
   snprintf(value, sizeof value, "%ld %llu %s %016" PRIx64 " %s", (long)l->process.pid,
            l->process.start, l->process.boot, l->fingerprint, l->endpoint);
-  put(journal, key, value);
+  qk_journal_note_now(journal, key, value);
 }
 
 void qk_adopt_forget(qk_journal_t *journal, int64_t setup) {
   char key[40];
   snprintf(key, sizeof key, "%s%" PRId64, PREFIX, setup);
-  put(journal, key, NULL);
+  qk_journal_note_soon(journal, key, NULL);
 }
 
 typedef struct list {
@@ -126,6 +121,6 @@ qk_status_t qk_adopt_dir(qk_journal_t *journal, char *dir, size_t size, qk_err_t
   if (journal && qk_journal_note(journal, FOLDER, dir, size) && take_over(journal, dir))
     return QK_OK;
   qk_status_t status = qk_runtime_dir(dir, size, err);
-  if (status == QK_OK) put(journal, FOLDER, dir);
+  if (status == QK_OK) qk_journal_note_soon(journal, FOLDER, dir);
   return status;
 }

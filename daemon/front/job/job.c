@@ -10,8 +10,16 @@
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
+/* In no list of what is to be saved. */
+static void leave_unsaved(qk_rhs_t *rhs) {
+  qk_link_remove(&rhs->save);
+  if (rhs->unsaved && rhs->job->tally) rhs->job->tally->unsaved--;
+  rhs->unsaved = false;
+}
+
 /* Objects go once the journal says that they are not needed any more. */
 static void free_source(qk_rhs_t *rhs) {
+  leave_unsaved(rhs);
   qk_marks_release(rhs->job, rhs->source);
   rhs->source = NULL;
   if (rhs->charged_source) qk_budget_refund(rhs->job->budget, (int64_t)rhs->job->field_bytes);
@@ -32,7 +40,19 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
   }
   rhs->charged_solution = false;
   rhs->hashed = 0;
+  if (rhs->state >= QK_RHS_ENDED) free_source(rhs);
   qk_marks_rhs(rhs);
+}
+
+void qk_rhs_unsave(qk_rhs_t *rhs, double now) {
+  if (!rhs->unsaved && rhs->job->tally) rhs->job->tally->unsaved++;
+  rhs->unsaved = true;
+  rhs->unsaved_since = now;
+}
+
+void qk_rhs_saved(qk_rhs_t *rhs) {
+  leave_unsaved(rhs);
+  if (rhs->state >= QK_RHS_ENDED) free_source(rhs);
 }
 
 void qk_rhs_drop_solution(qk_rhs_t *rhs) {
@@ -125,6 +145,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
+  job->tally = terms->tally;
   job->hooks = terms->hooks;
   if (job->hooks) job->hooks->begin(job);
   job->spill = terms->spill;
@@ -143,6 +164,7 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
     rhs->charged_solution = has_solutions(sink);
     qk_sched_item_init(&rhs->queue);
     qk_link_init(&rhs->send);
+    qk_link_init(&rhs->save);
   }
   return job;
 }
@@ -447,7 +469,7 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   rhs->ended_at = now;
   rhs->job->ended++;
   rhs->job->used_at = now;
-  free_source(rhs);
+  if (!outcome->written || !rhs->unsaved) free_source(rhs);
   let_go(rhs, now);
   if (!outcome->written) qk_rhs_drop_solution(rhs);
   qk_marks_rhs(rhs);
@@ -466,6 +488,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
+  free_source(rhs);
   qk_marks_rhs(rhs);
   if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);
 }

@@ -10,8 +10,9 @@
  *
  * Memory  What a job may need is charged to a budget before it exists: its structs, nrhs fields
  *         for uploads, nrhs fields for solutions. Each part goes back as soon as it is not
- *         needed: a source when its RHS has ended, a solution at ACK or when there is none. The
- *         objects wait for the journal to say so (qk_marks_release).
+ *         needed: a source when its RHS has ended and it is in the spool or not needed there, a
+ *         solution at ACK or when there is none. The objects wait for the journal to say so
+ *         (qk_marks_release).
  * Kept    solutions (SINK_KEEP) outlive ACK and are charged to their user's quota as well. Later
  *         RHS that use one hold its job (kept.h); it is freed when it is forgotten, nothing of it
  *         runs and nobody holds it.
@@ -57,6 +58,11 @@ typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
 typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
 typedef struct qk_rhs qk_rhs_t;
 
+/* What all jobs of a daemon have together. */
+typedef struct qk_tally {
+  int64_t unsaved; /* right-hand sides */
+} qk_tally_t;
+
 /* Called where others have something to do with a job. */
 typedef struct qk_job_hooks {
   void (*begin)(qk_job_t *job);         /* it has a setup now */
@@ -87,6 +93,9 @@ struct qk_rhs {
   bool recorded;  /* the journal knows how it ended */
   bool spooled;   /* an upload: it is in the spool */
   bool unspooled; /* it could not be written there: tried again */
+  bool unsaved;   /* it is to be written there, and is not there yet: its source stays as long */
+  double unsaved_since;      /* seconds */
+  qk_link_t save;            /* in a list of its service while it is unsaved */
   qk_spool_task_t *spooling; /* NULL: it is not being written there */
   bool spilled;              /* its solution is on the disk; solution NULL: only there */
   qk_spill_task_t *moving;   /* NULL: the solution is on its way neither to the disk nor back */
@@ -124,6 +133,7 @@ struct qk_job {
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
   qk_shm_space_t *space;       /* of its fields */
+  qk_tally_t *tally;           /* NULL: nobody counts */
   const qk_job_hooks_t *hooks; /* NULL: there are none */
   qk_spill_t *spill;           /* where its solutions may go; NULL: nowhere */
   int64_t overhead;            /* bytes charged besides fields */
@@ -186,7 +196,8 @@ typedef struct qk_terms {
   double now;      /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
-  const qk_job_hooks_t *hooks; /* NULL: none */
+  qk_tally_t *tally;           /* NULL: none */
+  const qk_job_hooks_t *hooks; /* likewise */
   qk_spill_t *spill;           /* likewise */
   const uint8_t *client_id;    /* NULL: zeros */
   bool again;                  /* it was accepted before: there may be less room than it takes */
@@ -242,12 +253,18 @@ void qk_job_resume_upload(qk_job_t *job, uint64_t next);
 /* Moves the upload credit up; true where it is worth telling. */
 bool qk_job_raise_credit(qk_job_t *job);
 
-/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is
- * freed, without `written` the solution's memory too; kept solutions that it used are let go. */
+/* Its source is to be written into the spool: it stays until it is there, or the solution needs it
+ * no more. */
+void qk_rhs_unsave(qk_rhs_t *rhs, double now);
+/* Its source is there. */
+void qk_rhs_saved(qk_rhs_t *rhs);
+/* Ends an RHS that is UPLOADING, QUEUED or RUNNING (and out of the scheduler): the source is freed
+ * unless it is unsaved and the solution may have to be made again; without `written` the
+ * solution's memory too; kept solutions that it used are let go. */
 void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now);
 /* RUNNING to QUEUED, as if it had never been in a slot. */
 void qk_rhs_again(qk_rhs_t *rhs);
-/* The solution, which is on the disk, leaves memory. */
+/* The solution, which is on the disk, leaves memory, and the source with it. */
 void qk_rhs_unload(qk_rhs_t *rhs);
 /* Frees the solution of an ended RHS; the RESULT stays. */
 void qk_rhs_drop_solution(qk_rhs_t *rhs);

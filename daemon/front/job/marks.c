@@ -16,8 +16,11 @@ void qk_marks_init(qk_marks_t *m) {
 
 static void mark(qk_job_t *job) {
   qk_marks_t *m = job->entry.marks;
-  if (m && !m->sealed && qk_link_alone(&job->entry.marked))
-    qk_list_append(&m->changed, &job->entry.marked);
+  if (!m || m->sealed) return;
+  m->number++;
+  if (!qk_link_alone(&job->entry.marked)) return;
+  job->entry.number = m->number;
+  qk_list_append(&m->changed, &job->entry.marked);
 }
 
 void qk_marks_job(qk_job_t *job) {
@@ -39,6 +42,18 @@ void qk_marks_enter(qk_marks_t *m, qk_job_t *job) {
 
 void qk_marks_sync(qk_marks_t *m) {
   if (m) m->sync = true;
+}
+
+uint64_t qk_marks_number(const qk_marks_t *m) {
+  return m ? m->number : 0;
+}
+
+uint64_t qk_marks_written(const qk_marks_t *m) {
+  return m->sealed ? UINT64_MAX : m->written;
+}
+
+bool qk_marks_has_written(const qk_marks_t *m, uint64_t number) {
+  return !m || m->sealed || number <= m->written;
 }
 
 bool qk_marks_clean(const qk_marks_t *m) {
@@ -66,11 +81,13 @@ bool qk_marks_lack_rhs(const qk_rhs_t *rhs) {
 
 static void add_gone(qk_marks_t *m, const qk_gone_t *what) {
   qk_gone_t *g = qk_malloc(sizeof *g);
+  m->number++;
   if (!g) { /* it comes back after a restart, and expires */
     qk_warn("journal", "no memory: a row stays");
     return;
   }
   *g = *what;
+  if (!m->gone) m->gone_since = m->number;
   g->next = m->gone;
   m->gone = g;
 }

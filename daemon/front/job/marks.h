@@ -33,14 +33,17 @@ typedef struct qk_gone {
 } qk_gone_t;
 
 typedef struct qk_marks {
-  qk_link_t changed; /* jobs, by entry.marked */
+  qk_link_t changed; /* jobs, by entry.marked, in the order of their numbers */
   qk_gone_t *gone;
+  uint64_t gone_since;    /* number of the change that was the first of these */
   qk_shm_t *released;     /* shared memory that is destroyed after the next commit */
-  int64_t released_bytes; /* of those that the snapshot has, too */
+  int64_t released_bytes; /* of all that has not been destroyed yet */
   qk_snapshot_t *taken;   /* what is being written; NULL: nothing */
   int64_t last_id;        /* last id that was given to a job */
+  uint64_t number;        /* of the last change; the first one is 1 */
+  uint64_t written;       /* all changes up to this number are recorded */
   bool sealed;            /* nothing is recorded any more */
-  bool sync;              /* the next commit must be on disk when it returns */
+  bool sync; /* something is recorded, or will be, that should be on disk before long */
 } qk_marks_t;
 
 /* The marks of a job. */
@@ -48,6 +51,7 @@ typedef struct qk_entry {
   qk_marks_t *marks;
   int64_t id;
   qk_link_t marked;
+  uint64_t number;             /* of the change by which it was marked */
   struct qk_job_record *taken; /* what is being written of it; NULL: nothing */
   bool written;                /* it has a row */
   bool changed;                /* the row of the job itself */
@@ -77,8 +81,15 @@ void qk_marks_release_file(const struct qk_job *job, qk_spool_t *spool, uint32_t
 /* Bytes of objects that wait for that commit. */
 int64_t qk_marks_released_bytes(const qk_marks_t *marks);
 
-/* The next commit must be on disk when it returns, whatever it contains. */
+/* What is marked now must be on disk before long, though nobody waits for it. */
 void qk_marks_sync(qk_marks_t *marks);
+
+/* Of the last change: what is told of it waits until so many are recorded. */
+uint64_t qk_marks_number(const qk_marks_t *marks);
+/* All changes up to this one are recorded. */
+uint64_t qk_marks_written(const qk_marks_t *marks);
+/* Whether this one is, also where there is no journal. */
+bool qk_marks_has_written(const qk_marks_t *marks, uint64_t number);
 
 /* True if nothing is marked or being written. */
 bool qk_marks_clean(const qk_marks_t *marks);

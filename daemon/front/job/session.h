@@ -56,6 +56,7 @@ typedef struct qk_session {
   double lease;    /* seconds, as the client was told */
   double seen;     /* of qk_loop_awake: last message on any channel */
   uint64_t newest; /* greatest request number accepted */
+  uint64_t change; /* what it is told waits until the journal holds this one (marks.h) */
   qk_link_t jobs;
   int njobs;
   bool away;    /* its client has left: only detached requests are here */

@@ -54,12 +54,15 @@ static void record_new(qk_new_request_t *record, const qk_job_t *job) {
   if (job->user) snprintf(record->user, sizeof record->user, "%s", qk_sched_user_name(job->user));
 }
 
-static qk_job_record_t *record_job(qk_job_t *job) {
+static qk_job_record_t *record_job(qk_job_t *job, size_t *bytes) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < job->nrhs; i++) n += is_due(&job->rhs[i]);
-  qk_job_record_t *record = qk_calloc(1, sizeof *record + n * sizeof record->rhs[0]);
+  const size_t size = sizeof(qk_job_record_t) + n * sizeof(qk_rhs_record_t);
+  qk_job_record_t *record = qk_calloc(1, size);
   if (!record) return NULL;
+  *bytes += size;
   record->job = job;
+  record->number = job->entry.number;
   record->id = job->entry.id;
   record->is_new = !job->entry.written;
   record->changed = job->entry.changed;
@@ -77,26 +80,46 @@ static qk_job_record_t *record_job(qk_job_t *job) {
   return record;
 }
 
-qk_status_t qk_snapshot_take(qk_marks_t *marks, qk_snapshot_t *snapshot) {
-  qk_job_record_t **last = &snapshot->jobs;
-  QK_ASSERT(!marks->taken);
-  *snapshot = (qk_snapshot_t){.gone = marks->gone,
-                              .released = marks->released,
-                              .released_bytes = marks->released_bytes,
-                              .sync = marks->sync};
-  marks->taken = snapshot;
+static qk_job_t *first_changed(const qk_marks_t *marks) {
+  return qk_link_alone(&marks->changed) ? NULL
+                                        : QK_HOLDER(marks->changed.next, qk_job_t, entry.marked);
+}
+
+/* They take no memory here, and go with all rows that might name them: where some of these stay
+ * for the next snapshot, they do, too. */
+static void take_gone(qk_marks_t *marks, qk_snapshot_t *snapshot) {
+  if (first_changed(marks)) {
+    snapshot->number = first_changed(marks)->entry.number - 1;
+    if (marks->gone && marks->gone_since <= snapshot->number)
+      snapshot->number = marks->gone_since - 1;
+    return;
+  }
+  snapshot->gone_since = marks->gone_since;
+  snapshot->gone = marks->gone;
+  snapshot->released = marks->released;
+  for (const qk_shm_t *s = snapshot->released; s; s = s->after)
+    snapshot->released_bytes += (int64_t)s->bytes;
   marks->gone = NULL;
   marks->released = NULL;
-  marks->sync = false;
-  while (!qk_link_alone(&marks->changed)) {
-    *last = record_job(QK_HOLDER(marks->changed.next, qk_job_t, entry.marked));
+}
+
+qk_status_t qk_snapshot_take(qk_marks_t *marks, bool sync, qk_snapshot_t *snapshot) {
+  qk_job_record_t **last = &snapshot->jobs;
+  QK_ASSERT(!marks->taken);
+  *snapshot = (qk_snapshot_t){.sync = sync, .number = marks->number};
+  marks->taken = snapshot;
+  for (qk_job_t *job; snapshot->bytes < QK_SNAPSHOT_BYTES && (job = first_changed(marks));) {
+    *last = record_job(job, &snapshot->bytes);
     if (!*last) {
       qk_snapshot_put_back(marks, snapshot);
       return QK_NO_MEMORY;
     }
-    snapshot->sync |= (*last)->is_new;
+    snapshot->is_new |= (*last)->is_new;
     last = &(*last)->next;
   }
+  take_gone(marks, snapshot);
+  snapshot->sync |= snapshot->is_new;
+  if (snapshot->sync) marks->sync = !qk_link_alone(&marks->changed) && marks->sync;
   return QK_OK;
 }
 
@@ -109,21 +132,6 @@ void qk_snapshot_part(qk_job_t *job) {
 }
 
 /* ---- written --------------------------------------------------------------------------------- */
-
-void qk_snapshot_clean_up(qk_snapshot_t *snapshot, qk_spool_t *spool) {
-  for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
-    for (uint32_t i = 0; i < record->nrhs; i++)
-      if (leaves_spool(record->rhs[i].spooled, record->rhs[i].state))
-        qk_spool_remove(spool, record->id, record->rhs[i].index);
-  for (const qk_gone_t *g = snapshot->gone; g; g = g->next) {
-    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
-    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
-  }
-  for (qk_shm_t *field; (field = snapshot->released) != NULL;) {
-    snapshot->released = field->after;
-    qk_shm_destroy(field);
-  }
-}
 
 static void free_record(qk_job_record_t *record) {
   if (record->job)
@@ -150,17 +158,75 @@ static void settle_job(qk_job_t *job, const qk_job_record_t *record) {
   }
 }
 
-void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot) {
-  QK_ASSERT(marks->taken == snapshot && !snapshot->released);
+/* A file of the spool that nobody wants any more; without memory for it, it goes with its job. */
+static void leave_file(qk_leftover_t *left, int64_t job, uint32_t index) {
+  qk_gone_t *file = qk_malloc(sizeof *file);
+  if (!file) return;
+  *file = (qk_gone_t){.next = left->gone, .what = QK_GONE_FILE, .job = job, .index = index};
+  left->gone = file;
+}
+
+static void leave_files(qk_snapshot_t *snapshot, qk_leftover_t *left) {
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
-    if (record->job) settle_job(record->job, record);
-  free_records(snapshot);
+    for (uint32_t i = 0; i < record->nrhs; i++)
+      if (leaves_spool(record->rhs[i].spooled, record->rhs[i].state))
+        leave_file(left, record->id, record->rhs[i].index);
   for (qk_gone_t *gone; (gone = snapshot->gone) != NULL;) {
     snapshot->gone = gone->next;
+    if (gone->what == QK_GONE_FILE || gone->nrhs > 0) {
+      gone->next = left->gone;
+      left->gone = gone;
+    } else {
+      qk_free(gone);
+    }
+  }
+}
+
+static void leave_memory(qk_snapshot_t *snapshot, qk_leftover_t *left) {
+  for (qk_shm_t *field; (field = snapshot->released) != NULL;) {
+    snapshot->released = field->after;
+    field->after = left->released;
+    left->released = field;
+  }
+  left->released_bytes += snapshot->released_bytes;
+}
+
+void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_leftover_t *left) {
+  QK_ASSERT(marks->taken == snapshot);
+  for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
+    if (record->job) settle_job(record->job, record);
+  leave_files(snapshot, left);
+  leave_memory(snapshot, left);
+  free_records(snapshot);
+  if (snapshot->number > marks->written) marks->written = snapshot->number;
+  marks->taken = NULL;
+}
+
+/* ---- left behind ----------------------------------------------------------------------------- */
+
+void qk_leftover_part(const qk_leftover_t *left) {
+  for (qk_shm_t *field = left->released; field; field = field->after) qk_shm_part(field);
+}
+
+void qk_leftover_remove(const qk_leftover_t *left, qk_spool_t *spool) {
+  for (const qk_gone_t *g = left->gone; g; g = g->next) {
+    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
+    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
+  }
+  for (qk_shm_t *field = left->released; field; field = field->after) qk_shm_remove(field);
+}
+
+void qk_leftover_free(qk_marks_t *marks, qk_leftover_t *left) {
+  for (qk_gone_t *gone; (gone = left->gone) != NULL;) {
+    left->gone = gone->next;
     qk_free(gone);
   }
-  marks->released_bytes -= snapshot->released_bytes;
-  marks->taken = NULL;
+  for (qk_shm_t *field; (field = left->released) != NULL;) {
+    left->released = field->after;
+    qk_shm_destroy(field);
+  }
+  marks->released_bytes -= left->released_bytes;
+  left->released_bytes = 0;
 }
 
 /* ---- not written ----------------------------------------------------------------------------- */
@@ -168,6 +234,7 @@ void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot) {
 static void mark_again(qk_marks_t *marks, const qk_job_record_t *record) {
   qk_job_t *job = record->job;
   job->entry.changed |= record->changed;
+  job->entry.number = record->number;
   for (uint32_t i = 0; i < record->nrhs; i++) job->rhs[record->rhs[i].index].marked = true;
   qk_list_append(&marks->changed, &job->entry.marked);
 }
@@ -183,6 +250,7 @@ void qk_snapshot_put_back(qk_marks_t *marks, qk_snapshot_t *snapshot) {
     if (record->job) mark_again(marks, record);
   while (!qk_link_alone(&since)) qk_list_append(&marks->changed, since.next);
   free_records(snapshot);
+  if (snapshot->gone) marks->gone_since = snapshot->gone_since;
   while (*gone) gone = &(*gone)->next;
   *gone = marks->gone;
   marks->gone = snapshot->gone;

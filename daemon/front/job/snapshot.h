@@ -1,11 +1,13 @@
 /*
  * snapshot.h: what one commit of the journal writes, by value: rows as they are to be, rows to be
- * deleted, and what is removed once no row names it. It is taken out of the marks (marks.h), which
- * are empty then: what changes while it is being written is marked for the next one. Who writes it
- * needs neither jobs nor marks.
+ * deleted, and what is removed once no row names it. It is taken out of the marks (marks.h); what
+ * changes while it is being written is marked for the next one. Who writes it, on another thread,
+ * needs neither jobs nor marks. Its memory is bounded: what does not fit stays marked for the next
+ * one.
  *
  * One snapshot at a time: it ends with qk_snapshot_settle or qk_snapshot_put_back. Jobs may be
- * destroyed until then.
+ * destroyed until then. What it leaves behind is removed behind it, on another thread
+ * again.
  */
 #ifndef QK_FRONT_SNAPSHOT_H
 #define QK_FRONT_SNAPSHOT_H
@@ -44,6 +46,7 @@ typedef struct qk_job_record {
   struct qk_job_record *next;
   qk_job_t *job; /* NULL: it has been destroyed since */
   int64_t id;
+  uint64_t number; /* of the change by which it was marked */
   bool is_new, changed;
   qk_new_request_t new_request; /* of a new one */
   uint64_t upload_next;
@@ -54,20 +57,39 @@ typedef struct qk_job_record {
 
 struct qk_snapshot {
   qk_job_record_t *jobs; /* in the order in which they were marked */
+  size_t bytes;          /* of them */
+  qk_gone_t *gone;
+  uint64_t gone_since;
+  qk_shm_t *released;
+  int64_t released_bytes;
+  uint64_t number; /* it has all changes up to this one */
+  bool is_new;     /* it has a new request: the commit must be on disk before that is told */
+  bool sync;       /* the commit is brought to the disk */
+};
+
+enum { QK_SNAPSHOT_BYTES = 4 << 20 }; /* but for its last job, which has half a MiB at most */
+
+/* Files and shared memory that no row names any more. */
+typedef struct qk_leftover {
   qk_gone_t *gone;
   qk_shm_t *released;
   int64_t released_bytes;
-  bool sync; /* it must be on disk when the commit returns */
-};
+} qk_leftover_t;
 
-/* Takes all that is marked. QK_NO_MEMORY: everything is marked as before. */
-qk_status_t qk_snapshot_take(qk_marks_t *marks, qk_snapshot_t *snapshot);
-/* It is written: removes the files and the shared memory that no row needs any more. */
-void qk_snapshot_clean_up(qk_snapshot_t *snapshot, qk_spool_t *spool);
-/* It is written and cleaned up: tells the jobs, and frees it. */
-void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot);
+/* Takes what is marked; sync: it will be brought to the disk, as it is in any case where it has a
+ * new request. QK_NO_MEMORY: everything is marked as before. */
+qk_status_t qk_snapshot_take(qk_marks_t *marks, bool sync, qk_snapshot_t *snapshot);
+/* It is written: tells the jobs, frees it, and adds to *left what can be removed now. */
+void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_leftover_t *left);
 /* It could not be written: all of it is marked again, before what has come since. Frees it. */
 void qk_snapshot_put_back(qk_marks_t *marks, qk_snapshot_t *snapshot);
+
+/* Before qk_leftover_remove: the loop lets go of it. */
+void qk_leftover_part(const qk_leftover_t *left);
+/* Removes it. Any thread. */
+void qk_leftover_remove(const qk_leftover_t *left, qk_spool_t *spool);
+/* It is removed: frees what is known of it. */
+void qk_leftover_free(qk_marks_t *marks, qk_leftover_t *left);
 /* The job is about to be destroyed: its record goes on without it. */
 void qk_snapshot_part(qk_job_t *job);
 

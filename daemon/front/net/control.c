@@ -393,6 +393,11 @@ static bool is_work(const qk_session_t *session, const Quark__ClientMessage *m) 
   return session && m && request_of(m) > 0;
 }
 
+/* By all messages so far. */
+static uint64_t changes(const qk_net_t *net) {
+  return qk_marks_number(qk_journal_marks(net->service->journal));
+}
+
 /* Whether it was work. */
 static bool take(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zmq_msg_t *msg,
                  size_t bytes) {
@@ -407,10 +412,13 @@ static bool take(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zmq_
   }
   Quark__ClientMessage *m = qk_control_unpack_client(zmq_msg_data(msg), bytes);
   if (session) session->seen = qk_service_awake(net->service);
+  const uint64_t before = changes(net);
   if (m)
     handle(&(ask_t){net, peer, who, session, m});
   else
     on_junk(net, peer, session, msg);
+  session = qk_session_by_control(&net->service->sessions, peer);
+  if (session && changes(net) > before) session->change = changes(net);
   const bool work = is_work(session, m);
   quark__client_message__free_unpacked(m, NULL);
   return work;

@@ -141,7 +141,7 @@ bool qk_net_turn(qk_net_t *net, bool stopping) {
 /* ---- the end ------------------------------------------------------------------------------- */
 
 void qk_net_close(qk_net_t *net) {
-  qk_outbox_flush(&net->outbox, QK_LETTERS_ALL, NULL, NULL);
+  qk_outbox_fini(&net->outbox);
   qk_backlog_fini(&net->backlog);
   qk_local_close(net->local);
   net->local = NULL;

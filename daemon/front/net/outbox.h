@@ -11,21 +11,23 @@ typedef struct qk_outbox {
   qk_link_t letters;
 } qk_outbox_t;
 
-/* Which letters. */
-typedef enum qk_letters { QK_LETTERS_ALL, QK_LETTERS_FREE } qk_letters_t;
-
 typedef void qk_deliver_fn(void *arg, const qk_peer_t *peer, const uint8_t *data, size_t bytes);
 
 void qk_outbox_init(qk_outbox_t *outbox);
-/* Copies. job: of which it says what the journal does not hold yet; 0: none, the letter is free and
- * waits only to keep the order. False without memory. */
-bool qk_outbox_add(qk_outbox_t *outbox, const qk_peer_t *peer, int64_t job, const uint8_t *data,
-                   size_t bytes);
+/* Copies. change: it waits until the journal holds all changes up to this one (marks.h), which is
+ * not before those of earlier letters. job: of which it says what the journal does not hold yet; 0:
+ * none, the letter is free and waits only to keep the order. False without memory. */
+bool qk_outbox_add(qk_outbox_t *outbox, const qk_peer_t *peer, uint64_t change, int64_t job,
+                   const uint8_t *data, size_t bytes);
 /* Throws away what waits for that job. */
 void qk_outbox_drop(qk_outbox_t *outbox, int64_t job);
 /* Throws away what waits for this connection of the peer. */
 void qk_outbox_drop_peer(qk_outbox_t *outbox, const qk_peer_t *peer);
-/* Delivers these letters and takes them out; with deliver NULL throws them away. */
-void qk_outbox_flush(qk_outbox_t *outbox, qk_letters_t which, qk_deliver_fn *deliver, void *arg);
+/* Delivers the letters that wait for changes up to this one, and takes them out. */
+void qk_outbox_flush(qk_outbox_t *outbox, uint64_t written, qk_deliver_fn *deliver, void *arg);
+/* The free ones. */
+void qk_outbox_flush_free(qk_outbox_t *outbox, qk_deliver_fn *deliver, void *arg);
+/* Throws all away. */
+void qk_outbox_fini(qk_outbox_t *outbox);
 
 #endif

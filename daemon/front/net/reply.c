@@ -36,9 +36,12 @@ static qk_sent_t send_bytes(qk_net_t *net, const qk_peer_t *peer, const uint8_t 
 
 /*
  * Messages about a request (ACCEPTED, ATTACHED, CREDIT, RESULT, PROGRESS) are told when the journal
- * holds what they say. All that is said in a turn waits for its commit, in order. While the journal
- * cannot be written, what says nothing of a request goes on at once, and what a request is owed is
- * noted in the request, so that it takes no memory however long that lasts.
+ * holds what they say. A client for which something waits, or which has changed something by its
+ * last message, gets all else behind that, in order; others are answered at once. While the
+ * journal cannot be written, or its disk is slow, what says nothing of a request goes on at once.
+ * What a request is owed is noted in the request as long as the journal cannot be written, so that
+ * it takes no memory however long that lasts; so are answers to questions that a client may repeat,
+ * while the disk is slow.
  */
 enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
 
@@ -47,8 +50,13 @@ static bool is_owed(const qk_net_t *net, const qk_job_t *job) {
   return qk_journal_trouble(net->service->journal) && qk_marks_lack_job(job);
 }
 
-static bool owe(qk_net_t *net, qk_job_t *job, uint8_t what) {
-  if (!is_owed(net, job)) return false;
+static bool is_slow(const qk_net_t *net) {
+  return qk_journal_waits(net->service->journal, qk_service_now(net->service));
+}
+
+/* asked: by its client, perhaps again and again. */
+static bool owe(qk_net_t *net, qk_job_t *job, uint8_t what, bool asked) {
+  if (!is_owed(net, job) && !(asked && qk_marks_lack_job(job) && is_slow(net))) return false;
   job->owed |= what;
   net->owes = true;
   return true;
@@ -79,6 +87,18 @@ static bool unread(qk_net_t *net, const qk_peer_t *peer, const Quark__ServerMess
                                                      bytes, qk_service_now(net->service));
 }
 
+/* The change that the message has to wait for; 0: none. behind: all that has changed. */
+static uint64_t waits_for(const qk_net_t *net, const qk_session_t *session, const qk_job_t *about,
+                          bool behind) {
+  const qk_marks_t *marks = qk_journal_marks(net->service->journal);
+  uint64_t change = session ? session->change : 0;
+  if (!marks || qk_journal_trouble(net->service->journal)) return 0;
+  if (behind || (about && qk_marks_lack_job(about))) change = qk_marks_number(marks);
+  if (qk_marks_has_written(marks, change)) return 0;
+  /* letters are in the order of their changes */
+  return qk_marks_number(marks);
+}
+
 /* about: NULL where it says nothing of a request. */
 static qk_sent_t send_about(qk_net_t *net, const qk_peer_t *peer, const qk_job_t *about,
                             Quark__ServerMessage *message) {
@@ -86,16 +106,18 @@ static qk_sent_t send_about(qk_net_t *net, const qk_peer_t *peer, const qk_job_t
   size_t bytes;
   uint8_t *data = qk_control_pack(&message->base, &bytes);
   if (!data) return QK_SENT_FULL;
-  const bool waits =
-      !qk_journal_clean(net->service->journal) && !qk_journal_trouble(net->service->journal);
+  qk_session_t *session = qk_session_by_control(&net->service->sessions, peer);
+  const uint64_t change =
+      waits_for(net, session, about, message->body_case == QUARK__SERVER_MESSAGE__BODY_STATUS);
   const int64_t job = about && qk_marks_lack_job(about) ? about->entry.id : 0;
   qk_sent_t sent;
   if (unread(net, peer, message, bytes))
     sent = QK_SENT_FULL;
-  else if (waits)
-    sent = qk_outbox_add(&net->outbox, peer, job, data, bytes) ? QK_SENT : QK_SENT_FULL;
+  else if (change > 0)
+    sent = qk_outbox_add(&net->outbox, peer, change, job, data, bytes) ? QK_SENT : QK_SENT_FULL;
   else
     sent = send_bytes(net, peer, data, bytes);
+  if (session && change > session->change) session->change = change;
   free(data);
   return sent;
 }
@@ -156,18 +178,22 @@ static void take_back(qk_net_t *net, qk_job_t *job) {
 }
 
 void qk_reply_waiting(qk_net_t *net) {
-  qk_err_t err = {0};
-  if (qk_journal_commit(net->service->journal, qk_service_now(net->service), &err) == QK_OK) {
-    qk_outbox_flush(&net->outbox, QK_LETTERS_ALL, deliver, net);
-    if (net->owes) tell_all_owed(net);
+  qk_journal_t *journal = net->service->journal;
+  if (!journal) return;
+  qk_journal_step(journal, qk_service_now(net->service));
+  if (!qk_journal_trouble(journal)) {
+    qk_outbox_flush(&net->outbox, qk_marks_written(qk_journal_marks(journal)), deliver, net);
+    if (is_slow(net))
+      qk_outbox_flush_free(&net->outbox, deliver, net);
+    else if (net->owes)
+      tell_all_owed(net);
     return;
   }
-  for (qk_job_t *job;
-       (job = qk_marks_first_new(qk_journal_marks(net->service->journal))) != NULL;) {
+  for (qk_job_t *job; (job = qk_marks_first_new(qk_journal_marks(journal))) != NULL;) {
     qk_outbox_drop(&net->outbox, job->entry.id);
     take_back(net, job);
   }
-  qk_outbox_flush(&net->outbox, QK_LETTERS_FREE, deliver, net);
+  qk_outbox_flush_free(&net->outbox, deliver, net);
 }
 
 void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, const char *text,
@@ -219,7 +245,7 @@ static void set_accepted(Quark__Accepted *accepted, const qk_job_t *job, bool re
 }
 
 static bool attached_to(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
-  if (owe(net, job, OWES_ATTACHED)) return true;
+  if (owe(net, job, OWES_ATTACHED, true)) return true;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Attached attached = QUARK__ATTACHED__INIT;
   Quark__Accepted accepted;
@@ -248,7 +274,7 @@ void qk_reply_attach(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
 }
 
 void qk_reply_accepted(qk_net_t *net, qk_session_t *session, qk_job_t *job, bool repeated) {
-  if (owe(net, job, OWES_ACCEPTED)) return;
+  if (owe(net, job, OWES_ACCEPTED, repeated)) return;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Accepted accepted;
   set_accepted(&accepted, job, repeated);
@@ -272,7 +298,7 @@ void qk_reply_rejected(qk_net_t *net, const qk_peer_t *peer, uint64_t request,
 }
 
 void qk_reply_credit(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
-  if (owe(net, job, OWES_CREDIT)) return;
+  if (owe(net, job, OWES_CREDIT, false)) return;
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Credit credit = QUARK__CREDIT__INIT;
   credit.request = job->request;
@@ -285,7 +311,7 @@ void qk_reply_credit(qk_net_t *net, qk_session_t *session, qk_job_t *job) {
 }
 
 void qk_reply_progress(qk_net_t *net, qk_session_t *session, const qk_job_t *job) {
-  if (is_owed(net, job)) return; /* the next one says more */
+  if (is_owed(net, job) || is_slow(net)) return; /* the next one says more */
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Progress progress = QUARK__PROGRESS__INIT;
   Quark__RhsProgress running[QK_INFLIGHT_MAX], *list[QK_INFLIGHT_MAX];

@@ -306,7 +306,7 @@ void qk_filing_ended(qk_job_t *job) {
 /* The other name goes when the journal knows that the output has its own. */
 void qk_filing_tick(qk_job_t *job) {
   qk_filing_t *f = job->filing;
-  if (f && f->state == SINK_DONE && !f->writing && qk_journal_clean(f->service->journal))
+  if (f && f->state == SINK_DONE && !f->writing && !qk_marks_lack_job(job))
     step(f, QK_FILE_DISCARD, NULL);
 }
 
@@ -331,10 +331,8 @@ typedef struct unwanted {
 /* path NULL: the note goes. Without one the file goes, too, unless quarkd is killed before. */
 static void note_output(qk_service_t *service, uint64_t tag, const char *path) {
   char key[QK_OUTPUT_KEY];
-  qk_err_t err = {0};
   snprintf(key, sizeof key, QK_OUTPUT_NOTE "%016llx", (unsigned long long)tag);
-  if (qk_journal_put_note(service->journal, key, path, &err) != QK_OK)
-    qk_warn("files", "%s", err.text);
+  qk_journal_note_soon(service->journal, key, path);
 }
 
 static void on_unwanted_gone(void *arg, qk_status_t status, const char *text) {

@@ -270,6 +270,9 @@ static void restore_rhs(scene_t *scene, qk_rhs_t *rhs, const qk_rhs_t *row, cons
     here = spilled = loaded == QK_OK;
   }
   if (scene->shortage.code != QK_OK) return;
+  if (here && qk_job_is_upload(job) && !rhs->spooled && row->state == QK_RHS_ENDED && source[0] &&
+      adopt_source(scene, rhs, source, true))
+    qk_rhs_unsave(rhs, scene->now);
   if (had && !here && !spilled) {
     if (make_again(scene, rhs, row->state, source)) return;
     scene->lost++;
@@ -335,6 +338,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&service->space,
+                            .tally = (qk_tally_t *)&service->tally,
                             .hooks = &QK_JOB_HOOKS,
                             .spill = service->spill,
                             .client_id = session->client_id,
@@ -395,9 +399,10 @@ static void enter(scene_t *scene, qk_session_t *session, qk_job_t *job) {
   qk_upload_promise(job);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
-    if (rhs->state != QK_RHS_QUEUED) continue;
-    qk_queue_push(service, rhs);
-    if (qk_job_is_upload(job)) qk_upload_spool(service, rhs);
+    if (!qk_job_is_upload(job) && rhs->state == QK_RHS_QUEUED) qk_queue_push(service, rhs);
+    if (!qk_job_is_upload(job)) continue;
+    qk_upload_push(service, rhs);
+    if (rhs->state == QK_RHS_QUEUED || rhs->unsaved) qk_upload_spool(service, rhs);
   }
   qk_filing_begin(job);
   scene->jobs++;

@@ -4,6 +4,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/plural.h"
 #include "daemon/front/service/restore.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
 
@@ -52,8 +53,9 @@ static void leave_job(qk_job_t *job, void *stay) {
       if (qk_job_is_upload(job) && rhs->state == QK_RHS_UPLOADING && !job->forgotten)
         qk_log(QK_LOG_WARN, "server", job->name,
                "rhs %u: its incomplete upload is dropped; its client sends it again", k);
+      /* of one that has ended without it the solution stays */
       if (job->forgotten || rhs->spooled || rhs->state == QK_RHS_UPLOADING ||
-          !qk_job_is_upload(job))
+          rhs->state >= QK_RHS_ENDED || !qk_job_is_upload(job))
         rhs->source->stays = false;
       n += rhs->source->stays;
     }
@@ -83,6 +85,7 @@ static void leave_machine(qk_service_t *service) {
 void qk_restore_seal(qk_service_t *service, bool leave, bool in_order) {
   qk_err_t err = {0};
   if (qk_journal_sealed(service->journal)) in_order = false; /* nothing more is recorded */
+  if (leave && in_order) qk_upload_finish(service, QK_SPILL_LEAVE_SECONDS);
   const int n = leave && in_order ? qk_spill_leave(service->spill, qk_restore_can_make) : 0;
   if (n > 0)
     qk_info("spill", "%d %s on the disk now", n, qk_plural(n, "solution is", "solutions are"));

@@ -33,6 +33,16 @@ typedef struct qk_life {
   void (*engines_stopped)(void *arg);
 } qk_life_t;
 
+/* Uploads that are to be in the spool and are not there yet (upload.h), in the order of their
+ * coming. */
+enum {
+  QK_UNSAVED_DETACHED, /* nobody can send them again: they go first */
+  QK_UNSAVED_OTHERS,
+  QK_UNSAVED_WRITING,
+  QK_UNSAVED_FAILED, /* they wait for spool_at */
+  QK_UNSAVED_LISTS
+};
+
 typedef struct qk_service {
   qk_settings_t *settings;
   qk_loop_t *loop; /* NULL: there is none yet */
@@ -52,19 +62,23 @@ typedef struct qk_service {
   qk_shm_space_t space;
   qk_spool_t *spool; /* NULL without --state, so is the journal */
   int64_t promised;  /* bytes that accepted uploads will still take of it */
-  double spool_at;   /* when uploads that could not be spooled are tried again; 0: there are none */
+  qk_link_t unsaved[QK_UNSAVED_LISTS];
+  double spool_at; /* when uploads that could not be spooled are tried again; 0: there are none */
   qk_journal_t *journal;
   qk_spill_t *spill; /* likewise */
   qk_aside_t aside;  /* nothing without --state */
   int lock;          /* of the state folder; -1: none */
   qk_file_io_t *files;
   qk_counters_t count;
+  qk_tally_t tally;
   qk_stats_t stats;
   double started;
-  double ends;                 /* when the walltime does; INFINITY: it does not */
-  double resumed;              /* when it last went on after more than a second */
-  double stood, lenient_until; /* for how long the loop stood still in all; until then nothing
-                                  expires of what clients could not come for */
+  double ends;           /* when the walltime does; INFINITY: it does not */
+  double resumed;        /* when it last went on after more than a second */
+  double waited, looked; /* for how long the journal has waited for its disk; when that was last
+                            looked at, of qk_loop_awake */
+  double stood, lenient_until; /* for how long clients could not come in all; until then nothing
+                                  expires of what they could not come for */
   bool draining, stopping;
   const qk_job_events_t *events;
   const qk_life_t *life;
@@ -73,9 +87,10 @@ typedef struct qk_service {
 static inline double qk_service_now(const qk_service_t *service) {
   return qk_loop_seconds(service->loop);
 }
-/* Of the clock by which clients are silent: qk_loop_awake. */
+/* Of the clock by which clients are silent: qk_loop_awake, but for what the journal has waited for
+ * its disk, when they wait for answers. */
 static inline double qk_service_awake(const qk_service_t *service) {
-  return qk_loop_awake(service->loop);
+  return qk_loop_awake(service->loop) - service->waited;
 }
 /* Seconds until the walltime ends; INFINITY where there is none. */
 static inline double qk_service_left(const qk_service_t *service) {

@@ -45,6 +45,13 @@ void qk_sessions_sweep(qk_service_t *service) {
 
 /* ---- ticks ----------------------------------------------------------------------------------- */
 
+/* While the journal waits for a slow disk, clients that wait for it may be silent. */
+static void count_waits(qk_service_t *service, double now) {
+  const double looked = qk_loop_awake(service->loop);
+  if (qk_journal_waits(service->journal, now)) service->waited += looked - service->looked;
+  service->looked = looked;
+}
+
 /* Nothing that clients could not come for while the front stood still is over the sooner. */
 static void be_lenient(qk_service_t *service, double now) {
   const double stood = now - qk_service_awake(service);
@@ -99,7 +106,9 @@ static void end_lease(qk_service_t *service, qk_session_t *session, double silen
 
 /* After the sockets have been served: who has said something is not silent. */
 void qk_sessions_tick(qk_service_t *service) {
-  const double now = qk_service_now(service), awake = qk_service_awake(service);
+  const double now = qk_service_now(service);
+  count_waits(service, now);
+  const double awake = qk_service_awake(service);
   be_lenient(service, now);
   for (int i = 0; i < service->sessions.count; i++) {
     qk_session_t *session = service->sessions.at[i];

@@ -82,27 +82,28 @@ bool qk_setups_is_operator(const qk_settings_t *s, const char *note) {
   return strcmp(note, now) == 0;
 }
 
-static void tell(qk_status_t status, const qk_err_t *err) {
-  if (status != QK_OK) qk_error("journal", "%s", err->text);
-}
-
 void qk_setups_note(const qk_setup_t *setup) {
   qk_journal_t *journal = setup->service->journal;
   char op[QK_OPERATOR_MAX], lattice[QK_LATTICE_MAX];
-  qk_err_t err = {0};
   qk_journal_lattice(&setup->shape, setup->digest, lattice);
   if (setup->id > 0) {
-    tell(qk_journal_note_setup(journal, setup->id, lattice, &err), &err);
+    qk_journal_note_setup(journal, setup->id, lattice);
     return;
   }
   write_operator(&setup->settings, op);
-  tell(qk_journal_put_note(journal, "operator", op, &err), &err);
-  tell(qk_journal_put_note(journal, "lattice", lattice, &err), &err);
+  qk_journal_note_soon(journal, "operator", op);
+  qk_journal_note_soon(journal, "lattice", lattice);
 }
 
 static qk_status_t check_journal(const qk_setup_t *setup, qk_err_t *err) {
-  const char *trouble = qk_journal_trouble(setup->service->journal);
-  return trouble ? qk_fail(err, QK_BUSY, "%s", trouble) : QK_OK;
+  const qk_journal_t *journal = setup->service->journal;
+  const char *trouble = qk_journal_trouble(journal);
+  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
+  if (!qk_journal_waits(journal, qk_service_now(setup->service))) return QK_OK;
+  return qk_fail(err, QK_BUSY,
+                 "the journal waits for its disk, which is slow now: look at the disk of "
+                 "%.300s, or try again",
+                 setup->service->settings->state);
 }
 
 /* A new setup is there for the next front, too. */
@@ -119,15 +120,13 @@ static qk_status_t record_end(const qk_setup_t *setup, qk_err_t *err) {
   return status == QK_OK ? qk_journal_end_setup(setup->service->journal, setup->id, err) : status;
 }
 
-/* The same where nobody is told; that it cannot be recorded is logged. */
+/* The same where nobody is told. */
 static void drop_record(const qk_setup_t *setup) {
-  qk_err_t err = {0};
-  tell(qk_journal_end_setup(setup->service->journal, setup->id, &err), &err);
+  qk_journal_leave_setup(setup->service->journal, setup->id);
 }
 
 void qk_setups_forget(const qk_setup_t *setup) {
-  qk_err_t err = {0};
-  tell(qk_journal_drop_setup(setup->service->journal, setup->id, &err), &err);
+  qk_journal_drop_setup(setup->service->journal, setup->id);
 }
 
 static qk_status_t record_default(const qk_setup_t *setup, qk_err_t *err) {

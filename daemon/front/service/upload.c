@@ -1,5 +1,8 @@
 #include "daemon/front/service/upload.h"
 
+#include <math.h>
+
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/front/service/queue.h"
 
@@ -31,58 +34,116 @@ qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *su
 
 /* ---- the spool ------------------------------------------------------------------------------- */
 
+void qk_upload_init(qk_service_t *service) {
+  for (int k = 0; k < QK_UNSAVED_LISTS; k++) qk_link_init(&service->unsaved[k]);
+}
+
+/* With --spool all it is solved when it is on the disk. */
+static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
+  return service->spool && service->settings->spool == QK_SPOOL_ALL && !rhs->spooled;
+}
+
+void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs) {
+  if (rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue) &&
+      !waits_for_disk(service, rhs))
+    qk_queue_push(service, rhs);
+}
+
+/* Not before a while is it tried again. */
+static void fail_to_spool(qk_service_t *service, qk_rhs_t *rhs, const char *text) {
+  qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
+         "rhs %u: its upload is not on disk: %s: tried again every %g s", rhs->index, text, AGAIN);
+  rhs->unspooled = true;
+  if (!rhs->unsaved) return; /* nobody needs it any more */
+  qk_list_append(&service->unsaved[QK_UNSAVED_FAILED], &rhs->save);
+  if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;
+}
+
 static void on_spooled(void *arg, qk_status_t status, const char *text) {
   qk_rhs_t *rhs = arg;
   qk_service_t *service = rhs->job->setup->service;
   rhs->spooling = NULL;
   if (status != QK_OK) {
-    qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
-           "rhs %u: its upload is not on disk: %s: tried again every %g s", rhs->index, text,
-           AGAIN);
-    rhs->unspooled = true;
-    if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;
+    fail_to_spool(service, rhs, text);
     return;
   }
   rhs->spooled = true;
   rhs->unspooled = false;
   rhs->job->entry.spooled++;
+  qk_rhs_saved(rhs);
   qk_upload_promise(rhs->job);
   qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
   qk_marks_rhs(rhs);
   qk_marks_sync(rhs->job->entry.marks);
+  qk_upload_push(service, rhs);
 }
 
-void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
+/* What is written next: what nobody can send again, and what has waited longest. What was
+ * acknowledged or has gone has left the lists. NULL: nothing. */
+static qk_rhs_t *next_to_spool(qk_service_t *service) {
+  for (int k = QK_UNSAVED_DETACHED; k <= QK_UNSAVED_OTHERS; k++)
+    if (!qk_link_alone(&service->unsaved[k]))
+      return QK_HOLDER(service->unsaved[k].next, qk_rhs_t, save);
+  return NULL;
+}
+
+void qk_upload_write(qk_service_t *service) {
+  qk_rhs_t *rhs;
   qk_err_t err = {0};
-  if (!service->spool || rhs->spooled) return;
-  if (qk_spool_write(service->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
-                     &rhs->spooling, &err) != QK_OK)
-    on_spooled(rhs, err.code, err.text);
-}
-
-static void try_again(qk_job_t *job, void *arg) {
-  int64_t *room = arg;
-  qk_service_t *service = job->setup->service;
-  for (uint32_t i = 0; i < job->nrhs && qk_job_is_upload(job) && !job->forgotten; i++) {
-    qk_rhs_t *rhs = &job->rhs[i];
-    if (!rhs->unspooled || rhs->spooling || !rhs->source || rhs->state >= QK_RHS_ENDED) continue;
-    *room -= (int64_t)job->field_bytes;
-    if (*room >= 0)
-      qk_upload_spool(service, rhs);
-    else
-      service->spool_at = qk_service_now(service) + AGAIN;
+  while (service->spool && qk_spool_ready(service->spool) && next_to_spool(service)) {
+    while (!qk_spool_full(service->spool) && (rhs = next_to_spool(service))) {
+      qk_list_append(&service->unsaved[QK_UNSAVED_WRITING], &rhs->save);
+      if (qk_spool_add(service->spool, rhs->job->entry.id, rhs->index, rhs->source, on_spooled, rhs,
+                       &rhs->spooling, &err) != QK_OK)
+        on_spooled(rhs, err.code, err.text);
+      err = (qk_err_t){0};
+    }
+    qk_spool_send(service->spool);
   }
 }
 
+void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
+  if (!service->spool || rhs->spooled || rhs->spooling || !qk_link_alone(&rhs->save)) return;
+  qk_rhs_unsave(rhs, qk_service_now(service));
+  qk_list_append(&service->unsaved[rhs->job->detach > 0 ? QK_UNSAVED_DETACHED : QK_UNSAVED_OTHERS],
+                 &rhs->save);
+}
+
 void qk_upload_tick(qk_service_t *service, double now) {
+  qk_link_t *failed = &service->unsaved[QK_UNSAVED_FAILED];
   int64_t room;
   qk_err_t err = {0};
   if (service->spool_at == 0 || now < service->spool_at) return;
   service->spool_at = now + AGAIN;
   /* what there is of a disk that is full is the journal's */
   if (qk_spool_room(service->spool, &room, &err) != QK_OK) return;
+  while (!qk_link_alone(failed)) {
+    qk_rhs_t *rhs = QK_HOLDER(failed->next, qk_rhs_t, save);
+    room -= (int64_t)rhs->job->field_bytes;
+    if (room < 0) return;
+    qk_link_remove(&rhs->save);
+    qk_upload_spool(service, rhs);
+  }
   service->spool_at = 0;
-  qk_session_each_job(&service->sessions, &service->orphans, try_again, &room);
+}
+
+void qk_upload_finish(qk_service_t *service, double seconds) {
+  const double until = qk_clock_now() + seconds;
+  for (double left = seconds; service->spool && left > 0; left = until - qk_clock_now()) {
+    qk_upload_write(service);
+    if (qk_link_alone(&service->unsaved[QK_UNSAVED_WRITING])) return;
+    qk_spool_wait(service->spool, left);
+  }
+}
+
+double qk_upload_oldest(const qk_service_t *service) {
+  double oldest = INFINITY;
+  for (int k = 0; k < QK_UNSAVED_LISTS; k++) {
+    const qk_link_t *first = service->unsaved[k].next;
+    if (first != &service->unsaved[k])
+      oldest = fmin(oldest, QK_HOLDER(first, const qk_rhs_t, save)->unsaved_since);
+  }
+  return isinf(oldest) ? 0 : qk_service_now(service) - oldest;
 }
 
 /* ---- what comes ------------------------------------------------------------------------------ */
@@ -90,7 +151,7 @@ void qk_upload_tick(qk_service_t *service, double now) {
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell) {
   if (ready) {
-    qk_queue_push(service, ready);
+    qk_upload_push(service, ready);
     qk_upload_spool(service, ready);
   }
   if (failed) qk_queue_ended(service, failed);

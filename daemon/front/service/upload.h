@@ -1,6 +1,10 @@
 /*
  * upload.h: sources that clients send: queued when they are complete, and written into the spool in
  * the background, for which the disk must have room.
+ *
+ * What is written next is chosen when a thread of the spool is free: detached right-hand sides
+ * first, then those that have waited longest; what was acknowledged or has gone meanwhile is not
+ * written. Until it is there the source stays, charged, also once its RHS has ended.
  */
 #ifndef QK_FRONT_UPLOAD_H
 #define QK_FRONT_UPLOAD_H
@@ -12,10 +16,22 @@
  * qk_job_upload, qk_job_put. */
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell);
-/* An upload is complete: it goes into the spool, in the background. */
+/* The lists of what is to be written there. */
+void qk_upload_init(qk_service_t *service);
+/* An upload is complete, or has come back: it is queued, with --spool all once it is on the disk;
+ * no effect on one that is queued already. */
+void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs);
+/* It is to go into the spool. */
 void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs);
+/* Threads that are free get what is to be written next. Every turn. */
+void qk_upload_write(qk_service_t *service);
 /* Tries again what could not be written there, after a while. Every tick. */
 void qk_upload_tick(qk_service_t *service, double now);
+/* For the end of the front: writes all that is to go there, for at most so many seconds. Blocks;
+ * the loop has ended. */
+void qk_upload_finish(qk_service_t *service, double seconds);
+/* Seconds for which the oldest of it has waited; 0: there is nothing. */
+double qk_upload_oldest(const qk_service_t *service);
 /* Counts what the upload of a job will still take of the disk: when it is new, and when that has
  * changed. */
 void qk_upload_promise(qk_job_t *job);

@@ -118,6 +118,9 @@ static const qk_config_row_t ROWS[] = {
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
      "folder that keeps accepted requests and their results across restarts; default: none, they "
      "are lost when the daemon ends"},
+    {"spool", QK_CONFIG_CHOICE, AT(spool), "waiting", 0, 0, "waiting|all",
+     "which uploads are written to the state folder; waiting: those that are not yet "
+     "acknowledged when their turn comes, while others are solved; all: each before it is solved"},
     {"file-roots", QK_CONFIG_STRING, AT(file_roots), NULL, 0, 0, "DIR[:DIR...]",
      "folders below which the daemon may read right-hand sides from files and write solutions to "
      "files for its clients; default: none"},

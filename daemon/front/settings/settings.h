@@ -13,6 +13,8 @@
 #include "proto/limits.h"
 #include "proto/mg_keys.h"
 
+enum { QK_SPOOL_WAITING, QK_SPOOL_ALL }; /* --spool */
+
 typedef struct qk_settings {
   /* as given */
   const char *gauge, *dims_text, *boundary_text, *grid_text, *walltime_text,
@@ -29,6 +31,7 @@ typedef struct qk_settings {
   const char *mpirun, *engine;
   const char *file_roots; /* NULL: no files of clients */
   const char *state;      /* NULL: nothing outlives the daemon */
+  int spool;
   const char *listen, *listen_data, *http, *http_names, *endpoint_file,
       *pidfile;                          /* http: NULL is none */
   const char *curve_key, *curve_clients; /* both or neither */

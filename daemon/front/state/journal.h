@@ -4,21 +4,23 @@
  * objects (shm.h), which survive the process but not the machine, and files of the spool (spool.h),
  * which survive both.
  *
- * Memory is the truth, the journal its mirror. Code that changes a job marks it (marks.h);
- * qk_journal_commit takes what is marked as a snapshot (snapshot.h) and writes it in one
- * transaction. Messages to clients wait for that (reply.c): clients are never told what is not in
- * the journal. After a failed commit all is marked again, and the next one tries again. A commit
- * also fails if the folder is not the one that was opened: its files have been removed, moved or
- * covered, and nobody would find what is written there.
+ * Memory is the truth, the journal its mirror. Code that changes a job marks it (marks.h); in each
+ * turn of the loop qk_journal_step takes what is marked as a snapshot (snapshot.h), which a thread
+ * writes in one transaction while the loop goes on. Messages to clients wait for that (reply.c):
+ * clients are never told what is not in the journal. After a failed commit all is marked again, and
+ * the next one tries again. A commit also fails if the folder is not the one that was opened: its
+ * files have been removed, moved or covered, and nobody would find what is written there. What no
+ * row names any more is removed behind the commit, by another thread.
  *
- * Sync     A transaction with new requests or newly spooled fields is on disk when commit returns.
+ * Sync     A transaction with new requests is on disk when it is told. Newly spooled fields, for
+ *          which nobody waits, get one that is at most once a second, or with such a transaction.
  *          Others survive the end of the process at once, and the end of the machine soon after.
  * Times    are wall-clock seconds in the file, and seconds of the loop's clock in memory. If the
  *          wall clock is set, the rows are changed accordingly. Within one boot the loop's clock
  *          counts, also for the next front.
  * Loss     of data that is only in the write-ahead log is noticed at opening (mark.h).
  *
- * A NULL journal accepts marks and ignores them. One thread.
+ * A NULL journal accepts marks and ignores them. All functions are the loop's.
  */
 #ifndef QK_FRONT_JOURNAL_H
 #define QK_FRONT_JOURNAL_H
@@ -58,14 +60,31 @@ bool qk_journal_sealed(const qk_journal_t *journal);
 qk_marks_t *qk_journal_marks(qk_journal_t *journal);
 /* Whether all that was marked is in the file. True for NULL. */
 bool qk_journal_clean(const qk_journal_t *journal);
-/* QK_IO_ERROR with the cause; once a commit has failed, tries no more than twice a second, also
- * where nothing is marked: then the disk alone is tried. What is wrong is logged once a minute. */
+/* Threads write it from now on, and remove what it needs no more; before and after that the caller
+ * does. NULL-safe. QK_NO_MEMORY. */
+qk_status_t qk_journal_start(qk_journal_t *journal, qk_loop_t *loop, qk_err_t *err);
+/* Before the loop ends; waits for what they have begun. NULL-safe. */
+void qk_journal_stop(qk_journal_t *journal);
+/* In each turn: takes in what the writer has done, and hands it what is marked. Once a commit has
+ * failed, it tries no more than twice a second, also where nothing is marked: then the disk alone
+ * is tried. What is wrong is logged once a minute. NULL-safe. */
+void qk_journal_step(qk_journal_t *journal, double now);
+/* Where the threads have been stopped: all that is marked, at once. QK_IO_ERROR with the cause. */
 qk_status_t qk_journal_commit(qk_journal_t *journal, double now, qk_err_t *err);
-/* Looks once a second whether the folder is still the one that was opened. NULL-safe. */
-void qk_journal_watch(qk_journal_t *journal, double now);
-/* A few times a second: follows the wall clock where it is set, and empties the write-ahead log
- * when nothing was written for a second. NULL-safe. */
+/* A few times a second: looks once a second whether the folder is still the one that was opened,
+ * follows the wall clock where it is set, and empties the write-ahead log when nothing was written
+ * for a second. NULL-safe. */
 void qk_journal_tick(qk_journal_t *journal, double now);
+/* Whether the writer has waited for its disk longer than disks usually take. */
+bool qk_journal_waits(const qk_journal_t *journal, double now);
+/* Whether files are still to be removed. */
+bool qk_journal_cleans(const qk_journal_t *journal);
+
+/* Seconds since the start: of the loop with the journal, waits included, and of its writer. */
+typedef struct qk_journal_times {
+  double loop, writer;
+} qk_journal_times_t;
+const qk_journal_times_t *qk_journal_times(const qk_journal_t *journal);
 /* Why nothing can be recorded now: file, cause, what to do. NULL: it can. */
 const char *qk_journal_trouble(const qk_journal_t *journal);
 
@@ -73,24 +92,29 @@ const char *qk_journal_trouble(const qk_journal_t *journal);
 #define QK_OUTPUT_NOTE "output "
 enum { QK_OUTPUT_KEY = sizeof QK_OUTPUT_NOTE + 16 };
 
-/* Named values: of the setup that the requests were made for, of engines, of outputs. Written at
- * once; value NULL: there is none any more. */
+/* Named values: of the setup that the requests were made for, of engines, of outputs; value NULL:
+ * there is none any more. Written at once, which may wait for the disk. */
 qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const char *value,
                                 qk_err_t *err);
-/* False where there is none. */
+/* With the next commit, as all that follows. */
+void qk_journal_note_soon(qk_journal_t *journal, const char *key, const char *value);
+/* At once, but with the next commit while the disk is slow. */
+void qk_journal_note_now(qk_journal_t *journal, const char *key, const char *value);
+/* At the start. False where there is none. */
 bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
 
-/* Setups that were loaded beside the one of the command line: written at once. An id is not used
- * again while a request that was for it is there. QK_IO_ERROR. */
+/* Setups that were loaded beside the one of the command line: what an operator asks for is written
+ * at once, the rest with the next commit. An id is not used again while a request that was for it
+ * is there. QK_IO_ERROR. */
 qk_status_t qk_journal_add_setup(qk_journal_t *journal, const uint8_t *load, size_t bytes,
                                  int64_t *id, qk_err_t *err);
-qk_status_t qk_journal_note_setup(qk_journal_t *journal, int64_t id, const char *lattice,
-                                  qk_err_t *err);
+void qk_journal_note_setup(qk_journal_t *journal, int64_t id, const char *lattice);
 /* It is not to be loaded again, but for what is open; the row stays for the requests that were for
  * it. */
 qk_status_t qk_journal_end_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+void qk_journal_leave_setup(qk_journal_t *journal, int64_t id); /* the same, soon */
 /* No request is for it any more. */
-qk_status_t qk_journal_drop_setup(qk_journal_t *journal, int64_t id, qk_err_t *err);
+void qk_journal_drop_setup(qk_journal_t *journal, int64_t id);
 
 /* Extents, and the digest of the gauge configuration, as the journal writes them. */
 enum { QK_LATTICE_MAX = 96 };

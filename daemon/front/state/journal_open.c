@@ -341,6 +341,8 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
   j->aside = aside;
   j->last_misfit = &j->misfit;
   qk_marks_init(&j->marks);
+  qk_lines_init(&j->lines);
+  qk_lines_init(&j->writing);
   qk_status_t status = open_sound(j, err);
   if (status == QK_OK) status = note_version(j, err);
   if (status == QK_OK) status = open_mark(j, err);
@@ -359,6 +361,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
 void qk_journal_close(qk_journal_t *j) {
   if (!j) return;
   qk_marks_fini(&j->marks);
+  qk_lines_free(&j->lines);
   qk_journal_forget_misfits(j);
   close_file(j);
   qk_mark_close(&j->mark);

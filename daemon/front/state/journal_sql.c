@@ -25,9 +25,8 @@ void qk_journal_bind_text(sqlite3_stmt *s, int i, const char *text) {
   sqlite3_bind_text(s, i, text, -1, SQLITE_TRANSIENT);
 }
 
-qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *value,
-                                qk_err_t *err) {
-  if (!j) return QK_OK;
+qk_status_t qk_journal_write_note(qk_journal_t *j, const char *key, const char *value,
+                                  qk_err_t *err) {
   const int k = value ? PUT_NOTE : DROP_NOTE;
   qk_journal_bind_text(j->stmt[k], 1, key);
   if (value) qk_journal_bind_text(j->stmt[k], 2, value);

@@ -25,7 +25,7 @@ static bool note_clock(qk_journal_t *j, double wall) {
   char value[64];
   qk_err_t err = {0};
   snprintf(value, sizeof value, "%s %.6f", j->mark.boot[0] ? j->mark.boot : "?", wall);
-  return qk_journal_put_note(j, "clock", value, &err) == QK_OK;
+  return qk_journal_write_note(j, "clock", value, &err) == QK_OK;
 }
 
 static bool move_times(qk_journal_t *j, double by) {
@@ -40,10 +40,15 @@ static bool move_times(qk_journal_t *j, double by) {
   return done;
 }
 
+double qk_journal_behind(const qk_journal_t *j) {
+  const double by = wall_offset() - j->wall;
+  return fabs(by) < STEP ? 0 : by;
+}
+
 void qk_journal_follow(qk_journal_t *j, double now) {
   qk_err_t err = {0};
-  const double wall = wall_offset(), by = wall - j->wall;
-  if (fabs(by) < STEP) return;
+  const double by = qk_journal_behind(j), wall = j->wall + by;
+  if (by == 0) return;
   if (qk_journal_execute(j, "BEGIN IMMEDIATE", &err) != QK_OK) return;
   if (!move_times(j, by) || !note_clock(j, wall) ||
       qk_journal_execute(j, "COMMIT", &err) != QK_OK) {
@@ -70,21 +75,17 @@ void qk_journal_find_clock(qk_journal_t *j, double now) {
 
 /* ---- quiet times --------------------------------------------------------------------------- */
 
+bool qk_journal_is_quiet(const qk_journal_t *j, double now) {
+  /* a disk that was slow may keep those waiting who come meanwhile */
+  return j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took);
+}
+
 /* Brings all into the file itself: a write-ahead log that is lost later costs nothing of it. */
-static void rest(qk_journal_t *j, double now) {
+void qk_journal_rest(qk_journal_t *j, double now) {
   if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK) {
     j->wrote_at = now; /* in a while again */
     return;
   }
   j->wrote_at = 0;
   qk_mark_put(&j->mark, j->commits, true);
-}
-
-void qk_journal_tick(qk_journal_t *j, double now) {
-  if (!j || j->marks.sealed || j->trouble[0]) return;
-  qk_journal_follow(j, now);
-  /* it waits for the disk, and everybody for it: not right behind what has waited long */
-  if (j->wrote_at > 0 && now - j->wrote_at > fmax(QUIET, SLOW * j->took) &&
-      qk_marks_clean(&j->marks))
-    rest(j, now);
 }

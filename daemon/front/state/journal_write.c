@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/fault.h"
+#include "daemon/base/log.h"
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
@@ -91,15 +92,50 @@ static bool remove_gone(qk_journal_t *j, const qk_gone_t *g) {
   return qk_journal_run(j, DROP_JOB) && qk_journal_run(j, DROP_RHS);
 }
 
+static bool write_line(qk_journal_t *j, const line_t *line) {
+  sqlite3_stmt *s = j->stmt[line->statement];
+  switch (line->statement) {
+  case PUT_NOTE:
+    qk_journal_bind_text(s, 2, line->value);
+    qk_journal_bind_text(s, 1, line->key);
+    break;
+  case DROP_NOTE:
+    qk_journal_bind_text(s, 1, line->key);
+    break;
+  case NOTE_SETUP:
+    qk_journal_bind_text(s, 1, line->value);
+    sqlite3_bind_int64(s, 2, line->id);
+    break;
+  default:
+    sqlite3_bind_int64(s, 1, line->id);
+  }
+  return qk_journal_run(j, line->statement);
+}
+
+void qk_journal_write_lines(qk_journal_t *j) {
+  qk_err_t err = {0};
+  for (const line_t *line = j->lines.first; line; line = line->next)
+    if (!write_line(j, line) && qk_journal_fail(j, "a note", &err) != QK_OK)
+      qk_error("journal", "%s", err.text);
+}
+
+/* Others are not counted: notes, and what is only to be brought to the disk. */
+static bool has_rows(const qk_snapshot_t *snapshot) {
+  return snapshot->jobs || snapshot->gone;
+}
+
+/* The count is written in any case: without a change there would be nothing to sync. */
 static bool write_all(qk_journal_t *j, const qk_snapshot_t *snapshot) {
   char commits[24];
   qk_err_t err = {0};
+  for (const line_t *line = j->writing.first; line; line = line->next)
+    if (!write_line(j, line)) return false;
   for (const qk_gone_t *g = snapshot->gone; g; g = g->next)
     if (!remove_gone(j, g)) return false;
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
     if (!write_job(j, record)) return false;
-  snprintf(commits, sizeof commits, "%llu", (unsigned long long)j->commits + 1);
-  return qk_journal_put_note(j, "commits", commits, &err) == QK_OK;
+  snprintf(commits, sizeof commits, "%llu", (unsigned long long)j->commits + has_rows(snapshot));
+  return qk_journal_write_note(j, "commits", commits, &err) == QK_OK;
 }
 
 /* ---- transactions -------------------------------------------------------------------------- */
@@ -132,19 +168,21 @@ static qk_status_t explain(const qk_journal_t *j, int e, qk_err_t *err) {
                  e != 0 ? strerror(e) : sqlite3_errmsg(j->db), advice_for(e));
 }
 
-static bool write_transaction(qk_journal_t *j, const qk_snapshot_t *snapshot) {
+static bool write_transaction(qk_journal_t *j) {
   qk_err_t err = {0};
   sqlite3_exec(j->db, j->full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", NULL, NULL,
                NULL);
   return qk_journal_execute(j, "BEGIN IMMEDIATE", &err) == QK_OK &&
-         (!j->trouble[0] || qk_journal_put_note(j, "tried", "", &err) == QK_OK) &&
-         write_all(j, snapshot) && qk_journal_execute(j, "COMMIT", &err) == QK_OK;
+         (!j->tries || qk_journal_write_note(j, "tried", "", &err) == QK_OK) &&
+         write_all(j, &j->snapshot) && qk_journal_execute(j, "COMMIT", &err) == QK_OK;
 }
 
-qk_status_t qk_journal_write(qk_journal_t *j, const qk_snapshot_t *snapshot, qk_err_t *err) {
-  if (qk_fault(QK_FAULT_WRITE)) return explain(j, ENOSPC, err);
-  if (write_transaction(j, snapshot)) {
-    qk_mark_put(&j->mark, ++j->commits, j->full);
+qk_status_t qk_journal_write(qk_journal_t *j, qk_err_t *err) {
+  if (has_rows(&j->snapshot) && qk_fault(QK_FAULT_WRITE)) return explain(j, ENOSPC, err);
+  j->full = j->snapshot.sync;
+  if (write_transaction(j)) {
+    j->commits += has_rows(&j->snapshot);
+    qk_mark_put(&j->mark, j->commits, j->full);
     return QK_OK;
   }
   explain(j, cause_of(j), err);

@@ -282,9 +282,15 @@ static bool start(qk_spill_t *spill, qk_rhs_t *rhs, bool out, qk_shm_t *field) {
 
 /* ---- out ----------------------------------------------------------------------------------- */
 
+/* A file of that name may be about to be removed, where it has been on the disk before. */
+static bool may_be_removed(const qk_spill_t *spill, const qk_rhs_t *rhs) {
+  return rhs->attempt > 0 && qk_journal_cleans(spill->site.journal);
+}
+
 static bool is_candidate(const qk_spill_t *spill, const qk_rhs_t *rhs) {
-  return rhs->job->sink == QUARK__SINK__SINK_DOWNLOAD && !rhs->job->contraction && !rhs->moving &&
-         !rhs->spilled && rhs->outcome.written && is_idle(spill, rhs);
+  return !may_be_removed(spill, rhs) && rhs->job->sink == QUARK__SINK__SINK_DOWNLOAD &&
+         !rhs->job->contraction && !rhs->moving && !rhs->spilled && rhs->outcome.written &&
+         is_idle(spill, rhs);
 }
 
 static bool is_better(const qk_rhs_t *a, const qk_rhs_t *b) {
@@ -395,7 +401,6 @@ static void come_back(qk_spill_t *spill, qk_rhs_t *rhs) {
 
 typedef struct tick {
   qk_spill_t *spill;
-  bool clean; /* the journal has all marks */
   double now;
 } tick_t;
 
@@ -404,15 +409,14 @@ static void tick_job(qk_job_t *job, void *arg) {
   for (uint32_t k = 0; k < job->nrhs; k++) {
     qk_rhs_t *rhs = &job->rhs[k];
     if (is_wanted(rhs, tick->now)) come_back(tick->spill, rhs);
-    if (tick->clean && rhs->spilled && is_idle(tick->spill, rhs)) qk_rhs_unload(rhs);
+    if (rhs->spilled && rhs->solution && !qk_marks_lack_job(job) && is_idle(tick->spill, rhs))
+      qk_rhs_unload(rhs);
   }
 }
 
 void qk_spill_tick(qk_spill_t *spill) {
   if (!spill || spill->bytes == 0) return;
-  tick_t tick = {.spill = spill,
-                 .clean = qk_journal_clean(spill->site.journal),
-                 .now = qk_loop_seconds(spill->site.loop)};
+  tick_t tick = {.spill = spill, .now = qk_loop_seconds(spill->site.loop)};
   qk_session_each_job(spill->site.sessions, NULL, tick_job, &tick);
 }
 

@@ -310,14 +310,36 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
   return s;
 }
 
+static bool is_spared(const qk_shm_t *shm) {
+  return shm->space->loop && shm->bytes >= LARGE;
+}
+
+void qk_shm_part(qk_shm_t *shm) {
+  forget_mapping(shm);
+  shm->parted = true;
+  shm->goes = !shm->space->leave && !is_spared(shm);
+}
+
+void qk_shm_remove(qk_shm_t *shm) {
+  if (!shm->goes) return;
+  if (shm->data) munmap(shm->data, shm->bytes);
+  shm->data = NULL;
+  shm_unlink(shm->name);
+  shm->gone = true;
+}
+
 void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
   qk_shm_space_t *space = shm->space;
   qk_link_remove(&shm->link);
-  forget_mapping(shm);
+  if (!shm->parted) forget_mapping(shm);
+  if (shm->gone) {
+    qk_free(shm);
+    return;
+  }
   shm->work.data = shm;
   new_name(space, shm->spare_name);
-  if (!space->leave && space->loop && shm->bytes >= LARGE &&
+  if (!space->leave && is_spared(shm) &&
       uv_queue_work(space->loop, &shm->work, give_back, after_giving_back) == 0)
     return;
   if (shm->data) munmap(shm->data, shm->bytes);

@@ -15,24 +15,34 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/front/host/folder.h"
+#include "daemon/front/host/worker.h"
 #include "proto/frame.h"
+
+struct qk_spool_task {
+  char name[QK_SPOOL_NAME];
+  int from; /* the field */
+  size_t bytes;
+  qk_spooled_fn *done; /* the loop's; NULL: abandoned */
+  void *arg;
+  qk_status_t status;
+  qk_err_t err;
+};
+
+/* Files that one thread writes one after the other. */
+typedef struct batch {
+  qk_work_t work;
+  qk_spool_t *spool;
+  int count;
+  size_t bytes;
+  qk_spool_task_t *task[QK_SPOOL_BATCH];
+} batch_t;
 
 struct qk_spool {
   qk_loop_t *loop;
   char dir[QK_FILE_PATH - QK_SPOOL_NAME];
-  int fd; /* the folder */
-};
-
-struct qk_spool_task {
-  uv_work_t work;
-  const qk_spool_t *spool;
-  char name[QK_SPOOL_NAME];
-  void *data;
-  size_t bytes;
-  qk_spooled_fn *done; /* NULL: abandoned */
-  void *arg;
-  qk_status_t status;
-  qk_err_t err;
+  int fd;               /* the folder */
+  qk_worker_t *writers; /* NULL: nothing was written yet, or they have ended */
+  batch_t *next;        /* what was added; NULL: nothing */
 };
 
 /* ---- the folder ---------------------------------------------------------------------------- */
@@ -111,56 +121,141 @@ void qk_spool_close(qk_spool_t *spool) {
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* On a thread of libuv. A file that stops short is known by its size. */
-static void write_field(uv_work_t *work) {
-  qk_spool_task_t *t = work->data;
+/* On a thread. A file that stops short is known by its size. */
+static void write_field(const qk_spool_t *spool, qk_spool_task_t *t) {
   char path[QK_FILE_PATH];
-  qk_spool_path(t->spool, t->name, path);
-  const int fd = qk_spool_make(t->spool, t->name);
-  if (fd < 0) {
+  qk_spool_path(spool, t->name, path);
+  void *data = mmap(NULL, t->bytes, PROT_READ, MAP_SHARED, t->from, 0);
+  const int to = data == MAP_FAILED ? -1 : qk_spool_make(spool, t->name);
+  if (to < 0) {
     t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+  } else {
+    t->status = qk_file_put(to, data, (int64_t)t->bytes, &t->err);
+    if (t->status == QK_OK && fsync(to) != 0)
+      t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
+    close(to);
+    if (t->status != QK_OK) qk_spool_unlink(spool, t->name);
+  }
+  if (data != MAP_FAILED) munmap(data, t->bytes);
+  close(t->from);
+}
+
+/* On a thread. */
+static void write_batch(qk_work_t *work) {
+  const batch_t *b = QK_HOLDER(work, batch_t, work);
+  qk_err_t err = {0};
+  for (int i = 0; i < b->count; i++) write_field(b->spool, b->task[i]);
+  if (qk_spool_sync(b->spool, &err) == QK_OK) return;
+  for (int i = 0; i < b->count; i++) {
+    if (b->task[i]->status != QK_OK) continue;
+    b->task[i]->status = qk_fail(&b->task[i]->err, err.code, "%s", err.text);
+    qk_spool_unlink(b->spool, b->task[i]->name);
+  }
+}
+
+/* On a thread: nobody wants them any more. */
+static void unlink_batch(qk_work_t *work) {
+  const batch_t *b = QK_HOLDER(work, batch_t, work);
+  for (int i = 0; i < b->count; i++) qk_spool_unlink(b->spool, b->task[i]->name);
+}
+
+static void free_batch(qk_work_t *work) {
+  batch_t *b = QK_HOLDER(work, batch_t, work);
+  for (int i = 0; i < b->count; i++) qk_free(b->task[i]);
+  qk_free(b);
+}
+
+/* What was abandoned meanwhile goes, again on a thread. */
+static void after_writing(qk_work_t *work) {
+  batch_t *b = QK_HOLDER(work, batch_t, work);
+  int abandoned = 0;
+  for (int i = 0; i < b->count; i++) {
+    qk_spool_task_t *t = b->task[i];
+    if (t->done) {
+      t->done(t->arg, t->status, t->err.text);
+      qk_free(t);
+    } else {
+      b->task[abandoned++] = t;
+    }
+  }
+  b->count = abandoned;
+  b->work.run = unlink_batch;
+  b->work.done = free_batch;
+  if (b->count > 0 && b->spool->writers) {
+    qk_worker_give(b->spool->writers, &b->work);
     return;
   }
-  t->status = qk_file_put(fd, t->data, (int64_t)t->bytes, &t->err);
-  if (t->status == QK_OK && fsync(fd) != 0)
-    t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", path, strerror(errno));
-  close(fd);
-  if (t->status == QK_OK) t->status = qk_spool_sync(t->spool, &t->err);
-  if (t->status != QK_OK) qk_spool_unlink(t->spool, t->name);
+  unlink_batch(&b->work);
+  free_batch(&b->work);
 }
 
-static void after_write(uv_work_t *work, int cancelled) {
-  qk_spool_task_t *t = work->data;
-  (void)cancelled;
-  munmap(t->data, t->bytes);
-  if (t->done)
-    t->done(t->arg, t->status, t->err.text);
-  else
-    qk_spool_unlink(t->spool, t->name);
-  qk_free(t);
+bool qk_spool_ready(const qk_spool_t *spool) {
+  return qk_worker_busy(spool->writers) < QK_SPOOL_THREADS;
 }
 
-qk_status_t qk_spool_write(qk_spool_t *spool, int64_t job, uint32_t index, const qk_shm_t *field,
-                           qk_spooled_fn *done, void *arg, qk_spool_task_t **task, qk_err_t *err) {
-  qk_spool_task_t *t = qk_calloc(1, sizeof *t);
+/* The batch with room for one more; NULL: QK_NO_MEMORY. */
+static batch_t *open_batch(qk_spool_t *spool) {
+  if (spool->next) return spool->next;
+  batch_t *b = qk_calloc(1, sizeof *b);
+  if (!b) return NULL;
+  b->spool = spool;
+  b->work.run = write_batch;
+  b->work.done = after_writing;
+  return spool->next = b;
+}
+
+qk_status_t qk_spool_add(qk_spool_t *spool, int64_t job, uint32_t index, const qk_shm_t *field,
+                         qk_spooled_fn *done, void *arg, qk_spool_task_t **task, qk_err_t *err) {
+  batch_t *b = open_batch(spool);
+  qk_spool_task_t *t = b ? qk_calloc(1, sizeof *t) : NULL;
   if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory to spool a right-hand side");
-  const int fd = shm_open(field->name, O_RDONLY | O_CLOEXEC, 0);
-  t->data = fd >= 0 ? mmap(NULL, field->bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-  const int e = errno;
-  if (fd >= 0) close(fd);
-  if (t->data == MAP_FAILED) {
+  t->from = qk_shm_open(field, O_RDONLY);
+  if (t->from < 0) {
+    qk_fail(err, QK_IO_ERROR, "%s: %s", field->name, strerror(errno));
     qk_free(t);
-    return qk_fail(err, QK_IO_ERROR, "%s: %s", field->name, strerror(e));
+    return QK_IO_ERROR;
   }
   qk_spool_name(job, index, t->name);
-  t->spool = spool;
   t->bytes = field->bytes;
   t->done = done;
   t->arg = arg;
-  t->work.data = t;
-  uv_queue_work(&spool->loop->uv, &t->work, write_field, after_write);
+  b->task[b->count++] = t;
+  b->bytes += t->bytes;
   *task = t;
   return QK_OK;
+}
+
+bool qk_spool_full(const qk_spool_t *spool) {
+  const batch_t *b = spool->next;
+  return b && (b->count == QK_SPOOL_BATCH || b->bytes >= QK_SPOOL_BYTES);
+}
+
+void qk_spool_send(qk_spool_t *spool) {
+  batch_t *b = spool->next;
+  qk_err_t err = {0};
+  if (!b) return;
+  spool->next = NULL;
+  if (spool->writers ||
+      qk_worker_open(spool->loop, "spool", QK_SPOOL_THREADS, &spool->writers, &err) == QK_OK) {
+    qk_worker_give(spool->writers, &b->work);
+    return;
+  }
+  for (int i = 0; i < b->count; i++) {
+    close(b->task[i]->from);
+    b->task[i]->status = qk_fail(&b->task[i]->err, QK_IO_ERROR, "%s", err.text);
+  }
+  after_writing(&b->work);
+}
+
+bool qk_spool_wait(qk_spool_t *spool, double seconds) {
+  return spool->writers && qk_worker_wait(spool->writers, seconds);
+}
+
+void qk_spool_stop(qk_spool_t *spool) {
+  if (!spool) return;
+  qk_worker_t *writers = spool->writers;
+  spool->writers = NULL;
+  qk_worker_close(writers);
 }
 
 void qk_spool_abandon(qk_spool_task_t *task) {

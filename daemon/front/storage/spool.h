@@ -1,7 +1,9 @@
 /*
  * spool.h: uploaded right-hand sides on disk, one file for each, so that they survive the machine.
- * libuv's threads write and sync them from their own mapping; all other functions are called from
- * the loop's thread.
+ * Threads of the spool write and sync them, so that nothing but the spool waits for its disk. They
+ * get a few fields at a time, with descriptors of their own; which come next is the caller's
+ * business when one of them is ready (service/upload.h). All other functions are called from the
+ * loop's thread.
  */
 #ifndef QK_FRONT_SPOOL_H
 #define QK_FRONT_SPOOL_H
@@ -11,7 +13,12 @@
 #include "daemon/front/storage/aside.h"
 #include "daemon/front/storage/shm.h"
 
-enum { QK_SPOOL_NAME = 48 }; /* bytes of a name with its end */
+enum {
+  QK_SPOOL_NAME = 48,       /* bytes of a name with its end */
+  QK_SPOOL_THREADS = 2,     /* while one syncs, the other copies */
+  QK_SPOOL_BATCH = 16,      /* files that a thread takes at a time, and syncs the folder for once */
+  QK_SPOOL_BYTES = 64 << 20 /* of a batch, but for its last file */
+};
 
 typedef struct qk_spool qk_spool_t;
 typedef struct qk_spool_task qk_spool_task_t;
@@ -22,13 +29,24 @@ typedef void qk_spooled_fn(void *arg, qk_status_t status, const char *text);
 /* Makes DIR/spool. QK_IO_ERROR, QK_NO_MEMORY, QK_BAD_ARGUMENT (too long, or not ours alone:
  * folder.h). */
 qk_status_t qk_spool_open(qk_loop_t *loop, const char *dir, qk_spool_t **spool, qk_err_t *err);
-/* Waits for nothing: the loop must have run its tasks to the end. NULL-safe. */
+/* Ends the threads; what they have begun is over then. Before the loop ends. NULL-safe. */
+void qk_spool_stop(qk_spool_t *spool);
+/* After qk_spool_stop. NULL-safe. */
 void qk_spool_close(qk_spool_t *spool);
 
-/* Writes a copy of the field under (job, index); `done` is called once, later. The field may be
- * destroyed meanwhile. QK_NO_MEMORY, QK_IO_ERROR: nothing was started. */
-qk_status_t qk_spool_write(qk_spool_t *spool, int64_t job, uint32_t index, const qk_shm_t *field,
-                           qk_spooled_fn *done, void *arg, qk_spool_task_t **task, qk_err_t *err);
+/* Whether a thread has nothing to do. */
+bool qk_spool_ready(const qk_spool_t *spool);
+/* Adds a copy of the field, under (job, index), to what is written next; `done` is called once,
+ * later, but not before qk_spool_send. The field may be destroyed meanwhile. QK_NO_MEMORY,
+ * QK_IO_ERROR: it is not written. */
+qk_status_t qk_spool_add(qk_spool_t *spool, int64_t job, uint32_t index, const qk_shm_t *field,
+                         qk_spooled_fn *done, void *arg, qk_spool_task_t **task, qk_err_t *err);
+/* Whether no more should be added. */
+bool qk_spool_full(const qk_spool_t *spool);
+/* A thread takes what was added. */
+void qk_spool_send(qk_spool_t *spool);
+/* Where the loop does not run: waits until some of that is over, at most so many seconds. */
+bool qk_spool_wait(qk_spool_t *spool, double seconds);
 /* done will not be called, and the file goes. NULL-safe. */
 void qk_spool_abandon(qk_spool_task_t *task);
 

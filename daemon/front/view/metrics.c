@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/version.h"
-#include "daemon/front/service/service.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/view/report.h"
 
@@ -60,6 +60,10 @@ VALUE(memory_used, d->service->budget.used)
 VALUE(memory_limit, d->service->budget.limit)
 VALUE(spilled, qk_spill_bytes(d->service->spill))
 VALUE(redone, d->service->count.redone)
+VALUE(journal_loop, d->service->journal ? qk_journal_times(d->service->journal)->loop : NAN)
+VALUE(journal_writer, d->service->journal ? qk_journal_times(d->service->journal)->writer : NAN)
+VALUE(unsaved, d->service->spool ? (double)d->service->tally.unsaved : NAN)
+VALUE(oldest_unsaved, d->service->spool ? qk_upload_oldest(d->service) : NAN)
 #define COUNTER(name) VALUE(count_##name, d->count.name)
 COUNTER(sessions)
 COUNTER(requests)
@@ -98,6 +102,13 @@ static const struct {
     {"memory_limit_bytes", "", "gauge", "Its limit.", memory_limit},
     {"kept_bytes", "", "gauge", "Solutions kept by handle.", count_kept_bytes},
     {"spilled_bytes", "", "gauge", "Solutions that are on disk instead of in memory.", spilled},
+    {"journal_seconds_total", "{where=\"loop\"}", "counter",
+     "Time with the journal: of the loop, and of the thread that writes it.", journal_loop},
+    {"journal_seconds_total", "{where=\"writer\"}", NULL, NULL, journal_writer},
+    {"spool_waiting", "", "gauge", "Uploads that are to be on disk and are not there yet.",
+     unsaved},
+    {"spool_oldest_seconds", "", "gauge", "How long the oldest of them has waited.",
+     oldest_unsaved},
     {"requests_accepted_total", "", "counter", "Requests accepted.", count_accepted},
     {"requests_rejected_total", "", "counter", "Requests rejected.", count_rejected},
     {"sessions_dropped_total", "", "counter", "Clients dropped for an error.", count_dropped},

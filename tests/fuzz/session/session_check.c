@@ -44,7 +44,7 @@ typedef struct load {
 /* What all jobs add up to. */
 typedef struct sums {
   int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued,
-      promised;
+      promised, unsaved;
   bool spools;
   load_t load[MOUNTS];
   int loads;
@@ -204,9 +204,12 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
   if (job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD && !job->contraction && (queued || running))
     QK_ASSERT(rhs->source);
   if (rhs->state >= QK_RHS_ENDED) {
-    QK_ASSERT(!rhs->source && !rhs->charged_source && !rhs->uses[0] && !rhs->uses[1]);
+    QK_ASSERT((rhs->unsaved || (!rhs->source && !rhs->charged_source)) && !rhs->uses[0] &&
+              !rhs->uses[1]);
     QK_ASSERT(!rhs->charged_solution || rhs->outcome.written);
   }
+  if (rhs->unsaved) QK_ASSERT(rhs->source && !rhs->spooled && !qk_link_alone(&rhs->save));
+  sum->unsaved += rhs->unsaved;
   if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP) QK_ASSERT(!rhs->solution);
   if (rhs->source) QK_ASSERT(rhs->charged_source && rhs->source->bytes == job->field_bytes);
   if (rhs->solution) QK_ASSERT(rhs->charged_solution && rhs->solution->bytes == job->field_bytes);
@@ -374,6 +377,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
+  QK_ASSERT(sum.unsaved == server->service.tally.unsaved);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
   check_setups(server, &sum);
   check_users(server, &sum);

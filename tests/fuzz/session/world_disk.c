@@ -18,6 +18,7 @@
 #include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/room.h"
+#include "daemon/front/host/worker.h"
 #include "daemon/front/state/strays.h"
 #include "tests/fuzz/session/world.h"
 
@@ -94,6 +95,78 @@ void world_disk_begin(void) {
   disk.full = disk.slow = disk.broken = false;
 }
 
+/* ---- worker.h -------------------------------------------------------------------------------- */
+
+/* The journal's writer is done at once, unless the disk is slow; others in the next turn. */
+struct qk_worker {
+  qk_worker_t *next;
+  qk_link_t given;
+  int busy;
+  bool at_once;
+};
+
+static qk_worker_t *workers;
+
+qk_status_t qk_worker_open(qk_loop_t *loop, const char *name, int threads, qk_worker_t **worker,
+                           qk_err_t *err) {
+  (void)loop, (void)threads, (void)err;
+  qk_worker_t *w = calloc(1, sizeof *w);
+  QK_ASSERT(w);
+  qk_link_init(&w->given);
+  w->at_once = strcmp(name, "journal") == 0;
+  w->next = workers;
+  workers = w;
+  *worker = w;
+  return QK_OK;
+}
+
+static void work_on(qk_worker_t *w) {
+  for (int n = w->busy; n > 0; n--) {
+    qk_work_t *work = QK_HOLDER(w->given.next, qk_work_t, link);
+    qk_link_remove(&work->link);
+    work->run(work);
+    w->busy--;
+    work->done(work);
+  }
+}
+
+static void all_work(void) {
+  for (qk_worker_t *w = workers; w; w = w->next) work_on(w);
+}
+
+static bool any_works(void) {
+  int busy = 0;
+  for (const qk_worker_t *w = workers; w; w = w->next) busy += w->busy;
+  return busy > 0;
+}
+
+void qk_worker_give(qk_worker_t *worker, qk_work_t *work) {
+  qk_link_init(&work->link);
+  qk_list_append(&worker->given, &work->link);
+  worker->busy++;
+  if (worker->at_once && !disk.slow) work_on(worker);
+}
+
+int qk_worker_busy(const qk_worker_t *worker) {
+  return worker ? worker->busy : 0;
+}
+
+bool qk_worker_wait(qk_worker_t *worker, double seconds) {
+  const bool any = worker->busy > 0;
+  (void)seconds;
+  work_on(worker);
+  return any;
+}
+
+void qk_worker_close(qk_worker_t *worker) {
+  qk_worker_t **at = &workers;
+  if (!worker) return;
+  while (worker->busy > 0) work_on(worker);
+  while (*at != worker) at = &(*at)->next;
+  *at = worker->next;
+  free(worker);
+}
+
 /* ---- threads, faults, the wall clock --------------------------------------------------------- */
 
 int uv_queue_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb after) {
@@ -116,7 +189,9 @@ static void finish(bool run) {
 }
 
 void world_disk_turn(void) {
-  if (!disk.slow) finish(true);
+  if (disk.slow) return;
+  finish(true);
+  all_work();
 }
 
 void world_disk_settle(void) {
@@ -124,7 +199,7 @@ void world_disk_settle(void) {
 }
 
 bool world_disk_busy(void) {
-  return disk.works > 0;
+  return disk.works > 0 || any_works();
 }
 
 void world_disk_slow(bool slow) {
@@ -296,6 +371,14 @@ void qk_shm_destroy(qk_shm_t *shm) {
   else if (o->fd >= 0)
     close(o->fd);
   qk_free(o);
+}
+
+void qk_shm_part(qk_shm_t *shm) {
+  (void)shm;
+}
+
+void qk_shm_remove(qk_shm_t *shm) {
+  (void)shm;
 }
 
 void qk_shm_tick(qk_shm_space_t *space) {

@@ -493,8 +493,7 @@ def what_was_put_outlives_the_front(case):
             for i, b in enumerate(fields):
                 assert ended[i].status == 0 and np.array_equal(local.fetch(ended[i]), 2 * b), ended
             c2.ack(a.request)
-            d.status_when(lambda s: s.counters.requests == 0)
-            assert not os.listdir(os.path.join(state, 'spool'))
+            d.status_when(lambda s: s.counters.requests == 0 and not os.listdir(os.path.join(state, 'spool')))
 
 
 @tap.test

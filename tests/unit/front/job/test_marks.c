@@ -13,6 +13,7 @@ static qk_budget_t budget;
 static qk_terms_t terms;
 static qk_marks_t marks;
 static qk_snapshot_t snapshot;
+static qk_leftover_t left;
 static qk_job_t *job;
 
 static qk_job_t *job_of(uint64_t request, uint32_t nrhs) {
@@ -47,12 +48,14 @@ static void check(void) {
 }
 
 static void take(void) {
-  cr_assert_eq(qk_snapshot_take(&marks, &snapshot), QK_OK);
+  cr_assert_eq(qk_snapshot_take(&marks, false, &snapshot), QK_OK);
 }
 
 static void written(void) {
-  qk_snapshot_clean_up(&snapshot, NULL);
-  qk_snapshot_settle(&marks, &snapshot);
+  qk_snapshot_settle(&marks, &snapshot, &left);
+  qk_leftover_part(&left);
+  qk_leftover_remove(&left, NULL);
+  qk_leftover_free(&marks, &left);
 }
 
 static void commit(void) {
@@ -100,12 +103,51 @@ Test(marks, an_end_is_recorded_with_the_commit_behind_it) {
   take();
   cr_assert(!snapshot.sync, "the end of the machine may undo it");
   cr_assert(qk_marks_lack_rhs(&job->rhs[0]));
-  qk_marks_sync(&marks);
   written();
   cr_assert(!qk_marks_lack_rhs(&job->rhs[0]) && qk_marks_lack_rhs(&job->rhs[1]));
+}
+
+Test(marks, what_should_be_on_disk_waits_for_a_commit_that_is_brought_there) {
+  qk_marks_enter(&marks, job);
+  commit();
+  qk_marks_sync(&marks);
+  commit();
+  cr_assert(marks.sync, "that one was not");
+  cr_assert_eq(qk_snapshot_take(&marks, true, &snapshot), QK_OK);
+  cr_assert(snapshot.sync && !marks.sync);
+  qk_snapshot_put_back(&marks, &snapshot);
+  cr_assert(marks.sync, "it has failed");
+  qk_job_t *later = job_of(2, 1);
+  qk_marks_enter(&marks, later);
   take();
-  cr_assert(snapshot.sync, "what has to be on disk since then is so with the next one");
+  cr_assert(snapshot.sync && !marks.sync, "a new request takes it along");
   written();
+  qk_job_destroy(later);
+  commit();
+}
+
+Test(marks, a_change_is_written_with_the_snapshot_that_has_it) {
+  cr_assert(qk_marks_has_written(NULL, 7), "without a journal nothing waits");
+  qk_marks_enter(&marks, job);
+  const uint64_t first = qk_marks_number(&marks);
+  cr_assert(first > 0 && !qk_marks_has_written(&marks, first));
+  take();
+  end(0);
+  const uint64_t second = qk_marks_number(&marks);
+  cr_assert_gt(second, first);
+  cr_assert(!qk_marks_has_written(&marks, first));
+  written();
+  cr_assert(qk_marks_has_written(&marks, first) && !qk_marks_has_written(&marks, second));
+  take();
+  qk_snapshot_put_back(&marks, &snapshot);
+  cr_assert(!qk_marks_has_written(&marks, second));
+  qk_marks_drop_session(&marks, job->client_id);
+  cr_assert_gt(qk_marks_number(&marks), second, "a row that goes is a change");
+  commit();
+  cr_assert(qk_marks_has_written(&marks, qk_marks_number(&marks)));
+  end(1);
+  qk_marks_seal(&marks);
+  cr_assert(qk_marks_has_written(&marks, qk_marks_number(&marks)), "nothing more comes");
 }
 
 Test(marks, memory_that_rows_may_name_waits_for_the_commit) {
@@ -256,11 +298,47 @@ Test(snapshot, without_memory_everything_stays_marked) {
   qk_marks_enter(&marks, later);
   qk_marks_sync(&marks);
   cr_assert_eq(qk_fault_set("alloc:2"), 0);
-  cr_assert_eq(qk_snapshot_take(&marks, &snapshot), QK_NO_MEMORY);
+  cr_assert_eq(qk_snapshot_take(&marks, true, &snapshot), QK_NO_MEMORY);
+  cr_assert(marks.sync);
   cr_assert_eq(qk_fault_set(NULL), 0);
   cr_assert_eq(qk_marks_first_new(&marks), job);
   take();
   cr_assert(snapshot.sync && snapshot.jobs->job == job && snapshot.jobs->next->job == later);
   written();
   qk_job_destroy(later);
+}
+
+/* More than one takes; what may be removed when all of it is written stays as long. */
+Test(snapshot, its_memory_is_bounded) {
+  enum { JOBS = 24, RHS = 1000 };
+  static qk_job_t *many[JOBS];
+  budget.limit = INT64_MAX;
+  qk_marks_enter(&marks, job);
+  commit();
+  for (int i = 0; i < JOBS; i++) {
+    many[i] = job_of(2 + (uint64_t)i, RHS);
+    qk_marks_enter(&marks, many[i]);
+    for (int k = 0; k < RHS; k++) qk_marks_rhs(&many[i]->rhs[k]);
+  }
+  qk_marks_release(job, named_field());
+  qk_marks_drop_session(&marks, job->client_id);
+  const uint64_t last = qk_marks_number(&marks);
+  int jobs = 0, snapshots = 0;
+  for (uint64_t before = 0; !qk_marks_clean(&marks); snapshots++) {
+    take();
+    const bool is_last = qk_link_alone(&marks.changed);
+    cr_assert_lt(snapshot.bytes, QK_SNAPSHOT_BYTES + (512 << 10));
+    cr_assert(is_last == (snapshot.released != NULL) && is_last == (snapshot.gone != NULL));
+    cr_assert_gt(snapshot.number, before);
+    before = snapshot.number;
+    for (const qk_job_record_t *r = snapshot.jobs; r; r = r->next) {
+      cr_assert_eq(r->job, many[jobs++]);
+      cr_assert_eq(r->nrhs, RHS);
+    }
+    written();
+    cr_assert_eq(qk_marks_has_written(&marks, last), is_last);
+  }
+  cr_assert(jobs == JOBS && snapshots > 1, "%d, %d", jobs, snapshots);
+  for (int i = 0; i < JOBS; i++) qk_job_destroy(many[i]);
+  commit();
 }

@@ -1,0 +1,123 @@
+"""Part of test_disk.py: a disk that is slow, or stalls."""
+import os
+import time
+
+import tap
+
+try:
+    import numpy as np
+    from disk_case import ALL, MET, OPEN, PLACE, hears_nothing_but_pongs, page
+    from front_case import fake, field
+    from front_driver import Client, qk
+except (ImportError, OSError) as e:
+    tap.skip_all(str(e))
+
+HTTP = ('--http', '127.0.0.1:0')
+HOUR = 3600 * 1000
+
+
+@tap.test
+def who_waits_for_a_stat_that_hangs_stays(case):
+    """For longer than the leases are, which have been 3 s."""
+    with case.state() as (state, disk), state.daemon('--lease', '3') as d, Client(d) as c, Client(d) as quiet:
+        b = field()
+        c.upload(c.submit(1), [b])
+        before = c.expect('result')
+        disk.stalls(60000, PLACE)
+        c.submit(1, expect=None)
+        disk.when_met()
+        time.sleep(4.5)
+        disk.works()
+        accepted = c.expect('accepted', skip=('progress', 'credit'))
+        quiet.ping()
+        c.upload(accepted, [b])
+        for r in (before, c.expect('result')):
+            assert np.array_equal(c.fetch(r), 2 * b)
+        assert d.status().counters.sessions == 2 and not any('lease expired' in line for line in d.lines)
+
+
+@tap.test
+def a_disk_that_is_slow_delays_and_loses_nothing(case):
+    with case.state() as (state, disk), state.daemon('--lease', '5') as d, Client(d) as c, Client(d) as other:
+        disk.stalls(300)
+        b = field()
+        accepted = c.submit(1)
+        c.upload(accepted, [b])
+        r = c.expect('result')
+        other.ping()
+        assert disk.get(MET) > 0
+        disk.works()
+        assert np.array_equal(c.fetch(r), 2 * b)
+
+
+@tap.test
+def nobody_else_waits_for_a_slow_disk(case):
+    """Who speaks during the commit of a request is answered at once; who has changed something hears no more than that of the journal."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as other:
+        d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)
+        disk.stalls(60000)
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
+        disk.when_met()
+        hears_nothing_but_pongs(other)
+        hears_nothing_but_pongs(c)
+        assert disk.get(MET) == 1
+        disk.works()
+        c.expect('accepted', skip=('progress',))
+        c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
+        d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)  # soon: the disk is not slow any more
+
+
+@tap.test
+def a_disk_that_stalls_stops_no_solve_and_no_ping(case):
+    """For 8 s, whatever is done with it: uploads that were accepted come in, all is solved, and everybody is heard; the lease is shorter. What
+    that has changed is told when the disk goes on, with the same bits."""
+    with case.state() as (state, disk), state.daemon('--lease', '3') as d, Client(d) as c, Client(d) as other:
+        fields = [field() for _ in range(3)]
+        accepted = c.submit(3, detach_ms=HOUR)
+        c.upload(accepted, fields[:1])
+        results = {0: c.expect('result')}
+        disk.stalls(60000, ALL)
+        begin, worst = time.monotonic(), 0
+        c.upload(accepted, fields, begin=fields[0].nbytes)
+        disk.when_met()
+        other.submit(2, source=qk.SOURCE_Z2, expect=None)
+        d.status_when(lambda s: s.counters.converged == 5)
+        while time.monotonic() < begin + 8:
+            for client in (c, other):
+                sent = time.monotonic()
+                hears_nothing_but_pongs(client, 1)
+                worst = max(worst, time.monotonic() - sent)
+            time.sleep(0.05)
+        assert worst < 2, worst
+        disk.works()
+        other.expect('accepted', skip=('progress',))
+        assert [r.status for r in other.results(2)] == [0, 0]
+        while len(results) < 3:
+            name, body = c.receive_new()
+            if name == 'result':
+                results[body.rhs] = body
+        for i, b in enumerate(fields):
+            assert results[i].status == 0 and np.array_equal(c.fetch(results[i]), 2 * b)
+
+
+@tap.test
+def a_spool_that_stalls_stops_nothing(case):
+    """All is told and fetched while the first source waits for its file."""
+    with case.state() as (state, disk), state.daemon(*HTTP) as d, Client(d) as c:
+        disk.stalls(60000, OPEN)
+        fields = [field() for _ in range(8)]
+        for (r, x), b in zip(c.solve(fields), fields):
+            assert r.status == 0 and np.array_equal(x, 2 * b)
+        text = page(d, '/metrics')[1]
+        waiting, oldest = (float(text.split('\nquarkd_spool_%s ' % name)[1].split()[0]) for name in ('waiting', 'oldest_seconds'))
+        assert disk.get(MET) > 0 and waiting == 0 and oldest == 0, (waiting, oldest)  # what was acknowledged need not be there
+        c.upload(c.submit(3, max_iter=fake.HOLD), fields[:3])
+        while 'quarkd_spool_waiting 3\n' not in page(d, '/metrics')[1]:
+            time.sleep(0.01)
+        disk.works()
+        while 'quarkd_spool_waiting 0\n' not in page(d, '/metrics')[1]:
+            time.sleep(0.01)
+        text = page(d, '/metrics')[1]
+        loop, writer = (float(text.split('journal_seconds_total{where="%s"} ' % who)[1].split()[0]) for who in ('loop', 'writer'))
+        assert 0 < loop < 1 and writer > 0, (loop, writer)
+        assert len([name for name in state.spool() if name.startswith('2-')]) == 3
