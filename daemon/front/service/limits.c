@@ -11,10 +11,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 
-enum {
-  SHM_SHARE = 2,
-  ROOM_SHARE = 4
-}; /* parts of what there is, one of which is ours by default */
+/* Parts of what there is, one of which is ours by default: of /dev/shm, of what a cgroup or Slurm
+ * allows, of a machine without such a limit. */
+enum { SHM_SHARE = 2, BOUND_SHARE = 2, MACHINE_SHARE = 4 };
 
 static const double ROOM_SECONDS = 1; /* how long a look at the cgroup is good for */
 
@@ -34,12 +33,13 @@ int64_t qk_limits_free(qk_service_t *service, const char **by) {
   return service->room.free;
 }
 
-/* A /dev/shm of the usual size is half of the machine's memory; engines have the rest of what there
- * is. */
+/* A /dev/shm of the usual size is half of the machine's memory, also in a container that may have
+ * less of it; engines have the rest of what there is. */
 static int64_t default_memory(qk_service_t *service, const char **by) {
   const int64_t used = service->budget.used,
+                share = service->room.bounded ? BOUND_SHARE : MACHINE_SHARE,
                 shm = (qk_shm_free_bytes(&service->space) + used) / SHM_SHARE,
-                room = (service->room.free + used) / ROOM_SHARE;
+                room = (service->room.free + used) / share;
   *by = room < shm ? service->room.by : "/dev/shm";
   return room < shm ? room : shm;
 }

@@ -125,8 +125,9 @@ static const qk_config_row_t ROWS[] = {
      "folders below which the daemon may read right-hand sides from files and write solutions to "
      "files for its clients; default: none"},
     {"max-memory", QK_CONFIG_SIZE | QK_CONFIG_LIVE, AT(max_memory), "0", 0, 1ll << 50, "BYTES",
-     "memory for uploads and results together; 0: half of the free space in /dev/shm, or a "
-     "quarter of the memory that machine, cgroup or Slurm allow if that is less"},
+     "memory for uploads and results together; 0: half of the free space in /dev/shm, or half of "
+     "what container, cgroup or Slurm leave free if that is less; without such a limit at most a "
+     "quarter of the machine's free memory"},
     {"max-sessions", QK_CONFIG_INT | QK_CONFIG_LIVE, AT(max_sessions), "4096", 1, QK_SESSIONS_MAX,
      "N",
      "limit of client sessions (12 KiB of memory each, and their requests); one user may have a "

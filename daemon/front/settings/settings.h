@@ -38,7 +38,7 @@ typedef struct qk_settings {
   const char *setup_name;                /* of the setup that quarkd starts with */
   int64_t max_setups, max_sessions;
   const char *gauge_roots; /* NULL: the folder of gauge */
-  int64_t max_memory;      /* 0: half of what is free in /dev/shm */
+  int64_t max_memory;      /* 0: chosen, service/limits.c */
   int64_t keep_memory;     /* of one user; 0: three quarters of max_memory */
   int64_t user_memory;     /* 0: no limit but max_memory */
   int64_t spill;           /* bytes; 0: nothing leaves memory */

@@ -138,7 +138,7 @@ def what_is_planned_fits_into_a_cgroup(case):
     with group(320 * MIB) as (folder, path), case.inside(folder):
         with case.daemon('--solver', 'bicgstab', engine=case.engine, gauge=LATTICE) as d:
             s = d.status()
-            assert s.memory_by == path and 20 * MIB < s.memory_limit <= 80 * MIB, s
+            assert s.memory_by == path and 80 * MIB < s.memory_limit <= 160 * MIB, s
             assert 1 <= s.engine.slots < 16 and s.engine.memory.free < 320 * MIB - s.memory_limit, s.engine
             with Client(d) as c:
                 assert fill(c, s.memory_limit) >= 3
@@ -203,7 +203,7 @@ def what_slurm_gives_is_planned_with(case):
     slurm = {'SLURM_MEM_PER_CPU': '160', 'SLURM_CPUS_ON_NODE': '2'}
     with case.daemon('--solver', 'bicgstab', engine=case.engine, gauge=LATTICE, env=slurm) as d:
         s = d.status()
-        assert s.memory_by == 'SLURM_MEM_PER_CPU' and s.memory_limit <= 80 * MIB, s
+        assert s.memory_by == 'SLURM_MEM_PER_CPU' and 80 * MIB < s.memory_limit <= 160 * MIB, s
         assert 1 <= s.engine.slots < 16, s.engine
     with case.daemon('--max-memory', '4G', env={'SLURM_MEM_PER_NODE': '100'}) as d:
         assert d.status().memory_by == 'max-memory' and d.log(r'max-memory = 4294967296 is over the \d+ bytes that are free \(SLURM')
