@@ -5,12 +5,18 @@
 
 enum { SITE_REALS = 4 * 18 }; /* of the links in double */
 
+static bool is_split(const qk_lattice_t *lat) {
+  return lat->split[0] || lat->split[1] || lat->split[2] || lat->split[3];
+}
+
 qk_status_t qk_links_upload(const qk_device_t *dev, const double *links, qk_gauge_args_t *gauge,
                             qk_err_t *err) {
-  double *host;
-  int e[4];
-  qk_status_t status = qk_gauge_extend(dev->geom, links, &host, e, err);
+  const qk_lattice_t *lat = &dev->geom->lat;
+  double *extended = NULL; /* without neighbours the links are what is to be uploaded */
+  int e[4] = {lat->l[0], lat->l[1], lat->l[2], lat->l[3]};
+  qk_status_t status = is_split(lat) ? qk_gauge_extend(dev->geom, links, &extended, e, err) : QK_OK;
   if (status != QK_OK) return status;
+  const double *host = extended != NULL ? extended : links;
   const size_t bytes = (size_t)e[0] * e[1] * e[2] * e[3] * SITE_REALS * sizeof(double);
   void *device = NULL;
   status = dev->ops->alloc(dev->ctx, bytes, &device);
@@ -21,10 +27,10 @@ qk_status_t qk_links_upload(const qk_device_t *dev, const double *links, qk_gaug
     dev->ops->free(dev->ctx, device);
     goto done;
   }
-  gauge->lat = dev->geom->lat;
+  gauge->lat = *lat;
   gauge->u = (qk_gauge_ext_t){.data = device, .e = {e[0], e[1], e[2], e[3]}};
 done:
-  qk_free(host);
+  qk_free(extended);
   return status;
 }
 

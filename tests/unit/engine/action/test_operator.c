@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "daemon/base/fault.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/action/links.h"
 #include "tests/support/rig.h"
 #include "tests/support/values.h"
 
@@ -23,6 +25,27 @@ Test(operator, is_gamma5_hermitian) {
   qk_free(c);
   qk_free(b);
   qk_free(a);
+  rig_close(&rig);
+}
+
+/* One rank has all neighbours: what is uploaded is what was read. */
+Test(operator, uploads_links_without_memory_of_the_host) {
+  qk_rig_t rig;
+  qk_gauge_args_t gauge = {0};
+  qk_err_t err = {0};
+  rig_open(&rig, NULL, "random:4x6x2x8:7", NULL);
+  const size_t bytes = (size_t)rig.geom.volume * 72 * sizeof(double);
+  double *back = qk_malloc(bytes);
+  cr_assert_eq(qk_fault_set("alloc:1+"), 0);
+  const qk_status_t status = qk_links_upload(&rig.dev, rig.links, &gauge, &err);
+  cr_assert_eq(qk_fault_set(NULL), 0);
+  cr_assert_eq(status, QK_OK, "%s", err.text);
+  qk_dev_copy(&rig.dev, back, gauge.u.data, bytes, QK_COPY_TO_HOST);
+  qk_dev_sync(&rig.dev);
+  cr_expect(memcmp(back, rig.links, bytes) == 0);
+  for (int mu = 0; mu < 4; mu++) cr_expect_eq(gauge.u.e[mu], rig.geom.global[mu]);
+  rig.dev.ops->free(rig.dev.ctx, (void *)gauge.u.data);
+  qk_free(back);
   rig_close(&rig);
 }
 
