@@ -47,6 +47,11 @@ typedef struct qk_gauge_info {
   qk_gauge_layout_t layout;
 } qk_gauge_info_t;
 
+/* Seconds of this rank, in files; reading and decoding go on side by side. */
+typedef struct qk_gauge_times {
+  double read, decode;
+} qk_gauge_times_t;
+
 /* What was found by reading it. */
 typedef struct qk_gauge_check {
   double plaquette, plane[6]; /* xy, xz, xt, yz, yt, zt */
@@ -56,6 +61,7 @@ typedef struct qk_gauge_check {
   bool checksum_ok;           /* meaningful with info.has_checksum */
   bool open_boundary;         /* all links of the last time slice in t are zero */
   uint64_t digest;            /* of the global links, see qk_gauge_measure */
+  qk_gauge_times_t times;     /* of qk_gauge_read */
 } qk_gauge_check_t;
 
 enum { QK_GAUGE_FORMATS_MAX = 256 };

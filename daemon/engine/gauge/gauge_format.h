@@ -62,11 +62,20 @@ bool qk_gauge_parse_real(const char *text, double *value, double *unit);
 
 uint32_t qk_gauge_load_u32(const uint8_t *p, bool big_endian);
 
-/* The local part of the links of a file into links; progress in bytes. gauge_openqcd.c. Not
- * collective. */
+/* Who is told of the bytes that were read, and what takes the time; progress may be NULL. */
+typedef struct qk_gauge_watch {
+  qk_progress_fn *progress;
+  void *arg;
+  qk_gauge_times_t *times;
+} qk_gauge_watch_t;
+static inline void qk_gauge_watch(const qk_gauge_watch_t *watch, int64_t done, int64_t total) {
+  if (watch->progress != NULL) watch->progress(watch->arg, "read", done, total);
+}
+
+/* The local part of the links of a file into links. gauge_openqcd.c. Not collective. */
 qk_status_t qk_gauge_openqcd_read(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
-                                  const qk_geom_t *geom, double *links, qk_progress_fn *progress,
-                                  void *arg, qk_err_t *err);
+                                  const qk_geom_t *geom, double *links,
+                                  const qk_gauge_watch_t *watch, qk_err_t *err);
 /* The local part of a built-in configuration. Not collective. */
 void qk_gauge_builtin_fill(const qk_gauge_info_t *info, const qk_geom_t *geom, double *links);
 

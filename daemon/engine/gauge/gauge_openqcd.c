@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/gauge/gauge_ahead.h"
 #include "daemon/engine/gauge/gauge_su3.h"
 
 enum {
@@ -192,60 +194,94 @@ static void scatter(const qk_lattice_t *lat, const int g[4], const double *links
   }
 }
 
+/* What a rank reads: for each of its t and x the rows in z of all its y, a piece. Even sites on the
+ * upper edge of a split direction have their links one site beyond it. */
 typedef struct rows {
   const qk_gauge_file_t *file;
   const qk_gauge_info_t *info;
   const qk_lattice_t *lat;
-  uint8_t *raw;
-  double *links;
 } rows_t;
 
-/* The odd sites at global t, x, y and z0 <= z < z0 + nz; a row beyond the edge wraps around. nz is
- * even, or 1 for a site that may turn out to be even and is then skipped. */
-static qk_status_t read_row(const rows_t *rows, const int from[4], int nz, double *out,
-                            qk_err_t *err) {
-  const int *dims = rows->info->dims;
-  int g[4];
-  for (int mu = 0; mu < 4; mu++) g[mu] = from[mu] % dims[mu];
-  int parity = (g[0] + g[1] + g[2] + g[3]) % 2;
-  int n = nz > 1 ? nz / 2 : parity;
-  if (n == 0) return QK_OK;
-  qk_status_t status = qk_gauge_file_read(rows->file, rows->raw, (int64_t)n * RECORD,
-                                          HEADER + site_openqcd(dims, g) / 2 * RECORD, err);
-  if (status != QK_OK) return status;
-  qk_gauge_decode(rows->info, 8 * n, rows->raw, rows->links);
-  if (parity == 0) g[2]++;
-  for (int i = 0; i < n; i++, g[2] += 2) scatter(rows->lat, g, rows->links + 144 * i, out);
-  return QK_OK;
+/* Odd sites that stand beside each other in the file, from the global site g on. */
+typedef struct row {
+  int g[4], n;
+} row_t;
+
+static int pieces_along(const rows_t *r, int mu) {
+  return r->lat->l[mu] + r->lat->split[mu];
+}
+
+/* Row k of a piece: at y = k / 2 the local row, then its site beyond the edge, if that is odd. A
+ * row beyond the edge wraps around. False: there is nothing to read. */
+static bool row_at(const rows_t *r, int64_t piece, int k, row_t *row) {
+  const qk_lattice_t *lat = r->lat;
+  const int nx = pieces_along(r, 0), beyond = k % 2;
+  const int x[4] = {(int)(piece % nx), k / 2, beyond ? lat->l[2] : 0, (int)(piece / nx)};
+  if (beyond && !lat->split[2]) return false;
+  if ((x[3] == lat->l[3]) + (x[0] == lat->l[0]) + (x[1] == lat->l[1]) > 1) return false;
+  int parity = 0;
+  for (int mu = 0; mu < 4; mu++) {
+    row->g[mu] = (lat->offset[mu] + x[mu]) % r->info->dims[mu];
+    parity += row->g[mu];
+  }
+  parity %= 2;
+  row->n = beyond ? parity : lat->l[2] / 2;
+  return row->n > 0;
+}
+
+static qk_status_t read_rows(const void *arg, int64_t piece, uint8_t *raw, qk_err_t *err) {
+  const rows_t *r = arg;
+  qk_status_t status = QK_OK;
+  row_t row;
+  for (int k = 0; k < 2 * pieces_along(r, 1) && status == QK_OK; k++) {
+    if (!row_at(r, piece, k, &row)) continue;
+    const int64_t at = HEADER + site_openqcd(r->info->dims, row.g) / 2 * RECORD;
+    status = qk_gauge_file_read(r->file, raw, (int64_t)row.n * RECORD, at, err);
+    raw += (int64_t)row.n * RECORD;
+  }
+  return status;
+}
+
+/* links: room for a piece in the order of the file; out: those of the rank. */
+static void decode_rows(const rows_t *r, int64_t piece, const uint8_t *raw, double *links,
+                        double *out) {
+  int64_t sites = 0;
+  row_t row;
+  for (int k = 0; k < 2 * pieces_along(r, 1); k++)
+    if (row_at(r, piece, k, &row)) sites += row.n;
+  qk_gauge_decode(r->info, 8 * sites, raw, links);
+  for (int k = 0; k < 2 * pieces_along(r, 1); k++) {
+    if (!row_at(r, piece, k, &row)) continue;
+    int *g = row.g;
+    if ((g[0] + g[1] + g[2] + g[3]) % 2 == 0) g[2]++;
+    for (int i = 0; i < row.n; i++, g[2] += 2, links += 8 * 18) scatter(r->lat, g, links, out);
+  }
 }
 
 qk_status_t qk_gauge_openqcd_read(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
-                                  const qk_geom_t *geom, double *links, qk_progress_fn *progress,
-                                  void *arg, qk_err_t *err) {
+                                  const qk_geom_t *geom, double *links,
+                                  const qk_gauge_watch_t *watch, qk_err_t *err) {
   const qk_lattice_t *lat = &geom->lat;
-  int nz = lat->l[2], x[4];
-  int64_t total = geom->local_volume * 4 * LINK;
-  rows_t rows = {file, info, lat, qk_malloc((size_t)nz / 2 * RECORD),
-                 qk_malloc((size_t)nz / 2 * 144 * sizeof(double))};
-  qk_status_t status = QK_OK;
-  if (rows.raw == NULL || rows.links == NULL)
-    status = qk_fail(err, QK_NO_MEMORY, "no memory for a row of %d sites", nz);
-  /* Even sites on the upper edge of a split direction have their links one site beyond it. */
-  for (int t = 0; t < lat->l[3] + lat->split[3] && status == QK_OK; t++) {
-    for (int i = 0; i < lat->l[0] + lat->split[0] && status == QK_OK; i++) {
-      for (int j = 0; j < lat->l[1] + lat->split[1] && status == QK_OK; j++) {
-        if ((t == lat->l[3]) + (i == lat->l[0]) + (j == lat->l[1]) > 1) continue;
-        x[0] = lat->offset[0] + i, x[1] = lat->offset[1] + j, x[3] = lat->offset[3] + t;
-        x[2] = lat->offset[2];
-        status = read_row(&rows, x, nz, links, err);
-        x[2] = lat->offset[2] + nz;
-        if (status == QK_OK && lat->split[2]) status = read_row(&rows, x, 1, links, err);
-      }
-    }
-    if (progress != NULL && t < lat->l[3])
-      progress(arg, "read", total / lat->l[3] * (t + 1), total);
+  const rows_t r = {file, info, lat};
+  const int nx = pieces_along(&r, 0);
+  const int64_t pieces = (int64_t)pieces_along(&r, 3) * nx, total = geom->local_volume * 4 * LINK,
+                sites = (int64_t)pieces_along(&r, 1) * (lat->l[2] / 2 + 1);
+  qk_gauge_ahead_t *ahead = NULL;
+  double *file_order = qk_malloc((size_t)sites * 8 * 18 * sizeof *file_order);
+  qk_status_t status =
+      file_order != NULL ? qk_gauge_ahead_begin(read_rows, &r, pieces, sites * RECORD, &ahead, err)
+                         : qk_fail(err, QK_NO_MEMORY, "no memory for rows of %d sites", lat->l[2]);
+  for (int64_t k = 0; k < pieces && status == QK_OK; k++) {
+    const uint8_t *raw;
+    status = qk_gauge_ahead_next(ahead, &raw, err);
+    if (status != QK_OK) break;
+    const double start = qk_clock_now();
+    decode_rows(&r, k, raw, file_order, links);
+    watch->times->decode += qk_clock_now() - start;
+    if ((k + 1) % nx == 0 && k / nx < lat->l[3])
+      qk_gauge_watch(watch, total / lat->l[3] * (k / nx + 1), total);
   }
-  qk_free(rows.raw);
-  qk_free(rows.links);
+  watch->times->read += qk_gauge_ahead_end(ahead);
+  qk_free(file_order);
   return status;
 }

@@ -2,7 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/mem.h"
+#include "daemon/base/clock.h"
+#include "daemon/engine/gauge/gauge_ahead.h"
 #include "daemon/engine/gauge/gauge_format.h"
 
 enum { PIECE = 8 << 20 }; /* bytes read at a time */
@@ -24,33 +25,75 @@ static int64_t global_site(const qk_lattice_t *lat, int64_t local) {
   return site;
 }
 
+/* The sites of this rank in pieces of so many; each piece in parts that follow one another in the
+ * file. */
+typedef struct sites {
+  const qk_gauge_file_t *file;
+  const qk_gauge_info_t *info;
+  const qk_geom_t *geom;
+  int64_t run, bytes, piece; /* sites in a row, bytes of a site, sites of a piece */
+} sites_t;
+
+static int64_t end_of(const sites_t *s, int64_t piece) {
+  const int64_t end = (piece + 1) * s->piece;
+  return end < s->geom->local_volume ? end : s->geom->local_volume;
+}
+
+/* Sites of the part that begins at local site n. */
+static int64_t part_of(const sites_t *s, int64_t n, int64_t end) {
+  const int64_t left = s->run - n % s->run;
+  return left < end - n ? left : end - n;
+}
+
+static qk_status_t read_piece(const void *arg, int64_t piece, uint8_t *raw, qk_err_t *err) {
+  const sites_t *s = arg;
+  const int64_t end = end_of(s, piece);
+  qk_status_t status = QK_OK;
+  for (int64_t n = piece * s->piece, take; n < end && status == QK_OK; n += take) {
+    take = part_of(s, n, end);
+    const int64_t at = s->info->data_offset + global_site(&s->geom->lat, n) * s->bytes;
+    status = qk_gauge_file_read(s->file, raw, take * s->bytes, at, err);
+    raw += take * s->bytes;
+  }
+  return status;
+}
+
+static void decode_piece(const sites_t *s, int64_t piece, const uint8_t *raw, double *links,
+                         qk_gauge_sum_t *sum) {
+  const int64_t first = piece * s->piece, end = end_of(s, piece);
+  for (int64_t n = first, take; n < end; n += take) {
+    take = part_of(s, n, end);
+    qk_gauge_sum_add(&s->info->layout, global_site(&s->geom->lat, n), take, s->bytes,
+                     raw + (n - first) * s->bytes, sum);
+  }
+  qk_gauge_decode(s->info, 4 * (end - first), raw, links + first * QK_GAUGE_SITE_REALS);
+}
+
 static qk_status_t read_sites(const qk_gauge_file_t *file, const qk_gauge_info_t *info,
                               const qk_geom_t *geom, double *links, qk_gauge_sum_t *sum,
-                              qk_progress_fn *progress, void *arg, qk_err_t *err) {
-  int64_t run = run_length(&geom->lat), bytes = qk_gauge_site_bytes(info);
-  int64_t piece = run < PIECE / bytes ? run : PIECE / bytes, volume = geom->local_volume, last = 0;
-  uint8_t *raw = qk_malloc((size_t)(piece * bytes));
-  if (raw == NULL) return qk_fail(err, QK_NO_MEMORY, "no memory to read %" PRId64 " sites", piece);
-  qk_status_t status = QK_OK;
-  for (int64_t n = 0, take; n < volume && status == QK_OK; n += take) {
-    int64_t left = run - n % run, site = global_site(&geom->lat, n);
-    take = left < piece ? left : piece;
-    status = qk_gauge_file_read(file, raw, take * bytes, info->data_offset + site * bytes, err);
+                              const qk_gauge_watch_t *watch, qk_err_t *err) {
+  const int64_t volume = geom->local_volume, bytes = qk_gauge_site_bytes(info);
+  sites_t s = {file, info, geom, run_length(&geom->lat), bytes, PIECE / bytes};
+  if (volume < s.piece) s.piece = volume;
+  const int64_t pieces = (volume + s.piece - 1) / s.piece;
+  qk_gauge_ahead_t *ahead = NULL;
+  qk_status_t status = qk_gauge_ahead_begin(read_piece, &s, pieces, s.piece * bytes, &ahead, err);
+  for (int64_t k = 0; k < pieces && status == QK_OK; k++) {
+    const uint8_t *raw;
+    status = qk_gauge_ahead_next(ahead, &raw, err);
     if (status != QK_OK) break;
-    qk_gauge_sum_add(&info->layout, site, take, bytes, raw, sum);
-    qk_gauge_decode(info, 4 * take, raw, links + n * QK_GAUGE_SITE_REALS);
-    bool due = (n + take - last) * bytes >= PIECE || n + take == volume;
-    if (progress == NULL || !due) continue;
-    last = n + take;
-    progress(arg, "read", last * bytes, volume * bytes);
+    const double start = qk_clock_now();
+    decode_piece(&s, k, raw, links, sum);
+    watch->times->decode += qk_clock_now() - start;
+    qk_gauge_watch(watch, end_of(&s, k) * bytes, volume * bytes);
   }
-  qk_free(raw);
+  watch->times->read += qk_gauge_ahead_end(ahead);
   return status;
 }
 
 static qk_status_t read_local(const char *path, const qk_gauge_info_t *info, const qk_geom_t *geom,
-                              double *links, qk_gauge_sum_t *sum, qk_progress_fn *progress,
-                              void *arg, qk_err_t *err) {
+                              double *links, qk_gauge_sum_t *sum, const qk_gauge_watch_t *watch,
+                              qk_err_t *err) {
   for (int mu = 0; mu < 4; mu++) {
     if (info->dims[mu] == geom->global[mu]) continue;
     return qk_fail(err, QK_BAD_GEOMETRY, "extent of %c = %d, but the lattice has %d", "xyzt"[mu],
@@ -64,8 +107,8 @@ static qk_status_t read_local(const char *path, const qk_gauge_info_t *info, con
   qk_status_t status = qk_gauge_file_open(path, &file, err);
   if (status != QK_OK) return status;
   status = info->layout.order == QK_GAUGE_OPENQCD
-               ? qk_gauge_openqcd_read(&file, info, geom, links, progress, arg, err)
-               : read_sites(&file, info, geom, links, sum, progress, arg, err);
+               ? qk_gauge_openqcd_read(&file, info, geom, links, watch, err)
+               : read_sites(&file, info, geom, links, sum, watch, err);
   qk_gauge_file_close(&file);
   return status;
 }
@@ -87,8 +130,10 @@ static qk_status_t read_and_check(const char *path, const qk_gauge_info_t *info,
                                   qk_progress_fn *progress, void *arg, qk_err_t *err) {
   const int64_t bytes = geom->local_volume * QK_GAUGE_SITE_REALS * (int64_t)sizeof *links;
   qk_gauge_sum_t sum = {0};
+  qk_gauge_times_t times = {0};
+  const qk_gauge_watch_t watch = {progress, arg, &times};
   uint32_t found[2];
-  qk_status_t status = read_local(path, info, geom, links, &sum, progress, arg, err);
+  qk_status_t status = read_local(path, info, geom, links, &sum, &watch, err);
   status = qk_comm_agree(geom->comm, status, err);
   if (status != QK_OK) return status;
   status = qk_comm_xor_u32(geom->comm, sum.x, 2);
@@ -97,6 +142,7 @@ static qk_status_t read_and_check(const char *path, const qk_gauge_info_t *info,
   if (status != QK_OK) return status;
   if (progress != NULL) progress(arg, "check", 0, bytes);
   status = qk_gauge_measure(geom, links, check, err);
+  check->times = times;
   if (progress != NULL) progress(arg, "check", bytes, bytes);
   if (status != QK_OK || !info->has_checksum || info->checksum_fault[0]) return status;
   qk_gauge_sum_words(&info->layout, &sum, found);
