@@ -86,7 +86,7 @@ static qk_status_t measure_level(const qk_mg_making_t *making, int l, probe_t *p
   qk_status_t status = qk_comm_agree(level->geom.comm, probe_create(level, p), err);
   if (status) return status;
   status = invariants(level, p, making->seed);
-  return status ? status : representation(making, l, p, err);
+  return status || making->effort == 0 ? status : representation(making, l, p, err);
 }
 
 static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
@@ -165,9 +165,9 @@ static qk_status_t measure(const qk_mg_making_t *making, qk_err_t *err) {
   return measure_convergence(making, err);
 }
 
-qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
-  const qk_mg_making_t making = {.mg = mg, .progress = progress, .arg = arg, .effort = 1};
-  qk_status_t status = measure(&making, err);
+static qk_status_t check(const qk_mg_making_t *making, qk_err_t *err) {
+  qk_mg_t *mg = making->mg;
+  qk_status_t status = measure(making, err);
   for (int l = 0; l < mg->nlevel; l++) qk_work_trim(mg->level[l].work);
   if (status) return status;
   if (!(mg->convergence <= worst_convergence))
@@ -176,4 +176,12 @@ qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err
                    "most %.3g",
                    mg->convergence, worst_convergence);
   return QK_OK;
+}
+
+qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  return check(&(qk_mg_making_t){.mg = mg, .progress = progress, .arg = arg, .effort = 1}, err);
+}
+
+qk_status_t qk_mg_check_restored(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  return check(&(qk_mg_making_t){.mg = mg, .progress = progress, .arg = arg}, err);
 }

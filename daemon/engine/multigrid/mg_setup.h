@@ -21,7 +21,7 @@ typedef struct qk_mg_making {
   qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev); /* NULL: relaxed */
   void *vectors_arg;
   uint64_t seed;
-  int effort; /* factor of the iterations of relaxation */
+  int effort; /* factor of the iterations of relaxation; of a check, 0: none */
 } qk_mg_making_t;
 
 /* Everything below the operator of level 0. On failure some of it stands. */

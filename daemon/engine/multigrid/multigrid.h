@@ -106,6 +106,9 @@ void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
 qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 /* Measures health and convergence. QK_BREAKDOWN says which figure is beyond its limit. */
 qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
+/* The same of vectors that were measured when they were made, and are the same by their checksums:
+ * without `representation`, for which a vector would have to be relaxed on each level. */
+qk_status_t qk_mg_check_restored(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 int64_t qk_mg_bytes(const qk_mg_t *mg); /* device memory of the hierarchy on this rank */
 

@@ -67,7 +67,7 @@ static qk_status_t end_save(qk_mg_service_t *h, bool wait, bool *ended) {
   return status == QK_COMM_ERROR ? status : QK_OK;
 }
 
-/* Leaves h->mg NULL if no file can be used. A hierarchy that was read is checked like any other. */
+/* Leaves h->mg NULL if no file can be used. */
 static qk_status_t restore(qk_mg_service_t *h, qk_progress_fn *progress, void *arg, qk_err_t *err) {
   place_t place = {0};
   qk_err_t why = {0};
@@ -77,7 +77,7 @@ static qk_status_t restore(qk_mg_service_t *h, qk_progress_fn *progress, void *a
   if (!place.taken) return QK_OK;
   status = qk_mg_load(h->op, h->work, h->checkpoint, &h->params.identity, &h->params.mg, progress,
                       arg, &h->mg, &why);
-  if (status == QK_OK) status = qk_mg_check(h->mg, progress, arg, &why);
+  if (status == QK_OK) status = qk_mg_check_restored(h->mg, progress, arg, &why);
   h->written = status == QK_OK;
   if (status == QK_OK) return QK_OK;
   qk_mg_destroy(h->mg);

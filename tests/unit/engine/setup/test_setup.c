@@ -238,6 +238,8 @@ Test(setup, multigrid_comes_back_from_its_checkpoint) {
   l = must_load(&load);
   cr_expect(l.setup->mg->mg->restored && l.setup->mg->written && l.setup->mg->save == NULL);
   cr_expect(l.setup->mg->mg->convergence > 0, "what was read is checked, too");
+  const qk_mg_level_health_t *health = &l.setup->mg->mg->level[0].health;
+  cr_expect(health->galerkin > 0 && health->representation == 0, "no vector was relaxed");
   cr_expect_eq(solve_all(&l), first);
   close_load(&l);
 
