@@ -1,4 +1,4 @@
-#include "cuda/ops.h"
+#include "cuda/host_pages.h"
 
 static qk_status_t stub_open(int device, qk_ops_ctx_t **ctx, qk_err_t *err) {
   (void)ctx;
@@ -14,4 +14,8 @@ const qk_ops_t *qk_ops_gpu(void) {
   static const qk_ops_t table = {
       .name = "cuda", .tuning = &qk_tuning_gpu, .open = stub_open, .close = stub_close};
   return &table;
+}
+
+const qk_host_pages_t *qk_host_pages_gpu(void) {
+  return NULL;
 }

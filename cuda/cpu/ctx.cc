@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cuda/host_pages.h"
 #include "daemon/base/room.h"
 
 namespace {
@@ -189,3 +190,28 @@ qk_status_t qk_cpu_memory::graph_launch(qk_ops_ctx_t *ctx, qk_graph_t *) {
 }
 
 void qk_cpu_memory::graph_destroy(qk_ops_ctx_t *, qk_graph_t *) {}
+
+namespace {
+
+/* Copies are fastest with any memory: there is nothing to pin. */
+qk_status_t map_pages(qk_ops_ctx_t *ctx, size_t bytes, void **ptr) {
+  qk_status_t status = qk_ctx_begin(ctx);
+  return status != QK_OK ? status : qk_cpu_memory::alloc_host(ctx, bytes, ptr);
+}
+
+qk_status_t pin_pages(qk_ops_ctx_t *, void *, size_t, qk_err_t *) {
+  return QK_OK;
+}
+
+void unpin_pages(qk_ops_ctx_t *, void *) {}
+
+void unmap_pages(qk_ops_ctx_t *ctx, void *ptr, size_t) {
+  qk_cpu_memory::free_host(ctx, ptr);
+}
+
+} // namespace
+
+const qk_host_pages_t *qk_host_pages_cpu(void) {
+  static const qk_host_pages_t pages = {map_pages, pin_pages, unpin_pages, unmap_pages};
+  return &pages;
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda/checked.h"
+#include "cuda/host_pages.h"
 #include "daemon/base/fault.h"
 #include "tests/kernels/blas_kit.h"
 
@@ -161,6 +162,40 @@ Test(device, a_few_numbers_do_not_wait_for_fields_of_other_queues) {
     cr_expect_not(idle, "%s the device", i == 0 ? "to" : "from");
   }
   kit.ops->free_host(kit.ctx, host);
+  kit_free(&kit, device);
+  kit_close(&kit);
+}
+
+/* A piece that is pinned and one that is not, as when the machine has no more to pin. */
+Test(device, copies_between_mapped_memory_and_the_device) {
+  enum { PIECE = 1 << 20, LAST = 5000, N = 2 * PIECE + LAST };
+  kit_t kit;
+  block_kit_open(&kit);
+  const qk_host_pages_t *pages = qk_host_pages(kit.ops);
+  void *mapped = NULL;
+  char *device = kit_alloc(&kit, N);
+  qk_err_t err = {0};
+  kit_must(&kit, pages->map(kit.ctx, N, &mapped), "map");
+  char *host = mapped;
+  cr_expect_eq((uintptr_t)host % 4096, 0);
+  cr_assert_eq(pages->pin(kit.ctx, host, PIECE, &err), QK_OK, "%s", err.text);
+  cr_assert_eq(pages->pin(kit.ctx, host + 2 * PIECE, LAST, &err), QK_OK, "%s", err.text);
+  for (int i = 0; i < N; i++) host[i] = (char)(i % 127);
+  for (int at = 0; at < N; at += PIECE) {
+    const size_t n = N - at < PIECE ? LAST : PIECE;
+    kit_must(&kit, kit.ops->copy(kit.ctx, device + at, host + at, n, QK_COPY_TO_DEVICE, 1), "to");
+  }
+  kit_must(&kit, kit.ops->queue_sync(kit.ctx, 1), "sync");
+  memset(host, 0, N);
+  for (int at = 0; at < N; at += PIECE) {
+    const size_t n = N - at < PIECE ? LAST : PIECE;
+    kit_must(&kit, kit.ops->copy(kit.ctx, host + at, device + at, n, QK_COPY_TO_HOST, 2), "from");
+  }
+  kit_must(&kit, kit.ops->queue_sync(kit.ctx, 2), "sync");
+  for (int i = 0; i < N; i++) cr_assert_eq(host[i], (char)(i % 127), "%d", i);
+  pages->unpin(kit.ctx, host + 2 * PIECE);
+  pages->unpin(kit.ctx, host);
+  pages->unmap(kit.ctx, host, N);
   kit_free(&kit, device);
   kit_close(&kit);
 }

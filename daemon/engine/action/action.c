@@ -32,6 +32,10 @@ static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p,
   return action->check ? action->check(&p->values, err) : QK_OK;
 }
 
+static void enter(const qk_action_params_t *p, const char *phase) {
+  if (p->progress != NULL) p->progress(p->arg, phase, 0, 1);
+}
+
 static qk_status_t fill_parts(const qk_action_t *action, qk_action_in_t *in, qk_eo_parts_t *parts,
                               qk_err_t *err) {
   qk_status_t status = action->links ? action->links(in, parts, err) : qk_links_set(in, parts);
@@ -45,7 +49,9 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, con
   const qk_action_params_t *p = in->params;
   memcpy(parts->want, p->want, sizeof parts->want);
   memcpy(parts->phase, p->phase, sizeof parts->phase);
+  enter(p, "upload");
   qk_status_t status = qk_links_upload(in->dev, links, &in->gauge, err);
+  enter(p, "clover");
   if (status == QK_OK) status = fill_parts(action, in, parts, err);
   if (in->gauge.u.data) in->dev->ops->free(in->dev->ctx, (void *)in->gauge.u.data);
   return status;

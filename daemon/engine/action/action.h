@@ -12,6 +12,7 @@
 #ifndef QK_ENGINE_ACTION_H
 #define QK_ENGINE_ACTION_H
 
+#include "daemon/base/progress.h"
 #include "daemon/engine/action/eo.h"
 #include "proto/operator_text.h"
 
@@ -21,6 +22,9 @@ typedef struct qk_action_params {
   double phase[4][2];       /* boundary phases, complex, modulus 1 */
   bool want[QK_PRECS];      /* which precisions to hold */
   int link_reals[QK_PRECS]; /* by precision: 18, 12 or 8 */
+  qk_progress_fn
+      *progress; /* phases "upload", "clover" at their beginnings; NULL: nobody listens */
+  void *arg;
 } qk_action_params_t;
 
 /* What an action makes its parts from; borrowed during the call. */

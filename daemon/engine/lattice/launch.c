@@ -1,9 +1,12 @@
 #include "daemon/engine/lattice/launch.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SPARE_THREADS_MAX = 8 };
 
 bool qk_launch_by_mpi(void) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
@@ -24,6 +27,13 @@ void qk_launch_threads(const qk_comm_t *comm) {
   int bound = omp_get_num_procs();
   if (share < 1) share = 1;
   omp_set_num_threads(share < bound ? share : bound);
+}
+
+int qk_launch_spare_threads(const qk_comm_t *comm) {
+  cpu_set_t cpus;
+  const int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  const int share = n / (2 * qk_comm_local_size(comm));
+  return share < 1 ? 1 : share > SPARE_THREADS_MAX ? SPARE_THREADS_MAX : share;
 }
 
 static qk_status_t same_kind(qk_comm_t *comm, bool cpu, qk_err_t *err) {

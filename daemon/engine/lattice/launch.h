@@ -21,6 +21,8 @@ qk_status_t qk_launch_comm(const char *kind, int *argc, char ***argv, qk_comm_t 
 /* Ranks of one host share its cores, unless the environment says how many threads each has or the
  * launcher has bound them. */
 void qk_launch_threads(const qk_comm_t *comm);
+/* How many threads a rank may have beside its solver: half of its share of the cores, 1 to 8. */
+int qk_launch_spare_threads(const qk_comm_t *comm);
 
 /* Opens this rank's device: a GPU on all ranks, or the CPU on all. The caller closes *ctx.
  * QK_NO_DEVICE, QK_DEVICE_ERROR, QK_NO_MEMORY. Collective. */

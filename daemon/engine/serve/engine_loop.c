@@ -271,7 +271,8 @@ static qk_status_t build(worker_t *w, qk_loaded_t **setup, qk_err_t *err) {
   qk_status_t status =
       qk_loaded_create(w->comm, &w->round.load, tell_progress, w->channel, setup, err);
   if (status != QK_OK) return status;
-  status = qk_field_io_create(&(*setup)->dev, &w->port, err);
+  qk_clocks_enter(&(*setup)->clocks, "buffers");
+  status = qk_field_io_create(&(*setup)->dev, (*setup)->pinned, &w->port, err);
   if (status != QK_OK) return status;
   status = qk_inflight_create(*setup, w->port, &w->inflight, err);
   if (status != QK_OK) return status;
@@ -289,7 +290,10 @@ static qk_status_t load(worker_t *w) {
     status = qk_loaded_count_memory(setup);
     if (status != QK_OK) return qk_fail(w->err, status, "the ranks could not count memory");
     w->seconds = 1e-3 * (qk_now_ms() - start);
-    qk_info("worker", "ready on %s after %.2f s", setup->device.name, w->seconds);
+    char clocks[512];
+    qk_clocks_enter(&setup->clocks, NULL);
+    qk_clocks_text(&setup->clocks, clocks, sizeof clocks);
+    qk_info("worker", "ready on %s after %.2f s: %s", setup->device.name, w->seconds, clocks);
     return qk_report_ready(w->channel, setup, w->seconds);
   }
   qk_inflight_destroy(w->inflight);

@@ -139,6 +139,22 @@ static void fill_memory(const qk_loaded_t *setup, memory_report_t *r) {
   to->free = (uint64_t)setup->memory_free;
 }
 
+typedef struct clock_report {
+  Quark__Engine__StartClock clock[QK_CLOCKS_MAX], *clocks[QK_CLOCKS_MAX];
+} clock_report_t;
+
+static void fill_clocks(const qk_clocks_t *clocks, clock_report_t *r) {
+  for (int i = 0; i < clocks->n; i++) {
+    const qk_clock_t *c = &clocks->clock[i];
+    r->clock[i] = (Quark__Engine__StartClock)QUARK__ENGINE__START_CLOCK__INIT;
+    r->clock[i].phase = (char *)c->name;
+    r->clock[i].seconds = c->seconds;
+    r->clock[i].has_beside = true;
+    r->clock[i].beside = c->beside;
+    r->clocks[i] = &r->clock[i];
+  }
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, double seconds) {
@@ -146,6 +162,10 @@ qk_status_t qk_report_ready(qk_channel_t *channel, const qk_loaded_t *setup, dou
   uint32_t grid[4], dims[4];
   mg_report_t mg;
   memory_report_t memory;
+  clock_report_t clocks;
+  fill_clocks(&setup->clocks, &clocks);
+  body.n_clock = (size_t)setup->clocks.n;
+  body.clock = clocks.clocks;
   fill_memory(setup, &memory);
   body.memory = &memory.report;
   if (setup->mg != NULL) {

@@ -1,23 +1,39 @@
 #include "daemon/engine/setup/loaded.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/base/room.h"
 #include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/setup/actions.h"
+
+enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 }; /* in double, on the host */
 
 typedef struct loading {
   qk_comm_t *comm;
   const qk_load_t *load;
   qk_progress_fn *progress;
   void *arg;
+  qk_clocks_t *clocks;
   qk_err_t *err;
 } loading_t;
 
+/* The progress of what is called: each phase has its clock. arg: a loading_t. */
+static void note(void *arg, const char *phase, int64_t done, int64_t total) {
+  const loading_t *in = arg;
+  qk_clocks_enter(in->clocks, phase);
+  if (in->progress != NULL) in->progress(in->arg, phase, done, total);
+}
+
 static void enter(const loading_t *in, const char *phase) {
-  if (in->progress != NULL) in->progress(in->arg, phase, 0, 1);
+  note((void *)in, phase, 0, 1);
+}
+
+static int64_t wire_bytes(const qk_loaded_t *s) {
+  return s->geom.local_volume * WIRE_SITE_BYTES;
 }
 
 static qk_status_t init_device(qk_loaded_t *s) {
@@ -60,9 +76,11 @@ static qk_status_t lay_out(const loading_t *in, qk_loaded_t *s) {
 }
 
 static qk_status_t read_links(const loading_t *in, qk_loaded_t *s, double *links) {
-  qk_status_t status = qk_gauge_read(in->load->gauge, &s->info, &s->geom, links, &s->check,
-                                     in->progress, in->arg, in->err);
+  qk_status_t status = qk_gauge_read(in->load->gauge, &s->info, &s->geom, links, &s->check, note,
+                                     (void *)in, in->err);
   if (status != QK_OK) return status;
+  qk_clocks_beside(in->clocks, "file", s->check.times.read);
+  qk_clocks_beside(in->clocks, "decode", s->check.times.decode);
   const char *fault = s->info.checksum_fault;
   if (s->info.has_checksum && !s->check.checksum_ok && qk_comm_rank(in->comm) == 0)
     qk_warn("setup", "%s: its checksum is ignored: %s", in->load->gauge,
@@ -125,7 +143,7 @@ static int link_reals(const qk_load_t *load, bool multigrid, qk_prec_t prec) {
 /* Double for true residuals besides the inner precision. Multigrid is made in single. */
 static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_params_t *params) {
   const qk_load_t *load = in->load;
-  *params = (qk_action_params_t){.values = load->values};
+  *params = (qk_action_params_t){.values = load->values, .progress = note, .arg = (void *)in};
   memcpy(params->phase, load->phase, sizeof params->phase);
   params->want[QK_DOUBLE] = params->want[load->inner] = true;
   for (int p = 0; p < QK_PRECS; p++)
@@ -138,25 +156,39 @@ static void choose_operator(const loading_t *in, qk_loaded_t *s, qk_action_param
   s->link_reals = params->link_reals[load->inner];
 }
 
+/* Host memory that nobody else counts on, and that pinned memory may take: a cgroup would kill for
+ * more. Where the device is the host the plan looks after that. */
+static double spare_host_memory(const loading_t *in, const qk_loaded_t *s) {
+  qk_room_t room;
+  qk_room_read("", &room);
+  if (s->ops->host_memory || !room.bounded) return INFINITY;
+  const int64_t reserve = qk_comm_host(in->comm) == 0 ? in->load->reserve : 0;
+  return (double)(room.free - reserve) / qk_comm_local_size(in->comm) -
+         (double)s->geom.local_volume * LINK_SITE_BYTES;
+}
+
 /* Free memory of all devices, minus a little for the backend. Ranks that compute on one host
  * share its memory, and share it with the front. */
-static qk_status_t find_memory(const loading_t *in, qk_loaded_t *s) {
-  double least = -(double)s->device.memory_free;
+static qk_status_t find_memory(const loading_t *in, qk_loaded_t *s, double *host) {
+  double least[2] = {-(double)s->device.memory_free, -spare_host_memory(in, s)};
   if (s->ops->host_memory) {
-    if (qk_comm_host(in->comm) == 0) least += (double)in->load->reserve;
-    least = least < 0 ? least / qk_comm_local_size(in->comm) : 0;
+    if (qk_comm_host(in->comm) == 0) least[0] += (double)in->load->reserve;
+    least[0] = least[0] < 0 ? least[0] / qk_comm_local_size(in->comm) : 0;
   }
-  qk_status_t status = qk_comm_max(in->comm, &least, 1);
+  qk_status_t status = qk_comm_max(in->comm, least, 2);
   if (status != QK_OK) return qk_fail(in->err, status, "the ranks could not compare memory");
-  s->memory_free = (int64_t)(-0.97 * least);
+  s->memory_free = (int64_t)(-0.97 * least[0]);
+  *host = -least[1];
   return QK_OK;
 }
 
-/* How many sources wait beside the slots: fewer where they are large. */
-static int staging(const loading_t *in, const qk_loaded_t *s) {
-  const int64_t room = (int64_t)4 << 30,
-                bytes = s->geom.local_volume * 24 * (int64_t)sizeof(double);
-  const int64_t most = bytes < room ? room / bytes : 1;
+/* How many sources wait beside the slots: fewer where they are large, or where `host` has no room
+ * for their pinned memory and that of as many solutions twice. */
+static int staging(const loading_t *in, const qk_loaded_t *s, double host) {
+  const int64_t room = (int64_t)4 << 30, bytes = wire_bytes(s);
+  const double fit = (host / (double)bytes - QK_PINNED_STAGING) / 3;
+  int64_t most = bytes < room ? room / bytes : 1;
+  if (fit < (double)most) most = fit > 0 ? (int64_t)fit : 0;
   return most < in->load->staging ? (int)most : in->load->staging;
 }
 
@@ -170,6 +202,8 @@ static void tell_bound(const loading_t *in, const qk_loaded_t *s) {
 
 static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op) {
   const bool mg = wants_multigrid(s);
+  double host = 0;
+  qk_status_t status = find_memory(in, s, &host);
   const qk_plan_input_t input = {.ops = s->ops,
                                  .geom = &s->geom,
                                  .action = qk_action_of(&op->values),
@@ -178,11 +212,10 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                  .inner = in->load->inner,
                                  .nslot = in->load->nslot,
                                  .gcr_keep = mg ? QK_GCR_KEEP_PRECONDITIONED : QK_GCR_KEEP,
-                                 .staging = staging(in, s),
+                                 .staging = staging(in, s, host),
                                  .single_rhs = in->load->single_rhs,
                                  .on_host = s->ops->host_memory,
                                  .mg = mg ? &s->mg_params : NULL};
-  qk_status_t status = find_memory(in, s);
   const int nvec = s->mg_params.level[0].nvec;
   if (status == QK_OK)
     status = mg ? qk_plan_fit_vectors(&input, &in->load->mg, s->ops->tuning, s->memory_free,
@@ -239,12 +272,11 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
   qk_values_text(&load->values, QK_TEXT_CANONICAL, id->operator_text);
   memcpy(id->phase, load->phase, sizeof id->phase);
   id->seed = s->mg_params.seed;
-  return qk_mg_service_create(s->op, s->work, &params, in->progress, in->arg, &s->mg, in->err);
+  return qk_mg_service_create(s->op, s->work, &params, note, (void *)in, &s->mg, in->err);
 }
 
 static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op,
                               const double *links) {
-  enter(in, "clover");
   qk_status_t status = qk_operator_create(&s->dev, s->work, links, op, &s->op, in->err);
   if (status != QK_OK) return status;
   if (wants_multigrid(s)) {
@@ -264,8 +296,19 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
   return build_solvers(s, in->err);
 }
 
-/* Device, lattice and all choices: nothing large yet. */
+/* The pages of pinned memory are found while the file is read and multigrid is set up. */
+static qk_status_t begin_pinning(const loading_t *in, qk_loaded_t *s) {
+  const bool local = qk_comm_local_size(in->comm) == qk_comm_size(in->comm); /* staging.h */
+  const int n = QK_PINNED_STAGING + (local ? s->plan.staging + s->plan.leaving : 0);
+  const int threads = s->ops->host_memory ? 0 : qk_launch_spare_threads(in->comm);
+  const qk_status_t status = qk_pinned_create(&s->dev, qk_host_pages(s->ops), (size_t)wire_bytes(s),
+                                              n, threads, &s->pinned, in->err);
+  return qk_comm_agree(in->comm, status, in->err);
+}
+
+/* Device, lattice and all choices: nothing large yet but what threads begin. */
 static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params_t *op) {
+  enter(in, "device");
   qk_status_t status = open_device(in, s);
   if (status != QK_OK) return status;
   status = lay_out(in, s);
@@ -273,11 +316,12 @@ static qk_status_t prepare(const loading_t *in, qk_loaded_t *s, qk_action_params
   status = choose_solver(in, s);
   if (status != QK_OK) return status;
   choose_operator(in, s, op);
-  return make_plan(in, s, op);
+  status = make_plan(in, s, op);
+  return status == QK_OK ? begin_pinning(in, s) : status;
 }
 
 static qk_status_t reserve(const loading_t *in, qk_loaded_t *s, double **links) {
-  const size_t bytes = (size_t)s->geom.local_volume * 72 * sizeof **links;
+  const size_t bytes = (size_t)s->geom.local_volume * LINK_SITE_BYTES;
   qk_status_t status = qk_work_create(&s->dev, &s->work);
   *links = qk_malloc(bytes);
   if (status == QK_OK && *links == NULL)
@@ -311,8 +355,8 @@ static qk_status_t build(const loading_t *in, qk_loaded_t *s) {
 
 qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                              void *arg, qk_loaded_t **setup, qk_err_t *err) {
-  loading_t in = {comm, load, progress, arg, err};
   qk_loaded_t *s = qk_calloc(1, sizeof *s);
+  const loading_t in = {comm, load, progress, arg, s != NULL ? &s->clocks : NULL, err};
   qk_status_t status = QK_OK;
   if (s == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a setup");
   status = qk_comm_agree(comm, status, err);
@@ -333,6 +377,7 @@ qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress
 void qk_loaded_destroy(qk_loaded_t *setup) {
   if (setup == NULL) return;
   qk_smear_cache_destroy(setup->smear);
+  qk_pinned_destroy(setup->pinned);
   drop_solvers(setup);
   qk_mg_service_destroy(setup->mg);
   if (setup->op != NULL) setup->op->ops->destroy(setup->op);

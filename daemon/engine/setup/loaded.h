@@ -12,9 +12,13 @@
 #include "daemon/engine/gauge/gauge.h"
 #include "daemon/engine/hadron/smear_cache.h"
 #include "daemon/engine/krylov/solver.h"
+#include "daemon/engine/lattice/pinned.h"
+#include "daemon/engine/setup/clocks.h"
 #include "daemon/engine/setup/load.h"
 #include "daemon/engine/setup/mg_service.h"
 #include "daemon/engine/setup/plan.h"
+
+enum { QK_PINNED_STAGING = 1 };
 
 typedef struct qk_loaded {
   const qk_ops_t *ops;
@@ -27,6 +31,8 @@ typedef struct qk_loaded {
   qk_solver_t *solver;     /* of nslot columns */
   qk_solver_t *single_rhs; /* single-RHS solver (one slot costs as much as the batch); NULL: none */
   qk_smear_cache_t *smear;
+  qk_pinned_t *pinned; /* a local vector in double each: number 0 for fields that are waited for,
+                          from QK_PINNED_STAGING on those of the plan's staging buffers */
   qk_device_info_t device; /* of this rank */
   qk_gauge_info_t info;
   qk_gauge_check_t check;
@@ -36,12 +42,13 @@ typedef struct qk_loaded {
   int nslot, link_reals;
   qk_plan_t plan;
   int64_t memory_free; /* before the load, less 3 %, the least of all ranks; on the CPU a share */
+  qk_clocks_t clocks;  /* of its creation, on this rank */
   double phase_t[2];   /* boundary factor of the operator in t */
   int64_t device_bytes, host_bytes; /* sums over the ranks, by qk_loaded_count_memory */
 } qk_loaded_t;
 
-/* progress is called on every rank that was given one, with phases "read", "check", "clover",
- * "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create). */
+/* progress is called on every rank that was given one, with phases "device", "read", "check",
+ * "upload", "clover", "multigrid", "solver" (and those of qk_gauge_read and qk_mg_create). */
 qk_status_t qk_loaded_create(qk_comm_t *comm, const qk_load_t *load, qk_progress_fn *progress,
                              void *arg, qk_loaded_t **setup, qk_err_t *err);
 void qk_loaded_destroy(qk_loaded_t *setup); /* NULL-safe */

@@ -6,13 +6,11 @@
 #include "daemon/engine/lattice/gamma_basis.h"
 
 static qk_status_t reserve(qk_field_io_t *p) {
-  const qk_device_t *dev = p->dev;
-  const size_t bytes = qk_wire_part_bytes(p->wire, true);
-  qk_status_t status = dev->ops->alloc_host(dev->ctx, bytes, &p->part);
-  return status == QK_OK ? dev->ops->alloc(dev->ctx, bytes, &p->vector) : status;
+  return p->dev->ops->alloc(p->dev->ctx, qk_wire_part_bytes(p->wire, true), &p->vector);
 }
 
-qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err) {
+qk_status_t qk_field_io_create(const qk_device_t *dev, qk_pinned_t *pinned, qk_field_io_t **port,
+                               qk_err_t *err) {
   qk_field_io_t *p = qk_calloc(1, sizeof *p);
   qk_status_t status = QK_OK;
   if (p == NULL) status = qk_fail(err, QK_NO_MEMORY, "no memory for a port");
@@ -24,6 +22,8 @@ qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_
 
   status = qk_comm_agree(dev->geom->comm, qk_device_explain(dev, reserve(p), err), err);
   if (status != QK_OK) goto fail;
+  qk_pinned_await(pinned, 1);
+  p->part = qk_pinned_buffer(pinned, 0);
   *port = p;
   return QK_OK;
 
@@ -36,9 +36,19 @@ void qk_field_io_destroy(qk_field_io_t *port) {
   if (port == NULL) return;
   const qk_device_t *dev = port->dev;
   if (port->vector != NULL) dev->ops->free(dev->ctx, port->vector);
-  if (port->part != NULL) dev->ops->free_host(dev->ctx, port->part);
   qk_wire_destroy(port->wire);
   qk_free(port);
+}
+
+/* Within the pieces of the pinned buffer. */
+static void copy(const qk_field_io_t *port, bool is_double, qk_copy_t kind) {
+  const size_t bytes = qk_wire_part_bytes(port->wire, is_double);
+  char *host = port->part, *device = port->vector;
+  const bool out = kind == QK_COPY_TO_HOST;
+  for (size_t at = 0; at < bytes; at += QK_PINNED_PIECE) {
+    const size_t n = bytes - at < QK_PINNED_PIECE ? bytes - at : QK_PINNED_PIECE;
+    qk_dev_copy(port->dev, (out ? host : device) + at, (out ? device : host) + at, n, kind);
+  }
 }
 
 static qk_rhs_args_t column_args(const qk_field_io_t *port, const qk_field_t *field, int rhs,
@@ -65,9 +75,8 @@ qk_status_t qk_field_io_read(qk_field_io_t *port, const char *name, bool is_doub
   qk_segment_close(&in);
   if (status != QK_OK) return status;
 
-  const size_t bytes = qk_wire_part_bytes(port->wire, is_double);
   qk_rhs_args_t args = column_args(port, field, rhs, matrix, 1, is_double);
-  qk_dev_copy(dev, port->vector, port->part, bytes, QK_COPY_TO_DEVICE);
+  copy(port, is_double, QK_COPY_TO_DEVICE);
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_import(dev->ctx, &args));
   qk_dev_sync(dev);
   return qk_device_explain(dev, qk_dev_status(dev), err);
@@ -80,8 +89,7 @@ qk_status_t qk_field_io_write(qk_field_io_t *port, const qk_segment_t *segment,
   bool is_double = segment->is_double;
   qk_rhs_args_t args = column_args(port, field, rhs, matrix, factor, is_double);
   qk_dev_note(dev, dev->ops->rhs_export(dev->ctx, &args));
-  qk_dev_copy(dev, port->part, port->vector, qk_wire_part_bytes(port->wire, is_double),
-              QK_COPY_TO_HOST);
+  copy(port, is_double, QK_COPY_TO_HOST);
   qk_dev_sync(dev);
   qk_status_t status = qk_device_explain(dev, qk_dev_status(dev), err);
   return status == QK_OK ? qk_segment_write(port->wire, segment, port->part, err) : status;

@@ -9,16 +9,19 @@
 #define QK_ENGINE_FIELD_IO_H
 
 #include "daemon/engine/lattice/field.h"
+#include "daemon/engine/lattice/pinned.h"
 #include "daemon/engine/transfer/wire.h"
 
 typedef struct qk_field_io {
   const qk_device_t *dev;
   qk_wire_t *wire;
-  void *part;   /* host, a local vector in double */
+  void *part;   /* host, a local vector in double; borrowed */
   void *vector; /* device, the same */
 } qk_field_io_t;
 
-qk_status_t qk_field_io_create(const qk_device_t *dev, qk_field_io_t **port, qk_err_t *err);
+/* The host buffer is number 0 of `pinned`, which is waited for. Borrows dev and pinned. */
+qk_status_t qk_field_io_create(const qk_device_t *dev, qk_pinned_t *pinned, qk_field_io_t **port,
+                               qk_err_t *err);
 void qk_field_io_destroy(qk_field_io_t *port); /* NULL-safe */
 
 /* Column rhs of a full field: matrix times the vector of the object of that name. */

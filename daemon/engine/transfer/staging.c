@@ -1,15 +1,21 @@
 #include "daemon/engine/transfer/staging.h"
 
-#include <sched.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/lattice/launch.h"
 #include "daemon/engine/transfer/copy_threads.h"
 
-enum { THREADS_MAX = 8, BUFFERS_MAX = 3 * QK_STAGING_MAX, PIECE_BYTES = 4 << 20 };
+enum {
+  BUFFERS_MAX = 3 * QK_STAGING_MAX,
+  PIECE_BYTES = 4 << 20,
+  AT_ONCE = 2 /* buffers of each direction that are there from the beginning */
+};
+_Static_assert(QK_PINNED_PIECE % PIECE_BYTES == 0, "no copy crosses the edge of a piece");
 
 typedef enum buffer_state {
+  COMING, /* its pinned memory is not ready */
   FREE,
   MOVING,   /* between shared and pinned memory */
   STANDING, /* where its copy begins: in pinned memory, or on the device */
@@ -29,8 +35,12 @@ struct qk_staging {
   const qk_device_t *dev;
   qk_wire_t *wire;
   qk_copy_threads_t *mover;
+  qk_pinned_t *pinned; /* borrowed: the buffers from pinned_first on */
+  int pinned_first;
   int in, n; /* the first `in` of n are in, the others out */
   qk_buffer_t buffer[BUFFERS_MAX];
+  int coming[BUFFERS_MAX]; /* the order in which buffers get pinned memory ... */
+  int joined;              /* ... and how many of them have it on all ranks */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -43,22 +53,54 @@ static qk_status_t make_buffers(qk_staging_t *stage) {
     qk_buffer_t *b = &stage->buffer[i];
     b->out = i >= stage->in;
     b->move.segment.fd = -1;
-    status = dev->ops->alloc_host(dev->ctx, bytes, &b->host);
-    if (status == QK_OK) status = dev->ops->alloc(dev->ctx, bytes, &b->device);
+    status = dev->ops->alloc(dev->ctx, bytes, &b->device);
   }
   return status;
 }
 
-/* Half of what this rank may run on. */
-static int threads(const qk_comm_t *comm) {
-  cpu_set_t cpus;
-  const int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  const int share = n / (2 * qk_comm_local_size(comm));
-  return share < 1 ? 1 : share > THREADS_MAX ? THREADS_MAX : share;
+/* Both directions in proportion to their numbers, one of each first. */
+static void put_in_order(qk_staging_t *stage) {
+  const int nin = stage->in, nout = stage->n - nin;
+  for (int in = 0, out = 0; in + out < stage->n;) {
+    const bool next_in = in < nin && (out == nout || in * nout <= out * nin);
+    stage->coming[in + out] = next_in ? in : nin + out;
+    in += next_in;
+    out += !next_in;
+  }
 }
 
-qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
-                              qk_staging_t **stage, qk_err_t *err) {
+/* The first `ready` of those that come are free. */
+static void join(qk_staging_t *stage, int ready) {
+  for (; stage->joined < ready; stage->joined++) {
+    const int i = stage->coming[stage->joined];
+    stage->buffer[i].host = qk_pinned_buffer(stage->pinned, stage->pinned_first + stage->joined);
+    stage->buffer[i].state = FREE;
+  }
+}
+
+/* As many as are needed for a few of each direction; the others are not waited for. */
+static void join_first(qk_staging_t *stage) {
+  const int nout = stage->n - stage->in;
+  int want[2] = {stage->in < AT_ONCE ? stage->in : AT_ONCE, nout < AT_ONCE ? nout : AT_ONCE};
+  int first = 0;
+  while (want[false] > 0 || want[true] > 0) want[stage->buffer[stage->coming[first++]].out]--;
+  if (first == 0) return;
+  qk_pinned_await(stage->pinned, stage->pinned_first + first);
+  join(stage, first);
+}
+
+/* Those that have become ready on all ranks. */
+static qk_status_t join_others(qk_staging_t *stage) {
+  if (stage->joined == stage->n) return QK_OK;
+  int ready = qk_pinned_ready(stage->pinned) - stage->pinned_first;
+  double least = -(double)(ready < stage->n ? ready : stage->n);
+  const qk_status_t status = qk_comm_max(stage->dev->geom->comm, &least, 1);
+  if (status == QK_OK) join(stage, (int)-least);
+  return status;
+}
+
+qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, qk_pinned_t *pinned,
+                              int first, int in, int out, qk_staging_t **stage, qk_err_t *err) {
   qk_staging_t *s = qk_calloc(1, sizeof *s);
   qk_status_t status =
       s != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for staging buffers");
@@ -66,13 +108,18 @@ qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, int in, i
   if (s != NULL) {
     s->dev = dev;
     s->wire = wire;
+    s->pinned = pinned;
+    s->pinned_first = first;
     if (qk_wire_is_local(wire)) {
       s->in = in;
       s->n = in + out;
     }
+    put_in_order(s);
     status = qk_device_explain(dev, make_buffers(s), err);
     if (status == QK_OK && s->n > 0)
-      status = qk_copy_threads_create(wire, threads(dev->geom->comm), &s->mover, err);
+      status =
+          qk_copy_threads_create(wire, qk_launch_spare_threads(dev->geom->comm), &s->mover, err);
+    if (status == QK_OK) join_first(s);
   }
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (status != QK_OK) {
@@ -91,7 +138,6 @@ void qk_staging_destroy(qk_staging_t *stage) {
     qk_buffer_t *b = &stage->buffer[i];
     qk_segment_close(&b->move.segment);
     if (b->device != NULL) dev->ops->free(dev->ctx, b->device);
-    if (b->host != NULL) dev->ops->free_host(dev->ctx, b->host);
   }
   qk_free(stage);
 }
@@ -243,7 +289,8 @@ static qk_status_t end_move(qk_staging_t *stage, qk_buffer_t *b) {
 qk_status_t qk_staging_poll(qk_staging_t *stage, bool wait, qk_err_t *err) {
   uint64_t late[BUFFERS_MAX];
   bool any;
-  qk_status_t status = end_copies(stage, wait);
+  qk_status_t status = join_others(stage);
+  if (status == QK_OK) status = end_copies(stage, wait);
   if (status == QK_OK) status = find_late(stage, late, &any);
   for (int i = 0; i < stage->n && status == QK_OK && any; i++)
     if (stage->buffer[i].state == MOVING && late[i] == 0)

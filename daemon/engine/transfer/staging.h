@@ -6,7 +6,8 @@
  *
  * Each has a staging buffer: a vector in wire order in pinned host memory and one on the device.
  * Threads move the one to and from shared memory (copy_threads.h), queues 1 and 2 copy between the
- * two. There are `in` buffers in and `out` buffers out.
+ * two. There are `in` buffers in and `out` buffers out. Two of each direction are there from the
+ * beginning, the others join as their pinned memory becomes ready (pinned.h).
  *
  * All calls but the queries are collective and do not wait for transfers. Errors that concern one
  * vector, the same on all ranks, are in `verdict`; a status other than QK_OK means that the
@@ -16,6 +17,7 @@
 #define QK_ENGINE_STAGING_H
 
 #include "daemon/engine/lattice/field.h"
+#include "daemon/engine/lattice/pinned.h"
 #include "daemon/engine/transfer/wire.h"
 #include "proto/limits.h"
 
@@ -23,9 +25,10 @@ typedef struct qk_staging qk_staging_t;
 typedef struct qk_buffer qk_buffer_t;
 
 /* in, out: numbers of buffers; in at most QK_STAGING_MAX, out twice that. None where ranks are on
- * other hosts than rank 0. Borrows dev and wire. */
-qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, int in, int out,
-                              qk_staging_t **stage, qk_err_t *err);
+ * other hosts than rank 0. Their pinned memory: in + out buffers of `pinned` from number `first`
+ * on, each of a local vector in double. Borrows dev, wire and pinned. */
+qk_status_t qk_staging_create(const qk_device_t *dev, qk_wire_t *wire, qk_pinned_t *pinned,
+                              int first, int in, int out, qk_staging_t **stage, qk_err_t *err);
 void qk_staging_destroy(qk_staging_t *stage); /* NULL-safe */
 
 /* Whether there are buffers at all, and how many of those in and of those out are free. */

@@ -254,6 +254,7 @@ static const char *on_ready(qk_supervisor_t *w, const Quark__Engine__Ready *r) {
       r->has_link_reals ? r->link_reals : (uint32_t)qk_settings_link_reals(w->settings);
   keep_multigrid(info, r->multigrid);
   keep_memory(info, r->memory);
+  qk_start_clocks_read(&info->start, r);
   info->loaded = true;
   w->failures = 0;
   w->state = QK_SUPERVISOR_READY;

@@ -17,6 +17,7 @@
 #define QK_FRONT_SUPERVISOR_H
 
 #include "daemon/front/engines/adopt.h"
+#include "daemon/front/engines/start_clocks.h"
 #include "daemon/front/host/loop.h"
 #include "daemon/front/job/job.h"
 #include "daemon/front/settings/settings.h"
@@ -49,6 +50,7 @@ typedef struct qk_engine_info {
   double stepped_at; /* seconds of the loop's clock: when the steps last increased */
   Quark__MultigridReport *multigrid; /* NULL: there is none */
   Quark__MemoryReport *memory;
+  qk_start_clocks_t start; /* what load_seconds went on */
 } qk_engine_info_t;
 
 typedef struct qk_supervisor_events {

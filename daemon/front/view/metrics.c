@@ -227,6 +227,21 @@ static void write_operators(FILE *out, const qk_service_t *service) {
   }
 }
 
+/* What load_seconds went on. */
+static void write_starts(FILE *out, const qk_service_t *service) {
+  head(out, "start_seconds", "gauge", "Parts of load_seconds, and what ran beside them.");
+  for (int k = 0; k < QK_SETUPS_MAX; k++) {
+    const qk_setup_t *setup = service->setup[k];
+    const qk_start_clocks_t *start = setup && !setup->ending ? &engine(setup)->start : NULL;
+    for (int i = 0; start && i < start->n; i++) {
+      const qk_start_clock_t *c = &start->clock[i];
+      fprintf(out, "quarkd_start_seconds{setup=\"%s\",phase=\"", setup->name);
+      write_label(out, c->phase);
+      fprintf(out, "\",beside=\"%d\"} %.17g\n", c->beside, c->seconds);
+    }
+  }
+}
+
 static void write_setups(FILE *out, const qk_service_t *service) {
   for (int i = 0; i < COUNT(FAMILIES); i++) {
     bool headed = FAMILIES[i].help == NULL;
@@ -266,6 +281,7 @@ char *qk_metrics_text(const qk_service_t *service) {
   write_daemon(out, service);
   write_operators(out, service);
   write_setups(out, service);
+  write_starts(out, service);
   write_histograms(out, &service->stats);
   if (fclose(out) == 0) return text;
   free(text);

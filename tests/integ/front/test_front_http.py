@@ -72,6 +72,8 @@ def expect_histogram(values, name, labels, count):
 def metrics_count_what_happened(case):
     with case.daemon(*HTTP) as d, Client(d) as c:
         before = metrics(d)
+        assert before['start_seconds{setup="main",phase="read?",beside="0"}'] == 0.0625
+        assert before['start_seconds{setup="main",phase="file",beside="1"}'] == 0.03125
         assert before['ready'] == 1 and before['rhs_ended_total{how="converged"}'] == 0 and before['slots{setup="main"}'] == 16
         check_solves(c, 5)
         c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)

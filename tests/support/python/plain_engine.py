@@ -201,14 +201,14 @@ class Segment:
 class Engine:
     """One quark-engine from start to end; a context manager that leaves nothing behind."""
 
-    def __init__(self, binary, launcher=(), env=None):
+    def __init__(self, binary, launcher=(), env=None, level='warn'):
         self.dir = tempfile.mkdtemp(prefix='qk-plain-')
         self.serials, self.pinged, self.process, self.socket, self.hello = 0, 0.0, None, None, None
         endpoint = 'ipc://%s/front' % self.dir
         try:
             self.socket = Socket(zeromq(binary), endpoint)
             with open(os.path.join(self.dir, 'log'), 'wb') as log:
-                self.process = subprocess.Popen([*launcher, binary, '--front', endpoint, '--log-level', 'warn'],
+                self.process = subprocess.Popen([*launcher, binary, '--front', endpoint, '--log-level', level],
                                                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(env or {})})
             self.hello = self.expect('hello')
         except BaseException:
@@ -231,9 +231,9 @@ class Engine:
             self.socket.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def log(self):
+    def log(self, most=500):
         with open(os.path.join(self.dir, 'log'), encoding='utf-8', errors='replace') as f:
-            return f.read().strip()[-500:]
+            return f.read().strip()[-most:]
 
     def send(self, body, **fields):
         self.socket.send(encode('FrontMessage', {body: fields}))
