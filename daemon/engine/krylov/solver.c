@@ -200,7 +200,7 @@ qk_field_t *qk_solver_rhs(qk_solver_t *s, int slot) {
   return s->system[slot].b;
 }
 const qk_field_t *qk_solver_solution(qk_solver_t *s, int slot) {
-  return s->system[slot].x;
+  return s->system[slot].b;
 }
 const qk_slot_t *qk_solver_slot(const qk_solver_t *s, int slot) {
   return &s->slot[slot];

@@ -59,6 +59,9 @@ typedef struct qk_solver_params {
   int gcr_keep;         /* directions of a run of gcr; 0: the above */
   qk_precond_t precond; /* apply NULL: none; gcr only */
   qk_deflation_t *deflation; /* borrowed; NULL: none. Used at the start and at each update */
+  /* Less memory for the same bits: bhat is made anew at each update instead of being kept, for half
+   * an application more, and slots are updated one by one. */
+  bool compact;
 } qk_solver_params_t;
 
 qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver_params_t *params,
@@ -66,8 +69,8 @@ qk_status_t qk_solver_create(qk_operator_t *op, qk_work_t *work, const qk_solver
 void qk_solver_destroy(qk_solver_t *solver); /* NULL-safe */
 
 /* The field that the right-hand side of a slot is written into before fill (full, double, one
- * column), while the slot is free. fill() may scale it by a power of two (undone in the solution);
- * it is needed until the slot is cleared. */
+ * column), while the slot is free. It is the solver's from fill() on, and may be another field when
+ * the slot is free again. */
 qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
 /* The solution of a slot, valid from its end until it is cleared (full, double, one column). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);

@@ -67,10 +67,10 @@ typedef struct qk_slot_work {
 
 /* The system of a slot, in double, one column. */
 typedef struct qk_system {
-  qk_field_t *b;    /* full */
-  qk_field_t *x;    /* full: the solution once the slot has ended; before, r belongs to its part xs
-                    on the sites of the system */
-  qk_field_t *bhat; /* of the system Mhat xs = bhat */
+  qk_field_t *b;    /* full: the source; of a slot that has ended the solution */
+  qk_field_t *xs;   /* what r belongs to, on the sites of the system */
+  qk_field_t *bhat; /* of the system Mhat xs = bhat; compact: NULL */
+  qk_field_t part;  /* xs of the only slot: in the field where its solution is made */
 } qk_system_t;
 
 struct qk_solver {
@@ -85,6 +85,7 @@ struct qk_solver {
   int refresh; /* iterations after which r is recomputed in double */
 
   qk_system_t system[QK_MAX_RHS];
+  qk_field_t *full;   /* in double: a solution is made here, and changes places with its source */
   qk_field_t *r, *xi; /* of the system, inner precision; xi: see wide_solution */
 
   qk_scalars_t scalars;
@@ -155,9 +156,9 @@ void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *norm2);
 void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *exponent);
 /* f *= 2^exponent. */
 void qk_system_scale(qk_solver_t *s, int i, const qk_field_t *f, int exponent);
-/* x = 0. */
+/* The solution is 0. */
 void qk_system_clear(qk_solver_t *s, const uint8_t *mask);
-/* Sets b in the units of s->w, bhat, and x = 0 or the first guess of deflation; then r and
+/* Sets b in the units of s->w, bhat, and xs = 0 or the first guess of deflation; then r and
  * |r|^2. The caller sets xi. */
 void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *norm2);
 
@@ -171,9 +172,12 @@ typedef struct qk_update {
  * discarded), and r = bhat - Mhat x_e in double. result: [nslot], of these slots. */
 void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
                       qk_update_t result[]);
-/* x from x_e, and |b - M x|^2, in the units of s->w. */
-void qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *norm2);
-/* x in the units of the source; s->slot[i].why where it overflows. */
+/* x of slot i from xs, and |b - M x|^2, in the units of s->w. Waits. */
+double qk_system_reconstruct(qk_solver_t *s, int i);
+/* That x is the solution of slot i, in the place of its source, in whose units it is put;
+ * s->slot[i].why where it overflows. */
+void qk_system_end(qk_solver_t *s, int i);
+/* solver_range.c */
 void qk_system_rescale(qk_solver_t *s, int i);
 
 /* Ends the slots in `mask`: solution and true residual of the full operator. Slots with a good

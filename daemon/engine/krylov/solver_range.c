@@ -96,7 +96,7 @@ void qk_system_measure(qk_solver_t *s, const uint8_t *mask, double *norm2, int *
 }
 
 void qk_system_rescale(qk_solver_t *s, int i) {
-  const qk_field_t *x = s->system[i].x;
+  const qk_field_t *x = s->system[i].b;
   qk_extent_t extent;
   char place[QK_EXTENT_PLACE];
   qk_system_scale(s, i, x, s->w[i].exponent);

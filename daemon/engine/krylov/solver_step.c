@@ -110,20 +110,20 @@ static void recompute(qk_solver_t *s, plan_t *plan) {
 }
 
 void qk_solver_finish(qk_solver_t *s, const uint8_t *mask, const qk_status_t *otherwise) {
-  double norm2[QK_MAX_RHS];
-  qk_system_reconstruct(s, mask, norm2);
-  for (int i = 0; i < s->nslot && qk_dev_ok(s->dev); i++) {
+  for (int i = 0; i < s->nslot; i++) {
     if (!mask[i]) continue;
+    const double norm2 = qk_system_reconstruct(s, i);
+    if (!qk_dev_ok(s->dev)) return;
     qk_slot_t *slot = &s->slot[i];
     qk_slot_work_t *w = &s->w[i];
     slot->applications++;
-    slot->residual = sqrt(norm2[i]) / w->norm_b;
+    slot->residual = sqrt(norm2) / w->norm_b;
     const bool good = slot->residual <= slot->tol;
     if (!good && !otherwise[i] && isfinite(slot->residual)) {
       w->target = 0.9 * w->best * slot->tol / slot->residual;
       continue;
     }
-    qk_system_rescale(s, i);
+    qk_system_end(s, i);
     qk_solver_end_slot(s, i,
                        slot->why.code ? slot->why.code
                        : good         ? QK_OK

@@ -10,39 +10,60 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static qk_status_t create_fields(const qk_operator_t *op, qk_system_t *y) {
-  const qk_device_t *dev = op->dev;
-  qk_status_t status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &y->b);
+static qk_status_t create_fields(const qk_solver_t *s, qk_system_t *y) {
+  const qk_subset_t system = s->op->system;
+  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &y->b);
   if (status) return status;
-  status = qk_field_create(dev, QK_DOUBLE, 1, QK_FULL, &y->x);
-  return status ? status : qk_field_create(dev, QK_DOUBLE, 1, op->system, &y->bhat);
+  if (s->nslot > 1) status = qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->xs);
+  if (status || s->params.compact) return status;
+  return qk_field_create(s->dev, QK_DOUBLE, 1, system, &y->bhat);
+}
+
+/* Where there is one slot, nobody else makes a solution in `full`. */
+static void share_full(qk_solver_t *s) {
+  qk_system_t *y = &s->system[0];
+  if (s->nslot > 1) return;
+  y->part = (qk_field_t){.dev = s->dev, .v = qk_field_parity(s->full, s->op->system)};
+  y->xs = &y->part;
 }
 
 qk_status_t qk_system_create(qk_solver_t *s) {
+  qk_status_t status = qk_field_create(s->dev, QK_DOUBLE, 1, QK_FULL, &s->full);
+  if (status) return status;
   for (int i = 0; i < s->nslot; i++) {
-    qk_status_t status = create_fields(s->op, &s->system[i]);
+    status = create_fields(s, &s->system[i]);
     if (status) return status;
   }
+  share_full(s);
   return s->params.deflation ? qk_deflation_prepare(s->params.deflation, 1) : QK_OK;
 }
 
 void qk_system_destroy(qk_solver_t *s) {
   for (int i = s->nslot - 1; i >= 0; i--) {
     qk_field_destroy(s->system[i].bhat);
-    qk_field_destroy(s->system[i].x);
+    if (s->nslot > 1) qk_field_destroy(s->system[i].xs);
     qk_field_destroy(s->system[i].b);
   }
+  qk_field_destroy(s->full);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The part of a full field that the system is about, as a field. */
-static qk_field_t part_of(const qk_solver_t *s, const qk_field_t *full) {
-  return (qk_field_t){.dev = full->dev, .v = qk_field_parity(full, s->op->system)};
-}
-
 static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *from) {
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {to->v, from->v}});
+}
+
+/* bhat of slot i, where it is kept, or made anew in a work field: until it is given back. */
+static qk_field_t *take_bhat(const qk_solver_t *s, int i) {
+  const qk_system_t *y = &s->system[i];
+  if (y->bhat) return y->bhat;
+  qk_field_t *bhat = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, y->b));
+  return bhat;
+}
+
+static void give_bhat(const qk_solver_t *s, qk_field_t *bhat) {
+  if (s->params.compact) qk_work_release(s->work, bhat);
 }
 
 /* Slots whose RHS stand beside each other in a block: they cost little more than one. */
@@ -52,10 +73,10 @@ typedef struct run {
 
 /* The next slots from `at` on that have the same mark, not 0. n = 0: there are none. */
 static run_t next_run(const qk_solver_t *s, const uint8_t *mark, int at) {
+  const int together = s->params.compact ? 1 : QK_RHS_TOGETHER;
   while (at < s->nslot && !mark[at]) at++;
   run_t run = {at, 0};
-  while (at < s->nslot && mark[at] == mark[run.first] &&
-         at / QK_RHS_TOGETHER == run.first / QK_RHS_TOGETHER)
+  while (at < s->nslot && mark[at] == mark[run.first] && at / together == run.first / together)
     at++;
   run.n = at - run.first;
   return run;
@@ -77,16 +98,17 @@ static void hand_over(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
 }
 
 /* f[] += RHS of xi. */
-static void add_corrections(const qk_solver_t *s, run_t run, const qk_field_t f[]) {
+static void add_corrections(const qk_solver_t *s, run_t run, qk_field_t *const f[]) {
   qk_rhs_copy_args_t args = {
-      .to = f[0].v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
-  for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k].v.data;
+      .to = f[0]->v, .from = s->xi->v, .from_rhs = run.first, .add = 1, .n = run.n};
+  for (int k = 0; k < run.n; k++) args.single_rhs[k] = f[k]->v.data;
   rhs_copy(s, &args);
 }
 
 static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_t *x) {
-  if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, s->op->ops->apply_system(s->op, r, x, false, s->system[i].bhat));
+  qk_field_t *bhat = take_bhat(s, i);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_system(s->op, r, x, false, bhat));
+  give_bhat(s, bhat);
 }
 
 /* x += what deflation makes of r = bhat - Mhat x, and r anew. Nothing without deflation. */
@@ -119,29 +141,33 @@ void qk_system_source_norms(qk_solver_t *s, const uint8_t *mask, double *n2) {
 
 void qk_system_clear(qk_solver_t *s, const uint8_t *mask) {
   for (int i = 0; i < s->nslot; i++)
-    if (mask[i]) zero(s, s->system[i].x);
+    if (mask[i]) zero(s, s->system[i].b);
 }
 
-/* x, and r of bhat, deflated. */
-static void begin_deflated(qk_solver_t *s, int i) {
-  const qk_system_t *y = &s->system[i];
-  qk_field_t xe = part_of(s, y->x), *r = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-  copy(s, r, y->bhat);
-  deflate(s, i, &xe, r);
+/* xs, and r of bhat, deflated. */
+static void begin_deflated(qk_solver_t *s, int i, const qk_field_t *bhat) {
+  qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+  copy(s, r, bhat);
+  deflate(s, i, s->system[i].xs, r);
   hand_over(s, (run_t){i, 1}, &r);
   norm2(s, i, r);
   qk_work_release(s->work, r);
 }
 
+/* What is kept of bhat is handed over later, with others. */
 static void begin(qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
   qk_system_scale(s, i, y->b, s->w[i].lifted - s->w[i].exponent);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, y->bhat, y->b));
-  zero(s, y->x);
-  if (s->params.deflation)
-    begin_deflated(s, i);
-  else
-    norm2(s, i, y->bhat);
+  if (y->bhat && qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, y->bhat, y->b));
+  qk_field_t *bhat = take_bhat(s, i);
+  zero(s, y->xs);
+  if (s->params.deflation) {
+    begin_deflated(s, i, bhat);
+  } else {
+    norm2(s, i, bhat);
+    if (s->params.compact) hand_over(s, (run_t){i, 1}, &bhat);
+  }
+  give_bhat(s, bhat);
 }
 
 /* r = bhat. */
@@ -156,25 +182,25 @@ static void begin_recursion(const qk_solver_t *s, const uint8_t *mask) {
 void qk_system_begin(qk_solver_t *s, const uint8_t *mask, double *n2) {
   for (int i = 0; i < s->nslot; i++)
     if (mask[i]) begin(s, i);
-  if (!s->params.deflation) begin_recursion(s, mask);
+  if (!s->params.deflation && !s->params.compact) begin_recursion(s, mask);
   qk_solver_norms(s, n2);
 }
 
-/* With work fields: old, what x_e was, and r. */
+/* With work fields: old, what xs was, and r. */
 static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
                    qk_field_t *const r[], qk_update_t result[]) {
   double n2[QK_MAX_RHS];
-  qk_field_t xe[QK_RHS_TOGETHER] = {{0}};
+  qk_field_t *xs[QK_RHS_TOGETHER] = {NULL};
   const bool moved = add || s->params.deflation;
   for (int k = 0; k < run.n; k++) {
-    xe[k] = part_of(s, s->system[run.first + k].x);
-    if (moved) copy(s, old[k], &xe[k]);
+    xs[k] = s->system[run.first + k].xs;
+    if (moved) copy(s, old[k], xs[k]);
   }
-  if (add) add_corrections(s, run, xe);
+  if (add) add_corrections(s, run, xs);
   for (int k = 0; k < run.n; k++) {
     const int i = run.first + k;
-    residual(s, i, r[k], &xe[k]);
-    deflate(s, i, &xe[k], r[k]);
+    residual(s, i, r[k], xs[k]);
+    deflate(s, i, xs[k], r[k]);
     norm2(s, i, r[k]);
   }
   qk_solver_norms(s, n2);
@@ -185,8 +211,8 @@ static void update(qk_solver_t *s, run_t run, bool add, qk_field_t *const old[],
     u->taken = moved && u->norm < s->w[i].best;
     u->rejected = moved && !u->taken;
     if (!u->rejected) continue;
-    copy(s, &xe[k], old[k]);
-    residual(s, i, r[k], &xe[k]);
+    copy(s, xs[k], old[k]);
+    residual(s, i, r[k], xs[k]);
   }
   hand_over(s, run, r);
 }
@@ -206,20 +232,27 @@ void qk_system_update(qk_solver_t *s, const uint8_t *mask, const uint8_t *add,
     update_run(s, run, mark[run.first] == 2, result);
 }
 
-/* x from x_e, and r = b - M x. */
-static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *r) {
-  qk_field_t xe = part_of(s, y->x);
-  qk_status_t status = s->op->ops->reconstruct(s->op, y->x, &xe, y->b);
-  return status ? status : s->op->ops->apply(s->op, r, y->x, false, y->b, -1);
+/* x from xs, and r = b - M x. */
+static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_field_t *x,
+                               qk_field_t *r) {
+  qk_status_t status = s->op->ops->reconstruct(s->op, x, y->xs, y->b);
+  return status ? status : s->op->ops->apply(s->op, r, x, false, y->b, -1);
 }
 
-void qk_system_reconstruct(qk_solver_t *s, const uint8_t *mask, double *n2) {
+double qk_system_reconstruct(qk_solver_t *s, int i) {
+  double n2[QK_MAX_RHS];
   qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
-  for (int i = 0; i < s->nslot; i++) {
-    if (!mask[i]) continue;
-    if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], r));
-    norm2(s, i, r);
-  }
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
+  norm2(s, i, r);
   qk_work_release(s->work, r);
   qk_solver_norms(s, n2);
+  return n2[i];
+}
+
+void qk_system_end(qk_solver_t *s, int i) {
+  qk_field_t *source = s->system[i].b;
+  s->system[i].b = s->full;
+  s->full = source;
+  share_full(s);
+  qk_system_rescale(s, i);
 }

@@ -22,14 +22,16 @@ static qk_status_t check_dims(const int dims[4], qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err) {
+qk_status_t qk_geom_part(const int global[4], const int grid[4], const int coord[4],
+                         qk_geom_t *geom, qk_err_t *err) {
   qk_status_t status = check_dims(global, err);
   if (status) return status;
 
-  qk_geom_t g = {.comm = comm, .volume = 1, .local_volume = 1, .ncomp = 12};
-  qk_comm_grid(comm, g.grid, g.coord);
+  qk_geom_t g = {.volume = 1, .local_volume = 1, .ncomp = 12};
   for (int mu = 0; mu < 4; mu++) {
-    int n = g.grid[mu], l = global[mu] / n;
+    int n = grid[mu], l = global[mu] / n;
+    g.grid[mu] = n;
+    g.coord[mu] = coord[mu];
     if (l * n != global[mu] || l % 2 || (n > 1 && l < 4))
       return qk_fail(err, QK_BAD_GEOMETRY,
                      "extent %c = %d over %d ranks: local extents must be even%s", axis[mu],
@@ -45,6 +47,17 @@ qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], 
   }
   g.lat.vcb = (int32_t)(g.local_volume / 2);
   for (int mu = 0; mu < 4; mu++) g.lat.face[mu] = g.lat.vcb / g.lat.l[mu];
+  *geom = g;
+  return QK_OK;
+}
+
+qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err) {
+  int grid[4], coord[4];
+  qk_geom_t g;
+  qk_comm_grid(comm, grid, coord);
+  qk_status_t status = qk_geom_part(global, grid, coord, &g, err);
+  if (status) return status;
+  g.comm = comm;
   *geom = g;
   return QK_OK;
 }

@@ -21,6 +21,11 @@ typedef struct qk_geom {
  * (QK_BAD_GEOMETRY names the direction and the limit). The communicator's grid must be set. */
 qk_status_t qk_geom_init(qk_geom_t *geom, qk_comm_t *comm, const int global[4], qk_err_t *err);
 
+/* The part at `coord` of a lattice cut by `grid`, without a communicator: for plans. Errors as
+ * above. Pure. */
+qk_status_t qk_geom_part(const int global[4], const int grid[4], const int coord[4],
+                         qk_geom_t *geom, qk_err_t *err);
+
 /* The lattice of aggregates of size `block`; its spinors have 2 * nvec components.
  * QK_BAD_GEOMETRY: the block does not divide the local extent into an even number of aggregates
  * (the text names direction, extent and valid blocks), or nvec is odd or not in 2 ..

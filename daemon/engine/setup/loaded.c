@@ -200,6 +200,16 @@ static void tell_bound(const loading_t *in, const qk_loaded_t *s) {
            s->device.memory_by, 1e-9 * (double)in->load->reserve);
 }
 
+/* What else would do than fewer slots, which the plan tells. Where the device is the host, more
+ * devices are more ranks on more hosts. */
+static void tell_advice(const loading_t *in, const qk_loaded_t *s, const qk_plan_input_t *input) {
+  char advice[240];
+  const size_t n = strlen(in->err->text);
+  qk_plan_advise(input, &in->load->mg, s->ops->tuning, s->memory_free, qk_comm_size(in->comm),
+                 advice, sizeof advice);
+  if (advice[0] != '\0') snprintf(in->err->text + n, sizeof in->err->text - n, "; %s", advice);
+}
+
 static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_action_params_t *op) {
   const bool mg = wants_multigrid(s);
   double host = 0;
@@ -222,15 +232,16 @@ static qk_status_t make_plan(const loading_t *in, qk_loaded_t *s, const qk_actio
                                       &s->mg_params, &s->plan, in->err)
                 : qk_plan_fit(&input, s->memory_free, &s->plan, in->err);
   if (status == QK_DEVICE_MEMORY && s->ops->host_memory) tell_bound(in, s);
+  if (status == QK_DEVICE_MEMORY) tell_advice(in, s, &input);
   if (status != QK_OK) return status;
   if (s->mg_params.level[0].nvec < nvec && qk_comm_rank(in->comm) == 0)
     qk_info("setup", "%d null vectors: %d would not fit", s->mg_params.level[0].nvec, nvec);
   s->nslot = s->plan.nslot;
   if (qk_comm_rank(in->comm) == 0)
-    qk_info("setup", "%d slots: %.4g GB on each device, %.4g during setup, %.4g free%s%s", s->nslot,
-            1e-9 * (double)s->plan.serving, 1e-9 * (double)s->plan.setup,
-            1e-9 * (double)s->memory_free, s->device.memory_by[0] ? " by " : "",
-            s->device.memory_by);
+    qk_info("setup", "%d slots%s: %.4g GB on each device, %.4g during setup, %.4g free%s%s",
+            s->nslot, s->plan.compact ? ", compact" : "", 1e-9 * (double)s->plan.serving,
+            1e-9 * (double)s->plan.setup, 1e-9 * (double)s->memory_free,
+            s->device.memory_by[0] ? " by " : "", s->device.memory_by);
   return QK_OK;
 }
 
@@ -240,7 +251,8 @@ static qk_status_t build_solver(qk_loaded_t *s, bool single_rhs, qk_solver_t **s
                                 qk_err_t *err) {
   qk_solver_params_t params = {.method = qk_choice_word(&qk_choice_solvers, krylov(s)),
                                .inner = s->inner,
-                               .nslot = single_rhs ? 1 : s->nslot};
+                               .nslot = single_rhs ? 1 : s->nslot,
+                               .compact = s->plan.compact && !single_rhs};
   if (s->mg != NULL) {
     params.check = 1;
     params.precond = qk_mg_service_precond(s->mg, single_rhs);

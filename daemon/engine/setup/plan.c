@@ -60,16 +60,19 @@ static int method_fields(const qk_plan_input_t *in) {
   return in->method == QK_SOLVER_CG ? 3 : 4;
 }
 
-/* In double for each slot: source, solution and half a right-hand side. While some begin or end:
- * two halves for each contiguous column, one field, and an odd half inside the operator. In the
- * inner precision: the block. */
-static int64_t solver_bytes(const qk_plan_input_t *in, int nslot) {
+/* In double for each slot: source, and halves of solution and right-hand side; beside them a whole
+ * solution, which has the half of an only slot. While some begin or end: two halves for each
+ * contiguous column, one field, and an odd half inside the operator; a compact solver has one
+ * column, whose right-hand side it makes anew. In the inner precision: the block. */
+static int64_t solver_bytes(const qk_plan_input_t *in, int nslot, bool compact) {
   const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
   const bool adjoint = in->method == QK_SOLVER_CG;
   const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
-  int64_t bytes = nslot * (2 * full + half) + full + (2 * beside + 1) * half;
+  const int kept = compact ? 1 : 2, work = compact ? 2 + 1 : 2 * beside;
+  int64_t bytes = nslot * (full + kept * half) - (nslot == 1 ? half : 0) + 2 * full;
+  bytes += (work + 1) * half;
   bytes += (3 + method_fields(in)) * inner;
   if (qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
@@ -206,11 +209,12 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
   *plan = (qk_plan_t){.nslot = in->nslot,
                       .staging = in->staging < half ? in->staging : half,
-                      .single_rhs = in->single_rhs && in->nslot > 1};
+                      .single_rhs = in->single_rhs && in->nslot > 1,
+                      .compact = in->compact && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
   plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) + operator_faces(in);
-  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot);
-  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1);
+  plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot, plan->compact);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1, false);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_bytes(in, true);
@@ -222,11 +226,6 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                  plan->share[QK_PLAN_TRANSFER];
 }
 
-/* All that has to be free. */
-static int64_t needed(const qk_plan_t *plan) {
-  return plan->setup + plan->host;
-}
-
 static double gigabytes(int64_t bytes) {
   return 1e-9 * (double)bytes;
 }
@@ -236,7 +235,7 @@ static int fitting(const qk_plan_input_t *input, int most, int64_t free, qk_plan
   qk_plan_input_t in = *input;
   for (in.nslot = most; in.nslot > 0; in.nslot--) {
     qk_plan_make(&in, plan);
-    if (needed(plan) <= free) break;
+    if (qk_plan_needed(plan) <= free) break;
   }
   return in.nslot;
 }
@@ -252,11 +251,11 @@ static qk_status_t refuse(const qk_plan_input_t *input, int64_t free, const qk_p
                             gigabytes(plan->share[i]));
   if (fitting(input, plan->nslot - 1, free, &other) > 0)
     snprintf(advice, sizeof advice, "slots = %d would need %.4g GB", other.nslot,
-             gigabytes(needed(&other)));
+             gigabytes(qk_plan_needed(&other)));
   return qk_fail(
       err, QK_DEVICE_MEMORY,
       "slots = %d need %.4g GB on each device (%s; during setup %.4g): %.4g are free; %s",
-      plan->nslot, gigabytes(plan->serving + plan->host), shares, gigabytes(needed(plan)),
+      plan->nslot, gigabytes(plan->serving + plan->host), shares, gigabytes(qk_plan_needed(plan)),
       gigabytes(free), advice);
 }
 
@@ -271,15 +270,19 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   }
   if (in.nslot == 0) in.nslot = 1;
   qk_plan_make(&in, &made);
-  while (needed(&made) > free && in.staging > 0) {
+  if (qk_plan_needed(&made) > free) {
+    in.compact = true;
+    qk_plan_make(&in, &made);
+  }
+  while (qk_plan_needed(&made) > free && in.staging > 0) {
     in.staging = made.staging / 2;
     qk_plan_make(&in, &made);
   }
-  if (needed(&made) > free && in.single_rhs) {
+  if (qk_plan_needed(&made) > free && in.single_rhs) {
     in.single_rhs = false;
     qk_plan_make(&in, &made);
   }
-  if (needed(&made) > free) return refuse(&in, free, &made, err);
+  if (qk_plan_needed(&made) > free) return refuse(&in, free, &made, err);
   *plan = made;
   return QK_OK;
 }

@@ -32,6 +32,7 @@ typedef struct qk_plan_input {
   qk_solver_choice_t method; /* of the outer solver: bicgstab, cg or gcr */
   qk_prec_t inner;
   int nslot, gcr_keep;      /* gcr_keep: of gcr, not 0 */
+  bool compact;             /* the solver of several slots: solver.h */
   bool single_rhs;          /* with several slots, a solver of one column beside them */
   int staging;              /* sources that come beside the slots; twice as many solutions leave */
   bool on_host;             /* the device's memory is the host's */
@@ -41,7 +42,7 @@ typedef struct qk_plan_input {
 typedef struct qk_plan {
   int nslot;
   int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
-  bool single_rhs;
+  bool single_rhs, compact;
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
   int64_t setup;   /* the most during setup */
@@ -49,13 +50,19 @@ typedef struct qk_plan {
                       their way to and from shared memory */
 } qk_plan_t;
 
+/* All that has to be free for it. */
+static inline int64_t qk_plan_needed(const qk_plan_t *plan) {
+  return plan->setup + plan->host;
+}
+
 const char *qk_plan_name(qk_plan_share_t share);
 
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
- * into `free` bytes; without staging and then without the single-RHS solver where those are in the
- * way. QK_DEVICE_MEMORY tells what is needed, what there is, and what would fit. */
+ * into `free` bytes; with a compact solver, without staging and then without the single-RHS solver
+ * where they would not fit otherwise. QK_DEVICE_MEMORY tells what is needed, what there is, and
+ * what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
 /* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from
  * `given`: where they do not fit and `given` leaves the number of vectors of level 0 open, with
@@ -63,5 +70,11 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
 qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                 const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
                                 qk_plan_t *plan, qk_err_t *err);
+
+/* What would fit into `free` bytes on each device where the plan for input->nslot slots (0: one) on
+ * `ranks` devices does not: fewer vectors, half precision, more devices; "" where none of them
+ * does. given as above; without multigrid it is not looked at. Pure. */
+void qk_plan_advise(const qk_plan_input_t *input, const qk_mg_params_t *given,
+                    const qk_tuning_t *tuning, int64_t free, int ranks, char *text, size_t size);
 
 #endif

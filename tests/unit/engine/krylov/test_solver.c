@@ -160,6 +160,47 @@ static void with_nan_residual(qk_rig_t *rig, qk_solver_t *solver) {
   qk_free(v);
 }
 
+/* Slots that begin, are updated and end at different times. Returns the memory of the solver. */
+static int64_t run_compact(qk_rig_t *rig, const char *method, qk_prec_t inner, bool compact,
+                           double *x[5]) {
+  const qk_solver_params_t params = {
+      .method = method, .inner = inner, .nslot = 5, .compact = compact};
+  qk_solver_t *solver = NULL;
+  const int64_t before = rig->dev.ops->allocated(rig->dev.ctx);
+  rig_must(qk_solver_create(rig->op, rig->work, &params, &solver, NULL), "solver", NULL);
+  const int64_t bytes = rig->dev.ops->allocated(rig->dev.ctx) - before;
+  for (int i = 0; i < 5; i++) put_source(rig, solver, i, (uint64_t)i + 1, 1);
+  for (int i = 0; i < 3; i++) fill_slot(solver, i, i == 1 ? 1e-5 : 1e-11, 1000);
+  for (int i = 0; i < 3; i++) rig_must(qk_solver_step(solver), "step", NULL);
+  for (int i = 3; i < 5; i++) fill_slot(solver, i, 1e-9, 1000);
+  rig_run(solver);
+  for (int i = 0; i < 5; i++) {
+    x[i] = get_solution(rig, solver, i);
+    cr_expect_eq(qk_solver_slot(solver, i)->status, QK_OK);
+  }
+  qk_solver_destroy(solver);
+  return bytes;
+}
+
+Test(solver, a_compact_one_has_the_same_bits) {
+  qk_rig_t rig;
+  open_smooth(&rig);
+  for (int k = 0; k < 3; k++)
+    for (int p = QK_SINGLE; p <= QK_HALF; p++) {
+      double *wide[5], *compact[5];
+      const int64_t kept = run_compact(&rig, solver_methods[k], (qk_prec_t)p, false, wide) -
+                           run_compact(&rig, solver_methods[k], (qk_prec_t)p, true, compact);
+      cr_expect_eq(kept, 5 * rig.geom.volume / 2 * 24 * 8, "one half of a field in double a slot");
+      for (int i = 0; i < 5; i++) {
+        cr_expect(!memcmp(wide[i], compact[i], rig_reals(&rig) * sizeof(double)),
+                  "%s, precision %d, slot %d", solver_methods[k], p, i);
+        qk_free(compact[i]);
+        qk_free(wide[i]);
+      }
+    }
+  rig_close(&rig);
+}
+
 Test(solver, nan_source_leaves_the_others_bit_identical) {
   qk_rig_t rig;
   open_smooth(&rig);

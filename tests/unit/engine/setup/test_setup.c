@@ -132,7 +132,11 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   cr_expect(sixteen.single_rhs && sixteen.staging == 4 && sixteen.leaving == 8 &&
             sixteen.serving == s->plan.serving);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
-  cr_expect(plan.single_rhs && plan.staging == 4);
+  cr_expect(plan.single_rhs && plan.staging == 4 && !plan.compact);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
+  cr_expect(plan.single_rhs && plan.staging == 4 && plan.compact);
+  in.compact = true;
+  qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
   cr_expect(plan.single_rhs && plan.staging == 2 && plan.leaving == 4 && plan.nslot == 16);
   in.nslot = 3;
@@ -160,6 +164,46 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   close_load(&l);
 }
 
+/* Of multigrid in single, without what would be left out first. */
+static qk_plan_input_t plan_input(const qk_loaded_t *s, const qk_action_params_t *op,
+                                  const qk_mg_params_t *mg, int nslot) {
+  return (qk_plan_input_t){.ops = s->ops,
+                           .geom = &s->geom,
+                           .action = qk_action_of(&op->values),
+                           .params = op,
+                           .method = QK_SOLVER_GCR,
+                           .inner = QK_SINGLE,
+                           .nslot = nslot,
+                           .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
+                           .mg = mg};
+}
+
+Test(setup, a_refusal_proposes_what_would_fit) {
+  qk_load_t load = a_load("builtin:weak:8x8x8x16:1", "bicgstab", QK_SINGLE, 1);
+  loaded_t l = must_load(&load);
+  const qk_mg_params_t given = {0};
+  qk_mg_params_t mg = given;
+  qk_action_params_t op = params_wilson(0.05, 1, -1);
+  op.want[QK_HALF] = false;
+  qk_plan_input_t in = plan_input(l.setup, &op, &mg, 4);
+  qk_plan_t plan;
+  qk_err_t err = {0};
+  char text[240];
+  cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &mg, &err), QK_OK);
+  qk_plan_make(&in, &plan);
+  qk_plan_advise(&in, &given, &qk_tuning_gpu, plan.setup - 1, 1, text, sizeof text);
+  cr_expect(strncmp(text, "mg-vectors = 24 would need 0.", 29) == 0, "%s", text);
+  cr_expect(strstr(text, ", 2 devices would need 0.") && strstr(text, " GB on each"), "%s", text);
+  qk_plan_advise(&in, &given, &qk_tuning_gpu, 1000, 1, text, sizeof text);
+  cr_expect_str_eq(text, "");
+  in.mg = NULL;
+  in.inner = QK_DOUBLE;
+  qk_plan_make(&in, &plan);
+  qk_plan_advise(&in, NULL, &qk_tuning_gpu, plan.setup - 1, 1, text, sizeof text);
+  cr_expect(strncmp(text, "precision = half would need 0.", 30) == 0, "%s", text);
+  close_load(&l);
+}
+
 /* With the parameters of a GPU, whose number of vectors has room to fall. */
 Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
   qk_load_t load = a_load("builtin:weak:8x8x8x8:1", "bicgstab", QK_SINGLE, 1);
@@ -168,15 +212,7 @@ Test(setup, fewer_vectors_are_taken_where_more_do_not_fit) {
   qk_mg_params_t mg = open, few = {.level = {{.nvec = QK_MG_VECTORS_FEW}}};
   qk_action_params_t op = params_wilson(0.05, 1, -1);
   op.want[QK_HALF] = false;
-  qk_plan_input_t in = {.ops = l.setup->ops,
-                        .geom = &l.setup->geom,
-                        .action = qk_action_of(&op.values),
-                        .params = &op,
-                        .method = QK_SOLVER_GCR,
-                        .inner = QK_SINGLE,
-                        .nslot = 1,
-                        .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
-                        .mg = &mg};
+  qk_plan_input_t in = plan_input(l.setup, &op, &mg, 1);
   qk_plan_t more, plan;
   qk_err_t err = {0};
   cr_assert_eq(qk_mg_params_complete(in.geom, &qk_tuning_gpu, &mg, &err), QK_OK);
