@@ -55,6 +55,8 @@ enum {
   QK_LOCAL_SPARE = 64, /* connections of the local socket beyond one a session */
   QK_LOCAL_PUTS = 8,   /* fields that a client has handed over and that have not arrived */
 
+  QK_DATA_THREADS_MAX = 8, /* data endpoints of a daemon */
+
   QK_UPLOAD_WINDOW = 8 * QK_CHUNK_MAX, /* upload credit beyond what has arrived */
   QK_PROGRESS_MS = 500,                /* least time between two PROGRESS of one request */
   QK_HEARTBEAT_MS = 1000,              /* engine heartbeat, and front ping */
@@ -62,7 +64,7 @@ enum {
 };
 
 /* `feature` of WELCOME. Numbers are never used twice. */
-enum { QK_FEATURE_ACTIONS = 6 };
+enum { QK_FEATURE_ACTIONS = 6, QK_FEATURE_DATA_ENDPOINTS = 7 };
 
 #define QK_SMEAR_ALPHA_MAX 10.0           /* Gaussian smearing: |alpha| */
 #define QK_SMEAR_LEAST 1e-6               /* and |1 + 6 alpha| at least */

@@ -118,6 +118,7 @@ const quark__handlers_t quark__handlers = {
     .connected = quark__session_connected_locked,
     .lost = quark__session_lost_locked,
     .refused = quark__session_refused_locked,
+    .unreachable = quark__session_unreachable_locked,
     .message = receive_message,
     .frame = receive_frame,
     .damaged = quark__session_die_locked,

@@ -3,6 +3,8 @@
  * the engine. Exit codes: 0, 64 usage, 65 gauge file refused, 69 unavailable, 75 try again, 78
  * configuration.
  */
+#include <malloc.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +26,29 @@ static void calm_openmp(void) {
   if (!getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT")) setenv("GOMP_SPINCOUNT", "2000", 1);
 }
 
-/* Fields of local clients are copied by threads of libuv, 1 GB/s each: half of the cores. */
-static void share_cores(void) {
+/* Processors that this process may use: a batch system may have given it some of them. */
+static long processors(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                     : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Fields of local clients are copied by threads of libuv, 1 GB/s each, and those of others by data
+ * threads: half of the cores. On a single one the loop does the work of these. */
+static void share_cores(qk_settings_t *settings) {
   char text[16];
-  const long half = sysconf(_SC_NPROCESSORS_ONLN) / 2;
+  const long half = processors() / 2;
   snprintf(text, sizeof text, "%ld", half < 4 ? 4 : half > 16 ? 16 : half);
   setenv("UV_THREADPOOL_SIZE", text, 0);
+  if (settings->data_threads == 0)
+    settings->data_threads = half < QK_DATA_THREADS_MAX ? half : QK_DATA_THREADS_MAX;
+}
+
+/* Chunks of fields come and go in buffers of a megabyte: their pages stay with the process. */
+static void keep_buffers(void) {
+  mallopt(M_MMAP_THRESHOLD, 8 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 /* Shells and systemd begin with 1024, for the sake of programs that use select(). */
@@ -61,7 +80,8 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   qk_zmq_guard();
   calm_openmp();
-  share_cores();
+  share_cores(&settings);
+  keep_buffers();
   raise_descriptors();
   qk_server_t *server = qk_malloc(sizeof *server);
   const bool seeded = seed_routing_ids();

@@ -246,6 +246,8 @@ static qk_status_t open_all(qk_server_t *server, qk_err_t *err) {
   server->service.space.loop = &server->loop.uv;
   server->zmq = zmq_ctx_new();
   if (!server->zmq) return qk_fail(err, QK_NO_MEMORY, "zmq_ctx_new: %s", zmq_strerror(zmq_errno()));
+  if (server->service.settings->data_threads > 0)
+    zmq_ctx_set(server->zmq, ZMQ_IO_THREADS, 1 + (int)server->service.settings->data_threads);
   s = qk_adopt_dir(server->service.journal, server->dir, sizeof server->dir, err);
   server->net.zmq = server->zmq;
   server->net.dir = server->dir;

@@ -21,7 +21,8 @@ import numpy as np                 # noqa: E402
 
 class Options(ctypes.Structure):
     _fields_ = [('timeout_ms', ctypes.c_uint32), ('reconnect_ms', ctypes.c_uint32), ('client_id', ctypes.c_void_p),
-                ('keep_session', ctypes.c_bool), ('user', ctypes.c_char_p), ('program', ctypes.c_char_p), ('local', ctypes.c_bool),
+                ('keep_session', ctypes.c_bool), ('user', ctypes.c_char_p), ('program', ctypes.c_char_p),
+                ('server_key', ctypes.c_char_p), ('key_file', ctypes.c_char_p), ('local', ctypes.c_bool),
                 ('rest', ctypes.c_uint64 * 8)]
 
 
@@ -35,11 +36,11 @@ class Params(ctypes.Structure):
 class Quark:
     """The few calls of libquark that are measured."""
 
-    def __init__(self, library, endpoint, local):
+    def __init__(self, library, endpoint, local, server_key=None, key_file=None):
         self.lib = ctypes.CDLL(library)
         options, self.conn = Options(), ctypes.c_void_p()
         self.lib.quark_options_init(ctypes.byref(options))
-        options.local = local
+        options.local, options.server_key, options.key_file = local, server_key, key_file
         self.call('connect', endpoint.encode(), ctypes.byref(options), ctypes.byref(self.conn))
         self.lib.quark_local.restype = ctypes.c_bool
         assert self.lib.quark_local(self.conn) == local
@@ -70,11 +71,16 @@ class Quark:
         self.lib.quark_close(self.conn)
 
 
-def spent(d):
-    """Processor seconds of this process and of quarkd so far."""
+def spent_by(d):
+    """Processor seconds of quarkd so far."""
     with open('/proc/%d/stat' % d.process.pid, encoding='ascii') as f:
         numbers = f.read().rpartition(')')[2].split()
-    return np.array([time.process_time(), sum(int(n) for n in numbers[11:13]) / os.sysconf('SC_CLK_TCK')])
+    return sum(int(n) for n in numbers[11:13]) / os.sysconf('SC_CLK_TCK')
+
+
+def spent(d):
+    """Processor seconds of this process and of quarkd so far."""
+    return np.array([time.process_time(), spent_by(d)])
 
 
 def measure(d, quark, field, nrhs):

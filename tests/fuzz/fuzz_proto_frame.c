@@ -46,10 +46,22 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
   qk_terms_t terms = {.shape = &shape, .kappa = 0.125, .budget = &budget, .space = &space};
   promise(qk_job_create(&s, &terms, &job, &err) == QK_OK);
   for (int i = 0; i < 2; i++) { /* the second time it is a repetition, or still wrong */
-    uint64_t before = job->upload_next;
+    const uint64_t before = job->upload_next;
+    const bool last = qk_frame_is_last(frame);
+    qk_err_t wrote = {0};
+    qk_chunk_t chunk;
+    ready = NULL;
     err = (qk_err_t){0};
-    qk_status_t status = qk_job_upload(job, frame, payload, 0, &ready, &failed, &err);
-    promise(status == QK_OK || (err.text[0] && !ready && job->upload_next == before));
+    qk_status_t status = qk_job_upload(job, frame, 0, &chunk, &failed, &err);
+    promise(status == QK_OK || (err.text[0] && !chunk.transfer));
+    if (chunk.transfer) {
+      promise(chunk.skip < frame->chunk_bytes);
+      qk_transfer_write(chunk.transfer, payload + chunk.skip, frame->chunk_bytes - chunk.skip,
+                        chunk.offset, &wrote);
+      promise(qk_job_uploaded(&chunk, last ? &frame->field_checksum : NULL, &wrote, 0, &ready,
+                              &failed, &err) == job);
+    }
+    promise(err.code == QK_OK || (!ready && job->upload_next == before));
     promise(job->upload_next >= before && job->upload_next <= job->upload_until);
     promise(!ready || (ready->source && ready->source->bytes == FIELD));
   }

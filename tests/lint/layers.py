@@ -60,7 +60,8 @@ rooms('daemon/front', {'daemon/base', 'proto'}, {
     'engines': 'state job settings host',
     'service': 'engines state job storage settings host',
     'view': 'service engines state job settings host',
-    'net': 'view service state job storage settings host',
+    'wire': 'job storage host',
+    'net': 'wire view service state job storage settings host',
 })
 rooms('client', {'daemon/base', 'proto', 'client'}, {  # client itself: quark.h
     'libquark/connection': '',

@@ -18,7 +18,7 @@ enum {
   TICK_MS = 200,
   BURST = 16,    /* messages read from a socket in one turn */
   DATA_HWM = 32, /* messages in ZeroMQ's queues */
-  EVENTS = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+  EVENTS = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED |
            ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
 };
@@ -190,11 +190,15 @@ static void read_monitors(quark_connection_t *conn) {
       conn->on->connected(conn);
     else if (event == ZMQ_EVENT_DISCONNECTED)
       conn->on->lost(conn);
-    else
+    else if (event != ZMQ_EVENT_CONNECT_RETRIED)
       conn->on->refused(conn, event, value);
   }
   while ((event = monitor_event(conn->data_monitor, &value))) {
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) continue;
+    if (event == ZMQ_EVENT_CONNECT_RETRIED) {
+      if (conn->on->unreachable(conn)) return;
+      continue;
+    }
     if (event != ZMQ_EVENT_DISCONNECTED) {
       conn->on->refused(conn, event, value);
       continue;

@@ -34,6 +34,7 @@ typedef struct quark__handlers {
   void (*connected)(quark_connection_t *conn); /* control is connected anew, or data was lost */
   void (*lost)(quark_connection_t *conn);      /* control was lost */
   void (*refused)(quark_connection_t *conn, uint16_t event, uint32_t value); /* see curve.h */
+  bool (*unreachable)(quark_connection_t *conn); /* the data endpoint; true: another is tried */
   void (*message)(quark_connection_t *conn, const Quark__ServerMessage *message);
   void (*frame)(quark_connection_t *conn, const qk_frame_t *frame, const uint8_t *payload);
   void (*damaged)(quark_connection_t *conn, quark_code_t code, const char *text); /* data message */
@@ -88,8 +89,10 @@ struct quark_connection {
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
   uint32_t reconnect_ms, lease_ms, max_rhs;
   bool keep_session, try_local;
-  bool journal;      /* the daemon keeps one */
-  uint64_t features; /* of the daemon (WELCOME): bit n is feature n */
+  bool journal;         /* the daemon keeps one */
+  uint64_t features;    /* of the daemon (WELCOME): bit n is feature n */
+  bool extra_data;      /* the data socket goes to another than the first endpoint of the daemon */
+  bool first_data_only; /* such a one did not answer */
   bool was_open, resumed;
   uint64_t sessions;     /* times the session was opened */
   int64_t seeking_since; /* ms */

@@ -13,6 +13,7 @@
 
 enum {
   GREETING_MS = 5000, /* without an answer to HELLO or BIND, before they are sent again */
+  EXTRA_MS = 2000,    /* the same for BIND if it went to another than the first data endpoint */
   DENIED_MS = 1000,   /* the same if the key is not known */
   SOUGHT_FIRST_MS = 5000,
   SOUGHT_EACH_MS = 60000,
@@ -132,6 +133,16 @@ static char *data_endpoint(const char *control, const char *data) {
   return out;
 }
 
+/* Clients spread over the data endpoints by their ids. If another than the first cannot be reached,
+ * as behind a firewall, it is the first. */
+static const char *choose_endpoint(const quark_connection_t *conn, const Quark__Welcome *m) {
+  const uint64_t n = 1 + m->n_extra_data_endpoint;
+  const uint64_t i = qk_checksum(conn->client_id, QK_CLIENT_ID) % n;
+  if (i == 0 || conn->first_data_only || !quark__has_feature(conn, QK_FEATURE_DATA_ENDPOINTS))
+    return m->data_endpoint;
+  return m->extra_data_endpoint[i - 1];
+}
+
 static void send_bind(quark_connection_t *conn) {
   uint8_t message[QK_FRAME_HEADER + 2 * QK_CLIENT_ID];
   memcpy(message + QK_FRAME_HEADER, conn->client_id, QK_CLIENT_ID);
@@ -164,7 +175,9 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   if (conn->was_open && !m->resumed)
     conn->on->forgotten(conn, QUARK_ENGINE_LOST,
                         "the daemon was restarted or the lease ran out: submit again");
-  char *endpoint = data_endpoint(conn->endpoint, m->data_endpoint);
+  const char *chosen = choose_endpoint(conn, m);
+  conn->extra_data = chosen != m->data_endpoint;
+  char *endpoint = data_endpoint(conn->endpoint, chosen);
   if (endpoint && quark__open_data_locked(conn, endpoint)) {
     send_bind(conn);
     conn->state = SESSION_BINDING;
@@ -172,6 +185,14 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   } else
     quark__session_die_locked(conn, QUARK_IO_ERROR, "no data connection to the daemon");
   free(endpoint);
+}
+
+/* Behind a firewall or a tunnel there may be no way to any but the first data endpoint. */
+bool quark__session_unreachable_locked(quark_connection_t *conn) {
+  if (conn->state != SESSION_BINDING || !conn->extra_data) return false;
+  conn->first_data_only = true;
+  quark__session_connected_locked(conn);
+  return true;
 }
 
 /* ---- a daemon that has vanished ---- */
@@ -275,8 +296,10 @@ void quark__session_tick_locked(quark_connection_t *conn) {
     return;
   }
   if (conn->was_open) tell_sought(conn, since);
-  if (conn->state != SESSION_SEEKING && now - conn->last_sent > GREETING_MS)
-    quark__session_connected_locked(conn);
+  const bool extra = conn->state == SESSION_BINDING && conn->extra_data;
+  if (conn->state == SESSION_SEEKING || now - conn->last_sent <= (extra ? EXTRA_MS : GREETING_MS))
+    return;
+  if (!quark__session_unreachable_locked(conn)) quark__session_connected_locked(conn);
 }
 
 void quark__session_leave_locked(quark_connection_t *conn) {

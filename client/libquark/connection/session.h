@@ -23,6 +23,8 @@ void quark__session_connected_locked(quark_connection_t *conn);
 void quark__session_lost_locked(quark_connection_t *conn);
 /* A handshake has failed: event and value are those of the socket's monitor. */
 void quark__session_refused_locked(quark_connection_t *conn, uint16_t event, uint32_t value);
+/* There is no way to the data endpoint. True: another one is tried. */
+bool quark__session_unreachable_locked(quark_connection_t *conn);
 /* Ends the session for good. Does nothing if it is dead already. */
 void quark__session_die_locked(quark_connection_t *conn, quark_code_t code, const char *text);
 

@@ -63,6 +63,28 @@ qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
   return QK_OK;
 }
 
+bool qk_runtime_any_port(char endpoint[QK_ENDPOINT_MAX]) {
+  if (!names_port(endpoint)) return false;
+  snprintf(strrchr(endpoint, ':'), 3, ":*");
+  return true;
+}
+
+bool qk_runtime_next_endpoint(const char *data, int i, char endpoint[QK_ENDPOINT_MAX]) {
+  const bool tcp = names_port(data);
+  const char *colon = strrchr(data, ':');
+  const long port = tcp ? strtol(colon + 1, NULL, 10) : 0;
+  int n;
+  if (i == 0 || (tcp && port == 0))
+    n = snprintf(endpoint, QK_ENDPOINT_MAX, "%s", data);
+  else if (!tcp)
+    n = snprintf(endpoint, QK_ENDPOINT_MAX, "%s-%d", data, i);
+  else if (port + i > PORT_MAX)
+    n = snprintf(endpoint, QK_ENDPOINT_MAX, "%.*s:*", (int)(colon - data), data);
+  else
+    n = snprintf(endpoint, QK_ENDPOINT_MAX, "%.*s:%ld", (int)(colon - data), data, port + i);
+  return n < QK_ENDPOINT_MAX;
+}
+
 bool qk_runtime_local(const char *endpoint) {
   static const char *const local[] = {"ipc://", "tcp://127.", "tcp://[::1]:", "tcp://[::ffff:127."};
   for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)

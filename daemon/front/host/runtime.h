@@ -19,6 +19,12 @@ enum { QK_ENDPOINT_MAX = 256 };
 qk_status_t qk_runtime_endpoints(const char *listen, const char *listen_data,
                                  char control[QK_ENDPOINT_MAX], char data[QK_ENDPOINT_MAX],
                                  qk_err_t *err);
+
+/* The endpoint of data thread i: i ports behind that of `data`, or the path with "-i" at its end.
+ * False: it is too long. */
+bool qk_runtime_next_endpoint(const char *data, int i, char endpoint[QK_ENDPOINT_MAX]);
+/* The same endpoint with a port that the system chooses. False: it has no port. */
+bool qk_runtime_any_port(char endpoint[QK_ENDPOINT_MAX]);
 /* True if only processes of this machine can reach a bound endpoint: ipc, or tcp on the
  * loopback. Pure. */
 bool qk_runtime_local(const char *endpoint);

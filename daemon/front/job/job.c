@@ -30,8 +30,11 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
   qk_marks_release(rhs->job, rhs->solution);
   rhs->solution = NULL;
-  qk_field_hash_destroy(rhs->hash);
-  rhs->hash = NULL;
+  /* how much of what is on its way still comes nobody will know: it is sent again */
+  if (rhs->leaving && rhs->leaving->under_way > 0 && rhs->sent == rhs->span_until)
+    rhs->sent = rhs->span_from;
+  qk_transfer_leave(rhs->leaving);
+  rhs->leaving = NULL;
   if (rhs->charged_solution) {
     const qk_job_t *job = rhs->job;
     qk_budget_refund(job->budget, (int64_t)job->field_bytes);
@@ -39,7 +42,6 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
       qk_budget_refund(qk_sched_user_kept(job->user), (int64_t)job->field_bytes);
   }
   rhs->charged_solution = false;
-  rhs->hashed = 0;
   if (rhs->state >= QK_RHS_ENDED) free_source(rhs);
   qk_marks_rhs(rhs);
 }
@@ -129,11 +131,7 @@ static bool copy_message(qk_job_t *job, const ProtobufCMessage *message) {
 static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk_terms_t *terms) {
   qk_job_t *job = qk_calloc(1, sizeof *job + nrhs * sizeof(qk_rhs_t));
   if (!job) return NULL;
-  job->hash = qk_field_hash_create();
-  if (!job->hash) {
-    qk_free(job);
-    return NULL;
-  }
+  qk_link_init(&job->arriving);
   qk_link_init(&job->link);
   qk_link_init(&job->leaving);
   qk_link_init(&job->entry.marked);
@@ -175,7 +173,8 @@ static void release_memory(qk_job_t *job) {
   if (job->hooks) job->hooks->end(job);
   qk_marks_drop_job(job);
   qk_sched_user_release(job->user);
-  qk_field_hash_destroy(job->hash);
+  while (!qk_link_alone(&job->arriving))
+    qk_transfer_leave(QK_HOLDER(job->arriving.next, qk_transfer_t, link));
   if (job->smear) quark__smearing__free_unpacked(job->smear, NULL);
   if (job->contraction) quark__contraction__free_unpacked(job->contraction, NULL);
   qk_free(job->column);
@@ -314,7 +313,7 @@ void qk_job_destroy(qk_job_t *job) {
   release_memory(job);
 }
 
-/* ---- upload -------------------------------------------------------------------------------- */
+/* ---- credit -------------------------------------------------------------------------------- */
 
 bool qk_job_raise_credit(qk_job_t *job) {
   if (!qk_job_is_upload(job)) return false;
@@ -329,30 +328,13 @@ bool qk_job_raise_credit(qk_job_t *job) {
 
 void qk_job_resume_upload(qk_job_t *job, uint64_t next) {
   const uint64_t part = next % job->field_bytes;
-  const uint8_t *data =
-      part > 0 ? qk_shm_data(job->rhs[next / job->field_bytes].source, NULL) : NULL;
-  job->upload_next = data ? next : next - part;
+  const bool there = part == 0 || job->rhs[next / job->field_bytes].source;
+  job->upload_next = job->upload_due = there ? next : next - part;
   job->upload_until = 0;
-  qk_field_hash_init(job->hash);
-  if (data) qk_field_hash_update(job->hash, data, part);
   qk_job_raise_credit(job);
 }
 
-static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_t *err) {
-  if (f->rhs >= job->nrhs)
-    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
-  if (f->field_bytes != job->field_bytes)
-    return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
-                   (unsigned long long)f->field_bytes, (unsigned long long)job->field_bytes);
-  uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
-  if (end > job->upload_until)
-    return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
-                   (unsigned long long)end, (unsigned long long)job->upload_until);
-  if (end > job->upload_next && begin != job->upload_next)
-    return qk_fail(err, QK_BAD_PROTOCOL, "chunk at offset %llu: the next offset is %llu",
-                   (unsigned long long)begin, (unsigned long long)job->upload_next);
-  return QK_OK;
-}
+/* ---- chunks -------------------------------------------------------------------------------- */
 
 static void end_without_memory(qk_rhs_t *rhs, const char *why, double now) {
   qk_outcome_t outcome = {.status = QK_NO_MEMORY};
@@ -368,44 +350,121 @@ static void complete(qk_rhs_t *rhs, uint64_t checksum) {
   qk_marks_rhs(rhs);
 }
 
-qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload, double now,
-                          qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err) {
-  *ready = *failed = NULL;
-  qk_status_t s = check_chunk(job, f, err);
-  if (s != QK_OK) return s;
-  uint64_t end = f->rhs * job->field_bytes + f->offset + f->chunk_bytes;
-  if (end <= job->upload_next) return QK_OK;
-  if (f->offset == 0) qk_field_hash_init(job->hash);
-  qk_field_hash_update(job->hash, payload, f->chunk_bytes);
-  bool last = qk_frame_is_last(f);
-  if (last && qk_field_hash_digest(job->hash) != f->field_checksum)
-    return qk_fail(err, QK_BAD_CHECKSUM, "right-hand side %u: its checksum is %016llx, not %016llx",
-                   f->rhs, (unsigned long long)qk_field_hash_digest(job->hash),
-                   (unsigned long long)f->field_checksum);
-  job->upload_next = end;
-  job->used_at = now;
-  qk_marks_job(job);
-
-  qk_rhs_t *rhs = &job->rhs[f->rhs];
-  if (rhs->state != QK_RHS_UPLOADING) return QK_OK;
-  qk_err_t why = {0};
-  if (!rhs->source) {
-    s = qk_shm_create(job->space, job->field_bytes, &rhs->source, &why);
-    qk_marks_rhs(rhs);
-  }
-  uint8_t *data = s == QK_OK ? qk_shm_data(rhs->source, &why) : NULL;
-  if (!data) {
-    end_without_memory(rhs, why.text, now);
-    *failed = rhs;
-    return QK_OK;
-  }
-  memcpy(data + f->offset, payload, f->chunk_bytes);
-  if (last) {
-    complete(rhs, f->field_checksum);
-    *ready = rhs;
-  }
+static qk_status_t check_chunk(const qk_job_t *job, const qk_frame_t *f, qk_err_t *err) {
+  if (f->rhs >= job->nrhs)
+    return qk_fail(err, QK_BAD_PROTOCOL, "rhs = %u of a request of %u", f->rhs, job->nrhs);
+  if (f->field_bytes != job->field_bytes)
+    return qk_fail(err, QK_BAD_PROTOCOL, "field_bytes = %llu: a field has %llu",
+                   (unsigned long long)f->field_bytes, (unsigned long long)job->field_bytes);
+  uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
+  if (end > job->upload_until)
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk up to %llu is over the credit of %llu",
+                   (unsigned long long)end, (unsigned long long)job->upload_until);
+  if (begin > job->upload_due)
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk at offset %llu: the next offset is %llu",
+                   (unsigned long long)begin, (unsigned long long)job->upload_due);
   return QK_OK;
 }
+
+static qk_transfer_t *transfer_of(const qk_rhs_t *rhs) {
+  const qk_link_t *head = &rhs->job->arriving;
+  for (qk_link_t *l = head->prev; l != head; l = l->prev)
+    if (QK_HOLDER(l, qk_transfer_t, link)->owner == rhs) return QK_HOLDER(l, qk_transfer_t, link);
+  return NULL;
+}
+
+/* What is on its way of this right-hand side is not wanted any more. */
+static void leave_chunks(const qk_rhs_t *rhs) {
+  qk_transfer_t *t = transfer_of(rhs);
+  if (t) rhs->job->chunks -= t->under_way;
+  qk_transfer_leave(t);
+}
+
+/* The upload goes on behind what is in memory. */
+static void leave_all(qk_job_t *job) {
+  while (!qk_link_alone(&job->arriving))
+    qk_transfer_leave(QK_HOLDER(job->arriving.next, qk_transfer_t, link));
+  job->chunks = 0;
+  job->upload_due = job->upload_next;
+}
+
+/* Its transfer, with a piece under way, and its segment if it is to be kept. */
+static qk_status_t start_chunk(qk_rhs_t *rhs, qk_transfer_t **out, qk_err_t *err) {
+  qk_job_t *job = rhs->job;
+  const bool wanted = rhs->state == QK_RHS_UPLOADING;
+  qk_transfer_t *t = transfer_of(rhs);
+  if (!t) {
+    t = qk_transfer_create(rhs);
+    if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory for an upload");
+    qk_list_append(&job->arriving, &t->link);
+  }
+  if (wanted && !rhs->source) {
+    const qk_status_t s = qk_shm_create_bare(job->space, job->field_bytes, &rhs->source, err);
+    if (s != QK_OK) return s;
+    qk_marks_rhs(rhs);
+  }
+  const qk_status_t s = qk_transfer_start(t, wanted ? rhs->source : NULL, err);
+  if (s == QK_OK) *out = t;
+  return s;
+}
+
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chunk_t *chunk,
+                          qk_rhs_t **failed, qk_err_t *err) {
+  *failed = NULL;
+  *chunk = (qk_chunk_t){NULL};
+  qk_status_t s = check_chunk(job, f, err);
+  if (s != QK_OK) return s;
+  const uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
+  if (end <= job->upload_due) return QK_OK;
+  qk_rhs_t *rhs = &job->rhs[f->rhs];
+  qk_err_t why = {0};
+  s = start_chunk(rhs, &chunk->transfer, &why);
+  if (s != QK_OK && rhs->state == QK_RHS_UPLOADING) {
+    end_without_memory(rhs, why.text, now);
+    *failed = rhs;
+    s = start_chunk(rhs, &chunk->transfer, &why); /* what it has to say is read all the same */
+  }
+  chunk->skip = (uint32_t)(job->upload_due - begin);
+  chunk->offset = f->offset + chunk->skip;
+  chunk->end = job->upload_due = end;
+  job->used_at = now;
+  if (s == QK_OK)
+    job->chunks++;
+  else if (job->chunks == 0) /* nor is there memory to do so */
+    job->upload_next = end;
+  qk_marks_job(job);
+  return QK_OK;
+}
+
+qk_job_t *qk_job_uploaded(const qk_chunk_t *chunk, const uint64_t *checksum, const qk_err_t *wrote,
+                          double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err) {
+  qk_transfer_t *t = chunk->transfer;
+  *ready = *failed = NULL;
+  if (!qk_transfer_finish(t)) return NULL;
+  qk_rhs_t *rhs = t->owner;
+  qk_job_t *job = rhs->job;
+  const bool wanted = rhs->state == QK_RHS_UPLOADING;
+  job->chunks--;
+  if (checksum && wrote->code == QK_OK && !qk_transfer_has_checksum(t, *checksum)) {
+    qk_fail(err, QK_BAD_CHECKSUM, "right-hand side %u: its checksum is %016llx, not %016llx",
+            rhs->index, (unsigned long long)qk_transfer_checksum(t), (unsigned long long)*checksum);
+    leave_all(job);
+    return job;
+  }
+  job->upload_next = job->chunks > 0 ? chunk->end : job->upload_due;
+  qk_marks_job(job);
+  if (wanted && wrote->code != QK_OK) {
+    end_without_memory(rhs, wrote->text, now);
+    *failed = rhs;
+  } else if (wanted && checksum) {
+    complete(rhs, *checksum);
+    *ready = rhs;
+  }
+  if (checksum) qk_transfer_leave(t);
+  return job;
+}
+
+/* ---- whole fields -------------------------------------------------------------------------- */
 
 uint32_t qk_job_next_put(const qk_job_t *job) {
   return (uint32_t)(job->upload_next / job->field_bytes);
@@ -415,7 +474,9 @@ uint32_t qk_job_next_put(const qk_job_t *job) {
 static bool pass_field(qk_job_t *job, uint32_t rhs) {
   const uint64_t end = (rhs + 1) * job->field_bytes;
   if (end <= job->upload_next || rhs > qk_job_next_put(job)) return false;
+  leave_chunks(&job->rhs[rhs]);
   job->upload_next = end;
+  if (job->upload_due < end) job->upload_due = end;
   qk_marks_job(job);
   return job->rhs[rhs].state == QK_RHS_UPLOADING;
 }
@@ -520,29 +581,18 @@ bool qk_rhs_sendable(const qk_rhs_t *rhs) {
   return rhs->sent < rhs->granted && rhs->solution && qk_rhs_bytes(rhs) > 0;
 }
 
-qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data) {
-  uint64_t left = rhs->granted - rhs->sent;
-  uint32_t bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
-  uint64_t end = rhs->sent + bytes;
-  if (!rhs->hash && !(rhs->hash = qk_field_hash_create())) return QK_NO_MEMORY;
-  const uint8_t *field = qk_shm_data(rhs->solution, NULL);
-  if (!field) return QK_NO_MEMORY;
-  if (end > rhs->hashed) {
-    qk_field_hash_update(rhs->hash, field + rhs->hashed, end - rhs->hashed);
-    rhs->hashed = end;
-  }
-  *frame = (qk_frame_t){.kind = QK_FRAME_DOWNLOAD,
-                        .request = rhs->job->request,
-                        .rhs = rhs->index,
-                        .chunk_bytes = bytes,
-                        .field_bytes = rhs->job->field_bytes,
-                        .offset = rhs->sent};
-  if (end == rhs->job->field_bytes) frame->field_checksum = qk_field_hash_digest(rhs->hash);
-  *data = field + rhs->sent;
+qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most) {
+  if (!rhs->leaving && !(rhs->leaving = qk_transfer_create(rhs))) return QK_NO_MEMORY;
+  if (qk_transfer_start(rhs->leaving, rhs->solution, NULL) != QK_OK) return QK_NO_MEMORY;
+  const uint64_t left = rhs->granted - rhs->sent;
+  rhs->span_from = rhs->sent;
+  rhs->span_until = rhs->sent += left < most ? left : most;
   return QK_OK;
 }
 
-void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes) {
-  rhs->sent += bytes;
-  if (rhs->sent == rhs->job->field_bytes && rhs->solution) qk_shm_unmap(rhs->solution);
+qk_rhs_t *qk_rhs_sent(qk_transfer_t *transfer, uint64_t reached) {
+  if (!qk_transfer_finish(transfer)) return NULL;
+  qk_rhs_t *rhs = transfer->owner;
+  if (rhs->sent == rhs->span_until) rhs->sent = reached; /* else a GRANT has moved it meanwhile */
+  return rhs;
 }

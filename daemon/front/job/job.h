@@ -28,7 +28,7 @@
 #include "daemon/base/list.h"
 #include "daemon/front/job/marks.h"
 #include "daemon/front/job/sched.h"
-#include "daemon/front/storage/shm.h"
+#include "daemon/front/storage/transfer.h"
 #include "proto/frame.h"
 #include "proto/quark.pb-c.h"
 #include "proto/shape.h"
@@ -111,9 +111,9 @@ struct qk_rhs {
   double residual;
   qk_outcome_t outcome;        /* of an ended one */
   double started_at, ended_at; /* seconds of the loop's clock */
-  uint64_t sent, granted;      /* bytes of the solution */
-  uint64_t hashed;             /* bytes of the solution that `hash` has seen */
-  qk_field_hash_t *hash;
+  /* Bytes of the solution that are on their way or sent, and that may be; those on their way. */
+  uint64_t sent, granted, span_from, span_until;
+  qk_transfer_t *leaving; /* to the client; NULL: none has been sent */
 };
 
 struct qk_job {
@@ -163,9 +163,12 @@ struct qk_job {
   double accepted_at;              /* seconds of the loop's clock */
   double deadline;                 /* likewise; 0: none */
   int priority;                    /* 0 .. QK_PRIORITY_MAX */
-  uint64_t upload_next, upload_until;
-  int64_t promised;      /* bytes of its upload that the spool does not hold yet (restore.h) */
-  qk_field_hash_t *hash; /* of the RHS being uploaded */
+  /* Positions in the stream of the upload: up to where it is in memory, has come, and may come. */
+  uint64_t upload_next, upload_due, upload_until;
+  int64_t promised;   /* bytes of its upload that the spool does not hold yet (restore.h) */
+  qk_link_t arriving; /* transfers of its upload; the last one is of the RHS that is due */
+  int chunks;         /* of it that are on their way into memory */
+  int thread;         /* data thread that has them */
   uint32_t running, ended, acked; /* ended counts the acknowledged too */
   bool granted;                   /* there were grants */
   double progress_at;             /* not before this time again */
@@ -226,11 +229,25 @@ static inline bool qk_job_is_upload(const qk_job_t *job) {
 /* xxh3 of the message. */
 uint64_t qk_job_digest(const ProtobufCMessage *message);
 
-/* Takes the next chunk of the upload. *ready: the RHS that is complete with it and now QUEUED, or
- * NULL. A chunk that is here already changes nothing. Where there is no shared memory the RHS ends
- * with QK_NO_MEMORY, *failed is it and the call succeeds. Errors (the peer is to be dropped):
- * QK_BAD_PROTOCOL, QK_BAD_CHECKSUM. */
-qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, const uint8_t *payload,
+/* A chunk of the upload that has come and goes into memory now. */
+typedef struct qk_chunk {
+  qk_transfer_t *transfer; /* NULL: there is nothing to do */
+  uint32_t skip;           /* bytes of it that have come before */
+  uint64_t offset;         /* in its field, of what is left */
+  uint64_t end;            /* in the stream */
+} qk_chunk_t;
+
+/* Checks the next chunk, and says where it goes. What has come already is left out. If there is no
+ * shared memory the RHS ends with QK_NO_MEMORY, *failed is it (else NULL) and the call succeeds.
+ * Every chunk with a transfer is followed by qk_job_uploaded, in the same order.
+ * Errors (the peer is to be dropped): QK_BAD_PROTOCOL. */
+qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *frame, double now, qk_chunk_t *chunk,
+                          qk_rhs_t **failed, qk_err_t *err);
+/* The chunk is in memory, or what the thread says in *wrote: QK_NO_MEMORY, QK_IO_ERROR. checksum:
+ * NULL, or that of the field that ends with it. Returns the job, NULL if nobody wants the field any
+ * more. *ready: the RHS that is complete with it and now QUEUED, or NULL; *failed as above.
+ * Errors (the peer is to be dropped): QK_BAD_CHECKSUM in *err. */
+qk_job_t *qk_job_uploaded(const qk_chunk_t *chunk, const uint64_t *checksum, const qk_err_t *wrote,
                           double now, qk_rhs_t **ready, qk_rhs_t **failed, qk_err_t *err);
 /* The right-hand side that an upload of whole fields goes on with. */
 uint32_t qk_job_next_put(const qk_job_t *job);
@@ -279,10 +296,10 @@ uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
 qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk_err_t *err);
 /* Whether a chunk can be sent now. */
 bool qk_rhs_sendable(const qk_rhs_t *rhs);
-/* The next chunk: frame filled in but for its chunk checksum, data pointing into the solution.
- * The RHS must be sendable. Moves nothing: qk_rhs_sent does, once it is on its way.
- * QK_NO_MEMORY. */
-qk_status_t qk_rhs_next_chunk(qk_rhs_t *rhs, qk_frame_t *frame, const uint8_t **data);
-void qk_rhs_sent(qk_rhs_t *rhs, uint32_t bytes);
+/* The bytes [span_from, span_until), `most` at most, go to a data thread; the RHS must be sendable
+ * and nothing of it be on its way. QK_NO_MEMORY: not now. */
+qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most);
+/* They came as far as `reached`. The RHS, or NULL: nobody wants it any more. */
+qk_rhs_t *qk_rhs_sent(qk_transfer_t *transfer, uint64_t reached);
 
 #endif

@@ -10,7 +10,8 @@
 #include "daemon/base/mem.h"
 
 bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b) {
-  return a->bytes > 0 && a->bytes == b->bytes && memcmp(a->id, b->id, a->bytes) == 0;
+  return a->bytes > 0 && a->bytes == b->bytes && a->thread == b->thread &&
+         memcmp(a->id, b->id, a->bytes) == 0;
 }
 
 bool qk_peer_reachable(const qk_peer_t *peer) {

@@ -22,6 +22,7 @@
 typedef struct qk_peer {
   uint8_t id[255];
   uint8_t bytes;
+  uint8_t thread;        /* of a data connection: number of its socket */
   char key[QK_KEY_TEXT]; /* verified key; "": none */
   uint64_t connection;
   bool
@@ -32,7 +33,7 @@ typedef struct qk_peer {
 /* True if messages can be sent to it. */
 bool qk_peer_reachable(const qk_peer_t *peer);
 
-/* True if the routing ids are equal. */
+/* True if the routing ids, and the sockets that they are of, are equal. */
 bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b);
 /* True if it is also the same connection. */
 bool qk_peer_same(const qk_peer_t *a, const qk_peer_t *b);
@@ -51,6 +52,7 @@ typedef struct qk_session {
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
   char name[12]; /* for the log: the first bytes of the client id */
   qk_peer_t control, data;
+  uint64_t full;  /* its data connection took no more: number of that pause (net.h) */
   int control_fd; /* descriptor of its control connection; -1: not known */
   qk_sched_user_t *user;
   double lease;    /* seconds, as the client was told */

@@ -375,7 +375,7 @@ static void on_junk(qk_net_t *net, const qk_peer_t *peer, qk_session_t *session,
   }
   net->service->count.dropped++;
   qk_reply_error(net, peer, QK_BAD_PROTOCOL, text, true, 0);
-  qk_peers_cut(net, net->control, msg, peer);
+  qk_peers_cut(net, net->endpoint, msg, peer);
 }
 
 static void handle(const ask_t *ask) {
@@ -428,18 +428,18 @@ void qk_control_readable(void *arg) {
   qk_net_t *net = arg;
   bool work;
   do {
-    qk_peer_t peer;
+    qk_peer_t peer = {.thread = 0};
     zmq_msg_t msg;
     qk_who_t who;
     bool whole;
     zmq_msg_init(&msg);
-    if (!qk_router_receive(net, QK_DOOR_CONTROL, &peer, &msg, &whole)) return;
+    if (!qk_router_receive(net, &peer, &msg, &whole)) return;
     const bool known = qk_router_who(net, &msg, &peer, &who);
     net->asker = (qk_asker_t){&peer, zmq_msg_get(&msg, ZMQ_SRCFD)};
     qk_guests_heard(net->guests, QK_DOOR_CONTROL, net->asker.fd, &peer);
     work = !qk_peers_is_cut(net, &peer) &&
            take(net, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
-    qk_peers_cut_endless(net, QK_DOOR_CONTROL, &msg, &peer);
+    if (net->rest) qk_peers_cut_endless(net, net->endpoint, &msg, &peer);
     net->asker.peer = NULL;
     zmq_msg_close(&msg);
   } while (!qk_router_has_enough(net, work));

@@ -12,82 +12,91 @@
 #include "daemon/front/service/sessions.h"
 #include "daemon/front/service/upload.h"
 
-enum { RETRY_MS = 5, CHUNKS_A_TURN = 16 };
+enum { RETRY_MS = 3, SPANS_A_TURN = 64, SPANS_MOST = 32 };
 
 void qk_data_offer(qk_net_t *net, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
   if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) return;
+  if (rhs->leaving && rhs->leaving->under_way > 0) return; /* it is offered when that is back */
   if (qk_link_alone(&rhs->send)) qk_list_append(&net->downloads, &rhs->send);
 }
 
 /* ---- out ----------------------------------------------------------------------------------- */
 
-static qk_sent_t send_frame(qk_net_t *net, const qk_peer_t *peer, qk_frame_t *frame,
-                            const uint8_t *payload) {
-  qk_frame_fault_t fault;
-  zmq_msg_t msg;
-  qk_sent_t sent = QK_SENT_GONE;
-  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + frame->chunk_bytes) != 0) return QK_SENT_FULL;
-  /* first whether the peer takes one, as this is tried every few milliseconds while it does not */
-  if (zmq_send(net->data, peer->id, peer->bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
-    if (zmq_errno() == EAGAIN) sent = QK_SENT_FULL;
-  } else {
-    uint8_t *bytes = zmq_msg_data(&msg);
-    if (frame->chunk_bytes > 0) memcpy(bytes + QK_FRAME_HEADER, payload, frame->chunk_bytes);
-    QK_ASSERT(qk_frame_encode(frame, bytes + QK_FRAME_HEADER, bytes, &fault) == QK_OK);
-    if (zmq_msg_send(&msg, net->data, ZMQ_DONTWAIT) >= 0) return QK_SENT;
+/* Hands the next part of the solution to the thread of the client's connection. False: not now. */
+static bool send_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs) {
+  qk_data_thread_t *thread = &net->data[session->data.thread];
+  const qk_frame_t frame = {.kind = QK_FRAME_DOWNLOAD,
+                            .request = rhs->job->request,
+                            .rhs = rhs->index,
+                            .field_bytes = rhs->job->field_bytes};
+  if (thread->sending >= SPANS_MOST) return false;
+  qk_parcel_t *p = qk_parcel_to_send(&session->data, &frame);
+  if (!p) return false;
+  if (qk_rhs_send(rhs, QK_DATA_SPAN) != QK_OK) {
+    qk_data_thread_done(thread, p, true, 1);
+    return false;
   }
-  zmq_msg_close(&msg);
-  return sent;
-}
-
-/* One chunk of rhs. */
-static qk_sent_t send_chunk(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {
-  qk_frame_t frame;
-  const uint8_t *payload;
-  if (qk_rhs_next_chunk(rhs, &frame, &payload) != QK_OK) return QK_SENT_FULL;
-  qk_sent_t sent = send_frame(net, &session->data, &frame, payload);
-  if (sent == QK_SENT) {
-    qk_rhs_sent(rhs, frame.chunk_bytes);
-    net->service->count.bytes_out += frame.chunk_bytes;
-  }
-  return sent;
+  p->transfer = rhs->leaving;
+  p->begin = p->at = rhs->span_from;
+  p->until = rhs->span_until;
+  qk_link_remove(&rhs->send);
+  qk_data_thread_order(thread, p);
+  return true;
 }
 
 static void on_retry(uv_timer_t *timer) {
   qk_net_t *net = timer->data;
-  net->send_blocked = false;
+  net->pause++;
+  net->pausing = false;
+  while (!qk_link_alone(&net->paused)) qk_list_append(&net->downloads, net->paused.next);
 }
 
-/* Downloads pause for a few milliseconds. */
-static void retry(qk_net_t *net) {
-  net->send_blocked = true;
-  uv_timer_start(&net->retry, on_retry, RETRY_MS, 0);
+/* It is asked again in a few milliseconds, with all others that pause. */
+static void pause_rhs(qk_net_t *net, qk_rhs_t *rhs) {
+  qk_list_append(&net->paused, &rhs->send);
+  if (!net->pausing) uv_timer_start(&net->retry, on_retry, RETRY_MS, 0);
+  net->pausing = true;
 }
 
 bool qk_data_send(qk_net_t *net) {
   int sent = 0;
-  if (net->send_blocked) return false;
-  for (int i = 0; i < CHUNKS_A_TURN && !qk_link_alone(&net->downloads); i++) {
+  for (int i = 0; i < SPANS_A_TURN && !qk_link_alone(&net->downloads); i++) {
     if (sent > 0 && qk_loop_time_is_up(net->service->loop)) break;
     qk_rhs_t *rhs = QK_HOLDER(net->downloads.next, qk_rhs_t, send);
-    qk_session_t *session = rhs->job->session;
+    const qk_session_t *session = rhs->job->session;
     if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) {
       qk_link_remove(&rhs->send);
       continue;
     }
-    qk_sent_t result = qk_marks_lack_rhs(rhs) ? QK_SENT_FULL : send_chunk(net, session, rhs);
-    if (result == QK_SENT_GONE) session->data.ended = true;
-    sent += result == QK_SENT;
-    qk_list_append(&net->downloads, &rhs->send);
+    if (session->full != net->pause && !qk_marks_lack_rhs(rhs) && send_span(net, session, rhs))
+      sent++;
+    else
+      pause_rhs(net, rhs);
   }
-  if (qk_link_alone(&net->downloads)) return false;
-  if (sent > 0) return true;
-  retry(net);
-  return false;
+  return !qk_link_alone(&net->downloads);
+}
+
+/* A part has been sent, as far as the client took it. */
+static void sent_span(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
+  net->service->count.bytes_out += p->at - p->begin;
+  qk_rhs_t *rhs = p->transfer ? qk_rhs_sent(p->transfer, p->at) : NULL;
+  qk_session_t *session = rhs ? rhs->job->session : NULL;
+  if (session && p->sent == QK_SENT_GONE && qk_peer_same(&session->data, &p->peer))
+    session->data.ended = true;
+  /* the client does not read as fast: all of its downloads pause */
+  if (session && p->sent == QK_SENT_FULL) session->full = net->pause;
+  if (rhs) qk_data_offer(net, rhs);
+  qk_data_thread_done(thread, p, true, 1);
 }
 
 /* ---- in ------------------------------------------------------------------------------------ */
+
+static void say_bound(qk_net_t *net, const qk_peer_t *peer) {
+  const qk_frame_t frame = {.kind = QK_FRAME_BOUND};
+  qk_parcel_t *p = qk_parcel_to_send(peer, &frame);
+  if (p) qk_data_thread_order(&net->data[peer->thread], p);
+}
 
 static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who,
                          qk_session_t *bound, const uint8_t *payload) {
@@ -108,91 +117,121 @@ static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *w
   const bool moved = !bound && session->data.connection > 0; /* it had another one */
   qk_session_set_data(&net->service->sessions, session, peer);
   session->seen = qk_service_awake(net->service);
-  qk_frame_t frame = {.kind = QK_FRAME_BOUND};
-  send_frame(net, peer, &frame, NULL);
+  say_bound(net, peer);
   for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
     for (uint32_t i = 0; i < job->nrhs && job->granted; i++) {
-      if (moved) job->rhs[i].granted = job->rhs[i].sent;
+      if (moved) job->rhs[i].granted = 0;
       qk_data_offer(net, &job->rhs[i]);
     }
   }
 }
 
-static void upload(qk_net_t *net, qk_session_t *session, const qk_frame_t *frame,
-                   const uint8_t *payload) {
+/* Whether the parcel goes on: into memory. */
+static bool upload(qk_net_t *net, qk_session_t *session, qk_parcel_t *p) {
   qk_err_t err = {0};
-  qk_rhs_t *ready, *failed;
-  qk_job_t *job = qk_session_job(session, frame->request);
+  qk_rhs_t *failed;
+  qk_job_t *job = qk_session_job(session, p->frame.request);
   if (!job) {
-    if (frame->request > session->newest)
+    if (p->frame.request > session->newest)
       qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
                         "data of a request that was not accepted");
-    return;
+    return false;
   }
-  qk_status_t s =
-      qk_job_upload(job, frame, payload, qk_service_now(net->service), &ready, &failed, &err);
+  const bool idle = job->chunks == 0;
+  const qk_status_t s =
+      qk_job_upload(job, &p->frame, qk_service_now(net->service), &p->chunk, &failed, &err);
   if (s != QK_OK) {
     qk_sessions_close(net->service, session, s, err.text);
-    return;
+    return false;
   }
-  net->service->count.bytes_in += frame->chunk_bytes;
-  qk_upload_arrived(net->service, session, job, ready, failed, qk_frame_is_last(frame));
+  net->service->count.bytes_in += p->frame.chunk_bytes;
+  if (failed || !p->chunk.transfer)
+    qk_upload_arrived(net->service, session, job, NULL, failed, qk_frame_is_last(&p->frame));
+  if (!p->chunk.transfer) return false;
+  /* chunks of a request follow each other on one thread, whichever they came by */
+  if (idle) job->thread = p->peer.thread;
+  p->kind = QK_PARCEL_WRITE;
+  qk_data_thread_order(&net->data[job->thread], p);
+  return true;
 }
 
-/* Whether it was the work of somebody. */
-static bool handle(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who, zmq_msg_t *msg,
-                   size_t bytes) {
-  qk_frame_t frame;
-  qk_frame_fault_t fault;
-  const uint8_t *payload;
+static void uploaded(qk_net_t *net, qk_parcel_t *p) {
+  qk_err_t err = {0};
+  qk_rhs_t *ready, *failed;
+  const bool last = qk_frame_is_last(&p->frame);
+  qk_job_t *job = qk_job_uploaded(&p->chunk, last ? &p->frame.field_checksum : NULL, &p->wrote,
+                                  qk_service_now(net->service), &ready, &failed, &err);
+  qk_session_t *session = job ? job->session : NULL;
+  if (err.code != QK_OK && session) qk_sessions_close(net->service, session, err.code, err.text);
+  if (job && err.code == QK_OK) qk_upload_arrived(net->service, session, job, ready, failed, last);
+  qk_data_thread_done(&net->data[p->peer.thread], p, true, 1);
+}
+
+/* Whether it was the work of somebody. *goes_on: it is not ours any more. */
+static bool handle(qk_net_t *net, const qk_who_t *who, qk_parcel_t *p, bool *goes_on) {
+  const qk_peer_t *peer = &p->peer;
   qk_session_t *session = qk_peers_data(net, peer);
   if (session && (!who || !qk_session_is_of(session, who->user))) {
     qk_peers_forget(net, session, "their key is not authorised any more or is another user's");
     session = NULL;
   }
-  qk_status_t s = qk_frame_decode(zmq_msg_data(msg), bytes, &frame, &payload, &fault);
-  if (who && s == QK_OK && frame.kind == QK_FRAME_BIND) {
-    bind_session(net, peer, who, session, payload);
+  if (who && p->status == QK_OK && p->frame.kind == QK_FRAME_BIND) {
+    bind_session(net, peer, who, session, p->payload);
   } else if (!session) {
     net->service->count.dropped++;
-    if (s != QK_OK) qk_peers_cut(net, net->data, msg, peer);
-  } else if (s != QK_OK) {
+    if (p->status != QK_OK) qk_peers_cut(net, net->data[peer->thread].endpoint, &p->msg, peer);
+  } else if (p->status != QK_OK) {
     char text[160];
-    snprintf(text, sizeof text, "data message: %s = %llu, expected or limit %llu", fault.field,
-             (unsigned long long)fault.value, (unsigned long long)fault.limit);
-    qk_sessions_close(net->service, session, s, text);
-  } else if (frame.kind != QK_FRAME_UPLOAD) {
+    snprintf(text, sizeof text, "data message: %s = %llu, expected or limit %llu", p->fault.field,
+             (unsigned long long)p->fault.value, (unsigned long long)p->fault.limit);
+    qk_sessions_close(net->service, session, p->status, text);
+  } else if (p->frame.kind != QK_FRAME_UPLOAD) {
     qk_sessions_close(net->service, session, QK_BAD_PROTOCOL,
                       "data message of a kind that only the daemon sends");
   } else if (who->role < QK_ROLE_SUBMIT) {
     net->service->count.denied++;
     qk_reply_error(net, &session->control, QK_DENIED, "an upload needs the role submit", false,
-                   frame.request);
+                   p->frame.request);
   } else {
     session->seen = qk_service_awake(net->service);
-    upload(net, session, &frame, payload);
+    *goes_on = upload(net, session, p);
     return true;
   }
   return false;
 }
 
-void qk_data_readable(void *arg) {
+static void arrived(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
+  qk_who_t who;
+  const bool known = qk_router_who(net, &p->msg, &p->peer, &who);
+  bool work = false, goes_on = false;
+  qk_guests_heard(net->guests, QK_DOOR_DATA + thread->index, zmq_msg_get(&p->msg, ZMQ_SRCFD),
+                  &p->peer);
+  if (p->endless) qk_peers_cut_endless(net, thread->endpoint, &p->msg, &p->peer);
+  if (!qk_peers_is_cut(net, &p->peer)) work = handle(net, known ? &who : NULL, p, &goes_on);
+  if (!goes_on) qk_data_thread_done(thread, p, work, qk_router_share(net));
+}
+
+void qk_data_take(void *arg, qk_data_thread_t *thread, qk_parcel_t *p) {
   qk_net_t *net = arg;
-  bool work;
-  do {
-    qk_peer_t peer;
-    zmq_msg_t msg;
-    qk_who_t who;
-    bool whole;
-    zmq_msg_init(&msg);
-    if (!qk_router_receive(net, QK_DOOR_DATA, &peer, &msg, &whole)) return;
-    /* parts beyond the first have been thrown away: an empty message is as wrong */
-    const bool known = qk_router_who(net, &msg, &peer, &who);
-    qk_guests_heard(net->guests, QK_DOOR_DATA, zmq_msg_get(&msg, ZMQ_SRCFD), &peer);
-    work = !qk_peers_is_cut(net, &peer) &&
-           handle(net, &peer, known ? &who : NULL, &msg, whole ? zmq_msg_size(&msg) : 0);
-    qk_peers_cut_endless(net, QK_DOOR_DATA, &msg, &peer);
-    zmq_msg_close(&msg);
-  } while (!qk_router_has_enough(net, work));
+  if (p->kind == QK_PARCEL_ARRIVED)
+    arrived(net, thread, p);
+  else if (p->kind == QK_PARCEL_WRITE)
+    uploaded(net, p);
+  else
+    sent_span(net, thread, p);
+}
+
+void qk_data_tick(qk_net_t *net) {
+  for (int i = 0; i < net->ndata; i++) {
+    qk_data_thread_t *thread = &net->data[i];
+    qk_data_thread_collect(thread);
+    for (qk_link_t *l = thread->taken.next; l != &thread->taken; l = l->next) {
+      qk_parcel_t *p = QK_HOLDER(l, qk_parcel_t, link);
+      qk_who_t who;
+      if (p->kind != QK_PARCEL_ARRIVED) continue;
+      qk_router_who(net, &p->msg, &p->peer, &who);
+      qk_guests_heard(net->guests, QK_DOOR_DATA + i, zmq_msg_get(&p->msg, ZMQ_SRCFD), &p->peer);
+    }
+  }
 }

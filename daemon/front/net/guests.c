@@ -1,6 +1,7 @@
 #include "daemon/front/net/guests.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,8 +22,8 @@ static const double LOOK =
 
 /* Bytes that a connection may send without saying anything: twice what waits in its queue while the
  * front stands still, and what beats of its heart come to in a second. */
-static const uint64_t UNHEARD[QK_DOORS] = {2 * QK_CONTROL_RCVHWM * QK_CONTROL_MAX,
-                                           2 * QK_DATA_HWM *QK_FRAME_MAX};
+static const uint64_t UNHEARD_CONTROL = 2 * QK_CONTROL_RCVHWM * QK_CONTROL_MAX,
+                      UNHEARD_DATA = 2 * QK_DATA_HWM * QK_FRAME_MAX;
 static const uint64_t BEATS = 64;
 
 typedef struct guest {
@@ -36,6 +37,7 @@ typedef struct guest {
 
 struct qk_guests {
   qk_net_t *net;
+  int doors; /* that are watched */
   void *monitor[QK_DOORS];
   qk_zsock_t sock[QK_DOORS];
   int handles; /* that are not closed yet */
@@ -144,7 +146,8 @@ static void measure(qk_guests_t *g, int fd, bool beat) {
   if (guest->spoke) guest->base = now;
   guest->spoke = false;
   if (beat) guest->base += BEATS;
-  if (now <= guest->base + UNHEARD[guest->door]) return;
+  if (now <= guest->base + (guest->door == QK_DOOR_CONTROL ? UNHEARD_CONTROL : UNHEARD_DATA))
+    return;
   qk_warn("guests", "connection closed: it sent %llu bytes without the end of a message",
           (unsigned long long)(now - guest->base));
   show_out(g, fd);
@@ -189,9 +192,9 @@ static bool read_event(qk_guests_t *g, qk_door_t door) {
 
 bool qk_guests_catch_up(qk_guests_t *g) {
   bool all = true;
-  for (int door = 0; g && door < QK_DOORS; door++) {
+  for (int door = 0; g && door < g->doors; door++) {
     int i = 0;
-    while (i < EVENTS_A_TURN && read_event(g, (qk_door_t)door)) i++;
+    while (i < EVENTS_A_TURN && read_event(g, door)) i++;
     all = all && i < EVENTS_A_TURN;
   }
   return all;
@@ -203,7 +206,7 @@ static void on_events(void *arg) {
   qk_guests_t *g = arg;
   qk_guests_catch_up(g);
   if (g->count + PLENTY > g->most) return;
-  for (int door = 0; door < QK_DOORS; door++) qk_loop_rest(g->net->service->loop, &g->sock[door]);
+  for (int door = 0; door < g->doors; door++) qk_loop_rest(g->net->service->loop, &g->sock[door]);
 }
 
 void qk_guests_heard(qk_guests_t *g, qk_door_t door, int fd, const qk_peer_t *peer) {
@@ -233,11 +236,18 @@ void qk_guests_tick(qk_guests_t *g, double now) {
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static bool watch(qk_guests_t *g, qk_door_t door, void *socket, const char *endpoint) {
+static void *socket_of(const qk_net_t *net, qk_door_t door) {
+  return door == QK_DOOR_CONTROL ? net->control : net->data[door - QK_DOOR_DATA].socket;
+}
+
+static bool watch(qk_guests_t *g, qk_door_t door) {
   const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED, linger = 0;
   const int any = 0; /* libzmq's thread must not wait for a front that stands still */
   qk_err_t err = {0};
-  if (zmq_socket_monitor(socket, endpoint, events) != 0) return false;
+  char endpoint[32];
+  snprintf(endpoint, sizeof endpoint, "inproc://guests-%d", door);
+  if (zmq_socket_monitor(socket_of(g->net, door), endpoint, events) != 0) return false;
+  g->doors = door + 1;
   g->monitor[door] = zmq_socket(g->net->zmq, ZMQ_PAIR);
   return g->monitor[door] &&
          zmq_setsockopt(g->monitor[door], ZMQ_LINGER, &linger, sizeof linger) == 0 &&
@@ -251,8 +261,9 @@ void qk_guests_open(qk_net_t *net, qk_guests_t **out) {
   qk_guests_t *g = qk_calloc(1, sizeof *g);
   if (g) {
     g->net = net;
-    if (watch(g, QK_DOOR_CONTROL, net->control, "inproc://guests-control") &&
-        watch(g, QK_DOOR_DATA, net->data, "inproc://guests-data")) {
+    bool all = true;
+    for (int door = 0; door < QK_DOOR_DATA + net->ndata && all; door++) all = watch(g, door);
+    if (all) {
       look(g);
       *out = g;
       if (qk_guests_sessions(g) < net->service->settings->max_sessions)
@@ -279,11 +290,10 @@ static void on_closed(uv_handle_t *handle) {
 
 void qk_guests_close(qk_guests_t *g) {
   if (!g) return;
-  zmq_socket_monitor(g->net->control, NULL, 0);
-  zmq_socket_monitor(g->net->data, NULL, 0);
-  for (int door = 0; door < QK_DOORS; door++) g->handles += g->sock[door].attached;
+  for (int door = 0; door < g->doors; door++) zmq_socket_monitor(socket_of(g->net, door), NULL, 0);
+  for (int door = 0; door < g->doors; door++) g->handles += g->sock[door].attached;
   const bool none = g->handles == 0;
-  for (int door = 0; door < QK_DOORS; door++) {
+  for (int door = 0; door < g->doors; door++) {
     g->sock[door].poll.data = g;
     qk_loop_detach(&g->sock[door], on_closed);
     if (g->monitor[door]) zmq_close(g->monitor[door]);

@@ -1,5 +1,5 @@
 /*
- * guests.h: counts the connections to the two ROUTER sockets through their monitors, so that other
+ * guests.h: counts the connections to the ROUTER sockets through their monitors, so that other
  * uses always find descriptors. libzmq accepts every connection; if there is no descriptor for the
  * next one, its thread tries for ever.
  *
@@ -27,7 +27,9 @@ typedef struct qk_guests qk_guests_t;
 /* Messages of one peer that wait to be read. */
 enum { QK_CONTROL_RCVHWM = 64, QK_DATA_HWM = 16 };
 
-typedef enum qk_door { QK_DOOR_CONTROL, QK_DOOR_DATA, QK_DOORS } qk_door_t;
+/* A socket of clients: QK_DOOR_CONTROL, or QK_DOOR_DATA + number of the thread. */
+typedef int qk_door_t;
+enum { QK_DOOR_CONTROL, QK_DOOR_DATA, QK_DOORS = QK_DOOR_DATA + QK_DATA_THREADS_MAX };
 
 /* Before the sockets are bound. Where this libzmq has no monitors there is a warning, and *guests
  * is NULL, which all below take. */

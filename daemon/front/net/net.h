@@ -11,6 +11,7 @@
 #include "daemon/front/net/peers.h"
 #include "daemon/front/net/zap.h"
 #include "daemon/front/service/service.h"
+#include "daemon/front/wire/data_thread.h"
 
 typedef struct qk_local qk_local_t; /* local.h */
 
@@ -27,22 +28,27 @@ typedef struct qk_net {
   /* A client asks the daemon to end: now, or when its work is done. */
   void (*shutdown)(void *arg, bool now);
   void *shutdown_arg;
-  void *control, *data;
-  qk_zsock_t control_sock, data_sock;
+  void *control;
+  qk_zsock_t control_sock;
+  qk_data_thread_t data[QK_DATA_THREADS_MAX]; /* data sockets */
+  int ndata;
   qk_zap_t *zap;
-  char endpoint[QK_ENDPOINT_MAX], data_endpoint[QK_ENDPOINT_MAX]; /* as they are bound */
-  qk_local_t *local;                                              /* NULL: none */
-  const char *local_path;                                         /* likewise */
-  qk_guests_t *guests; /* NULL: connections are not watched */
+  char endpoint[QK_ENDPOINT_MAX];                           /* as it is bound */
+  char data_endpoint[QK_DATA_THREADS_MAX][QK_ENDPOINT_MAX]; /* as clients are told */
+  qk_local_t *local;                                        /* NULL: none */
+  const char *local_path;                                   /* likewise */
+  qk_guests_t *guests;                                      /* NULL: connections are not watched */
   qk_peers_t peers;
   qk_asker_t asker;
   qk_outbox_t outbox;
   qk_backlog_t backlog;
   qk_link_t downloads; /* right-hand sides with something to send, taking turns */
+  qk_link_t paused;    /* those that wait for `retry`, because their clients do not read */
   uv_timer_t retry;
-  bool send_blocked;   /* downloads wait for `retry`, because the socket was full */
-  bool owes;           /* messages are pending for requests: reply.c */
-  bool rest[QK_DOORS]; /* more parts are left of a message of which everything needed was read */
+  bool pausing;
+  uint64_t pause; /* number of the pause that is going on or comes next */
+  bool owes;      /* messages are pending for requests: reply.c */
+  bool rest;      /* more parts are left of a control message of which everything needed was read */
   qk_job_events_t events;
 } qk_net_t;
 

@@ -50,7 +50,7 @@ void qk_peers_gone(qk_net_t *net, qk_door_t door, const qk_peer_t *peer) {
     qk_outbox_drop_peer(&net->outbox, &session->control);
     session->control.ended = true;
   }
-  if (door == QK_DOOR_DATA && qk_peer_same(&session->data, peer)) session->data.ended = true;
+  if (door != QK_DOOR_CONTROL && qk_peer_same(&session->data, peer)) session->data.ended = true;
 }
 
 void qk_peers_forget(qk_net_t *net, qk_session_t *session, const char *why) {
@@ -96,16 +96,13 @@ static bool is_at(const struct sockaddr_storage *address, socklen_t size, const 
 
 /* libzmq's thread may have closed the connection since, and the number may be another one's: it is
  * one of this socket, from where the message came, or it is left alone. */
-static bool is_its_own(int fd, void *socket, zmq_msg_t *msg) {
+static bool is_its_own(int fd, const char *endpoint, zmq_msg_t *msg) {
   struct sockaddr_storage local, remote;
   socklen_t local_size = sizeof local, remote_size = sizeof remote;
-  char endpoint[QK_ENDPOINT_MAX], host[NI_MAXHOST];
-  size_t size = sizeof endpoint;
+  char host[NI_MAXHOST];
   const char *from = zmq_msg_gets(msg, "Peer-Address");
   if (getsockname(fd, (void *)&local, &local_size) != 0 ||
-      getpeername(fd, (void *)&remote, &remote_size) != 0 ||
-      zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0 ||
-      !is_at(&local, local_size, endpoint))
+      getpeername(fd, (void *)&remote, &remote_size) != 0 || !is_at(&local, local_size, endpoint))
     return false;
   if (local.ss_family == AF_UNIX) return true;
   return from &&
@@ -119,13 +116,13 @@ static void hang_up(int fd) {
   close(fd);
 }
 
-void qk_peers_cut(qk_net_t *net, void *socket, zmq_msg_t *msg, const qk_peer_t *peer) {
+void qk_peers_cut(qk_net_t *net, const char *endpoint, zmq_msg_t *msg, const qk_peer_t *peer) {
   qk_peers_t *peers = &net->peers;
   const int number = zmq_msg_get(msg, ZMQ_SRCFD);
   const int fd = number < 0 ? -1 : fcntl(number, F_DUPFD_CLOEXEC, 0);
   peers->cut[peers->ncut++ % QK_PEERS_CUT] = peer->connection;
   if (fd < 0) return;
-  if (!is_its_own(fd, socket, msg))
+  if (!is_its_own(fd, endpoint, msg))
     close(fd);
   else if (peers->nleaving == QK_PEERS_LEAVING)
     hang_up(fd);
@@ -133,10 +130,11 @@ void qk_peers_cut(qk_net_t *net, void *socket, zmq_msg_t *msg, const qk_peer_t *
     peers->leaving[peers->nleaving++] = fd;
 }
 
-void qk_peers_cut_endless(qk_net_t *net, qk_door_t door, zmq_msg_t *msg, const qk_peer_t *peer) {
-  if (!net->rest[door] || qk_peers_is_cut(net, peer)) return;
+void qk_peers_cut_endless(qk_net_t *net, const char *endpoint, zmq_msg_t *msg,
+                          const qk_peer_t *peer) {
+  if (qk_peers_is_cut(net, peer)) return;
   qk_warn("peers", "connection closed: it sent a message of thousands of parts");
-  qk_peers_cut(net, door == QK_DOOR_CONTROL ? net->control : net->data, msg, peer);
+  qk_peers_cut(net, endpoint, msg, peer);
 }
 
 bool qk_peers_is_cut(const qk_net_t *net, const qk_peer_t *peer) {

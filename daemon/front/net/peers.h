@@ -39,10 +39,10 @@ void qk_peers_gone(struct qk_net *net, qk_door_t door, const qk_peer_t *peer);
 /* Sends nothing more to the session's connections, and accepts nothing from them. */
 void qk_peers_forget(struct qk_net *net, qk_session_t *session, const char *why);
 
-/* Ends the connection by which msg has just come from socket. */
-void qk_peers_cut(struct qk_net *net, void *socket, zmq_msg_t *msg, const qk_peer_t *peer);
+/* Ends the connection by which msg has just come, of the socket that is bound to endpoint. */
+void qk_peers_cut(struct qk_net *net, const char *endpoint, zmq_msg_t *msg, const qk_peer_t *peer);
 /* The same for a message with an absurd number of parts. */
-void qk_peers_cut_endless(struct qk_net *net, qk_door_t door, zmq_msg_t *msg,
+void qk_peers_cut_endless(struct qk_net *net, const char *endpoint, zmq_msg_t *msg,
                           const qk_peer_t *peer);
 /* Whether it was ended. */
 bool qk_peers_is_cut(const struct qk_net *net, const qk_peer_t *peer);

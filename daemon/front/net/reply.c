@@ -213,14 +213,18 @@ void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, co
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
-  uint32_t feature[] = {QK_FEATURE_ACTIONS};
+  uint32_t feature[] = {QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS};
+  char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
   strncat(name, qk_version(), sizeof name - strlen(name) - 1);
   welcome.version = QK_PROTOCOL_VERSION;
   welcome.server = name;
   welcome.token.data = (uint8_t *)session->token;
   welcome.token.len = sizeof session->token;
-  welcome.data_endpoint = net->data_endpoint;
+  welcome.data_endpoint = net->data_endpoint[0];
+  for (int i = 1; i < net->ndata; i++) extra[i - 1] = net->data_endpoint[i];
+  welcome.n_extra_data_endpoint = (size_t)(net->ndata - 1);
+  welcome.extra_data_endpoint = extra;
   welcome.lease_ms = (uint32_t)(session->lease * 1e3);
   welcome.max_chunk = QK_CHUNK_MAX;
   welcome.max_rhs = QK_REQUEST_RHS_MAX;

@@ -6,7 +6,6 @@
 
 #include "daemon/front/net/net.h"
 
-typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;
 qk_sent_t qk_reply_send(qk_net_t *net, const qk_peer_t *peer, Quark__ServerMessage *message);
 /* Commits the journal and then sends the messages that wait for it. If the journal cannot be
  * written, new requests are taken back, and only messages about no request are sent. */

@@ -98,6 +98,9 @@ static const qk_config_row_t ROWS[] = {
      "control endpoint; port 0: a free port"},
     {"listen-data", QK_CONFIG_STRING, AT(listen_data), NULL, 0, 0, "ENDPOINT",
      "data endpoint; default: the port after that of --listen, or a free port if that is 0"},
+    {"data-threads", QK_CONFIG_INT, AT(data_threads), "0", 0, QK_DATA_THREADS_MAX, "N",
+     "threads that carry fields between clients and shared memory, each with a data endpoint of "
+     "its own; 0: half of the processors, 8 at most"},
     {"curve-key", QK_CONFIG_STRING, AT(curve_key), NULL, 0, 0, "FILE",
      "secret key of the daemon (quarkctl keygen): tcp is encrypted, and only the clients in "
      "--curve-clients may connect"},

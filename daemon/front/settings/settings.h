@@ -34,6 +34,7 @@ typedef struct qk_settings {
   int spool;
   const char *listen, *listen_data, *http, *http_names, *endpoint_file,
       *pidfile;                          /* http: NULL is none */
+  int64_t data_threads;                  /* 0: the loop does it */
   const char *curve_key, *curve_clients; /* both or neither */
   const char *setup_name;                /* of the setup that quarkd starts with */
   int64_t max_setups, max_sessions;

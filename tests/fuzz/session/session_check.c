@@ -248,6 +248,7 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
+  QK_ASSERT(job->upload_next == job->upload_due && job->chunks == 0); /* without data threads */
   QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);
   load->jobs++;
   load->open += job->nrhs - ended;

@@ -246,6 +246,17 @@ void qk_runtime_any_host(char endpoint[QK_ENDPOINT_MAX]) {
   (void)endpoint;
 }
 
+bool qk_runtime_next_endpoint(const char *data, int i, char endpoint[QK_ENDPOINT_MAX]) {
+  QK_ASSERT(i == 0);
+  snprintf(endpoint, QK_ENDPOINT_MAX, "%s", data);
+  return true;
+}
+
+bool qk_runtime_any_port(char endpoint[QK_ENDPOINT_MAX]) {
+  (void)endpoint;
+  return false;
+}
+
 void qk_runtime_this_host(char endpoint[QK_ENDPOINT_MAX]) {
   (void)endpoint;
 }

@@ -1,8 +1,8 @@
 /*
  * world.h: what is around the front in the fuzzer of whole sessions. The front's own code runs as
  * it is; in place of libzmq's sockets, libuv's loop, threads, timers and signals, the clock,
- * processes, shared memory and the log stands this, of one thread and (without a state folder)
- * without system calls, so that the same bytes do the same again.
+ * processes, shared memory and the log stands this, of one thread, so that the same bytes do the
+ * same again.
  *
  * qk_server_run calls play() where it would serve, and returns when play() has. It may be called
  * again: another front in the same world, which finds what the one before has left.

@@ -35,7 +35,7 @@ typedef struct left {
 /* The front's, with a descriptor where there is a state folder. */
 typedef struct object {
   qk_shm_t shm;
-  int fd; /* -1: none */
+  int fd;
 } object_t;
 
 static struct {
@@ -249,23 +249,17 @@ void qk_shm_space_init(qk_shm_space_t *space, const char *state) {
   disk.space = space;
 }
 
-static bool has_state(const qk_shm_space_t *space) {
-  return space->prefix[4] == '+';
-}
-
 static left_t **find_left(const char *name) {
   left_t **l = &disk.left;
   while (*l && strcmp((*l)->name, name) != 0) l = &(*l)->next;
   return l;
 }
 
-/* fd: of an object that is there; -1: none. */
 static qk_shm_t *add(qk_shm_space_t *space, const char *name, size_t bytes, int fd) {
   object_t *o = qk_calloc(1, sizeof *o);
   QK_ASSERT(o);
-  uint8_t *data =
-      fd < 0 ? qk_calloc(1, bytes) : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  QK_ASSERT(data && data != MAP_FAILED);
+  uint8_t *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  QK_ASSERT(data != MAP_FAILED);
   o->shm = (qk_shm_t){.data = data, .bytes = bytes, .space = space};
   o->fd = fd;
   snprintf(o->shm.name, sizeof o->shm.name, "%s", name);
@@ -277,14 +271,11 @@ static qk_shm_t *add(qk_shm_space_t *space, const char *name, size_t bytes, int 
 
 qk_status_t qk_shm_create(qk_shm_space_t *space, size_t bytes, qk_shm_t **shm, qk_err_t *err) {
   char name[QK_SHM_NAME_MAX];
-  int fd = -1;
   if (disk.full) return qk_fail(err, QK_NO_MEMORY, "shared memory of %zu bytes: full", bytes);
   snprintf(name, sizeof name, "/%s%llu", space->prefix, (unsigned long long)space->next++);
   if (*find_left(name)) return qk_fail(err, QK_IO_ERROR, "shm_open %s: it is there", name);
-  if (has_state(space)) {
-    fd = memfd_create(name, MFD_CLOEXEC);
-    QK_ASSERT(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
-  }
+  const int fd = memfd_create(name, MFD_CLOEXEC);
+  QK_ASSERT(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
   *shm = add(space, name, bytes, fd);
   return QK_OK;
 }
@@ -319,7 +310,7 @@ static const object_t *find_live(const char *name) {
 int shm_open(const char *name, int flags, mode_t mode) {
   (void)flags, (void)mode;
   const object_t *o = find_live(name);
-  if (o && o->fd >= 0) return fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+  if (o) return fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
   errno = ENOENT;
   return -1;
 }
@@ -351,7 +342,7 @@ qk_status_t qk_shm_write(int fd, const void *data, size_t bytes, size_t offset, 
 /* It stays for the next front. */
 static void leave(const object_t *o) {
   left_t *l = calloc(1, sizeof *l);
-  QK_ASSERT(l && o->fd >= 0);
+  QK_ASSERT(l);
   *l = (left_t){.next = disk.left, .bytes = o->shm.bytes, .fd = o->fd};
   memcpy(l->name, o->shm.name, sizeof l->name);
   disk.left = l;
@@ -362,13 +353,10 @@ void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
   disk.fields -= (int64_t)shm->bytes;
   qk_link_remove(&shm->link);
-  if (o->fd < 0)
-    qk_free(shm->data);
-  else
-    munmap(shm->data, shm->bytes);
+  munmap(shm->data, shm->bytes);
   if (shm->space->leave && shm->stays)
     leave(o);
-  else if (o->fd >= 0)
+  else
     close(o->fd);
   qk_free(o);
 }

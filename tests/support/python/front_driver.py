@@ -72,6 +72,7 @@ class Daemon:
         if not any(o.startswith('--listen') for o in options):
             command += ['--listen', 'tcp://127.0.0.1:0']
         command += ['--engine', program(engine, self.dir)] if engine else []
+        command += ['--data-threads', os.environ['QK_DATA_THREADS']] if 'QK_DATA_THREADS' in os.environ else []
         command += ['--dims', dims] if dims else []
         self.process = subprocess.Popen(command + list(options), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         env=self.environment, text=True, errors='surrogateescape')
@@ -154,9 +155,10 @@ class Daemon:
 
 class Client:
     """One client id with its two sockets. curve: the public key of the server, public and secret key of the client, as
-    daemon.curve where it is None. routing_id: one of its own for both sockets."""
+    daemon.curve where it is None. routing_id: one of its own for both sockets. endpoint: which data endpoint; QK_DATA_ENDPOINT where it is not
+    given, or the first if there are fewer."""
 
-    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None, routing_id=None):
+    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None, routing_id=None, endpoint=None):
         self.daemon, self.routing_id = daemon, routing_id
         self.curve = daemon.curve if curve is None else curve
         self.client_id = client_id or os.urandom(16)
@@ -164,12 +166,16 @@ class Client:
         self.control = self._socket()
         self.control.connect(daemon.endpoint)
         self.data = self._socket()
-        self.data.connect(daemon.data_endpoint)
         self.later = []
         if hello:
             self.hello(user)
-            if bind:
-                self.bind()
+        self.data.connect(self.data_endpoint(int(os.environ.get('QK_DATA_ENDPOINT', 0)) if endpoint is None else endpoint))
+        if hello and bind:
+            self.bind()
+
+    def data_endpoint(self, endpoint):
+        extra = list(self.welcome.extra_data_endpoint) if hasattr(self, 'welcome') else []
+        return extra[endpoint - 1] if 0 < endpoint <= len(extra) else self.daemon.data_endpoint
 
     def _socket(self):
         s = self.daemon.context.socket(zmq.DEALER)

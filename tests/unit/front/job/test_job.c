@@ -43,11 +43,25 @@ static qk_job_t *job_of(const Quark__Submit *s) {
   return job;
 }
 
+/* Frame and payload, as a data thread deals with them. */
+static qk_status_t take(qk_job_t *job, const qk_frame_t *f, const uint8_t *payload,
+                        qk_rhs_t **ready) {
+  qk_err_t err = {0}, wrote = {0};
+  qk_rhs_t *failed;
+  qk_chunk_t c;
+  *ready = NULL;
+  const qk_status_t s = qk_job_upload(job, f, 0, &c, &failed, &err);
+  if (s != QK_OK || !c.transfer) return s;
+  qk_transfer_write(c.transfer, payload + c.skip, f->chunk_bytes - c.skip, c.offset, &wrote);
+  cr_assert_eq(qk_job_uploaded(&c, qk_frame_is_last(f) ? &f->field_checksum : NULL, &wrote, 0,
+                               ready, &failed, &err),
+               job);
+  return err.code;
+}
+
 /* One chunk of `field` as right-hand side rhs. */
 static qk_status_t chunk(qk_job_t *job, uint32_t rhs, uint64_t offset, uint32_t bytes,
                          qk_rhs_t **ready) {
-  qk_err_t err = {0};
-  qk_rhs_t *failed;
   qk_frame_t f = {.kind = QK_FRAME_UPLOAD,
                   .request = 1,
                   .rhs = rhs,
@@ -55,7 +69,7 @@ static qk_status_t chunk(qk_job_t *job, uint32_t rhs, uint64_t offset, uint32_t 
                   .field_bytes = FIELD,
                   .offset = offset};
   if (qk_frame_is_last(&f)) f.field_checksum = qk_checksum(field, FIELD);
-  return qk_job_upload(job, &f, field + offset, 0, ready, &failed, &err);
+  return take(job, &f, field + offset, ready);
 }
 
 static int shm_objects(void) {
@@ -128,7 +142,7 @@ Test(job, takes_an_upload_in_chunks_of_any_size) {
   check_nothing_is_left();
 }
 
-Test(job, refuses_gaps_and_reorderings_and_ignores_repetitions) {
+Test(job, refuses_gaps_and_leaves_out_what_is_here) {
   Quark__Submit s = submit_of(2);
   qk_job_t *job = job_of(&s);
   qk_rhs_t *ready;
@@ -138,10 +152,12 @@ Test(job, refuses_gaps_and_reorderings_and_ignores_repetitions) {
   cr_assert_eq(chunk(job, 0, 0, 200, &ready), QK_OK);
   cr_assert_eq(chunk(job, 0, 0, 200, &ready), QK_OK); /* is here already */
   cr_assert_eq(chunk(job, 0, 100, 50, &ready), QK_OK);
-  cr_assert_eq(chunk(job, 0, 100, 200, &ready), QK_BAD_PROTOCOL); /* half of it is */
-  cr_assert_eq(job->upload_next, 200);
-  cr_assert_eq(chunk(job, 0, 200, FIELD - 200, &ready), QK_OK);
+  cr_assert_eq(chunk(job, 0, 100, 200, &ready), QK_OK); /* half of it is */
+  cr_assert_eq(job->upload_next, 300);
+  cr_assert_eq(chunk(job, 0, 301, 100, &ready), QK_BAD_PROTOCOL);
+  cr_assert_eq(chunk(job, 0, 250, FIELD - 250, &ready), QK_OK);
   cr_assert_not_null(ready);
+  cr_assert_arr_eq(qk_shm_data(ready->source, NULL), field, FIELD);
   qk_job_destroy(job);
   check_nothing_is_left();
 }
@@ -149,19 +165,113 @@ Test(job, refuses_gaps_and_reorderings_and_ignores_repetitions) {
 Test(job, refuses_a_field_of_another_size_or_checksum) {
   Quark__Submit s = submit_of(1);
   qk_job_t *job = job_of(&s);
-  qk_rhs_t *ready, *failed;
-  qk_err_t err = {0};
+  qk_rhs_t *ready;
   qk_frame_t f = {
       .kind = QK_FRAME_UPLOAD, .request = 1, .chunk_bytes = 100, .field_bytes = FIELD + 1};
-  cr_assert_eq(qk_job_upload(job, &f, field, 0, &ready, &failed, &err), QK_BAD_PROTOCOL);
+  cr_assert_eq(take(job, &f, field, &ready), QK_BAD_PROTOCOL);
   f = (qk_frame_t){.kind = QK_FRAME_UPLOAD,
                    .request = 1,
                    .chunk_bytes = FIELD,
                    .field_bytes = FIELD,
                    .field_checksum = qk_checksum(field, FIELD) + 1};
-  err = (qk_err_t){0};
-  cr_assert_eq(qk_job_upload(job, &f, field, 0, &ready, &failed, &err), QK_BAD_CHECKSUM);
+  cr_assert_eq(take(job, &f, field, &ready), QK_BAD_CHECKSUM);
   cr_assert_null(ready);
+  cr_assert_eq(job->upload_next, 0); /* it may be sent again */
+  cr_assert_eq(chunk(job, 0, 0, FIELD, &ready), QK_OK);
+  cr_assert_not_null(ready);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+/* A chunk of the first field on its way into memory. */
+static qk_chunk_t begin(qk_job_t *job, uint64_t offset, uint32_t bytes) {
+  qk_err_t err = {0};
+  qk_rhs_t *failed;
+  qk_chunk_t c;
+  const qk_frame_t f = {.kind = QK_FRAME_UPLOAD,
+                        .request = 1,
+                        .chunk_bytes = bytes,
+                        .field_bytes = FIELD,
+                        .offset = offset};
+  cr_assert_eq(qk_job_upload(job, &f, 0, &c, &failed, &err), QK_OK, "%s", err.text);
+  return c;
+}
+
+static qk_job_t *finish(const qk_chunk_t *c, uint64_t offset, uint32_t bytes, qk_rhs_t **ready,
+                        qk_err_t *err) {
+  const uint64_t sum = qk_checksum(field, FIELD);
+  qk_rhs_t *failed;
+  qk_err_t wrote = {0};
+  qk_transfer_write(c->transfer, field + offset, bytes, offset, &wrote);
+  return qk_job_uploaded(c, offset + bytes == FIELD ? &sum : NULL, &wrote, 0, ready, &failed, err);
+}
+
+Test(job, tells_of_chunks_when_they_are_in_memory) {
+  Quark__Submit s = submit_of(2);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  qk_err_t err = {0};
+  qk_chunk_t a = begin(job, 0, 1000), b = begin(job, 1000, FIELD - 1000);
+  cr_assert_eq(job->upload_next, 0);
+  cr_assert_null(begin(job, 0, 1000).transfer); /* again, from a client that has reconnected */
+  cr_assert_eq(finish(&a, 0, 1000, &ready, &err), job);
+  cr_assert_eq(job->upload_next, 1000);
+  cr_assert_null(ready);
+  cr_assert_eq(finish(&b, 1000, FIELD - 1000, &ready, &err), job);
+  cr_assert_eq(job->upload_next, FIELD);
+  cr_assert_eq(ready, &job->rhs[0]);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+Test(job, may_end_while_chunks_and_parts_are_on_their_way) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  qk_err_t err = {0};
+  const qk_outcome_t bad = {.status = QK_CANCELLED};
+  qk_chunk_t a = begin(job, 0, 1000), b = begin(job, 1000, FIELD - 1000);
+  qk_rhs_end(&job->rhs[0], &bad, 1.0); /* it is cancelled: what comes is thrown away */
+  cr_assert_eq(finish(&a, 0, 1000, &ready, &err), job);
+  cr_assert_null(ready);
+  qk_job_destroy(job);
+  cr_assert_null(finish(&b, 1000, FIELD - 1000, &ready, &err));
+  cr_assert_null(ready);
+  check_nothing_is_left();
+}
+
+/* A whole field by the local socket takes the place of what came in chunks, and is on its way. */
+Test(job, forgets_chunks_of_a_field_that_comes_whole) {
+  Quark__Submit s = submit_of(2);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  qk_shm_t *whole;
+  qk_err_t err = {0};
+  qk_chunk_t a = begin(job, 0, 1000);
+  cr_assert_eq(qk_shm_create(&space, FIELD, &whole, &err), QK_OK);
+  memcpy(qk_shm_data(whole, NULL), field, FIELD);
+  qk_job_put(job, 0, whole, qk_checksum(field, FIELD), &ready);
+  cr_assert_eq(ready, &job->rhs[0]);
+  cr_assert_null(finish(&a, 0, 1000, &ready, &err));
+  cr_assert_eq(job->upload_next, FIELD);
+  cr_assert_eq(chunk(job, 1, 0, FIELD, &ready), QK_OK);
+  cr_assert_eq(ready, &job->rhs[1]);
+  qk_job_destroy(job);
+  check_nothing_is_left();
+}
+
+/* After a restart the front has the first part of a field in memory, and no checksum of it. */
+Test(job, reads_back_what_a_restarted_upload_has) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *ready;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_shm_create(&space, FIELD, &job->rhs[0].source, &err), QK_OK);
+  memcpy(qk_shm_data(job->rhs[0].source, NULL), field, 5000);
+  qk_job_resume_upload(job, 5000);
+  cr_assert_eq(chunk(job, 0, 5000, FIELD - 5000, &ready), QK_OK);
+  cr_assert_eq(ready, &job->rhs[0]);
+  cr_assert_arr_eq(qk_shm_data(ready->source, NULL), field, FIELD);
   qk_job_destroy(job);
   check_nothing_is_left();
 }
@@ -228,19 +338,45 @@ Test(job, returns_memory_step_by_step) {
 
 /* Sends until the grant is used up; returns the bytes sent and checks them. */
 static uint64_t pump(qk_rhs_t *rhs, uint64_t *checksum) {
+  static uint8_t bytes[FIELD];
   uint64_t sum = 0;
+  qk_err_t err = {0};
   while (qk_rhs_sendable(rhs)) {
-    qk_frame_t f;
-    const uint8_t *data;
-    cr_assert_eq(qk_rhs_next_chunk(rhs, &f, &data), QK_OK);
-    cr_assert_leq(f.chunk_bytes, QK_CHUNK_MAX);
-    cr_assert_arr_eq(data, field + f.offset, f.chunk_bytes);
-    *checksum = f.field_checksum;
-    cr_assert_eq(f.field_checksum != 0, f.offset + f.chunk_bytes == FIELD);
-    qk_rhs_sent(rhs, f.chunk_bytes);
-    sum += f.chunk_bytes;
+    cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+    const uint64_t n = rhs->span_until - rhs->span_from;
+    cr_assert_leq(n, 3000);
+    cr_assert_eq(qk_transfer_read(rhs->leaving, bytes, n, rhs->span_from, &err), QK_OK);
+    cr_assert_arr_eq(bytes, field + rhs->span_from, n);
+    *checksum = qk_transfer_checksum(rhs->leaving);
+    cr_assert_eq(qk_rhs_sent(rhs->leaving, rhs->span_until), rhs);
+    sum += n;
   }
   return sum;
+}
+
+Test(job, sends_again_what_a_client_has_not_taken) {
+  Quark__Submit s = submit_of(1);
+  qk_job_t *job = job_of(&s);
+  qk_rhs_t *rhs = solved(job);
+  uint64_t from = 500;
+  qk_err_t err = {0};
+  cr_assert_eq(qk_rhs_grant(rhs, FIELD, NULL, &err), QK_OK);
+  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  cr_assert_eq(qk_rhs_sent(rhs->leaving, 1000), rhs); /* it took the first of them */
+  cr_assert_eq(rhs->sent, 1000);
+  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  cr_assert_eq(qk_rhs_grant(rhs, FIELD, &from, &err), QK_OK); /* and goes back meanwhile */
+  cr_assert_eq(qk_rhs_sent(rhs->leaving, 4000), rhs);
+  cr_assert_eq(rhs->sent, 500);
+  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  qk_transfer_t *leaving = rhs->leaving;
+  rhs->spilled = true;
+  qk_rhs_unload(rhs); /* the solution leaves memory: nobody will know what came of that */
+  cr_assert_eq(rhs->sent, 500);
+  cr_assert_null(qk_rhs_sent(leaving, 3500));
+  rhs->spilled = false;
+  qk_job_destroy(job);
+  check_nothing_is_left();
 }
 
 Test(job, sends_a_solution_under_credit_and_again_from_anywhere) {

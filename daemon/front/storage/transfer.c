@@ -1,0 +1,139 @@
+#include "daemon/front/storage/transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/mem.h"
+
+enum { PIECE = 256 * 1024 }; /* bytes that are read at a time: they stay in the cache */
+
+qk_transfer_t *qk_transfer_create(void *owner) {
+  qk_transfer_t *t = qk_calloc(1, sizeof *t);
+  if (!t) return NULL;
+  qk_link_init(&t->link);
+  t->owner = owner;
+  t->fd = -1;
+  t->hash = qk_field_hash_create();
+  if (t->hash) {
+    qk_field_hash_init(t->hash);
+    return t;
+  }
+  qk_free(t);
+  return NULL;
+}
+
+static void close_segment(qk_transfer_t *t) {
+  if (t->fd >= 0) close(t->fd);
+  t->fd = -1;
+}
+
+static void destroy(qk_transfer_t *t) {
+  qk_link_remove(&t->link);
+  qk_field_hash_destroy(t->hash);
+  qk_free(t);
+}
+
+qk_status_t qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field, qk_err_t *err) {
+  if (t->under_way == 0 && field && (t->fd = qk_shm_open(field, O_RDWR)) < 0)
+    return qk_fail(err, QK_NO_MEMORY, "%s: %s", field->name, strerror(errno));
+  t->under_way++;
+  return QK_OK;
+}
+
+bool qk_transfer_finish(qk_transfer_t *t) {
+  if (--t->under_way == 0) close_segment(t);
+  if (t->owner) return true;
+  if (t->under_way == 0) destroy(t);
+  return false;
+}
+
+void qk_transfer_leave(qk_transfer_t *t) {
+  if (!t) return;
+  t->owner = NULL;
+  atomic_store(&t->over, true);
+  qk_link_remove(&t->link);
+  if (t->under_way == 0) destroy(t);
+}
+
+/* ---- on a thread ----------------------------------------------------------------------------- */
+
+static qk_status_t read_all(int fd, uint8_t *out, size_t bytes, uint64_t offset, qk_err_t *err) {
+  while (bytes > 0) {
+    const ssize_t n = pread(fd, out, bytes, (off_t)offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      return qk_fail(err, QK_IO_ERROR, "shared memory cannot be read: %s",
+                     n == 0 ? "its end" : strerror(errno));
+    out += n;
+    offset += (uint64_t)n;
+    bytes -= (size_t)n;
+  }
+  return QK_OK;
+}
+
+/* Adds what the checksum lacks before the offset. */
+static qk_status_t catch_up(qk_transfer_t *t, uint64_t offset, qk_err_t *err) {
+  qk_status_t s = QK_OK;
+  if (t->blind || t->hashed >= offset) return QK_OK;
+  if (t->fd < 0) {
+    t->blind = true;
+    return QK_OK;
+  }
+  uint8_t *buffer = qk_malloc(PIECE);
+  if (!buffer) {
+    t->blind = true;
+    return qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
+  }
+  while (s == QK_OK && t->hashed < offset) {
+    const size_t n = offset - t->hashed < PIECE ? offset - t->hashed : PIECE;
+    s = read_all(t->fd, buffer, n, t->hashed, err);
+    if (s == QK_OK) {
+      qk_field_hash_update(t->hash, buffer, n);
+      t->hashed += n;
+    }
+  }
+  qk_free(buffer);
+  t->blind = s != QK_OK;
+  return s;
+}
+
+static void add(qk_transfer_t *t, const uint8_t *data, size_t bytes, uint64_t offset) {
+  if (t->blind || offset + bytes <= t->hashed) return;
+  const size_t known = t->hashed - offset;
+  qk_field_hash_update(t->hash, data + known, bytes - known);
+  t->hashed = offset + bytes;
+}
+
+qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
+                              qk_err_t *err) {
+  const uint8_t *from = data;
+  qk_status_t s = catch_up(t, offset, err);
+  for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
+    n = bytes - at < PIECE ? bytes - at : PIECE;
+    add(t, from + at, n, offset + at);
+    if (t->fd >= 0) s = qk_shm_write(t->fd, from + at, n, offset + at, err);
+  }
+  return s;
+}
+
+qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset,
+                             qk_err_t *err) {
+  uint8_t *to = out;
+  qk_status_t s = catch_up(t, offset, err);
+  for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
+    n = bytes - at < PIECE ? bytes - at : PIECE;
+    s = read_all(t->fd, to + at, n, offset + at, err);
+    if (s == QK_OK) add(t, to + at, n, offset + at);
+  }
+  return s;
+}
+
+bool qk_transfer_has_checksum(const qk_transfer_t *t, uint64_t checksum) {
+  return t->blind || qk_field_hash_digest(t->hash) == checksum;
+}
+
+uint64_t qk_transfer_checksum(const qk_transfer_t *t) {
+  return qk_field_hash_digest(t->hash);
+}

@@ -1,0 +1,56 @@
+/*
+ * transfer.h: one field on its way between a client and shared memory, chunk by chunk.
+ *
+ * The loop makes a transfer, hands pieces of the field to a data thread (wire/data_thread.h), one
+ * after the other, and takes them back when they are done. The thread reads or writes the segment
+ * through a descriptor, never through a mapping: a segment that is destroyed meanwhile does no
+ * harm. The descriptor is open only while pieces are under way, so that transfers that wait cost
+ * none.
+ *
+ * Checksum  of the field from its beginning: bytes before the first chunk that comes (of an upload
+ *           that a restarted front goes on with, or of a download from the middle) are read back.
+ */
+#ifndef QK_FRONT_TRANSFER_H
+#define QK_FRONT_TRANSFER_H
+
+#include <stdatomic.h>
+
+#include "daemon/base/list.h"
+#include "daemon/front/storage/shm.h"
+#include "proto/frame.h"
+
+typedef struct qk_transfer {
+  /* the loop's */
+  qk_link_t link; /* in a list of its owner */
+  void *owner;    /* NULL: nobody wants the field any more */
+  int under_way;  /* pieces */
+  /* of the piece that is under way */
+  int fd; /* -1: there is no segment: bytes are only added to the checksum */
+  qk_field_hash_t *hash;
+  uint64_t hashed;  /* bytes of the field in `hash` */
+  bool blind;       /* bytes are missing in it */
+  atomic_bool over; /* as owner == NULL, for the thread */
+} qk_transfer_t;
+
+/* NULL without memory. */
+qk_transfer_t *qk_transfer_create(void *owner);
+/* A piece is about to be handed over. field NULL: its bytes are not kept. QK_NO_MEMORY. */
+qk_status_t qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field, qk_err_t *err);
+/* A piece has come back. False: nobody wants the field any more, and t may be gone. */
+bool qk_transfer_finish(qk_transfer_t *t);
+/* Nobody wants the field any more: t goes when its last piece has come back. NULL-safe. */
+void qk_transfer_leave(qk_transfer_t *t);
+
+/* On the thread that has the piece. Pieces of an upload come in order. */
+qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
+                              qk_err_t *err);
+/* out: [bytes]. In order, or again from anywhere. */
+qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset,
+                             qk_err_t *err);
+/* Whether that is the checksum of the field, all of which has gone through; true if the first part
+ * of it was not kept, so that nobody knows. */
+bool qk_transfer_has_checksum(const qk_transfer_t *t, uint64_t checksum);
+/* The same, for a field that is read. */
+uint64_t qk_transfer_checksum(const qk_transfer_t *t);
+
+#endif

@@ -1,0 +1,351 @@
+#include "daemon/front/wire/data_thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/assert.h"
+#include "daemon/base/mem.h"
+#include "daemon/front/wire/parts.h"
+
+enum { BURST = 16 }; /* messages received at a time */
+
+static const uint64_t MS = 1000000;          /* nanoseconds */
+static const uint64_t REST_MOST = 100000000; /* likewise, at a time */
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+/* The next message, decoded, into p. False: nothing to read. */
+static bool receive(qk_data_thread_t *thread, qk_parcel_t *p) {
+  zmq_msg_init(&p->msg);
+  p->peer.thread = (uint8_t)thread->index;
+  if (!qk_parts_receive(thread->socket, &thread->rest, &p->peer, &p->msg, &p->whole)) return false;
+  p->endless = thread->rest;
+  /* parts beyond the first have been thrown away: an empty message is as wrong */
+  p->status = qk_frame_decode(zmq_msg_data(&p->msg), p->whole ? zmq_msg_size(&p->msg) : 0,
+                              &p->frame, &p->payload, &p->fault);
+  return true;
+}
+
+static qk_parcel_t *create(qk_parcel_kind_t kind) {
+  qk_parcel_t *p = qk_calloc(1, sizeof *p);
+  if (!p) return NULL;
+  qk_link_init(&p->link);
+  p->kind = kind;
+  return p;
+}
+
+static void destroy(qk_parcel_t *p) {
+  qk_link_remove(&p->link);
+  if (p->kind != QK_PARCEL_SEND) zmq_msg_close(&p->msg);
+  qk_free(p);
+}
+
+/* The next parcel that has arrived; NULL: none, or no memory for it. */
+static qk_parcel_t *arrival(qk_data_thread_t *thread) {
+  qk_parcel_t *p = create(QK_PARCEL_ARRIVED);
+  if (!p || receive(thread, p)) return p;
+  destroy(p);
+  return NULL;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void write_payload(qk_parcel_t *p) {
+  const uint32_t skip = p->chunk.skip;
+  qk_transfer_write(p->chunk.transfer, p->payload + skip, p->frame.chunk_bytes - skip,
+                    p->chunk.offset, &p->wrote);
+}
+
+/* Something has to follow the routing id: clients that are bound take no notice of this. */
+static void end_message(qk_data_thread_t *thread) {
+  uint8_t header[QK_FRAME_HEADER];
+  qk_frame_fault_t fault;
+  qk_frame_t frame = {.kind = QK_FRAME_BOUND};
+  QK_ASSERT(qk_frame_encode(&frame, NULL, header, &fault) == QK_OK);
+  zmq_send(thread->socket, header, sizeof header, ZMQ_DONTWAIT);
+}
+
+/* frame with its payload, the next bytes of the transfer if there is one. */
+static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t *frame) {
+  qk_frame_fault_t fault;
+  qk_err_t err = {0};
+  zmq_msg_t msg;
+  qk_sent_t sent = QK_SENT_GONE;
+  if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + frame->chunk_bytes) != 0) return QK_SENT_FULL;
+  /* first whether the peer takes one, as this is tried every few milliseconds while it does not */
+  if (zmq_send(thread->socket, p->peer.id, p->peer.bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+    if (zmq_errno() == EAGAIN) sent = QK_SENT_FULL;
+    zmq_msg_close(&msg);
+    return sent;
+  }
+  uint8_t *bytes = zmq_msg_data(&msg), *payload = bytes + QK_FRAME_HEADER;
+  if (p->transfer &&
+      qk_transfer_read(p->transfer, payload, frame->chunk_bytes, frame->offset, &err) != QK_OK) {
+    zmq_msg_close(&msg);
+    end_message(thread);
+    return QK_SENT_FULL;
+  }
+  if (p->transfer && frame->offset + frame->chunk_bytes == frame->field_bytes)
+    frame->field_checksum = qk_transfer_checksum(p->transfer);
+  QK_ASSERT(qk_frame_encode(frame, payload, bytes, &fault) == QK_OK);
+  if (zmq_msg_send(&msg, thread->socket, ZMQ_DONTWAIT) >= 0) return QK_SENT;
+  zmq_msg_close(&msg);
+  return sent;
+}
+
+/* Sends one chunk. True: there is more, and it goes on. */
+static bool send_some(qk_data_thread_t *thread, qk_parcel_t *p) {
+  qk_frame_t frame = p->frame;
+  if (p->transfer) {
+    if (atomic_load(&p->transfer->over)) return false;
+    const uint64_t left = p->until - p->at;
+    frame.offset = p->at;
+    frame.chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
+  }
+  p->sent = send_frame(thread, p, &frame);
+  if (p->sent == QK_SENT) p->at += frame.chunk_bytes;
+  return p->sent == QK_SENT && p->at < p->until;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void wake(int event) {
+  const uint64_t one = 1;
+  const ssize_t n = write(event, &one, sizeof one);
+  (void)n; /* a full counter is readable already */
+}
+
+static void sleep_ended(int event) {
+  uint64_t count;
+  const ssize_t n = read(event, &count, sizeof count);
+  (void)n; /* EAGAIN: it was a socket */
+}
+
+/* All of one list to the end of another. */
+static void move_all(qk_link_t *from, qk_link_t *to) {
+  while (!qk_link_alone(from)) qk_list_append(to, from->next);
+}
+
+static uint64_t clock_of(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void work_off(qk_data_thread_t *thread, qk_link_t *orders, qk_link_t *news) {
+  while (!qk_link_alone(orders)) {
+    qk_parcel_t *p = QK_HOLDER(orders->next, qk_parcel_t, link);
+    if (p->kind == QK_PARCEL_WRITE) write_payload(p);
+    qk_list_append(p->kind == QK_PARCEL_WRITE ? news : &thread->outgoing, &p->link);
+  }
+}
+
+/* One chunk of each parcel that is to be sent. */
+static void send_round(qk_data_thread_t *thread, qk_link_t *news) {
+  qk_link_t round;
+  qk_link_init(&round);
+  move_all(&thread->outgoing, &round);
+  while (!qk_link_alone(&round)) {
+    qk_parcel_t *p = QK_HOLDER(round.next, qk_parcel_t, link);
+    qk_list_append(send_some(thread, p) ? &thread->outgoing : news, &p->link);
+  }
+}
+
+/* How many there were. */
+static int receive_some(qk_data_thread_t *thread, int room, qk_link_t *news) {
+  const uint64_t before = clock_of(CLOCK_THREAD_CPUTIME_ID);
+  qk_parcel_t *p;
+  int n = 0;
+  while (n < room && n < BURST && (p = arrival(thread)) != NULL) {
+    qk_list_append(news, &p->link);
+    n++;
+  }
+  const uint64_t spent = clock_of(CLOCK_THREAD_CPUTIME_ID) - before;
+  qk_link_t *l = news->prev;
+  for (int i = 0; i < n; i++, l = l->prev)
+    QK_HOLDER(l, qk_parcel_t, link)->cost = spent / (uint64_t)n;
+  return n;
+}
+
+/* Tells the loop, and takes its orders. False: it is the end. */
+static bool exchange(qk_data_thread_t *thread, qk_link_t *news, qk_link_t *orders, int received,
+                     int *room, uint64_t *debt) {
+  const bool tell = !qk_link_alone(news);
+  pthread_mutex_lock(&thread->lock);
+  thread->room -= received;
+  *room = thread->room;
+  *debt += thread->debt;
+  thread->debt = 0;
+  move_all(news, &thread->news);
+  move_all(&thread->orders, orders);
+  const bool stop = thread->stop;
+  pthread_mutex_unlock(&thread->lock);
+  if (tell) uv_async_send(&thread->wakes_loop);
+  return !stop;
+}
+
+/* Nothing is read for as long as messages of nobody have taken more than their share. */
+static bool rests(uint64_t *debt, uint64_t *until) {
+  const uint64_t now = clock_of(CLOCK_MONOTONIC);
+  if (*debt >= MS) {
+    *until = now + (*debt < REST_MOST ? *debt : REST_MOST);
+    *debt = 0;
+  }
+  return now < *until;
+}
+
+static void *run(void *arg) {
+  qk_data_thread_t *thread = arg;
+  qk_link_t news, orders;
+  uint64_t debt = 0, until = 0;
+  int room = 0, received = 0;
+  qk_link_init(&news);
+  qk_link_init(&orders);
+  while (exchange(thread, &news, &orders, received, &room, &debt)) {
+    const bool reads = room > 0 && !rests(&debt, &until);
+    const bool busy = !qk_link_alone(&orders) || !qk_link_alone(&thread->outgoing);
+    zmq_pollitem_t item[] = {{.fd = thread->wakes_thread, .events = ZMQ_POLLIN},
+                             {.socket = thread->socket, .events = ZMQ_POLLIN}};
+    zmq_poll(item, reads ? 2 : 1, busy ? 0 : !reads && room > 0 ? 1 : -1);
+    sleep_ended(thread->wakes_thread);
+    work_off(thread, &orders, &news);
+    send_round(thread, &news);
+    received = reads ? receive_some(thread, room, &news) : 0;
+  }
+  move_all(&orders, &thread->outgoing);
+  return NULL;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void take_some(qk_data_thread_t *thread) {
+  while (!qk_link_alone(&thread->taken) && !qk_loop_time_is_up(thread->loop)) {
+    qk_parcel_t *p = QK_HOLDER(thread->taken.next, qk_parcel_t, link);
+    qk_link_remove(&p->link);
+    thread->sending -= p->kind == QK_PARCEL_SEND;
+    thread->take(thread->arg, thread, p);
+  }
+}
+
+void qk_data_thread_collect(qk_data_thread_t *thread) {
+  pthread_mutex_lock(&thread->lock);
+  move_all(&thread->news, &thread->taken);
+  pthread_mutex_unlock(&thread->lock);
+}
+
+static void on_news(uv_async_t *async) {
+  qk_data_thread_t *thread = async->data;
+  qk_data_thread_collect(thread);
+  qk_loop_share(thread->loop);
+  take_some(thread);
+  if (!qk_link_alone(&thread->taken)) uv_async_send(&thread->wakes_loop);
+}
+
+/* Without a thread. */
+static void on_readable(void *arg) {
+  qk_data_thread_t *thread = arg;
+  for (qk_parcel_t *p; (p = arrival(thread)) != NULL;) {
+    thread->room--;
+    thread->share = 1;
+    thread->take(thread->arg, thread, p);
+    if (qk_loop_is_enough(thread->loop, thread->share, false)) return;
+  }
+}
+
+qk_parcel_t *qk_parcel_to_send(const qk_peer_t *peer, const qk_frame_t *frame) {
+  qk_parcel_t *p = create(QK_PARCEL_SEND);
+  if (!p) return NULL;
+  p->peer = *peer;
+  p->frame = *frame;
+  return p;
+}
+
+void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
+  thread->sending += p->kind == QK_PARCEL_SEND;
+  if (thread->threaded) {
+    pthread_mutex_lock(&thread->lock);
+    qk_list_append(&thread->orders, &p->link);
+    pthread_mutex_unlock(&thread->lock);
+    wake(thread->wakes_thread);
+    return;
+  }
+  if (p->kind == QK_PARCEL_WRITE)
+    write_payload(p);
+  else
+    while (send_some(thread, p)) continue;
+  thread->sending -= p->kind == QK_PARCEL_SEND;
+  thread->take(thread->arg, thread, p);
+}
+
+void qk_data_thread_done(qk_data_thread_t *thread, qk_parcel_t *p, bool work, double share) {
+  const bool arrived = p->kind != QK_PARCEL_SEND;
+  const uint64_t debt = arrived && !work ? (uint64_t)((double)p->cost / share) : 0;
+  destroy(p);
+  if (!arrived) return;
+  if (!work) thread->share = share;
+  pthread_mutex_lock(&thread->lock);
+  const bool full = thread->room++ == 0;
+  thread->debt += debt;
+  pthread_mutex_unlock(&thread->lock);
+  if (full && thread->threaded) wake(thread->wakes_thread);
+}
+
+qk_status_t qk_data_thread_start(qk_data_thread_t *thread, qk_loop_t *loop, bool threaded,
+                                 qk_data_thread_fn *take, void *arg, qk_err_t *err) {
+  thread->loop = loop;
+  thread->take = take;
+  thread->arg = arg;
+  thread->room = QK_DATA_ROOM;
+  qk_link_init(&thread->taken);
+  qk_link_init(&thread->outgoing);
+  qk_link_init(&thread->orders);
+  qk_link_init(&thread->news);
+  pthread_mutex_init(&thread->lock, NULL);
+  if (!threaded)
+    return qk_loop_attach(loop, &thread->sock, thread->socket, on_readable, thread, err);
+  thread->wakes_thread = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (thread->wakes_thread < 0) return qk_fail(err, QK_INTERNAL, "eventfd: %s", strerror(errno));
+  uv_async_init(&loop->uv, &thread->wakes_loop, on_news);
+  thread->wakes_loop.data = thread;
+  const int e = pthread_create(&thread->handle, NULL, run, thread);
+  if (e != 0) {
+    close(thread->wakes_thread);
+    return qk_fail(err, QK_INTERNAL, "data thread %d: %s", thread->index, strerror(e));
+  }
+  pthread_setname_np(thread->handle, "quarkd-data");
+  thread->threaded = true;
+  return QK_OK;
+}
+
+/* A parcel that nobody waits for any more. */
+static void throw_away(qk_link_t *list) {
+  while (!qk_link_alone(list)) {
+    qk_parcel_t *p = QK_HOLDER(list->next, qk_parcel_t, link);
+    if (p->kind == QK_PARCEL_WRITE) qk_transfer_finish(p->chunk.transfer);
+    if (p->kind == QK_PARCEL_SEND && p->transfer) qk_transfer_finish(p->transfer);
+    destroy(p);
+  }
+}
+
+void qk_data_thread_stop(qk_data_thread_t *thread) {
+  if (!thread->loop) return;
+  if (thread->threaded) {
+    pthread_mutex_lock(&thread->lock);
+    thread->stop = true;
+    pthread_mutex_unlock(&thread->lock);
+    wake(thread->wakes_thread);
+    pthread_join(thread->handle, NULL);
+    close(thread->wakes_thread);
+  } else {
+    qk_loop_detach(&thread->sock, NULL);
+  }
+  throw_away(&thread->orders);
+  throw_away(&thread->outgoing);
+  throw_away(&thread->news);
+  throw_away(&thread->taken);
+  pthread_mutex_destroy(&thread->lock);
+  thread->loop = NULL;
+}
