@@ -374,7 +374,7 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(fields == sum.fields + sum.coming || (moving && fields > sum.fields));
   QK_ASSERT(sum.fields <= sum.budget);
   QK_ASSERT(server->service.sched.length == sum.plain_queued);
-  QK_ASSERT(length(&server->net.downloads) == sum.sending);
+  QK_ASSERT(length(&server->net.downloads) + length(&server->net.paused) == sum.sending);
   QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
