@@ -10,6 +10,7 @@ enum { HOP_FLOPS = 1320 }; /* with the sum of its eight terms, per site */
 typedef struct eo {
   qk_operator_t op; /* first: a qk_operator_t * is an eo_t * */
   qk_eo_parts_t parts;
+  bool given_back[QK_PRECS]; /* T is, for now */
   qk_halo_t *halo;
 } eo_t;
 
@@ -79,7 +80,7 @@ static bool fits(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_
 static qk_status_t eo_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                             const qk_field_t *x, double c) {
   eo_t *e = (eo_t *)op;
-  if (!fits(e, out, in, QK_FULL)) return QK_BAD_ARGUMENT;
+  if (!fits(e, out, in, QK_FULL) || e->given_back[in->v.prec]) return QK_BAD_ARGUMENT;
   double s = x ? c : 1;
   pass_t p = {.dagger = dagger, .c_hop = -0.5 * s, .c_z = s, .z = in->v};
   if (x) {
@@ -206,9 +207,41 @@ static qk_status_t eo_hop_backward(qk_operator_t *op, qk_field_t *out, const qk_
 static qk_status_t eo_diag(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse) {
   eo_t *e = (eo_t *)op;
   if (!fits(e, out, in, in->v.subset)) return QK_BAD_ARGUMENT;
+  if (!inverse && e->given_back[in->v.prec]) return QK_BAD_ARGUMENT;
   pass_t p = {.inverse = inverse, .c_z = 1, .z = in->v};
   run_pass(e, &p, out->v, in->v);
   return qk_dev_status(op->dev);
+}
+
+static qk_status_t make_local(eo_t *e, qk_local_t *t, qk_prec_t prec) {
+  const qk_device_t *dev = e->op.dev;
+  const qk_lattice_t *lat = &dev->geom->lat;
+  const qk_diag_convert_args_t convert = {.lat = *lat, .in = e->parts.t[QK_DOUBLE], .out = t};
+  void *data = NULL;
+  qk_status_t status = dev->ops->alloc(dev->ctx, dev->ops->diag_bytes(lat, prec), &data);
+  if (status != QK_OK) return status;
+  *t = (qk_local_t){.data = data, .prec = prec};
+  status = dev->ops->diag_convert(dev->ctx, &convert);
+  return status != QK_OK ? status : dev->ops->queue_sync(dev->ctx, 0);
+}
+
+/* Only what is one field, and can be had again of that in double. */
+static qk_status_t eo_keep_local(qk_operator_t *op, const bool keep[QK_PRECS]) {
+  eo_t *e = (eo_t *)op;
+  if (!e->parts.t[QK_DOUBLE].data || e->parts.t[QK_DOUBLE].b) return QK_OK;
+  for (int p = 0; p < QK_PRECS; p++) {
+    qk_local_t *t = &e->parts.t[p];
+    if (p == QK_DOUBLE || !e->parts.want[p] || keep[p] != e->given_back[p]) continue;
+    if (keep[p]) {
+      qk_status_t status = make_local(e, t, (qk_prec_t)p);
+      if (status != QK_OK) return status;
+    } else {
+      op->dev->ops->free(op->dev->ctx, (void *)t->data);
+      t->data = NULL;
+    }
+    e->given_back[p] = !keep[p];
+  }
+  return QK_OK;
 }
 
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
@@ -238,6 +271,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .hop_forward = eo_hop_forward,
                                          .hop_backward = eo_hop_backward,
                                          .diag = eo_diag,
+                                         .keep_local = eo_keep_local,
                                          .destroy = eo_destroy};
 
 qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_operator_t *description,

@@ -43,6 +43,10 @@ typedef struct qk_operator_ops {
   qk_status_t (*hop_backward)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, int mu);
   /* out = T in or T^-1 in; fields of the same subset, even, odd or full. */
   qk_status_t (*diag)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool inverse);
+  /* T gives back its memory in precisions that are not to be kept, and is made again of T in double
+   * in those that are. T in double and T^-1 stay. Without T what needs it (apply, diag) returns
+   * QK_BAD_ARGUMENT. NULL: T takes no memory of its own. Not collective. QK_DEVICE_MEMORY. */
+  qk_status_t (*keep_local)(qk_operator_t *op, const bool keep[QK_PRECS]);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 

@@ -266,6 +266,16 @@ static qk_status_t build_solvers(qk_loaded_t *s, qk_err_t *err) {
                                                : status;
 }
 
+/* While it serves, T is read in double, and by multigrid where it restricts; `all`: in every
+ * precision, as for a setup of multigrid. */
+static qk_status_t keep_local(const qk_loaded_t *s, bool all) {
+  bool keep[QK_PRECS] = {false};
+  if (s->op->ops->keep_local == NULL) return QK_OK;
+  for (int p = 0; p < QK_PRECS; p++)
+    keep[p] = all || (s->mg != NULL && (qk_prec_t)p == s->mg_params.level[0].smoother_prec);
+  return s->op->ops->keep_local(s->op, keep);
+}
+
 static void drop_solvers(qk_loaded_t *s) {
   qk_solver_destroy(s->single_rhs);
   qk_solver_destroy(s->solver);
@@ -304,6 +314,8 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
     }
     if (status != QK_OK) return status;
   }
+  status = keep_local(s, false);
+  if (status != QK_OK) return status;
   enter(in, "solver");
   return build_solvers(s, in->err);
 }
@@ -401,7 +413,11 @@ void qk_loaded_destroy(qk_loaded_t *setup) {
 
 static qk_status_t refresh_and_build(qk_loaded_t *s, qk_mg_refresh_t refresh,
                                      qk_progress_fn *progress, void *arg, qk_err_t *err) {
-  qk_status_t status = qk_mg_service_refresh(s->mg, refresh, progress, arg, err);
+  qk_status_t status = keep_local(s, true);
+  if (status != QK_OK) return status;
+  status = qk_mg_service_refresh(s->mg, refresh, progress, arg, err);
+  if (status != QK_OK) return status;
+  status = keep_local(s, false);
   if (status != QK_OK) return status;
   status = build_solvers(s, err);
   return status == QK_OK ? qk_loaded_count_memory(s) : status;

@@ -46,6 +46,19 @@ static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
   return qk_action_bytes(in->action, in->ops, &in->geom->lat, in->params, making);
 }
 
+/* T in precisions that only a setup reads (keep_local of operator.h); T and T^-1 take the same. */
+static int64_t unread_bytes(const qk_plan_input_t *in) {
+  int64_t bytes = 0;
+  for (int p = 0; p < QK_PRECS && in->action->bytes; p++) {
+    qk_action_params_t one = *in->params;
+    if (p == QK_DOUBLE || !one.want[p]) continue;
+    if (in->mg && (qk_prec_t)p == in->mg->level[0].smoother_prec) continue;
+    for (int q = 0; q < QK_PRECS; q++) one.want[q] = q == p;
+    bytes += in->action->bytes(in->ops, &in->geom->lat, &one, false) / 2;
+  }
+  return bytes;
+}
+
 /* Of all precisions that the operator holds. */
 static int64_t operator_faces(const qk_plan_input_t *in) {
   int64_t bytes = 0;
@@ -179,7 +192,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   qk_geom_t geom[QK_MG_LEVELS_MAX];
   step_t step[QK_MG_LEVELS_MAX];
   qk_err_t err = {0};
-  int64_t below = 0, above = plan->share[QK_PLAN_OPERATOR];
+  int64_t below = 0, above = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in);
   geom[0] = *in->geom;
   for (int l = 0; l < steps; l++) {
     const qk_mg_level_params_t *p = &in->mg->level[l];
@@ -212,12 +225,12 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
                       .single_rhs = in->single_rhs && in->nslot > 1,
                       .compact = in->compact && in->nslot > 1};
   plan->leaving = 2 * plan->staging < in->nslot ? 2 * plan->staging : in->nslot;
-  plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) + operator_faces(in);
+  plan->share[QK_PLAN_OPERATOR] = operator_bytes(in, false) - unread_bytes(in) + operator_faces(in);
   plan->share[QK_PLAN_SOLVER] = solver_bytes(in, in->nslot, plan->compact);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] = solver_bytes(in, 1, false);
   plan->share[QK_PLAN_TRANSFER] =
       (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
-  plan->setup = plan->share[QK_PLAN_OPERATOR] + operator_bytes(in, true);
+  plan->setup = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true);
   if (in->mg != NULL) add_multigrid(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);

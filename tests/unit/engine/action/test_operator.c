@@ -49,6 +49,44 @@ Test(operator, uploads_links_without_memory_of_the_host) {
   rig_close(&rig);
 }
 
+/* T in single is given back and made again; what does not need it goes on meanwhile. */
+Test(operator, gives_local_terms_back_and_makes_them_again) {
+  static const bool none[QK_PRECS] = {false}, all[QK_PRECS] = {true, true, true};
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "random:4x4x2x4:7", NULL);
+  rig_operator(&rig, -0.2, 1.3, -1);
+  const qk_ops_t *ops = rig.dev.ops;
+  const qk_operator_ops_t *op = rig.op->ops;
+  qk_field_t *in = qk_work_take(rig.work, QK_SINGLE, 2, QK_FULL),
+             *first = qk_work_take(rig.work, QK_SINGLE, 2, QK_FULL),
+             *again = qk_work_take(rig.work, QK_SINGLE, 2, QK_FULL);
+  const int64_t held = ops->allocated(rig.dev.ctx),
+                single = (int64_t)ops->diag_bytes(&rig.geom.lat, QK_SINGLE),
+                half = (int64_t)ops->diag_bytes(&rig.geom.lat, QK_HALF);
+  const qk_noise_args_t noise = {.lat = rig.geom.lat, .field = in->v, .rhs = -1, .seed = 5};
+  rig_must(ops->noise(rig.dev.ctx, &noise), "noise", NULL);
+  rig_must(op->apply(rig.op, first, in, false, NULL, 0), "apply", NULL);
+  rig_must(op->keep_local(rig.op, none), "give back", NULL);
+  rig_must(op->keep_local(rig.op, none), "again", NULL);
+  cr_expect_eq(held - ops->allocated(rig.dev.ctx), single + half);
+  cr_expect_eq(op->apply(rig.op, again, in, false, NULL, 0), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->diag(rig.op, again, in, false), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->diag(rig.op, again, in, true), QK_OK);
+  rig_must(op->keep_local(rig.op, all), "make", NULL);
+  cr_expect_eq(ops->allocated(rig.dev.ctx), held);
+  rig_must(op->apply(rig.op, again, in, false, NULL, 0), "apply", NULL);
+  double *a = rig_vector(&rig), *b = rig_vector(&rig);
+  rig_export(&rig, first, 1, a);
+  rig_export(&rig, again, 1, b);
+  cr_expect(memcmp(a, b, rig_reals(&rig) * sizeof *a) == 0);
+  qk_free(b);
+  qk_free(a);
+  qk_work_release(rig.work, again);
+  qk_work_release(rig.work, first);
+  qk_work_release(rig.work, in);
+  rig_close(&rig);
+}
+
 static void expect_refusal(qk_rig_t *rig, const qk_action_params_t *p, const char *says) {
   qk_operator_t *op = NULL;
   qk_err_t err = {0};
