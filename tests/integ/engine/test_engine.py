@@ -52,7 +52,11 @@ def load_reports_its_phases(case):
             assert body.done <= body.total
             phases.append(body.phase)
             name, body = e.receive()
-        assert name == 'ready' and phases[0] == 'read' and phases[-1] == 'solver', phases
+        assert name == 'ready' and phases[:2] == ['device', 'read'] and phases[-1] == 'solver', phases
+        clocks = {c.phase: c.seconds for c in body.clock if not c.beside}
+        assert list(clocks) == list(dict.fromkeys(phases)) + ['buffers'], (clocks, phases)
+        assert min(clocks.values()) >= 0 and 0.5 * body.seconds < sum(clocks.values()) <= body.seconds, (clocks, body.seconds)
+        assert [c.phase for c in body.clock if c.beside] == ['file', 'decode'], body.clock
 
 
 @tap.test
