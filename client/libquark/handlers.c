@@ -95,6 +95,7 @@ static full_t send_all(quark_connection_t *conn) {
 
 static void tick(quark_connection_t *conn) {
   quark__session_tick_locked(conn);
+  quark__local_tick_locked(conn);
   quark__spare_tick(&conn->requests->spare);
 }
 

@@ -40,6 +40,7 @@ typedef struct fake_script {
   atomic_int drop_load;     /* the next LOAD breaks all connections, once */
   atomic_int lease_ms;
   atomic_int local;       /* has a local socket */
+  atomic_int local_waits; /* takes no connections there */
   atomic_int drop_put;    /* it closes its connection at the n-th PUT, once */
   atomic_int drop_fetch;  /* likewise at the n-th FETCH */
   atomic_int empty_fetch; /* FETCH gets no descriptor */
@@ -55,6 +56,7 @@ typedef struct fake_daemon {
   Quark__ClientMessage
       *last; /* the latest SUBMIT, CONTRACT, LOAD or STATUS; the test reads it after the answer */
   char endpoint[96];
+  char local_path[108];
   struct fake_state *state;
 } fake_daemon_t;
 

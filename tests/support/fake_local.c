@@ -66,7 +66,9 @@ static void local_message(state_t *s, const Quark__LocalRequest *m, int fd) {
 
 void fake_local_read(state_t *s) {
   qk_packet_t packet;
-  const int connection = accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int connection = s->d->script.local_waits
+                             ? -1
+                             : accept4(s->local_listen, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (connection >= 0) {
     fake_local_drop(s);
     s->local = connection;
@@ -90,6 +92,7 @@ void fake_local_open(state_t *s) {
   s->local = -1;
   s->local_address.sun_family = AF_UNIX;
   snprintf(s->local_address.sun_path, sizeof s->local_address.sun_path, "%s/local", dir);
+  memcpy(s->d->local_path, s->local_address.sun_path, sizeof s->d->local_path);
   s->local_listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   cr_assert_eq(bind(s->local_listen, (struct sockaddr *)&s->local_address, sizeof s->local_address),
                0);

@@ -15,6 +15,7 @@
 #define QUARK_CONNECTION_H
 
 #include <pthread.h>
+#include <sys/un.h>
 
 #include "client/libquark/connection/curve.h"
 #include "client/quark.h"
@@ -76,9 +77,11 @@ struct quark_connection {
   uint32_t timeout_ms;
   curve_t curve;
   void *zmq, *control, *control_monitor, *data, *data_monitor;
-  uint32_t sockets;              /* made so far: names the monitors */
-  int local;                     /* the socket for descriptors; -1: none */
-  bool local_ours;               /* its daemon is root's or runs as our user */
+  uint32_t sockets; /* made so far: names the monitors */
+  int local;        /* the socket for descriptors; -1: none */
+  bool local_ours;  /* its daemon is root's or runs as our user */
+  bool local_full;  /* it had no room for one more client */
+  struct sockaddr_un local_address;
   packet_t *out, **out_end;      /* control messages that wait for the session or the socket */
   int64_t last_sent, last_heard; /* ms */
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "client/libquark/connection/clock.h"
@@ -34,18 +33,30 @@ static bool is_trusted(int fd, bool *ours) {
   return *ours || geteuid() == 0;
 }
 
-void quark__local_open_locked(quark_connection_t *conn, const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  quark__local_close_locked(conn);
-  if (!conn->try_local || !path || strlen(path) >= sizeof address.sun_path) return;
-  memcpy(address.sun_path, path, strlen(path) + 1);
+/* More clients may connect at once than wait at the socket: it is then full, and tried again. */
+static void open_socket(quark_connection_t *conn) {
+  conn->local_full = false;
   conn->local = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (conn->local < 0) return;
-  if (connect(conn->local, (struct sockaddr *)&address, sizeof address) != 0 ||
-      !is_trusted(conn->local, &conn->local_ours) || !send_bind(conn)) {
-    close(conn->local);
-    conn->local = -1;
-  }
+  const bool connected = connect(conn->local, (struct sockaddr *)&conn->local_address,
+                                 sizeof conn->local_address) == 0;
+  if (connected && is_trusted(conn->local, &conn->local_ours) && send_bind(conn)) return;
+  conn->local_full = !connected && errno == EAGAIN;
+  close(conn->local);
+  conn->local = -1;
+}
+
+void quark__local_open_locked(quark_connection_t *conn, const char *path) {
+  quark__local_close_locked(conn);
+  conn->local_full = false;
+  if (!conn->try_local || !path || strlen(path) >= sizeof conn->local_address.sun_path) return;
+  conn->local_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+  memcpy(conn->local_address.sun_path, path, strlen(path) + 1);
+  open_socket(conn);
+}
+
+void quark__local_tick_locked(quark_connection_t *conn) {
+  if (conn->local_full && conn->state == SESSION_OPEN) open_socket(conn);
 }
 
 void quark__local_close_locked(quark_connection_t *conn) {

@@ -14,6 +14,8 @@
 
 /* Connects to the socket that WELCOME named; NULL: none. */
 void quark__local_open_locked(quark_connection_t *conn, const char *path);
+/* Tries again, if the socket had no room for one more client. */
+void quark__local_tick_locked(quark_connection_t *conn);
 /* Closes the socket. What was under way goes on by chunks. */
 void quark__local_close_locked(quark_connection_t *conn);
 /* True if the next field of the upload goes by descriptor. */

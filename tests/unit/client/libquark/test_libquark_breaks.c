@@ -1,6 +1,9 @@
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/unit/client/libquark/libquark_kit.h"
@@ -110,6 +113,40 @@ Test(libquark, after_a_broken_connection_fields_go_by_descriptor_again) {
   lq_round_trip((size_t)LQ_NRHS * LQ_FIELD);
   cr_expect_eq(lq_fake.binds, 2);
   cr_expect_geq(lq_fake.fetches, LQ_NRHS);
+}
+
+/* Connects as often as there is room at the local socket. */
+static int fill_local(int *fd, int most) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  memcpy(address.sun_path, lq_fake.local_path, sizeof address.sun_path);
+  for (int n = 0; n < most; n++) {
+    fd[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+    if (connect(fd[n], (struct sockaddr *)&address, sizeof address) == 0) continue;
+    cr_assert_eq(errno, EAGAIN);
+    close(fd[n]);
+    return n;
+  }
+  cr_assert_fail("more than %d connections wait", most);
+  return most;
+}
+
+Test(libquark, a_local_socket_that_has_no_room_is_tried_again) {
+  int fd[64];
+  quark_report_t report;
+  lq_fake.script.local = lq_fake.script.local_waits = 1;
+  const int n = fill_local(fd, 64);
+  quark_connection_t *conn = lq_connect(NULL);
+  cr_expect_not(quark_local(conn));
+  for (int i = 0; i < n; i++) close(fd[i]);
+  lq_fake.script.local_waits = 0;
+  while (!quark_local(conn)) cr_assert_eq(quark_status(conn, &report, NULL), QUARK_OK);
+  uint8_t *stream = lq_stream();
+  const uint64_t request = lq_submit(conn, LQ_NRHS);
+  lq_upload(conn, request, stream, MIB);
+  lq_expect_solutions(conn, request, stream);
+  cr_expect_eq(lq_fake.fetches, LQ_NRHS);
+  quark_close(conn);
+  free(stream);
 }
 
 /* The first solution, all connections break at its third chunk. */
