@@ -56,7 +56,7 @@ def spent():
 def ctl(program, endpoint, *args, codes=(0,)):
     """Its output; its seconds, and those of processors."""
     begin, before = time.perf_counter(), spent()
-    done = subprocess.run([program, *args, '--json'], env=dict(os.environ, QUARKD_ENDPOINT=endpoint), stdout=subprocess.PIPE,
+    done = subprocess.run([program, *args, '--timeout=300', '--json'], env=dict(os.environ, QUARKD_ENDPOINT=endpoint), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
     seconds = time.perf_counter() - begin, spent() - before
     assert done.returncode in codes, (args, done.stdout, done.stderr)
@@ -110,7 +110,7 @@ def main():
     parser.add_argument('--local', default='yes')
     parser.add_argument('--solve', action='store_true')
     parser.add_argument('--gauge')
-    parser.add_argument('--kappa', default='0.13')
+    parser.add_argument('--kappa', default='0.1245')
     parser.add_argument('--csw', default='1')
     parser.add_argument('--quarkd', dest='quarkd_options', action='append', default=[])
     o = parser.parse_args()
