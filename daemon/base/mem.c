@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/fault.h"
@@ -14,8 +15,23 @@ typedef struct qk_mem_head {
   size_t bytes;
 } qk_mem_head_t;
 
+enum { LARGE_BYTES = 32 << 20 };
+
 static const uint64_t MAGIC_HELD = 0x716b6d656d68656cULL, MAGIC_FREED = 0x716b6d656d667265ULL;
 static _Atomic int64_t held;
+
+/* To find the pages of a configuration takes longer than to fill them, unless they are large. It is
+ * a wish: small pages serve too. */
+static void ask_for_large_pages(void *block, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  const uintptr_t page = (uintptr_t)1 << 21, first = ((uintptr_t)block + page - 1) / page * page,
+                  end = ((uintptr_t)block + bytes) / page * page;
+  if (bytes >= LARGE_BYTES) madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+  (void)block;
+  (void)bytes;
+#endif
+}
 
 void *qk_malloc(size_t bytes) {
   const size_t align = _Alignof(qk_mem_head_t);
@@ -23,6 +39,7 @@ void *qk_malloc(size_t bytes) {
   size_t total = (sizeof(qk_mem_head_t) + bytes + align - 1) / align * align;
   qk_mem_head_t *head = aligned_alloc(align, total);
   if (head == NULL) return NULL;
+  ask_for_large_pages(head, total);
   head->magic = MAGIC_HELD;
   head->bytes = bytes;
   atomic_fetch_add_explicit(&held, (int64_t)bytes, memory_order_relaxed);
