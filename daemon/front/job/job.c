@@ -1,11 +1,13 @@
 #include "daemon/front/job/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/due.h"
 #include "proto/control.h"
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -13,7 +15,7 @@
 /* In no list of what is to be saved. */
 static void leave_unsaved(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->save);
-  if (rhs->unsaved && rhs->job->tally) rhs->job->tally->unsaved--;
+  if (rhs->unsaved && rhs->job->jobs) rhs->job->jobs->unsaved--;
   rhs->unsaved = false;
 }
 
@@ -28,6 +30,7 @@ static void free_source(qk_rhs_t *rhs) {
 
 void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_link_remove(&rhs->send);
+  if (rhs->kept) qk_due_count_kept(rhs, -1);
   qk_marks_release(rhs->job, rhs->solution);
   rhs->solution = NULL;
   /* how much of what is on its way still comes nobody will know: it is sent again */
@@ -47,7 +50,7 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
 }
 
 void qk_rhs_unsave(qk_rhs_t *rhs, double now) {
-  if (!rhs->unsaved && rhs->job->tally) rhs->job->tally->unsaved++;
+  if (!rhs->unsaved && rhs->job->jobs) rhs->job->jobs->unsaved++;
   rhs->unsaved = true;
   rhs->unsaved_since = now;
 }
@@ -143,7 +146,8 @@ static qk_job_t *allocate(uint32_t nrhs, bool upload, Quark__Sink sink, const qk
   job->config = terms->config;
   job->budget = terms->budget;
   job->space = terms->space;
-  job->tally = terms->tally;
+  job->jobs = terms->jobs;
+  job->due_at = INFINITY;
   job->hooks = terms->hooks;
   if (job->hooks) job->hooks->begin(job);
   job->spill = terms->spill;
@@ -268,14 +272,6 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
   return QK_OK;
 }
 
-bool qk_job_detach_over(const qk_job_t *job, double now) {
-  for (uint32_t i = 0; i < job->nrhs; i++) {
-    const qk_rhs_state_t state = job->rhs[i].state;
-    if (state == QK_RHS_QUEUED || state == QK_RHS_RUNNING) return false;
-  }
-  return now - job->used_at > job->detach;
-}
-
 void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept) {
   QK_ASSERT(!rhs->uses[i] && kept->job != rhs->job);
   rhs->uses[i] = kept;
@@ -289,6 +285,7 @@ static void let_go(qk_rhs_t *rhs, double now) {
     rhs->uses[i] = NULL;
     kept->holds--;
     if (now > kept->used_at) kept->used_at = now;
+    qk_due_at(kept, kept->used_at + kept->keep);
     qk_job_settle(kept);
   }
 }
@@ -308,6 +305,7 @@ void qk_job_destroy(qk_job_t *job) {
     free_source(&job->rhs[i]);
     qk_rhs_drop_solution(&job->rhs[i]);
   }
+  qk_due_never(job);
   qk_link_remove(&job->link);
   qk_budget_refund(job->budget, job->overhead);
   release_memory(job);
@@ -533,6 +531,8 @@ void qk_rhs_end(qk_rhs_t *rhs, const qk_outcome_t *outcome, double now) {
   if (!outcome->written || !rhs->unsaved) free_source(rhs);
   let_go(rhs, now);
   if (!outcome->written) qk_rhs_drop_solution(rhs);
+  if (rhs->solution && rhs->job->sink == QUARK__SINK__SINK_KEEP) qk_due_count_kept(rhs, 1);
+  qk_due_count_held(rhs->job, 1);
   qk_marks_rhs(rhs);
 }
 
@@ -549,6 +549,7 @@ void qk_rhs_ack(qk_rhs_t *rhs) {
   QK_ASSERT(rhs->state == QK_RHS_ENDED);
   rhs->state = QK_RHS_ACKED;
   rhs->job->acked++;
+  qk_due_count_held(rhs->job, -1);
   free_source(rhs);
   qk_marks_rhs(rhs);
   if (rhs->job->sink != QUARK__SINK__SINK_KEEP) qk_rhs_drop_solution(rhs);

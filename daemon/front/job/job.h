@@ -58,10 +58,13 @@ typedef struct qk_spill_task qk_spill_task_t;   /* likewise */
 typedef struct qk_digest_task qk_digest_task_t; /* digest.h */
 typedef struct qk_rhs qk_rhs_t;
 
-/* What all jobs of a daemon have together. */
-typedef struct qk_tally {
-  int64_t unsaved; /* right-hand sides */
-} qk_tally_t;
+/* What all jobs of a daemon have together: sums, so that nobody has to walk over them. */
+typedef struct qk_jobs {
+  int64_t unsaved;          /* right-hand sides whose source is not in the spool yet */
+  int64_t held;             /* of sessions: ended and not acknowledged */
+  int64_t kept, kept_bytes; /* solutions */
+  qk_tree_t due;            /* due.h */
+} qk_jobs_t;
 
 /* Called where others have something to do with a job. */
 typedef struct qk_job_hooks {
@@ -93,6 +96,7 @@ struct qk_rhs {
   bool recorded;  /* the journal knows how it ended */
   bool spooled;   /* an upload: it is in the spool */
   bool unspooled; /* it could not be written there: tried again */
+  bool kept;      /* of a job that keeps: it has ended with a solution, which is in memory */
   bool unsaved;   /* it is to be written there, and is not there yet: its source stays as long */
   double unsaved_since;      /* seconds */
   qk_link_t save;            /* in a list of its service while it is unsaved */
@@ -132,8 +136,10 @@ struct qk_job {
   qk_entry_t entry;
   uint8_t client_id[QK_CLIENT_ID];
   qk_budget_t *budget;
-  qk_shm_space_t *space;       /* of its fields */
-  qk_tally_t *tally;           /* NULL: nobody counts */
+  qk_shm_space_t *space; /* of its fields */
+  qk_jobs_t *jobs;       /* NULL: it is by itself */
+  double due_at;         /* seconds; INFINITY: not in the tree of what is due */
+  qk_node_t due;
   const qk_job_hooks_t *hooks; /* NULL: there are none */
   qk_spill_t *spill;           /* where its solutions may go; NULL: nowhere */
   int64_t overhead;            /* bytes charged besides fields */
@@ -170,6 +176,7 @@ struct qk_job {
   int chunks;         /* of it that are on their way into memory */
   int thread;         /* data thread that has them */
   uint32_t running, ended, acked; /* ended counts the acknowledged too */
+  uint32_t kept;                  /* solutions */
   bool granted;                   /* there were grants */
   double progress_at;             /* not before this time again */
   bool progress_due;
@@ -199,7 +206,7 @@ typedef struct qk_terms {
   double now;      /* seconds */
   qk_budget_t *budget;
   qk_shm_space_t *space;
-  qk_tally_t *tally;           /* NULL: none */
+  qk_jobs_t *jobs;             /* NULL: none */
   const qk_job_hooks_t *hooks; /* likewise */
   qk_spill_t *spill;           /* likewise */
   const uint8_t *client_id;    /* NULL: zeros */
@@ -218,9 +225,14 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
                                    qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
+/* It comes to a session, or leaves it: `session` is set by the caller. */
+void qk_job_join(qk_job_t *job);
+void qk_job_leave(qk_job_t *job);
 /* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
 void qk_job_settle(qk_job_t *job);
-/* Whether nothing of it is queued or runs, and its time without a client is over. */
+/* Whether something of it is queued or runs. */
+bool qk_job_is_open(const qk_job_t *job);
+/* Whether nothing is, and its time without a client is over. */
 bool qk_job_detach_over(const qk_job_t *job, double now);
 /* Whether its client sends its sources. */
 static inline bool qk_job_is_upload(const qk_job_t *job) {

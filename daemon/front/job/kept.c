@@ -91,8 +91,5 @@ bool qk_kept_expired(const qk_job_t *job, double now) {
 }
 
 uint64_t qk_kept_count(const qk_job_t *job) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < job->nrhs && job->sink == QUARK__SINK__SINK_KEEP; i++)
-    n += job->rhs[i].state >= QK_RHS_ENDED && job->rhs[i].solution;
-  return n;
+  return job->kept;
 }

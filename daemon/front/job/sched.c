@@ -7,10 +7,10 @@
 
 /* What a user has in one queue. */
 typedef struct place {
-  qk_link_t ring;
+  qk_node_t node;                       /* in the turns of the queue while there are items */
   qk_tree_t items[QK_PRIORITY_MAX + 1]; /* of each rank the first, with its ring */
   qk_sched_user_t *user;
-  int64_t length;
+  uint32_t turn, length; /* turn: of equal work, the lower number goes first */
   double
       /* virtual time: service received, expected cost of running items, service of others during
        * absence */
@@ -20,6 +20,7 @@ typedef struct place {
 struct qk_sched_user {
   qk_link_t all;
   place_t place[QK_SCHED_QUEUES];
+  qk_sched_t *sched;
   int holds;
   double given; /* in all queues */
   qk_budget_t memory, kept;
@@ -34,7 +35,6 @@ _Static_assert(sizeof(qk_sched_user_t) <= QK_SESSION_BYTES / 3 * 2,
 void qk_sched_init(qk_sched_t *sched) {
   *sched = (qk_sched_t){0};
   qk_link_init(&sched->users);
-  for (int k = 0; k < QK_SCHED_QUEUES; k++) qk_link_init(&sched->queue[k].ring);
 }
 
 /* ---- users --------------------------------------------------------------------------------- */
@@ -52,11 +52,8 @@ qk_status_t qk_sched_user_hold(qk_sched_t *sched, const char *name, qk_sched_use
   QK_ASSERT(strlen(name) < sizeof user->name);
   strcpy(user->name, name);
   qk_link_init(&user->all);
-  for (int k = 0; k < QK_SCHED_QUEUES; k++) {
-    place_t *place = &user->place[k];
-    place->user = user;
-    qk_link_init(&place->ring);
-  }
+  user->sched = sched;
+  for (int k = 0; k < QK_SCHED_QUEUES; k++) user->place[k].user = user;
   qk_list_append(&sched->users, &user->all);
   user->memory = (qk_budget_t){.what = "user-memory"};
   user->kept = (qk_budget_t){.what = "keep-memory of a user", .advice = "release kept requests"};
@@ -137,6 +134,32 @@ static int order(const qk_node_t *x, const qk_node_t *y) {
   return compare(a->came, b->came);
 }
 
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static place_t *place_of(const qk_node_t *node) {
+  return node ? QK_HOLDER(node, place_t, node) : NULL;
+}
+
+static int order_turns(const qk_node_t *x, const qk_node_t *y) {
+  const place_t *a = place_of(x), *b = place_of(y);
+  if (a->work != b->work) return compare(a->work, b->work);
+  return (a->turn > b->turn) - (a->turn < b->turn);
+}
+
+/* In its place among the turns, with that work. */
+static void take_place(qk_sched_queue_t *queue, place_t *place, double work) {
+  if (place->node.height > 0) qk_tree_remove(&queue->turns, &place->node);
+  place->work = work;
+  qk_tree_add(&queue->turns, &place->node, order_turns);
+}
+
+/* Behind all of equal work. */
+static void go_last(qk_sched_queue_t *queue, place_t *place, double work) {
+  if (place->node.height > 0) qk_tree_remove(&queue->turns, &place->node);
+  place->turn = ++queue->turn;
+  take_place(queue, place, work);
+}
+
 void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *item) {
   QK_ASSERT(!qk_sched_item_waits(item));
   QK_ASSERT(item->priority >= 0 && item->priority <= QK_PRIORITY_MAX);
@@ -150,8 +173,7 @@ void qk_sched_push(qk_sched_t *sched, qk_sched_user_t *user, qk_sched_item_t *it
   queue->length++;
   user->length++;
   if (place->length++ > 0) return;
-  qk_list_append(&queue->ring, &place->ring);
-  if (place->work < queue->level) place->work = queue->level;
+  go_last(queue, place, place->work < queue->level ? queue->level : place->work);
 }
 
 /* The next item of a user, by standing; NULL: there is none. */
@@ -171,12 +193,7 @@ static qk_sched_item_t *best_of(const place_t *place, double now) {
 
 /* Whose turn it is; NULL: nobody's. */
 static place_t *turn(const qk_sched_queue_t *queue) {
-  place_t *least = NULL;
-  for (qk_link_t *l = queue->ring.next; l != &queue->ring; l = l->next) {
-    place_t *place = QK_HOLDER(l, place_t, ring);
-    if (!least || place->work < least->work) least = place;
-  }
-  return least;
+  return place_of(qk_tree_first(&queue->turns));
 }
 
 qk_sched_item_t *qk_sched_first(const qk_sched_t *sched, int queue, double now) {
@@ -190,9 +207,8 @@ qk_sched_item_t *qk_sched_pop(qk_sched_t *sched, int k, double now) {
   if (!place) return NULL;
   qk_sched_item_t *item = best_of(place, now);
   if (queue->level < place->work) queue->level = place->work;
-  place->work += item->cost;
   place->user->given += item->cost;
-  qk_list_append(&queue->ring, &place->ring); /* who is level goes behind the others */
+  go_last(queue, place, place->work + item->cost);
   qk_sched_remove(sched, item);
   return item;
 }
@@ -212,10 +228,15 @@ void qk_sched_remove(qk_sched_t *sched, qk_sched_item_t *item) {
   sched->queue[item->index].length--;
   item->user->length--;
   item->user = NULL;
-  if (--place->length == 0) qk_link_remove(&place->ring);
+  if (--place->length == 0) qk_tree_remove(&sched->queue[item->index].turns, &place->node);
 }
 
 void qk_sched_settle(qk_sched_user_t *user, const qk_sched_item_t *item, double cost) {
-  user->place[item->index].work += cost - item->cost;
+  place_t *place = &user->place[item->index];
+  const double work = place->work + cost - item->cost;
+  if (place->node.height > 0)
+    take_place(&user->sched->queue[item->index], place, work);
+  else
+    place->work = work;
   user->given += cost - item->cost;
 }

@@ -28,7 +28,7 @@
  *          separate in each queue: service in one does not count in another.
  *
  * Costs    A push or removal takes O(log n) for n different ranks of a user and priority, in any
- *          order; a pop takes O(log n) for n users in the queue.
+ *          order; a pop or a correction takes O(log n) for n users in the queue.
  *
  * Pure policy: no clock, no I/O; the caller gives times. A user exists while somebody holds it, so
  * that a push cannot fail. Items are part of the caller's structs and are queued at most once.
@@ -61,9 +61,10 @@ typedef struct qk_sched_item {
 } qk_sched_item_t;
 
 typedef struct qk_sched_queue {
-  qk_link_t ring; /* users with items, in the order of their turns if their work is equal */
-  int64_t length; /* items queued */
-  double level;   /* virtual time: work of the user served last, before its turn */
+  qk_tree_t turns; /* users with items: by their work, of equal ones who has waited longer first */
+  uint32_t turn;   /* number of the last turn that was given; begins again after 2^32 */
+  int64_t length;  /* items queued */
+  double level;    /* virtual time: work of the user served last, before its turn */
 } qk_sched_queue_t;
 
 typedef struct qk_sched {

@@ -223,6 +223,7 @@ void qk_session_adopt(qk_session_t *session, qk_job_t *job) {
   if (job->request > session->newest) session->newest = job->request;
   session->njobs++;
   job->session = session;
+  qk_job_join(job);
   qk_list_append(&session->jobs, &job->link);
   snprintf(job->name, sizeof job->name, "%s/%llu", session->name, (unsigned long long)job->request);
 }

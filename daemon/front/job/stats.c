@@ -1,5 +1,7 @@
 #include "daemon/front/job/stats.h"
 
+#include <math.h>
+
 #define BOUNDS(array)                                                                              \
   { array, (int)(sizeof array / sizeof *array) }
 
@@ -12,8 +14,12 @@ static const double RESIDUALS[] = {1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8
 const qk_bounds_t QK_STATS_SECONDS = BOUNDS(SECONDS), QK_STATS_ITERATIONS = BOUNDS(ITERATIONS),
                   QK_STATS_RESIDUALS = BOUNDS(RESIDUALS);
 
-static void add(qk_histogram_t *histogram, const qk_bounds_t *bounds, double value) {
-  qk_histogram_add(histogram, bounds->at, bounds->n, value);
+/* NaN counts as above all, and not in the sum. */
+static void add(qk_histogram_t *h, const qk_bounds_t *bounds, double value) {
+  int i = 0;
+  while (i < bounds->n && !(value <= bounds->at[i])) i++;
+  h->count[i]++;
+  if (!isnan(value)) h->sum += value;
 }
 
 void qk_stats_phase(qk_stats_t *stats, qk_phase_t phase, double seconds) {

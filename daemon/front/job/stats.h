@@ -4,7 +4,6 @@
 #ifndef QK_FRONT_STATS_H
 #define QK_FRONT_STATS_H
 
-#include "daemon/front/job/histogram.h"
 #include "daemon/front/job/job.h"
 
 /* Where a right-hand side spends its time. */
@@ -16,7 +15,15 @@ typedef enum qk_phase {
   QK_PHASES
 } qk_phase_t;
 
-/* Upper bounds of the bins of a histogram. */
+enum { QK_BUCKETS = 16 };
+
+/* How often a quantity fell below each of fixed bounds, as Prometheus counts it. */
+typedef struct qk_histogram {
+  uint64_t count[QK_BUCKETS + 1]; /* up to bound i and above bound i - 1; last: above all */
+  double sum;
+} qk_histogram_t;
+
+/* Upper bounds of the bins of a histogram: n <= QK_BUCKETS of them, rising. */
 typedef struct qk_bounds {
   const double *at;
   int n;

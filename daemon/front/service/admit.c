@@ -91,7 +91,7 @@ static qk_terms_t terms_of(qk_service_t *service, const qk_session_t *session, q
                       .now = qk_service_now(service),
                       .budget = qk_sched_user_memory(session->user),
                       .space = &service->space,
-                      .tally = &service->tally,
+                      .jobs = &service->jobs,
                       .hooks = &QK_JOB_HOOKS,
                       .spill = service->spill,
                       .client_id = session->client_id,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/assert.h"
+#include "daemon/front/job/due.h"
 #include "daemon/front/service/limits.h"
 #include "daemon/front/service/queue.h"
 
@@ -155,6 +156,7 @@ static bool start(qk_setup_t *setup, int k, qk_rhs_t *rhs) {
   }
   job->running++;
   job->progress_due = !job->contraction;
+  qk_due_at(job, job->progress_at);
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/front/engines/cost.h"
+#include "daemon/front/job/due.h"
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 
@@ -148,6 +149,7 @@ static void on_progress(void *arg, const Quark__Engine__FillProgress *p) {
   entry->rhs->residual = p->residual;
   qk_curve_add(&setup->curve[p->entry], p->iterations, p->residual);
   entry->rhs->job->progress_due = true;
+  qk_due_at(entry->rhs->job, entry->rhs->job->progress_at);
 }
 
 /* As an engine says it, within what the journal can hold. */

@@ -6,6 +6,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/due.h"
 #include "daemon/front/service/queue.h"
 
 typedef enum sink_state {
@@ -184,6 +185,7 @@ static void settle(qk_filing_t *f) {
   qk_session_t *session = job->session;
   if (f->trouble.code != QK_OK) give_up(f);
   f->state = SINK_DONE;
+  qk_due_at(job, 0);
   job->used_at = qk_service_now(f->service);
   for (uint32_t i = 0; i < job->nrhs; i++) {
     job->rhs[i].outcome.written = false;
@@ -304,10 +306,11 @@ void qk_filing_ended(qk_job_t *job) {
 }
 
 /* The other name goes when the journal knows that the output has its own. */
-void qk_filing_tick(qk_job_t *job) {
+bool qk_filing_tick(qk_job_t *job) {
   qk_filing_t *f = job->filing;
   if (f && f->state == SINK_DONE && !f->writing && !qk_marks_lack_job(job))
     step(f, QK_FILE_DISCARD, NULL);
+  return f && f->state == SINK_DONE;
 }
 
 bool qk_filing_told(const qk_job_t *job) {

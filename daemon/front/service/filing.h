@@ -24,8 +24,8 @@ qk_status_t qk_filing_create(qk_service_t *service, qk_job_t *job, const Quark__
 void qk_filing_begin(qk_job_t *job);
 /* One of its right-hand sides has ended. */
 void qk_filing_ended(qk_job_t *job);
-/* Now and then. */
-void qk_filing_tick(qk_job_t *job);
+/* Now and then. True: again before long. */
+bool qk_filing_tick(qk_job_t *job);
 
 /* True if its client may be sent results: the output is there, or none was asked for. */
 bool qk_filing_told(const qk_job_t *job);

@@ -1,7 +1,7 @@
 #include "daemon/front/service/job_hooks.h"
 
 #include "daemon/front/service/filing.h"
-#include "daemon/front/service/service.h"
+#include "daemon/front/service/sessions.h"
 #include "daemon/front/service/upload.h"
 #include "daemon/front/state/digest.h"
 #include "daemon/front/state/spill.h"
@@ -26,6 +26,7 @@ static void ended(qk_rhs_t *rhs) {
   const qk_job_events_t *events = job->setup->service->events;
   qk_session_t *session = job->session;
   qk_upload_promise(job);
+  qk_sessions_due(job);
   if (session && qk_filing_told(job)) events->result(events->arg, session, rhs);
   qk_filing_ended(job);
   events->sendable(events->arg, rhs);

@@ -10,6 +10,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/front/service/sessions.h"
 
 /* Parts of what there is, one of which is ours by default: of /dev/shm, of what a cgroup or Slurm
  * allows, of a machine without such a limit. */
@@ -132,4 +133,5 @@ void qk_limits_reread(qk_service_t *service) {
     }
   for (int i = 0; i < service->sessions.count; i++)
     limit_user(service, service->sessions.at[i]->user);
+  qk_sessions_look(service);
 }

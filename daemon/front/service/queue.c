@@ -6,6 +6,7 @@
 #include "daemon/base/assert.h"
 #include "daemon/base/log.h"
 #include "daemon/front/engines/cost.h"
+#include "daemon/front/job/due.h"
 #include "daemon/front/state/digest.h"
 
 /* ---- open work ------------------------------------------------------------------------------- */
@@ -160,6 +161,7 @@ void qk_queue_cancel(qk_service_t *service, qk_rhs_t *rhs, qk_status_t verdict, 
 void qk_queue_orphan(qk_service_t *service, qk_job_t *job) {
   qk_session_t *session = job->session;
   if (session) session->njobs--;
+  qk_job_leave(job);
   job->session = NULL;
   job->forgotten = true;
   qk_list_append(&service->orphans, &job->link);
@@ -234,6 +236,7 @@ static void expire_kept(qk_service_t *service, qk_job_t *job, void *unused) {
   (void)unused;
   if (qk_kept_count(job) == 0) return;
   job->keep = 0;
+  qk_due_at(job, 0);
   if (job->holds == 0) qk_queue_expire(service, job);
 }
 

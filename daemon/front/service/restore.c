@@ -338,7 +338,7 @@ static qk_status_t remake(const scene_t *scene, qk_session_t *session, const qk_
                             .now = row->accepted_at,
                             .budget = qk_sched_user_memory(session->user),
                             .space = (qk_shm_space_t *)&service->space,
-                            .tally = (qk_tally_t *)&service->tally,
+                            .jobs = (qk_jobs_t *)&service->jobs,
                             .hooks = &QK_JOB_HOOKS,
                             .spill = service->spill,
                             .client_id = session->client_id,
@@ -472,18 +472,6 @@ static void forget_again(qk_service_t *service) {
   }
 }
 
-static bool is_known(void *arg, int64_t id) {
-  const qk_service_t *service = arg;
-  for (int i = 0; i < service->sessions.count; i++) {
-    const qk_link_t *jobs = &service->sessions.at[i]->jobs;
-    for (const qk_link_t *l = jobs->next; l != jobs; l = l->next)
-      if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
-  }
-  for (const qk_link_t *l = service->orphans.next; l != &service->orphans; l = l->next)
-    if (QK_HOLDER(l, const qk_job_t, link)->entry.id == id) return true;
-  return false;
-}
-
 /* ---- opening ------------------------------------------------------------------------------- */
 
 /* Each front names its shared memory differently from all before it. Otherwise it would adopt
@@ -584,9 +572,7 @@ qk_status_t qk_restore_open(qk_service_t *service, qk_err_t *err) {
   if (swept > 0)
     qk_warn("server", "removed %d %s of a front that has ended", swept,
             qk_plural(swept, "shared-memory object", "shared-memory objects"));
-  if (service->spool)
-    qk_spool_sweep(service->spool, qk_journal_doubtful(service->journal) ? &service->aside : NULL,
-                   is_known, service);
+  qk_upload_sweep(service);
   if (state) qk_aside_tell(&service->aside);
   return QK_OK;
 }

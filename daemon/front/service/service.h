@@ -70,7 +70,7 @@ typedef struct qk_service {
   int lock;          /* of the state folder; -1: none */
   qk_file_io_t *files;
   qk_counters_t count;
-  qk_tally_t tally;
+  qk_jobs_t jobs;
   qk_stats_t stats;
   double started;
   double ends;           /* when the walltime does; INFINITY: it does not */

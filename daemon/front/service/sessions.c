@@ -4,8 +4,11 @@
 #include <stdio.h>
 
 #include "daemon/base/log.h"
+#include "daemon/front/job/due.h"
 #include "daemon/front/service/filing.h"
 #include "daemon/front/service/queue.h"
+
+static const double AGAIN = 0.05; /* seconds: at the next tick */
 
 void qk_sessions_close(qk_service_t *service, qk_session_t *session, qk_status_t status,
                        const char *text) {
@@ -25,6 +28,8 @@ void qk_sessions_part(qk_service_t *service, qk_session_t *session) {
   }
   qk_queue_end_some(service);
   session->away = true;
+  for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+    qk_due_at(QK_HOLDER(l, qk_job_t, link), 0);
   session->control.bytes = session->data.bytes = 0;
   service->events->closed(service->events->arg, session);
   if (qk_link_alone(&session->jobs)) session->closing = true;
@@ -61,30 +66,95 @@ static void be_lenient(qk_service_t *service, double now) {
   service->stood = stood;
 }
 
-static void tick_job(qk_service_t *service, qk_session_t *session, qk_job_t *job, double now) {
-  if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
-    qk_queue_end_job(service, job, QK_DEADLINE, "");
-  const bool lenient = now < service->lenient_until,
-             told = job->sink == QUARK__SINK__SINK_DOWNLOAD && job->acked < job->ended && !lenient;
-  for (uint32_t i = 0; i < job->nrhs && told; i++) {
+/* How long a solution is held that nobody fetches. */
+static double fetch_time(const qk_job_t *job) {
+  return fmax(job->detach, job->setup->service->settings->fetch_time);
+}
+
+/* Solutions that nobody has fetched in time; when the next one will be due. */
+static double drop_unfetched(qk_job_t *job, double now) {
+  const double time = fetch_time(job);
+  double next = INFINITY;
+  if (job->sink != QUARK__SINK__SINK_DOWNLOAD || job->acked == job->ended) return next;
+  for (uint32_t i = 0; i < job->nrhs; i++) {
     qk_rhs_t *rhs = &job->rhs[i];
-    if ((rhs->solution || rhs->spilled) && rhs->state == QK_RHS_ENDED &&
-        now - rhs->ended_at > fmax(job->detach, service->settings->fetch_time))
+    if (!(rhs->solution || rhs->spilled) || rhs->state != QK_RHS_ENDED) continue;
+    if (now - rhs->ended_at > time)
       qk_rhs_drop_solution(rhs);
+    else
+      next = fmin(next, rhs->ended_at + time);
   }
-  qk_filing_tick(job);
-  if (job->progress_due && job->running > 0 && now >= job->progress_at) {
-    service->events->progress(service->events->arg, session, job);
-    job->progress_due = false;
-    job->progress_at = now + QK_PROGRESS_MS * 1e-3;
-  }
-  if (lenient) return;
+  return next;
+}
+
+/* The same of its progress. */
+static double tell_progress(qk_service_t *service, qk_session_t *session, qk_job_t *job,
+                            double now) {
+  if (!job->progress_due || job->running == 0) return INFINITY;
+  if (now < job->progress_at) return job->progress_at;
+  service->events->progress(service->events->arg, session, job);
+  job->progress_due = false;
+  job->progress_at = now + QK_PROGRESS_MS * 1e-3;
+  return INFINITY;
+}
+
+/* When its time without a client, or that of what it keeps, is over. What has to end first brings
+ * the job back when it does. */
+static double next_end(const qk_session_t *session, const qk_job_t *job) {
+  double next = INFINITY;
+  if (session->away && !qk_job_is_open(job)) next = job->used_at + job->detach;
+  if (qk_kept_count(job) > 0 && job->ended == job->nrhs && job->holds == 0)
+    next = fmin(next, job->used_at + job->keep);
+  return next;
+}
+
+/* False: the job may have gone. */
+static bool end_in_time(qk_service_t *service, const qk_session_t *session, qk_job_t *job,
+                        double now) {
   if (session->away && !qk_filing_busy(job) && qk_job_detach_over(job, now)) {
     qk_log(QK_LOG_INFO, "job", job->name, "nobody came for it in %.0f s", job->detach);
     qk_queue_forget(service, job);
-  } else if (qk_kept_expired(job, now) && qk_kept_count(job) > 0) {
-    qk_queue_expire(service, job);
+    return false;
   }
+  if (!qk_kept_expired(job, now) || qk_kept_count(job) == 0) return true;
+  qk_queue_expire(service, job);
+  return false;
+}
+
+/* INFINITY: when something happens. */
+static void look_again(qk_job_t *job, double when, double now) {
+  if (!isinf(when)) qk_due_at(job, fmax(when, now + AGAIN));
+}
+
+static void tick_job(qk_service_t *service, qk_job_t *job, double now) {
+  qk_session_t *session = job->session;
+  if (job->deadline > 0 && now >= job->deadline && job->ended < job->nrhs)
+    qk_queue_end_job(service, job, QK_DEADLINE, "");
+  else if (job->deadline > 0 && job->ended < job->nrhs)
+    qk_due_at(job, job->deadline);
+  look_again(job, tell_progress(service, session, job, now), now);
+  if (qk_filing_tick(job)) look_again(job, now, now);
+  if (now < service->lenient_until) {
+    look_again(job, service->lenient_until, now);
+    return;
+  }
+  look_again(job, drop_unfetched(job, now), now);
+  if (end_in_time(service, session, job, now)) look_again(job, next_end(session, job), now);
+}
+
+void qk_sessions_due(qk_job_t *job) {
+  const qk_session_t *session = job->session;
+  if (session) qk_due_at(job, job->used_at + (session->away ? job->detach : fetch_time(job)));
+  if (job->sink == QUARK__SINK__SINK_KEEP) qk_due_at(job, job->used_at + job->keep);
+}
+
+static void look_at(qk_job_t *job, void *unused) {
+  (void)unused;
+  qk_due_at(job, 0);
+}
+
+void qk_sessions_look(qk_service_t *service) {
+  qk_session_each_job(&service->sessions, NULL, look_at, NULL);
 }
 
 /* The client may only have been slow, or its messages: it is told what is left, and how to go
@@ -114,10 +184,10 @@ void qk_sessions_tick(qk_service_t *service) {
     qk_session_t *session = service->sessions.at[i];
     if (!session->closing && !session->away && awake - session->seen > session->lease)
       end_lease(service, session, awake - session->seen);
-    for (qk_link_t *l = session->jobs.next, *next; l != &session->jobs; l = next) {
-      next = l->next;
-      tick_job(service, session, QK_HOLDER(l, qk_job_t, link), now);
-    }
+  }
+  for (qk_job_t *job; (job = qk_due_take(&service->jobs, now));) tick_job(service, job, now);
+  for (int i = 0; i < service->sessions.count; i++) {
+    qk_session_t *session = service->sessions.at[i];
     if (session->away && qk_link_alone(&session->jobs)) session->closing = true;
   }
 }

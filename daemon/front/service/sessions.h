@@ -18,6 +18,10 @@ void qk_sessions_drop(qk_service_t *service, qk_session_t *session);
 void qk_sessions_sweep(qk_service_t *service);
 /* After the sockets have been served, at ticks: who has said something is not silent. */
 void qk_sessions_tick(qk_service_t *service);
+/* A right-hand side of the job has ended. */
+void qk_sessions_due(qk_job_t *job);
+/* Settings have changed: all is looked at again. */
+void qk_sessions_look(qk_service_t *service);
 /* Whether no work is left that somebody waits for. */
 bool qk_sessions_idle(const qk_service_t *service);
 

@@ -1,9 +1,11 @@
 #include "daemon/front/service/upload.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/mem.h"
 #include "daemon/front/service/queue.h"
 
 static const double AGAIN = 5; /* seconds until the spool is tried again */
@@ -144,6 +146,45 @@ double qk_upload_oldest(const qk_service_t *service) {
       oldest = fmin(oldest, QK_HOLDER(first, const qk_rhs_t, save)->unsaved_since);
   }
   return isinf(oldest) ? 0 : qk_service_now(service) - oldest;
+}
+
+/* ---- files of others ------------------------------------------------------------------------- */
+
+/* Ids of all jobs, in order. */
+typedef struct ids {
+  int64_t *at;
+  int count, room;
+  bool full; /* there was no memory for all */
+} ids_t;
+
+static void add_id(qk_job_t *job, void *arg) {
+  ids_t *ids = arg;
+  int64_t *at = qk_grow(ids->at, &ids->room, ids->count + 1, sizeof *at);
+  ids->full |= !at;
+  if (!at) return;
+  ids->at = at;
+  ids->at[ids->count++] = job->entry.id;
+}
+
+static int compare_ids(const void *a, const void *b) {
+  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static bool is_known(void *arg, int64_t id) {
+  const ids_t *ids = arg;
+  return ids->full || (ids->count > 0 &&
+                       bsearch(&id, ids->at, (size_t)ids->count, sizeof id, compare_ids) != NULL);
+}
+
+void qk_upload_sweep(qk_service_t *service) {
+  ids_t ids = {.at = NULL};
+  if (!service->spool) return;
+  qk_session_each_job(&service->sessions, &service->orphans, add_id, &ids);
+  if (ids.count > 0) qsort(ids.at, (size_t)ids.count, sizeof ids.at[0], compare_ids);
+  qk_spool_sweep(service->spool, qk_journal_doubtful(service->journal) ? &service->aside : NULL,
+                 is_known, &ids);
+  qk_free(ids.at);
 }
 
 /* ---- what comes ------------------------------------------------------------------------------ */

@@ -30,6 +30,8 @@ void qk_upload_tick(qk_service_t *service, double now);
 /* For the end of the front: writes all that is to go there, for at most so many seconds. Blocks;
  * the loop has ended. */
 void qk_upload_finish(qk_service_t *service, double seconds);
+/* At the start: files of requests that are not there go, or are set aside. */
+void qk_upload_sweep(qk_service_t *service);
 /* Seconds for which the oldest of it has waited; 0: there is nothing. */
 double qk_upload_oldest(const qk_service_t *service);
 /* Counts what the upload of a job will still take of the disk: when it is new, and when that has

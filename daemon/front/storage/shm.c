@@ -362,30 +362,48 @@ static long owner_of(const char *name) {
   return pid > 0 && read_number(name + end, &number) ? pid : 0;
 }
 
-static bool is_live(const qk_shm_space_t *space, const char *name) {
+/* Names of all that is live, without their slashes, in order. */
+typedef struct names {
+  const char **at;
+  size_t count;
+} names_t;
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* False without memory. */
+static bool list_live(const qk_shm_space_t *space, names_t *names) {
+  size_t n = 0;
+  for (const qk_link_t *l = space->live.next; l != &space->live; l = l->next) n++;
+  *names = (names_t){.at = qk_calloc(n + 1, sizeof names->at[0])};
+  if (!names->at) return false;
   for (const qk_link_t *l = space->live.next; l != &space->live; l = l->next)
-    if (strcmp(QK_HOLDER(l, qk_shm_t, link)->name + 1, name) == 0) return true;
-  return false;
+    names->at[names->count++] = QK_HOLDER(l, const qk_shm_t, link)->name + 1;
+  qsort(names->at, n, sizeof names->at[0], compare_names);
+  return true;
 }
 
 /* Whether nobody will want the object any more. */
-static bool is_left_over(const qk_shm_space_t *space, const char *name) {
+static bool is_left_over(const qk_shm_space_t *space, const names_t *live, const char *name) {
   uint64_t number;
   const long pid = owner_of(name);
-  if (is_of(space, name, &number)) return !is_live(space, name);
+  if (is_of(space, name, &number))
+    return !bsearch(&name, live->at, live->count, sizeof live->at[0], compare_names);
   return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
 int qk_shm_sweep(const qk_shm_space_t *space) {
-  DIR *dir = opendir(SHM_DIR);
-  if (!dir) return 0;
+  names_t live;
+  DIR *dir = list_live(space, &live) ? opendir(SHM_DIR) : NULL;
   int removed = 0;
-  for (struct dirent *entry; (entry = readdir(dir));) {
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
     struct stat st;
-    if (!is_left_over(space, entry->d_name)) continue;
+    if (!is_left_over(space, &live, entry->d_name)) continue;
     if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (st.st_uid == geteuid()) removed += unlinkat(dirfd(dir), entry->d_name, 0) == 0;
   }
-  closedir(dir);
+  if (dir) closedir(dir);
+  qk_free(live.at);
   return removed;
 }

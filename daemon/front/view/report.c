@@ -87,12 +87,6 @@ static void fill_engine(const qk_setup_t *setup, Quark__EngineReport *r) {
   r->memory = e->memory;
 }
 
-static void count_kept(const qk_job_t *job, Quark__CounterReport *r) {
-  const uint64_t n = qk_kept_count(job);
-  r->kept += n;
-  r->kept_bytes += n * job->field_bytes;
-}
-
 static uint64_t count_list(const qk_link_t *list, const qk_sched_user_t *user) {
   uint64_t n = 0;
   for (const qk_link_t *l = list->next; l != list; l = l->next)
@@ -114,17 +108,11 @@ uint64_t qk_report_queued(const qk_setup_t *setup) {
 void qk_report_counters(const qk_service_t *service, Quark__CounterReport *r) {
   const qk_counters_t *c = &service->count;
   r->sessions = (uint64_t)service->sessions.count;
-  for (int i = 0; i < service->sessions.count; i++) {
-    const qk_session_t *session = service->sessions.at[i];
-    r->requests += (uint64_t)session->njobs;
-    for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
-      const qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
-      r->held += job->ended - job->acked;
-      count_kept(job, r);
-    }
-  }
-  for (qk_link_t *l = service->orphans.next; l != &service->orphans; l = l->next)
-    count_kept(QK_HOLDER(l, qk_job_t, link), r);
+  for (int i = 0; i < service->sessions.count; i++)
+    r->requests += (uint64_t)service->sessions.at[i]->njobs;
+  r->held = (uint64_t)service->jobs.held;
+  r->kept = (uint64_t)service->jobs.kept;
+  r->kept_bytes = (uint64_t)service->jobs.kept_bytes;
   r->has_kept = r->has_kept_bytes = r->has_contracted = true;
   r->queued = (uint64_t)service->sched.length;
   for (int m = 0; m < QK_SETUPS_MAX; m++) r->queued += count_others(service->setup[m], NULL);

@@ -44,7 +44,7 @@ typedef struct load {
 /* What all jobs add up to. */
 typedef struct sums {
   int64_t budget, fields, coming, open, queued, running, sending, holds, uses, plain_queued,
-      promised, unsaved;
+      promised, unsaved, held, kept, kept_bytes;
   bool spools;
   load_t load[MOUNTS];
   int loads;
@@ -208,6 +208,8 @@ static void check_rhs(const qk_rhs_t *rhs, sums_t *sum) {
               !rhs->uses[1]);
     QK_ASSERT(!rhs->charged_solution || rhs->outcome.written);
   }
+  QK_ASSERT(rhs->kept ==
+            (rhs->state >= QK_RHS_ENDED && rhs->solution && job->sink == QUARK__SINK__SINK_KEEP));
   if (rhs->unsaved) QK_ASSERT(rhs->source && !rhs->spooled && !qk_link_alone(&rhs->save));
   sum->unsaved += rhs->unsaved;
   if (rhs->state == QK_RHS_ACKED && job->sink != QUARK__SINK__SINK_KEEP) QK_ASSERT(!rhs->solution);
@@ -247,6 +249,9 @@ static void check_job(const qk_job_t *job, sums_t *sum) {
     load->waiting += rhs->state == QK_RHS_QUEUED && rhs->wait_until > 0;
   }
   QK_ASSERT(job->running == running && job->ended == ended && job->acked == acked);
+  if (job->session) sum->held += ended - acked;
+  sum->kept += job->kept;
+  sum->kept_bytes += (int64_t)(job->kept * job->field_bytes);
   QK_ASSERT(job->upload_next <= job->upload_until || job->contraction);
   QK_ASSERT(job->upload_next == job->upload_due && job->chunks == 0); /* without data threads */
   QK_ASSERT(job->upload_until <= job->nrhs * job->field_bytes);
@@ -378,7 +383,9 @@ void check_state(const qk_server_t *server, int64_t fields, bool moving) {
   QK_ASSERT(qk_queue_running(&server->service) == sum.running); /* so each is in one slot */
   QK_ASSERT(sum.holds == sum.uses);
   QK_ASSERT(sum.promised == server->service.promised);
-  QK_ASSERT(sum.unsaved == server->service.tally.unsaved);
+  QK_ASSERT(sum.unsaved == server->service.jobs.unsaved);
+  QK_ASSERT(sum.held == server->service.jobs.held && sum.kept == server->service.jobs.kept);
+  QK_ASSERT(sum.kept_bytes == server->service.jobs.kept_bytes);
   QK_ASSERT(accepted == ended(server) + (uint64_t)sum.open);
   check_setups(server, &sum);
   check_users(server, &sum);
