@@ -302,7 +302,8 @@ static void close_all(qk_server_t *server) {
 
 int qk_server_run(qk_server_t *server, qk_settings_t *settings) {
   qk_err_t err = {0};
-  *server = (qk_server_t){.service = {.settings = settings, .lock = -1}, .endpoint_fd = -1};
+  *server = (qk_server_t){.service = {.settings = settings, .lock = -1, .journal_lock = -1},
+                          .endpoint_fd = -1};
   server->life = (qk_life_t){server, on_failure, on_engines_stopped};
   server->service.life = &server->life;
   server->view.service = &server->service;

@@ -171,21 +171,23 @@ static void state_file(char path[QK_PATH_MAX + 1]) {
 }
 
 /* The folder of that name, where it is not there yet, and that nobody else may write into it. */
-static qk_status_t open_state(const char *dir, char *name, char real[PATH_MAX], qk_err_t *err) {
+static qk_status_t open_state(const char *key, const char *dir, char *name, char real[PATH_MAX],
+                              qk_err_t *err) {
   char what[QK_PATH_MAX + 16];
   if (!make_folders(name) || !realpath(dir, real))
-    return qk_fail(err, QK_IO_ERROR, "state = %s: %s", dir, strerror(errno));
-  snprintf(what, sizeof what, "state = %s", dir);
+    return qk_fail(err, QK_IO_ERROR, "%s = %s: %s", key, dir, strerror(errno));
+  snprintf(what, sizeof what, "%s = %s", key, dir);
   return qk_folder_check(what, real, err);
 }
 
-qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *out, qk_err_t *err) {
+qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_MAX + 1], int *out,
+                            qk_err_t *err) {
   char real[PATH_MAX], name[PATH_MAX + 8], pid[24] = "";
   int fd;
   if (snprintf(name, sizeof name, "%s/lock", dir) > QK_PATH_MAX)
-    return qk_fail(err, QK_BAD_ARGUMENT, "state: a path of %zu bytes: the limit is %d", strlen(dir),
-                   QK_PATH_MAX - 16);
-  qk_status_t status = open_state(dir, name, real, err);
+    return qk_fail(err, QK_BAD_ARGUMENT, "%s: a path of %zu bytes: the limit is %d", key,
+                   strlen(dir), QK_PATH_MAX - 16);
+  qk_status_t status = open_state(key, dir, name, real, err);
   if (status == QK_OK) status = qk_folder_open(name, &fd, err);
   if (status != QK_OK) return status;
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -193,7 +195,7 @@ qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *ou
     const ssize_t n = read(fd, pid, sizeof pid - 1);
     close(fd);
     if (e != EWOULDBLOCK) return qk_fail(err, QK_IO_ERROR, "%s: %s", name, strerror(e));
-    return qk_fail(err, QK_BUSY, "state = %s: another quarkd uses it (process %.*s)", dir,
+    return qk_fail(err, QK_BUSY, "%s = %s: another quarkd uses it (process %.*s)", key, dir,
                    n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
   }
   snprintf(pid, sizeof pid, "%ld\n", (long)getpid());

@@ -42,10 +42,11 @@ qk_status_t qk_runtime_engine_path(const char *given, char *path, size_t size, q
 qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err);
 
 /* Makes the folder where it is not there (mode 0700) and takes its lock, which the process holds as
- * long as *fd is open. path: absolute, without links. Errors: QK_BUSY (names the process that holds
- * it), QK_IO_ERROR, QK_BAD_ARGUMENT (too long, or others can write into it or have prepared its
- * lock: folder.h). */
-qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *fd, qk_err_t *err);
+ * long as *fd is open. key: the setting that names it, for errors. path: absolute, without links.
+ * Errors: QK_BUSY (names the process that holds it), QK_IO_ERROR, QK_BAD_ARGUMENT (too long, or
+ * others can write into it or have prepared its lock: folder.h). */
+qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_MAX + 1], int *fd,
+                            qk_err_t *err);
 
 /* Path of the multigrid checkpoint. A given path is made absolute; "off" gives "". "auto" gives
  * a file in `state` if that is not NULL, else $STATE_DIRECTORY/multigrid, else quarkd/multigrid

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "daemon/base/log.h"
@@ -14,6 +15,7 @@
 #include "daemon/front/service/queue.h"
 #include "daemon/front/service/setups.h"
 #include "daemon/front/service/upload.h"
+#include "daemon/front/state/journal_place.h"
 #include "daemon/front/state/rows.h"
 #include "daemon/front/state/spill.h"
 #include "daemon/front/state/strays.h"
@@ -542,18 +544,33 @@ static qk_status_t open_spill(qk_service_t *service, qk_err_t *err) {
   return qk_spill_open(&site, &service->spill, err);
 }
 
+/* Where the journal is: in dir, or in a folder of its own. */
+static qk_status_t open_journal(qk_service_t *service, const char *dir, qk_err_t *err) {
+  char path[QK_PATH_MAX + 1], *apart = path;
+  const char *given = service->settings->journal;
+  struct stat state, journal;
+  if (!given || (stat(given, &journal) == 0 && stat(dir, &state) == 0 &&
+                 journal.st_dev == state.st_dev && journal.st_ino == state.st_ino))
+    apart = NULL;
+  qk_status_t status = QK_OK;
+  if (apart) status = qk_runtime_lock("journal", given, path, &service->journal_lock, err);
+  if (status == QK_OK) status = qk_journal_place(dir, apart, err);
+  if (status == QK_OK)
+    status = qk_journal_open(apart ? path : dir, dir, service->spool, &service->aside,
+                             qk_service_now(service), &service->journal, err);
+  return status;
+}
+
 qk_status_t qk_restore_open(qk_service_t *service, qk_err_t *err) {
   char dir[QK_PATH_MAX + 1];
   const char *state = service->settings->state;
   qk_status_t status = QK_OK;
-  service->lock = -1;
-  if (state) status = qk_runtime_lock(state, dir, &service->lock, err);
+  service->lock = service->journal_lock = -1;
+  if (state) status = qk_runtime_lock("state", state, dir, &service->lock, err);
   qk_shm_space_init(&service->space, state && status == QK_OK ? dir : NULL);
   if (state && status == QK_OK) qk_aside_open(&service->aside, dir);
   if (state && status == QK_OK) status = qk_spool_open(service->loop, dir, &service->spool, err);
-  if (state && status == QK_OK)
-    status = qk_journal_open(dir, service->spool, &service->aside, qk_service_now(service),
-                             &service->journal, err);
+  if (state && status == QK_OK) status = open_journal(service, dir, err);
   if (state && status == QK_OK)
     status = qk_journal_each_note(service->journal, "", on_note, NULL, err);
   if (state && status == QK_OK) qk_journal_set_aside(service->journal);

@@ -103,5 +103,6 @@ void qk_restore_close(qk_service_t *service) {
   qk_spool_close(service->spool);
   qk_aside_close(&service->aside);
   qk_strays_forget(&service->space);
+  if (service->journal_lock >= 0) close(service->journal_lock);
   if (service->lock >= 0) close(service->lock);
 }

@@ -67,7 +67,7 @@ typedef struct qk_service {
   qk_journal_t *journal;
   qk_spill_t *spill; /* likewise */
   qk_aside_t aside;  /* nothing without --state */
-  int lock;          /* of the state folder; -1: none */
+  int lock, journal_lock; /* of the state folder, and of that of its journal; -1: none */
   qk_file_io_t *files;
   qk_counters_t count;
   qk_jobs_t jobs;

@@ -121,6 +121,9 @@ static const qk_config_row_t ROWS[] = {
     {"state", QK_CONFIG_STRING, AT(state), NULL, 0, 0, "DIR",
      "folder that keeps accepted requests and their results across restarts; default: none, they "
      "are lost when the daemon ends"},
+    {"journal", QK_CONFIG_STRING, AT(journal), NULL, 0, 0, "DIR",
+     "folder for the journal of the state folder, on another device for example; default: the "
+     "state folder"},
     {"spool", QK_CONFIG_CHOICE, AT(spool), "waiting", 0, 0, "waiting|all",
      "which uploads are written to the state folder; waiting: those that are not yet "
      "acknowledged when their turn comes, while others are solved; all: each before it is solved"},
@@ -257,6 +260,7 @@ static qk_status_t check(qk_settings_t *s, qk_err_t *err) {
   char why[QK_WHY];
   if (!s->gauge || !*s->gauge) return qk_fail(err, QK_BAD_ARGUMENT, "gauge is needed");
   if (s->spill > 0 && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "spill needs state");
+  if (s->journal && !s->state) return qk_fail(err, QK_BAD_ARGUMENT, "journal needs state");
   qk_status_t status = qk_parameters_read(&s->parameter, s->action, s->config, &s->op, err);
   if (status == QK_OK) status = qk_names_check("setup-name", s->setup_name, err);
   if (status == QK_OK) status = check_curve(s, err);

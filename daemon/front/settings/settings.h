@@ -32,6 +32,7 @@ typedef struct qk_settings {
   const char *file_roots; /* NULL: no files of clients */
   const char *state;      /* NULL: nothing outlives the daemon */
   int spool;
+  const char *journal; /* its journal; NULL: in it */
   const char *listen, *listen_data, *http, *http_names, *endpoint_file,
       *pidfile;                          /* http: NULL is none */
   int64_t data_threads;                  /* 0: the loop does it */

@@ -42,14 +42,15 @@ typedef struct qk_journal qk_journal_t;
 /* Of iterations and applications: the journal has signed integers. */
 #define QK_JOURNAL_COUNT_MAX INT64_MAX
 
-/* Opens or makes DIR/journal.db; dir must be locked by the caller. spool is borrowed: files that no
+/* Opens or makes DIR/journal.db; dir, and the state folder if that is another one, must be locked
+ * by the caller. spool is borrowed: files that no
  * row names any more are removed from it; so is aside, which takes what does not fit. now: seconds
  * of the loop's clock.
  * A file that is damaged is set aside, and what can be read of it goes on (salvage.h).
  * Errors: QK_IO_ERROR, QK_UNSUPPORTED (of a later version), QK_BAD_ARGUMENT (folder.h),
  * QK_NO_MEMORY. */
-qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *aside, double now,
-                            qk_journal_t **journal, qk_err_t *err);
+qk_status_t qk_journal_open(const char *dir, const char *state, qk_spool_t *spool,
+                            qk_aside_t *aside, double now, qk_journal_t **journal, qk_err_t *err);
 /* Commits nothing. Jobs that are left may still be marked. NULL-safe. */
 void qk_journal_close(qk_journal_t *journal);
 /* From now on nothing is recorded: memory is taken down while what is promised stays. NULL-safe. */

@@ -76,7 +76,7 @@ typedef enum errand {
 
 struct qk_journal {
   char path[QK_PATH_MAX + 16];
-  qk_places_t places;
+  qk_places_t places, state; /* of its folder, and of the state folder where that is another one */
   qk_spool_t *spool;
   qk_aside_t *aside;
   /* the writer's */

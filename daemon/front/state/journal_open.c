@@ -17,6 +17,7 @@
 #define VERSION "4"
 enum { PAGE = 4096 }; /* bytes, as SQLite makes them */
 static const char *const FILES[] = {"lock", "journal.db", "journal.db-wal", NULL};
+static const char *const STATE_FILES[] = {"lock", NULL};
 
 static const char MODES[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;";
 
@@ -331,8 +332,8 @@ static qk_status_t open_mark(qk_journal_t *j, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *aside, double now,
-                            qk_journal_t **journal, qk_err_t *err) {
+qk_status_t qk_journal_open(const char *dir, const char *state, qk_spool_t *spool,
+                            qk_aside_t *aside, double now, qk_journal_t **journal, qk_err_t *err) {
   qk_journal_t *j = qk_calloc(1, sizeof *j);
   if (!j) return qk_fail(err, QK_NO_MEMORY, "no memory for a journal");
   snprintf(j->path, sizeof j->path, "%s/journal.db", dir);
@@ -353,6 +354,7 @@ qk_status_t qk_journal_open(const char *dir, qk_spool_t *spool, qk_aside_t *asid
   j->marks.last_id = last_id(j->db, "SELECT max(id) FROM job WHERE id BETWEEN 1 AND ?");
   j->last_setup = last_id(j->db, "SELECT max(id) FROM setup WHERE id BETWEEN 1 AND ?");
   qk_places_note(&j->places, dir, FILES);
+  if (strcmp(dir, state) != 0) qk_places_note(&j->state, state, STATE_FILES);
   qk_journal_find_clock(j, now);
   *journal = j;
   return QK_OK;

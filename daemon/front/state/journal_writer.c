@@ -12,7 +12,7 @@
 /* What is written into a folder that nobody finds is lost. */
 static bool is_there(qk_journal_t *j) {
   char text[QK_TEXT_MAX];
-  if (qk_places_check(&j->places, text)) return true;
+  if (qk_places_check(&j->places, text) && qk_places_check(&j->state, text)) return true;
   qk_fail(&j->err, QK_IO_ERROR, "%s", text);
   return false;
 }

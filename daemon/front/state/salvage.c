@@ -135,6 +135,18 @@ static qk_status_t fill(salvage_t *s, const char *path, const char *new, const c
   return QK_OK;
 }
 
+/* To another device, too. False with errno. */
+static bool carry(const char *from, const char *to) {
+  qk_err_t err = {0};
+  if (rename(from, to) == 0) return true;
+  if (errno != EXDEV || access(from, F_OK) != 0) return false;
+  unlink(to); /* of a front that was killed meanwhile */
+  if (qk_file_copy(from, to, &err) == QK_OK && qk_file_sync(to, &err) == QK_OK)
+    return unlink(from) == 0;
+  errno = EIO;
+  return false;
+}
+
 /* With what SQLite keeps beside it, but for what has been moved already. */
 static qk_status_t move(const char *path, const qk_aside_t *aside, qk_err_t *err) {
   static const char *const with[] = {"-wal", "-shm", "-journal", ""};
@@ -142,7 +154,7 @@ static qk_status_t move(const char *path, const qk_aside_t *aside, qk_err_t *err
   for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
     snprintf(from, sizeof from, "%s%s", path, with[i]);
     snprintf(to, sizeof to, "%s/journal.db%s", aside->folder, with[i]);
-    if (rename(from, to) != 0 && errno != ENOENT)
+    if (!carry(from, to) && errno != ENOENT)
       return qk_fail(err, QK_IO_ERROR, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
   }
   qk_file_sync_folder(to);

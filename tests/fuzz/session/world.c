@@ -274,8 +274,9 @@ qk_status_t qk_runtime_dir(char *dir, size_t size, qk_err_t *err) {
   return QK_OK;
 }
 
-qk_status_t qk_runtime_lock(const char *dir, char path[QK_PATH_MAX + 1], int *fd, qk_err_t *err) {
-  (void)err;
+qk_status_t qk_runtime_lock(const char *key, const char *dir, char path[QK_PATH_MAX + 1], int *fd,
+                            qk_err_t *err) {
+  (void)key, (void)err;
   snprintf(path, QK_PATH_MAX + 1, "%s", dir);
   *fd = -1;
   return QK_OK;

@@ -539,4 +539,5 @@ def solutions_on_another_configuration_are_not_made_again(case):
 
 if __name__ == '__main__':
     import state_failures  # noqa: F401 (its tests run, too)
+    import state_journal  # noqa: F401 (likewise)
     tap.run(Case(sys.argv[1]))
