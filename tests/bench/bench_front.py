@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What the front takes by what it holds: SUBMIT, STATUS, a tick, the choice of the next right-hand side, and a restart.
 
-usage: bench_front.py QUARKD [--most N] [--requests N] [--users N] [--state DIR] [--shim FILE --sync MS]
+usage: bench_front.py QUARKD [--most N] [--requests N] [--users N] [--state DIR [--held N]] [--shim FILE --sync MS]
 
 At 10^3, 10^4, ... up to --most (1000000) right-hand sides that wait, in requests of 1024; and at 10^2, 10^3, ... up to --requests (100000)
 requests of one; and (turns) with right-hand sides of up to --users users (2048) that wait for one slot. Printed are the median of the time from SUBMIT to
 ACCEPTED, and from STATUS to its answer; the share of a processor that the front takes while nothing happens (its ticks); the front's own time for a request that comes
-and is cancelled, while so many users wait for their turn; with --state (a folder on the disk that is meant) the time of a restart after kill -9 until it serves.
+and is cancelled, while so many users wait for their turn; with --state (a folder on the disk that is meant) the time of a restart after kill -9 until it serves, also
+with up to --held solutions (20000) of 49 kB in shared memory.
 With --shim (tests/security/disk_shim.so of a build) nothing of that, but: four clients upload and fetch on a disk each of whose syncs takes so many ms (20); right-hand
 sides a second, and the PINGs of a bystander.
 """
@@ -107,6 +108,22 @@ def by_size(start, what, nrhs, sizes, state):
             told(what, size, figures, restart)
 
 
+def by_held(start, size):
+    """Solutions that nobody has fetched, each of which is an object in shared memory; the restart finds them again."""
+    with start() as d:
+        done = 0
+        while done < size:
+            with Client(d) as c:
+                c.submit(MOST, source=qk.SOURCE_Z2, detach_ms=DAY)
+                c.results(MOST)
+                done += MOST
+        d.process.kill()
+        d.process.wait()
+        begin = time.perf_counter()
+        with start():
+            print('%8d solutions are held: restart %6.2f s' % (done, time.perf_counter() - begin), flush=True)
+
+
 def turns(start, users):
     """Of each user four right-hand sides wait behind those that hold the slot; one more user comes and goes."""
     with start('--slots', '1') as d:
@@ -175,6 +192,7 @@ def main():
     parser.add_argument('--requests', type=int, default=100000)
     parser.add_argument('--users', type=int, default=2048)
     parser.add_argument('--state')
+    parser.add_argument('--held', type=int, default=20000)
     parser.add_argument('--shim')
     parser.add_argument('--sync', type=int, default=20)
     o = parser.parse_args()
@@ -192,6 +210,9 @@ def main():
         with tempfile.TemporaryDirectory(dir=o.state) as made:
             folder = made if o.state else None
             by_size(start, what, nrhs, sizes, o.state)
+    for size in (o.held // 4, o.held // 2, o.held) if o.state else ():
+        with tempfile.TemporaryDirectory(dir=o.state) as folder:
+            by_held(start, size)
     folder = None
     turns(start, o.users)
 
