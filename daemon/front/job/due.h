@@ -25,4 +25,12 @@ qk_job_t *qk_due_take(qk_jobs_t *jobs, double now);
 void qk_due_count_kept(qk_rhs_t *rhs, int n);
 void qk_due_count_held(const qk_job_t *job, int64_t n);
 
+/* It comes to a session, or leaves it: `session` is set by the caller. */
+void qk_job_join(qk_job_t *job);
+void qk_job_leave(qk_job_t *job);
+/* Whether something of it is queued or runs. */
+bool qk_job_is_open(const qk_job_t *job);
+/* Whether nothing is, and its time without a client is over. */
+bool qk_job_detach_over(const qk_job_t *job, double now);
+
 #endif

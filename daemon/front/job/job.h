@@ -225,15 +225,8 @@ qk_status_t qk_job_create_contract(const Quark__Contract *contract, const qk_ter
                                    qk_job_t **job, qk_err_t *err);
 /* No RHS may be RUNNING or queued, nobody may hold it. NULL-safe. */
 void qk_job_destroy(qk_job_t *job);
-/* It comes to a session, or leaves it: `session` is set by the caller. */
-void qk_job_join(qk_job_t *job);
-void qk_job_leave(qk_job_t *job);
 /* Destroys an orphan that was forgotten, of which nothing runs and which nobody holds. */
 void qk_job_settle(qk_job_t *job);
-/* Whether something of it is queued or runs. */
-bool qk_job_is_open(const qk_job_t *job);
-/* Whether nothing is, and its time without a client is over. */
-bool qk_job_detach_over(const qk_job_t *job, double now);
 /* Whether its client sends its sources. */
 static inline bool qk_job_is_upload(const qk_job_t *job) {
   return !job->contraction && job->source == QUARK__SOURCE_KIND__SOURCE_UPLOAD;

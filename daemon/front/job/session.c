@@ -8,6 +8,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/front/job/due.h"
 
 bool qk_peer_equal(const qk_peer_t *a, const qk_peer_t *b) {
   return a->bytes > 0 && a->bytes == b->bytes && a->thread == b->thread &&
