@@ -133,14 +133,12 @@ static char *data_endpoint(const char *control, const char *data) {
   return out;
 }
 
-/* Clients spread over the data endpoints by their ids. If another than the first cannot be reached,
- * as behind a firewall, it is the first. */
+/* The daemon names the one first that this client is to use. If another than its first endpoint
+ * cannot be reached, as behind a firewall, it is that. */
 static const char *choose_endpoint(const quark_connection_t *conn, const Quark__Welcome *m) {
-  const uint64_t n = 1 + m->n_extra_data_endpoint;
-  const uint64_t i = qk_checksum(conn->client_id, QK_CLIENT_ID) % n;
-  if (i == 0 || conn->first_data_only || !quark__has_feature(conn, QK_FEATURE_DATA_ENDPOINTS))
-    return m->data_endpoint;
-  return m->extra_data_endpoint[i - 1];
+  const bool offered =
+      quark__has_feature(conn, QK_FEATURE_DATA_ENDPOINTS) && m->n_extra_data_endpoint > 0;
+  return offered && !conn->first_data_only ? m->extra_data_endpoint[0] : m->data_endpoint;
 }
 
 static void send_bind(quark_connection_t *conn) {
@@ -176,7 +174,7 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
     conn->on->forgotten(conn, QUARK_ENGINE_LOST,
                         "the daemon was restarted or the lease ran out: submit again");
   const char *chosen = choose_endpoint(conn, m);
-  conn->extra_data = chosen != m->data_endpoint;
+  conn->extra_data = strcmp(chosen, m->data_endpoint) != 0;
   char *endpoint = data_endpoint(conn->endpoint, chosen);
   if (endpoint && quark__open_data_locked(conn, endpoint)) {
     send_bind(conn);

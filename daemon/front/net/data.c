@@ -92,19 +92,14 @@ static void sent_span(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-static void say_bound(qk_net_t *net, const qk_peer_t *peer) {
-  const qk_frame_t frame = {.kind = QK_FRAME_BOUND};
-  qk_parcel_t *p = qk_parcel_to_send(peer, &frame);
-  if (p) qk_data_thread_order(&net->data[peer->thread], p);
-}
-
-static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *who,
-                         qk_session_t *bound, const uint8_t *payload) {
+/* Whether the parcel goes on: as the answer. */
+static bool bind_session(qk_net_t *net, qk_parcel_t *p, const qk_who_t *who, qk_session_t *bound) {
+  const uint8_t *payload = p->payload;
   qk_session_t *session = qk_session_by_id(&net->service->sessions, payload);
   if (!session || !qk_session_is_of(session, who->user) ||
       memcmp(session->token, payload + QK_CLIENT_ID, QK_CLIENT_ID) != 0) {
     net->service->count.dropped++;
-    return;
+    return false;
   }
   if (bound && bound != session) {
     net->service->count.dropped++;
@@ -112,12 +107,11 @@ static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *w
                    "BIND on a data connection that belongs to another session: open one of "
                    "its own",
                    false, 0);
-    return;
+    return false;
   }
   const bool moved = !bound && session->data.connection > 0; /* it had another one */
-  qk_session_set_data(&net->service->sessions, session, peer);
+  qk_session_set_data(&net->service->sessions, session, &p->peer);
   session->seen = qk_service_awake(net->service);
-  say_bound(net, peer);
   for (qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
     qk_job_t *job = QK_HOLDER(l, qk_job_t, link);
     for (uint32_t i = 0; i < job->nrhs && job->granted; i++) {
@@ -125,6 +119,9 @@ static void bind_session(qk_net_t *net, const qk_peer_t *peer, const qk_who_t *w
       qk_data_offer(net, &job->rhs[i]);
     }
   }
+  qk_parcel_answer(p, &(qk_frame_t){.kind = QK_FRAME_BOUND});
+  qk_data_thread_order(&net->data[p->peer.thread], p);
+  return true;
 }
 
 /* Whether the parcel goes on: into memory. */
@@ -177,7 +174,7 @@ static bool handle(qk_net_t *net, const qk_who_t *who, qk_parcel_t *p, bool *goe
     session = NULL;
   }
   if (who && p->status == QK_OK && p->frame.kind == QK_FRAME_BIND) {
-    bind_session(net, peer, who, session, p->payload);
+    *goes_on = bind_session(net, p, who, session);
   } else if (!session) {
     net->service->count.dropped++;
     if (p->status != QK_OK) qk_peers_cut(net, net->data[peer->thread].endpoint, &p->msg, peer);

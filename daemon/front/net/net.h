@@ -31,7 +31,7 @@ typedef struct qk_net {
   void *control;
   qk_zsock_t control_sock;
   qk_data_thread_t data[QK_DATA_THREADS_MAX]; /* data sockets */
-  int ndata;
+  int ndata, welcomes;                        /* of WELCOME, so far */
   qk_zap_t *zap;
   char endpoint[QK_ENDPOINT_MAX];                           /* as it is bound */
   char data_endpoint[QK_DATA_THREADS_MAX][QK_ENDPOINT_MAX]; /* as clients are told */

@@ -222,8 +222,10 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
   welcome.token.data = (uint8_t *)session->token;
   welcome.token.len = sizeof session->token;
   welcome.data_endpoint = net->data_endpoint[0];
-  for (int i = 1; i < net->ndata; i++) extra[i - 1] = net->data_endpoint[i];
-  welcome.n_extra_data_endpoint = (size_t)(net->ndata - 1);
+  /* all of them, another one first each time, so that clients spread over them */
+  const int first = net->welcomes++ % net->ndata;
+  for (int i = 0; i < net->ndata; i++) extra[i] = net->data_endpoint[(first + i) % net->ndata];
+  welcome.n_extra_data_endpoint = net->ndata > 1 ? (size_t)net->ndata : 0;
   welcome.extra_data_endpoint = extra;
   welcome.lease_ms = (uint32_t)(session->lease * 1e3);
   welcome.max_chunk = QK_CHUNK_MAX;

@@ -196,5 +196,7 @@ void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *j
     qk_upload_spool(service, ready);
   }
   if (failed) qk_queue_ended(service, failed);
-  if (qk_job_raise_credit(job) || tell) service->events->credit(service->events->arg, session, job);
+  /* a detached request goes on without its client, whose last chunks may still be on their way */
+  if ((qk_job_raise_credit(job) || tell) && session)
+    service->events->credit(service->events->arg, session, job);
 }

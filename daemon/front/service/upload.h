@@ -13,7 +13,7 @@
 
 /* A part of the job's upload has come: what is complete is queued and spooled, what has failed is
  * told, and the credit raised; told in any case where `tell`. ready, failed: NULL or of
- * qk_job_upload, qk_job_put. */
+ * qk_job_uploaded, qk_job_put; session: NULL if the client has gone. */
 void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *job, qk_rhs_t *ready,
                        qk_rhs_t *failed, bool tell);
 /* The lists of what is to be written there. */

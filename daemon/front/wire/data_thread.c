@@ -20,6 +20,7 @@ static const uint64_t REST_MOST = 100000000; /* likewise, at a time */
 /* The next message, decoded, into p. False: nothing to read. */
 static bool receive(qk_data_thread_t *thread, qk_parcel_t *p) {
   zmq_msg_init(&p->msg);
+  p->takes_room = true;
   p->peer.thread = (uint8_t)thread->index;
   if (!qk_parts_receive(thread->socket, &thread->rest, &p->peer, &p->msg, &p->whole)) return false;
   p->endless = thread->rest;
@@ -39,7 +40,7 @@ static qk_parcel_t *create(qk_parcel_kind_t kind) {
 
 static void destroy(qk_parcel_t *p) {
   qk_link_remove(&p->link);
-  if (p->kind != QK_PARCEL_SEND) zmq_msg_close(&p->msg);
+  if (p->takes_room) zmq_msg_close(&p->msg);
   qk_free(p);
 }
 
@@ -263,6 +264,11 @@ qk_parcel_t *qk_parcel_to_send(const qk_peer_t *peer, const qk_frame_t *frame) {
   return p;
 }
 
+void qk_parcel_answer(qk_parcel_t *p, const qk_frame_t *frame) {
+  p->kind = QK_PARCEL_SEND;
+  p->frame = *frame;
+}
+
 void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
   thread->sending += p->kind == QK_PARCEL_SEND;
   if (thread->threaded) {
@@ -281,7 +287,7 @@ void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
 }
 
 void qk_data_thread_done(qk_data_thread_t *thread, qk_parcel_t *p, bool work, double share) {
-  const bool arrived = p->kind != QK_PARCEL_SEND;
+  const bool arrived = p->takes_room;
   const uint64_t debt = arrived && !work ? (uint64_t)((double)p->cost / share) : 0;
   destroy(p);
   if (!arrived) return;

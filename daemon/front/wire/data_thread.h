@@ -39,7 +39,8 @@ typedef struct qk_parcel {
   qk_parcel_kind_t kind;
   qk_peer_t peer;
   qk_frame_t frame;
-  /* ARRIVED and WRITE */
+  /* of one that has arrived */
+  bool takes_room;
   zmq_msg_t msg;
   bool whole, endless;    /* it had one part; it has thousands, and more of them are to come */
   qk_status_t status;     /* of qk_frame_decode; if it is QK_OK, frame and payload are valid */
@@ -96,6 +97,8 @@ void qk_data_thread_stop(qk_data_thread_t *thread);
 
 /* Hands over a parcel of the kind WRITE or SEND, which comes back to `take`. */
 void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *parcel);
+/* A parcel that has arrived answers its sender: of the kind SEND now, with this frame. */
+void qk_parcel_answer(qk_parcel_t *parcel, const qk_frame_t *frame);
 /* Frees a parcel. work: it belonged to a request; share: of a processor that those which did not
  * may take. */
 void qk_data_thread_done(qk_data_thread_t *thread, qk_parcel_t *parcel, bool work, double share);

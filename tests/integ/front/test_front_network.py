@@ -31,8 +31,9 @@ def daemon_of(case, *options, **more):
 def each_endpoint_carries_fields_both_ways(case):
     with daemon_of(case, dims=BIG) as d:
         clients = [Client(d, endpoint=i) for i in range(THREADS)]
-        assert all(len(c.welcome.extra_data_endpoint) == THREADS - 1 and 7 in c.welcome.feature for c in clients)
+        assert all(len(c.welcome.extra_data_endpoint) == THREADS and 7 in c.welcome.feature for c in clients)
         assert len({c.data_endpoint(i) for i, c in enumerate(clients)}) == THREADS
+        assert len({c.welcome.extra_data_endpoint[0] for c in clients}) == THREADS  # they are to spread over them
         fields = [[field(SITES) for _ in range(3)] for _ in clients]
         errors = []
 
@@ -61,7 +62,7 @@ def ports_follow_the_first_one_and_may_be_taken(case):
     with socket.socket() as taken:
         taken.bind(('127.0.0.1', port + 2))
         with daemon_of(case, '--listen-data', 'tcp://127.0.0.1:%d' % port) as d, Client(d) as c:
-            ports = [int(e.rsplit(':', 1)[1]) for e in c.welcome.extra_data_endpoint]
+            ports = [int(c.data_endpoint(i).rsplit(':', 1)[1]) for i in range(1, THREADS)]
             assert d.log('data thread 2 takes any port') and len({port, port + 2, *ports}) == THREADS + 1, (port, ports)
             for i, got in zip((1, 2, 3), ports):  # another program may have one of them
                 assert got == port + i or any('data thread %d takes any port' % i in line for line in d.lines), (port, ports)
@@ -74,7 +75,7 @@ def ports_follow_the_first_one_and_may_be_taken(case):
 def ipc_endpoints_are_paths_beside_each_other(case):
     with tempfile.TemporaryDirectory() as folder, daemon_of(case, '--listen', 'ipc://%s/q' % folder) as d:
         with Client(d) as c:
-            assert list(c.welcome.extra_data_endpoint) == ['ipc://%s/q-data-%d' % (folder, i) for i in range(1, THREADS)]
+            assert [c.data_endpoint(i) for i in range(1, THREADS)] == ['ipc://%s/q-data-%d' % (folder, i) for i in range(1, THREADS)]
         for endpoint in range(THREADS):
             assert os.stat('%s/q-data%s' % (folder, '-%d' % endpoint if endpoint else '')).st_mode & 0o077 == 0
             with Client(d, endpoint=endpoint) as c:
@@ -105,6 +106,22 @@ def an_upload_goes_on_by_another_endpoint(case):
         c.upload(accepted, fields, begin=MIB)
         for r in c.results(2):
             assert r.status == 0 and np.array_equal(c.fetch(r), 2 * fields[r.rhs])
+
+
+@tap.test
+def what_a_client_sent_before_it_left_is_taken(case):
+    """Its last chunks go into memory when it has said GOODBYE: the detached request is solved without it."""
+    with daemon_of(case, dims=BIG) as d:
+        for _ in range(20):
+            b = field(SITES)
+            with Client(d, endpoint=1) as c:
+                accepted = c.submit(1, detach_ms=60000)
+                c.upload(accepted, [b])
+                c.data.setsockopt(zmq.LINGER, 5000)
+                c.send(goodbye=qk.Goodbye())
+        d.status_when(lambda s: s.counters.running == 0 and s.counters.queued == 0)
+        with Client(d, endpoint=2) as c:
+            check_solves_of(c)
 
 
 @tap.test

@@ -174,8 +174,9 @@ class Client:
             self.bind()
 
     def data_endpoint(self, endpoint):
-        extra = list(self.welcome.extra_data_endpoint) if hasattr(self, 'welcome') else []
-        return extra[endpoint - 1] if 0 < endpoint <= len(extra) else self.daemon.data_endpoint
+        listed = list(self.welcome.extra_data_endpoint) if hasattr(self, 'welcome') else []
+        first = listed.index(self.daemon.data_endpoint) if listed else 0
+        return listed[(first + endpoint) % len(listed)] if endpoint < len(listed) else self.daemon.data_endpoint
 
     def _socket(self):
         s = self.daemon.context.socket(zmq.DEALER)
