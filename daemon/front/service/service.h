@@ -65,8 +65,8 @@ typedef struct qk_service {
   qk_link_t unsaved[QK_UNSAVED_LISTS];
   double spool_at; /* when uploads that could not be spooled are tried again; 0: there are none */
   qk_journal_t *journal;
-  qk_spill_t *spill; /* likewise */
-  qk_aside_t aside;  /* nothing without --state */
+  qk_spill_t *spill;      /* likewise */
+  qk_aside_t aside;       /* nothing without --state */
   int lock, journal_lock; /* of the state folder, and of that of its journal; -1: none */
   qk_file_io_t *files;
   qk_counters_t count;
