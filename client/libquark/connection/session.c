@@ -84,6 +84,7 @@ static void forget_denial(quark_connection_t *conn) {
 void quark__session_lost_locked(quark_connection_t *conn) {
   if (conn->state == SESSION_DEAD) return;
   if (!conn->reopen) forget_denial(conn); /* the next daemon may know the key */
+  conn->first_data_only = false;
   if (conn->state == SESSION_OPEN) conn->seeking_since = quark__now_ms();
   conn->state = SESSION_SEEKING;
   conn->on->suspended(conn);
@@ -150,6 +151,7 @@ static void send_bind(quark_connection_t *conn) {
   qk_frame_fault_t fault;
   if (qk_frame_encode(&frame, message + QK_FRAME_HEADER, message, &fault) == QK_OK)
     zmq_send(conn->data, message, sizeof message, ZMQ_DONTWAIT);
+  conn->last_sent = quark__now_ms();
 }
 
 void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcome *m) {

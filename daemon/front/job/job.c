@@ -34,8 +34,7 @@ void qk_rhs_unload(qk_rhs_t *rhs) {
   qk_marks_release(rhs->job, rhs->solution);
   rhs->solution = NULL;
   /* how much of what is on its way still comes nobody will know: it is sent again */
-  if (rhs->leaving && rhs->leaving->under_way > 0 && rhs->sent == rhs->span_until)
-    rhs->sent = rhs->span_from;
+  if (qk_rhs_is_leaving(rhs) && rhs->sent == rhs->span_until) rhs->sent = rhs->span_from;
   qk_transfer_leave(rhs->leaving);
   rhs->leaving = NULL;
   if (rhs->charged_solution) {

@@ -295,6 +295,10 @@ void qk_rhs_use(qk_rhs_t *rhs, int i, qk_rhs_t *kept);
 /* ENDED to ACKED; a solution that is not kept is freed. */
 void qk_rhs_ack(qk_rhs_t *rhs);
 
+/* Whether a part of the solution is on its way to the client. */
+static inline bool qk_rhs_is_leaving(const qk_rhs_t *rhs) {
+  return rhs->leaving && rhs->leaving->under_way > 0;
+}
 /* Bytes of solution that can be fetched. */
 uint64_t qk_rhs_bytes(const qk_rhs_t *rhs);
 /* Download credit. from: NULL or the point to go on at. */

@@ -17,7 +17,7 @@ enum { RETRY_MS = 3, SPANS_A_TURN = 64, SPANS_MOST = 32 };
 void qk_data_offer(qk_net_t *net, qk_rhs_t *rhs) {
   const qk_session_t *session = rhs->job->session;
   if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) return;
-  if (rhs->leaving && rhs->leaving->under_way > 0) return; /* it is offered when that is back */
+  if (qk_rhs_is_leaving(rhs)) return; /* it is offered when that is back */
   if (qk_link_alone(&rhs->send)) qk_list_append(&net->downloads, &rhs->send);
 }
 
@@ -30,7 +30,6 @@ static bool send_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs)
                             .request = rhs->job->request,
                             .rhs = rhs->index,
                             .field_bytes = rhs->job->field_bytes};
-  if (thread->sending >= SPANS_MOST) return false;
   qk_parcel_t *p = qk_parcel_to_send(&session->data, &frame);
   if (!p) return false;
   if (qk_rhs_send(rhs, QK_DATA_SPAN) != QK_OK) {
@@ -59,22 +58,35 @@ static void pause_rhs(qk_net_t *net, qk_rhs_t *rhs) {
   net->pausing = true;
 }
 
+/* Hands the next part over, or lets the download pause. False: its thread has enough to do. */
+static bool offer_span(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {
+  if (net->data[session->data.thread].sending >= SPANS_MOST) {
+    qk_list_append(&net->downloads, &rhs->send);
+    return false;
+  }
+  const bool asked = session->full + 1 == net->pause; /* it took nothing before the pause */
+  if (session->full == net->pause || qk_marks_lack_rhs(rhs) || !send_span(net, session, rhs))
+    pause_rhs(net, rhs);
+  else if (asked) /* no more than this is tried in this pause */
+    session->full = net->pause;
+  return true;
+}
+
 bool qk_data_send(qk_net_t *net) {
-  int sent = 0;
+  bool more = false;
   for (int i = 0; i < SPANS_A_TURN && !qk_link_alone(&net->downloads); i++) {
-    if (sent > 0 && qk_loop_time_is_up(net->service->loop)) break;
+    if (more && qk_loop_time_is_up(net->service->loop)) break;
     qk_rhs_t *rhs = QK_HOLDER(net->downloads.next, qk_rhs_t, send);
-    const qk_session_t *session = rhs->job->session;
-    if (!session || !qk_peer_reachable(&session->data) || !qk_rhs_sendable(rhs)) {
-      qk_link_remove(&rhs->send);
+    qk_session_t *session = rhs->job->session;
+    if (session && qk_peer_reachable(&session->data) && qk_rhs_sendable(rhs)) {
+      more |= offer_span(net, session, rhs);
       continue;
     }
-    if (session->full != net->pause && !qk_marks_lack_rhs(rhs) && send_span(net, session, rhs))
-      sent++;
-    else
-      pause_rhs(net, rhs);
+    qk_link_remove(&rhs->send);
+    more = true;
   }
-  return !qk_link_alone(&net->downloads);
+  /* where threads have enough to do the loop turns when they are done */
+  return more && !qk_link_alone(&net->downloads);
 }
 
 /* A part has been sent, as far as the client took it. */
@@ -86,8 +98,9 @@ static void sent_span(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
     session->data.ended = true;
   /* the client does not read as fast: all of its downloads pause */
   if (session && p->sent == QK_SENT_FULL) session->full = net->pause;
+  if (session && p->sent == QK_SENT) session->full = 0;
   if (rhs) qk_data_offer(net, rhs);
-  qk_data_thread_done(thread, p, true, 1);
+  qk_data_thread_done(thread, p, p->transfer != NULL, qk_router_share(net));
 }
 
 /* ---- in ------------------------------------------------------------------------------------ */

@@ -179,12 +179,12 @@ void qk_net_close(qk_net_t *net) {
   qk_backlog_fini(&net->backlog);
   qk_local_close(net->local);
   net->local = NULL;
+  for (int i = 0; i < net->ndata && net->service->loop; i++) qk_data_thread_stop(&net->data[i]);
   qk_guests_close(net->guests);
   net->guests = NULL;
   qk_peers_close(net);
   if (net->service->loop) {
     qk_loop_detach(&net->control_sock, NULL);
-    for (int i = 0; i < net->ndata; i++) qk_data_thread_stop(&net->data[i]);
   }
   qk_zap_close(net->zap);
 }

@@ -25,6 +25,17 @@ static void tell_of_heir(const qk_session_t *session, const char *socket) {
          "its %s connection has ended: another connection has the same routing id", socket);
 }
 
+static void stop_job(const qk_job_t *job) {
+  for (uint32_t i = 0; i < job->nrhs; i++)
+    if (qk_rhs_is_leaving(&job->rhs[i])) atomic_store(&job->rhs[i].leaving->stop, true);
+}
+
+/* A part of a solution that is on its way must not reach whoever has the routing id next. */
+static void stop_sending(const qk_session_t *session) {
+  for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
+    stop_job(QK_HOLDER(l, qk_job_t, link));
+}
+
 qk_session_t *qk_peers_control(qk_net_t *net, const qk_peer_t *peer) {
   qk_session_t *session = qk_session_by_control(&net->service->sessions, peer);
   if (!session || qk_peer_same(&session->control, peer)) return session;
@@ -37,6 +48,7 @@ qk_session_t *qk_peers_data(qk_net_t *net, const qk_peer_t *peer) {
   qk_session_t *session = qk_session_by_data(&net->service->sessions, peer);
   if (!session || qk_peer_same(&session->data, peer)) return session;
   tell_of_heir(session, "data");
+  stop_sending(session);
   session->data.bytes = 0;
   return NULL;
 }
@@ -50,7 +62,10 @@ void qk_peers_gone(qk_net_t *net, qk_door_t door, const qk_peer_t *peer) {
     qk_outbox_drop_peer(&net->outbox, &session->control);
     session->control.ended = true;
   }
-  if (door != QK_DOOR_CONTROL && qk_peer_same(&session->data, peer)) session->data.ended = true;
+  if (door != QK_DOOR_CONTROL && qk_peer_same(&session->data, peer)) {
+    stop_sending(session);
+    session->data.ended = true;
+  }
 }
 
 void qk_peers_forget(qk_net_t *net, qk_session_t *session, const char *why) {
@@ -58,6 +73,7 @@ void qk_peers_forget(qk_net_t *net, qk_session_t *session, const char *why) {
     qk_log(QK_LOG_WARN, "session", session->name, "its connections are ignored from now on: %s",
            why);
   forget_control(net, session);
+  stop_sending(session);
   session->data.bytes = 0;
 }
 

@@ -166,7 +166,7 @@ static bool is_idle(const qk_spill_t *spill, const qk_rhs_t *rhs) {
   const qk_session_t *session = session_of(rhs);
   if (rhs->job->sink == QUARK__SINK__SINK_KEEP) return false; /* others may use it */
   return session && rhs->state == QK_RHS_ENDED && rhs->solution && rhs->granted <= rhs->sent &&
-         (session->away || now - last > session->lease);
+         !qk_rhs_is_leaving(rhs) && (session->away || now - last > session->lease);
 }
 
 /* What it is known by goes into the journal, too. */
@@ -374,7 +374,8 @@ static int back(const qk_session_t *session) {
     for (uint32_t k = 0; k < job->nrhs; k++) {
       qk_rhs_t *rhs = &job->rhs[k];
       if (job->sink == QUARK__SINK__SINK_KEEP) continue;
-      if (rhs->spilled && rhs->solution && rhs->sent == job->field_bytes) qk_rhs_unload(rhs);
+      if (rhs->spilled && rhs->solution && rhs->sent == job->field_bytes && !qk_rhs_is_leaving(rhs))
+        qk_rhs_unload(rhs);
       n += rhs->spilled && (rhs->solution || rhs->moving);
     }
   }

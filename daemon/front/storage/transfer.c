@@ -38,7 +38,7 @@ static void destroy(qk_transfer_t *t) {
 qk_status_t qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field, qk_err_t *err) {
   if (t->under_way == 0 && field && (t->fd = qk_shm_open(field, O_RDWR)) < 0)
     return qk_fail(err, QK_NO_MEMORY, "%s: %s", field->name, strerror(errno));
-  t->under_way++;
+  if (t->under_way++ == 0) atomic_store(&t->stop, false);
   return QK_OK;
 }
 
@@ -82,10 +82,7 @@ static qk_status_t catch_up(qk_transfer_t *t, uint64_t offset, qk_err_t *err) {
     return QK_OK;
   }
   uint8_t *buffer = qk_malloc(PIECE);
-  if (!buffer) {
-    t->blind = true;
-    return qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
-  }
+  if (!buffer) return qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
   while (s == QK_OK && t->hashed < offset) {
     const size_t n = offset - t->hashed < PIECE ? offset - t->hashed : PIECE;
     s = read_all(t->fd, buffer, n, t->hashed, err);
@@ -95,7 +92,6 @@ static qk_status_t catch_up(qk_transfer_t *t, uint64_t offset, qk_err_t *err) {
     }
   }
   qk_free(buffer);
-  t->blind = s != QK_OK;
   return s;
 }
 
@@ -109,12 +105,14 @@ static void add(qk_transfer_t *t, const uint8_t *data, size_t bytes, uint64_t of
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
                               qk_err_t *err) {
   const uint8_t *from = data;
+  if (atomic_load(&t->over)) return QK_OK;
   qk_status_t s = catch_up(t, offset, err);
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
     if (t->fd >= 0) s = qk_shm_write(t->fd, from + at, n, offset + at, err);
   }
+  if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
   return s;
 }
 

@@ -30,6 +30,7 @@ typedef struct qk_transfer {
   uint64_t hashed;  /* bytes of the field in `hash` */
   bool blind;       /* bytes are missing in it */
   atomic_bool over; /* as owner == NULL, for the thread */
+  atomic_bool stop; /* the piece that is under way goes no further */
 } qk_transfer_t;
 
 /* NULL without memory. */

@@ -1,6 +1,7 @@
 #include "daemon/front/wire/data_thread.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -78,7 +79,7 @@ static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t
   if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + frame->chunk_bytes) != 0) return QK_SENT_FULL;
   /* first whether the peer takes one, as this is tried every few milliseconds while it does not */
   if (zmq_send(thread->socket, p->peer.id, p->peer.bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
-    if (zmq_errno() == EAGAIN) sent = QK_SENT_FULL;
+    if (zmq_errno() != EHOSTUNREACH) sent = QK_SENT_FULL;
     zmq_msg_close(&msg);
     return sent;
   }
@@ -101,7 +102,7 @@ static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t
 static bool send_some(qk_data_thread_t *thread, qk_parcel_t *p) {
   qk_frame_t frame = p->frame;
   if (p->transfer) {
-    if (atomic_load(&p->transfer->over)) return false;
+    if (atomic_load(&p->transfer->over) || atomic_load(&p->transfer->stop)) return false;
     const uint64_t left = p->until - p->at;
     frame.offset = p->at;
     frame.chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
@@ -226,7 +227,7 @@ static void take_some(qk_data_thread_t *thread) {
   while (!qk_link_alone(&thread->taken) && !qk_loop_time_is_up(thread->loop)) {
     qk_parcel_t *p = QK_HOLDER(thread->taken.next, qk_parcel_t, link);
     qk_link_remove(&p->link);
-    thread->sending -= p->kind == QK_PARCEL_SEND;
+    thread->sending -= p->kind == QK_PARCEL_SEND && p->transfer;
     thread->take(thread->arg, thread, p);
   }
 }
@@ -270,7 +271,7 @@ void qk_parcel_answer(qk_parcel_t *p, const qk_frame_t *frame) {
 }
 
 void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
-  thread->sending += p->kind == QK_PARCEL_SEND;
+  thread->sending += p->kind == QK_PARCEL_SEND && p->transfer;
   if (thread->threaded) {
     pthread_mutex_lock(&thread->lock);
     qk_list_append(&thread->orders, &p->link);
@@ -282,7 +283,7 @@ void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
     write_payload(p);
   else
     while (send_some(thread, p)) continue;
-  thread->sending -= p->kind == QK_PARCEL_SEND;
+  thread->sending -= p->kind == QK_PARCEL_SEND && p->transfer;
   thread->take(thread->arg, thread, p);
 }
 
@@ -316,7 +317,11 @@ qk_status_t qk_data_thread_start(qk_data_thread_t *thread, qk_loop_t *loop, bool
   if (thread->wakes_thread < 0) return qk_fail(err, QK_INTERNAL, "eventfd: %s", strerror(errno));
   uv_async_init(&loop->uv, &thread->wakes_loop, on_news);
   thread->wakes_loop.data = thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const int e = pthread_create(&thread->handle, NULL, run, thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (e != 0) {
     close(thread->wakes_thread);
     return qk_fail(err, QK_INTERNAL, "data thread %d: %s", thread->index, strerror(e));

@@ -74,7 +74,7 @@ typedef struct qk_data_thread {
   double share;    /* likewise: of a processor that the parcel may take which is being looked at */
   uv_async_t wakes_loop;
   qk_link_t taken; /* news that are not looked at yet */
-  int sending;     /* parcels to be sent that have not come back */
+  int sending;     /* parts of solutions that have not come back */
   /* of the thread */
   bool threaded;
   pthread_t handle;
