@@ -108,6 +108,11 @@ static double next_end(const qk_session_t *session, const qk_job_t *job) {
   return next;
 }
 
+/* INFINITY: when something happens. */
+static void look_again(qk_job_t *job, double when, double now) {
+  if (!isinf(when)) qk_due_at(job, fmax(when, now + AGAIN));
+}
+
 /* False: the job may have gone. */
 static bool end_in_time(qk_service_t *service, const qk_session_t *session, qk_job_t *job,
                         double now) {
@@ -117,13 +122,9 @@ static bool end_in_time(qk_service_t *service, const qk_session_t *session, qk_j
     return false;
   }
   if (!qk_kept_expired(job, now) || qk_kept_count(job) == 0) return true;
+  look_again(job, next_end(session, job), now); /* its RESULTs stay until its time is over */
   qk_queue_expire(service, job);
   return false;
-}
-
-/* INFINITY: when something happens. */
-static void look_again(qk_job_t *job, double when, double now) {
-  if (!isinf(when)) qk_due_at(job, fmax(when, now + AGAIN));
 }
 
 static void tick_job(qk_service_t *service, qk_job_t *job, double now) {
