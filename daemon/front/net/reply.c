@@ -179,7 +179,10 @@ static void take_back(qk_net_t *net, qk_job_t *job) {
 
 void qk_reply_waiting(qk_net_t *net) {
   qk_journal_t *journal = net->service->journal;
-  if (!journal) return;
+  if (!journal) {
+    if (net->owes) tell_all_owed(net);
+    return;
+  }
   qk_journal_step(journal, qk_service_now(net->service));
   if (!qk_journal_trouble(journal)) {
     qk_outbox_flush(&net->outbox, qk_marks_written(qk_journal_marks(journal)), deliver, net);
