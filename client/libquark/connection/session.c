@@ -163,7 +163,11 @@ void quark__session_welcome_locked(quark_connection_t *conn, const Quark__Welcom
   }
   const bool bound = conn->state == SESSION_BINDING || conn->state == SESSION_OPEN;
   if (bound && memcmp(conn->token, m->token.data, QK_CLIENT_ID) == 0)
-    return; /* the second answer to a HELLO that was sent twice */
+    return; /* the second answer to a HELLO that was sent twice, of an older daemon */
+  if (conn->state == SESSION_OPEN) { /* of one whose tokens are new each time: it is bound anew */
+    conn->seeking_since = quark__now_ms();
+    conn->on->suspended(conn);
+  }
   memcpy(conn->token, m->token.data, QK_CLIENT_ID);
   conn->lease_ms = m->lease_ms;
   conn->max_rhs = m->max_rhs;

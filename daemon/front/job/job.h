@@ -118,6 +118,7 @@ struct qk_rhs {
   /* Bytes of the solution that are on their way or sent, and that may be; those on their way. */
   uint64_t sent, granted, span_from, span_until;
   qk_transfer_t *leaving; /* to the client; NULL: none has been sent */
+  bool unsendable;        /* it could not be read for that: has been logged */
 };
 
 struct qk_job {
@@ -240,6 +241,7 @@ typedef struct qk_chunk {
   uint32_t skip;           /* bytes of it that have come before */
   uint64_t offset;         /* in its field, of what is left */
   uint64_t end;            /* in the stream */
+  const void *stream;      /* whose order counts: tells chunks of one request from others */
 } qk_chunk_t;
 
 /* Checks the next chunk, and says where it goes. What has come already is left out. If there is no

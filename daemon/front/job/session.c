@@ -155,6 +155,40 @@ qk_status_t qk_session_open(qk_sessions_t *sessions, qk_sched_t *sched, const ui
   return status;
 }
 
+/* ---- tokens -------------------------------------------------------------------------------- */
+
+enum { FIXED = QK_CLIENT_ID - sizeof(uint32_t) }; /* bytes that all tokens of a session share */
+
+void qk_session_greet(qk_session_t *session) {
+  if (session->greeted) session->hellos++;
+  session->greeted = true;
+}
+
+void qk_session_token(const qk_session_t *session, uint8_t token[QK_CLIENT_ID]) {
+  memcpy(token, session->token, QK_CLIENT_ID);
+  for (size_t i = 0; i < sizeof session->hellos; i++)
+    token[FIXED + i] ^= (uint8_t)(session->hellos >> 8 * i);
+}
+
+/* Number of the HELLO that made it. */
+static uint32_t hello_of(const qk_session_t *session, const uint8_t *token) {
+  uint32_t number = 0;
+  for (size_t i = 0; i < sizeof number; i++)
+    number |= (uint32_t)(token[FIXED + i] ^ session->token[FIXED + i]) << 8 * i;
+  return number;
+}
+
+bool qk_session_has_token(const qk_session_t *session, const uint8_t *token) {
+  return memcmp(session->token, token, FIXED) == 0 && hello_of(session, token) <= session->hellos;
+}
+
+bool qk_session_bind(qk_session_t *session, const uint8_t *token) {
+  const uint32_t number = hello_of(session, token);
+  if (number < session->bound) return false;
+  session->bound = number;
+  return true;
+}
+
 void qk_session_destroy(qk_sessions_t *sessions, qk_session_t *session) {
   QK_ASSERT(qk_link_alone(&session->jobs));
   for (int k = 0; k < QK_SESSION_KEYS; k++) take_out(sessions, session, (qk_session_key_t)k);

@@ -49,8 +49,12 @@ typedef enum qk_session_key {
 enum { QK_SESSION_BUCKETS = 1024 };
 
 typedef struct qk_session {
-  uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
-  char name[12]; /* for the log: the first bytes of the client id */
+  uint8_t client_id[QK_CLIENT_ID];
+  uint8_t token[QK_CLIENT_ID]; /* of the first HELLO; others differ in their last bytes */
+  bool greeted;
+  uint32_t hellos; /* after the first one */
+  uint32_t bound;  /* number of the HELLO whose token the data connection has */
+  char name[12];   /* for the log: the first bytes of the client id */
   qk_peer_t control, data;
   uint64_t full;  /* its data connection took no more: number of that pause (net.h) */
   int control_fd; /* descriptor of its control connection; -1: not known */
@@ -93,6 +97,17 @@ int qk_session_share(int most);
 void qk_session_set_control(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
 void qk_session_set_data(qk_sessions_t *sessions, qk_session_t *session, const qk_peer_t *peer);
 
+/* Each HELLO makes another token. One of an earlier HELLO binds no data connection any more once
+ * one of a later HELLO has: a client that has given up a connection may still have a BIND on its
+ * way there. */
+void qk_session_greet(qk_session_t *session);
+/* That of the latest HELLO. */
+void qk_session_token(const qk_session_t *session, uint8_t token[QK_CLIENT_ID]);
+/* Whether it is one of this session. */
+bool qk_session_has_token(const qk_session_t *session, const uint8_t *token);
+/* A data connection is to be bound with a token of the session. False: it comes too late. */
+bool qk_session_bind(qk_session_t *session, const uint8_t *token);
+
 /* user: as verified; NULL: users are not verified, and anyone who knows the client id may use
  * the session. */
 bool qk_session_is_of(const qk_session_t *session, const char *user);
@@ -109,5 +124,25 @@ void qk_session_adopt(qk_session_t *session, qk_job_t *job);
 typedef void qk_session_job_fn(qk_job_t *job, void *arg);
 void qk_session_each_job(const qk_sessions_t *sessions, const qk_link_t *orphans,
                          qk_session_job_fn *each, void *arg);
+
+/* What the clients of jobs are told. Whoever reaches them implements it (net/net.c); service/ and
+ * state/ call it. An event may mark its session as one to be dropped, and destroys nothing. */
+typedef struct qk_job_events {
+  void *arg;
+  /* repeated: it was accepted before. */
+  void (*accepted)(void *arg, qk_session_t *session, qk_job_t *job, bool repeated);
+  /* It has ended. */
+  void (*result)(void *arg, qk_session_t *session, qk_rhs_t *rhs);
+  /* There is more room for its upload. */
+  void (*credit)(void *arg, qk_session_t *session, qk_job_t *job);
+  void (*progress)(void *arg, qk_session_t *session, const qk_job_t *job);
+  /* Its solution may have become one that can be sent. */
+  void (*sendable)(void *arg, qk_rhs_t *rhs);
+  /* request: 0, or the one that it is about. */
+  void (*error)(void *arg, const qk_session_t *session, qk_status_t status, const char *text,
+                bool fatal, uint64_t request);
+  /* The session has ended, or its client has gone. */
+  void (*closed)(void *arg, const qk_session_t *session);
+} qk_job_events_t;
 
 #endif

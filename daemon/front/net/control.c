@@ -98,6 +98,7 @@ static void on_hello(const ask_t *ask) {
   }
   qk_limits_session(net->service, session);
   qk_session_set_control(&net->service->sessions, session, ask->peer);
+  qk_session_greet(session);
   session->control_fd = net->asker.fd;
   session->away = false;
   session->seen = qk_service_awake(net->service);

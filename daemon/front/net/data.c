@@ -89,6 +89,22 @@ bool qk_data_send(qk_net_t *net) {
   return more && !qk_link_alone(&net->downloads);
 }
 
+/* The download is at its end until the client asks again; the solution stays as it is. */
+static void fail_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs,
+                      const qk_err_t *err) {
+  char text[QK_TEXT_MAX];
+  qk_log(rhs->unsendable ? QK_LOG_DEBUG : QK_LOG_WARN, "data", rhs->job->name,
+         "rhs %u: its solution is not sent: %s", rhs->index, err->text);
+  rhs->unsendable = true;
+  rhs->granted = rhs->sent;
+  if (!session) return;
+  snprintf(text, sizeof text,
+           "right-hand side %u: the daemon cannot read its solution: %.200s: fetch it again, or "
+           "submit it anew",
+           rhs->index, err->text);
+  qk_reply_error(net, &session->control, QK_IO_ERROR, text, false, rhs->job->request);
+}
+
 /* A part has been sent, as far as the client took it. */
 static void sent_span(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
   net->service->count.bytes_out += p->at - p->begin;
@@ -99,6 +115,7 @@ static void sent_span(qk_net_t *net, qk_data_thread_t *thread, qk_parcel_t *p) {
   /* the client does not read as fast: all of its downloads pause */
   if (session && p->sent == QK_SENT_FULL) session->full = net->pause;
   if (session && p->sent == QK_SENT) session->full = 0;
+  if (rhs && p->sent == QK_SENT_FAILED) fail_span(net, session, rhs, &p->err);
   if (rhs) qk_data_offer(net, rhs);
   qk_data_thread_done(thread, p, p->transfer != NULL, qk_router_share(net));
 }
@@ -110,7 +127,7 @@ static bool bind_session(qk_net_t *net, qk_parcel_t *p, const qk_who_t *who, qk_
   const uint8_t *payload = p->payload;
   qk_session_t *session = qk_session_by_id(&net->service->sessions, payload);
   if (!session || !qk_session_is_of(session, who->user) ||
-      memcmp(session->token, payload + QK_CLIENT_ID, QK_CLIENT_ID) != 0) {
+      !qk_session_has_token(session, payload + QK_CLIENT_ID)) {
     net->service->count.dropped++;
     return false;
   }
@@ -120,6 +137,13 @@ static bool bind_session(qk_net_t *net, qk_parcel_t *p, const qk_who_t *who, qk_
                    "BIND on a data connection that belongs to another session: open one of "
                    "its own",
                    false, 0);
+    return false;
+  }
+  if (!qk_session_bind(session, payload + QK_CLIENT_ID)) {
+    net->service->count.dropped++;
+    qk_log(QK_LOG_INFO, "session", session->name,
+           "a late BIND is ignored: its client has said HELLO since then, and bound another data "
+           "connection");
     return false;
   }
   const bool moved = !bound && session->data.connection > 0; /* it had another one */
@@ -170,7 +194,7 @@ static void uploaded(qk_net_t *net, qk_parcel_t *p) {
   qk_err_t err = {0};
   qk_rhs_t *ready, *failed;
   const bool last = qk_frame_is_last(&p->frame);
-  qk_job_t *job = qk_job_uploaded(&p->chunk, last ? &p->frame.field_checksum : NULL, &p->wrote,
+  qk_job_t *job = qk_job_uploaded(&p->chunk, last ? &p->frame.field_checksum : NULL, &p->err,
                                   qk_service_now(net->service), &ready, &failed, &err);
   qk_session_t *session = job ? job->session : NULL;
   if (err.code != QK_OK && session) qk_sessions_close(net->service, session, err.code, err.text);

@@ -70,7 +70,8 @@ static void look(qk_guests_t *g) {
   const int others = count_descriptors() - g->count;
   const int part = all / 16;
   const int reserve = part < RESERVE_MIN ? RESERVE_MIN : part > RESERVE_MAX ? RESERVE_MAX : part;
-  g->most = all - others - reserve;
+  /* a data thread has a segment open only now and then */
+  g->most = all - others - reserve - g->net->ndata;
 }
 
 static uint64_t cookie_of(int fd) {

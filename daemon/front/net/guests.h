@@ -4,12 +4,12 @@
  * next one, its thread tries for ever.
  *
  * Room     Connections may use the descriptors of the process (RLIMIT_NOFILE) minus its other open
- *          ones (checked once a second) and a reserve. A newcomer beyond that is accepted if
- *          another connection can be closed: one that has sent nothing, else one without a session,
- *          chosen at random. By age, an honest client that needs a while for its greeting would be
- *          closed by a flood. If there is none, the newcomer is closed. Sessions take at most three
- *          quarters of the room, so that a new client gets in and can replace an idle session
- *          (session.h).
+ *          ones (checked once a second), one for each data thread and a reserve. A newcomer beyond
+ *          that is accepted if another connection can be closed: one that has sent nothing, else
+ *          one without a session, chosen at random. By age, an honest client that needs a while for
+ *          its greeting would be closed by a flood. If there is none, the newcomer is closed.
+ *          Sessions take at most three quarters of the room, so that a new client gets in and can
+ *          replace an idle session (session.h).
  * Messages may have any number of parts for libzmq, which keeps them until the last one comes, and
  *          a peer may send any number of them. A connection that has sent more than may wait, and
  *          whose messages have not been read, is closed.

@@ -118,7 +118,7 @@ static void offend(peer_t *peer, const char *text) {
 static qk_session_t *session_of(const peer_t *peer) {
   if (!peer->bound) return NULL;
   qk_session_t *s = qk_session_by_id(&peer->local->net->service->sessions, peer->client_id);
-  return s && memcmp(s->token, peer->token, sizeof s->token) == 0 ? s : NULL;
+  return s && qk_session_has_token(s, peer->token) ? s : NULL;
 }
 
 /* Whether the key by which the connection came still has the role. */
@@ -133,14 +133,14 @@ static void on_bind(peer_t *peer, const Quark__LocalBind *bind) {
   qk_session_t *session = NULL;
   if (!peer->bound && bind->client_id.len == QK_CLIENT_ID && bind->token.len == QK_CLIENT_ID)
     session = qk_session_by_id(&net->service->sessions, bind->client_id.data);
-  if (!session || memcmp(session->token, bind->token.data, QK_CLIENT_ID) != 0) {
+  if (!session || !qk_session_has_token(session, bind->token.data)) {
     offend(peer,
            "BIND with an unknown client id or token, or on a connection that is already bound");
     return;
   }
   qk_local_drop(peer->local, session->client_id); /* the one it had before */
   memcpy(peer->client_id, session->client_id, QK_CLIENT_ID);
-  memcpy(peer->token, session->token, QK_CLIENT_ID);
+  memcpy(peer->token, bind->token.data, QK_CLIENT_ID);
   memcpy(peer->key, session->control.key, sizeof peer->key);
   peer->bound = true;
   if (!may(peer, session, QK_ROLE_READ)) {

@@ -217,13 +217,15 @@ void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) 
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;
   uint32_t feature[] = {QK_FEATURE_ACTIONS, QK_FEATURE_DATA_ENDPOINTS};
+  uint8_t token[QK_CLIENT_ID];
   char *extra[QK_DATA_THREADS_MAX];
   char name[64] = "quarkd ";
   strncat(name, qk_version(), sizeof name - strlen(name) - 1);
   welcome.version = QK_PROTOCOL_VERSION;
   welcome.server = name;
-  welcome.token.data = (uint8_t *)session->token;
-  welcome.token.len = sizeof session->token;
+  qk_session_token(session, token);
+  welcome.token.data = token;
+  welcome.token.len = sizeof token;
   welcome.data_endpoint = net->data_endpoint[0];
   /* all of them, another one first each time, so that clients spread over them */
   const int first = net->welcomes++ % net->ndata;

@@ -17,7 +17,7 @@
 #define QK_FRONT_SPILL_H
 
 #include "daemon/front/host/loop.h"
-#include "daemon/front/job/events.h"
+#include "daemon/front/job/session.h"
 #include "daemon/front/state/journal.h"
 
 enum { QK_SPILL_LEAVE_SECONDS = 10 };

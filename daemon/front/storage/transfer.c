@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/mem.h"
@@ -14,7 +15,6 @@ qk_transfer_t *qk_transfer_create(void *owner) {
   if (!t) return NULL;
   qk_link_init(&t->link);
   t->owner = owner;
-  t->fd = -1;
   t->hash = qk_field_hash_create();
   if (t->hash) {
     qk_field_hash_init(t->hash);
@@ -24,26 +24,21 @@ qk_transfer_t *qk_transfer_create(void *owner) {
   return NULL;
 }
 
-static void close_segment(qk_transfer_t *t) {
-  if (t->fd >= 0) close(t->fd);
-  t->fd = -1;
-}
-
 static void destroy(qk_transfer_t *t) {
   qk_link_remove(&t->link);
   qk_field_hash_destroy(t->hash);
   qk_free(t);
 }
 
-qk_status_t qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field, qk_err_t *err) {
-  if (t->under_way == 0 && field && (t->fd = qk_shm_open(field, O_RDWR)) < 0)
-    return qk_fail(err, QK_NO_MEMORY, "%s: %s", field->name, strerror(errno));
-  if (t->under_way++ == 0) atomic_store(&t->stop, false);
-  return QK_OK;
+void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field) {
+  if (t->under_way++ > 0) return;
+  memset(t->segment, 0, sizeof t->segment);
+  if (field) memcpy(t->segment, field->name, sizeof t->segment);
+  atomic_store(&t->stop, false);
 }
 
 bool qk_transfer_finish(qk_transfer_t *t) {
-  if (--t->under_way == 0) close_segment(t);
+  t->under_way--;
   if (t->owner) return true;
   if (t->under_way == 0) destroy(t);
   return false;
@@ -59,6 +54,16 @@ void qk_transfer_leave(qk_transfer_t *t) {
 
 /* ---- on a thread ----------------------------------------------------------------------------- */
 
+/* -1 with an error. */
+static int open_segment(const qk_transfer_t *t, qk_err_t *err) {
+  const int fd = shm_open(t->segment, O_RDWR | O_CLOEXEC, 0);
+  if (fd >= 0) return fd;
+  const bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+  qk_fail(err, later ? QK_NO_MEMORY : QK_IO_ERROR, "/dev/shm%s cannot be opened: %s", t->segment,
+          strerror(errno));
+  return -1;
+}
+
 static qk_status_t read_all(int fd, uint8_t *out, size_t bytes, uint64_t offset, qk_err_t *err) {
   while (bytes > 0) {
     const ssize_t n = pread(fd, out, bytes, (off_t)offset);
@@ -73,26 +78,37 @@ static qk_status_t read_all(int fd, uint8_t *out, size_t bytes, uint64_t offset,
   return QK_OK;
 }
 
-/* Adds what the checksum lacks before the offset. */
-static qk_status_t catch_up(qk_transfer_t *t, uint64_t offset, qk_err_t *err) {
+/* Adds what the checksum lacks before `until`. */
+static qk_status_t read_back(qk_transfer_t *t, uint64_t until, qk_err_t *err) {
   qk_status_t s = QK_OK;
-  if (t->blind || t->hashed >= offset) return QK_OK;
-  if (t->fd < 0) {
-    t->blind = true;
-    return QK_OK;
-  }
+  const int fd = open_segment(t, err);
+  if (fd < 0) return err->code;
   uint8_t *buffer = qk_malloc(PIECE);
-  if (!buffer) return qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
-  while (s == QK_OK && t->hashed < offset) {
-    const size_t n = offset - t->hashed < PIECE ? offset - t->hashed : PIECE;
-    s = read_all(t->fd, buffer, n, t->hashed, err);
+  if (!buffer) s = qk_fail(err, QK_NO_MEMORY, "no memory for a checksum");
+  while (s == QK_OK && t->hashed < until) {
+    const size_t n = until - t->hashed < PIECE ? until - t->hashed : PIECE;
+    s = read_all(fd, buffer, n, t->hashed, err);
     if (s == QK_OK) {
       qk_field_hash_update(t->hash, buffer, n);
       t->hashed += n;
     }
   }
   qk_free(buffer);
+  close(fd);
   return s;
+}
+
+qk_status_t qk_transfer_catch_up(qk_transfer_t *t, uint64_t offset, uint64_t most, bool *more,
+                                 qk_err_t *err) {
+  *more = false;
+  if (t->blind || t->hashed >= offset) return QK_OK;
+  if (!*t->segment) {
+    t->blind = true;
+    return QK_OK;
+  }
+  const uint64_t lacks = offset - t->hashed;
+  *more = lacks > most;
+  return read_back(t, t->hashed + (*more ? most : lacks), err);
 }
 
 static void add(qk_transfer_t *t, const uint8_t *data, size_t bytes, uint64_t offset) {
@@ -105,13 +121,17 @@ static void add(qk_transfer_t *t, const uint8_t *data, size_t bytes, uint64_t of
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
                               qk_err_t *err) {
   const uint8_t *from = data;
+  bool more;
   if (atomic_load(&t->over)) return QK_OK;
-  qk_status_t s = catch_up(t, offset, err);
+  qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
+  const int fd = s == QK_OK && *t->segment ? open_segment(t, err) : -1;
+  if (s == QK_OK && fd < 0 && *t->segment) s = err->code;
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
-    if (t->fd >= 0) s = qk_shm_write(t->fd, from + at, n, offset + at, err);
+    if (fd >= 0) s = qk_shm_write(fd, from + at, n, offset + at, err);
   }
+  if (fd >= 0) close(fd);
   if (s != QK_OK) t->blind = true; /* what is missing in memory is not read back */
   return s;
 }
@@ -119,12 +139,16 @@ qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, 
 qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset,
                              qk_err_t *err) {
   uint8_t *to = out;
-  qk_status_t s = catch_up(t, offset, err);
+  bool more;
+  qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
+  const int fd = s == QK_OK ? open_segment(t, err) : -1;
+  if (s == QK_OK && fd < 0) s = err->code;
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
-    s = read_all(t->fd, to + at, n, offset + at, err);
+    s = read_all(fd, to + at, n, offset + at, err);
     if (s == QK_OK) add(t, to + at, n, offset + at);
   }
+  if (fd >= 0) close(fd);
   return s;
 }
 

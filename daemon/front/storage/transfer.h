@@ -4,11 +4,12 @@
  * The loop makes a transfer, hands pieces of the field to a data thread (wire/data_thread.h), one
  * after the other, and takes them back when they are done. The thread reads or writes the segment
  * through a descriptor, never through a mapping: a segment that is destroyed meanwhile does no
- * harm. The descriptor is open only while pieces are under way, so that transfers that wait cost
- * none.
+ * harm. It opens the segment for one piece at a time, so a thread has one descriptor at most,
+ * however many transfers there are.
  *
  * Checksum  of the field from its beginning: bytes before the first chunk that comes (of an upload
- *           that a restarted front goes on with, or of a download from the middle) are read back.
+ *           that a restarted front goes on with, or of a download from the middle) are read back,
+ *           some at a time.
  */
 #ifndef QK_FRONT_TRANSFER_H
 #define QK_FRONT_TRANSFER_H
@@ -24,8 +25,8 @@ typedef struct qk_transfer {
   qk_link_t link; /* in a list of its owner */
   void *owner;    /* NULL: nobody wants the field any more */
   int under_way;  /* pieces */
-  /* of the piece that is under way */
-  int fd; /* -1: there is no segment: bytes are only added to the checksum */
+  /* of the piece that is under way; the loop's while there is none */
+  char segment[QK_SHM_NAME_MAX]; /* "": there is none, bytes are only added to the checksum */
   qk_field_hash_t *hash;
   uint64_t hashed;  /* bytes of the field in `hash` */
   bool blind;       /* bytes are missing in it */
@@ -35,14 +36,21 @@ typedef struct qk_transfer {
 
 /* NULL without memory. */
 qk_transfer_t *qk_transfer_create(void *owner);
-/* A piece is about to be handed over. field NULL: its bytes are not kept. QK_NO_MEMORY. */
-qk_status_t qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field, qk_err_t *err);
+/* A piece is about to be handed over. field NULL: its bytes are not kept. */
+void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field);
 /* A piece has come back. False: nobody wants the field any more, and t may be gone. */
 bool qk_transfer_finish(qk_transfer_t *t);
 /* Nobody wants the field any more: t goes when its last piece has come back. NULL-safe. */
 void qk_transfer_leave(qk_transfer_t *t);
 
-/* On the thread that has the piece. Pieces of an upload come in order. */
+/* On the thread that has the piece. QK_IO_ERROR; QK_NO_MEMORY: also if the process has no
+ * descriptor left, or /dev/shm is full. */
+
+/* Reads back `most` bytes at most of those that the checksum lacks before the offset; *more: there
+ * are others. The two below read back all of them. */
+qk_status_t qk_transfer_catch_up(qk_transfer_t *t, uint64_t offset, uint64_t most, bool *more,
+                                 qk_err_t *err);
+/* Pieces of an upload come in order. */
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
                               qk_err_t *err);
 /* out: [bytes]. In order, or again from anywhere. */

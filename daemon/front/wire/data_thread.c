@@ -11,10 +11,10 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/wire/parts.h"
 
-enum { BURST = 16 }; /* messages received at a time */
+enum { BURST = 16 };               /* messages received at a time */
+enum { READ_BACK = QK_CHUNK_MAX }; /* bytes of a field, likewise, for its checksum */
 
-static const uint64_t MS = 1000000;          /* nanoseconds */
-static const uint64_t REST_MOST = 100000000; /* likewise, at a time */
+static const uint64_t NO_MEMORY_REST = 10000000; /* nanoseconds */
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
@@ -45,9 +45,10 @@ static void destroy(qk_parcel_t *p) {
   qk_free(p);
 }
 
-/* The next parcel that has arrived; NULL: none, or no memory for it. */
-static qk_parcel_t *arrival(qk_data_thread_t *thread) {
+/* The next parcel that has arrived; NULL: none, or no memory for it (*starved). */
+static qk_parcel_t *arrival(qk_data_thread_t *thread, bool *starved) {
   qk_parcel_t *p = create(QK_PARCEL_ARRIVED);
+  *starved = !p;
   if (!p || receive(thread, p)) return p;
   destroy(p);
   return NULL;
@@ -55,10 +56,21 @@ static qk_parcel_t *arrival(qk_data_thread_t *thread) {
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void write_payload(qk_parcel_t *p) {
+/* True: the checksum lacks still more of what comes before, and it goes on. */
+static bool is_behind(qk_transfer_t *transfer, uint64_t offset) {
+  bool more;
+  qk_err_t err = {0}; /* tells whoever reads or writes next */
+  return !atomic_load(&transfer->over) &&
+         qk_transfer_catch_up(transfer, offset, READ_BACK, &more, &err) == QK_OK && more;
+}
+
+/* True: it goes on. */
+static bool write_payload(qk_parcel_t *p) {
   const uint32_t skip = p->chunk.skip;
+  if (is_behind(p->chunk.transfer, p->chunk.offset)) return true;
   qk_transfer_write(p->chunk.transfer, p->payload + skip, p->frame.chunk_bytes - skip,
-                    p->chunk.offset, &p->wrote);
+                    p->chunk.offset, &p->err);
+  return false;
 }
 
 /* Something has to follow the routing id: clients that are bound take no notice of this. */
@@ -73,7 +85,6 @@ static void end_message(qk_data_thread_t *thread) {
 /* frame with its payload, the next bytes of the transfer if there is one. */
 static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t *frame) {
   qk_frame_fault_t fault;
-  qk_err_t err = {0};
   zmq_msg_t msg;
   qk_sent_t sent = QK_SENT_GONE;
   if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + frame->chunk_bytes) != 0) return QK_SENT_FULL;
@@ -85,10 +96,10 @@ static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t
   }
   uint8_t *bytes = zmq_msg_data(&msg), *payload = bytes + QK_FRAME_HEADER;
   if (p->transfer &&
-      qk_transfer_read(p->transfer, payload, frame->chunk_bytes, frame->offset, &err) != QK_OK) {
+      qk_transfer_read(p->transfer, payload, frame->chunk_bytes, frame->offset, &p->err) != QK_OK) {
     zmq_msg_close(&msg);
     end_message(thread);
-    return QK_SENT_FULL;
+    return p->err.code == QK_NO_MEMORY ? QK_SENT_FULL : QK_SENT_FAILED;
   }
   if (p->transfer && frame->offset + frame->chunk_bytes == frame->field_bytes)
     frame->field_checksum = qk_transfer_checksum(p->transfer);
@@ -103,6 +114,7 @@ static bool send_some(qk_data_thread_t *thread, qk_parcel_t *p) {
   qk_frame_t frame = p->frame;
   if (p->transfer) {
     if (atomic_load(&p->transfer->over) || atomic_load(&p->transfer->stop)) return false;
+    if (is_behind(p->transfer, p->at)) return true;
     const uint64_t left = p->until - p->at;
     frame.offset = p->at;
     frame.chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
@@ -137,11 +149,29 @@ static uint64_t clock_of(clockid_t clock) {
   return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void work_off(qk_data_thread_t *thread, qk_link_t *orders, qk_link_t *news) {
+static void sort(qk_data_thread_t *thread, qk_link_t *orders) {
   while (!qk_link_alone(orders)) {
     qk_parcel_t *p = QK_HOLDER(orders->next, qk_parcel_t, link);
-    if (p->kind == QK_PARCEL_WRITE) write_payload(p);
-    qk_list_append(p->kind == QK_PARCEL_WRITE ? news : &thread->outgoing, &p->link);
+    qk_list_append(p->kind == QK_PARCEL_WRITE ? &thread->writing : &thread->outgoing, &p->link);
+  }
+}
+
+/* Whether chunks of the same stream are in the list. */
+static bool has_stream(const qk_link_t *list, const void *stream) {
+  for (const qk_link_t *l = list->next; l != list; l = l->next)
+    if (QK_HOLDER(l, const qk_parcel_t, link)->chunk.stream == stream) return true;
+  return false;
+}
+
+/* All that can be written, and a part of what has to be read back before others can. */
+static void write_round(qk_data_thread_t *thread, qk_link_t *news) {
+  qk_link_t round;
+  qk_link_init(&round);
+  move_all(&thread->writing, &round);
+  while (!qk_link_alone(&round)) {
+    qk_parcel_t *p = QK_HOLDER(round.next, qk_parcel_t, link);
+    const bool waits = has_stream(&thread->writing, p->chunk.stream) || write_payload(p);
+    qk_list_append(waits ? &thread->writing : news, &p->link);
   }
 }
 
@@ -157,11 +187,12 @@ static void send_round(qk_data_thread_t *thread, qk_link_t *news) {
 }
 
 /* How many there were. */
-static int receive_some(qk_data_thread_t *thread, int room, qk_link_t *news) {
+static int receive_some(qk_data_thread_t *thread, int room, qk_link_t *news, qk_rest_t *rest) {
   const uint64_t before = clock_of(CLOCK_THREAD_CPUTIME_ID);
   qk_parcel_t *p;
+  bool starved = false;
   int n = 0;
-  while (n < room && n < BURST && (p = arrival(thread)) != NULL) {
+  while (n < room && n < BURST && (p = arrival(thread, &starved)) != NULL) {
     qk_list_append(news, &p->link);
     n++;
   }
@@ -169,17 +200,18 @@ static int receive_some(qk_data_thread_t *thread, int room, qk_link_t *news) {
   qk_link_t *l = news->prev;
   for (int i = 0; i < n; i++, l = l->prev)
     QK_HOLDER(l, qk_parcel_t, link)->cost = spent / (uint64_t)n;
+  if (starved) qk_rest_begin(rest, clock_of(CLOCK_MONOTONIC), NO_MEMORY_REST);
   return n;
 }
 
 /* Tells the loop, and takes its orders. False: it is the end. */
 static bool exchange(qk_data_thread_t *thread, qk_link_t *news, qk_link_t *orders, int received,
-                     int *room, uint64_t *debt) {
+                     int *room, qk_rest_t *rest) {
   const bool tell = !qk_link_alone(news);
   pthread_mutex_lock(&thread->lock);
   thread->room -= received;
   *room = thread->room;
-  *debt += thread->debt;
+  qk_rest_owe(rest, thread->debt);
   thread->debt = 0;
   move_all(news, &thread->news);
   move_all(&thread->orders, orders);
@@ -189,33 +221,24 @@ static bool exchange(qk_data_thread_t *thread, qk_link_t *news, qk_link_t *order
   return !stop;
 }
 
-/* Nothing is read for as long as messages of nobody have taken more than their share. */
-static bool rests(uint64_t *debt, uint64_t *until) {
-  const uint64_t now = clock_of(CLOCK_MONOTONIC);
-  if (*debt >= MS) {
-    *until = now + (*debt < REST_MOST ? *debt : REST_MOST);
-    *debt = 0;
-  }
-  return now < *until;
-}
-
 static void *run(void *arg) {
   qk_data_thread_t *thread = arg;
   qk_link_t news, orders;
-  uint64_t debt = 0, until = 0;
+  qk_rest_t rest = {0};
   int room = 0, received = 0;
   qk_link_init(&news);
   qk_link_init(&orders);
-  while (exchange(thread, &news, &orders, received, &room, &debt)) {
-    const bool reads = room > 0 && !rests(&debt, &until);
-    const bool busy = !qk_link_alone(&orders) || !qk_link_alone(&thread->outgoing);
+  while (exchange(thread, &news, &orders, received, &room, &rest)) {
+    sort(thread, &orders);
+    const bool reads = room > 0 && !qk_rest_is_on(&rest, clock_of(CLOCK_MONOTONIC));
+    const bool busy = !qk_link_alone(&thread->writing) || !qk_link_alone(&thread->outgoing);
     zmq_pollitem_t item[] = {{.fd = thread->wakes_thread, .events = ZMQ_POLLIN},
                              {.socket = thread->socket, .events = ZMQ_POLLIN}};
     zmq_poll(item, reads ? 2 : 1, busy ? 0 : !reads && room > 0 ? 1 : -1);
     sleep_ended(thread->wakes_thread);
-    work_off(thread, &orders, &news);
+    write_round(thread, &news);
     send_round(thread, &news);
-    received = reads ? receive_some(thread, room, &news) : 0;
+    received = reads ? receive_some(thread, room, &news, &rest) : 0;
   }
   move_all(&orders, &thread->outgoing);
   return NULL;
@@ -249,12 +272,14 @@ static void on_news(uv_async_t *async) {
 /* Without a thread. */
 static void on_readable(void *arg) {
   qk_data_thread_t *thread = arg;
-  for (qk_parcel_t *p; (p = arrival(thread)) != NULL;) {
+  bool starved;
+  for (qk_parcel_t *p; (p = arrival(thread, &starved)) != NULL;) {
     thread->room--;
     thread->share = 1;
     thread->take(thread->arg, thread, p);
     if (qk_loop_is_enough(thread->loop, thread->share, false)) return;
   }
+  if (starved) qk_loop_rest(thread->loop, &thread->sock);
 }
 
 qk_parcel_t *qk_parcel_to_send(const qk_peer_t *peer, const qk_frame_t *frame) {
@@ -279,10 +304,7 @@ void qk_data_thread_order(qk_data_thread_t *thread, qk_parcel_t *p) {
     wake(thread->wakes_thread);
     return;
   }
-  if (p->kind == QK_PARCEL_WRITE)
-    write_payload(p);
-  else
-    while (send_some(thread, p)) continue;
+  while (p->kind == QK_PARCEL_WRITE ? write_payload(p) : send_some(thread, p)) continue;
   thread->sending -= p->kind == QK_PARCEL_SEND && p->transfer;
   thread->take(thread->arg, thread, p);
 }
@@ -308,6 +330,7 @@ qk_status_t qk_data_thread_start(qk_data_thread_t *thread, qk_loop_t *loop, bool
   thread->room = QK_DATA_ROOM;
   qk_link_init(&thread->taken);
   qk_link_init(&thread->outgoing);
+  qk_link_init(&thread->writing);
   qk_link_init(&thread->orders);
   qk_link_init(&thread->news);
   pthread_mutex_init(&thread->lock, NULL);
@@ -355,6 +378,7 @@ void qk_data_thread_stop(qk_data_thread_t *thread) {
   }
   throw_away(&thread->orders);
   throw_away(&thread->outgoing);
+  throw_away(&thread->writing);
   throw_away(&thread->news);
   throw_away(&thread->taken);
   pthread_mutex_destroy(&thread->lock);

@@ -9,9 +9,10 @@
  *                       loop --SEND---> thread --SEND---> loop     a part of a solution, or BOUND
  *
  * A parcel that has arrived goes back by qk_data_thread_done. Until then it takes one of
- * QK_DATA_ROOM places; without a place the thread reads nothing more, and the peers wait. Parcels
- * are worked off in the order in which they were handed over, but those to be sent take turns, one
- * chunk each.
+ * QK_DATA_ROOM places; without a place the thread reads nothing more, and the peers wait. Chunks of
+ * a request are written in the order in which they were handed over; parcels to be sent take turns,
+ * one chunk each. A field of which the checksum lacks a part (transfer.h) is read back in turns,
+ * too, so that it holds up no others.
  *
  * On a machine with one processor there is no thread: the loop does the work itself, when it hands
  * over a parcel.
@@ -26,11 +27,13 @@
 #include "daemon/front/host/loop.h"
 #include "daemon/front/host/runtime.h"
 #include "daemon/front/job/session.h"
+#include "daemon/front/wire/rest.h"
 #include "proto/frame.h"
 
 enum { QK_DATA_ROOM = 32, QK_DATA_SPAN = 16 * QK_CHUNK_MAX };
 
-typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE } qk_sent_t;
+/* FULL: the peer takes no more now; GONE: there is none; FAILED: the field cannot be read. */
+typedef enum qk_sent { QK_SENT, QK_SENT_FULL, QK_SENT_GONE, QK_SENT_FAILED } qk_sent_t;
 
 typedef enum qk_parcel_kind { QK_PARCEL_ARRIVED, QK_PARCEL_WRITE, QK_PARCEL_SEND } qk_parcel_kind_t;
 
@@ -49,7 +52,7 @@ typedef struct qk_parcel {
   uint64_t cost; /* nanoseconds of the thread's processor that it took to receive it */
   /* WRITE */
   qk_chunk_t chunk; /* where the payload goes */
-  qk_err_t wrote;   /* set by the thread: QK_OK, or why not */
+  qk_err_t err;     /* set by the thread: QK_OK, or why not; of SEND if it is FAILED */
   /* SEND: the bytes [at, until) of a field, whose request, rhs and field_bytes are in `frame`;
    * without transfer a frame without payload, once */
   qk_transfer_t *transfer;
@@ -78,7 +81,7 @@ typedef struct qk_data_thread {
   /* of the thread */
   bool threaded;
   pthread_t handle;
-  qk_link_t outgoing;
+  qk_link_t outgoing, writing;
   /* shared */
   pthread_mutex_t lock;
   int wakes_thread; /* eventfd */

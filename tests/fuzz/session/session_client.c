@@ -386,8 +386,11 @@ static void send_frame(int peer, qk_frame_t *frame, uint8_t twisted) {
 static void bind_data(const qk_session_t *session, int i, uint8_t how) {
   qk_frame_t frame = {.kind = QK_FRAME_BIND, .chunk_bytes = 32, .field_bytes = 32};
   memset(message + QK_FRAME_HEADER, i + 1, 2 * QK_CLIENT_ID);
-  if (session && how < 245)
-    memcpy(message + QK_FRAME_HEADER + QK_CLIENT_ID, session->token, QK_CLIENT_ID);
+  uint8_t token[QK_CLIENT_ID];
+  if (session) qk_session_token(session, token);
+  if (session && how < 245) /* that of the latest WELCOME, or of the first one */
+    memcpy(message + QK_FRAME_HEADER + QK_CLIENT_ID, how % 8 == 7 ? session->token : token,
+           QK_CLIENT_ID);
   send_frame(CLIENT_PEER_DATA + (how >= 230 ? (i + 1) % CLIENTS : i), &frame, how);
 }
 

@@ -73,7 +73,7 @@ class Peer:
         self.fuzz, self.rng, self.who = fuzz, fuzz.rng, identity
         self.speaks_for = [identity]  # all that the daemon may take it for
         self.connect()
-        self.token = bytes(16)
+        self.token, self.late = bytes(12), bytes(16)
         self.judged = True  # what comes is this identity's
         self.requests = {}  # number -> [nrhs, field_bytes, sent, until]
         self.ended = []     # (request, rhs, bytes)
@@ -113,7 +113,7 @@ class Peer:
             assert head[:4] == b'QKDF' and len(head) <= MIB + 64
 
     def on_welcome(self, m):
-        self.token = self.who.token = m.token
+        self.token, self.who.token, self.late = m.token[:12], m.token, self.who.token  # the rest of it is another one each time
         if self.rng.random() < 0.8:
             self.bind()
 
@@ -160,7 +160,8 @@ class Peer:
         self.send(hello=qk.Hello(version=1, client_id=self.who.id, user=user, program='fuzz'))
 
     def bind(self):
-        self._post(self.data, frame(BIND, payload=self.who.id + self.who.token, field_bytes=32))
+        token = self.late if self.rng.random() < 0.1 else self.who.token
+        self._post(self.data, frame(BIND, payload=self.who.id + token, field_bytes=32))
 
     def column(self, source):
         r, noise = self.rng, source in (qk.SOURCE_Z2, qk.SOURCE_Z4)

@@ -15,7 +15,7 @@ try:
     import numpy as np
     import zmq
     from front_case import LATER, Case, State, check_solves, fake, field
-    from front_driver import BIND, MIB, STATUS, UPLOAD, Client, checksum, frame, qk
+    from front_driver import BIND, BOUND, MIB, STATUS, UPLOAD, Client, checksum, frame, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -122,6 +122,51 @@ def what_a_client_sent_before_it_left_is_taken(case):
         d.status_when(lambda s: s.counters.running == 0 and s.counters.queued == 0)
         with Client(d, endpoint=2) as c:
             check_solves_of(c)
+
+
+@tap.test
+def a_late_bind_does_not_take_the_session_back(case):
+    """The client has given up a data connection whose BIND is still under way, said HELLO again, and bound another one."""
+    with daemon_of(case, dims=BIG) as d, Client(d, bind=False, endpoint=1) as c:
+        late, first = c.data, c.welcome.token
+        c.data = c._socket()
+        c.data.connect(c.data_endpoint(2))
+        assert c.hello().token != first
+        c.bind()
+        dropped = d.status().counters.dropped
+        late.send(frame(BIND, payload=c.client_id + first, field_bytes=32))
+        d.status_when(lambda s: s.counters.dropped > dropped)
+        check_solves_of(c)
+        assert not late.poll(0) and d.log('a late BIND is ignored')
+        c.hello()  # and with a token of its own it is a connection as any other
+        c.data, late = late, c.data
+        c.bind()
+        check_solves_of(c)
+        late.close()
+
+
+@tap.test
+def a_solution_that_cannot_be_read_ends_its_download(case):
+    """Its object has been removed, which is told once in the log and each time to the client; all others are served."""
+    with daemon_of(case, dims=BIG) as d, Client(d, endpoint=1) as c, Client(d, endpoint=1) as other:
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_KEEP)
+        lost, = c.results(1)
+        prefix = 'quarkd-%d-' % d.process.pid
+        names = [n for n in os.listdir('/dev/shm') if n.startswith(prefix) and os.stat('/dev/shm/' + n).st_size == lost.bytes]
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_KEEP)
+        good, = c.results(1)
+        for name in names:
+            os.unlink('/dev/shm/' + name)
+        for begin in (0, 0, MIB):
+            c.send(grant=qk.Grant(request=lost.request, rhs=0, until=lost.bytes, **{'from': begin}))
+            e = c.error('IO_ERROR', fatal=False)
+            assert e.request == lost.request and 'cannot read its solution' in e.text, e
+            check_solves_of(other)
+        c.send(grant=qk.Grant(request=good.request, rhs=0, until=good.bytes))
+        while (chunk := c.chunk())['kind'] == BOUND:  # the end of a message that was begun
+            pass
+        assert (chunk['request'], chunk['offset']) == (good.request, 0)
+        assert len([line for line in d.lines if 'its solution is not sent' in line and 'warn' in line.lower()]) == 1, d.said()
 
 
 @tap.test
