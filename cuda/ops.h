@@ -51,6 +51,7 @@ typedef struct qk_device_info {
   int64_t memory_free;
   char memory_by[256]; /* on the CPU what sets it (daemon/base/room.h); else "" */
   int32_t threads;     /* OpenMP threads, or multiprocessors */
+  char code[48];       /* compute capability that the kernels were built for: "9.0"; CPU: "" */
 } qk_device_info_t;
 
 /* ---- hopping: out = [hop and site-diagonal term of `in`] fused with what follows ----------------
@@ -344,7 +345,9 @@ typedef struct qk_ops {
   bool host_memory;
   const qk_tuning_t *tuning;
 
-  /* device: ordinal of the GPU, ignored by the CPU. */
+  /* device: ordinal of the GPU, ignored by the CPU. QK_NO_DEVICE: there is none; QK_UNSUPPORTED:
+   * this build has no kernels for that card, or the driver is too old; QK_DEVICE_ERROR,
+   * QK_NO_MEMORY. */
   qk_status_t (*open)(int device, qk_ops_ctx_t **ctx, qk_err_t *err);
   void (*close)(qk_ops_ctx_t *ctx); /* NULL-safe */
   qk_status_t (*info)(qk_ops_ctx_t *ctx, qk_device_info_t *info);
@@ -389,7 +392,8 @@ typedef struct qk_ops {
 const qk_ops_t *qk_ops_cpu(void);
 const qk_ops_t *qk_ops_gpu(void);
 
-/* "cpu", "cuda", or "auto" (cuda where a device can be opened). NULL for another name. */
+/* "cpu", "cuda", or "auto": cuda if a device can be opened. A card that is there and cannot be used
+ * is a warning in the log. NULL for another name. */
 const qk_ops_t *qk_ops_by_name(const char *name);
 
 #ifdef __cplusplus

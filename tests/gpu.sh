@@ -5,6 +5,7 @@
 # (memcheck, racecheck, initcheck) on a small lattice, and the benchmarks. Programs are taken from the build
 # folder BUILD, or from PATH where no folder is given. --quick leaves out the benchmarks. Exit status:
 # 0 when every check passed, 1 when one failed, 77 without a GPU.
+# A build with PTX (-Dgpu_archs=90a,80-virtual) runs tests of kernels and solvers once more with what the driver makes of that.
 #
 # Checks run side by side, QK_JOBS of them (one for four cores), and take turns on the GPUs; benchmarks run alone.
 # Whether two builds compute the same bits is another question: tests/same_bits asks it, on a GPU as well.
@@ -131,6 +132,21 @@ for name in "${tests[@]}"; do
     check "$name" "$path" --jobs 1
   fi
 done
+
+# Code for older cards, as PTX that the driver compiles for this one: of builds with PTX (-Dgpu_archs=80-virtual, portable).
+device=$(program test_kernels_device)
+if [ -n "$device" ] && CUDA_FORCE_PTX_JIT=1 timeout 300 "$device" --jobs 1 --filter device/says_what_it_is >"$log/ptx" 2>&1 &&
+  ! grep -q SKIP "$log/ptx"; then
+  for name in "${tests[@]}"; do
+    path=$(program "$name")
+    case $name in
+      test_kernels_* | test_operator | test_solver | test_setup | test_cycle | test_multigrid_setup)
+        [ -z "$path" ] || check "PTX: $name" env CUDA_FORCE_PTX_JIT=1 "$path" --jobs 1 ;;
+    esac
+  done
+else
+  note 'PTX' 'not built' 0
+fi
 
 ranks=$(program ranks)
 if [ "$gpus" -gt 1 ] && [ -n "$ranks" ] && command -v mpirun >/dev/null; then

@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/gpu/arch.cuh"
+
 namespace {
 
-/* Whether this build holds code for a device is asked of this kernel. */
+/* Which code of this build a device can run is asked of this kernel. */
 __global__ void probe() {}
+
+/* Most shared memory that a block takes. More would leave fewer blocks on a multiprocessor. */
+constexpr size_t most_shared = 200 << 10;
 
 /* A GPU makes the copies of a direction one by one, in the order in which they were asked for on
  * any queue: the few numbers that a solver waits for would stand behind all fields on their way. A
@@ -42,6 +47,47 @@ qk_status_t no_device(qk_err_t *err, int device, const char *what, cudaError_t c
   return qk_fail(err, QK_NO_DEVICE, "device %d: %s: %s", device, what, cudaGetErrorString(code));
 }
 
+/* No driver, or no card: QK_NO_DEVICE; a driver that is too old: QK_UNSUPPORTED. */
+qk_status_t no_devices(qk_err_t *err, int device, cudaError_t code) {
+  int driver = 0, runtime = 0;
+  if (code != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess ||
+      driver == 0 || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
+    return no_device(err, device, "cudaGetDeviceCount", code);
+  cudaGetLastError();
+  return qk_fail(err, QK_UNSUPPORTED,
+                 "device %d: the driver is of CUDA %d.%d, this build of CUDA %d.%d: update the "
+                 "driver, or build with an older toolkit",
+                 device, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
+/* What code a device, which is current, will run. QK_UNSUPPORTED if this build has none for it. */
+qk_status_t find_code(qk_gpu_ctx *gpu, qk_err_t *err) {
+  cudaFuncAttributes attributes = {};
+  cudaDeviceProp card;
+  cudaError_t code = cudaGetDeviceProperties(&card, gpu->device);
+  if (code != cudaSuccess) return no_device(err, gpu->device, "cudaGetDeviceProperties", code);
+  gpu->multiprocessors = card.multiProcessorCount;
+  code = cudaFuncGetAttributes(&attributes, probe);
+  const bool none = code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidPtx ||
+                    code == cudaErrorUnsupportedPtxVersion || code == cudaErrorJitCompilerNotFound;
+  if (code != cudaSuccess && !none)
+    return no_device(err, gpu->device, "looking for its kernels", code);
+  gpu->arch = attributes.ptxVersion;
+  gpu->by_driver = attributes.binaryVersion != attributes.ptxVersion;
+  const size_t shared = card.sharedMemPerBlockOptin;
+  if (none || shared < (size_t)QK_NS::shared_kilobytes(gpu->arch) << 10) {
+    cudaGetLastError();
+    return qk_fail(err, QK_UNSUPPORTED,
+                   "device %d (%s, compute capability %d.%d): this build has no code for it, only "
+                   "for " QK_GPU_ARCHS ": build with -Dgpu_archs=native on a machine with this "
+                   "card, which must be of compute capability 8.0 or more",
+                   gpu->device, card.name, card.major, card.minor);
+  }
+  gpu->shared_room = QK_NS::shared_kilobytes(gpu->arch) << 10;
+  if (gpu->shared_room > most_shared) gpu->shared_room = most_shared;
+  return QK_OK;
+}
+
 /* Streams, events and scratch of a context whose device is current. */
 cudaError_t set_up(qk_gpu_ctx *gpu) {
   for (int q = 0; q < QK_QUEUES; q++) {
@@ -70,23 +116,23 @@ qk_status_t qk_gpu_check(qk_ops_ctx_t *ctx, cudaError_t code, const char *what) 
 qk_status_t qk_gpu_memory::open(int device, qk_ops_ctx_t **ctx, qk_err_t *err) {
   int count = 0;
   cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess) return no_device(err, device, "cudaGetDeviceCount", code);
+  if (code != cudaSuccess) return no_devices(err, device, code);
   if (device < 0 || device >= count)
     return qk_fail(err, QK_NO_DEVICE, "device = %d: this machine has %d (counted from 0)", device,
                    count);
-  cudaFuncAttributes attributes;
   if ((code = cudaSetDevice(device)) != cudaSuccess)
     return no_device(err, device, "cudaSetDevice", code);
-  if ((code = cudaFuncGetAttributes(&attributes, probe)) != cudaSuccess)
-    return no_device(err, device, "no kernels for this architecture in this build", code);
 
   qk_gpu_ctx *gpu = (qk_gpu_ctx *)calloc(1, sizeof *gpu);
   if (gpu == NULL)
     return qk_fail(err, QK_NO_MEMORY, "cuda context: no memory for %zu bytes", sizeof *gpu);
   gpu->device = device;
-  code = cudaDeviceGetAttribute(&gpu->multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (code == cudaSuccess) code = set_up(gpu);
-  if (code != cudaSuccess) {
+  const qk_status_t status = find_code(gpu, err);
+  if (status != QK_OK) {
+    ::free(gpu);
+    return status;
+  }
+  if ((code = set_up(gpu)) != cudaSuccess) {
     qk_gpu_memory::close(&gpu->base);
     return no_device(err, device, "setting up streams and scratch memory", code);
   }
@@ -128,6 +174,8 @@ qk_status_t qk_gpu_memory::info(qk_ops_ctx_t *ctx, qk_device_info_t *info) {
   info->memory_total = (int64_t)memory_total;
   info->memory_free = (int64_t)memory_free;
   info->threads = gpu->multiprocessors;
+  snprintf(info->code, sizeof info->code, "%d.%d%s", gpu->arch / 10, gpu->arch % 10,
+           gpu->by_driver ? ", compiled by the driver" : "");
   return QK_OK;
 }
 

@@ -23,6 +23,9 @@ struct qk_gpu_ctx {
   /* Per RHS tile: blocks of the running reduction that have left theirs; 0 between kernels. */
   unsigned *arrived;
   int device, multiprocessors;
+  int arch;           /* compute capability of the code that runs: 80 for 8.0 (arch.cuh) */
+  bool by_driver;     /* the driver compiled that code for this card */
+  size_t shared_room; /* bytes of shared memory for a block that takes what it can get */
 };
 
 inline qk_gpu_ctx *qk_gpu(qk_ops_ctx_t *ctx) {

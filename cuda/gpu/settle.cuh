@@ -1,14 +1,16 @@
 /*
  * gpu/settle.cuh: kernels that begin before the one ahead of them in the queue has ended
- * (programmatic dependent launch). Such a kernel is launched by launch_early, and may read what no
- * kernel writes during a cycle, coarse matrices, before await_kernels_before(). Every thread calls
- * that, also those that have nothing to do: so a kernel that has ended means that all before it
- * have. What writes coarse matrices ends with qk_gpu_settle. A kernel that does not call
- * allow_kernel_after lets the next one begin when it ends.
+ * (programmatic dependent launch; kernels for cards before Hopper wait as usual). Such a kernel is
+ * launched by launch_early, and may read what no kernel writes during a cycle, coarse matrices,
+ * before await_kernels_before(). Every thread calls that, also those that have nothing to do: so a
+ * kernel that has ended means that all before it have. What writes coarse matrices ends with
+ * qk_gpu_settle. A kernel that does not call allow_kernel_after lets the next one begin when it
+ * ends.
  */
 #ifndef QK_CUDA_GPU_SETTLE_CUH
 #define QK_CUDA_GPU_SETTLE_CUH
 
+#include "cuda/gpu/arch.cuh"
 #include "cuda/gpu/ctx.cuh"
 #include "cuda/site/lane.h"
 
@@ -30,7 +32,7 @@ QK_HD void await_kernels_before() {
 
 template <class ARGS>
 cudaError_t launch_early(void (*kernel)(ARGS), dim3 grid, unsigned threads, size_t shared,
-                         cudaStream_t stream, const ARGS &args) {
+                         const qk_gpu_ctx &gpu, const ARGS &args) {
   cudaLaunchAttribute early = {};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -38,9 +40,9 @@ cudaError_t launch_early(void (*kernel)(ARGS), dim3 grid, unsigned threads, size
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared;
-  config.stream = stream;
+  config.stream = gpu.stream[0];
   config.attrs = &early;
-  config.numAttrs = 1;
+  config.numAttrs = launches_early(gpu.arch) ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, args);
 }
 

@@ -52,6 +52,7 @@ Test(device, says_what_it_is) {
   cr_expect_gt(info.memory_total, info.memory_free);
   cr_expect_gt(info.memory_free, 0);
   cr_expect_gt(info.threads, 0);
+  cr_expect(kit.ops->host_memory == (info.code[0] == 0), "kernels for \"%s\"", info.code);
   kit_close(&kit);
 }
 

@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(rotate_threads)
 }
 
 template <class S> qk_status_t run_rotate(qk_ops_ctx_t *ctx, const qk_basis_args_t *a) {
-  constexpr size_t room = 200 * 1024; /* of shared memory */
+  const size_t room = qk_gpu(ctx)->shared_room;
   rotate_args<S> k = {basis_of<S>(*a), 0, a->columns, entries / comps, a->c};
   k.items = a->v[0].nsites * k.v.block[0].per_tile;
   const size_t piece = (size_t)k.v.tiles * QK_PIECE_WORDS * sizeof(S);

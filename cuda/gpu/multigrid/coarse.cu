@@ -7,9 +7,10 @@
 namespace QK_NS {
 namespace {
 
-template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, cudaStream_t stream) {
-  constexpr size_t warp_bytes = coarse_stages<M, RP, T, W>() * stage_words<M, RP, T> * 512;
-  static_assert(warp_bytes >= RP * 8 * QK_TILE * sizeof(float4), "room for the sums of a tile");
+template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, const qk_gpu_ctx &gpu) {
+  const size_t warp_bytes = coarse_stages<M, RP, T, W>(gpu.arch) * stage_words<M, RP, T> * 512;
+  static_assert(2 * stage_words<M, RP, T> * 512 >= RP * 8 * QK_TILE * sizeof(float4),
+                "room for the sums of a tile");
   static const cudaError_t room =
       cudaFuncSetAttribute(coarse_kernel<M, RP, T, W>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            (int)(warp_bytes * W));
@@ -20,7 +21,7 @@ template <class M, int RP, int T, int W> cudaError_t start(coarse_job &job, cuda
   const dim3 grid((unsigned)(job.w.nwork * groups),
                   (unsigned)(ntile == 0 ? 1 : (ntile + T - 1) / T));
   return launch_early(coarse_kernel<M, RP, T, W>, grid, (unsigned)(32 * warps),
-                      warp_bytes * (size_t)warps, stream, job);
+                      warp_bytes * (size_t)warps, gpu, job);
 }
 
 /* Row pieces that a warp may take with T tiles so that its sums stay in registers. */
@@ -28,45 +29,46 @@ template <class M, int RP, int T>
 constexpr bool fits_registers = RP *T <= (sizeof(M) == sizeof(half) ? 12 : 4);
 
 template <class M, int RP, int T, int W>
-cudaError_t start_rows(coarse_job &job, cudaStream_t stream) {
+cudaError_t start_rows(coarse_job &job, const qk_gpu_ctx &gpu) {
   if constexpr (RP > 1) {
     if constexpr (fits_registers<M, RP, T>)
-      if (job.a.out.ncomp / 16 % RP == 0) return start<M, RP, T, W>(job, stream);
-    return start_rows<M, RP - 1, T, W>(job, stream);
+      if (job.a.out.ncomp / 16 % RP == 0) return start<M, RP, T, W>(job, gpu);
+    return start_rows<M, RP - 1, T, W>(job, gpu);
   } else {
-    return start<M, 1, T, W>(job, stream);
+    return start<M, 1, T, W>(job, gpu);
   }
 }
 
 /* Sites from which on a block takes fewer warps, so that more blocks share a multiprocessor. */
 constexpr int many_sites = 1024;
 
-template <class M, int T> cudaError_t start_warps(coarse_job &job, cudaStream_t stream) {
-  if (job.w.nwork < many_sites) return start_rows<M, 4, T, 8>(job, stream);
-  return start_rows<M, 4, T, 4>(job, stream);
+template <class M, int T> cudaError_t start_warps(coarse_job &job, const qk_gpu_ctx &gpu) {
+  if (job.w.nwork < many_sites) return start_rows<M, 4, T, 8>(job, gpu);
+  return start_rows<M, 4, T, 4>(job, gpu);
 }
 
 /* Where sites are too few to give every multiprocessor a block, or a site has one matrix, blocks
  * are made as many as can be. */
-template <class M> cudaError_t start_tiles(coarse_job &job, int many, cudaStream_t stream) {
+template <class M> cudaError_t start_tiles(coarse_job &job, const qk_gpu_ctx &gpu) {
   const int ntile = job.a.out.ntile;
-  if (job.w.nwork < many || job.terms < 2) return start<M, 1, 1, 8>(job, stream);
-  if (ntile < 2) return start_warps<M, 1>(job, stream);
-  if (ntile == 2 || job.a.out.ncomp % 64 == 0) return start_warps<M, 2>(job, stream);
-  return start_rows<M, 4, 4, 4>(job, stream);
+  if (job.w.nwork < gpu.multiprocessors || job.terms < 2) return start<M, 1, 1, 8>(job, gpu);
+  if (ntile < 2) return start_warps<M, 1>(job, gpu);
+  if (ntile == 2 || job.a.out.ncomp % 64 == 0) return start_warps<M, 2>(job, gpu);
+  return start_rows<M, 4, 4, 4>(job, gpu);
 }
 
-template <class R, class M> cudaError_t start_plain(const coarse_job &job, cudaStream_t stream) {
+template <class R, class M> cudaError_t start_plain(const coarse_job &job, const qk_gpu_ctx &gpu) {
   constexpr int threads = 128;
   const int64_t work =
       (int64_t)job.w.nwork * job.a.out.ncomp * (job.a.out.ntile == 0 ? 1 : QK_TILE);
-  plain_kernel<R, M><<<(unsigned)((work + threads - 1) / threads), threads, 0, stream>>>(job);
+  plain_kernel<R, M>
+      <<<(unsigned)((work + threads - 1) / threads), threads, 0, gpu.stream[0]>>>(job);
   return cudaGetLastError();
 }
 
-template <class M> cudaError_t start_single(coarse_job &job, int many, cudaStream_t stream) {
-  if (job.a.out.ncomp % 16 == 0) return start_tiles<M>(job, many, stream);
-  return start_plain<float, M>(job, stream);
+template <class M> cudaError_t start_single(coarse_job &job, const qk_gpu_ctx &gpu) {
+  if (job.a.out.ncomp % 16 == 0) return start_tiles<M>(job, gpu);
+  return start_plain<float, M>(job, gpu);
 }
 
 __global__ void nothing() {}
@@ -87,15 +89,14 @@ qk_status_t coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *args) {
   job.w = walk_in_rows(args->lat, args->out_parity);
   job.first = hops ? 0 : 8;
   job.terms = (hops ? 8 : 0) + (own ? 1 : 0);
-  const int many = qk_gpu(ctx)->multiprocessors;
-  cudaStream_t stream = qk_gpu(ctx)->stream[0];
+  const qk_gpu_ctx &gpu = *qk_gpu(ctx);
   cudaError_t code;
   if (args->out.prec == QK_DOUBLE)
-    code = start_plain<double, double>(job, stream);
+    code = start_plain<double, double>(job, gpu);
   else if ((hops ? args->links.prec : args->diag.prec) == QK_HALF)
-    code = start_single<half>(job, many, stream);
+    code = start_single<half>(job, gpu);
   else
-    code = start_single<float>(job, many, stream);
+    code = start_single<float>(job, gpu);
   return qk_gpu_check(ctx, code, "coarse");
 }
 

@@ -32,15 +32,18 @@ struct coarse_job {
 };
 
 /* Blocks of W warps that should be resident on a multiprocessor: while some begin or end,
- * others read. */
-template <int T, int W> constexpr int coarse_resident = W == 8 ? 2 : T == 1 ? 5 : T == 2 ? 4 : 3;
+ * others read. Fewer where shared memory is less, so that each has stages enough. */
+template <int T, int W> constexpr int coarse_resident(int arch) {
+  const int most = W == 8 ? 2 : T == 1 ? 5 : T == 2 ? 4 : 3, full = shared_kilobytes(90);
+  return (most * shared_kilobytes(arch) + full / 2) / full;
+}
 
 /* A stage: one piece of columns of a warp's rows and tiles, in words of 16 bytes a thread. Stages:
  * what the shared memory of the resident blocks holds. */
 template <class M> constexpr int piece_words = sizeof(M) / 2;
 template <class M, int RP, int T> constexpr int stage_words = RP *piece_words<M> + T;
-template <class M, int RP, int T, int W> constexpr int coarse_stages() {
-  const int room = (216 << 10) / coarse_resident<T, W> / (32 * W * 16);
+template <class M, int RP, int T, int W> constexpr int coarse_stages(int arch) {
+  const int room = (shared_kilobytes(arch) << 10) / coarse_resident<T, W>(arch) / (32 * W * 16);
   const int stages = room / stage_words<M, RP, T>;
   return stages > 8 ? 8 : stages;
 }
@@ -214,7 +217,8 @@ QK_HD void add_stage(const uint4 *stage, float c, int tiles, bool low, float (&a
 /* All terms of this warp. */
 template <class X, int W, class M, int RP, int T>
 QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2][4]) {
-  constexpr int stages = coarse_stages<M, RP, T, W>();
+  constexpr int stages = coarse_stages<M, RP, T, W>(this_arch);
+  static_assert(stages >= 2, "one arrives while one is multiplied");
   const unsigned all = s.left;
   const int kp = s.a.out.ncomp / 8;
   s.begin_term();
@@ -285,7 +289,7 @@ QK_HD void finish_tile(const coarse_job &job, int64_t at, const float4 *part, in
 
 /* blockIdx.x: row group, then site; blockIdx.y: T tiles. */
 template <class M, int RP, int T, int W>
-__global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
+__global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
     coarse_kernel(const __grid_constant__ coarse_job job) {
   extern __shared__ uint4 shared[];
   const qk_coarse_args_t &a = job.a;
@@ -306,7 +310,8 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>)
   const bool mine = (thread - job.first) % warps == warp && thread >= job.first &&
                     thread < job.first + job.terms && (thread == 8 || near.takes_part);
   coarse_stream<M, RP, T> stream = {a, here, near};
-  stream.stage = shared + warp * (coarse_stages<M, RP, T, W>() * stream.words * 32) + thread;
+  stream.stage =
+      shared + warp * (coarse_stages<M, RP, T, W>(this_arch) * stream.words * 32) + thread;
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;

@@ -98,7 +98,7 @@ __global__ void times_kernel(qk_coarse_times_args_t a) {
 namespace QK_NS {
 
 qk_status_t coarse_invert(qk_ops_ctx_t *ctx, const qk_coarse_invert_args_t *a) {
-  constexpr size_t most_shared = 200 * 1024;
+  const size_t most_shared = qk_gpu(ctx)->shared_room;
   qk_status_t status = qk_args_coarse_invert(ctx, a);
   if (status != QK_OK) return status;
   const size_t matrix = sizeof(double) * 2 * (size_t)a->diag.n * (size_t)a->diag.n;

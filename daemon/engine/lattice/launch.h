@@ -25,7 +25,7 @@ void qk_launch_threads(const qk_comm_t *comm);
 int qk_launch_spare_threads(const qk_comm_t *comm);
 
 /* Opens this rank's device: a GPU on all ranks, or the CPU on all. The caller closes *ctx.
- * QK_NO_DEVICE, QK_DEVICE_ERROR, QK_NO_MEMORY. Collective. */
+ * QK_NO_DEVICE, QK_UNSUPPORTED (ops.h), QK_DEVICE_ERROR, QK_NO_MEMORY. Collective. */
 qk_status_t qk_launch_device(qk_comm_t *comm, const char *backend, const qk_ops_t **ops,
                              qk_ops_ctx_t **ctx, qk_err_t *err);
 

@@ -293,7 +293,9 @@ static qk_status_t load(worker_t *w) {
     char clocks[512];
     qk_clocks_enter(&setup->clocks, NULL);
     qk_clocks_text(&setup->clocks, clocks, sizeof clocks);
-    qk_info("worker", "ready on %s after %.2f s: %s", setup->device.name, w->seconds, clocks);
+    const char *code = setup->device.code;
+    qk_info("worker", "ready on %s%s%s after %.2f s: %s", setup->device.name,
+            *code != 0 ? ", kernels for compute capability " : "", code, w->seconds, clocks);
     return qk_report_ready(w->channel, setup, w->seconds);
   }
   qk_inflight_destroy(w->inflight);

@@ -83,11 +83,12 @@ static void long_trip(void) {
 }
 
 Test(libquark, a_local_connection_that_breaks_in_an_upload_is_done_without) {
-  for (int n = 1; n <= 8; n++) {
+  static const int puts[] = {1, 2, 8};
+  for (int i = 0; i < 3; i++) {
     lq_fake.script.local = 1;
-    lq_fake.script.drop_put = n;
+    lq_fake.script.drop_put = puts[i];
     long_trip();
-    cr_expect_eq(lq_fake.puts, n, "the rest goes by chunks");
+    cr_expect_eq(lq_fake.puts, puts[i], "the rest goes by chunks");
     lq_teardown();
     lq_setup();
   }
