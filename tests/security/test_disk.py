@@ -538,4 +538,5 @@ def check_solves_once(d):
 
 if __name__ == '__main__':
     import disk_slow  # noqa: F401 (its tests run, too)
+    import disk_spool  # noqa: F401
     tap.run(DiskCase(*sys.argv[1:]), beside=4)

@@ -77,12 +77,20 @@ static void fail_list(qk_service_t *service, const qk_link_t *list, const char *
   }
 }
 
+/* What is in no queue yet, as it is solved only when it is on the disk. */
+static void fail_unspooled(qk_service_t *service, qk_job_t *job, void *why) {
+  for (uint32_t k = 0; k < job->nrhs; k++)
+    if (job->rhs[k].state == QK_RHS_QUEUED && !qk_sched_item_waits(&job->rhs[k].queue))
+      qk_queue_end(service, &job->rhs[k], QK_ENGINE_LOST, why);
+}
+
 static void fail_queued(qk_setup_t *setup, const char *why) {
   qk_service_t *service = setup->service;
   fail_list(service, &setup->quarantined, why);
   fail_list(service, &setup->waiting, why);
   fail_queue(service, setup->index, why);
   fail_queue(service, qk_setup_contract_queue(setup), why);
+  qk_queue_each_job(setup, fail_unspooled, (void *)why);
 }
 
 static void fail_uploading(qk_service_t *service, qk_job_t *job, void *why) {
