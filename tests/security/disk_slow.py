@@ -1,14 +1,15 @@
 """Part of test_disk.py: a disk that is slow, or stalls."""
 import os
+import tempfile
 import time
 
 import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, MET, OPEN, PLACE, hears_nothing_but_pongs, page
+    from disk_case import ALL, MET, NAMES, OPEN, PLACE, hears_nothing_but_pongs, page
     from front_case import fake, field
-    from front_driver import Client, qk
+    from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -65,6 +66,47 @@ def nobody_else_waits_for_a_slow_disk(case):
         c.expect('accepted', skip=('progress',))
         c.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD)
         d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)  # soon: the disk is not slow any more
+
+
+@tap.test
+def a_request_that_vanishes_before_it_is_recorded_keeps_nobody_waiting(case):
+    """Submitted, cancelled and acknowledged during one commit: there is nothing to record of it, and nobody else does anything."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as other:
+        disk.stalls(60000)
+        other.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
+        disk.when_met()
+        c.submit(1, expect=None)
+        c.send(cancel=qk.Cancel(request=1))
+        c.ack(1)
+        hears_nothing_but_pongs(c)
+        disk.works()
+        other.expect('accepted')
+        c.expect('accepted')
+        assert c.expect('result').status == STATUS['CANCELLED']
+        assert d.status().counters.requests == 1
+        c.ping()
+
+
+@tap.test
+def a_file_that_cannot_be_removed_holds_no_memory(case):
+    """The journal is elsewhere; the folder hangs in the removal of a source that is not needed any more."""
+    with tempfile.TemporaryDirectory() as journal, case.state() as (state, disk):
+        with state.daemon('--journal', os.path.join(journal, 'journal')) as d, Client(d) as c:
+            b = field()
+            c.upload(c.submit(1), [b])
+            d.log('is on the disk')
+            r = c.expect('result')
+            disk.stalls(600000, NAMES)
+            for fetched in (r, None):
+                if not fetched:
+                    c.upload(c.submit(1), [b])
+                    fetched = c.expect('result')
+                assert np.array_equal(c.fetch(fetched), 2 * b)
+                c.ack(c.request)
+                d.status_when(lambda s: s.counters.requests == 0 and not state.memory())
+            assert disk.get(MET) > 0 and state.spool() == ['1-0'], state.spool()
+            disk.works()
+            d.status_when(lambda _: not state.spool())
 
 
 @tap.test

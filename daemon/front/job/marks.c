@@ -60,6 +60,10 @@ bool qk_marks_clean(const qk_marks_t *m) {
   return !m || m->sealed || (qk_link_alone(&m->changed) && !m->gone && !m->taken);
 }
 
+void qk_marks_catch_up(qk_marks_t *m) {
+  if (!m->sealed && qk_marks_clean(m)) m->written = m->number;
+}
+
 qk_job_t *qk_marks_first_new(const qk_marks_t *m) {
   for (qk_link_t *l = m->changed.next; l != &m->changed; l = l->next) {
     qk_job_t *job = QK_HOLDER(l, qk_job_t, entry.marked);
@@ -146,31 +150,29 @@ int64_t qk_marks_released_bytes(const qk_marks_t *m) {
   return m ? m->released_bytes : 0;
 }
 
+void qk_gone_remove(const qk_gone_t *gone, const qk_spool_t *spool) {
+  for (const qk_gone_t *g = gone; g; g = g->next) {
+    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
+    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
+  }
+}
+
+void qk_gone_free(qk_gone_t **gone) {
+  for (qk_gone_t *g; (g = *gone) != NULL;) {
+    *gone = g->next;
+    qk_free(g);
+  }
+}
+
 /* ---- the end ------------------------------------------------------------------------------- */
-
-static void destroy_released(qk_marks_t *m) {
-  for (qk_shm_t *field; (field = m->released) != NULL;) {
-    m->released = field->after;
-    qk_shm_destroy(field);
-  }
-  m->released_bytes = 0;
-}
-
-static void forget_gone(qk_marks_t *m) {
-  while (m->gone) {
-    qk_gone_t *next = m->gone->next;
-    qk_free(m->gone);
-    m->gone = next;
-  }
-}
 
 void qk_marks_seal(qk_marks_t *m) {
   if (!m) return;
   m->sealed = true;
-  destroy_released(m); /* those that a row may need stay: their space leaves them */
+  qk_marks_destroy(m, &m->released); /* those that a row may need stay: their space leaves them */
 }
 
 void qk_marks_fini(qk_marks_t *m) {
-  forget_gone(m);
-  destroy_released(m);
+  qk_gone_free(&m->gone);
+  qk_marks_destroy(m, &m->released);
 }

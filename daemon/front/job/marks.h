@@ -80,6 +80,14 @@ void qk_marks_release(const struct qk_job *job, qk_shm_t *field);
 void qk_marks_release_file(const struct qk_job *job, qk_spool_t *spool, uint32_t index);
 /* Bytes of objects that wait for that commit. */
 int64_t qk_marks_released_bytes(const qk_marks_t *marks);
+/* Destroys the released objects of the list. */
+static inline void qk_marks_destroy(qk_marks_t *marks, qk_shm_t **released) {
+  for (qk_shm_t *field; (field = *released) != NULL;) {
+    *released = field->after;
+    marks->released_bytes -= (int64_t)field->bytes;
+    qk_shm_destroy(field);
+  }
+}
 
 /* What is marked now must be on disk before long, though nobody waits for it. */
 void qk_marks_sync(qk_marks_t *marks);
@@ -93,6 +101,9 @@ bool qk_marks_has_written(const qk_marks_t *marks, uint64_t number);
 
 /* True if nothing is marked or being written. */
 bool qk_marks_clean(const qk_marks_t *marks);
+/* Where that is so all changes are recorded: those of requests that have gone since needed no
+ * row. */
+void qk_marks_catch_up(qk_marks_t *marks);
 /* A request that no commit has written yet; NULL: there is none. */
 struct qk_job *qk_marks_first_new(const qk_marks_t *marks);
 /* True if something of the job is not recorded yet. */
@@ -104,5 +115,11 @@ bool qk_marks_lack_rhs(const struct qk_rhs *rhs);
 void qk_marks_seal(qk_marks_t *marks);
 /* Forgets all but the jobs, which may still be marked. */
 void qk_marks_fini(qk_marks_t *marks);
+
+/* ---- lists of what goes ---- */
+
+/* Removes the files of the list. Any thread. */
+void qk_gone_remove(const qk_gone_t *gone, const qk_spool_t *spool);
+void qk_gone_free(qk_gone_t **gone);
 
 #endif

@@ -97,8 +97,6 @@ static void take_gone(qk_marks_t *marks, qk_snapshot_t *snapshot) {
   snapshot->gone_since = marks->gone_since;
   snapshot->gone = marks->gone;
   snapshot->released = marks->released;
-  for (const qk_shm_t *s = snapshot->released; s; s = s->after)
-    snapshot->released_bytes += (int64_t)s->bytes;
   marks->gone = NULL;
   marks->released = NULL;
 }
@@ -159,14 +157,14 @@ static void settle_job(qk_job_t *job, const qk_job_record_t *record) {
 }
 
 /* A file of the spool that nobody wants any more; without memory for it, it goes with its job. */
-static void leave_file(qk_leftover_t *left, int64_t job, uint32_t index) {
+static void leave_file(qk_gone_t **left, int64_t job, uint32_t index) {
   qk_gone_t *file = qk_malloc(sizeof *file);
   if (!file) return;
-  *file = (qk_gone_t){.next = left->gone, .what = QK_GONE_FILE, .job = job, .index = index};
-  left->gone = file;
+  *file = (qk_gone_t){.next = *left, .what = QK_GONE_FILE, .job = job, .index = index};
+  *left = file;
 }
 
-static void leave_files(qk_snapshot_t *snapshot, qk_leftover_t *left) {
+static void leave_files(qk_snapshot_t *snapshot, qk_gone_t **left) {
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
     for (uint32_t i = 0; i < record->nrhs; i++)
       if (leaves_spool(record->rhs[i].spooled, record->rhs[i].state))
@@ -174,59 +172,23 @@ static void leave_files(qk_snapshot_t *snapshot, qk_leftover_t *left) {
   for (qk_gone_t *gone; (gone = snapshot->gone) != NULL;) {
     snapshot->gone = gone->next;
     if (gone->what == QK_GONE_FILE || gone->nrhs > 0) {
-      gone->next = left->gone;
-      left->gone = gone;
+      gone->next = *left;
+      *left = gone;
     } else {
       qk_free(gone);
     }
   }
 }
 
-static void leave_memory(qk_snapshot_t *snapshot, qk_leftover_t *left) {
-  for (qk_shm_t *field; (field = snapshot->released) != NULL;) {
-    snapshot->released = field->after;
-    field->after = left->released;
-    left->released = field;
-  }
-  left->released_bytes += snapshot->released_bytes;
-}
-
-void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_leftover_t *left) {
+void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_gone_t **left) {
   QK_ASSERT(marks->taken == snapshot);
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)
     if (record->job) settle_job(record->job, record);
   leave_files(snapshot, left);
-  leave_memory(snapshot, left);
+  qk_marks_destroy(marks, &snapshot->released);
   free_records(snapshot);
   if (snapshot->number > marks->written) marks->written = snapshot->number;
   marks->taken = NULL;
-}
-
-/* ---- left behind ----------------------------------------------------------------------------- */
-
-void qk_leftover_part(const qk_leftover_t *left) {
-  for (qk_shm_t *field = left->released; field; field = field->after) qk_shm_part(field);
-}
-
-void qk_leftover_remove(const qk_leftover_t *left, qk_spool_t *spool) {
-  for (const qk_gone_t *g = left->gone; g; g = g->next) {
-    if (g->what == QK_GONE_FILE) qk_spool_remove(spool, g->job, g->index);
-    for (uint32_t i = 0; i < g->nrhs; i++) qk_spool_remove(spool, g->job, i);
-  }
-  for (qk_shm_t *field = left->released; field; field = field->after) qk_shm_remove(field);
-}
-
-void qk_leftover_free(qk_marks_t *marks, qk_leftover_t *left) {
-  for (qk_gone_t *gone; (gone = left->gone) != NULL;) {
-    left->gone = gone->next;
-    qk_free(gone);
-  }
-  for (qk_shm_t *field; (field = left->released) != NULL;) {
-    left->released = field->after;
-    qk_shm_destroy(field);
-  }
-  marks->released_bytes -= left->released_bytes;
-  left->released_bytes = 0;
 }
 
 /* ---- not written ----------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  * one.
  *
  * One snapshot at a time: it ends with qk_snapshot_settle or qk_snapshot_put_back. Jobs may be
- * destroyed until then. What it leaves behind is removed behind it, on another thread
- * again.
+ * destroyed until then. Shared memory goes at once then; files are removed behind it, on another
+ * thread again, whose disk may stall.
  */
 #ifndef QK_FRONT_SNAPSHOT_H
 #define QK_FRONT_SNAPSHOT_H
@@ -61,7 +61,6 @@ struct qk_snapshot {
   qk_gone_t *gone;
   uint64_t gone_since;
   qk_shm_t *released;
-  int64_t released_bytes;
   uint64_t number; /* it has all changes up to this one */
   bool is_new;     /* it has a new request: the commit must be on disk before that is told */
   bool sync;       /* the commit is brought to the disk */
@@ -69,27 +68,15 @@ struct qk_snapshot {
 
 enum { QK_SNAPSHOT_BYTES = 4 << 20 }; /* but for its last job, which has half a MiB at most */
 
-/* Files and shared memory that no row names any more. */
-typedef struct qk_leftover {
-  qk_gone_t *gone;
-  qk_shm_t *released;
-  int64_t released_bytes;
-} qk_leftover_t;
-
 /* Takes what is marked; sync: it will be brought to the disk, as it is in any case where it has a
  * new request. QK_NO_MEMORY: everything is marked as before. */
 qk_status_t qk_snapshot_take(qk_marks_t *marks, bool sync, qk_snapshot_t *snapshot);
-/* It is written: tells the jobs, frees it, and adds to *left what can be removed now. */
-void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_leftover_t *left);
+/* It is written: tells the jobs, frees it, destroys the shared memory that no row names any more,
+ * and adds to *left the files of which that is true. */
+void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_gone_t **left);
 /* It could not be written: all of it is marked again, before what has come since. Frees it. */
 void qk_snapshot_put_back(qk_marks_t *marks, qk_snapshot_t *snapshot);
 
-/* Before qk_leftover_remove: the loop lets go of it. */
-void qk_leftover_part(const qk_leftover_t *left);
-/* Removes it. Any thread. */
-void qk_leftover_remove(const qk_leftover_t *left, qk_spool_t *spool);
-/* It is removed: frees what is known of it. */
-void qk_leftover_free(qk_marks_t *marks, qk_leftover_t *left);
 /* The job is about to be destroyed: its record goes on without it. */
 void qk_snapshot_part(qk_job_t *job);
 

@@ -40,7 +40,7 @@ bool qk_journal_waits(const qk_journal_t *j, double now) {
 }
 
 bool qk_journal_cleans(const qk_journal_t *j) {
-  return j && (j->marks.gone || j->left.gone || j->cleans);
+  return j && (j->marks.gone || j->left || j->cleans);
 }
 
 const qk_journal_times_t *qk_journal_times(const qk_journal_t *j) {
@@ -115,6 +115,7 @@ void qk_journal_step(qk_journal_t *j, double now) {
     if (j->busy || j->marks.sealed || !commit_is_due(j, now)) break;
     begin_commit(j, now);
   }
+  if (!j->busy) qk_marks_catch_up(&j->marks);
   j->times.loop += qk_clock_now() - begun;
 }
 

@@ -9,8 +9,8 @@
  * writes in one transaction while the loop goes on. Messages to clients wait for that (reply.c):
  * clients are never told what is not in the journal. After a failed commit all is marked again, and
  * the next one tries again. A commit also fails if the folder is not the one that was opened: its
- * files have been removed, moved or covered, and nobody would find what is written there. What no
- * row names any more is removed behind the commit, by another thread.
+ * files have been removed, moved or covered, and nobody would find what is written there. Shared
+ * memory that no row names any more goes with the commit, files behind it, by another thread.
  *
  * Sync     A transaction with new requests is on disk when it is told. Newly spooled fields, for
  *          which nobody waits, get one that is at most once a second, or with such a transaction.

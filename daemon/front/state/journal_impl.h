@@ -97,10 +97,10 @@ struct qk_journal {
   qk_worker_t *writer, *cleaner; /* NULL: the loop does it itself */
   qk_work_t work, cleaning;
   errand_t errand;
-  bool busy, over;           /* it has one; it is done and not looked at yet */
-  double begun, handed;      /* when it got that: of the loop's clock, of the thread's */
-  double synced_at;          /* when the last commit was brought to the disk */
-  qk_leftover_t left, going; /* what may be removed; what is being removed */
+  bool busy, over;         /* it has one; it is done and not looked at yet */
+  double begun, handed;    /* when it got that: of the loop's clock, of the thread's */
+  double synced_at;        /* when the last commit was brought to the disk */
+  qk_gone_t *left, *going; /* files that may be removed; that are being removed */
   bool cleans;
   lines_t lines; /* for the next commit */
   qk_journal_times_t times;
@@ -151,7 +151,7 @@ void qk_journal_begin(qk_journal_t *j, errand_t errand, double now);
 void qk_journal_own(qk_journal_t *j);
 /* Writes the lines at once, without a transaction. */
 void qk_journal_write_lines(qk_journal_t *j);
-/* What is left behind is removed, by the cleaner, or here. */
+/* Files that are left behind are removed, by the cleaner, or here. */
 void qk_journal_clean_up(qk_journal_t *j);
 void qk_lines_init(lines_t *lines);
 /* id, key, value: as the statement has them. */

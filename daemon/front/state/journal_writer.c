@@ -71,24 +71,23 @@ void qk_journal_own(qk_journal_t *j) {
 
 static void run_cleaning(qk_work_t *work) {
   qk_journal_t *j = QK_HOLDER(work, qk_journal_t, cleaning);
-  qk_leftover_remove(&j->going, j->spool);
+  qk_gone_remove(j->going, j->spool);
 }
 
 static void end_cleaning(qk_work_t *work) {
   qk_journal_t *j = QK_HOLDER(work, qk_journal_t, cleaning);
-  qk_leftover_free(&j->marks, &j->going);
+  qk_gone_free(&j->going);
   j->cleans = false;
   qk_journal_clean_up(j);
 }
 
 void qk_journal_clean_up(qk_journal_t *j) {
-  if (j->cleans || (!j->left.gone && !j->left.released)) return;
+  if (j->cleans || !j->left) return;
   j->cleans = true;
   j->going = j->left;
-  j->left = (qk_leftover_t){0};
+  j->left = NULL;
   j->cleaning.run = run_cleaning;
   j->cleaning.done = end_cleaning;
-  qk_leftover_part(&j->going);
   if (j->cleaner) {
     qk_worker_give(j->cleaner, &j->cleaning);
     return;

@@ -314,29 +314,11 @@ static bool is_spared(const qk_shm_t *shm) {
   return shm->space->loop && shm->bytes >= LARGE;
 }
 
-void qk_shm_part(qk_shm_t *shm) {
-  forget_mapping(shm);
-  shm->parted = true;
-  shm->goes = !shm->space->leave && !is_spared(shm);
-}
-
-void qk_shm_remove(qk_shm_t *shm) {
-  if (!shm->goes) return;
-  if (shm->data) munmap(shm->data, shm->bytes);
-  shm->data = NULL;
-  shm_unlink(shm->name);
-  shm->gone = true;
-}
-
 void qk_shm_destroy(qk_shm_t *shm) {
   if (!shm) return;
   qk_shm_space_t *space = shm->space;
   qk_link_remove(&shm->link);
-  if (!shm->parted) forget_mapping(shm);
-  if (shm->gone) {
-    qk_free(shm);
-    return;
-  }
+  forget_mapping(shm);
   shm->work.data = shm;
   new_name(space, shm->spare_name);
   if (!space->leave && is_spared(shm) &&

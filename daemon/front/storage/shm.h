@@ -59,8 +59,6 @@ typedef struct qk_shm {
   uv_work_t work; /* giving it back */
   char spare_name[QK_SHM_NAME_MAX];
   bool sound;           /* given back: nobody has it and its pages are there */
-  bool parted;          /* qk_shm_part: it is not counted as mapped */
-  bool goes, gone;      /* qk_shm_remove is to unlink it; has done so */
   uint64_t since;       /* spare: ms of the loop's clock */
   struct qk_shm *after; /* in the journal's list of what waits for its rows */
 } qk_shm_t;
@@ -95,11 +93,6 @@ qk_status_t qk_shm_adopt(qk_shm_space_t *space, const char *name, size_t bytes, 
                          qk_err_t *err);
 /* Unmaps, and spares or unlinks where the space does not leave them. NULL-safe. */
 void qk_shm_destroy(qk_shm_t *shm);
-/* What takes long of that is done by another thread, between two calls of the loop's: after
- * qk_shm_part nothing but qk_shm_remove touches the object until qk_shm_destroy. Objects that are
- * spared are left to that. */
-void qk_shm_part(qk_shm_t *shm);
-void qk_shm_remove(qk_shm_t *shm);
 
 /* Bytes that could be made now. */
 int64_t qk_shm_free_bytes(const qk_shm_space_t *space);

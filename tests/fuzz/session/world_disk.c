@@ -361,14 +361,6 @@ void qk_shm_destroy(qk_shm_t *shm) {
   qk_free(o);
 }
 
-void qk_shm_part(qk_shm_t *shm) {
-  (void)shm;
-}
-
-void qk_shm_remove(qk_shm_t *shm) {
-  (void)shm;
-}
-
 void qk_shm_tick(qk_shm_space_t *space) {
   (void)space;
 }

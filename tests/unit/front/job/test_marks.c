@@ -13,7 +13,7 @@ static qk_budget_t budget;
 static qk_terms_t terms;
 static qk_marks_t marks;
 static qk_snapshot_t snapshot;
-static qk_leftover_t left;
+static qk_gone_t *left;
 static qk_job_t *job;
 
 static qk_job_t *job_of(uint64_t request, uint32_t nrhs) {
@@ -53,9 +53,8 @@ static void take(void) {
 
 static void written(void) {
   qk_snapshot_settle(&marks, &snapshot, &left);
-  qk_leftover_part(&left);
-  qk_leftover_remove(&left, NULL);
-  qk_leftover_free(&marks, &left);
+  qk_gone_remove(left, NULL);
+  qk_gone_free(&left);
 }
 
 static void commit(void) {
@@ -163,6 +162,28 @@ Test(marks, memory_that_rows_may_name_waits_for_the_commit) {
   commit();
   cr_assert_eq(qk_marks_released_bytes(&marks), 0);
   cr_assert(qk_link_alone(&space.live));
+}
+
+Test(marks, memory_goes_with_the_commit_and_files_behind_it) {
+  qk_marks_enter(&marks, job);
+  qk_marks_release(job, named_field());
+  qk_marks_release_file(job, NULL, 1);
+  take();
+  qk_snapshot_settle(&marks, &snapshot, &left);
+  cr_assert(qk_link_alone(&space.live));
+  cr_assert_eq(qk_marks_released_bytes(&marks), 0);
+  cr_assert(left && !left->next && left->what == QK_GONE_FILE && left->index == 1);
+  qk_gone_free(&left);
+}
+
+Test(marks, what_vanishes_before_it_is_recorded_keeps_nobody_waiting) {
+  qk_job_t *gone = job_of(2, 1);
+  qk_marks_enter(&marks, gone);
+  qk_marks_catch_up(&marks);
+  cr_assert(!qk_marks_has_written(&marks, qk_marks_number(&marks)));
+  qk_job_destroy(gone);
+  qk_marks_catch_up(&marks);
+  cr_assert(qk_marks_has_written(&marks, qk_marks_number(&marks)));
 }
 
 Test(marks, a_job_that_goes_takes_its_rows_along_if_there_are_any) {
