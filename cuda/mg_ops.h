@@ -123,22 +123,27 @@ typedef struct qk_orthonormalise_args {
   int64_t *dependent;
 } qk_orthonormalise_args_t;
 
-/* The field v (as above, nrhs = nvec, QK_SINGLE) to or from a transfer. */
+/* The field v (as above, QK_SINGLE), the vectors first .. first + nrhs - 1, to or from a transfer;
+ * the other vectors are left alone. first: a multiple of QK_TILE; nrhs, too, but for the last
+ * vectors. */
 typedef struct qk_transfer_copy_args {
   qk_transfer_t t;
   qk_spinor_t v;
+  int32_t first;
 } qk_transfer_copy_args_t;
 
 /* Galerkin products, for columns (s, v) of one chirality s: with
  *   K(X)[(s',v'), (s,v)] = sum over x in X of sum_c conj(V_s'(x)[c, v']) w(x)[s', c; v]
  * where w is an operator applied to the columns of v with chirality s alone left; v and w: blocks
- * of nvec columns (full fields, QK_SINGLE). mu < 0: inner += K. mu = 0..3: sites x on the face of X
- * where x+mu leaves X add to ahead (direction 2*mu of it), the others to inner. inner: ndir 1;
- * ahead: ndir 8; both QK_SINGLE or QK_DOUBLE, n = 2 nvec. Sums in fp32 or better, in an order that
- * depends on the lattice alone. */
+ * of columns (full fields, QK_SINGLE), the vectors v' from row0 on and v from column0 on. Other
+ * elements are left alone; all have the same bits however they are cut. mu < 0: inner += K.
+ * mu = 0..3: sites x on the face of X where x+mu leaves X add to ahead (direction 2*mu of it), the
+ * others to inner. inner: ndir 1; ahead: ndir 8; both QK_SINGLE or QK_DOUBLE, n = 2 nvec. Sums in
+ * fp32 or better, in an order that depends on the lattice alone. */
 typedef struct qk_galerkin_args {
   qk_aggregates_t agg;
   int32_t mu, chirality; /* s: 0 (+1) or 1 (-1) */
+  int32_t row0, column0;
   qk_spinor_t v, w;
   qk_coarse_links_t inner, ahead;
 } qk_galerkin_args_t;

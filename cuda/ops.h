@@ -178,8 +178,8 @@ typedef struct qk_blas_args {
   double *red;
 } qk_blas_args_t;
 
-/* Many against one, for GCR: red[k] = (f[k], y), or y += sum_k c[k] f[k] with c[k] a scalar array
- * divided by d[k] (ratio; d NULL: not divided) and times sign. mask[k]: bytes [nrhs] per field. */
+/* Many against one, for GCR: red[k] = (f[k], y), or y += sum_k c[k]/d[k] sign f[k] (ratio; d NULL:
+ * c[k]), where all f may be half with y single. mask[k]: bytes [nrhs] per field. */
 typedef struct qk_multi_args {
   int32_t n; /* <= QK_MULTI_MAX */
   qk_spinor_t f[QK_MULTI_MAX];

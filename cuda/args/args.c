@@ -75,12 +75,15 @@ qk_status_t qk_args_blas(qk_ops_ctx_t *ctx, const qk_blas_args_t *args) {
 
 qk_status_t qk_args_multi(qk_ops_ctx_t *ctx, const qk_multi_args_t *args, int dot) {
   const char *call = dot ? "multi_dot" : "multi_axpy";
+  const bool narrow = !dot && args->n > 0 && qk_prec_scaled(args->f[0].prec) &&
+                      qk_prec_bytes(args->y.prec) == (int)sizeof(float);
   if (args->n < 0 || args->n > QK_MULTI_MAX)
     return BAD("%s: n = %d: 0 to %d", call, args->n, QK_MULTI_MAX);
   qk_status_t status = spinor(ctx, call, -1, &args->y);
   for (int k = 0; status == QK_OK && k < args->n; k++) {
     status = spinor(ctx, call, k, &args->f[k]);
-    if (status == QK_OK) status = same_shape(ctx, call, k, &args->f[k], &args->y, false);
+    if (status == QK_OK) status = same_shape(ctx, call, k, &args->f[k], &args->y, narrow);
+    if (status == QK_OK) status = same_shape(ctx, call, k, &args->f[k], &args->f[0], false);
   }
   if (status != QK_OK) return status;
   if (dot && args->red == NULL) return BAD("%s: red is missing", call);

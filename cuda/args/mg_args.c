@@ -228,8 +228,13 @@ qk_status_t qk_args_transfer_copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_args
   if (status != QK_OK) return status;
   if (a->v.subset != QK_FULL)
     return BAD("transfer_copy: v: subset = %d: %d", (int)a->v.subset, QK_FULL);
-  if (a->v.nrhs != a->t.nvec)
-    return BAD("transfer_copy: v: nrhs = %d: %d vectors", a->v.nrhs, a->t.nvec);
+  const int left = a->t.nvec - a->first;
+  if (a->first < 0 || left <= 0 || a->first % QK_TILE != 0)
+    return BAD("transfer_copy: first = %d: a multiple of %d below %d", a->first, QK_TILE,
+               a->t.nvec);
+  if (a->v.nrhs != left && (a->v.nrhs > left || a->v.nrhs % QK_TILE != 0))
+    return BAD("transfer_copy: v: nrhs = %d: %d vectors, or a multiple of %d", a->v.nrhs, left,
+               QK_TILE);
   if (a->v.prec != QK_SINGLE)
     return BAD("transfer_copy: v: prec = %d: %d", (int)a->v.prec, QK_SINGLE);
   return QK_OK;

@@ -69,21 +69,29 @@ qk_status_t qk_args_orthonormalise(qk_ops_ctx_t *ctx, const qk_orthonormalise_ar
   return status;
 }
 
+/* Columns of a field as rows or columns of the matrices of one chirality. */
+static qk_status_t range(qk_ops_ctx_t *ctx, const char *name, int first, const qk_spinor_t *v,
+                         int nvec) {
+  if (first >= 0 && first <= nvec - v->nrhs) return QK_OK;
+  return BAD("galerkin: %s: vectors %d to %d: of %d", name, first, first + v->nrhs - 1, nvec);
+}
+
 qk_status_t qk_args_galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
   const char *call = "galerkin";
-  const int n = 2 * a->v.nrhs;
+  const int n = a->inner.n;
   qk_status_t status = aggregates(ctx, call, &a->agg);
   if (status == QK_OK) status = columns(ctx, call, "v", &a->agg.fine, &a->v, QK_SINGLE);
   if (status == QK_OK) status = columns(ctx, call, "w", &a->agg.fine, &a->w, QK_SINGLE);
-  if (status == QK_OK) status = links(ctx, call, "inner", &a->inner, n, 1, QK_SINGLE);
+  if (status == QK_OK) status = links(ctx, call, "inner", &a->inner, 0, 1, QK_SINGLE);
   if (status == QK_OK && a->mu >= 0) status = links(ctx, call, "ahead", &a->ahead, n, 8, QK_SINGLE);
+  if (status == QK_OK) status = range(ctx, "v", a->row0, &a->v, n / 2);
+  if (status == QK_OK) status = range(ctx, "w", a->column0, &a->w, n / 2);
   if (status != QK_OK) return status;
   if (a->v.prec != QK_SINGLE || a->w.prec != QK_SINGLE)
     return BAD("%s: v, w: precision %d, %d: %d (single)", call, (int)a->v.prec, (int)a->w.prec,
                (int)QK_SINGLE);
-  if (a->v.nrhs != a->w.nrhs || a->v.ncomp != a->w.ncomp)
-    return BAD("%s: w: %d columns of %d components: %d of %d as v has", call, a->w.nrhs, a->w.ncomp,
-               a->v.nrhs, a->v.ncomp);
+  if (a->v.ncomp != a->w.ncomp)
+    return BAD("%s: w: %d components: %d as v has", call, a->w.ncomp, a->v.ncomp);
   if (a->mu < -1 || a->mu > 3) return BAD("%s: mu = %d: -1 to 3", call, a->mu);
   if (a->chirality != 0 && a->chirality != 1)
     return BAD("%s: chirality = %d: 0 or 1", call, a->chirality);

@@ -179,13 +179,13 @@ template <class S> int64_t orthonormalise_as(const qk_orthonormalise_args_t &a) 
   return dependent;
 }
 
-/* Rows of chirality `from` of the columns of chirality `to` of a site's matrix += m. */
-void add_to_matrix(const qk_coarse_links_t &links, int64_t site, int d, int from, int to,
-                   const tiled_matrix &m) {
-  const int half_n = links.n / 2;
-  for (int r = 0; r < half_n; r++)
-    for (int c = 0; c < half_n; c++) {
-      const int row = from * half_n + r, column = to * half_n + c;
+/* Rows of chirality `from` of the columns of chirality a.chirality of a site's matrix += m. */
+void add_to_matrix(const qk_galerkin_args_t &a, const qk_coarse_links_t &links, int64_t site, int d,
+                   int from, const tiled_matrix &m) {
+  const int row0 = from * links.n / 2 + a.row0, column0 = a.chirality * links.n / 2 + a.column0;
+  for (int r = 0; r < a.v.nrhs; r++)
+    for (int c = 0; c < a.w.nrhs; c++) {
+      const int row = row0 + r, column = column0 + c;
       put_element(links, site, d, row, column,
                   get_element(links, site, d, row, column) + element_of(m, r, c));
     }
@@ -212,11 +212,11 @@ qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
     tiled_matrix m;
     if (inside.nsites > 0) {
       box_products<float, 4>(inside, h / 2, v, w, n, false, m);
-      add_to_matrix(a->inner, h / 2, 0, h % 2, a->chirality, m);
+      add_to_matrix(*a, a->inner, h / 2, 0, h % 2, m);
     }
     if (a->mu >= 0) {
       box_products<float, 4>(face, h / 2, v, w, n, false, m);
-      add_to_matrix(a->ahead, h / 2, 2 * a->mu, h % 2, a->chirality, m);
+      add_to_matrix(*a, a->ahead, h / 2, 2 * a->mu, h % 2, m);
     }
   }
   return QK_OK;

@@ -173,7 +173,7 @@ template <class R> struct multi_coefficients {
   }
 };
 
-template <class S, int N>
+template <class S, class F, int N>
 void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, const spinor<S> &y,
                spot at) {
   using V = lanes<real<S>>;
@@ -183,14 +183,15 @@ void axpy_tile(const qk_multi_args_t *a, const multi_coefficients<real<S>> &m, c
   for (int j = 0; j < a->n; j++) {
     if (!m.any[j]) continue;
     V w[N];
-    load_spinor<N>(spinor_of<S>(a->f[j]), at, w);
+    load_spinor<N>(spinor_of<F>(a->f[j]), at, w);
     for (int c = 0; c < N && !m.all[j]; c++) w[c] = lanes_kept(m.on[j], w[c]);
     add_times<N>(v, m.k[j], w);
   }
   store_spinor<N>(y, at, v);
 }
 
-template <class S, int N> void run_axpy(const qk_multi_args_t *a) {
+/* y is stored as S, the fields as F. */
+template <class S, class F, int N> void run_axpy(const qk_multi_args_t *a) {
   const block_shape b = shape_of(a->y, N);
   const spinor<S> y = spinor_of<S>(a->y);
   for_chunks<N>(b, [&](int t, int64_t, int64_t first, int64_t last) {
@@ -199,7 +200,7 @@ template <class S, int N> void run_axpy(const qk_multi_args_t *a) {
       const spot at = {b.index(row, t), 0};
       saved_tile<S, N> old;
       if (!m.live.all) old.save(y, at.tile);
-      axpy_tile<S, N>(a, m, y, at);
+      axpy_tile<S, F, N>(a, m, y, at);
       if (!m.live.all) old.restore(y, at.tile, m.live);
     }
   });
@@ -234,7 +235,15 @@ qk_status_t multi_dot(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
 qk_status_t multi_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   qk_status_t status = qk_args_multi(ctx, a, 0);
   if (status != QK_OK) return status;
-  as_kind(a->y, [&](auto k) { run_axpy<typename decltype(k)::S, decltype(k)::N>(a); });
+  as_kind(a->y, [&](auto k) {
+    using S = typename decltype(k)::S;
+    constexpr int N = decltype(k)::N;
+    with_storage(a->n > 0 ? a->f[0].prec : a->y.prec, [&](auto from) {
+      using F = stored<decltype(from)>;
+      constexpr bool narrow = storage<F>::scaled && std::is_same_v<real<F>, real<S>>;
+      if constexpr (std::is_same_v<F, S> || (narrow && N == 24)) run_axpy<S, F, N>(a);
+    });
+  });
   return QK_OK;
 }
 

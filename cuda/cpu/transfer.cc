@@ -348,20 +348,22 @@ qk_status_t transfer_any(qk_ops_ctx_t *ctx, const qk_transfer_args_t *args, bool
   return QK_OK;
 }
 
-/* The words of one fine site to or from a field of columns. */
+/* The words of one fine site to or from a field of columns. i: a column of it. */
 template <class V> void copy_site(const qk_transfer_copy_args_t &a, int site, bool set) {
   const shape s = shape_of(a.t, a.v.ntile);
+  const int columns = (a.v.nrhs + GROUP - 1) / GROUP * GROUP;
   V *words = (V *)a.t.data + site * (int64_t)s.words();
   float *field = (float *)a.v.data;
   for (int c = 0; c < s.ncomp; c++)
-    for (int v = 0; v < s.groups * GROUP; v++)
+    for (int i = 0; i < columns; i++)
       for (int im = 0; im < 2; im++) {
+        const int v = a.first + i;
         V &word = words[(c * s.groups + v / GROUP) * WORDS + im * GROUP + v % GROUP];
-        const int64_t tile = site * (int64_t)s.ntile + v / QK_TILE;
-        float *value = field + (tile * 2 * s.ncomp + 2 * c + im) * QK_TILE + v % QK_TILE;
+        const int64_t tile = site * (int64_t)s.ntile + i / QK_TILE;
+        float *value = field + (tile * 2 * s.ncomp + 2 * c + im) * QK_TILE + i % QK_TILE;
         if (set)
-          narrow(v < s.nvec ? *value : 0.0f, word);
-        else if (v < s.nvec)
+          narrow(i < a.v.nrhs ? *value : 0.0f, word);
+        else if (i < a.v.nrhs)
           *value = widen(word);
       }
 }

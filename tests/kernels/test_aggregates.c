@@ -269,6 +269,67 @@ Test(galerkin, products_are_those_of_direct_sums) {
   }
 }
 
+/* Columns of x from `first` on, at most a tile of them. */
+static kit_field_t cut_out(const cutting_t *c, double complex **x, int first) {
+  const int left = c->s.nvec - first, n = left < QK_TILE ? left : QK_TILE;
+  kit_field_t f = kit_field(&c->fine, QK_SINGLE, n, false, QK_FULL);
+  for (int i = 0; i < n; i++) kit_import(&c->fine, &f.v, i, x[first + i]);
+  return f;
+}
+
+static void add_in_pieces(const cutting_t *c, mg_block_t *v, mg_block_t *w,
+                          qk_galerkin_args_t args) {
+  for (args.row0 = 0; args.row0 < c->s.nvec; args.row0 += QK_TILE)
+    for (args.column0 = 0; args.column0 < c->s.nvec; args.column0 += QK_TILE) {
+      kit_field_t a = cut_out(c, v->x, args.row0), b = cut_out(c, w->x, args.column0);
+      args.v = a.v;
+      args.w = b.v;
+      kit_must(&c->fine, c->fine.ops->galerkin(c->fine.ctx, &args), "galerkin");
+      kit_field_free(&c->fine, &b);
+      kit_field_free(&c->fine, &a);
+    }
+}
+
+static void expect_same(const cutting_t *c, const qk_coarse_links_t *a, const qk_coarse_links_t *b,
+                        int mu) {
+  const size_t n = (size_t)(c->coarse.volume * a->n * a->n * a->ndir);
+  double complex *x = mg_plain(&c->coarse, a), *y = mg_plain(&c->coarse, b);
+  cr_expect_eq(memcmp(x, y, n * sizeof *x), 0, "%d directions, mu %d, nvec %d", a->ndir, mu,
+               c->s.nvec);
+  free(y);
+  free(x);
+}
+
+static void check_pieces(const cutting_t *c, mg_block_t *v, mg_block_t *w, int mu) {
+  const int n = 2 * c->s.nvec;
+  double complex *start = mg_numbers((size_t)(c->coarse.volume * n * n * 8), 3);
+  qk_galerkin_args_t whole = {.agg = c->agg, .mu = mu, .chirality = 1, .v = v->f.v, .w = w->f.v};
+  qk_galerkin_args_t cut = whole;
+  whole.inner = mg_matrices(&c->coarse, QK_SINGLE, n, 1, start);
+  whole.ahead = mg_matrices(&c->coarse, QK_SINGLE, n, 8, start);
+  cut.inner = mg_matrices(&c->coarse, QK_SINGLE, n, 1, start);
+  cut.ahead = mg_matrices(&c->coarse, QK_SINGLE, n, 8, start);
+  kit_must(&c->fine, c->fine.ops->galerkin(c->fine.ctx, &whole), "galerkin");
+  add_in_pieces(c, v, w, cut);
+  expect_same(c, &whole.inner, &cut.inner, mu);
+  expect_same(c, &whole.ahead, &cut.ahead, mu);
+  void *held[] = {whole.inner.data, whole.ahead.data, cut.inner.data, cut.ahead.data};
+  for (int i = 0; i < 4; i++) kit_free(&c->fine, held[i]);
+  free(start);
+}
+
+Test(galerkin, products_in_pieces_have_the_bits_of_the_whole) {
+  for (int k = 0; k < nshapes; k++) {
+    cutting_t c = cut_open(shapes[k]);
+    mg_block_t v = mg_block(&c.fine, QK_SINGLE, c.s.nvec, false, 1);
+    mg_block_t w = mg_block(&c.fine, QK_SINGLE, c.s.nvec, false, 2);
+    for (int mu = -1; mu < 4; mu += 2) check_pieces(&c, &v, &w, mu);
+    mg_block_free(&c.fine, &v);
+    mg_block_free(&c.fine, &w);
+    kit_close(&c.fine);
+  }
+}
+
 Test(aggregates, refuse_what_does_not_fit) {
   cutting_t c = cut_open(shapes[5]);
   const qk_ops_t *ops = c.fine.ops;
@@ -302,7 +363,7 @@ Test(aggregates, refuse_what_does_not_fit) {
   g.chirality = 2;
   cr_expect_eq(ops->galerkin(c.fine.ctx, &g), QK_BAD_ARGUMENT);
   g = fine;
-  g.w.nrhs = 20;
+  g.column0 = 8;
   cr_expect_eq(ops->galerkin(c.fine.ctx, &g), QK_BAD_ARGUMENT);
   g = fine;
   g.ahead.n = 44;

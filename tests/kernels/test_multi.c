@@ -209,3 +209,50 @@ static void check_counts(const kit_t *kit) {
 Test(multi, dot_does_not_depend_on_how_many_fields_there_are) {
   each_ncomp(check_counts);
 }
+
+/* Adds n fields to y, which it makes; x: what y holds then. */
+static void add_fields(const kit_t *kit, cut_t cut, const many_t *m, const block_t *f, int n,
+                       double complex **x) {
+  block_t y = block_make(kit, cut, 99);
+  double *c = device_scalars(kit, m->c, n * cut.nrhs);
+  uint8_t *mask = device_mask(kit, m->mask, n * cut.nrhs);
+  qk_multi_args_t args = {.n = n, .y = y.v, .c = c, .mask = mask, .sign = -1};
+  for (int k = 0; k < n; k++) args.f[k] = f[k].v;
+  kit_must(kit, kit->ops->multi_axpy(kit->ctx, &args), "multi_axpy");
+  for (int rhs = 0; rhs < cut.nrhs; rhs++) x[rhs] = block_get(kit, &y, rhs);
+  kit_free(kit, mask);
+  kit_free(kit, c);
+  block_free(kit, &y);
+}
+
+static void expect_narrow(const kit_t *kit, cut_t cut, int n) {
+  cut_t half = cut;
+  half.prec = QK_HALF;
+  many_t m = many_make(kit, half, n);
+  block_t wide[MAX_N];
+  double complex *x[2][MAX_RHS];
+  for (int k = 0; k < n; k++) {
+    wide[k] = block_make(kit, cut, 7);
+    const qk_blas_args_t copy = {.op = QK_BLAS_COPY, .f = {wide[k].v, m.f[k].v}};
+    kit_must(kit, kit->ops->blas(kit->ctx, &copy), "copy");
+  }
+  add_fields(kit, cut, &m, wide, n, x[0]);
+  add_fields(kit, cut, &m, m.f, n, x[1]);
+  for (int rhs = 0; rhs < cut.nrhs; rhs++) {
+    cr_expect(memcmp(x[0][rhs], x[1][rhs], kit_components(kit) * sizeof *x[0][rhs]) == 0,
+              "%s: n %d: rhs %d", cut_text(cut), n, rhs);
+    free(x[0][rhs]);
+    free(x[1][rhs]);
+  }
+  for (int k = 0; k < n; k++) block_free(kit, &wide[k]);
+  many_free(kit, &m);
+}
+
+Test(multi, fields_in_half_give_a_sum_in_single_the_bits_of_copies_in_single) {
+  kit_t kit;
+  block_kit_open(&kit);
+  for (int i = 0; i < ncuts; i++)
+    for (int j = 0; j < 4; j++)
+      if (cuts[i].prec == QK_SINGLE) expect_narrow(&kit, cuts[i], counts[j]);
+  kit_close(&kit);
+}

@@ -175,6 +175,52 @@ Test(transfer, keeps_the_vectors) {
   each_shape(vectors_are_kept);
 }
 
+/* As many vectors from `first` on as a piece has. */
+static int piece(const problem_t *p, int first) {
+  return p->s.nvec - first < QK_TILE ? p->s.nvec - first : QK_TILE;
+}
+
+/* Vectors set in pieces, last ones first, are those set at once, and come back in pieces. */
+static void pieces_make_the_whole(const problem_t *p) {
+  const kit_t *kit = &p->fine;
+  const size_t bytes = kit->ops->transfer_bytes(&p->args.t);
+  qk_transfer_t t = p->args.t;
+  t.data = kit_alloc(kit, bytes);
+  for (int first = (p->s.nvec - 1) / QK_TILE * QK_TILE; first >= 0; first -= QK_TILE) {
+    kit_field_t f = kit_field(kit, QK_SINGLE, piece(p, first), false, QK_FULL);
+    const qk_transfer_copy_args_t copy = {.t = t, .v = f.v, .first = first};
+    for (int i = 0; i < f.v.nrhs; i++) kit_import(kit, &f.v, i, p->v.x[first + i]);
+    kit_must(kit, kit->ops->transfer_set(kit->ctx, &copy), "transfer_set");
+    kit_field_free(kit, &f);
+  }
+  uint8_t *once = malloc(bytes), *pieces = malloc(bytes);
+  cr_assert(once && pieces);
+  kit_must(kit, kit->ops->copy(kit->ctx, once, p->args.t.data, bytes, QK_COPY_TO_HOST, 0), "copy");
+  kit_must(kit, kit->ops->copy(kit->ctx, pieces, t.data, bytes, QK_COPY_TO_HOST, 0), "copy");
+  kit_must(kit, kit->ops->queue_sync(kit->ctx, 0), "sync");
+  cr_expect_eq(memcmp(once, pieces, bytes), 0, "%s", text(&p->s));
+  free(pieces);
+  free(once);
+  double complex *got = kit_vector(kit);
+  for (int first = 0; first < p->s.nvec; first += QK_TILE) {
+    kit_field_t f = kit_field(kit, QK_SINGLE, piece(p, first), false, QK_FULL);
+    const qk_transfer_copy_args_t copy = {.t = t, .v = f.v, .first = first};
+    kit_must(kit, kit->ops->transfer_get(kit->ctx, &copy), "transfer_get");
+    for (int i = 0; i < f.v.nrhs; i++) {
+      kit_export(kit, &f.v, i, got);
+      cr_expect_eq(mg_off(got, p->v.x[first + i], kit_components(kit)), 0, "%s: vector %d",
+                   text(&p->s), first + i);
+    }
+    kit_field_free(kit, &f);
+  }
+  free(got);
+  kit_free(kit, t.data);
+}
+
+Test(transfer, takes_and_gives_vectors_in_pieces) {
+  each_shape(pieces_make_the_whole);
+}
+
 static void expect_near(const problem_t *p, int k, int rhs, const double complex *got,
                         const double complex *want, size_t size) {
   const double off = mg_off(got, want, size);
@@ -391,6 +437,10 @@ Test(transfer, refuses_descriptors_that_do_not_fit) {
   cr_expect_eq(kit.ops->transfer_set(kit.ctx, &copy), QK_BAD_ARGUMENT);
   cr_expect_not_null(strstr(kit.ops->last_error(kit.ctx), "nrhs = 5"));
   copy.v = p.v.f.v;
+  copy.first = 8;
+  cr_expect_eq(kit.ops->transfer_get(kit.ctx, &copy), QK_BAD_ARGUMENT);
+  cr_expect_not_null(strstr(kit.ops->last_error(kit.ctx), "first = 8"));
+  copy.first = 0;
   copy.v.prec = QK_DOUBLE;
   cr_expect_eq(kit.ops->transfer_get(kit.ctx, &copy), QK_BAD_ARGUMENT);
   problem_close(&p);

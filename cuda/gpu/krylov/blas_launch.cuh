@@ -44,8 +44,10 @@ __global__ void __launch_bounds__(QK_THREADS)
     blas_mixed_tile<ADD, To, From, N>(to, from, spot{b.index(row, me.tile), me.lane});
 }
 
-template <class S> struct multi_kernel_args {
-  spinor<S> y, f[QK_MULTI_MAX];
+/* F: how f is stored. */
+template <class S, class F = S> struct multi_kernel_args {
+  spinor<S> y;
+  spinor<F> f[QK_MULTI_MAX];
   const double *c, *d;
   const uint8_t *mask;  /* [n][nrhs] */
   const uint8_t *fresh; /* [nrhs] */
@@ -55,8 +57,8 @@ template <class S> struct multi_kernel_args {
   finish_args finish;
 };
 
-template <class S>
-__device__ unsigned live_fields(const multi_kernel_args<S> &a, const thread_place &me) {
+template <class S, class F>
+__device__ unsigned live_fields(const multi_kernel_args<S, F> &a, const thread_place &me) {
   unsigned live = 0;
   for (int k = 0; me.exists && k < a.n; k++)
     live |= (unsigned)(a.mask == nullptr || a.mask[k * a.b.nrhs + me.rhs] != 0) << k;
@@ -104,8 +106,8 @@ __global__ void __launch_bounds__(QK_THREADS) multi_dot_kernel(const multi_kerne
 }
 
 /* y += sum_k sign ratio(c_k, d_k) f_k; y is read and written once. */
-template <class S, int N>
-__global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kernel_args<S> a) {
+template <class S, class F, int N>
+__global__ void __launch_bounds__(QK_THREADS) multi_axpy_kernel(const multi_kernel_args<S, F> a) {
   using R = real<S>;
   __shared__ cx<R> share[QK_MULTI_MAX][QK_TILE];
   for (int i = threadIdx.x; i < a.n * QK_TILE; i += QK_THREADS) {
@@ -185,12 +187,13 @@ template <class S> qk_status_t blas_launch(qk_ops_ctx_t *ctx, const qk_blas_args
   return QK_BAD_ARGUMENT;
 }
 
-/* Fields first .. first + n - 1 of a call. */
-template <class S> multi_kernel_args<S> multi_args(const qk_multi_args_t *a, int first, int n) {
-  multi_kernel_args<S> k = {};
-  k.b = shape_of(a->y, row_reals<S>);
+/* Fields first .. first + n - 1 of a call, in rows of N. */
+template <class S, class F, int N>
+multi_kernel_args<S, F> multi_args(const qk_multi_args_t *a, int first, int n) {
+  multi_kernel_args<S, F> k = {};
+  k.b = shape_of(a->y, N);
   k.y = spinor_of<S>(a->y);
-  for (int i = 0; i < n; i++) k.f[i] = spinor_of<S>(a->f[first + i]);
+  for (int i = 0; i < n; i++) k.f[i] = spinor_of<F>(a->f[first + i]);
   k.c = a->c;
   k.d = a->d;
   if (a->mask != nullptr) k.mask = a->mask + (int64_t)first * k.b.nrhs;
@@ -203,7 +206,7 @@ template <class S> multi_kernel_args<S> multi_args(const qk_multi_args_t *a, int
 template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   for (int first = 0; first < a->n; first += QK_GPU_MULTI) {
     const int n = a->n - first < QK_GPU_MULTI ? a->n - first : QK_GPU_MULTI;
-    multi_kernel_args<S> k = multi_args<S>(a, first, n);
+    multi_kernel_args<S> k = multi_args<S, S, row_reals<S>>(a, first, n);
     k.finish = reduction(ctx, k.b, n, a->red + 2 * (int64_t)first * k.b.nrhs, k.mask);
     k.finish.clear = k.finish.mask_per_result = 1;
     const dim3 grid(k.finish.blocks, k.b.ntile);
@@ -215,12 +218,24 @@ template <class S> qk_status_t multi_dot_launch(qk_ops_ctx_t *ctx, const qk_mult
   return QK_OK;
 }
 
+template <class S, class F, int N>
+qk_status_t run_axpy(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
+  const multi_kernel_args<S, F> k = multi_args<S, F, N>(a, 0, a->n);
+  const dim3 grid(blocks_for(k.b), k.b.ntile);
+  multi_axpy_kernel<S, F, N><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
+  return qk_gpu_launched(ctx, "multi_axpy");
+}
+
 template <class S> qk_status_t multi_axpy_launch(qk_ops_ctx_t *ctx, const qk_multi_args_t *a) {
   if (a->n == 0 && a->fresh == nullptr) return QK_OK;
-  const multi_kernel_args<S> k = multi_args<S>(a, 0, a->n);
-  const dim3 grid(blocks_for(k.b), k.b.ntile);
-  multi_axpy_kernel<S, row_reals<S>><<<grid, QK_THREADS, 0, compute(ctx)>>>(k);
-  return qk_gpu_launched(ctx, "multi_axpy");
+  return with_storage(a->n > 0 ? a->f[0].prec : a->y.prec, [=](auto from) {
+    using F = stored<decltype(from)>;
+    constexpr bool narrow = storage<F>::scaled && std::is_same_v<real<F>, real<S>>;
+    if constexpr (std::is_same_v<F, S> || narrow)
+      return run_axpy<S, F, row_reals<F>>(ctx, a);
+    else
+      return QK_BAD_ARGUMENT;
+  });
 }
 
 #define QK_INSTANTIATE_BLAS(S)                                                                     \

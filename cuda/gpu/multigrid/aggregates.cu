@@ -208,12 +208,13 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/* Rows of one chirality and columns of the other one of a site's matrix += m. */
-__device__ void add_to_matrix(const qk_coarse_links_t &links, int site, int d, int from, int to,
-                              const shared_matrix &m) {
-  const int n = links.n / 2;
-  for (int i = (int)threadIdx.x; i < n * n; i += threads) {
-    const int r = i / n, c = i % n, row = from * n + r, column = to * n + c;
+/* Rows of chirality `from` of the columns of chirality a.chirality of a site's matrix += m. */
+__device__ void add_to_matrix(const qk_galerkin_args_t &a, const qk_coarse_links_t &links, int site,
+                              int d, int from, const shared_matrix &m) {
+  const int row0 = from * links.n / 2 + a.row0, column0 = a.chirality * links.n / 2 + a.column0;
+  const int columns = a.w.nrhs;
+  for (int i = (int)threadIdx.x; i < a.v.nrhs * columns; i += threads) {
+    const int r = i / columns, c = i % columns, row = row0 + r, column = column0 + c;
     const dcx x = {m.re[r * m.ld + c], m.im[r * m.ld + c]};
     put_element(links, site, d, row, column, get_element(links, site, d, row, column) + x);
   }
@@ -226,18 +227,19 @@ __global__ void __launch_bounds__(threads)
                     half_field<float> v, half_field<float> w) {
   extern __shared__ double memory[];
   const int site = (int)blockIdx.x / 2, chirality = (int)blockIdx.x % 2;
-  const shared_matrix m(memory, v.ncol);
+  const int most = max(v.ncol, w.ncol);
+  const shared_matrix m(memory, most);
   for (int part = 0; part < (a.mu < 0 ? 1 : 2); part++) {
     const aggregate_box &box = part == 0 ? inside : face;
     const work_place at = {box, corner_of(box, site), chirality};
     if (box.nsites == 0) continue;
-    m.clear(v.ncol);
+    m.clear(most);
     for (int i = 0; i < v.ncol; i += N * QK_TILE)
-      for (int j = 0; j < v.ncol; j += N * QK_TILE) add_products<N, false>(at, v, w, i, j, m);
+      for (int j = 0; j < w.ncol; j += N * QK_TILE) add_products<N, false>(at, v, w, i, j, m);
     if (part == 0)
-      add_to_matrix(a.inner, site, 0, chirality, a.chirality, m);
+      add_to_matrix(a, a.inner, site, 0, chirality, m);
     else
-      add_to_matrix(a.ahead, site, 2 * a.mu, chirality, a.chirality, m);
+      add_to_matrix(a, a.ahead, site, 2 * a.mu, chirality, m);
   }
 }
 
@@ -290,9 +292,10 @@ qk_status_t galerkin(qk_ops_ctx_t *ctx, const qk_galerkin_args_t *a) {
       galerkin_kernel<1>, galerkin_kernel<2>, galerkin_kernel<3>, galerkin_kernel<4>};
   qk_status_t status = qk_args_galerkin(ctx, a);
   if (status != QK_OK) return status;
-  const int tiles = a->v.ntile;
+  const qk_spinor_t &most = a->v.nrhs > a->w.nrhs ? a->v : a->w;
+  const int tiles = most.ntile;
   status = start(ctx, "galerkin", by_tiles[tiles < 4 ? tiles - 1 : 3], 4 * a->agg.coarse.vcb,
-                 a->v.nrhs, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
+                 most.nrhs, *a, box_of(a->agg, a->mu, false), box_of(a->agg, a->mu, true),
                  half_field<float>(a->v), half_field<float>(a->w));
   return status == QK_OK ? qk_gpu_settle(ctx) : status;
 }

@@ -131,11 +131,12 @@ template <bool SET> qk_status_t copy(qk_ops_ctx_t *ctx, const qk_transfer_copy_a
   job.fine = args->v;
   const int64_t threads = copy_threads(job.s);
   const unsigned blocks = (unsigned)((threads + 255) / 256);
+  const int first = args->first / QK_TILE;
   cudaStream_t stream = qk_gpu(ctx)->stream[0];
   if (args->t.prec == QK_HALF)
-    transfer_copy_kernel<half, SET><<<blocks, 256, 0, stream>>>(job, threads);
+    transfer_copy_kernel<half, SET><<<blocks, 256, 0, stream>>>(job, threads, first);
   else
-    transfer_copy_kernel<float, SET><<<blocks, 256, 0, stream>>>(job, threads);
+    transfer_copy_kernel<float, SET><<<blocks, 256, 0, stream>>>(job, threads, first);
   return qk_gpu_launched(ctx, "transfer_copy");
 }
 

@@ -467,17 +467,19 @@ __global__ void __launch_bounds__(32 * prolong_warps, prolong_resident<M, T>)
 
 /* ---- to and from fields ---------------------------------------------------------------------- */
 
-/* A thread has its words of one pair of pieces; v: a block of nvec columns of floats. */
+/* A thread has its words of one pair of pieces; job.fine: a block of columns of floats, which are
+ * the vectors of groups from `first` on. */
 template <class M, bool SET>
 __global__ void __launch_bounds__(256)
-    transfer_copy_kernel(const __grid_constant__ transfer_job job, int64_t threads) {
+    transfer_copy_kernel(const __grid_constant__ transfer_job job, int64_t threads, int first) {
   const transfer_shape &s = job.s;
   int64_t n = (int64_t)blockIdx.x * 256 + threadIdx.x;
   if (n >= threads) return;
   M *words = (M *)job.vectors + n * 8;
   const int thread = (int)(n % 32), g = thread / 4, q = thread % 4;
   n /= 32;
-  const int group = (int)(n % s.groups), pair = (int)(n / s.groups % s.pieces);
+  const int group = (int)(n % s.groups) - first, pair = (int)(n / s.groups % s.pieces);
+  if (group < 0 || group >= job.fine.ntile) return;
   n /= (int64_t)s.groups * s.pieces;
   const int set = (int)(n % s.sets), aggregate = (int)(n / s.sets % s.naggr);
   const int parity = (int)(n / s.sets / s.naggr);
@@ -486,7 +488,7 @@ __global__ void __launch_bounds__(256)
   QK_UNROLL
   for (int mu = 0; mu < 4; mu++) origin[mu] = here.x[mu] * s.agg.block[mu];
   const int site = aggregate_site_of(s, origin, parity, 4 * set + q);
-  const bool on = site >= 0 && 8 * group + g < s.nvec;
+  const bool on = site >= 0 && 8 * group + g < job.fine.nrhs;
   const spot at = lane_spot(job.fine, site + fine_base(job, parity), group, g);
   float *v = (float *)job.fine.data + at.tile * 2 * QK_TILE * job.fine.ncomp + at.lane * 4;
   QK_UNROLL
