@@ -16,6 +16,8 @@
     "refinements of the null vectors by multigrid itself, or none")                                \
   X(SETUP_PRECISION, "mg-setup-precision", "single|half",                                          \
     "precision of the relaxation on level 0")                                                      \
+  X(SETUP_VECTORS, "mg-setup-vectors", "N",                                                        \
+    "null vectors of level 0 that are made at a time, or none for all")                            \
   X(PROLONGATOR, "mg-prolongator", "single|half,...", "storage of prolongators")                   \
   X(SMOOTHER, "mg-smoother", "NAME,...", "mr, ca-gcr, chebyshev or schwarz")                       \
   X(OMEGA, "mg-omega", "W,...", "relaxation factor of mr and schwarz")                             \

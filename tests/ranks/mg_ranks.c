@@ -21,11 +21,11 @@ static qk_field_t *field(const qk_mg_level_t *level, int nrhs, qk_subset_t subse
   return f;
 }
 
-static qk_field_t *noise(void *arg, int l, const qk_device_t *dev) {
-  const qk_mg_params_t *p = arg;
+static qk_field_t *noise(void *arg, int l, int first, int n, const qk_device_t *dev) {
   qk_field_t *f;
-  rig_must(qk_field_create(dev, QK_SINGLE, p->level[l].nvec, QK_FULL, &f), "field", NULL);
-  rig_must(qk_nullspace_random(dev, 11 + (uint64_t)l, f), "noise", NULL);
+  (void)arg;
+  rig_must(qk_field_create(dev, QK_SINGLE, n, QK_FULL, &f), "field", NULL);
+  rig_must(qk_nullspace_random(dev, 11 + (uint64_t)(l + first), f), "noise", NULL);
   return f;
 }
 
@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
   }
   rig_open(&rig, comm, argv[1], NULL);
   rig_operator(&rig, 0.05, 1, -1);
-  rig_must(qk_mg_create_from(rig.op, rig.work, &p, noise, &p, &mg, &err), "hierarchy", &err);
+  rig_must(qk_mg_create_from(rig.op, rig.work, &p, noise, NULL, &mg, &err), "hierarchy", &err);
   for (int l = 1; l < mg->nlevel; l++) print_level(mg, l);
   qk_mg_destroy(mg);
   rig_must(qk_mg_create(rig.op, rig.work, &p, NULL, NULL, &mg, &err), "multigrid", &err);

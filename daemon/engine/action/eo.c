@@ -71,10 +71,14 @@ static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) 
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static bool fits(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
+static bool alike(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
   const qk_spinor_t *a = &out->v, *b = &in->v;
-  return e->parts.want[a->prec] && a->prec == b->prec && a->nrhs == b->nrhs && out != in &&
+  return e->parts.want[a->prec] && a->prec == b->prec && a->nrhs == b->nrhs &&
          a->subset == subset && b->subset == subset;
+}
+
+static bool fits(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
+  return out != in && alike(e, out, in, subset);
 }
 
 static qk_status_t eo_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
@@ -109,7 +113,8 @@ static void two_passes(eo_t *e, const pass_t *first, const pass_t *second, qk_sp
 static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_field_t *in,
                                    bool dagger, const qk_field_t *x) {
   eo_t *e = (eo_t *)op;
-  if (!fits(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
+  const bool in_place = !dagger && x == NULL;
+  if (!(in_place ? alike : fits)(e, out, in, QK_EVEN)) return QK_BAD_ARGUMENT;
   const pass_t first = {.dagger = dagger, .diag_on_sum = true, .inverse = true, .c_hop = 1};
   const pass_t second = {.dagger = dagger,
                          .diag_on_sum = !dagger,

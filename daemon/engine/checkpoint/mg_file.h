@@ -32,8 +32,8 @@ uint64_t qk_mg_identity_digest(const qk_mg_identity_t *identity);
 
 /* Writes the present vectors of mg in the background: begin copies them to host memory, as many
  * bytes as the file has of this rank, then a thread of every rank writes its part to PATH.tmp.
- * Device memory during begin: a block of null vectors in single. After an error nothing is begun:
- * QK_BUSY if another process writes there. */
+ * Device memory during begin: the null vectors that are worked on at a time, in single. After an
+ * error nothing is begun: QK_BUSY if another process writes there. */
 typedef struct qk_mg_save qk_mg_save_t;
 qk_status_t qk_mg_save_begin(const qk_mg_t *mg, const char *path, const qk_mg_identity_t *identity,
                              qk_mg_save_t **save, qk_err_t *err);

@@ -119,7 +119,18 @@ static int read_piece(const loading_t *in, const qk_lattice_t *lat, int i, int64
   return code;
 }
 
-static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum) {
+/* Of `take` sites in a piece the columns from `first` on stay, as many as f has. */
+static void pick_columns(const qk_mg_section_t *section, int first, const qk_field_t *f,
+                         int64_t take, uint8_t *piece) {
+  const int64_t site_bytes = qk_mg_section_site_bytes(section);
+  const int64_t column_bytes = site_bytes / section->columns, kept = f->v.nrhs * column_bytes;
+  if (kept == site_bytes) return;
+  for (int64_t k = 0; k < take; k++)
+    memmove(piece + k * kept, piece + k * site_bytes + first * column_bytes, (size_t)kept);
+}
+
+/* Columns of section i from `first` on to f; *sum: of all its columns. */
+static qk_status_t read_part(loading_t *in, int i, int first, qk_field_t *f, uint64_t *sum) {
   const qk_device_t *dev = f->dev;
   const qk_mg_section_t *section = &in->header.section[i];
   const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
@@ -132,8 +143,10 @@ static qk_status_t read_part(loading_t *in, int i, qk_field_t *f, uint64_t *sum)
       return qk_fail(&in->err, code > 0 ? QK_IO_ERROR : QK_TRUNCATED, "section %d: %s", i,
                      code > 0 ? strerror(code) : "the file ends early");
     const qk_sites_args_t set = {*lat, f->v, section->prec, in->device, n, take};
+    pick_columns(section, first, f, take, in->host[k % 2]);
     qk_dev_sync(dev); /* the other piece has left */
-    qk_dev_copy(dev, in->device, in->host[k % 2], (size_t)(take * site_bytes), QK_COPY_TO_DEVICE);
+    const size_t bytes = (size_t)(take * site_bytes / section->columns * f->v.nrhs);
+    qk_dev_copy(dev, in->device, in->host[k % 2], bytes, QK_COPY_TO_DEVICE);
     if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->sites_set(dev->ctx, &set));
   }
   qk_dev_sync(dev);
@@ -150,15 +163,16 @@ static qk_status_t check_sum(loading_t *in, int i, uint64_t sum) {
                  (unsigned long long)sum, (unsigned long long)stated);
 }
 
-/* A field that holds section i, its checksum verified over all ranks; NULL on failure. */
-static qk_status_t read_section(loading_t *in, int i, const qk_device_t *dev, qk_field_t **field) {
+/* A field that holds n columns of section i from `first` on, the section's checksum verified over
+ * all ranks; NULL on failure. */
+static qk_status_t read_columns(loading_t *in, int i, int first, int n, const qk_device_t *dev,
+                                qk_field_t **field) {
   const qk_mg_section_t *section = &in->header.section[i];
   const bool full = qk_mg_section_full(section);
   qk_field_t *f = NULL;
   uint64_t sum = 0;
-  qk_status_t status =
-      qk_field_create(dev, QK_SINGLE, section->columns, full ? QK_FULL : QK_EVEN, &f);
-  if (status == QK_OK) status = read_part(in, i, f, &sum);
+  qk_status_t status = qk_field_create(dev, QK_SINGLE, n, full ? QK_FULL : QK_EVEN, &f);
+  if (status == QK_OK) status = read_part(in, i, first, f, &sum);
   status = qk_comm_agree(in->comm, status, &in->err);
   if (status == QK_OK) status = check_sum(in, i, sum);
   if (status == QK_OK) {
@@ -169,11 +183,15 @@ static qk_status_t read_section(loading_t *in, int i, const qk_device_t *dev, qk
   return qk_fail(&in->err, status, "section %d: %s", i, qk_status_text(status));
 }
 
+static qk_status_t read_section(loading_t *in, int i, const qk_device_t *dev, qk_field_t **field) {
+  return read_columns(in, i, 0, in->header.section[i].columns, dev, field);
+}
+
 /* The callback of qk_mg_create_from. */
-static qk_field_t *vectors_of(void *arg, int level, const qk_device_t *dev) {
+static qk_field_t *vectors_of(void *arg, int level, int first, int n, const qk_device_t *dev) {
   loading_t *in = arg;
   qk_field_t *f = NULL;
-  return read_section(in, level, dev, &f) == QK_OK ? f : NULL;
+  return read_columns(in, level, first, n, dev, &f) == QK_OK ? f : NULL;
 }
 
 /* The null vectors in terms of the prolongators, from which a refinement starts: those of the

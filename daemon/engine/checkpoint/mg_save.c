@@ -115,12 +115,32 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
     memcpy(to + at, from + at, (size_t)(bytes - at < CHUNK ? bytes - at : CHUNK));
 }
 
-/* Copies the field in plain order to part i; a piece leaves the device while the one before it
- * is stored. */
-static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const staging_t *st) {
+/* Columns of a section. */
+typedef struct columns {
+  int64_t site_bytes; /* of all of them */
+  int64_t at, bytes;  /* these, within a site */
+} columns_t;
+
+/* Of n sites to a part that has room for all columns. */
+static void store_columns(const columns_t *c, uint8_t *to, const uint8_t *from, int64_t n) {
+  if (c->bytes == c->site_bytes) {
+    copy_bytes(to, from, n * c->bytes);
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < n; k++)
+    memcpy(to + k * c->site_bytes + c->at, from + k * c->bytes, (size_t)c->bytes);
+}
+
+/* Copies the field in plain order to part i, of which it has the columns from `first` on; a piece
+ * leaves the device while the one before it is stored. */
+static qk_status_t copy_field(qk_mg_save_t *s, int i, int first, const qk_field_t *f,
+                              const staging_t *st) {
   const qk_device_t *dev = f->dev;
   const qk_mg_section_t *section = &s->header.section[i];
-  const int64_t site_bytes = qk_mg_section_site_bytes(section), piece = PIECE / site_bytes;
+  const int64_t all = qk_mg_section_site_bytes(section), one = all / section->columns;
+  const columns_t columns = {all, first * one, f->v.nrhs * one};
+  const int64_t site_bytes = columns.bytes, piece = PIECE / site_bytes;
   const int64_t sites = s->part[i].sites, pieces = (sites + piece - 1) / piece;
   for (int64_t k = 0; k <= pieces && qk_dev_ok(dev); k++) {
     const int64_t n = k * piece, take = sites - n < piece ? sites - n : piece;
@@ -130,21 +150,29 @@ static qk_status_t copy_field(qk_mg_save_t *s, int i, const qk_field_t *f, const
       qk_dev_copy(dev, st->host[k % 2], st->device, (size_t)(take * site_bytes), QK_COPY_TO_HOST);
     }
     if (k > 0)
-      copy_bytes(s->part[i].data + (n - piece) * site_bytes, st->host[(k + 1) % 2],
-                 (sites - n + piece < piece ? sites - n + piece : piece) * site_bytes);
+      store_columns(&columns, s->part[i].data + (n - piece) * all, st->host[(k + 1) % 2],
+                    sites - n + piece < piece ? sites - n + piece : piece);
     qk_dev_sync(dev);
   }
   return qk_dev_status(dev);
 }
 
-static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const staging_t *st) {
+static qk_status_t copy_some(qk_mg_save_t *s, const qk_mg_t *mg, int l, int first, int n,
+                             const staging_t *st) {
   qk_field_t *v;
-  qk_status_t status =
-      qk_field_create(&mg->level[l].dev, QK_SINGLE, s->header.level[l].nvec, QK_FULL, &v);
+  qk_status_t status = qk_field_create(&mg->level[l].dev, QK_SINGLE, n, QK_FULL, &v);
   if (status != QK_OK) return status;
-  qk_prolongator_vectors(mg->level[l].down, v);
-  status = copy_field(s, l, v, st);
+  qk_prolongator_vectors(mg->level[l].down, first, v);
+  status = copy_field(s, l, first, v, st);
   qk_field_destroy(v);
+  return status;
+}
+
+static qk_status_t copy_vectors(qk_mg_save_t *s, const qk_mg_t *mg, int l, const staging_t *st) {
+  const int nvec = s->header.level[l].nvec, most = qk_mg_together(mg, l);
+  qk_status_t status = QK_OK;
+  for (int first = 0; first < nvec && status == QK_OK; first += most)
+    status = copy_some(s, mg, l, first, nvec - first < most ? nvec - first : most, st);
   return status;
 }
 
@@ -169,12 +197,12 @@ static qk_status_t copy_parts(qk_mg_save_t *s, const qk_mg_t *mg, const staging_
   for (int l = 0; l < nvector; l++) {
     status = copy_vectors(s, mg, l, st);
     if (status != QK_OK) return status;
-    status = copy_field(s, nvector + l, mg->level[l].null, st);
+    status = copy_field(s, nvector + l, 0, mg->level[l].null, st);
     if (status != QK_OK) return status;
   }
   if (mg->deflation) qk_deflation_blocks(mg->deflation, &block);
   for (int i = 2 * nvector; i < s->header.nsection && status == QK_OK; i++)
-    status = copy_field(s, i, block[i - 2 * nvector], st);
+    status = copy_field(s, i, 0, block[i - 2 * nvector], st);
   return status;
 }
 

@@ -6,7 +6,8 @@
  *   z_n = K r,  w_n = Mhat z_n
  *   w_n -= sum_k c_nk w_k,  c_nk = (w_k,w_n)/|w_k|^2;  r -= a_n w_n,  a_n = (w_n,r)/|w_n|^2
  *
- * The z are not changed. Their coefficients in the solution are computed at the end of a run:
+ * The z are not changed, so that they can be kept in the preconditioner's precision. Their
+ * coefficients in the solution are computed at the end of a run:
  *   xi += sum_k y_k z_k,  y_k = a_k - sum over n > k of y_n c_nk
  *
  * All slots share one ring of directions; each slot has its own runs. Directions that do not belong
@@ -60,11 +61,12 @@ static size_t valid_rows(const qk_solver_t *s, int i) {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t gcr_create(qk_solver_t *s) {
+  const qk_prec_t prec = s->params.precond.narrow ? QK_HALF : s->params.inner;
   gcr_t *m = s->method_state = qk_calloc(1, sizeof *m);
   if (!m) return QK_NO_MEMORY;
   m->keep = s->params.gcr_keep;
   for (int k = 0; k < m->keep; k++) {
-    qk_status_t status = qk_solver_field(s, &m->z[k]);
+    qk_status_t status = qk_field_create(s->dev, prec, s->nslot, s->op->system, &m->z[k]);
     if (status) return status;
     status = qk_solver_field(s, &m->w[k]);
     if (status) return status;
@@ -157,7 +159,7 @@ static void add_directions(qk_solver_t *s, int n, const uint8_t *valid, const ui
                          .fresh = fresh,
                          .sign = 1};
   for (int k = 0; k < n; k++) add.f[k] = m->z[entry_of(m, n - k)]->v;
-  if (xi.prec == s->params.inner) {
+  if (xi.prec == s->params.inner) { /* z may be narrow */
     multi_axpy(s, &add);
     return;
   }
@@ -238,18 +240,23 @@ static const uint8_t *list_valid(qk_solver_t *s, int i, int n) {
   return m->valid + at;
 }
 
-/* z = K r */
-static void precondition(qk_solver_t *s, qk_field_t *z) {
+/* z = K r. w has nothing to say before it is Mhat z. */
+static void precondition(qk_solver_t *s, qk_field_t *z, qk_field_t *w) {
   const qk_precond_t *k = &s->params.precond;
   const uint8_t *on = qk_solver_running_mask(s);
   if (!k->apply)
     qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, s->r->v}, .mask = on});
   else if (qk_dev_ok(s->dev))
-    qk_dev_note(s->dev, k->apply(k->self, z, s->r, on));
+    qk_dev_note(s->dev, k->apply(k->self, z, s->r, w, on));
 }
 
 /* w = Mhat z. Low precision loses little where it only stores: the operator is single then. */
 static void apply(qk_solver_t *s, qk_field_t *w, const qk_field_t *z) {
+  if (z->v.prec != w->v.prec) {
+    qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->v, z->v}});
+    qk_solver_mhat(s, w, w, false);
+    return;
+  }
   if (!s->params.precond.apply || !qk_prec_scaled(s->params.inner)) {
     qk_solver_mhat(s, w, z, false);
     return;
@@ -290,7 +297,7 @@ static void gcr_iteration(qk_solver_t *s, int i) {
   for (int k = 0; k < s->nslot; k++)
     if (s->slot[k].state == QK_SLOT_RUNNING && m->run[k] > n) n = m->run[k];
   const uint8_t *valid = list_valid(s, i, n);
-  precondition(s, m->z[entry]);
+  precondition(s, m->z[entry], m->w[entry]);
   apply(s, m->w[entry], m->z[entry]);
   advance(s, entry, n, valid);
   qk_scalars_reduce(&s->scalars, scalar_trace(m, i), 1, QK_BLAS_NORM2,

@@ -39,10 +39,13 @@ typedef struct qk_slot {
 typedef struct qk_solver qk_solver_t;
 
 /* A preconditioner z = K r for GCR, on fields of the operator's system in the inner precision
- * (multigrid plugs in here). */
+ * (multigrid plugs in here). room: a field like r that apply may use, with undefined contents
+ * before and after. */
 typedef struct qk_precond {
-  qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
+  qk_status_t (*apply)(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                       const uint8_t *mask);
   void *self;
+  bool narrow;          /* z is in half where r is in single, and kept so */
   int64_t applications; /* of Mhat in a call, which slots are charged with */
 } qk_precond_t;
 

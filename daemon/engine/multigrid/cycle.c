@@ -46,12 +46,17 @@ static void count(const qk_cycle_t *c, int64_t n[QK_PRECS]) {
   memcpy(n, c->mg->level[0].op->applications, QK_PRECS * sizeof *n);
 }
 
-/* Applies the cycle to zero: this reserves everything for later applications, and counts them. */
-static qk_status_t warm_up(qk_cycle_t *c) {
+static qk_status_t create_field(const qk_cycle_t *c, qk_field_t **f) {
+  return qk_field_create(device(c), c->level[0].prec, c->nrhs, c->mg->level[0].op->system, f);
+}
+
+/* Applies the cycle to zero, in one field: this reserves everything for later applications, and
+ * counts them. */
+static qk_status_t apply_to_zero(qk_cycle_t *c, qk_field_t *zero) {
   const qk_device_t *dev = device(c);
   int64_t before[QK_PRECS], after[QK_PRECS];
   count(c, before);
-  qk_cycle_precondition(c, 0, c->out, c->in);
+  qk_cycle_precondition(c, 0, zero, zero);
   count(c, after);
   for (int p = 0; p < QK_PRECS; p++) {
     c->applications[p] = after[p] - before[p];
@@ -61,25 +66,29 @@ static qk_status_t warm_up(qk_cycle_t *c) {
   return qk_dev_status(dev);
 }
 
-static qk_status_t create_fields(qk_cycle_t *c) {
-  const qk_device_t *dev = device(c);
-  const qk_subset_t system = c->mg->level[0].op->system;
-  qk_status_t status = c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
-  if (status) return status;
-  status = qk_field_create(dev, c->level[0].prec, c->nrhs, system, &c->in);
-  return status ? status : qk_field_create(dev, c->level[0].prec, c->nrhs, system, &c->out);
+static qk_status_t reserve(const qk_cycle_t *c, qk_field_t **zero) {
+  const qk_status_t status =
+      c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
+  return status ? status : create_field(c, zero);
+}
+
+static qk_status_t warm_up(qk_cycle_t *c, qk_err_t *err) {
+  qk_comm_t *comm = device(c)->geom->comm;
+  qk_field_t *zero = NULL;
+  qk_status_t status = qk_comm_agree(comm, reserve(c, &zero), err);
+  if (status == QK_OK) status = qk_comm_agree(comm, apply_to_zero(c, zero), err);
+  qk_field_destroy(zero);
+  return status;
 }
 
 static qk_status_t create(qk_cycle_t *c, qk_err_t *err) {
-  qk_comm_t *comm = device(c)->geom->comm;
-  c->graphs = !c->mg->params.no_graphs && qk_comm_size(comm) == 1;
+  c->graphs = !c->mg->params.no_graphs && qk_comm_size(device(c)->geom->comm) == 1;
   for (int l = 0; l < c->nlevel; l++) {
     qk_status_t status = create_level(c, l, err);
     if (status) return status;
     if (c->level[l].running) c->graphs = false;
   }
-  qk_status_t status = qk_comm_agree(comm, create_fields(c), err);
-  return status ? status : qk_comm_agree(comm, warm_up(c), err);
+  return warm_up(c, err);
 }
 
 qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **cycle,
@@ -108,7 +117,8 @@ qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **
 void qk_cycle_destroy(qk_cycle_t *c) {
   if (!c) return;
   const qk_device_t *dev = device(c);
-  dev->ops->graph_destroy(dev->ctx, c->graph);
+  for (int i = 0; i < QK_CYCLE_RECORDINGS; i++)
+    dev->ops->graph_destroy(dev->ctx, c->recording[i].graph);
   qk_field_destroy(c->out);
   qk_field_destroy(c->in);
   for (int l = c->nlevel - 1; l >= 0; l--) {
@@ -163,7 +173,9 @@ static bool idle(const qk_cycle_t *c) {
   return true;
 }
 
-static qk_status_t record(qk_cycle_t *c) {
+/* *graph stays NULL on a backend that has none. */
+static qk_status_t record(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in,
+                          qk_graph_t **graph) {
   const qk_device_t *dev = device(c);
   qk_status_t status = dev->ops->graph_begin(dev->ctx);
   if (status == QK_UNSUPPORTED) {
@@ -173,37 +185,74 @@ static qk_status_t record(qk_cycle_t *c) {
   if (status) return status;
   int64_t before[QK_PRECS];
   count(c, before);
-  qk_cycle_precondition(c, 0, c->out, c->in);
+  qk_cycle_precondition(c, 0, out, in);
   status = qk_dev_status(dev);
   memcpy(c->mg->level[0].op->applications, before, sizeof before);
-  qk_status_t ended = dev->ops->graph_end(dev->ctx, &c->graph);
+  qk_status_t ended = dev->ops->graph_end(dev->ctx, graph);
   if (!status) return ended;
-  if (!ended) dev->ops->graph_destroy(dev->ctx, c->graph);
-  c->graph = NULL;
+  if (!ended) dev->ops->graph_destroy(dev->ctx, *graph);
+  *graph = NULL;
   return status;
 }
 
-static void run(qk_cycle_t *c) {
+/* The recording between these fields, made where there is none. NULL: there is none. */
+static qk_graph_t *graph_of(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in) {
   const qk_device_t *dev = device(c);
-  bool graph = c->graphs && !c->timed && idle(c);
-  if (graph && c->warm && !c->graph && qk_dev_ok(dev)) qk_dev_note(dev, record(c));
-  if (!graph || !c->graph) {
-    c->warm = c->warm || graph;
-    qk_cycle_precondition(c, 0, c->out, c->in);
+  for (int i = 0; i < QK_CYCLE_RECORDINGS; i++) {
+    const qk_recording_t *r = &c->recording[i];
+    if (r->graph && r->in == in->v.data && r->out == out->v.data) return r->graph;
+  }
+  qk_recording_t *r = &c->recording[c->nrecording++ % QK_CYCLE_RECORDINGS];
+  dev->ops->graph_destroy(dev->ctx, r->graph);
+  *r = (qk_recording_t){.in = in->v.data, .out = out->v.data};
+  if (qk_dev_ok(dev)) qk_dev_note(dev, record(c, out, in, &r->graph));
+  return r->graph;
+}
+
+static void run(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in) {
+  const qk_device_t *dev = device(c);
+  const bool idle_now = c->graphs && !c->timed && idle(c);
+  qk_graph_t *graph = idle_now && c->warm && qk_dev_ok(dev) ? graph_of(c, out, in) : NULL;
+  if (!graph) {
+    c->warm = c->warm || idle_now;
+    qk_cycle_precondition(c, 0, out, in);
     return;
   }
   for (int p = 0; p < QK_PRECS; p++) c->mg->level[0].op->applications[p] += c->applications[p];
-  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->graph_launch(dev->ctx, c->graph));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->graph_launch(dev->ctx, graph));
 }
 
-qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+/* A field of the cycle's own, from its first use on. */
+static qk_field_t own(const qk_cycle_t *c, qk_field_t **f) {
+  static const qk_field_t none;
+  if (!*f && qk_dev_ok(device(c))) qk_dev_note(device(c), create_field(c, f));
+  return *f ? **f : none;
+}
+
+/* r in the smoother's precision: r itself, in `room`, or in a field of the cycle's own. */
+static qk_field_t input(qk_cycle_t *c, const qk_field_t *z, const qk_field_t *r, qk_field_t *room) {
+  qk_field_t in = *r;
+  if (in.v.prec == c->level[0].prec && z->v.data != r->v.data) return in;
+  in.v.prec = c->level[0].prec;
+  in.bytes = qk_spinor_bytes(&in.v);
+  if (room && room->bytes >= in.bytes)
+    qk_spinor_place(&in.v, room->v.data);
+  else
+    in = own(c, &c->in);
+  qk_dev_blas(device(c), QK_BLAS_COPY, (qk_blas_args_t){.f = {in.v, r->v}});
+  return in;
+}
+
+qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                           const uint8_t *mask) {
   qk_cycle_t *c = cycle;
   const qk_device_t *dev = device(c);
   (void)mask; /* right-hand sides do not know each other, and none costs less than all */
   if (c->timed) start_clock(c);
-  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {c->in->v, r->v}});
-  run(c);
-  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, c->out->v}});
+  const qk_field_t in = input(c, z, r, room);
+  qk_field_t out = z->v.prec == c->level[0].prec ? *z : own(c, &c->out);
+  if (qk_dev_ok(dev)) run(c, &out, &in);
+  if (z->v.data != out.v.data) qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {z->v, out.v}});
   qk_cycle_enter(c, 0);
   return qk_dev_status(dev);
 }
@@ -211,5 +260,8 @@ qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, cons
 qk_precond_t qk_cycle_precond(qk_cycle_t *c) {
   int64_t n = 0;
   for (int p = 0; p < QK_PRECS; p++) n += c->applications[p];
-  return (qk_precond_t){.apply = qk_cycle_apply, .self = c, .applications = n};
+  return (qk_precond_t){.apply = qk_cycle_apply,
+                        .self = c,
+                        .narrow = !qk_prec_scaled(c->prec) && qk_prec_scaled(c->level[0].prec),
+                        .applications = n};
 }

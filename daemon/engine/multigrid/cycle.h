@@ -23,13 +23,16 @@
 
 typedef struct qk_cycle qk_cycle_t;
 
-/* prec: of the fields that apply is given. */
+/* prec: of the outer iteration. */
 qk_status_t qk_cycle_create(qk_mg_t *mg, qk_prec_t prec, int nrhs, qk_cycle_t **cycle,
                             qk_err_t *err);
 void qk_cycle_destroy(qk_cycle_t *cycle); /* NULL-safe */
 
-/* z = B_0 r on even fields of level 0; z may be r. mask as in qk_precond_t. */
-qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, const uint8_t *mask);
+/* z = B_0 r on even fields of level 0; z may be r. room (NULL: none) and mask as in qk_precond_t.
+ * No memory is taken where z, which then is not r, has the precision of the smoother on level 0,
+ * and r has it, too, or there is room. */
+qk_status_t qk_cycle_apply(void *cycle, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                           const uint8_t *mask);
 /* For solver.h; borrows the cycle. */
 qk_precond_t qk_cycle_precond(qk_cycle_t *cycle);
 

@@ -26,15 +26,25 @@ typedef struct qk_cycle_level {
   double target[QK_MAX_RHS];
 } qk_cycle_level_t;
 
+/* Of an application from one field to another: a graph is bound to them. As many as an outer
+ * solver has directions. */
+enum { QK_CYCLE_RECORDINGS = 8 };
+typedef struct qk_recording {
+  const void *in, *out;
+  qk_graph_t *graph; /* NULL: none */
+} qk_recording_t;
+
 struct qk_cycle {
   qk_mg_t *mg;
   qk_prec_t prec;
   int nrhs, nlevel;
   qk_cycle_level_t level[QK_MG_LEVELS_MAX];
-  qk_field_t *in, *out; /* of level 0 and the smoother's precision: what a graph works on */
-  bool graphs;          /* nothing in an application needs the host */
-  bool warm;            /* one has run with idle work stacks: a recording allocates nothing */
-  qk_graph_t *graph;
+  /* Of level 0 and the smoother's precision, where what apply is given will not do; else NULL. */
+  qk_field_t *in, *out;
+  bool graphs; /* nothing in an application needs the host */
+  bool warm;   /* one has run with idle work stacks: a recording allocates nothing */
+  qk_recording_t recording[QK_CYCLE_RECORDINGS];
+  int nrecording;                 /* all there have been: the oldest makes room */
   int64_t applications[QK_PRECS]; /* of Mhat on level 0 by an application, by precision */
   int64_t bytes;
 

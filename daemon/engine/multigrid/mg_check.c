@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/engine/krylov/solver.h"
 #include "daemon/engine/multigrid/cycle.h"
-#include "daemon/engine/multigrid/mg_setup.h"
+#include "daemon/engine/multigrid/mg_vectors.h"
 #include "daemon/engine/multigrid/nullspace.h"
 
 enum { OUTER = 8 }; /* iterations that the convergence factor is measured over */
@@ -73,7 +73,7 @@ static qk_status_t invariants(qk_mg_level_t *level, const probe_t *p, uint64_t s
 static qk_status_t representation(const qk_mg_making_t *making, int l, const probe_t *p,
                                   qk_err_t *err) {
   qk_mg_level_t *level = &making->mg->level[l];
-  qk_status_t status = qk_mg_relax(making, l, p->fine, err);
+  qk_status_t status = qk_mg_relax(making, l, 0, p->fine, err);
   if (status) return status;
   qk_prolongator_restrict(level->down, p->coarse, p->fine);
   qk_prolongator_prolong(level->down, p->image, p->coarse, false);

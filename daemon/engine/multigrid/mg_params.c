@@ -178,6 +178,9 @@ qk_status_t qk_mg_params_complete(const qk_geom_t *geom, const qk_tuning_t *tuni
     status = check_upper(&level[l], l, &p.level[l], err);
     if (status) return status;
   }
+  if (p.together > 0 && p.together % QK_TILE != 0)
+    return qk_fail(err, QK_BAD_ARGUMENT, "mg-setup-vectors = %d: a multiple of %d", p.together,
+                   QK_TILE);
   status = qk_mg_text_check(&p, err);
   if (status) return status;
   if (p.seed == 0) p.seed = 1;

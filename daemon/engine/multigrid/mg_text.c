@@ -33,6 +33,7 @@ static const row_t rows[] = {
     {"mg-setup-tol", REAL, 0, LEVEL(setup_tol), 0, 1},
     {"mg-setup-passes", STEPS, 0, LEVEL(setup_passes), 1, 100},
     {"mg-setup-precision", PREC, -1, FINEST(setup_prec), 0, 0},
+    {"mg-setup-vectors", STEPS, -1, WHOLE(together), QK_TILE, QK_MG_VECTORS_MAX},
     {"mg-prolongator", PREC, 0, LEVEL(prolongator), 0, 0},
     {"mg-smoother", SMOOTHER, 0, LEVEL(smoother.kind), 0, 0},
     {"mg-omega", REAL, 0, LEVEL(smoother.omega), 0, 2},

@@ -113,8 +113,7 @@ qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_
 }
 
 qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
-                              qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
-                              void *arg, qk_mg_t **mg, qk_err_t *err) {
+                              qk_mg_vectors_fn *vectors, void *arg, qk_mg_t **mg, qk_err_t *err) {
   qk_mg_t *m;
   const double start = qk_clock_now();
   qk_status_t status = begin(op, work, params, &m, err);

@@ -45,7 +45,10 @@ typedef struct qk_mg_level_params {
 typedef struct qk_mg_params {
   int nlevel; /* 2 .. QK_MG_LEVELS_MAX; 0: as many of 3 as the lattice allows */
   qk_mg_level_params_t level[QK_MG_LEVELS_MAX];
-  int deflate;    /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 64) beyond two levels */
+  int deflate; /* vectors of the coarsest level; < 0: none; 0: 32 (GPU: 64) beyond two levels */
+  /* Null vectors of level 0 that a setup works on at a time, a multiple of QK_TILE; 0, or < 0 if
+   * that is not to change: all. Fewer take less memory, and have other bits. */
+  int together;
   bool no_graphs; /* cycles are launched kernel by kernel */
   uint64_t seed;  /* of the random vectors */
 } qk_mg_params_t;
@@ -94,11 +97,13 @@ typedef struct qk_mg {
  * "coarse operator", ... with done of total. */
 qk_status_t qk_mg_create(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
                          qk_progress_fn *progress, void *arg, qk_mg_t **mg, qk_err_t *err);
-/* The same from existing null vectors (checkpoint): v[l] of level l, single precision,
- * orthonormal or not. It takes them, also on failure. NULL on all or some ranks: QK_IO_ERROR. */
+/* The same from existing null vectors (checkpoint): those of a level from `first` on, n columns in
+ * single precision, orthonormal or not. It takes them, also on failure. NULL on all or some ranks:
+ * QK_IO_ERROR. */
+typedef qk_field_t *qk_mg_vectors_fn(void *arg, int level, int first, int n,
+                                     const qk_device_t *dev);
 qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_params_t *params,
-                              qk_field_t *(*vectors)(void *arg, int level, const qk_device_t *dev),
-                              void *arg, qk_mg_t **mg, qk_err_t *err);
+                              qk_mg_vectors_fn *vectors, void *arg, qk_mg_t **mg, qk_err_t *err);
 void qk_mg_destroy(qk_mg_t *mg); /* NULL-safe */
 
 /* One more adaptive pass: refines the vectors of level 0 by the existing multigrid, then
@@ -109,6 +114,12 @@ qk_status_t qk_mg_check(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err
 /* The same of vectors that were measured when they were made, and are the same by their checksums:
  * without `representation`, for which a vector would have to be relaxed on each level. */
 qk_status_t qk_mg_check_restored(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
+
+/* How many null vectors of level l are worked on at a time. */
+static inline int qk_mg_together(const qk_mg_t *mg, int l) {
+  const int nvec = mg->params.level[l].nvec, together = mg->params.together;
+  return l == 0 && together > 0 && together < nvec ? together : nvec;
+}
 
 int64_t qk_mg_bytes(const qk_mg_t *mg); /* device memory of the hierarchy on this rank */
 

@@ -10,7 +10,9 @@ typedef struct making {
   const qk_device_t *dev; /* coarse */
   qk_coarse_op_t *c;
   qk_coarse_links_t y, a, inverse, inner; /* in single */
-  qk_field_t *v, *one, *w; /* the vectors, those of one chirality, an operator applied to them */
+  int together;
+  int held;                /* the first vector that v holds; < 0: none */
+  qk_field_t *v, *one, *w; /* vectors, some of one chirality, an operator applied to them */
 } making_t;
 
 static qk_coarse_links_t shape_of(const qk_geom_t *geom, qk_prec_t prec, int ndir) {
@@ -45,7 +47,7 @@ static qk_status_t reserve(making_t *m, qk_work_t *work, qk_prec_t store) {
     if (status) return status;
   }
   for (int i = 0; !status && i < 3; i++)
-    status = qk_field_create(m->op->dev, QK_SINGLE, m->p->t.nvec, QK_FULL, field[i]);
+    status = qk_field_create(m->op->dev, QK_SINGLE, m->together, QK_FULL, field[i]);
   return status;
 }
 
@@ -68,28 +70,57 @@ static void clear(const making_t *m) {
   }
 }
 
-static void multiply(const making_t *m, const qk_galerkin_args_t *args) {
-  const qk_device_t *fine = m->op->dev;
-  if (qk_dev_ok(fine)) qk_dev_note(fine, fine->ops->galerkin(fine->ctx, args));
+/* The first n columns of a block. */
+static qk_field_t columns(const qk_field_t *block, int n) {
+  qk_field_t f = *block;
+  f.v.nrhs = n;
+  f.v.ntile = (n + QK_TILE - 1) / QK_TILE;
+  f.bytes = qk_spinor_bytes(&f.v);
+  return f;
 }
 
-/* The columns (s, v) of the coarse matrices. */
-static void add_chirality(making_t *m, int s) {
+static int count(const making_t *m, int first) {
+  const int left = m->p->t.nvec - first;
+  return left < m->together ? left : m->together;
+}
+
+/* The vectors from `first` on, in v. */
+static qk_field_t hold(making_t *m, int first) {
+  qk_field_t v = columns(m->v, count(m, first));
+  if (m->held != first) qk_prolongator_vectors(m->p, first, &v);
+  m->held = first;
+  return v;
+}
+
+/* Products of all vectors with w. */
+static void multiply(making_t *m, qk_galerkin_args_t *args) {
+  const qk_device_t *fine = m->op->dev;
+  for (int first = 0; first < m->p->t.nvec; first += m->together) {
+    args->v = hold(m, first).v;
+    args->row0 = first;
+    if (qk_dev_ok(fine)) qk_dev_note(fine, fine->ops->galerkin(fine->ctx, args));
+  }
+}
+
+/* The columns (s, v) of the coarse matrices, of some v. */
+static void add_columns(making_t *m, int s, int first) {
   qk_operator_t *op = m->op;
   const qk_device_t *fine = op->dev;
-  qk_chiral_args_t chiral = {.plus = s == 0, .minus = s == 1, .in = m->v->v, .out = m->one->v};
+  const qk_field_t v = hold(m, first);
+  qk_field_t one = columns(m->one, v.v.nrhs), w = columns(m->w, v.v.nrhs);
+  qk_chiral_args_t chiral = {.plus = s == 0, .minus = s == 1, .in = v.v, .out = one.v};
   qk_galerkin_args_t args = {.agg = m->p->t.agg,
                              .chirality = s,
-                             .v = m->v->v,
-                             .w = m->w->v,
+                             .column0 = first,
+                             .w = w.v,
                              .inner = m->inner,
                              .ahead = m->y};
   if (qk_dev_ok(fine)) qk_dev_note(fine, fine->ops->chiral(fine->ctx, &chiral));
   for (args.mu = 0; args.mu < 4; args.mu++) {
-    if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->hop_forward(op, m->w, m->one, args.mu));
+    if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->hop_forward(op, &w, &one, args.mu));
     multiply(m, &args);
   }
-  if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->diag(op, m->w, m->one, false));
+  if (qk_dev_ok(fine)) qk_dev_note(fine, op->ops->diag(op, &w, &one, false));
   args.mu = -1;
   args.inner = m->a;
   multiply(m, &args);
@@ -97,8 +128,9 @@ static void add_chirality(making_t *m, int s) {
 
 static qk_status_t project(making_t *m) {
   clear(m);
-  qk_prolongator_vectors(m->p, m->v);
-  for (int s = 0; s < 2; s++) add_chirality(m, s);
+  m->held = -1;
+  for (int s = 0; s < 2; s++)
+    for (int first = 0; first < m->p->t.nvec; first += m->together) add_columns(m, s, first);
   return qk_dev_status(m->dev);
 }
 
@@ -218,10 +250,11 @@ static qk_status_t make(making_t *m, qk_work_t *work, qk_prec_t prec, qk_err_t *
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err) {
-  making_t m = {.op = op, .p = p, .dev = dev};
+  making_t m = {.op = op, .p = p, .dev = dev, .together = p->t.nvec};
   if (op->adjoint != QK_ADJOINT_GAMMA5 || op->chirality != QK_CHIRALITY_SPIN)
     return qk_fail(err, QK_UNSUPPORTED, "there is no coarse operator of %s: M^+ is not G5 M G5",
                    op->action);
+  if (params->together > 0 && params->together < p->t.nvec) m.together = params->together;
   qk_status_t status = make(&m, work, params->store, err);
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (!status && params->exact) {

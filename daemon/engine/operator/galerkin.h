@@ -9,8 +9,9 @@
  *
  * Matrices are in single or half (params.store); fields of the operator are always single. With
  * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
- * qk_coarse_drop_exact frees them. Memory during creation: three blocks of nvec columns of the
- * finer level in single, and the matrices in single. Collective.
+ * qk_coarse_drop_exact frees them. Memory during creation: three blocks of `together` columns of
+ * the finer level in single, and the matrices in single; their bits do not depend on it.
+ * Collective.
  */
 #ifndef QK_ENGINE_GALERKIN_H
 #define QK_ENGINE_GALERKIN_H
@@ -21,6 +22,7 @@
 typedef struct qk_coarse_params {
   qk_prec_t store; /* QK_SINGLE or QK_HALF */
   bool exact;      /* hop_forward and diag use matrices in single, for a further level */
+  int together;    /* columns that are multiplied at a time, a multiple of QK_TILE; 0: all */
 } qk_coarse_params_t;
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.

@@ -9,7 +9,8 @@
  * Solvers, deflation and multigrid take fields of op->system and ask nothing else about the sites.
  * An operator holds its links and T in those precisions that were asked for at creation; the
  * precision of the fields of a call picks among them (others: QK_BAD_ARGUMENT). All calls are
- * collective over the ranks of the geometry (halo exchange). in and out must differ.
+ * collective over the ranks of the geometry (halo exchange). in and out must differ but where it is
+ * said.
  */
 #ifndef QK_ENGINE_OPERATOR_H
 #define QK_ENGINE_OPERATOR_H
@@ -22,7 +23,8 @@ typedef struct qk_operator_ops {
   /* out = M in, or M^+ in; full fields. x given: out = x + c M in (fused; c = -1: a residual). */
   qk_status_t (*apply)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                        const qk_field_t *x, double c);
-  /* out = Mhat in or Mhat^+ in; fields of the system. x given: out = x - Mhat in. */
+  /* out = Mhat in or Mhat^+ in; fields of the system. x given: out = x - Mhat in. out may be in,
+   * without dagger and x. */
   qk_status_t (*apply_system)(qk_operator_t *op, qk_field_t *out, const qk_field_t *in, bool dagger,
                               const qk_field_t *x);
   /* Right-hand side of the system: out = T_ee^-1 (b_e - M_eo T_oo^-1 b_o); b full. */

@@ -12,7 +12,8 @@ static qk_status_t judge(const qk_device_t *fine, int64_t dependent, qk_err_t *e
                  (unsigned long long)n);
 }
 
-static qk_status_t fill(qk_prolongator_t *p, qk_field_t *v, qk_err_t *err) {
+/* v becomes orthonormal on each aggregate, and the vectors from `first` on. */
+static qk_status_t fill(qk_prolongator_t *p, int first, qk_field_t *v, qk_err_t *err) {
   const qk_device_t *dev = p->fine;
   int64_t dependent = 0;
   qk_orthonormalise_args_t ortho = {.agg = p->t.agg, .v = v->v, .dependent = &dependent};
@@ -21,17 +22,16 @@ static qk_status_t fill(qk_prolongator_t *p, qk_field_t *v, qk_err_t *err) {
   if (status) return status;
   status = judge(dev, dependent, err);
   if (status) return status;
-  qk_transfer_copy_args_t set = {.t = p->t, .v = v->v};
+  qk_transfer_copy_args_t set = {.t = p->t, .v = v->v, .first = first};
   return dev->ops->transfer_set(dev->ctx, &set);
 }
 
-qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *coarse,
-                                  const int block[4], qk_prec_t prec, qk_field_t *v,
-                                  qk_prolongator_t **prolongator, qk_err_t *err) {
-  qk_prolongator_t *p = qk_calloc(1, sizeof *p);
+/* Without vectors; *prolongator also after an error. Not collective. */
+static qk_status_t allocate(const qk_device_t *fine, const qk_device_t *coarse, const int block[4],
+                            qk_prec_t prec, qk_prolongator_t **prolongator) {
+  qk_prolongator_t *p = *prolongator = qk_calloc(1, sizeof *p);
   void *data = NULL;
-  qk_status_t status = QK_NO_MEMORY;
-  if (!p) goto agree;
+  if (!p) return QK_NO_MEMORY;
   *p = (qk_prolongator_t){.fine = fine,
                           .coarse = coarse,
                           .t = {.agg = {.fine = fine->geom->lat, .coarse = coarse->geom->lat},
@@ -39,11 +39,13 @@ qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *co
                                 .ncomp = fine->geom->ncomp,
                                 .nvec = coarse->geom->ncomp / 2}};
   for (int mu = 0; mu < 4; mu++) p->t.agg.block[mu] = block[mu];
-  status = fine->ops->alloc(fine->ctx, fine->ops->transfer_bytes(&p->t), &data);
+  const qk_status_t status = fine->ops->alloc(fine->ctx, fine->ops->transfer_bytes(&p->t), &data);
   p->t.data = data;
-agree:
-  status = qk_comm_agree(fine->geom->comm, status, err);
-  if (!status) status = fill(p, v, err);
+  return status;
+}
+
+static qk_status_t finish(qk_prolongator_t *p, qk_status_t status, qk_prolongator_t **prolongator,
+                          qk_err_t *err) {
   if (status) {
     qk_prolongator_destroy(p);
     return qk_fail(err, status, "prolongator: %s", qk_status_text(status));
@@ -52,15 +54,94 @@ agree:
   return QK_OK;
 }
 
+qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *coarse,
+                                  const int block[4], qk_prec_t prec, qk_field_t *v,
+                                  qk_prolongator_t **prolongator, qk_err_t *err) {
+  qk_prolongator_t *p;
+  qk_status_t status = allocate(fine, coarse, block, prec, &p);
+  status = qk_comm_agree(fine->geom->comm, status, err);
+  return finish(p, status ? status : fill(p, 0, v, err), prolongator, err);
+}
+
+/* ---- vectors in turns ------------------------------------------------------------------------ */
+
+static qk_status_t clear(const qk_prolongator_t *p) {
+  const qk_device_t *dev = p->fine;
+  return dev->ops->zero(dev->ctx, p->t.data, dev->ops->transfer_bytes(&p->t), 0);
+}
+
+qk_status_t qk_prolongator_reserve(const qk_device_t *fine, const qk_device_t *coarse,
+                                   const int block[4], qk_prec_t prec,
+                                   qk_prolongator_t **prolongator, qk_err_t *err) {
+  qk_prolongator_t *p;
+  qk_status_t status = allocate(fine, coarse, block, prec, &p);
+  status = qk_comm_agree(fine->geom->comm, status ? status : clear(p), err);
+  return finish(p, status, prolongator, err);
+}
+
+/* v -= P P^+ v; b: work space. */
+static void project_out(const qk_prolongator_t *p, qk_field_t *v, qk_field_t *b) {
+  const qk_device_t *dev = p->coarse;
+  const qk_chiral_args_t negate = {.plus = -1, .minus = -1, .in = b->v, .out = b->v};
+  qk_prolongator_restrict(p, b, v);
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->chiral(dev->ctx, &negate));
+  qk_prolongator_prolong(p, v, b, true);
+}
+
+/* Columns of `null` from `first` on = those of b. */
+static void place(const qk_device_t *dev, int first, const qk_field_t *b, qk_field_t *null) {
+  for (int i = 0; i < b->v.nrhs; i++) {
+    const qk_rhs_copy_args_t args = {
+        .to = null->v, .from = b->v, .to_rhs = first + i, .from_rhs = i};
+    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->rhs_copy(dev->ctx, &args));
+  }
+}
+
+/* Work fields of join: v as it was, and its products. */
+typedef struct joining {
+  qk_field_t *raw, *b;
+} joining_t;
+
+static qk_status_t joining_create(const qk_prolongator_t *p, const qk_field_t *v, joining_t *w) {
+  const qk_status_t status = qk_field_create(p->fine, QK_SINGLE, v->v.nrhs, QK_FULL, &w->raw);
+  return status ? status : qk_field_create(p->coarse, QK_SINGLE, v->v.nrhs, QK_FULL, &w->b);
+}
+
+/* Projected twice, since what is left of v may be small. */
+static qk_status_t join(qk_prolongator_t *p, int first, qk_field_t *v, qk_field_t *null,
+                        const joining_t *w, qk_err_t *err) {
+  const qk_device_t *dev = p->fine;
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {w->raw->v, v->v}});
+  for (int pass = 0; first > 0 && pass < 2; pass++) project_out(p, v, w->b);
+  qk_status_t status = qk_comm_agree(dev->geom->comm, qk_dev_status(dev), err);
+  if (status) return status;
+  status = fill(p, first, v, err);
+  if (status) return status;
+  qk_prolongator_restrict(p, w->b, w->raw);
+  place(dev, first, w->b, null);
+  qk_dev_sync(dev);
+  return qk_comm_agree(dev->geom->comm, qk_dev_status(dev), err);
+}
+
+qk_status_t qk_prolongator_join(qk_prolongator_t *p, int first, qk_field_t *v, qk_field_t *null,
+                                qk_err_t *err) {
+  joining_t w = {NULL, NULL};
+  qk_status_t status = qk_comm_agree(p->fine->geom->comm, joining_create(p, v, &w), err);
+  if (status == QK_OK) status = join(p, first, v, null, &w, err);
+  qk_field_destroy(w.b);
+  qk_field_destroy(w.raw);
+  return status ? qk_fail(err, status, "prolongator: %s", qk_status_text(status)) : QK_OK;
+}
+
 void qk_prolongator_destroy(qk_prolongator_t *p) {
   if (!p) return;
   if (p->t.data) p->fine->ops->free(p->fine->ctx, p->t.data);
   qk_free(p);
 }
 
-void qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v) {
+void qk_prolongator_vectors(const qk_prolongator_t *p, int first, qk_field_t *v) {
   const qk_device_t *dev = p->fine;
-  qk_transfer_copy_args_t get = {.t = p->t, .v = v->v};
+  qk_transfer_copy_args_t get = {.t = p->t, .v = v->v, .first = first};
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->transfer_get(dev->ctx, &get));
 }
 

@@ -22,9 +22,19 @@ typedef struct qk_prolongator {
 qk_status_t qk_prolongator_create(const qk_device_t *fine, const qk_device_t *coarse,
                                   const int block[4], qk_prec_t prec, qk_field_t *v,
                                   qk_prolongator_t **p, qk_err_t *err);
+/* The same with vectors that come in turns: all are 0 at first. Collective. */
+qk_status_t qk_prolongator_reserve(const qk_device_t *fine, const qk_device_t *coarse,
+                                   const int block[4], qk_prec_t prec, qk_prolongator_t **p,
+                                   qk_err_t *err);
+/* v: the null vectors from `first` on (cuda/mg_ops.h: transfer_set), while those before are there
+ * and later ones are 0. v becomes orthonormal to those before and in itself, and the next vectors.
+ * null: full field of `coarse`, a column each; v as it was is what the prolongator makes of these
+ * columns. Memory: another block like v. Collective. QK_BREAKDOWN as create. */
+qk_status_t qk_prolongator_join(qk_prolongator_t *p, int first, qk_field_t *v, qk_field_t *null,
+                                qk_err_t *err);
 void qk_prolongator_destroy(qk_prolongator_t *p); /* NULL-safe */
-/* v = the orthonormal vectors. */
-void qk_prolongator_vectors(const qk_prolongator_t *p, qk_field_t *v);
+/* v = the orthonormal vectors from `first` on, as many as it has columns (transfer_get). */
+void qk_prolongator_vectors(const qk_prolongator_t *p, int first, qk_field_t *v);
 
 /* coarse = R fine, from all sites of `fine` (full field, or even sites with zeros on the odd
  * ones). */

@@ -67,10 +67,15 @@ static int64_t operator_faces(const qk_plan_input_t *in) {
   return bytes;
 }
 
-/* Fields of even sites in the inner precision that a method keeps, beside r and xi. */
-static int method_fields(const qk_plan_input_t *in) {
-  if (in->method == QK_SOLVER_GCR) return 2 * in->gcr_keep;
-  return in->method == QK_SOLVER_CG ? 3 : 4;
+/* Fields of even sites that a method keeps, beside r and xi. Multigrid gives GCR its directions z
+ * in half where its smoother has half, and they are kept so (solver.h: narrow). */
+static int64_t method_bytes(const qk_plan_input_t *in, int nslot) {
+  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
+  if (in->method != QK_SOLVER_GCR) return (in->method == QK_SOLVER_CG ? 3 : 4) * inner;
+  const bool narrow =
+      in->mg && !qk_prec_scaled(in->inner) && qk_prec_scaled(in->mg->level[0].smoother_prec);
+  const int64_t z = narrow ? field(in->geom, QK_HALF, nslot, QK_EVEN) : inner;
+  return in->gcr_keep * (z + inner);
 }
 
 /* In double for each slot: source, and halves of solution and right-hand side; beside them a whole
@@ -86,7 +91,7 @@ static int64_t solver_bytes(const qk_plan_input_t *in, int nslot, bool compact) 
   const int kept = compact ? 1 : 2, work = compact ? 2 + 1 : 2 * beside;
   int64_t bytes = nslot * (full + kept * half) - (nslot == 1 ? half : 0) + 2 * full;
   bytes += (work + 1) * half;
-  bytes += (3 + method_fields(in)) * inner;
+  bytes += 3 * inner + method_bytes(in, nslot);
   if (qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR) { /* the correction is in single */
     const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
     bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
@@ -108,22 +113,27 @@ static int smoother_fields(const qk_mg_level_params_t *p) {
   }
 }
 
-/* Halves of a field that one application keeps on level l; `top`: the level that it begins on. */
+/* Halves of a field that one application keeps on level l; `top`: the level that it begins on,
+ * where what it is applied to is the solver's. */
 static int64_t cycle_halves(const qk_mg_params_t *mg, int l, bool top) {
   const qk_mg_level_params_t *p = &mg->level[l];
   const bool last = l == mg->nlevel - 1;
   int64_t n = last ? 0 : 1 + smoother_fields(p); /* residual, and work of the smoother */
-  if (top) return n + 3;                         /* in, out, odd sites */
+  if (top) return n + 1;                         /* odd sites */
   const int kept = p->iterations < QK_GCR_MAX ? p->iterations : QK_GCR_MAX;
   return n + 2 * kept + 1 + 4 + 1; /* directions, r, source and solution, odd sites */
+}
+
+/* What a cycle from level l downwards works on. */
+static qk_prec_t cycle_prec(const qk_mg_params_t *mg, int l) {
+  return l == 0 ? mg->level[0].smoother_prec : QK_SINGLE;
 }
 
 /* Of a cycle that begins on level `top`. */
 static int64_t cycle_bytes(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
   int64_t bytes = 0;
   for (int l = top; l < mg->nlevel; l++) {
-    const qk_prec_t prec = l == 0 ? mg->level[0].smoother_prec : QK_SINGLE;
-    bytes += cycle_halves(mg, l, l == top) * field(&geom[l], prec, nrhs, QK_EVEN);
+    bytes += cycle_halves(mg, l, l == top) * field(&geom[l], cycle_prec(mg, l), nrhs, QK_EVEN);
     if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp);
   }
   return bytes;
@@ -167,23 +177,53 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   return s;
 }
 
-/* Peak memory, besides finer levels, while level l makes the next one (mg_setup.h): vectors and
- * their relaxation; their images; fields and matrices of the Galerkin products; a cycle that
- * refines them. below: what stays of this step and those below. */
+/* Of the cycle of the slots; in and out only where neither r nor z of the outer iteration will
+ * do. */
+static int64_t slots_cycle_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nrhs) {
+  const qk_prec_t prec = in->mg->level[0].smoother_prec;
+  const bool own = qk_prec_scaled(in->inner) && !qk_prec_scaled(prec);
+  return cycle_bytes(in->mg, geom, 0, nrhs) + (own ? 2 * field(&geom[0], prec, nrhs, QK_EVEN) : 0);
+}
+
+/* The most that is held while n null vectors of level l are made, and become part of a prolongator:
+ * their relaxation; their images; orthonormal ones beside them as they were. */
+static int64_t vectors_making(const qk_plan_input_t *in, const qk_geom_t *geom, int l, int n) {
+  const qk_mg_level_params_t *p = &in->mg->level[l];
+  const int64_t full = field(&geom[l], QK_SINGLE, n, QK_FULL);
+  const int64_t even = field(&geom[l], QK_SINGLE, n, QK_EVEN);
+  const int64_t low = field(&geom[l], l == 0 ? p->setup_prec : QK_SINGLE, n, QK_EVEN);
+  const int64_t relaxing = full + even + 7 * low;
+  const int64_t imaging = (l == 0 ? 2 : 3) * full + even + low;
+  const int64_t joining = 2 * full + field(&geom[l + 1], QK_SINGLE, n, QK_FULL);
+  return max(max(relaxing, imaging), joining);
+}
+
+/* While n of them are refined, beside both prolongators and the levels below: a right-hand side is
+ * made of them; a cycle; they are reconstructed, and become part of the new prolongator. */
+static int64_t vectors_refining(const qk_plan_input_t *in, const qk_geom_t *geom, int l, int n) {
+  const int64_t full = field(&geom[l], QK_SINGLE, n, QK_FULL);
+  const int64_t even = field(&geom[l], QK_SINGLE, n, QK_EVEN);
+  const int64_t narrow = field(&geom[l], cycle_prec(in->mg, l), n, QK_EVEN);
+  const int64_t some = field(&geom[l + 1], QK_SINGLE, n, QK_FULL);
+  const int64_t cycle = cycle_bytes(in->mg, geom, l, n) + 2 * narrow;
+  return some + max(max(full + 2 * even, cycle), 2 * full + even);
+}
+
+/* Peak memory, besides finer levels, while level l makes the next one (mg_setup.h): its vectors;
+ * fields and matrices of the Galerkin products; a cycle that refines them. below: what stays of
+ * this step and those below. */
 static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, int l,
                             const step_t *step, int64_t below) {
   const qk_mg_level_params_t *p = &in->mg->level[l];
-  const int64_t full = field(&geom[l], QK_SINGLE, p->nvec, QK_FULL);
-  const int64_t even = field(&geom[l], QK_SINGLE, p->nvec, QK_EVEN);
-  const int64_t low = field(&geom[l], l == 0 ? p->setup_prec : QK_SINGLE, p->nvec, QK_EVEN);
-  const int64_t relaxing = full + even + 7 * low;
-  const int64_t imaging = step->prolongator + (l == 0 ? 2 : 3) * full + even + low;
-  const int64_t galerkin = step->prolongator + step->links + 3 * full +
+  const int n =
+      l == 0 && in->mg->together > 0 && in->mg->together < p->nvec ? in->mg->together : p->nvec;
+  const int64_t galerkin = step->prolongator + step->links +
+                           3 * field(&geom[l], QK_SINGLE, n, QK_FULL) +
                            matrices(in->ops, &geom[l + 1], QK_SINGLE, 8) +
                            3 * matrices(in->ops, &geom[l + 1], QK_SINGLE, 1);
-  int64_t most = max(max(relaxing, imaging), galerkin);
+  int64_t most = max(step->prolongator + vectors_making(in, geom, l, n), galerkin);
   if (p->setup_passes > 0)
-    most = max(most, below + even + max(2 * full, cycle_bytes(in->mg, geom, l, p->nvec)));
+    most = max(most, below + step->prolongator + vectors_refining(in, geom, l, n));
   return most;
 }
 
@@ -212,8 +252,8 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] =
         qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
-  plan->share[QK_PLAN_CYCLE] = cycle_bytes(in->mg, geom, 0, in->nslot);
-  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += cycle_bytes(in->mg, geom, 0, 1);
+  plan->share[QK_PLAN_CYCLE] = slots_cycle_bytes(in, geom, in->nslot);
+  if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -300,16 +340,31 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
   return QK_OK;
 }
 
+/* With all null vectors at a time, or else in turns. */
+static qk_status_t fit_together(const qk_plan_input_t *input, const qk_mg_params_t *given,
+                                int64_t free, qk_mg_params_t *mg, qk_plan_t *plan, qk_err_t *err) {
+  qk_err_t why = {0};
+  qk_status_t status = qk_plan_fit(input, free, plan, &why);
+  if (status == QK_DEVICE_MEMORY && given->together == 0) {
+    mg->together = QK_TILE;
+    why = (qk_err_t){0};
+    status = qk_plan_fit(input, free, plan, &why);
+  }
+  if (status != QK_OK) *err = why;
+  return status;
+}
+
 qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                 const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
                                 qk_plan_t *plan, qk_err_t *err) {
   QK_ASSERT(input->mg == mg);
-  qk_status_t status = qk_plan_fit(input, free, plan, err);
+  qk_status_t status = fit_together(input, given, free, mg, plan, err);
   if (status != QK_DEVICE_MEMORY || given->level[0].nvec > 0 ||
       mg->level[0].nvec <= QK_MG_VECTORS_FEW)
     return status;
   *mg = *given;
   mg->level[0].nvec = QK_MG_VECTORS_FEW;
+  *err = (qk_err_t){0};
   status = qk_mg_params_complete(input->geom, tuning, mg, err);
-  return status ? status : qk_plan_fit(input, free, plan, err);
+  return status ? status : fit_together(input, given, free, mg, plan, err);
 }

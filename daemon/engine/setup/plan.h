@@ -65,8 +65,8 @@ void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
  * what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
 /* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from
- * `given`: where they do not fit and `given` leaves the number of vectors of level 0 open, with
- * QK_MG_VECTORS_FEW. */
+ * `given`: where they do not fit and `given` leaves it open, with null vectors in turns, then with
+ * QK_MG_VECTORS_FEW of them, then with both. */
 qk_status_t qk_plan_fit_vectors(const qk_plan_input_t *input, const qk_mg_params_t *given,
                                 const qk_tuning_t *tuning, int64_t free, qk_mg_params_t *mg,
                                 qk_plan_t *plan, qk_err_t *err);

@@ -18,9 +18,15 @@ static bool propose(advice_t *a, const qk_plan_input_t *input, const char *what,
                     const char *unit) {
   qk_plan_input_t in = *input;
   qk_plan_t plan;
+  qk_mg_params_t mg;
   in.compact = true;
   in.staging = 0;
   in.single_rhs = false;
+  if (in.mg != NULL) {
+    mg = *in.mg;
+    if (mg.together == 0) mg.together = QK_TILE;
+    in.mg = &mg;
+  }
   qk_plan_make(&in, &plan);
   if (qk_plan_needed(&plan) > a->free) return false;
   const size_t n = strlen(a->text);

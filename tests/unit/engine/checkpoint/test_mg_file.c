@@ -125,7 +125,7 @@ static float *null_vectors(const qk_mg_t *mg, int l, size_t *n) {
   qk_field_t *v;
   rig_must(qk_field_create(&mg->level[l].dev, QK_SINGLE, mg->params.level[l].nvec, QK_FULL, &v),
            "field", NULL);
-  qk_prolongator_vectors(mg->level[l].down, v);
+  qk_prolongator_vectors(mg->level[l].down, 0, v);
   rig_must(qk_dev_status(v->dev), "vectors", NULL);
   float *out = plain(v, n);
   qk_field_destroy(v);

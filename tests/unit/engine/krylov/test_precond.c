@@ -2,11 +2,15 @@
  * knowing. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
+#include "daemon/base/mem.h"
 #include "tests/unit/engine/krylov/solver_kit.h"
 
 /* z = r + (1 - Mhat) r: two terms of the series for Mhat^-1. */
-static qk_status_t neumann(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+static qk_status_t neumann(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                           const uint8_t *mask) {
+  (void)room;
   qk_rig_t *rig = self;
   qk_status_t status = rig->op->ops->apply_system(rig->op, z, r, false, r);
   qk_blas_args_t add = {.op = QK_BLAS_ADD, .f = {z->v, r->v}, .mask = mask};
@@ -65,7 +69,9 @@ Test(solver, preconditioned_slots_end_in_the_iteration_that_reaches_the_toleranc
 }
 
 /* Sees one chirality only: what the other one needs is never made. */
-static qk_status_t half_blind(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+static qk_status_t half_blind(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                              const uint8_t *mask) {
+  (void)room;
   const qk_rig_t *rig = self;
   (void)mask;
   qk_chiral_args_t args = {.plus = 1, .minus = 0, .in = r->v, .out = z->v};
@@ -97,7 +103,9 @@ Test(solver, preconditioner_that_brings_nothing_ends_a_slot_long_before_its_limi
   rig_close(&rig);
 }
 
-static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+static qk_status_t identity(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                            const uint8_t *mask) {
+  (void)room;
   const qk_rig_t *rig = self;
   return rig->dev.ops->blas(rig->dev.ctx,
                             &(qk_blas_args_t){.op = QK_BLAS_COPY, .f = {z->v, r->v}, .mask = mask});
@@ -112,7 +120,8 @@ typedef struct spoiler {
   int calls, at;
 } spoiler_t;
 
-static qk_status_t spoil(void *self, qk_field_t *z, const qk_field_t *r, const uint8_t *mask) {
+static qk_status_t spoil(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                         const uint8_t *mask) {
   spoiler_t *s = self;
   const qk_device_t *dev = &s->rig->dev;
   if (++s->calls == s->at) {
@@ -120,7 +129,7 @@ static qk_status_t spoil(void *self, qk_field_t *z, const qk_field_t *r, const u
     rig_must(dev->ops->blas(dev->ctx, &scale), "scale", NULL);
   }
   s->before = z;
-  return identity(s->rig, z, r, mask);
+  return identity(s->rig, z, r, room, mask);
 }
 
 /* Iterations of three slots; at 0: nothing is spoilt. */
@@ -183,5 +192,59 @@ Test(solver, slow_but_steady_runs_go_on_to_the_end) {
   cr_expect(qk_solver_slot(solver, 0)->iterations > 2 * 33, "%lld runs",
             (long long)qk_solver_slot(solver, 0)->iterations);
   qk_solver_destroy(solver);
+  rig_close(&rig);
+}
+
+/* Rounds to half, once kept in the block's precision and once as it is. */
+typedef struct rounding {
+  qk_rig_t *rig;
+  qk_field_t *half; /* NULL: z is in half */
+} rounding_t;
+
+static qk_status_t rounded(void *self, qk_field_t *z, const qk_field_t *r, qk_field_t *room,
+                           const uint8_t *mask) {
+  const rounding_t *k = self;
+  qk_field_t *to = k->half ? k->half : z;
+  cr_expect_eq(z->v.prec, k->half ? QK_SINGLE : QK_HALF);
+  qk_status_t status = identity(k->rig, to, r, room, mask);
+  return status || to == z ? status : identity(k->rig, z, to, room, mask);
+}
+
+/* Three right-hand sides; x: their solutions. */
+static void solve_rounded(qk_rig_t *rig, bool narrow, double *x[3], int64_t iterations[3]) {
+  rounding_t k = {.rig = rig};
+  qk_solver_t *solver;
+  qk_solver_params_t p = {.method = "gcr",
+                          .inner = QK_SINGLE,
+                          .nslot = 3,
+                          .check = 1,
+                          .gcr_keep = 5,
+                          .precond = {.apply = rounded, .self = &k, .narrow = narrow}};
+  if (!narrow) rig_must(qk_field_create(&rig->dev, QK_HALF, 3, QK_EVEN, &k.half), "field", NULL);
+  rig_must(qk_solver_create(rig->op, rig->work, &p, &solver, NULL), "solver", NULL);
+  for (int i = 0; i < 3; i++) put_and_fill(rig, solver, i, 5 + (uint64_t)i, 1e-10, 1000);
+  rig_run(solver);
+  for (int i = 0; i < 3; i++) {
+    expect_solved(rig, solver, i, 5 + (uint64_t)i, 1, narrow ? "narrow" : "wide");
+    x[i] = get_solution(rig, solver, i);
+    iterations[i] = qk_solver_slot(solver, i)->iterations;
+  }
+  qk_solver_destroy(solver);
+  qk_field_destroy(k.half);
+}
+
+Test(solver, what_a_preconditioner_rounds_is_kept_narrow_with_the_same_bits) {
+  qk_rig_t rig;
+  double *wide[3], *narrow[3];
+  int64_t iterations[2][3];
+  open_smooth(&rig);
+  solve_rounded(&rig, false, wide, iterations[0]);
+  solve_rounded(&rig, true, narrow, iterations[1]);
+  for (int i = 0; i < 3; i++) {
+    cr_expect_eq(iterations[0][i], iterations[1][i]);
+    cr_expect(memcmp(wide[i], narrow[i], rig_reals(&rig) * sizeof *wide[i]) == 0, "slot %d", i);
+    qk_free(narrow[i]);
+    qk_free(wide[i]);
+  }
   rig_close(&rig);
 }

@@ -242,7 +242,7 @@ static void expect_independence(double level_tol, qk_smoother_kind_t kind) {
   for (int k = 0; k < 2; k++) {
     qk_field_t *r = even_field(&rig, N, k ? bad : good);
     z[k] = even_field(&rig, N, good);
-    rig_must(qk_cycle_apply(m.cycle, z[k], r, NULL), "apply", NULL);
+    rig_must(qk_cycle_apply(m.cycle, z[k], r, NULL, NULL), "apply", NULL);
     qk_field_destroy(r);
   }
   for (int i = 0; i < N; i++) {

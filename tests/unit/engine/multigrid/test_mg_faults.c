@@ -15,7 +15,7 @@ static qk_status_t apply(qk_mg_t *mg) {
   qk_status_t status = qk_cycle_create(mg, QK_SINGLE, N, &cycle, NULL);
   if (!status) status = qk_field_create(dev, QK_SINGLE, N, QK_EVEN, &z);
   if (!status) status = qk_field_create(dev, QK_SINGLE, N, QK_EVEN, &r);
-  for (int i = 0; i < 2 && !status; i++) status = qk_cycle_apply(cycle, z, r, NULL);
+  for (int i = 0; i < 2 && !status; i++) status = qk_cycle_apply(cycle, z, r, NULL, NULL);
   if (!status) status = dev->ops->queue_sync(dev->ctx, 0);
   qk_field_destroy(r);
   qk_field_destroy(z);

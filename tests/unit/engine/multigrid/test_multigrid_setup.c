@@ -105,6 +105,7 @@ Test(mg_params, what_does_not_fit_is_refused) {
           "mg-setup-iterations = -2: a whole number from 1 to 100000");
   refused(&g, (qk_mg_params_t){.level = {{.setup_tol = 2}}}, "mg-setup-tol = 2");
   refused(&g, (qk_mg_params_t){.level = {{.setup_passes = 101}}}, "mg-setup-passes = 101");
+  refused(&g, (qk_mg_params_t){.together = 12}, "mg-setup-vectors = 12: a multiple of 8");
   refused(&g, (qk_mg_params_t){.level = {{.pre = 101}}}, "pre = 101");
   refused(&g, (qk_mg_params_t){.level = {{.post = -2}}}, "post = -2");
   refused(&g, (qk_mg_params_t){.level = {{.prolongator = 7}}}, "prolongator = 7");
@@ -313,17 +314,57 @@ Test(multigrid, everything_in_half) {
   life("builtin:weak:4x4x4x8:3", &narrow);
 }
 
-static qk_field_t *vectors_of(void *arg, int level, const qk_device_t *dev) {
+static qk_field_t *vectors_of(void *arg, int level, int first, int n, const qk_device_t *dev) {
   const qk_mg_t *mg = arg;
   qk_field_t *v;
-  if (qk_field_create(dev, QK_SINGLE, mg->params.level[level].nvec, QK_FULL, &v)) return NULL;
-  qk_prolongator_vectors(mg->level[level].down, v);
+  if (qk_field_create(dev, QK_SINGLE, n, QK_FULL, &v)) return NULL;
+  qk_prolongator_vectors(mg->level[level].down, first, v);
   cr_assert(qk_dev_status(dev) == QK_OK);
   return v;
 }
 
-static qk_field_t *no_vectors(void *arg, int level, const qk_device_t *dev) {
-  return level == 1 ? NULL : vectors_of(arg, level, dev);
+/* Vectors in turns of eight: the same quality, of level 0 with its refinement. */
+static void life_in_turns(const char *gauge, const qk_mg_params_t *params) {
+  qk_mg_params_t p = *params;
+  p.level[0].nvec = 20;
+  p.together = 8;
+  life(gauge, &p);
+}
+
+Test(multigrid, vectors_in_turns) {
+  life_in_turns("builtin:weak:8x8x8x8:3", &three);
+}
+Test(multigrid, vectors_in_turns_in_half) {
+  life_in_turns("builtin:weak:4x4x4x8:3", &narrow);
+}
+
+/* In turns as in one, when they are given: what is made of them has nothing random. */
+Test(multigrid, turns_make_the_same_of_given_vectors) {
+  qk_rig_t rig;
+  qk_mg_t *mg, *once, *turns;
+  qk_err_t err = {0};
+  qk_mg_params_t p = awkward;
+  p.level[0].nvec = 20;
+  open_rig(&rig, "builtin:weak:6x4x8x12:3", 0.1, 1);
+  rig_must(qk_mg_create(rig.op, rig.work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
+  rig_must(qk_mg_create_from(rig.op, rig.work, &p, vectors_of, mg, &once, &err), "once", &err);
+  p.together = 8;
+  rig_must(qk_mg_create_from(rig.op, rig.work, &p, vectors_of, mg, &turns, &err), "turns", &err);
+  rig_must(qk_mg_check(once, NULL, NULL, &err), "check", &err);
+  rig_must(qk_mg_check(turns, NULL, NULL, &err), "check", &err);
+  cr_expect_float_eq(turns->level[0].health.null_residual, once->level[0].health.null_residual,
+                     1e-5);
+  cr_expect_float_eq(turns->level[0].health.representation, once->level[0].health.representation,
+                     1e-4);
+  cr_expect_float_eq(turns->convergence, once->convergence, 1e-3);
+  qk_mg_destroy(turns);
+  qk_mg_destroy(once);
+  qk_mg_destroy(mg);
+  rig_close(&rig);
+}
+
+static qk_field_t *no_vectors(void *arg, int level, int first, int n, const qk_device_t *dev) {
+  return level == 1 ? NULL : vectors_of(arg, level, first, n, dev);
 }
 
 Test(multigrid, is_made_again_from_its_vectors) {

@@ -1,0 +1,80 @@
+/* The most that a setup of multigrid holds is what its plan says. */
+#include <criterion/criterion.h>
+
+#include "daemon/engine/setup/plan.h"
+#include "tests/support/rig.h"
+#include "tests/support/values.h"
+
+/* The table of a backend that notes the most that was held. */
+static const qk_ops_t *real;
+static int64_t most;
+
+static qk_status_t noting_alloc(qk_ops_ctx_t *ctx, size_t bytes, void **memory) {
+  const qk_status_t status = real->alloc(ctx, bytes, memory);
+  const int64_t held = real->allocated(ctx);
+  if (held > most) most = held;
+  return status;
+}
+
+/* As a GPU does it: half wherever half is possible. */
+static qk_mg_params_t params_of(bool half, int passes, int together) {
+  qk_mg_params_t p = {.nlevel = 2, .together = together};
+  p.level[0].nvec = 24;
+  p.level[0].setup_iterations = 8;
+  p.level[0].setup_passes = passes;
+  p.level[0].smoother.kind = QK_SMOOTHER_CAGCR;
+  p.level[0].post = 8;
+  if (!half) return p;
+  p.level[0].prolongator = p.level[0].setup_prec = p.level[0].smoother_prec = QK_HALF;
+  p.level[1].store = QK_HALF;
+  return p;
+}
+
+static void expect_as_planned(bool half, int passes, int together) {
+  qk_rig_t rig;
+  qk_mg_t *mg;
+  qk_err_t err = {0};
+  qk_mg_params_t p = params_of(half, passes, together);
+  qk_action_params_t action = params_wilson(0.1, 1, -1);
+  action.want[QK_HALF] = half;
+  rig_open(&rig, NULL, "builtin:weak:8x8x8x16:1", NULL);
+  real = rig.dev.ops;
+  qk_ops_t noting = *real;
+  noting.alloc = noting_alloc;
+  rig.dev.ops = &noting;
+  rig_must(qk_mg_params_complete(rig.dev.geom, noting.tuning, &p, &err), "parameters", &err);
+  const qk_plan_input_t in = {.ops = &noting,
+                              .geom = rig.dev.geom,
+                              .action = qk_action_of(&action.values),
+                              .params = &action,
+                              .method = QK_SOLVER_GCR,
+                              .inner = QK_SINGLE,
+                              .nslot = 1,
+                              .gcr_keep = QK_GCR_KEEP_PRECONDITIONED,
+                              .mg = &p};
+  qk_plan_t plan;
+  qk_work_t *work;
+  qk_operator_t *op;
+  qk_plan_make(&in, &plan);
+  cr_assert(plan.setup > plan.serving, "the setup is what is looked at");
+  rig_must(qk_work_create(&rig.dev, &work), "work", NULL);
+  rig_must(qk_operator_create(&rig.dev, work, rig.links, &action, &op, &err), "operator", &err);
+  most = 0;
+  rig_must(qk_mg_create(op, work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
+  const double ratio = (double)plan.setup / (double)most;
+  cr_expect(ratio > 0.99 && ratio < 1.1,
+            "half %d, %d passes, %d at a time: %lld planned, %lld held", half, passes, together,
+            (long long)plan.setup, (long long)most);
+  qk_mg_destroy(mg);
+  op->ops->destroy(op);
+  qk_work_destroy(work);
+  rig.dev.ops = real;
+  rig_close(&rig);
+}
+
+Test(plan, most_memory_of_a_setup_is_as_planned) {
+  for (int half = 0; half < 2; half++)
+    for (int passes = -1; passes < 2; passes += 2)
+      for (int together = -1; together < 9; together += 9)
+        expect_as_planned(half, passes, together);
+}
