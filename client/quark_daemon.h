@@ -26,7 +26,7 @@ typedef enum quark_state {
 /* "starting", "loading", ... The text is static. */
 QUARK_API const char *quark_state_name(quark_state_t state);
 
-enum { QUARK_MG_LEVELS = 8, QUARK_MEMORY_SHARES = 16 };
+enum { QUARK_MG_LEVELS = 8, QUARK_MEMORY_SHARES = 16, QUARK_START_PARTS = 24 };
 
 /* A parameter of a fermion action: "mass", "-0.05". */
 typedef struct quark_parameter {
@@ -90,6 +90,13 @@ typedef struct quark_report {
     char action[QUARK_ACTION_TEXT], parameters[QUARK_PARAMETER_TEXT];
     /* Real numbers of a field at a site; RHS of a propagator. 24 and 12 before they are known. */
     uint32_t site_reals, columns;
+    /* What load_seconds went on: phases, which follow one another, and what ran beside them. */
+    uint32_t start_parts; /* 0: the daemon does not say */
+    struct {
+      char phase[32];
+      double seconds;
+      bool beside;
+    } start[QUARK_START_PARTS];
   } setup;
   struct {
     uint64_t pid;

@@ -59,6 +59,16 @@ static void read_memory(quark_memory_plan_t *plan, const Quark__MemoryReport *m)
   plan->free = m->free;
 }
 
+static void read_start(quark_report_t *report, const Quark__SetupReport *m) {
+  uint32_t n = 0;
+  for (; n < m->n_clock && n < QUARK_START_PARTS; n++) {
+    COPY(report->setup.start[n].phase, m->clock[n]->phase);
+    report->setup.start[n].seconds = m->clock[n]->seconds;
+    report->setup.start[n].beside = m->clock[n]->beside;
+  }
+  report->setup.start_parts = n;
+}
+
 static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   COPY(report->setup.name, m->name);
   COPY(report->setup.gauge, m->gauge);
@@ -76,6 +86,7 @@ static void read_setup(quark_report_t *report, const Quark__SetupReport *m) {
   report->setup.unitarity = NUMBER(m, unitarity);
   report->setup.load_seconds = NUMBER(m, load_seconds);
   report->setup.digest = m->digest;
+  read_start(report, m);
   COPY(report->setup.action, m->action);
   quark__parameters_read(m->parameter, m->n_parameter, report->setup.parameters);
   report->setup.site_reals = m->has_site_reals ? m->site_reals : QK_SITE_REALS;

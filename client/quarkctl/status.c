@@ -61,6 +61,15 @@ static json_t *memory_json(const quark_memory_plan_t *plan) {
                    "setup", (json_int_t)plan->setup, "free", (json_int_t)plan->free);
 }
 
+static json_t *start_json(const quark_report_t *r) {
+  json_t *parts = json_array();
+  for (uint32_t i = 0; i < r->setup.start_parts; i++)
+    json_array_append_new(parts, json_pack("{s:s, s:o, s:b}", "phase", r->setup.start[i].phase,
+                                           "seconds", ctl_number(r->setup.start[i].seconds),
+                                           "beside", r->setup.start[i].beside));
+  return parts;
+}
+
 static json_t *setup_json(const quark_report_t *r) {
   char digest[24];
   snprintf(digest, sizeof digest, "%016" PRIx64, r->setup.digest);
@@ -68,7 +77,7 @@ static json_t *setup_json(const quark_report_t *r) {
   for (int i = 0; i < 8; i++) json_array_append_new(boundary, ctl_number(r->setup.boundary[i]));
   return json_pack(
       "{s:s, s:s, s:s, s:o, s:s?, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:o, s:o, s:s, "
-      "s:o, s:o, s:b}",
+      "s:o, s:o, s:o, s:b}",
       "name", r->setup.name, "gauge", r->setup.gauge, "format", r->setup.format, "dims",
       r->setup.dims[0] ? integers(r->setup.dims, 4) : json_null(), "action",
       *r->setup.action ? r->setup.action : NULL, "parameters",
@@ -78,8 +87,8 @@ static json_t *setup_json(const quark_report_t *r) {
       boundary, "solver", r->setup.solver, "precision", r->setup.precision, "link_reals",
       (int)r->setup.link_reals, "plaquette", ctl_number(r->setup.plaquette), "unitarity",
       ctl_number(r->setup.unitarity), "digest", digest, "load_seconds",
-      ctl_number(r->setup.load_seconds), "multigrid", multigrid_json(&r->setup.mg),
-      "checksum_ignored", r->setup.checksum_ignored);
+      ctl_number(r->setup.load_seconds), "start", start_json(r), "multigrid",
+      multigrid_json(&r->setup.mg), "checksum_ignored", r->setup.checksum_ignored);
 }
 
 static json_t *engine_json(const quark_report_t *r) {
@@ -134,6 +143,15 @@ static void print_operator(const quark_report_t *r) {
     printf("   (%s %.10g)", by_kappa ? "mass" : "kappa", by_kappa ? r->setup.mass : r->setup.kappa);
 }
 
+static void print_start(const quark_report_t *r, bool beside) {
+  const char *before = beside ? "; beside" : ":";
+  for (uint32_t i = 0; i < r->setup.start_parts; i++) {
+    if (r->setup.start[i].beside != beside) continue;
+    printf("%s %s %.2f", before, r->setup.start[i].phase, r->setup.start[i].seconds);
+    before = ",";
+  }
+}
+
 static void print_setup(const quark_report_t *r) {
   printf("setup       %s\n", r->setup.name);
   printf("gauge       %s\n", r->setup.gauge);
@@ -149,6 +167,11 @@ static void print_setup(const quark_report_t *r) {
   for (int mu = 0; mu < 4; mu++) print_phase(&r->setup.boundary[2 * mu]);
   printf("\nsolver      %s, %s inside", r->setup.solver, r->setup.precision);
   if (r->setup.link_reals) printf(", links as %u reals", r->setup.link_reals);
+  printf("\n");
+  if (isnan(r->setup.load_seconds)) return;
+  printf("start       %.2f s", r->setup.load_seconds);
+  print_start(r, false);
+  print_start(r, true);
   printf("\n");
 }
 

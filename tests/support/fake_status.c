@@ -81,6 +81,15 @@ static Quark__SetupReport *setup_report(void) {
   setup.columns = 3;
   setup.parameter = parameters();
   setup.n_parameter = 2;
+  static Quark__StartClock clock[2], *clocks[2] = {&clock[0], &clock[1]};
+  for (int i = 0; i < 2; i++) quark__start_clock__init(&clock[i]);
+  clock[0].phase = "read";
+  clock[0].seconds = 0.75;
+  clock[1].phase = "file";
+  clock[1].seconds = 0.5;
+  clock[1].beside = true;
+  setup.clock = clocks;
+  setup.n_clock = 2;
   return &setup;
 }
 

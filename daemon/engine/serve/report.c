@@ -140,13 +140,13 @@ static void fill_memory(const qk_loaded_t *setup, memory_report_t *r) {
 }
 
 typedef struct clock_report {
-  Quark__Engine__StartClock clock[QK_CLOCKS_MAX], *clocks[QK_CLOCKS_MAX];
+  Quark__StartClock clock[QK_CLOCKS_MAX], *clocks[QK_CLOCKS_MAX];
 } clock_report_t;
 
 static void fill_clocks(const qk_clocks_t *clocks, clock_report_t *r) {
   for (int i = 0; i < clocks->n; i++) {
     const qk_clock_t *c = &clocks->clock[i];
-    r->clock[i] = (Quark__Engine__StartClock)QUARK__ENGINE__START_CLOCK__INIT;
+    r->clock[i] = (Quark__StartClock)QUARK__START_CLOCK__INIT;
     r->clock[i].phase = (char *)c->name;
     r->clock[i].seconds = c->seconds;
     r->clock[i].has_beside = true;

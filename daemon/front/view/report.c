@@ -32,7 +32,21 @@ static Quark__ServerState state_of(const qk_setup_t *setup) {
              : QUARK__SERVER_STATE__STATE_STARTING;
 }
 
-static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
+static void fill_clocks(const qk_start_clocks_t *start, qk_report_t *r) {
+  r->setup.n_clock = (size_t)start->n;
+  r->setup.clock = r->clock_list;
+  for (int i = 0; i < start->n; i++) {
+    r->clock[i] = (Quark__StartClock)QUARK__START_CLOCK__INIT;
+    r->clock[i].phase = (char *)start->clock[i].phase;
+    r->clock[i].seconds = start->clock[i].seconds;
+    r->clock[i].has_beside = true;
+    r->clock[i].beside = start->clock[i].beside;
+    r->clock_list[i] = &r->clock[i];
+  }
+}
+
+static void fill_setup(const qk_setup_t *setup, qk_report_t *report) {
+  Quark__SetupReport *r = &report->setup;
   const qk_settings_t *s = &setup->settings;
   const qk_engine_info_t *e = qk_supervisor_info(setup->supervisor);
   r->name = (char *)setup->name;
@@ -61,6 +75,7 @@ static void fill_setup(const qk_setup_t *setup, Quark__SetupReport *r) {
   r->digest = e->digest;
   r->unitarity = e->unitarity;
   r->load_seconds = e->load_seconds;
+  fill_clocks(&e->start, report);
   r->multigrid = e->multigrid;
 }
 
@@ -283,7 +298,7 @@ void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
   quark__activity_report__init(&r->activity);
   quark__occupancy_report__init(&r->occupancy);
   r->names = 0;
-  fill_setup(setup, &r->setup);
+  fill_setup(setup, r);
   fill_engine(setup, &r->engine);
   qk_report_counters(service, &r->counters);
   status->state = state_of(setup);

@@ -12,6 +12,7 @@ enum { QK_SLOTS_SHOWN = 2 * QK_ENTRIES };
 typedef struct qk_report {
   Quark__StatusReport status;
   Quark__SetupReport setup;
+  Quark__StartClock clock[QK_START_CLOCKS_MAX], *clock_list[QK_START_CLOCKS_MAX];
   Quark__EngineReport engine;
   Quark__CounterReport counters;
   Quark__ActivityReport activity;

@@ -119,6 +119,10 @@ def correlator_of_a_bad_file_exits_65(case):
 def point_propagator_from_start_to_shutdown(case):
     with case.daemon() as d:
         status = d.ctl('status', '--json')
+        start = status.json['setup']['start']
+        phases = [p['seconds'] for p in start if not p['beside']]
+        assert start[0]['phase'] == 'device' and 0 < sum(phases) <= status.json['setup']['load_seconds'], start
+        assert re.search(r'^start +\d+\.\d\d s: device \d', d.ctl('status').out, re.M), d.ctl('status').out
         assert status.code == 0 and status.json['state'] == 'ready' and status.json['ready'] is True
         assert status.json['setup']['dims'] == DIMS and status.json['engine']['backend'] == 'cpu'
         assert abs(status.json['setup']['kappa'] - KAPPA) < 1e-15 and status.json['setup']['csw'] == CSW

@@ -74,6 +74,8 @@ def metrics_count_what_happened(case):
         before = metrics(d)
         assert before['start_seconds{setup="main",phase="read?",beside="0"}'] == 0.0625
         assert before['start_seconds{setup="main",phase="file",beside="1"}'] == 0.03125
+        told = [(p.phase, p.seconds, p.beside) for p in c.status().setup.clock]
+        assert told == [('read?', 0.0625, False), ('file', 0.03125, True)], told
         assert before['ready'] == 1 and before['rhs_ended_total{how="converged"}'] == 0 and before['slots{setup="main"}'] == 16
         check_solves(c, 5)
         c.submit(2, source=qk.SOURCE_POINT, max_iter=fake.HOLD)

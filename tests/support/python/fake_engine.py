@@ -106,7 +106,7 @@ class FakeEngine:
             backend='cpu', device='fake', ranks=1, grid=[1, 1, 1, 1], dims=self.dims, format='fake', plaquette=0.5, unitarity=0,
             slots=load.slots or 16, inflight=int(os.environ.get('FAKE_INFLIGHT', load.slots or 16)), solver='bicgstab' if load.solver == 'auto' else load.solver, link_reals=load.link_reals or 12,
             digest=self.generation if how == 'change' else int(words.get('digest', 7)), device_bytes=1, host_bytes=2, seconds=0.1,
-            clock=[pb.StartClock(phase='read\n', seconds=0.0625), pb.StartClock(phase='file', seconds=0.03125, beside=True)],
+            clock=[qk.StartClock(phase='read\n', seconds=0.0625), qk.StartClock(phase='file', seconds=0.03125, beside=True)],
             **more))
         self.send(**self.loaded)
         if 'multigrid' in more:

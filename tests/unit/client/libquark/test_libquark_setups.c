@@ -158,6 +158,10 @@ Test(libquark, reports_say_the_action_as_it_was_given) {
   cr_expect_str_eq(report.setup.action, "wilson-clover");
   cr_expect_str_eq(report.setup.parameters, "kappa=0.125;csw=1.769");
   cr_expect(report.setup.site_reals == 6 && report.setup.columns == 3);
+  cr_assert_eq(report.setup.start_parts, 2);
+  cr_expect_str_eq(report.setup.start[0].phase, "read");
+  cr_expect(report.setup.start[0].seconds == 0.75 && !report.setup.start[0].beside);
+  cr_expect(report.setup.start[1].seconds == 0.5 && report.setup.start[1].beside);
   cr_assert_eq(quark_setups(conn, setup, &n, NULL), QUARK_OK);
   cr_expect_str_eq(setup[0].action, "wilson-clover");
   cr_expect_str_eq(setup[0].parameters, "kappa=0.125;csw=1.769");

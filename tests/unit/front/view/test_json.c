@@ -47,7 +47,7 @@ Test(json, holds_every_kind_of_field) {
       "\"checkpoint_trouble\":null,\"iterations_per_digit\":null,"
       "\"iterations_per_digit_first\":null,\"checkpoint_writing\":null},"
       "\"action\":null,\"parameter\":[],\"site_reals\":null,\"columns\":null,\"checksum_ignored\":"
-      "null}");
+      "null,\"clock\":[]}");
   free(text);
   json_decref(o);
 }
