@@ -39,8 +39,8 @@ static void tell_systemd(qk_server_t *server, double now) {
   char status[128];
   if (server->service.draining || server->service.stopping)
     snprintf(status, sizeof status, "draining");
-  else if (qk_journal_trouble(server->service.journal))
-    snprintf(status, sizeof status, "%.127s", qk_journal_trouble(server->service.journal));
+  else if (qk_upload_trouble(&server->service))
+    snprintf(status, sizeof status, "%.127s", qk_upload_trouble(&server->service));
   else if (state == QK_SUPERVISOR_READY)
     snprintf(status, sizeof status, "serving %ux%ux%ux%u with %s, %u slots", e->shape.dims[0],
              e->shape.dims[1], e->shape.dims[2], e->shape.dims[3], e->solver, e->slots);
@@ -111,7 +111,8 @@ static bool on_turn(void *arg) {
   if (!server->service.stopping) qk_upload_write(&server->service);
   for (int m = 0; m < QK_SETUPS_MAX && !server->service.stopping; m++)
     if (server->service.setup[m]) qk_dispatch_feed(server->service.setup[m]);
-  return qk_net_turn(&server->net, server->service.stopping) || leaving;
+  const bool more = qk_net_turn(&server->net, server->service.stopping);
+  return qk_upload_release(&server->service) || more || leaving;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -287,6 +288,7 @@ static void close_all(qk_server_t *server) {
   qk_net_close(&server->net);
   qk_shm_space_close(&server->service.space);
   qk_spool_stop(server->service.spool);
+  qk_spill_stop(server->service.spill);
   if (server->service.loop) qk_loop_fini(&server->loop);
   qk_restore_close(&server->service);
   qk_file_io_close(server->service.files);

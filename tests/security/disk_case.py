@@ -13,7 +13,7 @@ import time
 import tap
 from front_case import Case, State
 
-WRITE, SYNC, OPEN, NAMES, ROOM, PLACE, READ = 1, 2, 4, 8, 16, 32, 64
+WRITE, SYNC, OPEN, NAMES, ROOM, PLACE, READ, FOLDER = 1, 2, 4, 8, 16, 32, 64, 256
 CLONE_NEWNS = 0x20000
 ALL = WRITE | SYNC | OPEN | NAMES
 KINDS, ERROR, STALL, KILL_AT, CALLS, MET, LEFT = range(7)

@@ -25,7 +25,17 @@
 #include <unistd.h>
 
 /* Kinds of calls, as bits. */
-enum { WRITE = 1, SYNC = 2, OPEN = 4, NAMES = 8, ROOM = 16, PLACE = 32, READ = 64, MEMORY = 128 };
+enum {
+  WRITE = 1,
+  SYNC = 2,
+  OPEN = 4,
+  NAMES = 8,
+  ROOM = 16,
+  PLACE = 32,
+  READ = 64,
+  MEMORY = 128,
+  FOLDER = 256
+};
 enum { DESCRIPTORS = 1 << 16 };
 
 /* As test_disk.py packs it. */
@@ -226,8 +236,13 @@ int ftruncate64(int fd, off64_t bytes) {
   return NEXT(ftruncate64)(fd, bytes);
 }
 
+static bool is_folder(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int fsync(int fd) {
-  if (is_ours(fd)) FAIL(SYNC);
+  if (is_ours(fd)) FAIL(is_folder(fd) ? SYNC | FOLDER : SYNC);
   return NEXT(fsync)(fd);
 }
 

@@ -88,6 +88,49 @@ def a_request_that_vanishes_before_it_is_recorded_keeps_nobody_waiting(case):
 
 
 @tap.test
+def results_that_are_asked_for_again_take_no_memory(case):
+    """A SUBMIT that is repeated while its request is not recorded is owed each RESULT once."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c:
+        n, request = 8, dict(request=1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE, expect=None)
+        disk.stalls(60000)
+        c.submit(n, **request)
+        disk.when_met()
+        d.status_when(lambda s: s.counters.converged == n)
+        for _ in range(20):
+            c.submit(n, **request)
+        hears_nothing_but_pongs(c)
+        disk.works()
+        c.expect('accepted')
+        d.status_when(lambda s: not s.HasField('trouble'))
+        c.ping()
+        told = [body.rhs for name, body in c.later if name == 'result']
+        assert set(told) == set(range(n)) and len(told) <= 2 * n, told
+
+
+@tap.test
+def a_solution_that_does_not_get_to_the_disk_holds_no_other_thread(case):
+    """It is to make room; meanwhile a file of a client is written by the one thread that files of clients have here."""
+    memory = 8 * field().nbytes  # seven solutions and what belongs to them
+    with case.state() as (state, disk), tempfile.TemporaryDirectory() as root, \
+            state.daemon('--max-memory', str(memory), '--spill', '1M', '--file-roots', root, env={'UV_THREADPOOL_SIZE': '1'}) as d:
+        with Client(d) as away:
+            away.submit(5, source=qk.SOURCE_Z2, detach_ms=HOUR)
+            away.results(5)
+            away.send(goodbye=qk.Goodbye())
+        d.status_when(lambda s: s.counters.sessions == 1)
+        with Client(d) as c:
+            disk.stalls(600000, OPEN)
+            assert c.submit(5, source=qk.SOURCE_Z2, expect='rejected').status == STATUS['BUSY']
+            disk.when_met()
+            path = os.path.join(os.path.realpath(root), 'x.raw')
+            c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_FILE, sink_file=qk.File(path=path))
+            r = c.expect('result')
+            assert r.status == 0 and os.path.exists(path), r
+            disk.works()
+            d.status_when(lambda _: state.spool())
+
+
+@tap.test
 def a_file_that_cannot_be_removed_holds_no_memory(case):
     """The journal is elsewhere; the folder hangs in the removal of a source that is not needed any more."""
     with tempfile.TemporaryDirectory() as journal, case.state() as (state, disk):

@@ -1,11 +1,12 @@
 """Part of test_disk.py: uploads that are solved when they are on the disk (--spool all), which stalls or fails."""
+import errno
 import os
 import tempfile
 
 import tap
 
 try:
-    from disk_case import OPEN, page
+    from disk_case import FOLDER, OPEN, Disk, page, page_when
     from front_case import fake, field
     from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:
@@ -55,3 +56,55 @@ def what_waits_for_the_disk_ends_with_its_setup(case):
         disk.works()
         c.upload(c.submit(1), [field()])
         assert c.expect('result').status == 0
+
+
+@tap.test
+def what_is_solved_is_on_the_disk_of_the_journal_too(case):
+    """Which is another one, and stalls: the source is in the spool, but a journal that ends with the machine would not know it."""
+    with tempfile.TemporaryDirectory() as folder, case.state() as (state, _):
+        journal = os.path.join(folder, 'journal')
+        os.mkdir(journal, 0o700)
+        disk = Disk(case.shim, journal)
+        with state.daemon('--spool', 'all', '--journal', journal, env=disk.env) as d, Client(d) as c:
+            accepted = c.submit(1)
+            disk.stalls(60000)
+            c.upload(accepted, [field()])
+            d.log('is on the disk')
+            disk.when_met()
+            c.ping()
+            counters = d.status().counters
+            assert counters.running == counters.converged == 0, counters
+            disk.works()
+            assert c.expect('result').status == 0
+            disk.file.close()
+
+
+@tap.test
+def a_folder_that_cannot_be_synced_holds_nothing(case):
+    """The files can: what they are called may be lost."""
+    with case.state() as (state, disk), state.daemon('--spool', 'all') as d, Client(d) as c:
+        accepted = c.submit(1)
+        disk.fails(errno.EIO, FOLDER)
+        c.upload(accepted, [field()])
+        assert d.log('rhs 0: its upload is not on disk: .*/spool: Input/output error')
+        disk.works()
+        assert c.expect('result').status == 0
+
+
+@tap.test
+def a_spool_that_takes_nothing_is_trouble_until_it_does(case):
+    """Uploads are not solved, so new ones are rejected; what is not uploaded goes on."""
+    with case.state() as (state, disk), state.daemon('--spool', 'all', *HTTP) as d, Client(d) as c:
+        accepted = c.submit(1)
+        disk.fails(errno.EDQUOT, OPEN)
+        c.upload(accepted, [field()])
+        told = page_when(d, '/readyz', 503)
+        assert 'uploads cannot be written' in told and 'Disk quota exceeded' in told, told
+        refused = c.submit(1, expect='rejected')
+        assert refused.status == STATUS['BUSY'] and refused.text == told.strip(), refused
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE)
+        assert c.expect('result').request == 3
+        assert d.log(r' error quarkd spool: uploads cannot be written')
+        disk.works()
+        assert c.expect('result').request == 1
+        page_when(d, '/readyz', 200)

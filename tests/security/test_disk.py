@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -529,6 +530,39 @@ def a_setup_is_dropped_or_the_default_once_that_is_recorded(case):
         with state.daemon() as d:
             s = d.status_when(lambda s: [x.state for x in s.setups] == [qk.STATE_READY] * 2)
             assert [(x.name, x.is_default) for x in s.setups] == [('main', True), ('second', False)]
+
+
+@tap.test
+def an_engine_that_could_not_be_recorded_is_recorded_later(case):
+    """It was started while the disk failed; a front that is killed after that leaves no engine that the next one does not know."""
+    with case.state() as (state, disk), state.daemon(*HTTP) as d:
+        before = d.status().engine.pid
+        disk.fails(errno.EIO)
+        os.kill(before, signal.SIGKILL)
+        engine = d.status_when(lambda s: s.state == qk.STATE_READY and s.engine.pid != before).engine.pid
+        assert d.log('a note: .*goes with the next commit')
+        disk.works()
+        page_when(d, '/readyz', 200)
+        end(d)
+        with contextlib.closing(state.journal()) as db:
+            (note,), = db.execute("SELECT value FROM note WHERE key LIKE 'engine %'")
+        assert int(note.split()[0]) == engine, (note, engine)
+
+
+@tap.test
+def a_write_ahead_log_that_cannot_be_emptied_is_told(case):
+    """Once a minute, though it is tried every second; commits would succeed."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c:
+        c.submit(1, source=qk.SOURCE_Z2)
+        c.results(1)
+        d.status()
+        disk.fails(errno.EIO)
+        assert d.log(r'journal\.db: its write-ahead log cannot be brought into it')
+        met = disk.get(MET)
+        d.status_when(lambda _: disk.get(MET) > met + 2)
+        disk.works()
+        d.status_when(lambda s: os.path.getsize(os.path.join(state.dir, 'journal.db-wal')) == 0)
+        assert len([line for line in d.lines if 'its write-ahead log cannot' in line]) == 1
 
 
 def check_solves_once(d):

@@ -98,8 +98,9 @@ struct qk_rhs {
   bool unspooled; /* it could not be written there: tried again */
   bool kept;      /* of a job that keeps: it has ended with a solution, which is in memory */
   bool unsaved;   /* it is to be written there, and is not there yet: its source stays as long */
-  double unsaved_since;      /* seconds */
-  qk_link_t save;            /* in a list of its service while it is unsaved */
+  double unsaved_since; /* seconds */
+  qk_link_t save;       /* in a list of its service while it is unsaved, or waits for `noted` */
+  uint64_t noted;       /* change of the journal that says that it is in the spool */
   qk_spool_task_t *spooling; /* NULL: it is not being written there */
   bool spilled;              /* its solution is on the disk; solution NULL: only there */
   qk_spill_task_t *moving;   /* NULL: the solution is on its way neither to the disk nor back */

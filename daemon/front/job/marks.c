@@ -40,8 +40,10 @@ void qk_marks_enter(qk_marks_t *m, qk_job_t *job) {
   qk_marks_job(job);
 }
 
-void qk_marks_sync(qk_marks_t *m) {
-  if (m) m->sync = true;
+void qk_marks_sync(qk_marks_t *m, bool now) {
+  if (!m) return;
+  m->sync = true;
+  m->sync_now |= now;
 }
 
 uint64_t qk_marks_number(const qk_marks_t *m) {
@@ -54,6 +56,10 @@ uint64_t qk_marks_written(const qk_marks_t *m) {
 
 bool qk_marks_has_written(const qk_marks_t *m, uint64_t number) {
   return !m || m->sealed || number <= m->written;
+}
+
+bool qk_marks_has_synced(const qk_marks_t *m, uint64_t number) {
+  return !m || number <= m->synced;
 }
 
 bool qk_marks_clean(const qk_marks_t *m) {

@@ -43,7 +43,9 @@ typedef struct qk_marks {
   uint64_t number;        /* of the last change; the first one is 1 */
   uint64_t written;       /* all changes up to this number are recorded */
   bool sealed;            /* nothing is recorded any more */
-  bool sync; /* something is recorded, or will be, that should be on disk before long */
+  uint64_t synced;        /* all up to this one are on the disk */
+  bool sync;     /* something is recorded, or will be, that should be on disk before long */
+  bool sync_now; /* at once: somebody waits for it */
 } qk_marks_t;
 
 /* The marks of a job. */
@@ -89,8 +91,8 @@ static inline void qk_marks_destroy(qk_marks_t *marks, qk_shm_t **released) {
   }
 }
 
-/* What is marked now must be on disk before long, though nobody waits for it. */
-void qk_marks_sync(qk_marks_t *marks);
+/* What is marked now must be on disk before long, though nobody waits for it; now: at once. */
+void qk_marks_sync(qk_marks_t *marks, bool now);
 
 /* Of the last change: what is told of it waits until so many are recorded. */
 uint64_t qk_marks_number(const qk_marks_t *marks);
@@ -98,6 +100,9 @@ uint64_t qk_marks_number(const qk_marks_t *marks);
 uint64_t qk_marks_written(const qk_marks_t *marks);
 /* Whether this one is, also where there is no journal. */
 bool qk_marks_has_written(const qk_marks_t *marks, uint64_t number);
+
+/* Whether it is on the disk, too. */
+bool qk_marks_has_synced(const qk_marks_t *marks, uint64_t number);
 
 /* True if nothing is marked or being written. */
 bool qk_marks_clean(const qk_marks_t *marks);

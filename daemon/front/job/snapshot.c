@@ -118,6 +118,7 @@ qk_status_t qk_snapshot_take(qk_marks_t *marks, bool sync, qk_snapshot_t *snapsh
   take_gone(marks, snapshot);
   snapshot->sync |= snapshot->is_new;
   if (snapshot->sync) marks->sync = !qk_link_alone(&marks->changed) && marks->sync;
+  marks->sync_now &= marks->sync;
   return QK_OK;
 }
 
@@ -188,6 +189,7 @@ void qk_snapshot_settle(qk_marks_t *marks, qk_snapshot_t *snapshot, qk_gone_t **
   qk_marks_destroy(marks, &snapshot->released);
   free_records(snapshot);
   if (snapshot->number > marks->written) marks->written = snapshot->number;
+  if (snapshot->sync) marks->synced = marks->written;
   marks->taken = NULL;
 }
 

@@ -63,6 +63,11 @@ typedef struct qk_service {
   qk_spool_t *spool; /* NULL without --state, so is the journal */
   int64_t promised;  /* bytes that accepted uploads will still take of it */
   qk_link_t unsaved[QK_UNSAVED_LISTS];
+  char spool_trouble[QK_TEXT_MAX]; /* --spool all: why uploads cannot be written there; "": they
+                                      can, or nobody knows better (upload.h) */
+  double spool_remind_at;
+  qk_link_t unsynced; /* right-hand sides in the spool that are solved once the journal's disk has
+                         that (--spool all), in the order of their changes */
   double spool_at; /* when uploads that could not be spooled are tried again; 0: there are none */
   qk_journal_t *journal;
   qk_spill_t *spill;      /* likewise */

@@ -1,6 +1,7 @@
 #include "daemon/front/service/upload.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
@@ -8,7 +9,19 @@
 #include "daemon/base/mem.h"
 #include "daemon/front/service/queue.h"
 
-static const double AGAIN = 5; /* seconds until the spool is tried again */
+static const double AGAIN = 5;   /* seconds until the spool is tried again */
+static const double REMIND = 60; /* seconds between lines of the log while nothing can be solved */
+
+static bool is_solved_from_disk(const qk_service_t *service) {
+  return service->spool && service->settings->spool == QK_SPOOL_ALL;
+}
+
+const char *qk_upload_trouble(const qk_service_t *service) {
+  const char *trouble = qk_journal_trouble(service->journal);
+  if (trouble) return trouble;
+  const bool waits = is_solved_from_disk(service) && service->jobs.unsaved > 0;
+  return waits && service->spool_trouble[0] ? service->spool_trouble : NULL;
+}
 
 void qk_upload_promise(qk_job_t *job) {
   qk_service_t *service = job->setup->service;
@@ -24,6 +37,8 @@ qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *su
   if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
   if (!service->spool || !submit || submit->source != QUARK__SOURCE_KIND__SOURCE_UPLOAD)
     return QK_OK;
+  trouble = qk_upload_trouble(service);
+  if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
   int64_t bytes;
   if (qk_spool_room(service->spool, &bytes, err) != QK_OK) return QK_BUSY;
   const long long need = submit->nrhs * field_bytes, room = bytes - service->promised;
@@ -38,11 +53,12 @@ qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *su
 
 void qk_upload_init(qk_service_t *service) {
   for (int k = 0; k < QK_UNSAVED_LISTS; k++) qk_link_init(&service->unsaved[k]);
+  qk_link_init(&service->unsynced);
 }
 
 /* With --spool all it is solved when it is on the disk. */
 static bool waits_for_disk(const qk_service_t *service, const qk_rhs_t *rhs) {
-  return service->spool && service->settings->spool == QK_SPOOL_ALL && !rhs->spooled;
+  return is_solved_from_disk(service) && !rhs->spooled;
 }
 
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs) {
@@ -56,9 +72,34 @@ static void fail_to_spool(qk_service_t *service, qk_rhs_t *rhs, const char *text
   qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
          "rhs %u: its upload is not on disk: %s: tried again every %g s", rhs->index, text, AGAIN);
   rhs->unspooled = true;
+  snprintf(service->spool_trouble, sizeof service->spool_trouble,
+           "uploads cannot be written, and with --spool all they are not solved before: %.400s",
+           text);
   if (!rhs->unsaved) return; /* nobody needs it any more */
   qk_list_append(&service->unsaved[QK_UNSAVED_FAILED], &rhs->save);
   if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;
+}
+
+/* It is in the spool: so says the journal now, and what waits for that goes on behind it. */
+static void note_spooled(qk_service_t *service, qk_rhs_t *rhs) {
+  const bool waits = rhs->state == QK_RHS_QUEUED && !qk_sched_item_waits(&rhs->queue);
+  qk_marks_rhs(rhs);
+  qk_marks_sync(rhs->job->entry.marks, waits);
+  if (!waits) return;
+  rhs->noted = qk_marks_number(rhs->job->entry.marks);
+  qk_list_append(&service->unsynced, &rhs->save);
+}
+
+bool qk_upload_release(qk_service_t *service) {
+  bool any = false;
+  while (!qk_link_alone(&service->unsynced)) {
+    qk_rhs_t *rhs = QK_HOLDER(service->unsynced.next, qk_rhs_t, save);
+    if (!qk_marks_has_synced(rhs->job->entry.marks, rhs->noted)) break;
+    qk_link_remove(&rhs->save);
+    qk_queue_push(service, rhs);
+    any = true;
+  }
+  return any;
 }
 
 static void on_spooled(void *arg, qk_status_t status, const char *text) {
@@ -71,13 +112,12 @@ static void on_spooled(void *arg, qk_status_t status, const char *text) {
   }
   rhs->spooled = true;
   rhs->unspooled = false;
+  service->spool_trouble[0] = '\0';
   rhs->job->entry.spooled++;
   qk_rhs_saved(rhs);
   qk_upload_promise(rhs->job);
   qk_log(QK_LOG_DEBUG, "spool", rhs->job->name, "rhs %u is on the disk", rhs->index);
-  qk_marks_rhs(rhs);
-  qk_marks_sync(rhs->job->entry.marks);
-  qk_upload_push(service, rhs);
+  note_spooled(service, rhs);
 }
 
 /* What is written next: what nobody can send again, and what has waited longest. What was
@@ -117,6 +157,10 @@ void qk_upload_tick(qk_service_t *service, double now) {
   qk_err_t err = {0};
   if (service->spool_at == 0 || now < service->spool_at) return;
   service->spool_at = now + AGAIN;
+  if (is_solved_from_disk(service) && now >= service->spool_remind_at) {
+    qk_error("spool", "%s", service->spool_trouble);
+    service->spool_remind_at = now + REMIND;
+  }
   /* what there is of a disk that is full is the journal's */
   if (qk_spool_room(service->spool, &room, &err) != QK_OK) return;
   while (!qk_link_alone(failed)) {

@@ -18,13 +18,16 @@ void qk_upload_arrived(qk_service_t *service, qk_session_t *session, qk_job_t *j
                        qk_rhs_t *failed, bool tell);
 /* The lists of what is to be written there. */
 void qk_upload_init(qk_service_t *service);
-/* An upload is complete, or has come back: it is queued, with --spool all once it is on the disk;
- * no effect on one that is queued already. */
+/* An upload is complete, or has come back: it is queued, with --spool all once it is on the disk,
+ * and the journal that says so; no effect on one that is queued already. */
 void qk_upload_push(qk_service_t *service, qk_rhs_t *rhs);
 /* It is to go into the spool. */
 void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs);
 /* Threads that are free get what is to be written next. Every turn. */
 void qk_upload_write(qk_service_t *service);
+/* Queues those for whose record the disk of the journal was waited for; true if there were any.
+ * Every turn, behind the journal. */
+bool qk_upload_release(qk_service_t *service);
 /* Tries again what could not be written there, after a while. Every tick. */
 void qk_upload_tick(qk_service_t *service, double now);
 /* For the end of the front: writes all that is to go there, for at most so many seconds. Blocks;
@@ -34,6 +37,9 @@ void qk_upload_finish(qk_service_t *service, double seconds);
 void qk_upload_sweep(qk_service_t *service);
 /* Seconds for which the oldest of it has waited; 0: there is nothing. */
 double qk_upload_oldest(const qk_service_t *service);
+/* Why new uploads are not taken, or nothing new at all: of the journal, or with --spool all of the
+ * spool while something waits for it. NULL: they are. */
+const char *qk_upload_trouble(const qk_service_t *service);
 /* Counts what the upload of a job will still take of the disk: when it is new, and when that has
  * changed. */
 void qk_upload_promise(qk_job_t *job);

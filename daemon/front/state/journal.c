@@ -66,7 +66,7 @@ static void be_well(qk_journal_t *j) {
 
 /* Whether what should be on disk before long should be now. */
 static bool sync_is_due(const qk_journal_t *j, double now) {
-  return j->marks.sync && now - j->synced_at >= SYNC_EVERY;
+  return j->marks.sync && (j->marks.sync_now || now - j->synced_at >= SYNC_EVERY);
 }
 
 static bool commit_is_due(const qk_journal_t *j, double now) {
@@ -171,10 +171,13 @@ qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *va
   return qk_journal_write_note(j, key, value, err);
 }
 
+/* At once; those that cannot be written go with the next commit. */
 static void write_lines(qk_journal_t *j) {
+  qk_err_t err = {0};
   qk_journal_own(j);
-  qk_journal_write_lines(j);
-  qk_lines_free(&j->lines);
+  while (j->lines.first && qk_journal_write_line(j, j->lines.first)) qk_lines_drop_first(&j->lines);
+  if (j->lines.first && qk_journal_fail(j, "a note", &err) != QK_OK)
+    qk_error("journal", "%s: it goes with the next commit", err.text);
 }
 
 /* With the next commit; at once while there are no turns that commit. */

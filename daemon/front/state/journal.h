@@ -13,7 +13,8 @@
  * memory that no row names any more goes with the commit, files behind it, by another thread.
  *
  * Sync     A transaction with new requests is on disk when it is told. Newly spooled fields, for
- *          which nobody waits, get one that is at most once a second, or with such a transaction.
+ *          which nobody waits, get one that is at most once a second, or with such a transaction;
+ *          those that are solved behind it (--spool all) get one at once.
  *          Others survive the end of the process at once, and the end of the machine soon after.
  * Times    are wall-clock seconds in the file, and seconds of the loop's clock in memory. If the
  *          wall clock is set, the rows are changed accordingly. Within one boot the loop's clock

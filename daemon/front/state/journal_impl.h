@@ -88,6 +88,7 @@ struct qk_journal {
   bool full;        /* the last one was brought to the disk */
   double wrote_at;  /* when that was over; 0: all is in the file itself */
   double took;      /* seconds that it took */
+  double rest_remind_at;
   qk_snapshot_t snapshot;
   lines_t writing; /* that go with it */
   bool tries;      /* the one before has failed: the disk is tried in any case */
@@ -125,6 +126,8 @@ qk_status_t qk_journal_write(qk_journal_t *j, qk_err_t *err);
 void qk_journal_rest(qk_journal_t *j, double now);
 qk_status_t qk_journal_write_note(qk_journal_t *j, const char *key, const char *value,
                                   qk_err_t *err);
+/* Without a transaction of its own. */
+bool qk_journal_write_line(qk_journal_t *j, const line_t *line);
 /* One step of a statement whose parameters are bound. */
 bool qk_journal_run(qk_journal_t *j, int statement);
 void qk_journal_bind_text(sqlite3_stmt *s, int i, const char *text);
@@ -149,8 +152,6 @@ void qk_journal_forget_misfits(qk_journal_t *j);
 void qk_journal_begin(qk_journal_t *j, errand_t errand, double now);
 /* Waits until the writer has nothing to do: the writer's part is the caller's. */
 void qk_journal_own(qk_journal_t *j);
-/* Writes the lines at once, without a transaction. */
-void qk_journal_write_lines(qk_journal_t *j);
 /* Files that are left behind are removed, by the cleaner, or here. */
 void qk_journal_clean_up(qk_journal_t *j);
 void qk_lines_init(lines_t *lines);
@@ -158,6 +159,7 @@ void qk_lines_init(lines_t *lines);
 void qk_lines_add(lines_t *lines, int statement, int64_t id, const char *key, const char *value);
 /* To the front of `to`. */
 void qk_lines_move(lines_t *from, lines_t *to);
+void qk_lines_drop_first(lines_t *lines);
 void qk_lines_free(lines_t *lines);
 
 #endif

@@ -9,6 +9,7 @@
 static const double STEP = 0.5;  /* seconds by which the wall clock may be off */
 static const double QUIET = 1.0; /* seconds after the last transaction */
 static const double SLOW = 10;   /* times that it took, where that is more */
+static const double REMIND = 60; /* seconds between lines of the log while it cannot be emptied */
 
 /* Of the wall clock to that of the loop, which tells its time only once a turn. */
 static double wall_offset(void) {
@@ -84,8 +85,15 @@ bool qk_journal_is_quiet(const qk_journal_t *j, double now) {
 void qk_journal_rest(qk_journal_t *j, double now) {
   if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK) {
     j->wrote_at = now; /* in a while again */
+    if (now >= j->rest_remind_at) {
+      qk_warn("journal",
+              "%s: its write-ahead log cannot be brought into it, and grows: %s: look at its disk",
+              j->path, sqlite3_errmsg(j->db));
+      j->rest_remind_at = now + REMIND;
+    }
     return;
   }
+  j->rest_remind_at = 0;
   j->wrote_at = 0;
   qk_mark_put(&j->mark, j->commits, true);
 }

@@ -92,7 +92,7 @@ static bool remove_gone(qk_journal_t *j, const qk_gone_t *g) {
   return qk_journal_run(j, DROP_JOB) && qk_journal_run(j, DROP_RHS);
 }
 
-static bool write_line(qk_journal_t *j, const line_t *line) {
+bool qk_journal_write_line(qk_journal_t *j, const line_t *line) {
   sqlite3_stmt *s = j->stmt[line->statement];
   switch (line->statement) {
   case PUT_NOTE:
@@ -112,13 +112,6 @@ static bool write_line(qk_journal_t *j, const line_t *line) {
   return qk_journal_run(j, line->statement);
 }
 
-void qk_journal_write_lines(qk_journal_t *j) {
-  qk_err_t err = {0};
-  for (const line_t *line = j->lines.first; line; line = line->next)
-    if (!write_line(j, line) && qk_journal_fail(j, "a note", &err) != QK_OK)
-      qk_error("journal", "%s", err.text);
-}
-
 /* Others are not counted: notes, and what is only to be brought to the disk. */
 static bool has_rows(const qk_snapshot_t *snapshot) {
   return snapshot->jobs || snapshot->gone;
@@ -129,7 +122,7 @@ static bool write_all(qk_journal_t *j, const qk_snapshot_t *snapshot) {
   char commits[24];
   qk_err_t err = {0};
   for (const line_t *line = j->writing.first; line; line = line->next)
-    if (!write_line(j, line)) return false;
+    if (!qk_journal_write_line(j, line)) return false;
   for (const qk_gone_t *g = snapshot->gone; g; g = g->next)
     if (!remove_gone(j, g)) return false;
   for (const qk_job_record_t *record = snapshot->jobs; record; record = record->next)

@@ -141,10 +141,13 @@ void qk_lines_move(lines_t *from, lines_t *to) {
   qk_lines_init(from);
 }
 
+void qk_lines_drop_first(lines_t *lines) {
+  line_t *line = lines->first;
+  lines->first = line->next;
+  if (!lines->first) qk_lines_init(lines);
+  qk_free(line);
+}
+
 void qk_lines_free(lines_t *lines) {
-  for (line_t *line; (line = lines->first) != NULL;) {
-    lines->first = line->next;
-    qk_free(line);
-  }
-  qk_lines_init(lines);
+  while (lines->first) qk_lines_drop_first(lines);
 }

@@ -12,25 +12,28 @@
 #include "daemon/base/log.h"
 #include "daemon/base/mem.h"
 #include "daemon/base/plural.h"
+#include "daemon/front/host/worker.h"
 
 enum {
   INDEX =
       1 << 16, /* added to that of a right-hand side: the other files of the spool are sources */
   COPY_BYTES = 256 * 1024,
-  READ_TRIES = 5 /* of a disk that may be well again */
+  READ_TRIES = 5, /* of a disk that may be well again */
+  THREADS = 2     /* of their own: a disk that stalls holds nothing else */
 };
 
 static const double REMIND = 60; /* seconds */
 
 struct qk_spill {
   qk_spill_site_t site;
-  int64_t bytes;    /* on the disk, or on their way there */
-  double remind_at; /* not before is it logged again that one waits for memory */
+  qk_worker_t *movers; /* NULL: nothing was moved yet, or they have ended */
+  int64_t bytes;       /* on the disk, or on their way there */
+  double remind_at;    /* not before is it logged again that one waits for memory */
 };
 
 /* One solution on its way, out or back. A file is the field, then its checksum. */
 struct qk_spill_task {
-  uv_work_t work;
+  qk_work_t work;
   qk_spill_t *spill;
   qk_rhs_t *rhs; /* NULL: abandoned */
   bool out;
@@ -45,7 +48,7 @@ struct qk_spill_task {
   qk_err_t err;
 };
 
-/* ---- on a thread of libuv ------------------------------------------------------------------ */
+/* ---- on a thread ---------------------------------------------------------------------------- */
 
 static void fail(qk_spill_task_t *t, const char *what) {
   t->status = qk_fail(&t->err, QK_IO_ERROR, "%s: %s", what, strerror(errno));
@@ -138,8 +141,8 @@ static void read_back(qk_spill_task_t *t) {
   qk_free(buffer);
 }
 
-static void run(uv_work_t *work) {
-  qk_spill_task_t *t = work->data;
+static void run(qk_work_t *work) {
+  qk_spill_task_t *t = QK_HOLDER(work, qk_spill_task_t, work);
   if (t->out)
     write_out(t);
   else
@@ -250,9 +253,8 @@ static void on_back(qk_spill_task_t *t) {
                                  false, rhs->job->request);
 }
 
-static void after(uv_work_t *work, int cancelled) {
-  qk_spill_task_t *t = work->data;
-  (void)cancelled;
+static void after(qk_work_t *work) {
+  qk_spill_task_t *t = QK_HOLDER(work, qk_spill_task_t, work);
   if (t->rhs) t->rhs->moving = NULL;
   if (t->out)
     on_out(t);
@@ -261,9 +263,18 @@ static void after(uv_work_t *work, int cancelled) {
   qk_free(t);
 }
 
+static bool has_movers(qk_spill_t *spill) {
+  qk_err_t err = {0};
+  if (spill->movers ||
+      qk_worker_open(spill->site.loop, "spill", THREADS, &spill->movers, &err) == QK_OK)
+    return true;
+  qk_warn("spill", "%s", err.text);
+  return false;
+}
+
 /* field: of the solution, or bare to take it. Takes nothing on failure. */
 static bool start(qk_spill_t *spill, qk_rhs_t *rhs, bool out, qk_shm_t *field) {
-  qk_spill_task_t *t = qk_calloc(1, sizeof *t);
+  qk_spill_task_t *t = has_movers(spill) ? qk_calloc(1, sizeof *t) : NULL;
   if (!t) return false;
   t->spill = spill;
   t->rhs = rhs;
@@ -274,9 +285,10 @@ static bool start(qk_spill_t *spill, qk_rhs_t *rhs, bool out, qk_shm_t *field) {
   t->digest = rhs->digest;
   snprintf(t->shm, sizeof t->shm, "%s", field->name);
   find_file(t);
-  t->work.data = t;
+  t->work.run = run;
+  t->work.done = after;
   rhs->moving = t;
-  uv_queue_work(&spill->site.loop->uv, &t->work, run, after);
+  qk_worker_give(spill->movers, &t->work);
   return true;
 }
 
@@ -540,6 +552,13 @@ qk_status_t qk_spill_open(const qk_spill_site_t *site, qk_spill_t **spill, qk_er
   s->site = *site;
   *spill = s;
   return QK_OK;
+}
+
+void qk_spill_stop(qk_spill_t *spill) {
+  if (!spill) return;
+  qk_worker_t *movers = spill->movers;
+  spill->movers = NULL;
+  qk_worker_close(movers);
 }
 
 void qk_spill_close(qk_spill_t *spill) {

@@ -4,7 +4,7 @@
  * solutions whose clients are away, oldest first, then those of requests from which nothing has
  * been fetched for the time of the lease; up to --spill bytes.
  *
- * A solution leaves memory only when it is on disk and the journal says so. Only libuv's threads
+ * A solution leaves memory only when it is on disk and the journal says so. Only threads of its own
  * touch disk and memory. The file stays until ACK or expiry, so that the solution can be evicted
  * again without writing. A solution whose file is missing or damaged has expired, and so has one
  * whose disk has failed five times within some 15 s. If there is no memory for it, it stays on disk
@@ -38,6 +38,9 @@ typedef struct qk_spill_site {
 /* *spill is NULL without a state folder: all functions accept that, and nothing is spilled.
  * QK_NO_MEMORY. */
 qk_status_t qk_spill_open(const qk_spill_site_t *site, qk_spill_t **spill, qk_err_t *err);
+/* Ends its threads; what they have begun is over then. Before the loop ends. */
+void qk_spill_stop(qk_spill_t *spill);
+/* After qk_spill_stop. */
 void qk_spill_close(qk_spill_t *spill);
 
 /* A request of so many bytes was refused for now: begins to make room. */

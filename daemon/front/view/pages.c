@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/service/service.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/view/metrics.h"
 #include "daemon/front/view/page.h"
 #include "daemon/front/view/watch.h"
@@ -37,7 +37,7 @@ static qk_page_t readiness(const qk_service_t *service) {
   const double still = qk_service_now(service) - fmax(e->stepped_at, setup->busy_since);
   const double late = fmin(LATE, service->settings->engine_timeout / 2);
   const char *last = qk_supervisor_last_error(setup->supervisor);
-  const char *trouble = qk_journal_trouble(service->journal);
+  const char *trouble = qk_upload_trouble(service);
   if (service->draining || service->stopping) return plain(503, text_of("draining\n"));
   if (trouble) return plain(503, text_of("%s\n", trouble));
   if (qk_supervisor_state(setup->supervisor) != QK_SUPERVISOR_READY)

@@ -109,7 +109,7 @@ Test(marks, an_end_is_recorded_with_the_commit_behind_it) {
 Test(marks, what_should_be_on_disk_waits_for_a_commit_that_is_brought_there) {
   qk_marks_enter(&marks, job);
   commit();
-  qk_marks_sync(&marks);
+  qk_marks_sync(&marks, false);
   commit();
   cr_assert(marks.sync, "that one was not");
   cr_assert_eq(qk_snapshot_take(&marks, true, &snapshot), QK_OK);
@@ -174,6 +174,22 @@ Test(marks, memory_goes_with_the_commit_and_files_behind_it) {
   cr_assert_eq(qk_marks_released_bytes(&marks), 0);
   cr_assert(left && !left->next && left->what == QK_GONE_FILE && left->index == 1);
   qk_gone_free(&left);
+}
+
+Test(marks, what_waits_for_the_disk_waits_for_a_commit_that_goes_there) {
+  qk_marks_enter(&marks, job);
+  commit();
+  cr_assert(qk_marks_has_synced(&marks, qk_marks_number(&marks)), "a new request is synced");
+  qk_marks_rhs(&job->rhs[0]);
+  const uint64_t number = qk_marks_number(&marks);
+  commit();
+  cr_assert(qk_marks_has_written(&marks, number));
+  cr_assert(!qk_marks_has_synced(&marks, number));
+  qk_marks_sync(&marks, true);
+  cr_assert_eq(qk_snapshot_take(&marks, true, &snapshot), QK_OK);
+  cr_assert(!marks.sync && !marks.sync_now);
+  written();
+  cr_assert(qk_marks_has_synced(&marks, number));
 }
 
 Test(marks, what_vanishes_before_it_is_recorded_keeps_nobody_waiting) {
@@ -317,7 +333,7 @@ Test(snapshot, without_memory_everything_stays_marked) {
   qk_job_t *later = job_of(2, 1);
   qk_marks_enter(&marks, job);
   qk_marks_enter(&marks, later);
-  qk_marks_sync(&marks);
+  qk_marks_sync(&marks, false);
   cr_assert_eq(qk_fault_set("alloc:2"), 0);
   cr_assert_eq(qk_snapshot_take(&marks, true, &snapshot), QK_NO_MEMORY);
   cr_assert(marks.sync);
