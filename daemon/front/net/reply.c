@@ -40,8 +40,8 @@ static qk_sent_t send_bytes(qk_net_t *net, const qk_peer_t *peer, const uint8_t 
  * last message, gets all else behind that, in order; others are answered at once. While the
  * journal cannot be written, or its disk is slow, what says nothing of a request goes on at once.
  * What a request is owed is noted in the request as long as the journal cannot be written, so that
- * it takes no memory however long that lasts; so are answers to questions that a client may repeat,
- * while the disk is slow.
+ * it takes no memory however long that lasts; so are RESULTs, and answers to questions that a
+ * client may repeat, while the disk is slow.
  */
 enum { OWES_ACCEPTED = 1, OWES_ATTACHED = 2, OWES_CREDIT = 4 };
 
@@ -372,7 +372,8 @@ static qk_sent_t send_result(qk_net_t *net, const qk_session_t *session, const q
 }
 
 void qk_reply_result(qk_net_t *net, qk_session_t *session, qk_rhs_t *rhs) {
-  if (is_owed(net, rhs->job)) {
+  /* its client may ask for it again and again */
+  if (is_owed(net, rhs->job) || (is_slow(net) && qk_marks_lack_job(rhs->job))) {
     rhs->owed = net->owes = true;
     return;
   }

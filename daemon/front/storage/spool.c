@@ -76,7 +76,8 @@ void qk_spool_unlink(const qk_spool_t *spool, const char *name) {
 
 qk_status_t qk_spool_sync(const qk_spool_t *spool, qk_err_t *err) {
   struct stat opened, now;
-  fsync(spool->fd);
+  if (fsync(spool->fd) != 0 && errno != EINVAL && errno != ENOTSUP) /* it has none */
+    return qk_fail(err, QK_IO_ERROR, "%s: %s", spool->dir, strerror(errno));
   if (fstat(spool->fd, &opened) != 0 || stat(spool->dir, &now) != 0)
     return qk_fail(err, QK_IO_ERROR, "%s: %s", spool->dir, strerror(errno));
   if (opened.st_dev == now.st_dev && opened.st_ino == now.st_ino) return QK_OK;
