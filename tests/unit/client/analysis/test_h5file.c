@@ -1,13 +1,17 @@
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/analysis/h5file.h"
+#include "client/analysis/h5kit.h"
 
 static char dir[64], path[96];
 
@@ -23,6 +27,17 @@ static void teardown(void) {
 }
 
 TestSuite(h5file, .init = setup, .fini = teardown);
+
+static int folders_synced, folder_errno;
+
+/* In place of the library's: folders may fail. */
+int fsync(int fd) {
+  struct stat st;
+  if (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode)) return (int)syscall(SYS_fsync, fd);
+  folders_synced++;
+  errno = folder_errno;
+  return folder_errno ? -1 : 0;
+}
 
 static const int dims[4] = {2, 4, 6, 8};
 enum { REALS = 2 * 4 * 6 * 8 * 24 };
@@ -446,4 +461,23 @@ Test(h5file, a_missing_file_says_so) {
   qk_h5file_t *f = NULL;
   cr_expect_eq(qk_h5file_open("/no/such.h5", NULL, &f, &err), QK_IO_ERROR);
   cr_expect_not_null(strstr(err.text, "No such file"));
+}
+
+Test(h5file, a_file_is_complete_when_its_name_is_on_the_disk) {
+  static const struct {
+    int error;
+    qk_status_t status;
+  } cases[] = {{0, QK_OK}, {EINVAL, QK_OK}, {EIO, QK_IO_ERROR}};
+  char part[sizeof path + 8];
+  snprintf(part, sizeof part, "%s.part", path);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    qk_err_t err = {0};
+    const int fd = open(part, O_CREAT | O_WRONLY, 0600);
+    cr_assert(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
+    folders_synced = 0;
+    folder_errno = cases[i].error;
+    cr_assert_eq(qk_h5_publish(part, path, &err), cases[i].status, "%s", err.text);
+    cr_assert_eq(folders_synced, 1);
+    cr_assert(cases[i].status == QK_OK || strstr(err.text, "its folder cannot be brought"));
+  }
 }
