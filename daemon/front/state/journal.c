@@ -205,7 +205,7 @@ void qk_journal_note_soon(qk_journal_t *j, const char *key, const char *value) {
 }
 
 void qk_journal_note_now(qk_journal_t *j, const char *key, const char *value) {
-  const bool is_slow = j && j->busy && !j->over && qk_clock_now() - j->handed > LONG;
+  const bool is_busy = j && j->busy && !j->over; /* with a disk that may stall at any time */
   qk_journal_note_soon(j, key, value);
-  if (j && j->writer && !is_slow) write_lines(j);
+  if (j && j->writer && !is_busy) write_lines(j);
 }

@@ -100,7 +100,7 @@ qk_status_t qk_journal_put_note(qk_journal_t *journal, const char *key, const ch
                                 qk_err_t *err);
 /* With the next commit, as all that follows. */
 void qk_journal_note_soon(qk_journal_t *journal, const char *key, const char *value);
-/* At once, but with the next commit while the disk is slow. */
+/* At once, but with the next commit while one is being written. */
 void qk_journal_note_now(qk_journal_t *journal, const char *key, const char *value);
 /* At the start. False where there is none. */
 bool qk_journal_note(qk_journal_t *journal, const char *key, char *value, size_t size);
