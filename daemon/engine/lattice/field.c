@@ -57,6 +57,14 @@ fail_alloc:
   return status;
 }
 
+qk_field_t qk_field_at(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                       void *memory) {
+  qk_field_t f = {.dev = dev, .v = shape_of(dev->geom, prec, nrhs, subset)};
+  f.bytes = qk_spinor_bytes(&f.v);
+  qk_spinor_place(&f.v, memory);
+  return f;
+}
+
 void qk_field_destroy(qk_field_t *field) {
   if (!field) return;
   field->dev->ops->free(field->dev->ctx, field->v.data);

@@ -22,6 +22,10 @@ qk_status_t qk_field_create(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk
 void qk_field_destroy(qk_field_t *field); /* NULL-safe */
 size_t qk_field_bytes(const qk_geom_t *geom, qk_prec_t prec, int nrhs, qk_subset_t subset);
 
+/* The same in memory of somebody else, of qk_field_bytes; nothing is written there. */
+qk_field_t qk_field_at(const qk_device_t *dev, qk_prec_t prec, int nrhs, qk_subset_t subset,
+                       void *memory);
+
 /* Bytes of the tiles of `v` (shape members set), alone or with the scales of half precision behind
  * them; and the pointers of v into memory of qk_spinor_bytes. */
 size_t qk_spinor_data_bytes(const qk_spinor_t *v);
@@ -36,6 +40,11 @@ qk_spinor_t qk_field_parity(const qk_field_t *field, qk_subset_t parity);
 typedef struct qk_work qk_work_t;
 qk_status_t qk_work_create(const qk_device_t *dev, qk_work_t **work);
 void qk_work_destroy(qk_work_t *work); /* all fields must be released */
+/* Room for fields of all kinds, which kinds that are not reserved at the same time share: fields
+ * stand in it as long as it suffices. While no field is reserved; replaces the room of before. Each
+ * field takes up to QK_WORK_ALIGNMENT bytes more. QK_DEVICE_MEMORY. */
+enum { QK_WORK_ALIGNMENT = 512 };
+qk_status_t qk_work_make_room(qk_work_t *work, size_t bytes);
 qk_status_t qk_work_reserve(qk_work_t *work, qk_prec_t prec, int nrhs, qk_subset_t subset,
                             qk_field_t **field);
 /* Within an iteration (device.h): after a failure, also of this call, a field without memory. */
@@ -44,6 +53,7 @@ void qk_work_release(qk_work_t *work, qk_field_t *field);
 /* True if no field is reserved: the next fields are then the same as those reserved from here
  * before. */
 bool qk_work_idle(const qk_work_t *work);
-void qk_work_trim(qk_work_t *work); /* gives back the memory of released fields */
+void qk_work_trim(qk_work_t *work); /* gives back the memory of released fields; when idle the room,
+                                       too */
 
 #endif

@@ -231,15 +231,13 @@ static qk_field_t own(const qk_cycle_t *c, qk_field_t **f) {
 
 /* r in the smoother's precision: r itself, in `room`, or in a field of the cycle's own. */
 static qk_field_t input(qk_cycle_t *c, const qk_field_t *z, const qk_field_t *r, qk_field_t *room) {
-  qk_field_t in = *r;
-  if (in.v.prec == c->level[0].prec && z->v.data != r->v.data) return in;
-  in.v.prec = c->level[0].prec;
-  in.bytes = qk_spinor_bytes(&in.v);
-  if (room && room->bytes >= in.bytes)
-    qk_spinor_place(&in.v, room->v.data);
-  else
-    in = own(c, &c->in);
-  qk_dev_blas(device(c), QK_BLAS_COPY, (qk_blas_args_t){.f = {in.v, r->v}});
+  const qk_device_t *dev = device(c);
+  const qk_prec_t prec = c->level[0].prec;
+  if (r->v.prec == prec && z->v.data != r->v.data) return *r;
+  const bool fits = room && room->bytes >= qk_field_bytes(dev->geom, prec, c->nrhs, r->v.subset);
+  const qk_field_t in =
+      fits ? qk_field_at(dev, prec, c->nrhs, r->v.subset, room->v.data) : own(c, &c->in);
+  qk_dev_blas(dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {in.v, r->v}});
   return in;
 }
 

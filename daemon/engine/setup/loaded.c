@@ -291,6 +291,7 @@ static qk_status_t build_multigrid(const loading_t *in, qk_loaded_t *s) {
                                    .prec = load->inner,
                                    .nslot = s->nslot,
                                    .single_rhs = s->plan.single_rhs,
+                                   .room = (size_t)s->plan.work,
                                    .checkpoint = load->checkpoint};
   qk_mg_identity_t *id = &params.identity;
   *id = (qk_mg_identity_t){.gauge_digest = s->check.digest};
@@ -318,6 +319,7 @@ static qk_status_t build_from(const loading_t *in, qk_loaded_t *s, const qk_acti
     if (status != QK_OK) return status;
   }
   status = keep_local(s, false);
+  if (status == QK_OK && s->mg == NULL) status = qk_work_make_room(s->work, (size_t)s->plan.work);
   if (status != QK_OK) return status;
   enter(in, "solver");
   return build_solvers(s, in->err);

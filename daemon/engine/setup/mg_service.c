@@ -103,7 +103,10 @@ static qk_status_t count_bytes(qk_mg_service_t *h) {
 
 static qk_status_t make_cycles(qk_mg_service_t *h, qk_err_t *err) {
   qk_work_trim(h->work);
-  qk_status_t status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
+  qk_status_t status = qk_work_make_room(h->work, h->params.room);
+  status = qk_comm_agree(h->op->dev->geom->comm, status, err);
+  if (status == QK_OK)
+    status = qk_cycle_create(h->mg, h->params.prec, h->params.nslot, &h->cycle, err);
   if (status == QK_OK && h->params.single_rhs)
     status = qk_cycle_create(h->mg, h->params.prec, 1, &h->single_rhs, err);
   return status == QK_OK ? count_bytes(h) : status;

@@ -19,6 +19,7 @@ typedef struct qk_mg_service_params {
   qk_prec_t prec;    /* of the outer iteration */
   int nslot;
   bool single_rhs;
+  size_t room;            /* of work fields while it serves: plan.h */
   const char *checkpoint; /* file or folder; "": none */
   qk_mg_identity_t identity;
 } qk_mg_service_params_t;

@@ -8,6 +8,8 @@
 
 /* Links of a site in double on the host, and a field of one column. */
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
+/* At most at the same time; each is rounded up. */
+enum { WORK_FIELDS = 16 };
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
 
@@ -78,25 +80,37 @@ static int64_t method_bytes(const qk_plan_input_t *in, int nslot) {
   return in->gcr_keep * (z + inner);
 }
 
-/* In double for each slot: source, and halves of solution and right-hand side; beside them a whole
- * solution, which has the half of an only slot. While some begin or end: two halves for each
- * contiguous column, one field, and an odd half inside the operator; a compact solver has one
- * column, whose right-hand side it makes anew. In the inner precision: the block. */
+static bool wide_correction(const qk_plan_input_t *in) {
+  return qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR;
+}
+
+/* In double for each slot: source, and halves of solution and right-hand side; a compact solver has
+ * no halves of the latter. Beside them a whole solution, which has the half of an only slot. In the
+ * inner precision: the block. */
 static int64_t solver_bytes(const qk_plan_input_t *in, int nslot, bool compact) {
   const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
   const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
   const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
-  const bool adjoint = in->method == QK_SOLVER_CG;
+  const int64_t xi = wide_correction(in) ? field(in->geom, QK_SINGLE, nslot, QK_EVEN) : inner;
+  const int kept = compact ? 1 : 2;
+  return nslot * (full + kept * half) - (nslot == 1 ? half : 0) + full + inner + xi +
+         method_bytes(in, nslot);
+}
+
+/* Its work fields; what is not reserved at the same time shares their room. While slots begin or
+ * are updated: two halves in double for each contiguous column, or for one, and its right-hand
+ * side, and an odd half inside the operator; while one ends: a field. In an application an odd half
+ * (with M^+ an even one, too), or in half with a preconditioner both sides of it in single. */
+static int64_t solver_work(const qk_plan_input_t *in, int nslot, bool compact) {
+  const int64_t full = field(in->geom, QK_DOUBLE, 1, QK_FULL);
+  const int64_t half = field(in->geom, QK_DOUBLE, 1, QK_EVEN);
+  const int64_t inner = field(in->geom, in->inner, nslot, QK_EVEN);
+  const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
   const int beside = nslot < QK_RHS_TOGETHER ? nslot : QK_RHS_TOGETHER;
-  const int kept = compact ? 1 : 2, work = compact ? 2 + 1 : 2 * beside;
-  int64_t bytes = nslot * (full + kept * half) - (nslot == 1 ? half : 0) + 2 * full;
-  bytes += (work + 1) * half;
-  bytes += 3 * inner + method_bytes(in, nslot);
-  if (qk_prec_scaled(in->inner) && in->method == QK_SOLVER_GCR) { /* the correction is in single */
-    const int64_t single = field(in->geom, QK_SINGLE, nslot, QK_EVEN);
-    bytes += single - inner + (in->mg ? 3 * single : 0); /* and the operator, with an odd half */
-  }
-  return bytes + (adjoint ? inner : 0);
+  const int64_t updating = ((compact ? 2 + 1 : 2 * beside) + 1) * half;
+  int64_t applying = in->method == QK_SOLVER_CG ? 2 * inner : inner;
+  if (wide_correction(in)) applying = in->mg ? 3 * single : max(inner, single);
+  return max(max(updating, full), applying);
 }
 
 /* ---- multigrid ------------------------------------------------------------------------------- */
@@ -129,11 +143,17 @@ static qk_prec_t cycle_prec(const qk_mg_params_t *mg, int l) {
   return l == 0 ? mg->level[0].smoother_prec : QK_SINGLE;
 }
 
-/* Of a cycle that begins on level `top`. */
-static int64_t cycle_bytes(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
+/* Of a cycle that begins on level `top`: its work fields there ... */
+static int64_t cycle_work(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
+  return cycle_halves(mg, top, true) * field(&geom[top], cycle_prec(mg, top), nrhs, QK_EVEN);
+}
+
+/* ... and all others. */
+static int64_t cycle_below(const qk_mg_params_t *mg, const qk_geom_t *geom, int top, int nrhs) {
   int64_t bytes = 0;
   for (int l = top; l < mg->nlevel; l++) {
-    bytes += cycle_halves(mg, l, l == top) * field(&geom[l], cycle_prec(mg, l), nrhs, QK_EVEN);
+    if (l > top)
+      bytes += cycle_halves(mg, l, false) * field(&geom[l], cycle_prec(mg, l), nrhs, QK_EVEN);
     if (l > 0) bytes += faces(&geom[l], QK_SINGLE, nrhs, geom[l].ncomp);
   }
   return bytes;
@@ -177,12 +197,12 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   return s;
 }
 
-/* Of the cycle of the slots; in and out only where neither r nor z of the outer iteration will
- * do. */
+/* What a cycle of the slots has for itself; in and out only where neither r nor z of the outer
+ * iteration will do. */
 static int64_t slots_cycle_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, int nrhs) {
   const qk_prec_t prec = in->mg->level[0].smoother_prec;
   const bool own = qk_prec_scaled(in->inner) && !qk_prec_scaled(prec);
-  return cycle_bytes(in->mg, geom, 0, nrhs) + (own ? 2 * field(&geom[0], prec, nrhs, QK_EVEN) : 0);
+  return cycle_below(in->mg, geom, 0, nrhs) + (own ? 2 * field(&geom[0], prec, nrhs, QK_EVEN) : 0);
 }
 
 /* The most that is held while n null vectors of level l are made, and become part of a prolongator:
@@ -205,7 +225,8 @@ static int64_t vectors_refining(const qk_plan_input_t *in, const qk_geom_t *geom
   const int64_t even = field(&geom[l], QK_SINGLE, n, QK_EVEN);
   const int64_t narrow = field(&geom[l], cycle_prec(in->mg, l), n, QK_EVEN);
   const int64_t some = field(&geom[l + 1], QK_SINGLE, n, QK_FULL);
-  const int64_t cycle = cycle_bytes(in->mg, geom, l, n) + 2 * narrow;
+  const int64_t cycle =
+      cycle_work(in->mg, geom, l, n) + cycle_below(in->mg, geom, l, n) + 2 * narrow;
   return some + max(max(full + 2 * even, cycle), 2 * full + even);
 }
 
@@ -252,11 +273,21 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] =
         qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
-  plan->share[QK_PLAN_CYCLE] = slots_cycle_bytes(in, geom, in->nslot);
+  plan->work = cycle_work(in->mg, geom, 0, in->nslot);
+  plan->share[QK_PLAN_CYCLE] = plan->work + slots_cycle_bytes(in, geom, in->nslot);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
+
+/* The room that a cycle wants is there; the solvers take part of it, or more. */
+static void add_work(const qk_plan_input_t *in, qk_plan_t *plan) {
+  const int64_t cycle = plan->work;
+  plan->work = max(cycle, solver_work(in, in->nslot, plan->compact));
+  if (plan->single_rhs) plan->work = max(plan->work, solver_work(in, 1, false));
+  plan->work += WORK_FIELDS * QK_WORK_ALIGNMENT;
+  plan->share[QK_PLAN_SOLVER] += plan->work - cycle;
+}
 
 void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int half = (in->nslot + 1) / 2;
@@ -272,6 +303,7 @@ void qk_plan_make(const qk_plan_input_t *in, qk_plan_t *plan) {
       (1 + plan->staging + plan->leaving) * in->geom->local_volume * WIRE_SITE_BYTES;
   plan->setup = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in) + operator_bytes(in, true);
   if (in->mg != NULL) add_multigrid(in, plan);
+  add_work(in, plan);
   for (int i = 0; i < QK_PLAN_SHARES; i++) plan->serving += plan->share[i];
   plan->setup = max(plan->setup, plan->serving);
   if (in->on_host)

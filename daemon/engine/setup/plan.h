@@ -43,6 +43,8 @@ typedef struct qk_plan {
   int nslot;
   int staging, leaving; /* sources that come, and solutions that leave, beside the slots */
   bool single_rhs, compact;
+  int64_t work; /* room of the work fields of both solvers and of a cycle on level 0, part of the
+                   shares */
   int64_t share[QK_PLAN_SHARES];
   int64_t serving; /* sum of the shares */
   int64_t setup;   /* the most during setup */

@@ -183,3 +183,36 @@ Test(work, keeps_released_fields_for_their_kind) {
   cr_expect(device_bytes(&rig) == bytes);
   rig_close(&rig);
 }
+
+/* Kinds that are not reserved at the same time share the room; what it does not hold has memory of
+ * its own, and the next fields from an idle stack are those of before. */
+Test(work, kinds_share_the_room) {
+  qk_rig_t rig;
+  qk_field_t *a, *b, *c, *d;
+  rig_open(&rig, NULL, lattice, NULL);
+  const int64_t without = device_bytes(&rig);
+  const size_t one = qk_field_bytes(&rig.geom, QK_SINGLE, 5, QK_EVEN);
+  cr_assert(qk_work_make_room(rig.work, 2 * (one + QK_WORK_ALIGNMENT)) == QK_OK);
+  const int64_t with = device_bytes(&rig);
+  cr_assert(qk_work_reserve(rig.work, QK_SINGLE, 5, QK_EVEN, &a) == QK_OK);
+  cr_assert(qk_work_reserve(rig.work, QK_HALF, 6, QK_EVEN, &b) == QK_OK);
+  const ptrdiff_t apart = (char *)b->v.data - (char *)a->v.data;
+  cr_expect(apart >= (ptrdiff_t)one && apart % QK_WORK_ALIGNMENT == 0);
+  cr_expect(b->v.prec == QK_HALF && b->v.nrhs == 6 && b->v.scale != NULL);
+  cr_expect(device_bytes(&rig) == with);
+  cr_assert(qk_work_reserve(rig.work, QK_DOUBLE, 5, QK_FULL, &c) == QK_OK);
+  cr_expect(device_bytes(&rig) == with + (int64_t)c->bytes, "of its own");
+  const void *first = a->v.data;
+  qk_work_release(rig.work, c);
+  qk_work_release(rig.work, b);
+  qk_work_release(rig.work, a);
+  cr_expect(qk_work_idle(rig.work));
+  cr_assert(qk_work_reserve(rig.work, QK_DOUBLE, 3, QK_ODD, &d) == QK_OK);
+  cr_expect(d->v.data == first && d->v.prec == QK_DOUBLE && d->v.subset == QK_ODD);
+  qk_work_trim(rig.work);
+  cr_expect(device_bytes(&rig) == with, "the room stays where a field stands in it");
+  qk_work_release(rig.work, d);
+  qk_work_trim(rig.work);
+  cr_expect(device_bytes(&rig) == without);
+  rig_close(&rig);
+}
