@@ -100,6 +100,7 @@ def a_spool_that_takes_nothing_is_trouble_until_it_does(case):
         c.upload(accepted, [field()])
         told = page_when(d, '/readyz', 503)
         assert 'uploads cannot be written' in told and 'Disk quota exceeded' in told, told
+        assert d.status().trouble == told.strip()
         refused = c.submit(1, expect='rejected')
         assert refused.status == STATUS['BUSY'] and refused.text == told.strip(), refused
         c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE)
@@ -108,3 +109,4 @@ def a_spool_that_takes_nothing_is_trouble_until_it_does(case):
         disk.works()
         assert c.expect('result').request == 1
         page_when(d, '/readyz', 200)
+        assert not d.status().HasField('trouble')

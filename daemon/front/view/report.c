@@ -9,6 +9,7 @@
 #include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
 #include "daemon/front/service/queue.h"
+#include "daemon/front/service/upload.h"
 #include "daemon/front/settings/operator.h"
 #include "proto/counters.h"
 
@@ -327,7 +328,7 @@ void qk_report_make(const qk_setup_t *setup, bool activity, qk_report_t *r) {
   r->occupancy.idle = o->idle;
   status->occupancy = &r->occupancy;
   status->set_aside = (char *)qk_aside_text((qk_aside_t *)&service->aside);
-  status->trouble = (char *)qk_journal_trouble(service->journal);
+  status->trouble = (char *)qk_upload_trouble(service);
   fill_states(service, r);
   if (!activity) return;
   fill_slots(service, r);
