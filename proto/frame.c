@@ -1,9 +1,10 @@
 #include "proto/frame.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 1, BIND_BYTES = 2 * QK_CLIENT_ID };
+enum { VERSION = 1, BY_BLOCKS, BIND_BYTES = 2 * QK_CLIENT_ID, BLOCK = QK_CHUNK_MAX };
 
 static const uint8_t MAGIC[4] = {'Q', 'K', 'D', 'F'};
 
@@ -31,8 +32,13 @@ bool qk_frame_is_last(const qk_frame_t *frame) {
   return frame->offset + frame->chunk_bytes == frame->field_bytes;
 }
 
+bool qk_frame_is_block(const qk_frame_t *frame) {
+  return frame->offset % BLOCK == 0 && (frame->chunk_bytes == BLOCK || qk_frame_is_last(frame));
+}
+
 static qk_status_t check_bind(const qk_frame_t *f, qk_frame_fault_t *fault) {
   uint64_t bytes = f->kind == QK_FRAME_BIND ? BIND_BYTES : 0;
+  if (f->by_blocks) return blame(fault, QK_UNSUPPORTED, "version", BY_BLOCKS, VERSION);
   if (f->request != 0) return blame(fault, QK_BAD_PROTOCOL, "request", f->request, 0);
   if (f->rhs != 0) return blame(fault, QK_BAD_PROTOCOL, "rhs", f->rhs, 0);
   if (f->chunk_bytes != bytes)
@@ -78,8 +84,15 @@ qk_status_t qk_frame_encode(qk_frame_t *frame, const void *payload, uint8_t head
   qk_status_t s = check(frame, fault);
   if (s != QK_OK) return s;
   frame->chunk_checksum = qk_checksum(payload, frame->chunk_bytes);
+  return qk_frame_encode_summed(frame, header, fault);
+}
+
+qk_status_t qk_frame_encode_summed(const qk_frame_t *frame, uint8_t header[QK_FRAME_HEADER],
+                                   qk_frame_fault_t *fault) {
+  qk_status_t s = check(frame, fault);
+  if (s != QK_OK) return s;
   memcpy(header, MAGIC, sizeof MAGIC);
-  put(header + 4, 2, VERSION);
+  put(header + 4, 2, frame->by_blocks ? BY_BLOCKS : VERSION);
   put(header + 6, 2, frame->kind);
   put(header + 8, 8, frame->request);
   put(header + 16, 4, frame->rhs);
@@ -100,13 +113,15 @@ qk_status_t qk_frame_decode(const void *message, size_t bytes, qk_frame_t *frame
   if (bytes > QK_FRAME_MAX) return blame(fault, QK_TOO_LARGE, "message bytes", bytes, QK_FRAME_MAX);
   if (memcmp(h, MAGIC, sizeof MAGIC) != 0)
     return blame(fault, QK_BAD_PROTOCOL, "magic", get(h, 4), get(MAGIC, 4));
-  if (get(h + 4, 2) != VERSION)
-    return blame(fault, QK_UNSUPPORTED, "version", get(h + 4, 2), VERSION);
+  const uint64_t version = get(h + 4, 2);
+  if (version != VERSION && version != BY_BLOCKS)
+    return blame(fault, QK_UNSUPPORTED, "version", version, BY_BLOCKS);
   uint64_t sum = qk_checksum(h, 56);
   if (get(h + 56, 8) != sum)
     return blame(fault, QK_BAD_CHECKSUM, "header_checksum", get(h + 56, 8), sum);
 
   qk_frame_t f = {.kind = (qk_frame_kind_t)get(h + 6, 2),
+                  .by_blocks = version == BY_BLOCKS,
                   .request = get(h + 8, 8),
                   .rhs = (uint32_t)get(h + 16, 4),
                   .chunk_bytes = (uint32_t)get(h + 20, 4),
@@ -129,24 +144,81 @@ qk_status_t qk_frame_decode(const void *message, size_t bytes, qk_frame_t *frame
   return QK_OK;
 }
 
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+struct qk_field_hash {
+  bool by_blocks;
+  XXH3_state_t *sum;   /* of the bytes, or of the checksums of blocks */
+  XXH3_state_t *block; /* of the block that has begun */
+  size_t part;         /* its bytes so far */
+  uint64_t latest;     /* checksum of the one before */
+};
+
 qk_field_hash_t *qk_field_hash_create(void) {
-  XXH3_state_t *state = XXH3_createState();
-  if (state) XXH3_64bits_reset(state);
-  return (qk_field_hash_t *)state;
+  qk_field_hash_t *hash = calloc(1, sizeof *hash);
+  if (!hash) return NULL;
+  hash->sum = XXH3_createState();
+  hash->block = XXH3_createState();
+  if (hash->sum && hash->block) {
+    qk_field_hash_init(hash, false);
+    return hash;
+  }
+  qk_field_hash_destroy(hash);
+  return NULL;
 }
 
 void qk_field_hash_destroy(qk_field_hash_t *hash) {
-  XXH3_freeState((XXH3_state_t *)hash);
+  if (!hash) return;
+  XXH3_freeState(hash->sum);
+  XXH3_freeState(hash->block);
+  free(hash);
 }
 
-void qk_field_hash_init(qk_field_hash_t *hash) {
-  XXH3_64bits_reset((XXH3_state_t *)hash);
+void qk_field_hash_init(qk_field_hash_t *hash, bool by_blocks) {
+  hash->by_blocks = by_blocks;
+  hash->part = 0;
+  XXH3_64bits_reset(hash->sum);
+  XXH3_64bits_reset(hash->block);
+}
+
+void qk_field_hash_add_block(qk_field_hash_t *hash, uint64_t checksum) {
+  uint8_t bytes[8];
+  hash->latest = checksum;
+  put(bytes, sizeof bytes, checksum);
+  XXH3_64bits_update(hash->sum, bytes, sizeof bytes);
+}
+
+uint64_t qk_field_hash_end_block(qk_field_hash_t *hash) {
+  if (hash->part == 0) return hash->latest;
+  qk_field_hash_add_block(hash, XXH3_64bits_digest(hash->block));
+  XXH3_64bits_reset(hash->block);
+  hash->part = 0;
+  return hash->latest;
 }
 
 void qk_field_hash_update(qk_field_hash_t *hash, const void *data, size_t bytes) {
-  XXH3_64bits_update((XXH3_state_t *)hash, data, bytes);
+  const uint8_t *from = data;
+  if (!hash->by_blocks) XXH3_64bits_update(hash->sum, data, bytes);
+  for (size_t at = 0, n; hash->by_blocks && at < bytes; at += n) {
+    n = bytes - at < BLOCK - hash->part ? bytes - at : BLOCK - hash->part;
+    XXH3_64bits_update(hash->block, from + at, n);
+    hash->part += n;
+    if (hash->part == BLOCK) qk_field_hash_end_block(hash);
+  }
 }
 
-uint64_t qk_field_hash_digest(const qk_field_hash_t *hash) {
-  return XXH3_64bits_digest((const XXH3_state_t *)hash);
+uint64_t qk_field_hash_digest(qk_field_hash_t *hash) {
+  qk_field_hash_end_block(hash);
+  return XXH3_64bits_digest(hash->sum);
+}
+
+bool qk_field_has_checksum(const void *data, size_t bytes, uint64_t checksum) {
+  if (qk_checksum(data, bytes) == checksum) return true;
+  qk_field_hash_t *hash = qk_field_hash_create();
+  if (!hash) return true; /* nobody knows, and what is here is not thrown away for that */
+  qk_field_hash_init(hash, true);
+  qk_field_hash_update(hash, data, bytes);
+  const bool same = qk_field_hash_digest(hash) == checksum;
+  qk_field_hash_destroy(hash);
+  return same;
 }

@@ -4,7 +4,7 @@
  *
  *   offset bytes  field            little endian
  *        0     4  magic            "QKDF"
- *        4     2  version          1
+ *        4     2  version          1; 2: the checksum of the field is that of its blocks
  *        6     2  kind             qk_frame_kind_t
  *        8     8  request          request number; 0 for BIND and BOUND
  *       16     4  rhs              index of the right-hand side in its request
@@ -14,6 +14,10 @@
  *       40     8  chunk_checksum   xxh3-64 of the payload
  *       48     8  field_checksum   xxh3-64 of the whole field in the last chunk, 0 in the others
  *       56     8  header_checksum  xxh3-64 of the 56 bytes before
+ *
+ * Blocks of a field are 1 MiB long and follow each other from its beginning; the last one may be
+ * shorter. Version 2 has as field_checksum the xxh3-64 of their xxh3-64, 8 bytes each, in order. A
+ * chunk that is a block brings one of them as chunk_checksum, so that each byte is hashed once.
  *
  * Errors: QK_BAD_PROTOCOL, QK_TRUNCATED, QK_TOO_LARGE, QK_BAD_CHECKSUM, QK_UNSUPPORTED (version);
  * *fault names the field with its value and limit. Outputs are set only on success.
@@ -41,6 +45,7 @@ typedef enum qk_frame_kind {
 
 typedef struct qk_frame {
   qk_frame_kind_t kind;
+  bool by_blocks; /* version 2 */
   uint64_t request;
   uint32_t rhs;
   uint32_t chunk_bytes;
@@ -61,6 +66,10 @@ typedef struct qk_frame_fault {
 qk_status_t qk_frame_encode(qk_frame_t *frame, const void *payload, uint8_t header[QK_FRAME_HEADER],
                             qk_frame_fault_t *fault);
 
+/* The same for a payload whose checksum is in frame->chunk_checksum already. */
+qk_status_t qk_frame_encode_summed(const qk_frame_t *frame, uint8_t header[QK_FRAME_HEADER],
+                                   qk_frame_fault_t *fault);
+
 /* message: header and payload together. *payload points into it. Everything that one message can
  * show by itself is checked: sizes, order of offsets, both of its checksums, fields that must be
  * zero. Whether the request exists and the chunk is the next one is the caller's business. */
@@ -69,15 +78,23 @@ qk_status_t qk_frame_decode(const void *message, size_t bytes, qk_frame_t *frame
 
 /* The last chunk of its field carries the field's checksum. */
 bool qk_frame_is_last(const qk_frame_t *frame);
+/* Whether the chunk is a block of its field. */
+bool qk_frame_is_block(const qk_frame_t *frame);
 
-/* Checksum of a field that comes in chunks: init, update for each chunk in order, digest; destroy
- * in the end (NULL-safe). create returns NULL without memory. */
+/* Checksum of a field that comes in chunks: init, update for each chunk in order, digest at the end
+ * of the field; destroy in the end (NULL-safe). create returns NULL without memory. */
 typedef struct qk_field_hash qk_field_hash_t;
 qk_field_hash_t *qk_field_hash_create(void);
 void qk_field_hash_destroy(qk_field_hash_t *hash);
-void qk_field_hash_init(qk_field_hash_t *hash);
+void qk_field_hash_init(qk_field_hash_t *hash, bool by_blocks);
 void qk_field_hash_update(qk_field_hash_t *hash, const void *data, size_t bytes);
-uint64_t qk_field_hash_digest(const qk_field_hash_t *hash);
+/* By blocks: in place of update, for the next block, all of which is known by its checksum. */
+void qk_field_hash_add_block(qk_field_hash_t *hash, uint64_t checksum);
+/* By blocks: ends a shorter one, which is the last. The checksum of the latest block. */
+uint64_t qk_field_hash_end_block(qk_field_hash_t *hash);
+uint64_t qk_field_hash_digest(qk_field_hash_t *hash);
+/* Whether that is the checksum of a field in memory, whichever of the two. */
+bool qk_field_has_checksum(const void *data, size_t bytes, uint64_t checksum);
 
 /* xxh3-64 of bytes in memory. */
 uint64_t qk_checksum(const void *data, size_t bytes);

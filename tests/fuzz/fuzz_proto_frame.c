@@ -56,8 +56,9 @@ static void upload(const qk_frame_t *frame, const uint8_t *payload) {
     promise(status == QK_OK || (err.text[0] && !chunk.transfer));
     if (chunk.transfer) {
       promise(chunk.skip < frame->chunk_bytes);
-      qk_transfer_write(chunk.transfer, payload + chunk.skip, frame->chunk_bytes - chunk.skip,
-                        chunk.offset, &wrote);
+      qk_transfer_write(
+          chunk.transfer, payload + chunk.skip, frame->chunk_bytes - chunk.skip, chunk.offset,
+          chunk.skip == 0 && qk_frame_is_block(frame) ? &frame->chunk_checksum : NULL, &wrote);
       promise(qk_job_uploaded(&chunk, last ? &frame->field_checksum : NULL, &wrote, 0, &ready,
                               &failed, &err) == job);
     }

@@ -347,6 +347,19 @@ void fake_reply_credit(state_t *s) {
         b->until = s->credit; b->has_next = 1; b->next = s->arrived);
 }
 
+static bool by_blocks(const state_t *s) {
+  return s->d->script.feature == QK_FEATURE_BLOCK_SUMS;
+}
+
+static uint64_t sum_of(const uint8_t *field, size_t bytes, bool blocks) {
+  qk_field_hash_t *hash = qk_field_hash_create();
+  qk_field_hash_init(hash, blocks);
+  qk_field_hash_update(hash, field, bytes);
+  const uint64_t sum = qk_field_hash_digest(hash);
+  qk_field_hash_destroy(hash);
+  return sum;
+}
+
 static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload) {
   fake_daemon_t *d = s->d;
   const uint64_t at = f->rhs * s->field_bytes + f->offset, end = at + f->chunk_bytes;
@@ -360,7 +373,8 @@ static void upload_chunk(state_t *s, const qk_frame_t *f, const uint8_t *payload
   s->arrived = end;
   d->uploaded = end;
   if (qk_frame_is_last(f)) {
-    if (qk_checksum(s->stream + f->rhs * s->field_bytes, s->field_bytes) != f->field_checksum)
+    if (f->by_blocks != by_blocks(s) || sum_of(s->stream + f->rhs * s->field_bytes, s->field_bytes,
+                                               f->by_blocks) != f->field_checksum)
       d->violations++;
     if (!d->script.hold) fake_end_rhs(s, f->rhs, QK_OK);
   }
@@ -402,6 +416,7 @@ static int send_download(state_t *s) {
     if (s->sent[i] >= s->granted[i]) continue;
     const uint64_t left = s->granted[i] - s->sent[i];
     qk_frame_t f = {.kind = QK_FRAME_DOWNLOAD,
+                    .by_blocks = by_blocks(s),
                     .request = s->number,
                     .rhs = i,
                     .chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX),
@@ -409,7 +424,8 @@ static int send_download(state_t *s) {
                     .offset = s->sent[i]};
     const uint8_t *field = s->stream + i * s->field_bytes;
     if (qk_frame_is_last(&f))
-      f.field_checksum = qk_checksum(field, s->field_bytes) + (uint64_t)s->d->script.corrupt_field;
+      f.field_checksum =
+          sum_of(field, s->field_bytes, f.by_blocks) + (uint64_t)s->d->script.corrupt_field;
     send_data(s, &f, field + f.offset);
     s->sent[i] += f.chunk_bytes;
     if (++s->download_chunks == s->d->script.drop_download) break_connections(s);

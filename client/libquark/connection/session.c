@@ -66,6 +66,8 @@ void quark__session_connected_locked(quark_connection_t *conn) {
   hello.client_id.len = QK_CLIENT_ID;
   hello.user = conn->user;
   hello.program = conn->program;
+  hello.n_feature = 1;
+  hello.feature = &(uint32_t){QK_FEATURE_BLOCK_SUMS};
   Quark__ClientMessage message = QUARK__CLIENT_MESSAGE__INIT;
   message.body_case = QUARK__CLIENT_MESSAGE__BODY_HELLO;
   message.hello = &hello;

@@ -70,7 +70,7 @@ void quark__download_result_locked(quark_connection_t *conn, download_t **list,
   }
   if (another) {
     d->received = 0;
-    qk_field_hash_init(d->hash);
+    qk_field_hash_init(d->hash, d->by_blocks);
   }
   if (d->way == DOWNLOAD_HELD || (another && d->way == DOWNLOAD_CHUNKS))
     quark__download_begin_locked(conn, d, NULL);
@@ -90,6 +90,20 @@ void quark__download_by_chunks_locked(quark_connection_t *conn, download_t *list
   }
 }
 
+/* Adds the chunk to the checksum, which may be of another kind since the last one: that of a daemon
+ * of another version. */
+static void sum_chunk(download_t *d, const qk_frame_t *frame, const uint8_t *payload) {
+  if (frame->by_blocks != d->by_blocks) {
+    d->by_blocks = frame->by_blocks;
+    qk_field_hash_init(d->hash, d->by_blocks);
+    qk_field_hash_update(d->hash, d->buffer, d->received);
+  }
+  if (d->by_blocks && qk_frame_is_block(frame))
+    qk_field_hash_add_block(d->hash, frame->chunk_checksum);
+  else
+    qk_field_hash_update(d->hash, payload, frame->chunk_bytes);
+}
+
 void quark__download_chunk_locked(quark_connection_t *conn, download_t **list,
                                   const qk_frame_t *frame, const uint8_t *payload) {
   download_t *d = quark__download_find(*list, frame->rhs);
@@ -98,7 +112,7 @@ void quark__download_chunk_locked(quark_connection_t *conn, download_t **list,
       frame->offset != d->received)
     return;
   memcpy(d->buffer + d->received, payload, frame->chunk_bytes);
-  qk_field_hash_update(d->hash, payload, frame->chunk_bytes);
+  sum_chunk(d, frame, payload);
   d->received += frame->chunk_bytes;
   if (!qk_frame_is_last(frame)) {
     if (d->granted - d->received <= DOWNLOAD_WINDOW / 2) post_grant(conn, d, false, NULL);

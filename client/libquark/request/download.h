@@ -26,6 +26,7 @@ typedef struct download {
   uint32_t rhs;
   uint8_t *buffer;
   uint64_t bytes, received, granted;
+  bool by_blocks; /* its checksum (frame.h) */
   qk_field_hash_t *hash;
   download_way_t way;
   int fd; /* of the whole solution, once it is done; -1: it is in the buffer */

@@ -154,7 +154,9 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
   r->field_bytes = m->field_bytes;
   if (r->ended == r->nrhs) return;
   spare_t *spare = conn->local >= 0 ? &conn->requests->spare : NULL;
-  if (first && uploads && !quark__upload_init(&r->up, r->nrhs, m->field_bytes, spare)) {
+  if (first && uploads &&
+      !quark__upload_init(&r->up, r->nrhs, m->field_bytes, spare,
+                          quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS))) {
     quark__request_fail_locked(r, QUARK_NO_MEMORY, "no memory for the upload");
     quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
     return;
@@ -163,6 +165,13 @@ void quark__request_accepted_locked(quark_connection_t *conn, const Quark__Accep
     if (m->upload_next > r->up.written || r->up.written - m->upload_next > r->up.capacity) {
       quark__request_fail_locked(r, QUARK_ENGINE_LOST,
                                  "a part of the upload was lost with the connection: submit again");
+      quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
+      return;
+    }
+    if (r->up.by_blocks && !quark__has_feature(conn, QK_FEATURE_BLOCK_SUMS)) {
+      quark__request_fail_locked(r, QUARK_ENGINE_LOST,
+                                 "the daemon that has come back is an older one, which cannot go "
+                                 "on with this upload: submit again");
       quark__post_cancel_locked(conn, r->number, QUARK_ALL, NULL);
       return;
     }

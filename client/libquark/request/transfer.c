@@ -18,13 +18,25 @@ static uint64_t least(uint64_t a, uint64_t b) {
 /* ---- uploads ---- */
 
 /* Bytes of the next chunk that may be sent now; 0: none. Chunks are as large as the field and the
- * credit allow. */
+ * credit allow, or by_blocks blocks: what is left of one that has arrived in part. */
 static uint32_t next_chunk(const request_t *r) {
   const upload_t *up = &r->up;
-  const uint64_t field_end = (up->sent / up->field_bytes + 1) * up->field_bytes;
-  const uint64_t want = least(least(QK_CHUNK_MAX, field_end - up->sent),
-                              up->until > up->sent ? up->until - up->sent : 0);
+  const uint64_t at = up->sent % up->field_bytes;
+  const uint64_t most = up->by_blocks ? QK_CHUNK_MAX - at % QK_CHUNK_MAX : QK_CHUNK_MAX;
+  const uint64_t credit = up->until > up->sent ? up->until - up->sent : 0;
+  uint64_t want = least(most, up->field_bytes - at);
+  if (up->by_blocks && credit < want) return 0;
+  want = least(want, credit);
   return up->written - up->sent >= want ? (uint32_t)want : 0;
+}
+
+/* Each block counts once, however often it is sent. */
+static void sum_block(request_t *r, const qk_frame_t *frame) {
+  upload_t *up = &r->up;
+  if (!up->by_blocks || up->sent != up->summed) return;
+  qk_field_hash_add_block(up->hash, frame->chunk_checksum);
+  up->summed += frame->chunk_bytes;
+  if (qk_frame_is_last(frame)) r->rhs[frame->rhs].upload_checksum = quark__upload_checksum(up);
 }
 
 static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
@@ -32,15 +44,21 @@ static bool send_chunk(quark_connection_t *conn, request_t *r, uint32_t bytes) {
   if (zmq_msg_init_size(&msg, QK_FRAME_HEADER + (size_t)bytes) != 0) return false;
   uint8_t *data = zmq_msg_data(&msg);
   qk_frame_t frame = {.kind = QK_FRAME_UPLOAD,
+                      .by_blocks = r->up.by_blocks,
                       .request = r->number,
                       .rhs = (uint32_t)(r->up.sent / r->up.field_bytes),
                       .chunk_bytes = bytes,
                       .field_bytes = r->up.field_bytes,
                       .offset = r->up.sent % r->up.field_bytes};
-  if (qk_frame_is_last(&frame)) frame.field_checksum = r->rhs[frame.rhs].upload_checksum;
   qk_frame_fault_t fault;
-  if (!quark__upload_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes) ||
-      qk_frame_encode(&frame, data + QK_FRAME_HEADER, data, &fault) != QK_OK ||
+  if (!quark__upload_read(&r->up, r->up.sent, data + QK_FRAME_HEADER, bytes)) {
+    zmq_msg_close(&msg);
+    return false;
+  }
+  frame.chunk_checksum = qk_checksum(data + QK_FRAME_HEADER, bytes);
+  sum_block(r, &frame);
+  if (qk_frame_is_last(&frame)) frame.field_checksum = r->rhs[frame.rhs].upload_checksum;
+  if (qk_frame_encode_summed(&frame, data, &fault) != QK_OK ||
       zmq_msg_send(&msg, conn->data, ZMQ_DONTWAIT) < 0) {
     zmq_msg_close(&msg);
     return false;
@@ -65,7 +83,7 @@ bool quark__transfer_send_locked(quark_connection_t *conn) {
 static bool write_field(request_t *r, const uint8_t *data, uint64_t bytes) {
   upload_t *up = &r->up;
   if (!quark__upload_write(up, data, bytes)) return false;
-  if (up->written % up->field_bytes == 0)
+  if (!up->by_blocks && up->written % up->field_bytes == 0)
     r->rhs[up->written / up->field_bytes - 1].upload_checksum = quark__upload_checksum(up);
   return true;
 }

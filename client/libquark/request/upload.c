@@ -52,7 +52,8 @@ static uint64_t shared_capacity(uint64_t field_bytes) {
   return ((RING_BYTES + field_bytes - 1) / field_bytes + 2) * field_bytes;
 }
 
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare) {
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare,
+                        bool by_blocks) {
   uint64_t total;
   if (field_bytes == 0 || field_bytes > INT64_MAX / 4 ||
       __builtin_mul_overflow(field_bytes, (uint64_t)nrhs, &total))
@@ -70,6 +71,8 @@ bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare
     up->ring = malloc(up->capacity);
   }
   up->hash = qk_field_hash_create();
+  up->by_blocks = by_blocks && !up->shared; /* whole fields have whole checksums */
+  if (up->hash) qk_field_hash_init(up->hash, up->by_blocks);
   if ((up->shared || up->ring) && up->hash) return true;
   quark__upload_fini(up);
   return false;
@@ -131,14 +134,14 @@ bool quark__upload_write(upload_t *up, const uint8_t *data, uint64_t bytes) {
     memcpy(up->ring + at, data, head);
     memcpy(up->ring, data + head, bytes - head);
   }
-  qk_field_hash_update(up->hash, data, bytes);
+  if (!up->by_blocks) qk_field_hash_update(up->hash, data, bytes);
   up->written += bytes;
   return true;
 }
 
 uint64_t quark__upload_checksum(upload_t *up) {
   const uint64_t checksum = qk_field_hash_digest(up->hash);
-  qk_field_hash_init(up->hash);
+  qk_field_hash_init(up->hash, up->by_blocks);
   return checksum;
 }
 

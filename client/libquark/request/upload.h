@@ -26,7 +26,9 @@ typedef struct upload {
   uint64_t total, written, sent;
   uint64_t until;        /* credit: the daemon takes bytes up to here */
   uint64_t taken;        /* the daemon has the bytes up to here */
-  qk_field_hash_t *hash; /* of the field being written */
+  bool by_blocks;        /* the checksums of fields (frame.h), which are made as they are sent */
+  uint64_t summed;       /* by_blocks: up to here */
+  qk_field_hash_t *hash; /* of the field being written, or by_blocks of the one being sent */
 } upload_t;
 
 /* The memfd of a finished upload, kept for 10 s: making its pages takes longer than filling them.
@@ -42,8 +44,10 @@ void quark__spare_drop(spare_t *spare);
 void quark__spare_tick(spare_t *spare);
 
 /* Makes a ring for nrhs fields. spare: it is to be shared, if possible in the spare memfd; NULL: it
- * is on the heap. False: no memory, or the sizes make no sense. */
-bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare);
+ * is on the heap. by_blocks: what goes by chunks has checksums of blocks. False: no memory, or the
+ * sizes make no sense. */
+bool quark__upload_init(upload_t *up, uint32_t nrhs, uint64_t field_bytes, spare_t *spare,
+                        bool by_blocks);
 /* Frees the ring. up is then one that uploads nothing. */
 void quark__upload_fini(upload_t *up);
 /* The same, but leaves the memfd to spare if the daemon has read all of it. */

@@ -384,8 +384,12 @@ bool qk_rhs_sendable(const qk_rhs_t *rhs) {
   return rhs->sent < rhs->granted && rhs->solution && qk_rhs_bytes(rhs) > 0;
 }
 
-qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most) {
-  if (!rhs->leaving && !(rhs->leaving = qk_transfer_create(rhs))) return QK_NO_MEMORY;
+qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most, bool by_blocks) {
+  if (rhs->leaving && rhs->leaving->by_blocks != by_blocks) { /* now another client asks for it */
+    qk_transfer_leave(rhs->leaving);
+    rhs->leaving = NULL;
+  }
+  if (!rhs->leaving && !(rhs->leaving = qk_transfer_create(rhs, by_blocks))) return QK_NO_MEMORY;
   qk_transfer_start(rhs->leaving, rhs->solution);
   const uint64_t left = rhs->granted - rhs->sent;
   rhs->span_from = rhs->sent;

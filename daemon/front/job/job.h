@@ -309,8 +309,8 @@ qk_status_t qk_rhs_grant(qk_rhs_t *rhs, uint64_t until, const uint64_t *from, qk
 /* Whether a chunk can be sent now. */
 bool qk_rhs_sendable(const qk_rhs_t *rhs);
 /* The bytes [span_from, span_until), `most` at most, go to a data thread; the RHS must be sendable
- * and nothing of it be on its way. QK_NO_MEMORY: not now. */
-qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most);
+ * and nothing of it be on its way. by_blocks: its checksum (frame.h). QK_NO_MEMORY: not now. */
+qk_status_t qk_rhs_send(qk_rhs_t *rhs, uint64_t most, bool by_blocks);
 /* They came as far as `reached`. The RHS, or NULL: nobody wants it any more. */
 qk_rhs_t *qk_rhs_sent(qk_transfer_t *transfer, uint64_t reached);
 

@@ -67,12 +67,12 @@ static void leave_all(qk_job_t *job) {
 }
 
 /* Its transfer, with a piece under way, and its segment if it is to be kept. */
-static qk_status_t start_chunk(qk_rhs_t *rhs, qk_transfer_t **out, qk_err_t *err) {
+static qk_status_t start_chunk(qk_rhs_t *rhs, bool by_blocks, qk_transfer_t **out, qk_err_t *err) {
   qk_job_t *job = rhs->job;
   const bool wanted = rhs->state == QK_RHS_UPLOADING;
   qk_transfer_t *t = transfer_of(rhs);
   if (!t) {
-    t = qk_transfer_create(rhs);
+    t = qk_transfer_create(rhs, by_blocks);
     if (!t) return qk_fail(err, QK_NO_MEMORY, "no memory for an upload");
     qk_list_append(&job->arriving, &t->link);
   }
@@ -95,12 +95,17 @@ qk_status_t qk_job_upload(qk_job_t *job, const qk_frame_t *f, double now, qk_chu
   const uint64_t begin = f->rhs * job->field_bytes + f->offset, end = begin + f->chunk_bytes;
   if (end <= job->upload_due) return QK_OK;
   qk_rhs_t *rhs = &job->rhs[f->rhs];
+  const qk_transfer_t *begun = transfer_of(rhs);
+  if (begun && begun->by_blocks != f->by_blocks)
+    return qk_fail(err, QK_BAD_PROTOCOL, "chunk of version %d in a field that has begun with %d",
+                   1 + f->by_blocks, 1 + begun->by_blocks);
   qk_err_t why = {0};
-  s = start_chunk(rhs, &chunk->transfer, &why);
+  s = start_chunk(rhs, f->by_blocks, &chunk->transfer, &why);
   if (s != QK_OK && rhs->state == QK_RHS_UPLOADING) {
     end_without_memory(rhs, why.text, now);
     *failed = rhs;
-    s = start_chunk(rhs, &chunk->transfer, &why); /* what it has to say is read all the same */
+    s = start_chunk(rhs, f->by_blocks, &chunk->transfer,
+                    &why); /* what it has to say is read all the same */
   }
   chunk->skip = (uint32_t)(job->upload_due - begin);
   chunk->offset = f->offset + chunk->skip;

@@ -52,6 +52,7 @@ typedef struct qk_session {
   uint8_t client_id[QK_CLIENT_ID];
   uint8_t token[QK_CLIENT_ID]; /* of the first HELLO; others differ in their last bytes */
   bool greeted;
+  bool by_blocks;  /* its client understands checksums of blocks */
   uint32_t hellos; /* after the first one */
   uint32_t bound;  /* number of the HELLO whose token the data connection has */
   char name[12];   /* for the log: the first bytes of the client id */

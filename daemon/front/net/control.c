@@ -45,6 +45,12 @@ static qk_status_t check_hello(const Quark__Hello *hello, qk_err_t *err) {
   return QK_OK;
 }
 
+static bool has_feature(const Quark__Hello *hello, uint32_t feature) {
+  size_t i = 0;
+  while (i < hello->n_feature && hello->feature[i] != feature) i++;
+  return i < hello->n_feature;
+}
+
 /* An idle session that makes room goes without a word: its client opens another one when it
  * comes. */
 static qk_session_t *open_session(qk_net_t *net, const uint8_t *client_id, const char *user,
@@ -99,6 +105,7 @@ static void on_hello(const ask_t *ask) {
   qk_limits_session(net->service, session);
   qk_session_set_control(&net->service->sessions, session, ask->peer);
   qk_session_greet(session);
+  session->by_blocks = has_feature(hello, QK_FEATURE_BLOCK_SUMS);
   session->control_fd = net->asker.fd;
   session->away = false;
   session->seen = qk_service_awake(net->service);

@@ -28,11 +28,12 @@ static bool send_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs)
   qk_data_thread_t *thread = &net->data[session->data.thread];
   const qk_frame_t frame = {.kind = QK_FRAME_DOWNLOAD,
                             .request = rhs->job->request,
+                            .by_blocks = session->by_blocks,
                             .rhs = rhs->index,
                             .field_bytes = rhs->job->field_bytes};
   qk_parcel_t *p = qk_parcel_to_send(&session->data, &frame);
   if (!p) return false;
-  if (qk_rhs_send(rhs, QK_DATA_SPAN) != QK_OK) {
+  if (qk_rhs_send(rhs, QK_DATA_SPAN, session->by_blocks) != QK_OK) {
     qk_data_thread_done(thread, p, true, 1);
     return false;
   }

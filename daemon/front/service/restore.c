@@ -142,7 +142,8 @@ static bool adopt_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool w
     return false;
   }
   const uint8_t *data = whole ? qk_shm_data(rhs->source, &absent) : NULL;
-  const bool sound = !whole || !data || qk_checksum(data, job->field_bytes) == rhs->checksum;
+  const bool sound =
+      !whole || !data || qk_field_has_checksum(data, job->field_bytes, rhs->checksum);
   if (whole && !data) run_short(scene, rhs, &absent);
   qk_shm_unmap(rhs->source);
   if (sound) return true;

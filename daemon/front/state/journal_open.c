@@ -14,7 +14,7 @@
 #include "daemon/front/state/journal_impl.h"
 #include "daemon/front/state/salvage.h"
 
-#define VERSION "4"
+#define VERSION "5"
 enum { PAGE = 4096 }; /* bytes, as SQLite makes them */
 static const char *const FILES[] = {"lock", "journal.db", "journal.db-wal", NULL};
 static const char *const STATE_FILES[] = {"lock", NULL};
@@ -95,7 +95,7 @@ static bool is_of_version(sqlite3 *db, const char *version) {
 }
 
 /* Version 1 knew no setups but the one of the command line, version 2 not what requests were
- * accepted on, version 3 no checksums of solutions. */
+ * accepted on, version 3 no checksums of solutions, version 4 no checksums of blocks. */
 static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
   qk_status_t status = QK_OK;
   if (is_of_version(j->db, "1"))
@@ -116,6 +116,8 @@ static qk_status_t upgrade(qk_journal_t *j, qk_err_t *err) {
                                 "ALTER TABLE rhs ADD COLUMN digest INTEGER;"
                                 "UPDATE note SET value='4' WHERE key='version'; COMMIT",
                                 err);
+  if (status == QK_OK && is_of_version(j->db, "4"))
+    status = qk_journal_execute(j, "UPDATE note SET value='5' WHERE key='version'", err);
   return status;
 }
 

@@ -94,7 +94,7 @@ static bool read_all(int fd, void *data, size_t bytes) {
 static void copy_back(qk_spill_task_t *t, int from, int to, uint8_t *buffer,
                       qk_field_hash_t *hash) {
   uint64_t sum;
-  qk_field_hash_init(hash);
+  qk_field_hash_init(hash, false);
   for (size_t at = 0; at < t->bytes && t->status == QK_OK;) {
     const size_t n = t->bytes - at < COPY_BYTES ? t->bytes - at : COPY_BYTES;
     const bool broken = qk_fault(QK_FAULT_READ);

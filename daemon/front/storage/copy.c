@@ -28,7 +28,7 @@ static void run(uv_work_t *work) {
   qk_copy_t *c = work->data;
   const size_t bytes = c->field->bytes;
   const int to = qk_shm_open(c->field, O_RDWR);
-  qk_field_hash_init(c->hash);
+  qk_field_hash_init(c->hash, false);
   if (to < 0) qk_fail(&c->err, QK_NO_MEMORY, "%s", strerror(errno));
   for (size_t at = 0; at < bytes && c->err.code == QK_OK;) {
     const size_t want = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;

@@ -10,14 +10,15 @@
 
 enum { PIECE = 256 * 1024 }; /* bytes that are read at a time: they stay in the cache */
 
-qk_transfer_t *qk_transfer_create(void *owner) {
+qk_transfer_t *qk_transfer_create(void *owner, bool by_blocks) {
   qk_transfer_t *t = qk_calloc(1, sizeof *t);
   if (!t) return NULL;
   qk_link_init(&t->link);
   t->owner = owner;
   t->hash = qk_field_hash_create();
   if (t->hash) {
-    qk_field_hash_init(t->hash);
+    t->by_blocks = by_blocks;
+    qk_field_hash_init(t->hash, by_blocks);
     return t;
   }
   qk_free(t);
@@ -118,14 +119,22 @@ static void add(qk_transfer_t *t, const uint8_t *data, size_t bytes, uint64_t of
   t->hashed = offset + bytes;
 }
 
+/* The block of that checksum has come, where it is the next one. */
+static void add_block(qk_transfer_t *t, size_t bytes, uint64_t offset, const uint64_t *block) {
+  if (!t->by_blocks || !block || t->blind || t->hashed != offset) return;
+  qk_field_hash_add_block(t->hash, *block);
+  t->hashed += bytes;
+}
+
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
-                              qk_err_t *err) {
+                              const uint64_t *block, qk_err_t *err) {
   const uint8_t *from = data;
   bool more;
   if (atomic_load(&t->over)) return QK_OK;
   qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
   const int fd = s == QK_OK && *t->segment ? open_segment(t, err) : -1;
   if (s == QK_OK && fd < 0 && *t->segment) s = err->code;
+  if (s == QK_OK) add_block(t, bytes, offset, block);
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
     n = bytes - at < PIECE ? bytes - at : PIECE;
     add(t, from + at, n, offset + at);
@@ -136,11 +145,13 @@ qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, 
   return s;
 }
 
-qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset,
-                             qk_err_t *err) {
+/* By blocks the piece is hashed once, where it is the next block. */
+qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset, bool block,
+                             uint64_t *sum, qk_err_t *err) {
   uint8_t *to = out;
   bool more;
   qk_status_t s = qk_transfer_catch_up(t, offset, UINT64_MAX, &more, err);
+  const bool once = block && t->by_blocks && !t->blind && t->hashed == offset;
   const int fd = s == QK_OK ? open_segment(t, err) : -1;
   if (s == QK_OK && fd < 0) s = err->code;
   for (size_t at = 0, n; at < bytes && s == QK_OK; at += n) {
@@ -149,6 +160,7 @@ qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t
     if (s == QK_OK) add(t, to + at, n, offset + at);
   }
   if (fd >= 0) close(fd);
+  if (s == QK_OK) *sum = once ? qk_field_hash_end_block(t->hash) : qk_checksum(out, bytes);
   return s;
 }
 

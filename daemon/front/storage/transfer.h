@@ -27,6 +27,7 @@ typedef struct qk_transfer {
   int under_way;  /* pieces */
   /* of the piece that is under way; the loop's while there is none */
   char segment[QK_SHM_NAME_MAX]; /* "": there is none, bytes are only added to the checksum */
+  bool by_blocks;                /* the checksum: does not change */
   qk_field_hash_t *hash;
   uint64_t hashed;  /* bytes of the field in `hash` */
   bool blind;       /* bytes are missing in it */
@@ -34,8 +35,8 @@ typedef struct qk_transfer {
   atomic_bool stop; /* the piece that is under way goes no further */
 } qk_transfer_t;
 
-/* NULL without memory. */
-qk_transfer_t *qk_transfer_create(void *owner);
+/* by_blocks: of the checksum (frame.h). NULL without memory. */
+qk_transfer_t *qk_transfer_create(void *owner, bool by_blocks);
 /* A piece is about to be handed over. field NULL: its bytes are not kept. */
 void qk_transfer_start(qk_transfer_t *t, const qk_shm_t *field);
 /* A piece has come back. False: nobody wants the field any more, and t may be gone. */
@@ -50,12 +51,14 @@ void qk_transfer_leave(qk_transfer_t *t);
  * are others. The two below read back all of them. */
 qk_status_t qk_transfer_catch_up(qk_transfer_t *t, uint64_t offset, uint64_t most, bool *more,
                                  qk_err_t *err);
-/* Pieces of an upload come in order. */
+/* Pieces of an upload come in order. block: the checksum of the piece where it is a block, else
+ * NULL. */
 qk_status_t qk_transfer_write(qk_transfer_t *t, const void *data, size_t bytes, uint64_t offset,
-                              qk_err_t *err);
-/* out: [bytes]. In order, or again from anywhere. */
-qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset,
-                             qk_err_t *err);
+                              const uint64_t *block, qk_err_t *err);
+/* out: [bytes]. In order, or again from anywhere. block: whether the piece is one; *sum: its
+ * checksum. */
+qk_status_t qk_transfer_read(qk_transfer_t *t, void *out, size_t bytes, uint64_t offset, bool block,
+                             uint64_t *sum, qk_err_t *err);
 /* Whether that is the checksum of the field, all of which has gone through; true if the first part
  * of it was not kept, so that nobody knows. */
 bool qk_transfer_has_checksum(const qk_transfer_t *t, uint64_t checksum);

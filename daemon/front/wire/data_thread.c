@@ -68,8 +68,9 @@ static bool is_behind(qk_transfer_t *transfer, uint64_t offset) {
 static bool write_payload(qk_parcel_t *p) {
   const uint32_t skip = p->chunk.skip;
   if (is_behind(p->chunk.transfer, p->chunk.offset)) return true;
+  const bool block = skip == 0 && qk_frame_is_block(&p->frame);
   qk_transfer_write(p->chunk.transfer, p->payload + skip, p->frame.chunk_bytes - skip,
-                    p->chunk.offset, &p->err);
+                    p->chunk.offset, block ? &p->frame.chunk_checksum : NULL, &p->err);
   return false;
 }
 
@@ -80,6 +81,15 @@ static void end_message(qk_data_thread_t *thread) {
   qk_frame_t frame = {.kind = QK_FRAME_BOUND};
   QK_ASSERT(qk_frame_encode(&frame, NULL, header, &fault) == QK_OK);
   zmq_send(thread->socket, header, sizeof header, ZMQ_DONTWAIT);
+}
+
+/* The next bytes of the field, and its checksum at the end of it. */
+static qk_status_t read_chunk(qk_transfer_t *t, qk_frame_t *frame, uint8_t *payload,
+                              qk_err_t *err) {
+  const qk_status_t s = qk_transfer_read(t, payload, frame->chunk_bytes, frame->offset,
+                                         qk_frame_is_block(frame), &frame->chunk_checksum, err);
+  if (s == QK_OK && qk_frame_is_last(frame)) frame->field_checksum = qk_transfer_checksum(t);
+  return s;
 }
 
 /* frame with its payload, the next bytes of the transfer if there is one. */
@@ -95,15 +105,14 @@ static qk_sent_t send_frame(qk_data_thread_t *thread, qk_parcel_t *p, qk_frame_t
     return sent;
   }
   uint8_t *bytes = zmq_msg_data(&msg), *payload = bytes + QK_FRAME_HEADER;
-  if (p->transfer &&
-      qk_transfer_read(p->transfer, payload, frame->chunk_bytes, frame->offset, &p->err) != QK_OK) {
+  if (!p->transfer) {
+    frame->chunk_checksum = qk_checksum(payload, 0);
+  } else if (read_chunk(p->transfer, frame, payload, &p->err) != QK_OK) {
     zmq_msg_close(&msg);
     end_message(thread);
     return p->err.code == QK_NO_MEMORY ? QK_SENT_FULL : QK_SENT_FAILED;
   }
-  if (p->transfer && frame->offset + frame->chunk_bytes == frame->field_bytes)
-    frame->field_checksum = qk_transfer_checksum(p->transfer);
-  QK_ASSERT(qk_frame_encode(frame, payload, bytes, &fault) == QK_OK);
+  QK_ASSERT(qk_frame_encode_summed(frame, bytes, &fault) == QK_OK);
   if (zmq_msg_send(&msg, thread->socket, ZMQ_DONTWAIT) >= 0) return QK_SENT;
   zmq_msg_close(&msg);
   return sent;
@@ -115,9 +124,9 @@ static bool send_some(qk_data_thread_t *thread, qk_parcel_t *p) {
   if (p->transfer) {
     if (atomic_load(&p->transfer->over) || atomic_load(&p->transfer->stop)) return false;
     if (is_behind(p->transfer, p->at)) return true;
-    const uint64_t left = p->until - p->at;
+    const uint64_t left = p->until - p->at, block = QK_CHUNK_MAX - p->at % QK_CHUNK_MAX;
     frame.offset = p->at;
-    frame.chunk_bytes = (uint32_t)(left < QK_CHUNK_MAX ? left : QK_CHUNK_MAX);
+    frame.chunk_bytes = (uint32_t)(left < block ? left : block);
   }
   p->sent = send_frame(thread, p, &frame);
   if (p->sent == QK_SENT) p->at += frame.chunk_bytes;

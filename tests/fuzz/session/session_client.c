@@ -66,6 +66,9 @@ static void hello(int i, uint8_t how) {
   h.client_id = (ProtobufCBinaryData){how == 238 ? 15 : sizeof id, id};
   h.user = user[how % 6];
   h.program = "a program";
+  uint32_t feature[] = {1000, QK_FEATURE_BLOCK_SUMS};
+  h.n_feature = how % 4 == 0 ? 2 : 0;
+  h.feature = feature;
   m.body_case = QUARK__CLIENT_MESSAGE__BODY_HELLO;
   m.hello = &h;
   say(i, &m);
@@ -399,6 +402,7 @@ static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (job->contraction || job->upload_next >= job->nrhs * job->field_bytes) return;
   const uint64_t offset = job->upload_next % job->field_bytes, left = job->field_bytes - offset;
   qk_frame_t frame = {.kind = how == 246 ? QK_FRAME_DOWNLOAD : QK_FRAME_UPLOAD,
+                      .by_blocks = job->request % 2 != (how == 239), /* 239: sometimes the other */
                       .request = how == 245 ? job->request + 1 : job->request,
                       .rhs = (uint32_t)(job->upload_next / job->field_bytes) + (how == 244),
                       .field_bytes = how == 243 ? job->field_bytes + 8 : job->field_bytes,
@@ -411,7 +415,7 @@ static void upload(const qk_job_t *job, int i, uint8_t how) {
   if (frame.offset + frame.chunk_bytes == frame.field_bytes) {
     qk_field_hash_t *hash = qk_field_hash_create();
     QK_ASSERT(hash);
-    qk_field_hash_init(hash);
+    qk_field_hash_init(hash, frame.by_blocks);
     for (uint64_t done = 0; done < frame.field_bytes; done += frame.chunk_bytes)
       qk_field_hash_update(hash, message + QK_FRAME_HEADER,
                            frame.field_bytes - done < frame.chunk_bytes ? frame.field_bytes - done

@@ -86,7 +86,8 @@ def breakers(accepted):
     yield 'BAD_CHECKSUM', frame(**good, chunk_bytes=8, keep_header_checksum=True)
     yield 'TRUNCATED', frame(**good)[:-1]
     yield 'BAD_PROTOCOL', frame(**good) + b'x'
-    yield 'UNSUPPORTED', frame(**good, version=2)
+    yield 'UNSUPPORTED', frame(**good, version=3)
+    yield 'BAD_CHECKSUM', frame(**good, version=2)  # which says that it is of blocks
     yield 'BAD_PROTOCOL', frame(**good, magic=b'FDKQ')
     yield 'TRUNCATED', b''
     yield 'BAD_PROTOCOL', os.urandom(500)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Fields by several data endpoints, each with a thread of its own: test_front_network.py QUARKD [SEED [MESSAGES]]"""
+import functools
 import os
 import random
 import re
@@ -15,7 +16,7 @@ try:
     import numpy as np
     import zmq
     from front_case import LATER, Case, State, check_solves, fake, field
-    from front_driver import BIND, BOUND, MIB, STATUS, UPLOAD, Client, checksum, frame, qk
+    from front_driver import BIND, BOUND, MIB, STATUS, UPLOAD, Client, block_checksum, checksum, frame, qk
 except (ImportError, OSError) as e:
     tap.skip_all(str(e))
 
@@ -125,6 +126,67 @@ def what_a_client_sent_before_it_left_is_taken(case):
 
 
 @tap.test
+def checksums_of_blocks_go_both_ways(case):
+    """A client that says so has each byte hashed once; its chunks may all the same begin and end anywhere."""
+    with daemon_of(case, dims=BIG) as d, Client(d, endpoint=1, blocks=True) as c, Client(d, endpoint=1) as old:
+        assert 8 in c.welcome.feature
+        fields = [field(SITES) for _ in range(3)]
+        for chunk in (MIB, MIB - 1, 700000, 65537):
+            accepted = c.submit(3)
+            c.upload(accepted, fields, chunk=chunk)
+            for r in c.results(3):
+                assert r.status == 0 and np.array_equal(c.fetch(r), 2 * fields[r.rhs])
+                for begin in (MIB, MIB + 5, r.bytes - 1):  # and again from anywhere
+                    c.send(grant=qk.Grant(request=r.request, rhs=r.rhs, until=r.bytes, **{'from': begin}))
+                    got = b''
+                    while begin + len(got) < r.bytes:
+                        piece = c.chunk()
+                        assert piece['offset'] == begin + len(got) and piece['version'] == 2
+                        got += piece['payload']
+                    x = (2 * fields[r.rhs]).tobytes()
+                    assert got == x[begin:] and piece['field_checksum'] == block_checksum(x)
+        check_solves_of(old)
+
+
+@tap.test
+def a_solution_goes_on_to_a_client_of_another_version(case):
+    """Which asks for the rest of what the first one has begun to fetch, with the other kind of checksum."""
+    with daemon_of(case, dims=BIG) as d:
+        for blocks in (False, True):
+            with Client(d, blocks=blocks, endpoint=1) as c:
+                accepted = c.submit(1, source=qk.SOURCE_Z2, detach_ms=60000)
+                r, = c.results(1)
+                c.send(grant=qk.Grant(request=r.request, rhs=0, until=MIB))
+                x = c.chunk()['payload']
+            with Client(d, client_id=c.client_id, blocks=not blocks, endpoint=2) as c:
+                c.submit(1, request=accepted.request, source=qk.SOURCE_Z2, detach_ms=60000)
+                r, = c.results(1)
+                c.send(grant=qk.Grant(request=r.request, rhs=0, until=r.bytes, **{'from': MIB}))
+                while len(x) < r.bytes:
+                    piece = c.chunk()
+                    x += piece['payload']
+                assert piece['field_checksum'] == (checksum if blocks else block_checksum)(x)
+                c.ack(r.request)
+
+
+@tap.test
+def a_wrong_checksum_of_blocks_ends_the_session(case):
+    with daemon_of(case, dims=BIG) as d:
+        data = field(SITES).tobytes()
+        for wrong, status in ((checksum(data), 'BAD_CHECKSUM'), (block_checksum(data) ^ 1, 'BAD_CHECKSUM'), (None, 'BAD_PROTOCOL')):
+            with Client(d, endpoint=1, blocks=True) as c:
+                accepted = c.submit(1)
+                for offset in range(0, len(data), MIB):
+                    c.blocks = wrong is not None or offset == 0  # None: a field that goes on with version 1
+                    last = offset + MIB >= len(data)
+                    c.data.send(frame(UPLOAD, accepted.request, 0, data[offset:offset + MIB], len(data), offset, wrong if last else 0, version=2)
+                                if wrong else c.piece(accepted.request, 0, data, offset, MIB))
+                c.error(status)
+        with Client(d, endpoint=1) as c:
+            check_solves_of(c)
+
+
+@tap.test
 def a_late_bind_does_not_take_the_session_back(case):
     """The client has given up a data connection whose BIND is still under way, said HELLO again, and bound another one."""
     with daemon_of(case, dims=BIG) as d, Client(d, bind=False, endpoint=1) as c:
@@ -224,14 +286,22 @@ def check_solves_of(client):
     assert result.status == 0 and np.array_equal(x, 2 * b), result
 
 
+def wait_while_it_lives(d, sock):
+    while not sock.poll(50):
+        assert d.process.poll() is None, 'it was killed'
+
+
 @tap.test
 def fields_outlive_the_front_wherever_it_is_killed(case):
-    """kill -9 at any moment of an upload by one of the threads: the next front has what it told of, and the rest is sent again."""
+    """kill -9 at any moment of an upload by one of the threads: the next front has what it told of, and the rest is sent again,
+    also by clients of another version."""
     with State(case) as state, state.fronts() as front:
         client_id, fields = os.urandom(16), [field(SITES) for _ in range(3)]
         rng, done, env = random.Random(5), False, {}
         for life in range(8):
-            with front('--data-threads', str(THREADS), dims=BIG, env=env) as d, Client(d, client_id=client_id, endpoint=life % THREADS) as c:
+            with front('--data-threads', str(THREADS), dims=BIG, env=env) as d, \
+                    Client(d, client_id=client_id, endpoint=life % THREADS, blocks=life % 2 == 1) as c:
+                c.wait = functools.partial(wait_while_it_lives, d)
                 c.submit(3, request=1, detach_ms=3600000, expect=None)
                 accepted = c.expect('accepted', skip=('progress', 'credit', 'result'))
                 stop = threading.Timer(rng.uniform(0, 0.03) if life < 7 else 1000, d.process.kill)

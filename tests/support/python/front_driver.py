@@ -36,6 +36,11 @@ def checksum(data):
     return _xxhash.XXH3_64bits(data, len(data))
 
 
+def block_checksum(data):
+    """That of the checksums of its blocks."""
+    return checksum(b''.join(checksum(data[i:i + MIB]).to_bytes(8, 'little') for i in range(0, len(data), MIB)))
+
+
 def frame(kind, request=0, rhs=0, payload=b'', field_bytes=0, offset=0, field_checksum=0, **wrong):
     """A data message; `wrong` replaces header fields after the checksums were made of the right ones."""
     values = dict(magic=b'QKDF', version=1, kind=kind, request=request, rhs=rhs, chunk_bytes=len(payload),
@@ -156,10 +161,10 @@ class Daemon:
 class Client:
     """One client id with its two sockets. curve: the public key of the server, public and secret key of the client, as
     daemon.curve where it is None. routing_id: one of its own for both sockets. endpoint: which data endpoint; QK_DATA_ENDPOINT where it is not
-    given, or the first if there are fewer."""
+    given, or the first if there are fewer. blocks: it understands, and sends, checksums of blocks."""
 
-    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None, routing_id=None, endpoint=None):
-        self.daemon, self.routing_id = daemon, routing_id
+    def __init__(self, daemon, client_id=None, user='tester', hello=True, bind=True, curve=None, routing_id=None, endpoint=None, blocks=False):
+        self.daemon, self.routing_id, self.blocks = daemon, routing_id, blocks
         self.curve = daemon.curve if curve is None else curve
         self.client_id = client_id or os.urandom(16)
         self.request = 0
@@ -229,7 +234,7 @@ class Client:
         return e
 
     def hello(self, user='tester'):
-        self.send(hello=qk.Hello(version=1, client_id=self.client_id, user=user, program='test'))
+        self.send(hello=qk.Hello(version=1, client_id=self.client_id, user=user, program='test', feature=[8] if self.blocks else []))
         self.welcome = self.expect('welcome')
         return self.welcome
 
@@ -307,8 +312,14 @@ class Client:
                         until = body.until
                     else:
                         self.later.append((name, body))
-                last = offset + len(piece) == len(data)
-                self.data.send(frame(UPLOAD, accepted.request, rhs, piece, len(data), offset, checksum(data) if last else 0))
+                self.data.send(self.piece(accepted.request, rhs, data, offset, chunk))
+
+    def piece(self, request, rhs, data, offset, chunk):
+        """The message with the bytes of the field from offset on."""
+        payload = data[offset:offset + chunk]
+        last = offset + len(payload) == len(data)
+        return frame(UPLOAD, request, rhs, payload, len(data), offset, (block_checksum if self.blocks else checksum)(data) if last else 0,
+                     version=1 + self.blocks)
 
     def chunk(self):
         """The next data message, checked, as a dict with its payload."""
@@ -329,7 +340,8 @@ class Client:
             c = self.chunk()
             assert (c['kind'], c['request'], c['rhs'], c['offset']) == (DOWNLOAD, result.request, result.rhs, len(data))
             data += c['payload']
-        assert c['field_checksum'] == checksum(data)
+            assert c['version'] == 1 + self.blocks
+        assert c['field_checksum'] == (block_checksum if self.blocks else checksum)(data)
         return np.frombuffer(data, dtype)
 
     def results(self, count):

@@ -124,7 +124,7 @@ Test(frame, names_the_field_that_is_wrong) {
     const char *field;
   } cases[] = {
       {0, 4, 0x41414141, QK_BAD_PROTOCOL, "magic"},
-      {4, 2, 2, QK_UNSUPPORTED, "version"},
+      {4, 2, 3, QK_UNSUPPORTED, "version"},
       {6, 2, 0, QK_BAD_PROTOCOL, "kind"},
       {6, 2, 5, QK_BAD_PROTOCOL, "kind"},
       {6, 2, 1, QK_BAD_PROTOCOL, "request"}, /* BIND with a request */
@@ -182,11 +182,80 @@ Test(frame, bind_and_bound_have_fixed_sizes) {
 Test(frame, field_hash_does_not_depend_on_the_chunks) {
   qk_field_hash_t *hash = qk_field_hash_create();
   for (size_t step = 1; step < sizeof payload; step = 2 * step + 1) {
-    qk_field_hash_init(hash);
+    qk_field_hash_init(hash, false);
     for (size_t i = 0; i < sizeof payload; i += step)
       qk_field_hash_update(hash, payload + i,
                            step < sizeof payload - i ? step : sizeof payload - i);
     cr_assert_eq(qk_field_hash_digest(hash), qk_checksum(payload, sizeof payload));
   }
   qk_field_hash_destroy(hash);
+}
+
+/* The chunks of a field of n bytes, as blocks where they are some. */
+static uint64_t sum_in_steps(const uint8_t *data, size_t n, size_t step, int *blocks) {
+  qk_field_hash_t *hash = qk_field_hash_create();
+  qk_field_hash_init(hash, true);
+  for (size_t at = 0, bytes; at < n; at += bytes) {
+    bytes = step < n - at ? step : n - at;
+    const qk_frame_t f = {.chunk_bytes = (uint32_t)bytes, .field_bytes = n, .offset = at};
+    *blocks += qk_frame_is_block(&f);
+    if (qk_frame_is_block(&f))
+      qk_field_hash_add_block(hash, qk_checksum(data + at, bytes));
+    else
+      qk_field_hash_update(hash, data + at, bytes);
+  }
+  const uint64_t sum = qk_field_hash_digest(hash);
+  cr_assert_eq(qk_field_hash_digest(hash), sum);
+  qk_field_hash_destroy(hash);
+  return sum;
+}
+
+Test(frame, checksum_of_blocks_does_not_depend_on_the_chunks) {
+  const size_t sizes[] = {1, QK_CHUNK_MAX - 1, QK_CHUNK_MAX, QK_CHUNK_MAX + 1,
+                          3 * QK_CHUNK_MAX + 7};
+  uint8_t *data = malloc(4 * QK_CHUNK_MAX);
+  for (size_t i = 0; i < 4 * QK_CHUNK_MAX; i++) data[i] = (uint8_t)(i * 2654435761u >> 15);
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    const size_t n = sizes[s], count = (n + QK_CHUNK_MAX - 1) / QK_CHUNK_MAX;
+    uint8_t sums[4 * 8];
+    for (size_t b = 0; b < count; b++) {
+      const size_t at = b * QK_CHUNK_MAX, bytes = n - at < QK_CHUNK_MAX ? n - at : QK_CHUNK_MAX;
+      const uint64_t sum = XXH3_64bits(data + at, bytes);
+      for (int i = 0; i < 8; i++) sums[8 * b + (size_t)i] = (uint8_t)(sum >> (8 * i));
+    }
+    const uint64_t expected = XXH3_64bits(sums, 8 * count);
+    int blocks = 0;
+    cr_expect_eq(sum_in_steps(data, n, QK_CHUNK_MAX, &blocks), expected);
+    cr_expect_eq(blocks, (int)count, "each is one");
+    cr_expect_eq(sum_in_steps(data, n, QK_CHUNK_MAX / 2, &blocks), expected);
+    cr_expect_eq(sum_in_steps(data, n, 4099, &blocks), expected);
+    cr_expect(qk_field_has_checksum(data, n, expected));
+    cr_expect(qk_field_has_checksum(data, n, qk_checksum(data, n)));
+    cr_expect_not(qk_field_has_checksum(data, n, expected + 1));
+  }
+  free(data);
+}
+
+Test(frame, version_2_says_what_the_checksum_is_of) {
+  qk_frame_t in = middle(), out;
+  const uint8_t *data;
+  const char *field;
+  qk_frame_fault_t fault;
+  uint8_t header[QK_FRAME_HEADER];
+  in.by_blocks = true;
+  uint8_t *m = encoded(&in, payload);
+  cr_assert_eq(m[4], 2);
+  cr_assert_eq(qk_frame_decode(m, QK_FRAME_HEADER + sizeof payload, &out, &data, &fault), QK_OK);
+  cr_assert(out.by_blocks);
+  cr_assert_eq(qk_frame_encode_summed(&out, header, &fault), QK_OK);
+  cr_assert_arr_eq(header, m, sizeof header);
+  patch(m, 4, 2, 3);
+  cr_assert_eq(decode(m, QK_FRAME_HEADER + sizeof payload, &field), QK_UNSUPPORTED);
+  free(m);
+  qk_frame_t bind = {.kind = QK_FRAME_BIND, .chunk_bytes = 32, .field_bytes = 32};
+  m = encoded(&bind, payload);
+  patch(m, 4, 2, 2);
+  cr_assert_eq(decode(m, QK_FRAME_HEADER + 32, &field), QK_UNSUPPORTED);
+  cr_assert_str_eq(field, "version");
+  free(m);
 }

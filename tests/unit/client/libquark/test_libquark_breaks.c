@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
 #include "tests/unit/client/libquark/libquark_kit.h"
 
 enum { MIB = 1024 * 1024 };
@@ -30,6 +31,48 @@ Test(libquark, a_download_survives_a_connection_broken_later) {
   lq_fake.script.drop_download = 16;
   lq_round_trip((size_t)LQ_NRHS * LQ_FIELD);
   cr_expect_geq(lq_fake.hellos, 2);
+}
+
+/* Each block counts once for the checksum of its field, however often it is sent. */
+Test(libquark, fields_with_checksums_of_blocks_survive_broken_connections) {
+  lq_fake.script.feature = lq_fake.script.later_feature = QK_FEATURE_BLOCK_SUMS;
+  lq_fake.script.drop_upload = 15;
+  lq_fake.script.drop_download = 15;
+  lq_round_trip(777777);
+  cr_expect_geq(lq_fake.hellos, 3);
+}
+
+/* It goes on with checksums of whole fields, also of the one of which the first part is here. */
+Test(libquark, a_download_goes_on_with_an_older_daemon) {
+  lq_fake.script.feature = QK_FEATURE_BLOCK_SUMS;
+  lq_fake.script.drop_download = 15;
+  lq_round_trip((size_t)LQ_NRHS * LQ_FIELD);
+  cr_expect_geq(lq_fake.hellos, 2);
+}
+
+/* A request that is not solved, and ends when its upload breaks. */
+static void lose_upload(quark_connection_t *conn, const uint8_t *stream, int chunks,
+                        const char *why) {
+  lq_fake.script.hold = 1;
+  lq_fake.script.drop_upload = chunks;
+  const uint64_t request = lq_submit(conn, LQ_NRHS);
+  lq_upload(conn, request, stream, MIB);
+  for (uint32_t i = 0; i < LQ_NRHS; i++) {
+    quark_result_t result;
+    cr_assert_eq(quark_wait(conn, request, i, -1, &result, NULL), QUARK_OK);
+    cr_expect_eq(result.status, QUARK_ENGINE_LOST);
+    cr_expect(quark_code_retryable(result.status));
+    cr_expect(strstr(result.text, why), "%s", result.text);
+  }
+}
+
+Test(libquark, an_upload_does_not_go_on_with_an_older_daemon) {
+  lq_fake.script.feature = QK_FEATURE_BLOCK_SUMS;
+  quark_connection_t *conn = lq_connect(NULL);
+  uint8_t *stream = lq_stream();
+  lose_upload(conn, stream, 15, "older");
+  quark_close(conn);
+  free(stream);
 }
 
 /* What came of the old one is not mixed with the new one. */
@@ -199,19 +242,10 @@ Test(libquark, the_download_of_a_solution_that_was_lost_ends_with_the_reason) {
 }
 
 Test(libquark, a_session_that_is_lost_ends_its_requests_as_retryable) {
-  lq_fake.script.hold = 1;
   lq_fake.script.forget = 1;
-  lq_fake.script.drop_upload = 5;
   quark_connection_t *conn = lq_connect(NULL);
   uint8_t *stream = lq_stream();
-  const uint64_t request = lq_submit(conn, LQ_NRHS);
-  lq_upload(conn, request, stream, MIB);
-  for (uint32_t i = 0; i < LQ_NRHS; i++) {
-    quark_result_t result;
-    cr_assert_eq(quark_wait(conn, request, i, -1, &result, NULL), QUARK_OK);
-    cr_expect_eq(result.status, QUARK_ENGINE_LOST);
-    cr_expect(quark_code_retryable(result.status));
-  }
+  lose_upload(conn, stream, 5, "submit again");
   lq_fake.script.hold = 0;
   const uint64_t second = lq_submit(conn, LQ_NRHS);
   lq_upload(conn, second, stream, MIB);

@@ -52,7 +52,7 @@ static qk_status_t take(qk_job_t *job, const qk_frame_t *f, const uint8_t *paylo
   *ready = NULL;
   const qk_status_t s = qk_job_upload(job, f, 0, &c, &failed, &err);
   if (s != QK_OK || !c.transfer) return s;
-  qk_transfer_write(c.transfer, payload + c.skip, f->chunk_bytes - c.skip, c.offset, &wrote);
+  qk_transfer_write(c.transfer, payload + c.skip, f->chunk_bytes - c.skip, c.offset, NULL, &wrote);
   cr_assert_eq(qk_job_uploaded(&c, qk_frame_is_last(f) ? &f->field_checksum : NULL, &wrote, 0,
                                ready, &failed, &err),
                job);
@@ -202,7 +202,7 @@ static qk_job_t *finish(const qk_chunk_t *c, uint64_t offset, uint32_t bytes, qk
   const uint64_t sum = qk_checksum(field, FIELD);
   qk_rhs_t *failed;
   qk_err_t wrote = {0};
-  qk_transfer_write(c->transfer, field + offset, bytes, offset, &wrote);
+  qk_transfer_write(c->transfer, field + offset, bytes, offset, NULL, &wrote);
   return qk_job_uploaded(c, offset + bytes == FIELD ? &sum : NULL, &wrote, 0, ready, &failed, err);
 }
 
@@ -362,13 +362,14 @@ Test(job, returns_memory_step_by_step) {
 /* Sends until the grant is used up; returns the bytes sent and checks them. */
 static uint64_t pump(qk_rhs_t *rhs, uint64_t *checksum) {
   static uint8_t bytes[FIELD];
-  uint64_t sum = 0;
+  uint64_t sum = 0, piece;
   qk_err_t err = {0};
   while (qk_rhs_sendable(rhs)) {
-    cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+    cr_assert_eq(qk_rhs_send(rhs, 3000, false), QK_OK);
     const uint64_t n = rhs->span_until - rhs->span_from;
     cr_assert_leq(n, 3000);
-    cr_assert_eq(qk_transfer_read(rhs->leaving, bytes, n, rhs->span_from, &err), QK_OK);
+    cr_assert_eq(qk_transfer_read(rhs->leaving, bytes, n, rhs->span_from, false, &piece, &err),
+                 QK_OK);
     cr_assert_arr_eq(bytes, field + rhs->span_from, n);
     *checksum = qk_transfer_checksum(rhs->leaving);
     cr_assert_eq(qk_rhs_sent(rhs->leaving, rhs->span_until), rhs);
@@ -384,14 +385,14 @@ Test(job, sends_again_what_a_client_has_not_taken) {
   uint64_t from = 500;
   qk_err_t err = {0};
   cr_assert_eq(qk_rhs_grant(rhs, FIELD, NULL, &err), QK_OK);
-  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  cr_assert_eq(qk_rhs_send(rhs, 3000, false), QK_OK);
   cr_assert_eq(qk_rhs_sent(rhs->leaving, 1000), rhs); /* it took the first of them */
   cr_assert_eq(rhs->sent, 1000);
-  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  cr_assert_eq(qk_rhs_send(rhs, 3000, false), QK_OK);
   cr_assert_eq(qk_rhs_grant(rhs, FIELD, &from, &err), QK_OK); /* and goes back meanwhile */
   cr_assert_eq(qk_rhs_sent(rhs->leaving, 4000), rhs);
   cr_assert_eq(rhs->sent, 500);
-  cr_assert_eq(qk_rhs_send(rhs, 3000), QK_OK);
+  cr_assert_eq(qk_rhs_send(rhs, 3000, false), QK_OK);
   qk_transfer_t *leaving = rhs->leaving;
   rhs->spilled = true;
   qk_rhs_unload(rhs); /* the solution leaves memory: nobody will know what came of that */

@@ -85,7 +85,7 @@ TestSuite(data_thread, .init = begin, .fini = end);
 static qk_transfer_t *transfer_of(qk_shm_t **shm) {
   qk_err_t err = {0};
   cr_assert_eq(qk_shm_create(&space, FIELD, shm, &err), QK_OK, "%s", err.text);
-  qk_transfer_t *t = qk_transfer_create(shm);
+  qk_transfer_t *t = qk_transfer_create(shm, false);
   qk_transfer_start(t, *shm);
   return t;
 }
