@@ -71,9 +71,14 @@ static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) 
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* T^-1 of this precision has given back its memory. */
+static bool rests(const eo_t *e, qk_prec_t prec) {
+  return e->parts.t[prec].data && !e->parts.inverse[prec].data;
+}
+
 static bool alike(const eo_t *e, const qk_field_t *out, const qk_field_t *in, qk_subset_t subset) {
   const qk_spinor_t *a = &out->v, *b = &in->v;
-  return e->parts.want[a->prec] && a->prec == b->prec && a->nrhs == b->nrhs &&
+  return e->parts.want[a->prec] && !rests(e, a->prec) && a->prec == b->prec && a->nrhs == b->nrhs &&
          a->subset == subset && b->subset == subset;
 }
 
@@ -140,7 +145,8 @@ static qk_status_t eo_apply_system(qk_operator_t *op, qk_field_t *out, const qk_
 
 static qk_status_t eo_prepare(qk_operator_t *op, qk_field_t *out, const qk_field_t *b) {
   eo_t *e = (eo_t *)op;
-  if (!e->parts.want[b->v.prec] || b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
+  if (!e->parts.want[b->v.prec] || rests(e, b->v.prec) || b->v.subset != QK_FULL ||
+      out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
   const pass_t first = {.diag_on_sum = true, .inverse = true, .c_z = 1, .z = bo};
@@ -249,6 +255,29 @@ static qk_status_t eo_keep_local(qk_operator_t *op, const bool keep[QK_PRECS]) {
   return QK_OK;
 }
 
+static qk_status_t make_inverse(const qk_device_t *dev, const qk_local_t *t, qk_local_t *inverse) {
+  const qk_lattice_t *lat = &dev->geom->lat;
+  int64_t singular = 0;
+  void *data = NULL;
+  qk_status_t status = dev->ops->alloc(dev->ctx, dev->ops->diag_bytes(lat, t->prec), &data);
+  if (status != QK_OK) return status;
+  *inverse = (qk_local_t){.data = data, .prec = t->prec};
+  const qk_diag_invert_args_t args = {.lat = *lat, .in = *t, .out = inverse, .singular = &singular};
+  status = dev->ops->diag_invert(dev->ctx, &args);
+  return status != QK_OK ? status : dev->ops->queue_sync(dev->ctx, 0);
+}
+
+static qk_status_t eo_rest_double(qk_operator_t *op, bool rest) {
+  eo_t *e = (eo_t *)op;
+  const qk_local_t *t = &e->parts.t[QK_DOUBLE];
+  qk_local_t *inverse = &e->parts.inverse[QK_DOUBLE];
+  if (!t->data || t->b || rest == rests(e, QK_DOUBLE)) return QK_OK;
+  if (!rest) return make_inverse(op->dev, t, inverse);
+  op->dev->ops->free(op->dev->ctx, (void *)inverse->data);
+  inverse->data = NULL;
+  return QK_OK;
+}
+
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
     const void *held[] = {parts->links[p].data, parts->t[p].data, parts->t[p].b,
@@ -277,6 +306,7 @@ static const qk_operator_ops_t eo_ops = {.apply = eo_apply,
                                          .hop_backward = eo_hop_backward,
                                          .diag = eo_diag,
                                          .keep_local = eo_keep_local,
+                                         .rest_double = eo_rest_double,
                                          .destroy = eo_destroy};
 
 qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_operator_t *description,

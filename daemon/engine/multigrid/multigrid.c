@@ -75,13 +75,29 @@ static void drop(qk_mg_t *mg) {
   qk_work_trim(mg->level[0].work);
 }
 
+/* Where null vectors come in turns, memory is short: nothing of a making is in double. */
+static qk_status_t rest(const qk_mg_t *mg, bool on) {
+  qk_operator_t *op = mg->level[0].op;
+  if (mg->params.together <= 0 || op->ops->rest_double == NULL) return QK_OK;
+  return qk_comm_agree(op->dev->geom->comm, op->ops->rest_double(op, on), NULL);
+}
+
+/* All levels, or refine: better vectors on level 0. */
+static qk_status_t make(const qk_mg_making_t *making, bool refine, qk_err_t *err) {
+  qk_status_t status = rest(making->mg, true);
+  if (status) return status;
+  status = refine ? qk_mg_refine_level(making, 0, err) : qk_mg_make_levels(making, err);
+  const qk_status_t woken = rest(making->mg, false);
+  return status ? status : woken;
+}
+
 static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int n, qk_err_t *err) {
   const qk_mg_making_t making = {.mg = mg,
                                  .progress = progress,
                                  .arg = arg,
                                  .seed = mg->params.seed + 1000003 * (uint64_t)n,
                                  .effort = 1 << n};
-  qk_status_t status = qk_mg_make_levels(&making, err);
+  qk_status_t status = make(&making, false, err);
   if (status) return status;
   status = deflate(mg, progress, arg, err);
   return status ? status : qk_mg_check(mg, progress, arg, err);
@@ -119,7 +135,7 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
   qk_status_t status = begin(op, work, params, &m, err);
   if (status) return status;
   const qk_mg_making_t making = {.mg = m, .vectors = vectors, .vectors_arg = arg};
-  status = qk_mg_make_levels(&making, err);
+  status = make(&making, false, err);
   if (status) {
     qk_mg_destroy(m);
     return status;
@@ -144,7 +160,7 @@ qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_er
   const double start = qk_clock_now();
   qk_deflation_destroy(mg->deflation);
   mg->deflation = NULL;
-  qk_status_t status = qk_mg_refine_level(&making, 0, err);
+  qk_status_t status = make(&making, true, err);
   if (!status) status = deflate(mg, progress, arg, err);
   for (int l = 0; l < mg->nlevel; l++)
     if (mg->level[l].work) qk_work_trim(mg->level[l].work);

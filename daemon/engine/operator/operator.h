@@ -49,6 +49,10 @@ typedef struct qk_operator_ops {
    * in those that are. T in double and T^-1 stay. Without T what needs it (apply, diag) returns
    * QK_BAD_ARGUMENT. NULL: T takes no memory of its own. Not collective. QK_DEVICE_MEMORY. */
   qk_status_t (*keep_local)(qk_operator_t *op, const bool keep[QK_PRECS]);
+  /* T^-1 in double gives back its memory (rest), or is made again of T, with the same bits.
+   * Meanwhile calls in double return QK_BAD_ARGUMENT. NULL: it takes no memory of its own. Not
+   * collective. QK_DEVICE_MEMORY. */
+  qk_status_t (*rest_double)(qk_operator_t *op, bool rest);
   void (*destroy)(qk_operator_t *op);
 } qk_operator_ops_t;
 

@@ -61,6 +61,14 @@ static int64_t unread_bytes(const qk_plan_input_t *in) {
   return bytes;
 }
 
+/* T^-1 in double, which rests while null vectors in turns make a hierarchy. */
+static int64_t resting_bytes(const qk_plan_input_t *in) {
+  qk_action_params_t one = *in->params;
+  if (in->mg->together <= 0 || !in->action->bytes) return 0;
+  for (int q = 0; q < QK_PRECS; q++) one.want[q] = q == QK_DOUBLE;
+  return in->action->bytes(in->ops, &in->geom->lat, &one, false) / 2;
+}
+
 /* Of all precisions that the operator holds. */
 static int64_t operator_faces(const qk_plan_input_t *in) {
   int64_t bytes = 0;
@@ -248,12 +256,19 @@ static int64_t level_making(const qk_plan_input_t *in, const qk_geom_t *geom, in
   return most;
 }
 
+/* A solve that checks the hierarchy. */
+static int64_t checking(const qk_plan_input_t *in, const qk_geom_t *geom) {
+  return solver_bytes(in, 1, false) + solver_work(in, 1, false) + cycle_work(in->mg, geom, 0, 1) +
+         cycle_below(in->mg, geom, 0, 1);
+}
+
 static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   const int steps = in->mg->nlevel - 1;
   qk_geom_t geom[QK_MG_LEVELS_MAX];
   step_t step[QK_MG_LEVELS_MAX];
   qk_err_t err = {0};
-  int64_t below = 0, above = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in);
+  const int64_t op = plan->share[QK_PLAN_OPERATOR] + unread_bytes(in);
+  int64_t below = 0, above = op - resting_bytes(in);
   geom[0] = *in->geom;
   for (int l = 0; l < steps; l++) {
     const qk_mg_level_params_t *p = &in->mg->level[l];
@@ -273,6 +288,9 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] =
         qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
+  plan->setup =
+      max(plan->setup, op + plan->share[QK_PLAN_PROLONGATORS] + plan->share[QK_PLAN_MATRICES] +
+                           plan->share[QK_PLAN_DEFLATION] + checking(in, geom));
   plan->work = cycle_work(in->mg, geom, 0, in->nslot);
   plan->share[QK_PLAN_CYCLE] = plan->work + slots_cycle_bytes(in, geom, in->nslot);
   if (plan->single_rhs) plan->share[QK_PLAN_SINGLE_RHS] += slots_cycle_bytes(in, geom, 1);

@@ -87,6 +87,43 @@ Test(operator, gives_local_terms_back_and_makes_them_again) {
   rig_close(&rig);
 }
 
+/* T^-1 in double rests and is made again with its bits; calls in single go on meanwhile. */
+Test(operator, rests_in_double) {
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "random:4x4x2x4:7", NULL);
+  rig_operator(&rig, -0.2, 1.3, -1);
+  const qk_operator_ops_t *op = rig.op->ops;
+  qk_field_t *in = qk_work_take(rig.work, QK_DOUBLE, 1, QK_FULL),
+             *first = qk_work_take(rig.work, QK_DOUBLE, 1, QK_FULL),
+             *again = qk_work_take(rig.work, QK_DOUBLE, 1, QK_FULL),
+             *even = qk_work_take(rig.work, QK_DOUBLE, 1, QK_EVEN),
+             *low = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL),
+             *lower = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL);
+  const qk_noise_args_t noise = {.lat = rig.geom.lat, .field = in->v, .rhs = -1, .seed = 5};
+  rig_must(rig.dev.ops->noise(rig.dev.ctx, &noise), "noise", NULL);
+  rig_must(op->diag(rig.op, first, in, true), "T^-1", NULL);
+  const int64_t held = rig.dev.ops->allocated(rig.dev.ctx);
+  rig_must(op->rest_double(rig.op, true), "rest", NULL);
+  rig_must(op->rest_double(rig.op, true), "rest again", NULL);
+  cr_expect_eq(held - rig.dev.ops->allocated(rig.dev.ctx),
+               (int64_t)rig.dev.ops->diag_bytes(&rig.geom.lat, QK_DOUBLE));
+  cr_expect_eq(op->diag(rig.op, again, in, true), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->prepare(rig.op, even, in), QK_BAD_ARGUMENT);
+  cr_expect_eq(op->apply(rig.op, lower, low, false, NULL, 0), QK_OK);
+  rig_must(op->rest_double(rig.op, false), "make", NULL);
+  cr_expect_eq(rig.dev.ops->allocated(rig.dev.ctx), held);
+  rig_must(op->diag(rig.op, again, in, true), "T^-1", NULL);
+  double *a = rig_vector(&rig), *b = rig_vector(&rig);
+  rig_export(&rig, first, 0, a);
+  rig_export(&rig, again, 0, b);
+  cr_expect(memcmp(a, b, rig_reals(&rig) * sizeof *a) == 0);
+  qk_free(b);
+  qk_free(a);
+  qk_field_t *taken[] = {lower, low, even, again, first, in};
+  for (int i = 0; i < 6; i++) qk_work_release(rig.work, taken[i]);
+  rig_close(&rig);
+}
+
 static void expect_refusal(qk_rig_t *rig, const qk_action_params_t *p, const char *says) {
   qk_operator_t *op = NULL;
   qk_err_t err = {0};
