@@ -87,7 +87,7 @@ static Quark__SetupReport *setup_report(void) {
   clock[0].seconds = 0.75;
   clock[1].phase = "file";
   clock[1].seconds = 0.5;
-  clock[1].beside = true;
+  clock[1].has_beside = clock[1].beside = true;
   setup.clock = clocks;
   setup.n_clock = 2;
   return &setup;
