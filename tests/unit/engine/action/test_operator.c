@@ -49,6 +49,21 @@ Test(operator, uploads_links_without_memory_of_the_host) {
   rig_close(&rig);
 }
 
+static void fill(qk_rig_t *rig, const qk_field_t *x) {
+  const qk_noise_args_t noise = {.lat = rig->geom.lat, .field = x->v, .rhs = -1, .seed = 5};
+  rig_must(rig->dev.ops->noise(rig->dev.ctx, &noise), "noise", NULL);
+}
+
+/* Right-hand side k of two fields, to the last bit. */
+static void expect_same(qk_rig_t *rig, qk_field_t *x, qk_field_t *y, int k) {
+  double *a = rig_vector(rig), *b = rig_vector(rig);
+  rig_export(rig, x, k, a);
+  rig_export(rig, y, k, b);
+  cr_expect(memcmp(a, b, rig_reals(rig) * sizeof *a) == 0);
+  qk_free(b);
+  qk_free(a);
+}
+
 /* T in single is given back and made again; what does not need it goes on meanwhile. */
 Test(operator, gives_local_terms_back_and_makes_them_again) {
   static const bool none[QK_PRECS] = {false}, all[QK_PRECS] = {true, true, true};
@@ -63,8 +78,7 @@ Test(operator, gives_local_terms_back_and_makes_them_again) {
   const int64_t held = ops->allocated(rig.dev.ctx),
                 single = (int64_t)ops->diag_bytes(&rig.geom.lat, QK_SINGLE),
                 half = (int64_t)ops->diag_bytes(&rig.geom.lat, QK_HALF);
-  const qk_noise_args_t noise = {.lat = rig.geom.lat, .field = in->v, .rhs = -1, .seed = 5};
-  rig_must(ops->noise(rig.dev.ctx, &noise), "noise", NULL);
+  fill(&rig, in);
   rig_must(op->apply(rig.op, first, in, false, NULL, 0), "apply", NULL);
   rig_must(op->keep_local(rig.op, none), "give back", NULL);
   rig_must(op->keep_local(rig.op, none), "again", NULL);
@@ -75,12 +89,7 @@ Test(operator, gives_local_terms_back_and_makes_them_again) {
   rig_must(op->keep_local(rig.op, all), "make", NULL);
   cr_expect_eq(ops->allocated(rig.dev.ctx), held);
   rig_must(op->apply(rig.op, again, in, false, NULL, 0), "apply", NULL);
-  double *a = rig_vector(&rig), *b = rig_vector(&rig);
-  rig_export(&rig, first, 1, a);
-  rig_export(&rig, again, 1, b);
-  cr_expect(memcmp(a, b, rig_reals(&rig) * sizeof *a) == 0);
-  qk_free(b);
-  qk_free(a);
+  expect_same(&rig, first, again, 1);
   qk_work_release(rig.work, again);
   qk_work_release(rig.work, first);
   qk_work_release(rig.work, in);
@@ -99,8 +108,7 @@ Test(operator, rests_in_double) {
              *even = qk_work_take(rig.work, QK_DOUBLE, 1, QK_EVEN),
              *low = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL),
              *lower = qk_work_take(rig.work, QK_SINGLE, 1, QK_FULL);
-  const qk_noise_args_t noise = {.lat = rig.geom.lat, .field = in->v, .rhs = -1, .seed = 5};
-  rig_must(rig.dev.ops->noise(rig.dev.ctx, &noise), "noise", NULL);
+  fill(&rig, in);
   rig_must(op->diag(rig.op, first, in, true), "T^-1", NULL);
   const int64_t held = rig.dev.ops->allocated(rig.dev.ctx);
   rig_must(op->rest_double(rig.op, true), "rest", NULL);
@@ -113,12 +121,7 @@ Test(operator, rests_in_double) {
   rig_must(op->rest_double(rig.op, false), "make", NULL);
   cr_expect_eq(rig.dev.ops->allocated(rig.dev.ctx), held);
   rig_must(op->diag(rig.op, again, in, true), "T^-1", NULL);
-  double *a = rig_vector(&rig), *b = rig_vector(&rig);
-  rig_export(&rig, first, 0, a);
-  rig_export(&rig, again, 0, b);
-  cr_expect(memcmp(a, b, rig_reals(&rig) * sizeof *a) == 0);
-  qk_free(b);
-  qk_free(a);
+  expect_same(&rig, first, again, 0);
   qk_field_t *taken[] = {lower, low, even, again, first, in};
   for (int i = 0; i < 6; i++) qk_work_release(rig.work, taken[i]);
   rig_close(&rig);
