@@ -28,7 +28,7 @@ typedef struct qk_cycle_level {
 
 /* Of an application from one field to another: a graph is bound to them. As many as an outer
  * solver has directions. */
-enum { QK_CYCLE_RECORDINGS = 8 };
+enum { QK_CYCLE_RECORDINGS = QK_GCR_MAX };
 typedef struct qk_recording {
   const void *in, *out;
   qk_graph_t *graph; /* NULL: none */
