@@ -52,8 +52,8 @@ typedef struct ctl_where {
   char who[256];      /* the daemon that is or was there; "": not known */
 } ctl_where_t;
 
-/* given: an endpoint, the path of an endpoint file (with a slash in it), or the contents of such a
- * file. Returns an exit code. */
+/* given: an endpoint, the path of an endpoint file, or the contents of such a file. Returns an exit
+ * code. */
 int ctl_where(const char *given, ctl_where_t *where);
 /* The form for a ticket, which is valid in every folder. The caller frees it; NULL: no memory. */
 char *ctl_where_lasting(const char *given);

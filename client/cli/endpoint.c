@@ -15,8 +15,9 @@
 
 #include "client/cli/ctl.h"
 
+/* A file that is not there yet is told from an endpoint by its slash. */
 static bool is_path(const char *text) {
-  return !strstr(text, "://") && strchr(text, '/') != NULL;
+  return !strstr(text, "://") && (strchr(text, '/') != NULL || access(text, F_OK) == 0);
 }
 
 /* "# quarkd 42 on node3, Slurm job 7, since ..." behind the endpoint. */
@@ -33,7 +34,10 @@ int ctl_where(const char *given, ctl_where_t *where) {
   *where = (ctl_where_t){.path = is_path(given) ? given : NULL};
   if (!where->path) {
     read_words(given, where);
-    return 0;
+    if (strstr(where->endpoint, "://")) return 0;
+    ctl_complain("endpoint \"%s\": neither an endpoint such as tcp://HOST:PORT nor a file here",
+                 where->endpoint);
+    return EXIT_CONFIG;
   }
   FILE *f = fopen(given, "re");
   const int cause = errno;

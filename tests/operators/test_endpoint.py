@@ -29,8 +29,8 @@ class Endpoint(Case):
         super().__init__(quarkd)
         self.quarkctl = quarkctl
 
-    def ctl(self, *args, env=None):
-        return subprocess.run([self.quarkctl, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT,
+    def ctl(self, *args, env=None, cwd=None):
+        return subprocess.run([os.path.abspath(self.quarkctl), *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT,
                               env={**os.environ, **(env or {})})
 
 
@@ -96,6 +96,8 @@ def an_endpoint_file_tells_where_and_who(case):
                 assert done.returncode == 0 and '"state": "ready"' in done.stdout, (given, done)
                 done = case.ctl('top', '--once', '--endpoint', given)
                 assert done.returncode == 0, (given, done)
+            done = case.ctl('status', '--endpoint', os.path.basename(path), cwd=folder)
+            assert done.returncode == 0, done
             assert d.terminate() == 0
         assert os.listdir(folder) == []
         done = case.ctl('status', '--endpoint', path)

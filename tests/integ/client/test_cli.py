@@ -96,7 +96,7 @@ def an_absent_daemon_exits_69(case):
 @tap.test
 def a_malformed_endpoint_exits_78(case):
     done = case.ctl('status', '--endpoint=nowhere')
-    assert done.code == CONFIG and 'nowhere' in done.err, done
+    assert done.code == CONFIG and 'endpoint "nowhere": neither' in done.err, done
 
 
 @tap.test
