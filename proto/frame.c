@@ -212,13 +212,13 @@ uint64_t qk_field_hash_digest(qk_field_hash_t *hash) {
   return XXH3_64bits_digest(hash->sum);
 }
 
-bool qk_field_has_checksum(const void *data, size_t bytes, uint64_t checksum) {
-  if (qk_checksum(data, bytes) == checksum) return true;
+qk_status_t qk_field_check(const void *data, size_t bytes, uint64_t checksum) {
+  if (qk_checksum(data, bytes) == checksum) return QK_OK;
   qk_field_hash_t *hash = qk_field_hash_create();
-  if (!hash) return true; /* nobody knows, and what is here is not thrown away for that */
+  if (!hash) return QK_NO_MEMORY;
   qk_field_hash_init(hash, true);
   qk_field_hash_update(hash, data, bytes);
   const bool same = qk_field_hash_digest(hash) == checksum;
   qk_field_hash_destroy(hash);
-  return same;
+  return same ? QK_OK : QK_BAD_CHECKSUM;
 }

@@ -93,8 +93,9 @@ void qk_field_hash_add_block(qk_field_hash_t *hash, uint64_t checksum);
 /* By blocks: ends a shorter one, which is the last. The checksum of the latest block. */
 uint64_t qk_field_hash_end_block(qk_field_hash_t *hash);
 uint64_t qk_field_hash_digest(qk_field_hash_t *hash);
-/* Whether that is the checksum of a field in memory, whichever of the two. */
-bool qk_field_has_checksum(const void *data, size_t bytes, uint64_t checksum);
+/* QK_OK: that is the checksum of a field in memory, whichever of the two. QK_BAD_CHECKSUM: it is
+ * not. QK_NO_MEMORY: not known. */
+qk_status_t qk_field_check(const void *data, size_t bytes, uint64_t checksum);
 
 /* xxh3-64 of bytes in memory. */
 uint64_t qk_checksum(const void *data, size_t bytes);

@@ -93,7 +93,14 @@ static int meet(int kind) {
   return (int)page->error;
 }
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+/* Found once, at the first call, when the program starts: dlsym takes locks, and is no call for
+ * signal handlers and for children between fork and exec. */
+#define NEXT(name)                                                                                 \
+  ({                                                                                               \
+    static __typeof__(&name) next;                                                                 \
+    if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                  \
+    next;                                                                                          \
+  })
 #define FAIL(kind)                                                                                 \
   do {                                                                                             \
     const int e = meet(kind);                                                                      \

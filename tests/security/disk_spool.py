@@ -51,6 +51,7 @@ def what_waits_for_the_disk_ends_with_its_setup(case):
         wait_for_the_disk(d, 1)
         os.unlink(needed)
         c.submit(1, source=qk.SOURCE_Z2, setup='second', max_iter=fake.DIE)
+        d.log('second: setup rejected: .*no such file')
         for r in [c.expect('result') for _ in range(2)]:
             assert r.status == STATUS['ENGINE_LOST'] and 'no such file' in r.text, r
         disk.works()
@@ -81,7 +82,7 @@ def what_is_solved_is_on_the_disk_of_the_journal_too(case):
 
 @tap.test
 def a_folder_that_cannot_be_synced_holds_nothing(case):
-    """The files can: what they are called may be lost."""
+    """The files are synced, their folder is not: after a power cut they may have no names."""
     with case.state() as (state, disk), state.daemon('--spool', 'all') as d, Client(d) as c:
         accepted = c.submit(1)
         disk.fails(errno.EIO, FOLDER)

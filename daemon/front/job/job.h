@@ -100,7 +100,7 @@ struct qk_rhs {
   bool unsaved;   /* it is to be written there, and is not there yet: its source stays as long */
   double unsaved_since; /* seconds */
   qk_link_t save;       /* in a list of its service while it is unsaved, or waits for `noted` */
-  uint64_t noted;       /* change of the journal that says that it is in the spool */
+  uint64_t noted;       /* the change that records `spooled`; solved once it is synced */
   qk_spool_task_t *spooling; /* NULL: it is not being written there */
   bool spilled;              /* its solution is on the disk; solution NULL: only there */
   qk_spill_task_t *moving;   /* NULL: the solution is on its way neither to the disk nor back */
@@ -119,7 +119,7 @@ struct qk_rhs {
   /* Bytes of the solution that are on their way or sent, and that may be; those on their way. */
   uint64_t sent, granted, span_from, span_until;
   qk_transfer_t *leaving; /* to the client; NULL: none has been sent */
-  bool unsendable;        /* it could not be read for that: has been logged */
+  bool unsendable;        /* a part of it could not be read from memory; logged once */
 };
 
 struct qk_job {

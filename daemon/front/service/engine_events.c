@@ -77,7 +77,7 @@ static void fail_list(qk_service_t *service, const qk_link_t *list, const char *
   }
 }
 
-/* What is in no queue yet, as it is solved only when it is on the disk. */
+/* With --spool all: complete uploads that are in no queue yet, because they are not on the disk. */
 static void fail_unspooled(qk_service_t *service, qk_job_t *job, void *why) {
   for (uint32_t k = 0; k < job->nrhs; k++)
     if (job->rhs[k].state == QK_RHS_QUEUED && !qk_sched_item_waits(&job->rhs[k].queue))

@@ -142,11 +142,12 @@ static bool adopt_source(scene_t *scene, qk_rhs_t *rhs, const char *name, bool w
     return false;
   }
   const uint8_t *data = whole ? qk_shm_data(rhs->source, &absent) : NULL;
-  const bool sound =
-      !whole || !data || qk_field_has_checksum(data, job->field_bytes, rhs->checksum);
-  if (whole && !data) run_short(scene, rhs, &absent);
+  qk_status_t sound = !whole ? QK_OK : data ? QK_OK : QK_NO_MEMORY;
+  if (data) sound = qk_field_check(data, job->field_bytes, rhs->checksum);
+  if (data && sound == QK_NO_MEMORY) qk_fail(&absent, sound, "no memory to check its source");
+  if (sound == QK_NO_MEMORY) run_short(scene, rhs, &absent);
   qk_shm_unmap(rhs->source);
-  if (sound) return true;
+  if (sound != QK_BAD_CHECKSUM) return true;
   qk_warn("journal", "request %llu, rhs %u: its source in shared memory is damaged",
           (unsigned long long)job->request, rhs->index);
   qk_shm_destroy(rhs->source);

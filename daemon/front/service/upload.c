@@ -72,10 +72,10 @@ static void fail_to_spool(qk_service_t *service, qk_rhs_t *rhs, const char *text
   qk_log(rhs->unspooled ? QK_LOG_DEBUG : QK_LOG_WARN, "spool", rhs->job->name,
          "rhs %u: its upload is not on disk: %s: tried again every %g s", rhs->index, text, AGAIN);
   rhs->unspooled = true;
+  if (!rhs->unsaved) return; /* nobody needs it any more */
   snprintf(service->spool_trouble, sizeof service->spool_trouble,
            "uploads cannot be written, and with --spool all they are not solved before: %.400s",
            text);
-  if (!rhs->unsaved) return; /* nobody needs it any more */
   qk_list_append(&service->unsaved[QK_UNSAVED_FAILED], &rhs->save);
   if (service->spool_at == 0) service->spool_at = qk_service_now(service) + AGAIN;
 }
@@ -112,7 +112,7 @@ static void on_spooled(void *arg, qk_status_t status, const char *text) {
   }
   rhs->spooled = true;
   rhs->unspooled = false;
-  service->spool_trouble[0] = '\0';
+  if (qk_link_alone(&service->unsaved[QK_UNSAVED_FAILED])) service->spool_trouble[0] = '\0';
   rhs->job->entry.spooled++;
   qk_rhs_saved(rhs);
   qk_upload_promise(rhs->job);
@@ -157,7 +157,8 @@ void qk_upload_tick(qk_service_t *service, double now) {
   qk_err_t err = {0};
   if (service->spool_at == 0 || now < service->spool_at) return;
   service->spool_at = now + AGAIN;
-  if (is_solved_from_disk(service) && now >= service->spool_remind_at) {
+  const bool waits = is_solved_from_disk(service) && !qk_link_alone(failed);
+  if (waits && now >= service->spool_remind_at) {
     qk_error("spool", "%s", service->spool_trouble);
     service->spool_remind_at = now + REMIND;
   }

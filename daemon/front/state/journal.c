@@ -175,6 +175,8 @@ qk_status_t qk_journal_put_note(qk_journal_t *j, const char *key, const char *va
 static void write_lines(qk_journal_t *j) {
   qk_err_t err = {0};
   qk_journal_own(j);
+  /* who reads them is the next process, not a machine that was down: the loop waits for no sync */
+  sqlite3_exec(j->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
   while (j->lines.first && qk_journal_write_line(j, j->lines.first)) qk_lines_drop_first(&j->lines);
   if (j->lines.first && qk_journal_fail(j, "a note", &err) != QK_OK)
     qk_error("journal", "%s: it goes with the next commit", err.text);

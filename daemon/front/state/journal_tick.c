@@ -86,9 +86,11 @@ void qk_journal_rest(qk_journal_t *j, double now) {
   if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK) {
     j->wrote_at = now; /* in a while again */
     if (now >= j->rest_remind_at) {
-      qk_warn("journal",
-              "%s: its write-ahead log cannot be brought into it, and grows: %s: look at its disk",
-              j->path, sqlite3_errmsg(j->db));
+      qk_warn(
+          "journal",
+          "%s: SQLite cannot copy the write-ahead log (%s-wal) into it: %s: nothing is lost, but "
+          "the log grows: look at the disk",
+          j->path, j->path, sqlite3_errmsg(j->db));
       j->rest_remind_at = now + REMIND;
     }
     return;

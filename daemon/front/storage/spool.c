@@ -294,10 +294,12 @@ qk_status_t qk_spool_read(const qk_spool_t *spool, int64_t job, uint32_t index, 
   if (got < 0) return qk_fail(err, QK_IO_ERROR, "%s: %s", path, strerror(e));
   if ((size_t)got < bytes)
     return qk_fail(err, QK_TRUNCATED, "%s has %zd bytes of %zu", path, got, bytes);
-  if (!qk_field_has_checksum(data, bytes, checksum))
-    return qk_fail(err, QK_BAD_CHECKSUM, "%s: its checksum is not %016llx", path,
-                   (unsigned long long)checksum);
-  return QK_OK;
+  const qk_status_t status = qk_field_check(data, bytes, checksum);
+  if (status == QK_BAD_CHECKSUM)
+    qk_fail(err, status, "%s: its checksum is not %016llx", path, (unsigned long long)checksum);
+  else if (status != QK_OK)
+    qk_fail(err, status, "%s: no memory to check it", path);
+  return status;
 }
 
 void qk_spool_remove(const qk_spool_t *spool, int64_t job, uint32_t index) {

@@ -229,9 +229,9 @@ Test(frame, checksum_of_blocks_does_not_depend_on_the_chunks) {
     cr_expect_eq(blocks, (int)count, "each is one");
     cr_expect_eq(sum_in_steps(data, n, QK_CHUNK_MAX / 2, &blocks), expected);
     cr_expect_eq(sum_in_steps(data, n, 4099, &blocks), expected);
-    cr_expect(qk_field_has_checksum(data, n, expected));
-    cr_expect(qk_field_has_checksum(data, n, qk_checksum(data, n)));
-    cr_expect_not(qk_field_has_checksum(data, n, expected + 1));
+    cr_expect_eq(qk_field_check(data, n, expected), QK_OK);
+    cr_expect_eq(qk_field_check(data, n, qk_checksum(data, n)), QK_OK);
+    cr_expect_eq(qk_field_check(data, n, expected + 1), QK_BAD_CHECKSUM);
   }
   free(data);
 }
