@@ -100,8 +100,8 @@ static void fail_span(qk_net_t *net, const qk_session_t *session, qk_rhs_t *rhs,
   rhs->granted = rhs->sent;
   if (!session) return;
   snprintf(text, sizeof text,
-           "right-hand side %u: the daemon cannot read its solution: %.200s: fetch it again, or "
-           "submit it anew",
+           "right-hand side %u: the daemon cannot read its solution: %.200s: the downloads of this "
+           "request end: fetch them again, or submit this right-hand side anew",
            rhs->index, err->text);
   qk_reply_error(net, &session->control, QK_IO_ERROR, text, false, rhs->job->request);
 }
