@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""quarkd under load, measured by quarkctl bench: beside the engine alone, continuous beside fixed batches, occupancy, fairness, a single request.
+"""quarkd under load, measured by quarkctl bench: beside the engine alone, continuous beside fixed batches, occupancy, fairness, a single request,
+fields up and down by shared memory, by tcp and with CURVE.
 
 usage: bench_service.py [BUILD] [OPTION...]
 
@@ -17,9 +18,11 @@ the engine alone); without BUILD programs are taken from PATH.
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -43,15 +46,22 @@ def program(o, *path):
     sys.exit('ninja -C %s %s: it is not there' % (o.build, os.path.join(*path)) if o.build else 'no %s in PATH' % path[-1])
 
 
+def seconds_of(pid):
+    """Of a processor, since the process began."""
+    with open('/proc/%d/stat' % pid, encoding='ascii') as f:
+        ticks = f.read().rsplit(')', 1)[1].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
+
+
 class Daemon:
-    def __init__(self, o, folder, batching):
-        self.o, self.endpoint_file = o, os.path.join(folder, batching)
+    def __init__(self, o, folder, batching, options=(), keys=()):
+        self.o, self.endpoint_file, self.keys = o, os.path.join(folder, 'endpoint-%d' % time.monotonic_ns()), keys
         self.ctl = program(o, 'client', 'quarkctl')
         env = dict(os.environ, XDG_STATE_HOME=folder, OMP_WAIT_POLICY='passive')
         command = [program(o, 'daemon', 'front', 'quarkd'), '--engine=' + program(o, 'daemon', 'engine', 'quark-engine'),
                    '--gauge=' + o.gauge, '--kappa=%r' % o.kappa, '--csw=%r' % o.csw, '--backend=' + o.backend,
                    '--slots=%d' % o.slots, '--batching=' + batching, '--listen=tcp://127.0.0.1:0', '--log-level=warn',
-                   '--endpoint-file=' + self.endpoint_file, '--mg-checkpoint=off', *o.quarkd]
+                   '--endpoint-file=' + self.endpoint_file, *(options or ['--mg-checkpoint=off']), *o.quarkd]
         self.process = subprocess.Popen(command, env=env)
         while not os.path.exists(self.endpoint_file):
             if self.process.poll() is not None:
@@ -62,7 +72,7 @@ class Daemon:
         self.status = self.quarkctl('status', '--json')
 
     def start(self, *args):
-        return subprocess.Popen([self.ctl, *map(str, args), '--endpoint=' + self.endpoint], stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen([self.ctl, *map(str, args), '--endpoint=' + self.endpoint, *self.keys], stdout=subprocess.PIPE, text=True)
 
     def quarkctl(self, *args):
         out = self.start(*args).communicate()[0]
@@ -72,10 +82,7 @@ class Daemon:
         return self.quarkctl('bench', '--json', *args)
 
     def spent(self):
-        """Processor seconds of the engine since its start."""
-        with open('/proc/%d/stat' % self.status['engine']['pid'], encoding='ascii') as f:
-            ticks = f.read().rsplit(')', 1)[1].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
+        return seconds_of(self.status['engine']['pid'])
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -118,6 +125,45 @@ def beside_engine(o, folder):
         row(name, '%.4g' % b['per_second']['rhs'], '%.1f %%' % (100 * b['per_second']['rhs'] / most),
             '%.1f %%' % (100 * o.slots * occupancy / b['latency']['solver']['mean'] / most), '%.1f %%' % (100 * occupancy),
             '%.1f' % (b['rhs']['iterations'] / max(1, b['rhs']['done'])))
+
+
+def ways(o, folder):
+    """How fields travel: (name, options of quarkd, of quarkctl)."""
+    yield 'shared memory', ['--local=yes'], []
+    for n in o.threads.split(','):
+        yield 'tcp, %s data threads' % n, ['--local=no', '--data-threads=' + n], []
+    server, client, clients = (os.path.join(folder, name) for name in ('server.key', 'client.key', 'clients'))
+    os.mkdir(clients)
+    for command in ([server], [client, '--user=bench', '--role=operate']):
+        subprocess.run([program(o, 'client', 'quarkctl'), 'keygen', *command], check=True, stdout=subprocess.DEVNULL)
+    os.rename(client + '.pub', os.path.join(clients, 'bench'))
+    for n in o.threads.split(','):
+        yield ('CURVE, %s data threads' % n, ['--curve-key=' + server, '--curve-clients=' + clients, '--local=no', '--data-threads=' + n],
+               ['--key=' + client, '--server-key=' + server + '.pub'])
+
+
+def network(o, folder):
+    """Fields up and down, f32, by way, with a solver that takes its time. Shares are of the same through shared memory."""
+    heading('way', 'RHS/s: median (all)', 'of shared memory', 'GB/s, each way', 'processor seconds a GB: quarkd', 'clients', 'slots in use')
+    of_shared = None
+    for name, options, keys in ways(o, folder):
+        d, found = Daemon(o, folder, 'continuous', ['--mg-checkpoint=' + os.path.join(folder, 'multigrid'), *options], keys), []
+        try:
+            gb = 4e-9 * 24 * math.prod(d.status['setup']['dims'])
+            for _ in range(o.repeat):
+                front, clients = seconds_of(d.process.pid), os.times()
+                b = d.bench('--depth=2', '--tol=%r' % o.tol, '--dtype=f32', '--duration=%r' % o.seconds, '--warmup=%r' % (o.seconds / 2), *FIELDS)
+                carried = 1.5 * b['rhs']['done'] * 2 * gb  # while it warmed up, too
+                now = os.times()
+                found.append((b['per_second']['rhs'], (seconds_of(d.process.pid) - front) / carried,
+                              (now.children_user + now.children_system - clients.children_user - clients.children_system) / carried,
+                              100 * b['per_second']['rhs'] * (b['latency']['solver']['mean'] or 0) / o.slots))
+        finally:
+            d.stop()
+        rate, front, theirs, in_use = (statistics.median(column) for column in zip(*found))
+        of_shared = of_shared or rate
+        row(name, '%.4g (%s)' % (rate, ', '.join('%.4g' % f[0] for f in found)), '%.1f %%' % (100 * rate / of_shared), rate * gb, front, theirs,
+            '%.0f %%' % in_use)
 
 
 def saturated(o, daemons):
@@ -193,7 +239,8 @@ def options():
     p.add_argument('--seconds', type=float, default=20, help='beside the engine alone: of each load, and half as many before')
     p.add_argument('--tol', type=float, default=1e-10, help='beside the engine alone')
     p.add_argument('--source', default='z2', help='as quarkctl bench has it')
-    p.add_argument('--only', choices=['engine', 'saturated', 'staggered', 'fairness', 'single'])
+    p.add_argument('--threads', default='4,8', metavar='N[,N...]', help='network: of quarkd that carry data')
+    p.add_argument('--only', choices=['engine', 'network', 'saturated', 'staggered', 'fairness', 'single'])
     p.add_argument('--quarkd', action='append', default=[], metavar='OPTION', help='more options of quarkd')
     return p.parse_args()
 
@@ -204,7 +251,9 @@ def main():
         daemons = []
         if o.only in (None, 'engine'):
             beside_engine(o, folder)
-        if o.only == 'engine':
+        if o.only in (None, 'network'):
+            network(o, folder)
+        if o.only in ('engine', 'network'):
             return
         try:
             both = o.only in (None, 'saturated', 'staggered')
