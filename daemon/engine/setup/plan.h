@@ -62,9 +62,9 @@ const char *qk_plan_name(qk_plan_share_t share);
 void qk_plan_make(const qk_plan_input_t *input, qk_plan_t *plan);
 
 /* The plan for input->nslot, or where that is 0 for the most slots up to QK_SLOTS_CHOSEN that fit
- * into `free` bytes; with a compact solver, without staging and then without the single-RHS solver
- * where they would not fit otherwise. QK_DEVICE_MEMORY tells what is needed, what there is, and
- * what would fit. */
+ * into `free` bytes. If it does not fit: with a compact solver, then with fewer staging buffers,
+ * then without the single-RHS solver, then without staging. QK_DEVICE_MEMORY tells what is needed,
+ * what there is, and what would fit. */
 qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *plan, qk_err_t *err);
 /* The same with multigrid, whose parameters `mg` (input->mg points there) were completed from
  * `given`: where they do not fit and `given` leaves it open, with null vectors in turns, then with

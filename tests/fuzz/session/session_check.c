@@ -15,7 +15,8 @@ enum { TOLD = 1 << 14, LIVES = 256, MOUNTS = 512 };
 /* A session, which may go on in the next front under another token. */
 typedef struct life {
   uint8_t client_id[QK_CLIENT_ID], token[QK_CLIENT_ID];
-  uint32_t peers; /* bits: who has spoken for it at the end of some turn */
+  uint32_t peers;      /* bits: who has spoken for it at the end of some turn */
+  uint64_t connection; /* that it had then; 0: none yet */
 } life_t;
 
 /* A RESULT that was sent, or was not expected to be. */
@@ -77,6 +78,7 @@ static int life_of(const qk_session_t *session) {
   while (i >= 0 && memcmp(life[i].token, session->token, QK_CLIENT_ID) != 0) i--;
   if (i >= 0 || nlives == LIVES) return i;
   life[nlives].peers = 0;
+  life[nlives].connection = 0;
   memcpy(life[nlives].client_id, session->client_id, QK_CLIENT_ID);
   memcpy(life[nlives].token, session->token, QK_CLIENT_ID);
   return nlives++;
@@ -185,11 +187,24 @@ static void note_unheard(const qk_session_t *session, const qk_job_t *job) {
   }
 }
 
+/* What waits for the journal, to be told to a connection that has ended since, is not told to the
+ * next one: its client attaches. */
+static bool has_moved(const qk_session_t *session) {
+  const int of = life_of(session);
+  const uint64_t now = session->control.connection;
+  if (session->control.bytes == 0) return true;
+  if (of < 0) return false;
+  const bool moved = life[of].connection != 0 && life[of].connection != now;
+  life[of].connection = now;
+  return moved;
+}
+
 void check_unheard(const qk_server_t *server) {
   for (int i = 0; i < server->service.sessions.count; i++) {
     const qk_session_t *session = server->service.sessions.at[i];
+    if (!has_moved(session)) continue;
     for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
-      if (session->control.bytes == 0) note_unheard(session, QK_HOLDER(l, const qk_job_t, link));
+      note_unheard(session, QK_HOLDER(l, const qk_job_t, link));
   }
 }
 

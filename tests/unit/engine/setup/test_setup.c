@@ -143,11 +143,15 @@ Test(setup, what_does_not_fit_is_refused_with_numbers) {
   qk_plan_make(&in, &plan);
   cr_expect(plan.staging == 2 && plan.leaving == 3);
   in.nslot = 16;
-  in.staging = 0;
+  in.staging = 2;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
-  cr_expect(!plan.single_rhs && plan.nslot == 16 && plan.share[QK_PLAN_SINGLE_RHS] == 0);
+  cr_expect(!plan.single_rhs && plan.staging == 2 && plan.share[QK_PLAN_SINGLE_RHS] == 0);
   in.single_rhs = false;
+  qk_plan_make(&in, &sixteen);
+  cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_OK);
+  cr_expect(plan.staging == 1 && plan.leaving == 2 && plan.nslot == 16);
+  in.staging = 0;
   qk_plan_make(&in, &sixteen);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup, &plan, &err), QK_OK);
   cr_expect_eq(qk_plan_fit(&in, sixteen.setup - 1, &plan, &err), QK_DEVICE_MEMORY);
