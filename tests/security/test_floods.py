@@ -144,7 +144,7 @@ def reports_do_not_pile_up_for_who_does_not_read(case):
             deaf.send(attach=qk.Attach(request=1))  # longer than these
             deaf.submit(1, source=qk.SOURCE_Z2, max_iter=fake.HOLD, expect=None)
             d.status_when(lambda s: s.counters.requests == 2)  # all that came before was served, or left out
-            assert resident(d) - before < 32 * MIB, (before, resident(d))
+            assert is_sanitized(d) or resident(d) - before < 32 * MIB, (before, resident(d))
             accepted = deaf.expect('accepted', skip=('status', 'progress'))  # before what is left out
             assert accepted.request == 2
             deaf.ping()

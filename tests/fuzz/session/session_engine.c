@@ -16,6 +16,7 @@ typedef struct engine {
   bool ready, refused; /* what it has said of the last LOAD */
   bool stopped;        /* it has been told to leave */
   bool asked;          /* by ADOPT, with the nonce, and has not answered */
+  bool loaded;         /* as it has answered, and READY has not followed */
   uint64_t nonce;
   uint8_t how;                   /* of the last READY */
   uint64_t inflight[QK_ENTRIES]; /* serials; 0: free */
@@ -98,7 +99,7 @@ static void note_hello(engine_t *engine, Quark__Engine__EngineHello *hello) {
   if (engine->asked && hello->has_nonce && hello->nonce == engine->nonce) {
     engine->asked = false;
     hello->has_loaded = true;
-    hello->loaded = engine->ready;
+    hello->loaded = engine->loaded = engine->ready;
     if (engine->pid == 0) engine->pid = ++last_pid;
   } else {
     *engine = (engine_t){.pid = ++last_pid, .asked = engine->asked, .nonce = engine->nonce};
@@ -114,6 +115,7 @@ static void note(engine_t *engine, Quark__Engine__EngineMessage *m) {
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_READY:
     engine->ready = true;
+    engine->loaded = false;
     break;
   case QUARK__ENGINE__ENGINE_MESSAGE__BODY_LOAD_FAILED:
     engine->refused = true;
@@ -380,6 +382,8 @@ static bool help(int e) {
     world_engine_exits(e);
   else if (engine->pid == 0 || engine->asked)
     answer(e);
+  else if (engine->loaded)
+    ready(e, engine->how);
   else if (!engine->ready && !engine->refused)
     ready(e, 8);
   else if (k >= 0)
