@@ -16,7 +16,7 @@ from front_case import Case, State
 WRITE, SYNC, OPEN, NAMES, ROOM, PLACE, READ, FOLDER = 1, 2, 4, 8, 16, 32, 64, 256
 CLONE_NEWNS = 0x20000
 ALL = WRITE | SYNC | OPEN | NAMES
-KINDS, ERROR, STALL, KILL_AT, CALLS, MET, LEFT = range(7)
+KINDS, ERROR, STALL, KILL_AT, CALLS, MET, LEFT, ASKED = range(8)
 
 
 def runtime(binary):
@@ -30,9 +30,9 @@ class Disk:
 
     def __init__(self, shim, folder):
         self.file = tempfile.NamedTemporaryFile(prefix='qk-shim-')
-        self.file.write(bytes(8 * 7))
+        self.file.write(bytes(8 * 8))
         self.file.flush()
-        self.page = mmap.mmap(self.file.fileno(), 8 * 7)
+        self.page = mmap.mmap(self.file.fileno(), 8 * 8)
         self.env = {'LD_PRELOAD': shim, 'QK_SHIM_FOLDER': os.path.realpath(folder), 'QK_SHIM_PAGE': self.file.name}
 
     def get(self, field):
@@ -64,6 +64,12 @@ class Disk:
     def when_met(self):
         """Waits until a call has failed, or stalls."""
         while not self.get(MET):
+            time.sleep(0.001)
+
+    def when_asked(self):
+        """Waits until it has told its room as it is now; quarkd asks for that every second."""
+        asked = self.get(ASKED)
+        while self.get(ASKED) < asked + 2:  # before it asks again it has the answer
             time.sleep(0.001)
 
     def kills(self, after):

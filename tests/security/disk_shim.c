@@ -48,6 +48,7 @@ typedef struct page {
   _Atomic int64_t calls; /* of all kinds but ROOM, PLACE and READ, counted from 1 */
   _Atomic int64_t met;   /* that have failed or stalled */
   _Atomic int64_t room;  /* bytes that the disk says it has; 0: what it has */
+  _Atomic int64_t asked; /* how often it was asked for that */
 } page_t;
 
 static page_t *page;
@@ -82,6 +83,7 @@ static void note(int fd, bool is) {
 
 /* 0, or what the call fails with. */
 static int meet(int kind) {
+  if (kind == ROOM) atomic_fetch_add(&page->asked, 1);
   if (!(kind & (ROOM | PLACE | READ))) {
     const int64_t n = atomic_fetch_add(&page->calls, 1) + 1, last = page->kill_at;
     if (last > 0 && n >= last) kill(getpid(), SIGKILL);

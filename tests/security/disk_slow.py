@@ -7,7 +7,7 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, MET, NAMES, OPEN, PLACE, hears_nothing_but_pongs, page
+    from disk_case import ALL, KINDS, MET, NAMES, OPEN, PLACE, READ, ROOM, STALL, hears_nothing_but_pongs, page
     from front_case import fake, field
     from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:
@@ -206,3 +206,62 @@ def a_spool_that_stalls_stops_nothing(case):
         loop, writer = (float(text.split('journal_seconds_total{where="%s"} ' % who)[1].split()[0]) for who in ('loop', 'writer'))
         assert 0 < loop < 1 and writer > 0, (loop, writer)
         assert len([name for name in state.spool() if name.startswith('2-')]) == 3
+
+
+@tap.test
+def a_disk_that_does_not_tell_its_room_holds_nobody(case):
+    """As a server of NFS that is gone: uploads are accepted and solved, everybody is heard."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as other:
+        disk.stalls(600000, ROOM)
+        for _ in range(2):
+            b = field()
+            c.upload(c.submit(1), [b])
+            r = c.expect('result')
+            assert r.status == 0 and np.array_equal(c.fetch(r), 2 * b), r
+            other.ping()
+            disk.when_met()  # the second time it hangs for sure
+        assert d.status().counters.converged == 2
+        disk.works()
+
+
+@tap.test
+def a_file_system_that_does_not_answer_at_all_holds_nobody(case):
+    """Uploads are submitted, which must be recorded; the others go on."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as other:
+        disk.stalls(600000, ALL | PLACE | READ | ROOM)
+        for client, more in ((c, {}), (other, dict(source=qk.SOURCE_Z2))):
+            client.submit(1, expect=None, **more)
+            disk.when_met()
+            hears_nothing_but_pongs(c)
+            hears_nothing_but_pongs(other)
+        d.status_when(lambda s: s.counters.converged == 1)
+        disk.works()
+        b = field()
+        c.upload(c.expect('accepted', skip=('progress',)), [b])
+        assert np.array_equal(c.fetch(c.expect('result')), 2 * b)
+        other.expect('accepted', skip=('progress',))
+        assert other.expect('result').status == 0
+
+
+@tap.test
+def no_more_is_promised_than_there_was(case):
+    """The disk had room for ten fields and says nothing any more. What is accepted counts, and goes on doing so when it has been written."""
+    with case.state() as (state, disk), state.daemon(*HTTP) as d, Client(d) as c, Client(d) as other:
+        fields = [field() for _ in range(6)]
+        disk.has_room(10 * fields[0].nbytes)
+        disk.when_asked()
+        disk.stalls(600000, ROOM)
+        accepted = c.submit(6, max_iter=fake.HOLD)
+        for has_written in (False, True):
+            refused = other.submit(5, expect='rejected')
+            assert refused.status == STATUS['BUSY'] and 'has room for %d:' % (4 * fields[0].nbytes) in refused.text, (has_written, refused)
+            if not has_written:
+                c.upload(accepted, fields)
+                d.status_when(lambda _: len(state.spool()) == 6 and 'quarkd_spool_waiting 0\n' in page(d, '/metrics')[1])
+        other.submit(4, max_iter=fake.HOLD)
+        refused = other.submit(1, expect='rejected')
+        assert 'has room for 0:' in refused.text, refused
+        disk.set(KINDS, 0)
+        disk.set(STALL, 0)
+        disk.when_asked()  # ten, it says again: what was written is in that
+        other.submit(6, max_iter=fake.HOLD)

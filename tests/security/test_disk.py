@@ -352,12 +352,18 @@ def a_disk_without_room_for_another_file_loses_nothing(case):
 
 @tap.test
 def a_disk_that_cannot_tell_its_room_takes_no_uploads(case):
-    with case.state() as (state, disk), state.daemon() as d, Client(d) as c:
+    """What is not uploaded goes on."""
+    with case.state() as (state, disk), state.daemon(*HTTP) as d, Client(d) as c:
         disk.fails(errno.EIO, ROOM)
+        disk.when_asked()
         refused = c.submit(1, expect='rejected')
         assert refused.status == STATUS['BUSY'] and os.path.join(state.dir, 'spool') in refused.text, refused
-        assert 'Input/output error' in refused.text, refused
+        assert 'Input/output error' in refused.text and d.status().trouble == refused.text, refused
+        assert page(d, '/readyz') == (503, refused.text + '\n') and page(d, '/healthz')[0] == 200
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE)
+        c.results(1)
         disk.works()
+        page_when(d, '/readyz', 200)
         check_solves(c)
 
 

@@ -18,6 +18,7 @@ static bool is_solved_from_disk(const qk_service_t *service) {
 
 const char *qk_upload_trouble(const qk_service_t *service) {
   const char *trouble = qk_journal_trouble(service->journal);
+  if (!trouble) trouble = qk_spool_trouble(service->spool);
   if (trouble) return trouble;
   const bool waits = is_solved_from_disk(service) && service->jobs.unsaved > 0;
   return waits && service->spool_trouble[0] ? service->spool_trouble : NULL;
@@ -39,9 +40,8 @@ qk_status_t qk_upload_check(const qk_service_t *service, const Quark__Submit *su
     return QK_OK;
   trouble = qk_upload_trouble(service);
   if (trouble) return qk_fail(err, QK_BUSY, "%s", trouble);
-  int64_t bytes;
-  if (qk_spool_room(service->spool, &bytes, err) != QK_OK) return QK_BUSY;
-  const long long need = submit->nrhs * field_bytes, room = bytes - service->promised;
+  const long long need = submit->nrhs * field_bytes,
+                  room = qk_spool_room(service->spool) - service->promised;
   if (need <= room) return QK_OK;
   return qk_fail(err, QK_BUSY,
                  "uploads of %lld bytes: the state folder has room for %lld: make room on the file "
@@ -153,8 +153,7 @@ void qk_upload_spool(qk_service_t *service, qk_rhs_t *rhs) {
 
 void qk_upload_tick(qk_service_t *service, double now) {
   qk_link_t *failed = &service->unsaved[QK_UNSAVED_FAILED];
-  int64_t room;
-  qk_err_t err = {0};
+  qk_spool_tick(service->spool, now);
   if (service->spool_at == 0 || now < service->spool_at) return;
   service->spool_at = now + AGAIN;
   const bool waits = is_solved_from_disk(service) && !qk_link_alone(failed);
@@ -163,7 +162,7 @@ void qk_upload_tick(qk_service_t *service, double now) {
     service->spool_remind_at = now + REMIND;
   }
   /* what there is of a disk that is full is the journal's */
-  if (qk_spool_room(service->spool, &room, &err) != QK_OK) return;
+  int64_t room = qk_spool_room(service->spool);
   while (!qk_link_alone(failed)) {
     qk_rhs_t *rhs = QK_HOLDER(failed->next, qk_rhs_t, save);
     room -= (int64_t)rhs->job->field_bytes;

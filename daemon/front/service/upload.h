@@ -28,7 +28,8 @@ void qk_upload_write(qk_service_t *service);
 /* Queues those for whose record the disk of the journal was waited for; true if there were any.
  * Every turn, behind the journal. */
 bool qk_upload_release(qk_service_t *service);
-/* Tries again what could not be written there, after a while. Every tick. */
+/* Tries again what could not be written there, after a while, and has the room of its disk looked
+ * at. Every tick. */
 void qk_upload_tick(qk_service_t *service, double now);
 /* For the end of the front: writes all that is to go there, for at most so many seconds. Blocks;
  * the loop has ended. */
@@ -37,8 +38,8 @@ void qk_upload_finish(qk_service_t *service, double seconds);
 void qk_upload_sweep(qk_service_t *service);
 /* Seconds for which the oldest of it has waited; 0: there is nothing. */
 double qk_upload_oldest(const qk_service_t *service);
-/* Why new uploads are not taken, or nothing new at all: of the journal, or with --spool all of the
- * spool while something waits for it. NULL: they are. */
+/* Why new uploads are not taken, or nothing new at all: of the journal, of a disk that cannot tell
+ * its room, or with --spool all of the spool while something waits for it. NULL: they are. */
 const char *qk_upload_trouble(const qk_service_t *service);
 /* Counts what the upload of a job will still take of the disk: when it is new, and when that has
  * changed. */

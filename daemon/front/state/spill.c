@@ -182,6 +182,7 @@ static void on_disk(qk_rhs_t *rhs, const qk_spill_task_t *t) {
 static void on_out(qk_spill_task_t *t) {
   qk_rhs_t *rhs = t->rhs;
   const int64_t bytes = (int64_t)t->bytes;
+  qk_spool_going(t->spill->site.spool, -bytes);
   if (t->status != QK_OK || !rhs) t->spill->bytes -= bytes;
   if (!rhs) {
     if (t->status == QK_OK) qk_spool_unlink(t->spool, t->name);
@@ -360,11 +361,10 @@ void qk_spill_make_room(qk_spill_t *spill, const qk_session_t *session, int64_t 
   room += leaving(spill, whose);
   for (qk_rhs_t *rhs; room < bytes && (rhs = candidate(spill, whose));) {
     const int64_t field = (int64_t)rhs->job->field_bytes;
-    int64_t disk;
-    qk_err_t err = {0};
-    if (spill->bytes + field > limit || qk_spool_room(site->spool, &disk, &err) != QK_OK ||
-        field > disk || !start(spill, rhs, true, rhs->solution))
+    if (spill->bytes + field > limit || field > qk_spool_room(site->spool) ||
+        !start(spill, rhs, true, rhs->solution))
       return;
+    qk_spool_going(site->spool, field);
     spill->bytes += field;
     room += field;
   }
@@ -493,7 +493,7 @@ static bool leave_one(qk_spill_t *spill, qk_rhs_t *rhs) {
   qk_spill_task_t task = {.spill = spill, .rhs = rhs, .bytes = rhs->job->field_bytes};
   int64_t disk;
   qk_err_t room = {0};
-  if (qk_spool_room(spill->site.spool, &disk, &room) != QK_OK || bytes > disk) return false;
+  if (qk_spool_ask(spill->site.spool, &disk, &room) != QK_OK || bytes > disk) return false;
   snprintf(task.shm, sizeof task.shm, "%s", rhs->solution->name);
   find_file(&task);
   write_out(&task);

@@ -18,6 +18,8 @@
 #include "daemon/front/host/worker.h"
 #include "proto/frame.h"
 
+static const double ASK_AGAIN = 1; /* seconds until the file system is asked for its room again */
+
 struct qk_spool_task {
   char name[QK_SPOOL_NAME];
   int from; /* the field */
@@ -37,12 +39,32 @@ typedef struct batch {
   qk_spool_task_t *task[QK_SPOOL_BATCH];
 } batch_t;
 
+/* What the file system has said of its room. */
+typedef struct room {
+  int64_t bytes;
+  int64_t before; /* what of `taken` was on the disk when it was asked */
+  qk_err_t err;   /* with a code: it could not tell */
+} room_t;
+
+/* The file system is asked. */
+typedef struct asking {
+  qk_work_t work;
+  const qk_spool_t *spool;
+  room_t room;
+} asking_t;
+
 struct qk_spool {
   qk_loop_t *loop;
   char dir[QK_FILE_PATH - QK_SPOOL_NAME];
   int fd;               /* the folder */
   qk_worker_t *writers; /* NULL: nothing was written yet, or they have ended */
   batch_t *next;        /* what was added; NULL: nothing */
+  qk_worker_t *asker;   /* NULL: nothing was asked yet, or it has ended */
+  asking_t asking;
+  double ask_at;
+  room_t room;   /* the last answer */
+  int64_t taken; /* bytes that files have taken so far */
+  int64_t going; /* of them of files that may not be on the disk yet */
 };
 
 /* ---- the folder ---------------------------------------------------------------------------- */
@@ -111,6 +133,7 @@ qk_status_t qk_spool_open(qk_loop_t *loop, const char *dir, qk_spool_t **spool, 
     qk_free(s);
     return QK_IO_ERROR;
   }
+  qk_spool_ask(s, &s->room.bytes, &s->room.err);
   *spool = s;
   return QK_OK;
 }
@@ -172,6 +195,7 @@ static void after_writing(qk_work_t *work) {
   int abandoned = 0;
   for (int i = 0; i < b->count; i++) {
     qk_spool_task_t *t = b->task[i];
+    if (t->status == QK_OK) b->spool->taken += (int64_t)t->bytes;
     if (t->done) {
       t->done(t->arg, t->status, t->err.text);
       qk_free(t);
@@ -254,13 +278,66 @@ bool qk_spool_wait(qk_spool_t *spool, double seconds) {
 
 void qk_spool_stop(qk_spool_t *spool) {
   if (!spool) return;
-  qk_worker_t *writers = spool->writers;
-  spool->writers = NULL;
+  qk_worker_t *writers = spool->writers, *asker = spool->asker;
+  spool->writers = spool->asker = NULL;
   qk_worker_close(writers);
+  qk_worker_close(asker);
 }
 
 void qk_spool_abandon(qk_spool_task_t *task) {
   if (task) task->done = NULL;
+}
+
+/* ---- its room ------------------------------------------------------------------------------ */
+
+qk_status_t qk_spool_ask(const qk_spool_t *spool, int64_t *bytes, qk_err_t *err) {
+  struct statvfs v;
+  if (statvfs(spool->dir, &v) != 0)
+    return qk_fail(err, QK_BUSY,
+                   "%.300s: %s: the free space for uploads is not known: look at the state "
+                   "folder and its disk",
+                   spool->dir, strerror(errno));
+  *bytes = (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+  return QK_OK;
+}
+
+/* On a thread. */
+static void ask(qk_work_t *work) {
+  asking_t *a = QK_HOLDER(work, asking_t, work);
+  qk_spool_ask(a->spool, &a->room.bytes, &a->room.err);
+}
+
+static void take_answer(qk_work_t *work) {
+  qk_spool_t *spool = QK_HOLDER(work, qk_spool_t, asking.work);
+  spool->room = spool->asking.room;
+}
+
+void qk_spool_tick(qk_spool_t *spool, double now) {
+  qk_err_t err = {0};
+  if (!spool || now < spool->ask_at || qk_worker_busy(spool->asker) > 0) return;
+  spool->ask_at = now + ASK_AGAIN;
+  if (!spool->asker && qk_worker_open(spool->loop, "room", 1, &spool->asker, &err) != QK_OK) {
+    spool->room.err = err;
+    return;
+  }
+  spool->asking = (asking_t){.work = {.run = ask, .done = take_answer},
+                             .spool = spool,
+                             .room.before = spool->taken - spool->going};
+  qk_worker_give(spool->asker, &spool->asking.work);
+}
+
+void qk_spool_going(qk_spool_t *spool, int64_t bytes) {
+  spool->going += bytes;
+  if (bytes > 0) spool->taken += bytes;
+}
+
+const char *qk_spool_trouble(const qk_spool_t *spool) {
+  return spool && spool->room.err.code != QK_OK ? spool->room.err.text : NULL;
+}
+
+int64_t qk_spool_room(const qk_spool_t *spool) {
+  if (qk_spool_trouble(spool)) return 0;
+  return spool->room.bytes - (spool->taken - spool->room.before);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
@@ -340,15 +417,4 @@ int qk_spool_sweep(const qk_spool_t *spool, qk_aside_t *aside,
   }
   closedir(dir);
   return removed;
-}
-
-qk_status_t qk_spool_room(const qk_spool_t *spool, int64_t *bytes, qk_err_t *err) {
-  struct statvfs v;
-  if (statvfs(spool->dir, &v) != 0)
-    return qk_fail(err, QK_BUSY,
-                   "%.300s: %s: the free space for uploads is not known: look at the state "
-                   "folder and its disk",
-                   spool->dir, strerror(errno));
-  *bytes = (int64_t)v.f_bavail * (int64_t)v.f_frsize;
-  return QK_OK;
 }

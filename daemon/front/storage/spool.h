@@ -79,9 +79,21 @@ int64_t qk_spool_size(const qk_spool_t *spool, const char *name);
 qk_status_t qk_spool_sync(const qk_spool_t *spool, qk_err_t *err);
 void qk_spool_unlink(const qk_spool_t *spool, const char *name);
 
-/* ---- */
+/* ---- room ----
+ *
+ * A file system over a network may not answer for long, so a thread asks it, and the loop goes by
+ * the last answer. What has been written since then counts as not yet in it. So while nobody
+ * answers, no more is promised than was there, and files that go give nothing back. */
 
-/* Bytes that could be written now. QK_BUSY with the cause: nobody can tell. */
-qk_status_t qk_spool_room(const qk_spool_t *spool, int64_t *bytes, qk_err_t *err);
+/* Asks once a second. Every tick; NULL-safe. */
+void qk_spool_tick(qk_spool_t *spool, double now);
+/* Files of others, of so many bytes together, are being written; or (less than 0) no more. */
+void qk_spool_going(qk_spool_t *spool, int64_t bytes);
+/* Bytes that can be written, by the last answer; may be less than 0. 0: nobody can tell. */
+int64_t qk_spool_room(const qk_spool_t *spool);
+/* Why nobody can; NULL: somebody can. NULL-safe. */
+const char *qk_spool_trouble(const qk_spool_t *spool);
+/* Asks now. Blocks; any thread. QK_BUSY with the cause: nobody can tell. */
+qk_status_t qk_spool_ask(const qk_spool_t *spool, int64_t *bytes, qk_err_t *err);
 
 #endif
