@@ -8,7 +8,7 @@ requests of one; and (turns) with right-hand sides of up to --users users (2048)
 ACCEPTED, and from STATUS to its answer; the share of a processor that the front takes while nothing happens (its ticks); the front's own time for a request that comes
 and is cancelled, while so many users wait for their turn; with --state (a folder on the disk that is meant) the time of a restart after kill -9 until it serves, also
 with up to --held solutions (20000) of 49 kB in shared memory.
-With --shim (tests/security/disk_shim.so of a build) nothing of that, but: four clients upload and fetch on a disk each of whose syncs takes so many ms (20); right-hand
+With --shim (tests/support/disk_shim.so of a build) nothing of that, but: four clients upload and fetch on a disk each of whose syncs takes so many ms (20); right-hand
 sides a second, and the PINGs of a bystander.
 """
 import argparse

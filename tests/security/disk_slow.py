@@ -7,7 +7,8 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, KINDS, MET, NAMES, OPEN, PLACE, READ, ROOM, STALL, hears_nothing_but_pongs, page
+    from disk import ALL, KINDS, MET, NAMES, OPEN, PLACE, READ, ROOM, STALL
+    from disk_case import hears_nothing_but_pongs, page
     from front_case import fake, field
     from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:

@@ -6,7 +6,8 @@ import tempfile
 import tap
 
 try:
-    from disk_case import FOLDER, OPEN, Disk, page, page_when
+    from disk import FOLDER, OPEN, Disk
+    from disk_case import page, page_when
     from front_case import fake, field
     from front_driver import STATUS, Client, qk
 except (ImportError, OSError) as e:

@@ -16,8 +16,8 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import ALL, ERROR, KINDS, MET, OPEN, READ, ROOM, SYNC, Disk, DiskCase, end, hears_nothing_but_pongs, mount, page, \
-        page_when, twice_mounted, unmount
+    from disk import ALL, ERROR, KINDS, MET, OPEN, READ, ROOM, SYNC, Disk
+    from disk_case import DiskCase, end, hears_nothing_but_pongs, mount, page, page_when, twice_mounted, unmount
     from front_case import LATER, check_solves, descriptors, fake, field, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
     from front_keys import Keys

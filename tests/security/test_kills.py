@@ -15,7 +15,8 @@ import tap
 
 try:
     import numpy as np
-    from disk_case import CALLS, DiskCase
+    from disk import CALLS
+    from disk_case import DiskCase
     from front_case import LATER, fake, field, kill, once_more
     from front_driver import STATUS, Client, qk
     from lives import Dead, Lives, check_end

@@ -1,6 +1,6 @@
 /*
- * disk_shim.c: a disk that fails when a test says so. Preloaded (LD_PRELOAD) into quarkd it makes
- * system calls on files of one folder fail, stall, or be the last ones of the process.
+ * disk_shim.c: a disk that fails when a test says so. Preloaded (LD_PRELOAD) into a program it
+ * makes system calls on files of one folder fail, stall, or be the last ones of the process.
  * QK_SHIM_FOLDER is the folder, without links in its path; QK_SHIM_PAGE a file of numbers (page_t)
  * that the test changes while the process runs. Of reading only the opening of files. Names of
  * shared memory count as the folder's. Programs that the process starts are left alone. For x86 and
@@ -38,7 +38,7 @@ enum {
 };
 enum { DESCRIPTORS = 1 << 16 };
 
-/* As test_disk.py packs it. */
+/* As disk.py packs it. */
 typedef struct page {
   _Atomic int64_t kinds; /* that fail, with error, or stall */
   _Atomic int64_t error; /* errno; 0: they succeed */
@@ -49,6 +49,7 @@ typedef struct page {
   _Atomic int64_t met;   /* that have failed or stalled */
   _Atomic int64_t room;  /* bytes that the disk says it has; 0: what it has */
   _Atomic int64_t asked; /* how often it was asked for that */
+  _Atomic int64_t least; /* bytes of a WRITE that fails or stalls */
 } page_t;
 
 static page_t *page;
@@ -81,14 +82,14 @@ static void note(int fd, bool is) {
   if (fd >= 0 && fd < DESCRIPTORS) ours[fd] = is;
 }
 
-/* 0, or what the call fails with. */
-static int meet(int kind) {
+/* 0, or what the call fails with. bytes: that a WRITE writes. */
+static int meet(int kind, int64_t bytes) {
   if (kind == ROOM) atomic_fetch_add(&page->asked, 1);
   if (!(kind & (ROOM | PLACE | READ))) {
     const int64_t n = atomic_fetch_add(&page->calls, 1) + 1, last = page->kill_at;
     if (last > 0 && n >= last) kill(getpid(), SIGKILL);
   }
-  if (!(page->kinds & kind)) return 0;
+  if (!(page->kinds & kind) || (kind == WRITE && bytes < page->least)) return 0;
   atomic_fetch_add(&page->met, 1);
   const struct timespec t = {.tv_nsec = 1000000};
   for (int64_t ms = 0; ms < page->stall; ms++) nanosleep(&t, NULL);
@@ -103,14 +104,15 @@ static int meet(int kind) {
     if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                  \
     next;                                                                                          \
   })
-#define FAIL(kind)                                                                                 \
+#define FAIL_OF(kind, bytes)                                                                       \
   do {                                                                                             \
-    const int e = meet(kind);                                                                      \
+    const int e = meet(kind, bytes);                                                               \
     if (e != 0) {                                                                                  \
       errno = e;                                                                                   \
       return -1;                                                                                   \
     }                                                                                              \
   } while (0)
+#define FAIL(kind) FAIL_OF(kind, 0)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -221,17 +223,17 @@ int close(int fd) {
 }
 
 ssize_t write(int fd, const void *data, size_t bytes) {
-  if (is_ours(fd)) FAIL(WRITE);
+  if (is_ours(fd)) FAIL_OF(WRITE, (int64_t)bytes);
   return NEXT(write)(fd, data, bytes);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset) {
-  if (is_ours(fd)) FAIL(WRITE);
+  if (is_ours(fd)) FAIL_OF(WRITE, (int64_t)bytes);
   return NEXT(pwrite)(fd, data, bytes, offset);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset) {
-  if (is_ours(fd)) FAIL(WRITE);
+  if (is_ours(fd)) FAIL_OF(WRITE, (int64_t)bytes);
   return NEXT(pwrite64)(fd, data, bytes, offset);
 }
 
