@@ -1,4 +1,4 @@
-"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE
+"""quarkctl as a user sees it, with the real daemon: test_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE SHIM
 
 Solutions are judged by the numpy oracle, files by h5py.
 """
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from cli_case import (AGAIN, CONFIG, CSW, DATA, DIMS, GAUGE, KAPPA, ROOT, SHAPE, UNAVAILABLE, USAGE,
+from cli_case import (AGAIN, COLUMN_BYTES, CONFIG, CSW, DATA, DIMS, GAUGE, KAPPA, ROOT, SHAPE, UNAVAILABLE, USAGE,
                       Case, h5py, np, random_sources, read_field, ref, tap, write_sources)
 from daemon import LIMIT, Daemon
 
@@ -446,6 +446,33 @@ def ctrl_c_leaves_nothing_behind(case):
         assert d.ctl('propagator', '--source=point:0,0,0,0', '--out', d.path('q.h5')).code == 0
         counters = d.ctl('status', '--json').json['counters']
         assert counters['requests'] == 0 and counters['held'] == 0, counters
+
+
+@tap.test
+def ctrl_c_while_a_column_is_written_leaves_nothing_behind(case):
+    """The disk stalls in a column. The request ends, an older file of that name stays, and the same command does all of it again."""
+    with case.daemon() as d:
+        out, disk = d.path('p.h5'), case.disk(d.folder.name)
+        with open(out, 'w', encoding='utf-8') as f:
+            f.write('older')
+        disk.stalls_writes(COLUMN_BYTES)
+        process = d.start_ctl('propagator', '--source=point:0,0,0,0', '--out', out, env=disk.env)
+        disk.when_met()
+        assert len([n for n in os.listdir(d.folder.name) if n.startswith('p.h5')]) == 2  # with the one that grows
+        process.send_signal(signal.SIGINT)
+        disk.works()
+        printed, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == AGAIN and printed == '', (process.returncode, printed, err)
+        assert re.search(r'interrupted: \d+ of 12 right-hand sides had ended; nothing is written', err), err
+        assert [n for n in os.listdir(d.folder.name) if n.startswith('p.h5')] == ['p.h5']
+        with open(out, encoding='utf-8') as f:
+            assert f.read() == 'older'
+        assert d.ctl('propagator', '--source=point:0,0,0,0', '--out', out).code == 0
+        counters = d.ctl('status', '--json').json['counters']
+        assert counters['requests'] == counters['held'] == counters['running'] == 0, counters
+        b = np.zeros((12,) + SHAPE, complex)
+        b[:, 0, 0, 0, 0] = np.eye(12).reshape(12, 4, 3)
+        assert max(case.residual(x, source) for x, source in zip(read_field(out), b)) < 1.1e-10
 
 
 @tap.test

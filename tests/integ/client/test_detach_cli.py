@@ -1,4 +1,4 @@
-"""quarkctl --detach and fetch, with the real daemon: test_detach_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE"""
+"""quarkctl --detach and fetch, with the real daemon: test_detach_cli.py QUARKD QUARKCTL QUARK_GAUGE QUARK_ENGINE EXAMPLE SHIM"""
 import contextlib
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 
-from cli_case import (AGAIN, CONFIG, CSW, DATA, KAPPA, SHAPE, USAGE, Case, h5py, np, random_sources, read_field, ref, tap,
+from cli_case import (AGAIN, COLUMN_BYTES, CONFIG, CSW, DATA, KAPPA, SHAPE, USAGE, Case, h5py, np, random_sources, read_field, ref, tap,
                       write_sources)
 from daemon import LIMIT
 
@@ -147,6 +147,26 @@ def a_fetch_that_was_killed_or_failed_can_be_repeated(case):
         assert done.code == DATA and 'IO_ERROR' in done.err and os.path.exists(ticket), done
         assert not os.path.exists(d.path('p.h5'))
         assert d.ctl('fetch', ticket).code == 0 and nothing_is_left(d)
+        assert d.ctl(*POINT, '--out', d.path('q.h5')).code == 0
+        check_same(d.path('q.h5'), d.path('p.h5'))
+
+
+@tap.test
+def ctrl_c_while_a_column_is_written_leaves_all_to_the_next_fetch(case):
+    """The disk stalls in a column, when others may have been fetched."""
+    with case.daemon() as d:
+        disk = case.disk(d.folder.name)
+        ticket = d.ctl(*POINT, '--out', d.path('p.h5'), '--detach', '--json').json['ticket']
+        disk.stalls_writes(COLUMN_BYTES)
+        fetching = d.start_ctl('fetch', ticket, env=disk.env)
+        disk.when_met()
+        fetching.send_signal(signal.SIGINT)
+        disk.works()
+        out, err = fetching.communicate(timeout=LIMIT)
+        assert fetching.returncode == AGAIN and out == '', (fetching.returncode, out, err)
+        assert 'interrupted: nothing is written, and the daemon keeps all solutions' in err, err
+        assert sorted(n for n in os.listdir(d.folder.name) if n.startswith('p.h5')) == ['p.h5.ticket']
+        assert d.ctl('fetch', ticket).code == 0 and nothing_is_left(d) and not os.path.exists(ticket)
         assert d.ctl(*POINT, '--out', d.path('q.h5')).code == 0
         check_same(d.path('q.h5'), d.path('p.h5'))
 

@@ -1,4 +1,5 @@
 """What the tests of quarkctl have in common: programs, one weak configuration with its oracle, files of fields."""
+import math
 import os
 import subprocess
 import tempfile
@@ -11,18 +12,21 @@ try:
 except ImportError as missing:
     tap.skip_all('python3-h5py, numpy and scipy are needed: %s' % missing)
 from daemon import Daemon, run_ctl
+from disk import Disk, preloaded
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '..'))
 GAUGE, DIMS = 'builtin:weak:4x4x4x8:1', [4, 4, 4, 8]
 KAPPA, CSW = 0.12, 1.3
 SHAPE = tuple(reversed(DIMS)) + (4, 3)
+COLUMN_BYTES = 16 * math.prod(SHAPE)
 USAGE, DATA, UNAVAILABLE, AGAIN, CONFIG = 64, 65, 69, 75, 78
 
 
 class Case:
-    def __init__(self, quarkd, quarkctl, quark_gauge, engine, example):
+    def __init__(self, quarkd, quarkctl, quark_gauge, engine, example, shim=None):
         self.quarkd, self.quarkctl, self.quark_gauge = quarkd, quarkctl, quark_gauge
         self.engine, self.example = os.path.abspath(engine), example
+        self.shim = shim
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'weak.lime')
             subprocess.run([quark_gauge, 'convert', GAUGE, path], check=True, stdout=subprocess.DEVNULL)
@@ -34,6 +38,10 @@ class Case:
 
     def ctl(self, *args, **kwargs):
         return run_ctl(self.quarkctl, *args, **kwargs)
+
+    def disk(self, folder):
+        """The disk below the folder, as a quarkctl sees it that has the disk's environment."""
+        return Disk(preloaded(self.shim, self.quarkctl), folder)
 
     def residual(self, x, b):
         return np.linalg.norm(b - self.op.apply(x)) / np.linalg.norm(b)

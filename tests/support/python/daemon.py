@@ -70,10 +70,10 @@ class Daemon:
         self.wait_listening()
         return run_ctl(self.quarkctl, *args, endpoint=self.endpoint, **kwargs)
 
-    def start_ctl(self, *args):
-        """The command as a process that runs beside the test."""
+    def start_ctl(self, *args, env=None):
+        """The command as a process that runs beside the test. env: what its environment has besides."""
         self.wait_listening()
-        env = dict(os.environ, QUARKD_ENDPOINT=self.endpoint)
+        env = dict(os.environ, QUARKD_ENDPOINT=self.endpoint, **(env or {}))
         return subprocess.Popen([self.quarkctl, *map(str, args)], env=env, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
