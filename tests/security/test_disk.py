@@ -18,7 +18,7 @@ try:
     import numpy as np
     from disk import ALL, ERROR, KINDS, MET, OPEN, READ, ROOM, SYNC, Disk
     from disk_case import DiskCase, end, hears_nothing_but_pongs, mount, page, page_when, twice_mounted, unmount
-    from front_case import LATER, check_solves, descriptors, fake, field, once_more
+    from front_case import LATER, check_solves, descriptors, fake, field, held, once_more
     from front_driver import STATUS, TIMEOUT, Client, qk
     from front_keys import Keys
     from zmtp import COMMAND, frame, peers
@@ -29,20 +29,6 @@ HTTP = ('--http', '127.0.0.1:0')
 HOUR = 3600 * 1000
 CAUSES = {errno.ENOSPC: 'No space left on device', errno.EIO: 'Input/output error', errno.EROFS: 'Read-only file system',
           errno.EDQUOT: 'Disk quota exceeded'}
-
-
-@contextlib.contextmanager
-def held(state, *options, **more):
-    """A daemon whose engine solves WHEN_TOLD when go() is called."""
-    fifo = os.path.join(os.path.dirname(state.dir), 'go')
-    if not os.path.exists(fifo):
-        os.mkfifo(fifo)
-
-    def go():
-        with open(fifo, 'w', encoding='utf-8'):
-            pass
-    with state.daemon(*options, **{**more, 'env': {'FAKE_GO': fifo, **more.get('env', {})}}) as d:
-        yield d, go
 
 
 @tap.test
@@ -341,6 +327,8 @@ def a_disk_without_room_for_another_file_loses_nothing(case):
                 disk.fails(error, OPEN)
                 c.upload(c.submit(1, **request), [b])
                 assert d.log('rhs 0: its upload is not on disk: .*/spool/1-0: ' + CAUSES[error])
+                while once_more(c, 1, 1, **request).upload_next != b.nbytes:  # which is told when it is recorded
+                    pass
                 end(d)
             disk.works()
             with held(state, env=LATER) as (d, go), Client(d, c.client_id) as c:

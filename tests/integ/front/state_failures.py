@@ -8,7 +8,7 @@ import tap
 
 try:
     import numpy as np
-    from front_case import LATER, State, fake, field, kill, once_more
+    from front_case import LATER, State, fake, field, held, kill, once_more
     from front_driver import STATUS, Client, qk
     from state_case import again, check, results_of
 except (ImportError, OSError) as e:
@@ -93,18 +93,20 @@ def no_row_that_cannot_be_read_for_a_moment_is_taken_for_lost(case):
 
 @tap.test
 def while_the_journal_cannot_be_written_nothing_is_promised(case):
+    request = dict(source=qk.SOURCE_Z2, max_iter=fake.WHEN_TOLD)
     with State(case) as state:
-        with state.daemon(env={'QK_FAULTS': 'write:2+'}) as d, Client(d) as c, Client(d) as other:
-            c.submit(1, source=qk.SOURCE_Z2, expect=None)
-            c.expect('accepted')
+        with held(state, env={'QK_FAULTS': 'write:2+'}) as (d, go), Client(d) as c, Client(d) as other:
+            c.submit(1, **request)
+            go()  # its result is the second that is written
             assert d.log('it cannot be written, no new work is accepted')
             refused = other.submit(1, source=qk.SOURCE_Z2, expect='rejected')
             assert refused.status == STATUS['BUSY'] and 'journal' in refused.text and refused.retry_after_ms > 0, refused
             assert not c.control.poll(0) or c.receive()[0] == 'progress'
             d.process.kill()
             d.process.wait()
-        with state.daemon(env=LATER) as d:
-            c, _ = again(d, c, 1, source=qk.SOURCE_Z2)
+        with held(state, env=LATER) as (d, go):
+            c, _ = again(d, c, 1, **request)
+            go()
             assert c.expect('result').status == 0
             c.close()
 

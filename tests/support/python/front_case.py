@@ -126,6 +126,20 @@ class State:
         assert left == (0, 0, [], []), left
 
 
+@contextlib.contextmanager
+def held(state, *options, **more):
+    """A daemon whose engine solves WHEN_TOLD when go() is called."""
+    with tempfile.TemporaryDirectory(prefix='qk-go-') as folder:
+        fifo = os.path.join(folder, 'go')
+        os.mkfifo(fifo)
+
+        def go():
+            with open(fifo, 'w', encoding='utf-8'):
+                pass
+        with state.daemon(*options, **{**more, 'env': {'FAKE_GO': fifo, **more.get('env', {})}}) as d:
+            yield d, go
+
+
 def engines_in(run):
     """Engines, and what starts ranks, whose sockets are below the folder run."""
     found = []
