@@ -185,6 +185,7 @@ static void leave(void) {
   engine_mood = 0;
   world_disk_slow(false);
   world_disk_broken(false);
+  world_fill_memory(false); /* else a thousand right-hand sides try twelve times each */
   turn();
   world_pass(1); /* the journal tries again */
   turn();
