@@ -43,10 +43,14 @@ typedef struct qk_links_convert_args {
   qk_links_t in, out;
 } qk_links_convert_args_t;
 
+/* Planes of two directions. */
+typedef enum qk_plane { QK_XY, QK_XZ, QK_YZ, QK_XT, QK_YT, QK_ZT, QK_PLANES } qk_plane_t;
+
 /* out = diag + csw * clover term (physics.md), in double. Its memory: diag_bytes. */
 typedef struct qk_clover_set_args {
   qk_gauge_args_t gauge;
   double csw, diag;
+  double plane[QK_PLANES]; /* factors of csw by plane */
   qk_local_t out;
 } qk_clover_set_args_t;
 

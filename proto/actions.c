@@ -6,7 +6,13 @@
     .help = "bare quark mass m"                                                                    \
   }
 
-static const qk_param_t wilson[] = {MASS, {.key = 0}};
+#define HOP                                                                                        \
+  {                                                                                                \
+    .key = "hop", .type = QK_PARAM_REALS, .least = 0, .above = true, .most = 1e3, .count = 4,      \
+    .otherwise = "1,1,1,1", .help = "weights of the hops in x, y, z, t; T is m plus their sum"     \
+  }
+
+static const qk_param_t wilson[] = {MASS, HOP, {.key = 0}};
 
 static const qk_param_t wilson_clover[] = {
     MASS,
@@ -15,6 +21,41 @@ static const qk_param_t wilson_clover[] = {
      .least = -1e3,
      .most = 1e3,
      .help = "clover coefficient c_sw"},
+    HOP,
+    {.key = "clover-plane",
+     .type = QK_PARAM_REALS,
+     .least = -1e3,
+     .most = 1e3,
+     .count = 6,
+     .otherwise = "1,1,1,1,1,1",
+     .help = "factors of csw in the planes xy, xz, yz, xt, yt, zt"},
+    {.key = 0},
+};
+
+static const qk_param_t anisotropic_clover[] = {
+    MASS,
+    {.key = "xi0",
+     .type = QK_PARAM_REAL,
+     .least = 0.1,
+     .most = 100,
+     .help = "bare anisotropy xi_0 of the gauge action"},
+    {.key = "nu",
+     .type = QK_PARAM_REAL,
+     .least = 0,
+     .above = true,
+     .most = 100,
+     .otherwise = "1",
+     .help = "bare anisotropy nu of the quarks: hops in space have the weight nu / xi_0"},
+    {.key = "c-r",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .help = "clover coefficient c_R of the planes of space; it enters over xi_0"},
+    {.key = "c-t",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .help = "clover coefficient c_T of the planes with t"},
     {.key = 0},
 };
 
@@ -30,5 +71,10 @@ const qk_action_row_t qk_action_rows[] = {
          .reference = "B. Sheikholeslami, R. Wohlert, Nucl. Phys. B 259 (1985) 572",
          .param = wilson_clover,
          .has_kappa = true},
+    {.name = "anisotropic-clover",
+     .help = "clover fermions on anisotropic lattices: 1 + 3 nu / xi0 + m + clover - 1/2 hop",
+     .reference = "R. G. Edwards, B. Joo, H.-W. Lin, Phys. Rev. D 78 (2008) 054501",
+     .param = anisotropic_clover,
+     .has_kappa = true},
     {.name = 0},
 };

@@ -18,7 +18,7 @@ extern "C" {
 typedef enum qk_param_type {
   QK_PARAM_REAL,
   QK_PARAM_INTEGER,
-  QK_PARAM_REALS, /* one number or more, with commas between them */
+  QK_PARAM_REALS, /* numbers with commas between them */
   QK_PARAM_WORD   /* printable ASCII without blank, ';' and '=' */
 } qk_param_type_t;
 
@@ -27,6 +27,7 @@ typedef struct qk_param {
   qk_param_type_t type;
   double least, most;    /* of each number, both inclusive; of a WORD the length in bytes */
   bool above;            /* `least` itself is outside */
+  int count;             /* REALS: how many numbers; 0: one or more */
   const char *otherwise; /* default as text; NULL: must be given */
   const char *unit;      /* NULL: it has none */
   const char *help;      /* lower case, no full stop */

@@ -103,8 +103,8 @@ static const char *wanted(const qk_param_t *p, char text[96]) {
   if (p->type == QK_PARAM_WORD)
     snprintf(text, 96, "must be %g to %g letters without blank, ';' and '='", p->least, p->most);
   else if (p->type == QK_PARAM_REALS)
-    snprintf(text, 96, "must be 1 to %d numbers %s %g %s %g, with commas", QK_REALS_MAX, from,
-             p->least, to, p->most);
+    snprintf(text, 96, "must be %s%d numbers %s %g %s %g, with commas", p->count ? "" : "1 to ",
+             p->count ? p->count : QK_REALS_MAX, from, p->least, to, p->most);
   else
     snprintf(text, 96, "must be %s %s %g %s %g",
              p->type == QK_PARAM_INTEGER ? "an integer" : "a number", from, p->least, to, p->most);
@@ -126,7 +126,7 @@ static bool read_numbers(const qk_param_t *p, const char *text, room_t *room) {
     double x;
     if (!scan_real(&text, &x) || !in_range(p, x)) return false;
     room->real[room->n] = x + 0.0; /* -0 is 0 */
-    if (!*text) return ++room->n > 0;
+    if (!*text) return ++room->n == p->count || !p->count;
     if (p->type != QK_PARAM_REALS || *text++ != ',') return false;
   }
   return false;

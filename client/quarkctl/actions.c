@@ -30,6 +30,13 @@ static const char *type_of(const qk_param_t *p) {
   return types[p->type];
 }
 
+/* "real"; "4 reals". */
+static const char *kind_of(const qk_param_t *p, char text[16]) {
+  if (p->count == 0) return type_of(p);
+  snprintf(text, 16, "%d %s", p->count, type_of(p));
+  return text;
+}
+
 /* "(-4, 1e+06]"; of words their length. */
 static const char *range_of(const qk_param_t *p, char text[64]) {
   snprintf(text, 64, p->type == QK_PARAM_WORD ? "%.0s%g to %g letters" : "%s%g, %g]",
@@ -45,23 +52,29 @@ static const char *also_of(const qk_action_row_t *row, const qk_param_t *p) {
 /* ---- output --------------------------------------------------------------------------------- */
 
 static void print_text(const qk_action_row_t *row) {
-  char range[64];
+  char range[64], kind[16];
   printf("%s\n  %s\n  %s\n", row->name, row->help, row->reference);
-  printf("  %-12s %-8s %-18s %-9s %-5s %s\n", "key", "type", "range", "default", "unit", "meaning");
+  printf("  %-12s %-8s %-18s %-11s %-5s %s\n", "key", "type", "range", "default", "unit",
+         "meaning");
   for (const qk_param_t *p = row->param; p->key; p++)
-    printf("  %-12s %-8s %-18s %-9s %-5s %s%s\n", p->key, type_of(p), range_of(p, range),
+    printf("  %-12s %-8s %-18s %-11s %-5s %s%s\n", p->key, kind_of(p, kind), range_of(p, range),
            p->otherwise ? p->otherwise : "required", p->unit ? p->unit : "-", p->help,
            also_of(row, p));
 }
 
+/* count: of numbers that are a list of so many; of others it is not there. */
+static json_t *param_json(const qk_param_t *p) {
+  json_t *param =
+      json_pack("{s:s, s:s, s:o, s:o, s:b, s:s?, s:s?, s:s}", "key", p->key, "type", type_of(p),
+                "least", ctl_number(p->least), "most", ctl_number(p->most), "least_excluded",
+                p->above, "default", p->otherwise, "unit", p->unit, "help", p->help);
+  if (p->count > 0) json_object_set_new(param, "count", json_integer(p->count));
+  return param;
+}
+
 static json_t *row_json(const qk_action_row_t *row) {
   json_t *list = json_array();
-  for (const qk_param_t *p = row->param; p->key; p++)
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:o, s:o, s:b, s:s?, s:s?, s:s}", "key", p->key,
-                                    "type", type_of(p), "least", ctl_number(p->least), "most",
-                                    ctl_number(p->most), "least_excluded", p->above, "default",
-                                    p->otherwise, "unit", p->unit, "help", p->help));
+  for (const qk_param_t *p = row->param; p->key; p++) json_array_append_new(list, param_json(p));
   return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", row->name, "help", row->help, "reference",
                    row->reference, "has_kappa", row->has_kappa, "parameters", list);
 }
@@ -77,14 +90,15 @@ static void print_sentence(const char *text) {
 }
 
 static void print_man(const qk_action_row_t *row) {
-  char range[64];
+  char range[64], kind[16];
   printf(".It Cm %s\n%s.\n", row->name, row->help);
   print_sentence(row->reference);
   printf(".Bl -item -compact\n");
   for (const qk_param_t *p = row->param; p->key; p++)
-    printf(".It\n.Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, type_of(p), range_of(p, range),
-           p->unit ? ", " : "", p->unit ? p->unit : "", p->otherwise ? ", default " : "",
-           p->otherwise ? p->otherwise : "", p->help, also_of(row, p));
+    printf(".It\n.Va %s\n.Pq %s in %s%s%s%s%s :\n%s%s.\n", p->key, kind_of(p, kind),
+           range_of(p, range), p->unit ? ", " : "", p->unit ? p->unit : "",
+           p->otherwise ? ", default " : "", p->otherwise ? p->otherwise : "", p->help,
+           also_of(row, p));
   printf(".El\n");
 }
 

@@ -1,5 +1,6 @@
 #include "cuda/args/gauge_args.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 #define BAD(...) qk_ctx_fail(ctx, QK_BAD_ARGUMENT, __VA_ARGS__)
@@ -56,6 +57,8 @@ qk_status_t qk_args_clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a)
   if (status != QK_OK) return status;
   if (a->out.data == NULL || a->out.prec != QK_DOUBLE)
     return BAD("clover_set: out must have memory in double");
+  for (int i = 0; i < QK_PLANES; i++)
+    if (!isfinite(a->plane[i])) return BAD("clover_set: plane[%d] = %g: a number", i, a->plane[i]);
   return QK_OK;
 }
 

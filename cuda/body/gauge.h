@@ -110,16 +110,20 @@ QK_HD int block_column(int mu, int r) {
   return mu < 2 ? 1 - r : r;
 }
 
-/* diag - csw/2 sum_{mu<nu} g_mu g_nu Fhat_{mu nu}: upper block B_mu B_nu^+,
+/* qk_plane_t of mu < nu. */
+QK_HD int plane_of(int mu, int nu) {
+  return mu + nu * (nu - 1) / 2;
+}
+
+/* diag - sum_{mu<nu} csw_{mu nu}/2 g_mu g_nu Fhat_{mu nu}: upper block B_mu B_nu^+,
  * lower block B_mu^+ B_nu. */
 struct clover_site {
-  qk_gauge_args_t a;
-  double csw, diag;
-  double *out;
+  qk_clover_set_args_t args;
 
   /* Adds one plane to the packed matrix of a block. Row r of g_mu g_nu has the element i^power in
    * column c. */
   QK_HD void add_plane(int block, int mu, int nu, const mat3 &f, double *m) const {
+    const double csw = args.csw * args.plane[plane_of(mu, nu)];
     for (int r = 0; r < 2; r++) {
       const int mid = block_column(mu, r), c = block_column(nu, mid);
       const int power = block == 0 ? block_power(mu, r) - block_power(nu, c)
@@ -139,10 +143,11 @@ struct clover_site {
   }
 
   QK_HD void site(int s) const {
+    const qk_gauge_args_t &a = args.gauge;
     const site_pos p = site_of(a.lat, s);
     double m[2][QK_DIAG_REALS];
     for (int block = 0; block < 2; block++)
-      for (int k = 0; k < QK_DIAG_REALS; k++) m[block][k] = k < 6 ? diag : 0;
+      for (int k = 0; k < QK_DIAG_REALS; k++) m[block][k] = k < 6 ? args.diag : 0;
     for (int mu = 0; mu < 3; mu++)
       for (int nu = mu + 1; nu < 4; nu++) {
         const mat3 f = field_strength(a.lat, a.u, p.x, mu, nu);
@@ -150,7 +155,7 @@ struct clover_site {
         add_plane(1, mu, nu, f, m[1]);
       }
     for (int block = 0; block < 2; block++) {
-      double *tile = diag_tile(out, s, block);
+      double *tile = diag_tile((double *)args.out.data, s, block);
       for (int k = 0; k < QK_DIAG_REALS; k++)
         tile[inner<double, QK_DIAG_REALS>(k, s % QK_TILE)] = m[block][k];
     }

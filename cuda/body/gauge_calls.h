@@ -89,8 +89,7 @@ size_t diag_bytes(const qk_lattice_t *lat, qk_prec_t prec) {
 qk_status_t clover_set(qk_ops_ctx_t *ctx, const qk_clover_set_args_t *a) {
   const qk_status_t status = qk_args_clover_set(ctx, a);
   if (status != QK_OK) return status;
-  return each_site(ctx, all_sites(a->gauge.lat),
-                   clover_site{a->gauge, a->csw, a->diag, (double *)a->out.data});
+  return each_site(ctx, all_sites(a->gauge.lat), clover_site{*a});
 }
 
 qk_status_t diag_invert(qk_ops_ctx_t *ctx, const qk_diag_invert_args_t *a) {

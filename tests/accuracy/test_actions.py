@@ -15,17 +15,24 @@ from engine_case import Case
 from engine_driver import qk
 
 GAUGE, BOUNDARY = 'builtin:weak:4x4x8x8:7', (1, 1, 1j, -1)
-MASSES = 0.1, -0.2
+MASSES = (0.1, False), (-0.2, True)  # with all parameters or without those that have a default
 
 
-def settings(action, mass):
-    """Every parameter without a default: the mass, and for others a value in their range."""
-    given = {}
-    for p in action['parameters']:
-        if p['default'] is None:
-            value = mass if p['key'] == 'mass' else min(p['most'], max(p['least'], 4 if p['type'] == 'integer' else 1.3))
-            given[p['key']] = value
-    return given
+def value_of(p, mass):
+    """In its range, and no other number's of a list."""
+    if p['key'] == 'mass':
+        return mass
+    numbers = [min(p['most'], max(p['least'], 4 if p['type'] == 'integer' else 1.3 - 0.2 * i)) for i in range(p.get('count', 1))]
+    return numbers if p['type'] == 'reals' else numbers[0]
+
+
+def settings(action, mass, every):
+    """Parameters without a default, or all but words."""
+    return {p['key']: value_of(p, mass) for p in action['parameters'] if p['type'] != 'word' and (every or p['default'] is None)}
+
+
+def text(value):
+    return ','.join(map(repr, value)) if isinstance(value, list) else repr(value)
 
 
 @tap.test
@@ -34,12 +41,12 @@ def every_action_solves_the_equation_of_the_oracle(case):
     assert {a['name'] for a in listed} == set(ref.ACTIONS), 'tests/ref/ref_dirac.py has other actions than proto/actions.c'
     b = case.random(3)
     for action in listed:
-        for mass in MASSES:
-            given = settings(action, mass)
-            op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **given)
+        for mass, every in MASSES:
+            given = settings(action, mass, every)
+            op = ref.ACTIONS[action['name']](case.links, BOUNDARY, **{k.replace('-', '_'): v for k, v in given.items()})
             with case.start() as e:
                 e.load(GAUGE, action=action['name'], boundary=BOUNDARY, solver='auto',
-                       parameter=[qk.Setting(key=k, value=repr(v)) for k, v in given.items()])
+                       parameter=[qk.Setting(key=k, value=text(v)) for k, v in given.items()])
                 e.ready()
                 x, end = e.solve(b, tol=1e-11)
             off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)

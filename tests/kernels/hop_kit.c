@@ -113,7 +113,8 @@ qk_local_t kit_diag(const kit_t *kit, double csw, double diag, bool inverse, qk_
   qk_local_t a = {.prec = QK_DOUBLE, .data = kit_alloc(kit, bytes)}, out = {.prec = prec};
   qk_gauge_args_t args = {.lat = kit->lat, .u = {.data = kit->ext}};
   memcpy(args.u.e, kit->e, sizeof args.u.e);
-  const qk_clover_set_args_t set = {.gauge = args, .csw = csw, .diag = diag, .out = a};
+  const qk_clover_set_args_t set = {
+      .gauge = args, .csw = csw, .diag = diag, .plane = {1, 1, 1, 1, 1, 1}, .out = a};
   kit_must(kit, kit->ops->clover_set(kit->ctx, &set), "clover_set");
   if (inverse) {
     int64_t singular = -1;

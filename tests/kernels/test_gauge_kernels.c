@@ -231,7 +231,8 @@ Test(gauge_kernels, count_sites_that_have_no_inverse) {
   d.data = kit_alloc(&kit, kit.ops->diag_bytes(&kit.lat, QK_DOUBLE));
   int64_t singular = -1;
   /* zero on unit links */
-  const qk_clover_set_args_t set = {.gauge = gauge(&kit), .csw = 1, .out = d};
+  const qk_clover_set_args_t set = {
+      .gauge = gauge(&kit), .csw = 1, .plane = {1, 1, 1, 1, 1, 1}, .out = d};
   kit_must(&kit, kit.ops->clover_set(kit.ctx, &set), "clover_set");
   qk_diag_invert_args_t invert = {.lat = kit.lat, .in = d, .out = &d, .singular = &singular};
   kit_must(&kit, kit.ops->diag_invert(kit.ctx, &invert), "diag_invert");

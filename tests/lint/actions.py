@@ -30,7 +30,7 @@ def missing(name):
     tables = {}
     for path in glob.glob(os.path.join(ROOT, 'daemon/engine/action/*/*.c')):
         with open(path, encoding='utf-8') as f:
-            for symbol, table in re.findall(r'^const qk_action_t (\w+) = \{(.*?)^', f.read(), re.M | re.S):
+            for symbol, table in re.findall(r'^const qk_action_t (\w+) = \{(.*?)\};', f.read(), re.M | re.S):
                 for given in re.findall(r'\.name = "([^"]+)"', table):
                     tables[given] = symbol
     symbol = tables.get(name)

@@ -245,27 +245,31 @@ def field_strength(u):
 
 
 # ---------------------------------------------------------------- Dirac operator
-def clover_term(u, csw):
-    """A[t,z,y,x,chirality,6,6]: the hermitian matrices -csw/2 sum g_mu g_nu Fhat on (spin, colour)."""
+PLANES = (0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)                # xy, xz, yz, xt, yt, zt
+
+
+def clover_term(u, csw, planes=(1,) * 6):
+    """A[t,z,y,x,chirality,6,6]: the hermitian matrices -csw/2 sum planes[mu,nu] g_mu g_nu Fhat on (spin, colour)."""
     a = np.zeros(u.shape[1:5] + (2, 2, NC, 2, NC), complex)
     for (mu, nu), f in field_strength(u).items():
-        s = -0.5 * csw * GAMMA[mu] @ GAMMA[nu]
+        s = -0.5 * csw * planes[PLANES.index((mu, nu))] * GAMMA[mu] @ GAMMA[nu]
         for ch in (0, 1):
             a[..., ch, :, :, :, :] += np.einsum('ij,...ab->...iajb', s[2*ch:2*ch+2, 2*ch:2*ch+2], f)
     return a.reshape(u.shape[1:5] + (2, 6, 6))
 
 
 class WilsonClover:
-    """M for one gauge field; apply with apply_M or .apply / .matvec (flat vectors)."""
+    """M for one gauge field; apply with apply_M or .apply / .matvec (flat vectors). hop: weights of the hops in x, y, z, t,
+    whose sum is in place of 4; planes: factors of csw by plane."""
 
-    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC):
-        self.m, self.csw, self.bc = m, csw, tuple(bc)
+    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6):
+        self.m, self.csw, self.bc, self.hop = m, csw, tuple(bc), tuple(hop)
         self.shape = u.shape[1:5] + (NS, NC)
         self.n = int(np.prod(self.shape))
-        self.clover = clover_term(u, csw) if csw else None
+        self.clover = clover_term(u, csw, planes) if csw else None
         self.fwd, self.bwd = [], []
         for mu in range(ND):
-            w = u[mu].copy()
+            w = hop[mu] * u[mu]
             edge = [slice(None)] * 4
             edge[AXIS[mu]] = -1                                       # links that leave the lattice
             w[tuple(edge)] *= bc[mu]
@@ -283,7 +287,7 @@ class WilsonClover:
                 h = (p[..., :2, :] + sign * (b @ p[..., 2:, :])) @ link
                 hop[..., :2, :] += h
                 hop[..., 2:, :] += sign * (bd @ h)
-        out = (4 + self.m) * psi - 0.5 * hop
+        out = (sum(self.hop) + self.m) * psi - 0.5 * hop
         if self.clover is not None:
             out += (self.clover @ psi.reshape(self.shape[:4] + (2, 6, 1))).reshape(self.shape)
         return out
@@ -297,10 +301,16 @@ class WilsonClover:
         return g5 * self.apply(g5 * psi.reshape(self.shape))
 
 
-# Operators by the names of proto/actions.c: function of links, boundary factors and the action's parameters.
+def anisotropic(u, bc, mass, xi0, c_r, c_t, nu=1.0):
+    """Edwards, Joo, Lin, arXiv:0803.3960: hops nu/xi0 in space, clover coefficients c_r/xi0 in space and c_t with t."""
+    return WilsonClover(u, mass, 1, bc, (nu / xi0,) * 3 + (1,), (c_r / xi0,) * 3 + (c_t,) * 3)
+
+
+# Operators by the names of proto/actions.c: function of links, boundary factors and the action's parameters, whose '-' are '_' here.
 ACTIONS = {
-    'wilson': lambda u, bc, mass: WilsonClover(u, mass, 0, bc),
-    'wilson-clover': lambda u, bc, mass, csw: WilsonClover(u, mass, csw, bc),
+    'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
+    'wilson-clover': lambda u, bc, mass, csw, clover_plane=(1,) * 6, **more: WilsonClover(u, mass, csw, bc, planes=clover_plane, **more),
+    'anisotropic-clover': anisotropic,
 }
 
 

@@ -1,6 +1,7 @@
 #include "daemon/engine/action/local.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { FLOPS_NUMBER = 24, FLOPS_BLOCKS = 504 }; /* of A times a spinor */
 
@@ -36,8 +37,15 @@ static qk_status_t spread(const qk_action_in_t *in, const qk_local_t *from,
   return QK_OK;
 }
 
-qk_status_t qk_local_clover(const qk_action_in_t *in, double a, double csw, qk_eo_parts_t *parts,
-                            qk_err_t *err) {
+static qk_status_t refuse(const qk_action_in_t *in, int64_t singular, qk_err_t *err) {
+  char text[QK_OPERATOR_TEXT];
+  qk_values_text(&in->params->values, QK_TEXT_GIVEN, text);
+  return qk_fail(err, QK_BAD_ARGUMENT, "%.300s: the local term T is singular on %lld sites", text,
+                 (long long)singular);
+}
+
+qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
+                            qk_eo_parts_t *parts, qk_err_t *err) {
   const qk_device_t *dev = in->dev;
   qk_local_t term = {0}, inverse = {0};
   int64_t singular = 0;
@@ -45,7 +53,9 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, double a, double csw, qk_e
   if (status != QK_OK) return status;
   status = field_alloc(dev, QK_DOUBLE, &inverse);
   if (status != QK_OK) goto done;
-  const qk_clover_set_args_t set = {.gauge = in->gauge, .csw = csw, .diag = a, .out = term};
+  qk_clover_set_args_t set = {
+      .gauge = in->gauge, .csw = clover->csw, .diag = clover->a, .out = term};
+  memcpy(set.plane, clover->plane, sizeof set.plane);
   status = dev->ops->clover_set(dev->ctx, &set);
   if (status != QK_OK) goto done;
   const qk_diag_invert_args_t invert = {
@@ -53,9 +63,7 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, double a, double csw, qk_e
   status = dev->ops->diag_invert(dev->ctx, &invert);
   if (status != QK_OK) goto done;
   if (singular > 0) {
-    status = qk_fail(err, QK_BAD_ARGUMENT,
-                     "mass %.15g, csw %.15g: the clover term is singular on %lld sites",
-                     qk_value(&in->params->values, "mass"), csw, (long long)singular);
+    status = refuse(in, singular, err);
     goto done;
   }
   status = spread(in, &term, parts->t);
@@ -63,7 +71,7 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, double a, double csw, qk_e
   status = spread(in, &inverse, parts->inverse);
   if (status != QK_OK) goto done;
   status = dev->ops->queue_sync(dev->ctx, 0);
-  parts->scale = fabs(a);
+  parts->scale = fabs(clover->a);
   parts->flops = FLOPS_BLOCKS;
 done:
   if (inverse.data) dev->ops->free(dev->ctx, (void *)inverse.data);

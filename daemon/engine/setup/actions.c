@@ -8,10 +8,12 @@
 /* The actions: a line here and one in the list. */
 extern const qk_action_t qk_action_wilson;
 extern const qk_action_t qk_action_wilson_clover;
+extern const qk_action_t qk_action_anisotropic_clover;
 
 static const qk_action_t *const actions[] = {
     &qk_action_wilson,
     &qk_action_wilson_clover,
+    &qk_action_anisotropic_clover,
 };
 
 const qk_action_t *qk_action_of(const qk_values_t *values) {

@@ -10,7 +10,7 @@
 enum { LINK_SITE_BYTES = 4 * 18 * 8, WIRE_SITE_BYTES = 24 * 8 };
 /* At most at the same time; each is rounded up. */
 enum { WORK_FIELDS = 16 };
-/* Buffers that are worth more than the single-RHS solver: without any, slots wait for each field. */
+/* Buffers that are worth more than the single-RHS solver: without any, slots wait for fields. */
 enum { STAGING_FEW = 2 };
 /* A block of eight sources that are made, twice (source.c). */
 enum { SOURCE_SITE_BYTES = 2 * 8 * WIRE_SITE_BYTES };

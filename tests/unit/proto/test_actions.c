@@ -1,5 +1,6 @@
 /* The rows of the actions: what operator_text and the man pages rely on. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/operator_text.h"
@@ -18,8 +19,13 @@ static void check_param(const qk_action_row_t *row, const qk_param_t *p) {
     char why[QK_WHY] = "", text[QK_OPERATOR_TEXT];
     cr_assert(qk_values_init(&v, row->name, why));
     cr_expect(qk_values_set(&v, p->key, p->otherwise, why), "%s", why);
+    char setting[QK_OPERATOR_TEXT], given[QK_OPERATOR_TEXT + 1];
+    snprintf(setting, sizeof setting, ";%s=%s", p->key, p->otherwise);
+    snprintf(given, sizeof given, "%.100s%.3000s", row->name, setting);
+    qk_values_text(&v, QK_TEXT_GIVEN, text);
+    cr_expect_str_eq(text, given);
     qk_values_text(&v, QK_TEXT_CANONICAL, text);
-    cr_expect_str_eq(text, row->name);
+    cr_expect_null(strstr(text, setting), "%s", text);
   }
 }
 

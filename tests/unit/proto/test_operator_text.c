@@ -91,6 +91,25 @@ Test(operator_text, kappa_becomes_the_mass_and_is_shown_as_it_was_given) {
   cr_expect_eq(qk_values_kappa(&v), 0.1345);
 }
 
+Test(operator_text, lists_of_a_fixed_length_have_no_other) {
+  qk_values_t v;
+  char why[QK_WHY] = "";
+  int n = 0;
+  cr_assert(READ(&v, "wilson", why, {"mass", "0"}, {"hop", "0.5,0.50,5e-1,1"}), "%s", why);
+  expect_text(&v, "wilson;mass=0;hop=0.5,0.5,0.5,1", "wilson;mass=0;hop=0.5,0.5,0.5,1");
+  cr_expect(qk_value_reals(&v, "hop", &n)[3] == 1 && n == 4);
+  cr_assert(READ(&v, "wilson", why, {"mass", "0"}, {"hop", "1,1.0,1,1"}), "%s", why);
+  expect_text(&v, "wilson;mass=0", "wilson;mass=0;hop=1,1,1,1");
+  for (const char *const *bad = (const char *const[]){"1,1,1", "1,1,1,1,1", "1,1,1,0", "1", NULL};
+       *bad; bad++) {
+    char want[QK_WHY];
+    snprintf(want, sizeof want, "hop = %s: must be 4 numbers above 0 and at most 1000, with commas",
+             *bad);
+    cr_expect(!READ(&v, "wilson", why, {"mass", "0"}, {"hop", *bad}));
+    cr_expect_str_eq(why, want);
+  }
+}
+
 Test(operator_text, mass_and_kappa_are_inverse) {
   cr_expect_eq(qk_mass_of_kappa(0.125), 0);
   cr_expect_eq(qk_kappa_of_mass(0), 0.125);

@@ -1,43 +1,139 @@
 /*
- * wilson.c: Wilson fermions, M = 4 + m - 1/2 hop (K. G. Wilson, 1977), and Wilson-clover fermions,
- * M = 4 + m + csw C - 1/2 hop (Sheikholeslami, Wohlert, Nucl. Phys. B 259 (1985) 572).
+ * wilson.c: Wilson fermions, M = m + sum_mu w_mu - 1/2 hop (K. G. Wilson, 1977), with the clover
+ * term (Sheikholeslami, Wohlert, Nucl. Phys. B 259 (1985) 572), and on anisotropic lattices
+ * (Edwards, Joo, Lin, Phys. Rev. D 78 (2008) 054501). The hops have the weights w_mu, the clover
+ * term a coefficient for each plane.
  */
+#include <math.h>
+#include <string.h>
+
+#include "daemon/engine/action/links.h"
 #include "daemon/engine/action/local.h"
 
-static double four_plus_m(const qk_values_t *values) {
-  return 4 + qk_value(values, "mass");
+/* What the parameters of an action come to. */
+typedef struct terms {
+  double hop[4];
+  qk_clover_t clover;
+} terms_t;
+
+/* Adds the hops to the mass, from x on: 4 + m for weights 1. */
+static double number_of(const qk_values_t *v, const double hop[4]) {
+  return hop[0] + hop[1] + hop[2] + hop[3] + qk_value(v, "mass");
 }
 
-static qk_status_t local(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
-  (void)err;
-  qk_local_number(four_plus_m(&in->params->values), parts);
+static terms_t isotropic(const qk_values_t *v) {
+  int n, planes;
+  const double *hop = qk_value_reals(v, "hop", &n),
+               *plane = qk_value_reals(v, "clover-plane", &planes);
+  terms_t t = {.clover.csw = plane ? qk_value(v, "csw") : 0};
+  memcpy(t.hop, hop, sizeof t.hop);
+  if (plane) memcpy(t.clover.plane, plane, sizeof t.clover.plane);
+  t.clover.a = number_of(v, t.hop);
+  return t;
+}
+
+static terms_t anisotropic(const qk_values_t *v) {
+  const double xi0 = qk_value(v, "xi0"), space = qk_value(v, "nu") / xi0;
+  const double r = qk_value(v, "c-r") / xi0, time = qk_value(v, "c-t");
+  terms_t t = {.hop = {space, space, space, 1},
+               .clover = {.csw = r != 0 || time != 0, .plane = {r, r, r, time, time, time}}};
+  t.clover.a = number_of(v, t.hop);
+  return t;
+}
+
+static qk_status_t check_terms(const terms_t *t, const qk_values_t *v, qk_err_t *err) {
+  if (t->clover.a > 0) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "mass = %.15g: must be above %.15g, minus the sum of the weights of the hops",
+                 qk_value(v, "mass"), qk_value(v, "mass") - t->clover.a);
+}
+
+static qk_status_t set_links(const terms_t *t, const qk_action_in_t *in, qk_eo_parts_t *parts) {
+  memcpy(parts->weight, t->hop, sizeof parts->weight);
+  return qk_links_set(in, parts);
+}
+
+static qk_status_t set_local(const terms_t *t, const qk_action_in_t *in, qk_eo_parts_t *parts,
+                             qk_err_t *err) {
+  if (t->clover.csw != 0) return qk_local_clover(in, &t->clover, parts, err);
+  qk_local_number(t->clover.a, parts);
   return QK_OK;
 }
 
-static qk_status_t clover_local(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
-  const qk_values_t *v = &in->params->values;
-  const double csw = qk_value(v, "csw");
-  if (csw == 0) return local(in, parts, err);
-  return qk_local_clover(in, four_plus_m(v), csw, parts, err);
+static int64_t bytes_of(const terms_t *t, const qk_ops_t *ops, const qk_lattice_t *lat,
+                        const qk_action_params_t *params, bool making) {
+  return t->clover.csw != 0 ? qk_local_clover_bytes(ops, lat, params, making) : 0;
 }
 
-static int64_t clover_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
-                            const qk_action_params_t *params, bool making) {
-  if (qk_value(&params->values, "csw") == 0) return 0;
-  return qk_local_clover_bytes(ops, lat, params, making);
+/* ---- Wilson and clover ----------------------------------------------------------------------- */
+
+static qk_status_t check(const qk_values_t *v, qk_err_t *err) {
+  const terms_t t = isotropic(v);
+  return check_terms(&t, v, err);
 }
+
+static qk_status_t links(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
+  const terms_t t = isotropic(&in->params->values);
+  (void)err;
+  return set_links(&t, in, parts);
+}
+
+static qk_status_t local(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
+  const terms_t t = isotropic(&in->params->values);
+  return set_local(&t, in, parts, err);
+}
+
+static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
+                     bool making) {
+  const terms_t t = isotropic(&params->values);
+  return bytes_of(&t, ops, lat, params, making);
+}
+
+/* ---- anisotropic clover ---------------------------------------------------------------------- */
+
+static qk_status_t anisotropic_check(const qk_values_t *v, qk_err_t *err) {
+  const terms_t t = anisotropic(v);
+  return check_terms(&t, v, err);
+}
+
+static qk_status_t anisotropic_links(const qk_action_in_t *in, qk_eo_parts_t *parts,
+                                     qk_err_t *err) {
+  const terms_t t = anisotropic(&in->params->values);
+  (void)err;
+  return set_links(&t, in, parts);
+}
+
+static qk_status_t anisotropic_local(const qk_action_in_t *in, qk_eo_parts_t *parts,
+                                     qk_err_t *err) {
+  const terms_t t = anisotropic(&in->params->values);
+  return set_local(&t, in, parts, err);
+}
+
+static int64_t anisotropic_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
+                                 const qk_action_params_t *params, bool making) {
+  const terms_t t = anisotropic(&params->values);
+  return bytes_of(&t, ops, lat, params, making);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const char *const method[] = {"mg", "bicgstab", "gcr", "cg", NULL};
 
-const qk_action_t qk_action_wilson = {.name = "wilson",
-                                      .adjoint = QK_ADJOINT_GAMMA5,
-                                      .chirality = QK_CHIRALITY_SPIN,
-                                      .method = method,
-                                      .local = local};
+#define WILSON_TYPE .adjoint = QK_ADJOINT_GAMMA5, .chirality = QK_CHIRALITY_SPIN, .method = method
+
+const qk_action_t qk_action_wilson = {
+    .name = "wilson", WILSON_TYPE, .check = check, .bytes = bytes, .local = local, .links = links};
 
 const qk_action_t qk_action_wilson_clover = {.name = "wilson-clover",
-                                             .adjoint = QK_ADJOINT_GAMMA5,
-                                             .chirality = QK_CHIRALITY_SPIN,
-                                             .method = method,
-                                             .bytes = clover_bytes,
-                                             .local = clover_local};
+                                             WILSON_TYPE,
+                                             .check = check,
+                                             .bytes = bytes,
+                                             .local = local,
+                                             .links = links};
+
+const qk_action_t qk_action_anisotropic_clover = {.name = "anisotropic-clover",
+                                                  WILSON_TYPE,
+                                                  .check = anisotropic_check,
+                                                  .bytes = anisotropic_bytes,
+                                                  .local = anisotropic_local,
+                                                  .links = anisotropic_links};

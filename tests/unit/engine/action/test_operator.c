@@ -1,6 +1,7 @@
 /* Beside the suite of all operators (tests/conformance): signs in the basis of the wire, and
  * parameters that are refused. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "daemon/base/fault.h"
@@ -147,7 +148,10 @@ Test(operator, refuses_bad_parameters_and_singular_terms) {
   p.link_reals[0] = 10;
   expect_refusal(&rig, &p, "link_reals[0] = 10");
   p = good;
-  p.values.real[p.values.at[0].first] = -4; /* unit links: the term vanishes on every site */
+  p.values.real[p.values.at[0].first] = -4;
+  expect_refusal(&rig, &p, "mass = -4: must be above -4");
+  p = good;
+  p.values.real[p.values.at[1].first] = (double)INFINITY;
   expect_refusal(&rig, &p, "singular on 256 sites");
   rig_close(&rig);
 }

@@ -1,0 +1,61 @@
+"""Pion correlators of fermion actions, as other codes print them, through the daemon: test_daemon_actions.py QUARKD QUARKCTL
+
+Each case has what that code printed, which is good to its tolerance, and the same numbers in double precision by an independent
+implementation in numpy, which quarkd meets to 1e-9. C(t) = sum |S|^2 over 12 columns; G is the source of Chroma's tests, a
+point at the origin times (1 + w^2 / (4 n) Laplace)^n with w = 2, n = 5. Fields are in QK_DATA.
+"""
+import os
+import sys
+
+import tap
+try:
+    import numpy as np
+except ImportError as missing:
+    tap.skip_all('numpy is needed: %s' % missing)
+from daemon import Daemon
+
+DATA = os.environ.get('QK_DATA', '')
+G = '--source=point:0,0,0,0', '--smear=gauss:width=2.0,steps=5'
+# JeffersonLab/chroma 91c587d8, tests/chroma/hadron/propagator
+CASES = {
+    'anisotropic Wilson: unprec_wilson.out.xml': dict(
+        field='pyquda_weak_field.lime', source=G, tolerance=2e-6,
+        operator=['--action=anisotropic-clover', '--kappa=0.135', '--set=xi0=2.464', '--set=nu=0.95', '--set=c-r=0', '--set=c-t=0'],
+        printed=(0.749881730553737, 0.127559076853271, 0.04881814265712, 0.0261706826618611, 0.0205313170902754,
+                 0.0261869580980649, 0.0488589227626557, 0.127618656764825),
+        exact=(0.7498817426173, 0.1275590959906, 0.04881816218516, 0.02617069901203, 0.0205313324674, 0.02618697458872,
+               0.04885894306686, 0.127618678556)),
+    'anisotropic clover: unprec_clover.out.xml': dict(
+        field='pyquda_weak_field.lime', source=G, tolerance=2e-6,
+        operator=['--action=anisotropic-clover', '--kappa=0.115', '--set=xi0=2.464', '--set=nu=0.95', '--set=c-r=0.91', '--set=c-t=1.07'],
+        printed=(0.58873433283675, 0.0440054624250223, 0.0154934270014126, 0.00913658337013499, 0.00757904353447191,
+                 0.00913718634621325, 0.0155014543554375, 0.0440099930215391),
+        exact=(0.5887343582836, 0.04400546172726, 0.01549342408622, 0.009136579692407, 0.007579039668775, 0.009137182235422,
+               0.01550145055103, 0.04400999036705)),
+}
+
+
+def pion(quarkd, quarkctl, case):
+    with Daemon(quarkd, quarkctl, '--gauge=' + os.path.join(DATA, case['field']), '--slots=12', *case['operator']) as d:
+        done = d.ctl('correlator', '--tol=1e-13', '--channels=pion', '--out=' + d.path('corr.h5'), '--json', *case['source'])
+        assert done.code == 0, done
+        piece, = done.json['pieces']
+        correlator, = piece['correlators']
+        return np.array(correlator['re'])
+
+
+def add_test(name, case):
+    def body(quarkd, quarkctl):
+        if not os.path.exists(os.path.join(DATA, case['field'])):
+            raise tap.Skip('no %s in "%s" (QK_DATA)' % (case['field'], DATA))
+        found = pion(quarkd, quarkctl, case)
+        printed, exact = (np.max(np.abs(found / np.array(case[k]) - 1)) for k in ('printed', 'exact'))
+        print('# off by %.1e from what was printed, by %.1e from the same in double' % (printed, exact))
+        assert printed < case['tolerance'] and exact < 1e-9, found
+    body.__name__ = name
+    tap.test(body)
+
+
+for NAME, CASE in CASES.items():
+    add_test(NAME, CASE)
+tap.run(*sys.argv[1:])
