@@ -1,5 +1,7 @@
 #include "proto/actions.h"
 
+#include "proto/operator_text.h"
+
 #define MASS                                                                                       \
   {                                                                                                \
     .key = "mass", .type = QK_PARAM_REAL, .least = -4, .above = true, .most = 1e6, .unit = "1/a",  \
@@ -12,7 +14,16 @@
     .otherwise = "1,1,1,1", .help = "weights of the hops in x, y, z, t; T is m plus their sum"     \
   }
 
-static const qk_param_t wilson[] = {MASS, HOP, {.key = 0}};
+#define LINKS                                                                                      \
+  {                                                                                                \
+    .key = "links", .type = QK_PARAM_WORD, .least = 1, .most = QK_PARAM_WORD_MAX,                  \
+    .otherwise = "thin",                                                                           \
+    .help = "links of the operator: thin, ape:ALPHA,STEPS[:xyz], stout:RHO,STEPS[:xyz], "          \
+            "hyp:A1,A2,A3,STEPS, hex:A1,A2,A3,STEPS; A/B: hops of A and clover term of B; "        \
+            "slinc:RHO,STEPS is stout:RHO,STEPS/thin"                                              \
+  }
+
+static const qk_param_t wilson[] = {MASS, HOP, LINKS, {.key = 0}};
 
 static const qk_param_t wilson_clover[] = {
     MASS,
@@ -29,6 +40,7 @@ static const qk_param_t wilson_clover[] = {
      .count = 6,
      .otherwise = "1,1,1,1,1,1",
      .help = "factors of csw in the planes xy, xz, yz, xt, yt, zt"},
+    LINKS,
     {.key = 0},
 };
 
@@ -56,6 +68,7 @@ static const qk_param_t anisotropic_clover[] = {
      .least = -1e3,
      .most = 1e3,
      .help = "clover coefficient c_T of the planes with t"},
+    LINKS,
     {.key = 0},
 };
 

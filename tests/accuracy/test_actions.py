@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import ref_dirac as ref
+import smear_ref as smear
 import tap
 from engine_case import Case
 from engine_driver import qk
@@ -51,6 +52,33 @@ def every_action_solves_the_equation_of_the_oracle(case):
                 x, end = e.solve(b, tol=1e-11)
             off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
             assert end.status == 0 and off < 3e-11, (action['name'], given, off, end)
+
+
+@tap.test
+def links_are_smeared_as_they_say(case):
+    b = case.random(5)
+    for text in ('stout:0.125,2', 'stout:0.1,1:xyz', 'ape:0.6,1', 'ape:0.5,2:xyz', 'hyp:0.75,0.6,0.3,1', 'hex:0.95,0.76,0.38,2', 'slinc:0.1,1',
+                 'thin/stout:0.1,2', 'hyp:0.7,0.5,0.2,1/stout:0.11,1:xyz'):
+        hop, clover = smear.links_of(case.links, text)
+        op = ref.WilsonClover(hop, 0.05, 1.2, BOUNDARY, clover_links=clover)
+        with case.start() as e:
+            e.load(GAUGE, action='wilson-clover', boundary=BOUNDARY, solver='bicgstab',
+                   parameter=[qk.Setting(key=k, value=v) for k, v in (('mass', '0.05'), ('csw', '1.2'), ('links', text))])
+            e.ready()
+            x, end = e.solve(b, tol=1e-11)
+        off = np.linalg.norm(b - op.apply(x)) / np.linalg.norm(b)
+        assert end.status == 0 and off < 3e-11, (text, off, end)
+
+
+@tap.test
+def links_that_nobody_knows_are_refused(case):
+    for text in ('fat', 'stout', 'stout:0.1', 'stout:0.1,1,2', 'stout:0.1,1:xy', 'stout:0.3,1', 'stout:0.1,1.5', 'hyp:1,1,1', 'hex:1,1,1,1:xyz',
+                 'thin:1', 'thin/thin/thin', 'slinc:0.1,1/thin', 'thin/slinc:0.1,1', 'ape:2,1', '/', 'stout:,1', 'stout:0.1,101'):
+        with case.start() as e:
+            e.load(GAUGE, action='wilson', boundary=BOUNDARY, solver='bicgstab',
+                   parameter=[qk.Setting(key=k, value=v) for k, v in (('mass', '0.05'), ('links', text))])
+            failed = e.expect('load_failed')
+            assert 'links = %s: ' % text in failed.text, (text, failed)
 
 
 class ActionCase(Case):

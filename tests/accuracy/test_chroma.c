@@ -61,7 +61,7 @@ static const double complex delta[NT] = {
  * link against the sum of four staples; its (1 + w^2/(4N) Laplace)^N with w = 2, N = 5 has
  * alpha = 0.2 / (1 - 1.2). */
 static qk_field_t *solve(qk_rig_t *rig) {
-  const qk_link_smear_t ape = {QK_LINK_SMEAR_APE, {4 / 6.5, 0, 0}, 1, true};
+  const qk_link_smear_t ape = {QK_LINK_SMEAR_APE, {4 / 6.5, 0, 0}, 1, true, false};
   qk_err_t err = {0};
   qk_gaugefield_t *links;
   qk_gauss_t *gauss;

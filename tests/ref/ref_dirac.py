@@ -260,13 +260,13 @@ def clover_term(u, csw, planes=(1,) * 6):
 
 class WilsonClover:
     """M for one gauge field; apply with apply_M or .apply / .matvec (flat vectors). hop: weights of the hops in x, y, z, t,
-    whose sum is in place of 4; planes: factors of csw by plane."""
+    whose sum is in place of 4; planes: factors of csw by plane; clover_links: where the clover term is made of others than u."""
 
-    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6):
+    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6, clover_links=None):
         self.m, self.csw, self.bc, self.hop = m, csw, tuple(bc), tuple(hop)
         self.shape = u.shape[1:5] + (NS, NC)
         self.n = int(np.prod(self.shape))
-        self.clover = clover_term(u, csw, planes) if csw else None
+        self.clover = clover_term(u if clover_links is None else clover_links, csw, planes) if csw else None
         self.fwd, self.bwd = [], []
         for mu in range(ND):
             w = hop[mu] * u[mu]

@@ -71,20 +71,23 @@ def ape(u, alpha, four):
     return out
 
 
+def exponential(c, u):
+    """C. Morningstar, M. Peardon, hep-lat/0311018, eqs. 1-3: of the staples c, times u."""
+    omega = c @ dag(u)
+    q = 0.5j * (dag(omega) - omega)
+    q = q - np.trace(q, axis1=-2, axis2=-1)[..., None, None] / 3 * np.eye(3)
+    return np.array([scipy.linalg.expm(1j * m) for m in q.reshape(-1, 3, 3)]).reshape(q.shape) @ u
+
+
 def stout(u, rho, four):
-    """C. Morningstar, M. Peardon, hep-lat/0311018, eqs. 1-3."""
     d = directions(four)
     out = u.copy()
     for mu in d:
-        omega = rho * sum(staples(u[nu], u[mu], mu, nu) for nu in d if nu != mu) @ dag(u[mu])
-        q = 0.5j * (dag(omega) - omega)
-        q = q - np.trace(q, axis1=-2, axis2=-1)[..., None, None] / 3 * np.eye(3)
-        e = np.array([scipy.linalg.expm(1j * m) for m in q.reshape(-1, 3, 3)]).reshape(q.shape)
-        out[mu] = e @ u[mu]
+        out[mu] = exponential(rho * sum(staples(u[nu], u[mu], mu, nu) for nu in d if nu != mu), u[mu])
     return out
 
 
-def hyp(u, a1, a2, a3):
+def hyp(u, a1, a2, a3, step=lambda u, alpha, s: project((1 - alpha) * u + alpha * s)):
     """A. Hasenfratz, F. Knechtli, hep-lat/0103029, eqs. 1-3, each link of each level from its definition."""
     level3, level2 = {}, {}
     for mu in range(4):
@@ -92,15 +95,20 @@ def hyp(u, a1, a2, a3):
             for rho in range(4):
                 if len({mu, nu, rho}) == 3:
                     s = sum(staples(u[eta], u[mu], mu, eta) for eta in range(4) if eta not in (mu, nu, rho))
-                    level3[mu, nu, rho] = project((1 - a3) * u[mu] + a3 / 2 * s)
+                    level3[mu, nu, rho] = step(u[mu], a3, s / 2)
     for mu in range(4):
         for nu in range(4):
             if mu != nu:
                 s = sum(staples(level3[rho, nu, mu], level3[mu, rho, nu], mu, rho)
                         for rho in range(4) if rho not in (mu, nu))
-                level2[mu, nu] = project((1 - a2) * u[mu] + a2 / 4 * s)
-    return np.stack([project((1 - a1) * u[mu] + a1 / 6 * sum(staples(level2[nu, mu], level2[mu, nu], mu, nu)
-                                                              for nu in range(4) if nu != mu)) for mu in range(4)])
+                level2[mu, nu] = step(u[mu], a2, s / 4)
+    return np.stack([step(u[mu], a1, sum(staples(level2[nu, mu], level2[mu, nu], mu, nu) for nu in range(4) if nu != mu) / 6)
+                     for mu in range(4)])
+
+
+def hex_links(u, *alpha):
+    """S. Capitani, S. Durr, C. Hoelbling, hep-lat/0607006: HYP with exponentials of thin links in place of projections."""
+    return hyp(u, *alpha, step=lambda u, a, s: exponential(a * s, u))
 
 
 def gauss(u, psi, alpha):
@@ -120,6 +128,26 @@ def smear_links(u, spec):
     for _ in range(int(numbers[-1])):
         u = hyp(u, *numbers[:3]) if kind == 'hyp' else {'ape': ape, 'stout': stout}[kind](u, numbers[0], four)
     return u
+
+
+def links_of(u, text):
+    """What hop and clover term are made of, by the parameter "links" of an action."""
+    def one(text):
+        kind, *rest = text.split(':')
+        if kind == 'thin':
+            return u
+        out, numbers = u, [float(w) for w in rest[0].split(',')]
+        for _ in range(int(numbers[-1])):
+            if kind in ('hyp', 'hex'):
+                out = {'hyp': hyp, 'hex': hex_links}[kind](out, *numbers[:3])
+            else:
+                out = {'ape': ape, 'stout': stout}[kind](out, numbers[0], len(rest) == 1)
+        return out
+    if text.startswith('slinc:'):
+        text = text.replace('slinc', 'stout') + '/thin'
+    first, *second = text.split('/')
+    hop = one(first)
+    return hop, one(second[0]) if second else hop
 
 
 def smear_source(u, psi, spec):

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/base/assert.h"
 #include "daemon/engine/action/links.h"
 
 bool qk_action_allows(const qk_action_t *action, const char *method) {
@@ -11,9 +12,25 @@ bool qk_action_allows(const qk_action_t *action, const char *method) {
   return false;
 }
 
+static qk_links_recipe_t recipe_of(const qk_values_t *values) {
+  qk_links_recipe_t recipe;
+  qk_err_t err = {0};
+  const qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, &err);
+  QK_ASSERT(status == QK_OK); /* checked */
+  return recipe;
+}
+
+qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
+  qk_links_recipe_t recipe;
+  const qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, err);
+  return status == QK_OK && action->check ? action->check(values, err) : status;
+}
+
 int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,
                         const qk_action_params_t *params, bool making) {
-  const int64_t links = making ? qk_links_upload_bytes(lat) : qk_links_bytes(ops, lat, params);
+  const qk_links_recipe_t recipe = recipe_of(&params->values);
+  const int64_t links =
+      making ? qk_links_upload_bytes(lat, &recipe) : qk_links_bytes(ops, lat, params);
   return links + (action->bytes ? action->bytes(ops, lat, params, making) : 0);
 }
 
@@ -29,7 +46,7 @@ static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p,
     if (p->want[i] && r != 18 && r != 12 && r != 8)
       return qk_fail(err, QK_BAD_ARGUMENT, "link_reals[%d] = %d: must be 18, 12 or 8", i, r);
   }
-  return action->check ? action->check(&p->values, err) : QK_OK;
+  return qk_action_check(action, &p->values, err);
 }
 
 static void enter(const qk_action_params_t *p, const char *phase) {
@@ -49,11 +66,18 @@ static qk_status_t make_parts(const qk_action_t *action, qk_action_in_t *in, con
   const qk_action_params_t *p = in->params;
   memcpy(parts->want, p->want, sizeof parts->want);
   memcpy(parts->phase, p->phase, sizeof parts->phase);
+  const qk_links_recipe_t recipe = recipe_of(&p->values);
   enter(p, "upload");
-  qk_status_t status = qk_links_upload(in->dev, links, &in->gauge, err);
+  qk_status_t status = qk_links_upload(in->dev, links, &recipe.hop, &in->gauge, err);
+  if (status == QK_OK && recipe.apart)
+    status = qk_links_upload(in->dev, links, &recipe.clover, &in->clover, err);
+  else
+    in->clover = in->gauge;
   enter(p, "clover");
   if (status == QK_OK) status = fill_parts(action, in, parts, err);
-  if (in->gauge.u.data) in->dev->ops->free(in->dev->ctx, (void *)in->gauge.u.data);
+  void *const hop = (void *)in->gauge.u.data, *const clover = (void *)in->clover.u.data;
+  if (clover && clover != hop) in->dev->ops->free(in->dev->ctx, clover);
+  if (hop) in->dev->ops->free(in->dev->ctx, hop);
   return status;
 }
 

@@ -31,7 +31,9 @@ typedef struct qk_action_params {
 typedef struct qk_action_in {
   const qk_device_t *dev;
   const qk_action_params_t *params;
-  qk_gauge_args_t gauge; /* the links as they were read, on the device, in double with their halo */
+  /* Links of the hop and of the clover term, on the device, in double with their halo: as they were
+   * read, or smeared as the parameter "links" says (links.h). */
+  qk_gauge_args_t gauge, clover;
 } qk_action_in_t;
 
 typedef struct qk_action {
@@ -59,6 +61,8 @@ typedef struct qk_action {
   qk_status_t (*links)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
 } qk_action_t;
 
+/* More than ranges: the parameter "links", and table's check. Pure. QK_BAD_ARGUMENT. */
+qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err);
 /* True if `method` (a solver's name) is one of those that the action can be solved by. */
 bool qk_action_allows(const qk_action_t *action, const char *method);
 

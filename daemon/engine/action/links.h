@@ -8,17 +8,32 @@
 #define QK_ENGINE_LINKS_H
 
 #include "daemon/engine/action/action.h"
+#include "daemon/engine/gauge/link_smear.h"
 
-/* links (gauge.h, host memory) on the device with their halo, in double; the caller frees
- * gauge->u.data. Collective. */
-qk_status_t qk_links_upload(const qk_device_t *dev, const double *links, qk_gauge_args_t *gauge,
-                            qk_err_t *err);
+/* The parameter "links": what an operator is made of.
+ *   thin                                           links as they were read
+ *   ape:ALPHA,STEPS[:xyz]   stout:RHO,STEPS[:xyz]  smeared in all directions, or in space alone
+ *   hyp:A1,A2,A3,STEPS      hex:A1,A2,A3,STEPS
+ *   A/B                                            hops of A, clover term of B
+ *   slinc:RHO,STEPS                                stout:RHO,STEPS/thin */
+typedef struct qk_links_recipe {
+  qk_link_smear_t hop, clover;
+  bool apart; /* the clover term has links of its own */
+} qk_links_recipe_t;
+
+/* text NULL: thin. Pure. QK_BAD_ARGUMENT. */
+qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t *err);
+
+/* links (gauge.h, host memory), smeared, on the device with their halo, in double; the caller
+ * frees gauge->u.data. Collective. */
+qk_status_t qk_links_upload(const qk_device_t *dev, const double *links,
+                            const qk_link_smear_t *smear, qk_gauge_args_t *gauge, qk_err_t *err);
 
 /* Into parts->links, of in->gauge as they are. */
 qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts);
 
-/* Device memory of what these make. */
-int64_t qk_links_upload_bytes(const qk_lattice_t *lat);
+/* Device memory of what these make; of upload the most, for hop and clover term. */
+int64_t qk_links_upload_bytes(const qk_lattice_t *lat, const qk_links_recipe_t *recipe);
 int64_t qk_links_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
                        const qk_action_params_t *params);
 

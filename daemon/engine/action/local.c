@@ -54,7 +54,7 @@ qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
   status = field_alloc(dev, QK_DOUBLE, &inverse);
   if (status != QK_OK) goto done;
   qk_clover_set_args_t set = {
-      .gauge = in->gauge, .csw = clover->csw, .diag = clover->a, .out = term};
+      .gauge = in->clover, .csw = clover->csw, .diag = clover->a, .out = term};
   memcpy(set.plane, clover->plane, sizeof set.plane);
   status = dev->ops->clover_set(dev->ctx, &set);
   if (status != QK_OK) goto done;

@@ -72,18 +72,24 @@ void qk_gaugefield_destroy(qk_gaugefield_t *field) {
   qk_free(field);
 }
 
+static int extent(const qk_lattice_t *lat, int halo, int mu) {
+  return lat->l[mu] + 2 * halo * lat->split[mu];
+}
+
+size_t qk_gaugefield_bytes(const qk_lattice_t *lat, int halo) {
+  size_t sites = 1;
+  for (int mu = 0; mu < 4; mu++) sites *= (size_t)extent(lat, halo, mu);
+  return sites * SITE_REALS * sizeof(double);
+}
+
 static qk_status_t create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
   const qk_lattice_t *lat = &dev->geom->lat;
-  size_t sites = 1;
   void *data = NULL;
   qk_gaugefield_t *f = qk_calloc(1, sizeof *f);
   if (f == NULL) return QK_NO_MEMORY;
   *f = (qk_gaugefield_t){.dev = dev, .v = {.halo = halo}};
-  for (int mu = 0; mu < 4; mu++) {
-    f->v.e[mu] = lat->l[mu] + 2 * halo * lat->split[mu];
-    sites *= (size_t)f->v.e[mu];
-  }
-  f->bytes = sites * SITE_REALS * sizeof(double);
+  for (int mu = 0; mu < 4; mu++) f->v.e[mu] = extent(lat, halo, mu);
+  f->bytes = qk_gaugefield_bytes(lat, halo);
   qk_status_t status = QK_NO_MEMORY;
   f->staging = qk_calloc(1, sizeof *f->staging);
   if (f->staging == NULL) goto fail;

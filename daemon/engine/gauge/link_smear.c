@@ -128,13 +128,23 @@ static int other(int mu, int k) {
   return k < mu ? k : k + 1;
 }
 
+/* What the levels of HYP and HEX have in common, with so many staples. */
+static qk_link_smear_args_t level(const qk_gaugefield_t *field, const qk_link_smear_t *smear,
+                                  double alpha, int staples) {
+  return (qk_link_smear_args_t){.u = field->v,
+                                .mask = ALL,
+                                .stout = smear->hex,
+                                .own = smear->hex ? 0 : 1 - alpha,
+                                .weight = alpha / staples};
+}
+
 /* Level one, the V with two bars of eq. (3): decorated[k] holds at mu the links smeared in
  * direction number k other than mu. */
-static qk_status_t hyp_first(const qk_gaugefield_t *field, double alpha,
+static qk_status_t hyp_first(const qk_gaugefield_t *field, const qk_link_smear_t *smear,
                              qk_gaugefield_t *decorated[3]) {
   qk_status_t status = QK_OK;
   for (int k = 0; status == QK_OK && k < 3; k++) {
-    qk_link_smear_args_t args = {.u = field->v, .mask = ALL, .own = 1 - alpha, .weight = alpha / 2};
+    qk_link_smear_args_t args = level(field, smear, smear->param[2], 2);
     for (int mu = 0; mu < 4; mu++) {
       const int eta = other(mu, k);
       args.side[mu][eta] = args.top[mu][eta] = field->v.data;
@@ -146,11 +156,11 @@ static qk_status_t hyp_first(const qk_gaugefield_t *field, double alpha,
 
 /* Level two, eq. (2): out[k] holds at mu the links smeared in all directions except nu (number k
  * other than mu), made of links that level one smeared in the remaining direction. */
-static qk_status_t hyp_second(const qk_gaugefield_t *field, double alpha,
+static qk_status_t hyp_second(const qk_gaugefield_t *field, const qk_link_smear_t *smear,
                               qk_gaugefield_t *const decorated[3], qk_gaugefield_t *out[3]) {
   qk_status_t status = QK_OK;
   for (int k = 0; status == QK_OK && k < 3; k++) {
-    qk_link_smear_args_t args = {.u = field->v, .mask = ALL, .own = 1 - alpha, .weight = alpha / 4};
+    qk_link_smear_args_t args = level(field, smear, smear->param[1], 4);
     for (int mu = 0; mu < 4; mu++) {
       const int nu = other(mu, k);
       for (int rho = 0; rho < 4; rho++) {
@@ -166,9 +176,9 @@ static qk_status_t hyp_second(const qk_gaugefield_t *field, double alpha,
 }
 
 /* Level three, eq. (1), in place: staples are of level two alone. */
-static qk_status_t hyp_third(qk_gaugefield_t *field, double alpha,
+static qk_status_t hyp_third(qk_gaugefield_t *field, const qk_link_smear_t *smear,
                              qk_gaugefield_t *const second[3]) {
-  qk_link_smear_args_t args = {.u = field->v, .mask = ALL, .own = 1 - alpha, .weight = alpha / 6};
+  qk_link_smear_args_t args = level(field, smear, smear->param[0], 6);
   for (int mu = 0; mu < 4; mu++)
     for (int nu = 0; nu < 4; nu++) {
       if (mu == nu) continue;
@@ -182,20 +192,28 @@ static qk_status_t hyp_third(qk_gaugefield_t *field, double alpha,
 static qk_status_t smear_hyp(qk_gaugefield_t *field, const qk_link_smear_t *smear,
                              qk_gaugefield_t *work[6]) {
   for (int i = 0; i < smear->steps; i++) {
-    qk_status_t status = hyp_first(field, smear->param[2], work);
+    qk_status_t status = hyp_first(field, smear, work);
     if (status != QK_OK) return status;
-    status = hyp_second(field, smear->param[1], work, work + 3);
+    status = hyp_second(field, smear, work, work + 3);
     if (status != QK_OK) return status;
-    status = hyp_third(field, smear->param[0], work + 3);
+    status = hyp_third(field, smear, work + 3);
     if (status != QK_OK) return status;
   }
   return QK_OK;
 }
 
+static int work_fields(const qk_link_smear_t *smear) {
+  return smear->kind == QK_LINK_SMEAR_HYP ? 6 : smear->kind == QK_LINK_SMEAR_NONE ? 0 : 1;
+}
+
+int64_t qk_link_smear_bytes(const qk_lattice_t *lat, const qk_link_smear_t *smear) {
+  return (1 + work_fields(smear)) * (int64_t)qk_gaugefield_bytes(lat, 1);
+}
+
 static qk_status_t smear_by(qk_gaugefield_t *field, const qk_link_smear_t *smear,
                             qk_gaugefield_t *work[6]) {
   const bool hyp = smear->kind == QK_LINK_SMEAR_HYP;
-  for (int i = 0; i < (hyp ? 6 : 1); i++) {
+  for (int i = 0; i < work_fields(smear); i++) {
     qk_status_t status = qk_gaugefield_create(field->dev, field->v.halo, &work[i]);
     if (status != QK_OK) return status;
   }

@@ -23,7 +23,7 @@ static bool equal_links(const qk_link_smear_t *a, const qk_link_smear_t *b) {
   bool none_b = b->kind == QK_LINK_SMEAR_NONE || b->steps == 0;
   if (none_a || none_b) return none_a && none_b;
   int params = a->kind == QK_LINK_SMEAR_HYP ? 3 : 1;
-  bool equal = a->kind == b->kind && a->steps == b->steps;
+  bool equal = a->kind == b->kind && a->steps == b->steps && a->hex == b->hex;
   if (a->kind != QK_LINK_SMEAR_HYP) equal = equal && a->spatial == b->spatial;
   for (int i = 0; i < params; i++) equal = equal && a->param[i] == b->param[i];
   return equal;

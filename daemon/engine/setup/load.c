@@ -77,7 +77,7 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
   if (!qk_values_read(&l->values, m->action, setting, m->n_parameter, why))
     return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   const qk_action_t *action = qk_action_of(&l->values);
-  const qk_status_t status = action->check ? action->check(&l->values, err) : QK_OK;
+  const qk_status_t status = qk_action_check(action, &l->values, err);
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;
 }
 

@@ -95,7 +95,7 @@ static void read_operator(options_t *o, const struct argp_state *state) {
     argp_error(state, "%s", why);
   const qk_action_t *action = qk_action_of(&o->values);
   if (qk_action_solver(&o->values, "mg", &err) != QK_OK ||
-      (action->check && action->check(&o->values, &err) != QK_OK))
+      qk_action_check(action, &o->values, &err) != QK_OK)
     argp_error(state, "%s", err.text);
 }
 

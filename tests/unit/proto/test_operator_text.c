@@ -251,7 +251,7 @@ Test(operator_text, an_action_without_a_parameter_has_no_value_of_it) {
   cr_expect_null(qk_value_reals(&v, "csw", &n));
   cr_expect_eq(n, 0);
   cr_expect_null(qk_value_word(&v, "mass"));
-  cr_expect_null(qk_value_word(&v, "links"));
+  cr_expect_null(qk_value_word(&v, "spin"));
 }
 
 Test(operator_text, a_setting_is_split_at_its_first_equals_sign) {

@@ -38,7 +38,8 @@ Test(operator, uploads_links_without_memory_of_the_host) {
   const size_t bytes = (size_t)rig.geom.volume * 72 * sizeof(double);
   double *back = qk_malloc(bytes);
   cr_assert_eq(qk_fault_set("alloc:1+"), 0);
-  const qk_status_t status = qk_links_upload(&rig.dev, rig.links, &gauge, &err);
+  const qk_link_smear_t thin = {0};
+  const qk_status_t status = qk_links_upload(&rig.dev, rig.links, &thin, &gauge, &err);
   cr_assert_eq(qk_fault_set(NULL), 0);
   cr_assert_eq(status, QK_OK, "%s", err.text);
   qk_dev_copy(&rig.dev, back, gauge.u.data, bytes, QK_COPY_TO_HOST);

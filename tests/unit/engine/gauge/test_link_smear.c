@@ -225,11 +225,11 @@ Test(link_smear, parses_what_it_documents) {
     qk_link_smear_t want;
   } good[] = {
       {"none", {.spatial = true}},
-      {"ape:0.6,20", {QK_LINK_SMEAR_APE, {0.6, 0, 0}, 20, true}},
-      {"ape:0,0,4d", {QK_LINK_SMEAR_APE, {0, 0, 0}, 0, false}},
-      {"stout:.1,10", {QK_LINK_SMEAR_STOUT, {0.1, 0, 0}, 10, true}},
-      {"stout:0.25,100,4d", {QK_LINK_SMEAR_STOUT, {0.25, 0, 0}, 100, false}},
-      {"hyp:0.75,0.6,0.3,3", {QK_LINK_SMEAR_HYP, {0.75, 0.6, 0.3}, 3, true}},
+      {"ape:0.6,20", {QK_LINK_SMEAR_APE, {0.6, 0, 0}, 20, true, false}},
+      {"ape:0,0,4d", {QK_LINK_SMEAR_APE, {0, 0, 0}, 0, false, false}},
+      {"stout:.1,10", {QK_LINK_SMEAR_STOUT, {0.1, 0, 0}, 10, true, false}},
+      {"stout:0.25,100,4d", {QK_LINK_SMEAR_STOUT, {0.25, 0, 0}, 100, false, false}},
+      {"hyp:0.75,0.6,0.3,3", {QK_LINK_SMEAR_HYP, {0.75, 0.6, 0.3}, 3, true, false}},
   };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     qk_link_smear_t got;
@@ -287,9 +287,9 @@ Test(link_smear, refuses_bad_texts_by_name) {
 
 Test(link_smear, refuses_parameters_that_are_not_numbers_or_kinds) {
   qk_err_t err = {0};
-  qk_link_smear_t s = {QK_LINK_SMEAR_STOUT, {NAN, 0, 0}, 1, true};
+  qk_link_smear_t s = {QK_LINK_SMEAR_STOUT, {NAN, 0, 0}, 1, true, false};
   cr_expect_eq(qk_link_smear_check(&s, &err), QK_BAD_ARGUMENT);
-  s = (qk_link_smear_t){(qk_link_smear_kind_t)4, {0.1, 0, 0}, 1, true};
+  s = (qk_link_smear_t){(qk_link_smear_kind_t)4, {0.1, 0, 0}, 1, true, false};
   err = (qk_err_t){0};
   cr_expect_eq(qk_link_smear_check(&s, &err), QK_BAD_ARGUMENT);
   cr_expect(strstr(err.text, "kind = 4") != NULL, "%s", err.text);

@@ -269,7 +269,7 @@ Test(round, contractions_are_checked_field_by_field) {
 /* ---- what counts as the same smearing ---- */
 
 Test(smearing, is_the_same_where_it_does_the_same) {
-  const qk_smearing_t ape = {0.2, 5, {QK_LINK_SMEAR_APE, {0.5}, 3, true}};
+  const qk_smearing_t ape = {0.2, 5, {QK_LINK_SMEAR_APE, {0.5}, 3, true, false}};
   qk_smearing_t other = ape;
   cr_expect(qk_smearing_equal(&ape, &other));
   other.links.param[2] = 1; /* APE has one parameter */
@@ -289,11 +289,11 @@ Test(smearing, is_the_same_where_it_does_the_same) {
   other = ape;
   other.links.kind = QK_LINK_SMEAR_STOUT;
   cr_expect(!qk_smearing_equal(&ape, &other));
-  const qk_smearing_t none = {0.2, 5, {QK_LINK_SMEAR_NONE, {0}, 0, false}};
+  const qk_smearing_t none = {0.2, 5, {QK_LINK_SMEAR_NONE, {0}, 0, false, false}};
   other = ape;
   other.links.steps = 0;
   cr_expect(qk_smearing_equal(&none, &other) && !qk_smearing_equal(&none, &ape));
-  const qk_smearing_t hyp = {0.2, 5, {QK_LINK_SMEAR_HYP, {0.7, 0.6, 0.3}, 1, false}};
+  const qk_smearing_t hyp = {0.2, 5, {QK_LINK_SMEAR_HYP, {0.7, 0.6, 0.3}, 1, false, false}};
   other = hyp;
   other.links.spatial = true; /* HYP has none of it */
   cr_expect(qk_smearing_equal(&hyp, &other));
