@@ -395,6 +395,14 @@ static bool is_default(const qk_values_t *v, int i) {
   return true;
 }
 
+bool qk_values_are_plain(const qk_values_t *v) {
+  const qk_param_t *param = qk_action_rows[v->action].param;
+  for (int i = 0; param[i].key; i++)
+    if (strcmp(param[i].key, MASS) != 0 && strcmp(param[i].key, CSW) != 0 && !is_default(v, i))
+      return false;
+  return v->action <= QK_ACTION_WILSON_CLOVER;
+}
+
 void qk_values_text(const qk_values_t *v, qk_text_form_t form, char text[QK_OPERATOR_TEXT]) {
   const qk_action_row_t *row = &qk_action_rows[v->action];
   text[0] = '\0';

@@ -100,6 +100,8 @@ double qk_value(const qk_values_t *values, const char *key);
 const double *qk_value_reals(const qk_values_t *values, const char *key, int *n);
 /* NULL likewise. */
 const char *qk_value_word(const qk_values_t *values, const char *key);
+/* True if mass and csw say all of it, as they did before actions had names. */
+bool qk_values_are_plain(const qk_values_t *values);
 /* As it was given, or that of the mass; 0: the action has none. */
 double qk_values_kappa(const qk_values_t *values);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every action that quarkctl lists, solved by the engine against the oracle's operator (tests/ref).
 
-usage: test_actions.py ENGINE QUARK-GAUGE QUARKCTL
+usage: test_actions.py ENGINE QUARK-GAUGE QUARKCTL [RANKS]
 """
 import json
 import subprocess
@@ -73,7 +73,7 @@ def links_are_smeared_as_they_say(case):
 @tap.test
 def links_that_nobody_knows_are_refused(case):
     for text in ('fat', 'stout', 'stout:0.1', 'stout:0.1,1,2', 'stout:0.1,1:xy', 'stout:0.3,1', 'stout:0.1,1.5', 'hyp:1,1,1', 'hex:1,1,1,1:xyz',
-                 'thin:1', 'thin/thin/thin', 'slinc:0.1,1/thin', 'thin/slinc:0.1,1', 'ape:2,1', '/', 'stout:,1', 'stout:0.1,101'):
+                 'thin:1', 'thin/thin/thin', 'stout:0.10,1', 'stout:0.1,0', 'thin/thin', 'stout:0.1,1/stout:0.1,1', 'slinc:0.1,1', 'slinc:0.1,1/thin', 'thin/slinc:0.1,1', 'ape:2,1', '/', 'stout:,1', 'stout:0.1,101'):
         with case.start() as e:
             e.load(GAUGE, action='wilson', boundary=BOUNDARY, solver='bicgstab',
                    parameter=[qk.Setting(key=k, value=v) for k, v in (('mass', '0.05'), ('links', text))])
@@ -82,8 +82,8 @@ def links_that_nobody_knows_are_refused(case):
 
 
 class ActionCase(Case):
-    def __init__(self, engine, quark_gauge, quarkctl):
-        super().__init__(engine, quark_gauge, 1)
+    def __init__(self, engine, quark_gauge, quarkctl, ranks=1):
+        super().__init__(engine, quark_gauge, int(ranks))
         self.quarkctl = quarkctl
 
 

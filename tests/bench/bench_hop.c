@@ -165,7 +165,8 @@ static qk_local_t clover(const bench_t *b, qk_prec_t prec, bool inverse) {
   int64_t singular = 0;
   a.data = device_memory(b, b->ops->diag_bytes(&b->lat, QK_DOUBLE));
   d.data = device_memory(b, b->ops->diag_bytes(&b->lat, prec));
-  const qk_clover_set_args_t set = {.gauge = b->gauge, .csw = 1.0, .diag = 4.1, .out = a};
+  const qk_clover_set_args_t set = {
+      .gauge = b->gauge, .csw = 1.0, .diag = 4.1, .plane = {1, 1, 1, 1, 1, 1}, .out = a};
   must(b, b->ops->clover_set(b->ctx, &set), "clover_set");
   const qk_diag_invert_args_t invert = {.lat = b->lat, .in = a, .out = &a, .singular = &singular};
   if (inverse) must(b, b->ops->diag_invert(b->ctx, &invert), "diag_invert");

@@ -28,10 +28,13 @@ qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values
 
 int64_t qk_action_bytes(const qk_action_t *action, const qk_ops_t *ops, const qk_lattice_t *lat,
                         const qk_action_params_t *params, bool making) {
+  const int64_t t = action->bytes ? action->bytes(ops, lat, params, making) : 0;
+  if (!making) return qk_links_bytes(ops, lat, params) + t;
   const qk_links_recipe_t recipe = recipe_of(&params->values);
-  const int64_t links =
-      making ? qk_links_upload_bytes(lat, &recipe) : qk_links_bytes(ops, lat, params);
-  return links + (action->bytes ? action->bytes(ops, lat, params, making) : 0);
+  const int64_t beside = qk_links_upload_bytes(lat, &recipe) + t;
+  const int64_t smearing =
+      qk_links_smear_bytes(lat, &recipe) - qk_action_bytes(action, ops, lat, params, false);
+  return beside > smearing ? beside : smearing;
 }
 
 static qk_status_t check(const qk_action_t *action, const qk_action_params_t *p, qk_err_t *err) {

@@ -7,7 +7,8 @@
 #include "daemon/base/mem.h"
 #include "daemon/engine/gauge/gauge.h"
 
-enum { SITE_REALS = 4 * 18, PARAMS_MAX = 3 }; /* of the links in double; of a smearing */
+enum { SITE_REALS = 4 * 18 }; /* of the links in double */
+enum { PARAMS_MAX = 3, RECIPE_TEXT = 2 * (16 + PARAMS_MAX * QK_REAL_TEXT + 16) };
 
 /* ---- the parameter --------------------------------------------------------------------------- */
 
@@ -76,16 +77,52 @@ static bool read_recipe(char *text, qk_links_recipe_t *recipe) {
   return !hop->slinc && read_smearing(text, &clover, &recipe->clover) && !clover->slinc;
 }
 
+static bool equal(const qk_link_smear_t *a, const qk_link_smear_t *b) {
+  return a->kind == b->kind && a->hex == b->hex && a->spatial == b->spatial &&
+         a->steps == b->steps && memcmp(a->param, b->param, sizeof a->param) == 0;
+}
+
+/* Appends the text of a smearing. */
+static void write_smearing(const qk_link_smear_t *s, bool slinc, char text[RECIPE_TEXT]) {
+  const kind_t *k = kinds;
+  while (k->kind != s->kind || k->hex != s->hex || k->slinc != slinc) k++;
+  size_t n = strlen(text);
+  n += (size_t)snprintf(text + n, RECIPE_TEXT - n, "%s%s", k->name, k->params > 0 ? ":" : "");
+  for (int i = 0; i < k->params; i++) {
+    char number[QK_REAL_TEXT];
+    qk_real_text(s->param[i], number);
+    n += (size_t)snprintf(text + n, RECIPE_TEXT - n, "%s,", number);
+  }
+  if (k->params > 0)
+    snprintf(text + n, RECIPE_TEXT - n, "%d%s", s->steps, s->spatial ? ":xyz" : "");
+}
+
+/* The one text of a recipe, which operators are told apart by. */
+static void write_recipe(qk_links_recipe_t *r, char text[RECIPE_TEXT]) {
+  if (r->hop.steps == 0) r->hop = (qk_link_smear_t){0};
+  if (r->clover.steps == 0) r->clover = (qk_link_smear_t){0};
+  r->apart = r->apart && !equal(&r->hop, &r->clover);
+  const bool slinc = r->apart && r->hop.kind == QK_LINK_SMEAR_STOUT && !r->hop.spatial &&
+                     r->clover.kind == QK_LINK_SMEAR_NONE;
+  text[0] = '\0';
+  write_smearing(&r->hop, slinc, text);
+  if (!r->apart || slinc) return;
+  strcat(text, "/");
+  write_smearing(&r->clover, false, text);
+}
+
 qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t *err) {
-  char cut[QK_PARAM_WORD_MAX + 1] = "thin";
+  char cut[QK_PARAM_WORD_MAX + 1] = "thin", canonical[RECIPE_TEXT];
   qk_err_t why = {0};
   if (text) snprintf(cut, sizeof cut, "%s", text);
   if (!read_recipe(cut, recipe))
     return qk_fail(err, QK_BAD_ARGUMENT, "links = %s: must be %s", text, FORMS);
-  if (qk_link_smear_check(&recipe->hop, &why) == QK_OK &&
-      qk_link_smear_check(&recipe->clover, &why) == QK_OK)
-    return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT, "links = %s: %s", text, why.text);
+  if (qk_link_smear_check(&recipe->hop, &why) != QK_OK ||
+      qk_link_smear_check(&recipe->clover, &why) != QK_OK)
+    return qk_fail(err, QK_BAD_ARGUMENT, "links = %s: %s", text, why.text);
+  write_recipe(recipe, canonical);
+  if (!text || strcmp(text, canonical) == 0) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT, "links = %s: write it as %s", text, canonical);
 }
 
 /* ---- upload ---------------------------------------------------------------------------------- */
@@ -145,18 +182,24 @@ static qk_status_t upload_smeared(const qk_device_t *dev, const double *links,
       smeared != NULL ? QK_OK : qk_fail(err, QK_NO_MEMORY, "no memory for smeared links");
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (status != QK_OK) return status;
-  status = smear_links(dev, links, smear, smeared, err);
+  status = qk_comm_agree(dev->geom->comm, smear_links(dev, links, smear, smeared, err), err);
   return status == QK_OK ? upload(dev, smeared, gauge, err) : status;
+}
+
+/* Other collective calls follow. */
+static qk_status_t agree(const qk_device_t *dev, qk_status_t status, qk_err_t *err) {
+  return qk_comm_agree(dev->geom->comm, status, err);
 }
 
 qk_status_t qk_links_upload(const qk_device_t *dev, const double *links,
                             const qk_link_smear_t *smear, qk_gauge_args_t *gauge, qk_err_t *err) {
   const size_t sites = (size_t)dev->geom->local_volume;
-  if (smear->kind == QK_LINK_SMEAR_NONE || smear->steps == 0) return upload(dev, links, gauge, err);
+  if (smear->kind == QK_LINK_SMEAR_NONE || smear->steps == 0)
+    return agree(dev, upload(dev, links, gauge, err), err);
   double *smeared = qk_malloc(sites * SITE_REALS * sizeof *smeared);
   const qk_status_t status = upload_smeared(dev, links, smear, smeared, gauge, err);
   qk_free(smeared);
-  return status;
+  return agree(dev, status, err);
 }
 
 /* ---- links of the hop ------------------------------------------------------------------------ */
@@ -179,11 +222,15 @@ qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts) {
 }
 
 int64_t qk_links_upload_bytes(const qk_lattice_t *lat, const qk_links_recipe_t *recipe) {
-  const int64_t field = (int64_t)qk_gaugefield_bytes(lat, 1); /* of as many sites */
-  const int64_t hop = recipe->hop.steps ? qk_link_smear_bytes(lat, &recipe->hop) : field;
-  const int64_t clover = recipe->clover.steps ? qk_link_smear_bytes(lat, &recipe->clover) : field;
-  if (!recipe->apart) return hop;
-  return hop > field + clover ? hop : field + clover; /* one after the other */
+  return (recipe->apart ? 2 : 1) * (int64_t)qk_gaugefield_bytes(lat, 1); /* of as many sites */
+}
+
+int64_t qk_links_smear_bytes(const qk_lattice_t *lat, const qk_links_recipe_t *recipe) {
+  const int64_t field = (int64_t)qk_gaugefield_bytes(lat, 1);
+  const int64_t hop = recipe->hop.steps ? qk_link_smear_bytes(lat, &recipe->hop) : 0;
+  const int64_t clover =
+      recipe->apart && recipe->clover.steps ? field + qk_link_smear_bytes(lat, &recipe->clover) : 0;
+  return hop > clover ? hop : clover; /* one after the other */
 }
 
 int64_t qk_links_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,

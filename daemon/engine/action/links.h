@@ -21,7 +21,9 @@ typedef struct qk_links_recipe {
   bool apart; /* the clover term has links of its own */
 } qk_links_recipe_t;
 
-/* text NULL: thin. Pure. QK_BAD_ARGUMENT. */
+/* text NULL: thin. A recipe has one text alone, as operators are told apart by it: numbers in
+ * their shortest form, slinc if it is one. Pure. QK_BAD_ARGUMENT, with that text if it is another.
+ */
 qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t *err);
 
 /* links (gauge.h, host memory), smeared, on the device with their halo, in double; the caller
@@ -32,8 +34,10 @@ qk_status_t qk_links_upload(const qk_device_t *dev, const double *links,
 /* Into parts->links, of in->gauge as they are. */
 qk_status_t qk_links_set(const qk_action_in_t *in, qk_eo_parts_t *parts);
 
-/* Device memory of what these make; of upload the most, for hop and clover term. */
+/* Device memory of what these make: of upload, for hop and clover term; the most while links are
+ * smeared, when nothing else of an operator is there. */
 int64_t qk_links_upload_bytes(const qk_lattice_t *lat, const qk_links_recipe_t *recipe);
+int64_t qk_links_smear_bytes(const qk_lattice_t *lat, const qk_links_recipe_t *recipe);
 int64_t qk_links_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
                        const qk_action_params_t *params);
 

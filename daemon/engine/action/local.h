@@ -13,7 +13,7 @@
 void qk_local_number(double a, qk_eo_parts_t *parts);
 
 /* T = a + C, C the clover term -1/2 sum_{mu<nu} csw plane_mu,nu gamma_mu gamma_nu F_mu,nu of
- * in->gauge (docs/physics.md). */
+ * in->clover (docs/physics.md). */
 typedef struct qk_clover {
   double a, csw;
   double plane[QK_PLANES];

@@ -82,6 +82,19 @@ size_t qk_gaugefield_bytes(const qk_lattice_t *lat, int halo) {
   return sites * SITE_REALS * sizeof(double);
 }
 
+size_t qk_gaugefield_staging_bytes(const qk_lattice_t *lat, int halo) {
+  size_t sites = 1, slab = 0;
+  for (int mu = 0; mu < 4; mu++) sites *= (size_t)lat->l[mu];
+  if (sites > PIECE_SITES) sites = PIECE_SITES;
+  for (int nu = 0; nu < 4; nu++) {
+    size_t n = (size_t)halo;
+    for (int mu = 0; mu < 4; mu++)
+      if (mu != nu) n *= (size_t)extent(lat, halo, mu);
+    if (lat->split[nu] && n > slab) slab = n;
+  }
+  return (4 * slab > sites ? 4 * slab : sites) * SITE_REALS * sizeof(double);
+}
+
 static qk_status_t create(const qk_device_t *dev, int halo, qk_gaugefield_t **field) {
   const qk_lattice_t *lat = &dev->geom->lat;
   void *data = NULL;

@@ -19,8 +19,9 @@ typedef struct qk_gaugefield {
   struct qk_gaugefield_staging *staging; /* of exchange, import and export; owned */
 } qk_gaugefield_t;
 
-/* Device memory of one, without buffers of the exchange. Pure. */
+/* Device memory of its links, and of what they are moved by. Pure. */
 size_t qk_gaugefield_bytes(const qk_lattice_t *lat, int halo);
+size_t qk_gaugefield_staging_bytes(const qk_lattice_t *lat, int halo);
 /* halo: 1, or 2 for rectangles. Contents undefined. */
 qk_status_t qk_gaugefield_create(const qk_device_t *dev, int halo, qk_gaugefield_t **field);
 void qk_gaugefield_destroy(qk_gaugefield_t *field); /* NULL-safe */

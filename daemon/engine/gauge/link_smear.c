@@ -19,7 +19,8 @@ static qk_status_t check_range(const char *what, double value, double most, qk_e
 }
 
 qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err) {
-  static const char *const hyp[3] = {"HYP alpha1", "HYP alpha2", "HYP alpha3"};
+  static const char *const hyp[2][3] = {{"HYP alpha1", "HYP alpha2", "HYP alpha3"},
+                                        {"HEX alpha1", "HEX alpha2", "HEX alpha3"}};
   qk_status_t status = QK_OK;
   if (smear->kind < QK_LINK_SMEAR_NONE || smear->kind > QK_LINK_SMEAR_HYP)
     return qk_fail(err, QK_BAD_ARGUMENT, "link smearing: kind = %d: 0 (none) to 3 (HYP)",
@@ -31,7 +32,7 @@ qk_status_t qk_link_smear_check(const qk_link_smear_t *smear, qk_err_t *err) {
   if (smear->kind == QK_LINK_SMEAR_STOUT)
     return check_range("stout rho", smear->param[0], 0.25, err);
   for (int i = 0; status == QK_OK && smear->kind == QK_LINK_SMEAR_HYP && i < 3; i++)
-    status = check_range(hyp[i], smear->param[i], 1, err);
+    status = check_range(hyp[smear->hex][i], smear->param[i], 1, err);
   return status;
 }
 
@@ -207,7 +208,8 @@ static int work_fields(const qk_link_smear_t *smear) {
 }
 
 int64_t qk_link_smear_bytes(const qk_lattice_t *lat, const qk_link_smear_t *smear) {
-  return (1 + work_fields(smear)) * (int64_t)qk_gaugefield_bytes(lat, 1);
+  return (1 + work_fields(smear)) *
+         (int64_t)(qk_gaugefield_bytes(lat, 1) + qk_gaugefield_staging_bytes(lat, 1));
 }
 
 static qk_status_t smear_by(qk_gaugefield_t *field, const qk_link_smear_t *smear,

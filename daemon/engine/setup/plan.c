@@ -376,11 +376,13 @@ qk_status_t qk_plan_fit(const qk_plan_input_t *input, int64_t free, qk_plan_t *p
                         qk_err_t *err) {
   qk_plan_input_t in = *input;
   qk_plan_t made;
-  if (in.nslot == 0) { /* a slot is worth more than a solver that is not compact, or buffers */
+  if (in.nslot == 0) { /* a slot is worth more than all but a few staging buffers */
     in.compact = true;
+    in.single_rhs = false;
     in.staging = in.staging < STAGING_FEW ? in.staging : STAGING_FEW;
     in.nslot = fitting(&in, QK_SLOTS_CHOSEN, free, &made);
     in.compact = input->compact;
+    in.single_rhs = input->single_rhs;
     in.staging = input->staging;
   }
   if (in.nslot == 0) in.nslot = 1;

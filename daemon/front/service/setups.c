@@ -75,7 +75,7 @@ bool qk_setups_is_operator(const qk_settings_t *s, const char *note) {
   char now[QK_OPERATOR_MAX];
   write_operator(s, now);
   if (strcmp(note, now) == 0) return true;
-  if (s->op.action > QK_ACTION_WILSON_CLOVER) return false;
+  if (!qk_values_are_plain(&s->op)) return false;
   snprintf(now, sizeof now, "kappa %.17g csw %.17g", qk_values_kappa(&s->op),
            qk_operator_csw(&s->op)); /* as version 0.1 wrote it */
   add_boundary(s, now);

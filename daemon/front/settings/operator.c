@@ -62,9 +62,11 @@ qk_status_t qk_operator_of_load(const Quark__Load *load, const qk_values_t *base
   char text[QK_OPERATOR_TEXT];
   qk_setting_t before[QK_VALUES_PARAMS];
   const char *action;
-  const bool by_csw = is_named(&list, "csw") && base->action <= QK_ACTION_WILSON_CLOVER;
+  bool by_csw = is_named(&list, "csw") && base->action <= QK_ACTION_WILSON_CLOVER;
   qk_values_text(base, QK_TEXT_GIVEN, text);
   const int n = qk_operator_split(text, &action, before);
+  for (int i = 0; i < n; i++) /* which only one of the two has */
+    by_csw = by_csw && strcmp(before[i].key, "clover-plane") != 0;
   const list_t own = list;
   for (int i = 0; i < n; i++)
     if (!is_replaced(&own, before[i].key)) list.at[list.n++] = before[i];

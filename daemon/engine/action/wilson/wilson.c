@@ -42,6 +42,13 @@ static terms_t anisotropic(const qk_values_t *v) {
 }
 
 static qk_status_t check_terms(const terms_t *t, const qk_values_t *v, qk_err_t *err) {
+  qk_links_recipe_t recipe;
+  const char *text = qk_value_word(v, "links");
+  const qk_status_t status = qk_links_parse(text, &recipe, err);
+  if (status != QK_OK) return status;
+  if (recipe.apart && t->clover.csw == 0)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "links = %s: there is no clover term, which could have links of its own", text);
   if (t->clover.a > 0) return QK_OK;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "mass = %.15g: must be above %.15g, minus the sum of the weights of the hops",
