@@ -152,6 +152,7 @@ static void crash(uint8_t how) {
 static void break_disk(bool broken) {
   if (broken && server.service.journal && qk_journal_clean(server.service.journal))
     promise_note(&server);
+  if (!broken) promise_nothing(); /* what waits may be written at any time, also before a crash */
   world_disk_broken(broken);
 }
 
