@@ -61,8 +61,10 @@ void promise_note(const qk_server_t *server) {
     const qk_session_t *session = server->service.sessions.at[i];
     if (session->closing) continue;
     const int life = check_life(session);
-    for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next)
-      add(QK_HOLDER(l, const qk_job_t, link), life);
+    for (const qk_link_t *l = session->jobs.next; l != &session->jobs; l = l->next) {
+      const qk_job_t *job = QK_HOLDER(l, const qk_job_t, link);
+      if (job->entry.written) add(job, life); /* else nobody was told that it is accepted */
+    }
   }
 }
 
