@@ -316,6 +316,26 @@ def a_file_system_that_is_unmounted_under_it_is_missed(case):
 
 
 @tap.test
+def a_session_after_another_on_its_connection_hears_nothing_of_its_requests(case):
+    """While the disk stalls a client leaves, and greets again by the same connection: it is told of its new request alone."""
+    with case.state() as (state, disk), state.daemon() as d, Client(d) as c, Client(d) as by:
+        disk.stalls(600000, SYNC)
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE, expect=None)
+        by.ping()
+        d.status_when(lambda s: s.counters.converged == 1)
+        c.send(goodbye=qk.Goodbye())
+        c.send(hello=qk.Hello(version=1, client_id=c.client_id, user='tester', program='test'))
+        c.request = 0
+        c.submit(1, source=qk.SOURCE_Z2, sink=qk.SINK_NONE, max_iter=fake.HOLD, expect=None)
+        d.status_when(lambda s: s.counters.running == 1)
+        disk.works()
+        heard = []
+        while c.control.poll(500 if 'accepted' in heard else TIMEOUT):
+            heard.append(c.receive()[0])
+        assert [name for name in heard if name != 'progress'] == ['welcome', 'accepted'], heard
+
+
+@tap.test
 def a_disk_without_room_for_another_file_loses_nothing(case):
     """No inode is left, or the user has as many as the quota allows, and files that are open can be written: the log names the upload that
     would not outlive the machine, which goes on and outlives the daemon."""

@@ -104,7 +104,7 @@ void qk_session_set_data(qk_sessions_t *sessions, qk_session_t *session, const q
 void qk_session_greet(qk_session_t *session);
 /* That of the latest HELLO. */
 void qk_session_token(const qk_session_t *session, uint8_t token[QK_CLIENT_ID]);
-/* Whether it is one of this session. */
+/* True if the session has made that token. */
 bool qk_session_has_token(const qk_session_t *session, const uint8_t *token);
 /* A data connection is to be bound with a token of the session. False: it comes too late. */
 bool qk_session_bind(qk_session_t *session, const uint8_t *token);

@@ -105,6 +105,7 @@ static void on_hello(const ask_t *ask) {
   qk_limits_session(net->service, session);
   qk_session_set_control(&net->service->sessions, session, ask->peer);
   qk_session_greet(session);
+  if (!mine) qk_reply_begin(net, session);
   session->by_blocks = has_feature(hello, QK_FEATURE_BLOCK_SUMS);
   session->control_fd = net->asker.fd;
   session->away = false;

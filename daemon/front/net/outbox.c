@@ -13,6 +13,11 @@ typedef struct letter {
   uint8_t data[];
 } letter_t;
 
+static void throw_away(letter_t *l) {
+  qk_link_remove(&l->link);
+  qk_free(l);
+}
+
 void qk_outbox_init(qk_outbox_t *outbox) {
   qk_link_init(&outbox->letters);
 }
@@ -35,25 +40,28 @@ void qk_outbox_drop_peer(qk_outbox_t *outbox, const qk_peer_t *peer) {
   for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
     letter_t *l = QK_HOLDER(link, letter_t, link);
     next = link->next;
-    if (!qk_peer_same(&l->peer, peer)) continue;
-    qk_link_remove(link);
-    qk_free(l);
+    if (qk_peer_same(&l->peer, peer)) throw_away(l);
   }
+}
+
+bool qk_outbox_end_session(qk_outbox_t *outbox, const qk_peer_t *peer) {
+  bool left = false;
+  for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
+    letter_t *l = QK_HOLDER(link, letter_t, link);
+    next = link->next;
+    if (!qk_peer_same(&l->peer, peer)) continue;
+    left = left || l->job == 0;
+    if (l->job != 0) throw_away(l);
+  }
+  return left;
 }
 
 void qk_outbox_drop(qk_outbox_t *outbox, int64_t job) {
   for (qk_link_t *link = outbox->letters.next, *next; link != &outbox->letters; link = next) {
     letter_t *l = QK_HOLDER(link, letter_t, link);
     next = link->next;
-    if (l->job != job) continue;
-    qk_link_remove(link);
-    qk_free(l);
+    if (l->job == job) throw_away(l);
   }
-}
-
-static void throw_away(letter_t *l) {
-  qk_link_remove(&l->link);
-  qk_free(l);
 }
 
 void qk_outbox_flush(qk_outbox_t *outbox, uint64_t written, qk_deliver_fn *deliver, void *arg) {

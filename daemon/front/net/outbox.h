@@ -23,6 +23,9 @@ bool qk_outbox_add(qk_outbox_t *outbox, const qk_peer_t *peer, uint64_t change, 
 void qk_outbox_drop(qk_outbox_t *outbox, int64_t job);
 /* Throws away what waits for this connection of the peer. */
 void qk_outbox_drop_peer(qk_outbox_t *outbox, const qk_peer_t *peer);
+/* The session of this connection has ended: throws away what waits about its requests. True if
+ * something else waits. */
+bool qk_outbox_end_session(qk_outbox_t *outbox, const qk_peer_t *peer);
 /* Delivers the letters that wait for changes up to this one, and takes them out. */
 void qk_outbox_flush(qk_outbox_t *outbox, uint64_t written, qk_deliver_fn *deliver, void *arg);
 /* The free ones. */

@@ -213,6 +213,11 @@ void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, co
   qk_reply_send(net, peer, &m);
 }
 
+void qk_reply_begin(qk_net_t *net, qk_session_t *session) {
+  if (qk_outbox_end_session(&net->outbox, &session->control))
+    session->change = qk_marks_number(qk_journal_marks(net->service->journal));
+}
+
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed) {
   Quark__ServerMessage m = QUARK__SERVER_MESSAGE__INIT;
   Quark__Welcome welcome = QUARK__WELCOME__INIT;

@@ -12,6 +12,9 @@ qk_sent_t qk_reply_send(qk_net_t *net, const qk_peer_t *peer, Quark__ServerMessa
 void qk_reply_waiting(qk_net_t *net);
 void qk_reply_error(qk_net_t *net, const qk_peer_t *peer, qk_status_t status, const char *text,
                     bool fatal, uint64_t request);
+/* On a connection without a session. What still waits for the one before is not told of its
+ * requests, which may have the numbers of new ones; the rest of it goes before WELCOME. */
+void qk_reply_begin(qk_net_t *net, qk_session_t *session);
 void qk_reply_welcome(qk_net_t *net, const qk_session_t *session, bool resumed);
 /* Messages about a request wait until the journal holds it. */
 void qk_reply_accepted(qk_net_t *net, qk_session_t *session, qk_job_t *job, bool repeated);
