@@ -16,7 +16,7 @@ typedef struct terms {
   qk_clover_t clover;
 } terms_t;
 
-/* Adds the hops to the mass, from x on: 4 + m for weights 1. */
+/* The number of T: weights from x on, then the mass, which gives the bits of 4 + m. */
 static double number_of(const qk_values_t *v, const double hop[4]) {
   return hop[0] + hop[1] + hop[2] + hop[3] + qk_value(v, "mass");
 }
@@ -41,106 +41,54 @@ static terms_t anisotropic(const qk_values_t *v) {
   return t;
 }
 
-static qk_status_t check_terms(const terms_t *t, const qk_values_t *v, qk_err_t *err) {
-  qk_links_recipe_t recipe;
-  const char *text = qk_value_word(v, "links");
-  const qk_status_t status = qk_links_parse(text, &recipe, err);
-  if (status != QK_OK) return status;
-  if (recipe.apart && t->clover.csw == 0)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "links = %s: there is no clover term, which could have links of its own", text);
-  if (t->clover.a > 0) return QK_OK;
-  return qk_fail(err, QK_BAD_ARGUMENT,
-                 "mass = %.15g: must be above %.15g, minus the sum of the weights of the hops",
-                 qk_value(v, "mass"), qk_value(v, "mass") - t->clover.a);
+/* The parameters tell which. */
+static terms_t terms_of(const qk_values_t *v) {
+  return isnan(qk_value(v, "xi0")) ? isotropic(v) : anisotropic(v);
 }
 
-static qk_status_t set_links(const terms_t *t, const qk_action_in_t *in, qk_eo_parts_t *parts) {
-  memcpy(parts->weight, t->hop, sizeof parts->weight);
-  return qk_links_set(in, parts);
-}
-
-static qk_status_t set_local(const terms_t *t, const qk_action_in_t *in, qk_eo_parts_t *parts,
-                             qk_err_t *err) {
-  if (t->clover.csw != 0) return qk_local_clover(in, &t->clover, parts, err);
-  qk_local_number(t->clover.a, parts);
-  return QK_OK;
-}
-
-static int64_t bytes_of(const terms_t *t, const qk_ops_t *ops, const qk_lattice_t *lat,
-                        const qk_action_params_t *params, bool making) {
-  return t->clover.csw != 0 ? qk_local_clover_bytes(ops, lat, params, making) : 0;
-}
-
-/* ---- Wilson and clover ----------------------------------------------------------------------- */
+/* ---- the table's functions ------------------------------------------------------------------- */
 
 static qk_status_t check(const qk_values_t *v, qk_err_t *err) {
-  const terms_t t = isotropic(v);
-  return check_terms(&t, v, err);
+  const terms_t t = terms_of(v);
+  const char *text = qk_value_word(v, "links");
+  qk_links_recipe_t recipe;
+  const qk_status_t status = qk_links_parse(text, &recipe, err);
+  if (status != QK_OK) return status;
+  if (recipe.apart && t.clover.csw == 0)
+    return qk_fail(err, QK_BAD_ARGUMENT,
+                   "links = %s: there is no clover term, which could have links of its own", text);
+  if (t.clover.a > 0) return QK_OK;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "mass = %.15g: must be above %.15g, minus the sum of the weights of the hops",
+                 qk_value(v, "mass"), qk_value(v, "mass") - t.clover.a);
 }
 
 static qk_status_t links(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
-  const terms_t t = isotropic(&in->params->values);
+  const terms_t t = terms_of(&in->params->values);
   (void)err;
-  return set_links(&t, in, parts);
+  memcpy(parts->weight, t.hop, sizeof parts->weight);
+  return qk_links_set(in, parts);
 }
 
 static qk_status_t local(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err) {
-  const terms_t t = isotropic(&in->params->values);
-  return set_local(&t, in, parts, err);
+  const terms_t t = terms_of(&in->params->values);
+  if (t.clover.csw != 0) return qk_local_clover(in, &t.clover, parts, err);
+  qk_local_number(t.clover.a, parts);
+  return QK_OK;
 }
 
 static int64_t bytes(const qk_ops_t *ops, const qk_lattice_t *lat, const qk_action_params_t *params,
                      bool making) {
-  const terms_t t = isotropic(&params->values);
-  return bytes_of(&t, ops, lat, params, making);
+  if (terms_of(&params->values).clover.csw == 0) return 0;
+  return qk_local_clover_bytes(ops, lat, params, making);
 }
-
-/* ---- anisotropic clover ---------------------------------------------------------------------- */
-
-static qk_status_t anisotropic_check(const qk_values_t *v, qk_err_t *err) {
-  const terms_t t = anisotropic(v);
-  return check_terms(&t, v, err);
-}
-
-static qk_status_t anisotropic_links(const qk_action_in_t *in, qk_eo_parts_t *parts,
-                                     qk_err_t *err) {
-  const terms_t t = anisotropic(&in->params->values);
-  (void)err;
-  return set_links(&t, in, parts);
-}
-
-static qk_status_t anisotropic_local(const qk_action_in_t *in, qk_eo_parts_t *parts,
-                                     qk_err_t *err) {
-  const terms_t t = anisotropic(&in->params->values);
-  return set_local(&t, in, parts, err);
-}
-
-static int64_t anisotropic_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
-                                 const qk_action_params_t *params, bool making) {
-  const terms_t t = anisotropic(&params->values);
-  return bytes_of(&t, ops, lat, params, making);
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const char *const method[] = {"mg", "bicgstab", "gcr", "cg", NULL};
 
-#define WILSON_TYPE .adjoint = QK_ADJOINT_GAMMA5, .chirality = QK_CHIRALITY_SPIN, .method = method
+#define WILSON_TYPE                                                                                \
+  .adjoint = QK_ADJOINT_GAMMA5, .chirality = QK_CHIRALITY_SPIN, .method = method, .check = check,  \
+  .bytes = bytes, .local = local, .links = links
 
-const qk_action_t qk_action_wilson = {
-    .name = "wilson", WILSON_TYPE, .check = check, .bytes = bytes, .local = local, .links = links};
-
-const qk_action_t qk_action_wilson_clover = {.name = "wilson-clover",
-                                             WILSON_TYPE,
-                                             .check = check,
-                                             .bytes = bytes,
-                                             .local = local,
-                                             .links = links};
-
-const qk_action_t qk_action_anisotropic_clover = {.name = "anisotropic-clover",
-                                                  WILSON_TYPE,
-                                                  .check = anisotropic_check,
-                                                  .bytes = anisotropic_bytes,
-                                                  .local = anisotropic_local,
-                                                  .links = anisotropic_links};
+const qk_action_t qk_action_wilson = {.name = "wilson", WILSON_TYPE};
+const qk_action_t qk_action_wilson_clover = {.name = "wilson-clover", WILSON_TYPE};
+const qk_action_t qk_action_anisotropic_clover = {.name = "anisotropic-clover", WILSON_TYPE};
