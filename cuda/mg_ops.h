@@ -68,6 +68,8 @@ typedef struct qk_transfer {
  * coefficient and aliasing rules as in qk_hop_args_t. Fields have one precision, shape and nrhs.
  * Precisions of fields and matrices: double and double, single and single, single and half
  * (16-bit matrices, fp32 sums).
+ * minus: device bytes [nrhs], NULL for none; right-hand sides whose byte is set have links_minus
+ * and diag_minus, of the same shapes and precisions, in place of links and diag.
  * Work: 8 ndir n^2 flop a site; bytes: matrices once for the whole block. */
 typedef struct qk_coarse_args {
   qk_lattice_t lat;
@@ -78,6 +80,8 @@ typedef struct qk_coarse_args {
   double c_hop, c_z, c_x;
   qk_coarse_links_t links; /* ndir 8 */
   qk_coarse_links_t diag;  /* ndir 1 */
+  qk_coarse_links_t links_minus, diag_minus;
+  const uint8_t *minus;
   qk_spinor_t in, z, x, out;
   /* Whole spinors received in split directions, [0] from the rank behind, [1] from the rank ahead:
    * order and parities as qk_hop_args_t.ghost. */
@@ -175,11 +179,12 @@ typedef struct qk_coarse_invert_args {
   int64_t *singular;
 } qk_coarse_invert_args_t;
 
-/* out = left in for all directions of in, left of ndir 1; left.data NULL: out = in, in another
- * precision. Products in fp32 or better. */
+/* out = left in for all directions of in, left of ndir 1; left.data NULL: out = in + i twist G5, in
+ * another precision (in of ndir 1 if twist is not 0). Products in fp32 or better. */
 typedef struct qk_coarse_times_args {
   qk_lattice_t lat;
   qk_coarse_links_t left, in, out;
+  double twist;
 } qk_coarse_times_args_t;
 
 /* Sites first .. first+n-1 (even sites first) of `links` to or from plain matrices: complex double

@@ -82,6 +82,8 @@ typedef struct qk_hop_args {
   /* Complex boundary phase per direction; 0 cuts the boundary (what is beyond must be finite). */
   double phase[4][2];
   double weight[4]; /* of the hops of a direction; 0 says 1, so that no weights are all 1 */
+  /* Device bytes [nrhs]: right-hand sides for which Q of T is conjugated; NULL: none. */
+  const uint8_t *minus;
   qk_links_t links;
   qk_local_t diag;
   qk_spinor_t in, z, x, out;

@@ -72,6 +72,24 @@ static const qk_param_t anisotropic_clover[] = {
     {.key = 0},
 };
 
+static const qk_param_t twisted_clover[] = {
+    MASS,
+    {.key = "mu",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .unit = "1/a",
+     .help = "twisted mass mu of flavour +1; that of -1 is its negative"},
+    {.key = "csw",
+     .type = QK_PARAM_REAL,
+     .least = -1e3,
+     .most = 1e3,
+     .otherwise = "0",
+     .help = "clover coefficient c_sw"},
+    LINKS,
+    {.key = 0},
+};
+
 const qk_action_row_t qk_action_rows[] = {
     [QK_ACTION_WILSON] = {.name = "wilson",
                           .help = "plain Wilson fermions: 4 + m - 1/2 hop",
@@ -88,6 +106,12 @@ const qk_action_row_t qk_action_rows[] = {
      .help = "clover fermions on anisotropic lattices: 1 + 3 nu / xi0 + m + clover - 1/2 hop",
      .reference = "R. G. Edwards, B. Joo, H.-W. Lin, Phys. Rev. D 78 (2008) 054501",
      .param = anisotropic_clover,
+     .has_kappa = true},
+    {.name = "twisted-clover",
+     .help = "twisted mass fermions, with the clover term if csw is not 0: 4 + m + csw clover + "
+             "i mu gamma_5 tau_3 - 1/2 hop",
+     .reference = "R. Frezzotti, P. A. Grassi, S. Sint, P. Weisz, JHEP 08 (2001) 058",
+     .param = twisted_clover,
      .has_kappa = true},
     {.name = 0},
 };

@@ -73,6 +73,17 @@ static qk_status_t matrices(qk_ops_ctx_t *ctx, const char *name, const qk_coarse
   return QK_OK;
 }
 
+/* Those of the right-hand sides of `minus`. */
+static qk_status_t others(qk_ops_ctx_t *ctx, const char *name, const qk_coarse_args_t *a,
+                          const qk_coarse_links_t *m, const qk_coarse_links_t *like) {
+  if (a->minus == NULL) return QK_OK;
+  if (m->data != NULL && m->n == like->n && m->ndir == like->ndir && m->prec == like->prec)
+    return QK_OK;
+  return BAD("coarse: %s: %s, n, ndir, prec = %d, %d, %d: %d, %d, %d as those without minus", name,
+             m->data == NULL ? "no data" : "other matrices", m->n, m->ndir, (int)m->prec, like->n,
+             like->ndir, (int)like->prec);
+}
+
 static qk_status_t ghosts(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   for (int mu = 0; mu < 4; mu++) {
     const bool any = a->lat.split[mu] && a->block[mu] == 0 && a->region != QK_REGION_INTERIOR;
@@ -101,6 +112,7 @@ static qk_status_t hops(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   if (a->in.data == a->out.data) return BAD("coarse: in may not be out");
   qk_status_t status = operand(ctx, "in", &a->in, &a->out);
   if (status == QK_OK) status = matrices(ctx, "links", &a->links, &a->out, 8);
+  if (status == QK_OK) status = others(ctx, "links_minus", a, &a->links_minus, &a->links);
   return status == QK_OK ? ghosts(ctx, a) : status;
 }
 
@@ -125,7 +137,8 @@ qk_status_t qk_args_coarse(qk_ops_ctx_t *ctx, const qk_coarse_args_t *a) {
   if (status != QK_OK || a->diag.data == NULL) return status;
   if (a->c_hop != 0 && a->links.prec != a->diag.prec)
     return BAD("coarse: diag: prec = %d: %d as links", (int)a->diag.prec, (int)a->links.prec);
-  return matrices(ctx, "diag", &a->diag, &a->out, 1);
+  status = matrices(ctx, "diag", &a->diag, &a->out, 1);
+  return status == QK_OK ? others(ctx, "diag_minus", a, &a->diag_minus, &a->diag) : status;
 }
 
 /* ---- faces and chiralities ------------------------------------------------------------------- */

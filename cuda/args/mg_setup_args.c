@@ -153,6 +153,9 @@ qk_status_t qk_args_coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t
   qk_status_t status = lattice_and_links(ctx, call, &a->lat, m, 3);
   if (status == QK_OK && (a->out.data == a->in.data || a->out.data == a->left.data))
     status = BAD("%s: out: may not be in or left", call);
+  if (status == QK_OK && a->twist != 0 && (a->left.data != NULL || a->in.ndir != 1))
+    status = BAD("%s: twist = %g: 0 for products, and for in of %d directions", call, a->twist,
+                 a->in.ndir);
   return status;
 }
 

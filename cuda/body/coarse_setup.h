@@ -81,8 +81,13 @@ struct copy_from_plain {
 
 struct converted {
   qk_coarse_links_t in, out;
+  double twist;
   QK_HD void element(int s, int r, int c) const {
-    for (int d = 0; d < in.ndir; d++) put_element(out, s, d, r, c, get_element(in, s, d, r, c));
+    for (int d = 0; d < in.ndir; d++) {
+      dcx x = get_element(in, s, d, r, c);
+      if (r == c) x.im += r < in.n / 2 ? twist : -twist;
+      put_element(out, s, d, r, c, x);
+    }
   }
 };
 

@@ -216,11 +216,31 @@ QK_HD bool invert6(double m[6][12]) {
   return true;
 }
 
-/* Inverse of both blocks of a site; a reduction, since it counts the sites that have none. */
+/* m -> m^2 + shift */
+QK_HD void square6(double m[6][12], double shift) {
+  double r[6][12];
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < 12; j += 2) {
+      double re = 2 * i == j ? shift : 0, im = 0;
+      for (int k = 0; k < 6; k++) {
+        re += m[i][2 * k] * m[k][j] - m[i][2 * k + 1] * m[k][j + 1];
+        im += m[i][2 * k] * m[k][j + 1] + m[i][2 * k + 1] * m[k][j];
+      }
+      r[i][j] = re;
+      r[i][j + 1] = im;
+    }
+  for (int i = 0; i < 6; i++)
+    for (int j = 0; j < 12; j++) m[i][j] = r[i][j];
+}
+
+/* Inverse of both blocks of a site, or of their squares plus a number; a reduction, since it counts
+ * the sites that have none. */
 struct invert_sums {
   static constexpr int n = 1;
   const double *in;
   double *out;
+  bool square;
+  double shift;
   QK_HD void site(int s, double v[1]) const {
     v[0] = 0;
     for (int block = 0; block < 2; block++) {
@@ -236,6 +256,7 @@ struct invert_sums {
           m[j][2 * i + 1] = -m[i][2 * j + 1];
         }
       }
+      if (square) square6(m, shift);
       if (!invert6(m)) v[0] = 1;
       for (int i = 0; i < 6; i++) {
         to[inner<double, QK_DIAG_REALS>(i, l)] = m[i][2 * i];

@@ -206,7 +206,8 @@ template <class SITES, class S, int REALS, bool GENERAL, bool DRESSED> struct ho
       }
       a_times(block, x, r);
       if (!num.twisted) return;
-      const R re = num.q[block][0], im = num.q[block][1];
+      const R re = num.q[block][0];
+      const auto im = num.q[block][1] * at.template sign_of<R>(a.minus, a.out.nrhs);
       QK_UNROLL
       for (int k = 0; k < 12; k += 2) {
         r[k] = r[k] + re * x[k] - im * x[k + 1];

@@ -31,24 +31,27 @@ int64_t matrix_site(const qk_coarse_args_t &a, const site_pos &here) {
   return here.cb + (here.parity == 1 ? a.lat.vcb : 0);
 }
 
+/* minus: of the right-hand sides whose byte is set. */
 template <class S, class M>
-void hops_of(const qk_coarse_args_t &a, const site_pos &here, products<S, M> &p) {
+void hops_of(const qk_coarse_args_t &a, const site_pos &here, bool minus, products<S, M> &p) {
   const int n = a.out.ncomp;
   p.n = 0;
   for (int d = 0; d < 8 && a.c_hop != 0; d++) {
     const coarse_near near = coarse_neighbour(a, here, d);
     if (!near.takes_part) continue;
     const qk_spinor_t &f = near.ghost ? a.ghost[d / 2][1 - d % 2] : a.in;
-    p.matrix[p.n] = (const M *)a.links.data + coarse_matrix(n, 8, matrix_site(a, here), d);
+    p.matrix[p.n] = (const M *)(minus ? a.links_minus : a.links).data +
+                    coarse_matrix(n, 8, matrix_site(a, here), d);
     p.x[p.n++] = site_words<S>(f, near.site);
   }
 }
 
 template <class S, class M>
-void own_of(const qk_coarse_args_t &a, const site_pos &here, products<S, M> &p) {
+void own_of(const qk_coarse_args_t &a, const site_pos &here, bool minus, products<S, M> &p) {
   p.n = a.c_z != 0 && a.diag.data != NULL;
   if (p.n == 0) return;
-  p.matrix[0] = (const M *)a.diag.data + coarse_matrix(a.out.ncomp, 1, matrix_site(a, here), 0);
+  p.matrix[0] = (const M *)(minus ? a.diag_minus : a.diag).data +
+                coarse_matrix(a.out.ncomp, 1, matrix_site(a, here), 0);
   p.x[0] = site_words<S>(a.z, base(a, here) + here.cb);
 }
 
@@ -147,13 +150,41 @@ void put_group(const qk_coarse_args_t &a, const site_pos &here, int g, const lan
   }
 }
 
+/* Which right-hand sides of a block have the matrices of `minus`. */
+struct sides {
+  bool minus, plus; /* whether there are any, of either kind */
+  explicit sides(const qk_coarse_args_t &a) : minus(false), plus(a.minus == NULL) {
+    for (int i = 0; a.minus != NULL && i < a.out.nrhs; i++) (a.minus[i] ? minus : plus) = true;
+  }
+};
+
+constexpr int SUMS = QK_MAX_RHS / QK_TILE * 2 * GROUP;
+
+/* The products of group g for all right-hand sides, each with its own matrices. both: [plus,
+ * minus]. */
+template <class S, class M>
+void multiply_sides(const qk_coarse_args_t &a, const sides &side, const products<S, M> both[2],
+                    int g, lanes<S> *sums) {
+  const int n = a.out.ncomp, ntile = a.out.ntile;
+  multiply_group(both[!side.plus], n, g, ntile, sums);
+  if (!side.plus || !side.minus) return;
+  lanes<S> other[SUMS];
+  multiply_group(both[1], n, g, ntile, other);
+  for (int rhs = 0; rhs < a.out.nrhs; rhs++)
+    for (int i = 0; a.minus[rhs] && i < 2 * GROUP; i++) {
+      const int at = rhs / QK_TILE * 2 * GROUP + i;
+      sums[at][rhs % QK_TILE] = other[at][rhs % QK_TILE];
+    }
+}
+
 template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
   const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
   const int n = a.out.ncomp, groups = n / GROUP;
+  const sides side(a);
 #pragma omp parallel
   {
-    lanes<S> hop[QK_MAX_RHS / QK_TILE * 2 * GROUP], own[QK_MAX_RHS / QK_TILE * 2 * GROUP];
-    products<S, M> hops = {}, owns = {};
+    lanes<S> hop[SUMS], own[SUMS];
+    products<S, M> hops[2] = {}, owns[2] = {};
     site_pos here = {};
     int at = -1;
     bool wanted = false;
@@ -163,12 +194,14 @@ template <class S, class M> void coarse_blocks(const qk_coarse_args_t &a) {
         at = i / groups;
         here = site_at(a.lat, w, at);
         wanted = coarse_wanted(a, here);
-        if (wanted) hops_of(a, here, hops);
-        if (wanted) own_of(a, here, owns);
+        for (int minus = !side.plus; wanted && minus <= side.minus; minus++) {
+          hops_of(a, here, minus, hops[minus]);
+          own_of(a, here, minus, owns[minus]);
+        }
       }
       if (!wanted) continue;
-      multiply_group(hops, n, i % groups, a.out.ntile, hop);
-      multiply_group(owns, n, i % groups, a.out.ntile, own);
+      multiply_sides(a, side, hops, i % groups, hop);
+      multiply_sides(a, side, owns, i % groups, own);
       put_group<S, M>(a, here, i % groups, hop, own);
     }
   }
@@ -206,6 +239,7 @@ template <class S, class M> void multiply_site(const products<S, M> &p, int n, S
 template <class S, class M> void coarse_single_rhs(const qk_coarse_args_t &a) {
   const walk w = walk_over(a.lat, a.out_parity, a.lat.l);
   const int n = a.out.ncomp;
+  const bool minus = a.minus != NULL && a.minus[0];
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < w.nwork; i++) {
     const site_pos here = site_at(a.lat, w, i);
@@ -213,9 +247,9 @@ template <class S, class M> void coarse_single_rhs(const qk_coarse_args_t &a) {
     const int site = base(a, here) + here.cb;
     S hop[2 * QK_MG_N_MAX], own[2 * QK_MG_N_MAX];
     products<S, M> p;
-    hops_of(a, here, p);
+    hops_of(a, here, minus, p);
     multiply_site(p, n, hop);
-    own_of(a, here, p);
+    own_of(a, here, minus, p);
     multiply_site(p, n, own);
     S *out = (S *)site_words<S>(a.out, site);
     for (int c = 0; c < 2 * n; c++) {

@@ -109,7 +109,7 @@ qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
   qk_status_t status = qk_args_coarse_times(ctx, a);
   if (status != QK_OK) return status;
   const int sites = 2 * a->lat.vcb, n = a->in.n;
-  if (a->left.data == NULL) return each_element(ctx, sites, n, converted{a->in, a->out});
+  if (a->left.data == NULL) return each_element(ctx, sites, n, converted{a->in, a->out, a->twist});
   dense_room room(ctx, n, 3);
   status = room.reserve();
   if (status != QK_OK) return status;

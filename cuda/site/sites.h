@@ -76,7 +76,20 @@ struct one_site {
   /* Leaves the others of a step out: nothing to do where there is one. */
   static QK_HD void leave_out(bool, step_pos &) {}
   template <class V> static QK_HD V masked(bool, const V &v) { return v; }
-  static QK_HD bool any_edge(const step_pos &to) { return to.edge; }
+  /* -1 in the lanes of right-hand sides whose byte is set, 1 in the others (NULL: in all). */
+  template <class R> QK_HD lanes<R> sign_of(const uint8_t *minus, int nrhs) const {
+#ifdef __CUDACC__
+    return minus && first < (uint32_t)nrhs && minus[first] ? (R)-1 : (R)1;
+#else
+    lanes<R> sign;
+    for (int l = 0; l < QK_TILE; l++)
+      sign[l] = minus && (int)first + l < nrhs && minus[first + l] ? (R)-1 : (R)1;
+    return sign;
+#endif
+  }
+  static QK_HD bool any_edge(const step_pos &to) {
+    return to.edge;
+  }
   /* v where the step crosses the global edge, otherwise 1 or 0 */
   template <class R> static QK_HD R at_edge(const step_pos &to, R v, R otherwise) {
     return to.edge ? v : otherwise;
@@ -258,6 +271,10 @@ struct eight_sites {
       for (int l = 0; l < QK_TILE; l++)
         if (!(part >> l & 1)) v[l] = 0;
     return v;
+  }
+  /* The one right-hand side's, as one_site says. */
+  template <class R> static QK_HD R sign_of(const uint8_t *minus, int) {
+    return minus && minus[0] ? (R)-1 : (R)1;
   }
   static QK_HD float masked(uint8_t, float v) { return v; }
   static QK_HD double masked(uint8_t, double v) { return v; }

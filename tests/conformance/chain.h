@@ -1,5 +1,5 @@
 /*
- * chain.h: a Wilson-clover operator and coarse ones below it, for tests.
+ * chain.h: a Wilson-clover operator, or a twisted one, and coarse ones below it, for tests.
  */
 #ifndef QK_TESTS_CHAIN_H
 #define QK_TESTS_CHAIN_H
@@ -26,6 +26,7 @@ typedef struct chain_plan {
   int nlevel, nvec[2], block[2][4];
   double csw, twist; /* boundary phases exp(i twist (1, 2, 3, 4)) */
   qk_prec_t store;
+  double mu, factor; /* mu not 0: twisted clover, with factor on the last level */
 } chain_plan_t;
 
 void chain_open(chain_t *c, const chain_plan_t *plan);

@@ -14,10 +14,18 @@ typedef struct run {
   qk_prec_t prec;
   int nrhs, nfield;
   double tol, forms; /* of the subject */
+  /* Where there is a twist: flavours on the device, [QK_MAX_RHS] each: mixed, mixed the other way,
+   * all minus. */
+  const uint8_t *mixed, *minus; /* minus: what the checks are run with */
   qk_field_t *field[FIELDS];
 } run_t;
 
 typedef void check_fn(run_t *r);
+
+/* 0 is of +1, and so is the only one of a block; both are in each tile. */
+static bool is_minus(int rhs) {
+  return rhs % 3 == 1;
+}
 
 #define OK(call) cr_assert((call) == QK_OK, "%s: %s", r->s->name, #call)
 
@@ -159,15 +167,53 @@ static void check_adjoint(run_t *r) {
   adjoint_of(r, true);
 }
 
-/* M^+ = G5 M G5, if it is declared. */
+/* M^+ = G5 M G5, with M of the other flavour where that is what is declared. */
 static void check_declared(run_t *r) {
-  if (r->op->adjoint != QK_ADJOINT_GAMMA5) return;
+  if (r->op->adjoint == QK_ADJOINT_PARTS) return;
+  const uint8_t *minus = r->op->flavours->minus;
   qk_field_t *x = noise(r, 4), *left = take(r, QK_FULL), *right = take(r, QK_FULL);
   OK(r->op->ops->apply(r->op, left, x, true, NULL, 0));
   gamma5(r, x->v);
+  if (r->mixed)
+    qk_flavours_set(r->op, minus == r->mixed ? r->mixed + QK_MAX_RHS : r->mixed + 2 * QK_MAX_RHS);
   OK(r->op->ops->apply(r->op, right, x, false, NULL, 0));
+  qk_flavours_set(r->op, minus);
   gamma5(r, right->v);
   expect_close(r, right->v, left->v, r->tol, "M^+ = G5 M G5");
+}
+
+static qk_field_t *of_flavours(run_t *r, bool system, qk_field_t *x, const uint8_t *minus) {
+  qk_field_t *out = take(r, x->v.subset);
+  qk_flavours_set(r->op, minus);
+  apply_either(r, system, out, x, false);
+  qk_flavours_set(r->op, r->minus);
+  return out;
+}
+
+/* Each right-hand side of a mixed block is, to the bit, what it is in a block of its own flavour,
+ * though in half the difference of equals is a rounding; the flavours differ. */
+static void check_flavours(run_t *r) {
+  if (!r->mixed) return;
+  for (int system = 0; system < 2; system++) {
+    qk_field_t *x = system ? system_noise(r, 11) : noise(r, 11);
+    qk_field_t *m = of_flavours(r, system, x, r->mixed), *plus = of_flavours(r, system, x, NULL);
+    qk_field_t *minus = of_flavours(r, system, x, r->mixed + 2 * QK_MAX_RHS);
+    scalars_t apart, from_plus, from_minus;
+    blas(r, QK_BLAS_SUB, x->v, plus->v, minus->v);
+    reduce(r, QK_BLAS_NORM2, x->v, x->v, apart);
+    blas(r, QK_BLAS_SUB, plus->v, plus->v, m->v);
+    reduce(r, QK_BLAS_NORM2, plus->v, plus->v, from_plus);
+    blas(r, QK_BLAS_SUB, minus->v, minus->v, m->v);
+    reduce(r, QK_BLAS_NORM2, minus->v, minus->v, from_minus);
+    for (int i = 0; i < r->nrhs; i++) {
+      const bool other = is_minus(i);
+      const double off = (other ? from_minus : from_plus)[i][0];
+      cr_expect(apart[i][0] > 0, "%s: the flavours are the same", r->s->name);
+      expect(r, off / apart[i][0], qk_prec_scaled(r->prec) ? 1e-10 : 0,
+             "a flavour in a mixed block", i);
+    }
+    give_back(r);
+  }
 }
 
 /* x - M in and x - Mhat in, of M and of M^+. */
@@ -292,6 +338,22 @@ static void check_counts(run_t *r) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+static uint8_t *flavours_on_device(const subject_t *s) {
+  const qk_device_t *dev = s->op->dev;
+  uint8_t host[3][QK_MAX_RHS];
+  void *device = NULL;
+  if (s->op->twist == 0) return NULL;
+  for (int i = 0; i < QK_MAX_RHS; i++) {
+    host[0][i] = is_minus(i);
+    host[1][i] = !host[0][i];
+    host[2][i] = 1;
+  }
+  cr_assert_eq(dev->ops->alloc(dev->ctx, sizeof host, &device), QK_OK);
+  cr_assert_eq(dev->ops->copy(dev->ctx, device, host, sizeof host, QK_COPY_TO_DEVICE, 0), QK_OK);
+  cr_assert_eq(dev->ops->queue_sync(dev->ctx, 0), QK_OK);
+  return device;
+}
+
 static run_t run_of(const subject_t *s, qk_prec_t prec, int nrhs) {
   return (run_t){.s = s,
                  .op = s->op,
@@ -308,17 +370,33 @@ static void run(const subject_t *s, qk_prec_t prec, int nrhs, check_fn *check) {
   give_back(&r);
 }
 
+/* With all right-hand sides of flavour +1, and mixed. */
+static void run_flavours(const subject_t *s, qk_prec_t prec, int nrhs, check_fn *check) {
+  run_t r = run_of(s, prec, nrhs);
+  uint8_t *mixed = flavours_on_device(s);
+  r.mixed = mixed;
+  check(&r);
+  give_back(&r);
+  if (!mixed) return;
+  r.minus = mixed;
+  qk_flavours_set(s->op, r.minus);
+  check(&r);
+  give_back(&r);
+  qk_flavours_set(s->op, NULL);
+  s->op->dev->ops->free(s->op->dev->ctx, mixed);
+}
+
 void operator_suite_parts(const subject_t *s, qk_prec_t prec, int nrhs) {
   run(s, prec, nrhs, check_parts);
 }
 
 void operator_suite(const subject_t *s) {
   static const int nrhs[] = {1, 5, 8, 12};
-  static check_fn *const check[] = {check_linear, check_even_odd, check_adjoint, check_declared,
-                                    check_fused,  check_parts,    check_relax,   check_blocks,
-                                    check_alone,  check_refusals, check_counts};
+  static check_fn *const check[] = {check_linear, check_even_odd, check_adjoint,  check_declared,
+                                    check_fused,  check_parts,    check_relax,    check_blocks,
+                                    check_alone,  check_flavours, check_refusals, check_counts};
   for (int p = 0; p < 3; p++)
     for (int k = 0; s->tol[p] > 0 && k < 4; k++)
       for (size_t c = 0; c < sizeof check / sizeof check[0]; c++)
-        run(s, (qk_prec_t)p, nrhs[k], check[c]);
+        run_flavours(s, (qk_prec_t)p, nrhs[k], check[c]);
 }

@@ -139,10 +139,12 @@ static void coarse(const chain_plan_t *plan) {
 Test(operators, of_coarse_levels, .timeout = 200) {
   if (!rig_backend_present()) cr_skip_test("no device");
   static const chain_plan_t plans[] = {
-      {"random:6x4x8x12:3", 2, {6}, {{3, 2, 2, 3}}, 0.7, 0.3, QK_SINGLE},
-      {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 1.2, 0.9, QK_HALF},
-      {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE},
-      {"builtin:weak:8x8x8x8:4", 3, {8, 6}, {{2, 2, 2, 2}, {2, 2, 1, 2}}, 1, 0, QK_HALF},
+      {"random:6x4x8x12:3", 2, {6}, {{3, 2, 2, 3}}, 0.7, 0.3, QK_SINGLE, 0, 0},
+      {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 1.2, 0.9, QK_HALF, 0, 0},
+      {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE, 0, 0},
+      {"builtin:weak:8x8x8x8:4", 3, {8, 6}, {{2, 2, 2, 2}, {2, 2, 1, 2}}, 1, 0, QK_HALF, 0, 0},
+      {"random:8x4x8x8:9", 3, {4, 8}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE, 0.7, 3},
+      {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 0, 0.9, QK_HALF, -0.4, 1},
   };
   for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) coarse(&plans[i]);
 }

@@ -260,9 +260,11 @@ def clover_term(u, csw, planes=(1,) * 6):
 
 class WilsonClover:
     """M for one gauge field; apply with apply_M or .apply / .matvec (flat vectors). hop: weights of the hops in x, y, z, t,
-    whose sum is in place of 4; planes: factors of csw by plane; clover_links: where the clover term is made of others than u."""
+    whose sum is in place of 4; planes: factors of csw by plane; clover_links: where the clover term is made of others than u;
+    twist: plus i twist gamma_5."""
 
-    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6, clover_links=None):
+    def __init__(self, u, m, csw=0.0, bc=ANTIPERIODIC, hop=(1,) * 4, planes=(1,) * 6, clover_links=None, twist=0.0):
+        self.twist = twist
         self.m, self.csw, self.bc, self.hop = m, csw, tuple(bc), tuple(hop)
         self.shape = u.shape[1:5] + (NS, NC)
         self.n = int(np.prod(self.shape))
@@ -290,15 +292,18 @@ class WilsonClover:
         out = (sum(self.hop) + self.m) * psi - 0.5 * hop
         if self.clover is not None:
             out += (self.clover @ psi.reshape(self.shape[:4] + (2, 6, 1))).reshape(self.shape)
+        if self.twist:
+            out += 1j * self.twist * np.diag(GAMMA5)[:, None] * psi
         return out
 
     def matvec(self, v):
         return self.apply(v).ravel()
 
     def apply_dagger(self, psi):
-        """M^+ = g5 M g5."""
+        """M^+ = g5 M g5, with the other sign of the twist."""
         g5 = np.diag(GAMMA5).real[:, None]
-        return g5 * self.apply(g5 * psi.reshape(self.shape))
+        psi = psi.reshape(self.shape)
+        return g5 * self.apply(g5 * psi) - 2j * self.twist * g5 * psi
 
 
 def anisotropic(u, bc, mass, xi0, c_r, c_t, nu=1.0):
@@ -311,6 +316,7 @@ ACTIONS = {
     'wilson': lambda u, bc, mass, **more: WilsonClover(u, mass, 0, bc, **more),
     'wilson-clover': lambda u, bc, mass, csw, clover_plane=(1,) * 6, **more: WilsonClover(u, mass, csw, bc, planes=clover_plane, **more),
     'anisotropic-clover': anisotropic,
+    'twisted-clover': lambda u, bc, mass, mu, csw=0.0, flavour=1, **more: WilsonClover(u, mass, csw, bc, twist=flavour * mu, **more),
 }
 
 

@@ -13,6 +13,9 @@
  * Spinors are taken as sums of two tf32 numbers, hence as exact as in fp32: rounded to one, coarse
  * solves near the critical mass stall. Beside 16-bit matrices a single RHS has the two in two
  * columns, and zeros in the others.
+ *
+ * Matrices of `minus` (mg_ops.h) are more terms of the sum. A term takes zeros for the columns that
+ * are not its own, and one without columns among the block's tiles is left out.
  */
 #ifndef QK_CUDA_GPU_COARSE_CUH
 #define QK_CUDA_GPU_COARSE_CUH
@@ -30,6 +33,13 @@ struct coarse_job {
   divider groups;   /* row groups of a site */
   int first, terms; /* 0..7: hops; 8: the diagonal matrix */
 };
+
+/* Numbers of terms: of a right-hand side of `minus` 16 more. */
+constexpr int own_matrix = 8, of_minus = 16;
+
+QK_HD bool is_minus(const qk_coarse_args_t &a, int rhs) {
+  return a.minus != nullptr && rhs < a.out.nrhs && a.minus[rhs] != 0;
+}
 
 /* Blocks of W warps that should be resident on a multiprocessor: while some begin or end,
  * others read. Fewer where shared memory is less, so that each has stages enough. */
@@ -67,18 +77,20 @@ struct coarse_term {
   const void *matrix;
 };
 
-template <class M> QK_HD coarse_term own_term(const qk_coarse_args_t &a, const site_pos &here) {
+template <class M>
+QK_HD coarse_term own_term(const qk_coarse_args_t &a, const site_pos &here, bool minus) {
   const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
   return {&a.z, coarse_base(a, here) + here.cb,
-          (const M *)a.diag.data + coarse_matrix(a.out.ncomp, 1, site, 0)};
+          (const M *)(minus ? a.diag_minus : a.diag).data + coarse_matrix(a.out.ncomp, 1, site, 0)};
 }
 
 template <class M>
 QK_HD coarse_term hop_term(const qk_coarse_args_t &a, const site_pos &here, const coarse_near &near,
-                           int d) {
+                           int d, bool minus) {
   const int site = here.cb + (here.parity == 1 ? a.lat.vcb : 0);
   return {near.ghost ? &a.ghost[d / 2][1 - d % 2] : &a.in, near.site,
-          (const M *)a.links.data + coarse_matrix(a.out.ncomp, 8, site, d)};
+          (const M *)(minus ? a.links_minus : a.links).data +
+              coarse_matrix(a.out.ncomp, 8, site, d)};
 }
 
 /* 16 bytes to shared memory, or zeros. */
@@ -96,8 +108,7 @@ template <int N> QK_HD void await_stages() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* What a warp multiplies, as a stream of stages. Its terms: bits of `left` (0..7 hops, 8 the
- * diagonal matrix). */
+/* What a warp multiplies, as a stream of stages. Its terms: bits of `left`. */
 template <class M, int RP, int T> struct coarse_stream {
   static constexpr int words = stage_words<M, RP, T>;
 
@@ -106,8 +117,10 @@ template <class M, int RP, int T> struct coarse_stream {
   coarse_near near; /* of this thread's direction, its number modulo 8 */
   uint4 *stage;     /* this thread's place in the first one */
   int group, tile, tiles;
-  bool on; /* whether this thread's column is a RHS */
+  bool on;        /* whether this thread's column is a RHS */
+  unsigned minus; /* bit t: and whether, in tile t, one of `minus` */
   unsigned left;
+  bool of_minus_now; /* the term under way */
   int column;
   const M *matrix;
   const float *x;
@@ -119,7 +132,9 @@ template <class M, int RP, int T> struct coarse_stream {
     coarse_near n;
     n.ghost = __shfl_sync(0xffffffffu, near.ghost, k % 8);
     n.site = __shfl_sync(0xffffffffu, near.site, k % 8);
-    const coarse_term t = k == 8 ? own_term<M>(a, here) : hop_term<M>(a, here, n, k);
+    of_minus_now = k >= of_minus;
+    const coarse_term t = k % of_minus == own_matrix ? own_term<M>(a, here, of_minus_now)
+                                                     : hop_term<M>(a, here, n, k % 8, of_minus_now);
     matrix = (const M *)t.matrix + (group * RP * kp * 32 + thread) * 8;
     x = (const float *)t.x->data + lane_words<float>(*t.x, t.site, tile, thread / 4) +
         thread % 4 * 32;
@@ -136,7 +151,8 @@ template <class M, int RP, int T> struct coarse_stream {
     QK_UNROLL
     for (int t = 0; SPINORS && t < T; t++)
       if (t < tiles)
-        copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128, on);
+        copy_ahead(to + (words - T + t) * 32, x + (t * (int64_t)kp + column) * 128,
+                   on && (minus >> t & 1) == of_minus_now);
     if (++column == kp) {
       left &= left - 1;
       begin_term();
@@ -231,7 +247,7 @@ QK_HD void add_terms(coarse_stream<M, RP, T> &s, bool low, float (&acc)[T][RP][2
   }
   int slot = 0, free_slot = stages - 1;
   for (unsigned left = all; left != 0; left &= left - 1) {
-    const float c = (float)(left == 1u << 8 ? s.a.c_z : s.a.c_hop);
+    const float c = (float)((__ffs((int)left) - 1) % of_minus == own_matrix ? s.a.c_z : s.a.c_hop);
     for (int column = 0; column < kp; column++) {
       await_arrival<M, stages - 2>();
       s.template ask<true, true>(free_slot);
@@ -306,15 +322,30 @@ __global__ void __launch_bounds__(32 * W, coarse_resident<T, W>(this_arch))
   const bool single_rhs = a.out.ntile == 0;
   const int tile = (int)blockIdx.y * T, tiles = single_rhs ? 1 : min(T, a.out.ntile - tile);
 
+  /* signs: bit 0: the block has a column that is not of `minus`; bit 1: one that is */
+  unsigned minus = 0, signs = 1;
+  if (a.minus != nullptr) {
+    signs = 0;
+    for (int t = 0; t < tiles; t++) {
+      const int rhs = single_rhs ? 0 : (tile + t) * QK_TILE + thread / 4;
+      const bool other = is_minus(a, rhs);
+      minus |= (unsigned)other << t;
+      if (__any_sync(0xffffffffu, other)) signs |= 2;
+      if (__any_sync(0xffffffffu, rhs < a.out.nrhs && !other)) signs |= 1;
+    }
+  }
   const coarse_near near = coarse_neighbour(a, here, thread % 8);
-  const bool mine = (thread - job.first) % warps == warp && thread >= job.first &&
-                    thread < job.first + job.terms && (thread == 8 || near.takes_part);
+  const int term = thread % of_minus;
+  const bool mine = (term - job.first) % warps == warp && term >= job.first &&
+                    term < job.first + job.terms && (term == own_matrix || near.takes_part) &&
+                    (signs >> thread / of_minus & 1) != 0;
   coarse_stream<M, RP, T> stream = {a, here, near};
   stream.stage =
       shared + warp * (coarse_stages<M, RP, T, W>(this_arch) * stream.words * 32) + thread;
   stream.group = group;
   stream.tile = tile;
   stream.tiles = tiles;
+  stream.minus = minus;
   stream.on = !single_rhs || thread < (sizeof(M) == sizeof(half) ? 8 : 4);
   stream.left = __ballot_sync(0xffffffffu, mine);
   float acc[T][RP][2][4] = {};
@@ -350,12 +381,14 @@ template <class R, class M> __global__ void plain_kernel(const __grid_constant__
   const auto word = [](int c) { return 2 * c / W * (QK_TILE * W) + 2 * c % W; };
   const int site = coarse_base(a, here) + here.cb;
   for (int tile = 0; tile < (lanes == 1 ? 1 : a.out.ntile); tile++) {
+    const bool minus = is_minus(a, tile * QK_TILE + lane);
     R re = 0, im = 0;
     for (int k = 0; k < job.terms; k++) {
       const int d = job.first + k;
       const coarse_near near = coarse_neighbour(a, here, d % 8);
       if (d < 8 && !near.takes_part) continue;
-      const coarse_term t = d == 8 ? own_term<M>(a, here) : hop_term<M>(a, here, near, d);
+      const coarse_term t =
+          d == own_matrix ? own_term<M>(a, here, minus) : hop_term<M>(a, here, near, d, minus);
       const R *x = (const R *)t.x->data + lane_words<R>(*t.x, t.site, tile, lane);
       const M *m = (const M *)t.matrix;
       R sum_re = 0, sum_im = 0;

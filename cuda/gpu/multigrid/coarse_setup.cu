@@ -136,7 +136,7 @@ qk_status_t coarse_times(qk_ops_ctx_t *ctx, const qk_coarse_times_args_t *a) {
   qk_status_t status = qk_args_coarse_times(ctx, a);
   if (status != QK_OK) return status;
   const int sites = 2 * a->lat.vcb, n = a->in.n;
-  if (a->left.data == NULL) return each_element(ctx, sites, n, converted{a->in, a->out});
+  if (a->left.data == NULL) return each_element(ctx, sites, n, converted{a->in, a->out, a->twist});
   const dim3 grid((unsigned)sites, (unsigned)a->in.ndir);
   times_kernel<<<grid, 32 * ((n + 7) / 8), 0, qk_gpu(ctx)->stream[0]>>>(*a);
   status = qk_gpu_launched(ctx, "coarse_times");

@@ -81,9 +81,12 @@ inline bool is_general(const qk_hop_args_t &a) {
 
 template <class S, int REALS> void hop_start(const hop_job<S> &job, cudaStream_t stream) {
   const unsigned blocks = blocks_for(job.w.nwork, job.a.out.ntile);
-  if (is_dressed(job.a))
+  const bool general = is_general(job.a), dressed = is_dressed(job.a);
+  if (general && dressed)
     hop_kernel<S, REALS, true, true><<<blocks, hop_threads, 0, stream>>>(job);
-  else if (is_general(job.a))
+  else if (dressed)
+    hop_kernel<S, REALS, false, true><<<blocks, hop_threads, 0, stream>>>(job);
+  else if (general)
     hop_kernel<S, REALS, true, false><<<blocks, hop_threads, 0, stream>>>(job);
   else
     hop_kernel<S, REALS, false, false><<<blocks, hop_threads, 0, stream>>>(job);

@@ -12,6 +12,10 @@ bool qk_action_allows(const qk_action_t *action, const char *method) {
   return false;
 }
 
+double qk_action_twist(const qk_action_t *action, const qk_values_t *values) {
+  return action->twist ? action->twist(values) : 0;
+}
+
 static qk_links_recipe_t recipe_of(const qk_values_t *values) {
   qk_links_recipe_t recipe;
   qk_err_t err = {0};
@@ -92,7 +96,7 @@ qk_status_t qk_action_create(const qk_action_t *action, const qk_device_t *dev, 
   const qk_operator_t described = {
       .action = action->name, .adjoint = action->adjoint, .chirality = action->chirality};
   qk_action_in_t in = {.dev = dev, .params = params};
-  qk_eo_parts_t parts = {0};
+  qk_eo_parts_t parts = {.twist = qk_action_twist(action, &params->values)};
   qk_operator_t *made = NULL;
   status = make_parts(action, &in, links, &parts, err);
   if (status == QK_OK)

@@ -56,6 +56,14 @@ typedef struct qk_action {
    * rank alone. QK_BAD_ARGUMENT: T is singular on some site; the text names the parameters. */
   qk_status_t (*local)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
 
+  /* The twist: T = H + i twist gamma_5 for flavour +1, minus it for -1 (operator.h). Pure. NULL: 0,
+   * right-hand sides have no flavour. */
+  double (*twist)(const qk_values_t *values);
+
+  /* T and T^-1 share no memory, and each is the inverse of the other to the bit (diag_invert): one
+   * may be given back and made again (operator.h: keep_local, rest_double). */
+  bool apart;
+
   /* Links of the hop, weights of directions, in place of those of the configuration with weight 1.
    * NULL: these. Ownership and errors as for `local`. */
   qk_status_t (*links)(const qk_action_in_t *in, qk_eo_parts_t *parts, qk_err_t *err);
@@ -63,6 +71,8 @@ typedef struct qk_action {
 
 /* More than ranges: the parameter "links", and table's check. Pure. QK_BAD_ARGUMENT. */
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err);
+/* Of flavour +1; 0: both flavours are the same operator. Pure. */
+double qk_action_twist(const qk_action_t *action, const qk_values_t *values);
 /* True if `method` (a solver's name) is one of those that the action can be solved by. */
 bool qk_action_allows(const qk_action_t *action, const char *method);
 

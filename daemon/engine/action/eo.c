@@ -11,6 +11,7 @@ typedef struct eo {
   qk_operator_t op; /* first: a qk_operator_t * is an eo_t * */
   qk_eo_parts_t parts;
   bool given_back[QK_PRECS]; /* T is, for now */
+  qk_flavours_t flavours;
   qk_halo_t *halo;
 } eo_t;
 
@@ -48,6 +49,7 @@ static void run_pass(eo_t *e, const pass_t *p, qk_spinor_t out, qk_spinor_t in) 
                         .c_hop = p->c_hop,
                         .c_z = p->c_z,
                         .c_x = p->c_x,
+                        .minus = e->flavours.minus,
                         .links = parts->links[out.prec],
                         .diag = p->inverse ? parts->inverse[out.prec] : parts->t[out.prec],
                         .in = in,
@@ -236,10 +238,15 @@ static qk_status_t make_local(eo_t *e, qk_local_t *t, qk_prec_t prec) {
   return status != QK_OK ? status : dev->ops->queue_sync(dev->ctx, 0);
 }
 
-/* Only what is one field, and can be had again of that in double. */
+/* T and T^-1 are a field each, and each can be had again of the other. */
+static bool are_apart(const eo_t *e) {
+  const qk_local_t *t = &e->parts.t[QK_DOUBLE], *inverse = &e->parts.inverse[QK_DOUBLE];
+  return t->data && !t->b && inverse->data != t->data;
+}
+
 static qk_status_t eo_keep_local(qk_operator_t *op, const bool keep[QK_PRECS]) {
   eo_t *e = (eo_t *)op;
-  if (!e->parts.t[QK_DOUBLE].data || e->parts.t[QK_DOUBLE].b) return QK_OK;
+  if (!are_apart(e)) return QK_OK;
   for (int p = 0; p < QK_PRECS; p++) {
     qk_local_t *t = &e->parts.t[p];
     if (p == QK_DOUBLE || !e->parts.want[p] || keep[p] != e->given_back[p]) continue;
@@ -271,7 +278,7 @@ static qk_status_t eo_rest_double(qk_operator_t *op, bool rest) {
   eo_t *e = (eo_t *)op;
   const qk_local_t *t = &e->parts.t[QK_DOUBLE];
   qk_local_t *inverse = &e->parts.inverse[QK_DOUBLE];
-  if (!t->data || t->b || rest == rests(e, QK_DOUBLE)) return QK_OK;
+  if (!are_apart(e) || rest == rests(e, QK_DOUBLE)) return QK_OK;
   if (!rest) return make_inverse(op->dev, t, inverse);
   op->dev->ops->free(op->dev->ctx, (void *)inverse->data);
   inverse->data = NULL;
@@ -280,8 +287,9 @@ static qk_status_t eo_rest_double(qk_operator_t *op, bool rest) {
 
 void qk_eo_parts_free(const qk_device_t *dev, qk_eo_parts_t *parts) {
   for (int p = 0; p < QK_PRECS; p++) {
+    const bool shared = parts->inverse[p].data == parts->t[p].data;
     const void *held[] = {parts->links[p].data, parts->t[p].data, parts->t[p].b,
-                          parts->inverse[p].data, parts->inverse[p].b};
+                          shared ? NULL : parts->inverse[p].data, parts->inverse[p].b};
     for (int i = 0; i < 5; i++)
       if (held[i]) dev->ops->free(dev->ctx, (void *)held[i]);
   }
@@ -321,6 +329,8 @@ qk_status_t qk_eo_create(const qk_device_t *dev, qk_work_t *work, const qk_opera
                           .system = QK_EVEN,
                           .adjoint = description->adjoint,
                           .chirality = description->chirality,
+                          .twist = parts->twist,
+                          .flavours = &e->flavours,
                           .dev = dev,
                           .work = work,
                           .diag_scale = parts->scale,

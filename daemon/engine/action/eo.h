@@ -13,7 +13,8 @@
 
 #include "daemon/engine/operator/operator.h"
 
-/* What an operator is made of. Members of a precision that is not wanted are zero. */
+/* What an operator is made of. Members of a precision that is not wanted are zero. T and T^-1 may
+ * share A; then neither is given back before the operator is. */
 typedef struct qk_eo_parts {
   bool want[QK_PRECS];
   qk_links_t links[QK_PRECS];
@@ -21,6 +22,7 @@ typedef struct qk_eo_parts {
   double phase[4][2];                        /* boundary phases; 0: no hop across that edge */
   double weight[4];                          /* of the hops of a direction; 0 says 1 */
   double scale;                              /* typical |T v| / |v| */
+  double twist;                              /* of T: T = H + i twist gamma_5 */
   int flops;                                 /* of T per site and right-hand side */
 } qk_eo_parts_t;
 

@@ -125,6 +125,15 @@ qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t
   return qk_fail(err, QK_BAD_ARGUMENT, "links = %s: write it as %s", text, canonical);
 }
 
+qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_t *err) {
+  const char *text = qk_value_word(values, "links");
+  qk_links_recipe_t recipe;
+  const qk_status_t status = qk_links_parse(text, &recipe, err);
+  if (status != QK_OK || clover || !recipe.apart) return status;
+  return qk_fail(err, QK_BAD_ARGUMENT,
+                 "links = %s: there is no clover term, which could have links of its own", text);
+}
+
 /* ---- upload ---------------------------------------------------------------------------------- */
 
 static bool is_split(const qk_lattice_t *lat) {

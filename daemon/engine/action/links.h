@@ -26,6 +26,10 @@ typedef struct qk_links_recipe {
  */
 qk_status_t qk_links_parse(const char *text, qk_links_recipe_t *recipe, qk_err_t *err);
 
+/* That links of its own are not given to a clover term that is not there (clover: it is). Pure.
+ * QK_BAD_ARGUMENT. */
+qk_status_t qk_links_check_apart(const qk_values_t *values, bool clover, qk_err_t *err);
+
 /* links (gauge.h, host memory), smeared, on the device with their halo, in double; the caller
  * frees gauge->u.data. Collective. */
 qk_status_t qk_links_upload(const qk_device_t *dev, const double *links,

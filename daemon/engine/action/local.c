@@ -44,38 +44,101 @@ static qk_status_t refuse(const qk_action_in_t *in, int64_t singular, qk_err_t *
                  (long long)singular);
 }
 
+/* a + C in double. */
+static qk_status_t make_clover(const qk_action_in_t *in, const qk_clover_t *clover,
+                               qk_local_t *term) {
+  const qk_device_t *dev = in->dev;
+  qk_status_t status = field_alloc(dev, QK_DOUBLE, term);
+  if (status != QK_OK) return status;
+  qk_clover_set_args_t set = {
+      .gauge = in->clover, .csw = clover->csw, .diag = clover->a, .out = *term};
+  memcpy(set.plane, clover->plane, sizeof set.plane);
+  return dev->ops->clover_set(dev->ctx, &set);
+}
+
+/* The inverse of a term in double, or of its square plus mu^2. */
+static qk_status_t make_inverse(const qk_action_in_t *in, const qk_local_t *term, bool square,
+                                double mu, qk_local_t *inverse, qk_err_t *err) {
+  const qk_device_t *dev = in->dev;
+  int64_t singular = 0;
+  qk_status_t status = field_alloc(dev, QK_DOUBLE, inverse);
+  if (status != QK_OK) return status;
+  const qk_diag_invert_args_t invert = {.lat = in->gauge.lat,
+                                        .in = *term,
+                                        .out = inverse,
+                                        .square = square,
+                                        .shift = mu * mu,
+                                        .singular = &singular};
+  status = dev->ops->diag_invert(dev->ctx, &invert);
+  return status == QK_OK && singular > 0 ? refuse(in, singular, err) : status;
+}
+
+/* Terms in double, and the same in the precisions that are wanted. */
+typedef struct pair {
+  qk_local_t term, inverse;
+} pair_t;
+
+static void pair_free(const qk_device_t *dev, pair_t *pair) {
+  if (pair->inverse.data) dev->ops->free(dev->ctx, (void *)pair->inverse.data);
+  if (pair->term.data) dev->ops->free(dev->ctx, (void *)pair->term.data);
+}
+
+/* a + C and its inverse, or that of its square plus mu^2; spread to t and inverse. */
+static qk_status_t make_pair(const qk_action_in_t *in, const qk_clover_t *clover, bool square,
+                             double mu, pair_t *pair, qk_local_t *t, qk_local_t *inverse,
+                             qk_err_t *err) {
+  qk_status_t status = make_clover(in, clover, &pair->term);
+  if (status != QK_OK) return status;
+  status = make_inverse(in, &pair->term, square, mu, &pair->inverse, err);
+  if (status != QK_OK) return status;
+  status = spread(in, &pair->term, t);
+  if (status != QK_OK) return status;
+  status = spread(in, &pair->inverse, inverse);
+  return status != QK_OK ? status : in->dev->ops->queue_sync(in->dev->ctx, 0);
+}
+
 qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
                             qk_eo_parts_t *parts, qk_err_t *err) {
-  const qk_device_t *dev = in->dev;
-  qk_local_t term = {0}, inverse = {0};
-  int64_t singular = 0;
-  qk_status_t status = field_alloc(dev, QK_DOUBLE, &term);
-  if (status != QK_OK) return status;
-  status = field_alloc(dev, QK_DOUBLE, &inverse);
-  if (status != QK_OK) goto done;
-  qk_clover_set_args_t set = {
-      .gauge = in->clover, .csw = clover->csw, .diag = clover->a, .out = term};
-  memcpy(set.plane, clover->plane, sizeof set.plane);
-  status = dev->ops->clover_set(dev->ctx, &set);
-  if (status != QK_OK) goto done;
-  const qk_diag_invert_args_t invert = {
-      .lat = in->gauge.lat, .in = term, .out = &inverse, .singular = &singular};
-  status = dev->ops->diag_invert(dev->ctx, &invert);
-  if (status != QK_OK) goto done;
-  if (singular > 0) {
-    status = refuse(in, singular, err);
-    goto done;
-  }
-  status = spread(in, &term, parts->t);
-  if (status != QK_OK) goto done;
-  status = spread(in, &inverse, parts->inverse);
-  if (status != QK_OK) goto done;
-  status = dev->ops->queue_sync(dev->ctx, 0);
+  pair_t pair = {{0}, {0}};
+  const qk_status_t status = make_pair(in, clover, false, 0, &pair, parts->t, parts->inverse, err);
+  pair_free(in->dev, &pair);
   parts->scale = fabs(clover->a);
   parts->flops = FLOPS_BLOCKS;
-done:
-  if (inverse.data) dev->ops->free(dev->ctx, (void *)inverse.data);
-  dev->ops->free(dev->ctx, (void *)term.data);
+  return status;
+}
+
+/* i mu gamma_5 of flavour +1 */
+static void set_twist(double mu, qk_local_t *local) {
+  local->q[0][1] = mu;
+  local->q[1][1] = -mu;
+}
+
+void qk_local_twisted_number(double a, double mu, qk_eo_parts_t *parts) {
+  const double n = a * a + mu * mu;
+  for (int p = 0; p < QK_PRECS; p++) {
+    parts->t[p] = (qk_local_t){.prec = (qk_prec_t)p, .scalar = a};
+    parts->inverse[p] = (qk_local_t){.prec = (qk_prec_t)p, .scalar = a / n};
+    set_twist(mu, &parts->t[p]);
+    set_twist(-mu / n, &parts->inverse[p]);
+  }
+  parts->scale = sqrt(n);
+  parts->flops = 2 * FLOPS_NUMBER;
+}
+
+qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                                    qk_eo_parts_t *parts, qk_err_t *err) {
+  pair_t pair = {{0}, {0}};
+  qk_local_t b[QK_PRECS] = {{0}};
+  const qk_status_t status = make_pair(in, clover, true, mu, &pair, parts->t, b, err);
+  pair_free(in->dev, &pair);
+  for (int p = 0; p < QK_PRECS; p++) {
+    parts->inverse[p] = parts->t[p];
+    parts->inverse[p].b = b[p].data;
+    set_twist(mu, &parts->t[p]);
+    set_twist(-mu, &parts->inverse[p]);
+  }
+  parts->scale = hypot(clover->a, mu);
+  parts->flops = 2 * FLOPS_BLOCKS + FLOPS_NUMBER;
   return status;
 }
 

@@ -19,10 +19,18 @@ typedef struct qk_clover {
   double plane[QK_PLANES];
 } qk_clover_t;
 
+/* T = a + i mu gamma_5 for flavour +1; a or mu is not 0. */
+void qk_local_twisted_number(double a, double mu, qk_eo_parts_t *parts);
+
+/* T = a + C + i mu gamma_5, T^-1 = (a + C - i mu gamma_5) ((a + C)^2 + mu^2)^-1, which shares a + C
+ * with T (Frezzotti et al., hep-lat/0101001). QK_BAD_ARGUMENT as below. */
+qk_status_t qk_local_twisted_clover(const qk_action_in_t *in, const qk_clover_t *clover, double mu,
+                                    qk_eo_parts_t *parts, qk_err_t *err);
+
 /* QK_BAD_ARGUMENT, with the number of sites, if T is singular on some. */
 qk_status_t qk_local_clover(const qk_action_in_t *in, const qk_clover_t *clover,
                             qk_eo_parts_t *parts, qk_err_t *err);
-/* Its device memory; making: beside it, while it is made. */
+/* Device memory of either; making: beside it, while it is made. */
 int64_t qk_local_clover_bytes(const qk_ops_t *ops, const qk_lattice_t *lat,
                               const qk_action_params_t *params, bool making);
 

@@ -255,11 +255,11 @@ static qk_status_t build(loading_t *in, qk_operator_t *op, qk_work_t *work,
   if (status != QK_OK) /* the file's own error, where it has one, is the cause */
     return in->err.code ? in->err.code : qk_fail(&in->err, status, "%s", made.text);
   status = read_null(in, *mg);
-  if (status == QK_OK) status = read_deflation(in, *mg);
-  if (status == QK_OK) {
-    (*mg)->params.deflate = params->deflate;
-    return QK_OK;
-  }
+  (*mg)->params.deflate = params->deflate;
+  if (status == QK_OK)
+    status = op->twist == 0 ? read_deflation(in, *mg)
+                            : qk_mg_deflate(*mg, in->progress, in->arg, &in->err);
+  if (status == QK_OK) return QK_OK;
   qk_mg_destroy(*mg);
   *mg = NULL;
   return status;

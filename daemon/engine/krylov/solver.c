@@ -87,6 +87,35 @@ const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask) {
   return upload(s, (size_t)s->nslot);
 }
 
+/* ---- flavours -------------------------------------------------------------------------------- */
+
+static size_t flavours_at(const qk_solver_t *s) {
+  return 2 * (size_t)s->nslot;
+}
+
+void qk_solver_for_slot(const qk_solver_t *s, int i) {
+  qk_flavours_set(s->op, s->op->twist != 0 ? s->mask + flavours_at(s) + i : NULL);
+}
+
+void qk_solver_for_block(const qk_solver_t *s) {
+  qk_solver_for_slot(s, 0);
+}
+
+void qk_solver_no_flavours(const qk_solver_t *s) {
+  qk_flavours_set(s->op, NULL);
+}
+
+qk_status_t qk_solver_set_flavour(qk_solver_t *s, int slot, int flavour) {
+  if (slot < 0 || slot >= s->nslot || s->slot[slot].state != QK_SLOT_FREE ||
+      (flavour != 1 && flavour != -1))
+    return QK_BAD_ARGUMENT;
+  uint8_t *minus = s->mask_host + flavours_at(s) + slot;
+  if (*minus == (flavour < 0)) return QK_OK;
+  *minus = flavour < 0;
+  upload(s, flavours_at(s));
+  return qk_dev_status(s->dev);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static qk_status_t no_such_method(const char *name, qk_err_t *err) {
@@ -132,12 +161,14 @@ static qk_status_t take_params(qk_solver_t *s, const qk_solver_params_t *params,
 static qk_status_t create_recursion(qk_solver_t *s) {
   void *device = NULL, *host = NULL;
   const bool wide = s->method->wide_solution && qk_prec_scaled(s->params.inner);
-  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 2 * (size_t)s->nslot, &device);
+  qk_status_t status = s->dev->ops->alloc(s->dev->ctx, 3 * (size_t)s->nslot, &device);
   if (status) return status;
   s->mask = device;
-  status = s->dev->ops->alloc_host(s->dev->ctx, 2 * (size_t)s->nslot, &host);
+  status = s->dev->ops->alloc_host(s->dev->ctx, 3 * (size_t)s->nslot, &host);
   if (status) return status;
   s->mask_host = host;
+  memset(s->mask_host, 0, 3 * (size_t)s->nslot);
+  upload(s, flavours_at(s));
   qk_solver_set_running(s);
   status = qk_dev_status(s->dev);
   if (status) return status;
@@ -297,7 +328,9 @@ qk_status_t qk_solver_fill_many(qk_solver_t *s, const int *slot, int n, const do
   if (status) return status;
   take_slots(s, mask, empty, norm2, lifted);
   if (memchr(empty, 1, sizeof empty)) qk_system_clear(s, empty);
+  qk_solver_for_block(s);
   if (memchr(mask, 1, sizeof mask)) begin_slots(s, mask);
+  qk_solver_no_flavours(s);
   qk_solver_set_running(s);
   return qk_dev_status(s->dev);
 }
@@ -312,7 +345,9 @@ void qk_solver_cancel(qk_solver_t *s, int slot) {
   qk_status_t otherwise[QK_MAX_RHS] = {QK_OK};
   mask[slot] = 1;
   otherwise[slot] = QK_CANCELLED;
+  qk_solver_for_block(s);
   qk_solver_finish(s, mask, otherwise);
+  qk_solver_no_flavours(s);
   qk_solver_end_slot(s, slot, QK_CANCELLED);
   qk_solver_set_running(s);
   s->failed = qk_dev_status(s->dev);

@@ -78,6 +78,10 @@ qk_field_t *qk_solver_rhs(qk_solver_t *solver, int slot);
 /* The solution of a slot, valid from its end until it is cleared (full, double, one column). */
 const qk_field_t *qk_solver_solution(qk_solver_t *solver, int slot);
 
+/* The flavour of what a free slot is filled with next, 1 or -1 (operator.h); every slot begins with
+ * 1. QK_BAD_ARGUMENT changes nothing: another number, or a slot that is not free. */
+qk_status_t qk_solver_set_flavour(qk_solver_t *solver, int slot, int flavour);
+
 /* What stands in qk_solver_rhs is taken up. A zero source ends at once with x = 0; NaN or Inf with
  * NAN_INPUT; with BAD_ARGUMENT one whose norm overflows, or times tol underflows, and at its end
  * one whose solution overflows. tol > 0; max_iter >= 1 is looked at every `check` iterations.

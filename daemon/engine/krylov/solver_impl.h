@@ -89,7 +89,7 @@ struct qk_solver {
   qk_field_t *r, *xi; /* of the system, inner precision; xi: see wide_solution */
 
   qk_scalars_t scalars;
-  uint8_t *mask, *mask_host; /* running slots, then a mask for one use */
+  uint8_t *mask, *mask_host; /* running slots; a mask for one use; those of flavour -1 */
 
   qk_status_t failed; /* in cancel, which has no status to return: the next call does */
 
@@ -121,6 +121,13 @@ qk_status_t qk_solver_await(qk_solver_t *s);
  * next call). */
 const uint8_t *qk_solver_running_mask(const qk_solver_t *s);
 const uint8_t *qk_solver_upload_mask(qk_solver_t *s, const uint8_t *mask);
+
+/* Calls of the operator that follow are for the block of the slots, or for fields of slot i alone:
+ * for right-hand sides of their flavours. Whoever is called from outside begins with the block, and
+ * ends with no_flavours. */
+void qk_solver_for_block(const qk_solver_t *s);
+void qk_solver_for_slot(const qk_solver_t *s, int i);
+void qk_solver_no_flavours(const qk_solver_t *s);
 
 static inline void qk_solver_blas(const qk_solver_t *s, qk_blas_op_t op, qk_blas_args_t args) {
   qk_dev_blas(s->dev, op, args);

@@ -159,17 +159,22 @@ static void resume(qk_solver_t *s, const plan_t *plan) {
   if (any(fresh)) s->method->start(s, fresh);
 }
 
+static void check_point(qk_solver_t *s, plan_t *plan) {
+  for (int i = 0; i < s->nslot; i++)
+    if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, plan);
+  if (!any(plan->act)) return;
+  recompute(s, plan);
+  end_slots(s, plan);
+  resume(s, plan);
+  qk_solver_set_running(s);
+}
+
 qk_status_t qk_solver_step(qk_solver_t *s) {
   plan_t plan = {0};
   if (s->failed || qk_solver_running(s) == 0) return s->failed;
+  qk_solver_for_block(s);
   qk_status_t status = s->method->iterate(s);
-  if (status) return status;
-  for (int i = 0; i < s->nslot; i++)
-    if (s->slot[i].state == QK_SLOT_RUNNING) judge(s, i, &plan);
-  if (!any(plan.act)) return QK_OK;
-  recompute(s, &plan);
-  end_slots(s, &plan);
-  resume(s, &plan);
-  qk_solver_set_running(s);
-  return qk_dev_status(s->dev);
+  if (status == QK_OK) check_point(s, &plan);
+  qk_solver_no_flavours(s);
+  return status ? status : qk_dev_status(s->dev);
 }

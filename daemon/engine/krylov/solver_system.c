@@ -53,12 +53,18 @@ static void copy(const qk_solver_t *s, const qk_field_t *to, const qk_field_t *f
   qk_solver_blas(s, QK_BLAS_COPY, (qk_blas_args_t){.f = {to->v, from->v}});
 }
 
+static void prepare(const qk_solver_t *s, int i, qk_field_t *bhat) {
+  qk_solver_for_slot(s, i);
+  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, s->system[i].b));
+  qk_solver_for_block(s);
+}
+
 /* bhat of slot i, where it is kept, or made anew in a work field: until it is given back. */
 static qk_field_t *take_bhat(const qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
   if (y->bhat) return y->bhat;
   qk_field_t *bhat = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
-  if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, bhat, y->b));
+  prepare(s, i, bhat);
   return bhat;
 }
 
@@ -107,7 +113,9 @@ static void add_corrections(const qk_solver_t *s, run_t run, qk_field_t *const f
 
 static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_t *x) {
   qk_field_t *bhat = take_bhat(s, i);
+  qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->apply_system(s->op, r, x, false, bhat));
+  qk_solver_for_block(s);
   give_bhat(s, bhat);
 }
 
@@ -115,7 +123,9 @@ static void residual(const qk_solver_t *s, int i, qk_field_t *r, const qk_field_
 static void deflate(qk_solver_t *s, int i, qk_field_t *x, qk_field_t *r) {
   if (!s->params.deflation) return;
   qk_field_t *e = qk_work_take(s->work, QK_DOUBLE, 1, s->op->system);
+  qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, qk_deflation_apply(s->params.deflation, e, r));
+  qk_solver_for_block(s);
   qk_solver_blas(s, QK_BLAS_ADD, (qk_blas_args_t){.f = {x->v, e->v}});
   residual(s, i, r, x);
   qk_work_release(s->work, e);
@@ -158,7 +168,7 @@ static void begin_deflated(qk_solver_t *s, int i, const qk_field_t *bhat) {
 static void begin(qk_solver_t *s, int i) {
   const qk_system_t *y = &s->system[i];
   qk_system_scale(s, i, y->b, s->w[i].lifted - s->w[i].exponent);
-  if (y->bhat && qk_dev_ok(s->dev)) qk_dev_note(s->dev, s->op->ops->prepare(s->op, y->bhat, y->b));
+  if (y->bhat) prepare(s, i, y->bhat);
   qk_field_t *bhat = take_bhat(s, i);
   zero(s, y->xs);
   if (s->params.deflation) {
@@ -242,7 +252,9 @@ static qk_status_t reconstruct(const qk_solver_t *s, const qk_system_t *y, qk_fi
 double qk_system_reconstruct(qk_solver_t *s, int i) {
   double n2[QK_MAX_RHS];
   qk_field_t *r = qk_work_take(s->work, QK_DOUBLE, 1, QK_FULL);
+  qk_solver_for_slot(s, i);
   if (qk_dev_ok(s->dev)) qk_dev_note(s->dev, reconstruct(s, &s->system[i], s->full, r));
+  qk_solver_for_block(s);
   norm2(s, i, r);
   qk_work_release(s->work, r);
   qk_solver_norms(s, n2);

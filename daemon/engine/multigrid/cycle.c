@@ -67,8 +67,9 @@ static qk_status_t apply_to_zero(qk_cycle_t *c, qk_field_t *zero) {
 }
 
 static qk_status_t reserve(const qk_cycle_t *c, qk_field_t **zero) {
-  const qk_status_t status =
-      c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
+  qk_status_t status = c->mg->deflation ? qk_deflation_prepare(c->mg->deflation, c->nrhs) : QK_OK;
+  if (!status && c->mg->deflation_minus)
+    status = qk_deflation_prepare(c->mg->deflation_minus, c->nrhs);
   return status ? status : create_field(c, zero);
 }
 
@@ -198,13 +199,15 @@ static qk_status_t record(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in,
 /* The recording between these fields, made where there is none. NULL: there is none. */
 static qk_graph_t *graph_of(qk_cycle_t *c, qk_field_t *out, const qk_field_t *in) {
   const qk_device_t *dev = device(c);
+  const uint8_t *minus = c->mg->level[0].op->flavours->minus;
   for (int i = 0; i < QK_CYCLE_RECORDINGS; i++) {
     const qk_recording_t *r = &c->recording[i];
-    if (r->graph && r->in == in->v.data && r->out == out->v.data) return r->graph;
+    if (r->graph && r->in == in->v.data && r->out == out->v.data && r->minus == minus)
+      return r->graph;
   }
   qk_recording_t *r = &c->recording[c->nrecording++ % QK_CYCLE_RECORDINGS];
   dev->ops->graph_destroy(dev->ctx, r->graph);
-  *r = (qk_recording_t){.in = in->v.data, .out = out->v.data};
+  *r = (qk_recording_t){.in = in->v.data, .out = out->v.data, .minus = minus};
   if (qk_dev_ok(dev)) qk_dev_note(dev, record(c, out, in, &r->graph));
   return r->graph;
 }

@@ -26,12 +26,13 @@ typedef struct qk_cycle_level {
   double target[QK_MAX_RHS];
 } qk_cycle_level_t;
 
-/* Of an application from one field to another: a graph is bound to them. As many as an outer
- * solver has directions. */
+/* Of an application from one field to another, of right-hand sides whose flavours stand in one
+ * place: a graph is bound to them. As many as an outer solver has directions. */
 enum { QK_CYCLE_RECORDINGS = QK_GCR_MAX };
 typedef struct qk_recording {
   const void *in, *out;
-  qk_graph_t *graph; /* NULL: none */
+  const uint8_t *minus; /* qk_flavours_t */
+  qk_graph_t *graph;    /* NULL: none */
 } qk_recording_t;
 
 struct qk_cycle {

@@ -35,9 +35,15 @@ static double distance(qk_field_t *a, const qk_field_t *b) {
 typedef struct probe {
   qk_field_t *fine, *image;           /* of level l */
   qk_field_t *phi, *coarse, *product; /* of level l+1 */
+  /* With a twist, which the levels have with factors of their own: the invariants are those of the
+   * sum over both flavours, where it is no more. minus: the flavour of the column. */
+  qk_field_t *other; /* of level l+1 */
+  void *minus;
 } probe_t;
 
-static void probe_destroy(probe_t *p) {
+static void probe_destroy(const qk_device_t *dev, probe_t *p) {
+  if (p->minus) dev->ops->free(dev->ctx, p->minus);
+  qk_field_destroy(p->other);
   qk_field_destroy(p->product);
   qk_field_destroy(p->coarse);
   qk_field_destroy(p->phi);
@@ -52,7 +58,25 @@ static qk_status_t probe_create(const qk_mg_level_t *level, probe_t *p) {
     status = qk_field_create(&level[0].dev, QK_SINGLE, 1, QK_FULL, fine[i]);
   for (int i = 0; !status && i < 3; i++)
     status = qk_field_create(&level[1].dev, QK_SINGLE, 1, QK_FULL, coarse[i]);
-  return status;
+  if (status || level[0].op->twist == 0) return status;
+  status = qk_field_create(&level[1].dev, QK_SINGLE, 1, QK_FULL, &p->other);
+  return status ? status : qk_mg_all_minus(&level[0].dev, 1, &p->minus);
+}
+
+static void add(qk_field_t *to, const qk_field_t *f) {
+  qk_dev_blas(to->dev, QK_BLAS_ADD, (qk_blas_args_t){.f = {to->v, f->v}});
+}
+
+/* What the other flavour adds to P^+ M P phi and M_c phi; fine = P phi. */
+static void add_other_flavour(qk_mg_level_t *level, const probe_t *p) {
+  if (!p->minus) return;
+  qk_flavours_set(level[0].op, p->minus);
+  qk_operator_apply(level[0].op, p->image, p->fine);
+  qk_prolongator_restrict(level[0].down, p->other, p->image);
+  add(p->coarse, p->other);
+  qk_operator_apply(level[1].op, p->other, p->phi);
+  add(p->product, p->other);
+  qk_flavours_set(level[0].op, NULL);
 }
 
 /* P^+ P phi = phi and P^+ M P phi = M_c phi. */
@@ -65,6 +89,7 @@ static qk_status_t invariants(qk_mg_level_t *level, const probe_t *p, uint64_t s
   health->orthonormality = distance(p->coarse, p->phi);
   qk_prolongator_restrict(level[0].down, p->coarse, p->image);
   qk_operator_apply(level[1].op, p->product, p->phi);
+  add_other_flavour(level, p);
   health->galerkin = distance(p->coarse, p->product);
   return qk_dev_status(&level[0].dev);
 }
@@ -94,7 +119,7 @@ static qk_status_t check_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
   qk_mg_making_t making = *m;
   making.seed = m->mg->params.seed + 7919 * (uint64_t)(l + 1);
   qk_status_t status = measure_level(&making, l, &p, err);
-  probe_destroy(&p);
+  probe_destroy(&m->mg->level[0].dev, &p);
   return qk_comm_agree(m->mg->level[0].geom.comm, status, err);
 }
 

@@ -89,6 +89,7 @@ static void complete_lower(bool last, bool deflated, const qk_tuning_t *t,
     default_int(&p->iterations, t->iterations);
   default_real(&p->tol, -1);
   default_prec(&p->store, t->narrow);
+  default_real(&p->twist, 1);
 }
 
 static qk_status_t check_prec(const char *name, int level, qk_prec_t value, qk_err_t *err) {

@@ -1,5 +1,7 @@
 #include "daemon/engine/multigrid/mg_setup.h"
 
+#include <string.h>
+
 #include "daemon/base/clock.h"
 #include "daemon/engine/multigrid/mg_vectors.h"
 
@@ -28,7 +30,9 @@ static qk_status_t make_below(const qk_mg_making_t *m, int l, qk_err_t *err) {
   qk_mg_level_t *here = &mg->level[l], *next = &mg->level[l + 1];
   const qk_coarse_params_t coarse = {.store = mg->params.level[l + 1].store,
                                      .exact = l + 2 < mg->nlevel,
-                                     .together = qk_mg_together(mg, l)};
+                                     .together = qk_mg_together(mg, l),
+                                     .twist =
+                                         mg->params.level[l + 1].twist * mg->level[0].op->twist};
   const double start = qk_clock_now();
   report(m, "coarse operator", l);
   qk_status_t status =
@@ -70,4 +74,13 @@ static qk_status_t make_level(const qk_mg_making_t *m, int l, qk_err_t *err) {
 qk_status_t qk_mg_make_levels(const qk_mg_making_t *m, qk_err_t *err) {
   for (int l = 0; l < m->mg->nlevel; l++) m->mg->level[l].setup_seconds = 0;
   return make_level(m, 0, err);
+}
+
+qk_status_t qk_mg_all_minus(const qk_device_t *dev, int n, void **minus) {
+  uint8_t one[QK_MAX_RHS];
+  memset(one, 1, sizeof one);
+  qk_status_t status = dev->ops->alloc(dev->ctx, (size_t)n, minus);
+  if (status) return status;
+  status = dev->ops->copy(dev->ctx, *minus, one, (size_t)n, QK_COPY_TO_DEVICE, 0);
+  return status ? status : dev->ops->queue_sync(dev->ctx, 0);
 }

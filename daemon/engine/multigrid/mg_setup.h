@@ -33,4 +33,8 @@ qk_status_t qk_mg_refine_level(const qk_mg_making_t *making, int l, qk_err_t *er
 /* The prolongator of level l and everything below it. */
 void qk_mg_drop_levels(qk_mg_t *mg, int l);
 
+/* Flavour -1 for n columns of a block, at most QK_MAX_RHS (operator.h); the caller frees it. Not
+ * collective. */
+qk_status_t qk_mg_all_minus(const qk_device_t *dev, int n, void **minus);
+
 #endif

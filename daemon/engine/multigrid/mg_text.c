@@ -44,6 +44,7 @@ static const row_t rows[] = {
     {"mg-iterations", COUNT, 1, LEVEL(iterations), 1, 1000},
     {"mg-tol", LIMIT, 1, LEVEL(tol), 0, 1},
     {"mg-store", PREC, 1, LEVEL(store), 0, 0},
+    {"mg-twist", REAL, 1, LEVEL(twist), 0, 1000},
     {"mg-deflate", STEPS, -1, WHOLE(deflate), 1, QK_EIGEN_MAX},
 };
 enum { NROW = sizeof rows / sizeof rows[0], WORD = 64 };

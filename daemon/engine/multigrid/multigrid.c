@@ -53,14 +53,16 @@ static bool is_first_rank(const qk_mg_t *mg) {
   return qk_comm_rank(mg->level[0].geom.comm) == 0;
 }
 
-static qk_status_t deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+/* Of the vectors of the last level's operator as it is now. NULL stays where they do not
+ * converge. */
+static qk_status_t deflate_as_it_is(qk_mg_t *mg, qk_progress_fn *progress, void *arg,
+                                    qk_deflation_t **deflation, qk_err_t *err) {
   qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
   qk_err_t why = {0};
   const qk_lanczos_params_t p = {
       .n = mg->params.deflate, .prec = QK_SINGLE, .seed = mg->params.seed};
-  if (p.n <= 0) return QK_OK;
   qk_status_t status =
-      qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, &mg->deflation, &why);
+      qk_deflation_create(last->op, last->work, &p, QK_SINGLE, progress, arg, deflation, &why);
   if (status == QK_NOT_CONVERGED) {
     if (is_first_rank(mg)) qk_warn("multigrid", "coarsest level not deflated: %s", why.text);
     return QK_OK;
@@ -68,9 +70,38 @@ static qk_status_t deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_
   return status ? qk_fail(err, status, "%s", why.text) : QK_OK;
 }
 
-static void drop(qk_mg_t *mg) {
+static void drop_deflation(qk_mg_t *mg) {
+  qk_deflation_destroy(mg->deflation_minus);
   qk_deflation_destroy(mg->deflation);
-  mg->deflation = NULL;
+  mg->deflation = mg->deflation_minus = NULL;
+}
+
+static qk_status_t deflate_minus(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  const qk_operator_t *op = mg->level[0].op;
+  const qk_device_t *dev = op->dev;
+  void *minus = NULL;
+  if (!mg->deflation || op->twist == 0) return QK_OK;
+  qk_status_t status =
+      qk_comm_agree(dev->geom->comm, qk_mg_all_minus(dev, QK_MAX_RHS, &minus), err);
+  if (!status) {
+    qk_flavours_set(op, minus);
+    status = deflate_as_it_is(mg, progress, arg, &mg->deflation_minus, err);
+    qk_flavours_set(op, NULL);
+  }
+  if (minus) dev->ops->free(dev->ctx, minus);
+  /* with one flavour alone deflated, the other would have nothing to begin with */
+  if (!mg->deflation_minus) drop_deflation(mg);
+  return status;
+}
+
+qk_status_t qk_mg_deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err) {
+  if (mg->params.deflate <= 0) return QK_OK;
+  qk_status_t status = deflate_as_it_is(mg, progress, arg, &mg->deflation, err);
+  return status ? status : deflate_minus(mg, progress, arg, err);
+}
+
+static void drop(qk_mg_t *mg) {
+  drop_deflation(mg);
   qk_mg_drop_levels(mg, 0);
   qk_work_trim(mg->level[0].work);
 }
@@ -99,7 +130,7 @@ static qk_status_t attempt(qk_mg_t *mg, qk_progress_fn *progress, void *arg, int
                                  .effort = 1 << n};
   qk_status_t status = make(&making, false, err);
   if (status) return status;
-  status = deflate(mg, progress, arg, err);
+  status = qk_mg_deflate(mg, progress, arg, err);
   return status ? status : qk_mg_check(mg, progress, arg, err);
 }
 
@@ -148,7 +179,7 @@ qk_status_t qk_mg_create_from(qk_operator_t *op, qk_work_t *work, const qk_mg_pa
 
 void qk_mg_destroy(qk_mg_t *mg) {
   if (!mg) return;
-  qk_deflation_destroy(mg->deflation);
+  drop_deflation(mg);
   qk_mg_drop_levels(mg, 0);
   for (int l = 1; l < mg->nlevel; l++) qk_work_destroy(mg->level[l].work);
   qk_free(mg);
@@ -158,10 +189,9 @@ qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_er
   const qk_mg_making_t making = {
       .mg = mg, .progress = progress, .arg = arg, .seed = mg->params.seed, .effort = 1};
   const double start = qk_clock_now();
-  qk_deflation_destroy(mg->deflation);
-  mg->deflation = NULL;
+  drop_deflation(mg);
   qk_status_t status = make(&making, true, err);
-  if (!status) status = deflate(mg, progress, arg, err);
+  if (!status) status = qk_mg_deflate(mg, progress, arg, err);
   for (int l = 0; l < mg->nlevel; l++)
     if (mg->level[l].work) qk_work_trim(mg->level[l].work);
   mg->setup_seconds += qk_clock_now() - start;
@@ -169,14 +199,17 @@ qk_status_t qk_mg_refine(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_er
 }
 
 int64_t qk_mg_bytes(const qk_mg_t *mg) {
+  const qk_mg_level_t *last = &mg->level[mg->nlevel - 1];
+  const qk_deflation_t *const deflation[] = {mg->deflation, mg->deflation_minus};
   int64_t bytes = 0;
-  if (mg->deflation)
-    bytes =
-        qk_deflation_bytes(&mg->level[mg->nlevel - 1].geom, mg->level[mg->nlevel - 1].op->system,
-                           QK_SINGLE, qk_deflation_count(mg->deflation));
+  for (int f = 0; f < 2; f++)
+    if (deflation[f])
+      bytes += qk_deflation_bytes(&last->geom, last->op->system, QK_SINGLE,
+                                  qk_deflation_count(deflation[f]));
   for (int l = 0; l + 1 < mg->nlevel; l++) {
-    const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store};
     const qk_mg_level_t *level = &mg->level[l];
+    const qk_coarse_params_t p = {.store = mg->params.level[l + 1].store,
+                                  .twist = level[1].op ? level[1].op->twist : 0};
     if (level->null) bytes += (int64_t)level->null->bytes;
     if (level->down) bytes += (int64_t)level->dev.ops->transfer_bytes(&level->down->t);
     if (level[1].op) bytes += qk_coarse_operator_bytes(&level[1].geom, &p);

@@ -40,6 +40,7 @@ typedef struct qk_mg_level_params {
   int iterations; /* of GCR at most; 1 on all levels but the last: V-cycle */
   double tol; /* > 0: GCR also ends at this residual, for which the host has to wait; < 0: never */
   qk_prec_t store; /* matrices: QK_SINGLE or QK_HALF */
+  double twist;    /* factor of the operator's twist on this level (not of level 0); 1 */
 } qk_mg_level_params_t;
 
 typedef struct qk_mg_params {
@@ -85,7 +86,8 @@ typedef struct qk_mg {
   qk_mg_params_t params; /* complete */
   int nlevel;
   qk_mg_level_t level[QK_MG_LEVELS_MAX];
-  qk_deflation_t *deflation; /* of the last level; NULL: none */
+  qk_deflation_t *deflation;       /* of the last level; NULL: none */
+  qk_deflation_t *deflation_minus; /* the same of flavour -1; NULL: there is no twist */
   double convergence; /* residual factor of one outer iteration on a random RHS; 0: not measured */
   double setup_seconds;
   bool restored; /* from a checkpoint */
@@ -120,6 +122,11 @@ static inline int qk_mg_together(const qk_mg_t *mg, int l) {
   const int nvec = mg->params.level[l].nvec, together = mg->params.together;
   return l == 0 && together > 0 && together < nvec ? together : nvec;
 }
+
+/* The deflation that the parameters want, of an hierarchy that has none. A setup does it by itself,
+ * and so does whoever restores one with a twist: a checkpoint holds that of one flavour, and of
+ * factors of the twist that may have been others. */
+qk_status_t qk_mg_deflate(qk_mg_t *mg, qk_progress_fn *progress, void *arg, qk_err_t *err);
 
 int64_t qk_mg_bytes(const qk_mg_t *mg); /* device memory of the hierarchy on this rank */
 

@@ -6,8 +6,8 @@
 
 /* What a pass computes; coefficients as in qk_coarse_args_t. */
 typedef struct pass {
-  const qk_coarse_links_t *diag;  /* NULL: 1 */
-  const qk_coarse_links_t *links; /* NULL: yhat */
+  const qk_coarse_links_t *diag;  /* of both flavours; NULL: 1 */
+  const qk_coarse_links_t *links; /* of all; NULL: yhat */
   uint32_t hops;                  /* 0: all */
   const int *block;               /* NULL: hops are not cut */
   double c_hop, c_z, c_x;
@@ -25,6 +25,15 @@ static void launch(const qk_device_t *dev, const qk_coarse_args_t *args) {
   if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse(dev->ctx, args));
 }
 
+/* Matrices of right-hand sides without and with `minus`. both NULL: none. */
+static void choose(const qk_coarse_op_t *c, const qk_coarse_links_t *both, qk_coarse_links_t *plus,
+                   qk_coarse_links_t *minus) {
+  if (!both) return;
+  const bool twisted = c->op.twist != 0;
+  *plus = both[twisted && c->other];
+  *minus = both[twisted && !c->other];
+}
+
 static void run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out, qk_spinor_t in) {
   const qk_device_t *dev = c->op.dev;
   qk_coarse_args_t args = {.lat = dev->geom->lat,
@@ -34,12 +43,14 @@ static void run_pass(qk_coarse_op_t *c, const pass_t *p, qk_spinor_t out, qk_spi
                            .c_hop = p->c_hop,
                            .c_z = p->c_z,
                            .c_x = p->c_x,
-                           .links = p->links ? *p->links : c->yhat,
+                           .minus = c->op.twist != 0 ? c->op.flavours->minus : NULL,
                            .in = in,
                            .z = p->z,
                            .x = p->x,
                            .out = out};
-  if (p->diag) args.diag = *p->diag;
+  choose(c, c->yhat, &args.links, &args.links_minus);
+  choose(c, p->diag, &args.diag, &args.diag_minus);
+  if (p->links) args.links = args.links_minus = *p->links;
   for (int mu = 0; p->block && mu < 4; mu++) args.block[mu] = p->block[mu];
   if (!needs_halo(&args)) {
     launch(dev, &args);
@@ -76,7 +87,7 @@ static void apply_m(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk
                     double s) {
   qk_field_t *t = take(&c->op, in.nrhs, QK_FULL);
   pass_t first = {.c_hop = 1, .c_x = 1, .x = in};
-  pass_t second = {.diag = &c->a, .c_z = s, .z = t->v};
+  pass_t second = {.diag = c->a, .c_z = s, .z = t->v};
   if (x) {
     second.c_x = 1;
     second.x = x->v;
@@ -86,14 +97,16 @@ static void apply_m(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk
   qk_work_release(c->op.work, t);
 }
 
-/* out = x + s G5 M G5 in = G5 (G5 x + s M G5 in) */
+/* out = x + s G5 M G5 in = G5 (G5 x + s M G5 in), M of the other flavour */
 static void apply_m_adjoint(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x,
                             double s) {
   qk_field_t *t = take(&c->op, in.nrhs, QK_FULL);
   qk_field_t *gx = x ? take(&c->op, in.nrhs, QK_FULL) : NULL;
   if (x) gamma5(c, gx->v, x->v);
   gamma5(c, t->v, in);
+  c->other = true;
   apply_m(c, out, t->v, gx, s);
+  c->other = false;
   gamma5(c, out, out);
   qk_work_release(c->op.work, gx);
   qk_work_release(c->op.work, t);
@@ -134,15 +147,17 @@ static void mhat(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_fi
   two_passes(c, &first, &second, out, in);
 }
 
-/* Mhat^+ = G5 A_ee Mhat A_ee^-1 G5 */
+/* Mhat^+ = G5 A_ee Mhat A_ee^-1 G5, all of the other flavour */
 static void mhat_adjoint(qk_coarse_op_t *c, qk_spinor_t out, qk_spinor_t in, const qk_field_t *x) {
   qk_field_t *s = take(&c->op, in.nrhs, QK_EVEN), *t = take(&c->op, in.nrhs, QK_EVEN);
-  pass_t in_by_a = {.diag = &c->inverse, .c_z = 1, .z = s->v};
-  pass_t times_a = {.diag = &c->a, .c_z = 1, .z = s->v};
+  pass_t in_by_a = {.diag = c->inverse, .c_z = 1, .z = s->v};
+  pass_t times_a = {.diag = c->a, .c_z = 1, .z = s->v};
   gamma5(c, s->v, in);
+  c->other = true;
   run_pass(c, &in_by_a, t->v, s->v);
   mhat(c, s->v, t->v, NULL, NULL);
   run_pass(c, &times_a, t->v, s->v);
+  c->other = false;
   gamma5(c, out, t->v);
   if (x) qk_dev_blas(c->op.dev, QK_BLAS_SUB, (qk_blas_args_t){.f = {out, x->v, out}});
   qk_work_release(c->op.work, t);
@@ -185,8 +200,8 @@ static qk_status_t coarse_prepare(qk_operator_t *op, qk_field_t *out, const qk_f
       b->v.subset != QK_FULL || out->v.subset != QK_EVEN)
     return QK_BAD_ARGUMENT;
   qk_spinor_t be = qk_field_parity(b, QK_EVEN), bo = qk_field_parity(b, QK_ODD);
-  pass_t first = {.diag = &c->inverse, .c_z = 1, .z = bo};
-  pass_t second = {.diag = &c->inverse, .c_hop = -1, .c_z = 1, .z = be};
+  pass_t first = {.diag = c->inverse, .c_z = 1, .z = bo};
+  pass_t second = {.diag = c->inverse, .c_hop = -1, .c_z = 1, .z = be};
   two_passes(c, &first, &second, out->v, be);
   return qk_dev_status(op->dev);
 }
@@ -199,7 +214,7 @@ static qk_status_t coarse_reconstruct(qk_operator_t *op, qk_field_t *x, const qk
   qk_spinor_t even = qk_field_parity(x, QK_EVEN);
   if (xe->v.data != even.data)
     qk_dev_blas(op->dev, QK_BLAS_COPY, (qk_blas_args_t){.f = {even, qk_field_parity(xe, QK_EVEN)}});
-  pass_t p = {.diag = &c->inverse, .c_hop = -1, .c_z = 1, .z = qk_field_parity(b, QK_ODD)};
+  pass_t p = {.diag = c->inverse, .c_hop = -1, .c_z = 1, .z = qk_field_parity(b, QK_ODD)};
   run_pass(c, &p, qk_field_parity(x, QK_ODD), even);
   return qk_dev_status(op->dev);
 }
@@ -208,8 +223,10 @@ static qk_status_t coarse_diag(qk_operator_t *op, qk_field_t *out, const qk_fiel
                                bool inverse) {
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
   if (!fits(out, in, in->v.subset)) return QK_BAD_ARGUMENT;
-  const qk_coarse_links_t *a = c->exact_a.data ? &c->exact_a : &c->a;
-  pass_t p = {.diag = inverse ? &c->inverse : a, .c_z = 1, .z = in->v};
+  const qk_coarse_links_t exact[2] = {c->exact_a};
+  const bool plus = op->twist == 0 || op->flavours->minus == NULL;
+  const qk_coarse_links_t *a = exact[0].data && plus ? exact : c->a;
+  pass_t p = {.diag = inverse ? c->inverse : a, .c_z = 1, .z = in->v};
   run_pass(c, &p, out->v, in->v);
   return qk_dev_status(op->dev);
 }
@@ -225,7 +242,7 @@ static qk_status_t one_hop(qk_operator_t *op, qk_field_t *out, const qk_field_t 
     run_pass(c, &hop, out->v, in->v);
   } else {
     qk_field_t *t = take(op, in->v.nrhs, QK_FULL);
-    pass_t times_a = {.diag = &c->a, .c_z = 1, .z = t->v};
+    pass_t times_a = {.diag = c->a, .c_z = 1, .z = t->v};
     run_pass(c, &hop, t->v, in->v);
     run_pass(c, &times_a, out->v, in->v);
     qk_work_release(op->work, t);
@@ -251,8 +268,13 @@ void qk_coarse_op_free_links(const qk_device_t *dev, qk_coarse_links_t *links) {
 static void coarse_destroy(qk_operator_t *op) {
   if (!op) return;
   qk_coarse_op_t *c = (qk_coarse_op_t *)op;
-  qk_coarse_links_t *links[] = {&c->exact_y, &c->exact_a, &c->inverse, &c->a, &c->yhat};
-  for (int i = 0; i < 5; i++) qk_coarse_op_free_links(op->dev, links[i]);
+  qk_coarse_op_free_links(op->dev, &c->exact_y);
+  qk_coarse_op_free_links(op->dev, &c->exact_a);
+  for (int f = 1; f >= 0; f--) {
+    qk_coarse_op_free_links(op->dev, &c->inverse[f]);
+    qk_coarse_op_free_links(op->dev, &c->a[f]);
+    qk_coarse_op_free_links(op->dev, &c->yhat[f]);
+  }
   qk_halo_destroy(c->halo);
   qk_free(c);
 }
@@ -277,7 +299,6 @@ qk_status_t qk_coarse_op_create(const qk_device_t *dev, qk_work_t *work, qk_coar
                           .work = work,
                           .action = "coarse",
                           .system = QK_EVEN,
-                          .adjoint = QK_ADJOINT_GAMMA5,
                           .chirality = QK_CHIRALITY_SPIN,
                           .diag_scale = 1,
                           .flops_full = 9 * product,

@@ -11,9 +11,11 @@
 typedef struct qk_coarse_op {
   qk_operator_t op; /* first: a qk_operator_t * is a qk_coarse_op_t * */
   qk_halo_t *halo;
-  qk_coarse_links_t yhat;             /* A^-1 Y, ndir 8 */
-  qk_coarse_links_t a, inverse;       /* A and A^-1, ndir 1 */
-  qk_coarse_links_t exact_y, exact_a; /* in single; data NULL: not kept */
+  /* Of each flavour; data NULL where there is no twist: that of the first. */
+  qk_coarse_links_t yhat[2];          /* A^-1 Y, ndir 8 */
+  qk_coarse_links_t a[2], inverse[2]; /* A and A^-1, ndir 1 */
+  qk_coarse_links_t exact_y, exact_a; /* in single, A of flavour +1; data NULL: not kept */
+  bool other;                         /* flavours are exchanged, for an adjoint */
 } qk_coarse_op_t;
 
 /* An operator without matrices. Errors: QK_NO_MEMORY. */

@@ -31,21 +31,25 @@ static qk_status_t links_create(const qk_device_t *dev, qk_prec_t prec, int ndir
   return QK_OK;
 }
 
-static qk_status_t reserve(making_t *m, qk_work_t *work, qk_prec_t store) {
+/* How many flavours have matrices of their own. */
+static int flavours(double twist) {
+  return twist != 0 ? 2 : 1;
+}
+
+static qk_status_t reserve_flavour(const making_t *m, int f, qk_prec_t store) {
+  qk_status_t status = links_create(m->dev, store, 8, &m->c->yhat[f]);
+  if (!status) status = links_create(m->dev, store, 1, &m->c->a[f]);
+  return status ? status : links_create(m->dev, store, 1, &m->c->inverse[f]);
+}
+
+static qk_status_t reserve(making_t *m, qk_work_t *work, const qk_coarse_params_t *params) {
   qk_field_t **field[] = {&m->v, &m->one, &m->w};
+  qk_coarse_links_t *one[] = {&m->a, &m->inverse, &m->inner};
   qk_status_t status = qk_coarse_op_create(m->dev, work, &m->c);
-  if (status) return status;
-  const struct {
-    qk_coarse_links_t *links;
-    qk_prec_t prec;
-    int ndir;
-  } want[] = {{&m->c->yhat, store, 8}, {&m->c->a, store, 1},        {&m->c->inverse, store, 1},
-              {&m->a, QK_SINGLE, 1},   {&m->inverse, QK_SINGLE, 1}, {&m->inner, QK_SINGLE, 1},
-              {&m->y, QK_SINGLE, 8}};
-  for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-    status = links_create(m->dev, want[i].prec, want[i].ndir, want[i].links);
-    if (status) return status;
-  }
+  for (int f = 0; !status && f < flavours(params->twist); f++)
+    status = reserve_flavour(m, f, params->store);
+  for (int i = 0; !status && i < 3; i++) status = links_create(m->dev, QK_SINGLE, 1, one[i]);
+  if (!status) status = links_create(m->dev, QK_SINGLE, 8, &m->y);
   for (int i = 0; !status && i < 3; i++)
     status = qk_field_create(m->op->dev, QK_SINGLE, m->together, QK_FULL, field[i]);
   return status;
@@ -223,39 +227,73 @@ static qk_status_t invert(making_t *m, qk_err_t *err) {
                  (unsigned long long)n);
 }
 
-static qk_status_t store(making_t *m) {
+static void times(const making_t *m, const qk_coarse_times_args_t *args) {
   const qk_device_t *dev = m->dev;
-  const qk_coarse_times_args_t args[] = {
-      {.lat = dev->geom->lat, .left = m->inverse, .in = m->y, .out = m->c->yhat},
-      {.lat = dev->geom->lat, .in = m->a, .out = m->c->a},
-      {.lat = dev->geom->lat, .in = m->inverse, .out = m->c->inverse}};
-  for (int i = 0; i < 3; i++)
-    if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_times(dev->ctx, &args[i]));
+  if (qk_dev_ok(dev)) qk_dev_note(dev, dev->ops->coarse_times(dev->ctx, args));
+}
+
+static qk_status_t store(making_t *m, int f) {
+  const qk_device_t *dev = m->dev;
+  const qk_lattice_t lat = dev->geom->lat;
+  times(m, &(qk_coarse_times_args_t){
+               .lat = lat, .left = m->inverse, .in = m->y, .out = m->c->yhat[f]});
+  times(m, &(qk_coarse_times_args_t){.lat = lat, .in = m->a, .out = m->c->a[f]});
+  times(m, &(qk_coarse_times_args_t){.lat = lat, .in = m->inverse, .out = m->c->inverse[f]});
   qk_dev_sync(dev);
   return qk_dev_status(dev);
 }
 
-static qk_status_t make(making_t *m, qk_work_t *work, qk_prec_t prec, qk_err_t *err) {
+/* A += i twist G5, by way of the memory of the products. */
+static void add_twist(making_t *m, double twist) {
+  if (twist == 0) return;
+  times(m, &(qk_coarse_times_args_t){
+               .lat = m->dev->geom->lat, .in = m->a, .out = m->inner, .twist = twist});
+  const qk_coarse_links_t a = m->a;
+  m->a = m->inner;
+  m->inner = a;
+}
+
+/* The matrices of each flavour; A, which has that of flavour +1 on the finer level, ends as that of
+ * flavour +1 here. */
+static qk_status_t finish(making_t *m, double twist, qk_err_t *err) {
+  double held = m->op->twist;
+  for (int f = flavours(twist) - 1; f >= 0; f--) {
+    const double wanted = f == 1 ? -twist : twist;
+    add_twist(m, wanted - held);
+    held = wanted;
+    qk_status_t status = invert(m, err);
+    if (!status) status = store(m, f);
+    if (status) return status;
+  }
+  return QK_OK;
+}
+
+static qk_status_t make(making_t *m, qk_work_t *work, const qk_coarse_params_t *params,
+                        qk_err_t *err) {
   qk_comm_t *comm = m->dev->geom->comm;
-  qk_status_t status = qk_comm_agree(comm, reserve(m, work, prec), err);
+  qk_status_t status = qk_comm_agree(comm, reserve(m, work, params), err);
   if (status) return status;
   status = qk_comm_agree(comm, project(m), err);
   if (status) return status;
   status = close_links(m, err);
   if (status) return status;
-  status = invert(m, err);
-  return status ? status : store(m);
+  return finish(m, params->twist, err);
+}
+
+static bool has_coarse(const qk_operator_t *op) {
+  return op->chirality == QK_CHIRALITY_SPIN &&
+         (op->adjoint == QK_ADJOINT_GAMMA5 || op->adjoint == QK_ADJOINT_TWISTED);
 }
 
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err) {
   making_t m = {.op = op, .p = p, .dev = dev, .together = p->t.nvec};
-  if (op->adjoint != QK_ADJOINT_GAMMA5 || op->chirality != QK_CHIRALITY_SPIN)
+  if (!has_coarse(op))
     return qk_fail(err, QK_UNSUPPORTED, "there is no coarse operator of %s: M^+ is not G5 M G5",
                    op->action);
   if (params->together > 0 && params->together < p->t.nvec) m.together = params->together;
-  qk_status_t status = make(&m, work, params->store, err);
+  qk_status_t status = make(&m, work, params, err);
   status = qk_comm_agree(dev->geom->comm, status, err);
   if (!status && params->exact) {
     m.c->exact_y = m.y;
@@ -267,6 +305,9 @@ qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const
     if (m.c) m.c->op.ops->destroy(&m.c->op);
     return qk_fail(err, status, "coarse operator: %s", qk_status_text(status));
   }
+  m.c->op.adjoint = op->adjoint;
+  m.c->op.twist = params->twist;
+  m.c->op.flavours = op->flavours;
   m.c->op.diag_scale = op->diag_scale;
   *coarse = &m.c->op;
   return QK_OK;
@@ -281,5 +322,6 @@ void qk_coarse_drop_exact(qk_operator_t *coarse) {
 int64_t qk_coarse_operator_bytes(const qk_geom_t *geom, const qk_coarse_params_t *params) {
   const int64_t matrix = 2 * (int64_t)geom->ncomp * geom->ncomp; /* reals */
   const int64_t real = qk_prec_bytes(params->store);
-  return geom->local_volume * matrix * ((8 + 2) * real + (params->exact ? (8 + 1) * 4 : 0));
+  return geom->local_volume * matrix *
+         (flavours(params->twist) * (8 + 2) * real + (params->exact ? (8 + 1) * 4 : 0));
 }

@@ -6,6 +6,8 @@
  *                  from the neighbouring rank if the lattice is split
  *   even-odd       Yhat = A_c^-1 Y_c is stored, so Mhat = 1 - Yhat_eo Yhat_oe; with A_c, A_c^-1
  *   adjoint        M^+ = G5 M G5,  Mhat^+ = G5 A_ee Mhat A_ee^-1 G5
+ *   twist          P keeps chirality and is orthonormal, so A_c = H_c + i twist G5: matrices are
+ *                  stored for both signs, and adjoints are those of the other sign
  *
  * Matrices are in single or half (params.store); fields of the operator are always single. With
  * `exact` the matrices are also kept in single, so that the next level is made of unrounded ones;
@@ -23,12 +25,14 @@ typedef struct qk_coarse_params {
   qk_prec_t store; /* QK_SINGLE or QK_HALF */
   bool exact;      /* hop_forward and diag use matrices in single, for a further level */
   int together;    /* columns that are multiplied at a time, a multiple of QK_TILE; 0: all */
+  double twist;    /* of the result, in place of that of the finer operator */
 } qk_coarse_params_t;
 
 /* op: of p->fine, with single precision. dev, work: of the coarse level, borrowed by the result.
- * Errors: those of the device; QK_UNSUPPORTED if the adjoint of op is not G5 M G5 with G5 of spin,
- * which half of Y and all adjoints go by; QK_BREAKDOWN if A_c is singular (err says on how many
- * sites). */
+ * Errors: those of the device; QK_UNSUPPORTED if the adjoint of op is not G5 M G5 with G5 of spin
+ * (with a twist: of the other flavour), which half of Y and all adjoints go by; QK_BREAKDOWN if A_c
+ * is singular (err says on how many sites).
+ */
 qk_status_t qk_coarse_create(qk_operator_t *op, const qk_prolongator_t *p, const qk_device_t *dev,
                              qk_work_t *work, const qk_coarse_params_t *params,
                              qk_operator_t **coarse, qk_err_t *err);

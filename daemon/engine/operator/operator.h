@@ -11,6 +11,11 @@
  * precision of the fields of a call picks among them (others: QK_BAD_ARGUMENT). All calls are
  * collective over the ranks of the geometry (halo exchange). in and out must differ but where it is
  * said.
+ *
+ * Flavours: an operator with a twist, T = H + i twist G5 with the sign of the flavour, is two
+ * operators on the same links. Which right-hand sides of the block of a call have the other sign
+ * stands in *op->flavours, which whoever works on a block sets and takes back (qk_flavours_set).
+ * All operators of a multigrid hierarchy share it.
  */
 #ifndef QK_ENGINE_OPERATOR_H
 #define QK_ENGINE_OPERATOR_H
@@ -58,8 +63,9 @@ typedef struct qk_operator_ops {
 
 /* What M^+ is, of an operator that has it in a simple form. */
 typedef enum qk_adjoint {
-  QK_ADJOINT_GAMMA5, /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
-  QK_ADJOINT_PARTS   /* only hop^+ and T^+ are known */
+  QK_ADJOINT_GAMMA5,  /* G5 M G5, Mhat^+ = G5 T_ee Mhat T_ee^-1 G5 */
+  QK_ADJOINT_TWISTED, /* the same with M, Mhat and T of the other flavour */
+  QK_ADJOINT_PARTS    /* only hop^+ and T^+ are known */
 } qk_adjoint_t;
 
 /* What aggregates of multigrid keep apart; G5 is +1 on one part and -1 on the other. */
@@ -67,6 +73,12 @@ typedef enum qk_chirality {
   QK_CHIRALITY_SPIN, /* halves of the components of a site */
   QK_CHIRALITY_NONE  /* nothing: no multigrid */
 } qk_chirality_t;
+
+/* The flavours of the right-hand sides of a block: device bytes [nrhs], not 0 for those with the
+ * other sign of the twist; NULL: none has. */
+typedef struct qk_flavours {
+  const uint8_t *minus;
+} qk_flavours_t;
 
 struct qk_operator {
   const qk_operator_ops_t *ops;
@@ -76,10 +88,18 @@ struct qk_operator {
   qk_subset_t system; /* the sites that Mhat acts on */
   qk_adjoint_t adjoint;
   qk_chirality_t chirality;
+  double twist;                     /* of flavour +1; 0: both flavours are the same operator */
+  qk_flavours_t *flavours;          /* of the finest level's operator */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */
 };
+
+/* The calls that follow work on right-hand sides of these flavours. Recorded graphs hold the
+ * address. */
+static inline void qk_flavours_set(const qk_operator_t *op, const uint8_t *minus) {
+  op->flavours->minus = minus;
+}
 
 /* out = M in, as a call of an iteration (device.h). */
 static inline void qk_operator_apply(qk_operator_t *op, qk_field_t *out, const qk_field_t *in) {

@@ -53,7 +53,7 @@ static int64_t operator_bytes(const qk_plan_input_t *in, bool making) {
 /* T in precisions that only a setup reads (keep_local of operator.h); T and T^-1 take the same. */
 static int64_t unread_bytes(const qk_plan_input_t *in) {
   int64_t bytes = 0;
-  for (int p = 0; p < QK_PRECS && in->action->bytes; p++) {
+  for (int p = 0; p < QK_PRECS && in->action->bytes && in->action->apart; p++) {
     qk_action_params_t one = *in->params;
     if (p == QK_DOUBLE || !one.want[p]) continue;
     if (in->mg && (qk_prec_t)p == in->mg->level[0].smoother_prec) continue;
@@ -66,7 +66,7 @@ static int64_t unread_bytes(const qk_plan_input_t *in) {
 /* T^-1 in double, which rests while null vectors in turns make a hierarchy. */
 static int64_t resting_bytes(const qk_plan_input_t *in) {
   qk_action_params_t one = *in->params;
-  if (in->mg->together <= 0 || !in->action->bytes) return 0;
+  if (in->mg->together <= 0 || !in->action->bytes || !in->action->apart) return 0;
   for (int q = 0; q < QK_PRECS; q++) one.want[q] = q == QK_DOUBLE;
   return in->action->bytes(in->ops, &in->geom->lat, &one, false) / 2;
 }
@@ -184,9 +184,14 @@ static int64_t matrices(const qk_ops_t *ops, const qk_geom_t *geom, qk_prec_t pr
   return (int64_t)ops->coarse_bytes(&geom->lat, &links);
 }
 
+/* How many flavours have matrices and deflation of their own. */
+static int flavours(const qk_plan_input_t *in) {
+  return qk_action_twist(in->action, &in->params->values) != 0 ? 2 : 1;
+}
+
 /* Yhat, A and A^-1. */
-static int64_t coarse_bytes(const qk_ops_t *ops, const qk_geom_t *geom, qk_prec_t store) {
-  return matrices(ops, geom, store, 8) + 2 * matrices(ops, geom, store, 1);
+static int64_t coarse_bytes(const qk_plan_input_t *in, const qk_geom_t *geom, qk_prec_t store) {
+  return flavours(in) * (matrices(in->ops, geom, store, 8) + 2 * matrices(in->ops, geom, store, 1));
 }
 
 /* What comes and stays with the step from level l to l + 1. */
@@ -201,7 +206,7 @@ static step_t step_of(const qk_plan_input_t *in, const qk_geom_t *geom, int l) {
   /* the vectors, and what they were made of in terms of them */
   step_t s = {transfer_bytes(in->ops, &geom[l], coarse, p) +
                   field(coarse, QK_SINGLE, p->nvec, QK_FULL),
-              coarse_bytes(in->ops, coarse, in->mg->level[l + 1].store), 0};
+              coarse_bytes(in, coarse, in->mg->level[l + 1].store), 0};
   if (l + 2 < in->mg->nlevel)
     s.exact = matrices(in->ops, coarse, QK_SINGLE, 8) + matrices(in->ops, coarse, QK_SINGLE, 1);
   return s;
@@ -289,7 +294,7 @@ static void add_multigrid(const qk_plan_input_t *in, qk_plan_t *plan) {
   }
   if (in->mg->deflate > 0)
     plan->share[QK_PLAN_DEFLATION] =
-        qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
+        flavours(in) * qk_deflation_bytes(&geom[steps], QK_EVEN, QK_SINGLE, in->mg->deflate);
   plan->setup =
       max(plan->setup, op + plan->share[QK_PLAN_PROLONGATORS] + plan->share[QK_PLAN_MATRICES] +
                            plan->share[QK_PLAN_DEFLATION] + checking(in, geom));

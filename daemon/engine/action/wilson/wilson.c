@@ -50,14 +50,8 @@ static terms_t terms_of(const qk_values_t *v) {
 
 static qk_status_t check(const qk_values_t *v, qk_err_t *err) {
   const terms_t t = terms_of(v);
-  const char *text = qk_value_word(v, "links");
-  qk_links_recipe_t recipe;
-  const qk_status_t status = qk_links_parse(text, &recipe, err);
-  if (status != QK_OK) return status;
-  if (recipe.apart && t.clover.csw == 0)
-    return qk_fail(err, QK_BAD_ARGUMENT,
-                   "links = %s: there is no clover term, which could have links of its own", text);
-  if (t.clover.a > 0) return QK_OK;
+  const qk_status_t status = qk_links_check_apart(v, t.clover.csw != 0, err);
+  if (status != QK_OK || t.clover.a > 0) return status;
   return qk_fail(err, QK_BAD_ARGUMENT,
                  "mass = %.15g: must be above %.15g, minus the sum of the weights of the hops",
                  qk_value(v, "mass"), qk_value(v, "mass") - t.clover.a);
@@ -87,7 +81,7 @@ static const char *const method[] = {"mg", "bicgstab", "gcr", "cg", NULL};
 
 #define WILSON_TYPE                                                                                \
   .adjoint = QK_ADJOINT_GAMMA5, .chirality = QK_CHIRALITY_SPIN, .method = method, .check = check,  \
-  .bytes = bytes, .local = local, .links = links
+  .bytes = bytes, .local = local, .links = links, .apart = true
 
 const qk_action_t qk_action_wilson = {.name = "wilson", WILSON_TYPE};
 const qk_action_t qk_action_wilson_clover = {.name = "wilson-clover", WILSON_TYPE};

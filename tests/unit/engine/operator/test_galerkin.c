@@ -8,12 +8,14 @@
 #include "tests/conformance/operator_suite.h"
 
 static const chain_plan_t plans[] = {
-    {"random:6x4x8x12:3", 2, {6}, {{3, 2, 2, 3}}, 0.7, 0.3, QK_SINGLE},
-    {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 1.2, 0.9, QK_HALF},
-    {"random:4x4x4x4:2", 2, {8}, {{1, 2, 1, 2}}, 0, 0, QK_SINGLE},
-    {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE},
-    {"random:8x8x8x4:6", 3, {24, 24}, {{2, 2, 2, 1}, {2, 2, 2, 2}}, 1, 0, QK_HALF},
-    {"builtin:weak:8x8x8x8:4", 3, {8, 6}, {{2, 2, 2, 2}, {2, 2, 1, 2}}, 1, 0, QK_HALF},
+    {"random:6x4x8x12:3", 2, {6}, {{3, 2, 2, 3}}, 0.7, 0.3, QK_SINGLE, 0, 0},
+    {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 1.2, 0.9, QK_HALF, 0, 0},
+    {"random:4x4x4x4:2", 2, {8}, {{1, 2, 1, 2}}, 0, 0, QK_SINGLE, 0, 0},
+    {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE, 0, 0},
+    {"random:8x8x8x4:6", 3, {24, 24}, {{2, 2, 2, 1}, {2, 2, 2, 2}}, 1, 0, QK_HALF, 0, 0},
+    {"builtin:weak:8x8x8x8:4", 3, {8, 6}, {{2, 2, 2, 2}, {2, 2, 1, 2}}, 1, 0, QK_HALF, 0, 0},
+    {"random:8x4x8x8:9", 3, {4, 6}, {{2, 1, 2, 2}, {2, 2, 2, 1}}, 1.769, 0.5, QK_SINGLE, 0.7, 1},
+    {"random:4x4x4x8:5", 2, {24}, {{2, 2, 2, 2}}, 0, 0.9, QK_HALF, -0.4, 1},
 };
 enum { PLANS = sizeof plans / sizeof plans[0] };
 
@@ -102,12 +104,27 @@ Test(galerkin, prolongator_is_orthonormal) {
   for_all(orthonormal_case);
 }
 
-/* M_c = P^+ M P, and so for single hops and the diagonal part of M. */
+/* Every other column is of flavour -1; NULL without a twist. */
+static uint8_t *mixed_flavours(const chain_t *c) {
+  const qk_device_t *dev = &c->rig.dev;
+  uint8_t host[QK_MAX_RHS];
+  void *minus = NULL;
+  if (c->op[0]->twist == 0) return NULL;
+  for (int i = 0; i < QK_MAX_RHS; i++) host[i] = i % 2 == 0;
+  OK(dev->ops->alloc(dev->ctx, sizeof host, &minus));
+  OK(dev->ops->copy(dev->ctx, minus, host, sizeof host, QK_COPY_TO_DEVICE, 0));
+  OK(dev->ops->queue_sync(dev->ctx, 0));
+  return minus;
+}
+
+/* M_c = P^+ M P, of either flavour. */
 static void product_case(chain_t *c, const chain_plan_t *plan, int l, int nrhs) {
   qk_operator_t *fine_op = c->op[l - 1], *op = c->op[l];
   qk_field_t *phi = noise(c, l, nrhs, 4), *left = reserve(c, l, nrhs, QK_FULL),
              *right = reserve(c, l, nrhs, QK_FULL);
   qk_field_t *fine = reserve(c, l - 1, nrhs, QK_FULL), *image = reserve(c, l - 1, nrhs, QK_FULL);
+  uint8_t *minus = mixed_flavours(c);
+  qk_flavours_set(op, minus);
   for (int dagger = 0; dagger < 2; dagger++) {
     qk_prolongator_prolong(c->down[l - 1], fine, phi, false);
     OK(qk_dev_status(&c->rig.dev));
@@ -118,6 +135,8 @@ static void product_case(chain_t *c, const chain_plan_t *plan, int l, int nrhs) 
     expect(distance(c, right->v, left->v), bound(plan, 2e-5, 4e-3), dagger ? "M^+" : "M", plan, l,
            nrhs);
   }
+  qk_flavours_set(op, NULL);
+  if (minus) c->rig.dev.ops->free(c->rig.dev.ctx, minus);
   qk_work_release(c->work[l - 1], image);
   qk_work_release(c->work[l - 1], fine);
   qk_work_release(c->work[l], right);
