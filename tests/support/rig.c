@@ -168,13 +168,33 @@ void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[
   rig_must(qk_work_create(&rig->dev, &rig->work), "work", NULL);
 }
 
-void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t) {
+static void make_operator(qk_rig_t *rig, const qk_action_params_t *p) {
   qk_err_t err = {0};
-  const qk_action_params_t p = params_wilson(mass, csw, phase_t);
   if (rig->op) rig->op->ops->destroy(rig->op);
   rig->op = NULL;
-  rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, &p, &rig->op, &err), "operator",
+  rig_must(qk_operator_create(&rig->dev, rig->work, rig->links, p, &rig->op, &err), "operator",
            &err);
+}
+
+void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t) {
+  const qk_action_params_t p = params_wilson(mass, csw, phase_t);
+  make_operator(rig, &p);
+}
+
+void rig_action(qk_rig_t *rig, const char *text, double phase_t) {
+  qk_action_params_t p = params_wilson(0, 0, phase_t);
+  p.values = values_of(text);
+  make_operator(rig, &p);
+}
+
+uint8_t *rig_flavours(const qk_rig_t *rig, const uint8_t *minus, int n) {
+  const qk_ops_t *ops = rig->dev.ops;
+  void *device = NULL;
+  rig_must(ops->alloc(rig->dev.ctx, (size_t)n, &device), "flavours", NULL);
+  rig_must(ops->copy(rig->dev.ctx, device, minus, (size_t)n, QK_COPY_TO_DEVICE, 0), "flavours",
+           NULL);
+  rig_must(ops->queue_sync(rig->dev.ctx, 0), "flavours", NULL);
+  return device;
 }
 
 void rig_close(qk_rig_t *rig) {

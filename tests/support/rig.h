@@ -33,6 +33,11 @@ qk_comm_t *rig_ranks(int *argc, char ***argv, int first);
 void rig_open(qk_rig_t *rig, qk_comm_t *comm, const char *gauge, const int dims[4]);
 /* Replaces the operator; phase_t: the factor across the edge in t. All precisions are held. */
 void rig_operator(qk_rig_t *rig, double mass, double csw, double phase_t);
+/* The same of a canonical text. */
+void rig_action(qk_rig_t *rig, const char *text, double phase_t);
+/* Device bytes for the flavours of n right-hand sides, the first of minus[]; the caller frees
+ * them. */
+uint8_t *rig_flavours(const qk_rig_t *rig, const uint8_t *minus, int n);
 void rig_close(qk_rig_t *rig);
 
 /* The heading of a benchmark: the links, what is computed on them, device and backend. */

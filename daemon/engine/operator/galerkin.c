@@ -37,9 +37,10 @@ static int flavours(double twist) {
 }
 
 static qk_status_t reserve_flavour(const making_t *m, int f, qk_prec_t store) {
+  qk_coarse_links_t *one[] = {&m->c->a[f], &m->c->inverse[f]};
   qk_status_t status = links_create(m->dev, store, 8, &m->c->yhat[f]);
-  if (!status) status = links_create(m->dev, store, 1, &m->c->a[f]);
-  return status ? status : links_create(m->dev, store, 1, &m->c->inverse[f]);
+  for (int i = 0; !status && i < 2; i++) status = links_create(m->dev, store, 1, one[i]);
+  return status;
 }
 
 static qk_status_t reserve(making_t *m, qk_work_t *work, const qk_coarse_params_t *params) {
@@ -49,7 +50,8 @@ static qk_status_t reserve(making_t *m, qk_work_t *work, const qk_coarse_params_
   for (int f = 0; !status && f < flavours(params->twist); f++)
     status = reserve_flavour(m, f, params->store);
   for (int i = 0; !status && i < 3; i++) status = links_create(m->dev, QK_SINGLE, 1, one[i]);
-  if (!status) status = links_create(m->dev, QK_SINGLE, 8, &m->y);
+  if (status) return status;
+  status = links_create(m->dev, QK_SINGLE, 8, &m->y);
   for (int i = 0; !status && i < 3; i++)
     status = qk_field_create(m->op->dev, QK_SINGLE, m->together, QK_FULL, field[i]);
   return status;
@@ -262,7 +264,8 @@ static qk_status_t finish(making_t *m, double twist, qk_err_t *err) {
     add_twist(m, wanted - held);
     held = wanted;
     qk_status_t status = invert(m, err);
-    if (!status) status = store(m, f);
+    if (status) return status;
+    status = store(m, f);
     if (status) return status;
   }
   return QK_OK;

@@ -106,15 +106,10 @@ Test(galerkin, prolongator_is_orthonormal) {
 
 /* Every other column is of flavour -1; NULL without a twist. */
 static uint8_t *mixed_flavours(const chain_t *c) {
-  const qk_device_t *dev = &c->rig.dev;
   uint8_t host[QK_MAX_RHS];
-  void *minus = NULL;
   if (c->op[0]->twist == 0) return NULL;
   for (int i = 0; i < QK_MAX_RHS; i++) host[i] = i % 2 == 0;
-  OK(dev->ops->alloc(dev->ctx, sizeof host, &minus));
-  OK(dev->ops->copy(dev->ctx, minus, host, sizeof host, QK_COPY_TO_DEVICE, 0));
-  OK(dev->ops->queue_sync(dev->ctx, 0));
-  return minus;
+  return rig_flavours(&c->rig, host, QK_MAX_RHS);
 }
 
 /* M_c = P^+ M P, of either flavour. */
