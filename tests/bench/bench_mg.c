@@ -3,7 +3,8 @@
  *
  * Prints the setup (seconds, bytes, health of the levels), then per batch: outer iterations,
  * operator applications, seconds per RHS, and the share of time on each level (arXiv:1612.07873,
- * Fig. 4). With --errors the error of a solution against one solved to tol * 1e-4, over its
+ * Fig. 4). With --action the same of one action after the other, and at the end what an iteration of
+ * each costs beside one of the first. With --errors the error of a solution against one solved to tol * 1e-4, over its
  * residual (Table 3 there).
  */
 #include <argp.h>
@@ -18,12 +19,15 @@
 #include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
-enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, MOST_SETS = 16 };
+enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS };
+enum { MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
 
 typedef struct options {
   const char *gauge;
   double kappa[8], csw, tol, seconds;
-  int nkappa, batch[8], nbatch, plain, point, errors, keep, stagger;
+  int nkappa, batch[MOST_BATCHES], nbatch, plain, point, errors, keep, stagger;
+  const char *action[MOST_ACTIONS];
+  int naction, flavours;
   qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
   qk_mg_params_t mg[MOST_SETS];
   int nset;
@@ -33,6 +37,10 @@ static const struct argp_option table[] = {
     {"gauge", 'g', "FILE", 0, "gauge file or builtin:... (default builtin:weak:8x8x8x16:1)", 0},
     {"kappa", 'k', "K,...", 0, "hopping parameters (0.1350)", 0},
     {"csw", 'c', "CSW", 0, "clover coefficient (1.769)", 0},
+    {"action", ACTION, "TEXT", 0,
+     "operator in place of kappa and csw: wilson-clover;mass=-0.4;csw=1.5; any number of times", 0},
+    {"flavours", FLAVOURS, "N", 0,
+     "of twisted actions: N right-hand sides of +1, then N of -1, and so on (+1 alone)", 0},
     {"tol", 't', "TOL", 0, "relative residual (1e-10)", 0},
     {"batch", 'b', "N,N,...", 0, "batch sizes (1,12)", 0},
     {"plain", PLAIN, "PRECISION", 0, "BiCGStab beside it: single or half inside, double outside",
@@ -131,6 +139,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   case 'm':
     set_parameter(arg, &o->mg[o->nset - 1], state);
     break;
+  case ACTION:
+    if (o->naction == MOST_ACTIONS) argp_error(state, "at most %d actions", MOST_ACTIONS);
+    o->action[o->naction++] = arg;
+    break;
+  case FLAVOURS:
+    o->flavours = (int)v[0];
+    break;
   case NEXT:
     if (o->nset++ == MOST_SETS) argp_error(state, "at most %d sets of parameters", MOST_SETS);
     break;
@@ -200,6 +215,9 @@ static void make_sources(const qk_rig_t *rig, const options_t *o, qk_solver_t *s
       for (int mu = 0; mu < 4; mu++) a.site[mu] = column / 12 * step[mu] % rig->geom.global[mu];
     }
     rig_must(rig->dev.ops->source(rig->dev.ctx, &a), "source", NULL);
+    qk_solver_clear(solver, i);
+    rig_must(qk_solver_set_flavour(solver, i, o->flavours && i / o->flavours % 2 ? -1 : 1),
+             "flavour", NULL);
   }
   wait_for(rig);
 }
@@ -342,7 +360,8 @@ static cost_t staggered(qk_rig_t *rig, const options_t *o, qk_solver_t *solver, 
   return c;
 }
 
-static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
+/* Returns the seconds of an iteration. */
+static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, double reference) {
   double level[QK_MG_LEVELS_MAX] = {0};
   mg_rig_t m = {.mg = mg};
   mg_rig_slots(rig, &m, o->outer, n, o->keep);
@@ -369,6 +388,7 @@ static void multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, dou
   if (o->errors && n == 1) error_ratio(rig, o, solver);
   qk_solver_destroy(solver);
   qk_cycle_destroy(cycle);
+  return c.seconds * n / c.iterations;
 }
 
 static void progress(void *arg, const char *phase, int64_t done, int64_t total) {
@@ -377,7 +397,7 @@ static void progress(void *arg, const char *phase, int64_t done, int64_t total) 
 }
 
 static void with_parameters(qk_rig_t *rig, const options_t *o, const qk_mg_params_t *params,
-                            const double plain_seconds[]) {
+                            const double plain_seconds[], double iteration[]) {
   qk_err_t err = {0};
   qk_mg_t *mg;
   printf("\n");
@@ -389,19 +409,44 @@ static void with_parameters(qk_rig_t *rig, const options_t *o, const qk_mg_param
   show_setup(rig, mg, now() - start);
   printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
          "residual");
-  for (int b = 0; b < o->nbatch; b++) multigrid(rig, o, mg, o->batch[b], plain_seconds[b]);
+  for (int b = 0; b < o->nbatch; b++)
+    iteration[b] = multigrid(rig, o, mg, o->batch[b], plain_seconds[b]);
   qk_mg_destroy(mg);
 }
 
-static void at_mass(qk_rig_t *rig, const options_t *o, double kappa) {
-  double seconds[8];
-  rig_operator(rig, qk_mass_of_kappa(kappa), o->csw, -1);
-  printf("\nkappa %g\n", kappa);
+/* iteration: seconds of one, by batch, of the last set of parameters. */
+static void with_operator(qk_rig_t *rig, const options_t *o, double iteration[]) {
+  double seconds[MOST_BATCHES];
   if (o->plain)
     printf(HEADING, "method", "RHS", "iter", "least", "most", "apps/RHS", "s/RHS", "gain",
            "residual");
   for (int b = 0; b < o->nbatch; b++) seconds[b] = o->plain ? plain(rig, o, o->batch[b]) : NAN;
-  for (int i = 0; i < o->nset; i++) with_parameters(rig, o, &o->mg[i], seconds);
+  for (int i = 0; i < o->nset; i++) with_parameters(rig, o, &o->mg[i], seconds, iteration);
+}
+
+static void at_masses(qk_rig_t *rig, const options_t *o) {
+  double iteration[MOST_BATCHES];
+  for (int k = 0; k < o->nkappa; k++) {
+    rig_operator(rig, qk_mass_of_kappa(o->kappa[k]), o->csw, -1);
+    printf("\nkappa %g\n", o->kappa[k]);
+    with_operator(rig, o, iteration);
+  }
+}
+
+static void of_actions(qk_rig_t *rig, const options_t *o) {
+  double iteration[MOST_ACTIONS][MOST_BATCHES];
+  for (int a = 0; a < o->naction; a++) {
+    rig_action(rig, o->action[a], -1);
+    printf("\n%s\n", o->action[a]);
+    with_operator(rig, o, iteration[a]);
+  }
+  printf("\nmilliseconds of an iteration of the batch, and over that of the first action\n");
+  for (int a = 0; a < o->naction; a++) {
+    for (int b = 0; b < o->nbatch; b++)
+      printf("%4d RHS %9.3f %6.3f  ", o->batch[b], 1e3 * iteration[a][b],
+             iteration[a][b] / iteration[0][b]);
+    printf("%s\n", o->action[a]);
+  }
 }
 
 /* Under mpirun: all ranks, on a grid of least surface; rank 0 prints. Else NULL: one. */
@@ -439,7 +484,10 @@ int main(int argc, char **argv) {
   rig_open(&rig, ranks(&argc, &argv, o.gauge), o.gauge, NULL);
   snprintf(what, sizeof what, "csw %g, tolerance %g", o.csw, o.tol);
   rig_print(&rig, o.gauge, what);
-  for (int k = 0; k < o.nkappa; k++) at_mass(&rig, &o, o.kappa[k]);
+  if (o.naction > 0)
+    of_actions(&rig, &o);
+  else
+    at_masses(&rig, &o);
   rig_close(&rig);
   return 0;
 }
