@@ -119,6 +119,10 @@ int main(int argc, char **argv) {
   print_smeared(&rig, "hyp:0.6,0.5,0.2,2", 2);
   rig_operator(&rig, 0.1, 0, -1);
   print_applied(&rig);
+  rig_action(&rig, "wilson-clover;mass=0.1;csw=1.2;hop=0.4,0.5,0.6,1;links=slinc:0.1,1", -1);
+  print_applied(&rig);
+  rig_action(&rig, "twisted-clover;mass=0.1;mu=0.3;csw=1.2;links=hex:0.95,0.76,0.38,1", -1);
+  print_applied(&rig);
   rig_operator(&rig, 0.1, 1.2, -1);
   print_applied(&rig);
   print_solved(&rig, "bicgstab", QK_DOUBLE, 1);

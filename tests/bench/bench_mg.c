@@ -19,15 +19,15 @@
 #include "proto/operator_text.h"
 #include "tests/support/mg_rig.h"
 
-enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS };
-enum { MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
+enum { PLAIN = 256, POINT, ERRORS, KEEP, SECONDS, STAGGER, OUTER, NEXT, ACTION, FLAVOURS, PION };
+enum { MOST_SLICES = 512, MOST_SETS = 16, MOST_ACTIONS = 12, MOST_BATCHES = 8 };
 
 typedef struct options {
   const char *gauge;
   double kappa[8], csw, tol, seconds;
   int nkappa, batch[MOST_BATCHES], nbatch, plain, point, errors, keep, stagger;
   const char *action[MOST_ACTIONS];
-  int naction, flavours;
+  int naction, flavours, pion;
   qk_prec_t outer, inner; /* of multigrid's and BiCGStab's solver */
   qk_mg_params_t mg[MOST_SETS];
   int nset;
@@ -47,6 +47,8 @@ static const struct argp_option table[] = {
      0},
     {"point", POINT, 0, 0,
      "point sources instead of random ones: propagators, each at another site", 0},
+    {"pion", PION, 0, 0,
+     "the effective mass of the pion of the first propagator, of twelve --point", 0},
     {"errors", ERRORS, 0, 0, "error over residual, by a second solve", 0},
     {"keep", KEEP, "N", 0, "directions of the outer GCR (7)", 0},
     {"seconds", SECONDS, "S", 0,
@@ -120,6 +122,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     break;
   case POINT:
     o->point = 1;
+    break;
+  case PION:
+    o->pion = 1;
     break;
   case ERRORS:
     o->errors = 1;
@@ -281,6 +286,35 @@ static void error_ratio(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) 
   qk_free(better);
 }
 
+/* C(t) += |x|^2 on each time slice of the whole lattice. */
+static void add_slices(const qk_rig_t *rig, const double *x, double *c) {
+  const int32_t *l = rig->geom.lat.l;
+  const int64_t slice = (int64_t)l[0] * l[1] * l[2] * 24;
+  const int nt = rig->geom.global[3];
+  double part[MOST_SLICES] = {0};
+  for (int t = 0; t < l[3]; t++)
+    for (int64_t i = 0; i < slice; i++)
+      part[rig->geom.lat.offset[3] + t] += x[t * slice + i] * x[t * slice + i];
+  rig_must(qk_comm_sum(rig->comm, part, nt), "sum", NULL);
+  for (int t = 0; t < nt; t++) c[t] += part[t];
+}
+
+/* From C(t-1) + C(t+1) = 2 cosh(m) C(t), the mean over T/4 <= t < T/2. */
+static void show_pion(qk_rig_t *rig, const options_t *o, qk_solver_t *solver) {
+  const int nt = rig->geom.global[3];
+  double c[MOST_SLICES] = {0}, mass = 0, *x = rig_vector(rig);
+  make_sources(rig, o, solver, 12, 0);
+  solve_again(rig, solver, 12, o->tol);
+  for (int i = 0; i < 12; i++) {
+    rig_export(rig, qk_solver_solution(solver, i), 0, x);
+    add_slices(rig, x, c);
+  }
+  for (int t = nt / 4; t < nt / 2; t++)
+    mass += acosh((c[t - 1] + c[t + 1]) / (2 * c[t])) / (nt / 2 - nt / 4);
+  printf("pion mass %.4f\n", mass);
+  qk_free(x);
+}
+
 static double plain(qk_rig_t *rig, const options_t *o, int n) {
   qk_solver_t *solver = rig_solver(rig, "bicgstab", o->inner, n);
   solve(rig, o, solver, n, o->tol); /* allocates, warms up */
@@ -386,6 +420,7 @@ static double multigrid(qk_rig_t *rig, const options_t *o, qk_mg_t *mg, int n, d
   for (int l = 0; l < mg->nlevel; l++) printf(", %d: %.0f %%", l, 100 * level[l] / total);
   printf(" (of %.4f s per RHS)\n", total / n);
   if (o->errors && n == 1) error_ratio(rig, o, solver);
+  if (o->pion && o->point && n == 12) show_pion(rig, o, solver);
   qk_solver_destroy(solver);
   qk_cycle_destroy(cycle);
   return c.seconds * n / c.iterations;
@@ -440,7 +475,7 @@ static void of_actions(qk_rig_t *rig, const options_t *o) {
     printf("\n%s\n", o->action[a]);
     with_operator(rig, o, iteration[a]);
   }
-  printf("\nmilliseconds of an iteration of the batch, and over that of the first action\n");
+  printf("\nMilliseconds of an iteration of the batch, and over that of the first action\n");
   for (int a = 0; a < o->naction; a++) {
     for (int b = 0; b < o->nbatch; b++)
       printf("%4d RHS %9.3f %6.3f  ", o->batch[b], 1e3 * iteration[a][b],

@@ -24,13 +24,15 @@ def compare_with(grid):
         got = numbers(grid)
         assert got.keys() == one.keys() and len(one) > 20
         for name, want in one.items():
-            if name == 'convergence':
+            prefix = 'twisted_' if name.startswith('twisted_') else ''
+            what = name[len(prefix):]
+            if what == 'convergence':
                 assert abs(got[name] - want) < 0.05, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
-            elif name.startswith('iterations'):
+            elif what.startswith('iterations'):
                 assert abs(got[name] - want) <= 1, '%s: %g on %s, %g on one rank' % (name, got[name], grid, want)
             else:
                 level = name.rsplit('_', 1)[1]
-                size = abs(one['norm_M_' + level]) if name.startswith('dot_M') else abs(want)
+                size = abs(one[prefix + 'norm_M_' + level]) if what.startswith('dot_M') else abs(want)
                 assert abs(got[name] - want) < 2e-5 * size, '%s: %.9g on %s, %.9g on one rank' % (
                     name, got[name], grid, want)
     function.__name__ = 'agrees_on_' + grid

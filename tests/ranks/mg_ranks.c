@@ -15,6 +15,8 @@ static const qk_mg_params_t params = {
               {.block = {1, 2, 1, 1}, .nvec = 8, .setup_iterations = 20, .iterations = 4},
               {.iterations = 8}}};
 
+static const char *prefix = ""; /* of the names */
+
 static qk_field_t *field(const qk_mg_level_t *level, int nrhs, qk_subset_t subset) {
   qk_field_t *f;
   rig_must(qk_field_create(&level->dev, QK_SINGLE, nrhs, subset, &f), "field", NULL);
@@ -41,7 +43,7 @@ static void print(const char *name, int l, const qk_field_t *a, const qk_field_t
   rig_must(dev->ops->queue_sync(dev->ctx, 0), "dot", NULL);
   dev->ops->free(dev->ctx, red);
   rig_must(qk_comm_sum(dev->geom->comm, dot, 2), "sum", NULL);
-  if (qk_comm_rank(dev->geom->comm) == 0) printf("%s_%d %.9e\n", name, l, dot[0]);
+  if (qk_comm_rank(dev->geom->comm) == 0) printf("%s%s_%d %.9e\n", prefix, name, l, dot[0]);
 }
 
 static void print_level(const qk_mg_t *mg, int l) {
@@ -85,35 +87,43 @@ static void print_iterations(qk_rig_t *rig, qk_mg_t *mg) {
   for (int i = 0; i < 2; i++) {
     rig_random(rig, 3 + (uint64_t)i, v);
     rig_import(rig, qk_solver_rhs(m.solver, 0), 0, v);
+    rig_must(qk_solver_set_flavour(m.solver, 0, i == 0 ? 1 : -1), "flavour", NULL);
     rig_must(qk_solver_fill(m.solver, 0, 1e-10, 500), "fill", NULL);
     rig_run(m.solver);
     const qk_slot_t *s = qk_solver_slot(m.solver, 0);
     rig_must(s->status, "solve", NULL);
-    if (qk_comm_rank(rig->comm) == 0) printf("iterations_%d %d\n", i, (int)s->iterations);
+    if (qk_comm_rank(rig->comm) == 0) printf("%siterations_%d %d\n", prefix, i, (int)s->iterations);
     qk_solver_clear(m.solver, 0);
   }
   qk_free(v);
   mg_rig_close(&m);
 }
 
-int main(int argc, char **argv) {
+static void print_all(qk_rig_t *rig) {
   qk_err_t err = {0};
+  qk_mg_params_t p = params;
+  qk_mg_t *mg;
+  rig_must(qk_mg_create_from(rig->op, rig->work, &p, noise, NULL, &mg, &err), "hierarchy", &err);
+  for (int l = 1; l < mg->nlevel; l++) print_level(mg, l);
+  qk_mg_destroy(mg);
+  rig_must(qk_mg_create(rig->op, rig->work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
+  if (qk_comm_rank(rig->comm) == 0) printf("%sconvergence %.6f\n", prefix, mg->convergence);
+  print_iterations(rig, mg);
+}
+
+int main(int argc, char **argv) {
   qk_comm_t *comm = rig_ranks(&argc, &argv, 2);
   qk_rig_t rig;
-  qk_mg_t *mg;
-  qk_mg_params_t p = params;
   if (!comm || argc != 6) {
     fprintf(stderr, "usage: mg_ranks GAUGE GX GY GZ GT\n");
     return 64;
   }
   rig_open(&rig, comm, argv[1], NULL);
   rig_operator(&rig, 0.05, 1, -1);
-  rig_must(qk_mg_create_from(rig.op, rig.work, &p, noise, NULL, &mg, &err), "hierarchy", &err);
-  for (int l = 1; l < mg->nlevel; l++) print_level(mg, l);
-  qk_mg_destroy(mg);
-  rig_must(qk_mg_create(rig.op, rig.work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
-  if (qk_comm_rank(comm) == 0) printf("convergence %.6f\n", mg->convergence);
-  print_iterations(&rig, mg);
+  print_all(&rig);
+  prefix = "twisted_";
+  rig_action(&rig, "twisted-clover;mass=0.05;mu=0.1;csw=1", -1);
+  print_all(&rig);
   rig_close(&rig);
   return 0;
 }

@@ -35,6 +35,14 @@ for spec in SPECS:
     checks[spec + ' is covariant'] = distance(smear.smear_links(ref.gauge_rotate(U, G), spec), ref.gauge_rotate(s, G)) < 1e-11
     checks[spec + ' keeps unit links'] = distance(smear.smear_links(ones, spec), ones) < 1e-14
     checks[spec + ' raises the plaquette'] = ref.plaquette(s) > ref.plaquette(U) + 0.05
+HEX = 'hex:0.95,0.76,0.38,1'
+s = smear.links_of(U, HEX)[0]
+checks['hex gives SU(3)'] = max(ref.su3_deviation(s)) < 1e-13
+checks['hex is covariant'] = distance(smear.links_of(ref.gauge_rotate(U, G), HEX)[0], ref.gauge_rotate(s, G)) < 1e-11
+checks['hex keeps unit links'] = distance(smear.links_of(ones, HEX)[0], ones) < 1e-14
+checks['hex raises the plaquette'] = ref.plaquette(s) > ref.plaquette(U) + 0.05
+checks['hex without decoration is stout in all directions'] = distance(
+    smear.links_of(U, 'hex:0.6,0,0,1')[0], smear.links_of(U, 'stout:0.1,1')[0]) < 1e-12
 checks['spatial smearing keeps U_t'] = distance(smear.smear_links(U, 'ape:0.6,1')[3], U[3]) == 0
 checks['hyp without decoration is ape'] = distance(smear.hyp(U, 0.7, 0, 0), smear.ape(U, 0.7, True)) < 1e-12
 # Weak abelian plane waves, transverse: 1 - alpha p^2/n and 1 - rho p^2 with p^2 = 4 sum sin^2(p_nu/2).

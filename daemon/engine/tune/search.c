@@ -42,7 +42,8 @@ static void add_blocks(qk_tune_axis_t *axis, int *n, const int extent[4], int le
   if (a->nword < 2) --*n;
 }
 
-int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, qk_tune_axis_t *axis) {
+int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, bool twisted,
+                 qk_tune_axis_t *axis) {
   int n = 0, last = start->nlevel - 1, extent[4];
   for (int l = 0; l < last; l++) add(axis, &n, "mg-post", l, "2 4 6 8 12");
   for (int l = 0; l < last; l++) add(axis, &n, "mg-pre", l, "none 2 4");
@@ -52,6 +53,7 @@ int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, qk_tune_axi
   for (int l = 0; l < last; l++) add(axis, &n, "mg-smoother", l, "mr ca-gcr chebyshev");
   add(axis, &n, "mg-setup-iterations", 0, "50 100 200 400");
   add(axis, &n, "mg-setup-passes", 0, "none 1 2 4");
+  if (twisted) add(axis, &n, "mg-twist", last, "1 2 4 6 8 10");
   if (last > 1) add(axis, &n, "mg-deflate", -1, "none 16 32 64");
   for (int l = 0; l < last; l++) add(axis, &n, "mg-vectors", l, "16 24 32");
   for (int mu = 0; mu < 4; mu++) extent[mu] = geom->lat.l[mu];
@@ -68,9 +70,13 @@ qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *pa
   char text[QK_MG_LEVELS_MAX * 8 + QK_TUNE_WORD] = "";
   /* what was chosen for other levels or aggregates is chosen anew */
   if (strcmp(axis->key, "mg-levels") == 0)
-    for (int l = 1; l < QK_MG_LEVELS_MAX; l++) params->level[l].iterations = 0;
+    for (int l = 1; l < QK_MG_LEVELS_MAX; l++) {
+      params->level[l].iterations = 0;
+      params->level[l].twist = 0;
+    }
   if (axis->level < 0) return qk_mg_text_set(params, axis->key, axis->word[word], err);
-  int first = strcmp(axis->key, "mg-iterations") == 0 ? 1 : 0;
+  const bool below = strcmp(axis->key, "mg-iterations") == 0 || strcmp(axis->key, "mg-twist") == 0;
+  const int first = below ? 1 : 0;
   size_t n = 0;
   for (int l = first; l < axis->level; l++)
     n += (size_t)snprintf(text + n, sizeof text - n, "auto,");

@@ -23,8 +23,10 @@ typedef struct qk_tune_axis {
   char word[QK_TUNE_WORDS][QK_TUNE_WORD];
 } qk_tune_axis_t;
 
-/* The axes worth trying on this lattice, those of the cycle first. start: complete parameters. */
-int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, qk_tune_axis_t *axis);
+/* The axes worth trying on this lattice, those of the cycle first. start: complete parameters.
+ * twisted: the operator has a twist (operator.h). */
+int qk_tune_axes(const qk_geom_t *geom, const qk_mg_params_t *start, bool twisted,
+                 qk_tune_axis_t *axis);
 
 /* params with one word put in. QK_BAD_ARGUMENT as qk_mg_text_set. */
 qk_status_t qk_tune_put(const qk_tune_axis_t *axis, int word, qk_mg_params_t *params,

@@ -51,6 +51,9 @@ static qk_status_t import_noise(const qk_trial_t *t, qk_solver_t *solver) {
                           .seed = (uint64_t)i};
     qk_status_t status = dev->ops->source(dev->ctx, &a);
     if (status) return status;
+    if (t->op->twist == 0) continue;
+    status = qk_solver_set_flavour(solver, i, 2 * i < t->nrhs ? 1 : -1); /* both in the batch */
+    if (status) return status;
   }
   return QK_OK;
 }

@@ -30,12 +30,13 @@ static qk_mg_params_t params_of(bool half, int passes, int together) {
   return p;
 }
 
-static void expect_as_planned(bool half, int passes, int together) {
+static void expect_as_planned(const char *operator, bool half, int passes, int together) {
   qk_rig_t rig;
   qk_mg_t *mg;
   qk_err_t err = {0};
   qk_mg_params_t p = params_of(half, passes, together);
   qk_action_params_t action = params_wilson(0.1, 1, -1);
+  action.values = values_of(operator);
   action.want[QK_HALF] = half;
   rig_open(&rig, NULL, "builtin:weak:8x8x8x16:1", NULL);
   real = rig.dev.ops;
@@ -63,8 +64,8 @@ static void expect_as_planned(bool half, int passes, int together) {
   rig_must(qk_mg_create(op, work, &p, NULL, NULL, &mg, &err), "multigrid", &err);
   const double ratio = (double)plan.setup / (double)most;
   cr_expect(ratio > 0.99 && ratio < 1.1,
-            "half %d, %d passes, %d at a time: %lld planned, %lld held", half, passes, together,
-            (long long)plan.setup, (long long)most);
+            "%s, half %d, %d passes, %d at a time: %lld planned, %lld held", operator, half, passes,
+            together, (long long)plan.setup, (long long)most);
   qk_mg_destroy(mg);
   op->ops->destroy(op);
   qk_work_destroy(work);
@@ -76,5 +77,40 @@ Test(plan, most_memory_of_a_setup_is_as_planned) {
   for (int half = 0; half < 2; half++)
     for (int passes = -1; passes < 2; passes += 2)
       for (int together = -1; together < 9; together += 9)
-        expect_as_planned(half, passes, together);
+        expect_as_planned("wilson-clover;mass=0.1;csw=1", half, passes, together);
+  expect_as_planned("twisted-clover;mass=0.1;mu=0.2;csw=1", false, 1, 8);
+  expect_as_planned("twisted-clover;mass=0.1;mu=0.2", true, -1, -1);
+}
+
+/* The most that is held while an operator is made, of links as they are and smeared ones. */
+Test(plan, most_memory_of_an_operator_is_as_planned) {
+  static const char *const text[] = {
+      "wilson;mass=0.1", "wilson;mass=0.1;links=stout:0.1,2",
+      "wilson-clover;mass=0.1;csw=1;links=hyp:0.75,0.6,0.3,1",
+      "wilson-clover;mass=0.1;csw=1;links=slinc:0.1,1",
+      "twisted-clover;mass=0.1;mu=0.2;csw=1;links=hex:0.9,0.7,0.3,1"};
+  qk_rig_t rig;
+  rig_open(&rig, NULL, "builtin:weak:8x8x8x8:1", NULL);
+  real = rig.dev.ops;
+  qk_ops_t noting = *real;
+  noting.alloc = noting_alloc;
+  rig.dev.ops = &noting;
+  for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+    qk_action_params_t p = params_wilson(0.1, 1, -1);
+    qk_err_t err = {0};
+    p.values = values_of(text[i]);
+    const qk_action_t *action = qk_action_of(&p.values);
+    const int64_t before = real->allocated(rig.dev.ctx);
+    const int64_t kept = qk_action_bytes(action, &noting, &rig.geom.lat, &p, false);
+    const int64_t beside = qk_action_bytes(action, &noting, &rig.geom.lat, &p, true);
+    most = 0;
+    rig_must(qk_operator_create(&rig.dev, rig.work, rig.links, &p, &rig.op, &err), text[i], &err);
+    const double ratio = (double)(kept + beside) / (double)(most - before);
+    cr_expect(ratio > 0.999 && ratio < 1.1, "%s: %lld planned, %lld held", text[i],
+              (long long)(kept + beside), (long long)(most - before));
+    rig.op->ops->destroy(rig.op);
+    rig.op = NULL;
+  }
+  rig.dev.ops = real;
+  rig_close(&rig);
 }

@@ -43,7 +43,7 @@ Test(tune, search_finds_the_least_cost) {
   qk_tune_axis_t axis[QK_TUNE_AXES];
   qk_mg_params_t p = start_point();
   count_t count = {.left = 100000};
-  int n = qk_tune_axes(&geom, &p, axis);
+  int n = qk_tune_axes(&geom, &p, false, axis);
   cr_assert_leq(n, QK_TUNE_AXES);
   const qk_tune_search_t s = {&count, bowl, time_left};
   double cost = qk_tune_run(&s, axis, n, &p);
@@ -60,7 +60,7 @@ Test(tune, search_ends_when_the_time_is_up_with_the_best_so_far) {
   for (int left = 1; left < 40; left++) {
     qk_mg_params_t p = start_point();
     count_t count = {.left = left};
-    int n = qk_tune_axes(&geom, &p, axis);
+    int n = qk_tune_axes(&geom, &p, false, axis);
     const qk_tune_search_t s = {&count, bowl, time_left};
     double cost = qk_tune_run(&s, axis, n, &p);
     cr_assert_leq(count.calls, left);
@@ -77,7 +77,7 @@ Test(tune, points_that_do_not_work_are_not_taken) {
   qk_tune_axis_t axis[QK_TUNE_AXES];
   qk_mg_params_t p = start_point();
   count_t count = {.left = 100000};
-  int n = qk_tune_axes(&geom, &p, axis);
+  int n = qk_tune_axes(&geom, &p, false, axis);
   const qk_tune_search_t s = {&count, fails, time_left};
   cr_assert(isfinite(qk_tune_run(&s, axis, n, &p)));
   cr_assert_eq(p.level[0].post, 8);
@@ -87,7 +87,7 @@ Test(tune, points_that_do_not_work_are_not_taken) {
 Test(tune, words_set_their_level) {
   qk_tune_axis_t axis[QK_TUNE_AXES];
   qk_mg_params_t start = start_point();
-  int n = qk_tune_axes(&geom, &start, axis);
+  int n = qk_tune_axes(&geom, &start, true, axis);
   for (int i = 0; i < n; i++)
     for (int w = 0; w < axis[i].nword; w++) {
       qk_mg_params_t p = start;
@@ -103,11 +103,22 @@ Test(tune, words_set_their_level) {
     }
 }
 
+Test(tune, factors_of_mu_are_tried_where_there_is_a_twist) {
+  qk_tune_axis_t axis[QK_TUNE_AXES];
+  const qk_mg_params_t start = start_point();
+  for (int twisted = 0; twisted < 2; twisted++) {
+    const int n = qk_tune_axes(&geom, &start, twisted, axis);
+    int seen = 0;
+    for (int i = 0; i < n; i++) seen += strcmp(axis[i].key, "mg-twist") == 0;
+    cr_expect_eq(seen, twisted);
+  }
+}
+
 Test(tune, blocks_cut_the_lattice_evenly) {
   qk_tune_axis_t axis[QK_TUNE_AXES];
   qk_geom_t odd = {.lat = {.l = {24, 12, 6, 48}}};
   qk_mg_params_t start = start_point();
-  int n = qk_tune_axes(&odd, &start, axis), seen = 0;
+  int n = qk_tune_axes(&odd, &start, false, axis), seen = 0;
   for (int i = 0; i < n; i++) {
     if (strcmp(axis[i].key, "mg-blocks") != 0 || axis[i].level != 0) continue;
     for (int w = 0; w < axis[i].nword; w++, seen++) {
