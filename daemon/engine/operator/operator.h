@@ -90,6 +90,8 @@ struct qk_operator {
   qk_chirality_t chirality;
   double twist;                     /* of flavour +1; 0: both flavours are the same operator */
   qk_flavours_t *flavours;          /* of the finest level's operator */
+  bool open; /* an open boundary in t: fields that are 0 on t = 0 and T-1 stay so, others have no
+                meaning (action/open.h) */
   int64_t applications[QK_PRECS];   /* M or Mhat applied so far, by precision */
   int64_t flops_full, flops_system; /* per site of the full lattice and RHS */
   double diag_scale; /* typical |T v| / |v|: what the residual of Mhat is worth in that of M */

@@ -6,6 +6,7 @@
 
 #include "daemon/base/assert.h"
 #include "daemon/base/mem.h"
+#include "daemon/engine/serve/open_slices.h"
 
 struct qk_correlator {
   qk_loaded_t *setup;
@@ -145,7 +146,8 @@ qk_status_t qk_correlator_begin(qk_correlator_t *r, const qk_correlate_t *what, 
   QK_ASSERT(!r->busy);
   r->what = *what;
   r->columns = (has_two(what) ? 2 : 1) * QK_PROPAGATOR_COLUMNS;
-  qk_status_t status = make_room(r, verdict);
+  qk_status_t status = qk_open_slices_smearing(r->setup, &r->what.sink, verdict);
+  if (status == QK_OK) status = make_room(r, verdict);
   r->busy = status == QK_OK;
   if (r->busy) return QK_OK;
   qk_correlator_drop(r);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/engine/action/open.h"
 #include "daemon/engine/multigrid/mg_text.h"
 #include "daemon/engine/setup/actions.h"
 
@@ -77,7 +78,8 @@ static qk_status_t parse_action(const Quark__Engine__Load *m, qk_load_t *l, qk_e
   if (!qk_values_read(&l->values, m->action, setting, m->n_parameter, why))
     return qk_fail(err, QK_BAD_ARGUMENT, "%s", why);
   const qk_action_t *action = qk_action_of(&l->values);
-  const qk_status_t status = qk_action_check(action, &l->values, err);
+  qk_status_t status = qk_action_check(action, &l->values, err);
+  if (status == QK_OK) status = qk_open_fits(&l->values, (int)m->link_reals, 0, err);
   return status == QK_OK ? qk_action_solver(&l->values, m->solver, err) : status;
 }
 
@@ -113,7 +115,12 @@ static qk_status_t parse_lattice(const Quark__Engine__Load *m, qk_load_t *l, qk_
   status = copy_four("dims", m->n_dims, m->dims, l->dims, err);
   if (status != QK_OK) return status;
   status = copy_four("grid", m->n_grid, m->grid, l->grid, err);
-  return status == QK_OK ? copy_phases(m, l->phase, err) : status;
+  if (status == QK_OK) status = copy_phases(m, l->phase, err);
+  if (qk_open_of(&l->values).is) { /* nothing crosses that edge: one phase for all that are given */
+    l->phase[3][0] = 1;
+    l->phase[3][1] = 0;
+  }
+  return status;
 }
 
 qk_status_t qk_load_parse(const Quark__Engine__Load *m, qk_load_t *load, qk_err_t *err) {

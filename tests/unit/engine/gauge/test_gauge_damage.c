@@ -415,7 +415,7 @@ static qk_status_t load_ignoring(gauge_load_t *g) {
   g->info.ignore_checksum = true;
   qk_status_t status =
       qk_gauge_read(path, &g->info, &g->geom, g->links, &g->check, NULL, NULL, &g->err);
-  return status ? status : qk_gauge_judge(&g->info, &g->check, &g->err);
+  return status ? status : qk_gauge_judge(&g->info, &g->check, false, &g->err);
 }
 
 /* Of each format that has one: plaquette and unitarity are judged all the same. */
