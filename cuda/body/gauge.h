@@ -229,13 +229,31 @@ QK_HD bool rotate6(double a[6][12], double v[6][12], int p, int q, double small)
   return true;
 }
 
-/* e, packed, = number exp(factor a) of a hermitian a, which is lost. */
-QK_HD void exp6(double a[6][12], double factor, double number, double e[QK_DIAG_REALS]) {
-  double v[6][12], top = 0, value[6];
+/* Rayleigh's quotient of column k of v, and |v_k|^2: the eigenvalue without the rounding of all
+ * rotations, and what their columns are off by. */
+QK_HD double quotient6(const double a[6][12], const double v[6][12], int k, double *norm2) {
+  double sum = 0;
+  *norm2 = 0;
+  for (int i = 0; i < 6; i++) {
+    double re = 0, im = 0;
+    for (int j = 0; j < 6; j++) {
+      re += a[i][2 * j] * v[j][2 * k] - a[i][2 * j + 1] * v[j][2 * k + 1];
+      im += a[i][2 * j] * v[j][2 * k + 1] + a[i][2 * j + 1] * v[j][2 * k];
+    }
+    sum += v[i][2 * k] * re + v[i][2 * k + 1] * im;
+    *norm2 += v[i][2 * k] * v[i][2 * k] + v[i][2 * k + 1] * v[i][2 * k + 1];
+  }
+  return sum / *norm2;
+}
+
+/* e, packed, = number exp(factor m) of a hermitian m. */
+QK_HD void exp6(const double m[6][12], double factor, double number, double e[QK_DIAG_REALS]) {
+  double a[6][12], v[6][12], top = 0, value[6];
   for (int i = 0; i < 6; i++)
     for (int j = 0; j < 12; j++) {
+      a[i][j] = m[i][j];
       v[i][j] = j == 2 * i;
-      top = worst(fabs(a[i][j]), top);
+      top = worst(fabs(m[i][j]), top);
     }
   bool turned = top - top == 0; /* NaN has no eigenvalues */
   for (int sweep = 0; turned && sweep < 30; sweep++) {
@@ -244,7 +262,11 @@ QK_HD void exp6(double a[6][12], double factor, double number, double e[QK_DIAG_
       for (int q = p + 1; q < 6; q++)
         if (rotate6(a, v, p, q, 0x1p-55 * top)) turned = true;
   }
-  for (int k = 0; k < 6; k++) value[k] = number * exp(factor * (a[k][2 * k] + (top - top)));
+  for (int k = 0; k < 6; k++) {
+    double norm2;
+    value[k] = number * exp(factor * (quotient6(m, v, k, &norm2) + (top - top)));
+    value[k] /= norm2;
+  }
   for (int i = 0; i < 6; i++)
     for (int j = 0; j <= i; j++) {
       double re = 0, im = 0;
