@@ -28,7 +28,8 @@ static qk_links_recipe_t recipe_of(const qk_values_t *values) {
 qk_status_t qk_action_check(const qk_action_t *action, const qk_values_t *values, qk_err_t *err) {
   qk_links_recipe_t recipe;
   qk_status_t status = qk_links_parse(qk_value_word(values, "links"), &recipe, err);
-  if (status == QK_OK) status = qk_open_check(values, err);
+  if (status != QK_OK) return status;
+  status = qk_open_check(values, err);
   return status == QK_OK && action->check ? action->check(values, err) : status;
 }
 

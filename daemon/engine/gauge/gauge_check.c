@@ -111,9 +111,9 @@ static qk_status_t reduce(const qk_geom_t *geom, const slice_t *slice, int nslic
   status = qk_comm_sum_u64(geom->comm, &digest, 1);
   if (status != QK_OK) return status;
   const bool open = sum[7] == 0;
-  const double lone = !open && sum[8] > 0 ? 1 : 0; /* a zero is as far from SU(3) as this */
-  *check = (qk_gauge_check_t){.unitarity = worst(lone, high[0]),
-                              .determinant = worst(lone, high[1]),
+  const double stray = !open && sum[8] > 0 ? 1 : 0; /* a zero is as far from SU(3) as this */
+  *check = (qk_gauge_check_t){.unitarity = worst(stray, high[0]),
+                              .determinant = worst(stray, high[1]),
                               .link_trace = sum[6] / (3 * links),
                               .open_boundary = open,
                               .digest = digest};

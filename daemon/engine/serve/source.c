@@ -169,6 +169,16 @@ static qk_status_t make_smeared(const sources_t *sources, const group_t *group, 
   return status;
 }
 
+static qk_status_t open_boundary(const sources_t *s, qk_err_t *err) {
+  for (int i = 0; i < s->n; i++) {
+    if (s->verdict[i].code != QK_OK) continue;
+    const qk_status_t status =
+        qk_open_slices_source(s->setup, s->fill[i], s->field[i], &s->verdict[i]);
+    if (status != QK_OK) return qk_device_explain(&s->setup->dev, status, err);
+  }
+  return QK_OK;
+}
+
 static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
   bool made[QK_SLOTS_MAX];
   for (int i = 0; i < s->n; i++)
@@ -192,17 +202,7 @@ static qk_status_t make_all(const sources_t *s, qk_err_t *err) {
     qk_status_t status = make_smeared(s, &group, err);
     if (status != QK_OK) return status;
   }
-  return QK_OK;
-}
-
-static qk_status_t open_boundary(const sources_t *s, qk_err_t *err) {
-  for (int i = 0; i < s->n; i++) {
-    if (s->verdict[i].code != QK_OK) continue;
-    const qk_status_t status =
-        qk_open_slices_source(s->setup, s->fill[i], s->field[i], &s->verdict[i]);
-    if (status != QK_OK) return qk_device_explain(&s->setup->dev, status, err);
-  }
-  return QK_OK;
+  return open_boundary(s, err);
 }
 
 qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t *stage, int n,
@@ -210,7 +210,6 @@ qk_status_t qk_source_make(qk_loaded_t *setup, qk_field_io_t *port, qk_staging_t
                            qk_field_t *const field[], qk_err_t verdict[], qk_err_t *err) {
   const sources_t s = {setup, port, stage, n, fill, buffer, field, verdict};
   qk_status_t status = make_all(&s, err);
-  if (status == QK_OK) status = open_boundary(&s, err);
   for (int i = 0; i < n; i++) qk_buffer_drop(buffer[i]);
   return status;
 }

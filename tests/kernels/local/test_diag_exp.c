@@ -15,22 +15,6 @@ enum { N = 6, C = 12 };
 
 /* ---- matrices of a term ---------------------------------------------------------------------- */
 
-static void apply(const kit_t *kit, qk_hop_args_t a, qk_prec_t prec, const double complex *in,
-                  double complex *out) {
-  kit_field_t x = kit_field(kit, prec, 1, true, QK_FULL),
-              y = kit_field(kit, prec, 1, true, QK_FULL);
-  if (a.c_hop != 0)
-    a.in = x.v;
-  else
-    a.z = x.v;
-  a.out = y.v;
-  kit_import(kit, &x.v, 0, in);
-  kit_must(kit, kit->ops->hop(kit->ctx, &a), "hop");
-  kit_export(kit, &y.v, 0, out);
-  kit_field_free(kit, &x);
-  kit_field_free(kit, &y);
-}
-
 /* [site][row][column], 12x12; malloc'd. */
 static double complex *matrices(const kit_t *kit, const qk_local_t *term) {
   double complex *m = malloc(sizeof *m * (size_t)kit->volume * C * C);
@@ -41,7 +25,7 @@ static double complex *matrices(const kit_t *kit, const qk_local_t *term) {
   for (int c = 0; c < C; c++) {
     memset(v, 0, kit_components(kit) * sizeof *v);
     for (int64_t n = 0; n < kit->volume; n++) v[n * C + c] = 1;
-    apply(kit, a, QK_DOUBLE, v, w);
+    kit_part(kit, a, QK_DOUBLE, v, w);
     for (int64_t n = 0; n < kit->volume; n++)
       for (int r = 0; r < C; r++) m[(n * C + r) * C + c] = w[n * C + r];
   }
@@ -327,12 +311,12 @@ static void check_open_links(const kit_t *kit, qk_prec_t prec, int reals) {
     a.c_hop = 1;
     a.c_z = 0;
     a.links = open;
-    apply(kit, a, prec, v, got);
+    kit_part(kit, a, prec, v, got);
     double complex *inside = kit_vector(kit);
     memcpy(inside, v, kit_components(kit) * sizeof *v);
     project(kit, inside);
     a.links = plain;
-    apply(kit, a, prec, inside, want);
+    kit_part(kit, a, prec, inside, want);
     project(kit, want);
     const double off = kit_distance(kit, got, want);
     cr_expect(off < 2 * kit_tolerance(prec, reals), "prec %d, %d reals: %g", (int)prec, reals, off);
